@@ -30,8 +30,7 @@ static bool
 parse_literal(struct text t, enum net_family family, struct net_address *out)
 {
     char literal[INET6_ADDRSTRLEN];
-
-    if (text_has_control(t) || !text_copy(literal, sizeof literal, t))
+    if (text_has_control(t) || !text_copy(literal, sizeof(literal), t))
         return false;
     *out = (struct net_address){.family = family};
     return inet_pton(family == NET_IPV4 ? AF_INET : AF_INET6, literal, out->ip) == 1;
@@ -42,14 +41,13 @@ parse_path(struct text path, struct net_address *out)
 {
     *out = (struct net_address){.family = NET_UNIX};
     return path.length > 0 && !text_has_control(path) &&
-           text_copy(out->path, sizeof out->path, path);
+           text_copy(out->path, sizeof(out->path), path);
 }
 
 static bool
 parse_port(struct text t, uint16_t *port)
 {
     uint64_t value;
-
     if (t.length > 5 || !text_number(t, UINT16_MAX, &value))
         return false;
     *port = (uint16_t)value;
@@ -63,7 +61,6 @@ net_address_parse(struct text t, uint16_t default_port, struct net_address *out)
     size_t colon = text_find_last(t, ':');
     struct text host = t;
     uint16_t port = default_port;
-
     if (text_starts(t, unix_prefix))
         return parse_path(text_after(t, unix_prefix.length), out);
     /* The colon before a port: behind a bracket, or the only one. */
@@ -96,7 +93,6 @@ void
 net_address_format(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX])
 {
     char ip[NET_ADDRESS_TEXT_MAX];
-
     net_address_ip(a, ip);
     switch (a->family) {
     case NET_IPV4:
@@ -147,7 +143,6 @@ bool
 net_address_is_loopback(const struct net_address *a)
 {
     struct net_address plain = *a;
-
     net_address_unmap(&plain);
     switch (plain.family) {
     case NET_IPV4:
@@ -185,7 +180,6 @@ network_read(struct text t, bool clears, struct net_network *out)
     size_t slash = text_find(t, '/');
     struct text ip = text_before(t, slash);
     uint64_t bits, bits_max;
-
     if (ip.length > 2 && ip.at[0] == '[' && ip.at[ip.length - 1] == ']' &&
         text_find(ip, ':') != TEXT_NONE)
         ip = text_of(ip.at + 1, ip.length - 2);
@@ -226,7 +220,6 @@ net_network_has(const struct net_network *n, const struct net_address *a)
     struct net_address plain = *a;
     size_t whole = n->bits / 8;
     unsigned rest = n->bits % 8;
-
     net_address_unmap(&plain);
     if (plain.family != n->base.family || !ip_bytes(plain.family))
         return false;

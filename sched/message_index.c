@@ -146,7 +146,7 @@ block_insert(struct message_index_set *set, size_t index)
     memmove(&set->blocks[index + 1], &set->blocks[index],
             (set->block_count - index) * sizeof(*set->blocks));
     set->block_count++;
-    return set->blocks[index] = memory_new(sizeof **set->blocks);
+    return set->blocks[index] = memory_new(sizeof(**set->blocks));
 }
 
 /* Removes a block without records that is in no heap. */
@@ -380,7 +380,7 @@ size_t
 message_index_memory(const struct message_index_set *set)
 {
     size_t size = set->block_capacity * sizeof(*set->blocks) +
-                  set->block_count * sizeof **set->blocks;
+                  set->block_count * sizeof(**set->blocks);
     for (int age = 0; age < MESSAGE_INDEX_AGES; age++)
         size += set->due[age].capacity * sizeof(*set->due[age].nodes);
     return size;

@@ -38,7 +38,6 @@ int
 disk_open_at(int directory, const char *path, int flags, unsigned mode)
 {
     int file;
-
     do {
         file = openat(directory, *path ? path : ".", flags, mode);
     } while (file < 0 && errno == EINTR);
@@ -56,7 +55,6 @@ int
 disk_only_of_type(int file, mode_t type)
 {
     struct stat status;
-
     if (fstat(file, &status) < 0)
         return disk_close_with(file, -errno);
     if ((status.st_mode & S_IFMT) != type)
@@ -69,7 +67,6 @@ static int
 disk_set_mode(int file, unsigned mode)
 {
     struct stat status;
-
     if (fstat(file, &status) < 0)
         return -errno;
     if ((status.st_mode & MODE_BITS) == mode)
@@ -82,7 +79,6 @@ static int
 check_type(const struct disk *disk, const char *path, mode_t type, int otherwise)
 {
     struct stat status;
-
     if (fstatat(disk->directory, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     return (status.st_mode & S_IFMT) == type ? 0 : -otherwise;
@@ -113,7 +109,6 @@ make_durable(const char *path)
         made < 0 ? made : disk_close_with(made, disk_set_mode(made, DIRECTORY_MODE));
     const char *slash = strrchr(path, '/');
     char *parent;
-
     if (result < 0)
         return result;
     parent = slash ? text_string(text_of(path, (size_t)(slash - path) + 1)) : NULL;
@@ -129,7 +124,6 @@ make_with_parents(const char *path)
     char *copy = memory_string(path);
     size_t length = strlen(copy);
     int result = 0;
-
     for (size_t i = 1; i <= length && result == 0; i++) {
         char cut = copy[i];
 
@@ -151,7 +145,6 @@ disk_open(struct disk **disk, const char *path, bool create)
 {
     int result = create ? make_with_parents(path) : 0;
     int directory;
-
     *disk = NULL;
     if (result < 0)
         return result;
@@ -162,7 +155,7 @@ disk_open(struct disk **disk, const char *path, bool create)
         directory = disk_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (directory < 0)
         return directory;
-    *disk = memory_new(sizeof **disk);
+    *disk = memory_new(sizeof(**disk));
     (*disk)->directory = directory;
     (*disk)->path = memory_string(path);
     return 0;
@@ -173,11 +166,10 @@ disk_open_below(struct disk **disk, struct disk *above, const char *name)
 {
     int directory =
         disk_open_at(above->directory, name, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
-
     *disk = NULL;
     if (directory < 0)
         return directory;
-    *disk = memory_new(sizeof **disk);
+    *disk = memory_new(sizeof(**disk));
     (*disk)->directory = directory;
     (*disk)->path = memory_string(name);
     return 0;
@@ -205,7 +197,6 @@ bool
 disk_is_owner(const struct disk *disk)
 {
     struct stat status;
-
     return fstat(disk->directory, &status) == 0 && status.st_uid == geteuid();
 }
 
@@ -213,7 +204,6 @@ int
 disk_make_directory(struct disk *disk, const char *path, unsigned mode)
 {
     int made;
-
     if (mkdirat(disk->directory, path, mode) < 0)
         return errno == EEXIST ? check_type(disk, path, S_IFDIR, ENOTDIR) : -errno;
     made = disk_open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
@@ -224,7 +214,6 @@ int
 disk_make_fifo(struct disk *disk, const char *path, unsigned mode)
 {
     int made;
-
     if (mkfifoat(disk->directory, path, mode) < 0)
         return errno == EEXIST ? check_type(disk, path, S_IFIFO, EEXIST) : -errno;
     made = disk_open_at(disk->directory, path, O_RDONLY | DISK_SAFELY, 0);
@@ -241,9 +230,8 @@ create_at(const struct disk *disk, const char *path, unsigned mode)
     struct open_how how = {.flags = flags,
                            .mode = mode,
                            .resolve = *path != '/' ? (unsigned)RESOLVE_NO_SYMLINKS : 0};
-
     do {
-        file = (int)syscall(SYS_openat2, disk->directory, path, &how, sizeof how);
+        file = (int)syscall(SYS_openat2, disk->directory, path, &how, sizeof(how));
     } while (file < 0 && errno == EINTR);
     if (file < 0 && (errno == ENOSYS || errno == EPERM))
         return disk_open_at(disk->directory, path, (int)flags, mode);
@@ -255,7 +243,6 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
 {
     int file = create_at(disk, path, mode);
     int result;
-
     if (file < 0)
         return file;
     result = disk_set_mode(file, mode);
@@ -282,7 +269,7 @@ set_reader(int file, unsigned reader)
     };
 
     return disk_answer(
-        fsetxattr(file, "system.posix_acl_access", &list, sizeof list, 0));
+        fsetxattr(file, "system.posix_acl_access", &list, sizeof(list), 0));
 }
 
 /* Refused for good, not for want of space. */
@@ -298,7 +285,6 @@ disk_create_for(struct disk *disk, const char *path, unsigned reader)
 {
     int file = disk_create(disk, path, OWNER_MODE);
     int result = reader == UNKNOWN_USER ? -EINVAL : 0;
-
     if (file < 0 || reader == geteuid())
         return file;
     if (result == 0)
@@ -317,7 +303,6 @@ disk_open_file(struct disk *disk, const char *path, bool for_writing)
 {
     int file = disk_open_at(disk->directory, path,
                             (for_writing ? O_RDWR : O_RDONLY) | DISK_SAFELY, 0);
-
     /* The errors for links, for directories, and for FIFOs and sockets without a
      * peer. */
     if (file == -ELOOP || file == -EISDIR || file == -ENXIO)
@@ -337,7 +322,6 @@ int
 disk_write(struct disk *disk, int file, struct text bytes)
 {
     off_t end = lseek(file, 0, SEEK_END);
-
     /* Not O_APPEND, which on Linux makes pwrite() append too. */
     return end < 0 ? -errno : disk_write_at(disk, file, end, bytes);
 }
@@ -364,7 +348,6 @@ int64_t
 disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size)
 {
     size_t done = 0;
-
     (void)disk;
     while (done < size) {
         ssize_t got = pread(file, to + done, size - done, offset + (int64_t)done);
@@ -386,7 +369,6 @@ int
 disk_file_info(struct disk *disk, int file, struct disk_info *info)
 {
     struct stat status;
-
     (void)disk;
     if (fstat(file, &status) < 0)
         return -errno;
@@ -416,7 +398,6 @@ int
 disk_inspect(struct disk *disk, const char *path, struct disk_info *info)
 {
     struct stat status;
-
     if (fstatat(disk->directory, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     *info = info_from(&status);
@@ -432,7 +413,6 @@ disk_list(struct disk *disk, const char *path,
     struct dirent *entry;
     DIR *directory;
     int result;
-
     if (file < 0)
         return file;
     directory = fdopendir(file);
@@ -458,7 +438,6 @@ static int64_t
 bytes_of(fsblkcnt_t blocks, unsigned long size)
 {
     int64_t bytes;
-
     return __builtin_mul_overflow(blocks, size, &bytes) ? INT64_MAX : bytes;
 }
 
@@ -466,7 +445,6 @@ int
 disk_space(struct disk *disk, struct disk_space *space)
 {
     struct statvfs status;
-
     if (fstatvfs(disk->directory, &status) < 0)
         return -errno;
     /* Some file systems make inodes as they go and count none; a tmpfs without a limit
@@ -487,7 +465,6 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
     size_t size = 0, capacity = 0;
     ssize_t got = 1;
     char *at = NULL;
-
     if (file < 0)
         return file;
     if (fcntl(file, F_SETFL, 0) < 0)
@@ -519,7 +496,6 @@ disk_give(struct disk *disk, const char *path, unsigned user, unsigned group)
 {
     struct stat status;
     int file = disk_open_at(disk->directory, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-
     if (file < 0)
         return file;
     if (fstat(file, &status) < 0)

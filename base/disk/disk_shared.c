@@ -20,7 +20,6 @@ write_quietly(int file, const char *bytes, size_t size)
     struct timespec at_once = {0};
     sigset_t pipe_signal, before;
     int result;
-
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
     sigprocmask(SIG_BLOCK, &pipe_signal, &before);
@@ -39,7 +38,6 @@ open_shared(struct disk *disk, const char *path)
 {
     int file = disk_open_at(disk->directory, path, O_RDWR | O_CREAT | DISK_SAFELY,
                             SHARED_MODE);
-
     return file < 0 ? file : disk_only_of_type(file, S_IFREG);
 }
 
@@ -49,7 +47,6 @@ static int
 disk_shared_make_space(int file, off_t size)
 {
     int error;
-
     do {
         error = posix_fallocate(file, 0, size);
     } while (error == EINTR);
@@ -65,7 +62,6 @@ disk_lock(struct disk *disk, const char *path, unsigned first, unsigned count)
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count};
     int file = open_shared(disk, path);
     int result;
-
     assert(count > 0); /* 0 would mean all that follows */
     if (file < 0)
         return file;
@@ -82,7 +78,6 @@ disk_map(struct disk *disk, const char *path, size_t size)
 {
     int file = open_shared(disk, path);
     void *map = MAP_FAILED;
-
     assert(size > 0);
     if (file < 0)
         return NULL;
@@ -106,7 +101,6 @@ disk_open_fifo(struct disk *disk, const char *path)
     /* For writing too: with a writer there is no end of file, which would make the
      * descriptor ready for ever once the first injector has gone. */
     int file = disk_open_at(disk->directory, path, O_RDWR | DISK_SAFELY, 0);
-
     return file < 0 ? file : disk_only_of_type(file, S_IFIFO);
 }
 
@@ -115,7 +109,6 @@ disk_pull_fifo(struct disk *disk, const char *path)
 {
     int file = disk_open_at(disk->directory, path, O_WRONLY | DISK_SAFELY, 0);
     int result;
-
     if (file >= 0)
         file = disk_only_of_type(file, S_IFIFO);
     if (file < 0)

@@ -48,7 +48,6 @@ disk_sync_submit(const struct disk_ring *ring, int file, bool data_only, void *d
         .aio_resfd = (uint32_t)ring->signal,
     };
     struct iocb *calls[] = {&call};
-
     return syscall(SYS_io_submit, ring->context, 1L, calls) == 1;
 }
 
@@ -57,7 +56,6 @@ static long
 reap(const struct disk_ring *ring, long at_least, struct io_event *events, long size)
 {
     long got;
-
     do {
         got = syscall(SYS_io_getevents, ring->context, at_least, size, events, NULL);
     } while (got < 0 && errno == EINTR);
@@ -72,7 +70,6 @@ static void
 disk_sync_tell(void *context)
 {
     struct disk_ring *ring = context;
-
     while (!ring->closed && ring->over && ring->over->turn != ring->turn) {
         struct disk_sync *first = ring->over;
 
@@ -114,7 +111,6 @@ disk_sync_gather(struct disk_ring *ring, long at_least)
 {
     struct io_event events[REAPED_AT_ONCE];
     long got;
-
     if (ring->broken)
         return;
     do {
@@ -135,7 +131,6 @@ disk_sync_on_signal(void *context, int happened)
 {
     struct disk_ring *ring = context;
     eventfd_t count;
-
     /* First, so that what is over from now on signals again. */
     (void)happened;
     (void)eventfd_read(ring->signal, &count);
@@ -147,7 +142,6 @@ static void
 at_end_of_turn(void *context)
 {
     struct disk_ring *ring = context;
-
     ring->turn++;
 }
 
@@ -161,7 +155,6 @@ works(const struct disk_ring *ring, int directory)
     struct pollfd asked = {.fd = ring->signal, .events = POLLIN};
     struct io_event event;
     eventfd_t count;
-
     if (!disk_sync_submit(ring, directory, false, NULL))
         return false;
     return reap(ring, 1, &event, 1) == 1 && event.res == 0 &&
@@ -171,8 +164,7 @@ works(const struct disk_ring *ring, int directory)
 static struct disk_ring *
 ring_new(struct loop *loop, int directory)
 {
-    struct disk_ring *ring = memory_new(sizeof *ring);
-
+    struct disk_ring *ring = memory_new(sizeof(*ring));
     ring->loop = loop;
     ring->signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ring->signal >= 0 && syscall(SYS_io_setup, RING, &ring->context) == 0) {
@@ -190,7 +182,6 @@ void
 disk_ring_free(struct disk_ring **ring)
 {
     struct disk_ring *r = *ring;
-
     if (!r)
         return;
     r->closed = true;
@@ -209,7 +200,6 @@ int
 disk_sync_directory_at(int directory, const char *path)
 {
     int file = disk_open_at(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
     return file < 0 ? file : disk_close_with(file, disk_answer(fsync(file)));
 }
 
@@ -243,7 +233,6 @@ enum disk_syncing
 disk_sync_on(struct disk *disk, struct loop *loop)
 {
     struct disk_ring *ring;
-
     if (disk->ring)
         return disk_sync_way(disk);
     ring = ring_new(loop, disk->directory);
@@ -260,7 +249,6 @@ int
 disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *sync)
 {
     struct disk_ring *ring = disk->ring;
-
     assert(sync->done);
     /* Whatever it is that cannot be submitted, was not begun: the blocking call does
      * it, or says what is wrong. */
@@ -277,7 +265,6 @@ void
 disk_sync_wait(struct disk *disk)
 {
     struct disk_ring *ring = disk->ring;
-
     while (ring && !ring->closed && ring->in_flight > 0) {
         if (!ring->over)
             disk_sync_gather(ring, 1);

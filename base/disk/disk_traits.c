@@ -59,13 +59,12 @@ static int
 know_type(int file, struct disk_traits *nature)
 {
     struct statfs status;
-
     if (fstatfs(file, &status) < 0)
         return -errno;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (types[i].magic != (uint32_t)status.f_type)
             continue;
-        snprintf(nature->type, sizeof nature->type, "%s", types[i].name);
+        snprintf(nature->type, sizeof(nature->type), "%s", types[i].name);
         nature->forgets = types[i].traits & FORGETS;
         nature->copies = types[i].traits & COPIES;
     }
@@ -77,7 +76,6 @@ static bool
 is_told_not_to_copy(int file)
 {
     int flags = 0;
-
     return ioctl(file, FS_IOC_GETFLAGS, &flags) == 0 && flags & FS_NOCOW_FL;
 }
 
@@ -90,9 +88,8 @@ device_name(dev_t device, char name[static NAME_SIZE])
     char path[NAME_SIZE], target[256];
     const char *slash;
     ssize_t length;
-
-    snprintf(path, sizeof path, "/sys/dev/block/%u:%u", major(device), minor(device));
-    length = readlink(path, target, sizeof target - 1);
+    snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(device), minor(device));
+    length = readlink(path, target, sizeof(target) - 1);
     if (length < 0)
         return false;
     target[length] = '\0';
@@ -108,8 +105,7 @@ has_committed_fast(const char *name)
     char path[NAME_SIZE + 32], *content, *at;
     long commits, ineligible = 0;
     size_t length;
-
-    snprintf(path, sizeof path, "/proc/fs/ext4/%s/fc_info", name);
+    snprintf(path, sizeof(path), "/proc/fs/ext4/%s/fc_info", name);
     if (disk_read_whole(path, BLOCK, &content, &length) < 0)
         return false;
     at = strchr(content, '\n');
@@ -132,7 +128,7 @@ has_fast_commit_feature(const char *name, dev_t device)
     ssize_t got = -1;
     int file;
 
-    snprintf(path, sizeof path, "/dev/%s", name);
+    snprintf(path, sizeof(path), "/dev/%s", name);
     for (char *at = path; (at = strchr(at, '!'));)
         *at = '/';
     file = disk_open_at(AT_FDCWD, path, O_RDONLY | DISK_SAFELY, 0);
@@ -140,10 +136,10 @@ has_fast_commit_feature(const char *name, dev_t device)
         return false;
     if (fstat(file, &status) == 0 && S_ISBLK(status.st_mode) &&
         status.st_rdev == device)
-        got = pread(file, block, sizeof block, 0);
+        got = pread(file, block, sizeof(block), 0);
     close(file);
     const unsigned char *super = block + SUPERBLOCK;
-    return got == (ssize_t)sizeof block && super[MAGIC] == 0x53 &&
+    return got == (ssize_t)sizeof(block) && super[MAGIC] == 0x53 &&
            super[MAGIC + 1] == 0xef && super[COMPATIBLE + 1] & FAST_COMMIT >> 8;
 }
 
@@ -152,7 +148,6 @@ commits_fast(int file)
 {
     char name[NAME_SIZE];
     struct stat status;
-
     return fstat(file, &status) == 0 && device_name(status.st_dev, name) &&
            (has_committed_fast(name) || has_fast_commit_feature(name, status.st_dev));
 }
@@ -163,7 +158,6 @@ static int
 disk_traits_compare(const void *left, const void *right)
 {
     int64_t l = *(const int64_t *)left, r = *(const int64_t *)right;
-
     return (l > r) - (l < r);
 }
 
@@ -171,9 +165,8 @@ static bool
 write_block(int file, int fill)
 {
     char block[BLOCK];
-
-    memset(block, fill, sizeof block);
-    return pwrite(file, block, sizeof block, 0) == (ssize_t)sizeof block;
+    memset(block, fill, sizeof(block));
+    return pwrite(file, block, sizeof(block), 0) == (ssize_t)sizeof(block);
 }
 
 static int64_t
@@ -181,7 +174,6 @@ disk_traits_measure(int file)
 {
     int64_t took[ROUNDS], start = loop_clock_us(), before, now = start;
     size_t rounds = 0;
-
     if (!write_block(file, 0) || fsync(file) < 0)
         return -1;
     while (rounds < ROUNDS && (rounds == 0 || now - start < LIMIT_US)) {
@@ -191,7 +183,7 @@ disk_traits_measure(int file)
         now = loop_clock_us();
         took[rounds++] = now - before;
     }
-    qsort(took, rounds, sizeof took[0], disk_traits_compare);
+    qsort(took, rounds, sizeof(took[0]), disk_traits_compare);
     return took[rounds / 2];
 }
 
@@ -199,7 +191,6 @@ int
 disk_traits(struct disk *disk, const char *path, struct disk_traits *nature)
 {
     int file, asked, result;
-
     *nature = (struct disk_traits){.type = "?", .sync_us = -1};
     unlinkat(disk->directory, path, 0); /* of somebody who was killed here */
     file = disk_open_at(disk->directory, path, O_RDWR | O_CREAT | O_EXCL | DISK_SAFELY,

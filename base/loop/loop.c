@@ -66,7 +66,6 @@ static int64_t
 clock_us(clockid_t clock)
 {
     struct timespec t;
-
     if (clock_gettime(clock, &t) < 0)
         loop_give_up("cannot read the clock");
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
@@ -88,7 +87,6 @@ on_wake(struct ev_loop *ev, struct ev_check *check, int events)
 {
     struct real_loop *loop = check->data;
     int64_t now_us = clock_us(CLOCK_MONOTONIC);
-
     (void)ev;
     (void)events;
     loop->now_us = now_us > loop->now_us ? now_us : loop->now_us;
@@ -99,7 +97,6 @@ static void
 on_alarm(struct ev_loop *ev, struct ev_timer *alarm, int events)
 {
     struct real_loop *loop = alarm->data;
-
     /* Nothing else: it has ended the wait, and turn_begin() looks at the timers. */
     (void)ev;
     (void)events;
@@ -110,7 +107,6 @@ static void
 loop_signal_came(struct ev_loop *ev, struct ev_signal *signal, int events)
 {
     struct loop_signal *s = signal->data;
-
     (void)ev;
     (void)events;
     s->fire(s->context);
@@ -120,7 +116,6 @@ static void
 loop_on_ready(struct ev_loop *ev, struct ev_io *io, int events)
 {
     struct loop_watch *watch = io->data;
-
     (void)ev;
     /* For a descriptor that cannot be watched libev reports all events. */
     events &= io->events;
@@ -136,7 +131,6 @@ set_alarm(struct real_loop *loop, int64_t wait_ms)
     int64_t due_ms = turn_due_ms(&loop->turn);
     int64_t end_ms = wait_ms < 0 ? INT64_MAX : loop->turn.monotonic_ms + wait_ms;
     int64_t alarm_us;
-
     if (due_ms < 0 || due_ms > end_ms)
         due_ms = end_ms;
     alarm_us = due_ms < INT64_MAX / 1000 ? due_ms * 1000 : 0;
@@ -165,8 +159,7 @@ run_turn(struct real_loop *loop, int64_t wait_ms)
 struct loop *
 loop_new(void)
 {
-    struct real_loop *loop = memory_new(sizeof *loop);
-
+    struct real_loop *loop = memory_new(sizeof(*loop));
     ev_set_syserr_cb(on_trouble);
     loop->ev = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL | EVBACKEND_POLL);
     if (!loop->ev)
@@ -187,7 +180,6 @@ void
 loop_free(struct loop **loop)
 {
     struct real_loop *r;
-
     if (!*loop)
         return;
     r = real(*loop);
@@ -228,14 +220,13 @@ uint64_t
 loop_random(struct loop *loop)
 {
     struct real_loop *r = real(loop);
-
     if (!r->random_left) {
         ssize_t got;
 
         do { /* early at boot it waits, and signals come */
-            got = getrandom(r->random, sizeof r->random, 0);
+            got = getrandom(r->random, sizeof(r->random), 0);
         } while (got < 0 && errno == EINTR);
-        if (got != sizeof r->random)
+        if (got != sizeof(r->random))
             loop_give_up("cannot get random numbers");
         r->random_left = RANDOM_POOL;
     }
@@ -246,8 +237,7 @@ struct loop_watch *
 loop_watch_new(struct loop *loop, int descriptor, int events,
                void (*ready)(void *context, int events), void *context)
 {
-    struct loop_watch *watch = memory_new(sizeof *watch);
-
+    struct loop_watch *watch = memory_new(sizeof(*watch));
     assert(descriptor >= 0 && ready);
     watch->loop = real(loop);
     watch->ready = ready;
@@ -263,7 +253,6 @@ loop_watch_set(struct loop_watch *watch, int events)
 {
     int wanted =
         (events & LOOP_READ ? EV_READ : 0) | (events & LOOP_WRITE ? EV_WRITE : 0);
-
     if ((watch->io.events & (EV_READ | EV_WRITE)) == wanted)
         return;
     ev_io_stop(watch->loop->ev, &watch->io);
@@ -286,8 +275,7 @@ void
 loop_on_signal(struct loop *loop, int signal_number, void (*fire)(void *context),
                void *context)
 {
-    struct loop_signal *s = memory_new(sizeof *s);
-
+    struct loop_signal *s = memory_new(sizeof(*s));
     s->fire = fire;
     s->context = context;
     ev_signal_init(&s->signal, loop_signal_came, signal_number);

@@ -15,7 +15,6 @@ turn_due_before(const struct heap_node *a, const struct heap_node *b)
 {
     const struct loop_timer *left = memory_container(a, struct loop_timer, node);
     const struct loop_timer *right = memory_container(b, struct loop_timer, node);
-
     return left->due_ms < right->due_ms;
 }
 
@@ -25,7 +24,8 @@ calls_add(struct turn_calls *calls, void (*run)(void *), void *context)
     assert(run);
     if (calls->count == calls->capacity) {
         calls->capacity = calls->capacity ? calls->capacity * 2 : 8;
-        calls->rows = memory_resize(calls->rows, calls->capacity * sizeof *calls->rows);
+        calls->rows =
+            memory_resize(calls->rows, calls->capacity * sizeof(*calls->rows));
     }
     calls->rows[calls->count++] = (struct turn_call){run, context};
 }
@@ -34,7 +34,6 @@ static void
 run_stage(struct turn_calls *hooks)
 {
     size_t kept = 0;
-
     /* A hook may add or remove hooks, so rows and count are read anew each time. */
     for (size_t i = 0; i < hooks->count; i++)
         if (hooks->rows[i].run)
@@ -61,7 +60,6 @@ static void
 ripen(struct loop *loop)
 {
     struct heap_node *node;
-
     while ((node = heap_first(&loop->soon)) != NULL) {
         heap_remove(&loop->soon, node);
         memory_container(node, struct loop_timer, node)->due_ms = loop->monotonic_ms;
@@ -73,7 +71,6 @@ static void
 run_tasks(struct loop *loop)
 {
     struct loop_task *task;
-
     loop->running = loop->posted;
     loop->posted = loop->last = NULL;
     while ((task = loop->running) != NULL) {
@@ -88,7 +85,6 @@ static void
 run_timers(struct loop *loop)
 {
     struct heap_node *node;
-
     while ((node = heap_first(&loop->timers)) != NULL) {
         struct loop_timer *timer = memory_container(node, struct loop_timer, node);
 
@@ -153,7 +149,6 @@ int64_t
 turn_due_ms(const struct loop *loop)
 {
     struct heap_node *node = heap_first(&loop->timers);
-
     return node ? memory_container(node, struct loop_timer, node)->due_ms : -1;
 }
 
@@ -219,7 +214,6 @@ void
 loop_unpost(struct loop *loop, struct loop_task *task)
 {
     struct loop_task *before = NULL, *each = NULL;
-
     if (!task->queued)
         return;
     task->queued = false;
@@ -251,7 +245,6 @@ loop_at_end_remove(struct loop *loop, enum loop_stage stage, void (*run)(void *c
                    void *context)
 {
     struct turn_calls *hooks = &loop->hooks[stage];
-
     /* Only marked: run_stage() may be walking through the rows, and sweeps them. */
     for (size_t i = 0; i < hooks->count; i++)
         if (hooks->rows[i].run == run && hooks->rows[i].context == context)

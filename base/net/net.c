@@ -23,8 +23,7 @@ net_read_name(int socket, int (*ask)(int, struct sockaddr *, socklen_t *),
               struct net_address *out)
 {
     struct sockaddr_storage name;
-    socklen_t length = sizeof name;
-
+    socklen_t length = sizeof(name);
     if (ask(socket, (struct sockaddr *)&name, &length) == 0)
         net_sockaddr_read(&name, length, out);
 }
@@ -33,7 +32,6 @@ static void
 fail_to_connect(struct net_connection *c, int error_number)
 {
     char to[NET_ADDRESS_TEXT_MAX];
-
     net_address_format(&c->peer, to);
     net_stream_fail(c, error_number, "cannot connect to %s: %s", to,
                     strerror(error_number));
@@ -43,8 +41,7 @@ static void
 finish_connecting(struct net_connection *c)
 {
     int error_number = 0;
-    socklen_t length = sizeof error_number;
-
+    socklen_t length = sizeof(error_number);
     if (getsockopt(c->out, SOL_SOCKET, SO_ERROR, &error_number, &length) < 0)
         error_number = errno;
     if (error_number) {
@@ -64,7 +61,6 @@ static void
 net_on_ready(void *context, int events)
 {
     struct net_connection *c = context;
-
     if (c->connecting) {
         finish_connecting(c);
         return;
@@ -79,7 +75,6 @@ static bool
 net_is_told(struct net_connection *c, unsigned what)
 {
     bool told = c->tell & what;
-
     c->tell &= ~what;
     return told && !c->gone;
 }
@@ -88,7 +83,6 @@ static void
 on_telling(void *context)
 {
     struct net_connection *c = context;
-
     if (net_is_told(c, TELL_CONNECTED))
         net_stream_emit(c, NET_CONNECTED);
     if (net_is_told(c, TELL_MORE) && c->tls && !c->ended && !c->failed &&
@@ -112,7 +106,6 @@ net_on_timer(void *context)
 {
     struct net_connection *c = context;
     int64_t idle_ms = loop_monotonic_ms(c->net->loop) - c->active_ms;
-
     if (c->closing)
         net_stream_destroy(c);
     else if (idle_ms >= c->timeout_ms)
@@ -125,8 +118,7 @@ net_on_timer(void *context)
 static struct net_connection *
 connection_new(struct net *net)
 {
-    struct net_connection *c = memory_new(sizeof *c);
-
+    struct net_connection *c = memory_new(sizeof(*c));
     c->net = net;
     c->in = c->out = -1;
     c->active_ms = loop_monotonic_ms(net->loop);
@@ -160,16 +152,15 @@ try_connect(struct net_connection *c, const struct net_address *bind_to)
     socklen_t length;
     int one = 1, family = net_sockaddr_family(&c->peer);
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
     if (fd < 0)
         return errno;
     use_descriptors(c, fd, true, fd, true);
     if (family != AF_UNIX)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (bind_to) {
         /* connect() chooses the port: it knows that only the pair must be new. */
         if (family != AF_UNIX)
-            setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+            setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
         length = net_sockaddr_fill(bind_to, &name);
         if (bind(fd, (struct sockaddr *)&name, length) < 0)
             return errno;
@@ -182,7 +173,6 @@ struct net_connection *
 net_connection_accepted(struct net *net, int socket, const struct net_address *peer)
 {
     struct net_connection *c = connection_new(net);
-
     use_descriptors(c, socket, true, socket, true);
     c->peer = *peer;
     net_read_name(socket, getsockname, &c->local);
@@ -200,7 +190,6 @@ static bool
 is_socket(int descriptor)
 {
     struct stat status;
-
     return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
@@ -208,7 +197,6 @@ static void
 net_release(void *object)
 {
     struct net *net = object;
-
     for (size_t i = 0; i < net->spare_count; i++)
         buffer_free(&net->spare[i]);
     free(net->scratch);
@@ -218,8 +206,7 @@ net_release(void *object)
 struct net *
 net_new(struct loop *loop)
 {
-    struct net *net = memory_new(sizeof *net);
-
+    struct net *net = memory_new(sizeof(*net));
     net->loop = loop;
     net->scratch = memory_new(NET_INPUT_MAX);
     loop_at_end(loop, LOOP_STAGE_SEND, net_stream_flush_all, net);
@@ -232,7 +219,6 @@ net_free(struct net **net)
 {
     struct net *n = *net;
     struct net_connection *c, *next;
-
     if (!n)
         return;
     while (n->listeners) {
@@ -264,7 +250,6 @@ net_connect(struct net *net, const struct net_address *to,
 {
     struct net_connection *c = connection_new(net);
     int error_number;
-
     c->peer = *to;
     c->connecting = true;
     net_attach(c, on_event, context);
@@ -284,7 +269,6 @@ struct net_connection *
 net_adopt(struct net *net, int in, int out, net_happened *on_event, void *context)
 {
     struct net_connection *c = connection_new(net);
-
     assert(in >= 0 && out >= 0);
     use_descriptors(c, in, is_socket(in), out, is_socket(out));
     if (c->in_is_socket) {
@@ -308,7 +292,6 @@ bool
 net_peer_is_gone(const struct net_connection *c)
 {
     struct pollfd asked = {.fd = c->in};
-
     return c->in_is_socket && poll(&asked, 1, 0) > 0;
 }
 
@@ -324,7 +307,6 @@ void
 net_set_timeout(struct net_connection *c, int64_t timeout_ms)
 {
     struct loop *loop = c->net->loop;
-
     assert(timeout_ms >= 0);
     c->timeout_ms = timeout_ms;
     c->active_ms = loop_monotonic_ms(loop);
@@ -356,8 +338,7 @@ bool
 net_peer_credentials(const struct net_connection *c, struct net_credentials *out)
 {
     struct ucred who;
-    socklen_t size = sizeof who;
-
+    socklen_t size = sizeof(who);
     if (c->peer.family != NET_UNIX || c->in < 0 ||
         getsockopt(c->in, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
         return false;
@@ -384,7 +365,6 @@ static void
 linger(struct net_connection *c)
 {
     struct net *net = c->net;
-
     if (net->lingering_count == NET_LINGERING_MAX)
         net_stream_destroy(net->lingering);
     c->closing = true;
@@ -396,7 +376,6 @@ void
 net_close(struct net_connection **connection)
 {
     struct net_connection *c = *connection;
-
     if (!c)
         return;
     *connection = NULL;
@@ -429,8 +408,7 @@ net_reset(struct net_connection **connection)
 {
     struct net_connection *c = *connection;
     struct linger none = {.l_onoff = 1, .l_linger = 0};
-
     if (c && c->out_is_socket)
-        setsockopt(c->out, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+        setsockopt(c->out, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     net_abort(connection);
 }

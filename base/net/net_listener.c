@@ -37,7 +37,6 @@ static void
 net_listener_on_pause_over(void *context)
 {
     struct net_listener *l = context;
-
     loop_watch_set(l->watch, LOOP_READ);
 }
 
@@ -53,12 +52,11 @@ net_listener_on_ready(void *context, int events)
 {
     struct net_listener *l = context;
     struct net *net = l->net;
-
     (void)events;
     /* A callback may free the listener; its memory stays for this turn. */
     for (int i = 0; i < ACCEPTS_PER_TURN && l->watch; i++) {
         struct sockaddr_storage name;
-        socklen_t length = sizeof name;
+        socklen_t length = sizeof(name);
         struct net_connection *c;
         struct net_address peer;
         int fd = accept4(l->socket, (struct sockaddr *)&name, &length,
@@ -91,7 +89,6 @@ open_directory_of(const struct net_address *address, struct disk **directory,
     size_t slash = text_find_last(path, '/');
     char *above;
     int result;
-
     *name = address->path;
     if (slash == TEXT_NONE)
         return disk_open(directory, ".", false);
@@ -109,7 +106,6 @@ remove_socket(const struct net_address *address)
     struct disk *directory;
     const char *name;
     bool removed;
-
     if (open_directory_of(address, &directory, &name) < 0)
         return false;
     removed = disk_inspect(directory, name, &info) == 0 && info.kind == DISK_OTHER &&
@@ -127,7 +123,6 @@ net_listener_remove_stale(const struct net_address *address,
     bool stale = probe >= 0 &&
                  connect(probe, (const struct sockaddr *)name, length) < 0 &&
                  errno == ECONNREFUSED;
-
     if (probe >= 0)
         close(probe);
     return stale && remove_socket(address);
@@ -141,7 +136,6 @@ bind_to(int fd, const struct net_address *address, unsigned unix_mode)
     socklen_t length = net_sockaddr_fill(address, &name);
     mode_t mask;
     int result;
-
     if (address->family != NET_UNIX)
         return bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
     /* Linux gives the file the socket's mode: it never has another one. */
@@ -162,18 +156,17 @@ open_listening(const struct net_address *address, unsigned unix_mode)
     int one = 1, unread = SEND_BUFFER, family = net_sockaddr_family(address);
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int result;
-
     if (fd < 0)
         return -errno;
     if (family != AF_UNIX) {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
         /* Accepted sockets inherit these. Of what a peer does not read the kernel would
          * keep megabytes. */
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof unread);
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     }
     if (family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     result = bind_to(fd, address, unix_mode);
     if (!result && listen(fd, SOMAXCONN) < 0)
         result = errno;
@@ -187,7 +180,6 @@ static const char *
 listening_remedy(const struct net_address *address, int error)
 {
     bool is_unix = address->family == NET_UNIX;
-
     if (error == EADDRINUSE)
         return is_unix ? " (a program answers there, or the socket of one that died "
                          "cannot be removed)"
@@ -204,9 +196,8 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     int fd = open_listening(address, unix_mode);
     char text[NET_ADDRESS_TEXT_MAX];
     struct sockaddr_storage name;
-    socklen_t length = sizeof name;
+    socklen_t length = sizeof(name);
     struct net_listener *l;
-
     assert(on_accept);
     if (fd < 0) {
         net_address_format(address, text);
@@ -214,7 +205,7 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
                  listening_remedy(address, -fd));
         return NULL;
     }
-    l = memory_new(sizeof *l);
+    l = memory_new(sizeof(*l));
     l->net = net;
     l->socket = fd;
     l->on_accept = on_accept;
@@ -238,7 +229,6 @@ void
 net_listener_free(struct net_listener **listener)
 {
     struct net_listener *l = *listener;
-
     if (!l)
         return;
     *listener = NULL;
@@ -260,7 +250,6 @@ can_be_ours(const struct net_address *address)
     int family = net_sockaddr_family(address);
     int probe = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool can = probe >= 0 && bind(probe, (struct sockaddr *)&name, length) == 0;
-
     if (probe >= 0)
         close(probe);
     return can;
@@ -276,8 +265,7 @@ leads_to_itself(const struct net_address *address)
     int probe = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct net_address source;
     bool same = probe >= 0 && connect(probe, (struct sockaddr *)&name, length) == 0;
-
-    length = sizeof name;
+    length = sizeof(name);
     same = same && getsockname(probe, (struct sockaddr *)&name, &length) == 0;
     if (probe >= 0)
         close(probe);
@@ -294,7 +282,6 @@ static bool
 is_local(struct net_address address)
 {
     struct net_address nobodys; /* RFC 5737, RFC 3849 */
-
     if (net_address_is_loopback(&address))
         return true;
     address.port = 0;
@@ -314,7 +301,6 @@ net_is_own(struct net *net, const struct net_address *address)
 {
     struct net_address plain = *address;
     struct net_listener *l;
-
     net_address_unmap(&plain);
     if (net_address_is_wildcard(&plain)) /* connecting to it reaches the loopback */
         net_address_parse_ip(plain.family == NET_IPV4 ? TEXT("127.0.0.1") : TEXT("::1"),

@@ -24,21 +24,20 @@ net_sockaddr_fill(const struct net_address *a, struct sockaddr_storage *out)
     struct sockaddr_in *ipv4 = (struct sockaddr_in *)out;
     struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)out;
     struct sockaddr_un *local = (struct sockaddr_un *)out;
-
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     out->ss_family = (sa_family_t)net_sockaddr_family(a);
     switch (a->family) {
     case NET_IPV4:
         ipv4->sin_port = htons(a->port);
-        memcpy(&ipv4->sin_addr, a->ip, sizeof ipv4->sin_addr);
-        return sizeof *ipv4;
+        memcpy(&ipv4->sin_addr, a->ip, sizeof(ipv4->sin_addr));
+        return sizeof(*ipv4);
     case NET_IPV6:
         ipv6->sin6_port = htons(a->port);
-        memcpy(&ipv6->sin6_addr, a->ip, sizeof ipv6->sin6_addr);
-        return sizeof *ipv6;
+        memcpy(&ipv6->sin6_addr, a->ip, sizeof(ipv6->sin6_addr));
+        return sizeof(*ipv6);
     case NET_UNIX:
         memcpy(local->sun_path, a->path, NET_PATH_MAX);
-        return sizeof *local;
+        return sizeof(*local);
     case NET_NONE:
         break;
     }
@@ -53,24 +52,23 @@ net_sockaddr_read(const struct sockaddr_storage *from, socklen_t length,
     const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)from;
     const struct sockaddr_un *local = (const struct sockaddr_un *)from;
     size_t path_offset = offsetof(struct sockaddr_un, sun_path);
-
     *out = (struct net_address){0};
-    if (length < sizeof from->ss_family)
+    if (length < sizeof(from->ss_family))
         return;
     if (from->ss_family == AF_INET) {
         out->family = NET_IPV4;
         out->port = ntohs(ipv4->sin_port);
-        memcpy(out->ip, &ipv4->sin_addr, sizeof ipv4->sin_addr);
+        memcpy(out->ip, &ipv4->sin_addr, sizeof(ipv4->sin_addr));
     } else if (from->ss_family == AF_INET6) {
         out->family = NET_IPV6;
         out->port = ntohs(ipv6->sin6_port);
-        memcpy(out->ip, &ipv6->sin6_addr, sizeof ipv6->sin6_addr);
+        memcpy(out->ip, &ipv6->sin6_addr, sizeof(ipv6->sin6_addr));
         net_address_unmap(out);
     } else if (from->ss_family == AF_UNIX) {
         out->family = NET_UNIX;
         /* A client's socket has no name, and then no path was filled in. */
         if (length > path_offset)
-            text_copy(out->path, sizeof out->path,
+            text_copy(out->path, sizeof(out->path),
                       text_of(local->sun_path,
                               strnlen(local->sun_path, length - path_offset)));
     }

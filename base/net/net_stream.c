@@ -50,7 +50,6 @@ static void
 connection_release(void *object)
 {
     struct net_connection *c = object;
-
     buffer_free(&c->input.bytes);
     buffer_free(&c->output.bytes);
     buffer_free(&c->wire.bytes);
@@ -66,7 +65,6 @@ static bool
 net_stream_is_ready(int descriptor, short events)
 {
     struct pollfd asked = {.fd = descriptor, .events = events};
-
     return poll(&asked, 1, 0) > 0;
 }
 
@@ -74,7 +72,6 @@ ssize_t
 net_stream_read(const struct net_connection *c, char *to, size_t size)
 {
     ssize_t got;
-
     do {
         if (!c->in_is_socket && !net_stream_is_ready(c->in, POLLIN))
             return -EAGAIN;
@@ -90,7 +87,6 @@ net_stream_write_some(const struct net_connection *c, struct text t)
 {
     size_t chunk = t.length < PIPE_CHUNK ? t.length : PIPE_CHUNK;
     ssize_t taken;
-
     do {
         if (!c->out_is_socket && !net_stream_is_ready(c->out, POLLOUT))
             return -EAGAIN;
@@ -120,7 +116,6 @@ net_stream_update(struct net_connection *c)
 {
     int reading = wants_read(c) ? LOOP_READ : 0;
     int writing = c->connecting || c->blocked ? LOOP_WRITE : 0;
-
     if (c->gone || !c->watch_in)
         return;
     if (c->in == c->out) {
@@ -137,7 +132,6 @@ void
 net_stream_mark(struct net_connection *c)
 {
     struct net *net = c->net;
-
     if (c->dirty || c->blocked || c->connecting)
         return;
     /* So that the turn that sends comes, even when this was called outside of one. */
@@ -151,7 +145,6 @@ void
 net_stream_destroy(struct net_connection *c)
 {
     struct net *net = c->net;
-
     assert(!c->gone);
     c->gone = true;
     c->on_event = NULL;
@@ -178,7 +171,6 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
 {
     char text[ERROR_MAX];
     va_list list;
-
     if (c->gone || c->failed)
         return;
     if (c->closing) {
@@ -186,7 +178,7 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
         return;
     }
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     c->error = memory_string(text);
     c->error_number = error_number;
@@ -228,7 +220,6 @@ net_stream_deliver(struct net_connection *c, size_t held, size_t got)
 {
     char *scratch = c->net->scratch;
     struct text rest;
-
     if (held)
         memcpy(scratch, net_waiting_text(&c->input).at, held);
     c->view = text_of(scratch, held + got);
@@ -253,7 +244,6 @@ net_stream_receive(struct net_connection *c)
 {
     size_t held = net_waiting_length(&c->input);
     ssize_t got;
-
     if (c->tls && !c->closing) {
         net_tls_receive(c);
         return;
@@ -294,7 +284,6 @@ static struct net_waiting *
 next_output(struct net_connection *c, struct text *bytes)
 {
     struct net_waiting *w = &c->output;
-
     if (c->tls && !c->clear)
         net_tls_seal(c);
     if (c->tls || net_waiting_length(&c->wire))
@@ -310,7 +299,6 @@ static bool
 write_output(struct net_connection *c)
 {
     struct text bytes;
-
     for (;;) {
         struct net_waiting *w = next_output(c, &bytes);
         ssize_t taken;
@@ -355,7 +343,6 @@ void
 net_stream_flush_all(void *context)
 {
     struct net *net = context;
-
     while (net->dirty) {
         struct net_connection *c = net->dirty;
 

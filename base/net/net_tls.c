@@ -12,7 +12,6 @@ net_tls_receive_more(void *context, char *to, size_t size)
 {
     struct net_connection *c = context;
     struct text early = text_before(net_waiting_text(&c->early), size);
-
     if (!early.length)
         return net_stream_read(c, to, size);
     memcpy(to, early.at, early.length);
@@ -24,7 +23,6 @@ static bool
 net_tls_transmit(void *context, struct text records)
 {
     struct net_connection *c = context;
-
     return net_waiting_add(c->net, &c->wire, records);
 }
 
@@ -74,7 +72,6 @@ open_records(struct net_connection *c, size_t held)
     char *to = c->net->scratch + held;
     size_t space = NET_INPUT_MAX - held, total = 0;
     ssize_t got = 1;
-
     while (total < space) {
         got = tls_session_read(c->tls, to + total, space - total);
         if (got <= 0)
@@ -89,7 +86,6 @@ receive_data(struct net_connection *c)
 {
     size_t held = net_waiting_length(&c->input);
     ssize_t got;
-
     if (held == NET_INPUT_MAX)
         return;
     got = open_records(c, held);
@@ -122,7 +118,6 @@ void
 net_tls_seal(struct net_connection *c)
 {
     struct text bytes = text_before(net_waiting_text(&c->output), SEALED_AT_ONCE);
-
     assert(!c->clear);
     if (net_waiting_length(&c->wire))
         return;
@@ -140,7 +135,6 @@ void
 net_tls_drop_output(struct net_connection *c)
 {
     struct buffer *b = &c->output.bytes;
-
     b->length = c->output.taken + c->clear;
     if (!c->clear)
         net_waiting_clear(c->net, &c->output);
@@ -150,7 +144,6 @@ static void
 release_session(void *object)
 {
     struct tls_session *s = object;
-
     tls_session_free(&s);
 }
 
@@ -176,7 +169,6 @@ keep_input(struct net_connection *c)
 {
     struct text input = net_input(c);
     bool added;
-
     buffer_init(&c->early.bytes, NET_INPUT_MAX);
     added = !input.length || net_waiting_add(c->net, &c->early, input);
     assert(added);
@@ -188,7 +180,6 @@ void
 net_start_tls(struct net_connection *c, const struct net_tls *tls)
 {
     struct tls_pipe pipe = {net_tls_receive_more, net_tls_transmit, c};
-
     assert(!c->gone && !c->closing && !c->tls && !c->shaking);
     assert(!tls->server != !tls->client);
     if (tls->begun)

@@ -32,8 +32,7 @@ tls_reason(int code, char *to, size_t size)
 {
     char text[TLS_ERROR_MAX] = "";
     const char *start;
-
-    mbedtls_strerror(code, text, sizeof text);
+    mbedtls_strerror(code, text, sizeof(text));
     start = strstr(text, " - ");
     start = start ? start + 3 : text;
     snprintf(to, size, "%s", start);
@@ -43,8 +42,7 @@ bool
 tls_fail(char *error, size_t error_size, const char *what, int code)
 {
     char reason[TLS_ERROR_MAX];
-
-    tls_reason(code, reason, sizeof reason);
+    tls_reason(code, reason, sizeof(reason));
     snprintf(error, error_size, "%s: %s", what, reason);
     return false;
 }
@@ -52,9 +50,8 @@ tls_fail(char *error, size_t error_size, const char *what, int code)
 struct tls *
 tls_new(char *error, size_t error_size)
 {
-    struct tls *tls = memory_new(sizeof *tls);
+    struct tls *tls = memory_new(sizeof(*tls));
     int code;
-
     tls->references = 1;
     mbedtls_entropy_init(&tls->entropy);
     mbedtls_ctr_drbg_init(&tls->random);
@@ -116,7 +113,6 @@ configure_version(mbedtls_ssl_config *config)
         MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1, MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1,
         MBEDTLS_SSL_IANA_TLS_GROUP_NONE,
     };
-
     /* PKCS #1 first: 3.6.6 offers PSS to servers of TLS 1.2, too, and then refuses it.
      * Those of TLS 1.3 pass over PKCS #1. */
     static const uint16_t signatures[] = {
@@ -148,7 +144,6 @@ configure_version(mbedtls_ssl_config *config)
         MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1, MBEDTLS_ECP_DP_SECP384R1,
         MBEDTLS_ECP_DP_SECP521R1,  MBEDTLS_ECP_DP_NONE,
     };
-
     mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
                                  MBEDTLS_SSL_MINOR_VERSION_3);
     mbedtls_ssl_conf_curves(config, groups);
@@ -160,7 +155,6 @@ tls_configure(struct tls *tls, mbedtls_ssl_config *config, int role)
 {
     int code = mbedtls_ssl_config_defaults(config, role, MBEDTLS_SSL_TRANSPORT_STREAM,
                                            MBEDTLS_SSL_PRESET_DEFAULT);
-
     if (code != 0)
         return code;
     mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &tls->random);
@@ -175,7 +169,6 @@ tls_read_file(const char *path, char **content, size_t *length, char *error,
               size_t error_size)
 {
     int result = disk_read_whole(path, TLS_FILE_MAX, content, length);
-
     if (result == 0)
         return true;
     snprintf(error, error_size, "cannot read %s: %s", path, strerror(-result));
@@ -187,7 +180,6 @@ tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *content,
                        size_t length, char *error, size_t error_size)
 {
     int code = mbedtls_x509_crt_parse(chain, (unsigned char *)content, length + 1);
-
     /* A positive code counts those that were not understood: there are others. */
     if (code >= 0)
         return true;

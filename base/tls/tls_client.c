@@ -32,7 +32,6 @@ static bool
 is_seen(struct reading *r, struct text content)
 {
     unsigned char *digest = r->seen[r->count];
-
     digest_plain(content, digest);
     for (size_t i = 0; i < r->count; i++)
         if (memcmp(r->seen[i], digest, DIGEST_SIZE) == 0)
@@ -48,7 +47,6 @@ add_anchors(struct tls_client *client, const char *path, struct reading *r, char
     char *content;
     size_t length;
     bool good;
-
     if (!tls_read_file(path, &content, &length, error, error_size))
         return false;
     good = (r && is_seen(r, text_of(content, length))) ||
@@ -63,9 +61,8 @@ tls_client_read_one(void *context, const char *name)
 {
     struct reading *r = context;
     char path[4096], error[TLS_ERROR_MAX];
-
-    if (snprintf(path, sizeof path, "%s/%s", r->directory, name) < (int)sizeof path)
-        add_anchors(r->client, path, r, error, sizeof error);
+    if (snprintf(path, sizeof(path), "%s/%s", r->directory, name) < (int)sizeof(path))
+        add_anchors(r->client, path, r, error, sizeof(error));
     return r->count < TLS_ANCHOR_FILES_MAX;
 }
 
@@ -76,10 +73,9 @@ read_anchors(struct tls_client *client, const char *path, char *error,
     struct reading *r;
     struct disk *directory;
     int result;
-
     if (disk_open(&directory, path, false) < 0)
         return add_anchors(client, path, NULL, error, error_size);
-    r = memory_new(sizeof *r);
+    r = memory_new(sizeof(*r));
     r->client = client;
     r->directory = path;
     result = disk_list(directory, ".", tls_client_read_one, r);
@@ -99,7 +95,6 @@ tls_client_configure(struct tls_client *client, enum tls_level level)
 {
     mbedtls_ssl_config *config = &client->config[level];
     int code = tls_configure(client->tls, config, MBEDTLS_SSL_IS_CLIENT);
-
     /* Always verified: errors are logged even where the level ignores them. */
     mbedtls_ssl_conf_authmode(config, level == TLS_LEVEL_VERIFY
                                           ? MBEDTLS_SSL_VERIFY_REQUIRED
@@ -116,9 +111,8 @@ tls_client_configure(struct tls_client *client, enum tls_level level)
 struct tls_client *
 tls_client_new(struct tls *tls, const char *anchors, char *error, size_t error_size)
 {
-    struct tls_client *client = memory_new(sizeof *client);
+    struct tls_client *client = memory_new(sizeof(*client));
     int code;
-
     client->references = 1;
     client->tls = tls;
     tls->references++;
@@ -176,7 +170,6 @@ void
 tls_client_forget(struct tls_client *client, const char *key)
 {
     struct tls_memory *m;
-
     HASH_FIND_STR(client->sessions, key, m);
     if (m)
         memory_forget(client, m);
@@ -189,7 +182,6 @@ tls_client_recall(struct tls_client *client, const char *key, mbedtls_ssl_contex
     mbedtls_ssl_session session;
     struct tls_memory *m;
     bool good;
-
     HASH_FIND_STR(client->sessions, key, m);
     if (!m)
         return false;
@@ -208,7 +200,6 @@ save(const mbedtls_ssl_context *ssl, unsigned char **out, size_t *length)
 {
     mbedtls_ssl_session session;
     bool good;
-
     *out = NULL;
     mbedtls_ssl_session_init(&session);
     good = mbedtls_ssl_get_session(ssl, &session) == 0;
@@ -232,13 +223,12 @@ tls_client_remember(struct tls_client *client, const char *key,
     struct tls_memory *m;
     unsigned char *session;
     size_t length = 0;
-
     tls_client_forget(client, key);
     if (!save(ssl, &session, &length))
         return;
     if (HASH_COUNT(client->sessions) == TLS_SESSIONS_MAX)
         memory_forget(client, client->sessions);
-    m = memory_new(sizeof *m);
+    m = memory_new(sizeof(*m));
     m->key = memory_string(key);
     m->session = session;
     m->length = length;

@@ -27,7 +27,6 @@ bool
 tls_name_matches(struct text pattern, struct text host)
 {
     size_t dot;
-
     host = tls_name_host_of(host);
     if (!host.length || !pattern.length)
         return false;
@@ -57,7 +56,6 @@ static struct text
 common_name(const mbedtls_x509_crt *certificate)
 {
     struct text name = {0};
-
     for (const mbedtls_x509_name *n = &certificate->subject; n; n = n->next)
         if (n->oid.p && MBEDTLS_OID_CMP(MBEDTLS_OID_AT_CN, &n->oid) == 0)
             name = text_of_buf(&n->val); /* the last is the most specific */
@@ -68,7 +66,6 @@ static bool
 names_address(const mbedtls_x509_crt *certificate, const struct net_address *ip)
 {
     struct text wanted = text_of(ip->ip, ip->family == NET_IPV4 ? 4 : 16);
-
     for (const mbedtls_x509_sequence *s = &certificate->subject_alt_names; s;
          s = s->next)
         if (tls_name_kind_of(s) == SAN_IP && text_equal(text_of_buf(&s->buf), wanted))
@@ -82,7 +79,6 @@ tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
 {
     const mbedtls_x509_sequence *s = &certificate->subject_alt_names;
     struct net_address ip;
-
     if (net_address_parse_ip(host, &ip)) {
         *matched = host;
         return names_address(certificate, &ip);
@@ -123,7 +119,6 @@ list_names(const mbedtls_x509_crt *certificate, char *to, size_t size)
     const mbedtls_x509_sequence *s = &certificate->subject_alt_names;
     char name[NAME_TEXT], address[NET_ADDRESS_TEXT_MAX];
     size_t told = 0, others = 0, length = 0;
-
     to[0] = '\0';
     for (; s; s = s->next) {
         bool is_ip =
@@ -135,13 +130,13 @@ list_names(const mbedtls_x509_crt *certificate, char *to, size_t size)
             others++;
             continue;
         }
-        tls_copy_name(name, sizeof name, text_of_buf(&s->buf));
+        tls_copy_name(name, sizeof(name), text_of_buf(&s->buf));
         if (is_ip) {
             struct net_address ip = {.family = s->buf.len == 4 ? NET_IPV4 : NET_IPV6};
 
             memcpy(ip.ip, s->buf.p, s->buf.len);
             net_address_ip(&ip, address);
-            snprintf(name, sizeof name, "%s", address);
+            snprintf(name, sizeof(name), "%s", address);
         }
         snprintf(to + length, size - length, "%s%s", told++ ? ", " : "", name);
         length = strlen(to);
@@ -155,8 +150,7 @@ explain_name(const mbedtls_x509_crt *certificate, struct text host, char *to,
              size_t size)
 {
     char names[NAMES_TOLD * NAME_TEXT + 32], wanted[NAME_TEXT];
-
-    tls_copy_name(wanted, sizeof wanted, host);
+    tls_copy_name(wanted, sizeof(wanted), host);
     if (tls_name_kind_of(&certificate->subject_alt_names) < 0) {
         snprintf(to, size,
                  "certificate does not name %s (it has no alternative names, and a "
@@ -164,7 +158,7 @@ explain_name(const mbedtls_x509_crt *certificate, struct text host, char *to,
                  wanted);
         return;
     }
-    list_names(certificate, names, sizeof names);
+    list_names(certificate, names, sizeof(names));
     snprintf(to, size, "certificate does not name %s (it names %s)", wanted,
              names[0] ? names : "nobody");
 }
@@ -173,15 +167,14 @@ static void
 explain_issuer(const mbedtls_x509_crt *certificate, int depth, char *to, size_t size)
 {
     char issuer[NAME_TEXT];
-
     if (text_equal(text_of_buf(&certificate->issuer_raw),
                    text_of_buf(&certificate->subject_raw)) &&
         depth == 0) {
         snprintf(to, size, "certificate is self-signed");
         return;
     }
-    if (mbedtls_x509_dn_gets(issuer, sizeof issuer, &certificate->issuer) < 0)
-        snprintf(issuer, sizeof issuer, "with a long name");
+    if (mbedtls_x509_dn_gets(issuer, sizeof(issuer), &certificate->issuer) < 0)
+        snprintf(issuer, sizeof(issuer), "with a long name");
     for (char *c = issuer; *c; c++)
         if (*c < 0x20 || *c > 0x7e)
             *c = '?';

@@ -20,7 +20,6 @@ tls_server_parse_key(struct tls *tls, mbedtls_pk_context *key, const char *conte
                      size_t length)
 {
     const unsigned char *at = (const unsigned char *)content;
-
 #if MBEDTLS_VERSION_MAJOR >= 3
     return mbedtls_pk_parse_key(key, at, length + 1, NULL, 0, mbedtls_ctr_drbg_random,
                                 &tls->random);
@@ -48,7 +47,6 @@ read_certificate(struct tls_own *own, const char *path, char *error, size_t erro
     char *content;
     size_t length;
     bool good;
-
     if (!tls_read_file(path, &content, &length, error, error_size))
         return false;
     good = tls_parse_certificates(&own->certificate, path, content, length, error,
@@ -77,7 +75,6 @@ read_key(struct tls *tls, struct tls_own *own, const char *path, char *error,
     char *content;
     size_t length;
     int code;
-
     if (!tls_read_file(path, &content, &length, error, error_size))
         return false;
     code = tls_server_parse_key(tls, &own->key, content, length);
@@ -119,7 +116,6 @@ tls_server_choose(void *context, mbedtls_ssl_context *ssl, const unsigned char *
     const struct tls_server *server = context;
     struct text host = text_of(name, length), matched;
     bool is_exact = false;
-
     for (int wildcards = 0; wildcards < 2 && !is_exact; wildcards++) {
         for (size_t i = 0; i < server->own_count; i++) {
             struct tls_own *own = &server->own[i];
@@ -143,7 +139,6 @@ tls_server_configure(struct tls_server *server)
     mbedtls_ssl_config *config = &server->config;
     struct tls *tls = server->tls;
     int code = tls_configure(tls, config, MBEDTLS_SSL_IS_SERVER);
-
     if (code != 0)
         return code;
     mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_NONE);
@@ -191,15 +186,14 @@ struct tls_server *
 tls_server_new(struct tls *tls, const struct tls_pair *pairs, size_t count, char *error,
                size_t error_size)
 {
-    struct tls_server *server = memory_new(sizeof *server);
+    struct tls_server *server = memory_new(sizeof(*server));
     bool good = true;
     int code;
-
     assert(count >= 1 && count <= TLS_PAIRS_MAX);
     server->references = 1;
     server->tls = tls;
     tls->references++;
-    server->own = memory_array(count, sizeof *server->own);
+    server->own = memory_array(count, sizeof(*server->own));
     mbedtls_ssl_config_init(&server->config);
     mbedtls_ssl_ticket_init(&server->tickets);
     while (good && server->own_count < count) {
@@ -220,7 +214,6 @@ int64_t
 tls_server_expires_ms(const struct tls_server *server)
 {
     int64_t first = INT64_MAX;
-
     for (size_t i = 0; i < server->own_count; i++) {
         const mbedtls_x509_time *t = &server->own[i].certificate.valid_to;
         struct tm tm = {.tm_year = t->year - 1900,

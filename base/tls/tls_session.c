@@ -43,7 +43,6 @@ tls_session_receive(void *context, unsigned char *to, size_t size)
 {
     struct tls_session *s = context;
     ssize_t got = s->pipe.receive(s->pipe.context, (char *)to, size);
-
     if (got >= 0)
         return (int)got;
     if (got == -EAGAIN)
@@ -56,7 +55,6 @@ static int
 tls_session_transmit(void *context, const unsigned char *from, size_t size)
 {
     struct tls_session *s = context;
-
     if (s->pipe.send(s->pipe.context, text_of(from, size)))
         return (int)size;
     s->pipe_error = -ENOBUFS;
@@ -67,11 +65,10 @@ static void
 tls_session_fail(struct tls_session *s, int error_number, const char *reason)
 {
     char text[TLS_ERROR_MAX];
-
     assert(s->state != FAILED && error_number < 0);
     if (s->key)
         tls_client_forget(s->client, s->key);
-    snprintf(text, sizeof text, "TLS: %s", reason);
+    snprintf(text, sizeof(text), "TLS: %s", reason);
     s->state = FAILED;
     s->error_number = error_number;
     s->error = memory_string(text);
@@ -111,7 +108,7 @@ alert_name(int alert)
         {120, "no_application_protocol"},
     };
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i].code == alert)
             return names[i].name;
     return "unknown alert";
@@ -121,8 +118,7 @@ static void
 fail_by_alert(struct tls_session *s)
 {
     char text[TLS_ERROR_MAX];
-
-    snprintf(text, sizeof text, "the peer broke off: %s",
+    snprintf(text, sizeof(text), "the peer broke off: %s",
              alert_name(s->ssl.MBEDTLS_PRIVATE(in_msg)[1]));
     tls_session_fail(s, -EPROTO, text);
 }
@@ -141,7 +137,6 @@ static bool
 has_flags(const struct tls_session *s)
 {
     uint32_t flags = mbedtls_ssl_get_verify_result(&s->ssl);
-
     return s->state == SHAKING && s->checked && s->level == TLS_LEVEL_VERIFY &&
            flags != 0 && flags != UINT32_MAX;
 }
@@ -151,7 +146,6 @@ static void
 fail_by_code(struct tls_session *s, int code)
 {
     char text[TLS_ERROR_MAX];
-
     if (s->pipe_error) {
         tls_session_fail(s, s->pipe_error, strerror(-s->pipe_error));
     } else if (code == 0 || code == MBEDTLS_ERR_SSL_CONN_EOF) {
@@ -166,14 +160,14 @@ fail_by_code(struct tls_session *s, int code)
     } else if (s->trouble && s->level == TLS_LEVEL_VERIFY && s->state == SHAKING) {
         tls_session_fail(s, -EPROTO, s->trouble);
     } else if (has_flags(s)) { /* of usage: check() is not told */
-        mbedtls_x509_crt_verify_info(text, sizeof text, "",
+        mbedtls_x509_crt_verify_info(text, sizeof(text), "",
                                      mbedtls_ssl_get_verify_result(&s->ssl));
         text[strcspn(text, "\n")] = '\0';
         tls_session_fail(s, -EPROTO, text);
     } else if (s->state == SHAKING && is_no_tls(code)) {
         tls_session_fail(s, -EPROTO, "what the peer says is not TLS");
     } else {
-        tls_reason(code, text, sizeof text);
+        tls_reason(code, text, sizeof(text));
         tls_session_fail(s, -EPROTO, text);
     }
 }
@@ -182,14 +176,13 @@ static bool
 is_named(struct tls_session *s, const mbedtls_x509_crt *certificate)
 {
     struct text matched;
-
     for (size_t i = 0; i < s->name_count; i++) {
         if (tls_certificate_names(certificate, text_from(s->names[i]), &matched)) {
-            tls_copy_name(s->worth.name, sizeof s->worth.name, matched);
+            tls_copy_name(s->worth.name, sizeof(s->worth.name), matched);
             return true;
         }
     }
-    tls_copy_name(s->worth.name, sizeof s->worth.name,
+    tls_copy_name(s->worth.name, sizeof(s->worth.name),
                   tls_certificate_name(certificate));
     return false;
 }
@@ -202,7 +195,6 @@ tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
 {
     struct tls_session *s = context;
     char text[TLS_ERROR_MAX];
-
     if (depth == 0) {
         s->checked = true;
         *flags &= ~(uint32_t)MBEDTLS_X509_BADCERT_CN_MISMATCH;
@@ -212,7 +204,7 @@ tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
     if (*flags && !s->trouble) {
         tls_explain(certificate, depth, *flags,
                     text_from(s->name_count ? s->names[0] : "anybody"), text,
-                    sizeof text);
+                    sizeof(text));
         s->trouble = memory_string(text);
     }
     return 0;
@@ -221,9 +213,8 @@ tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
 static struct tls_session *
 tls_session_new(const struct tls_pipe *pipe, const mbedtls_ssl_config *config)
 {
-    struct tls_session *s = memory_new(sizeof *s);
+    struct tls_session *s = memory_new(sizeof(*s));
     int code;
-
     s->pipe = *pipe;
     mbedtls_ssl_init(&s->ssl);
     code = mbedtls_ssl_setup(&s->ssl, config);
@@ -237,7 +228,6 @@ struct tls_session *
 tls_session_serve(struct tls_server *server, const struct tls_pipe *pipe)
 {
     struct tls_session *s = tls_session_new(pipe, &server->config);
-
     s->server = server;
     server->references++;
     return s;
@@ -253,7 +243,7 @@ tls_session_add_name(struct tls_session *s, struct text name)
 static void
 copy_names(struct tls_session *s, const struct tls_client_options *options)
 {
-    s->names = memory_array(options->name_count + 1, sizeof *s->names);
+    s->names = memory_array(options->name_count + 1, sizeof(*s->names));
     for (size_t i = 0; i < options->name_count; i++)
         tls_session_add_name(s, options->names[i]);
     if (!options->name_count && options->host.length)
@@ -266,7 +256,6 @@ tls_session_make_key(struct tls_session *s, struct text host)
 {
     struct buffer key;
     bool fits;
-
     buffer_init(&key, KEY_MAX);
     fits = buffer_format(&key, "%d %.*s", (int)s->level, TEXT_ARGS(host));
     for (size_t i = 0; i < s->name_count && fits; i++)
@@ -283,10 +272,9 @@ set_host(struct tls_session *s, struct text host)
 {
     char name[TLS_NAME_MAX + 1];
     struct net_address ip;
-
     if (host.length > 1 && host.at[host.length - 1] == '.')
         host.length--;
-    text_copy(name, sizeof name, host);
+    text_copy(name, sizeof(name), host);
     text_lower(name, host.length); /* 3.6 resumes only what is spelt the same */
     /* RFC 6066 §3: an address is no SNI. What is to be found is for check(). */
     if (!host.length || net_address_parse_ip(host, &ip))
@@ -307,7 +295,6 @@ tls_session_call(struct tls_client *client, const struct tls_client_options *opt
 {
     struct tls_session *s = tls_session_new(pipe, &client->config[options->level]);
     int code;
-
     s->client = client;
     client->references++;
     s->level = options->level;
@@ -330,7 +317,6 @@ void
 tls_session_free(struct tls_session **session)
 {
     struct tls_session *s = *session;
-
     if (!s)
         return;
     *session = NULL;
@@ -350,12 +336,11 @@ static void
 note_cipher(struct tls_session *s)
 {
     struct text name = text_from(mbedtls_ssl_get_ciphersuite(&s->ssl));
-
     if (text_starts(name, TEXT("TLS1-3-")))
-        snprintf(s->cipher, sizeof s->cipher, "TLS-%.*s",
+        snprintf(s->cipher, sizeof(s->cipher), "TLS-%.*s",
                  TEXT_ARGS(text_after(name, sizeof("TLS1-3-") - 1)));
     else
-        text_copy(s->cipher, sizeof s->cipher, name);
+        text_copy(s->cipher, sizeof(s->cipher), name);
     for (char *c = s->cipher; *c; c++)
         *c = *c == '-' ? '_' : *c;
 }
@@ -402,7 +387,6 @@ enum progress
 tls_session_shake(struct tls_session *s)
 {
     int code;
-
     if (s->state == SHAKING) {
         code = mbedtls_ssl_handshake(&s->ssl);
         if (code == MBEDTLS_ERR_SSL_WANT_READ)
@@ -431,7 +415,6 @@ static ssize_t
 read_once(struct tls_session *s, char *to, size_t size)
 {
     int code = mbedtls_ssl_read(&s->ssl, (unsigned char *)to, size);
-
     if (code > 0)
         return code;
     switch (code) {
@@ -454,7 +437,6 @@ ssize_t
 tls_session_read(struct tls_session *s, char *to, size_t size)
 {
     ssize_t got = 0;
-
     assert(s->state != SHAKING && size > 0);
     if (s->state == FAILED)
         return s->error_number;

@@ -16,7 +16,7 @@ is_inner(struct text name)
         TEXT("Disposition-Notification-Options"),
         TEXT("Original-Recipient"),
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (text_equal_nocase(name, names[i]))
             return true;
     return text_starts_nocase(name, TEXT("Content-"));

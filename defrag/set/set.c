@@ -37,7 +37,7 @@ set_reason_text(enum set_reason reason)
 static void
 set_release(struct sets *s, struct part *p, enum set_reason reason)
 {
-    struct release *r = memory_new(sizeof *r);
+    struct release *r = memory_new(sizeof(*r));
     r->view = (struct set_released){.id = p->id, .reason = reason};
     memcpy(r->view.key, p->set->key, SET_KEY_SIZE);
     LL_APPEND(s->releases, r);
@@ -68,7 +68,7 @@ set_free(struct sets *s, struct set *set)
 static struct set *
 set_new(struct sets *s, const struct fragment *f)
 {
-    struct set *set = memory_new(sizeof *set);
+    struct set *set = memory_new(sizeof(*set));
     memcpy(set->key, f->key, SET_KEY_SIZE);
     set->until_ms = f->until_ms;
     set->memory_ms = f->memory_ms;
@@ -87,7 +87,7 @@ set_new(struct sets *s, const struct fragment *f)
 static void
 set_note_closed(struct sets *s, const struct set *set)
 {
-    struct closure *closure = memory_new(sizeof *closure);
+    struct closure *closure = memory_new(sizeof(*closure));
     memcpy(closure->view.key, set->key, SET_KEY_SIZE);
     closure->view.memory_ms = set->memory_ms;
     LL_PREPEND(s->closures, closure);
@@ -299,7 +299,7 @@ sets_add(struct sets *s, const struct fragment *f, int64_t now_ms,
     assert(f->total == 0 || f->number <= f->total);
     answer->absorbed_count = 0;
     answer->have = answer->total = 0;
-    HASH_FIND(hh, s->by_id, &f->id, sizeof f->id, known);
+    HASH_FIND(hh, s->by_id, &f->id, sizeof(f->id), known);
     assert(known == NULL);
     HASH_FIND(hh, s->by_key, f->key, SET_KEY_SIZE, set);
     if (set != NULL && set->state != SET_OPEN) {
@@ -423,7 +423,7 @@ bool
 sets_forget(struct sets *s, struct id id)
 {
     struct part *p;
-    HASH_FIND(hh, s->by_id, &id, sizeof id, p);
+    HASH_FIND(hh, s->by_id, &id, sizeof(id), p);
     if (p == NULL || p->set->joins > 0)
         return false;
     struct set *set = p->set;
@@ -456,7 +456,7 @@ bool
 sets_find(const struct sets *s, struct id id, struct set_view *view)
 {
     struct part *p;
-    HASH_FIND(hh, s->by_id, &id, sizeof id, p);
+    HASH_FIND(hh, s->by_id, &id, sizeof(id), p);
     if (p == NULL)
         return false;
     const struct set *set = p->set;
@@ -505,7 +505,7 @@ sets_has(const struct sets *s, const unsigned char key[SET_KEY_SIZE], uint32_t n
 struct sets *
 sets_new(const struct set_limits *limits)
 {
-    struct sets *s = memory_new(sizeof *s);
+    struct sets *s = memory_new(sizeof(*s));
     s->limits = *limits;
     heap_init(&s->timers, set_timer_before);
     return s;

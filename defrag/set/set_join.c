@@ -31,8 +31,8 @@ static void
 collect_served(const struct set *set, struct completed *j, size_t space)
 {
     struct part *p;
-    j->served = memory_array(space, sizeof j->served[0]);
-    j->owners = memory_array(space, sizeof j->owners[0]);
+    j->served = memory_array(space, sizeof(j->served[0]));
+    j->owners = memory_array(space, sizeof(j->owners[0]));
     DL_FOREACH2 (set->parts, p, set_next) {
         for (size_t i = 0; i < p->count; i++) {
             struct wanted *w = p->needs[i].wanted;
@@ -59,12 +59,12 @@ set_join_complete(struct sets *s, struct set *set)
         return;
     DL_FOREACH2 (set->parts, p, set_next)
         needs += p->count;
-    struct completed *j = memory_new(sizeof *j);
+    struct completed *j = memory_new(sizeof(*j));
     j->set = set;
-    j->parts = memory_array(set->total, sizeof j->parts[0]);
-    j->sizes = memory_array(set->total, sizeof j->sizes[0]);
+    j->parts = memory_array(set->total, sizeof(j->parts[0]));
+    j->sizes = memory_array(set->total, sizeof(j->sizes[0]));
     collect_served(set, j, needs);
-    j->recipients = memory_array(complete, sizeof j->recipients[0]);
+    j->recipients = memory_array(complete, sizeof(j->recipients[0]));
     HASH_ITER (hh, set->wanted, w, next) {
         if (!set_join_is_complete(set, w))
             continue;

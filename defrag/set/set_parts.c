@@ -26,8 +26,8 @@ set_wanted_put(struct wanted *w, uint32_t number, bool there)
 {
     size_t words = number / 64 + 1;
     if (words > w->words) {
-        w->numbers = memory_resize(w->numbers, words * sizeof w->numbers[0]);
-        memset(w->numbers + w->words, 0, (words - w->words) * sizeof w->numbers[0]);
+        w->numbers = memory_resize(w->numbers, words * sizeof(w->numbers[0]));
+        memset(w->numbers + w->words, 0, (words - w->words) * sizeof(w->numbers[0]));
         w->words = words;
     }
     uint64_t bit = UINT64_C(1) << number % 64;
@@ -42,7 +42,7 @@ wanted_get(struct set *set, struct text address)
     struct wanted *w = set_wanted_find(set, address);
     if (w != NULL)
         return w;
-    w = memory_new(sizeof *w + address.length);
+    w = memory_new(sizeof(*w) + address.length);
     memcpy(w->address, address.at, address.length);
     HASH_ADD_KEYPTR(hh, set->wanted, w->address, address.length, w);
     return w;
@@ -52,7 +52,7 @@ struct slot *
 set_slot_find(struct set *set, uint32_t number)
 {
     struct slot *slot;
-    HASH_FIND(hh, set->slots, &number, sizeof number, slot);
+    HASH_FIND(hh, set->slots, &number, sizeof(number), slot);
     return slot;
 }
 
@@ -76,10 +76,10 @@ slot_get(struct set *set, uint32_t number, const unsigned char digest[TAG_SIZE])
     struct slot *slot = set_slot_find(set, number);
     if (slot != NULL)
         return slot;
-    slot = memory_new(sizeof *slot);
+    slot = memory_new(sizeof(*slot));
     slot->number = number;
     memcpy(slot->digest, digest, TAG_SIZE);
-    HASH_ADD(hh, set->slots, number, sizeof slot->number, slot);
+    HASH_ADD(hh, set->slots, number, sizeof(slot->number), slot);
     set->have++;
     set->highest = number > set->highest ? number : set->highest;
     return slot;
@@ -90,7 +90,7 @@ set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
               const unsigned *absorbed, size_t absorbed_count)
 {
     size_t count = f->count - absorbed_count, passed = 0;
-    struct part *p = memory_new(sizeof *p + count * sizeof p->needs[0]);
+    struct part *p = memory_new(sizeof(*p) + count * sizeof(p->needs[0]));
     p->set = set;
     p->slot = slot_get(set, f->number, f->digest);
     p->id = f->id;
@@ -108,7 +108,7 @@ set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
     p->left = count;
     if (f->total > 0)
         set->total = f->total;
-    HASH_ADD(hh, s->by_id, id, sizeof p->id, p);
+    HASH_ADD(hh, s->by_id, id, sizeof(p->id), p);
     DL_APPEND(p->slot->parts, p);
     DL_APPEND2(set->parts, p, set_prev, set_next);
     set->bytes += p->size;
@@ -149,14 +149,14 @@ set_compact(struct set *set)
 {
     const struct wanted *w;
     size_t count = HASH_COUNT(set->wanted);
-    set->served = memory_array(count + 1, sizeof *set->served);
+    set->served = memory_array(count + 1, sizeof(*set->served));
     for (w = set->wanted; w != NULL; w = w->hh.next)
         if (w->count >= set->total)
             set->served[set->served_count++] =
                 address_hash(text_of(w->address, w->hh.keylen));
-    qsort(set->served, set->served_count, sizeof *set->served, by_hash);
+    qsort(set->served, set->served_count, sizeof(*set->served), by_hash);
     forget_wanted(set);
-    return sizeof *set + set->served_count * sizeof *set->served +
+    return sizeof(*set) + set->served_count * sizeof(*set->served) +
            HASH_COUNT(set->slots) * sizeof(struct slot);
 }
 
@@ -164,8 +164,8 @@ bool
 set_has_served(const struct set *set, struct text address)
 {
     uint64_t hash = address_hash(address);
-    return set->served_count > 0 &&
-           bsearch(&hash, set->served, set->served_count, sizeof hash, by_hash) != NULL;
+    return set->served_count > 0 && bsearch(&hash, set->served, set->served_count,
+                                            sizeof(hash), by_hash) != NULL;
 }
 
 void

@@ -10,7 +10,7 @@ size_t
 set_quota_used(struct quota *quotas, uint64_t whose)
 {
     struct quota *q;
-    HASH_FIND(hh, quotas, &whose, sizeof whose, q);
+    HASH_FIND(hh, quotas, &whose, sizeof(whose), q);
     return q == NULL ? 0 : q->sets;
 }
 
@@ -20,11 +20,11 @@ set_quota_take(struct quota **quotas, uint64_t whose)
     struct quota *q;
     if (whose == SET_NOBODY)
         return;
-    HASH_FIND(hh, *quotas, &whose, sizeof whose, q);
+    HASH_FIND(hh, *quotas, &whose, sizeof(whose), q);
     if (q == NULL) {
-        q = memory_new(sizeof *q);
+        q = memory_new(sizeof(*q));
         q->whose = whose;
-        HASH_ADD(hh, *quotas, whose, sizeof whose, q);
+        HASH_ADD(hh, *quotas, whose, sizeof(whose), q);
     }
     q->sets++;
 }
@@ -35,7 +35,7 @@ set_quota_give(struct quota **quotas, uint64_t whose)
     struct quota *q;
     if (whose == SET_NOBODY)
         return;
-    HASH_FIND(hh, *quotas, &whose, sizeof whose, q);
+    HASH_FIND(hh, *quotas, &whose, sizeof(whose), q);
     assert(q != NULL && q->sets > 0);
     if (--q->sets > 0)
         return;

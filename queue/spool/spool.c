@@ -339,7 +339,7 @@ int
 spool_write_path(struct disk *disk, const char *path, struct text text)
 {
     char draft[256];
-    snprintf(draft, sizeof draft, "%.240s.new", path);
+    snprintf(draft, sizeof(draft), "%.240s.new", path);
     disk_unlink(disk, draft);
     int file = disk_create(disk, draft, OWN_MODE);
     if (file < 0)

@@ -209,7 +209,7 @@ happy_eyeballs_new(const struct happy_eyeballs_settings *settings,
                    const struct mx_lookup_host *hosts, const size_t *order,
                    size_t count, happy_eyeballs_happened *on_event, void *context)
 {
-    struct happy_eyeballs *d = memory_new(sizeof *d);
+    struct happy_eyeballs *d = memory_new(sizeof(*d));
     assert(count > 0 && count <= MX_LOOKUP_ADDRESS_MAX && settings->timeout_ms > 0);
     d->settings = *settings;
     d->hosts = hosts;

@@ -69,7 +69,7 @@ mx_lookup_finish(struct mx_lookup *x)
     assert(x->answer.count <= x->limit);
     x->answer.hosts = x->found;
     if (x->by_mx && x->host_count > 0) {
-        x->set = memory_array(x->host_count, sizeof *x->set);
+        x->set = memory_array(x->host_count, sizeof(*x->set));
         for (size_t i = 0; i < x->host_count; i++)
             x->set[i] = (struct exchange_name){text_from(x->hosts[i]->name),
                                                x->hosts[i]->preference};
