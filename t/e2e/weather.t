@@ -142,7 +142,7 @@ sub operate {
     my $id = shift // return;
     my $verb = one_of(qw(hold release retry retry rm));
     my ($code, $text) = $petrel->run('queue', $verb, $id);
-    push @strange, "$verb $id: $code $text" unless $code == 0 || $code == 65 || $code == 69 && $text =~ /is not held|is held already|is held, and not/;
+    push @strange, "$verb $id: $code $text" unless $code == 0 || $code == 65 || $code == 69 && $text =~ /is not held|is held already|is held and cannot/;
     $removed{$id} = 1 if $verb eq 'rm' && $code == 0;
     return;
 }
