@@ -1,9 +1,9 @@
-/* How long a slow client is waited for: a machine without a clock.
+/* Deadlines of a slow peer: a machine without a clock.
  *
- * The time-outs of base/net/net.h begin again with each byte. These do not: a command is
- * whole within the time-out since the one before was answered, and a message comes at
- * a least rate, measured over spans so long that a pause within the time-out does no
- * harm. Times are monotonic milliseconds. */
+ * The time-outs of base/net/net.h begin again with each byte. These do not: a command
+ * must be complete within the time-out after the reply to the one before, and a message
+ * must come at a minimum rate, measured over spans that a pause within the time-out does
+ * not spoil. Times are monotonic milliseconds. */
 #ifndef SMTP_DEADLINE_H
 #define SMTP_DEADLINE_H
 

@@ -15,8 +15,8 @@ bool redirect_cut_route(struct text argument, struct text name, struct buffer *o
     __attribute__((warn_unused_result));
 
 /* Gives e, which has come by_peer and has no birth yet, that of its mark. A time to
- * come, or of which no mail is young enough to be alive, is another clock's: then it is
- * left to whoever names the message. */
+ * come, or before the lifetime of any mail, is another clock's: then it is left to the
+ * caller that names the message. */
 void redirect_date(struct envelope *e, int64_t now_ms, int64_t lifetime_ms);
 
 /* Why a host cannot get that mail, with the code of RFC 3463, or NULL. offered: by it,

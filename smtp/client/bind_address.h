@@ -11,7 +11,7 @@ struct bind_address {
     struct net_address v4, v6;
 };
 
-/* list: IP addresses without ports. False with one line per mistake; mistakes may be
+/* list: IP addresses without ports. False with one line per error; `mistakes` may be
  * NULL. */
 bool bind_address_read(struct bind_address *sources, struct text list,
                        struct buffer *mistakes);

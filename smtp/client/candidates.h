@@ -1,8 +1,8 @@
-/* The hosts that a session may go to: in which order, who is next, who calls beside
- * whom.
+/* The hosts that a session may connect to: their order, the next one, and which are
+ * tried in parallel.
  *
- * Those in bad health come last; that one has answered, or has not, is told to the
- * scheduler from here. */
+ * Hosts in bad health come last. From here the scheduler learns whether a host has
+ * answered. */
 #ifndef SMTP_CANDIDATES_H
 #define SMTP_CANDIDATES_H
 
@@ -33,7 +33,7 @@ void candidates_bring_forward(struct candidates *c, size_t which);
  * the same host of a list, too (smtp/client/relayhosts.h). Returns how many. */
 size_t candidates_race(const struct candidates *c, size_t race[2]);
 
-/* hosts[which] greeted, so long after we began to call it. */
+/* hosts[which] greeted, took_ms after the first attempt to connect. */
 void candidates_good(struct candidates *c, size_t which, int64_t took_ms);
 /* It did not. */
 void candidates_bad(struct candidates *c, size_t which);

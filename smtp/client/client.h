@@ -53,7 +53,7 @@ struct client_settings {
 struct client *client_new(const struct client_settings *settings);
 void client_free(struct client **c);
 
-/* LIMITS of RFC 9422, since CLIENT_READY; 0 = none was told. */
+/* LIMITS of RFC 9422, since CLIENT_READY; 0 = not announced. */
 struct client_limits {
     unsigned mails;               /* over this connection */
     unsigned recipients, domains; /* in one mail; of different domains */
@@ -109,7 +109,7 @@ void client_work(struct client *c);
 
 /* A message for count > 0 recipients envelope->recipients[indexes[...]]; both are
  * borrowed until its CLIENT_DONE or CLIENT_OVER. Only when client_has_space(): after
- * CLIENT_READY, CLIENT_DONE and CLIENT_EARLY. What may be asked at once is in the
+ * CLIENT_READY, CLIENT_DONE and CLIENT_EARLY. What may be sent immediately is in the
  * output when it returns. */
 struct client_mail {
     const struct envelope *envelope;

@@ -43,7 +43,7 @@ client_connection_new(const struct client_connection_settings *settings,
 bool client_connection_has_space(const struct client_connection *s);
 void client_connection_send(struct client_connection *s,
                             const struct client_mail *mail);
-/* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified" or "/unverified", "" in clear text. Until
+/* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified" or "/unverified", "" in cleartext. Until
  * client_connection_free(). */
 const char *client_connection_tls(const struct client_connection *s);
 /* At CLIENT_OVER: see client_tls_failed(). */

@@ -71,7 +71,7 @@ struct client_transaction {
     enum body body;
     uint64_t size;       /* of what goes; no less */
     bool preparing;      /* the owner finds out how to convert it */
-    bool prepare_due;    /* and has to be told so */
+    bool prepare_due;    /* and needs its event */
     bool chunked;        /* goes by BDAT; else by DATA */
     bool sending;        /* the owner is giving us its content */
     uint64_t chunk_left; /* bytes of the chunk that the peer waits for */

@@ -13,7 +13,7 @@ struct loop;
 struct credentials;
 
 /* For host number `at` of the target, which has the address. *login stays NULL when it
- * has no user. False, with why (DEFERRED), when his secret cannot be had. */
+ * has no user. False, with why (DEFERRED), when the user's secret cannot be read. */
 bool credentials_new(struct credentials **login, struct loop *loop,
                      const struct secrets *secrets, const struct target *target,
                      size_t at, const struct net_address *address, struct outcome *why)

@@ -1,11 +1,13 @@
-/* The way out: a session to the hosts of a destination by SMTP or LMTP.
+/* SMTP and LMTP client: sessions to the hosts of a destination. The front door of
+ * smtp/client/, which never knows smtp/server/ and never decides when mail is due.
  *
- * Ties smtp/client/client.h (a machine without sockets) to base/dns/dns.h, base/net/net.h and
- * queue/manager/manager.h: MX look-up, addresses in order, connect, greet, then requests
- * as long as there is mail for the host, QUIT. What TLS a connection must have
- * smtp/client/security.h decides. A host whose TLS fails is passed over like one that
- * is down, but its health is not told to others: their routes may demand less. With
- * tls=may it gets one new connection in clear text, and is remembered for an hour. */
+ * Ties smtp/client/client.h (a machine without sockets) to base/dns/dns.h,
+ * base/net/net.h and queue/manager/manager.h: MX look-up, addresses in order, connect,
+ * greet, then requests as long as there is mail for the host, QUIT.
+ * smtp/client/security.h decides what TLS a connection must have. A host whose TLS fails
+ * is passed over like one that is down, but others do not learn of it: their routes may
+ * demand less. With tls=may it gets one new connection in cleartext, and is remembered
+ * for an hour. */
 #ifndef SMTP_DELIVERY_H
 #define SMTP_DELIVERY_H
 
@@ -34,7 +36,7 @@ struct delivery_settings {
 struct net;
 struct delivery;
 
-/* False with one line per mistake (smtp_bind, providers). */
+/* False with one line per error (smtp_bind, providers). */
 bool delivery_check(const struct delivery_settings *settings, struct buffer *mistakes);
 struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dns,
                               struct log *log, struct manager *manager,

@@ -20,7 +20,7 @@ enum { MX_LOOKUP_ADDRESS_MAX = 40 };
 struct mx_lookup_query {
     const char *name; /* a domain, a host, or an address literal with or without [] */
     bool by_mx;       /* false: the name is the host */
-    bool smarthost;   /* configured by hand: a mistake there defers, it never bounces */
+    bool smarthost;   /* configured by hand: an error there defers, never bounces */
     const char *hostname; /* ours: an MX of this name is ourselves; NULL: unknown */
     /* smtp_bind; NULL: unset. Addresses of loopback count only by a smarthost, or where
      * connections of their family go out from one. */

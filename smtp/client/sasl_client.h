@@ -68,7 +68,7 @@ const char *sasl_client_mistake(const struct sasl_credentials *credentials);
 enum sasl_mechanism sasl_client_choose(struct text offered, bool token, bool covered,
                                        unsigned tried);
 
-/* credentials without mistake; nonce from sasl_nonce(), fresh. Every mechanism but
+/* valid credentials; nonce from sasl_nonce(), fresh. Every mechanism but
  * LOGIN has an initial line. */
 void sasl_client_start(struct sasl_client *c, enum sasl_mechanism mechanism,
                        const struct sasl_credentials *credentials, const char *nonce);

@@ -1,7 +1,7 @@
-/* What TLS a connection out must have: the one place that decides it (pure).
+/* The TLS policy of an outgoing connection: decided here alone (pure).
  *
  * Every connection of smtp/client/delivery.h asks here. What a destination itself
- * publishes (DANE, MTA-STS) would be more input; who is believed (tls_ca today) more
+ * publishes (DANE, MTA-STS) would be more input; the trust anchors (tls_ca today) more
  * output. */
 #ifndef SMTP_SECURITY_H
 #define SMTP_SECURITY_H
@@ -16,7 +16,7 @@ struct security_question {
     const struct target *target;
     const char *host; /* as we found it: by MX, or the target's own */
     bool has_failed;  /* a handshake with it did, in this session */
-    bool needs_tls;   /* we log in there, which we do not in clear text */
+    bool needs_tls;   /* we log in there, never in cleartext */
 };
 
 /* Texts are borrowed from the question. */
@@ -24,8 +24,8 @@ struct security {
     enum target_tls level;
     bool implicit;
     bool fallen_back;   /* level is NONE because has_failed */
-    bool may_fall_back; /* a failed handshake: once more, in clear text */
-    struct text host;   /* whom to name (SNI) */
+    bool may_fall_back; /* after a failed handshake: one attempt in cleartext */
+    struct text host;   /* the name to send (SNI) */
     /* VERIFY: one of these must be the certificate's. */
     struct text names[SECURITY_NAMES_MAX];
     size_t name_count;
@@ -43,8 +43,8 @@ void security_decide(const struct security_question *question, struct security *
 struct tls_client_options security_tls_options(const struct security *security);
 
 /* The scheme of a route that the host at this port may want in place of the one that it
- * has, for people: what a connection waits for so long looks as if each side waited for
- * the other to begin. NULL: it does not look so. */
+ * has, for people: the connection looks as if each side waited for the other to begin.
+ * NULL: it does not look so. */
 const char *security_other_scheme(const struct security *security, unsigned port,
                                   enum activity_kind kind, int64_t waited_ms);
 

@@ -15,7 +15,7 @@ struct tls_failures;
 struct tls_failures *tls_failures_new(void);
 void tls_failures_free(struct tls_failures **l);
 /* The handshake with it failed now; times as loop_monotonic_ms(). True when none of it
- * had within LAPSE_MS since one that was told: this is to be told. */
+ * had within LAPSE_MS since one that was logged: this one is to be logged. */
 bool tls_failures_add(struct tls_failures *l, const struct net_address *address,
                       int64_t now_ms) __attribute__((warn_unused_result));
 

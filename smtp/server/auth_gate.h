@@ -1,15 +1,14 @@
-/* The gate of AUTH: when a password may be checked, how late a failure is told, who is
- * locked out. One gate for all sessions of a listener, one login for each session that
- * has said AUTH.
+/* The gate of AUTH: when a password may be checked, how late a failure is answered, and
+ * which clients are locked out. One gate for all sessions of a listener, one login for
+ * each session that has sent AUTH.
  *
  * A check takes up to 5 ms of the loop, or several slices of 2 ms. So there is one each
- * AUTH_ATTEMPT_PACE_MS, a slice each AUTH_ATTEMPT_SLICE_MS, and more wait in a row:
+ * AUTH_ATTEMPT_PACE_MS, a slice each AUTH_ATTEMPT_SLICE_MS, and further logins wait:
  * guessing takes a quarter of the loop at most. A client that leaves before its check
- * is over has failed, too. The clients in the row (see smtp/server/lockout.h) take
- * turns: first those that have logged in lately, last those that have failed. When it
- * is full, a client with a better claim takes the place of the one with the worst,
- * which is told to try later. What is malformed is answered at once, and counts as a
- * failure. */
+ * is over has failed, too. Waiting clients (see smtp/server/lockout.h) take turns: first
+ * those that have logged in lately, last those that have failed. When the queue is full,
+ * a client with a better claim takes the place of the one with the worst, which gets a
+ * 4yz reply. A malformed response is answered immediately, and counts as a failure. */
 #ifndef SMTP_AUTH_GATE_H
 #define SMTP_AUTH_GATE_H
 

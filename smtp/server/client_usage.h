@@ -45,7 +45,7 @@ struct client_usage_rules {
     int sessions, sessions_per_client;
 };
 
-/* rules is zeroed memory. One line per mistake; false then. Free in any case. */
+/* rules is zeroed memory. One line per error; false then. Free in any case. */
 bool client_usage_read(struct client_usage_rules *rules,
                        const struct client_usage_settings *settings,
                        struct buffer *mistakes) __attribute__((warn_unused_result));

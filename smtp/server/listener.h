@@ -1,4 +1,6 @@
-/* The way in: listening sockets, one server session each, drafts for the queue.
+/* SMTP and LMTP server: listening sockets, one session for each client, drafts for the
+ * queue. The front door of smtp/server/, which never knows smtp/client/ and never
+ * delivers anything.
  *
  * Ties smtp/server/server.h (a machine without sockets) to base/net/net.h,
  * smtp/server/policy.h and queue/queue.h. */
@@ -30,21 +32,21 @@ struct listener_settings {
         clients;            /* how many, how often: see smtp/server/client_usage.h */
     struct text proxy_from; /* list of networks: see smtp/server/pregreet.h */
     bool check_helo, check_sender; /* see smtp/server/sanity.h */
-    int64_t greet_delay_ms; /* strangers that speak earlier are sent away; 0 = none */
-    bool refuses_partial;   /* see server_rules */
-    int hop_limit;          /* Received lines; 50 */
-    int error_limit;        /* bad commands before 421; 20 */
-    int soft_error_limit;   /* ...before answers come late; 10 */
-    int64_t error_delay_ms; /* ...by so much more each time; 1 s */
-    int junk_limit;         /* commands of a stranger that bring no mail forward; 100 */
-    int64_t data_rate_min;  /* bytes a second of a message; 0 = any */
+    int64_t greet_delay_ms;        /* untrusted: reject early talkers; 0 = off */
+    bool refuses_partial;          /* see server_rules */
+    int hop_limit;                 /* Received lines; 50 */
+    int error_limit;               /* bad commands before 421; 20 */
+    int soft_error_limit;          /* ...before answers come late; 10 */
+    int64_t error_delay_ms;        /* ...by so much more each time; 1 s */
+    int junk_limit;        /* commands of an untrusted client without a message; 100 */
+    int64_t data_rate_min; /* bytes a second of a message; 0 = any */
     int64_t idle_timeout_ms;      /* 300 s, RFC 5321 §4.5.3.2.7 */
     int64_t data_timeout_ms;      /* 180 s without a byte in DATA */
     int64_t handshake_timeout_ms; /* 20 s for a TLS handshake as a whole */
 };
 struct listener;
 
-/* Checks everything, the files included, without binding; one line per mistake. */
+/* Checks everything, the files included, without binding; one line per error. */
 bool listener_check(const struct listener_settings *settings, struct buffer *mistakes);
 
 /* Binds everything; NULL with one line in error. routes is borrowed until reload. */

@@ -11,13 +11,13 @@
 void listener_auth_secret(struct loop *loop, struct disk *disk,
                           unsigned char secret[DIGEST_SIZE]);
 
-/* Fills users, senders and the like in. False with one line per mistake. */
+/* Fills users, senders and the like in. False with one line per error. */
 bool listener_auth_read(const struct listener_settings *settings,
                         const unsigned char secret[DIGEST_SIZE],
                         struct session_rules *rules, struct buffer *mistakes)
     __attribute__((warn_unused_result));
 
-/* Who has to log in must be able to. False with one line per mistake. */
+/* Clients that must log in must be able to. False with one line per error. */
 bool listener_auth_fits(const struct session_rules *rules,
                         const struct endpoint *endpoints, size_t count,
                         struct buffer *mistakes) __attribute__((warn_unused_result));

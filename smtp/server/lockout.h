@@ -13,11 +13,11 @@ enum {
     LOCKOUT_WINDOW_MS = 10 * 60 * 1000,
     LOCKOUT_FIRST_MS = 5 * 60 * 1000, /* doubled each time... */
     LOCKOUT_LONGEST_MS = 6 * 3600 * 1000,
-    LOCKOUT_MEMORY_MS = 24 * 3600 * 1000, /* ...until it was quiet for so long */
+    LOCKOUT_MEMORY_MS = 24 * 3600 * 1000, /* ...until this long without a failure */
     LOCKOUT_DELAY_MS = 1000, /* of the first failure's answer, doubled... */
     LOCKOUT_DELAY_MAX_MS = 10 * 1000,
     LOCKOUT_GOOD_MAX = 10000, /* who logged in; then the one that did long ago goes */
-    LOCKOUT_GOOD_MS = 12 * 3600 * 1000, /* remembered for so long */
+    LOCKOUT_GOOD_MS = 12 * 3600 * 1000, /* how long a good login is remembered */
     LOCKOUT_KEY_SIZE = 9
 };
 

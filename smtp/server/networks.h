@@ -12,9 +12,9 @@ struct networks { /* zeroed = none */
     size_t count;
 };
 
-/* Reads a list of ADDRESS or ADDRESS/BITS. One line per mistake, with key, is added to
- * mistakes; false then. all_is_wrong, unless NULL, says why a network of all addresses
- * is a mistake. Free them in any case. */
+/* Reads a list of ADDRESS or ADDRESS/BITS. Adds one line per error, with
+ * key, to `mistakes`; false then. all_is_wrong, unless NULL, says why a network of all addresses
+ * is an error. Free them in any case. */
 bool networks_read(struct networks *networks, const char *key, struct text list,
                    const char *all_is_wrong, struct buffer *mistakes)
     __attribute__((warn_unused_result));

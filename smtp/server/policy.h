@@ -17,11 +17,11 @@ struct policy {
     size_t flushed_count;
     bool flushes_relayed; /* etrn: relay */
     bool priority;        /* mt_priority: not off... */
-    bool priority_of_all; /* ...and strangers are believed, too */
+    bool priority_of_all; /* ...also of untrusted clients */
 };
 
-/* Reads relay_from (a list). One line per mistake is added to mistakes; false then. A
- * network of all addresses is a mistake unless allow_open_relay. */
+/* Reads relay_from (a list). Adds one line per error to `mistakes`; false then. A
+ * network of all addresses is an error unless allow_open_relay. */
 bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
                  struct buffer *mistakes) __attribute__((warn_unused_result));
 void policy_free(struct policy *policy);
@@ -79,7 +79,7 @@ struct endpoint {
 };
 
 /* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.
- * False with one line per mistake. */
+ * False with one line per error. */
 bool policy_endpoints_read(struct text listen, struct endpoint **endpoints,
                            size_t *count, struct buffer *mistakes)
     __attribute__((warn_unused_result));

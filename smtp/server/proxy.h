@@ -26,8 +26,8 @@ struct proxy_header {
 };
 
 /* Takes the header off *input and nothing behind it. MORE: it has only begun, *input is
- * as it was; call again with more. BAD: it is none, or a wrong one (a CRC32C that is
- * attached counts); nothing can be believed. */
+ * as it was; call again with more. BAD: not a header, or a wrong one (an attached
+ * CRC32C counts); nothing of it may be used. */
 enum progress proxy_parse(struct text *input, struct proxy_header *header)
     __attribute__((warn_unused_result));
 

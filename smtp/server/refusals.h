@@ -14,8 +14,8 @@ struct refusals;
 
 enum {
     REFUSALS_EACH_MAX = 20,     /* lines of one client in a second... */
-    REFUSALS_ALL_MAX = 250,     /* ...one alone above so many of all clients... */
-    REFUSALS_CLIENTS_MAX = 1000 /* ...and of so many clients; others share one sum */
+    REFUSALS_ALL_MAX = 250,     /* ...one alone above these of all clients... */
+    REFUSALS_CLIENTS_MAX = 1000 /* ...and of these clients; others share a sum */
 };
 
 struct refusals *refusals_new(struct loop *loop, struct log *log);

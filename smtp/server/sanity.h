@@ -1,5 +1,5 @@
-/* What strangers say of themselves, checked without asking anybody: decisions on plain
- * values. Strangers are clients that may not relay; others are never asked. */
+/* Checks of what untrusted clients say of themselves, without look-ups: decisions on
+ * plain values. Untrusted clients may not relay; others are not checked. */
 #ifndef SMTP_SANITY_H
 #define SMTP_SANITY_H
 

@@ -4,12 +4,12 @@
  *   UNFINISHED                 a password is there: sasl_server_work(), when it suits
  *   CHALLENGE                  send "334 " + sasl_server_challenge(), then feed the
  *                              client's next line
- *   DONE                       235; sasl_server_user() is who it is
+ *   DONE                       235; sasl_server_user() is the user
  *   FAILED                     535 5.7.8, whatever it was
  *   MALFORMED                  501 5.5.2 (not Base64, no such message), or "*": 501
  *
- * Only sasl_server_work() takes long, up to 5 ms. That it is called seldom, and how
- * late a failure is told, is the owner's to see to. */
+ * Only sasl_server_work() takes long, up to 5 ms. Its owner limits how often it is
+ * called, and delays the reply to a failure. */
 #ifndef SMTP_SASL_SERVER_H
 #define SMTP_SASL_SERVER_H
 

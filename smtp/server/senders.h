@@ -15,14 +15,14 @@ struct senders;
 
 /* login: lines of "USER PATTERN...", a pattern being user@domain, domain, .domain (its
  * sub-domains) or *; # starts a comment line. domains: a list of domain and .domain.
- * Either may be empty: no restriction. One line per mistake, and NULL then. */
+ * Either may be empty: no restriction. One line per error, and NULL then. */
 struct senders *senders_new(struct text login, struct text domains,
                             struct buffer *mistakes);
 void senders_free(struct senders **senders);
 
-/* user: who has logged in, or NULL; trusted: may relay without that. sender: in normal
+/* user: the one that logged in, or NULL; trusted: may relay without a login. sender: in normal
  * form, "" for the null sender, which everybody may use. False with the refusal:
- *   a user may only use what stands in a line of his (553 5.7.1);
+ *   a user may only use the addresses of the user's lines (553 5.7.1);
  *   who has not logged in, and is not trusted, may not use what stands in anybody's,
  *   which "*" does not count as (553 5.7.1);
  *   users and trusted clients may only use sender_domains (550 5.7.1).

@@ -1,8 +1,8 @@
-/* An SMTP or LMTP server session as a machine: bytes in, replies and wishes out
+/* An SMTP or LMTP server session as a machine: bytes in, replies and actions out
  * (RFC 5321, 1985, 2033, 2034, 2920, 3030, 3461, 4954, 6531, 6710).
  *
  * It touches no socket, file or clock. Its owner calls server_step() until that says
- * READ, sends what has gathered in `out`, and does what the machine wishes:
+ * READ, sends what has gathered in `out`, and does what the machine asks for:
  *
  *   ADMIT    server_admitted()           is there space for server_expected_size()?
  *   CHECK    server_recipient_checked()  may mail for server_recipient() be taken?
@@ -39,15 +39,15 @@ struct server_rules {
      * answered before 421; 0 = no limit. */
     int error_limit;
     /* Errors beyond the first of these are answered late, each a delay later than the
-     * one before, SERVER_PENALTY_MAX_MS at most; 0 = at once. */
+     * one before, SERVER_PENALTY_MAX_MS at most; 0 = immediately. */
     int soft_error_limit;
     int64_t error_delay_ms;
-    /* RSET, NOOP and the like of strangers since their last message; more are errors. 0
+    /* RSET, NOOP and the like of untrusted clients since their last message; more are errors. 0
      * = no limit */
     int junk_limit;
     bool etrn; /* is offered; by SMTP only */
-    /* MT-PRIORITY is offered; to those who may not relay above 0 only with the second:
-     * else theirs counts as 0, and they are told. */
+    /* MT-PRIORITY is offered. Clients that may not relay get more than 0 only with the
+     * second; else 0, as the reply says. */
     bool priority, priority_of_strangers;
     const struct users *users; /* NULL: there is no AUTH */
     /* message/partial, unless one of the recipients has it joined. */

@@ -23,7 +23,7 @@ struct session_rules {
     struct sanity_rules check;
     struct deadline_rules patience;
     struct networks proxies; /* who may say for whom it speaks */
-    int64_t greet_delay_ms;  /* of strangers */
+    int64_t greet_delay_ms;  /* of untrusted clients */
     struct tls_server *tls;  /* NULL: none is offered */
     struct users *accounts;  /* NULL: no AUTH */
     struct senders *senders;
@@ -70,7 +70,7 @@ struct session_host {
 };
 /* host is filled in but for these. */
 void session_host_start(struct session_host *host);
-/* Cuts every session off. Messages being stored may or may not be; nobody is told. */
+/* Cuts every session off. Messages being stored may or may not be; no client gets a reply. */
 void session_host_stop(struct session_host *host);
 
 /* While there are nearly too many sessions: untrusted clients have 10 s at most for

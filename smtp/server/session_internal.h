@@ -10,7 +10,7 @@ enum { SESSION_TLS_SHARE = 4 }; /* an untrusted client has a fourth of the place
 
 enum session_handshake {
     SESSION_NO_HANDSHAKE, /* not begun, or over */
-    SESSION_AWAITS_HELLO, /* the client was told to go ahead; nothing came yet */
+    SESSION_AWAITS_HELLO, /* the client may begin its handshake; nothing came yet */
     SESSION_SHAKES
 };
 
@@ -77,7 +77,7 @@ void session_set_timeout(struct server_session *s);
 void session_enter_row(struct server_session *s);
 void session_leave_row(struct server_session *s);
 /* The untrusted session, of those by TLS or of all, that is idle longest and whose
- * client has at least so many; NULL: nobody gives way. */
+ * client has at least `others` sessions; NULL: none gives way. */
 struct server_session *session_find_idle(const struct session_host *host, bool tls,
                                          size_t others);
 /* It hears 421 and ends. */

@@ -10,10 +10,10 @@ struct trace {
     const char *client;   /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix", "local" */
     const char *hostname; /* ours */
     const char *protocol; /* "ESMTP", "SMTP", "LMTP", "UTF8SMTP", ... */
-    const char *security; /* "TLSv1.3 with cipher ..."; NULL or empty: not told */
+    const char *security; /* "TLSv1.3 with cipher ..."; NULL or empty: omitted */
     const char *id;
-    struct text recipient; /* normal form; empty: not told */
-    struct text priority;  /* MT-PRIORITY (RFC 6710); empty: not told */
+    struct text recipient; /* normal form; empty: omitted */
+    struct text priority;  /* MT-PRIORITY (RFC 6710); empty: omitted */
     int64_t now_ms;
     bool add_date, add_message_id;
     bool add_end; /* an empty line: the message has no header, only a body */

@@ -19,7 +19,7 @@ struct users;
 
 /* Reads the content of a file called `file`. secret: random, kept over reloads and
  * restarts, so that a decoy does not change. NULL with a line "FILE:LINE: ..." for each
- * mistake; no line says any part of a verifier. */
+ * error; no line shows any part of a verifier. */
 struct users *users_new(struct text content, const char *file,
                         const unsigned char secret[DIGEST_SIZE],
                         struct buffer *mistakes);
@@ -37,7 +37,7 @@ bool users_have_scram(const struct users *users);
 bool users_have(const struct users *users, struct text name);
 
 /* A check, slice by slice, each up to 5 ms; names are compared byte by byte. A password
- * that was right before is known by its digest, and right at once: clients that log in
+ * that was right before is known by its digest, and accepted immediately: clients that log in
  * for each message cost no more than the first time. Borrows users until its end.
  * Secrets: overwrite it then (digest_forget). */
 struct users_check {
