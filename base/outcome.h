@@ -22,7 +22,7 @@ struct outcome {
     char enhanced[12];               /* RFC 3463, "4.4.1"; never empty */
     char text[OUTCOME_TEXT_MAX];     /* one line; peer bytes are still unescaped */
     char remote[OUTCOME_REMOTE_MAX]; /* "host[ip]:port", "/path", or "" */
-    bool notifies; /* DELIVERED: whoever took it tells the sender if he asked (DSN) */
+    bool notifies; /* DELIVERED: the next hop notifies the sender if asked to (DSN) */
 };
 
 /* remote stays empty. The text is cut at its limit. */

@@ -10,7 +10,8 @@
 enum {
     FIELDS_MAX = 150,  /* bytes of the fields that may be added to a part */
     LABEL_GROWTH = 50, /* bytes by which a label may grow */
-    READABLE = 6       /* quoted-printable for text with one odd byte in so many */
+    READABLE =
+        6 /* quoted-printable for text with at most one odd byte in this number */
 };
 
 static void

@@ -318,7 +318,7 @@ same_run(const struct piece *pieces, size_t count, bool same_form)
     return run;
 }
 
-/* The first of the other forms, if it can be read; nothing of it is told as broken. */
+/* The first of the other forms, if it can be read; nothing of it counts as broken. */
 static void
 join_extended(const struct piece *pieces, size_t count, struct parameter *out,
               struct store *s)

@@ -177,7 +177,7 @@ find_delimited(struct structure *s, struct text line, bool *closes)
     return NULL;
 }
 
-/* line: with the line end before it, if that is not told yet. */
+/* line: with the line end before it, if that was not reported yet. */
 static void
 delimit(struct structure *s, struct level *level, bool closes, struct text line)
 {

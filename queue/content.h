@@ -12,7 +12,7 @@ struct contents {
     int count, unused; /* unused: first of the free rows, -1: none */
 };
 
-/* The caller sets the members spool and young before. */
+/* The caller sets the members spool and journaled before. */
 void contents_start(struct contents *c);
 void contents_stop(struct contents *c);
 

@@ -72,7 +72,7 @@ make_pid_file(struct queue_draft *d)
     struct drafts *a = d->drafts;
     int file = -EEXIST;
     char part[SLICES_SUFFIX_MAX] = "";
-    /* Injectors' are told by their age alone. */
+    /* Injectors' drafts are known by their age alone. */
     if (!a->at_once)
         slices_part(a->settings.slices, a->settings.slice, part);
     while (file == -EEXIST) {

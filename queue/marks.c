@@ -577,7 +577,7 @@ marks_defer(struct marks *m, struct envelope **e)
     write_soon(m);
 }
 
-/* What is still to be written, or being written, is told as well. */
+/* Marks that are still to be written, or being written, count as well. */
 void
 marks_wait(struct marks *m, struct envelope *e, bool waits)
 {

@@ -438,7 +438,7 @@ load_young(struct queue *q, struct journaled_message *m)
     if (e == NULL && is_daemon(q))
         queue_quarantine(q, id, reason);
     if (e != NULL) {
-        /* A daemon knows, but of what its start has found and not yet told. */
+        /* A daemon knows, but for what its startup has found and not yet reported. */
         bool may_be = m->held || m->recovered || !is_daemon(q);
         e->delivery.held = may_be && spool_has(&q->spool, SPOOL_HOLD, id);
         e->fragment.awaits_parts = m->awaits_parts;

@@ -16,7 +16,7 @@ enum {
     AT_MAX = 3 + FORMAT_TIME_MAX
 };
 
-/* --- What is told ----------------------------------------------------------------- */
+/* --- Output ----------------------------------------------------------------------- */
 
 static void
 put_time(json_t *hop, const char *key, int64_t ms)

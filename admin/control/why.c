@@ -13,7 +13,7 @@
 
 enum { HOPS_MAX = 100, SESSIONS_MAX = 10, RECIPIENTS_SHOWN = 20, SENTENCE_MAX = 4096 };
 
-/* --- What is told ----------------------------------------------------------------- */
+/* --- Output ----------------------------------------------------------------------- */
 
 struct telling {
     struct manager *manager;

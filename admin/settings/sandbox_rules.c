@@ -27,7 +27,7 @@ static const char *const of_the_system[] = {"/etc/hosts",
                                             "/proc/fs/ext4", /* disk_traits.c */
                                             NULL};
 
-/* Told of each path that the settings need. */
+/* Called for each path that the settings need. */
 struct walk {
     void (*on_read)(struct walk *w, const char *path);
     void (*on_write)(struct walk *w, const char *directory, bool make);

@@ -49,7 +49,7 @@ void verifier_keys(const unsigned char salted[DIGEST_SIZE],
                    unsigned char stored_key[DIGEST_SIZE],
                    unsigned char server_key[DIGEST_SIZE]);
 
-/* SCRAM keys for a password without mistake; salt and iterations within the limits. */
+/* SCRAM keys for a valid password; salt and iterations within the limits. */
 void verifier_make(struct verifier *v, struct text password, struct text salt,
                    unsigned iterations);
 

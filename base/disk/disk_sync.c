@@ -51,7 +51,7 @@ disk_sync_submit(const struct disk_ring *ring, int file, bool data_only, void *d
     return syscall(SYS_io_submit, ring->context, 1L, calls) == 1;
 }
 
-/* Takes what is over, after waiting for at least so many; -1 if that is not allowed. */
+/* Takes what is over, after waiting for at least this number; -1 if that is not allowed. */
 static long
 reap(const struct disk_ring *ring, long at_least, struct io_event *events, long size)
 {
@@ -105,7 +105,7 @@ disk_sync_give_up(struct disk_ring *ring)
         add_over(ring, ring->begun, -EIO);
 }
 
-/* Moves what is over into our list, after waiting for at least so many. */
+/* Moves what is over into our list, after waiting for at least this number. */
 static void
 disk_sync_gather(struct disk_ring *ring, long at_least)
 {
@@ -268,7 +268,7 @@ disk_sync_wait(struct disk *disk)
     while (ring && !ring->closed && ring->in_flight > 0) {
         if (!ring->over)
             disk_sync_gather(ring, 1);
-        ring->turn++; /* this turn's are told, too */
+        ring->turn++; /* this turn's are reported, too */
         disk_sync_tell(ring);
     }
 }

@@ -45,7 +45,7 @@ struct dns {
     int tries;
     struct dns_query *queued;    /* wait for a channel... */
     struct dns_query *again;     /* ...behind these, for another one */
-    struct dns_query *asked;     /* have one, or were known at once; as they came */
+    struct dns_query *asked;     /* have one, or were known immediately; as they came */
     struct loop_timer turns;     /* runs while queries wait */
     size_t open;                 /* channels; at most DNS_OPEN_MAX */
     void (*tell)(void *context); /* of a query, whose end lets the next one ask */
@@ -304,7 +304,7 @@ dns_ask(struct dns_query *query)
     query->asked_ms = loop_monotonic_ms(dns->loop);
     dns_enter_line(query, &dns->asked);
     for (size_t i = 0; i < query->count;
-         i++) /* before asking: c-ares may answer at once */
+         i++) /* before asking: c-ares may answer immediately */
         query->open += code == ARES_SUCCESS && !query->questions[i].answered;
     if (query->open == 0) {
         for (size_t i = 0; i < query->count; i++)
@@ -342,7 +342,7 @@ first_waiting(const struct dns *dns)
     return dns->queued != NULL ? dns->queued : dns->again;
 }
 
-/* The query that is out longest; NULL: each is about to be told. */
+/* The query that is out longest; NULL: each is about to be answered. */
 static struct dns_query *
 longest_out(const struct dns *dns)
 {

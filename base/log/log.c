@@ -27,7 +27,7 @@ struct log {
     enum log_level max;
     struct buffer *captured;
     struct log_writer *writer; /* NULL without a loop */
-    struct loop_task wake;     /* posted while lines wait: the turn comes at once */
+    struct loop_task wake;     /* posted while lines wait: the turn comes immediately */
     int64_t date_s;            /* what date shows; -1 = nothing yet */
     char date[DATE_SIZE];
 };
@@ -543,7 +543,7 @@ bool
 log_escape(struct text t, struct buffer *out)
 {
     while (t.length > 0) {
-        /* A run of plain ASCII is the usual case: add it at once. */
+        /* A run of plain ASCII is the usual case: add it in one piece. */
         size_t run = 0;
         while (run < t.length && t.at[run] >= 0x20 && t.at[run] < 0x7f)
             run++;

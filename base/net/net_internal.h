@@ -28,7 +28,8 @@ struct net {
     struct net_connection *lingering; /* closing, oldest first */
     size_t lingering_count;
     struct net_connection *dirty; /* have output for this turn, in order */
-    struct loop_task wake; /* posted while some are dirty: the turn comes at once */
+    struct loop_task
+        wake; /* posted while some are dirty: the next turn does not wait */
 };
 
 /* Bytes that wait to be read or written: often taken from the front, seldom moved. */

@@ -59,7 +59,7 @@ net_outlet_write(struct net_outlet *o, struct text bytes)
     ssize_t wrote;
     if (o->asks && !net_outlet_wait(o, 0))
         return -EAGAIN;
-    if (o->asks) /* what is ready takes this much at once (POSIX, pipes) */
+    if (o->asks) /* what is ready takes this much in one call (POSIX, pipes) */
         bytes = text_before(bytes, PIPE_BUF);
     do
         wrote = o->is_socket ? send(o->descriptor, bytes.at, bytes.length,

@@ -1,4 +1,4 @@
-/* The bytes of connections: what waits, what is read and written, what is told. */
+/* The bytes of connections: waiting, read and written, and their events. */
 #include "base/net/net_internal.h"
 
 #include "base/memory.h"

@@ -163,7 +163,7 @@ net_tls_has_more(const struct net_connection *c)
     return c->secured && tls_session_has_more(c->tls);
 }
 
-/* The socket will not show again what was read from it: it is told of. */
+/* The socket will not report bytes that were read from it already: an event does. */
 static void
 keep_input(struct net_connection *c)
 {

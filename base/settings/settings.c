@@ -300,7 +300,7 @@ static int
 read_whole(struct settings *s, const char *path, char **content, size_t *length)
 {
     if (!buffer_add(&s->files, text_of(path, strlen(path) + 1)))
-        return -EFBIG; /* nobody names so many */
+        return -EFBIG; /* nobody names that many */
     return disk_read_whole(path, FILE_SIZE_MAX, content, length);
 }
 
@@ -358,7 +358,7 @@ apply_row(struct settings *s, const struct setting *row)
         load_value(s, entry);
     if (entry->is_bad)
         return;
-    /* Each word of it would be a mistake; but the text of a route may have one. */
+    /* Each word of it would be an error; but the text of a route may have one. */
     if (row->kind == SETTING_LIST && has_comment(entry) &&
         strstr(entry->text, "error:") == NULL) {
         entry->is_bad = true;
@@ -568,7 +568,7 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
     if (entry->is_bad)
         return; /* that it has no value is known */
     if (has_comment(entry)) {
-        entry->is_bad = true; /* each word of the comment would be a mistake */
+        entry->is_bad = true; /* each word of the comment would be an error */
         settings_add_mistake(s, entry->origin, text_from(entry->name),
                              text_from(no_comment));
         return;

@@ -72,7 +72,7 @@ settings_file_next(struct settings_file *f, struct settings_line *line)
         bool added = buffer_add(&f->value, text_trim(value));
         assert(added);
     }
-    join_lines(f); /* after a mistake too: what continues it is no second one */
+    join_lines(f); /* after an error too: its continuation is not a second one */
     if (line->mistake == NULL)
         line->value = buffer_text(&f->value);
     else

@@ -159,7 +159,7 @@ fail_by_code(struct tls_session *s, int code)
         fail_by_alert(s);
     } else if (s->trouble && s->level == TLS_LEVEL_VERIFY && s->state == SHAKING) {
         tls_session_fail(s, -EPROTO, s->trouble);
-    } else if (has_flags(s)) { /* of usage: check() is not told */
+    } else if (has_flags(s)) { /* of usage: check() does not see it */
         mbedtls_x509_crt_verify_info(text, sizeof(text), "",
                                      mbedtls_ssl_get_verify_result(&s->ssl));
         text[strcspn(text, "\n")] = '\0';

@@ -38,7 +38,7 @@ struct reassembled_row {
     UT_hash_handle hh;
     unsigned index;   /* in its envelope */
     size_t group;     /* the last group that serves it; 0: none yet */
-    bool has_notify;  /* one part has told */
+    bool has_notify;  /* one part has it */
     bool all_default; /* and none says anything else than nothing */
 };
 

@@ -8,8 +8,8 @@
 
 enum {
     CLAIMS_MAX = 20000,        /* sets; more are not claimed */
-    CLAIMS_RECOVER_SIZE = 100, /* claimed at once, when the registry is back... */
-    CLAIMS_RECOVER_MS = 1000   /* ...and then after so long the next */
+    CLAIMS_RECOVER_SIZE = 100, /* claimed together, when the registry is back... */
+    CLAIMS_RECOVER_MS = 1000   /* ...and then, after this time, the next */
 };
 
 struct claims;

@@ -51,7 +51,7 @@ on_tell(void *context)
 {
     struct registry *r = context;
     struct registry_claim *claim;
-    /* What is answered from within done is told in the next turn. */
+    /* Answers from within done are reported in the next turn. */
     assert(r->telling == NULL);
     DL_FOREACH (r->answered, claim)
         claim->state = CLAIM_TELLING;

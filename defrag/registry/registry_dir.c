@@ -30,7 +30,7 @@
 #include <utlist.h>
 
 enum {
-    DIRECTORIES = 256,  /* besides that of hosts */
+    DIRECTORIES = 256,  /* without that of hosts */
     TURN_US = 10000,    /* of work in one turn, then others have theirs */
     TRIES = 4,          /* of a claim, when others race for the same stale file */
     SWEEP_MS = 14000,   /* one of the directories: all of them in an hour */

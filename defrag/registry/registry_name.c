@@ -37,7 +37,7 @@ registry_name_other(struct registry *r, struct text instance, int64_t born_ms)
     int64_t now_ms = loop_monotonic_ms(r->setup.loop);
     if (!text_equal(instance, text_from(n->other))) {
         if (!text_copy(n->other, sizeof(n->other), instance))
-            *n->other = '\0'; /* no instance has so long a number */
+            *n->other = '\0'; /* no instance has a number that long */
         n->seen_ms = now_ms;
         n->born_ms = born_ms;
         n->is_told = false;

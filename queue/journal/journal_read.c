@@ -21,7 +21,7 @@ enum {
     UNREADABLE = 0xeb
 };
 
-/* Told after everything else, from the file again. */
+/* Reported after everything else, from the file again. */
 struct damage {
     const struct found_segment *segment;
     size_t offset, length;

@@ -361,7 +361,7 @@ give_up_segment(struct ring *r, int error)
     r->failure_told = true;
 }
 
-/* One step; true while the next one can follow at once. */
+/* One step; true while the next one can follow in this turn. */
 static bool
 journal_ring_fill(struct ring *r, int *error)
 {

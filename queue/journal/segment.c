@@ -89,7 +89,7 @@ is_type(uint64_t type)
            type == RECORD_END;
 }
 
-/* Its length and type can be believed, whatever the payload is. */
+/* Its length and type can be trusted, whatever the payload is. */
 static bool
 is_head(struct text bytes, uint32_t start)
 {

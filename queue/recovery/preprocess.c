@@ -1,4 +1,4 @@
-/* Moves messages into the spool, with all their syncs under way at once. */
+/* Moves messages into the spool, with all their syncs under way together. */
 #include "queue/recovery/preprocess.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ add_sync(struct preprocessor *m, int file)
     return s;
 }
 
-/* Starts what has been added; those that end at once are counted down here. */
+/* Starts what has been added; those that end immediately are counted down here. */
 static void
 begin_syncs(struct preprocessor *m)
 {
@@ -150,7 +150,7 @@ begin_stage(struct preprocessor *m)
     begin_syncs(m);
 }
 
-/* One stage after the other, as long as they end at once. */
+/* One stage after the other, as long as they end immediately. */
 static void
 preprocessor_advance(struct preprocessor *m)
 {

@@ -1,4 +1,4 @@
-/* Takes from a stranger's envelope what he may say. */
+/* Takes from another user's envelope what an injector may say. */
 #include "queue/spool/injected.h"
 
 #include "mime/address.h"
@@ -21,7 +21,7 @@ notify_of(unsigned notify)
     return (notify & NOTIFY_NEVER) != 0 ? NOTIFY_NEVER : notify & wishes;
 }
 
-/* A bad one is returned; what is no text at all could not even be told of. */
+/* A bad address is returned; one that is not text could not even be reported. */
 static bool
 injected_take_recipient(struct recipient *r)
 {

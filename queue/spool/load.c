@@ -158,14 +158,14 @@ load_adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
     return result < 0 ? cannot_adopt(result, reason) : LOAD_DONE;
 }
 
-/* Written by another user, whom the daemon need not believe. */
+/* Written by another user, whom the daemon need not trust. */
 static bool
 is_foreign(const struct spool *s, const struct disk_info *info)
 {
     return s->adopts && info->owner != s->user;
 }
 
-/* The file for a copy of so many bytes; < 0: not now. */
+/* The file for a copy of this size; < 0: not now. */
 static int
 start_copy(struct spool *s, struct id id, int64_t size)
 {

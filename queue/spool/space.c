@@ -73,7 +73,7 @@ derive_reserve(struct space *s)
         s->inodes_reserve = part_of(s->now.inodes, SPACE_FILES_RESERVE);
 }
 
-/* --- What is told ----------------------------------------------------------------- */
+/* --- Texts ------------------------------------------------------------------------ */
 
 /* Of what is short, and of both when it is neither alone. */
 static void

@@ -139,7 +139,7 @@ note_strange(void *context, const char *name)
     return !*strange;
 }
 
-/* `spool = /var` is a mistake that must not give /var away. */
+/* `spool = /var` is an error that must not give /var away. */
 static bool
 may_be_given(const char *path, unsigned user)
 {
