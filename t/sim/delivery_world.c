@@ -1,6 +1,8 @@
 /* A delivery between a fake manager, two hosts and a scripted DNS, for its tests. */
 #include "t/sim/delivery_world.h"
 
+#include "t/support/port.h"
+
 /* --- Stand-ins for the manager and the queue
  * -------------------------------------------- */
 
@@ -47,7 +49,10 @@ bed_start(struct bed *b)
     sim_dns_delay(b->dns, 1);
     buffer_init(&b->manager.verdicts, HOST_BYTES_MAX);
     buffer_init(&b->manager.health, 65536);
-    uint16_t port = fake_host_start(&b->a, b->theirs, "127.0.0.2", 0);
+    /* One that the kernel gave for the first address may be in use at the second. */
+    static unsigned free;
+    free = free > 0 ? free : free_port();
+    uint16_t port = fake_host_start(&b->a, b->theirs, "127.0.0.2", (uint16_t)free);
     fake_host_start(&b->b, b->theirs, "127.0.0.3", port);
     sim_dns_mx(b->dns, "x.test", 10, "a.test");
     sim_dns_mx(b->dns, "x.test", 20, "b.test");
