@@ -112,6 +112,7 @@ struct sched_work {
 bool sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
                 struct sched_work *work);
 /* Whether sched_take would succeed as of the last event: cheap, for sessions kept open.
+ * Without an event it becomes true at sched_wake_ms() at the earliest.
  * A session that got false is idle: it counts in its window and gets new work before
  * another is opened there, but does not count in session_limit, so that it blocks no
  * other site. */

@@ -540,6 +540,7 @@ manager_take(struct manager *m, struct sched_session *session,
             (struct delivery_request){session, a->envelope, work.indexes, work.count};
         if (a->pending == PENDING_NONE || a->pending == PENDING_RETRY) {
             attempt_started(a, work.indexes, work.count);
+            manager_rest(m); /* it may begin a pause after this turn's pump */
             return true;
         }
         pass_over(m, session);

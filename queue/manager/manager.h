@@ -78,7 +78,9 @@ struct id manager_first(const struct sched_session *session);
  * the first. */
 bool manager_take(struct manager *manager, struct sched_session *session,
                   struct delivery_request *request);
-/* Whether manager_take() would succeed now; cheap. */
+/* Whether manager_take() would succeed now; cheap. Whatever makes it true (mail, a
+ * verdict, a command, the time at which a pause ends) causes a turn of the loop; a
+ * LOOP_STAGE_ANSWER hook added after manager_new() sees it in that turn. */
 bool manager_has_work(const struct manager *manager,
                       const struct sched_session *session);
 /* The verdict for request->indexes[which]; exactly one for each. timing may be NULL. */

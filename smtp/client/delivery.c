@@ -16,8 +16,6 @@
 
 enum {
     LMTP_PORT = 24,
-    /* Of a kept connection: for what no event brings, as the end of a pause. */
-    POLL_MS = 50,
     /* A host that answers a dot so soon gets the next message together with the dot;
      * that message waits for the answer, so a slow host must not have it. */
     PROMPT_MS = 200
@@ -151,13 +149,23 @@ static void
 on_idle(void *context)
 {
     struct delivery_session *s = context;
-    struct delivery *d = s->delivery;
-    if (manager_has_work(d->manager, s->place) && request_take(s))
-        return;
-    if (loop_monotonic_ms(d->loop) - s->idle_since_ms >= d->settings.reuse_idle_ms)
+    if (!request_take(s))
         delivery_session_end(s, NULL);
-    else
-        loop_timer_start(d->loop, &s->idle, POLL_MS, s->idle.fire, s);
+}
+
+static bool
+delivery_is_idle(const struct delivery_session *s)
+{
+    return heap_has(&s->idle.node);
+}
+
+/* Mail that comes before is taken in delivery_at_stage_answer(). */
+static void
+idle_timer_start(struct delivery_session *s)
+{
+    struct loop *loop = s->delivery->loop;
+    int64_t end_ms = s->idle_since_ms + s->delivery->settings.reuse_idle_ms;
+    loop_timer_start(loop, &s->idle, end_ms - loop_monotonic_ms(loop), on_idle, s);
 }
 
 /* The next request, in one group with the dot of this one. */
@@ -188,8 +196,8 @@ request_done(struct delivery_session *s)
     s->has_next = false;
 }
 
-/* Mail for a kept connection leaves in the turn that brought it; where a dot leaves in
- * this turn, in the same packet. */
+/* Mail for a kept connection leaves in the turn that brought it, or in which a pause of
+ * the site ends; where a dot leaves in this turn, in the same packet. */
 static void
 delivery_at_stage_answer(void *context)
 {
@@ -200,7 +208,7 @@ delivery_at_stage_answer(void *context)
         request_take_early(s);
     }
     DL_FOREACH (d->sessions, s) {
-        if (heap_has(&s->idle.node) && manager_has_work(d->manager, s->place) &&
+        if (delivery_is_idle(s) && manager_has_work(d->manager, s->place) &&
             request_take(s))
             loop_timer_stop(d->loop, &s->idle);
     }
@@ -217,7 +225,7 @@ request_next(struct delivery_session *s)
         return;
     }
     s->idle_since_ms = loop_monotonic_ms(d->loop);
-    loop_timer_start(d->loop, &s->idle, POLL_MS, on_idle, s);
+    idle_timer_start(s);
 }
 
 /* --- Connections ------------------------------------------------------------------ */
@@ -695,7 +703,11 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
 void
 delivery_reload(struct delivery *d, const struct delivery_settings *settings)
 {
+    struct delivery_session *s;
     take_settings(d, settings);
+    DL_FOREACH (d->sessions, s)
+        if (delivery_is_idle(s))
+            idle_timer_start(s);
 }
 
 void
@@ -706,7 +718,8 @@ delivery_drain(struct delivery *d)
     /* Who looks for hosts, calls them, or waits for a greeting has no mail yet: a slow
      * DNS or host keeps nobody. */
     DL_FOREACH_SAFE (d->sessions, s, next)
-        if ((s->sending == NULL || !s->greeted) && !s->in_request)
+        if (delivery_is_idle(s) ||
+            ((s->sending == NULL || !s->greeted) && !s->in_request))
             delivery_session_end(s, NULL);
 }
 

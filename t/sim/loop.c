@@ -6,6 +6,7 @@
 #include "base/loop/loop_turn.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -210,6 +211,21 @@ sim_loop_ready(struct loop *loop, int descriptor, int events)
     DL_FOREACH(sim(loop)->watches, watch)
     if (watch->descriptor == descriptor && !watch->freed)
         watch->happened |= events;
+}
+
+void
+sim_loop_poll(struct loop *loop)
+{
+    struct loop_watch *watch;
+
+    DL_FOREACH(sim(loop)->watches, watch)
+    {
+        struct pollfd asked = {.fd = watch->descriptor, .events = POLLIN | POLLOUT};
+
+        if (!watch->freed && poll(&asked, 1, 0) > 0)
+            watch->happened |= (asked.revents & ~POLLOUT ? LOOP_READ : 0) |
+                               (asked.revents & POLLOUT ? LOOP_WRITE : 0);
+    }
 }
 
 void

@@ -22,6 +22,8 @@ void sim_loop_step_wall(struct loop *loop, int64_t ms);
 /* events happen on the descriptor in the next turn, to every watch that wants them;
  * once. */
 void sim_loop_ready(struct loop *loop, int descriptor, int events);
+/* The same for what the kernel says of real descriptors. */
+void sim_loop_poll(struct loop *loop);
 /* The signal arrives in the next turn. */
 void sim_loop_signal(struct loop *loop, int signal_number);
 /* Turns so far. */

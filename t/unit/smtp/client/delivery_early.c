@@ -79,7 +79,7 @@ test_late_answers(void)
         b.a.quiet = false;
         net_send(b.a.links[0].connection, TEXT("250 2.0.0 at last\r\n"));
     }
-    turns(&b, 150); /* whether it has idled enough is asked every 50 ms */
+    turns(&b, 150);
     is_number(b.manager.most, 1, "one at a time");
     is_number(b.manager.ended, 1, "the session has ended");
     bed_stop(&b);

@@ -9,8 +9,6 @@
 #include "t/sim/sim.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -102,20 +100,6 @@ peer_live(struct peer *p)
     }
 }
 
-/* Tells the loop what is ready. */
-static void
-tell_ready(struct loop *loop)
-{
-    for (int fd = 3; fd < 64; fd++) {
-        struct pollfd asked = {.fd = fd, .events = POLLIN | POLLOUT};
-        if (fcntl(fd, F_GETFD) < 0 || poll(&asked, 1, 0) <= 0)
-            continue;
-        int events = (asked.revents & ~POLLOUT ? LOOP_READ : 0) |
-                     (asked.revents & POLLOUT ? LOOP_WRITE : 0);
-        sim_loop_ready(loop, fd, events);
-    }
-}
-
 /* Seconds until the session is over, with a message of size bytes. */
 static int
 seconds(struct bed *b, struct peer *p, size_t size, int at_most)
@@ -129,7 +113,7 @@ seconds(struct bed *b, struct peer *p, size_t size, int at_most)
     delivery_open(b->delivery, place(b), &b->target, "");
     for (int s = 0; s < at_most; s++) {
         for (int i = 0; i < 4; i++) {
-            tell_ready(b->loop);
+            sim_loop_poll(b->loop);
             loop_turn(b->loop, 0);
         }
         peer_live(p);
