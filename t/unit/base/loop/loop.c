@@ -2,6 +2,7 @@
 #include "base/loop/loop.h"
 
 #include "base/memory.h"
+#include "t/support/loop_story.h"
 #include "t/support/tap.h"
 
 #include <errno.h>
@@ -40,83 +41,21 @@ getrandom(void *to, size_t size, unsigned flags)
     return syscall(SYS_getrandom, to, size, flags);
 }
 
-/* What happened, as letters in the order in which it did. */
-struct story {
-    struct loop *loop;
-    char told[64];
-    struct loop_task task, other_task;
-    struct loop_timer timer, other_timer;
-    struct loop_watch *watch, *other_watch;
-    int events, count;
-};
-
-static void
-add(struct story *s, char letter)
-{
-    size_t length = strlen(s->told);
-
-    if (length + 1 < sizeof s->told) {
-        s->told[length] = letter;
-        s->told[length + 1] = '\0';
-    }
-}
-
-static void
-start(struct story *s)
-{
-    *s = (struct story){.loop = loop_new()};
-}
-
-static void
-finish(struct story *s)
-{
-    loop_free(&s->loop);
-    ok_named(!s->loop, "loop_free() empties the pointer");
-}
-
-static void
-say_a(void *context)
-{
-    add(context, 'a');
-}
-
-static void
-say_b(void *context)
-{
-    add(context, 'b');
-}
-
-static void
-say_c(void *context)
-{
-    add(context, 'c');
-}
-
-static void
-stop(void *context)
-{
-    struct story *s = context;
-
-    add(s, '.');
-    loop_stop(s->loop);
-}
-
 static void
 a_then_post_b(void *context)
 {
     struct story *s = context;
 
-    add(s, 'a');
+    story_add(s, 'a');
     loop_post(s->loop, &s->other_task, say_b, s);
-    add(s, 'A');
+    story_add(s, 'A');
 }
 
 static void
 test_post(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     loop_post(s.loop, &s.task, say_a, &s);
     is_string(s.told, "", "loop_post() does not call before it returns");
     loop_post(s.loop, &s.task, say_a, &s);
@@ -131,7 +70,7 @@ test_post(void)
     is_string(s.told, "aaA", "what a task posts is for the next turn");
     loop_turn(s.loop, 5000);
     is_string(s.told, "aaAb", "which does not wait either");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -139,7 +78,7 @@ post_itself(void *context)
 {
     struct story *s = context;
 
-    add(s, 'p');
+    story_add(s, 'p');
     loop_post(s->loop, &s->task, post_itself, s);
 }
 
@@ -148,7 +87,7 @@ unpost_other(void *context)
 {
     struct story *s = context;
 
-    add(s, 'u');
+    story_add(s, 'u');
     loop_unpost(s->loop, &s->other_task);
 }
 
@@ -156,9 +95,8 @@ static void
 test_unpost(void)
 {
     struct loop_task third = {0};
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     loop_unpost(s.loop, &s.task);
     loop_post(s.loop, &s.task, say_a, &s);
     loop_post(s.loop, &s.other_task, say_b, &s);
@@ -184,7 +122,7 @@ test_unpost(void)
     loop_unpost(s.loop, &s.task);
     loop_turn(s.loop, 0);
     is_string(s.told, "acbcucpp", "until it is unposted");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -192,7 +130,7 @@ post_in_hook(void *context)
 {
     struct story *s = context;
 
-    add(s, 'h');
+    story_add(s, 'h');
     if (s->count++ == 0)
         loop_post(s->loop, &s->task, say_a, s);
 }
@@ -202,7 +140,7 @@ release_twice(void *context)
 {
     struct story *s = context;
 
-    add(s, 'r');
+    story_add(s, 'r');
     loop_release(s->loop, say_c, s);
     loop_post(s->loop, &s->task, say_b, s);
 }
@@ -213,15 +151,14 @@ release_in_task(void *context)
     struct story *s = context;
 
     loop_release(s->loop, say_c, s);
-    add(s, 't');
+    story_add(s, 't');
 }
 
 static void
 test_stages(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     loop_at_end(s.loop, LOOP_STAGE_SEND, say_c, &s);
     loop_at_end(s.loop, LOOP_STAGE_ANSWER, say_b, &s);
     loop_at_end(s.loop, LOOP_STAGE_SYNC, say_a, &s);
@@ -235,15 +172,15 @@ test_stages(void)
     loop_at_end_remove(s.loop, LOOP_STAGE_SEND, say_b, &s);
     loop_turn(s.loop, 0);
     is_string(s.told, "abbcabbcabc", "a hook is removed from its own stage alone");
-    finish(&s);
+    story_finish(&s);
 
-    start(&s);
+    s = (struct story){.loop = loop_new()};
     loop_at_end(s.loop, LOOP_STAGE_SEND, post_in_hook, &s);
     loop_turn(s.loop, 0);
     is_string(s.told, "h", "what a hook posts is for the next turn");
     loop_turn(s.loop, 5000);
     is_string(s.told, "hah", "which does not wait, and runs tasks before hooks");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -251,7 +188,7 @@ remove_itself(void *context)
 {
     struct story *s = context;
 
-    add(s, 'x');
+    story_add(s, 'x');
     loop_at_end_remove(s->loop, LOOP_STAGE_ANSWER, remove_itself, s);
     loop_at_end(s->loop, LOOP_STAGE_SEND, say_b, s);
 }
@@ -259,24 +196,22 @@ remove_itself(void *context)
 static void
 test_hook_changes(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     loop_at_end(s.loop, LOOP_STAGE_ANSWER, remove_itself, &s);
     loop_at_end(s.loop, LOOP_STAGE_ANSWER, say_a, &s);
     loop_turn(s.loop, 0);
     loop_turn(s.loop, 0);
     is_string(s.told, "xabab",
               "a hook removes itself and adds to a later stage of the same turn");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_release(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     loop_at_end(s.loop, LOOP_STAGE_SEND, say_a, &s);
     loop_post(s.loop, &s.task, release_in_task, &s);
     loop_turn(s.loop, 0);
@@ -289,7 +224,7 @@ test_release(void)
     loop_turn(s.loop, 5000);
     is_string(s.told, "arcba", "and post for the next turn");
     loop_release(s.loop, say_c, &s);
-    finish(&s);
+    story_finish(&s);
     is_string(s.told, "arcbac", "loop_free() does what was left to release");
 }
 
@@ -309,9 +244,9 @@ test_timer_order(void)
     struct story s;
     int64_t started_us, took_us;
 
-    start(&s);
+    s = (struct story){.loop = loop_new()};
     started_us = now_us();
-    loop_timer_start(s.loop, &timers[0], 30, stop, &s);
+    loop_timer_start(s.loop, &timers[0], 30, story_stop, &s);
     loop_timer_start(s.loop, &timers[1], 20, say_b, &s);
     loop_timer_start(s.loop, &timers[2], 10, say_a, &s);
     is_string(s.told, "", "starting a timer calls nothing");
@@ -322,15 +257,14 @@ test_timer_order(void)
     ok_named(took_us >= 29000, "and not early");
     loop_turn(s.loop, 0);
     is_string(s.told, "ab.", "a timer fires once");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_timer_now(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     loop_timer_start(s.loop, &s.timer, 0, say_a, &s);
     loop_timer_start(s.loop, &s.other_timer, -5, say_b, &s);
     is_string(s.told, "", "a timer of no time does not fire at once");
@@ -344,7 +278,7 @@ test_timer_now(void)
     loop_timer_start(s.loop, &s.timer, INT64_MAX, say_c, &s);
     loop_turn(s.loop, 1);
     ok_named(strlen(s.told) == 2, "the longest of all times does not overflow");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -352,7 +286,7 @@ again_at_once(void *context)
 {
     struct story *s = context;
 
-    add(s, 'n');
+    story_add(s, 'n');
     loop_timer_start(s->loop, &s->timer, 0, again_at_once, s);
 }
 
@@ -361,7 +295,7 @@ stop_other_timer(void *context)
 {
     struct story *s = context;
 
-    add(s, 's');
+    story_add(s, 's');
     loop_timer_stop(s->loop, &s->timer);
     loop_timer_stop(s->loop, &s->other_timer);
 }
@@ -371,16 +305,15 @@ start_timer_in_task(void *context)
 {
     struct story *s = context;
 
-    add(s, 't');
+    story_add(s, 't');
     loop_timer_start(s->loop, &s->other_timer, 0, say_b, s);
 }
 
 static void
 test_timer_in_callbacks(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     loop_timer_start(s.loop, &s.timer, 0, again_at_once, &s);
     loop_turn(s.loop, 0);
     is_string(s.told, "n", "a timer restarted with no time in its callback");
@@ -410,7 +343,7 @@ test_timer_in_callbacks(void)
     loop_turn(s.loop, 5000);
     loop_turn(s.loop, 5);
     is_string(s.told, "c", "a restart replaces time and callback");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -421,7 +354,7 @@ test_many_timers(void)
     struct story s;
     int fired = 0;
 
-    start(&s);
+    s = (struct story){.loop = loop_new()};
     for (int i = 0; i < MANY; i++)
         loop_timer_start(s.loop, &timers[i], (i * 7919) % 20 + 1, say_a, &s);
     for (int i = 0; i < MANY; i += 2)
@@ -432,7 +365,7 @@ test_many_timers(void)
         fired += !heap_has(&timers[i].node);
     is_number(fired, MANY, "of 2000 timers the stopped and the fired are out");
     ok_named(strlen(s.told) == sizeof s.told - 1, "and the others have fired");
-    finish(&s);
+    story_finish(&s);
     free(timers);
 }
 
@@ -454,7 +387,7 @@ test_time(void)
     int64_t wall_ms, monotonic_ms, started_us, wall_s;
 
     wall_s = time(NULL);
-    start(&s);
+    s = (struct story){.loop = loop_new()};
     wall_ms = loop_now_ms(s.loop);
     monotonic_ms = loop_monotonic_ms(s.loop);
     ok_named(wall_ms / 1000 >= wall_s && wall_ms / 1000 <= (int64_t)time(NULL) + 1,
@@ -471,7 +404,7 @@ test_time(void)
     loop_timer_start(s.loop, &s.timer, 300000, say_a, &s);
     loop_turn(s.loop, 0);
     is_string(s.told, "", "and not at all if it may not");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -493,7 +426,7 @@ test_random(void)
     uint64_t seen_and = UINT64_MAX, seen_or = 0, last = 0;
     bool repeated = false;
 
-    start(&s);
+    s = (struct story){.loop = loop_new()};
     for (int i = 0; i < 200; i++) {
         uint64_t value = loop_random(s.loop);
 
@@ -504,7 +437,7 @@ test_random(void)
     }
     ok_named(!repeated, "random numbers do not repeat");
     ok_named(seen_and == 0 && seen_or == UINT64_MAX, "every bit is sometimes 0 and 1");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -513,7 +446,9 @@ on_events(void *context, int events)
     struct story *s = context;
 
     s->events |= events;
-    add(s, events == (LOOP_READ | LOOP_WRITE) ? 'B' : events == LOOP_READ ? 'R' : 'W');
+    bool both = events == (LOOP_READ | LOOP_WRITE);
+
+    story_add(s, both ? 'B' : events == LOOP_READ ? 'R' : 'W');
 }
 
 static void
@@ -529,7 +464,7 @@ test_watch(void)
     struct story s;
     int pair[2];
 
-    start(&s);
+    s = (struct story){.loop = loop_new()};
     socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
     put_byte(pair[1]);
     s.watch = loop_watch_new(s.loop, pair[0], LOOP_READ, on_events, &s);
@@ -555,7 +490,7 @@ test_watch(void)
     ok_named(!s.watch, "loop_watch_free() empties the pointer");
     loop_watch_free(&s.watch);
     close(pair[0]);
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -564,7 +499,7 @@ free_own(void *context, int events)
     struct story *s = context;
 
     (void)events;
-    add(s, 'f');
+    story_add(s, 'f');
     loop_watch_free(&s->watch);
     loop_watch_free(&s->other_watch);
 }
@@ -575,7 +510,7 @@ test_watch_freed(void)
     struct story s;
     int pair[2];
 
-    start(&s);
+    s = (struct story){.loop = loop_new()};
     socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
     put_byte(pair[0]);
     put_byte(pair[1]);
@@ -599,13 +534,13 @@ test_watch_freed(void)
     loop_watch_free(&s.watch);
     close(pair[0]);
     close(pair[1]);
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 task_before_events(void *context)
 {
-    add(context, 't');
+    story_add(context, 't');
 }
 
 static void
@@ -614,7 +549,7 @@ test_order_in_turn(void)
     struct story s;
     int pair[2];
 
-    start(&s);
+    s = (struct story){.loop = loop_new()};
     ok_named(pipe(pair) == 0, "a pipe");
     put_byte(pair[1]);
     s.watch = loop_watch_new(s.loop, pair[0], LOOP_READ, on_events, &s);
@@ -627,32 +562,30 @@ test_order_in_turn(void)
     loop_watch_free(&s.watch);
     close(pair[0]);
     close(pair[1]);
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_regular_file(void)
 {
     FILE *file = tmpfile();
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     s.watch = loop_watch_new(s.loop, fileno(file), LOOP_READ, on_events, &s);
     loop_turn(s.loop, 1000);
     loop_turn(s.loop, 1000);
     ok_named(strncmp(s.told, "RR", 2) == 0, "a regular file is always ready");
     loop_watch_free(&s.watch);
     fclose(file);
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_signal(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
-    loop_on_signal(s.loop, SIGUSR1, stop, &s);
+    loop_on_signal(s.loop, SIGUSR1, story_stop, &s);
     loop_on_signal(s.loop, SIGUSR2, say_a, &s);
     kill(getpid(), SIGUSR2);
     is_string(s.told, "", "a signal does not interrupt");
@@ -662,22 +595,21 @@ test_signal(void)
     loop_at_end(s.loop, LOOP_STAGE_SEND, say_b, &s);
     loop_run(s.loop);
     is_string(s.told, "a.b", "and can stop the loop, which ends its turn first");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_stop(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
-    loop_post(s.loop, &s.task, stop, &s);
+    loop_post(s.loop, &s.task, story_stop, &s);
     loop_stop(s.loop);
     loop_run(s.loop);
     is_string(s.told, "", "a loop stopped before it runs returns without a turn");
     loop_run(s.loop);
     is_string(s.told, ".", "and can run again");
-    finish(&s);
+    story_finish(&s);
     loop_free(&s.loop);
 }
 
@@ -685,17 +617,15 @@ test_stop(void)
 static void
 test_two_loops(void)
 {
-    struct story one, two;
+    struct story one = {.loop = loop_new()}, two = {.loop = loop_new()};
 
-    start(&one);
-    start(&two);
     loop_post(one.loop, &one.task, say_a, &one);
     loop_turn(two.loop, 0);
     is_string(one.told, "", "another loop's turn is not ours");
     loop_turn(one.loop, 0);
     is_string(one.told, "a", "two loops live side by side");
-    finish(&one);
-    finish(&two);
+    story_finish(&one);
+    story_finish(&two);
 }
 
 static void
@@ -713,9 +643,8 @@ count_turn(void *context)
 static void
 test_refused(void)
 {
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     refused_waits = 1;
     loop_timer_start(s.loop, &s.timer, 1, say_a, &s);
     for (int i = 0; i < 1000 && s.told[0] == '\0'; i++)
@@ -726,21 +655,20 @@ test_refused(void)
     for (int i = 0; i < 100; i++)
         (void)loop_random(s.loop);
     is_number(refused_random, 0, "an interrupted getrandom() is asked again");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_cost(void)
 {
     int64_t started_us = now_us();
-    struct story s;
+    struct story s = {.loop = loop_new()};
 
-    start(&s);
     loop_post(s.loop, &s.task, count_turn, &s);
     loop_run(s.loop);
     printf("# a turn costs %.2f us\n", (double)(now_us() - started_us) / s.count);
     is_number(s.count, 200000, "200,000 turns");
-    finish(&s);
+    story_finish(&s);
 }
 
 int

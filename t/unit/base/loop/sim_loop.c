@@ -2,88 +2,27 @@
 /* link: t/sim/loop.c */
 #include "t/sim/sim.h"
 
+#include "t/support/loop_story.h"
 #include "t/support/tap.h"
 
 #include <signal.h>
 
 enum { DAY_MS = 24 * 3600 * 1000, DESCRIPTOR = 7 };
 
-struct story {
-    struct loop *loop;
-    char told[64];
-    struct loop_task task, other_task;
-    struct loop_timer timer, other_timer;
-    struct loop_watch *watch, *other_watch;
-    int count;
-    int64_t seen_ms;
-};
-
-static void
-add(struct story *s, char letter)
-{
-    size_t length = strlen(s->told);
-
-    if (length + 1 < sizeof s->told) {
-        s->told[length] = letter;
-        s->told[length + 1] = '\0';
-    }
-}
-
-static void
-start(struct story *s)
-{
-    *s = (struct story){.loop = sim_loop_new(42)};
-}
-
-static void
-finish(struct story *s)
-{
-    loop_free(&s->loop);
-    ok_named(!s->loop, "loop_free() empties the pointer");
-}
-
-static void
-say_a(void *context)
-{
-    add(context, 'a');
-}
-
-static void
-say_b(void *context)
-{
-    add(context, 'b');
-}
-
-static void
-say_c(void *context)
-{
-    add(context, 'c');
-}
-
-static void
-stop(void *context)
-{
-    struct story *s = context;
-
-    add(s, '.');
-    loop_stop(s->loop);
-}
-
 static void
 note_time(void *context)
 {
     struct story *s = context;
 
-    add(s, 'n');
+    story_add(s, 'n');
     s->seen_ms = loop_monotonic_ms(s->loop);
 }
 
 static void
 test_time(void)
 {
-    struct story s;
+    struct story s = {.loop = sim_loop_new(42)};
 
-    start(&s);
     is_number(loop_now_ms(s.loop), SIM_WALL_START_MS,
               "the wall clock's start is fixed");
     is_number(loop_monotonic_ms(s.loop), SIM_MONOTONIC_START_MS, "the other's too");
@@ -98,15 +37,14 @@ test_time(void)
     loop_timer_start(s.loop, &s.timer, INT64_MAX, say_a, &s);
     loop_run(s.loop);
     is_string(s.told, "n", "what is due never is nothing to wait for");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_wall_step(void)
 {
-    struct story s;
+    struct story s = {.loop = sim_loop_new(42)};
 
-    start(&s);
     sim_loop_step_wall(s.loop, -DAY_MS);
     is_number(loop_now_ms(s.loop), SIM_WALL_START_MS, "a step waits for the next turn");
     loop_timer_start(s.loop, &s.timer, 1000, note_time, &s);
@@ -114,7 +52,7 @@ test_wall_step(void)
     is_number(loop_now_ms(s.loop), SIM_WALL_START_MS - DAY_MS + 1000,
               "the wall clock has gone back");
     is_number(s.seen_ms, SIM_MONOTONIC_START_MS + 1000, "durations did not notice");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -129,9 +67,8 @@ again(void *context)
 static void
 test_advance(void)
 {
-    struct story s;
+    struct story s = {.loop = sim_loop_new(42)};
 
-    start(&s);
     loop_timer_start(s.loop, &s.timer, 10, again, &s);
     sim_loop_advance(s.loop, 100);
     is_number(s.count, 10, "a timer every 10 ms fires ten times in 100 ms");
@@ -140,22 +77,21 @@ test_advance(void)
     is_number(s.count, 10, "not in the 9 ms after that");
     sim_loop_advance(s.loop, 1);
     is_number(s.count, 11, "but in the next");
-    loop_post(s.loop, &s.task, stop, &s);
+    loop_post(s.loop, &s.task, story_stop, &s);
     sim_loop_advance(s.loop, 100);
     is_number(s.count, 11, "loop_stop() ends it at once");
     loop_timer_stop(s.loop, &s.timer);
     sim_loop_advance(s.loop, 100);
     is_number(loop_monotonic_ms(s.loop), SIM_MONOTONIC_START_MS + 210,
               "time passes with nothing to do");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_turn(void)
 {
-    struct story s;
+    struct story s = {.loop = sim_loop_new(42)};
 
-    start(&s);
     loop_timer_start(s.loop, &s.timer, 50, say_a, &s);
     loop_turn(s.loop, 20);
     is_string(s.told, "", "a turn waits no longer than it may");
@@ -173,7 +109,7 @@ test_turn(void)
     is_string(s.told, "abc", "but in the next turn");
     is_number(loop_monotonic_ms(s.loop), SIM_MONOTONIC_START_MS + 50, "which is now");
     is_number(sim_loop_turns(s.loop), 4, "turns are counted");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -181,7 +117,7 @@ release_more(void *context)
 {
     struct story *s = context;
 
-    add(s, 'r');
+    story_add(s, 'r');
     loop_release(s->loop, say_c, s);
 }
 
@@ -190,15 +126,16 @@ on_events(void *context, int events)
 {
     struct story *s = context;
 
-    add(s, events == (LOOP_READ | LOOP_WRITE) ? 'B' : events == LOOP_READ ? 'R' : 'W');
+    bool both = events == (LOOP_READ | LOOP_WRITE);
+
+    story_add(s, both ? 'B' : events == LOOP_READ ? 'R' : 'W');
 }
 
 static void
 test_order_in_turn(void)
 {
-    struct story s;
+    struct story s = {.loop = sim_loop_new(42)};
 
-    start(&s);
     loop_at_end(s.loop, LOOP_STAGE_SEND, say_c, &s);
     loop_at_end(s.loop, LOOP_STAGE_ANSWER, say_b, &s);
     loop_at_end(s.loop, LOOP_STAGE_SYNC, say_a, &s);
@@ -214,7 +151,7 @@ test_order_in_turn(void)
     is_string(s.told, "anbRabcrc",
               "tasks, timers, signals, readiness, stages, releases");
     loop_watch_free(&s.watch);
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
@@ -223,7 +160,7 @@ free_both(void *context, int events)
     struct story *s = context;
 
     (void)events;
-    add(s, 'f');
+    story_add(s, 'f');
     loop_watch_free(&s->watch);
     loop_watch_free(&s->other_watch);
 }
@@ -231,9 +168,8 @@ free_both(void *context, int events)
 static void
 test_watch(void)
 {
-    struct story s;
+    struct story s = {.loop = sim_loop_new(42)};
 
-    start(&s);
     s.watch = loop_watch_new(s.loop, DESCRIPTOR, LOOP_READ, on_events, &s);
     sim_loop_ready(s.loop, DESCRIPTOR + 1, LOOP_READ);
     sim_loop_ready(s.loop, DESCRIPTOR, LOOP_WRITE);
@@ -258,16 +194,15 @@ test_watch(void)
     loop_run(s.loop);
     is_string(s.told, "RBf", "freed in its own callback and in another's");
     loop_watch_free(&s.watch);
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
 test_signal(void)
 {
-    struct story s;
+    struct story s = {.loop = sim_loop_new(42)};
 
-    start(&s);
-    loop_on_signal(s.loop, SIGTERM, stop, &s);
+    loop_on_signal(s.loop, SIGTERM, story_stop, &s);
     loop_on_signal(s.loop, SIGHUP, say_a, &s);
     loop_timer_start(s.loop, &s.timer, DAY_MS, say_b, &s);
     sim_loop_signal(s.loop, SIGHUP);
@@ -278,7 +213,7 @@ test_signal(void)
     is_string(s.told, "a.", "and may stop the loop before the next timer");
     loop_run(s.loop);
     is_string(s.told, "a.b", "which goes on when run again");
-    finish(&s);
+    story_finish(&s);
 }
 
 static void
