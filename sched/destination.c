@@ -118,8 +118,9 @@ move_backlog(struct sites *set, struct site *from, struct site *to)
         return;
     if (from->is_crowded)
         site_set_crowded(set, to, true);
-    while (site_backlog_take(from, &id))
-        site_backlog_add(to, id);
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
+        while (site_backlog_take(from, age, &id))
+            site_backlog_add(to, age, id);
 }
 
 void

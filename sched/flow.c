@@ -50,44 +50,69 @@ served_before(const struct heap_node *a, const struct heap_node *b)
     return x->number < y->number;
 }
 
+enum flow_age
+flow_age(const struct sched_message *m)
+{
+    return m->attempts == 0 ? FLOW_NEW : FLOW_OLD;
+}
+
 void
 flow_queue_init(struct flow_queue *q)
 {
     *q = (struct flow_queue){0};
-    heap_init(&q->turns, served_before);
+    for (int age = 0; age < FLOW_AGES; age++)
+        heap_init(&q->turns[age].flows, served_before);
 }
 
 void
 flow_queue_free(struct flow_queue *q)
 {
-    assert(q->works == 0 && q->recipients == 0 && !heap_first(&q->turns));
-    heap_free(&q->turns);
+    assert(q->works == 0 && q->recipients == 0);
+    for (int age = 0; age < FLOW_AGES; age++) {
+        assert(q->turns[age].entries == 0 && !heap_first(&q->turns[age].flows));
+        heap_free(&q->turns[age].flows);
+    }
 }
 
 static struct flow *
-flow_get(struct flows *flows, struct flow_queue *q, uint64_t sender)
+flow_find(const struct flows *flows, const struct flow_turns *turns, uint64_t sender)
 {
-    struct flow_key key = {.queue = (uintptr_t)q, .sender = sender};
+    struct flow_key key = {.turns = (uintptr_t)turns, .sender = sender};
     struct flow *f;
     HASH_FIND(hh, flows->by_key, &key, sizeof(key), f);
+    return f;
+}
+
+bool
+flow_queue_has_sender(const struct flows *flows, const struct flow_queue *q,
+                      const struct sched_message *m)
+{
+    const struct flow *f = flow_find(flows, &q->turns[flow_age(m)], m->sender);
+    return f && f->waiting;
+}
+
+static struct flow *
+flow_get(struct flows *flows, struct flow_turns *turns, uint64_t sender)
+{
+    struct flow *f = flow_find(flows, turns, sender);
     if (f)
         return f;
     f = memory_new(sizeof(*f));
-    f->key = key;
-    f->virtual_time = q->virtual_time;
+    f->key = (struct flow_key){.turns = (uintptr_t)turns, .sender = sender};
+    f->virtual_time = turns->virtual_time;
     f->number = flows->number++;
     HASH_ADD(hh, flows->by_key, key, sizeof(f->key), f);
-    heap_add(&q->turns, &f->node);
-    q->idle++;
+    heap_add(&turns->flows, &f->node);
+    turns->idle++;
     return f;
 }
 
 static void
-flow_free(struct flows *flows, struct flow_queue *q, struct flow *f)
+flow_free(struct flows *flows, struct flow_turns *turns, struct flow *f)
 {
     assert(!f->waiting);
-    heap_remove(&q->turns, &f->node);
-    q->idle--;
+    heap_remove(&turns->flows, &f->node);
+    turns->idle--;
     HASH_DELETE(hh, flows->by_key, f);
     if (f->jobs)
         jobs_free(f->jobs);
@@ -124,11 +149,13 @@ void
 flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
 {
     assert(e->count > e->given);
-    struct flow *f = flow_get(flows, q, e->message->sender);
+    struct flow_turns *turns = &q->turns[flow_age(e->message)];
+    struct flow *f = flow_get(flows, turns, e->message->sender);
     unsigned works = entry_works(e);
     if (works > 1)
         flow_make_jobs(f);
-    q->idle -= !f->waiting;
+    turns->idle -= !f->waiting;
+    turns->entries++;
     DL_APPEND(f->waiting, e);
     if (f->jobs)
         jobs_add(f->jobs, &e->job, works);
@@ -136,11 +163,22 @@ flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
     q->recipients += e->count - e->given;
 }
 
+/* The flow that is served next; NULL when nothing waits. */
+static struct flow *
+flow_first(const struct flow_queue *q)
+{
+    const struct flow_turns *turns = &q->turns[q->next];
+    if (turns->entries == 0)
+        turns = &q->turns[!q->next];
+    struct heap_node *first = heap_first(&turns->flows);
+    return first ? memory_container(first, struct flow, node) : NULL;
+}
+
 struct entry *
 flow_queue_first(const struct flow_queue *q)
 {
-    const struct heap_node *first = heap_first(&q->turns);
-    return first ? memory_container(first, struct flow, node)->waiting : NULL;
+    const struct flow *first = flow_first(q);
+    return first ? first->waiting : NULL;
 }
 
 /* Puts first the job that the flow serves now, by sched/limits/job.h. */
@@ -165,17 +203,17 @@ entry_cost(const struct entry *e)
 /* A sender without mail is remembered until the turns reach its virtual time. Otherwise
  * a sender of one message at a time would be new, and served next, each time. */
 static void
-flow_leave(struct flows *flows, struct flow_queue *q, struct flow *f)
+flow_leave(struct flows *flows, struct flow_turns *turns, struct flow *f)
 {
-    if (!f->waiting && ++q->idle > IDLE_MAX)
-        flow_free(flows, q, f);
+    if (!f->waiting && ++turns->idle > IDLE_MAX)
+        flow_free(flows, turns, f);
     struct heap_node *node;
-    while ((node = heap_first(&q->turns))) {
+    while ((node = heap_first(&turns->flows))) {
         f = memory_container(node, struct flow, node);
         if (f->waiting)
             return;
-        q->virtual_time = f->virtual_time;
-        flow_free(flows, q, f);
+        turns->virtual_time = f->virtual_time;
+        flow_free(flows, turns, f);
     }
 }
 
@@ -185,8 +223,9 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                unsigned *count)
 {
     assert(q->works > 0);
-    struct flow *f = memory_container(heap_first(&q->turns), struct flow, node);
-    heap_remove(&q->turns, &f->node);
+    struct flow *f = flow_first(q);
+    struct flow_turns *turns = &q->turns[flow_age(f->waiting->message)];
+    heap_remove(&turns->flows, &f->node);
     struct entry *e = flow_choose(f, t, job_s);
     unsigned left = e->count - e->given, limit = entry_limit(e), works = entry_works(e);
     if (most > 0 && most < limit)
@@ -201,18 +240,22 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
         jobs_grow(&e->job);
     q->works -= more ? 0 : 1;
     q->recipients -= *count;
-    q->virtual_time = f->virtual_time;
-    if (e->given == e->count)
+    q->next = flow_age(e->message) == FLOW_NEW ? FLOW_OLD : FLOW_NEW;
+    turns->virtual_time = f->virtual_time;
+    if (e->given == e->count) {
         DL_DELETE(f->waiting, e);
+        turns->entries--;
+    }
     f->virtual_time += entry_cost(e);
-    heap_add(&q->turns, &f->node);
-    flow_leave(flows, q, f);
+    heap_add(&turns->flows, &f->node);
+    flow_leave(flows, turns, f);
     return e;
 }
 
 /* The jobs start again: their accounts belong to a queue that has ended. */
 static void
-flow_keep(struct flow_queue *q, struct flow *f, struct entry *kept)
+flow_keep(struct flow_queue *q, struct flow_turns *turns, struct flow *f,
+          struct entry *kept)
 {
     if (f->jobs)
         jobs_clear(f->jobs);
@@ -222,20 +265,21 @@ flow_keep(struct flow_queue *q, struct flow *f, struct entry *kept)
         unsigned works = entry_works(e);
         if (f->jobs)
             jobs_add(f->jobs, &e->job, works);
+        turns->entries++;
         q->works += works;
         q->recipients += e->count - e->given;
     }
 }
 
-void
-flow_queue_take(struct flows *flows, struct flow_queue *q,
+static void
+flow_turns_take(struct flows *flows, struct flow_queue *q, struct flow_turns *turns,
                 const struct destination *only, struct entry **list)
 {
     struct heap_node *node;
     struct heap rest;
     heap_init(&rest, served_before);
-    q->works = q->recipients = 0;
-    while ((node = heap_first(&q->turns))) {
+    turns->entries = 0;
+    while ((node = heap_first(&turns->flows))) {
         struct flow *f = memory_container(node, struct flow, node);
         struct entry *e, *next, *kept = NULL;
         bool was_idle = !f->waiting;
@@ -246,15 +290,24 @@ flow_queue_take(struct flows *flows, struct flow_queue *q,
             else
                 DL_APPEND(kept, e);
         }
-        flow_keep(q, f, kept);
-        q->idle += !kept && !was_idle;
+        flow_keep(q, turns, f, kept);
+        turns->idle += !kept && !was_idle;
         if (!kept) {
-            flow_free(flows, q, f);
+            flow_free(flows, turns, f);
             continue;
         }
-        heap_remove(&q->turns, node);
+        heap_remove(&turns->flows, node);
         heap_add(&rest, node);
     }
-    heap_free(&q->turns);
-    q->turns = rest;
+    heap_free(&turns->flows);
+    turns->flows = rest;
+}
+
+void
+flow_queue_take(struct flows *flows, struct flow_queue *q,
+                const struct destination *only, struct entry **list)
+{
+    q->works = q->recipients = 0;
+    for (int age = 0; age < FLOW_AGES; age++)
+        flow_turns_take(flows, q, &q->turns[age], only, list);
 }

@@ -7,7 +7,11 @@
  * what it was served, slower for a class of higher weight. The sender with the least is
  * next, and a new one starts at the present virtual time. A *flow* is a sender that has
  * mail waiting at the site, or that had mail and was served beyond the present virtual
- * time: it is not new when it returns. */
+ * time: it is not new when it returns.
+ *
+ * New mail and mail that was deferred before have turns of their own and are served
+ * alternately while both wait. Otherwise a flushed deferred queue would delay all new
+ * mail until the flush is over. */
 #ifndef SCHED_FLOW_H
 #define SCHED_FLOW_H
 
@@ -34,7 +38,7 @@ struct entry {                 /* recipients of one message at one destination *
 };
 
 struct flow_key {
-    uint64_t queue;  /* its address; no padding may be in a key */
+    uint64_t turns;  /* their address; no padding may be in a key */
     uint64_t sender; /* with the class in it */
 };
 struct flow {
@@ -47,24 +51,37 @@ struct flow {
     struct jobs *jobs;     /* NULL while all need one transaction: they go in order */
 };
 
-struct flows { /* of all sites, by queue and sender */
+struct flows { /* of all sites, by turns and sender */
     struct flow *by_key;
     uint64_t number;
 };
 
-struct flow_queue {
-    struct heap turns;     /* the first has mail */
+enum flow_age { FLOW_NEW, FLOW_OLD, FLOW_AGES }; /* OLD: attempted before */
+
+struct flow_turns {
+    struct heap flows;     /* the first has mail */
     size_t idle;           /* flows without */
     uint64_t virtual_time; /* of the flow served last */
-    size_t works;          /* transactions that the waiting entries make */
-    size_t recipients;     /* waiting */
+    size_t entries;        /* waiting */
 };
+
+struct flow_queue {
+    struct flow_turns turns[FLOW_AGES];
+    enum flow_age next; /* served next if both have mail */
+    size_t works;       /* transactions that the waiting entries make */
+    size_t recipients;  /* waiting */
+};
+
+enum flow_age flow_age(const struct sched_message *m);
 
 void flow_queue_init(struct flow_queue *q);
 void flow_queue_free(struct flow_queue *q); /* nothing must wait */
 
 /* Appends behind the other mail of its sender. e->job.since_s is set. */
 void flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e);
+/* Whether mail of the message's sender waits, of the same age and class. */
+bool flow_queue_has_sender(const struct flows *flows, const struct flow_queue *q,
+                           const struct sched_message *m);
 /* The entry whose sender is next; NULL when nothing waits. */
 struct entry *flow_queue_first(const struct flow_queue *q);
 /* Cuts the next transaction off the entry to be served now; something must wait. first

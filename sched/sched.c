@@ -60,7 +60,7 @@ sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes
         if (!transport->is_gone)
             continue;
         HASH_ITER (hh, transport->sites, site, next)
-            sched_site_wake(s, site, SIZE_MAX);
+            sched_site_wake(s, site);
     }
 }
 
@@ -245,79 +245,6 @@ entry_wait(struct sched *s, struct entry *e, bool forced)
     sched_update(s, d);
 }
 
-/* Messages beyond the share of the active set, when that is full. Half of the set is
- * free for all: a single site needs no more. */
-static size_t
-site_share(const struct sched *s)
-{
-    return (size_t)s->settings.active_limit * (size_t)s->settings.site_share / 100;
-}
-
-/* The other messages that a site has in memory. A message to many domains of the site
- * must not exceed the share by itself, or it would be read and backlogged without
- * end. */
-static size_t
-loaded_besides(const struct site *site, struct sched_message *m)
-{
-    size_t besides = site->loaded;
-    for (unsigned i = 0; i < m->entry_count; i++)
-        besides -= message_entries(m)[i].destination->site == site;
-    return besides;
-}
-
-static bool
-is_excess(const struct sched *s, struct sched_message *m)
-{
-    const struct site *last = NULL;
-    size_t share = site_share(s);
-    if (share == 0 || s->active <= s->settings.active_limit / 2)
-        return false;
-    for (unsigned i = 0; i < m->entry_count; i++) {
-        const struct site *site = message_entries(m)[i].destination->site;
-        if (site != last && loaded_besides(site, m) < share)
-            return false;
-        last = site;
-    }
-    return true;
-}
-
-/* Its site has space for it again when some of the site's mail has left. */
-static void
-backlog_excess(struct sched *s, struct message_index *k, struct sched_message *m)
-{
-    struct site *site = message_entries(m)[0].destination->site;
-    site_backlog_add(site, m->id); /* even if another site has it, which may never wake
-                                    * it */
-    k->backlogged = 1;
-    site_set_crowded(&s->destinations.sites, site, true);
-    message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
-    s->active--;
-    message_free(&s->destinations, &m, s->now_ms);
-}
-
-void
-sched_site_wake(struct sched *s, struct site *site, size_t count)
-{
-    struct id id;
-    while (count > 0 && site_backlog_take(site, &id)) {
-        struct message_index *k = message_index_find(&s->known, id);
-        if (!k || !k->backlogged)
-            continue; /* it is gone or was loaded by time: take another */
-        k->backlogged = 0;
-        if (k->place == MESSAGE_INDEX_WAITING && k->due_ms > s->now_ms) {
-            message_index_wait(&s->known, k, s->now_ms, k->attempts);
-            count--;
-        }
-    }
-}
-
-void
-sched_site_recall(struct sched *s, struct site *site)
-{
-    if (!site->dead && !site->window.probing && !site->is_crowded)
-        sched_site_wake(s, site, SIZE_MAX);
-}
-
 static void
 enter_some(struct sched *s)
 {
@@ -349,6 +276,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
     struct sched_message *m = message_make(mail, l);
     m->id = id;
     m->attempts = k->attempts;
+    bool recalled = sched_recall_end(s, k);
     for (unsigned i = 0; i < m->entry_count; i++) {
         /* With new settings its mail may have moved to a site that is dead. */
         struct site *site = message_entries(m)[i].destination->site;
@@ -356,10 +284,11 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
         site_update(&s->destinations.sites, site, s->now_ms);
         if (site->dead && site->queue.works > 0)
             sched_settle_dead(s, site);
-        sched_site_recall(s, site);
+        if (!site->window.probing)
+            sched_site_recall(s, site);
     }
-    if (!k->forced && is_excess(s, m)) {
-        backlog_excess(s, k, m);
+    if (!recalled && sched_is_excess(s, k, m)) {
+        sched_backlog_excess(s, k, m);
         return NULL;
     }
     message_index_activate(&s->known, k, m);
@@ -434,6 +363,7 @@ sched_unloaded(struct sched *s, int64_t now_ms, struct id id)
     sched_tick(s, now_ms);
     struct message_index *k = message_index_find(&s->known, id);
     assert(k && k->place == MESSAGE_INDEX_LOADING);
+    (void)sched_recall_end(s, k);
     message_index_remove(&s->known, id);
     s->active--;
 }
@@ -447,27 +377,6 @@ sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
         return;
     *s->ending_last = m;
     s->ending_last = &m->next;
-}
-
-void
-sched_site_prune(struct sched *s, struct site *site)
-{
-    struct site_backlog *p = &site->backlog;
-    size_t kept = 0;
-    for (size_t i = p->first; i < p->count; i++) {
-        struct message_index *k = message_index_find(&s->known, p->ids[i]);
-        if (!k || !k->backlogged)
-            continue;
-        if (message_index_is_backlogged(k)) {
-            k->backlogged = 0;
-            message_index_wait(&s->known, k, s->now_ms, k->attempts);
-        } else {
-            p->ids[kept++] = p->ids[i];
-        }
-    }
-    p->first = 0;
-    p->count = kept;
-    site_set_crowded(&s->destinations.sites, site, false);
 }
 
 /* --- Actions ---------------------------------------------------------------------- */
@@ -512,24 +421,6 @@ is_stranded(struct sched_message *m)
     return false;
 }
 
-/* The mail of a dead site is loaded when the site lives, in its order. */
-static void
-backlog_dead(struct message_index *k, struct sched_message *m)
-{
-    for (unsigned i = 0; i < m->entry_count && !k->backlogged; i++) {
-        const struct entry *e = &message_entries(m)[i];
-        struct site *site = e->destination->site;
-        if (!site->dead || !site_is_adaptive(site))
-            continue;
-        for (unsigned j = e->first; j < e->first + e->count && !k->backlogged; j++) {
-            if (m->slots[j].state != SLOT_DEFERRED)
-                continue;
-            site_backlog_add(site, m->id);
-            k->backlogged = 1;
-        }
-    }
-}
-
 static bool
 next_end(struct sched *s, struct sched_action *action)
 {
@@ -557,7 +448,7 @@ next_end(struct sched *s, struct sched_action *action)
             s->now_ms + (stranded ? 1 : retry_jitter_ms(delay, &s->random));
         struct message_index *k = message_index_find(&s->known, m->id);
         if (!stranded)
-            backlog_dead(k, m);
+            sched_backlog_dead(k, m);
         message_index_wait(&s->known, k, action->due_ms, action->attempts);
     } else {
         action->verb = SCHED_FINISH;
@@ -604,7 +495,7 @@ ready_choose(struct sched *s)
     if (!has_sessions_left(s))
         return NULL;
     for (int i = 0; i < READY_TRIES && sites->transports.ready; i++) {
-        struct site *site = sched_next_ready(s);
+        struct site *site = sched_next_ready(s, NULL);
         site_update(sites, site, s->now_ms); /* a connection queue may have grown
                                               * meanwhile */
         if (!site->is_ready)
@@ -646,31 +537,23 @@ next_open(struct sched *s, struct sched_action *action)
     return true;
 }
 
-/* Loads backlogged mail of sites that are below their share again, and of dead sites,
- * which settle it. */
-static void
-wake_excess(struct sched *s)
-{
-    struct sites *sites = &s->destinations.sites;
-    size_t share = site_share(s);
-    struct site *site, *next;
-    DL_FOREACH_SAFE2 (sites->crowded, site, next, crowded_next) {
-        if (site->loaded > share / 2 && share > 0)
-            continue;
-        if (site->dead)
-            sched_site_prune(s, site);
-        else
-            sched_site_wake(s, site, share > 0 ? share / 2 + 1 : SIZE_MAX);
-        if (!site_has_backlog(site))
-            site_set_crowded(sites, site, false);
-    }
-}
-
 static struct message_index *
 first_due(const struct sched *s, enum message_index_age age)
 {
     struct message_index *k = message_index_first(&s->known, age);
     return k && k->due_ms <= s->now_ms ? k : NULL;
+}
+
+/* The due message that is loaded next; NULL: none is due. */
+static struct message_index *
+due_next(struct sched *s, struct message_index *fresh, struct message_index *old)
+{
+    if (!fresh && !old)
+        return NULL;
+    bool take_old = !fresh || (old && (s->old_turn || s->new_run >= NEW_RUN_MAX));
+    s->old_turn = !take_old;
+    s->new_run = take_old || !old ? 0 : s->new_run + 1;
+    return take_old ? old : fresh;
 }
 
 static bool
@@ -680,15 +563,15 @@ next_load(struct sched *s, struct sched_action *action)
         s->old_turn = false; /* the next free place is for new mail */
         return false;
     }
-    wake_excess(s);
     struct message_index *fresh = first_due(s, MESSAGE_INDEX_NEW),
-                         *old = first_due(s, MESSAGE_INDEX_OLD);
-    if (!fresh && !old)
+                         *old = first_due(s, MESSAGE_INDEX_OLD), *k = NULL;
+    if (s->recall_turn || (!fresh && !old))
+        k = sched_recall_next(s);
+    s->recall_turn = !k;
+    if (!k)
+        k = due_next(s, fresh, old);
+    if (!k)
         return false;
-    bool take_old = !fresh || (old && (s->old_turn || s->new_run >= NEW_RUN_MAX));
-    struct message_index *k = take_old ? old : fresh;
-    s->old_turn = !take_old;
-    s->new_run = take_old || !old ? 0 : s->new_run + 1;
     s->active++;
     message_index_load(&s->known, k);
     *action = (struct sched_action){.verb = SCHED_LOAD, .id = message_index_id(k)};

@@ -28,6 +28,8 @@ struct sched {
     int active;             /* messages being loaded or loaded */
     bool old_turn;          /* deferred mail is loaded next */
     unsigned new_run;       /* new messages loaded since */
+    bool recall_turn;       /* backlogged mail is loaded next */
+    size_t recalling;       /* messages being loaded from the backlog of a site */
     struct entry *settling; /* recipients to be settled without a session */
     struct sched_message *ending, **ending_last; /* all settled */
     struct sched_part *entering, *leaving; /* messages of very many destinations */
@@ -43,14 +45,32 @@ void sched_message_settled(struct sched *s, struct sched_message *m, unsigned sl
  * `only`. */
 void sched_site_settle(struct sched *s, struct site *site,
                        const struct destination *only, const struct outcome *outcome);
-/* Makes up to count backlogged messages of the site due now. */
-void sched_site_wake(struct sched *s, struct site *site, size_t count);
-/* The same for a site that gets backlogged mail with a domain, if nothing else would
- * wake it. */
+/* --- Mail that waits on disk for a site (sched_backlog.c) -------------------------- */
+
+/* Whether the message, which is being loaded, must wait in the backlog of its site:
+ * that site has its share of the active set, or older mail waits there. */
+bool sched_is_excess(const struct sched *s, const struct message_index *k,
+                     struct sched_message *m);
+/* Puts it there, and frees it. */
+void sched_backlog_excess(struct sched *s, struct message_index *k,
+                          struct sched_message *m);
+/* The same for a message that is deferred because its site died: it is loaded when the
+ * site lives, before its due time. */
+void sched_backlog_dead(struct message_index *k, struct sched_message *m);
+/* Makes all backlogged messages of the site due now. */
+void sched_site_wake(struct sched *s, struct site *site);
+/* Backlogged messages of a live site are loaded from now on while the site has space
+ * for them, those that have waited longest first. */
 void sched_site_recall(struct sched *s, struct site *site);
+/* Takes the next message out of the backlog of a site that has space for it; NULL: there
+ * is none. As many are recalled as leave, and sites take turns. */
+struct message_index *sched_recall_next(struct sched *s);
+/* A message is loaded, or cannot be. True: it was recalled. */
+bool sched_recall_end(struct sched *s, struct message_index *k);
 /* Makes the excess of the site's backlog due now, so that a dead site can settle it,
  * and drops ids that have left by another way. */
 void sched_site_prune(struct sched *s, struct site *site);
+
 /* Settles mail that has come to a dead site. */
 void sched_settle_dead(struct sched *s, struct site *site);
 
@@ -58,7 +78,7 @@ void sched_settle_dead(struct sched *s, struct site *site);
 int sched_working_sessions(const struct sched *s);
 /* Whether session_limit permits the site one more. */
 bool sched_has_budget(const struct sched *s, const struct site *site);
-/* The site that gets the next session. */
-struct site *sched_next_ready(const struct sched *s);
+/* The site that gets the next session, but not `except` (NULL: any). */
+struct site *sched_next_ready(const struct sched *s, const struct site *except);
 
 #endif

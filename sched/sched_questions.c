@@ -169,7 +169,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .destinations = (int)site->destinations,
         .waiting = site->queue.recipients,
         .waits_s = first_waits_s(s, site),
-        .backlogged = site->backlog.count - site->backlog.first,
+        .backlogged = site_backlog_count(site),
         .latency_ms = latency_short_ms(&site->latency),
         .rate = site->learnt.rate,
         .failures = site->failures,

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { TURN_WORKS = 20 }; /* works of a session while others wait for one */
+enum {
+    TURN_WORKS = 20,      /* works of a session while others wait for one */
+    TRANSPORTS_TRIED = 32 /* of those that want a session */
+};
 
 /* One of its sessions has begun or ended a delivery. */
 static void
@@ -32,30 +35,61 @@ site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
     sched_site_settle(s, site, NULL, outcome);
 }
 
-/* The site that gets the next session: the first in turn, or the next one if that has
- * fewer. */
-struct site *
-sched_next_ready(const struct sched *s)
+/* The site of the transport that gets its next session: the first in turn, or the next
+ * one if that has fewer. */
+static struct site *
+transport_first(const struct transport *transport, const struct site *except)
 {
-    const struct transport *transport = s->destinations.sites.transports.ready;
-    if (!transport)
-        return NULL;
     struct site *first = transport->ready;
-    if (first->next && first->next->sessions < first->sessions)
+    if (first == except)
+        first = first->next;
+    if (first && first->next && first->next != except &&
+        first->next->sessions < first->sessions)
         return first->next;
     return first;
 }
 
-/* With all sessions in use, a session that has had its turn gives way to a site that
- * has fewer. */
+static int
+transport_working(const struct transport *transport)
+{
+    return transport->sessions - transport->idle;
+}
+
+/* The transport with the fewest sessions that work is served first, or one target with
+ * slow servers would take every session of a small session_limit. */
+struct site *
+sched_next_ready(const struct sched *s, const struct site *except)
+{
+    const struct transport *transport;
+    struct site *best = NULL;
+    int looked = 0;
+    DL_FOREACH (s->destinations.sites.transports.ready, transport) {
+        struct site *site = transport_first(transport, except);
+        if (site && (!best ||
+                     transport_working(transport) < transport_working(best->transport)))
+            best = site;
+        if (++looked == TRANSPORTS_TRIED)
+            break;
+    }
+    return best;
+}
+
+/* With all sessions in use, a session that has had its turn gives way to a transport
+ * that has fewer, or to a site of its own transport that has fewer. */
 static bool
 must_yield(const struct sched *s, const struct sched_session *session)
 {
-    const struct site *site = session->site, *other = sched_next_ready(s);
-    if (sched_working_sessions(s) < s->settings.session_limit || !other ||
-        session->run == 0)
+    const struct site *site = session->site;
+    if (sched_working_sessions(s) < s->settings.session_limit || session->run == 0)
+        return false;
+    const struct site *other = sched_next_ready(s, site);
+    if (!other)
         return false;
     int mine = site->sessions - site->idle, its = other->sessions - other->idle;
+    if (other->transport != site->transport) {
+        mine = transport_working(site->transport);
+        its = transport_working(other->transport);
+    }
     return its + 1 < mine || (its < mine && session->run >= TURN_WORKS);
 }
 
@@ -86,8 +120,7 @@ session_greeted(struct sched *s, struct sched_session *session)
     struct site *site = session->site;
     sched_session_greet(session);
     site_greeted(&s->destinations.sites, site, s->now_ms);
-    if (!site->is_crowded)
-        sched_site_wake(s, site, SIZE_MAX);
+    sched_site_recall(s, site);
 }
 
 bool
@@ -133,8 +166,8 @@ work_finished(struct sched *s, struct sched_session *session, struct work *w,
     bool was_dead = site->dead;
     if (site_served(&s->destinations.sites, site, s->now_ms, w->feedback, busy, took))
         site_failed(s, site, &outcome);
-    else if (was_dead && !site->dead)
-        sched_site_wake(s, site, SIZE_MAX);
+    else if (was_dead)
+        sched_site_recall(s, site);
 }
 
 static enum session_feedback
@@ -213,7 +246,8 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
         return true;
     if (to->dead)
         sched_settle_dead(s, to);
-    sched_site_recall(s, to);
+    if (!to->window.probing)
+        sched_site_recall(s, to);
     bool has_space = !to->dead && to->sessions < site_allows(to, s->now_ms);
     if (has_space)
         sched_session_move(session, to);
@@ -254,7 +288,7 @@ nobody_ever(struct sched *s, struct sched_session *session,
     sched_site_settle(s, session->site, d, trouble);
     /* Otherwise backlogged mail would ask for a probe of the same domain without
      * end. */
-    sched_site_wake(s, session->site, SIZE_MAX);
+    sched_site_wake(s, session->site);
     session->site->open_after_ms = 0;
     d->forget = true;
 }

@@ -272,6 +272,7 @@ site_set_crowded(struct sites *set, struct site *site, bool is_crowded)
     if (site->is_crowded == is_crowded)
         return;
     site->is_crowded = is_crowded;
+    site->recalled = site->passed = 0;
     if (is_crowded)
         DL_APPEND2(set->crowded, site, crowded_prev, crowded_next);
     else
@@ -293,7 +294,8 @@ site_free(struct sites *set, struct site *site)
     assert(!site->reasons);
     HASH_DELETE(hh, site->transport->sites, site);
     flow_queue_free(&site->queue);
-    free(site->backlog.ids);
+    for (int age = 0; age < FLOW_AGES; age++)
+        free(site->backlog[age].ids);
     free(site->key);
     transport_close(&set->transports, site->transport);
     free(site);
@@ -438,10 +440,19 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     return SCHED_BOUND_NONE;
 }
 
+size_t
+site_backlog_count(const struct site *site)
+{
+    size_t count = 0;
+    for (int age = 0; age < FLOW_AGES; age++)
+        count += site->backlog[age].count - site->backlog[age].first;
+    return count;
+}
+
 bool
 site_has_backlog(const struct site *site)
 {
-    return site->backlog.count > site->backlog.first;
+    return site_backlog_count(site) > 0;
 }
 
 /* A session is opened for mail that a rate permits by the time of its greeting. */
@@ -598,9 +609,9 @@ site_refused(struct site *site, int64_t now_ms, bool is_final)
 }
 
 void
-site_backlog_add(struct site *site, struct id id)
+site_backlog_add(struct site *site, enum flow_age age, struct id id)
 {
-    struct site_backlog *p = &site->backlog;
+    struct site_backlog *p = &site->backlog[age];
     if (p->first == p->count)
         p->first = p->count = 0;
     if (p->count == p->capacity && p->first > p->capacity / 2) {
@@ -616,13 +627,21 @@ site_backlog_add(struct site *site, struct id id)
 }
 
 bool
-site_backlog_take(struct site *site, struct id *id)
+site_backlog_first(const struct site *site, enum flow_age age, struct id *id)
 {
-    struct site_backlog *p = &site->backlog;
+    const struct site_backlog *p = &site->backlog[age];
     if (p->first == p->count)
         return false;
-    *id = p->ids[p->first++];
+    *id = p->ids[p->first];
     return true;
+}
+
+bool
+site_backlog_take(struct site *site, enum flow_age age, struct id *id)
+{
+    bool has = site_backlog_first(site, age, id);
+    site->backlog[age].first += has;
+    return has;
 }
 
 /* --- Lists and timers ------------------------------------------------------------- */

@@ -70,10 +70,12 @@ struct site {
     struct reason *reasons;            /* reason and suspended */
     struct reason *reason, *suspended; /* of its death; for mail that comes later */
     size_t destinations, loaded;       /* loaded: entries of loaded messages */
-    struct site_backlog backlog;
+    struct site_backlog backlog[FLOW_AGES];
     struct destination *members;
-    struct site *crowded_prev, *crowded_next; /* sites with backlogged excess mail */
+    struct site *crowded_prev, *crowded_next; /* sites whose backlog is recalled */
     bool is_crowded;
+    unsigned recalled, passed; /* since it became crowded: messages recalled, and those
+                                * of new senders that passed the backlog */
 };
 
 struct sites {
@@ -138,12 +140,14 @@ void site_die(struct sites *set, struct site *site, int64_t now_ms,
 void site_revive(struct sites *set, struct site *site);
 
 /* Adds an id that waits on disk until the site lives or has space. */
-void site_backlog_add(struct site *site, struct id id);
-/* Takes the oldest one; false: none. */
-bool site_backlog_take(struct site *site, struct id *id);
+void site_backlog_add(struct site *site, enum flow_age age, struct id id);
+/* The one added first; false: none. */
+bool site_backlog_first(const struct site *site, enum flow_age age, struct id *id);
+/* Takes the one added first; false: none. */
+bool site_backlog_take(struct site *site, enum flow_age age, struct id *id);
 bool site_has_backlog(const struct site *site);
-/* Whether some of its backlogged mail is beyond its share, to be loaded when it has
- * less in memory. */
+size_t site_backlog_count(const struct site *site);
+/* Whether its backlog is recalled while the site has space for it. */
 void site_set_crowded(struct sites *set, struct site *site, bool is_crowded);
 
 /* To be called after each change of the site: updates ready lists and timers. Frees a

@@ -1,6 +1,8 @@
 /* Reads scenarios: one statement a line. */
 #include "sched/simulate/scenario.h"
 
+#include "sched/simulate/scenario_internal.h"
+
 #include "base/memory.h"
 #include "base/settings/settings.h"
 #include "sched/limits/transport_params.h"
@@ -10,22 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES_MAX = 100000, PROBLEM_MAX = 1024, SHOWN_MAX = 80 };
+enum { LINES_MAX = 100000, PROBLEM_MAX = 1024 };
 
 #define CONNECT_TIMEOUT_MS  INT64_C(30000)
 #define GREETING_TIMEOUT_US INT64_C(300000000)
 #define TIME_MAX_MS         (INT64_C(1000) * 24 * 3600 * 1000)
 
-struct reader {
-    struct scenario *scenario;
-    const struct scenario_defaults *defaults;
-    const char *name;
-    size_t line;
-    struct buffer *mistakes;
-    bool bad;
-};
-
-static void __attribute__((format(printf, 2, 3)))
+void
 scenario_complain(struct reader *r, const char *format, ...)
 {
     size_t before = r->mistakes->length;
@@ -39,15 +32,15 @@ scenario_complain(struct reader *r, const char *format, ...)
     va_end(list);
 }
 
-static bool
-next_word(struct text *rest, struct text *word)
+bool
+scenario_next_word(struct text *rest, struct text *word)
 {
     return text_word(rest, " \t\r", word);
 }
 
 /* Space for one more. */
-static void *
-grown(void *array, size_t count, size_t *capacity, size_t size)
+void *
+scenario_grown(void *array, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity)
         return array;
@@ -55,34 +48,34 @@ grown(void *array, size_t count, size_t *capacity, size_t size)
     return memory_resize(array, *capacity * size);
 }
 
-static struct text
-shown(struct text t)
+struct text
+scenario_shown(struct text t)
 {
     return text_before(t, SHOWN_MAX);
 }
 
-static bool
-read_time(struct reader *r, struct text value, int64_t *time_us)
+bool
+scenario_read_time(struct reader *r, struct text value, int64_t *time_us)
 {
     int64_t time_ms;
     if (!settings_parse_duration(value, &time_ms) || time_ms < 0 ||
         time_ms > TIME_MAX_MS) {
         scenario_complain(r, "'%.*s' is not a time such as 500ms, 10s, 30m, 2h",
-                          TEXT_ARGS(shown(value)));
+                          TEXT_ARGS(scenario_shown(value)));
         return false;
     }
     *time_us = time_ms * 1000;
     return true;
 }
 
-static bool
-read_number(struct reader *r, struct text word, uint64_t min, uint64_t max,
-            uint64_t *number)
+bool
+scenario_read_number(struct reader *r, struct text word, uint64_t min, uint64_t max,
+                     uint64_t *number)
 {
     if (text_number(word, max, number) && *number >= min)
         return true;
     scenario_complain(r, "'%.*s' is not a number from %llu to %llu",
-                      TEXT_ARGS(shown(word)), (unsigned long long)min,
+                      TEXT_ARGS(scenario_shown(word)), (unsigned long long)min,
                       (unsigned long long)max);
     return false;
 }
@@ -123,15 +116,15 @@ scenario_read_name(struct reader *r, struct text *rest, const char *of,
 {
     struct text after, word;
     *range = (struct range){1, 1};
-    if (!next_word(rest, name) || name->length > SCENARIO_NAME_MAX ||
+    if (!scenario_next_word(rest, name) || name->length > SCENARIO_NAME_MAX ||
         text_find(*name, '=') != TEXT_NONE) {
         scenario_complain(r, "the name of a %s must come first", of);
         return false;
     }
     bool many = find_number_mark(*name) != TEXT_NONE;
     after = *rest;
-    if (!many || !next_word(&after, &word) || text_find(word, '.') == TEXT_NONE ||
-        text_find(word, '=') != TEXT_NONE)
+    if (!many || !scenario_next_word(&after, &word) ||
+        text_find(word, '.') == TEXT_NONE || text_find(word, '=') != TEXT_NONE)
         return true;
     size_t dot = text_find(word, '.');
     if (!text_starts(text_after(word, dot), TEXT("..")) ||
@@ -139,7 +132,7 @@ scenario_read_name(struct reader *r, struct text *rest, const char *of,
         !text_number(text_after(word, dot + 2), SCENARIO_DOMAINS_MAX, &range->last) ||
         range->last < range->first) {
         scenario_complain(r, "'%.*s' is not a range such as 1..500",
-                          TEXT_ARGS(shown(word)));
+                          TEXT_ARGS(scenario_shown(word)));
         return false;
     }
     *rest = after;
@@ -162,8 +155,8 @@ family_add(struct scenario_families *families, struct text name, size_t first,
 {
     if (find_number_mark(name) == TEXT_NONE)
         return;
-    families->at = grown(families->at, families->count, &families->capacity,
-                         sizeof(*families->at));
+    families->at = scenario_grown(families->at, families->count, &families->capacity,
+                                  sizeof(*families->at));
     families->at[families->count++] =
         (struct scenario_family){text_string(name), first, count};
 }
@@ -187,8 +180,9 @@ site_find(const struct scenario *s, struct text name, size_t *first, size_t *cou
     return true;
 }
 
-static bool
-domain_find(const struct scenario *s, struct text name, size_t *first, size_t *count)
+bool
+scenario_domain_find(const struct scenario *s, struct text name, size_t *first,
+                     size_t *count)
 {
     const struct scenario_family *family = family_find(&s->domain_names, name);
     struct scenario_domain *domain;
@@ -210,14 +204,14 @@ static bool
 scenario_read_site(struct reader *r, struct text *rest, size_t *first, size_t *count)
 {
     struct text name;
-    if (!next_word(rest, &name)) {
+    if (!scenario_next_word(rest, &name)) {
         scenario_complain(r, "the name of a site must follow");
         return false;
     }
     if (site_find(r->scenario, name, first, count))
         return true;
     scenario_complain(r, "no site '%.*s' is defined above; 'site %.*s' makes it",
-                      TEXT_ARGS(shown(name)), TEXT_ARGS(shown(name)));
+                      TEXT_ARGS(scenario_shown(name)), TEXT_ARGS(scenario_shown(name)));
     return false;
 }
 
@@ -227,7 +221,7 @@ static bool
 server_set(struct reader *r, struct fake_server_settings *server, struct text options)
 {
     struct text option;
-    while (next_word(&options, &option)) {
+    while (scenario_next_word(&options, &option)) {
         struct buffer problem;
         buffer_init(&problem, PROBLEM_MAX);
         bool good = fake_server_option(server, option, &problem);
@@ -270,8 +264,8 @@ site_add(struct reader *r, struct text name, const struct range *range)
         site->base.greeting_timeout_us = GREETING_TIMEOUT_US;
         server_add(site, text_from(site->name));
         HASH_ADD_KEYPTR(hh, s->sites, site->name, strlen(site->name), site);
-        s->site_at =
-            grown(s->site_at, s->site_count, &s->site_capacity, sizeof(*s->site_at));
+        s->site_at = scenario_grown(s->site_at, s->site_count, &s->site_capacity,
+                                    sizeof(*s->site_at));
         s->site_at[s->site_count++] = site;
     }
     return true;
@@ -306,7 +300,7 @@ read_address_statement(struct reader *r, struct text rest)
     struct text name;
     if (!scenario_read_site(r, &rest, &first, &count))
         return;
-    if (!next_word(&rest, &name) || name.length >= FAKE_SERVER_NAME_MAX ||
+    if (!scenario_next_word(&rest, &name) || name.length >= FAKE_SERVER_NAME_MAX ||
         text_find(name, '=') != TEXT_NONE) {
         scenario_complain(r, "a name of the address must follow the site");
         return;
@@ -325,23 +319,54 @@ read_address_statement(struct reader *r, struct text rest)
     }
 }
 
+static size_t
+target_find(const struct scenario *s, struct text name)
+{
+    for (size_t i = 1; i < s->target_count; i++)
+        if (text_equal(text_from(s->targets[i].name), name))
+            return i;
+    return TEXT_NONE;
+}
+
+/* "target NAME" at the end of a domain, or nothing. */
+static bool
+read_domain_target(struct reader *r, struct text *rest, size_t *target)
+{
+    struct text word;
+    *target = 0;
+    if (!scenario_next_word(rest, &word))
+        return true;
+    if (!text_equal(word, TEXT("target")) || !scenario_next_word(rest, &word)) {
+        scenario_complain(r, "only 'target NAME' may follow the site");
+        return false;
+    }
+    *target = target_find(r->scenario, word);
+    if (*target == TEXT_NONE)
+        scenario_complain(r, "no target '%.*s' is defined above",
+                          TEXT_ARGS(scenario_shown(word)));
+    return *target != TEXT_NONE;
+}
+
 static void
 read_domain_statement(struct reader *r, struct text rest)
 {
     struct scenario *s = r->scenario;
     struct text name, word;
     struct range range;
-    size_t first, count, known, known_count;
+    size_t first, count, known, known_count, target;
     if (!scenario_read_name(r, &rest, "domain", &name, &range))
         return;
-    if (!next_word(&rest, &word) || !text_equal(word, TEXT("site"))) {
+    if (!scenario_next_word(&rest, &word) || !text_equal(word, TEXT("site"))) {
         scenario_complain(r, "'site NAME' must follow the domain");
         return;
     }
     if (!scenario_read_site(r, &rest, &first, &count))
         return;
-    if (domain_find(s, name, &known, &known_count)) {
-        scenario_complain(r, "duplicate domain '%.*s'", TEXT_ARGS(shown(name)));
+    if (!read_domain_target(r, &rest, &target))
+        return;
+    if (scenario_domain_find(s, name, &known, &known_count)) {
+        scenario_complain(r, "duplicate domain '%.*s'",
+                          TEXT_ARGS(scenario_shown(name)));
         return;
     }
     if (s->domain_count + (range.last - range.first) >= SCENARIO_DOMAINS_MAX) {
@@ -356,9 +381,10 @@ read_domain_statement(struct reader *r, struct text rest)
         text_lower(domain->name, strlen(domain->name));
         domain->site = first + (size_t)(i % count);
         domain->number = s->domain_count;
+        domain->target = target;
         HASH_ADD_KEYPTR(hh, s->domains, domain->name, strlen(domain->name), domain);
-        s->domain_at = grown(s->domain_at, s->domain_count, &s->domain_capacity,
-                             sizeof(*s->domain_at));
+        s->domain_at = scenario_grown(s->domain_at, s->domain_count,
+                                      &s->domain_capacity, sizeof(*s->domain_at));
         s->domain_at[s->domain_count++] = domain;
     }
 }
@@ -373,25 +399,42 @@ has_address(const struct scenario_site *site, struct text name)
 }
 
 static void
+add_change(struct scenario *s, const struct scenario_change *change)
+{
+    s->changes = scenario_grown(s->changes, s->change_count, &s->change_capacity,
+                                sizeof(*s->changes));
+    s->changes[s->change_count++] = *change;
+}
+
+static void
 read_at_statement(struct reader *r, struct text rest)
 {
     struct scenario *s = r->scenario;
     struct scenario_change change = {0};
     struct text word, address = TEXT("");
-    if (!next_word(&rest, &word) || !read_time(r, word, &change.at_us))
+    if (!scenario_next_word(&rest, &word) ||
+        !scenario_read_time(r, word, &change.at_us))
         return;
     bool one = false;
-    if (!next_word(&rest, &word) || (!(one = text_equal(word, TEXT("address"))) &&
-                                     !text_equal(word, TEXT("site")))) {
-        scenario_complain(r, "'site NAME' or 'address SITE NAME' must follow the time");
+    struct text after = rest;
+    if (scenario_next_word(&after, &word) && text_equal(word, TEXT("flush"))) {
+        change.flush = true;
+        add_change(s, &change);
+        return;
+    }
+    if (!scenario_next_word(&rest, &word) ||
+        (!(one = text_equal(word, TEXT("address"))) &&
+         !text_equal(word, TEXT("site")))) {
+        scenario_complain(
+            r, "'site NAME', 'address SITE NAME' or 'flush' must follow the time");
         return;
     }
     if (!scenario_read_site(r, &rest, &change.first, &change.count))
         return;
     struct scenario_site *site = s->site_at[change.first];
-    if (one && (!next_word(&rest, &address) || !has_address(site, address))) {
+    if (one && (!scenario_next_word(&rest, &address) || !has_address(site, address))) {
         scenario_complain(r, "site '%s' has no address '%.*s'", site->name,
-                          TEXT_ARGS(shown(address)));
+                          TEXT_ARGS(scenario_shown(address)));
         return;
     }
     struct fake_server_settings tried = site->base;
@@ -402,140 +445,7 @@ read_at_statement(struct reader *r, struct text rest)
         return;
     change.address = one ? text_string(address) : NULL;
     change.options = text_string(rest);
-    s->changes =
-        grown(s->changes, s->change_count, &s->change_capacity, sizeof(*s->changes));
-    s->changes[s->change_count++] = change;
-}
-
-/* --- Mail ------------------------------------------------------------------------- */
-
-static bool
-read_class(struct reader *r, struct text value, enum sched_class *class)
-{
-    if (text_equal(value, TEXT("normal")))
-        *class = SCHED_NORMAL;
-    else if (text_equal(value, TEXT("urgent")))
-        *class = SCHED_URGENT;
-    else if (text_equal(value, TEXT("bulk")))
-        *class = SCHED_BULK;
-    else {
-        scenario_complain(r, "'%.*s' is not a class: normal, urgent or bulk",
-                          TEXT_ARGS(shown(value)));
-        return false;
-    }
-    return true;
-}
-
-static bool
-scenario_read_rate(struct reader *r, struct text value, int64_t *every_us)
-{
-    struct rate rate;
-    if (!bucket_rate_parse(value, &rate) || rate.amount == 0) {
-        scenario_complain(r, "'%.*s' is not a rate such as 10/s",
-                          TEXT_ARGS(shown(value)));
-        return false;
-    }
-    *every_us = rate.period_ms * 1000 / rate.amount;
-    return true;
-}
-
-static bool
-scenario_read_size(struct reader *r, struct text value, uint64_t *size)
-{
-    int64_t bytes;
-    if (!settings_parse_size(value, &bytes) || bytes < 0) {
-        scenario_complain(r, "'%.*s' is not a size such as 10K",
-                          TEXT_ARGS(shown(value)));
-        return false;
-    }
-    *size = (uint64_t)bytes;
-    return true;
-}
-
-/* The parts of the statement; they are checked when all are known. */
-struct arriving {
-    struct scenario_arrival arrival;
-    struct text domain, sender, name;
-    bool has_class;
-};
-
-static bool
-read_arrival_part(struct reader *r, struct arriving *a, struct text word)
-{
-    struct scenario_arrival *arrival = &a->arrival;
-    size_t equals = text_find(word, '=');
-    struct text key = text_before(word, equals),
-                value = equals == TEXT_NONE ? TEXT("") : text_after(word, equals + 1);
-    uint64_t number = 0;
-    bool good = true;
-    if (text_equal(word, TEXT("random")))
-        arrival->random = true;
-    else if (text_equal(key, TEXT("domain")))
-        a->domain = value;
-    else if (text_equal(key, TEXT("sender")))
-        a->sender = value;
-    else if (text_equal(key, TEXT("name")))
-        a->name = value;
-    else if (text_equal(key, TEXT("class"))) {
-        good = read_class(r, value, &arrival->class);
-        a->has_class = true;
-    } else if (text_equal(key, TEXT("count"))) {
-        good = read_number(r, value, 1, SCENARIO_MESSAGES_MAX, &number);
-        arrival->messages = (unsigned)number;
-    } else if (text_equal(key, TEXT("recipients"))) {
-        good = read_number(r, value, 1, SCENARIO_RECIPIENTS_MAX, &number);
-        arrival->recipients = (unsigned)number;
-    } else if (text_equal(key, TEXT("size")))
-        good = scenario_read_size(r, value, &arrival->size);
-    else if (text_equal(key, TEXT("at")))
-        good = read_time(r, value, &arrival->at_us);
-    else if (text_equal(key, TEXT("every")))
-        good = read_time(r, value, &arrival->every_us);
-    else if (text_equal(key, TEXT("rate")))
-        good = scenario_read_rate(r, value, &arrival->every_us);
-    else {
-        scenario_complain(
-            r,
-            "'%.*s' is not a part of 'arrive': domain= count= recipients= size= "
-            "sender= class= name= at= every= rate= random",
-            TEXT_ARGS(shown(word)));
-        good = false;
-    }
-    return good;
-}
-
-static void
-read_arrive_statement(struct reader *r, struct text rest)
-{
-    struct scenario *s = r->scenario;
-    struct arriving a = {
-        .arrival = {.messages = 1, .recipients = 1, .size = 10240},
-        .sender = TEXT("sender@example.net")
-    };
-    char name[32];
-    struct text word;
-    while (next_word(&rest, &word))
-        if (!read_arrival_part(r, &a, word))
-            return;
-    if (!domain_find(s, a.domain, &a.arrival.first, &a.arrival.count)) {
-        scenario_complain(r, "domain=NAME must name a domain defined above, not '%.*s'",
-                          TEXT_ARGS(shown(a.domain)));
-        return;
-    }
-    s->messages += a.arrival.messages;
-    if (s->messages > SCENARIO_MESSAGES_MAX) {
-        scenario_complain(r, "more than %d messages", SCENARIO_MESSAGES_MAX);
-        return;
-    }
-    if (!a.has_class && r->defaults->bulk_size > 0 &&
-        a.arrival.size >= r->defaults->bulk_size)
-        a.arrival.class = SCHED_BULK;
-    snprintf(name, sizeof(name), "line %zu", r->line);
-    a.arrival.name = a.name.length > 0 ? text_string(a.name) : memory_string(name);
-    a.arrival.sender = text_string(a.sender);
-    s->arrivals = grown(s->arrivals, s->arrival_count, &s->arrival_capacity,
-                        sizeof(*s->arrivals));
-    s->arrivals[s->arrival_count++] = a.arrival;
+    add_change(s, &change);
 }
 
 /* --- Single values ---------------------------------------------------------------- */
@@ -544,7 +454,7 @@ static bool
 scenario_read_one(struct reader *r, struct text rest, struct text *word)
 {
     struct text more;
-    if (next_word(&rest, word) && !next_word(&rest, &more))
+    if (scenario_next_word(&rest, word) && !scenario_next_word(&rest, &more))
         return true;
     scenario_complain(r, "one value must follow");
     return false;
@@ -555,7 +465,7 @@ read_seed(struct reader *r, struct text rest)
 {
     struct text word;
     if (scenario_read_one(r, rest, &word))
-        (void)!read_number(r, word, 0, UINT64_MAX, &r->scenario->seed);
+        (void)!scenario_read_number(r, word, 0, UINT64_MAX, &r->scenario->seed);
 }
 
 static void
@@ -567,7 +477,7 @@ read_until(struct reader *r, struct text rest)
     if (text_equal(word, TEXT("done")))
         r->scenario->until_us = INT64_MAX;
     else
-        (void)!read_time(r, word, &r->scenario->until_us);
+        (void)!scenario_read_time(r, word, &r->scenario->until_us);
 }
 
 static void
@@ -576,7 +486,8 @@ scenario_read_limit(struct reader *r, struct text rest, uint64_t min, uint64_t m
 {
     struct text word;
     uint64_t number;
-    if (scenario_read_one(r, rest, &word) && read_number(r, word, min, max, &number))
+    if (scenario_read_one(r, rest, &word) &&
+        scenario_read_number(r, word, min, max, &number))
         *limit = (int)number;
 }
 
@@ -599,34 +510,65 @@ read_site_share(struct reader *r, struct text rest)
 }
 
 static void
-read_transport(struct reader *r, struct text rest)
+read_options(struct reader *r, struct text rest, struct transport_params *transport)
 {
     struct text word;
-    while (next_word(&rest, &word)) {
+    while (scenario_next_word(&rest, &word)) {
         size_t equals = text_find(word, '=');
         if (equals == TEXT_NONE ||
-            !transport_params_option(&r->scenario->transport, text_before(word, equals),
+            !transport_params_option(transport, text_before(word, equals),
                                      text_after(word, equals + 1)))
             scenario_complain(
                 r,
                 "'%.*s' is not an option of a transport, or out of range: "
                 "see \"routes\" in petrel.conf(5)",
-                TEXT_ARGS(shown(word)));
+                TEXT_ARGS(scenario_shown(word)));
     }
+}
+
+static void
+read_transport(struct reader *r, struct text rest)
+{
+    read_options(r, rest, &r->scenario->targets[0].transport);
+}
+
+static void
+scenario_read_target(struct reader *r, struct text rest)
+{
+    struct scenario *s = r->scenario;
+    struct text name;
+    if (!scenario_next_word(&rest, &name) || name.length > SCENARIO_NAME_MAX ||
+        text_find(name, '=') != TEXT_NONE) {
+        scenario_complain(r, "the name of a target must come first");
+        return;
+    }
+    if (target_find(s, name) != TEXT_NONE) {
+        scenario_complain(r, "duplicate target '%.*s'",
+                          TEXT_ARGS(scenario_shown(name)));
+        return;
+    }
+    if (s->target_count == SCENARIO_TARGETS_MAX) {
+        scenario_complain(r, "more than %d targets", SCENARIO_TARGETS_MAX - 1);
+        return;
+    }
+    struct scenario_target *target = &s->targets[s->target_count++];
+    target->name = text_string(name);
+    target->transport = s->targets[0].transport;
+    read_options(r, rest, &target->transport);
 }
 
 static void
 scenario_read_client(struct reader *r, struct text rest)
 {
     struct text word;
-    while (next_word(&rest, &word)) {
+    while (scenario_next_word(&rest, &word)) {
         if (text_starts(word, TEXT("dns=")))
-            (void)!read_time(r, text_after(word, 4), &r->scenario->dns_us);
+            (void)!scenario_read_time(r, text_after(word, 4), &r->scenario->dns_us);
         else if (text_starts(word, TEXT("idle=")))
-            (void)!read_time(r, text_after(word, 5), &r->scenario->idle_us);
+            (void)!scenario_read_time(r, text_after(word, 5), &r->scenario->idle_us);
         else
             scenario_complain(r, "'%.*s' is not a part of 'client': dns=TIME idle=TIME",
-                              TEXT_ARGS(shown(word)));
+                              TEXT_ARGS(scenario_shown(word)));
     }
 }
 
@@ -646,15 +588,16 @@ scenario_read_line(struct reader *r, struct text line)
         {TEXT("session_limit"),          read_session_limit    }, /* its old name */
         {TEXT("site_active_share"),      read_site_share       },
         {TEXT("transport"),              read_transport        },
+        {TEXT("target"),                 scenario_read_target  },
         {TEXT("client"),                 scenario_read_client  },
         {TEXT("site"),                   read_site_statement   },
         {TEXT("address"),                read_address_statement},
         {TEXT("domain"),                 read_domain_statement },
         {TEXT("at"),                     read_at_statement     },
-        {TEXT("arrive"),                 read_arrive_statement },
+        {TEXT("arrive"),                 scenario_read_arrive  },
     };
     struct text word, rest = text_before(line, text_find(line, '#'));
-    if (!next_word(&rest, &word))
+    if (!scenario_next_word(&rest, &word))
         return;
     for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++)
         if (text_equal(word, statements[i].word)) {
@@ -664,8 +607,8 @@ scenario_read_line(struct reader *r, struct text line)
     scenario_complain(
         r,
         "'%.*s' is not a statement: seed until active_limit delivery_session_limit "
-        "site_active_share transport client site address domain at arrive",
-        TEXT_ARGS(shown(word)));
+        "site_active_share transport target client site address domain at arrive",
+        TEXT_ARGS(scenario_shown(word)));
 }
 
 struct scenario_defaults
@@ -691,7 +634,8 @@ scenario_new(struct text content, const char *name,
     s->seed = 1;
     s->until_us = INT64_MAX;
     s->sched = defaults->sched;
-    s->transport = defaults->transport;
+    s->targets[0].transport = defaults->transport;
+    s->target_count = 1;
     s->dns_us = 5000;
     s->idle_us = defaults->idle_ms * 1000;
     while (text_cut(&content, '\n', &line) && r.line++ < LINES_MAX)
@@ -739,6 +683,8 @@ scenario_free(struct scenario **scenario)
         free(s->arrivals[i].name);
         free(s->arrivals[i].sender);
     }
+    for (size_t i = 1; i < s->target_count; i++)
+        free(s->targets[i].name);
     families_free(&s->site_names);
     families_free(&s->domain_names);
     free(s->site_at);

@@ -8,6 +8,8 @@
  *   active_limit N              also delivery_session_limit and site_active_share:
  *                               as the settings
  *   transport KEY=VALUE...      options of a route: concurrency=20 adaptive=no
+ *   target NAME [KEY=VALUE...]  another target of the routes; begins with the options
+ *                               of the transport above
  *   client dns=5ms idle=2s      time of a look-up; how long a session stays idle
  *   site NAME [A..B] [SETTING...]
  *                               servers; settings as in
@@ -16,14 +18,15 @@
  *                               one of several servers of a site, instead of the
  *                               one it has by default; begins with the site's
  *                               settings
- *   domain NAME [A..B] site SITE
+ *   domain NAME [A..B] site SITE [target NAME]
  *                               a domain with those servers
  *   at TIME site SITE SETTING...
  *   at TIME address SITE NAME SETTING...
  *                               other settings from then on
+ *   at TIME flush               as `petrel queue retry --all`
  *   arrive domain=D [count=N] [recipients=N] [size=10K] [sender=S] [class=C]
- *          [name=X] [at=TIME] [every=TIME | rate=10/s] [random]
- *                               mail
+ *          [name=X] [at=TIME] [every=TIME | rate=10/s] [for=TIME] [random]
+ *                               mail; for: in place of count
  *
  * NAME with %d and a range A..B stands for that many names. Later the name with %d
  * means all of them, and the name with a number means one. Domains are spread over the
@@ -44,6 +47,7 @@ enum {
     SCENARIO_ADDRESSES_MAX = 100, /* of a site */
     SCENARIO_SITES_MAX = 100000,
     SCENARIO_DOMAINS_MAX = 1000000,
+    SCENARIO_TARGETS_MAX = 100,
     SCENARIO_MESSAGES_MAX = 10000000,
     SCENARIO_RECIPIENTS_MAX = 100000 /* of a message */
 };
@@ -59,7 +63,11 @@ struct scenario_site {
 struct scenario_domain {
     UT_hash_handle hh;
     char *name;
-    size_t number, site;
+    size_t number, site, target;
+};
+struct scenario_target {
+    char *name; /* NULL: the first, that of domains without "target" */
+    struct transport_params transport;
 };
 /* A name that stands for one or more in sequence. */
 struct scenario_family {
@@ -72,6 +80,7 @@ struct scenario_families {
 };
 struct scenario_change {
     int64_t at_us;
+    bool flush;          /* nothing else */
     size_t first, count; /* sites */
     char *address;       /* NULL: all of theirs */
     char *options;       /* of sched/simulate/fake_server.h, separated by blanks;
@@ -92,7 +101,8 @@ struct scenario {
     uint64_t seed;
     int64_t until_us; /* INT64_MAX: done */
     struct sched_settings sched;
-    struct transport_params transport;
+    struct scenario_target targets[SCENARIO_TARGETS_MAX];
+    size_t target_count;
     int64_t dns_us, idle_us;
     struct scenario_site *sites, **site_at; /* by name; by number */
     struct scenario_domain *domains, **domain_at;

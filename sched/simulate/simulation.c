@@ -108,6 +108,18 @@ simulation_verdict(struct simulation *s, struct mail *mail, unsigned index,
         mail_ended(s, mail);
 }
 
+void
+simulation_begin(struct simulation *s, struct mail *mail)
+{
+    struct simulation_group *group = &s->result->groups[mail->group];
+    if (mail->begun)
+        return;
+    mail->begun = true;
+    unsigned place = s->generators[mail->group].begun++;
+    if (place > mail->number && place - mail->number > group->behind)
+        group->behind = place - mail->number;
+}
+
 static void
 simulation_arrive(struct simulation *s, struct generator *g)
 {
@@ -189,8 +201,8 @@ simulation_load(struct simulation *s, struct id id)
     size_t count = 0;
     for (unsigned i = 0; i < mail->count; i++)
         if (!mail->done || !mail->done[i])
-            s->recipients[count++] =
-                (struct sched_recipient){i, &s->target, text_from(domain->name)};
+            s->recipients[count++] = (struct sched_recipient){
+                i, &s->targets[domain->target], text_from(domain->name)};
     struct sched_mail as = {.owner = mail,
                             .birth_ms = SIMULATION_START_MS + mail->born_us / 1000,
                             .class = a->class,
@@ -292,6 +304,10 @@ static void
 on_change(struct simulation *s, const struct scenario_change *change)
 {
     struct buffer problem;
+    if (change->flush) {
+        sched_retry_all(s->sched, simulation_now_ms(s));
+        return;
+    }
     buffer_init(&problem, NOTE_MAX);
     for (size_t i = change->first; i < change->first + change->count; i++) {
         struct place *place = &s->places[i];
@@ -401,10 +417,12 @@ simulation_init(struct simulation *s, const struct scenario *scenario)
     s->result = result;
     s->random = scenario->seed;
     s->sched = sched_new(&settings);
-    s->target = (struct target){.kind = TARGET_MX,
-                                .look_up_mx = true,
-                                .tls = TARGET_TLS_MAY,
-                                .transport = scenario->transport};
+    for (size_t i = 0; i < scenario->target_count; i++)
+        s->targets[i] = (struct target){.kind = TARGET_MX,
+                                        .look_up_mx = true,
+                                        .tls = TARGET_TLS_MAY,
+                                        .port = (unsigned short)i,
+                                        .transport = scenario->targets[i].transport};
     heap_init(&s->events, happens_before);
     result->messages = scenario->messages;
     result->group_count = scenario->arrival_count;

@@ -17,6 +17,8 @@ struct simulation_group {
     unsigned messages, delivered, failed;
     int64_t mean_ms, median_ms, p99_ms, max_ms;
     int64_t first_ms, last_ms; /* of deliveries, since the start; last 0: none */
+    unsigned behind;           /* places that a message has lost, at most: 0 when all
+                                * leave in order of arrival */
 };
 
 struct simulation_site {

@@ -25,7 +25,7 @@ struct mail {
     int64_t born_us;
     unsigned group, number; /* number: in its group */
     unsigned count, open;
-    bool failed;
+    bool failed, begun;
     unsigned char *done; /* by recipient; NULL when there is one */
 };
 
@@ -52,7 +52,7 @@ struct queue_command { /* an at statement */
 struct generator { /* an arrive statement */
     struct event event;
     const struct scenario_arrival *arrival;
-    unsigned sent;
+    unsigned sent, begun;
     unsigned *took_ms; /* duration, of each message delivered */
     uint64_t sender;   /* one for all, or 0 */
 };
@@ -63,7 +63,7 @@ struct simulation {
     void (*trace)(void *context, struct text line);
     void *context;
     struct sched *sched;
-    struct target target;
+    struct target targets[SCENARIO_TARGETS_MAX];
     int64_t now_us;
     uint64_t random, number; /* number: of events */
     struct heap events;
@@ -89,6 +89,8 @@ void simulation_note(struct simulation *s, const char *what, const char *format,
 /* A verdict for one recipient. */
 void simulation_verdict(struct simulation *s, struct mail *mail, unsigned index,
                         const struct outcome *outcome);
+/* A session begins to deliver it. */
+void simulation_begin(struct simulation *s, struct mail *mail);
 /* The scheduler got feedback for that place. */
 void simulation_feedback(struct simulation *s, size_t place);
 

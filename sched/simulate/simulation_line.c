@@ -299,6 +299,7 @@ take_mail(struct simulation *s, struct line *l)
     }
     set_idle(s, l, false);
     l->busy = true;
+    simulation_begin(s, l->work.owner);
     s->result->transactions++;
     l->receipt = fake_server_begin(r, simulation_now_ms(s));
     l->service_us = l->receipt == RECEIPT_TAKEN

@@ -95,15 +95,16 @@ report_sessions(const struct simulation_result *r, struct buffer *out)
 static void
 report_groups(const struct simulation_result *r, struct buffer *out)
 {
-    simulation_report_say(out, "\n%-20s %8s %8s %8s %10s %10s %10s %10s\n",
+    simulation_report_say(out, "\n%-20s %8s %8s %8s %10s %10s %10s %10s %8s\n",
                           "mail (times in s)", "messages", "sent", "failed", "mean",
-                          "median", "99 %", "longest");
+                          "median", "99 %", "longest", "behind");
     for (size_t i = 0; i < r->group_count; i++) {
         const struct simulation_group *g = &r->groups[i];
-        simulation_report_say(out, "%-20s %8u %8u %8u %10.3f %10.3f %10.3f %10.3f\n",
-                              g->name, g->messages, g->delivered, g->failed,
-                              (double)g->mean_ms / 1000, (double)g->median_ms / 1000,
-                              (double)g->p99_ms / 1000, (double)g->max_ms / 1000);
+        simulation_report_say(
+            out, "%-20s %8u %8u %8u %10.3f %10.3f %10.3f %10.3f %8u\n", g->name,
+            g->messages, g->delivered, g->failed, (double)g->mean_ms / 1000,
+            (double)g->median_ms / 1000, (double)g->p99_ms / 1000,
+            (double)g->max_ms / 1000, g->behind);
     }
 }
 

@@ -51,6 +51,7 @@ struct client_transaction {
     unsigned recipients; /* 0: one */
     uint64_t size;
     const char *domain; /* NULL: a.example */
+    unsigned attempts;
 };
 
 /* Waits in the queue; returns its number. */
@@ -68,6 +69,7 @@ append_at(struct client_transaction l, uint32_t job_s)
                                          text_from(l.domain ? l.domain : "a.example")};
     struct sched_message *m = message_new(&post.set, &mail, to, count, 0);
     struct entry *e = message_entries(m);
+    m->attempts = l.attempts & 0xffffff;
     e->job.since_s = job_s;
     flow_queue_append(&post.flows, &post.q, e);
     post.letters[post.count] = m;
@@ -545,6 +547,43 @@ test_sender(void)
              "whatever stands in the domain: no trap");
 }
 
+/* New mail and mail that was deferred before take turns, each in its own order. */
+static void
+test_ages(void)
+{
+    start();
+    for (unsigned i = 0; i < 6; i++)
+        append((struct client_transaction){.sender = 1, .attempts = 1 + i});
+    for (unsigned i = 0; i < 3; i++)
+        append((struct client_transaction){.sender = 2});
+    append((struct client_transaction){.sender = 3, .attempts = 1});
+    is_string(served(4), "BABC", "turn by turn, and senders within each");
+    ok(flow_queue_has_sender(&post.flows, &post.q, post.letters[8]));
+    is_string(served(2), "BA", "of a sender in order");
+    ok_named(!flow_queue_has_sender(&post.flows, &post.q, post.letters[8]),
+             "no new mail of that sender is left");
+    ok(flow_queue_has_sender(&post.flows, &post.q, post.letters[0]));
+    is_string(served(2), "AA", "with one age alone it has every turn");
+    append((struct client_transaction){.sender = 4});
+    is_string(served(2), "DA", "new mail waits for one turn at most");
+    finish();
+}
+
+static void
+test_ages_are_apart(void)
+{
+    start();
+    append((struct client_transaction){.sender = 1});
+    append((struct client_transaction){.sender = 1, .attempts = 3});
+    struct sched_message m = {.sender = 1 << 2, .attempts = 0};
+    ok(flow_queue_has_sender(&post.flows, &post.q, &m));
+    served(1);
+    ok_named(!flow_queue_has_sender(&post.flows, &post.q, &m), "of the same age alone");
+    m.attempts = 9;
+    ok(flow_queue_has_sender(&post.flows, &post.q, &m));
+    finish();
+}
+
 int
 main(void)
 {
@@ -564,5 +603,7 @@ main(void)
     test_take_begun();
     test_random();
     test_sender();
+    test_ages();
+    test_ages_are_apart();
     return done();
 }

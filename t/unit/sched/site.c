@@ -406,29 +406,29 @@ test_backlog(void)
     struct place p;
     struct id id;
     start(&p);
-    ok(!site_has_backlog(p.site) && !site_backlog_take(p.site, &id));
+    ok(!site_has_backlog(p.site) && !site_backlog_take(p.site, FLOW_NEW, &id));
     uint64_t in = 0, out = 0;
     bool in_order = true;
     for (int i = 0; i < 100000; i++) {
-        site_backlog_add(p.site, (struct id){++in, 1});
-        site_backlog_add(p.site, (struct id){++in, 1});
-        in_order &= site_backlog_take(p.site, &id) && id.time_ms == ++out;
+        site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
+        site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
+        in_order &= site_backlog_take(p.site, FLOW_NEW, &id) && id.time_ms == ++out;
         if (in - out > 500)
-            while (site_backlog_take(p.site, &id))
+            while (site_backlog_take(p.site, FLOW_NEW, &id))
                 in_order &= id.time_ms == ++out;
     }
     ok_named(in_order, "in the order they came");
-    ok_named(p.site->backlog.capacity <= 2048, "and room for no more than are backlogged");
-    while (site_backlog_take(p.site, &id))
+    ok_named(p.site->backlog[FLOW_NEW].capacity <= 2048, "and room for no more than are backlogged");
+    while (site_backlog_take(p.site, FLOW_NEW, &id))
         out++;
     ok(in == out && !site_has_backlog(p.site));
     for (int i = 0; i < 1000; i++)
-        site_backlog_add(p.site, (struct id){++in, 1});
+        site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
     for (int i = 0; i < 100000; i++) {
-        site_backlog_add(p.site, (struct id){++in, 1});
-        in_order &= site_backlog_take(p.site, &id) && id.time_ms == ++out;
+        site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
+        in_order &= site_backlog_take(p.site, FLOW_NEW, &id) && id.time_ms == ++out;
     }
-    ok_named(in_order && p.site->backlog.capacity <= 4096,
+    ok_named(in_order && p.site->backlog[FLOW_NEW].capacity <= 4096,
              "with many there all the time");
     finish(&p);
 }
@@ -506,7 +506,7 @@ test_free_probing(void)
     p.site = b->site;
     die(&p, NOW);
     site_revive(&p.set.sites, p.site);
-    site_backlog_add(p.site, (struct id){1, 1});
+    site_backlog_add(p.site, FLOW_NEW, (struct id){1, 1});
     site_update(&p.set.sites, p.site, NOW);
     ok_named(p.site->is_ready, "backlogged mail wants a probe");
     finish(&p);

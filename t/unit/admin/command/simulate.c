@@ -420,6 +420,83 @@ test_command(void)
     is_number(command_simulate(1, wrong, &options), EX_DATAERR, "no scenario");
 }
 
+/* --- A fair feed ------------------------------------------------------------------ */
+
+/* The longest wait in a queue that is strictly first in, first out. */
+static double
+wait_in_order(const char *name)
+{
+    struct scenario *s = scenario_read(name);
+    s->sched.active_limit = 1000000;
+    s->sched.site_share = 0;
+    struct simulation_result *r = simulation_run(s, NULL, NULL);
+    double longest = (double)r->groups[0].max_ms;
+    simulation_free(&r);
+    scenario_free(&s);
+    return longest;
+}
+
+static void
+test_feed_overload(void)
+{
+    struct experiment e = run("feed-order");
+    ok_named(e.result->groups[0].behind == 0 && e.result->groups[1].behind == 0,
+             "mail of one sender leaves in order of arrival");
+    ok_named(e.result->peak_active <= 100, "and most of it waits on disk");
+    end(&e);
+    static const char *const names[] = {"feed-overload", "feed-senders"};
+    for (size_t i = 0; i < 2; i++) {
+        e = run(names[i]);
+        ok_named((double)e.result->groups[0].max_ms <= 1.2 * wait_in_order(names[i]),
+                 "no message waits much longer than in order of arrival");
+        ok_named(e.result->peak_active < 13000, "with a share of the active set");
+        end(&e);
+    }
+    e = run("feed-burst");
+    ok_named(e.result->groups[0].behind == 0 && e.result->groups[1].behind == 0,
+             "after a burst, too, mail leaves in order of arrival");
+    end(&e);
+    e = run("feed-passing");
+    ok_named(e.result->groups[1].p99_ms <= 1000,
+             "a sender of little mail passes another's backlog");
+    ok_named(e.result->groups[0].behind == 0, "which keeps its order");
+    end(&e);
+}
+
+static void
+test_feed_flush(void)
+{
+    static const char *const names[] = {"feed-flush", "feed-flush-small"};
+    for (size_t i = 0; i < 2; i++) {
+        struct experiment e = run(names[i]);
+        const struct simulation_group *deferred = &e.result->groups[0],
+                                      *fresh = &e.result->groups[1];
+        struct scenario *s = scenario_read(names[i]);
+        for (size_t j = 0; j < s->change_count; j++)
+            if (s->changes[j].flush)
+                s->changes[j].at_us = INT64_C(100000) * 1000000;
+        struct simulation_result *calm = simulation_run(s, NULL, NULL);
+        ok_named(fresh->p99_ms <= 2 * calm->groups[1].p99_ms,
+                 "a flush does not hold up new mail");
+        ok_named(deferred->last_ms <= 180000 + 41000 &&
+                     calm->groups[0].last_ms > 300000,
+                 "and takes all that the site can beside it");
+        simulation_free(&calm);
+        scenario_free(&s);
+        end(&e);
+    }
+}
+
+static void
+test_feed_targets(void)
+{
+    struct experiment e = run("feed-targets");
+    ok_named(e.result->groups[1].max_ms <= 500,
+             "the other target's mail waits for no more than one transaction");
+    ok_named(e.result->groups[0].max_ms <= 11000, "and the first loses little by it");
+    end(&e);
+}
+
 int
 main(void)
 {
@@ -433,6 +510,9 @@ main(void)
     test_slow_neighbours();
     test_throttle();
     test_rate();
+    test_feed_overload();
+    test_feed_flush();
+    test_feed_targets();
     test_million();
     test_same_seed();
     test_weather();

@@ -50,7 +50,8 @@ test_all(void)
     ok(s->seed == UINT64_MAX && s->until_us == INT64_C(3600000000));
     ok(s->sched.active_limit == 100 && s->sched.session_limit == 7);
     ok(s->sched.site_share == 0 && s->dns_us == 1000 && s->idle_us == 0);
-    ok(s->transport.concurrency_limit == 3 && !s->transport.adaptive);
+    ok(s->targets[0].transport.concurrency_limit == 3 &&
+       !s->targets[0].transport.adaptive);
     is_number(s->site_count, 4, "sites");
     const struct scenario_site *pair = s->site_at[0];
     is_number(pair->server_count, 2, "two addresses, no third");
@@ -90,7 +91,7 @@ static void
 test_defaults(void)
 {
     struct scenario *s = good("site s\ndomain d site s\narrive domain=d");
-    ok(s->seed == 1 && s->until_us == INT64_MAX && s->transport.adaptive);
+    ok(s->seed == 1 && s->until_us == INT64_MAX && s->targets[0].transport.adaptive);
     ok(s->sched.active_limit == 20000 && s->sched.session_limit == 500);
     const struct fake_server_settings *r = s->site_at[0]->servers;
     is_string(r->name, "s", "a site's only server has its name");
@@ -117,6 +118,37 @@ test_again(void)
     scenario_free(&s);
 }
 
+/* A target begins with the options of the transport as they are above it. */
+static void
+test_targets(void)
+{
+    struct scenario *s =
+        good("transport concurrency=7\ntarget a recipients=3\n"
+             "transport concurrency=9\ntarget b\nsite s\n"
+             "domain x%d 1..2 site s target a\ndomain y site s target b\n"
+             "domain z site s\narrive domain=x%d\nat 5s flush\n");
+    is_number(s->target_count, 3, "with the first, which has no name");
+    ok(s->targets[1].transport.concurrency_limit == 7);
+    ok(s->targets[1].transport.recipient_limit == 3);
+    ok(s->targets[2].transport.concurrency_limit == 9);
+    ok(s->targets[2].transport.recipient_limit == 50);
+    ok(s->domain_at[0]->target == 1 && s->domain_at[1]->target == 1);
+    ok(s->domain_at[2]->target == 2 && s->domain_at[3]->target == 0);
+    ok(s->change_count == 1 && s->changes[0].flush && s->changes[0].at_us == 5000000);
+    scenario_free(&s);
+}
+
+static void
+test_for(void)
+{
+    struct scenario *s = good("site s\ndomain d site s\n"
+                              "arrive domain=d for=90m rate=50/s\n"
+                              "arrive domain=d every=2s for=1m\n");
+    is_number(s->arrivals[0].messages, 270000, "as many as come in that time");
+    is_number(s->arrivals[1].messages, 30, "at that interval");
+    scenario_free(&s);
+}
+
 #define BASE "site s\ndomain d site s\n"
 
 static const struct {
@@ -131,6 +163,14 @@ static const struct {
     {"active_limit 0",               "'0' is not a number from 1 to 1000000"                        },
     {"site_active_share 101",        "'101' is not a number from 0 to 100"                          },
     {"transport concurrency=x",      "'concurrency=x' is not an option of a transport"               },
+    {"target",                       "the name of a target must come first"                         },
+    {"target concurrency=5",         "the name of a target must come first"                         },
+    {"target t fast",                "'fast' is not an option of a transport"                       },
+    {"domain e site s target",       "only 'target NAME' may follow the site"                       },
+    {"domain e site s over t",       "only 'target NAME' may follow the site"                       },
+    {"domain e site s target t",     "no target 't' is defined above"                               },
+    {"arrive domain=d for=1m",       "for=TIME needs rate= or every=, and makes 1 to 10000000"      },
+    {"arrive domain=d rate=1/m for=1s", "for=TIME needs rate= or every="                            },
     {"transport fast",               "'fast' is not an option of a transport"                        },
     {"client speed=3",               "'speed=3' is not a part of 'client': dns=TIME idle=TIME"      },
     {"site",                         "the name of a site must come first"                        },
@@ -156,7 +196,7 @@ static const struct {
     {"domain d site s",              "duplicate domain 'd'"                           },
     {"domain e%d 1..9999999 site s", "'1..9999999' is not a range"                                  },
     {"at noon site s down",          "'noon' is not a time"                                         },
-    {"at 1m s down",                 "'site NAME' or 'address SITE NAME' must follow the time"   },
+    {"at 1m s down",                 "'site NAME', 'address SITE NAME' or 'flush' must follow"   },
     {"at 1m site t down",            "no site 't' is defined above"                                  },
     {"at 1m site s",                 "no change: up, down, silent or KEY=VALUE must follow"},
     {"at 1m site s away",            "'away' is not a server setting"                          },
@@ -234,6 +274,8 @@ main(void)
     test_all();
     test_defaults();
     test_again();
+    test_targets();
+    test_for();
     test_mistakes();
     test_many_errors();
     return done();

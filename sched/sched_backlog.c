@@ -1,0 +1,235 @@
+/* The scheduler's machine: mail that waits on disk for a site. */
+#include "sched/sched_internal.h"
+
+#include <utlist.h>
+
+enum {
+    OVERFLOW_PART = 4, /* this fraction of its share a site may have beyond it, for mail
+                        * that passes its backlog */
+    PASSES = 8,        /* messages of new senders that pass a backlog at first, */
+    PASS_EVERY = 8     /* and one more for each 8 that have left it */
+};
+
+/* --- Into the backlog ------------------------------------------------------------- */
+
+/* Messages beyond the share of the active set, when that is full. Half of the set is
+ * free for all: a single site needs no more. */
+static size_t
+site_share(const struct sched *s)
+{
+    return (size_t)s->settings.active_limit * (size_t)s->settings.site_share / 100;
+}
+
+/* The other messages that a site has in memory. A message to many domains of the site
+ * must not exceed the share by itself, or it would be read and backlogged without
+ * end. */
+static size_t
+loaded_others(const struct site *site, struct sched_message *m)
+{
+    size_t others = site->loaded;
+    for (unsigned i = 0; i < m->entry_count; i++)
+        others -= message_entries(m)[i].destination->site == site;
+    return others;
+}
+
+/* Whether the site has its share of a full active set, and mail of that age its half of
+ * the share while mail of the other age waits. active: messages in memory with the one
+ * in question; others: of the site; coming: those that may be on their way. */
+static bool
+is_full(const struct sched *s, const struct site *site, enum flow_age age, int active,
+        size_t others, size_t coming)
+{
+    const struct flow_turns *turns = site->queue.turns;
+    enum flow_age other = age == FLOW_NEW ? FLOW_OLD : FLOW_NEW;
+    size_t share = site_share(s);
+    if (share == 0 || active <= s->settings.active_limit / 2)
+        return false;
+    return others + coming >= share &&
+           (turns[other].entries == 0 || turns[age].entries + coming >= share / 2);
+}
+
+/* A sender without mail in memory is not delayed by the backlog that another sender has
+ * made, and neither is mail that an operator retries. */
+static bool
+passes_backlog(const struct sched *s, const struct message_index *k,
+               const struct site *site, const struct sched_message *m, size_t others)
+{
+    size_t share = site_share(s), half = (size_t)s->settings.active_limit / 2;
+    if (others >= (share > half ? share : half) + share / OVERFLOW_PART)
+        return false;
+    return k->forced ||
+           (site->passed < PASSES + site->recalled / PASS_EVERY &&
+            !flow_queue_has_sender(&s->destinations.sites.flows, &site->queue, m));
+}
+
+/* Whether the message must wait on disk behind the backlog of the site. */
+static bool
+is_excluded(const struct sched *s, const struct message_index *k, struct site *site,
+            struct sched_message *m)
+{
+    enum flow_age age = flow_age(m);
+    size_t others = loaded_others(site, m);
+    struct id first;
+    bool is_behind = site->is_crowded && site_backlog_first(site, age, &first);
+    if (!is_behind && !is_full(s, site, age, s->active, others, 0))
+        return false;
+    if (!passes_backlog(s, k, site, m, others))
+        return true;
+    site->passed += !k->forced;
+    return false;
+}
+
+bool
+sched_is_excess(const struct sched *s, const struct message_index *k,
+                struct sched_message *m)
+{
+    const struct site *last = NULL;
+    if (site_share(s) == 0)
+        return false;
+    for (unsigned i = 0; i < m->entry_count; i++) {
+        struct site *site = message_entries(m)[i].destination->site;
+        if (site != last && !is_excluded(s, k, site, m))
+            return false;
+        last = site;
+    }
+    return true;
+}
+
+/* Its site has space for it again when some of the site's mail has left. */
+void
+sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_message *m)
+{
+    struct site *site = message_entries(m)[0].destination->site;
+    site_backlog_add(site, flow_age(m), m->id); /* even if another site has it, which
+                                                 * may never recall it */
+    k->backlogged = 1;
+    site_set_crowded(&s->destinations.sites, site, true);
+    message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
+    s->active--;
+    message_free(&s->destinations, &m, s->now_ms);
+}
+
+/* The mail of a dead site is loaded when the site lives, in its order. */
+void
+sched_backlog_dead(struct message_index *k, struct sched_message *m)
+{
+    for (unsigned i = 0; i < m->entry_count && !k->backlogged; i++) {
+        const struct entry *e = &message_entries(m)[i];
+        struct site *site = e->destination->site;
+        if (!site->dead || !site_is_adaptive(site))
+            continue;
+        for (unsigned j = e->first; j < e->first + e->count && !k->backlogged; j++) {
+            if (m->slots[j].state != SLOT_DEFERRED)
+                continue;
+            site_backlog_add(site, FLOW_OLD, m->id);
+            k->backlogged = 1;
+        }
+    }
+}
+
+/* --- Out of the backlog ----------------------------------------------------------- */
+
+void
+sched_site_wake(struct sched *s, struct site *site)
+{
+    struct id id;
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
+        while (site_backlog_take(site, age, &id)) {
+            struct message_index *k = message_index_find(&s->known, id);
+            if (!k || !k->backlogged)
+                continue;
+            k->backlogged = 0;
+            if (k->place == MESSAGE_INDEX_WAITING && k->due_ms > s->now_ms)
+                message_index_wait(&s->known, k, s->now_ms, k->attempts);
+        }
+}
+
+void
+sched_site_recall(struct sched *s, struct site *site)
+{
+    if (!site->dead && site_has_backlog(site))
+        site_set_crowded(&s->destinations.sites, site, true);
+}
+
+static void
+prune(struct sched *s, struct site_backlog *p)
+{
+    size_t kept = 0;
+    for (size_t i = p->first; i < p->count; i++) {
+        struct message_index *k = message_index_find(&s->known, p->ids[i]);
+        if (!k || !k->backlogged)
+            continue;
+        if (message_index_is_backlogged(k)) {
+            k->backlogged = 0;
+            message_index_wait(&s->known, k, s->now_ms, k->attempts);
+        } else {
+            p->ids[kept++] = p->ids[i];
+        }
+    }
+    p->first = 0;
+    p->count = kept;
+}
+
+void
+sched_site_prune(struct sched *s, struct site *site)
+{
+    for (int age = 0; age < FLOW_AGES; age++)
+        prune(s, &site->backlog[age]);
+    site_set_crowded(&s->destinations.sites, site, false);
+}
+
+/* The message that has been in the site's backlog longest, if it is still there. */
+static struct message_index *
+backlog_first(struct sched *s, struct site *site, enum flow_age age)
+{
+    struct id id;
+    while (site_backlog_first(site, age, &id)) {
+        struct message_index *k = message_index_find(&s->known, id);
+        if (k && k->backlogged && k->place == MESSAGE_INDEX_WAITING)
+            return k;
+        (void)site_backlog_take(site, age, &id); /* gone, or loaded by time */
+        if (k)
+            k->backlogged = 0;
+    }
+    return NULL;
+}
+
+/* Takes the next message out of the backlog of a site that has space for it: as many
+ * are recalled as leave. Sites take turns. */
+struct message_index *
+sched_recall_next(struct sched *s)
+{
+    struct sites *sites = &s->destinations.sites;
+    struct site *site, *next;
+    DL_FOREACH_SAFE2 (sites->crowded, site, next, crowded_next) {
+        if (site->dead)
+            sched_site_prune(s, site);
+        for (enum flow_age age = FLOW_NEW; age < FLOW_AGES && !site->dead; age++) {
+            struct message_index *k = backlog_first(s, site, age);
+            struct id id;
+            if (!k || is_full(s, site, age, s->active + 1, site->loaded, s->recalling))
+                continue;
+            (void)site_backlog_take(site, age, &id);
+            k->backlogged = 0;
+            k->recalled = 1;
+            s->recalling++;
+            site->recalled++;
+            DL_DELETE2(sites->crowded, site, crowded_prev, crowded_next);
+            DL_APPEND2(sites->crowded, site, crowded_prev, crowded_next);
+            return k;
+        }
+        if (!site_has_backlog(site))
+            site_set_crowded(sites, site, false);
+    }
+    return NULL;
+}
+
+/* The message is loaded, or cannot be. True: it came from the backlog of a site. */
+bool
+sched_recall_end(struct sched *s, struct message_index *k)
+{
+    bool recalled = k->recalled;
+    k->recalled = 0;
+    s->recalling -= recalled;
+    return recalled;
+}
