@@ -130,7 +130,7 @@ hear_unasked(struct client *c, enum progress progress)
     if (progress == PROGRESS_DONE && c->reply.code == 421)
         hear_goodbye(c, doing(c));
     else
-        client_protocol_error(c, doing(c), "it speaks before it was asked");
+        client_protocol_error(c, doing(c), "it sent a reply to no command");
 }
 
 /* False: no whole reply is there yet. */

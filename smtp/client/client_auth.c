@@ -184,13 +184,12 @@ client_log_in(struct client *c)
     } else if (!c->secured && !login->may_be_clear) {
         give_up_unable(c, "4.7.11",
                        "without TLS the password is not sent; use submission:// or "
-                       "smtps://, or say auth_clear=yes");
+                       "smtps://, or set auth_clear=yes");
     } else if (c->auth.offered[0] == '\0') {
-        give_up_unable(c, "4.7.4", "it offers no AUTH");
+        give_up_unable(c, "4.7.4", "it does not offer AUTH");
     } else if (!client_auth_choose(c)) {
-        snprintf(what, sizeof(what),
-                 "of AUTH it offers %.*s, and nothing that we can use", SHOWN_OFFER_MAX,
-                 c->auth.offered);
+        snprintf(what, sizeof(what), "it offers AUTH %.*s, none of which we can use",
+                 SHOWN_OFFER_MAX, c->auth.offered);
         for (char *at = what; *at != '\0'; at++)
             if ((unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e)
                 *at = '?';

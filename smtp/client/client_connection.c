@@ -225,15 +225,17 @@ end_scan(struct client_connection *s)
     id_format(s->envelope->id, id);
     const char *program = s->settings.lmtp ? "lmtp" : "smtp";
     const char *reason = downgrade_reason_text(s->downgrade);
+    const char *lacks = s->envelope->binary ? "BINARYMIME" : "8BITMIME";
     if (verdict == DOWNGRADE_CONVERTIBLE)
-        log_say(
-            s->settings.log, LOG_LEVEL_INFO, program, id,
-            "converted for %s, which takes no such content%s", s->settings.peer.remote,
-            downgrade_breaks_dkim(s->downgrade) ? "; its DKIM signature breaks" : "");
+        log_say(s->settings.log, LOG_LEVEL_INFO, program, id,
+                "converted for %s, which does not offer %s%s", s->settings.peer.remote,
+                lacks,
+                downgrade_breaks_dkim(s->downgrade) ? "; its DKIM signature breaks"
+                                                    : "");
     else if (verdict != DOWNGRADE_NOT_NEEDED)
         log_say(s->settings.log, LOG_LEVEL_INFO, program, id,
-                "not converted for %s, which takes no such content: %s",
-                s->settings.peer.remote, reason);
+                "not converted for %s, which does not offer %s: %s",
+                s->settings.peer.remote, lacks, reason);
     reader_close(&s->reader);
     uint64_t size_max =
         verdict == DOWNGRADE_CONVERTIBLE ? downgrade_size_max(s->downgrade) : 0;

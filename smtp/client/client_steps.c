@@ -410,7 +410,8 @@ heard_data(struct client *c, const struct awaited_reply *w, const struct reply *
         client_finish_content(c);
     } else {
         /* No recipients are no replies after the dot, so when would it end? */
-        client_protocol_error(c, "sending DATA command", "it takes content for nobody");
+        client_protocol_error(c, "sending DATA command",
+                              "it asks for content after it refused every recipient");
     }
 }
 
@@ -455,12 +456,12 @@ static const char end_of_data[] =
     "sending end of data -- message may be sent more than once";
 
 const struct step client_steps[] = {
-    [STEP_HANDSHAKE] = {"shaking hands for TLS",    60,  true,  false, NULL,           NULL       },
+    [STEP_HANDSHAKE] = {"starting TLS",             60,  true,  false, NULL,           NULL       },
     [STEP_GREETING] = {"waiting for the greeting", 300, true,  false, NULL,           heard_220  },
-    [STEP_EHLO] = {"saying EHLO",              300, true,  false, ask_ehlo,       heard_ehlo },
-    [STEP_LHLO] = {"saying LHLO",              300, true,  false, ask_lhlo,       heard_ehlo },
-    [STEP_HELO] = {"saying HELO",              300, true,  false, ask_helo,       heard_helo },
-    [STEP_STARTTLS] = {"saying STARTTLS",          60,  true,  false, client_ask_tls,
+    [STEP_EHLO] = {"sending EHLO",             300, true,  false, ask_ehlo,       heard_ehlo },
+    [STEP_LHLO] = {"sending LHLO",             300, true,  false, ask_lhlo,       heard_ehlo },
+    [STEP_HELO] = {"sending HELO",             300, true,  false, ask_helo,       heard_helo },
+    [STEP_STARTTLS] = {"sending STARTTLS",         60,  true,  false, client_ask_tls,
                         client_heard_tls                                                          },
     [STEP_AUTH] = {"logging in",               300, true,  false, client_present,
                         client_heard_auth_reply                                                   },

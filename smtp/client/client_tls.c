@@ -59,7 +59,7 @@ client_heard_tls(struct client *c, const struct awaited_reply *w,
         client_log_in(c);
     } else {
         struct text said = reply_text(reply);
-        snprintf(what, sizeof(what), "said to STARTTLS: %d %s%s%.*s", reply->code,
+        snprintf(what, sizeof(what), "refused STARTTLS: %d %s%s%.*s", reply->code,
                  reply->enhanced, reply->enhanced[0] ? " " : "", TEXT_ARGS(said));
         end_insecure(c, "4.7.4", what, true);
     }
@@ -70,8 +70,8 @@ client_injected(struct client *c, size_t count)
 {
     char what[160];
     snprintf(what, sizeof(what),
-             "sent %zu bytes in cleartext where TLS should begin, as somebody between "
-             "us and it would",
+             "sent %zu bytes in cleartext where TLS should begin, as an attacker on "
+             "the path would",
              count);
     end_insecure(c, "4.7.5", what, false);
 }

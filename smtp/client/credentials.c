@@ -39,7 +39,7 @@ read_token(struct credentials *l, const struct secret *secret,
            const struct target_host *host, struct outcome *why)
 {
     size_t length;
-    char what[128] = "the file of its token: ";
+    char what[128] = "its token file: ";
     int error = disk_read_whole(secret->value.at, TOKEN_FILE_MAX, &l->secret, &length);
     if (error < 0) {
         strncat(what, strerror(-error), sizeof(what) - strlen(what) - 1);
@@ -55,7 +55,7 @@ take_secret(struct credentials *l, const struct secret *secret,
             const struct target_host *host, struct outcome *why)
 {
     if (secret->is_token) {
-        l->said.remedy = "the token's file";
+        l->said.remedy = "the token file";
         return read_token(l, secret, host, why);
     }
     l->said.remedy = secret->from;
@@ -77,7 +77,8 @@ credentials_new(struct credentials **login, struct loop *loop,
     const struct secret *secret =
         secrets_find(secrets, host.host, host.port, host.user);
     if (secret == NULL)
-        return credentials_fail(why, &host, "its password is in the settings no more");
+        return credentials_fail(why, &host,
+                                "its password is no longer in the settings");
     struct credentials *l = memory_new(sizeof(*l));
     l->user = text_string(host.user);
     l->said.credentials.user = text_from(l->user);

@@ -565,7 +565,7 @@ find_socket(struct delivery_session *s)
     } else {
         struct outcome outcome =
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
-                         "not a path for a socket: %s", s->target->path);
+                         "not a valid path of a Unix socket: %s", s->target->path);
         delivery_remember(s, &outcome);
         loop_post(s->delivery->loop, &s->task, fail_later, s);
     }

@@ -103,7 +103,7 @@ finish_unknown(struct mx_lookup *x)
 static void
 finish_no_name(struct mx_lookup *x)
 {
-    const char *name = x->name[0] != '\0' ? x->name : "the address has none";
+    const char *name = x->name[0] != '\0' ? x->name : "the address has no domain";
     finish_without(x, outcome_make(VERDICT_FAILED, BLAME_SITE, 550, "5.1.2",
                                    "Host or domain name not found: %s", name));
 }
@@ -117,11 +117,11 @@ finish_hosts(struct mx_lookup *x)
     else if (x->unknown)
         finish_unknown(x);
     else if (x->looped && x->first > 0)
-        finish_without(x, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.4",
-                                       "no mail host of %s before ourselves has an "
-                                       "address%s%s",
-                                       x->name, x->reason[0] != '\0' ? ": " : "",
-                                       x->reason));
+        finish_without(
+            x, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.4",
+                            "no mail host of %s preferred to this host has an "
+                            "address%s%s",
+                            x->name, x->reason[0] != '\0' ? ": " : "", x->reason));
     else if (x->looped)
         finish_without(x, outcome_make(VERDICT_FAILED, BLAME_SITE, 0, "5.4.6",
                                        "mail for %s loops back to myself", x->name));
@@ -186,7 +186,7 @@ host_add_address(struct host *h, const struct net_address *address)
     struct mx_lookup *x = h->exchange;
     struct net_address a = plain(address, x->port);
     if (is_nobody(&a)) {
-        text_copy(x->reason, sizeof(x->reason), TEXT("not an address of a host"));
+        text_copy(x->reason, sizeof(x->reason), TEXT("not a host address"));
         return;
     }
     if (net_is_own(x->net, &a)) {

@@ -49,7 +49,7 @@ reader_read(struct reader *c, struct text *piece, const char **why)
     }
     if (got == 0 && is_intact(c))
         return PROGRESS_DONE;
-    *why = got < 0 ? strerror((int)-got) : "it is not what was stored";
+    *why = got < 0 ? strerror((int)-got) : "it differs from what was stored";
     return PROGRESS_BAD;
 }
 

@@ -159,7 +159,7 @@ sasl_client_on_login(struct sasl_client *c)
         return send(c, c->credentials.user, SASL_CLIENT_ANSWERED);
     if (c->stage == SASL_CLIENT_ANSWERED)
         return send(c, c->credentials.password, SASL_CLIENT_COMPLETE);
-    return sasl_client_stop(c, "the server asks too much");
+    return sasl_client_stop(c, "the server sends too many challenges");
 }
 
 static enum sasl_client_result
@@ -217,7 +217,7 @@ on_scram_verdict(struct sasl_client *c, struct text t)
         return sasl_client_stop(c, "the server's last SCRAM message is malformed");
     if (!digest_same(signature, c->signature, DIGEST_SIZE))
         return sasl_client_stop(
-            c, "the server does not know the password: it is an impostor");
+            c, "the server does not know the password; it may be an impostor");
     return send(c, TEXT(""), SASL_CLIENT_COMPLETE);
 }
 
@@ -228,7 +228,7 @@ sasl_client_on_scram(struct sasl_client *c, struct text t)
         return on_scram_challenge(c, t);
     if (c->stage == SASL_CLIENT_ANSWERED)
         return on_scram_verdict(c, t);
-    return sasl_client_stop(c, "the server asks too much");
+    return sasl_client_stop(c, "the server sends too many challenges");
 }
 
 /* Why a token was refused; what comes after our empty line is the refusal itself. */
@@ -236,7 +236,7 @@ static enum sasl_client_result
 on_xoauth2(struct sasl_client *c, struct text t)
 {
     if (c->stage != SASL_CLIENT_COMPLETE)
-        return sasl_client_stop(c, "the server asks too much");
+        return sasl_client_stop(c, "the server sends too many challenges");
     (void)text_copy(c->detail, sizeof(c->detail), t);
     return send(c, TEXT(""), SASL_CLIENT_ANSWERED);
 }
@@ -257,7 +257,7 @@ sasl_client_feed(struct sasl_client *c, struct text challenge)
         return sasl_client_on_scram(c, text_of(message, length));
     if (c->mechanism == SASL_XOAUTH2)
         return on_xoauth2(c, text_of(message, length));
-    return sasl_client_stop(c, "the server asks too much");
+    return sasl_client_stop(c, "the server sends too many challenges");
 }
 
 enum sasl_client_result

@@ -57,9 +57,8 @@ trust_anchors_read(struct text tls_ca, bool needed, char place[TRUST_ANCHORS_PLA
         if (client == NULL && needed)
             snprintf(
                 error, error_size,
-                "tls_ca: unset, the system has no bundle of authorities (%s and so "
-                "on; Debian: apt-get install ca-certificates), and a route demands "
-                "tls=verify",
+                "tls_ca: unset, the system has no CA bundle (%s and others; Debian: "
+                "apt-get install ca-certificates), and a route demands tls=verify",
                 usual[0]);
         else if (client == NULL)
             client = tls_client_new(tls, NULL, error, error_size);
@@ -75,6 +74,6 @@ trust_anchors_say(const char *place, struct log *log)
         log_say(log, LOG_LEVEL_DEBUG, "main", NULL, "tls_ca: %s", place);
     else
         log_say(log, LOG_LEVEL_INFO, "main", NULL,
-                "tls_ca is unset and the system has no bundle of authorities: "
-                "certificates of next hops are not verified");
+                "tls_ca is unset and the system has no CA bundle: certificates of next "
+                "hops are not verified");
 }

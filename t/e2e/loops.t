@@ -41,10 +41,10 @@ sub outcome {
 sub bounces_with { my ($domain, $dsn, $words, $name) = @_; like outcome($domain), qr/dsn=\Q$dsn\E, status=bounced \(.*\Q$words\E/, $name; return }
 
 bounces_with('byname.test', '5.4.6', 'loops back to myself', 'an MX of our name is ourselves');
-like outcome('backup.test'), qr/dsn=4\.4\.4, status=deferred \(no mail host of backup\.test before ourselves has an address/, 'behind a host without an address mail waits';
+like outcome('backup.test'), qr/dsn=4\.4\.4, status=deferred \(no mail host of backup\.test preferred to this host has an address/, 'behind a host without an address mail waits';
 bounces_with($_, '5.4.4', 'loopback address', "$_: not by MX") for qw(evil.test evillocal.test);
 bounces_with($_, '5.4.4', 'loopback address', "$_: not by a literal") for '[127.0.0.1]', '[IPv6:::1]';
-bounces_with('evilzero.test', '5.4.4', 'not an address of a host', 'nor to addresses that are nobody\'s');
+bounces_with('evilzero.test', '5.4.4', 'not a host address', 'nor to addresses that are nobody\'s');
 is $sink->count('connections'), 0, 'nobody was called';
 like outcome('meant.test'), qr/status=sent/, 'a host that a route names may be here';
 ok $bounces->wait_for('a@sender.test'), 'the bounces are sent';

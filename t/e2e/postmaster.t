@@ -42,7 +42,7 @@ my $letter = "Subject: hi\n\nhello\n";
 my $sink = Sink->start;
 my $lmtp = Sink->start('--lmtp');
 my %ways = (
-    mx => ['sec.test mx', qr/dsn=5\.1\.2, status=bounced \(Host or domain name not found: the address has none\)/],
+    mx => ['sec.test mx', qr/dsn=5\.1\.2, status=bounced \(Host or domain name not found: the address has no domain\)/],
     smarthost => ["sec.test smtp://127.0.0.1:$sink->{port}", qr/dsn=2\.0\.0, status=sent/],
     lmtp => ["sec.test lmtp://127.0.0.1:$lmtp->{port}", qr/dsn=2\.0\.0, status=sent/],
     maildir => ['sec.test maildir:SPOOL/../%u?create=all', qr/dsn=2\.0\.0, status=sent/],

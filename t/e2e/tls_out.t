@@ -26,7 +26,7 @@ my @rows = (
     ['self', 'unverified', 'unverified', '4.7.5 certificate is self-signed'],
     ['stranger', 'unverified', 'unverified', '4.7.5 unknown issuer'],
     ['stripped', 'clear', '4.7.4 does not offer STARTTLS', '4.7.4 does not offer STARTTLS'],
-    ['refused', 'clear', '4.7.4 said to STARTTLS: 454 4.7.0 TLS is not available', '4.7.4 said to STARTTLS: 454'],
+    ['refused', 'clear', '4.7.4 refused STARTTLS: 454 4.7.0 TLS is not available', '4.7.4 refused STARTTLS: 454'],
     ['garbage', 'clear', '4.7.5 failed in the TLS handshake', '4.7.5 failed in the TLS handshake'],
     ['injected', '4.7.5 bytes in cleartext where TLS should begin', '4.7.5 bytes in cleartext', '4.7.5 bytes in cleartext'],
 );

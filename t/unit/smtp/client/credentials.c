@@ -174,7 +174,7 @@ test_token(void)
         {"a-token\n", NULL                                   },
         {"",          "the password is empty"                },
         {"two words", "the token is too long or has spaces"  },
-        {NULL,        "the file of its token: File too large"},
+        {NULL,        "its token file: File too large"},
     };
     for (size_t i = 0; i < 4; i++) {
         struct bed b;
@@ -198,7 +198,7 @@ test_token(void)
     struct secrets *s = begin(&b, "smtp://joe@a.test|b.test", table);
     run(&b, "");
     is_settled(&b, "u@x.test sent 2.0.0 none\n", "no token: the next host");
-    ok(has(&b.lines, "the file of its token: No such file"));
+    ok(has(&b.lines, "its token file: No such file"));
     end(&b, s);
 }
 

@@ -475,7 +475,7 @@ test_lmtp(void)
     is_trouble(&b, VERDICT_DEFERRED, "4.4.1", path);
     memset(b.target.path, 'x', sizeof(b.target.path) - 1);
     run(&b, "");
-    is_trouble(&b, VERDICT_DEFERRED, "4.3.5", "not a path for a socket");
+    is_trouble(&b, VERDICT_DEFERRED, "4.3.5", "not a valid path of a Unix socket");
     b.target.path[0] = '\0';
     text_copy(b.target.host, sizeof(b.target.host), TEXT("a.test"));
     b.target.port = b.settings.smtp_port;

@@ -82,12 +82,12 @@ test_silences(void)
     is_outcome(o, VERDICT_DEFERRED, BLAME_SITE, "4.4.2", "lost");
     is_string(o.text, "lost connection with mx.test[192.0.2.1] while sending MAIL FROM",
               "its sentence");
-    o = reply_outcome_timed_out(&peer, "saying EHLO");
+    o = reply_outcome_timed_out(&peer, "sending EHLO");
     is_outcome(o, VERDICT_DEFERRED, BLAME_SITE, "4.4.2", "timed out");
     is_string(o.text,
-              "conversation with mx.test[192.0.2.1] timed out while saying EHLO",
+              "conversation with mx.test[192.0.2.1] timed out while sending EHLO",
               "its sentence");
-    o = reply_outcome_protocol(&peer, "saying EHLO", "nonsense");
+    o = reply_outcome_protocol(&peer, "sending EHLO", "nonsense");
     is_outcome(o, VERDICT_DEFERRED, BLAME_SITE, "4.5.0", "nonsense");
     o = reply_outcome_unfit(&peer, "5.3.4", "too large");
     is_outcome(o, VERDICT_FAILED, BLAME_MESSAGE, "5.3.4", "unfit");
