@@ -23,16 +23,22 @@ kit_stored(void *context, struct envelope *e, const struct outcome *refusal)
 }
 
 int
-queue_kit_open(struct kit *k, const char *path)
+kit_open_with(struct kit *k, const struct queue_settings *settings)
 {
-    struct queue_settings settings = {
-        .spool = path, .slices = 1, .message_size_limit = 1000000};
     *k = (struct kit){.loop = loop_new()};
     k->log = log_new(k->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
     buffer_init(&k->lines, 16 * 1024 * 1024);
     log_capture(k->log, &k->lines);
-    return queue_open(&k->queue, k->loop, k->log, &settings, kit_found, k, k->error,
+    return queue_open(&k->queue, k->loop, k->log, settings, kit_found, k, k->error,
                       sizeof(k->error));
+}
+
+int
+queue_kit_open(struct kit *k, const char *path)
+{
+    struct queue_settings settings = {
+        .spool = path, .slices = 1, .message_size_limit = 1000000};
+    return kit_open_with(k, &settings);
 }
 
 int

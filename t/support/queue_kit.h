@@ -29,6 +29,8 @@ void kit_found(void *context, const struct queue_entry *entry);
 void kit_stored(void *context, struct envelope *e, const struct outcome *refusal);
 
 /* The exit code of queue_open. */
+int kit_open_with(struct kit *k, const struct queue_settings *settings);
+
 int queue_kit_open(struct kit *k, const char *path);
 
 int kit_open_injector(struct kit *k, const char *path);

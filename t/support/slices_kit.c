@@ -11,12 +11,7 @@ slices_start(struct kit *k, unsigned slices, unsigned slice, int64_t journal_siz
                                       .journal_size = journal_size,
                                       .journal_segment = SEGMENT,
                                       .journal_message_max = 8192};
-    *k = (struct kit){.loop = loop_new()};
-    k->log = log_new(k->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
-    buffer_init(&k->lines, 16 * 1024 * 1024);
-    log_capture(k->log, &k->lines);
-    if (queue_open(&k->queue, k->loop, k->log, &settings, kit_found, k, k->error,
-                   sizeof(k->error)) != 0)
+    if (kit_open_with(k, &settings) != 0)
         return false;
     sim_loop_advance(k->loop, 10);
     return true;
@@ -88,4 +83,21 @@ dead_check(const struct dead *d, struct kit *k, unsigned slices, unsigned slice)
         envelope_free(&e);
     }
     return wrong;
+}
+
+void
+on_adopted(void *context, const char *error, unsigned messages)
+{
+    struct answer *a = context;
+    a->count++;
+    a->messages = messages;
+    snprintf(a->error, sizeof(a->error), "%s", error ? error : "");
+}
+
+void
+slices_begin(struct kit *k, struct dead *d)
+{
+    dead_make(d, 2, 1);
+    if (!slices_start(k, 2, 0, 4 * SEGMENT))
+        abort();
 }

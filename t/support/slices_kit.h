@@ -25,4 +25,16 @@ void dead_make(struct dead *d, unsigned slices, unsigned slice);
 /* How much is wrong: what is of this slice must have been reported, and be whole. */
 unsigned dead_check(const struct dead *d, struct kit *k, unsigned slices, unsigned slice);
 
+/* What queue_adopt() has answered. */
+struct answer {
+    unsigned count, messages;
+    char error[200];
+};
+
+/* context: a struct answer. */
+void on_adopted(void *context, const char *error, unsigned messages);
+
+/* Slice 1 of 2 is dead, slice 0 runs. */
+void slices_begin(struct kit *k, struct dead *d);
+
 #endif

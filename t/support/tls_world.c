@@ -128,3 +128,24 @@ part(struct world *w)
     buffer_clear(&w->client.got);
     buffer_clear(&w->server.got);
 }
+
+struct tls_sides
+tls_sides_start(const struct secrets *k, const char *names, const char *anchors,
+               const char *host)
+{
+    struct tls_sides p = {.world = start("127.0.0.1:0"),
+                         .server = server_of(k, names),
+                         .client = client_of(k, anchors)};
+
+    p.calling = as_client(p.client, TLS_LEVEL_VERIFY, host);
+    return p;
+}
+
+void
+tls_sides_finish(struct tls_sides *p)
+{
+    part(p->world);
+    tls_server_free(&p->server);
+    tls_client_free(&p->client);
+    net_finish(p->world);
+}

@@ -40,4 +40,17 @@ void shake_hands(struct world *w, struct tls_server *server, const struct net_tl
 /* Both sides are closed and gone. */
 void part(struct world *w);
 
+/* A world with a server of these certificates, and a client that verifies it as `host`. */
+struct tls_sides {
+    struct world *world;
+    struct tls_server *server;
+    struct tls_client *client;
+    struct net_tls calling;
+};
+
+struct tls_sides tls_sides_start(const struct secrets *k, const char *names,
+                               const char *anchors, const char *host);
+
+void tls_sides_finish(struct tls_sides *p);
+
 #endif

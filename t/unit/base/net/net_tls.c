@@ -14,16 +14,14 @@ is_13(const struct world *w)
 static void
 test_handshake(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "Mail.Example.NET.");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "Mail.Example.NET.");
+    struct world *w = sides.world;
     struct net_connection *c;
 
     connect_client(w);
     until(w, w->server.connection && w->client.told[0]);
     part(w);
-    shake_hands(w, server, &calling);
+    shake_hands(w, sides.server, &sides.calling);
     c = w->client.connection;
     is_string(w->client.told, "CS", "the client is connected, then secured");
     is_string(w->server.told, "S", "the server too");
@@ -50,10 +48,7 @@ test_handshake(const struct secrets *k)
     is_text(buffer_text(&w->server.got), TEXT("EHLO client\r\nQUIT\r\n"),
             "what was unsent comes before the end");
     is_string(w->server.told, "SIE", "which is an orderly one");
-    part(w);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 /* What each certificate is worth to one who verifies and to one who does not. */
@@ -107,15 +102,13 @@ static void
 test_certificates(const struct secrets *k)
 {
     for (size_t i = 0; i < sizeof certificates / sizeof certificates[0]; i++) {
-        struct world *w = start("127.0.0.1:0");
-        struct tls_server *server = server_of(k, certificates[i].own);
-        struct tls_client *client = client_of(k, certificates[i].anchors);
-        struct net_tls calling =
-            as_client(client, TLS_LEVEL_VERIFY, certificates[i].host);
+        struct tls_sides sides = tls_sides_start(
+            k, certificates[i].own, certificates[i].anchors, certificates[i].host);
+        struct world *w = sides.world;
         bool good = !certificates[i].error;
 
         printf("# %s for %s\n", certificates[i].own, certificates[i].host);
-        shake_hands(w, server, &calling);
+        shake_hands(w, sides.server, &sides.calling);
         is_string(net_error(w->client.connection), good ? "" : certificates[i].error,
                   "verifying");
         is_string(w->client.told, good ? "CS" : "CF", "is secured, or fails");
@@ -126,55 +119,48 @@ test_certificates(const struct secrets *k)
             is_number(w->server.got.length, 0, "nothing is said to the wrong one");
         }
         part(w);
-        calling.options.level = TLS_LEVEL_NONE;
-        shake_hands(w, server, &calling);
+        sides.calling.options.level = TLS_LEVEL_NONE;
+        shake_hands(w, sides.server, &sides.calling);
         is_string(w->client.told, "CS", "anybody will do for level none");
         ok(net_tls_verified(w->client.connection) == good);
         part(w);
         /* What was learned at one level is worth nothing at the other. */
-        calling.options.level = TLS_LEVEL_VERIFY;
-        shake_hands(w, server, &calling);
+        sides.calling.options.level = TLS_LEVEL_VERIFY;
+        shake_hands(w, sides.server, &sides.calling);
         is_string(w->client.told, good ? "CS" : "CF", "the same once more");
-        part(w);
-        tls_server_free(&server);
-        tls_client_free(&client);
-        net_finish(w);
+        tls_sides_finish(&sides);
     }
 }
 
 static void
 test_names_of_policy(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "wild exact good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "one.example.org");
+    struct tls_sides sides =
+        tls_sides_start(k, "wild exact good", "ca.pem", "one.example.org");
+    struct world *w = sides.world;
     struct text names[] = {TEXT("nobody.example"), TEXT("mx.example.net")};
 
-    calling.options.names = names;
-    calling.options.name_count = 2;
-    shake_hands(w, server, &calling);
+    sides.calling.options.names = names;
+    sides.calling.options.name_count = 2;
+    shake_hands(w, sides.server, &sides.calling);
     is_string(net_error(w->client.connection),
               "TLS: certificate does not name nobody.example (it names "
               "one.example.org)",
               "given names count instead of the host");
     part(w);
-    calling.options.host = TEXT("mail.example.net");
-    shake_hands(w, server, &calling);
+    sides.calling.options.host = TEXT("mail.example.net");
+    shake_hands(w, sides.server, &sides.calling);
     ok(net_tls_verified(w->client.connection));
     is_string(net_tls_peer_name(w->client.connection), "mx.example.net",
               "any of the names will do");
     part(w);
-    calling.options.host = TEXT("");
-    calling.options.name_count = 0;
-    calling.options.level = TLS_LEVEL_NONE;
-    shake_hands(w, server, &calling);
+    sides.calling.options.host = TEXT("");
+    sides.calling.options.name_count = 0;
+    sides.calling.options.level = TLS_LEVEL_NONE;
+    shake_hands(w, sides.server, &sides.calling);
     is_string(w->client.told, "CS", "nobody in particular");
     ok(!net_tls_verified(w->client.connection));
-    part(w);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 static void
@@ -219,55 +205,49 @@ exchange(struct world *w)
 static void
 test_resumption(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good"), *other = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
+    struct tls_server *other = server_of(k, "good");
 
-    shake_hands(w, server, &calling);
+    shake_hands(w, sides.server, &sides.calling);
     ok_named(!net_tls_resumed(w->client.connection), "the first time all is new");
     exchange(w);
     part(w);
     for (int i = 0; i < 3; i++) {
-        shake_hands(w, server, &calling);
+        shake_hands(w, sides.server, &sides.calling);
         ok_named(net_tls_resumed(w->client.connection), "then it is resumed");
         ok_named(net_tls_verified(w->client.connection), "and still verified");
         exchange(w);
         is_text(buffer_text(&w->client.got), TEXT("220"), "and works");
         part(w);
     }
-    shake_hands(w, other, &calling);
+    shake_hands(w, other, &sides.calling);
     is_string(w->client.told, "CS", "a server with other keys for its tickets");
     ok_named(!net_tls_resumed(w->client.connection), "knows nothing of it");
     exchange(w);
     part(w);
-    calling.options.level = TLS_LEVEL_NONE;
-    shake_hands(w, other, &calling);
+    sides.calling.options.level = TLS_LEVEL_NONE;
+    shake_hands(w, other, &sides.calling);
     ok_named(!net_tls_resumed(w->client.connection), "another level is another story");
     part(w);
-    calling.options.level = TLS_LEVEL_VERIFY;
-    calling.options.host = TEXT("mx.example.net");
-    shake_hands(w, other, &calling);
+    sides.calling.options.level = TLS_LEVEL_VERIFY;
+    sides.calling.options.host = TEXT("mx.example.net");
+    shake_hands(w, other, &sides.calling);
     ok_named(!net_tls_resumed(w->client.connection), "and so is another name");
-    part(w);
-    tls_server_free(&server);
     tls_server_free(&other);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 static void
 test_reload(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
 
-    shake_hands(w, server, &calling);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    ok(server == NULL && client == NULL);
+    shake_hands(w, sides.server, &sides.calling);
+    tls_server_free(&sides.server);
+    tls_client_free(&sides.client);
+    ok(sides.server == NULL && sides.client == NULL);
     exchange(w);
     is_text(buffer_text(&w->client.got), TEXT("220"),
             "connections keep what they were made with");
@@ -278,15 +258,13 @@ test_reload(const struct secrets *k)
 static void
 test_much(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
     size_t size = NET_UNSENT_MAX, total = 6 * size;
     char *bytes = pattern(total);
     int64_t began = net_now_ms();
 
-    shake_hands(w, server, &calling);
+    shake_hands(w, sides.server, &sides.calling);
     for (size_t sent = 0; sent < total; sent += size) {
         net_send(w->client.connection, text_of(bytes + sent, size));
         net_send(w->server.connection, text_of(bytes + sent, size));
@@ -302,11 +280,8 @@ test_much(const struct secrets *k)
            2 * total / 1000 / (size_t)(net_now_ms() - began + 1));
     ok_named(strchr(w->client.told, 'D') && strchr(w->server.told, 'D'),
              "and we hear when output has drained");
-    part(w);
     free(bytes);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 /* A reader who leaves its input, then takes a bit, then all: nothing may stick in TLS.
@@ -314,15 +289,13 @@ test_much(const struct secrets *k)
 static void
 test_slow_reader(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
     size_t size = 3000000;
     char *bytes = pattern(size);
     struct text input;
 
-    shake_hands(w, server, &calling);
+    shake_hands(w, sides.server, &sides.calling);
     w->server.keeps = true;
     net_send(w->client.connection, text_of(bytes, size));
     for (int i = 0; i < 200; i++)
@@ -355,26 +328,21 @@ test_slow_reader(const struct secrets *k)
     net_want_input(w->server.connection, true);
     until(w, w->server.told[0]);
     is_string(w->server.told, "E", "until it is wanted");
-    part(w);
     free(bytes);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 /* Small bits of a large record are taken one by one while the socket is silent. */
 static void
 test_crumbs(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
     size_t size = NET_INPUT_MAX + 10000, taken = 0;
     char *bytes = pattern(size);
     bool same = true;
 
-    shake_hands(w, server, &calling);
+    shake_hands(w, sides.server, &sides.calling);
     w->server.keeps = true;
     net_send(w->client.connection, text_of(bytes, size));
     for (int i = 0; i < 3000 && taken < size; i++) {
@@ -388,23 +356,18 @@ test_crumbs(const struct secrets *k)
     }
     is_number(taken, size, "all crumbs come");
     ok_named(same, "in their order");
-    part(w);
     free(bytes);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 /* A man in the middle who can cut, but not forge. */
 static void
 test_truncation(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
 
-    shake_hands(w, server, &calling);
+    shake_hands(w, sides.server, &sides.calling);
     net_send(w->client.connection, TEXT("DATA, of which a par"));
     until(w, w->server.got.length);
     net_abort(&w->client.connection);
@@ -413,21 +376,16 @@ test_truncation(const struct secrets *k)
     is_string(net_error(w->server.connection),
               "TLS: the peer ended the connection without close_notify", "and says so");
     is_number(net_errno(w->server.connection), ECONNRESET, "with a number");
-    part(w);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 /* STARTTLS: what was said in clear before is not heard after, in either direction. */
 static void
 test_starttls(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls serving = as_server(server);
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
+    struct net_tls serving = as_server(sides.server);
 
     connect_client(w);
     w->server.keeps = true;
@@ -449,16 +407,13 @@ test_starttls(const struct secrets *k)
     is_text(buffer_text(&w->client.got), TEXT("220 go ahead\r\n"),
             "what was sent before goes in clear, what was sent after waits");
     buffer_clear(&w->client.got);
-    net_start_tls(w->client.connection, &calling);
+    net_start_tls(w->client.connection, &sides.calling);
     net_send(w->client.connection, TEXT("EHLO again\r\n"));
     until(w, w->client.got.length && net_input(w->server.connection).length);
     is_text(buffer_text(&w->client.got), TEXT("250 sent too early\r\n"),
             "for the handshake");
     is_text(net_input(w->server.connection), TEXT("EHLO again\r\n"), "on both sides");
-    part(w);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 static void
@@ -573,13 +528,11 @@ test_timeout(const struct secrets *k)
 static void
 test_after_the_end(const struct secrets *k)
 {
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
     int fd;
 
-    shake_hands(w, server, &calling);
+    shake_hands(w, sides.server, &sides.calling);
     fd = -1;
     for (int i = 3; i < 64 && fd < 0; i++) { /* the client's own descriptor */
         struct sockaddr_in name;
@@ -600,10 +553,7 @@ test_after_the_end(const struct secrets *k)
     is_string(w->server.told, "SE", "clear text behind it tells nothing");
     is_number(w->server.got.length, 0, "and is not read");
     close(fd);
-    part(w);
-    tls_server_free(&server);
-    tls_client_free(&client);
-    net_finish(w);
+    tls_sides_finish(&sides);
 }
 
 /* Closing from within the events of TLS. */
@@ -642,11 +592,9 @@ static void
 test_memory(const struct secrets *k)
 {
     enum { PAIRS = 1000 };
-    struct world *w = start("127.0.0.1:0");
-    struct tls_server *server = server_of(k, "good");
-    struct tls_client *client = client_of(k, "ca.pem");
-    struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
-    struct net_tls serving = as_server(server);
+    struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
+    struct world *w = sides.world;
+    struct net_tls serving = as_server(sides.server);
     struct net_connection **all = memory_array(PAIRS * 2, sizeof *all);
     struct rlimit limit = {4096, 4096};
     struct mallinfo2 before, after;
@@ -654,14 +602,14 @@ test_memory(const struct secrets *k)
     int secured = 0;
 
     setrlimit(RLIMIT_NOFILE, &limit);
-    shake_hands(w, server, &calling); /* what is made once */
+    shake_hands(w, sides.server, &sides.calling); /* what is made once */
     part(w);
     before = mallinfo2();
     for (int i = 0; i < PAIRS; i++) {
         connect_client(w);
         until(w, w->server.connection);
         net_start_tls(w->server.connection, &serving);
-        net_start_tls(w->client.connection, &calling);
+        net_start_tls(w->client.connection, &sides.calling);
         until(w, strchr(w->client.told, 'S') && strchr(w->server.told, 'S'));
         net_send(w->server.connection, TEXT("220 hello\r\n"));
         until(w, w->client.got.length);
@@ -687,8 +635,8 @@ test_memory(const struct secrets *k)
     if (!TAP_ADDRESS_SANITIZER)
         ok_named(after.uordblks < before.uordblks + 1000000, "and gone when closed");
     free(all);
-    tls_server_free(&server);
-    tls_client_free(&client);
+    tls_server_free(&sides.server);
+    tls_client_free(&sides.client);
     net_finish(w);
 }
 

@@ -27,12 +27,7 @@ start_with(int64_t journal_size)
                                       .journal_size = journal_size,
                                       .journal_segment = SEGMENT,
                                       .journal_message_max = 8192};
-    kit = (struct kit){.loop = loop_new()};
-    kit.log = log_new(kit.loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
-    buffer_init(&kit.lines, 16 * 1024 * 1024);
-    log_capture(kit.log, &kit.lines);
-    if (queue_open(&kit.queue, kit.loop, kit.log, &settings, kit_found, &kit, kit.error,
-                   sizeof(kit.error)) != 0)
+    if (kit_open_with(&kit, &settings) != 0)
         ok_named(false, kit.error);
     sim_loop_advance(kit.loop, 10);
 }

@@ -13,29 +13,6 @@
 static struct kit kit;
 static struct dead dead;
 
-struct answer {
-    unsigned count, messages;
-    char error[200];
-};
-
-static void
-on_adopted(void *context, const char *error, unsigned messages)
-{
-    struct answer *a = context;
-    a->count++;
-    a->messages = messages;
-    snprintf(a->error, sizeof(a->error), "%s", error ? error : "");
-}
-
-/* Slice 1 of 2 is dead, slice 0 runs. */
-static void
-begin(void)
-{
-    dead_make(&dead, 2, 1);
-    if (!slices_start(&kit, 2, 0, 4 * SEGMENT))
-        abort();
-}
-
 static const char *
 refused(unsigned slice)
 {
@@ -62,7 +39,7 @@ static void
 test_take_over(void)
 {
     struct answer a;
-    begin();
+    slices_begin(&kit, &dead);
     is_number(kit.found_count, 0, "at first nothing of it is ours");
     ok(!queue_handles(kit.queue, dead.ids[0]));
     ok(sim_disk_count("/spool/journal/0512-1023") > 0);
@@ -84,7 +61,7 @@ static void
 test_return(bool power)
 {
     struct answer a;
-    begin();
+    slices_begin(&kit, &dead);
     take_over(&a);
     for (unsigned i = 0; i < 3; i++) {
         struct envelope *e = queue_load(kit.queue, dead.ids[i]);
@@ -115,7 +92,7 @@ test_new_mail(void)
     static const char *const one[] = {"a@x", NULL};
     struct answer a;
     unsigned wrong = 0;
-    begin();
+    slices_begin(&kit, &dead);
     take_over(&a);
     for (int i = 0; i < 20; i++) {
         struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
@@ -126,7 +103,7 @@ test_new_mail(void)
     kit_close(&kit);
 
     struct kit injector;
-    begin();
+    slices_begin(&kit, &dead);
     take_over(&a);
     kit.found_count = 0;
     if (kit_open_injector(&injector, "/spool") != 0)
@@ -154,7 +131,7 @@ static void
 test_refusals(void)
 {
     struct kit other;
-    begin();
+    slices_begin(&kit, &dead);
     is_string(refused(0), "slice 0 of 2 is handled here already", "our own");
     is_string(refused(2), "no such slice: there are 0 to 1", "none");
     ok_named(slices_start(&other, 2, 1, 4 * SEGMENT), "its daemon is alive again");
@@ -166,7 +143,7 @@ test_refusals(void)
     queue_adopt_ignore(kit.queue, NULL); /* another's: nothing happens */
     kit_close(&kit);
 
-    begin();
+    slices_begin(&kit, &dead);
     struct answer a;
     take_over(&a);
     ok_named(!slices_start(&other, 2, 1, 4 * SEGMENT),
@@ -234,7 +211,7 @@ static void
 test_ignored(void)
 {
     struct answer a = {0};
-    begin();
+    slices_begin(&kit, &dead);
     ok(queue_adopt(kit.queue, 1, on_adopted, &a) == NULL);
     queue_adopt_ignore(kit.queue, &a);
     sim_loop_advance(kit.loop, 1000);
@@ -242,7 +219,7 @@ test_ignored(void)
     is_number(dead_check(&dead, &kit, 2, 1), 0, "it is done all the same");
     kit_close(&kit);
 
-    begin();
+    slices_begin(&kit, &dead);
     ok(queue_adopt(kit.queue, 1, on_adopted, &a) == NULL);
     loop_turn(kit.loop, 0);
     kit_close(&kit);
@@ -258,7 +235,7 @@ test_busy(void)
 {
     struct answer a = {0};
     struct disk *disk;
-    begin();
+    slices_begin(&kit, &dead);
     if (disk_open(&disk, "/spool", false) != 0)
         abort();
     int lock = disk_lock(disk, "lock/adopt", 0, ID_SLICES_MAX);
@@ -285,7 +262,7 @@ static bool
 fault_at(uint64_t at, enum fault fault, unsigned *wrong)
 {
     struct answer a = {0};
-    begin();
+    slices_begin(&kit, &dead);
     sim_disk_count_anew();
     if (fault == KILLED || fault == POWER)
         sim_disk_die_at(at);

@@ -13,29 +13,6 @@ enum { MANY = 600 };
 static struct kit kit;
 static struct dead dead;
 
-struct answer {
-    unsigned count, messages;
-    char error[200];
-};
-
-static void
-on_adopted(void *context, const char *error, unsigned messages)
-{
-    struct answer *a = context;
-    a->count++;
-    a->messages = messages;
-    snprintf(a->error, sizeof(a->error), "%s", error ? error : "");
-}
-
-/* Slice 1 of 2 is dead, slice 0 runs. */
-static void
-begin(void)
-{
-    dead_make(&dead, 2, 1);
-    if (!slices_start(&kit, 2, 0, 4 * SEGMENT))
-        abort();
-}
-
 /* Until one of them is of slice 0. */
 static struct id
 inject(void)
@@ -65,7 +42,7 @@ test_busy(void)
 {
     struct answer a = {0};
     struct disk *disk;
-    begin();
+    slices_begin(&kit, &dead);
     if (disk_open(&disk, "/spool", false) != 0)
         abort();
     int lock = disk_lock(disk, "lock/adopt", 512, 512);
@@ -92,7 +69,7 @@ test_refused(void)
     bool failed = true;
     for (uint64_t call = 1; failed && call < 1000; call++) {
         struct answer a = {0};
-        begin();
+        slices_begin(&kit, &dead);
         sim_disk_count_anew();
         sim_disk_fail_at(call, ENOMEM);
         bool asked = queue_adopt(kit.queue, 1, on_adopted, &a) == NULL;
@@ -170,7 +147,7 @@ static bool
 cut_after_end(enum sim_cut_kind kind, size_t item, int64_t after_ms, unsigned *wrong)
 {
     struct answer a = {0};
-    begin();
+    slices_begin(&kit, &dead);
     *wrong += queue_adopt(kit.queue, 1, on_adopted, &a) != NULL;
     sim_loop_advance(kit.loop, 1000);
     struct envelope *e = queue_load(kit.queue, dead.ids[0]);
