@@ -67,7 +67,7 @@ count_release(struct defragmenter *c, enum set_reason reason)
     case SET_TROUBLE:
         c->figures.failed++;
         break;
-    case SET_JOINED:
+    case SET_REASSEMBLED:
         break;
     }
 }

@@ -230,7 +230,7 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
     c->figures.reassembled++;
     log_parts(c, e->id, j->join);
     settle_parts(c, e, true);
-    sets_joined(c->sets, j->join, loop_now_ms(c->loop));
+    sets_reassembled(c->sets, j->join, loop_now_ms(c->loop));
     j->join = NULL;
     forget_parts(c, e);
     channel_forget_withdrawn(c);

@@ -184,7 +184,7 @@ static void
 append_or_wait(struct commit *c)
 {
     struct commits *all = c->commits;
-    /* First come, first served; but our own notices free more than they take. */
+    /* First come, first served; but our own mail frees more than it takes. */
     if ((all->blocked != NULL && !c->draft->own) || !append(c))
         DL_APPEND(all->blocked, c);
 }
@@ -239,7 +239,7 @@ refuse_batch(struct commit *c, int error)
     assert(m != NULL);
     /* The record may exist, and an END follows it: only then may the file go. */
     if (m->large)
-        removal_add(all->endings, m->id, c->batch + 1);
+        removal_add(all->removal, m->id, c->batch + 1);
     journaled_drop(all->journaled, m);
 }
 

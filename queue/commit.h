@@ -20,7 +20,7 @@ struct commits {
     struct loop *loop;
     struct id_set *seen;
     struct journaled *journaled;
-    struct removal *endings;
+    struct removal *removal;
     bool at_once; /* an injector: no end of turn follows */
     /* The owner of the message went away before it was durable. */
     void (*orphaned)(void *context, struct id id);

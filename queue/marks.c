@@ -26,11 +26,11 @@ struct pending {
     bool owned;                /* deferred: the envelope is ours */
     bool due;                  /* its due time is to be written */
     bool failed;               /* the disk refused; waits for the retry */
-    bool waiting, moving;      /* in the line for the mover; with it */
+    bool waiting, moving;      /* in the line for the preprocessor; with it */
     bool ended;                /* retired while it moved */
     int64_t since_ms;          /* monotonic: the first mark, or the due time */
     struct journaled_mark *marks;
-    unsigned count, capacity, moved; /* the first `moved` are with the mover */
+    unsigned count, capacity, moved; /* the first `moved` are with the preprocessor */
     struct buffer texts;             /* of failures, as appended to bounce/ */
     struct pending *prev, *next;     /* in the line */
     UT_hash_handle hh;
@@ -121,11 +121,11 @@ drop_marks(struct marks *m, struct pending *p, unsigned count)
 
 /* Of journaled mail: with the journal's next batch, which needs no space on the disk. */
 static void
-tell_journal(struct marks *m, struct pending *p, struct journaled_message *young)
+tell_journal(struct marks *m, struct pending *p, struct journaled_message *journaled)
 {
     if (p->count == 0)
         return;
-    journaled_tell(m->journaled, young, p->marks, p->count, buffer_text(&p->texts));
+    journaled_tell(m->journaled, journaled, p->marks, p->count, buffer_text(&p->texts));
     journal_hurry(m->journaled->journal);
     drop_marks(m, p, p->count);
 }
@@ -247,17 +247,18 @@ keep_failed(struct marks *m, struct pending *p)
 /* The envelope as the journal has it, for a message that nobody has in memory. False:
  * it cannot be moved now. */
 static bool
-want_envelope(struct marks *m, struct pending *p, struct journaled_message *young)
+want_envelope(struct marks *m, struct pending *p, struct journaled_message *journaled)
 {
     char reason[LOAD_REASON_MAX];
     bool later = false;
     if (p->envelope != NULL)
         return true;
-    assert(young != NULL); /* has_files() of what is not */
-    p->envelope = journaled_load(m->journaled, young, &later, reason, sizeof(reason));
+    assert(journaled != NULL); /* has_files() of what is not */
+    p->envelope =
+        journaled_load(m->journaled, journaled, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
     if (p->owned) {
-        p->envelope->fragment.awaits_parts = young->awaits_parts;
+        p->envelope->fragment.awaits_parts = journaled->awaits_parts;
         return true;
     }
     struct id id = p->id;
@@ -281,46 +282,46 @@ has_files(const struct pending *p)
 static void
 fill_move(struct marks *m, struct pending *p)
 {
-    struct journaled_message *young = journaled_find(m->journaled, p->id);
-    struct preprocess move = {.journaled = young != NULL};
+    struct journaled_message *journaled = journaled_find(m->journaled, p->id);
+    struct preprocess move = {.journaled = journaled != NULL};
     marks_leave_line(m, p);
-    if (young == NULL && has_files(p)) {
+    if (journaled == NULL && has_files(p)) {
         if (p->envelope == NULL)
             pending_free(m, p);
         else
             write_soon(m);
         return;
     }
-    if (!want_envelope(m, p, young))
+    if (!want_envelope(m, p, journaled))
         return;
     move.envelope = p->envelope;
-    if (young != NULL && !young->large) {
+    if (journaled != NULL && !journaled->large) {
         int error = 0;
-        move.content = journaled_read_content(m->journaled, young, &error);
+        move.content = journaled_read_content(m->journaled, journaled, &error);
         if (move.content == NULL) {
             (void)spool_trouble(m->spool, error, &p->id, "read the journal");
-            tell_journal(m, p, young);
+            tell_journal(m, p, journaled);
             keep_failed(m, p);
             return;
         }
     }
-    if (young != NULL)
-        young->moving = true;
+    if (journaled != NULL)
+        journaled->moving = true;
     move.owned = p->owned;
     p->owned = p->due = false;
     p->moving = true;
     p->moved = p->count;
-    m->mover.moves[m->mover.count++] = move;
+    m->preprocessor.moves[m->preprocessor.count++] = move;
 }
 
 /* Where it is now its recipients are found by their offsets. */
 static void
 marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
 {
-    struct journaled_message *young = journaled_find(m->journaled, p->id);
+    struct journaled_message *journaled = journaled_find(m->journaled, p->id);
     drop_marks(m, p, p->moved);
-    if (young != NULL)
-        (void)journaled_end(m->journaled, young, RECORD_MOVED);
+    if (journaled != NULL)
+        (void)journaled_end(m->journaled, journaled, RECORD_MOVED);
     else if (spool_leave_todo(m->spool, move->envelope) == 0)
         id_set_remove(m->seen, p->id);
     if (p->envelope != NULL && p->envelope != move->envelope)
@@ -329,7 +330,7 @@ marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
         (void)marker_put(m->spool, MARKER_AWAITING, p->id);
 }
 
-/* The mover's envelope is the pending's again, or nobody's. */
+/* The preprocessor's envelope is the pending's again, or nobody's. */
 static void
 give_back(struct pending *p, struct preprocess *move, bool wanted)
 {
@@ -349,11 +350,11 @@ take_move(struct marks *m, struct preprocess *move)
 {
     struct id id = move->envelope->id;
     struct pending *p = marks_find(m, id);
-    struct journaled_message *young = journaled_find(m->journaled, id);
+    struct journaled_message *journaled = journaled_find(m->journaled, id);
     bool ended = p->ended;
     p->moving = false;
-    if (young != NULL)
-        young->moving = false;
+    if (journaled != NULL)
+        journaled->moving = false;
     if (move->result == 0)
         marks_arrive(m, p, move);
     bool more = move->result < 0 || p->due || p->count > 0;
@@ -362,8 +363,8 @@ take_move(struct marks *m, struct preprocess *move)
         pending_free(m, p);
     } else if (move->result < 0) {
         p->due = p->due || p->owned;
-        if (young != NULL)
-            tell_journal(m, p, young);
+        if (journaled != NULL)
+            tell_journal(m, p, journaled);
         keep_failed(m, p);
     } else {
         write_soon(m);
@@ -376,14 +377,14 @@ static void
 marks_on_moved(void *context)
 {
     struct marks *m = context;
-    unsigned count = m->mover.count;
+    unsigned count = m->preprocessor.count;
     for (unsigned i = 0; i < count; i++) {
-        struct preprocess *move = &m->mover.moves[i];
+        struct preprocess *move = &m->preprocessor.moves[i];
         struct id before = guard_enter(&m->spool->guard, move->envelope->id);
         take_move(m, move);
         guard_leave(&m->spool->guard, before);
     }
-    m->mover.count = 0;
+    m->preprocessor.count = 0;
     m->rounds++;
     if (m->moved != NULL)
         m->moved(m->context);
@@ -394,14 +395,14 @@ marks_on_moved(void *context)
 static void
 marks_move_some(struct marks *m)
 {
-    if (m->mover.count > 0)
+    if (m->preprocessor.count > 0)
         return; /* busy */
-    while (m->line != NULL && m->mover.count < PREPROCESSOR_MAX) {
+    while (m->line != NULL && m->preprocessor.count < PREPROCESSOR_MAX) {
         struct id before = guard_enter(&m->spool->guard, m->line->id);
         fill_move(m, m->line);
         guard_leave(&m->spool->guard, before);
     }
-    if (m->mover.count > 0 && preprocess_prepare(&m->mover))
+    if (m->preprocessor.count > 0 && preprocess_prepare(&m->preprocessor))
         marks_on_moved(m);
 }
 
@@ -461,15 +462,15 @@ write_preprocessed(struct marks *m, struct pending *p)
 static bool
 write_one(struct marks *m, struct pending *p)
 {
-    struct journaled_message *young = journaled_find(m->journaled, p->id);
+    struct journaled_message *journaled = journaled_find(m->journaled, p->id);
     struct id before = guard_enter(&m->spool->guard, p->id);
     bool more = false;
     if (needs_move(m, p)) {
         marks_enter_line(m, p);
-    } else if (young == NULL) {
+    } else if (journaled == NULL) {
         more = write_preprocessed(m, p);
     } else if (p->count > 0) {
-        tell_journal(m, p, young);
+        tell_journal(m, p, journaled);
         pending_free(m, p);
     }
     guard_leave(&m->spool->guard, before);
@@ -524,7 +525,7 @@ marks_at_stage_sync(void *context)
     loop_timer_stop(m->loop, &m->delay);
     m->urgent = marks_write_some(m, false, &left_fresh);
     marks_move_some(m);
-    if (m->urgent || (m->line != NULL && m->mover.count == 0))
+    if (m->urgent || (m->line != NULL && m->preprocessor.count == 0))
         write_soon(m);
     else if (left_fresh)
         loop_timer_start(m->loop, &m->delay, DELAY_MS, marks_delay_over, m);
@@ -537,7 +538,7 @@ marks_flush(struct marks *m)
     while (more) {
         more = marks_write_some(m, true, &left_fresh);
         marks_move_some(m);
-        more = more || (m->line != NULL && m->mover.count == 0);
+        more = more || (m->line != NULL && m->preprocessor.count == 0);
     }
     m->urgent = false;
 }
@@ -581,12 +582,12 @@ marks_defer(struct marks *m, struct envelope **e)
 void
 marks_wait(struct marks *m, struct envelope *e, bool waits)
 {
-    struct journaled_message *young = journaled_find(m->journaled, e->id);
+    struct journaled_message *journaled = journaled_find(m->journaled, e->id);
     struct pending *p = marks_find(m, e->id);
     bool was = e->fragment.awaits_parts;
     e->fragment.awaits_parts = waits;
-    if (young != NULL)
-        young->awaits_parts = waits;
+    if (journaled != NULL)
+        journaled->awaits_parts = waits;
     if (p != NULL && p->envelope != NULL)
         p->envelope->fragment.awaits_parts = waits;
     if (waits == was || (!e->storage.preprocessed && !is_outdated(m, e)))
@@ -600,9 +601,9 @@ marks_wait(struct marks *m, struct envelope *e, bool waits)
 static struct preprocess *
 find_move(struct marks *m, struct id id)
 {
-    for (unsigned i = 0; i < m->mover.count; i++)
-        if (id_compare(m->mover.moves[i].envelope->id, id) == 0)
-            return &m->mover.moves[i];
+    for (unsigned i = 0; i < m->preprocessor.count; i++)
+        if (id_compare(m->preprocessor.moves[i].envelope->id, id) == 0)
+            return &m->preprocessor.moves[i];
     return NULL;
 }
 
@@ -700,13 +701,14 @@ marks_rounds_left(const struct marks *m)
     const struct pending *p;
     uint64_t waiting = 0;
     DL_COUNT(m->line, p, waiting);
-    return (m->mover.count > 0) + (waiting + PREPROCESSOR_MAX - 1) / PREPROCESSOR_MAX;
+    return (m->preprocessor.count > 0) +
+           (waiting + PREPROCESSOR_MAX - 1) / PREPROCESSOR_MAX;
 }
 
 bool
 marks_are_quiet(const struct marks *m)
 {
-    return m->mover.count == 0 && m->line == NULL && !m->urgent;
+    return m->preprocessor.count == 0 && m->line == NULL && !m->urgent;
 }
 
 /* --- Start and stop -------------------------------------------------------------- */
@@ -714,7 +716,7 @@ marks_are_quiet(const struct marks *m)
 void
 marks_start(struct marks *m)
 {
-    m->mover =
+    m->preprocessor =
         (struct preprocessor){.spool = m->spool, .done = marks_on_moved, .context = m};
     if (!m->at_once)
         loop_at_end(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
@@ -726,8 +728,8 @@ marks_stop(struct marks *m)
     struct pending *p, *next;
     marks_flush(m);
     /* What still moves is what it was. */
-    for (unsigned i = 0; i < m->mover.count; i++) {
-        struct preprocess *move = &m->mover.moves[i];
+    for (unsigned i = 0; i < m->preprocessor.count; i++) {
+        struct preprocess *move = &m->preprocessor.moves[i];
         p = marks_find(m, move->envelope->id);
         p->moving = false;
         if (move->owned && p->envelope != move->envelope)
@@ -735,7 +737,7 @@ marks_stop(struct marks *m)
         else
             p->owned = p->owned || move->owned;
     }
-    preprocess_end(&m->mover);
+    preprocess_end(&m->preprocessor);
     HASH_ITER (hh, m->table, p, next)
         pending_free(m, p);
     if (m->at_once)

@@ -28,15 +28,15 @@ struct marks {
     void (*ended)(void *context, struct id id);
     /* The message cannot be read back and must be quarantined. */
     void (*damaged)(void *context, struct id id, const char *reason);
-    /* A round of the mover is over; may be NULL. */
+    /* A round of the preprocessor is over; may be NULL. */
     void (*moved)(void *context);
     void *context;
 
     struct pending *table, *line; /* line: wait for a move, oldest first */
     unsigned unwritten;           /* marks */
     bool urgent;                  /* write at the end of this turn */
-    struct preprocessor mover;
-    uint64_t rounds; /* finished rounds of the mover */
+    struct preprocessor preprocessor;
+    uint64_t rounds; /* finished rounds of the preprocessor */
     struct loop_timer delay, retry;
     struct loop_task stir;
 };

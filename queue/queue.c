@@ -49,14 +49,14 @@ queue_end(struct queue *q, struct id id)
         marker_drop(&q->spool, MARKER_REASSEMBLED, id);
     }
     if (m == NULL && !share_is_own(&q->share, id)) {
-        removal_end_foreign(&q->endings, id);
+        removal_end_foreign(&q->removal, id);
     } else if (m == NULL) {
-        q->last_end = removal_end(&q->endings, id);
+        q->last_end = removal_end(&q->removal, id);
     } else {
         bool has_files = m->large || m->held;
         q->last_end = journaled_end(&q->journaled, m, RECORD_END);
         if (has_files)
-            removal_add(&q->endings, id, q->last_end);
+            removal_add(&q->removal, id, q->last_end);
     }
 }
 
@@ -81,7 +81,7 @@ on_settled(void *context, uint64_t batch, int error)
         queue_barriers_stir(q);
     }
     commits_settled(&q->commits, batch, error);
-    removal_settled(&q->endings, batch, error);
+    removal_settled(&q->removal, batch, error);
 }
 
 static void
@@ -106,7 +106,7 @@ static void
 checkpoint(void *context)
 {
     struct queue *q = context;
-    if (!q->checkpointing || !removal_are_removed(&q->endings, q->checkpoint_batch))
+    if (!q->checkpointing || !removal_are_removed(&q->removal, q->checkpoint_batch))
         return;
     q->checkpointing = false;
     int result =
@@ -130,7 +130,7 @@ static void
 start_modules(struct queue *q)
 {
     bool at_once = q->own_loop != NULL;
-    q->endings = (struct removal){.spool = &q->spool,
+    q->removal = (struct removal){.spool = &q->spool,
                                   .journaled = &q->journaled,
                                   .seen = &q->seen,
                                   .loop = q->loop,
@@ -144,7 +144,7 @@ start_modules(struct queue *q)
                                   .loop = q->loop,
                                   .seen = &q->seen,
                                   .journaled = &q->journaled,
-                                  .endings = &q->endings,
+                                  .removal = &q->removal,
                                   .at_once = at_once,
                                   .orphaned = on_orphan,
                                   .context = q};
@@ -176,10 +176,10 @@ stop_modules(struct queue *q)
     if (q->check.stage == LOAD_CHECK_UNWANTED)
         disk_sync_wait(q->spool.disk);
     marks_stop(&q->marks);
-    removal_hurry(&q->endings);
+    removal_hurry(&q->removal);
     journaled_close(&q->journaled);
     commits_stop(&q->commits);
-    removal_stop(&q->endings);
+    removal_stop(&q->removal);
     contents_stop(&q->contents);
     id_set_free(&q->seen);
 }
@@ -247,7 +247,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                               .loop = q->loop,
                               .journaled = &q->journaled,
                               .seen = &q->seen,
-                              .endings = &q->endings,
+                              .removal = &q->removal,
                               .slices = &q->share.slices,
                               .careful = &q->share.careful,
                               .suspect = on_orphan,
@@ -357,7 +357,7 @@ queue_close(struct queue **queue)
     if (is_daemon(q)) {
         share_stop(&q->share);
         clean_stop(&q->clean);
-        filesystem_check_stop(&q->nature);
+        filesystem_check_stop(&q->filesystem_check);
         recover_stop(&q->recover);
     }
     stop_modules(q);
@@ -369,8 +369,8 @@ queue_close(struct queue **queue)
 /* --- Accepting ------------------------------------------------------------------- */
 
 static struct queue_draft *
-queue_begin_recovery(struct queue *q, int64_t size_expected, bool own,
-                     struct outcome *refusal)
+queue_begin_draft(struct queue *q, int64_t size_expected, bool own,
+                  struct outcome *refusal)
 {
     if (q->own_loop != NULL)
         loop_turn(q->own_loop, 0); /* what time is it? */
@@ -388,13 +388,13 @@ queue_admits(struct queue *q, int64_t size_expected, struct outcome *refusal)
 struct queue_draft *
 queue_begin(struct queue *q, int64_t size_expected, struct outcome *refusal)
 {
-    return queue_begin_recovery(q, size_expected, false, refusal);
+    return queue_begin_draft(q, size_expected, false, refusal);
 }
 
 struct queue_draft *
-queue_begin_notice(struct queue *q, int64_t size_expected, struct outcome *refusal)
+queue_begin_own(struct queue *q, int64_t size_expected, struct outcome *refusal)
 {
-    return queue_begin_recovery(q, size_expected, true, refusal);
+    return queue_begin_draft(q, size_expected, true, refusal);
 }
 
 void
@@ -475,7 +475,7 @@ bool
 queue_is_no_message(const struct queue *q, struct id id)
 {
     const struct journaled_message *m = journaled_find(&q->journaled, id);
-    return (m != NULL && m->is_new) || removal_have(&q->endings, id) ||
+    return (m != NULL && m->is_new) || removal_have(&q->removal, id) ||
            marks_have_ended(&q->marks, id);
 }
 

@@ -80,10 +80,10 @@ bool queue_admits(struct queue *queue, int64_t size_expected, struct outcome *re
 /* NULL: refused for the reason in refusal, as queue_admits(). */
 struct queue_draft *queue_begin(struct queue *queue, int64_t size_expected,
                                 struct outcome *refusal);
-/* As queue_begin(), for our own notifications: they may use the journal's reserve, so
- * that they are stored while the disk is too full for new mail. */
-struct queue_draft *queue_begin_notice(struct queue *queue, int64_t size_expected,
-                                       struct outcome *refusal);
+/* As queue_begin(), for our own mail (notifications, reassembled messages): it may use
+ * the journal's reserve, because it is stored so that other mail can leave a full disk. */
+struct queue_draft *queue_begin_own(struct queue *queue, int64_t size_expected,
+                                    struct outcome *refusal);
 /* Adds content with CRLF line ends. False: the disk failed; queue_commit() will refuse;
  * the rest may still be written and is ignored. */
 bool queue_write(struct queue_draft *draft, struct text bytes);

@@ -11,7 +11,7 @@ enum {
 };
 
 /* Marks are written by the end of a turn, some at a time. Those that need files are then
- * in the line of the mover. */
+ * in the line of the preprocessor. */
 static bool
 barrier_is_lined(const struct queue *q, struct queue_barrier *b)
 {
@@ -24,7 +24,7 @@ barrier_is_lined(const struct queue *q, struct queue_barrier *b)
     return true;
 }
 
-/* A message that moves to files is ended after the move: so the mover comes first. The
+/* A message that moves to files is ended after the move: so the preprocessor comes first. The
  * ENDs of a batch that failed are in the next one. */
 static bool
 barrier_is_over(struct queue *q, struct queue_barrier *b)
@@ -33,7 +33,7 @@ barrier_is_over(struct queue *q, struct queue_barrier *b)
         return false;
     if (!b->moved) {
         b->batch = q->last_end;
-        removal_sync(&q->endings);
+        removal_sync(&q->removal);
         if (q->journaled.journal != NULL)
             journal_hurry(q->journaled.journal);
     }

@@ -7,9 +7,9 @@ void
 queue_look_at_disk(struct queue *q)
 {
     assert(q->share.lock >= 0); /* a daemon */
-    q->nature = (struct filesystem_check){
+    q->filesystem_check = (struct filesystem_check){
         .disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
-    filesystem_check_start(&q->nature);
+    filesystem_check_start(&q->filesystem_check);
     space_look(&q->drafts.space, q->journaled.journal != NULL);
 }
 

@@ -30,7 +30,7 @@ struct queue {
     struct share share;
     struct id_set seen;
     struct journaled journaled;
-    struct removal endings;
+    struct removal removal;
     struct drafts drafts;
     struct commits commits;
     uint64_t picked_up; /* from sendmail(1) */
@@ -39,7 +39,7 @@ struct queue {
     struct load_check check; /* of the message that queue_load() loads next */
     struct recover recover;
     struct clean clean;
-    struct filesystem_check nature;
+    struct filesystem_check filesystem_check;
     bool journals_read;             /* an operator's process has read all journals */
     struct adopt_journals journals; /* of all slices, if journals_read */
     queue_found *found;

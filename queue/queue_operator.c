@@ -117,10 +117,10 @@ queue_remove_listed(struct queue *q, struct id id)
 }
 
 size_t
-queue_endings(const struct queue *q)
+queue_removals(const struct queue *q)
 {
-    assert((int)QUEUE_ENDINGS_MAX == (int)REMOVAL_MAX);
-    return removal_count(&q->endings);
+    assert((int)QUEUE_REMOVALS_MAX == (int)REMOVAL_MAX);
+    return removal_count(&q->removal);
 }
 
 int

@@ -45,8 +45,8 @@ bool queue_remove(struct queue *queue, struct id id);
 bool queue_remove_listed(struct queue *queue, struct id id);
 /* Messages whose removal is in progress. At the limit, a caller that removes many
  * messages waits a little. */
-enum { QUEUE_ENDINGS_MAX = 10000 };
-size_t queue_endings(const struct queue *queue);
+enum { QUEUE_REMOVALS_MAX = 10000 };
+size_t queue_removals(const struct queue *queue);
 
 /* The daemon takes over the slice of a dead instance, until the daemon stops: the
  * journal of that slice moves to the spool's files, and queue_found reports its

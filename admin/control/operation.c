@@ -20,7 +20,7 @@ enum {
     ROWS_PER_TURN = 1000,
     SLICE_US = 10 * 1000,
     /* Bounces being written at a time, each with its message in memory. */
-    NOTICES_MAX = 32,
+    NOTIFICATIONS_MAX = 32,
     CHECK_MS = 20,
     DURABLE_MAX_MS = 20 * 1000, /* the operator's patience is 30 s */
     ENDING_MAX_MS = 60 * 1000   /* signs of life come meanwhile */
@@ -44,9 +44,9 @@ struct operation {
     bool changed;    /* something may not be durable yet */
     bool is_durable; /* everything is */
     struct queue_barrier barrier;
-    uint64_t notices; /* that had begun when the last message was done */
-    int64_t ended_ms; /* monotonic: when that was */
-    int64_t done_ms;  /* and of any message */
+    uint64_t notifications; /* that had begun when the last message was done */
+    int64_t ended_ms;       /* monotonic: when that was */
+    int64_t done_ms;        /* and of any message */
     struct loop_task task;
     struct loop_timer timer;
     unsigned rows_left; /* of this turn */
@@ -281,16 +281,16 @@ do_one(struct operation *o, struct row *row)
 /* --- When ------------------------------------------------------------------------- */
 
 static size_t
-notices_under_way(const struct operation *o)
+notifications_under_way(const struct operation *o)
 {
-    struct manager_notices notices = manager_notices(o->manager);
-    return (size_t)(notices.begun - notices.ended);
+    struct manager_notifications notifications = manager_notifications(o->manager);
+    return (size_t)(notifications.begun - notifications.ended);
 }
 
 static bool
 is_bouncing_enough(const struct operation *o)
 {
-    return o->verb == MANAGER_BOUNCE && notices_under_way(o) >= NOTICES_MAX;
+    return o->verb == MANAGER_BOUNCE && notifications_under_way(o) >= NOTIFICATIONS_MAX;
 }
 
 /* Files go some in a turn, when the journal has their ends. */
@@ -298,7 +298,7 @@ static bool
 is_ending_enough(const struct operation *o)
 {
     return o->verb == MANAGER_REMOVE &&
-           queue_endings(manager_queue(o->manager)) >= QUEUE_ENDINGS_MAX;
+           queue_removals(manager_queue(o->manager)) >= QUEUE_REMOVALS_MAX;
 }
 
 static bool
@@ -328,12 +328,12 @@ operation_on_durable(void *context)
     o->is_durable = true;
 }
 
-/* Notices end in the order in which they began, or nearly so. */
+/* Notifications end in the order in which they began, or nearly so. */
 static void
 await(void *context)
 {
     struct operation *o = context;
-    bool all_told = manager_notices(o->manager).ended >= o->notices;
+    bool all_told = manager_notifications(o->manager).ended >= o->notifications;
     /* A message that is returned ends after its notification: only from then on does a
      * barrier cover that. */
     if (all_told && !o->is_durable && o->barrier.queue == NULL)
@@ -350,7 +350,7 @@ await(void *context)
 static void
 operation_end(struct operation *o)
 {
-    o->notices = manager_notices(o->manager).begun;
+    o->notifications = manager_notifications(o->manager).begun;
     o->ended_ms = loop_monotonic_ms(o->loop);
     /* Without a daemon closing the queue writes the rest. */
     o->is_durable = !o->changed || manager_is_offline(o->manager);

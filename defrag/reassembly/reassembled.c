@@ -229,7 +229,7 @@ reassembled_begin_content(struct reassembled *w, const struct envelope *first,
     e->ret = first->ret;
     if (!buffer_add(&w->outer, first->prefix) || !buffer_add(&w->outer, header))
         return false;
-    w->draft = queue_begin_notice(w->queue, size_of(w), &refusal);
+    w->draft = queue_begin_own(w->queue, size_of(w), &refusal);
     if (w->draft == NULL) {
         w->is_refused = true;
         reassembled_fail(w, refusal.text);

@@ -23,7 +23,7 @@ const char *
 set_reason_text(enum set_reason reason)
 {
     static const char *const texts[] = {
-        [SET_JOINED] = "the others were reassembled before it arrived",
+        [SET_REASSEMBLED] = "the others were reassembled before it arrived",
         [SET_TIMEOUT] = "the others did not come in time",
         [SET_CONFLICT] = "the fragments contradict each other",
         [SET_LIMIT] = "there are too many",
@@ -255,7 +255,7 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
         set_note_served(set, f, answer) == f->count)
         answer->verdict = SET_ABSORBS;
     else
-        pass(answer, set->state == SET_DONE ? SET_JOINED : SET_TIMEOUT);
+        pass(answer, set->state == SET_DONE ? SET_REASSEMBLED : SET_TIMEOUT);
 }
 
 /* They are not always added in the order of their births. */
@@ -367,7 +367,7 @@ set_settle(struct sets *s, struct set *set, int64_t now_ms)
 }
 
 void
-sets_joined(struct sets *s, const struct set_join *view, int64_t now_ms)
+sets_reassembled(struct sets *s, const struct set_join *view, int64_t now_ms)
 {
     struct completed *j = set_join_of(view);
     struct set *set = j->set;

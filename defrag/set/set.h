@@ -50,11 +50,11 @@ struct fragment {
 };
 
 enum set_reason {
-    SET_JOINED,   /* a repetition after reassembly, for other recipients */
-    SET_TIMEOUT,  /* of the set, or before */
-    SET_CONFLICT, /* two totals, or two bodies for one number */
-    SET_LIMIT,    /* one of set_limits */
-    SET_TROUBLE   /* reassembly has failed: sets_failed() */
+    SET_REASSEMBLED, /* a repetition after reassembly, for other recipients */
+    SET_TIMEOUT,     /* of the set, or before */
+    SET_CONFLICT,    /* two totals, or two bodies for one number */
+    SET_LIMIT,       /* one of set_limits */
+    SET_TROUBLE      /* reassembly has failed: sets_failed() */
 };
 const char *set_reason_text(enum set_reason reason);
 
@@ -106,7 +106,7 @@ struct set_closed {
 bool sets_next_closed(struct sets *sets, struct set_closed *closed)
     __attribute__((warn_unused_result));
 
-/* A complete set of fragments. Everything in it lives until sets_joined() or
+/* A complete set of fragments. Everything in it lives until sets_reassembled() or
  * sets_failed(). */
 struct set_served { /* this recipient no longer needs that message */
     struct id id;
@@ -125,7 +125,7 @@ struct set_join {
 /* NULL: none. Then, in any order and at any time, one of the two below. */
 const struct set_join *sets_next_join(struct sets *sets);
 /* The reassembled message is durable: its recipients need the parts no more. */
-void sets_joined(struct sets *sets, const struct set_join *join, int64_t now_ms);
+void sets_reassembled(struct sets *sets, const struct set_join *join, int64_t now_ms);
 /* It cannot be reassembled: releases the set. */
 void sets_failed(struct sets *sets, const struct set_join *join, int64_t now_ms);
 

@@ -58,18 +58,18 @@ manager_warning_list(const struct active *a, size_t *count)
 }
 
 static void
-manager_warning_stored(void *context, struct envelope *notice,
+manager_warning_stored(void *context, struct envelope *notification,
                        const struct outcome *refusal)
 {
     struct active *a = context;
     struct manager *m = a->manager;
-    assert(m->notices.ended < m->notices.begun && a->warning);
-    m->notices.ended++;
+    assert(m->notifications.ended < m->notifications.begun && a->warning);
+    m->notifications.ended++;
     a->warning = false;
     struct id before = queue_enter(m->queue, a->id);
     if (refusal == NULL) { /* durable: the mark may follow */
         a->envelope->delivery.warned = true;
-        manager_accept(m, &notice);
+        manager_accept(m, &notification);
     }
     attempt_warned(a);
     queue_leave(m->queue, before);
@@ -81,15 +81,16 @@ delay_warning_start(struct active *a)
     struct manager *m = a->manager;
     if (a->delays == NULL)
         return false;
-    struct dsn_settings settings = attempt_notice_settings(m);
+    struct dsn_settings settings = attempt_dsn_settings(m);
     size_t count;
     struct dsn_delay *delays = manager_warning_list(a, &count);
-    enum dsn_result result = dsn_begin_delay(&settings, a->envelope, delays, count,
-                                             &a->notice, manager_warning_stored, a);
+    enum dsn_result result =
+        dsn_begin_delay(&settings, a->envelope, delays, count, &a->notification,
+                        manager_warning_stored, a);
     free(delays);
     if (result != DSN_BEGUN)
         return false;
-    m->notices.begun++;
+    m->notifications.begun++;
     a->warning = true;
     manager_turn(m); /* the commit needs its SYNC stage */
     return true;

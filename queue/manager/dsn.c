@@ -160,12 +160,12 @@ dsn_free(void *object)
 }
 
 void
-dsn_drop(struct dsn **notice)
+dsn_drop(struct dsn **notification)
 {
-    struct dsn *n = *notice;
+    struct dsn *n = *notification;
     if (n == NULL)
         return;
-    *notice = NULL;
+    *notification = NULL;
     loop_unpost(n->settings.loop, &n->task);
     queue_discard(&n->draft);
     dsn_free(n);
@@ -244,7 +244,7 @@ reserve_texts(struct dsn *n)
 
 /* "prefix" + t, kept with the texts. */
 static struct text
-joined(struct dsn *n, const char *prefix, struct text t)
+prefixed(struct dsn *n, const char *prefix, struct text t)
 {
     size_t before = n->texts.length;
     if (!buffer_add(&n->texts, text_from(prefix)) || !buffer_add(&n->texts, t))
@@ -288,12 +288,12 @@ compose(const struct dsn_settings *settings, const struct envelope *e)
     buffer_init(&n->header, HEADER_MAX);
     reserve_texts(n);
     n->report = (struct report){
-        .reporting_host = joined(n, "", host),
-        .from = joined(n, "MAILER-DAEMON@", host),
-        .to = doubled ? joined(n, "postmaster@", host) : e->sender,
+        .reporting_host = prefixed(n, "", host),
+        .from = prefixed(n, "MAILER-DAEMON@", host),
+        .to = doubled ? prefixed(n, "postmaster@", host) : e->sender,
         .original_sender = e->sender,
-        .id = joined(n, "", text_from(id)),
-        .boundary = joined(n, "", text_from(boundary)),
+        .id = prefixed(n, "", text_from(id)),
+        .boundary = prefixed(n, "", text_from(boundary)),
         .envelope_id = envelope_id_of(n, e),
         .arrival_ms = e->birth_ms,
         .now_ms = loop_now_ms(settings->loop),
@@ -358,13 +358,13 @@ notified(const struct dsn *n)
 static void
 dsn_commit(struct dsn *n)
 {
-    char id[ID_LENGTH + 1], notice_id[ID_LENGTH + 1];
+    char id[ID_LENGTH + 1], notification_id[ID_LENGTH + 1];
     struct envelope *made = dsn_envelope(n);
     id_format(n->envelope->id, id);
     queue_name(n->draft, made);
-    id_format(made->id, notice_id);
+    id_format(made->id, notification_id);
     log_say(n->settings.log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(n),
-            notice_id);
+            notification_id);
     queue_commit(&n->draft, &made, n->stored, n->context);
 }
 
@@ -400,7 +400,7 @@ dsn_begin_draft(struct dsn *n, struct dsn **under_way, queue_stored *stored,
         return DSN_NOTHING;
     }
     int64_t size = n->is_delay ? 0 : e->content_size;
-    n->draft = queue_begin_notice(n->settings.queue, size, &refusal);
+    n->draft = queue_begin_own(n->settings.queue, size, &refusal);
     if (n->draft == NULL) {
         char id[ID_LENGTH + 1];
         id_format(e->id, id);

@@ -246,7 +246,7 @@ manager_rest(struct manager *m)
 static void
 end_drain(struct manager *m)
 {
-    bool quiet = m->sessions == 0 && m->notices.begun == m->notices.ended;
+    bool quiet = m->sessions == 0 && m->notifications.begun == m->notifications.ended;
     if (m->drained == NULL || !(quiet || m->patience_over))
         return;
     void (*drained)(void *) = m->drained;
@@ -344,7 +344,7 @@ write_hints(void *context)
 {
     struct manager *m = context;
     note_hints(m);
-    loop_timer_start(m->loop, &m->lessons, SITE_CACHE_EVERY_MS, write_hints, m);
+    loop_timer_start(m->loop, &m->site_cache, SITE_CACHE_EVERY_MS, write_hints, m);
 }
 
 static bool
@@ -380,8 +380,8 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
     struct manager *m = memory_new(sizeof(*m));
     m->loop = loop;
     m->log = log;
-    m->sendlog = (struct qmail_log){.log = log,
-                                    .limit = (unsigned)settings->sched.session_limit};
+    m->qmail_log = (struct qmail_log){.log = log,
+                                      .limit = (unsigned)settings->sched.session_limit};
     m->settings = *settings;
     m->routes = routes;
     int code = queue_open(&m->queue, loop, log, &settings->queue, manager_found, m,
@@ -397,7 +397,7 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
         sched_drain(m->sched);
     } else {
         read_hints(m);
-        loop_timer_start(loop, &m->lessons, SITE_CACHE_EVERY_MS, write_hints, m);
+        loop_timer_start(loop, &m->site_cache, SITE_CACHE_EVERY_MS, write_hints, m);
         trial_start(m);
     }
     /* After the queue's own hook: mail that became durable in this turn starts in this
@@ -419,14 +419,14 @@ manager_free(struct manager **manager)
     loop_timer_stop(m->loop, &m->wake);
     if (!m->settings.offline) {
         loop_timer_stop(m->loop, &m->trial);
-        loop_timer_stop(m->loop, &m->lessons);
+        loop_timer_stop(m->loop, &m->site_cache);
         attempt_conclude(m);
         note_hints(m);
-        qmail_log_exit(&m->sendlog);
+        qmail_log_exit(&m->qmail_log);
     }
     loop_unpost(m->loop, &m->stir);
     HASH_ITER (hh, m->actives, a, next)
-        dsn_drop(&a->notice); /* its draft belongs to the queue */
+        dsn_drop(&a->notification); /* its draft belongs to the queue */
     /* The queue first: it still writes the marks of the envelopes that it remembers. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)
@@ -462,7 +462,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
 {
     m->settings = *settings;
     m->routes = routes;
-    m->sendlog.limit = (unsigned)settings->sched.session_limit;
+    m->qmail_log.limit = (unsigned)settings->sched.session_limit;
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, loop_now_ms(m->loop), routes);
@@ -509,7 +509,7 @@ manager_accept(struct manager *m, struct envelope **e)
     /* Beyond the active set the envelope waits on disk, not in memory. */
     if (!m->careful &&
         HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit) {
-        qmail_log_new(&m->sendlog, *e);
+        qmail_log_new(&m->qmail_log, *e);
         manager_active_new(m, *e);
     } else {
         envelope_free(e); /* and is new when it is loaded */

@@ -231,10 +231,10 @@ void manager_retry_all(struct manager *manager);
 bool manager_handles(const struct manager *manager, struct id id);
 bool manager_is_offline(const struct manager *manager);
 /* Notifications since startup: begun, and stored or refused. */
-struct manager_notices {
+struct manager_notifications {
     uint64_t begun, ended;
 };
-struct manager_notices manager_notices(const struct manager *manager);
+struct manager_notifications manager_notifications(const struct manager *manager);
 /* The envelope of active mail (borrowed), or NULL: load it from the queue. */
 const struct envelope *manager_active(struct manager *manager, struct id id);
 /* Why a recipient was last deferred, "" if not known: kept in memory, and over a

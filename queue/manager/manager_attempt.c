@@ -11,7 +11,7 @@
 
 enum {
     LATER_MS = 60 * 1000,        /* for what the disk refused */
-    NOTICES_MAX = 32,            /* committed at the same time during a stop */
+    NOTIFICATIONS_MAX = 32,      /* committed at the same time during a stop */
     CONCLUDE_MAX_MS = 10 * 1000, /* a disk that hangs must not delay a stop longer */
     CONCLUDE_TURN_MS = 100,
     FAILS_PER_TURN = 1000 /* of a message to very many recipients that is to bounce */
@@ -77,10 +77,10 @@ active_free(struct active *a, unsigned recipients)
     for (unsigned i = 0; a->reasons && i < recipients; i++)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
-        qmail_log_stopped(&m->sendlog, a->deliveries[i]);
+        qmail_log_stopped(&m->qmail_log, a->deliveries[i]);
     begin_forget(a);
     loop_unpost(m->loop, &a->fail);
-    dsn_drop(&a->notice);
+    dsn_drop(&a->notification);
     delay_warning_forget(a, recipients);
     free(a->reasons);
     free(a->deliveries);
@@ -102,7 +102,7 @@ active_retire(struct active *a)
 {
     unsigned recipients = a->envelope->count;
     deferral_reasons_forget(a->manager->reasons, a->id);
-    qmail_log_end(&a->manager->sendlog, a->id);
+    qmail_log_end(&a->manager->qmail_log, a->id);
     queue_retire(a->manager->queue, &a->envelope);
     active_free(a, recipients);
 }
@@ -193,7 +193,7 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
 void
 attempt_started(struct active *a, const unsigned *indexes, size_t count)
 {
-    struct qmail_log *s = &a->manager->sendlog;
+    struct qmail_log *s = &a->manager->qmail_log;
     if (!qmail_log_is_on(s))
         return;
     if (a->deliveries == NULL)
@@ -211,7 +211,7 @@ tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool e
          const struct timing *timing)
 {
     unsigned delivery = a->deliveries ? a->deliveries[index] : 0;
-    if (!qmail_log_result(&a->manager->sendlog, delivery, a->envelope, index,
+    if (!qmail_log_result(&a->manager->qmail_log, delivery, a->envelope, index,
                           manager_attempt_channel_of(a->kinds[index]), outcome))
         log_verdict(a, index, outcome, expired, timing);
     if (a->deliveries)
@@ -290,7 +290,7 @@ has_open(const struct active *a)
 
 /* The message stays in memory; the scheduler loads it again, with no recipient left. */
 static void
-notice_later(struct active *a)
+notification_later(struct active *a)
 {
     struct manager *m = a->manager;
     int64_t now = loop_now_ms(m->loop);
@@ -311,26 +311,27 @@ notice_later(struct active *a)
 }
 
 static void
-notice_stored(void *context, struct envelope *notice, const struct outcome *refusal)
+notification_stored(void *context, struct envelope *notification,
+                    const struct outcome *refusal)
 {
     struct active *a = context;
     struct manager *m = a->manager;
-    assert(m->notices.ended < m->notices.begun && a->ending);
-    m->notices.ended++;
+    assert(m->notifications.ended < m->notifications.begun && a->ending);
+    m->notifications.ended++;
     a->ending = false;
     struct id before = queue_enter(m->queue, a->id);
     if (refusal) {
-        notice_later(a);
+        notification_later(a);
     } else {
-        qmail_log_bounce(&m->sendlog, a->id);
+        qmail_log_bounce(&m->qmail_log, a->id);
         active_retire(a);
-        manager_accept(m, &notice);
+        manager_accept(m, &notification);
     }
     queue_leave(m->queue, before);
 }
 
 struct dsn_settings
-attempt_notice_settings(struct manager *m)
+attempt_dsn_settings(struct manager *m)
 {
     return (struct dsn_settings){.queue = m->queue,
                                  .loop = m->loop,
@@ -344,15 +345,15 @@ static void
 expect_none(struct active *a)
 {
     if (a->ending)
-        a->manager->notices.ended++;
+        a->manager->notifications.ended++;
     a->ending = false;
 }
 
 static void
-expect_notice(struct active *a)
+notification_expect(struct active *a)
 {
     if (!a->ending)
-        a->manager->notices.begun++;
+        a->manager->notifications.begun++;
     a->ending = true;
 }
 
@@ -360,21 +361,22 @@ static void
 tell_sender(struct active *a)
 {
     struct manager *m = a->manager;
-    struct dsn_settings settings = attempt_notice_settings(m);
-    switch (dsn_begin(&settings, a->envelope, &a->notice, notice_stored, a)) {
+    struct dsn_settings settings = attempt_dsn_settings(m);
+    switch (
+        dsn_begin(&settings, a->envelope, &a->notification, notification_stored, a)) {
     case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->delivery.failure_count > 0)
-            qmail_log_discard(&m->sendlog, a->id);
+            qmail_log_discard(&m->qmail_log, a->id);
         expect_none(a);
         active_retire(a);
         break;
     case DSN_BEGUN:
-        expect_notice(a);
+        notification_expect(a);
         manager_turn(m); /* the commit needs its SYNC stage */
         break;
     case DSN_REFUSED:
         expect_none(a);
-        notice_later(a);
+        notification_later(a);
         break;
     }
 }
@@ -414,7 +416,7 @@ attempt_bounce(struct active *a)
     a->redirected = NULL;
     a->kinds = memory_array(a->envelope->count + 1, sizeof(*a->kinds));
     a->failing = 0;
-    expect_notice(a);
+    notification_expect(a);
     fail_some(a);
 }
 
@@ -448,7 +450,7 @@ attempt_finish(struct active *a)
     tell_sender(a);
 }
 
-/* At most NOTICES_MAX notifications at a time. False: some have to wait. */
+/* At most NOTIFICATIONS_MAX notifications at a time. False: some have to wait. */
 static bool
 conclude_some(struct manager *m)
 {
@@ -456,7 +458,7 @@ conclude_some(struct manager *m)
     HASH_ITER (hh, m->actives, a, next) {
         if (!a->scheduled || attempt_goes_on(a) || a->ending || a->warning)
             continue;
-        if (m->notices.begun - m->notices.ended >= NOTICES_MAX)
+        if (m->notifications.begun - m->notifications.ended >= NOTIFICATIONS_MAX)
             return false;
         struct id before = queue_enter(m->queue, a->id);
         attempt_finish(a);
@@ -469,7 +471,7 @@ void
 attempt_conclude(struct manager *m)
 {
     int64_t until_ms = loop_monotonic_ms(m->loop) + CONCLUDE_MAX_MS;
-    while (!conclude_some(m) || m->notices.ended < m->notices.begun) {
+    while (!conclude_some(m) || m->notifications.ended < m->notifications.begun) {
         if (loop_monotonic_ms(m->loop) >= until_ms)
             return;
         loop_turn(m->loop, CONCLUDE_TURN_MS);

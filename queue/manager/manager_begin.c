@@ -127,7 +127,7 @@ bring(struct manager *m, struct id id)
     if (e && e->delivery.held && e->delivery.done < e->count)
         envelope_free(&e);
     if (e && !e->storage.preprocessed)
-        qmail_log_new(&m->sendlog, e);
+        qmail_log_new(&m->qmail_log, e);
     return e ? manager_active_new(m, e) : NULL;
 }
 

@@ -58,7 +58,7 @@ struct active {
     bool ending;           /* its notification is being committed, or will be: */
     unsigned failing;      /* recipients before this one have the operator's bounce */
     struct loop_task fail; /* the others */
-    struct dsn *notice;    /* the notification or warning while it is composed; or
+    struct dsn *notification; /* the notification or warning while it is composed; or
                             * NULL */
     enum pending_command pending;
     UT_hash_handle hh;
@@ -72,7 +72,7 @@ struct manager_channel {
 struct manager {
     struct loop *loop;
     struct log *log;
-    struct qmail_log sendlog;
+    struct qmail_log qmail_log;
     struct manager_settings settings;
     const struct route_table *routes;
     struct queue *queue;
@@ -95,11 +95,11 @@ struct manager {
         void *context;
     } watches[MANAGER_WATCHES_MAX];
     size_t sessions;
-    struct manager_notices notices;
+    struct manager_notifications notifications;
     bool draining, patience_over, pumping;
     void (*drained)(void *context);
     void *drained_context;
-    struct loop_timer wake, lessons, trial;
+    struct loop_timer wake, site_cache, trial;
     bool careful;                 /* see guard_is_careful() */
     int64_t started_ms, trial_ms; /* monotonic */
     struct loop_task stir;
@@ -143,7 +143,7 @@ bool attempt_goes_on(const struct active *a);
 /* SCHED_FINISH, or no recipient is open. */
 void attempt_finish(struct active *a);
 /* The settings of a notification. */
-struct dsn_settings attempt_notice_settings(struct manager *m);
+struct dsn_settings attempt_dsn_settings(struct manager *m);
 /* At the end, when no session is left and the pump does not run any longer: ends the
  * attempts that a stop has cut off as the operator commanded, and turns the loop until
  * the notifications are stored, or for 10 s. */

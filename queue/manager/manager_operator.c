@@ -365,10 +365,10 @@ manager_is_offline(const struct manager *m)
     return m->settings.offline;
 }
 
-struct manager_notices
-manager_notices(const struct manager *m)
+struct manager_notifications
+manager_notifications(const struct manager *m)
 {
-    return m->notices;
+    return m->notifications;
 }
 
 void

@@ -249,7 +249,7 @@ add_move(struct adopt *a, struct journaled_message *m)
         a->failed = true;
         return;
     }
-    a->mover.moves[a->mover.count++] = move;
+    a->preprocessor.moves[a->preprocessor.count++] = move;
 }
 
 static void
@@ -279,8 +279,8 @@ adopt_prepare(struct adopt *a, struct journaled_message *m)
 static void
 take_moves(struct adopt *a)
 {
-    for (unsigned i = 0; i < a->mover.count; i++) {
-        struct preprocess *move = &a->mover.moves[i];
+    for (unsigned i = 0; i < a->preprocessor.count; i++) {
+        struct preprocess *move = &a->preprocessor.moves[i];
         struct id before = guard_enter(&a->spool->guard, move->envelope->id);
         if (move->result < 0) {
             a->failed = true;
@@ -291,7 +291,7 @@ take_moves(struct adopt *a)
         envelope_free(&move->envelope);
         guard_leave(&a->spool->guard, before);
     }
-    a->mover.count = 0;
+    a->preprocessor.count = 0;
 }
 
 /* --- What has ended --------------------------------------------------------------- */
@@ -440,14 +440,14 @@ lock_journal(struct adopt *a)
 static void
 adopt_move_some(struct adopt *a)
 {
-    while (a->at != NULL && a->mover.count < PREPROCESSOR_MAX) {
+    while (a->at != NULL && a->preprocessor.count < PREPROCESSOR_MAX) {
         struct journaled_message *m = a->at;
         a->at = m->hh.next;
         adopt_prepare(a, m);
     }
-    if (a->mover.count == 0)
+    if (a->preprocessor.count == 0)
         return;
-    if (preprocess_prepare(&a->mover))
+    if (preprocess_prepare(&a->preprocessor))
         take_moves(a);
     else
         a->moving = true;
@@ -513,7 +513,7 @@ begin_pass(struct adopt *a, bool at_once)
     a->withheld = (struct id_set){0};
     a->next = 0;
     a->lock = -1;
-    a->mover =
+    a->preprocessor =
         (struct preprocessor){.spool = a->spool, .done = adopt_on_moved, .context = a};
     int listed = list_journals(a->spool->disk, &a->journals);
     if (listed == 0 && a->made != NULL)
@@ -555,9 +555,9 @@ adopt_stop(struct adopt *a)
     if (!a->running)
         return;
     loop_unpost(a->loop, &a->task);
-    for (unsigned i = 0; i < a->mover.count; i++)
-        envelope_free(&a->mover.moves[i].envelope);
-    preprocess_end(&a->mover);
+    for (unsigned i = 0; i < a->preprocessor.count; i++)
+        envelope_free(&a->preprocessor.moves[i].envelope);
+    preprocess_end(&a->preprocessor);
     if (a->lock >= 0)
         leave_journal(a);
     id_set_free(&a->withheld);

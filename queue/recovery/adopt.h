@@ -65,7 +65,7 @@ struct adopt {
     bool failed;                  /* for a part of this journal */
     bool marked;                  /* a message of it: marker.h */
     bool running, moving, at_once;
-    struct preprocessor mover;
+    struct preprocessor preprocessor;
     struct loop_task task;
 };
 

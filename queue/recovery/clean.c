@@ -246,7 +246,7 @@ static bool
 is_known(const struct clean *c, struct id id)
 {
     return journaled_find(c->journaled, id) != NULL || id_set_has(c->seen, id) ||
-           removal_have(c->endings, id);
+           removal_have(c->removal, id);
 }
 
 /* A listing is old when its turn comes, so the files are asked again; mess last, for
@@ -357,7 +357,7 @@ void
 clean_start(struct clean *c)
 {
     assert(c->spool != NULL && c->loop != NULL && c->suspect != NULL);
-    assert(c->journaled != NULL && c->seen != NULL && c->endings != NULL);
+    assert(c->journaled != NULL && c->seen != NULL && c->removal != NULL);
     buffer_init(&c->drafts, DRAFTS_MAX);
     list_drafts(c, remove_dead_draft);
     loop_timer_start(c->loop, &c->hourly, 0, sweep_first, c);

@@ -27,7 +27,7 @@ struct clean {
     /* Messages that the daemon knows are skipped: they end on their own. */
     const struct journaled *journaled; /* large and held ones have files, too */
     const struct id_set *seen;
-    const struct removal *endings;
+    const struct removal *removal;
     const struct slices *slices; /* others' files may have their envelope elsewhere */
     const bool *careful; /* a journal has not been adopted: only pid/ is swept */
     /* Files of id, all of them old, that are not a complete message. */

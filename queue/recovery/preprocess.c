@@ -13,7 +13,7 @@ static void preprocessor_advance(struct preprocessor *m);
 static void
 preprocessor_take_result(struct preprocessor_sync *s, int result)
 {
-    struct preprocessor *m = s->mover;
+    struct preprocessor *m = s->preprocessor;
     struct spool *spool = m->spool;
     spool->syncs++;
     disk_close_file(spool->disk, s->file);
@@ -33,7 +33,7 @@ static void
 preprocessor_on_synced(void *context, int result)
 {
     struct preprocessor_sync *s = context;
-    struct preprocessor *m = s->mover;
+    struct preprocessor *m = s->preprocessor;
     assert(m->running > 0);
     m->running--;
     preprocessor_take_result(s, result);
@@ -46,7 +46,7 @@ add_sync(struct preprocessor *m, int file)
 {
     assert(m->sync_count < sizeof(m->syncs) / sizeof(m->syncs[0]));
     struct preprocessor_sync *s = &m->syncs[m->sync_count++];
-    *s = (struct preprocessor_sync){.mover = m, .file = file, .dir = SPOOL_DIRS};
+    *s = (struct preprocessor_sync){.preprocessor = m, .file = file, .dir = SPOOL_DIRS};
     s->sync = (struct disk_sync){.done = preprocessor_on_synced, .context = s};
     return s;
 }

@@ -29,7 +29,7 @@ struct preprocess {
 struct preprocessor;
 struct preprocessor_sync {
     struct disk_sync sync;
-    struct preprocessor *mover;
+    struct preprocessor *preprocessor;
     int file;
     unsigned move;      /* index, */
     enum spool_dir dir; /* or directory */

@@ -150,7 +150,7 @@ drop_planted(struct recover *r, struct id id, unsigned *dirs)
 
 /* A message of the journal that the spool has too: it was moving. S5 counts when it is
  * whole, content included, unless that is one for both; else the journal does. True: it
- * is young. */
+ * is journaled. */
 static bool
 settle_young(struct recover *r, struct journaled_message *m, unsigned *dirs)
 {
@@ -206,8 +206,8 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *dirs)
     return true;
 }
 
-/* A listing is old when its turn comes: before what is no whole message is believed to
- * be none, look again. */
+/* A listing is outdated when its turn comes: files that do not make a whole message are
+ * checked again before anything is concluded. */
 static bool
 is_doubtful(const struct recover *r, const struct recover_row *row)
 {
@@ -220,7 +220,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
 
 /* What the files of id mean:
  *   in a foreign journal      not our business before that is adopted
- *   in the journal            young; S5 besides: it was on its way there
+ *   in the journal            journaled; with S5 files: it was moving there
  *   END in the journal        ended, and its files were about to go
  *   todo or info, no mess     damage: mess is made first and removed last
  *   mess, todo                S4: due now

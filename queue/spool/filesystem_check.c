@@ -14,31 +14,31 @@ filesystem_check_warn_of(struct log *log, const char *path, const char *what)
 
 void
 filesystem_check_warn(struct log *log, const char *path,
-                      const struct disk_traits *nature, enum disk_syncing way)
+                      const struct disk_traits *traits, enum disk_syncing way)
 {
-    bool measured = nature->sync_us >= 0;
-    if (nature->forgets)
+    bool measured = traits->sync_us >= 0;
+    if (traits->forgets)
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
                 "spool %s is in memory (%s): mail does not survive a reboot; set "
                 "`spool` to a directory on a disk",
-                path, nature->type);
-    else if (measured && nature->sync_us < FILESYSTEM_CHECK_SYNC_MIN_US)
+                path, traits->type);
+    else if (measured && traits->sync_us < FILESYSTEM_CHECK_SYNC_MIN_US)
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
                 "spool %s: its disk (%s) syncs in %" PRId64
                 " us, so nothing is really written: mail does not survive a power cut; "
                 "look for eatmydata, barrier=0, nobarrier, an overlay mounted volatile",
-                path, nature->type, nature->sync_us);
-    if (nature->fast_commit)
+                path, traits->type, traits->sync_us);
+    if (traits->fast_commit)
         filesystem_check_warn_of(
             log, path,
             "is on ext4 with fast_commit, which has lost files that were synced; turn "
             "it off: tune2fs -O ^fast_commit DEVICE, unmounted");
-    if (nature->copies)
+    if (traits->copies)
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
                 "spool %s is on %s, which copies what is overwritten: syncs are slow "
                 "and need free space; %s",
-                path, nature->type,
-                strcmp(nature->type, "btrfs") == 0
+                path, traits->type,
+                strcmp(traits->type, "btrfs") == 0
                     ? "stop petrel, empty journal/, and say chattr +C on it"
                     : "another file system (ext4, xfs) is faster");
     if (way == DISK_SYNC_BLOCKS)
@@ -52,13 +52,13 @@ static void
 filesystem_check_ask(void *context)
 {
     struct filesystem_check *n = context;
-    struct disk_traits nature;
-    if (disk_traits(n->disk, probe, &nature) < 0)
+    struct disk_traits traits;
+    if (disk_traits(n->disk, probe, &traits) < 0)
         return;
     log_say(n->log, LOG_LEVEL_DEBUG, "queue", NULL,
-            "spool %s: %s, syncs in %" PRId64 " us", disk_path(n->disk), nature.type,
-            nature.sync_us);
-    filesystem_check_warn(n->log, disk_path(n->disk), &nature, disk_sync_way(n->disk));
+            "spool %s: %s, syncs in %" PRId64 " us", disk_path(n->disk), traits.type,
+            traits.sync_us);
+    filesystem_check_warn(n->log, disk_path(n->disk), &traits, disk_sync_way(n->disk));
 }
 
 void

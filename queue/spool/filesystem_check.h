@@ -28,6 +28,6 @@ void filesystem_check_stop(struct filesystem_check *n);
 
 /* One log line for each problem. */
 void filesystem_check_warn(struct log *log, const char *path,
-                           const struct disk_traits *nature, enum disk_syncing way);
+                           const struct disk_traits *traits, enum disk_syncing way);
 
 #endif

@@ -13,37 +13,37 @@ struct id_set_id {
 };
 
 static struct id_set_id *
-id_set_find(const struct id_set *seen, struct id id)
+id_set_find(const struct id_set *set, struct id id)
 {
     struct id_set_id *found = NULL;
-    HASH_FIND(hh, seen->ids, &id, sizeof(id), found);
+    HASH_FIND(hh, set->ids, &id, sizeof(id), found);
     return found;
 }
 
 void
-id_set_add(struct id_set *seen, struct id id)
+id_set_add(struct id_set *set, struct id id)
 {
-    if (id_set_find(seen, id) != NULL)
+    if (id_set_find(set, id) != NULL)
         return;
     struct id_set_id *added = memory_new(sizeof(*added));
     added->id = id;
-    HASH_ADD(hh, seen->ids, id, sizeof(added->id), added);
+    HASH_ADD(hh, set->ids, id, sizeof(added->id), added);
 }
 
 void
-id_set_remove(struct id_set *seen, struct id id)
+id_set_remove(struct id_set *set, struct id id)
 {
-    struct id_set_id *found = id_set_find(seen, id);
+    struct id_set_id *found = id_set_find(set, id);
     if (found == NULL)
         return;
-    HASH_DEL(seen->ids, found);
+    HASH_DEL(set->ids, found);
     free(found);
 }
 
 bool
-id_set_tell(struct id_set *seen, struct id id)
+id_set_tell(struct id_set *set, struct id id)
 {
-    struct id_set_id *found = id_set_find(seen, id);
+    struct id_set_id *found = id_set_find(set, id);
     bool first = found != NULL && !found->told;
     if (first)
         found->told = true;
@@ -51,32 +51,32 @@ id_set_tell(struct id_set *seen, struct id id)
 }
 
 bool
-id_set_has(const struct id_set *seen, struct id id)
+id_set_has(const struct id_set *set, struct id id)
 {
-    return id_set_find(seen, id) != NULL;
+    return id_set_find(set, id) != NULL;
 }
 
 size_t
-id_set_count(const struct id_set *seen)
+id_set_count(const struct id_set *set)
 {
-    return HASH_COUNT(seen->ids);
+    return HASH_COUNT(set->ids);
 }
 
 void
-id_set_each(const struct id_set *seen, void (*each)(void *context, struct id id),
+id_set_each(const struct id_set *set, void (*each)(void *context, struct id id),
             void *context)
 {
     struct id_set_id *one, *next;
-    HASH_ITER (hh, seen->ids, one, next)
+    HASH_ITER (hh, set->ids, one, next)
         each(context, one->id);
 }
 
 void
-id_set_free(struct id_set *seen)
+id_set_free(struct id_set *set)
 {
     struct id_set_id *each, *next;
-    HASH_ITER (hh, seen->ids, each, next) {
-        HASH_DEL(seen->ids, each);
+    HASH_ITER (hh, set->ids, each, next) {
+        HASH_DEL(set->ids, each);
         free(each);
     }
 }

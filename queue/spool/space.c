@@ -187,7 +187,7 @@ space_describe(const struct space *s, char out[SPACE_TEXT_MAX])
                  disk_path(s->spool->disk));
     else
         snprintf(out, SPACE_TEXT_MAX,
-                 "%s are free in %.300s; %s are kept for mail under way",
+                 "%s are free in %.300s; %s are reserved for accepted mail",
                  amount(s->now.bytes_free, s->now.inodes_free, has),
                  disk_path(s->spool->disk),
                  amount(s->bytes_reserve, s->inodes_reserve, reserve));

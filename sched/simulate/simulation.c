@@ -312,8 +312,7 @@ on_change(struct simulation *s, const struct scenario_change *change)
     for (size_t i = change->first; i < change->first + change->count; i++) {
         struct place *place = &s->places[i];
         for (size_t j = 0; j < place->station_count; j++) {
-            struct fake_server_settings *settings =
-                &place->stations[j].receiver.settings;
+            struct fake_server_settings *settings = &place->stations[j].server.settings;
             if (change->address && strcmp(change->address, settings->name) != 0)
                 continue;
             struct text rest = text_from(change->options), option;
@@ -381,7 +380,7 @@ place_init(struct simulation *s, struct place *place, const struct scenario_site
     place->station_count = site->server_count;
     place->stations = memory_array(site->server_count, sizeof(*place->stations));
     for (size_t i = 0; i < site->server_count; i++) {
-        struct fake_server *r = &place->stations[i].receiver;
+        struct fake_server *r = &place->stations[i].server;
         r->settings = site->servers[i];
         r->random = &s->random;
         snprintf(hosts[i], sizeof(*hosts), "%s.%s", r->settings.name, site->name);

@@ -30,7 +30,7 @@ struct mail {
 };
 
 struct station { /* a server */
-    struct fake_server receiver;
+    struct fake_server server;
     struct line *lines;   /* its sessions, and connections that wait */
     struct line *waiting; /* in its queue, oldest first */
 };

@@ -46,7 +46,7 @@ struct line {
 static const char *
 station_name(const struct station *station)
 {
-    return station->receiver.settings.name;
+    return station->server.settings.name;
 }
 
 static struct place *
@@ -98,7 +98,7 @@ leave_station(struct simulation *s, struct line *l)
     struct station *station = l->station;
     if (!station)
         return;
-    struct fake_server *r = &station->receiver;
+    struct fake_server *r = &station->server;
     l->station = NULL;
     DL_DELETE2(station->lines, l, station_prev, station_next);
     if (l->queued) {
@@ -144,7 +144,7 @@ line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
 static unsigned
 station_preference(const struct place *place, size_t number)
 {
-    return place->stations[number].receiver.settings.preference;
+    return place->stations[number].server.settings.preference;
 }
 
 /* The order in which a session tries the addresses of its site: by preference, and by
@@ -236,7 +236,7 @@ static void
 on_connect(struct simulation *s, struct line *l)
 {
     struct station *station = &line_place(s, l)->stations[l->order[l->tried++]];
-    struct fake_server *r = &station->receiver;
+    struct fake_server *r = &station->server;
     l->trouble = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
                               "%s: connection timed out", station_name(station));
     s->result->connects++;
@@ -287,7 +287,7 @@ on_give_up(struct simulation *s, struct line *l)
 static void
 take_mail(struct simulation *s, struct line *l)
 {
-    struct fake_server *r = &l->station->receiver;
+    struct fake_server *r = &l->station->server;
     if (!sched_take(s->sched, simulation_now_ms(s), l->session, &l->work)) {
         if (sched_session_is_spent(l->session) || s->scenario->idle_us == 0) {
             line_end(s, l, NULL);
@@ -319,7 +319,7 @@ on_greet(struct simulation *s, struct line *l)
     sched_host_good(s->sched, simulation_now_ms(s), text_from(station_name(l->station)),
                     simulation_now_ms(s) - l->connected_ms);
     for (size_t i = 0; i < place->station_count; i++)
-        open += place->stations[i].receiver.sessions;
+        open += place->stations[i].server.sessions;
     if (open > site->peak_open)
         site->peak_open = open;
     simulation_note(s, "greeted", "%s by %s", l->domain->name,
@@ -373,7 +373,7 @@ static void
 on_answer(struct simulation *s, struct line *l)
 {
     struct simulation_result *result = s->result;
-    const struct fake_server *r = &l->station->receiver;
+    const struct fake_server *r = &l->station->server;
     struct outcome outcome = simulation_line_judge(r, l->receipt);
     if (l->receipt == RECEIPT_TAKEN) {
         result->works++;
@@ -481,7 +481,7 @@ void
 line_station_changed(struct simulation *s, struct station *station)
 {
     struct line *l;
-    if (station->receiver.settings.state == FAKE_SERVER_UP)
+    if (station->server.settings.state == FAKE_SERVER_UP)
         return;
     while ((l = station->lines)) {
         struct outcome lost =

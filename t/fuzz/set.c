@@ -264,7 +264,7 @@ end_join(struct world *w, unsigned which, bool good)
     }
     w->joins[which] = w->joins[--w->join_count];
     if (good)
-        sets_joined(w->sets, join, w->now_ms);
+        sets_reassembled(w->sets, join, w->now_ms);
     else
         sets_failed(w->sets, join, w->now_ms);
 }

@@ -18,7 +18,7 @@ struct space_for_one {
     struct spool spool;
     struct id_set seen;
     struct journaled journaled;
-    struct removal endings;
+    struct removal removal;
     struct drafts drafts;
     struct commits commits;
     unsigned answers, refusals, orphans;
@@ -55,7 +55,7 @@ start(struct space_for_one *r, const struct queue_settings *settings)
     if (spool_open(&r->spool, "/spool", false, r->log, error, sizeof(error)) != 0)
         ok_named(false, error);
     r->journaled = (struct journaled){.spool = &r->spool, .loop = r->loop, .directory = "journal/x"};
-    r->endings =
+    r->removal =
         (struct removal){.spool = &r->spool, .journaled = &r->journaled, .seen = &r->seen};
     r->drafts =
         (struct drafts){.spool = &r->spool, .loop = r->loop, .settings = *settings};
@@ -63,7 +63,7 @@ start(struct space_for_one *r, const struct queue_settings *settings)
                                   .loop = r->loop,
                                   .seen = &r->seen,
                                   .journaled = &r->journaled,
-                                  .endings = &r->endings,
+                                  .removal = &r->removal,
                                   .orphaned = on_orphan,
                                   .context = r};
     drafts_start(&r->drafts);

@@ -147,7 +147,7 @@ test_warned(void)
         queue_defer(kit.queue, &e, 7, 7);
         refuse_next(ENOSPC);
         loop_turn(kit.loop, 0);
-        if (preprocessed) /* to load it writes first; else that waits for the mover */
+        if (preprocessed) /* to load it writes first; else that waits for the preprocessor */
             refuse_next(ENOSPC);
         e = queue_load(kit.queue, id);
         ok_named(e != NULL && e->delivery.warned && !e->delivery.warned_kept, "refused, but known");

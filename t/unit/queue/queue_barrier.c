@@ -22,7 +22,7 @@ set_over(void *context)
     bool *over = context;
     *over = true;
 }
-static int64_t moving_ms = 5; /* so long the mover has been at it */
+static int64_t moving_ms = 5; /* so long the preprocessor has been at it */
 
 static void
 start(bool journal)

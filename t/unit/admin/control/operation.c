@@ -9,7 +9,7 @@
 #include "t/support/manager_world.h"
 #include "t/sim/sim_disk.h"
 
-enum { MORE = 100, MANY = QUEUE_ENDINGS_MAX + MORE, GIVE_UP_MS = 60 * 1000 };
+enum { MORE = 100, MANY = QUEUE_REMOVALS_MAX + MORE, GIVE_UP_MS = 60 * 1000 };
 
 struct bench {
     struct world w;
@@ -128,9 +128,9 @@ test_slow(bool offline)
     sim_disk_set_syncing(DISK_SYNC_AIO, GIVE_UP_MS - 1000);
     remove_all(&b);
     sim_loop_advance(b.w.loop, GIVE_UP_MS - 2000);
-    is_number(b.told, QUEUE_ENDINGS_MAX + b.active,
+    is_number(b.told, QUEUE_REMOVALS_MAX + b.active,
               "no more ends than these are on their way");
-    is_number((int64_t)queue_endings(manager_queue(b.w.manager)), QUEUE_ENDINGS_MAX,
+    is_number((int64_t)queue_removals(manager_queue(b.w.manager)), QUEUE_REMOVALS_MAX,
               "which is what is counted");
     is_number(waiting(&b.w), MANY, "no file goes before its end is durable");
     is_number(b.ended, 0, "it waits");
@@ -159,10 +159,10 @@ test_stuck(bool offline)
     is_string(b.error,
               "the disk cannot store removals: the remaining messages were left",
               "and says why");
-    is_number(b.removed, QUEUE_ENDINGS_MAX, "some are removed");
+    is_number(b.removed, QUEUE_REMOVALS_MAX, "some are removed");
     sim_disk_set_syncing(DISK_SYNC_AIO, 1);
     sim_loop_advance(b.w.loop, 11 * GIVE_UP_MS);
-    is_number(b.told, QUEUE_ENDINGS_MAX + b.active, "the others never");
+    is_number(b.told, QUEUE_REMOVALS_MAX + b.active, "the others never");
     is_number(waiting(&b.w), MORE, "they are there yet");
     is_number(b.ended, 1, "it has ended once");
     bench_end(&b);

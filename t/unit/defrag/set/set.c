@@ -151,7 +151,7 @@ test_orders(void)
             ok(join->key[0] == 'K');
             ok_named(sets_next_join(w.sets) == NULL, "once");
             is_counted(&w, 1, 0, 3);
-            sets_joined(w.sets, join, w.now_ms);
+            sets_reassembled(w.sets, join, w.now_ms);
         }
         is_counted(&w, 0, 1, 0);
         is_released(&w, 0, SET_TIMEOUT, "nothing is released");
@@ -171,7 +171,7 @@ test_sizes(void)
     ok_named(join != NULL && join->sizes[0] == 107 && join->sizes[1] == 114 &&
                  join->sizes[2] == 121,
              "the sizes of the bodies, in the order of their numbers");
-    sets_joined(w.sets, join, NOW);
+    sets_reassembled(w.sets, join, NOW);
     finish(&w);
 }
 
@@ -190,7 +190,7 @@ test_no_total(void)
     const struct set_join *join = sets_next_join(w.sets);
     ok_named(join != NULL && join->count == 1 && join->recipient_count == 2,
              "one of one is complete at once");
-    sets_joined(w.sets, join, NOW);
+    sets_reassembled(w.sets, join, NOW);
     finish(&w);
 }
 
@@ -208,12 +208,12 @@ test_two_copies(void)
     const struct set_join *second = sets_next_join(w.sets);
     ok(first != NULL && second != NULL);
     is_text(first->recipients[0], names[0], "first for a");
-    sets_joined(w.sets, first, NOW);
+    sets_reassembled(w.sets, first, NOW);
     ok_named(!sets_find(w.sets, ids[1], &view) && !sets_find(w.sets, ids[2], &view),
              "its messages are gone");
     ok_named(same(second->parts[0], ids[3]) && same(second->parts[1], ids[4]),
              "the second has its own");
-    sets_joined(w.sets, second, NOW);
+    sets_reassembled(w.sets, second, NOW);
     is_counted(&w, 0, 1, 0);
     finish(&w);
 }
@@ -250,11 +250,11 @@ test_recipients(void)
     ok(other != NULL && other->recipient_count == 1 && other->served_count == 2);
     is_text(other->recipients[0], names[1], "check 38: then b");
     ok_named(same(other->parts[0], first), "the first is for both");
-    sets_joined(w.sets, join, NOW);
+    sets_reassembled(w.sets, join, NOW);
     is_counted(&w, 1, 0, 2);
     struct set_view view;
     ok_named(sets_find(w.sets, first, &view) && view.joining, "b's is under way");
-    sets_joined(w.sets, other, NOW);
+    sets_reassembled(w.sets, other, NOW);
     ok_named(!sets_find(w.sets, last, &view), "nothing is left");
     is_counted(&w, 0, 1, 0);
     finish(&w);
@@ -268,7 +268,7 @@ test_some_wait(void)
     add(&w, 2, 2, "ac");
     const struct set_join *join = sets_next_join(w.sets);
     ok(join != NULL && join->recipient_count == 2 && join->served_count == 4);
-    sets_joined(w.sets, join, NOW);
+    sets_reassembled(w.sets, join, NOW);
     is_counted(&w, 1, 0, 1);
     add(&w, 2, 2, "ac");
     ok_named(w.answer.verdict == SET_ABSORBS, "who has it all needs no more");
@@ -278,7 +278,7 @@ test_some_wait(void)
              "only who waits needs it");
     join = sets_next_join(w.sets);
     ok(join != NULL && join->recipient_count == 1);
-    sets_joined(w.sets, join, NOW);
+    sets_reassembled(w.sets, join, NOW);
     is_counted(&w, 0, 1, 0);
     finish(&w);
 }
@@ -299,15 +299,15 @@ test_repeated(void)
     add(&w, 2, 2, "ab");
     const struct set_join *join = sets_next_join(w.sets);
     ok(join != NULL && join->recipient_count == 2 && join->served_count == 4);
-    sets_joined(w.sets, join, NOW);
+    sets_reassembled(w.sets, join, NOW);
     add(&w, 2, 2, "b");
     ok_named(w.answer.verdict == SET_ABSORBS, "check 39: afterwards, too");
     add(&w, 2, 2, "c");
-    ok_named(passed(&w, SET_JOINED), "but not for somebody else");
+    ok_named(passed(&w, SET_REASSEMBLED), "but not for somebody else");
     add_of(&w, 'K', 2, 2, "a", 'z', 1);
-    ok_named(passed(&w, SET_JOINED), "nor with another body");
+    ok_named(passed(&w, SET_REASSEMBLED), "nor with another body");
     add(&w, 3, 0, "a");
-    ok_named(passed(&w, SET_JOINED), "nor another number");
+    ok_named(passed(&w, SET_REASSEMBLED), "nor another number");
     is_counted(&w, 0, 1, 0);
     sets_tick(w.sets, NOW + MEMORY_MS - 1);
     is_counted(&w, 0, 1, 0);
@@ -460,7 +460,7 @@ test_doom(void)
         if (how == 2)
             sets_failed(w.sets, join, NOW);
         else
-            sets_joined(w.sets, join, NOW);
+            sets_reassembled(w.sets, join, NOW);
         static const enum set_reason reasons[] = {SET_TIMEOUT, SET_CONFLICT,
                                                   SET_TROUBLE};
         is_released(&w, how == 2 ? 2 : 1, reasons[how], "now");
@@ -475,7 +475,7 @@ test_doom(void)
     const struct set_join *b = sets_next_join(w.sets);
     sets_failed(w.sets, a, NOW);
     is_released(&w, 0, SET_TROUBLE, "the other is under way");
-    sets_joined(w.sets, b, NOW);
+    sets_reassembled(w.sets, b, NOW);
     is_released(&w, 2, SET_TROUBLE, "then what has failed goes on");
     finish(&w);
 }
@@ -493,7 +493,7 @@ test_forget(void)
     add(&w, 3, 3, "a");
     const struct set_join *join = sets_next_join(w.sets);
     ok_named(join != NULL && join->recipient_count == 1, "it is complete with that");
-    sets_joined(w.sets, join, NOW);
+    sets_reassembled(w.sets, join, NOW);
     ok(sets_forget(w.sets, second));
     is_counted(&w, 0, 0, 0);
     is_released(&w, 0, SET_TIMEOUT, "nothing is released");
@@ -524,7 +524,7 @@ test_quotas(void)
     add_of(&w, 'E', 1, 2, "a", 'A', 12);
     ok_named(passed(&w, SET_LIMIT), "a client has so many");
     add_of(&w, 'B', 2, 2, "a", 'B', 10);
-    sets_joined(w.sets, sets_next_join(w.sets), NOW);
+    sets_reassembled(w.sets, sets_next_join(w.sets), NOW);
     add_of(&w, 'C', 1, 2, "a", 'A', 10);
     ok_named(held(&w), "a set that has ended counts no more");
     for (char key = 'a'; key < 'i'; key++) {
@@ -643,7 +643,7 @@ end_join(struct walk *k)
         k->joined += k->messages[message].left == 0;
     }
     k->wrong += join->served_count < join->count * join->recipient_count;
-    sets_joined(k->w.sets, join, k->w.now_ms);
+    sets_reassembled(k->w.sets, join, k->w.now_ms);
 }
 
 static void
@@ -728,7 +728,7 @@ test_closed_limit(void)
         add_of(&w, (char)(i + 1), 2, 2, "abcd", 'B', 1);
         const struct set_join *join = sets_next_join(w.sets);
         ok(join != NULL);
-        sets_joined(w.sets, join, w.now_ms);
+        sets_reassembled(w.sets, join, w.now_ms);
     }
     size_t closed = sets_count(w.sets).closed;
     ok_named(closed > 10 && closed < 50, "not more of them than fit");
@@ -743,7 +743,7 @@ test_closed_limit(void)
     add_of(&w, 'x', 1, 1, "ab", 'A', 1);
     const struct set_join *join = sets_next_join(w.sets);
     ok(join != NULL);
-    sets_joined(w.sets, join, w.now_ms);
+    sets_reassembled(w.sets, join, w.now_ms);
     is_number((long long)sets_count(w.sets).closed, 1, "one there may be");
     finish(&w);
 }

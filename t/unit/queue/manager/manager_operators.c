@@ -651,8 +651,8 @@ test_offline(void)
     w.id = (struct id){.time_ms = 1};
     ok(world_operate(&w, MANAGER_RETRY) == MANAGER_UNKNOWN);
     world_turns(&w);
-    struct manager_notices notices = manager_notices(w.manager);
-    ok(notices.begun == 1 && notices.ended == 1);
+    struct manager_notifications notifications = manager_notifications(w.manager);
+    ok(notifications.begun == 1 && notifications.ended == 1);
     world_stop(&w);
     w.settings.offline = false;
     w.all_good = true;

@@ -227,7 +227,7 @@ struct alone {
     struct loop *loop;
     struct journaled journaled;
     struct id_set seen;
-    struct removal endings;
+    struct removal removal;
     struct slices slices;
     bool careful;
     struct clean clean;
@@ -260,7 +260,7 @@ alone_start(struct alone *a)
                               .loop = kit.loop,
                               .journaled = &a->journaled,
                               .seen = &a->seen,
-                              .endings = &a->endings,
+                              .removal = &a->removal,
                               .slices = &a->slices,
                               .careful = &a->careful,
                               .suspect = on_suspect,
@@ -273,7 +273,7 @@ static void
 alone_stop(struct alone *a)
 {
     clean_stop(&a->clean);
-    removal_stop(&a->endings);
+    removal_stop(&a->removal);
     id_set_free(&a->seen);
     spool_close(&a->spool);
     kit_close(&kit);
@@ -363,7 +363,7 @@ test_known(void)
     m->id = moving;
     HASH_ADD(hh, a.journaled.messages, id, sizeof(m->id), m);
     id_set_add(&a.seen, in_todo);
-    removal_add(&a.endings, ending, 1);
+    removal_add(&a.removal, ending, 1);
     plant_aged(SPOOL_TODO, in_todo, 50 * HOUR_MS);
     plant_aged(SPOOL_MESS, ending, 50 * HOUR_MS);
     plant_aged(SPOOL_MESS, moving, 50 * HOUR_MS);

@@ -16,7 +16,7 @@ struct world {
     struct log *log;
     struct buffer lines;
     struct spool spool;
-    struct preprocessor mover;
+    struct preprocessor preprocessor;
     unsigned done;
 };
 
@@ -40,7 +40,7 @@ begin(struct world *w, bool aio)
         ok_named(false, error);
     if (aio)
         (void)disk_sync_on(w->spool.disk, w->loop);
-    w->mover = (struct preprocessor){.spool = &w->spool, .done = on_done, .context = w};
+    w->preprocessor = (struct preprocessor){.spool = &w->spool, .done = on_done, .context = w};
 }
 
 static void
@@ -56,7 +56,7 @@ end(struct world *w)
 static void
 add(struct world *w, unsigned number, bool young)
 {
-    struct preprocess *move = &w->mover.moves[w->mover.count++];
+    struct preprocess *move = &w->preprocessor.moves[w->preprocessor.count++];
     struct envelope *e = envelope_new();
     e->id = (struct id){.time_ms = 1000 + number, .hash = number};
     e->sender = envelope_text(e, TEXT("s@x"));
@@ -85,9 +85,9 @@ add(struct world *w, unsigned number, bool young)
 static void
 forget(struct world *w)
 {
-    for (unsigned i = 0; i < w->mover.count; i++)
-        envelope_free(&w->mover.moves[i].envelope);
-    preprocess_end(&w->mover);
+    for (unsigned i = 0; i < w->preprocessor.count; i++)
+        envelope_free(&w->preprocessor.moves[i].envelope);
+    preprocess_end(&w->preprocessor);
 }
 
 static void
@@ -97,14 +97,14 @@ test_whole(bool aio)
     begin(&w, aio);
     for (unsigned i = 0; i < PREPROCESSOR_MAX; i++)
         add(&w, i, true);
-    ok(preprocess_prepare(&w.mover) == !aio);
+    ok(preprocess_prepare(&w.preprocessor) == !aio);
     if (aio)
         is_number(w.done, 0, "nothing is told before it has returned");
     sim_loop_advance(w.loop, 100);
     is_number(w.done, aio ? 1 : 0, "told once");
     unsigned bad = 0;
     for (unsigned i = 0; i < PREPROCESSOR_MAX; i++) {
-        struct preprocess *move = &w.mover.moves[i];
+        struct preprocess *move = &w.preprocessor.moves[i];
         bad += move->result != 0 || !move->envelope->storage.preprocessed ||
                move->envelope->recipients[1].mark_offset <= 0 || move->content != NULL;
     }
@@ -130,12 +130,12 @@ test_failures(bool aio, int error)
         add(&w, 2, true);
         sim_disk_count_anew();
         sim_disk_fail_at(at + 1, error);
-        (void)preprocess_prepare(&w.mover);
+        (void)preprocess_prepare(&w.preprocessor);
         sim_loop_advance(w.loop, 100);
         failed = sim_disk_has_failed();
         sim_disk_fail_at(0, 0);
         for (unsigned i = 0; i < 2; i++) {
-            struct preprocess *move = &w.mover.moves[i];
+            struct preprocess *move = &w.preprocessor.moves[i];
             char reason[LOAD_REASON_MAX];
             struct envelope *e = NULL;
             enum load_result loaded =
@@ -159,9 +159,9 @@ test_end_in_flight(void)
     struct world w;
     begin(&w, true);
     add(&w, 1, true);
-    ok(!preprocess_prepare(&w.mover));
+    ok(!preprocess_prepare(&w.preprocessor));
     forget(&w);
-    is_number(w.mover.count, 0, "idle again");
+    is_number(w.preprocessor.count, 0, "idle again");
     end(&w);
     is_number(w.done, 0, "nobody hears of it");
 }

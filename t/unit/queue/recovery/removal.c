@@ -13,7 +13,7 @@ struct bench {
     struct spool spool;
     struct journaled journaled;
     struct id_set seen;
-    struct removal endings;
+    struct removal removal;
     unsigned calls; /* of removed */
     bool first_is_removed;
 };
@@ -23,7 +23,7 @@ on_removed(void *context)
 {
     struct bench *b = context;
     b->calls++;
-    b->first_is_removed = removal_are_removed(&b->endings, 1);
+    b->first_is_removed = removal_are_removed(&b->removal, 1);
 }
 
 static void
@@ -46,7 +46,7 @@ bench_begin(struct bench *b)
     b->loop = sim_loop_new(1);
     if (spool_open(&b->spool, "/spool", false, NULL, error, sizeof(error)) != 0)
         abort();
-    b->endings = (struct removal){.spool = &b->spool,
+    b->removal = (struct removal){.spool = &b->spool,
                                   .journaled = &b->journaled,
                                   .seen = &b->seen,
                                   .loop = b->loop,
@@ -54,7 +54,7 @@ bench_begin(struct bench *b)
                                   .context = b};
     for (uint64_t i = 0; i < 2 * MANY; i++) {
         plant(b, i);
-        removal_add(&b->endings, (struct id){.time_ms = 1, .hash = i},
+        removal_add(&b->removal, (struct id){.time_ms = 1, .hash = i},
                     i < MANY ? 1 : 2);
     }
 }
@@ -62,7 +62,7 @@ bench_begin(struct bench *b)
 static void
 bench_end(struct bench *b)
 {
-    removal_stop(&b->endings);
+    removal_stop(&b->removal);
     id_set_free(&b->seen);
     spool_close(&b->spool);
     loop_free(&b->loop);
@@ -79,23 +79,23 @@ test_turns(void)
 {
     struct bench b;
     bench_begin(&b);
-    is_number(removal_count(&b.endings), 2 * MANY, "all are known");
-    ok_named(removal_are_removed(&b.endings, 2), "none is due");
-    removal_settled(&b.endings, 1, 0);
+    is_number(removal_count(&b.removal), 2 * MANY, "all are known");
+    ok_named(removal_are_removed(&b.removal, 2), "none is due");
+    removal_settled(&b.removal, 1, 0);
     size_t left = files();
     ok_named(left < 2 * MANY && left > MANY, "some go at once, not all");
-    ok(!removal_are_removed(&b.endings, 1) && !b.first_is_removed);
-    ok(removal_have(&b.endings, (struct id){.time_ms = 1, .hash = MANY - 1}));
+    ok(!removal_are_removed(&b.removal, 1) && !b.first_is_removed);
+    ok(removal_have(&b.removal, (struct id){.time_ms = 1, .hash = MANY - 1}));
     for (int i = 0; i < 100 && files() > MANY; i++) {
         left = files();
         loop_turn(b.loop, 0);
         ok_named(files() >= left - 100, "a turn does not take long");
     }
     is_number(files(), MANY, "those of the batch that is durable go");
-    ok(removal_are_removed(&b.endings, 1) && b.first_is_removed && b.calls > 1);
-    is_number(removal_count(&b.endings), MANY, "the others wait");
-    ok(!removal_have(&b.endings, (struct id){.time_ms = 1, .hash = MANY - 1}));
-    removal_settled(&b.endings, 2, -5);
+    ok(removal_are_removed(&b.removal, 1) && b.first_is_removed && b.calls > 1);
+    is_number(removal_count(&b.removal), MANY, "the others wait");
+    ok(!removal_have(&b.removal, (struct id){.time_ms = 1, .hash = MANY - 1}));
+    removal_settled(&b.removal, 2, -5);
     is_number(files(), MANY, "a batch that failed is written anew");
     bench_end(&b);
     is_number(files(), MANY, "what is not durable stays");
@@ -106,10 +106,10 @@ test_hurry(void)
 {
     struct bench b;
     bench_begin(&b);
-    removal_settled(&b.endings, 1, 0);
-    removal_hurry(&b.endings);
+    removal_settled(&b.removal, 1, 0);
+    removal_hurry(&b.removal);
     is_number(files(), MANY, "at the end there are no more turns");
-    removal_settled(&b.endings, 2, 0);
+    removal_settled(&b.removal, 2, 0);
     is_number(files(), 0, "also for the last ones");
     bench_end(&b);
 }

@@ -217,8 +217,8 @@ test_described(void)
     ok(!space_has(&b.space, 0));
     space_describe(&b.space, text);
     is_string(text,
-              "3.1 MB and 77 files are free in /spool; 6.3 MB and 200 files are kept "
-              "for mail under way",
+              "3.1 MB and 77 files are free in /spool; 6.3 MB and 200 files are "
+              "reserved for accepted mail",
               "for users");
     b.space.now = (struct disk_space){INT64_MAX, INT64_MAX, 0, 0};
     space_describe(&b.space, text);
