@@ -166,7 +166,7 @@ $(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 # What a test does in a child process that ends by _exit() is not counted.
 coverage: ## Runs the unit tests, and prints lines and branches that they reach, by room.
 	$(Q)[ ! -d build-coverage ] || find build-coverage -name '*.gcda' -delete
-	$(MAKE) BUILD=build-coverage CFLAGS='-Og -g --coverage' unit
+	umask 0; $(MAKE) BUILD=build-coverage CFLAGS='-Og -g --coverage -DCOVERAGE=\"$(CURDIR)/build-coverage\"' unit
 	$(Q)gcovr -r . -e t/ --exclude-branches-by-pattern '.*assert\(.*' build-coverage --csv - | perl t/support/coverage.pl
 
 PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h) $(DIRS:%=%/*/*.h))

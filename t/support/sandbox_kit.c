@@ -59,6 +59,7 @@ struct sandbox *
 planned(void)
 {
     struct sandbox *s = sandbox_new();
+    child_plan(s);
     sandbox_let_write(s, in_home("ours"));
     sandbox_let_read(s, in_home("read/settings"));
     sandbox_let_read(s, "/etc/passwd");
@@ -85,7 +86,7 @@ child(bool nobody, int (*act)(void), char *told, size_t told_size)
             _exit(100);
         struct sandbox *s = planned();
         sandbox_enter(s);
-        _exit(act());
+        child_exit(act());
     }
     close(both[1]);
     while (told && length < told_size - 1 &&

@@ -4,6 +4,7 @@
 
 #include "base/sandbox/identity.h"
 #include "base/sandbox/sandbox.h"
+#include "t/support/child.h"
 #include "t/support/tap.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* What is planned for the sandbox from settings and routes, and what a reload lacks. */
 #include "admin/settings/sandbox_rules.h"
 
+#include "t/support/child.h"
 #include "t/support/tap.h"
 
 #include <errno.h>
@@ -76,6 +77,7 @@ static void
 begin(struct world *w, const char *content)
 {
     *w = (struct world){.sandbox = sandbox_new()};
+    child_plan(w->sandbox);
     w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&w->lines, LINES_MAX);
     log_capture(w->log, &w->lines);
@@ -115,7 +117,7 @@ in_child(int (*act)(void), const char *name)
     pid_t pid = fork();
     must(pid >= 0);
     if (pid == 0)
-        _exit(act());
+        child_exit(act());
     must(waitpid(pid, &status, 0) == pid);
     is_number(status, 0, name);
 }

@@ -255,7 +255,7 @@ look_at(bool nobody)
             _exit(100);
         struct sandbox *s = planned();
         sandbox_enter(s);
-        _exit(do_wait());
+        child_exit(do_wait());
     }
     while (strcmp(field(pid, "status", "Seccomp:"), "2") != 0 && tries++ < 500)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -322,7 +322,7 @@ test_old(bool landlock_too, const char *name)
     pid_t pid = fork();
     must(pid >= 0);
     if (pid == 0)
-        _exit(enter_old(landlock_too));
+        child_exit(enter_old(landlock_too));
     must(waitpid(pid, &status, 0) == pid);
     is_number(status, 0, name);
 }
@@ -384,7 +384,7 @@ test_entered_questions(void)
     pid_t pid = fork();
     must(pid >= 0);
     if (pid == 0)
-        _exit(do_questions());
+        child_exit(do_questions());
     must(waitpid(pid, &status, 0) == pid);
     is_number(status, 0, "the plan answers for paths, links and what is not there");
 }
@@ -414,10 +414,11 @@ test_replaced(void)
     must(pid >= 0);
     if (pid == 0) {
         struct sandbox *s = sandbox_new();
+        child_plan(s);
         sandbox_let_read(s, in_home("live/cert"));
         sandbox_enter(s);
         must(read(gate[0], &byte, 1) == 1);
-        _exit(do_replaced());
+        child_exit(do_replaced());
     }
     must(symlink("../archive/cert2", in_home("live/next")) == 0);
     must(rename(in_home("live/next"), in_home("live/cert")) == 0);
