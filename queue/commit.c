@@ -28,7 +28,7 @@ commit_nothing(void *context)
     (void)context;
 }
 
-/* It may be past the stage of this turn already: then another one must come. */
+/* The stage of this turn may have passed already, so another turn is requested. */
 static void
 commit_stir(struct commits *all)
 {
@@ -84,7 +84,7 @@ sync_files(struct commit *c)
         draft_refuse(d, spool_refusal(result));
 }
 
-/* S4, in the eyes of everybody but a power cut. */
+/* S4 for every process, though not yet durable. */
 static void
 link_todo(struct commit *c)
 {
@@ -107,8 +107,8 @@ sync_todo(struct commits *all, struct commit *list)
         if (!c->linked || c->draft->refused)
             continue;
         int own = result;
-        /* Other users may not open todo/ to sync it; their file's sync takes the new
-         * name along (doc/design.md "File systems"). */
+        /* Other users may not open todo/ to sync it. The sync of their file makes its
+         * new name durable, too (doc/design.md "File systems"). */
         if (result == -EACCES)
             own = spool_sync(all->spool, c->intd, &c->draft->id);
         if (own < 0)
@@ -129,7 +129,7 @@ undo(struct commit *c)
     id_set_remove(c->commits->seen, d->id);
 }
 
-/* Makes all of them durable, or says why not. */
+/* Makes all of them durable, or returns the error. */
 static void
 sync_in_files(struct commits *all, struct commit *list)
 {
@@ -173,7 +173,7 @@ append(struct commit *c)
                          content, d->own, &c->batch);
     if (result == JOURNAL_NO_ROOM)
         return false;
-    /* The buffer is the message's now. */
+    /* The message owns the buffer now. */
     d->drafts->in_memory -= in_memory - d->content.length;
     buffer_free(&c->form);
     DL_APPEND(c->commits->appended, c);
@@ -237,7 +237,8 @@ refuse_batch(struct commit *c, int error)
     struct journaled_message *m = journaled_find(all->journaled, c->draft->id);
     draft_refuse(c->draft, spool_refusal(error));
     assert(m != NULL);
-    /* The record may exist, and an END follows it: only then may the file go. */
+    /* The record may be on disk. The file may go only when an END after it is
+     * durable. */
     if (m->large)
         removal_add(all->removal, m->id, c->batch + 1);
     journaled_drop(all->journaled, m);
@@ -259,7 +260,7 @@ commits_settled(struct commits *all, uint64_t batch, int error)
 
 /* --- Answers --------------------------------------------------------------------- */
 
-/* The owner hears, and c is gone. */
+/* Calls the owner and frees c. */
 static void
 commit_answer(struct commits *all, struct commit *c)
 {
@@ -293,7 +294,7 @@ static void
 commit_at_stage_answer(void *context)
 {
     struct commits *all = context;
-    /* One at a time: an owner may ask to be ignored while another one hears. */
+    /* One at a time: a callback may cancel another owner's message. */
     while (all->done != NULL) {
         struct commit *first = all->done;
         DL_DELETE(all->done, first);
@@ -325,7 +326,7 @@ commit_at_once(struct commit *c)
     sync_in_files(all, c);
     bool stored_well = !c->draft->refused;
     commit_at_stage_answer(all);
-    if (stored_well) /* without a daemon it finds the message when it starts */
+    if (stored_well) /* a daemon that starts later finds the message anyway */
         spool_pull_trigger(all->spool, id);
 }
 

@@ -1,4 +1,4 @@
-/* Drafts: content that is written, and gets its name. */
+/* Drafts: content while it is being received and before it is committed. */
 #include "queue/draft.h"
 
 #include "base/crypto/digest.h"
@@ -16,9 +16,11 @@
 
 enum {
     CONTENT_BUFFER = 64 * 1024,    /* on the way to a file */
-    MEMORY_MAX = 32 * 1024 * 1024, /* of all drafts; then files come earlier */
+    MEMORY_MAX = 32 * 1024 * 1024, /* of all drafts; beyond it drafts become files
+                                    * earlier */
     NAMES_AHEAD_MS = 20,           /* of the clock, at most */
-    NAME_TRIES = 100000            /* on average `slices` of them are needed */
+    NAME_TRIES = 100000            /* on average as many as there are slices are
+                                    * needed */
 };
 
 /* --- A draft --------------------------------------------------------------------- */
@@ -65,14 +67,14 @@ draft_erase(struct queue_draft *d)
         (void)spool_trouble(s, result, d->named ? &d->id : NULL, "remove a draft");
 }
 
-/* S1: a nameless message that outgrew its buffer. */
+/* S1: the draft has outgrown its buffer and becomes a file without a final name. */
 static void
 make_pid_file(struct queue_draft *d)
 {
     struct drafts *a = d->drafts;
     int file = -EEXIST;
     char part[SLICES_SUFFIX_MAX] = "";
-    /* Injectors' drafts are known by their age alone. */
+    /* Abandoned drafts of injectors are recognized by their age alone. */
     if (!a->at_once)
         slices_part(a->settings.slices, a->settings.slice, part);
     while (file == -EEXIST) {
@@ -109,14 +111,14 @@ drafts_admit(struct drafts *a, int64_t size_expected, bool own, struct outcome *
         *refusal = spool_refusal(-EIO);
         return false;
     }
-    /* The journal keeps a reserve for our own. */
+    /* The journal keeps a reserve for our own mail. */
     bool fits = (own && a->memory_max > 0) || space_has(&a->space, size_expected);
     if (!fits)
         *refusal = spool_refusal(-ENOSPC);
     return fits;
 }
 
-/* How much may gather before it is written. */
+/* How many bytes are gathered before they are written. */
 static size_t
 content_max(const struct queue_draft *d)
 {
@@ -136,7 +138,7 @@ draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *r
     d->own = own;
     buffer_init(&d->content,
                 a->memory_max > CONTENT_BUFFER ? a->memory_max : CONTENT_BUFFER);
-    /* Others may never send what they announce. */
+    /* A client may never send the size that it announced. */
     if (own && size_expected > 0 && (uint64_t)size_expected <= content_max(d))
         (void)buffer_reserve(&d->content, (size_t)size_expected);
     return d;
@@ -168,8 +170,7 @@ queue_write(struct queue_draft *d, struct text bytes)
     struct drafts *a = d->drafts;
     d->crc = crc_add(d->crc, bytes.at, bytes.length);
     d->size += (int64_t)bytes.length;
-    /* The wire holds this limit itself; here it is for what comes from the command
-     * line. */
+    /* The SMTP server enforces this limit itself; here it is for the command line. */
     if (a->at_once && a->settings.message_size_limit > 0 &&
         d->size > a->settings.message_size_limit)
         draft_refuse(d, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 552, "5.3.4",
@@ -211,7 +212,7 @@ make_id(struct drafts *a, struct text form, int64_t now_ms)
     return id_make((uint64_t)now_ms, digest);
 }
 
-/* S2: the name is ours once its file in mess/ is there. */
+/* S2: the name is reserved once its file in mess/ exists. */
 static int
 draft_take_name(struct queue_draft *d, struct id id)
 {
@@ -229,7 +230,7 @@ draft_take_name(struct queue_draft *d, struct id id)
         int result = disk_link(s->disk, d->path, path);
         if (result < 0)
             return result;
-        /* What fails here is a second name, which the sweeper removes. */
+        /* A failure leaves a second name, which clean.c removes. */
         result = disk_unlink(s->disk, d->path);
         if (result < 0)
             (void)spool_trouble(s, result, &id, "remove a draft's first name");
@@ -238,8 +239,8 @@ draft_take_name(struct queue_draft *d, struct id id)
     return 0;
 }
 
-/* Names of one millisecond sort by their hash. So that what comes one after another
- * keeps its order, each takes the next millisecond, a little ahead of the clock. */
+/* Names of one millisecond sort by their hash. To keep the order of arrival each
+ * message takes the next millisecond, a little ahead of the clock. */
 static int64_t
 name_time(struct drafts *a, int64_t now_ms)
 {
@@ -270,7 +271,8 @@ queue_name(struct queue_draft *d, struct envelope *e)
     envelope_write_todo(e, &form);
     for (unsigned i = 0; i < NAME_TRIES && result == -EEXIST; i++) {
         d->id = make_id(a, buffer_text(&form), named_ms);
-        /* 40 bits of hash a millisecond: a name without a file is as good as new. */
+        /* No file shows that the name is used. With 40 bits of hash per millisecond it
+         * is unique. */
         if (id_slice(d->id, settings->slices) == settings->slice)
             result = in_memory ? 0 : draft_take_name(d, d->id);
     }

@@ -25,7 +25,7 @@ enum {
     DUE_DIGITS_MS = 14,
     ATTEMPTS_DIGITS = 7,
     WARNED_OFFSET = DUE_DIGITS_MS + 1 + ATTEMPTS_DIGITS,
-    PRIORITY_ZERO = 1 + ENVELOPE_PRIORITY_MAX, /* added, so that it is no sign */
+    PRIORITY_ZERO = 1 + ENVELOPE_PRIORITY_MAX, /* added, so that no sign is written */
     RELEASED = '+',
     WARNED = '!'
 };
@@ -203,7 +203,7 @@ envelope_end_file(struct buffer *out, struct id id, const char *title)
     envelope_add_record_bytes(out, text_from(trailer));
 }
 
-/* Where a number stood for one flag, another found space: both are 0 in older files. */
+/* Two flags share one number. Older files have only the first. */
 static unsigned
 bits(bool first, bool second)
 {
@@ -320,11 +320,11 @@ envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
 
 /* --- Reading --------------------------------------------------------------------- */
 
-/* A file that is being read; bad stays set. */
+/* A file that is being read; `bad` stays set once it is set. */
 struct reading {
     struct text all;
     size_t at, end; /* end: of the records */
-    uint32_t crc;   /* of what is before counted */
+    uint32_t crc;   /* of the bytes before `counted` */
     size_t counted;
     bool bad;
 };
@@ -377,7 +377,7 @@ stands_there(const struct reading *r, char letter)
     return !r->bad && r->at < r->end && r->all.at[r->at] == letter;
 }
 
-/* Older files have none. */
+/* Older files lack it. */
 static struct text
 take_optional(struct reading *r, char letter)
 {
@@ -426,7 +426,7 @@ envelope_end_reading(struct reading *r)
                                                                       : PROGRESS_BAD;
 }
 
-/* The mark at the reading point, counted as open whatever it is. */
+/* The mark at the reading point; the recipient is counted as open either way. */
 static bool
 envelope_take_mark(struct reading *r)
 {
@@ -473,7 +473,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
         r->bad = true;
         return;
     }
-    /* Sums with it stay numbers. */
+    /* Keeps sums with it from overflowing. */
     e->birth_ms = number[0] < (uint64_t)due_max_ms ? (int64_t)number[0] : due_max_ms;
     e->content_size = (int64_t)number[1];
     e->content_crc = (uint32_t)number[2];
@@ -490,7 +490,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
         number[9] < UINT32_MAX ? (unsigned)number[9] : UINT32_MAX;
 }
 
-/* One recipient into its place, which must be empty. */
+/* Stores one recipient at its index, which must be empty. */
 static void
 envelope_take_recipient(struct reading *r, struct envelope *e, struct recipient made)
 {
@@ -560,7 +560,7 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     trial.delivery.warned = e->delivery.warned;
     envelope_write_due(&trial, again);
     if (!text_equal(slot, text_of(again, sizeof(again))))
-        return; /* torn: due now */
+        return; /* torn write: due now */
     e->delivery.due_ms = trial.delivery.due_ms;
     e->delivery.attempts = trial.delivery.attempts;
     e->delivery.released = trial.delivery.released;
@@ -652,7 +652,7 @@ parse_failure(struct text payload, unsigned recipients, struct failure *f)
     return !r.bad && r.at == r.end && f->recipient < recipients;
 }
 
-/* The whole failure that rest starts with; its size, or 0. */
+/* The size of the complete failure at the start of rest, or 0. */
 static size_t
 read_failure(struct text rest, const struct envelope *e, struct failure *f)
 {

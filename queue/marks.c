@@ -13,26 +13,26 @@
 
 enum {
     DELAY_MS = 100,
-    MARKS_MAX = 64,         /* written at the end of the turn then */
-    MESSAGES_PER_TURN = 64, /* so that a flood of deferrals stalls nobody; */
-    MARKS_PER_TURN = 4096,  /* nor does a message with very many */
+    MARKS_MAX = 64,         /* at this number the end of the turn writes them */
+    MESSAGES_PER_TURN = 64, /* so that a flood of deferrals delays nothing else; */
+    MARKS_PER_TURN = 4096,  /* nor one message with very many recipients */
     RETRY_MS = 10 * 1000,
     TEXTS_MAX = 80 * 1024 * 1024 /* above ENVELOPE_RECIPIENTS_MAX failures */
 };
 
 struct pending {
     struct id id;
-    struct envelope *envelope; /* NULL: nobody has it in memory */
+    struct envelope *envelope; /* NULL: it is not in memory */
     bool owned;                /* deferred: the envelope is ours */
     bool due;                  /* its due time is to be written */
-    bool failed;               /* the disk refused; waits for the retry */
-    bool waiting, moving;      /* in the line for the preprocessor; with it */
+    bool failed;               /* the write failed; a retry follows */
+    bool waiting, moving;      /* queued for the preprocessor; being moved */
     bool ended;                /* retired while it moved */
     int64_t since_ms;          /* monotonic: the first mark, or the due time */
     struct journaled_mark *marks;
-    unsigned count, capacity, moved; /* the first `moved` are with the preprocessor */
+    unsigned count, capacity, moved; /* the first `moved` are being moved */
     struct buffer texts;             /* of failures, as appended to bounce/ */
-    struct pending *prev, *next;     /* in the line */
+    struct pending *prev, *next;     /* in the queue for the preprocessor */
     UT_hash_handle hh;
 };
 
@@ -78,8 +78,7 @@ pending_free(struct marks *m, struct pending *p)
     free(p);
 }
 
-/* The pending of e; one that is left from an older copy of the envelope goes on with e.
- */
+/* The pending of e. One that was made for an older copy of the envelope now uses e. */
 static struct pending *
 pending_for(struct marks *m, struct envelope *e)
 {
@@ -119,7 +118,8 @@ drop_marks(struct marks *m, struct pending *p, unsigned count)
     buffer_take(&p->texts, texts);
 }
 
-/* Of journaled mail: with the journal's next batch, which needs no space on the disk. */
+/* Marks of journaled mail go into the journal's next batch, which needs no space on the
+ * disk. */
 static void
 tell_journal(struct marks *m, struct pending *p, struct journaled_message *journaled)
 {
@@ -132,7 +132,7 @@ tell_journal(struct marks *m, struct pending *p, struct journaled_message *journ
 
 /* --- Where a message is ---------------------------------------------------------- */
 
-/* S5 is in the files and e does not know it: it moved while e was in use. */
+/* Whether the message became S5 while e was in use, so that e does not say so. */
 static bool
 is_outdated(const struct marks *m, const struct envelope *e)
 {
@@ -140,7 +140,7 @@ is_outdated(const struct marks *m, const struct envelope *e)
            !id_set_has(m->seen, e->id) && !spool_has(m->spool, SPOOL_TODO, e->id);
 }
 
-/* The same recipients in the same order: the caller has compared. */
+/* Both have the same recipients in the same order: the caller has compared them. */
 static void
 take_offsets(struct envelope *e, const struct envelope *from)
 {
@@ -160,7 +160,7 @@ bring_up_to_date(struct marks *m, struct envelope *e)
     enum load_result result = load_preprocessed(m->spool, e->id, &found, reason);
     if (result != LOAD_DONE)
         return result == LOAD_LATER ? -EAGAIN : -ENOENT;
-    bool same = found->count == e->count; /* else somebody has changed the files */
+    bool same = found->count == e->count; /* else the files were changed from outside */
     if (same)
         take_offsets(e, found);
     envelope_free(&found);
@@ -186,7 +186,7 @@ marks_nothing(void *context)
 
 static void marks_flush(struct marks *m);
 
-/* Also when the stage of this turn has passed. */
+/* Requests another turn, because the stage of this one may have passed. */
 static void
 write_soon(struct marks *m)
 {
@@ -226,8 +226,9 @@ has_warning(const struct pending *p)
            !p->envelope->delivery.warned_kept;
 }
 
-/* A due time alone is not worth keeping, but in the journal it needs its segment: the
- * scheduler has it, and a restart is early. */
+/* A due time alone is not written again: the scheduler knows it, and after a restart
+ * the message is merely tried early. A journaled message must move nevertheless,
+ * because it pins its segment. */
 static void
 keep_failed(struct marks *m, struct pending *p)
 {
@@ -244,8 +245,8 @@ keep_failed(struct marks *m, struct pending *p)
 
 /* --- Moving ---------------------------------------------------------------------- */
 
-/* The envelope as the journal has it, for a message that nobody has in memory. False:
- * it cannot be moved now. */
+/* Loads the envelope of a message that is not in memory from the journal. False: the
+ * message cannot be moved now. */
 static bool
 want_envelope(struct marks *m, struct pending *p, struct journaled_message *journaled)
 {
@@ -253,7 +254,7 @@ want_envelope(struct marks *m, struct pending *p, struct journaled_message *jour
     bool later = false;
     if (p->envelope != NULL)
         return true;
-    assert(journaled != NULL); /* has_files() of what is not */
+    assert(journaled != NULL); /* has_files() otherwise */
     p->envelope =
         journaled_load(m->journaled, journaled, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
@@ -271,8 +272,8 @@ want_envelope(struct marks *m, struct pending *p, struct journaled_message *jour
     return false;
 }
 
-/* A message that has left the journal: recovery has found its files whole while it
- * stood in the line. */
+/* The message has left the journal: recovery found its files whole while it was
+ * queued. */
 static bool
 has_files(const struct pending *p)
 {
@@ -314,7 +315,7 @@ fill_move(struct marks *m, struct pending *p)
     m->preprocessor.moves[m->preprocessor.count++] = move;
 }
 
-/* Where it is now its recipients are found by their offsets. */
+/* In its new files the recipients' marks are found by their offsets. */
 static void
 marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
 {
@@ -330,7 +331,7 @@ marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
         (void)marker_put(m->spool, MARKER_AWAITING, p->id);
 }
 
-/* The preprocessor's envelope is the pending's again, or nobody's. */
+/* Gives the preprocessor's envelope back to the pending, or frees it. */
 static void
 give_back(struct pending *p, struct preprocess *move, bool wanted)
 {
@@ -344,7 +345,7 @@ give_back(struct pending *p, struct preprocess *move, bool wanted)
     }
 }
 
-/* After it the pending goes, unless there is more to write. */
+/* The pending is freed afterwards, unless there is more to write. */
 static void
 take_move(struct marks *m, struct preprocess *move)
 {
@@ -408,7 +409,7 @@ marks_move_some(struct marks *m)
 
 /* --- Writing --------------------------------------------------------------------- */
 
-/* In place, so it works without space: those without a text, or all. */
+/* Writes marks in place, which works on a full disk: those without a text, or all. */
 static int
 mark_some(struct marks *m, const struct pending *p, unsigned count, bool all)
 {
@@ -421,8 +422,9 @@ mark_some(struct marks *m, const struct pending *p, unsigned count, bool all)
     return result;
 }
 
-/* Texts first, for all of these. Without, those who failed are not marked: they fail
- * again; who has got it must not get it twice. */
+/* Texts first, for all of these. When they cannot be written, failed recipients are not
+ * marked and fail again; delivered ones are, because they must not get the message
+ * twice. */
 static int
 write_marks(struct marks *m, const struct pending *p, unsigned count)
 {
@@ -477,7 +479,7 @@ write_one(struct marks *m, struct pending *p)
     return more;
 }
 
-/* Settled in this very turn: most such messages are retired before it ends. */
+/* Settled in this turn: most such messages are retired before it ends. */
 static bool
 is_fresh(const struct marks *m, const struct pending *p)
 {
@@ -578,7 +580,7 @@ marks_defer(struct marks *m, struct envelope **e)
     write_soon(m);
 }
 
-/* Marks that are still to be written, or being written, count as well. */
+/* Counts marks that are still to be written or being written as well. */
 void
 marks_wait(struct marks *m, struct envelope *e, bool waits)
 {
@@ -640,7 +642,7 @@ marks_retire(struct marks *m, struct envelope **e)
     if (move->envelope != *e)
         envelope_free(e);
     else
-        move->owned = true; /* it is still being written from */
+        move->owned = true; /* the move still reads from it */
     *e = NULL;
     return true;
 }
@@ -683,7 +685,7 @@ marks_overlay(struct marks *m, struct envelope *e)
         (p->envelope != NULL && p->envelope->fragment.awaits_parts);
     for (unsigned i = 0; i < p->count; i++) {
         if (p->marks[i].recipient >= e->count)
-            continue; /* the file has changed under us */
+            continue; /* the file was changed meanwhile */
         struct recipient *r = &e->recipients[p->marks[i].recipient];
         if (!e->storage.preprocessed && p->envelope != NULL)
             r->channel = p->envelope->recipients[p->marks[i].recipient].channel;
@@ -727,7 +729,7 @@ marks_stop(struct marks *m)
 {
     struct pending *p, *next;
     marks_flush(m);
-    /* What still moves is what it was. */
+    /* A move that has not ended is lost: the message stays where it was. */
     for (unsigned i = 0; i < m->preprocessor.count; i++) {
         struct preprocess *move = &m->preprocessor.moves[i];
         p = marks_find(m, move->envelope->id);

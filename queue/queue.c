@@ -28,8 +28,8 @@ on_damaged(void *context, struct id id, const char *reason)
     queue_quarantine(context, id, reason);
 }
 
-/* What was at work in an end goes on from files: should it be quarantined, they tell
- * who has it already. */
+/* A message that was being processed at a crash is moved to files: should it be
+ * quarantined, its marks tell which recipients have it already. */
 static void
 queue_on_found(void *context, const struct queue_entry *entry)
 {
@@ -101,7 +101,7 @@ on_space(void *context)
     commits_resume(&q->commits);
 }
 
-/* A segment is recycled: what its ENDs have removed must not come back. */
+/* Before a segment is recycled: files that its ENDs have removed must not come back. */
 static void
 checkpoint(void *context)
 {
@@ -161,7 +161,7 @@ start_modules(struct queue *q)
     q->journaled = (struct journaled){
         .spool = &q->spool, .loop = q->loop, .directory = q->share.journal};
     drafts_start(&q->drafts);
-    /* The marks first: what they bring goes with this turn's sync. */
+    /* The marks first, so that their records go with this turn's sync. */
     marks_start(&q->marks);
     commits_start(&q->commits);
     contents_start(&q->contents);
@@ -219,7 +219,7 @@ open_journal(struct queue *q, char *error, size_t error_size)
     journal_on_checkpoint(q->journaled.journal, on_checkpoint, q);
     size_t payload = journal_payload_max(q->journaled.journal);
     int64_t content = s->journal_message_max > 0 ? s->journal_message_max : 1;
-    /* Room for an envelope beside it. */
+    /* Leaves space for an envelope beside it. */
     q->drafts.memory_max =
         content < (int64_t)payload * 3 / 4 ? (size_t)content : payload * 3 / 4;
     return 0;
@@ -334,8 +334,8 @@ queue_open_injector(struct queue **queue, struct log *log,
 bool
 queue_has_daemon(struct queue *q)
 {
-    /* Not by trying the lock: a daemon that starts meanwhile would find it taken. The
-     * daemon alone reads the trigger. */
+    /* Does not try the lock: a daemon that starts meanwhile would find it taken. Only
+     * the daemon reads the trigger, so an open reader shows that it runs. */
     char path[SPOOL_PATH_MAX];
     spool_trigger_path(q->settings.slices, q->settings.slice, path);
     return is_daemon(q) || disk_pull_fifo(q->spool.disk, path) == 0;
@@ -418,8 +418,8 @@ read_later(struct queue *q, struct id id, const char *reason)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", name, "cannot read it now: %s",
-            reason);
+    log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", name,
+            "cannot read the message now: %s", reason);
     if (is_daemon(q))
         recover_report_later(&q->recover, id);
     return NULL;
@@ -438,7 +438,8 @@ load_young(struct queue *q, struct journaled_message *m)
     if (e == NULL && is_daemon(q))
         queue_quarantine(q, id, reason);
     if (e != NULL) {
-        /* A daemon knows, but for what its startup has found and not yet reported. */
+        /* A daemon knows, except for messages that its startup has found and not yet
+         * reported. */
         bool may_be = m->held || m->recovered || !is_daemon(q);
         e->delivery.held = may_be && spool_has(&q->spool, SPOOL_HOLD, id);
         e->fragment.awaits_parts = m->awaits_parts;
@@ -456,14 +457,15 @@ queue_read_journals(struct queue *q)
     queue_listing_read(&q->spool, &q->journaled, &q->journals);
 }
 
-/* An old journal still has it: whatever happens to its files, it would come again. */
+/* A foreign journal still has it, so that it would come again whatever happens to its
+ * files. */
 static bool
 is_withheld(const struct queue *q, struct id id)
 {
     return id_set_has(&q->share.withheld, id);
 }
 
-/* Or it may have it: nobody can tell now. */
+/* Or may have it, which cannot be known before it is adopted. */
 bool
 queue_may_be_withheld(const struct queue *q, struct id id)
 {
@@ -488,7 +490,8 @@ tell_pickup(struct queue *q, const struct envelope *e)
     pickup_say(q->spool.log, e);
 }
 
-/* The content has been checked before, or is now; a check in between is given up. */
+/* The content was checked before, or is checked now in one go; a check in progress is
+ * abandoned. */
 static enum load_result
 load_whole(struct queue *q, struct id id, struct envelope **e,
            char reason[LOAD_REASON_MAX])
@@ -525,7 +528,8 @@ queue_load_stored(struct queue *q, struct id id, bool whole)
         id_set_remove(&q->seen, id);
         break;
     case LOAD_DAMAGED:
-        /* Who looks on beside a daemon may see a message that is just being removed. */
+        /* Beside a running daemon a command may see a message that is just being
+         * removed. */
         if (is_daemon(q))
             queue_quarantine(q, id, reason);
         break;

@@ -1,4 +1,4 @@
-/* Waits for everything that was retired up to now to be durable. */
+/* Waits until everything that was retired up to now is durable. */
 #include "queue/queue_barrier.h"
 
 #include "queue/queue_internal.h"
@@ -10,8 +10,8 @@ enum {
     LINING_MS = 20 /* a busy queue has marks to write in every turn */
 };
 
-/* Marks are written by the end of a turn, some at a time. Those that need files are then
- * in the line of the preprocessor. */
+/* Marks are written at the end of a turn, some at a time. Those that need files are
+ * queued for the preprocessor. */
 static bool
 barrier_is_lined(const struct queue *q, struct queue_barrier *b)
 {
@@ -24,8 +24,8 @@ barrier_is_lined(const struct queue *q, struct queue_barrier *b)
     return true;
 }
 
-/* A message that moves to files is ended after the move: so the preprocessor comes first. The
- * ENDs of a batch that failed are in the next one. */
+/* A message that is being moved to files ends after the move, so the preprocessor comes
+ * first. The ENDs of a batch that failed are in the next one. */
 static bool
 barrier_is_over(struct queue *q, struct queue_barrier *b)
 {
@@ -41,7 +41,7 @@ barrier_is_over(struct queue *q, struct queue_barrier *b)
     return q->durable_batch >= b->batch;
 }
 
-/* Those that are over leave the list first: a callback may begin or cancel others. */
+/* Finished barriers leave the list first: a callback may begin or cancel others. */
 static void
 check_barriers(void *context)
 {

@@ -68,7 +68,7 @@ queue_listing_note_young(const struct journaled *y, struct place_list *l)
             add_place(l, m->id, QUEUE_INCOMING);
 }
 
-/* By age; of one message the strongest place first. */
+/* Sorts by age, and the places of one message by precedence. */
 static int
 by_age(const void *a, const void *b)
 {
@@ -77,7 +77,7 @@ by_age(const void *a, const void *b)
     return order != 0 ? order : (int)right->place - (int)left->place;
 }
 
-/* A mark counts beside info alone. */
+/* A marker counts only beside info. */
 static void
 drop_stray_marks(struct place_list *l)
 {
@@ -113,7 +113,7 @@ queue_listing_each(struct spool *s, const struct journaled *y,
         l.place = places[i].place;
         result = disk_list(s->disk, spool_dir_name(places[i].dir), note_place, &l);
         if (result == -ENOENT && places[i].dir == SPOOL_DEFRAG)
-            result = 0; /* an older release's spool */
+            result = 0; /* the spool of an older release */
     }
     queue_listing_note_young(y, &l);
     if (l.count > 0)
@@ -138,7 +138,7 @@ count_held(void *context, const char *name)
     return true;
 }
 
-/* A note for each message; other names are bytes of a damaged journal. */
+/* Each message has a note; other names are bytes of a damaged journal. */
 static bool
 count_quarantined(void *context, const char *name)
 {
@@ -166,7 +166,7 @@ struct made_list {
     const struct journaled *journaled;
 };
 
-/* A mark may have outlived its message: it is removed last, and that is not synced. */
+/* A marker may outlive its message: it is removed last, without a sync. */
 static void
 queue_listing_note_made(void *context, struct id id)
 {

@@ -24,7 +24,7 @@ static void
 quarantine(struct queue *q, struct id id, const char *reason)
 {
     if (marks_forget(&q->marks, id))
-        return; /* it moves: it is not damaged */
+        return; /* it is being moved and not damaged */
     struct journaled_message *m = journaled_find(&q->journaled, id);
     if (m != NULL && journaled_quarantine(&q->journaled, m, reason) < 0) {
         recover_report_later(&q->recover, id);
@@ -34,7 +34,7 @@ quarantine(struct queue *q, struct id id, const char *reason)
         spool_quarantine(&q->spool, id, reason, loop_now_ms(q->loop));
     else
         (void)journaled_end(&q->journaled, m, RECORD_MOVED);
-    /* What could not be moved must not be found again by every scan. */
+    /* A message that could not be moved must not be found again by every scan. */
     if (spool_has(&q->spool, SPOOL_TODO, id))
         id_set_add(&q->seen, id);
     else
@@ -64,7 +64,7 @@ queue_release(struct queue *q, struct id id)
     if (result != -ENOENT)
         return result;
     result = release_quarantined(&q->spool, id);
-    /* The caller knows of it: a scan of todo/ need not report it. */
+    /* The caller knows the message: a scan of todo/ need not report it. */
     if (result == 0 && spool_has(&q->spool, SPOOL_TODO, id))
         id_set_add(&q->seen, id);
     return result;

@@ -42,7 +42,8 @@ set_mark_read(struct text t, struct set_mark *mark)
 {
     struct text key, depth;
     uint64_t number = 0, epoch_s = 0;
-    /* What is left of t is the third field: a semicolon too many is no digit. */
+    /* The rest of t is the third field: another semicolon is not a digit and
+     * refused. */
     if (!text_cut(&t, ';', &key) || !key_read(key, mark->key) ||
         !text_cut(&t, ';', &depth) || depth.length != 1 ||
         !text_number(depth, SET_MARK_DEPTH_MAX, &number) || t.length == 0 ||

@@ -357,7 +357,8 @@ give_up_segment(struct ring *r, int error)
         (void)spool_trouble(r->spool, error, NULL, "make a segment of the journal");
     else if (!r->failure_told)
         log_say(r->spool->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "the journal stays at %u segments: %s", r->count, strerror(-error));
+                "journal: cannot grow beyond %u segments: %s", r->count,
+                strerror(-error));
     r->failure_told = true;
 }
 

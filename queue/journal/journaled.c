@@ -331,7 +331,8 @@ tell_summary(const struct journaled *y, const struct journal_summary *summary)
     struct log *log = y->spool->log;
     if (summary->torn)
         log_say(log, LOG_LEVEL_INFO, "queue", NULL,
-                "journal: the last batch was cut off, before its clients had replies");
+                "journal: the last batch is incomplete: discarded, its clients had no "
+                "replies");
     if (y->messages != NULL)
         log_say(log, LOG_LEVEL_INFO, "queue", NULL,
                 "journal: %u messages in %u segments", HASH_COUNT(y->messages),

@@ -101,7 +101,7 @@ manager_begin_hold(struct active *a)
     int error = queue_hold(m->queue, a->envelope, text, false);
     a->envelope->delivery.held = error == 0;
     log_say(m->log, error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", id, "%s%s",
-            error ? "cannot hold as a route says: " : "held by a route",
+            error ? "cannot hold for a route: " : "held by a route",
             error ? strerror(-error) : "");
     int64_t due = loop_now_ms(m->loop) + (error ? LATER_MS : 0);
     if (error)

@@ -93,7 +93,7 @@ remove_rest(struct recover *r, struct id id, unsigned dirs)
     }
     id_format(id, name);
     log_say(r->spool->log, LOG_LEVEL_INFO, "queue", name,
-            "removing what a finished message left");
+            "removing files left by a finished message");
     (void)spool_remove_all(r->spool, id);
 }
 
@@ -103,7 +103,7 @@ remove_ended(struct recover *r, struct id id)
     char name[ID_LENGTH + 1];
     id_format(id, name);
     log_say(r->spool->log, LOG_LEVEL_INFO, "queue", name,
-            "removing what a finished message left");
+            "removing files left by a finished message");
     if (spool_remove_all(r->spool, id) < 0)
         id_set_add(r->seen, id);
 }

@@ -225,7 +225,8 @@ share_take(struct share *s)
     }
     keep_lock(s);
     log_say(s->spool->log, LOG_LEVEL_INFO, "queue", NULL,
-            "slice %u of %u is ours until we stop", s->candidate, s->slices.count);
+            "serving slice %u of %u until this daemon stops", s->candidate,
+            s->slices.count);
     share_tell(s, NULL);
 }
 

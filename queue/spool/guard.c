@@ -183,7 +183,7 @@ guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
     g->page = disk_map(disk, path, sizeof(*g->page));
     if (g->page == NULL) {
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
-                "cannot map %s: a message that crashes the daemon is not noticed",
+                "cannot map %s: a message that crashes the daemon cannot be found",
                 path);
         return;
     }

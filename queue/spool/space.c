@@ -150,8 +150,8 @@ space_journal(struct space *s, int64_t wanted, unsigned slices)
     if (wanted <= most)
         return wanted;
     log_say(s->spool->log, LOG_LEVEL_INFO, "queue", NULL,
-            "spool %s: its file system has %s: the journal takes a quarter of that at "
-            "most, not %s",
+            "spool %s: its file system has %s: the journal is limited to a quarter of "
+            "that, instead of %s",
             disk_path(s->spool->disk), megabytes(s->now.bytes, whole),
             megabytes(wanted, size));
     return most;

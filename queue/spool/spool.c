@@ -117,7 +117,7 @@ spool_tell_strange(struct spool *s, enum spool_dir dir, size_t count)
 {
     if (count > 0)
         log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "%s/: %zu files that are no messages: left alone", spool_dir_name(dir),
+                "%s/: %zu files that are not messages: ignored", spool_dir_name(dir),
                 count);
 }
 

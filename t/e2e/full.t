@@ -109,7 +109,7 @@ sub small_one {
     my ($code, $said) = Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', 'e@x.test');
     is $code, 0, "$title: also from sendmail" or diag $said;
     $sink->wait_for('e@x.test');
-    like $petrel->log, qr/the journal takes a quarter of that at most, not 67\.1 MB/, "$title: the journal is small";
+    like $petrel->log, qr/the journal is limited to a quarter of that, instead of 67\.1 MB/, "$title: the journal is small";
     unlike $petrel->log, qr/too small|mail is refused/, "$title: nothing is refused";
     $disk->leave_bytes(1 << 20);
     becomes($petrel, qr/^452 4\.3\.1 /, "$title: until it is full");

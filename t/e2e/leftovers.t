@@ -22,7 +22,7 @@ sub plant {
 }
 sub left { return grep { -e } map { glob "$spool/{pid,mess,intd,todo,info,local,remote,bounce,hold}/$_" } @_ }
 
-my $left = 'removing what a finished message left';
+my $left = 'removing files left by a finished message';
 my @cases = (
     [[qw(remote)] => $left],
     [[qw(local)] => $left],
@@ -60,7 +60,7 @@ is scalar(left(@young)), 3, 'young: with all files';
 ok !-e "$spool/pid/$drafts[0]", 'a draft of a daemon that died has gone';
 is scalar(() = $said->() =~ /draft \S*\Q$drafts[0]\E of a daemon that died: removed/g), 1, 'in one line';
 ok -e "$spool/pid/$drafts[1]", 'a draft of an injector stays';
-is scalar(() = $said->() =~ m{info/: 2 files that are no messages: left alone}g), 1, 'strange names: one line for all of a room';
+is scalar(() = $said->() =~ m{info/: 2 files that are not messages: ignored}g), 1, 'strange names: one line for all of a room';
 ok -e "$spool/info/$_", "$_ stays" for qw(README core);
 is $petrel->queued, 1, 'the message that lives is there';
 is $petrel->stop, 0, 'Petrel ends well';

@@ -50,7 +50,7 @@ sub is_latched {
     kill 'CONT', $sink->{pid};
     ok $sink->wait_for('young@x.test'), "$title: what was young is delivered";
     $petrel->run(qw(queue retry --all));
-    if ($unreadable) { ok $petrel->wait_log(qr/cannot read it now: .*$error/), "$title: what lies in files stays there" }
+    if ($unreadable) { ok $petrel->wait_log(qr/cannot read the message now: .*$error/), "$title: what lies in files stays there" }
     else { ok $sink->wait_for('old@x.test'), "$title: and what lay in files" }
     ok is_alive($petrel), "$title: it stays alive";
     return;

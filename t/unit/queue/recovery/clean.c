@@ -150,7 +150,7 @@ verdict(unsigned has)
         return "quarantined in corrupt/";
     if ((has & SPOOL_BIT(SPOOL_MESS)) != 0 && (has & channels) == 0)
         return "unfinished in mess/ for 36 hours: removed";
-    return "removing what a finished message left";
+    return "removing files left by a finished message";
 }
 
 /* Every combination of files that makes no message; as many ids, one line each, but for
@@ -188,7 +188,7 @@ test_orphans(bool at_start, int64_t journal_size)
     is_number(count_lines("quarantined in corrupt/"), wanted[0], "quarantined");
     is_number(count_lines("unfinished in mess/ for 36 hours: removed"), wanted[1],
               "unfinished");
-    is_number(count_lines("removing what a finished message left"), wanted[2], "left");
+    is_number(count_lines("removing files left by a finished message"), wanted[2], "left");
     for (unsigned mask = 1; mask < 1u << SPOOL_COUNT; mask++) {
         char name[ID_LENGTH + 1];
         id_format(old_id(&kit, 0, mask), name);
@@ -427,11 +427,11 @@ test_strange_names(void)
         abort();
     disk_close(&disk);
     advance(HOUR_MS + HOUR_MS / 2);
-    is_number(count_lines("pid/: 1 files that are no messages: left alone"), 1,
+    is_number(count_lines("pid/: 1 files that are not messages: ignored"), 1,
               "a directory among drafts");
-    is_number(count_lines("info/: 2 files that are no messages: left alone"), 1,
+    is_number(count_lines("info/: 2 files that are not messages: ignored"), 1,
               "told");
-    is_number(count_lines("mess/: 1 files that are no messages: left alone"), 1,
+    is_number(count_lines("mess/: 1 files that are not messages: ignored"), 1,
               "told");
     is_number(files(), 3, "and left alone");
     kit_close(&kit);

@@ -51,7 +51,7 @@ test_take_over(void)
     is_number(kit.found_count, 4, "once; but not what is held");
     is_number(sim_disk_count("/spool/journal/0512-1023"), 0, "its journal is gone");
     ok(queue_handles(kit.queue, dead.ids[0]));
-    ok(kit_logged(&kit, "slice 1 of 2 is ours until we stop"));
+    ok(kit_logged(&kit, "serving slice 1 of 2 until this daemon stops"));
     is_string(refused(1), "slice 1 of 2 is handled here already", "twice");
     kit_close(&kit);
 }

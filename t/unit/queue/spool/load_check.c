@@ -298,7 +298,7 @@ test_space(void)
     ok_named(queue_load(k.queue, id) == NULL, "it waits");
     is_number(queue_health(k.queue).quarantined, 0, "unharmed");
     is_number((int64_t)queue_bytes_read(k.queue), 0, "and unread");
-    ok(kit_logged(&k, "cannot read it now: copying the content: No space left"));
+    ok(kit_logged(&k, "cannot read the message now: copying the content: No space left"));
     sim_disk_set_space(INT64_C(1) << 40, 1000000);
     ok_named(finish(&k, id), "checked later");
     check_whole(&k, id, "and loaded");
