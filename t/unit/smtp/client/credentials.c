@@ -147,8 +147,8 @@ test_gone(void)
     struct secrets *s = begin(&b, "smtp://joe@a.test", "a.test jim one");
     run(&b, "");
     is_trouble(&b, VERDICT_DEFERRED, "4.3.5",
-               "cannot log in to the smarthost a.test as joe: its password is in the "
-               "settings no more");
+               "cannot log in to the smarthost a.test as joe: its password is no longer "
+               "in the settings");
     is_number(b.a.connections, 0, "nobody was asked");
     end(&b, s);
 }
