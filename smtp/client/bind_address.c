@@ -7,7 +7,7 @@
 static bool
 bind_address_complain(struct buffer *mistakes, struct text word, const char *why)
 {
-    /* Above the buffer's limit there are mistakes enough. */
+    /* A full buffer holds enough errors. */
     bool told = mistakes != NULL && buffer_format(mistakes, "smtp_bind: '%.*s': %s\n",
                                                   TEXT_ARGS(word), why);
     (void)told;

@@ -1,4 +1,4 @@
-/* The addresses that connections go out from: smtp_bind, at most one a family. */
+/* The source addresses of outgoing connections: smtp_bind, at most one a family. */
 #ifndef SMTP_BIND_ADDRESS_H
 #define SMTP_BIND_ADDRESS_H
 
@@ -15,8 +15,8 @@ struct bind_address {
  * NULL. */
 bool bind_address_read(struct bind_address *sources, struct text list,
                        struct buffer *mistakes);
-/* As those, but for the address that our own hosts know us by, if they know one; peers
- * may be NULL. */
+/* Copies others. The address by which our own hosts know this one, if any, replaces
+ * that of its family; peers may be NULL. */
 void bind_address_for_peers(struct bind_address *sources,
                             const struct bind_address *others,
                             const struct peers *peers);

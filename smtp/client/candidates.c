@@ -1,11 +1,11 @@
-/* Orders the hosts of a session by health, and hands them out. */
+/* Orders the hosts of a session by health. */
 #include "smtp/client/candidates.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* An address with its port: as different servers as they look. */
+/* Health is that of an address and port. */
 static struct text
 key_of(const struct mx_lookup_host *host, char out[NET_ADDRESS_TEXT_MAX])
 {

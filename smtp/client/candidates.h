@@ -1,7 +1,7 @@
-/* The hosts that a session may connect to: their order, the next one, and which are
- * tried in parallel.
+/* The hosts that a session may connect to: their order, the next one, and those that
+ * are tried in parallel.
  *
- * Hosts in bad health come last. From here the scheduler learns whether a host has
+ * Hosts in bad health come last. The scheduler learns here whether a host has
  * answered. */
 #ifndef SMTP_CANDIDATES_H
 #define SMTP_CANDIDATES_H
@@ -14,7 +14,7 @@ struct candidates {
     struct manager *manager;
     const struct mx_lookup_host *hosts;
     size_t count;
-    size_t at; /* of order; count: none is left */
+    size_t at; /* in order; count: none is left */
     size_t order[MX_LOOKUP_ADDRESS_MAX];
 };
 
@@ -26,16 +26,16 @@ void candidates_start(struct candidates *c, struct manager *manager,
 const struct mx_lookup_host *candidates_next(const struct candidates *c);
 /* The next one has been tried. */
 void candidates_pass(struct candidates *c);
-/* It is hosts[which] that was tried first, whatever the order: it is the next one. */
+/* hosts[which] becomes the next one. */
 void candidates_bring_forward(struct candidates *c, size_t which);
-/* Up to two that may be called together (smtp/client/happy_eyeballs.h): the next one,
- * and the first behind it of the other family and the same preference, which means of
- * the same host of a list, too (smtp/client/relayhosts.h). Returns how many. */
+/* Up to two that may be tried together (smtp/client/happy_eyeballs.h): the next one,
+ * and the first one after it of the other family and the same preference (hosts of a
+ * list have different ones: smtp/client/relayhosts.h). Returns their number. */
 size_t candidates_race(const struct candidates *c, size_t race[2]);
 
 /* hosts[which] greeted, took_ms after the first attempt to connect. */
 void candidates_good(struct candidates *c, size_t which, int64_t took_ms);
-/* It did not. */
+/* hosts[which] did not greet. */
 void candidates_bad(struct candidates *c, size_t which);
 
 /* "name[ip]" and "name[ip]:port"; a literal's name is the address, a socket's its path.

@@ -1,4 +1,4 @@
-/* The client's side of an SMTP or LMTP session: hears replies, asks steps, tells
+/* The client's side of an SMTP or LMTP session: reads replies, asks steps, returns
  * events. */
 #include "smtp/client/client.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Never reached by an owner who keeps the contract. */
+/* Not reached while the owner keeps the contract. */
 enum { OUTPUT_MAX = 4 * 1024 * 1024, REASON_MAX = 300 };
 
 /* --- Verdicts --------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ client_settle(struct client_transaction *l, size_t which, struct client_event *e
 {
     assert(l->states[which] != RECIPIENT_SETTLED);
     l->states[which] = RECIPIENT_SETTLED;
-    l->mail_heard = true; /* whose recipients are decided goes nowhere else */
+    l->mail_heard = true; /* a message with a verdict uses no other connection */
     *event = (struct client_event){CLIENT_VERDICT, which, &l->spread_outcome};
     return true;
 }
@@ -50,7 +50,7 @@ other(struct client *c)
     return &c->slots[!c->front];
 }
 
-/* The front has all its verdicts and another message stands behind it. */
+/* The front has all its verdicts, and another message follows. */
 static bool
 move_up(struct client *c, struct client_event *event)
 {
@@ -95,7 +95,7 @@ is_expected(const struct step *step, const struct reply *reply)
     return class == (step->wants_more ? 3 : 2);
 }
 
-/* 421: it closes now, whatever was asked. */
+/* 421: the peer closes now, whatever was asked. */
 static void
 hear_goodbye(struct client *c, const char *what)
 {
@@ -123,7 +123,7 @@ hear_reply(struct client *c)
         step->heard(c, &w, reply);
 }
 
-/* Something came though nothing was asked: a goodbye, or nonsense. */
+/* No reply was awaited: 421, or an error. */
 static void
 hear_unasked(struct client *c, enum progress progress)
 {
@@ -133,7 +133,7 @@ hear_unasked(struct client *c, enum progress progress)
         client_protocol_error(c, doing(c), "it sent a reply to no command");
 }
 
-/* False: no whole reply is there yet. */
+/* False: the reply is not complete. */
 static bool
 hear(struct client *c, struct text *input)
 {
@@ -156,8 +156,8 @@ hear(struct client *c, struct text *input)
     return true;
 }
 
-/* BDAT is said when it is known that somebody gets it: what a peer does with chunks for
- * nobody is not certain enough. */
+/* BDAT waits until a recipient is accepted: the effect of chunks without one is not
+ * certain enough. */
 static bool
 may_ask(const struct client *c)
 {
@@ -188,7 +188,7 @@ client_tell(struct client_event *event, enum client_event_kind kind, bool *due)
     return true;
 }
 
-/* Nobody owes anything for the message whose replies come. */
+/* No reply and no content is awaited for the front message. */
 static bool
 is_at_rest(const struct client *c)
 {
@@ -230,7 +230,7 @@ client_next(struct client *c, struct text *input, struct client_event *event)
     for (;;) {
         if (next_verdict(c, event) || move_up(c, event))
             return true;
-        /* Before it is told that all is well: is there more than was asked for? */
+        /* Before CLIENT_DONE: surplus replies are an error. */
         if (!c->over && input->length > 0 && hear(c, input))
             continue;
         if (next_event(c, event))
@@ -241,7 +241,7 @@ client_next(struct client *c, struct text *input, struct client_event *event)
     }
 }
 
-/* --- What the owner says ---------------------------------------------------------- */
+/* --- Calls of the owner ----------------------------------------------------------- */
 
 static void
 check_recipients(const struct client *c, struct client_transaction *l)
@@ -260,8 +260,7 @@ check_recipients(const struct client *c, struct client_transaction *l)
                                         "the recipient's address cannot be sent"));
 }
 
-/* Whether a message may stand behind the front: only the answer to its dot is missing.
- */
+/* Whether a message may follow the front: only the reply to its dot is missing. */
 static bool
 is_early(const struct client *c)
 {
@@ -277,7 +276,7 @@ client_has_space(const struct client *c)
     return c->greeted && !c->over && (!c->slots[c->front].active || is_early(c));
 }
 
-/* After a dot nothing is to be reset. */
+/* After a dot no RSET is needed. */
 static void
 begin_asking(struct client *c, const struct client_transaction *l, bool early)
 {
@@ -342,7 +341,8 @@ client_has_news(const struct client *c)
            c->content_due || l->prepare_due || (l->active && is_at_rest(c));
 }
 
-/* More than was promised would be commands; whoever reads it finds out at its end. */
+/* More bytes than BDAT announced would be read as commands; the reader reports the
+ * wrong size at the end. */
 static bool
 add_to_chunk(struct client *c, struct client_transaction *l, struct text piece)
 {
@@ -442,7 +442,7 @@ client_timed_out(struct client *c)
 void
 client_abandon(struct client *c, const struct outcome *outcome)
 {
-    /* It is us: another connection would not help. */
+    /* The reason is ours: another connection would not help. */
     c->slots[0].mail_heard = c->slots[1].mail_heard = true;
     client_end(c, *outcome);
 }

@@ -1,4 +1,4 @@
-/* The client logs in: AUTH between introduction and mail (RFC 4954). */
+/* The client logs in: AUTH between EHLO and mail (RFC 4954). */
 #include "smtp/client/client_internal.h"
 
 #include <assert.h>
@@ -6,10 +6,10 @@
 #include <string.h>
 
 enum {
-    SHOWN_USER_MAX = 64, /* bytes of a name in a sentence */
+    SHOWN_USER_MAX = 64, /* bytes of a name in a text */
     SHOWN_REPLY_MAX = 160,
     SHOWN_OFFER_MAX = 80,
-    ECHO_MIN = 12 /* bytes of our line that are known again in a reply */
+    ECHO_MIN = 12 /* bytes of our line that are recognized in a reply */
 };
 
 /* --- How it ends ------------------------------------------------------------------ */
@@ -35,7 +35,7 @@ client_auth_greet(struct client *c)
     c->greeted = c->ready_due = true;
 }
 
-/* The mail waits: its sender can do nothing about it, and we can. */
+/* The mail waits: the operator can repair this, the sender cannot. */
 static void
 client_auth_give_up(struct client *c, int code, const char *enhanced, const char *why)
 {
@@ -47,7 +47,7 @@ client_auth_give_up(struct client *c, int code, const char *enhanced, const char
     client_end_politely(c, outcome);
 }
 
-/* Refused: 4.7.8 has the scheduler try again seldom. */
+/* With 4.7.8 the scheduler tries again only seldom. */
 static void
 give_up_refused(struct client *c, int code, const char *said)
 {
@@ -71,10 +71,9 @@ give_up_unable(struct client *c, const char *enhanced, const char *what)
     client_auth_give_up(c, 0, enhanced, why);
 }
 
-/* --- What the host says ----------------------------------------------------------- */
+/* --- Replies --------------------------------------------------------------------- */
 
-/* Overwrites what begins as the secret does, as far as it does, and on to the next
- * blank. */
+/* Overwrites each place that begins like the secret, up to the next space. */
 static void
 hide(char *said, size_t length, struct text secret)
 {
@@ -107,7 +106,7 @@ client_hide_secrets(struct client *c)
         hide_all(c, c->reply.text, c->reply.length);
 }
 
-/* Not user or password: another mechanism may do. */
+/* Not about user or password: another mechanism may succeed. */
 static bool
 is_about_mechanism(const struct reply *reply)
 {
@@ -123,7 +122,7 @@ is_about_mechanism(const struct reply *reply)
     return false;
 }
 
-/* What a host says of a token is JSON, and its own. */
+/* With XOAUTH2 the host gives details in JSON. */
 static void
 write_said(struct client *c, const struct reply *reply, char said[SHOWN_REPLY_MAX])
 {
@@ -164,7 +163,7 @@ client_note_mechanisms(struct client *c, const struct reply *reply)
 {
     struct text line, offered = TEXT("");
     unsigned at = 1;
-    /* "AUTH=LOGIN" is what old hosts say besides, or instead. */
+    /* Old hosts say "AUTH=LOGIN", in addition or alone. */
     while (!reply_keyword(reply, TEXT("AUTH"), &offered) &&
            reply_next_line(reply, &at, &line))
         if (text_starts_nocase(line, TEXT("AUTH="))) {

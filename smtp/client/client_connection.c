@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of content; stuffed it is twice that at most, so that no more than NET_HIGH_WATER
- * ever waits in the socket's buffer; converted it may be some more. */
+/* Bytes of content. Dot-stuffed they are at most twice as many, so that no more than
+ * NET_HIGH_WATER waits in the socket's buffer; converted content may be a little more. */
 enum {
     PIECE = READER_PIECE,
     PAUSE = NET_HIGH_WATER - 2 * PIECE,
@@ -29,14 +29,13 @@ struct client_connection {
     struct net_connection *connection; /* NULL: closed */
     struct client *client;
     bool pumping, closed;
-    bool lost;     /* the peer does not listen any more */
-    bool securing; /* TLS is to be started, or has been and is not there */
+    bool lost;     /* the peer has closed */
+    bool securing; /* from CLIENT_SECURE to the end of the handshake */
     char tls[160];
-    unsigned turn;     /* of the client, for which the deadline stands */
-    int64_t turned_ms; /* monotonic: then it began */
+    unsigned turn;     /* client_turn() of the deadline */
+    int64_t turned_ms; /* monotonic: its beginning */
     struct loop_timer deadline;
-    /* A least rate within content: bytes said so far, and taken when it was looked at
-     * last. */
+    /* The least rate within content: bytes sent so far, and taken at the last check. */
     struct deadline patience;
     struct deadline_rules pace;
     int64_t said, taken;
@@ -45,12 +44,11 @@ struct client_connection {
     void (*pump)(void *context); /* what task does */
 
     const struct envelope *envelope; /* of the mail under way */
-    struct id
-        mails[2]; /* said and not done: the one under way, and the one behind it */
+    struct id mails[2]; /* sent and not done: the one under way, and the next */
     unsigned mail_count;
     bool in_content;
     struct reader reader;
-    struct downgrade *downgrade; /* while the content is looked at, and converted */
+    struct downgrade *downgrade; /* while the content is scanned or converted */
     struct loop_task scan;
 };
 
@@ -77,8 +75,8 @@ client_connection_flush(struct client_connection *s)
     buffer_clear(output);
 }
 
-/* A message whose end was not sent must not be completed by what waits in the socket.
- */
+/* A message whose end was not sent must not be completed by bytes that wait in the
+ * socket: it is aborted. */
 static void
 hang_up(struct client_connection *s)
 {
@@ -95,7 +93,7 @@ hang_up(struct client_connection *s)
 
 /* --- Crashes ------------------------------------------------------------------- */
 
-/* What comes now is for the mail under way. */
+/* A crash from now on is attributed to the mail under way. */
 static struct id
 client_connection_enter(struct client_connection *s)
 {
@@ -134,17 +132,18 @@ client_connection_begin_content(struct client_connection *s)
     return false;
 }
 
-/* What the socket has taken: the peer, but for what the kernel holds. */
+/* Bytes that the socket has taken since the last call; the kernel holds some of
+ * them. */
 static int64_t
 newly_taken(struct client_connection *s)
 {
     int64_t before = s->taken;
     int64_t taken = s->said - (int64_t)net_unsent(s->connection);
-    s->taken = taken > before ? taken : before; /* TLS has some bytes of its own */
+    s->taken = taken > before ? taken : before; /* TLS adds bytes */
     return s->taken - before;
 }
 
-/* Each byte that is taken begins the time-out anew: this it does not. */
+/* Each byte that is taken begins the time-out anew; this deadline it does not move. */
 static void
 wait_patiently(struct client_connection *s)
 {
@@ -186,7 +185,7 @@ content_end(struct client_connection *s)
     client_connection_forget_content(s);
 }
 
-/* False: it has ended, well or not. */
+/* False: the content has ended or failed. */
 static bool
 content_step(struct client_connection *s)
 {
@@ -246,7 +245,7 @@ end_scan(struct client_connection *s)
         downgrade_free(&s->downgrade);
 }
 
-/* So much in a turn, for the loop has others to serve. False: there is more. */
+/* SCAN_PER_TURN bytes at most: the loop serves others, too. False: there is more. */
 static bool
 scan_some(struct client_connection *s)
 {
@@ -278,8 +277,7 @@ client_connection_scan(void *context)
               ended ? s->pump : client_connection_scan, s);
 }
 
-/* Whether and how the host can have the content: all of it is looked at before a word
- * about it is said. */
+/* Whether the content must and can be converted: all of it is scanned before MAIL. */
 static void
 client_connection_prepare(struct client_connection *s)
 {
@@ -309,12 +307,12 @@ handle(struct client_connection *s, const struct client_event *event)
         break;
     case CLIENT_DONE:
         assert(s->mail_count > 0 && !s->in_content);
-        downgrade_free(&s->downgrade); /* of content that nobody wanted */
+        downgrade_free(&s->downgrade); /* no recipient was accepted */
         s->mails[0] = s->mails[1];
         s->mail_count--;
         break;
     case CLIENT_SECURE:
-        s->securing = true; /* once its 220 is taken off the input */
+        s->securing = true; /* TLS starts when the 220 is off the input */
         return;
     case CLIENT_READY:
     case CLIENT_VERDICT:
@@ -325,7 +323,7 @@ handle(struct client_connection *s, const struct client_event *event)
     s->on_event(s->context, event);
 }
 
-/* The peer has so long for what it owes; for content, for the next byte it takes. */
+/* Starts the time-out of the awaited reply, or of the next byte of content. */
 static void
 rearm(struct client_connection *s)
 {
@@ -362,7 +360,7 @@ pump_client(struct client_connection *s)
     s->pumping = true;
     while (!s->closed && client_next(s->client, &input, &event)) {
         handle(s, &event);
-        (void)client_connection_enter(s); /* it may be another mail's turn */
+        (void)client_connection_enter(s); /* the next event may be another mail's */
     }
     s->pumping = false;
     if (s->closed)
@@ -374,7 +372,7 @@ pump_client(struct client_connection *s)
     rearm(s);
 }
 
-/* To log in takes computing: a piece in each turn, others have theirs between. */
+/* Logging in takes computing: a part in each turn, so that others are served. */
 static void
 client_connection_work(void *context)
 {
@@ -418,7 +416,7 @@ client_connection_on_slow(void *context)
         client_connection_on_deadline(s);
 }
 
-/* In the words of Postfix, and in its style as loud. */
+/* In the words of Postfix; with its log style, at its level. */
 static void
 log_tls(const struct client_connection *s)
 {
@@ -454,7 +452,7 @@ why_ended(const struct client_connection *s)
     return why != NULL && why[0] != '\0' ? why : "closed";
 }
 
-/* What it said last comes first: it may be why it left. */
+/* First the peer's last words: they may say why it closed. */
 static void
 on_lost(struct client_connection *s)
 {
@@ -478,7 +476,7 @@ client_connection_on_net(void *context, enum net_event event)
     struct id before;
     switch (event) {
     case NET_CONNECTED:
-        break; /* it was when we got it */
+        break; /* it was connected when we got it */
     case NET_SECURED:
         on_secured(s);
         break;
@@ -533,7 +531,7 @@ client_connection_new(const struct client_connection_settings *settings,
     }
     s->deadline.fire = client_connection_on_deadline;
     s->slow.fire = client_connection_on_slow;
-    s->turn = client_turn(s->client) - 1; /* from now on it owes a greeting */
+    s->turn = client_turn(s->client) - 1; /* so that rearm() waits for the greeting */
     rearm(s);
     return s;
 }

@@ -14,8 +14,8 @@ struct client_connection;
 struct client_connection_settings {
     struct loop *loop;
     struct log *log;
-    struct queue *queue;     /* where the content lies */
-    struct id first;         /* crashes before there is mail are put down to that one */
+    struct queue *queue;     /* of the content */
+    struct id first;         /* a crash before any mail is attributed to this message */
     const char *hostname;    /* copied */
     const char *redirect_to; /* copied; see smtp/client/client.h */
     bool lmtp;
@@ -23,9 +23,9 @@ struct client_connection_settings {
     int64_t data_rate_min;             /* bytes of content in a second; 0: any */
     struct net_connection *connection; /* connected; taken over */
     struct reply_outcome_peer peer;
-    struct credentials *login; /* taken over; NULL: nobody logs in */
-    struct security security;  /* its texts live as long as the sending */
-    /* Where the owner keeps it, who may replace it; level NONE: may be NULL. */
+    struct credentials *login; /* taken over; NULL: no login */
+    struct security security;  /* its texts live as long as the connection */
+    /* The owner's variable: it may replace the value. level NONE: may be NULL. */
     struct tls_client *const *tls;
 };
 
@@ -38,8 +38,8 @@ typedef void client_connection_happened(void *context,
 struct client_connection *
 client_connection_new(const struct client_connection_settings *settings,
                       client_connection_happened *on_event, void *context);
-/* When there is space: after CLIENT_READY, CLIENT_DONE and CLIENT_EARLY, also later.
- * What it says leaves at the end of this turn. */
+/* Whether client_connection_send() may be called: since CLIENT_READY, CLIENT_DONE or
+ * CLIENT_EARLY. Its commands leave at the end of this turn. */
 bool client_connection_has_space(const struct client_connection *s);
 void client_connection_send(struct client_connection *s,
                             const struct client_mail *mail);
@@ -50,14 +50,15 @@ const char *client_connection_tls(const struct client_connection *s);
 bool client_connection_tls_failed(const struct client_connection *s);
 /* Since CLIENT_READY. */
 struct client_limits client_connection_limits(const struct client_connection *s);
-/* What it does and since when, and whether with that message; scheme is left to the
- * owner. */
+/* What it does, since when, and whether for that message; the owner fills in scheme. */
 void client_connection_activity(const struct client_connection *s, struct id message,
                                 struct activity *out);
-/* What has no verdict gets this one, then CLIENT_OVER comes, before it returns. */
+/* Recipients without a verdict get this one, then CLIENT_OVER comes, before it
+ * returns. */
 void client_connection_abandon(struct client_connection *s,
                                const struct outcome *outcome);
-/* Says QUIT when it may; the reply is not waited for. No event comes any more. */
+/* Sends QUIT between transactions and does not wait for the reply. No event comes any
+ * more. */
 void client_connection_free(struct client_connection **s);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files client*.c share. Nobody else includes this. */
+/* What the files client*.c share. No other file includes this. */
 #ifndef SMTP_CLIENT_INTERNAL_H
 #define SMTP_CLIENT_INTERNAL_H
 
@@ -20,10 +20,10 @@ enum step_name {
     STEP_MAIL,
     STEP_RCPT,
     STEP_DATA,
-    STEP_BDAT,    /* all content in one chunk, without a reply to wait for before it */
+    STEP_BDAT,    /* all content in one chunk; no reply comes before the content */
     STEP_CHUNK,   /* that chunk's reply */
     STEP_LAST,    /* the empty chunk that ends it; then STEP_END */
-    STEP_CONTENT, /* nothing is owed, but a refusal may come */
+    STEP_CONTENT, /* no reply is due, but a refusal may come */
     STEP_END,
     STEP_NONE
 };
@@ -51,13 +51,13 @@ enum recipient_state {
 
 struct awaited_reply {
     enum step_name step;
-    size_t which; /* RCPT: the recipient; END in LMTP: the first that it may be about */
+    size_t which; /* RCPT: the recipient; END in LMTP: the first it may be for */
 };
 
-/* Who gets the verdict that is being handed out. */
+/* The recipients that get the verdict. */
 enum spread { SPREAD_NONE, SPREAD_ONE, SPREAD_UNFIT, SPREAD_ALL };
 
-/* What MAIL says of the content. */
+/* BODY of MAIL; UNTOLD: none. */
 enum body { BODY_UNTOLD, BODY_8BITMIME, BODY_BINARYMIME };
 
 /* A message in the machine. */
@@ -69,15 +69,15 @@ struct client_transaction {
     size_t accepted;
     bool utf8; /* goes with SMTPUTF8 */
     enum body body;
-    uint64_t size;       /* of what goes; no less */
+    uint64_t size;       /* of the content sent; at least its size */
     bool preparing;      /* the owner finds out how to convert it */
-    bool prepare_due;    /* and needs its event */
-    bool chunked;        /* goes by BDAT; else by DATA */
-    bool sending;        /* the owner is giving us its content */
+    bool prepare_due;    /* CLIENT_PREPARE is due */
+    bool chunked;        /* by BDAT; else by DATA */
+    bool sending;        /* the owner passes its content */
     uint64_t chunk_left; /* bytes of the chunk that the peer waits for */
-    bool mail_heard;     /* MAIL, or what stood for it, was answered */
-    bool ended;          /* no reply will be about it any more */
-    bool again;          /* for another connection: CLIENT_AGAIN is due */
+    bool mail_heard;     /* the reply to MAIL has come */
+    bool ended;          /* no more replies come for it */
+    bool again;          /* it needs another connection: CLIENT_AGAIN is due */
 
     enum spread spread;
     size_t spread_at;
@@ -86,9 +86,9 @@ struct client_transaction {
 
 /* Logging in. */
 struct client_auth {
-    char offered[256]; /* what stands behind AUTH; "": it is not offered */
+    char offered[256]; /* the parameters of AUTH; "": it is not offered */
     unsigned tried;    /* bits (1 << sasl_mechanism) */
-    bool begun;        /* sasl is there */
+    bool begun;        /* sasl is valid */
     bool working;
     struct sasl_client sasl;
 };
@@ -96,9 +96,9 @@ struct client_auth {
 struct client {
     struct client_settings settings;
     struct buffer output;
-    struct reply reply; /* as far as it has come */
+    struct reply reply; /* its lines so far */
 
-    enum step_name next; /* to ask */
+    enum step_name next; /* the step to ask */
     size_t next_rcpt;
     struct awaited_reply waiting[CLIENT_IN_FLIGHT_MAX]; /* a ring */
     size_t first, in_flight;
@@ -109,63 +109,62 @@ struct client {
     struct client_limits limits;
     bool greeted;
     bool secured;   /* by TLS */
-    bool broken;    /* it was TLS that failed */
-    bool lacks_tls; /* we tried to have it */
+    bool broken;    /* TLS failed */
+    bool lacks_tls; /* TLS was tried and refused, or failed before */
     bool secure_due, ready_due, content_due, early_due, over_due; /* events to come */
     bool over;
     bool has_trouble;
     struct outcome trouble;
     struct client_auth auth;
 
-    /* The second is only there while the first waits for the answer to its dot. */
+    /* The second is used only while the first waits for the reply to its dot. */
     struct client_transaction slots[2];
-    unsigned front; /* of slots: that whose replies come */
+    unsigned front; /* the slot whose replies come */
     unsigned transactions;
-    bool needs_reset; /* the peer may still be in the last transaction */
+    bool needs_reset; /* the last transaction may still be open at the peer */
     struct dot_encoder dot;
 };
 
-/* A step: how it is asked, what its reply does. The reply that heard() gets is never
- * 421 and has the class that the step may have (see wants_more). */
+/* A step: its command, and what its reply does. heard() never gets a 421, and only
+ * replies of a class that the step may have (see wants_more). */
 struct step {
-    const char *doing; /* for people */
+    const char *doing; /* for log and reports */
     int timeout_s;     /* RFC 5321 §4.5.3.2 */
-    bool barrier;      /* nothing is asked behind it until its reply is there */
-    bool wants_more;   /* a 3yz reply is the good one, and 2yz is none */
+    bool barrier;      /* no further step is asked until its reply has come */
+    bool wants_more;   /* success is 3yz, not 2yz */
     void (*ask)(struct client *c);
     void (*heard)(struct client *c, const struct awaited_reply *w,
                   const struct reply *reply);
 };
 extern const struct step client_steps[]; /* by enum step_name */
 
-/* A line to the peer. */
+/* Sends a line. */
 void client_command(struct client *c, const char *verb, struct text argument);
 /* The transaction whose replies come. */
 struct client_transaction *client_front(struct client *c);
 /* The queue of steps that wait for their reply. */
 void client_put(struct client *c, enum step_name step, size_t which);
 void client_take(struct client *c);
-/* outcome for recipient at (ONE), or from recipient at on. */
+/* outcome is for recipient `at` (ONE), or for those from `at` on. */
 void client_hand_out(struct client_transaction *l, enum spread to, size_t at,
                      struct outcome outcome);
-/* No more is said or heard. What has no verdict yet gets this one; but a kept
- * connection that breaks or is refused at MAIL says nothing about the message, which
- * goes elsewhere. */
+/* Ends the conversation. Recipients without a verdict get this one; but a kept
+ * connection that is lost or refused at MAIL says nothing about the message, which goes
+ * over another one. */
 void client_end(struct client *c, struct outcome outcome);
 void client_protocol_error(struct client *c, const char *doing, const char *what);
-/* The same after a reply that leaves the peer able to listen. */
+/* The same, with QUIT if no reply is awaited. */
 void client_end_politely(struct client *c, struct outcome outcome);
-/* The peer has introduced itself: TLS, or what stands in its place. */
+/* EHLO, LHLO or HELO has succeeded: TLS is next, or what follows without it. */
 void client_introduced(struct client *c);
-/* Bytes came where only TLS may come. */
+/* Bytes came where only TLS may begin. */
 void client_injected(struct client *c, size_t count);
-/* Lost or timed out: whether TLS is to blame for it. */
+/* Whether a lost connection or a time-out now is a failure of TLS. */
 bool client_is_securing(const struct client *c);
 void client_ask_tls(struct client *c);
 void client_heard_tls(struct client *c, const struct awaited_reply *w,
                       const struct reply *reply);
-/* What follows the introduction and TLS: AUTH if we have a login, then it has greeted.
- */
+/* After EHLO and TLS: AUTH if there is a login, then CLIENT_READY. */
 void client_log_in(struct client *c);
 void client_note_mechanisms(struct client *c, const struct reply *reply);
 void client_present(struct client *c);
@@ -173,14 +172,14 @@ void client_respond(struct client *c);
 void client_heard_auth_reply(struct client *c, const struct awaited_reply *w,
                              const struct reply *reply);
 void client_auth_free(struct client *c);
-/* From a refusal, before anybody sees it: some hosts repeat the line that they do not
- * like, and replies stand in logs and bounces. */
+/* From a refusal, before it is used: some hosts repeat the refused line, and replies
+ * appear in logs and bounces. */
 void client_hide_secrets(struct client *c);
-/* The first recipient from at on that can be asked for, or the count of all. */
+/* The first recipient from `at` on that needs a RCPT, or the number of all. */
 size_t client_next_rcpt(const struct client_transaction *l, size_t at);
-/* All bytes of the chunk are said: now its reply is owed. */
+/* All bytes of the chunk are written: its reply is due. */
 void client_end_chunk(struct client *c);
-/* The content is said: the lone dot, or what comes behind a chunk. */
+/* The content is written: the final dot, or the last chunk, follows. */
 void client_finish_content(struct client *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* Chooses the form of a message for a host, and words its MAIL and RCPT commands. */
+/* Chooses the form of a message for a host, and writes its MAIL and RCPT commands. */
 #include "smtp/client/client_mail.h"
 
 #include "mime/address.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 enum {
-    ADDRESS_BYTES_MAX = 1024, /* of an address we would send: far above RFC 5321 */
+    ADDRESS_BYTES_MAX = 1024, /* far above RFC 5321 */
     LIMIT_DIGITS_MAX = 6
 };
 
@@ -117,7 +117,7 @@ client_change_form(const struct client *c, struct client_transaction *l,
     return too_large(c, l);
 }
 
-/* RFC 9422 §4: six digits, no zero in front. */
+/* RFC 9422 §4: six digits, no leading zero. */
 static void
 client_mail_read_limit(struct text item, struct client_limits *limits)
 {
@@ -144,7 +144,7 @@ client_read_limits(struct text parameters)
     return limits;
 }
 
-/* --- Words ------------------------------------------------------------------------ */
+/* --- Output ----------------------------------------------------------------------- */
 
 static void
 client_mail_say(struct client *c, struct text part)
@@ -166,7 +166,7 @@ say_number(struct client *c, const char *key, int64_t number)
     assert(added);
 }
 
-/* What foreign injectors wrote must not become another parameter. */
+/* A value written by another program into the spool must not add a parameter. */
 static bool
 is_one_word(struct text t)
 {
@@ -254,7 +254,7 @@ say_notify(struct client *c, unsigned notify)
         say_word(c, words[i].word);
         before = ",";
         if (words[i].bit == NOTIFY_NEVER)
-            return; /* it stands alone */
+            return; /* NEVER excludes the others */
     }
 }
 

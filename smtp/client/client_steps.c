@@ -1,4 +1,4 @@
-/* The steps of an SMTP client session: what is asked and what the reply does. */
+/* The steps of an SMTP client session: their commands, and what the replies do. */
 #include "smtp/client/client_internal.h"
 #include "smtp/client/client_mail.h"
 
@@ -14,7 +14,7 @@ client_front(struct client *c)
     return &c->slots[c->front];
 }
 
-/* The transaction that is asked for: mostly that in front. */
+/* The transaction whose commands are sent: mostly that in front. */
 static struct client_transaction *
 client_back(struct client *c)
 {
@@ -120,7 +120,7 @@ client_end_politely(struct client *c, struct outcome outcome)
     client_end(c, outcome);
 }
 
-/* --- Steps: what is asked, what its reply does ------------------------------------ */
+/* --- Steps: commands and replies -------------------------------------------------- */
 
 static int
 client_steps_class_of(const struct reply *reply)
@@ -221,8 +221,8 @@ client_end_chunk(struct client *c)
     client_put(c, STEP_CHUNK, 0);
 }
 
-/* RFC 3030 §2. One chunk holds it all: its size is known. The end is a chunk of its
- * own, so that content which turns out damaged on the way is never completed. */
+/* RFC 3030 §2. One chunk holds all content, whose size is known. The end is a chunk of
+ * its own, so that content found to be damaged while it is sent is never completed. */
 static void
 ask_bdat(struct client *c)
 {
@@ -276,7 +276,7 @@ take_extensions(struct client *c, const struct reply *reply)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (reply_keyword(reply, known[i].keyword, NULL))
             c->extensions |= known[i].extension;
-    /* RFC 1870 §4: no number, 0, or one beyond all measure is no limit. */
+    /* RFC 1870 §4: no number, 0, or one out of range is no limit. */
     if (!reply_keyword(reply, TEXT("SIZE"), &parameter) ||
         !text_number(parameter, INT64_MAX, &c->size_max))
         c->size_max = 0;
@@ -320,7 +320,8 @@ heard_helo(struct client *c, const struct awaited_reply *w, const struct reply *
         refused_handshake(c, reply, "in reply to HELO command");
 }
 
-/* Its state is unknown: client_end() has the message sent over a new connection. */
+/* After a refusal the peer's state is unknown: client_end() has the message sent over
+ * a new connection. */
 static void
 heard_rset(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
@@ -342,7 +343,7 @@ heard_mail(struct client *c, const struct awaited_reply *w, const struct reply *
     }
     struct outcome outcome =
         reply_outcome_reply(c->settings.peer, reply, "in reply to MAIL FROM command");
-    /* RFC 3207 §4: it wants TLS, which failed only now: no reason to bounce. */
+    /* RFC 3207 §4: it demands TLS, which failed only now: no reason to bounce. */
     if (reply->code == 530 && c->lacks_tls)
         outcome = reply_outcome_handshake(
             c->settings.peer, reply, "in reply to MAIL FROM command, in cleartext");
@@ -371,8 +372,8 @@ heard_rcpt(struct client *c, const struct awaited_reply *w, const struct reply *
         reply_outcome_rcpt(c->settings.peer, reply, "in reply to RCPT TO command"));
 }
 
-/* A refusal ends the transaction, and what the peer makes of what was said behind it
- * need not be guessed. */
+/* A refusal ends the connection: how the peer reads the bytes sent after the chunk is
+ * not defined. */
 static void
 heard_chunk(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
@@ -406,16 +407,16 @@ heard_data(struct client *c, const struct awaited_reply *w, const struct reply *
     } else if (client_front(c)->accepted > 0) {
         start_content(c);
     } else if (!c->settings.lmtp) {
-        /* Asked together with RCPTs that were all refused. RFC 2920 §3.1 */
+        /* DATA was sent with RCPTs that were all refused. RFC 2920 §3.1 */
         client_finish_content(c);
     } else {
-        /* No recipients are no replies after the dot, so when would it end? */
+        /* Without recipients no reply follows the dot: the end would not be known. */
         client_protocol_error(c, "sending DATA command",
                               "it asks for content after it refused every recipient");
     }
 }
 
-/* The peer has no patience for the rest; it will not understand commands now. */
+/* The peer refuses within the content, and would read commands as content. */
 static void
 heard_early(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
@@ -424,7 +425,7 @@ heard_early(struct client *c, const struct awaited_reply *w, const struct reply 
                                       "while it received the message"));
 }
 
-/* SMTP: for all recipients at once. LMTP: one reply each, in order (RFC 2033 §4.2). */
+/* SMTP: one reply for all recipients. LMTP: one each, in order (RFC 2033 §4.2). */
 static void
 heard_end(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
@@ -451,7 +452,7 @@ heard_end(struct client *c, const struct awaited_reply *w, const struct reply *r
         client_put_first(c, STEP_END, which + 1);
 }
 
-/* If the reply is lost, so is the knowledge whether it was taken. */
+/* If the reply is lost, nobody knows whether the peer took the message. */
 static const char end_of_data[] =
     "sending end of data -- message may be sent more than once";
 

@@ -1,4 +1,4 @@
-/* The client's way to TLS: STARTTLS, what comes in its place, and how it fails. */
+/* STARTTLS, mail without it, and its failures. */
 #include "smtp/client/client_internal.h"
 #include "sched/route/target.h"
 
@@ -76,8 +76,8 @@ client_injected(struct client *c, size_t count)
     end_insecure(c, "4.7.5", what, false);
 }
 
-/* A host that leaves between our STARTTLS and its first reply under TLS has no TLS that
- * we could use. */
+/* A host that closes between STARTTLS and its first reply under TLS has no usable
+ * TLS. */
 bool
 client_is_securing(const struct client *c)
 {

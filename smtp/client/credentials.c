@@ -12,12 +12,12 @@
 enum { TOKEN_FILE_MAX = SASL_TOKEN_MAX + 16 };
 
 struct credentials {
-    struct client_login said; /* its texts are these: */
+    struct client_login said; /* its texts point to: */
     char *user, *secret;
     size_t secret_length;
 };
 
-/* What the mail's sender may read as well: the path stays out of it. */
+/* Without the path, since the sender of the mail may read it. */
 static bool
 credentials_fail(struct outcome *why, const struct target_host *host, const char *what)
 {

@@ -1,5 +1,4 @@
-/* Sessions for the queue manager: finds the hosts, connects, carries requests while
- * there are any. */
+/* Sessions for the queue manager: finds the hosts, connects, carries requests. */
 #include "smtp/client/delivery.h"
 
 #include "base/dns/idna.h"
@@ -16,8 +15,8 @@
 
 enum {
     LMTP_PORT = 24,
-    /* A host that answers a dot so soon gets the next message together with the dot;
-     * that message waits for the answer, so a slow host must not have it. */
+    /* A host that has answered a dot within this time gets the next message with the
+     * next dot; a slow one does not, since that message waits for its answer. */
     PROMPT_MS = 200
 };
 
@@ -29,8 +28,7 @@ program(const struct delivery_session *s)
 
 /* --- Ends ------------------------------------------------------------------------- */
 
-/* An request that no connection took: only after CLIENT_AGAIN, so nothing of it is
- * settled. */
+/* For a request that no connection has taken: none of its recipients is settled. */
 static void
 delivery_settle_all(struct delivery_session *s, const struct outcome *outcome)
 {
@@ -65,8 +63,8 @@ delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
     manager_session_ended(d->manager, s->place, trouble);
 }
 
-/* Every address was tried. An request that came this far was taken over a connection
- * that had greeted: then this is no session that never greeted. */
+/* Every address was tried. A session that has a request once greeted, so its end is no
+ * trouble of the site. */
 static void
 session_fail(struct delivery_session *s)
 {
@@ -92,8 +90,8 @@ gave_reason(const struct outcome *trouble)
     return trouble->code != 0 || strncmp(trouble->enhanced, "4.7.", 4) == 0;
 }
 
-/* A host that gave a reason says more than one that could not be reached after it; one
- * that has refused our password, that this is not to be tried again soon. */
+/* The reply of one host is worth more than the silence of the next. A refused password
+ * is worth most: it must not be tried again soon. */
 static void
 delivery_remember(struct delivery_session *s, const struct outcome *trouble)
 {
@@ -107,7 +105,7 @@ delivery_remember(struct delivery_session *s, const struct outcome *trouble)
     s->has_trouble = true;
 }
 
-/* --- Errands ---------------------------------------------------------------------- */
+/* --- Requests --------------------------------------------------------------------- */
 
 static void
 request_say(struct delivery_session *s, const struct delivery_request *request)
@@ -236,7 +234,7 @@ host_now(const struct delivery_session *s)
     return candidates_next(&s->candidates);
 }
 
-/* The connection now is the first that says so. */
+/* Once for each connection. */
 static void
 report_health(struct delivery_session *s, bool good)
 {
@@ -262,8 +260,8 @@ decide_security(struct delivery_session *s, const struct mx_lookup_host *host,
     security_decide(&question, &s->security);
 }
 
-/* TLS failed, and the route may go without it: the same address once more, for one
- * message. Whoever can break one handshake reads no more than that. */
+/* TLS failed, and the route does not demand it: the same address is tried once more, for
+ * one message. An attacker who breaks a handshake can read no more than that. */
 static bool
 may_fall_back(struct delivery_session *s, const struct outcome *trouble)
 {
@@ -279,15 +277,15 @@ may_fall_back(struct delivery_session *s, const struct outcome *trouble)
     return true;
 }
 
-/* Of the hosts that the target names. */
+/* The number of the host in the target's list. */
 static size_t
 delivery_place_of(const struct delivery_session *s, const struct mx_lookup_host *host)
 {
     return s->relays != NULL ? relayhosts_place(host) : 0;
 }
 
-/* False: we cannot log in there. A host that has refused us once is not asked again at
- * its other addresses. */
+/* False: we cannot log in there. A host that has refused us is not tried at its other
+ * addresses. */
 static bool
 delivery_log_in(struct delivery_session *s, const struct mx_lookup_host *host)
 {
@@ -412,8 +410,8 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
     }
 }
 
-/* As many domains are never in fewer recipients; and all mail by MX of one request is
- * for one domain. */
+/* A limit of domains limits recipients, too: each may be of another domain. By MX all
+ * recipients of a request have one domain. */
 static void
 take_limits(struct delivery_session *s)
 {
@@ -469,7 +467,7 @@ on_sending(void *context, const struct client_event *event)
     case CLIENT_CONTENT:
         break;
     }
-    abort(); /* client_connection.c keeps them to itself */
+    abort(); /* client_connection.c does not pass them on */
 }
 
 static void
@@ -480,7 +478,8 @@ on_connected(struct delivery_session *s, const struct happy_eyeballs_event *even
     s->connecting_ms = event->started_ms;
     candidates_bring_forward(&s->candidates, event->which);
     happy_eyeballs_free(&s->dialing);
-    /* What may be said in clear is a matter of the address: the rival's is another. */
+    /* Whether a login may be in cleartext depends on the address, and the race was won
+     * by another one. */
     if (event->which == s->race[0] || delivery_log_in(s, host_now(s))) {
         converse(s, connection, on_sending);
         return;
@@ -508,7 +507,7 @@ on_dialing(void *context, const struct happy_eyeballs_event *event)
     case HAPPY_EYEBALLS_FAILED:
         connect_failed(s, event);
         break;
-    case HAPPY_EYEBALLS_BEATEN: /* it will not be the first again so soon */
+    case HAPPY_EYEBALLS_BEATEN: /* others come first for some time */
         candidates_bad(&s->candidates, event->which);
         break;
     case HAPPY_EYEBALLS_OVER:
@@ -522,7 +521,7 @@ on_dialing(void *context, const struct happy_eyeballs_event *event)
 
 /* --- Finding the hosts ------------------------------------------------------------ */
 
-/* To the site that its domain's mail exchangers make. */
+/* Whether the session may serve the site that its domain's mail exchangers are. */
 static bool
 belongs(struct delivery_session *s, const struct mx_lookup_answer *answer)
 {
@@ -582,7 +581,7 @@ port_of(const struct delivery_session *s)
     return s->target->kind == TARGET_LMTP ? LMTP_PORT : s->delivery->settings.smtp_port;
 }
 
-/* Whoever injected it without asking us hears why it cannot be looked up. */
+/* Mail written into the spool by another program may have such a domain. */
 static void
 delivery_refuse_domain(struct delivery_session *s, const char *domain)
 {
@@ -655,7 +654,7 @@ delivery_check(const struct delivery_settings *settings, struct buffer *mistakes
     return good;
 }
 
-/* The settings are checked: what is wrong with smtp_bind now was told before. */
+/* delivery_check() has reported errors of smtp_bind. */
 static void
 take_settings(struct delivery *d, const struct delivery_settings *settings)
 {
@@ -715,8 +714,8 @@ delivery_drain(struct delivery *d)
 {
     struct delivery_session *s, *next;
     d->settings.reuse_idle_ms = 0;
-    /* Who looks for hosts, calls them, or waits for a greeting has no mail yet: a slow
-     * DNS or host keeps nobody. */
+    /* A session that looks up hosts, connects, or waits for a greeting has no mail: a
+     * slow DNS server or host must not delay the stop. */
     DL_FOREACH_SAFE (d->sessions, s, next)
         if (delivery_is_idle(s) ||
             ((s->sending == NULL || !s->greeted) && !s->in_request))
@@ -733,7 +732,7 @@ session_abort(struct delivery_session *s)
         client_connection_abandon(s->sending, &outcome); /* ends in on_over() */
         return;
     }
-    /* Still looking for the hosts, or calling them. */
+    /* It is looking up hosts or connecting. */
     if (s->in_request)
         delivery_settle_all(s, &outcome);
     delivery_session_end(s, NULL);

@@ -1,13 +1,13 @@
 /* SMTP and LMTP client: sessions to the hosts of a destination. The front door of
  * smtp/client/, which never knows smtp/server/ and never decides when mail is due.
  *
- * Ties smtp/client/client.h (a machine without sockets) to base/dns/dns.h,
- * base/net/net.h and queue/manager/manager.h: MX look-up, addresses in order, connect,
- * greet, then requests as long as there is mail for the host, QUIT.
- * smtp/client/security.h decides what TLS a connection must have. A host whose TLS fails
- * is passed over like one that is down, but others do not learn of it: their routes may
- * demand less. With tls=may it gets one new connection in cleartext, and is remembered
- * for an hour. */
+ * Connects smtp/client/client.h (a machine without sockets) with base/dns/dns.h,
+ * base/net/net.h and queue/manager/manager.h. A session looks up the MX, connects to the
+ * addresses in order until one greets, carries requests as long as there is mail for the
+ * host, and quits. smtp/client/security.h decides what TLS a connection must have. A
+ * host whose TLS fails is passed over like one that is down, but its health does not
+ * change, since other routes may demand less. With tls=may the session connects to it
+ * once more, in cleartext; the host is then reported once an hour. */
 #ifndef SMTP_DELIVERY_H
 #define SMTP_DELIVERY_H
 
@@ -19,18 +19,18 @@ struct delivery_settings {
     uint16_t smtp_port;   /* for MX */
     struct text
         smtp_bind; /* list of source addresses, at most one a family; may be empty */
-    /* They say from where they are called; NULL: there are none. Only looked at within
-     * the call. */
+    /* They may know this host by a source address; NULL: none. Read within the call
+     * only. */
     const struct peers *peers;
     int64_t connect_timeout_ms; /* 30 s an address */
     int64_t data_rate_min;      /* of content, bytes in a second; 0: any */
     int mx_address_limit;       /* 5 addresses tried a session */
     struct text providers;      /* see sched/site_key.h; copied */
-    int64_t reuse_idle_ms;      /* a kept connection waits for more mail: 2 s */
+    int64_t reuse_idle_ms;      /* an idle connection is kept for more mail: 2 s */
     /* Taken over. Not NULL for delivery_new(); for delivery_reload() NULL keeps the old
-     * one, with the sessions that it remembers. delivery_check() does not look. */
+     * one and its TLS sessions. delivery_check() ignores it. */
     struct tls_client *tls;
-    /* Of the users that targets have; borrowed until the next settings. */
+    /* Of the users of targets; borrowed until the next settings. */
     const struct secrets *secrets;
 };
 struct net;
@@ -43,10 +43,10 @@ struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dn
                               const struct delivery_settings *settings);
 /* For connections opened from now on; reuse_idle_ms for all. */
 void delivery_reload(struct delivery *d, const struct delivery_settings *settings);
-/* Connections that are kept for more mail end, and those that are only being made;
- * those at work end after it. */
+/* Ends idle sessions and those without a connection that has greeted; the others end
+ * when their mail is done. */
 void delivery_drain(struct delivery *d);
-/* Aborts what is left: its requests are settled as deferred. */
+/* Aborts the sessions that are left: their requests are settled as deferred. */
 void delivery_free(struct delivery **d);
 /* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */
 void delivery_open(void *context, struct sched_session *session,

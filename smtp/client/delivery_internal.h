@@ -1,4 +1,4 @@
-/* What delivery.c and delivery_watch.c share. Nobody else includes this. */
+/* What delivery.c and delivery_watch.c share. No other file includes this. */
 #ifndef SMTP_DELIVERY_INTERNAL_H
 #define SMTP_DELIVERY_INTERNAL_H
 
@@ -18,14 +18,15 @@ struct delivery {
     struct dns *dns;
     struct log *log;
     struct manager *manager;
-    struct delivery_settings settings; /* without the two texts: */
+    struct delivery_settings settings; /* without hostname, peers, tls and the texts */
     char *hostname;
     struct bind_address sources, peer_sources;
     struct site_keys *providers;
     struct tls_client *tls;
     struct tls_failures *lapses;
     struct delivery_session *sessions;
-    struct delivery_session *early; /* said the dot in this turn: more may go with it */
+    struct delivery_session
+        *early; /* their dot leaves in this turn: mail may join it */
 };
 
 struct delivery_session {
@@ -34,28 +35,27 @@ struct delivery_session {
     struct delivery *delivery;
     struct sched_session *place; /* the scheduler's */
     const struct target *target;
-    const char *domain; /* of an MX; borrowed */
+    const char *domain; /* for TARGET_MX; borrowed */
     struct mx_lookup *exchange;
-    struct relayhosts *relays; /* instead of exchange: of a list of hosts */
-    unsigned refused; /* those of the list that have refused our user, as bits */
-    struct mx_lookup_host socket; /* of a Unix socket, which has no exchange */
+    struct relayhosts *relays; /* in place of exchange: for a list of hosts */
+    unsigned refused; /* hosts of the list that have refused our user, as bits */
+    struct mx_lookup_host socket; /* a Unix socket, which needs no look-up */
     struct candidates candidates;
-    size_t race[2];            /* those of the hosts that are called now, at most */
-    struct credentials *login; /* for the first of them, until somebody answers */
-    struct happy_eyeballs *dialing; /* while they are */
+    size_t race[2];                 /* the hosts to which it connects now */
+    struct credentials *login;      /* for the first of them, until one answers */
+    struct happy_eyeballs *dialing; /* while it connects */
     happy_eyeballs_happened *on_dialing;
     int64_t connecting_ms;
     bool greeted; /* the connection now */
     struct reply_outcome_peer peer;
-    struct security security; /* of the connection now */
-    const struct mx_lookup_host
-        *clear;                        /* that whose handshake failed in this session */
-    struct client_connection *sending; /* the connection now, or NULL */
-    bool again;      /* it failed an request that goes over a new one */
-    bool in_request; /* some of it is not settled, as far as we know */
-    bool sent;       /* over the connection now: the machine settles it */
+    struct security security;           /* of the connection now */
+    const struct mx_lookup_host *clear; /* whose handshake failed in this session */
+    struct client_connection *sending;  /* the connection now, or NULL */
+    bool again;      /* CLIENT_AGAIN: the request needs a new connection */
+    bool in_request; /* request is not settled */
+    bool sent;       /* over this connection: the machine settles it */
     struct delivery_request request;
-    bool has_next; /* the request behind it is taken and said */
+    bool has_next; /* the next request is taken and sent */
     struct delivery_request next_request;
     bool prompt, is_early;
     int64_t dot_ms, next_request_ms;

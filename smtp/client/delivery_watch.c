@@ -1,4 +1,4 @@
-/* Tells what sessions do, for operators who ask why mail waits. */
+/* Reports what sessions do, for operators who ask why mail waits. */
 #include "smtp/client/delivery_internal.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ tell_connect(const struct delivery_session *s, struct activity *a)
     text_copy(a->remote, sizeof(a->remote), text_from(peer.remote));
 }
 
-/* Only who has written a scheme can write another one. */
+/* A target other than TARGET_SMTP has no scheme to be changed. */
 static const char *
 other_scheme(const struct delivery_session *s, const struct activity *a)
 {
@@ -52,8 +52,9 @@ other_scheme(const struct delivery_session *s, const struct activity *a)
                                  loop_now_ms(s->delivery->loop) - a->since_ms);
 }
 
-/* Envelopes may be gone while the peer still owes replies: the connection knows the
- * ids. Between two connections nothing is settled. */
+/* For a session between two connections: its request is not settled, so the envelope is
+ * there. During a connection it may be gone before the last reply; the connection knows
+ * the ids. */
 static bool
 carries(const struct delivery_session *s, struct id message)
 {
@@ -69,7 +70,7 @@ tell_conversation(const struct delivery_session *s, struct id message,
         a->kind = ACTIVITY_IDLE;
         a->since_ms = wall_ms(s, s->idle_since_ms);
     } else if (s->in_request && wall_ms(s, s->request_ms) > a->since_ms) {
-        a->since_ms = wall_ms(s, s->request_ms); /* of a kept connection */
+        a->since_ms = wall_ms(s, s->request_ms); /* the connection was idle before */
     }
     a->scheme = other_scheme(s, a);
 }

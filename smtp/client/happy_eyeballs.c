@@ -25,7 +25,7 @@ struct happy_eyeballs {
     size_t count;
     happy_eyeballs_happened *on_event;
     void *context;
-    net_happened *on_net; /* of attempts, as is the next */
+    net_happened *on_net; /* for attempts, like on_deadline */
     void (*on_deadline)(void *attempt);
     struct attempt attempts[ATTEMPTS];
     bool tried[MX_LOOKUP_ADDRESS_MAX];
@@ -61,7 +61,8 @@ under_way(struct happy_eyeballs *d)
     return NULL;
 }
 
-/* The next address that may be tried beside `beside` (NULL: alone); count: none. */
+/* The next address that may be tried in parallel with `beside` (NULL: alone); count:
+ * none. */
 static size_t
 next_for(const struct happy_eyeballs *d, const struct attempt *beside)
 {
@@ -141,7 +142,7 @@ failed(struct attempt *a, const char *why)
     happy_eyeballs_tell(a, HAPPY_EYEBALLS_FAILED, NULL, why);
     if (d->freed)
         return;
-    happy_eyeballs_stop(a); /* now: why was the connection's */
+    happy_eyeballs_stop(a); /* only now: why belongs to the connection */
     happy_eyeballs_advance(d);
 }
 
@@ -172,7 +173,7 @@ connected(struct attempt *a)
         happy_eyeballs_tell(a, HAPPY_EYEBALLS_CONNECTED, connection, NULL);
 }
 
-/* Without what net.c says first: the peer's address, which is told already. */
+/* Without the prefix of net.c, which repeats the peer's address. */
 static const char *
 bare_reason(const char *why)
 {
@@ -199,7 +200,7 @@ happy_eyeballs_on_net(void *context, enum net_event event)
     case NET_INPUT:
     case NET_DRAINED:
     case NET_SECURED:
-        break; /* nothing of these comes before NET_CONNECTED but the end */
+        break; /* of these only NET_ENDED comes before NET_CONNECTED */
     }
     failed(a, why != NULL ? why : "closed");
 }

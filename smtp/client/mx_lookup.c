@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a host's addresses of one family; more are checked, not kept. */
+/* Addresses of a host in one family; more are checked, not kept. */
 enum { FAMILY_MAX = 16 };
 
 struct family {
@@ -48,7 +48,7 @@ struct mx_lookup {
     size_t waiting;    /* of those, without an answer */
     bool looped;
     bool unknown;
-    char reason[160]; /* the last thing DNS had to say */
+    char reason[160]; /* the last error of DNS */
     struct mx_lookup_host *found;
     struct exchange_name *set;
     struct mx_lookup_answer answer;
@@ -83,7 +83,7 @@ static void
 finish_without(struct mx_lookup *x, struct outcome outcome)
 {
     assert(x->answer.count == 0 && outcome.verdict != VERDICT_DELIVERED);
-    /* A mistake in the settings is repaired by hand: mail waits for that. */
+    /* An error in the settings is repaired by the operator: mail waits for that. */
     if (x->smarthost && outcome.verdict == VERDICT_FAILED) {
         outcome.verdict = VERDICT_DEFERRED;
         outcome.code = 0;
@@ -108,7 +108,7 @@ finish_no_name(struct mx_lookup *x)
                                    "Host or domain name not found: %s", name));
 }
 
-/* Every preference that counts has been looked up. */
+/* All preferences that count have been looked up. */
 static void
 finish_hosts(struct mx_lookup *x)
 {
@@ -140,7 +140,7 @@ is_mapped(const struct net_address *a)
     return a->family == NET_IPV6 && memcmp(a->ip, prefix, sizeof(prefix)) == 0;
 }
 
-/* ::ffff:1.2.3.4 is 1.2.3.4, or checks of one family would miss it. */
+/* ::ffff:1.2.3.4 is 1.2.3.4; otherwise the checks of IPv4 addresses would miss it. */
 static struct net_address
 plain(const struct net_address *a, uint16_t port)
 {
@@ -154,7 +154,7 @@ plain(const struct net_address *a, uint16_t port)
     return out;
 }
 
-/* No host can have it: "this network", multicast, reserved and broadcast. */
+/* Not the address of a host: "this network", multicast, reserved or broadcast. */
 static bool
 is_nobody(const struct net_address *a)
 {
@@ -171,8 +171,8 @@ is_nobody(const struct net_address *a)
     return true;
 }
 
-/* What an MX may not lead to: a service of this host that may trust who comes by
- * loopback. A host that an operator named may be here. */
+/* An MX must not lead to a service of this host that trusts loopback clients. A host
+ * named by the operator may. */
 static bool
 is_closed_loopback(const struct mx_lookup *x, const struct net_address *a)
 {
@@ -222,8 +222,8 @@ found_add(struct mx_lookup *x, const struct host *h, enum net_family family,
     f->address = a;
 }
 
-/* IPv6 and IPv4 in turn, so that a family without a way out costs every other try only.
- */
+/* IPv6 and IPv4 alternate, so that a family without a route wastes only every other
+ * attempt. */
 static void
 found_add_host(struct mx_lookup *x, const struct host *h)
 {
@@ -260,8 +260,8 @@ host_compare(const void *a, const void *b)
     return left->chance < right->chance ? -1 : left->chance > right->chance;
 }
 
-/* The hosts of one preference are known: they count, unless we are one of them. True:
- * that was the last one needed. */
+/* The hosts of one preference are known. They are used, unless this host is one of them.
+ * True: no further preference is needed. */
 static bool
 group_finish(struct mx_lookup *x)
 {
@@ -330,7 +330,7 @@ look_up_host(struct mx_lookup *x, struct text name)
 
 /* --- MX --------------------------------------------------------------------------- */
 
-/* RFC 7505: the root among other hosts is a mistake of the zone and left out. */
+/* RFC 7505: the root among other hosts is an error of the zone, and is omitted. */
 static void
 take_mx(struct mx_lookup *x, const struct dns_answer *answer)
 {
@@ -371,7 +371,7 @@ on_mx(void *context, const struct dns_answer *answer)
     }
 }
 
-/* "[1.2.3.4]", "[IPv6:::1]"; a named host may go without the brackets. */
+/* "[1.2.3.4]", "[IPv6:::1]"; the host of a route may be without brackets. */
 static bool
 take_literal(struct mx_lookup *x)
 {
@@ -426,8 +426,8 @@ mx_lookup_find(struct loop *loop, struct net *net, struct dns *dns,
     x->found = memory_array(x->limit, sizeof(struct mx_lookup_host));
     x->done = done;
     x->context = context;
-    /* A name that was cut must not reach DNS as another one. A recipient of a message
-     * that somebody put into the spool may have none. */
+    /* A truncated name must not reach DNS as another one. A recipient of a message
+     * written into the spool by another program may have none. */
     bool fits = text_copy(x->name, sizeof(x->name), text_from(query->name));
     if (!fits || x->name[0] == '\0')
         finish_no_name(x);

@@ -21,12 +21,12 @@ struct mx_lookup_query {
     const char *name; /* a domain, a host, or an address literal with or without [] */
     bool by_mx;       /* false: the name is the host */
     bool smarthost;   /* configured by hand: an error there defers, never bounces */
-    const char *hostname; /* ours: an MX of this name is ourselves; NULL: unknown */
-    /* smtp_bind; NULL: unset. Addresses of loopback count only by a smarthost, or where
-     * connections of their family go out from one. */
+    const char *hostname; /* ours: an MX of this name is this host; NULL: unknown */
+    /* smtp_bind; NULL: unset. Loopback addresses are used only for a smarthost, or if the
+     * source address of their family is one. */
     const struct bind_address *sources;
     uint16_t port;
-    int address_limit; /* 1..MX_LOOKUP_ADDRESS_MAX addresses are enough */
+    int address_limit; /* at most MX_LOOKUP_ADDRESS_MAX */
 };
 
 struct mx_lookup_host {
@@ -39,8 +39,7 @@ struct mx_lookup_answer {
     size_t count; /* of hosts; 0: outcome says why */
     const struct mx_lookup_host *hosts;
     struct outcome outcome; /* DEFERRED or FAILED */
-    /* All mail exchangers of the domain, also those not looked up; without a query
-     * by_mx: 0. */
+    /* All mail exchangers of the domain, also those not looked up; 0 unless by_mx. */
     size_t set_count;
     struct exchange_name *set;
 };
@@ -48,15 +47,16 @@ typedef void mx_lookup_found(void *context, const struct mx_lookup_answer *answe
 
 /* The query is copied. The callback comes once, in a later turn; the answer lives until
  * mx_lookup_free(). Equal preferences are in random order, a host's IPv6 and IPv4
- * addresses alternate. A host that is ourselves (hostname, or net_is_own, which
- * knows no port that is mapped to ours) cuts off all of equal or worse preference.
- * Addresses that are no host's (0.0.0.0/8, ::, multicast, broadcast) are dropped. */
+ * addresses alternate. If this host is one of them (by hostname or net_is_own(), which
+ * does not know mapped ports), those of equal or worse preference are omitted. So are
+ * addresses that no host can have (0.0.0.0/8, ::, multicast, broadcast). */
 struct mx_lookup *mx_lookup_find(struct loop *loop, struct net *net, struct dns *dns,
                                  const struct mx_lookup_query *query,
                                  mx_lookup_found *done, void *context);
-/* Its MX are asked for; else addresses, or it has answered. */
+/* Whether the MX query is under way; else addresses are looked up, or it has
+ * answered. */
 bool mx_lookup_asks_mx(const struct mx_lookup *exchange);
-/* Also before the answer: the callback will not come then. Allowed inside it. */
+/* Also before the answer, whose callback then does not come; and inside the callback. */
 void mx_lookup_free(struct mx_lookup **exchange);
 
 #endif

@@ -1,5 +1,5 @@
-/* The content of a message as it lies in the queue, prefix first, piece by piece, and
- * whether it is what was stored. */
+/* Reads the content of a message from the queue, prefix first, in pieces, and checks
+ * that it is what was stored. */
 #ifndef SMTP_READER_H
 #define SMTP_READER_H
 
@@ -7,7 +7,7 @@
 
 enum { READER_PIECE = 32 * 1024 };
 
-struct reader { /* zero the struct before first use; the rest is reader.c's own */
+struct reader { /* zeroed before its first use; private to reader.c */
     struct queue *queue;
     const struct envelope *envelope; /* borrowed while open */
     bool open;
@@ -18,14 +18,14 @@ struct reader { /* zero the struct before first use; the rest is reader.c's own 
     char piece[READER_PIECE];
 };
 
-/* False: *why says what is wrong, and it is not open. */
+/* False: not open, with *why. */
 bool reader_open(struct reader *c, struct queue *queue, const struct envelope *e,
                  const char **why) __attribute__((warn_unused_result));
-/* MORE: *piece is the next one, valid until the next call. DONE: that was all, and what
- * was stored. BAD: *why says what is wrong with it. */
+/* MORE: *piece is the next one, valid until the next call. DONE: all was read, and is
+ * what was stored. BAD: it is not, or cannot be read: *why. */
 enum progress reader_read(struct reader *c, struct text *piece, const char **why)
     __attribute__((warn_unused_result));
-/* Nothing when it is not open. */
+/* Does nothing if it is not open. */
 void reader_close(struct reader *c);
 
 #endif

@@ -78,7 +78,7 @@ relayhosts_on_found(void *context, const struct mx_lookup_answer *answer)
         loop_timer_start(r->loop, &r->patience, RELAYHOSTS_PATIENCE_MS, on_patience, r);
 }
 
-/* As the first of a list it has the addresses that it would have alone. */
+/* All addresses of a long list must fit into the answer. */
 static int
 limit_of(const struct target *target, int address_limit)
 {

@@ -1,4 +1,4 @@
-/* Turns what the next hop said, or did not say, into outcomes. */
+/* Turns replies and failures of the next hop into outcomes. */
 #include "smtp/client/reply_outcome.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@ write_text(struct outcome *o, const struct reply *reply, const char *head,
     }
 }
 
-/* Which 4yz mean "slow down": they are about us and the site, not about this mail. */
+/* 4yz replies that mean "slow down": they are about the site, not about this mail. */
 static bool
 is_about_site(const struct reply *reply)
 {

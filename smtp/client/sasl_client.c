@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* By the worth we give them. */
+/* The best first. */
 static const struct {
     enum sasl_mechanism mechanism;
     bool token, shows;
@@ -23,7 +23,7 @@ static bool
 sasl_client_is_offered(struct text offered, enum sasl_mechanism mechanism)
 {
     struct text word;
-    /* "AUTH=LOGIN" of old servers leaves a "=" before the first. */
+    /* "AUTH=LOGIN" of old servers leaves a "=" before the first one. */
     while (text_word(&offered, " \t=", &word))
         if (sasl_find(word) == mechanism)
             return true;
@@ -64,7 +64,7 @@ sasl_client_mistake(const struct sasl_credentials *credentials)
     return NULL;
 }
 
-/* buffer_clear() would give memory back that still holds a secret. */
+/* buffer_clear() would free memory that still holds a secret. */
 static void
 sasl_client_empty(struct buffer *out)
 {
@@ -91,7 +91,7 @@ send(struct sasl_client *c, struct text message, enum sasl_client_stage stage)
     return SASL_SEND;
 }
 
-/* The message is secret, and a buffer's memory is given back as it is. */
+/* Overwrites the secret message before its memory is freed. */
 static void
 send_secret(struct sasl_client *c, struct buffer *message, enum sasl_client_stage stage)
 {
@@ -100,7 +100,7 @@ send_secret(struct sasl_client *c, struct buffer *message, enum sasl_client_stag
     buffer_free(message);
 }
 
-/* With its memory at once: growing would leave copies. */
+/* With all its memory: growing would leave copies. */
 static struct buffer
 secret_message(void)
 {
@@ -151,7 +151,7 @@ start_scram(struct sasl_client *c)
     buffer_free(&message);
 }
 
-/* "Username:" and "Password:" are asked in many words, always in this order. */
+/* The texts of the two questions differ, their order does not: user name, password. */
 static enum sasl_client_result
 sasl_client_on_login(struct sasl_client *c)
 {
@@ -231,7 +231,8 @@ sasl_client_on_scram(struct sasl_client *c, struct text t)
     return sasl_client_stop(c, "the server sends too many challenges");
 }
 
-/* Why a token was refused; what comes after our empty line is the refusal itself. */
+/* The challenge says why the token was refused; the refusal itself follows our empty
+ * line. */
 static enum sasl_client_result
 on_xoauth2(struct sasl_client *c, struct text t)
 {
@@ -248,7 +249,7 @@ sasl_client_feed(struct sasl_client *c, struct text challenge)
     size_t length;
     assert(c->stage != SASL_CLIENT_WORKING && c->stage != SASL_CLIENT_STOPPED);
     challenge = text_trim(challenge);
-    /* What LOGIN asks some servers ask in clear; it is not looked at. */
+    /* Some servers send the challenges of LOGIN without Base64; they are not read. */
     if (c->mechanism == SASL_LOGIN)
         return sasl_client_on_login(c);
     if (!base64_decode(challenge, message, sizeof(message), &length))

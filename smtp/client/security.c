@@ -1,4 +1,4 @@
-/* Decides level, names and way back of TLS for a host. */
+/* Decides level, names and fall-back of TLS for a host. */
 #include "smtp/client/security.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ void
 security_decide(const struct security_question *question, struct security *out)
 {
     const struct target *t = question->target;
-    /* In clear text a host that wants a password would be of no use. */
+    /* Without TLS we could not log in. */
     bool may = t->tls == TARGET_TLS_MAY && !question->needs_tls;
     assert(!t->tls_implicit || t->tls >= TARGET_TLS_ENCRYPT);
     memset(out, 0, sizeof(*out));
@@ -41,7 +41,7 @@ security_decide(const struct security_question *question, struct security *out)
     out->may_fall_back = may && !out->fallen_back;
     if (out->level == TARGET_TLS_NONE)
         return;
-    /* What was written into the settings is never replaced by what DNS says. */
+    /* A name in the settings is never replaced by one from DNS. */
     bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
     bool of_list = t->kind == TARGET_SMTP && t->more_count > 0; /* each has its own */
     out->host = by_mx || of_list ? bare(question->host) : text_from(t->host);

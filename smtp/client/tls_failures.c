@@ -1,4 +1,4 @@
-/* A table of addresses, in the order in which they were told of. */
+/* A table of addresses, in the order of their failures. */
 #include "smtp/client/tls_failures.h"
 
 #include "base/memory.h"

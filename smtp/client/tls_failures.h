@@ -1,5 +1,5 @@
-/* Hosts whose TLS failed not long ago, to say so once for many messages. That decides
- * nothing: TLS is tried again for each.
+/* Hosts whose TLS failed not long ago, so that the failure is logged once for many
+ * messages. TLS is tried again for each of them.
  *
  * Pure. Holds at most TLS_FAILURES_MAX addresses, then the oldest is forgotten. */
 #ifndef SMTP_TLS_FAILURES_H
@@ -14,8 +14,8 @@ struct tls_failures;
 
 struct tls_failures *tls_failures_new(void);
 void tls_failures_free(struct tls_failures **l);
-/* The handshake with it failed now; times as loop_monotonic_ms(). True when none of it
- * had within LAPSE_MS since one that was logged: this one is to be logged. */
+/* The handshake with address failed now (loop_monotonic_ms()). True: it is to be logged,
+ * since none was within LAPSE_MS. */
 bool tls_failures_add(struct tls_failures *l, const struct net_address *address,
                       int64_t now_ms) __attribute__((warn_unused_result));
 

@@ -1,4 +1,4 @@
-/* Finds and reads the certificates of authorities. */
+/* Finds and reads the certificates of authorities (CA). */
 #include "smtp/client/trust_anchors.h"
 
 #include "base/log/log.h"
