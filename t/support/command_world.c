@@ -1,0 +1,113 @@
+/* A spool of a test's own for commands of the operator, and what they print. */
+#include "t/support/command_world.h"
+
+#include "queue/queue_operator.h"
+#include "t/support/folder.h"
+
+#include <string.h>
+
+static char hostname[] = "h.test";
+
+void
+command_world_begin(struct command_world *w, const char *name)
+{
+    *w = (struct command_world){0};
+    folder_make(w->folder, sizeof(w->folder), name);
+    snprintf(w->spool, sizeof(w->spool), "%s/spool", w->folder);
+    snprintf(w->control, sizeof(w->control), "%s/spool/control", w->folder);
+}
+
+void
+command_world_end(struct command_world *w)
+{
+    folder_remove(w->folder);
+}
+
+struct options
+command_world_options(struct command_world *w)
+{
+    return (struct options){.hostname = hostname,
+                            .spool = w->spool,
+                            .control = w->control,
+                            .message_size_limit = 1000000,
+                            .active_limit = 100,
+                            .delivery_session_limit = 10,
+                            .bounce_size_limit = 50000,
+                            .slices = 1};
+}
+
+static void
+on_injected(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    (void)context;
+    if (refusal)
+        abort();
+    envelope_free(&e);
+}
+
+struct id
+command_world_inject(struct command_world *w, const char *to)
+{
+    struct options o = command_world_options(w);
+    struct queue_settings settings = options_queue(&o);
+    struct queue *queue;
+    struct outcome refusal;
+    char error[300];
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    if (queue_open_injector(&queue, log, &settings, error, sizeof(error)) != 0)
+        abort();
+    struct envelope *e = envelope_new();
+    e->sender = envelope_text(e, TEXT("ann@a.test"));
+    if (!envelope_add(e, text_from(to), NOTIFY_DEFAULT, TEXT("")))
+        abort();
+    struct queue_draft *draft = queue_begin(queue, 0, &refusal);
+    if (draft == NULL || !queue_write(draft, TEXT("A: b\r\n\r\nc\r\n")))
+        abort();
+    queue_name(draft, e);
+    struct id id = e->id;
+    queue_commit(&draft, &e, on_injected, NULL);
+    queue_close(&queue);
+    log_free(&log);
+    return id;
+}
+
+void
+command_world_listen(struct command_world *w)
+{
+    fflush(NULL);
+    for (int i = 0; i < 2; i++) {
+        w->files[i] = tmpfile();
+        w->saved[i] = dup(i + 1);
+        if (w->files[i] == NULL || dup2(fileno(w->files[i]), i + 1) < 0)
+            abort();
+    }
+}
+
+static void
+give_back(struct command_world *w, int i, char *text, size_t size)
+{
+    ssize_t got = pread(fileno(w->files[i]), text, size - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    if (dup2(w->saved[i], i + 1) < 0)
+        abort();
+    close(w->saved[i]);
+    fclose(w->files[i]);
+}
+
+void
+command_world_heard(struct command_world *w)
+{
+    fflush(NULL);
+    give_back(w, 0, w->output, sizeof(w->output));
+    give_back(w, 1, w->errors, sizeof(w->errors));
+}
+
+const char *
+command_world_name(struct id id)
+{
+    static char names[4][ID_LENGTH + 1];
+    static unsigned turn;
+    char *name = names[turn++ % 4];
+    id_format(id, name);
+    return name;
+}

@@ -1,0 +1,36 @@
+/* A spool of a test's own for commands of the operator, and what they print. */
+#ifndef T_COMMAND_WORLD_H
+#define T_COMMAND_WORLD_H
+
+#include "admin/settings/options.h"
+#include "base/id.h"
+
+#include <stdio.h>
+
+struct command_world {
+    char folder[64], spool[100], control[100];
+    /* What the last command has printed: */
+    char output[16384], errors[16384];
+    int saved[2];
+    FILE *files[2];
+};
+
+void command_world_begin(struct command_world *w, const char *name);
+
+void command_world_end(struct command_world *w);
+
+/* Borrows the paths. */
+struct options command_world_options(struct command_world *w);
+
+/* As sendmail(1) leaves it: from ann@a.test, one small content. */
+struct id command_world_inject(struct command_world *w, const char *to);
+
+/* What is printed between the two comes out in `output` and `errors`. */
+void command_world_listen(struct command_world *w);
+
+void command_world_heard(struct command_world *w);
+
+/* One of a few static texts, by turns. */
+const char *command_world_name(struct id id);
+
+#endif
