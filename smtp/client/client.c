@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "smtp/client/client_internal.h"
-#include "smtp/client/client_mail.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -92,7 +91,7 @@ is_expected(const struct step *step, const struct reply *reply)
         return true;
     if (step == &client_steps[STEP_CONTENT])
         return false;
-    return class == (step->wants_more ? 3 : 2);
+    return class == (step == &client_steps[STEP_DATA] ? 3 : 2);
 }
 
 /* 421: the peer closes now, whatever was asked. */
@@ -396,16 +395,6 @@ client_turn(const struct client *c)
 enum activity_kind
 client_activity(const struct client *c, const char **command)
 {
-    static const char *const commands[] = {
-        [STEP_EHLO] = "EHLO",    [STEP_LHLO] = "LHLO",
-        [STEP_HELO] = "HELO",    [STEP_STARTTLS] = "STARTTLS",
-        [STEP_AUTH] = "AUTH",    [STEP_RESPONSE] = "AUTH",
-        [STEP_RSET] = "RSET",    [STEP_MAIL] = "MAIL FROM",
-        [STEP_RCPT] = "RCPT TO", [STEP_DATA] = "DATA",
-        [STEP_BDAT] = "BDAT",    [STEP_CHUNK] = "BDAT",
-        [STEP_LAST] = "BDAT",    [STEP_END] = "the end of the content",
-        [STEP_NONE] = NULL,
-    };
     const struct client_transaction *l = &c->slots[c->front];
     *command = "";
     if (c->over)
@@ -421,7 +410,7 @@ client_activity(const struct client *c, const char **command)
         return ACTIVITY_HANDSHAKE;
     if (step == STEP_GREETING)
         return ACTIVITY_GREETING;
-    *command = commands[step] != NULL ? commands[step] : "";
+    *command = client_steps[step].command;
     return ACTIVITY_REPLY;
 }
 

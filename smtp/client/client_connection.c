@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Bytes of content. Dot-stuffed they are at most twice as many, so that no more than
- * NET_HIGH_WATER waits in the socket's buffer; converted content may be a little more. */
+ * NET_HIGH_WATER waits in the socket's buffer; converted content may exceed that. */
 enum {
     PIECE = READER_PIECE,
     PAUSE = NET_HIGH_WATER - 2 * PIECE,

@@ -126,12 +126,12 @@ struct client {
 };
 
 /* A step: its command, and what its reply does. heard() never gets a 421, and only
- * replies of a class that the step may have (see wants_more). */
+ * replies of a class that the step may have. */
 struct step {
-    const char *doing; /* for log and reports */
-    int timeout_s;     /* RFC 5321 §4.5.3.2 */
-    bool barrier;      /* no further step is asked until its reply has come */
-    bool wants_more;   /* success is 3yz, not 2yz */
+    const char *command; /* for people; "": none */
+    const char *doing;   /* "while ..." in log and reports */
+    int timeout_s;       /* RFC 5321 §4.5.3.2 */
+    bool barrier;        /* no further step is asked until its reply has come */
     void (*ask)(struct client *c);
     void (*heard)(struct client *c, const struct awaited_reply *w,
                   const struct reply *reply);
@@ -181,5 +181,24 @@ size_t client_next_rcpt(const struct client_transaction *l, size_t at);
 void client_end_chunk(struct client *c);
 /* The content is written: the final dot, or the last chunk, follows. */
 void client_finish_content(struct client *c);
+
+/* --- client_mail.c: whether and in which form a message can go to the host -------- */
+
+/* Chooses the form of the transaction for this host. NULL, or why the host cannot get
+ * the message, with the code of RFC 3463. */
+const char *client_choose_form(const struct client *c, struct client_transaction *l,
+                               const char **enhanced);
+/* The same once it is known how it can be converted for this host. */
+const char *client_change_form(const struct client *c, struct client_transaction *l,
+                               enum downgrade_verdict verdict, uint64_t size_max,
+                               const char **enhanced);
+/* The parameters of EHLO's keyword LIMITS; invalid ones are ignored. */
+struct client_limits client_read_limits(struct text parameters);
+/* Whether it may be sent in a command: no control byte, not too long. */
+bool client_is_sendable(struct text address);
+
+void client_say_mail(struct client *c, const struct client_transaction *l);
+void client_say_rcpt(struct client *c, const struct client_transaction *l,
+                     const struct recipient *r);
 
 #endif

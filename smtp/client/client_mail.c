@@ -1,5 +1,6 @@
-/* Chooses the form of a message for a host, and writes its MAIL and RCPT commands. */
-#include "smtp/client/client_mail.h"
+/* Chooses the form of a message for a host, and writes the MAIL and RCPT commands with
+ * their parameters (RFC 1870, 3030, 3461, 6152, 6531, 6710). */
+#include "smtp/client/client_internal.h"
 
 #include "mime/address.h"
 #include "smtp/redirect.h"

@@ -1,6 +1,5 @@
 /* The steps of an SMTP client session: their commands, and what the replies do. */
 #include "smtp/client/client_internal.h"
-#include "smtp/client/client_mail.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -135,26 +134,12 @@ client_protocol_error(struct client *c, const char *doing, const char *what)
 }
 
 static void
-ask_ehlo(struct client *c)
+ask_hello(struct client *c)
 {
-    client_command(c, "EHLO ", text_from(c->settings.hostname));
-    client_put(c, STEP_EHLO, 0);
-    c->next = STEP_NONE;
-}
-
-static void
-ask_lhlo(struct client *c)
-{
-    client_command(c, "LHLO ", text_from(c->settings.hostname));
-    client_put(c, STEP_LHLO, 0);
-    c->next = STEP_NONE;
-}
-
-static void
-ask_helo(struct client *c)
-{
-    client_command(c, "HELO ", text_from(c->settings.hostname));
-    client_put(c, STEP_HELO, 0);
+    bool added = buffer_format(&c->output, "%s %s\r\n", client_steps[c->next].command,
+                               c->settings.hostname);
+    assert(added);
+    client_put(c, c->next, 0);
     c->next = STEP_NONE;
 }
 
@@ -452,29 +437,32 @@ heard_end(struct client *c, const struct awaited_reply *w, const struct reply *r
         client_put_first(c, STEP_END, which + 1);
 }
 
+static const char end_of_data[] = "the end of the content";
 /* If the reply is lost, nobody knows whether the peer took the message. */
-static const char end_of_data[] =
+static const char sending_end_of_data[] =
     "sending end of data -- message may be sent more than once";
 
+/* clang-format off */
 const struct step client_steps[] = {
-    [STEP_HANDSHAKE] = {"starting TLS",             60,  true,  false, NULL,           NULL       },
-    [STEP_GREETING] = {"waiting for the greeting", 300, true,  false, NULL,           heard_220  },
-    [STEP_EHLO] = {"sending EHLO",             300, true,  false, ask_ehlo,       heard_ehlo },
-    [STEP_LHLO] = {"sending LHLO",             300, true,  false, ask_lhlo,       heard_ehlo },
-    [STEP_HELO] = {"sending HELO",             300, true,  false, ask_helo,       heard_helo },
-    [STEP_STARTTLS] = {"sending STARTTLS",         60,  true,  false, client_ask_tls,
-                        client_heard_tls                                                          },
-    [STEP_AUTH] = {"logging in",               300, true,  false, client_present,
-                        client_heard_auth_reply                                                   },
-    [STEP_RESPONSE] = {"logging in",               300, true,  false, client_respond,
-                        client_heard_auth_reply                                                   },
-    [STEP_RSET] = {"sending RSET",             300, false, false, ask_rset,       heard_rset },
-    [STEP_MAIL] = {"sending MAIL FROM",        300, false, false, ask_mail,       heard_mail },
-    [STEP_RCPT] = {"sending RCPT TO",          300, false, false, ask_rcpt,       heard_rcpt },
-    [STEP_DATA] = {"sending DATA command",     120, true,  true,  ask_data,       heard_data },
-    [STEP_BDAT] = {"sending BDAT command",     180, true,  false, ask_bdat,       NULL       },
-    [STEP_CHUNK] = {"sending a chunk",          600, false, false, NULL,           heard_chunk},
-    [STEP_LAST] = {"sending the last chunk",   600, false, false, ask_last,       NULL       },
-    [STEP_CONTENT] = {"sending message content",  180, true,  false, NULL,           heard_early},
-    [STEP_END] = {end_of_data,                600, false, false, NULL,           heard_end  },
+    [STEP_HANDSHAKE] = {"",          "starting TLS",             60,  true,  NULL, NULL},
+    [STEP_GREETING]  = {"",          "waiting for the greeting", 300, true,  NULL, heard_220},
+    [STEP_EHLO]      = {"EHLO",      "sending EHLO",             300, true,  ask_hello, heard_ehlo},
+    [STEP_LHLO]      = {"LHLO",      "sending LHLO",             300, true,  ask_hello, heard_ehlo},
+    [STEP_HELO]      = {"HELO",      "sending HELO",             300, true,  ask_hello, heard_helo},
+    [STEP_STARTTLS]  = {"STARTTLS",  "sending STARTTLS",         60,  true,
+                        client_ask_tls, client_heard_tls},
+    [STEP_AUTH]      = {"AUTH",      "logging in",               300, true,
+                        client_present, client_heard_auth_reply},
+    [STEP_RESPONSE]  = {"AUTH",      "logging in",               300, true,
+                        client_respond, client_heard_auth_reply},
+    [STEP_RSET]      = {"RSET",      "sending RSET",             300, false, ask_rset, heard_rset},
+    [STEP_MAIL]      = {"MAIL FROM", "sending MAIL FROM",        300, false, ask_mail, heard_mail},
+    [STEP_RCPT]      = {"RCPT TO",   "sending RCPT TO",          300, false, ask_rcpt, heard_rcpt},
+    [STEP_DATA]      = {"DATA",      "sending DATA command",     120, true,  ask_data, heard_data},
+    [STEP_BDAT]      = {"BDAT",      "sending BDAT command",     180, true,  ask_bdat, NULL},
+    [STEP_CHUNK]     = {"BDAT",      "sending a chunk",          600, false, NULL, heard_chunk},
+    [STEP_LAST]      = {"BDAT",      "sending the last chunk",   600, false, ask_last, NULL},
+    [STEP_CONTENT]   = {"",          "sending message content",  180, true,  NULL, heard_early},
+    [STEP_END]       = {end_of_data, sending_end_of_data,        600, false, NULL, heard_end},
 };
+/* clang-format on */

@@ -260,8 +260,8 @@ decide_security(struct delivery_session *s, const struct mx_lookup_host *host,
     security_decide(&question, &s->security);
 }
 
-/* TLS failed, and the route does not demand it: the same address is tried once more, for
- * one message. An attacker who breaks a handshake can read no more than that. */
+/* TLS failed, and the route does not demand it: the same address is tried once more,
+ * for one message. An attacker who breaks a handshake can read no more than that. */
 static bool
 may_fall_back(struct delivery_session *s, const struct outcome *trouble)
 {

@@ -2,12 +2,12 @@
  * smtp/client/, which never knows smtp/server/ and never decides when mail is due.
  *
  * Connects smtp/client/client.h (a machine without sockets) with base/dns/dns.h,
- * base/net/net.h and queue/manager/manager.h. A session looks up the MX, connects to the
- * addresses in order until one greets, carries requests as long as there is mail for the
- * host, and quits. smtp/client/security.h decides what TLS a connection must have. A
- * host whose TLS fails is passed over like one that is down, but its health does not
- * change, since other routes may demand less. With tls=may the session connects to it
- * once more, in cleartext; the host is then reported once an hour. */
+ * base/net/net.h and queue/manager/manager.h. A session looks up the MX, connects to
+ * the addresses in order until one greets, carries requests as long as there is mail
+ * for the host, and quits. smtp/client/security.h decides what TLS a connection must
+ * have. A host whose TLS fails is passed over like one that is down, but its health
+ * does not change, since other routes may demand less. With tls=may the session
+ * connects to it once more, in cleartext; the host is then reported once an hour. */
 #ifndef SMTP_DELIVERY_H
 #define SMTP_DELIVERY_H
 

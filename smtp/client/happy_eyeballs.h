@@ -3,8 +3,8 @@
  *
  * Addresses are tried in the order given, one at a time. If one has not answered within
  * its head start, an address of the other family and the same preference is tried in
- * parallel; a backup host does not race with a main one. At most one attempt of a family
- * is under way. */
+ * parallel; a backup host does not race with a main one. At most one attempt of a
+ * family is under way. */
 #ifndef SMTP_HAPPY_EYEBALLS_H
 #define SMTP_HAPPY_EYEBALLS_H
 
@@ -44,10 +44,10 @@ struct happy_eyeballs_event {
 typedef void happy_eyeballs_happened(void *context,
                                      const struct happy_eyeballs_event *event);
 
-/* Tries hosts[order[0..count-1]], whose preferences do not decrease, except that those in
- * bad health are at the end. Both arrays and settings->sources are borrowed until
- * happy_eyeballs_free(). happy_eyeballs_go_on() begins. Events except TRYING come from a
- * later turn on. */
+/* Tries hosts[order[0..count-1]], whose preferences do not decrease, except that those
+ * in bad health are at the end. Both arrays and settings->sources are borrowed until
+ * happy_eyeballs_free(). happy_eyeballs_go_on() begins. Events except TRYING come from
+ * a later turn on. */
 struct happy_eyeballs *
 happy_eyeballs_new(const struct happy_eyeballs_settings *settings,
                    const struct mx_lookup_host *hosts, const size_t *order,

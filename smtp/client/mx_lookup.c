@@ -260,8 +260,8 @@ host_compare(const void *a, const void *b)
     return left->chance < right->chance ? -1 : left->chance > right->chance;
 }
 
-/* The hosts of one preference are known. They are used, unless this host is one of them.
- * True: no further preference is needed. */
+/* The hosts of one preference are known. They are used, unless this host is one of
+ * them. True: no further preference is needed. */
 static bool
 group_finish(struct mx_lookup *x)
 {

@@ -22,8 +22,8 @@ struct mx_lookup_query {
     bool by_mx;       /* false: the name is the host */
     bool smarthost;   /* configured by hand: an error there defers, never bounces */
     const char *hostname; /* ours: an MX of this name is this host; NULL: unknown */
-    /* smtp_bind; NULL: unset. Loopback addresses are used only for a smarthost, or if the
-     * source address of their family is one. */
+    /* smtp_bind; NULL: unset. Loopback addresses are used only for a smarthost, or if
+     * the source address of their family is one. */
     const struct bind_address *sources;
     uint16_t port;
     int address_limit; /* at most MX_LOOKUP_ADDRESS_MAX */
@@ -56,7 +56,7 @@ struct mx_lookup *mx_lookup_find(struct loop *loop, struct net *net, struct dns 
 /* Whether the MX query is under way; else addresses are looked up, or it has
  * answered. */
 bool mx_lookup_asks_mx(const struct mx_lookup *exchange);
-/* Also before the answer, whose callback then does not come; and inside the callback. */
+/* Before the answer its callback then does not come. Also inside the callback. */
 void mx_lookup_free(struct mx_lookup **exchange);
 
 #endif

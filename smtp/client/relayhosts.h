@@ -1,7 +1,7 @@
 /* From a list of hosts, tried in order, to their addresses: a look-up for each.
  *
- * The place in the list becomes the preference: manager_hosts_order() then passes over a
- * host that fails until it works again. */
+ * The place in the list becomes the preference: manager_hosts_order() then passes over
+ * a host that fails until it works again. */
 #ifndef SMTP_RELAYHOSTS_H
 #define SMTP_RELAYHOSTS_H
 

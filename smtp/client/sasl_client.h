@@ -60,10 +60,10 @@ struct sasl_client {
 const char *sasl_client_mistake(const struct sasl_credentials *credentials);
 
 /* The best mechanism that the server offers ("PLAIN LOGIN ..." after AUTH in its EHLO
- * reply): SCRAM, then PLAIN, then LOGIN; XOAUTH2 with a token. Mechanisms that would show
- * password or token to an eavesdropper need `covered`: the session is under TLS, or the
- * user allows it. tried: bits (1 << mechanism) that are not tried again. NONE: none is
- * left. */
+ * reply): SCRAM, then PLAIN, then LOGIN; XOAUTH2 with a token. Mechanisms that would
+ * show password or token to an eavesdropper need `covered`: the session is under TLS,
+ * or the user allows it. tried: bits (1 << mechanism) that are not tried again. NONE:
+ * none is left. */
 enum sasl_mechanism sasl_client_choose(struct text offered, bool token, bool covered,
                                        unsigned tried);
 

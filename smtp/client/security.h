@@ -30,11 +30,12 @@ struct security {
     size_t name_count;
 };
 
-/* The names of VERIFY: the host of the target, a name or an address; for a target by MX,
- * the host of the MX record. Such a record is not authenticated, so that this proves the
- * host's name, but not that the host is the domain's. The domain's own name cannot be
- * demanded, since a connection carries the mail of all domains with the same hosts.
- * smtp://HOST?mx=yes permits HOST, too. Each host of a list must show its own name. */
+/* The names of VERIFY: the host of the target, a name or an address; for a target by
+ * MX, the host of the MX record. Such a record is not authenticated, so that this
+ * proves the host's name, but not that the host is the domain's. The domain's own name
+ * cannot be demanded, since a connection carries the mail of all domains with the same
+ * hosts. smtp://HOST?mx=yes permits HOST, too. Each host of a list must show its own
+ * name. */
 void security_decide(const struct security_question *question, struct security *out);
 
 /* For net_start_tls(); not for level NONE. */

@@ -1,6 +1,6 @@
 /* What a host has told of its limits, as the client machine understands it. The words
  * of MAIL and RCPT are in t/dialog/client. */
-#include "smtp/client/client_mail.h"
+#include "smtp/client/client_internal.h"
 
 #include "t/support/tap.h"
 
