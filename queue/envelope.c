@@ -161,7 +161,7 @@ format_length(size_t size, char out[LENGTH_SIZE + 1])
     assert(length == LENGTH_SIZE);
 }
 
-/* What the CRC starts with: the name and the title; the due slot is left out. */
+/* The CRC of the name and the title, without the due slot. */
 static uint32_t
 crc_of_title(struct id id, const char *title)
 {

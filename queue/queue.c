@@ -1,4 +1,4 @@
-/* The front door of the queue: opens the directories and passes messages between them. */
+/* The front door of the queue: opens the directories, passes messages between them. */
 #include "queue/queue.h"
 
 #include "base/loop/loop.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-/* --- Events from the directories ------------------------------------------------------- */
+/* --- Events from the directories ---------------------------------------------------*/
 
 static void
 on_orphan(void *context, struct id id)
@@ -426,7 +426,7 @@ read_later(struct queue *q, struct id id, const char *reason)
 }
 
 static struct envelope *
-load_young(struct queue *q, struct journaled_message *m)
+queue_load_journaled(struct queue *q, struct journaled_message *m)
 {
     struct id id = m->id;
     bool later = false;
@@ -518,7 +518,7 @@ queue_load_stored(struct queue *q, struct id id, bool whole)
     queue_read_journals(q);
     struct journaled_message *m = journaled_find(&q->journaled, id);
     if (m != NULL)
-        return load_young(q, m);
+        return queue_load_journaled(q, m);
     switch (whole ? load_whole(q, id, &e, reason)
                   : load_envelope(&q->spool, id, &e, reason)) {
     case LOAD_DONE:

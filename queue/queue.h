@@ -81,7 +81,7 @@ bool queue_admits(struct queue *queue, int64_t size_expected, struct outcome *re
 struct queue_draft *queue_begin(struct queue *queue, int64_t size_expected,
                                 struct outcome *refusal);
 /* As queue_begin(), for our own mail (notifications, reassembled messages): it may use
- * the journal's reserve, because it is stored so that other mail can leave a full disk. */
+ * the journal's reserve, because it lets other mail leave a full disk. */
 struct queue_draft *queue_begin_own(struct queue *queue, int64_t size_expected,
                                     struct outcome *refusal);
 /* Adds content with CRLF line ends. False: the disk failed; queue_commit() will refuse;

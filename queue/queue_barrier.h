@@ -23,8 +23,8 @@ struct queue_barrier {
  * The barrier must not be waiting. */
 void queue_barrier(struct queue *queue, struct queue_barrier *barrier,
                    void (*done)(void *context), void *context);
-/* No callback comes any more; the barrier may be not waiting. queue_close() does this to
- * all that wait. */
+/* Ends the wait without a callback; the barrier need not be waiting. queue_close()
+ * cancels all barriers. */
 void queue_barrier_cancel(struct queue_barrier *barrier);
 
 /* --- Within queue/ ---------------------------------------------------------------- */

@@ -60,7 +60,7 @@ note_place(void *context, const char *name)
 }
 
 static void
-queue_listing_note_young(const struct journaled *y, struct place_list *l)
+queue_listing_note_journaled(const struct journaled *y, struct place_list *l)
 {
     struct journaled_message *m, *next;
     HASH_ITER (hh, y->messages, m, next)
@@ -115,7 +115,7 @@ queue_listing_each(struct spool *s, const struct journaled *y,
         if (result == -ENOENT && places[i].dir == SPOOL_DEFRAG)
             result = 0; /* the spool of an older release */
     }
-    queue_listing_note_young(y, &l);
+    queue_listing_note_journaled(y, &l);
     if (l.count > 0)
         qsort(l.rows, l.count, sizeof(*l.rows), by_age);
     drop_stray_marks(&l);

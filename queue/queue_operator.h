@@ -50,13 +50,13 @@ size_t queue_removals(const struct queue *queue);
 
 /* The daemon takes over the slice of a dead instance, until the daemon stops: the
  * journal of that slice moves to the spool's files, and queue_found reports its
- * messages. NULL: told is called once, in a later turn, with error NULL when all of
- * that is durable. Otherwise returns the reason, in one line that is valid until the
+ * messages. NULL: adopted is called once, in a later turn, with error NULL when all
+ * of that is durable. Otherwise returns the reason, in one line that is valid until the
  * next call. */
 typedef void queue_adopted(void *context, const char *error, unsigned messages);
-const char *queue_adopt(struct queue *queue, unsigned slice, queue_adopted *told,
+const char *queue_adopt(struct queue *queue, unsigned slice, queue_adopted *adopted,
                         void *context) __attribute__((warn_unused_result));
-/* told will not be called; the slice is taken over all the same. */
+/* adopted will not be called; the slice is taken over all the same. */
 void queue_adopt_ignore(struct queue *queue, void *context);
 
 struct queue_health {

@@ -159,7 +159,8 @@ block_drop(struct message_index_set *set, size_t index)
             (set->block_count - index) * sizeof(*set->blocks));
 }
 
-/* Makes space for a record at *at of the full block index; both may move to the next. */
+/* Makes space for a record at *at of the full block index. Both may move to the
+ * next. */
 static size_t
 block_split(struct message_index_set *set, size_t index, unsigned *at)
 {

@@ -1,4 +1,4 @@
-/* What the tests of message_index.c see of it. No other file includes this. */
+/* For the tests of message_index.c. No other file includes this. */
 #ifndef SCHED_MESSAGE_INDEX_INTERNAL_H
 #define SCHED_MESSAGE_INDEX_INTERNAL_H
 

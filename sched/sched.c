@@ -199,7 +199,7 @@ sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
     message_index_add(&s->known, id, due_ms < 0 ? 0 : due_ms, attempts);
 }
 
-/* It is in no queue. */
+/* The message is in no queue. */
 static void
 entry_settle(struct sched *s, struct entry *e, const struct outcome *outcome)
 {
@@ -280,7 +280,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
     for (unsigned i = 0; i < m->entry_count; i++) {
         /* With new settings its mail may have moved to a site that is dead. */
         struct site *site = message_entries(m)[i].destination->site;
-        /* What the site remembers may have ended. */
+        /* A time that the site remembers may have passed. */
         site_update(&s->destinations.sites, site, s->now_ms);
         if (site->dead && site->queue.works > 0)
             sched_settle_dead(s, site);
@@ -465,7 +465,7 @@ next_end(struct sched *s, struct sched_action *action)
     return true;
 }
 
-/* Whether any site may have one more. */
+/* Whether any site may have one more session. */
 static bool
 has_sessions_left(const struct sched *s)
 {

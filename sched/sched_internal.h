@@ -1,4 +1,4 @@
-/* What the files sched*.c and session_events.c share. Not included outside sched/. */
+/* Shared by sched*.c and session_events.c. Not included outside sched/. */
 #ifndef SCHED_SCHED_INTERNAL_H
 #define SCHED_SCHED_INTERNAL_H
 

@@ -124,7 +124,7 @@ sched_bound_word(enum sched_bound bound)
     return "unknown";
 }
 
-/* The bound of what waits there, if anything does. */
+/* The bound that mail waits for there, if any waits. */
 static enum sched_bound
 bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
 {

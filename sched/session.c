@@ -1,4 +1,4 @@
-/* Sessions: what they carry. */
+/* Sessions and the recipients that they carry. */
 #include "sched/session.h"
 
 #include "base/memory.h"

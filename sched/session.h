@@ -6,7 +6,7 @@
 
 enum { WORKS_MAX = 2 };
 
-/* What a session carries in one transaction. */
+/* The work of a session in one transaction. */
 struct work {
     struct sched_message *message;
     unsigned first, count, unsettled,

@@ -20,9 +20,9 @@ transport_changed(struct sched *s, struct site *site)
     sites_transport_changed(&s->destinations.sites, site->transport, s->now_ms);
 }
 
-/* The outcome settles all that waits there. Where a cohort limit of 0 forbids death
- * this is still its attempt: sessions come before mail, so nothing else would ever give
- * it a verdict. */
+/* The outcome settles all mail that waits there. Where a cohort limit of 0 forbids
+ * death this still counts as its attempt: sessions come before mail, so nothing else
+ * would ever give it a verdict. */
 static void
 site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
 {
@@ -35,8 +35,8 @@ site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
     sched_site_settle(s, site, NULL, outcome);
 }
 
-/* The site of the transport that gets its next session: the first in turn, or the next
- * one if that has fewer. */
+/* The site of the transport that gets the next session: the first in turn, or the one
+ * after it if that has fewer sessions. */
 static struct site *
 transport_first(const struct transport *transport, const struct site *except)
 {
@@ -239,7 +239,7 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     struct sites *sites = &s->destinations.sites;
     struct destination *d = session->destination;
     if (d->transport != session->site->transport)
-        return false; /* of old settings */
+        return false; /* of obsolete settings */
     destination_move(&s->destinations, d, d->transport, key, s->now_ms);
     struct site *from = session->site, *to = d->site;
     if (to == from)

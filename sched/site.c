@@ -96,7 +96,8 @@ next_probe(struct sites *set, struct site *site, int64_t now_ms,
     site->probe_ms = site->probe_ms ? 2 * site->probe_ms : first;
     if (site->probe_ms > longest)
         site->probe_ms = longest;
-    /* At random a little sooner: never after mail that waits as long. */
+    /* A little sooner at random, so that the probe never comes after mail with the same
+     * delay. */
     return retry_jitter_ms(site->probe_ms * 9 / 10, &set->random);
 }
 
@@ -191,7 +192,7 @@ log_in_alone(struct site *site)
         window_probe(&site->window);
 }
 
-/* Restores the state before the restart, within the present settings. */
+/* Restores the state from before the restart, within the present settings. */
 static void
 recall(struct sites *set, struct site *site)
 {
@@ -469,8 +470,8 @@ sessions_worth(const struct site *site, int64_t now_ms)
     return passes > 0 ? passes : 1;
 }
 
-/* Sessions without mail take it first: those that greet, are idle, or are between two
- * works. A probe needs no mail in memory; backlogged mail is enough. */
+/* Sessions without mail are served first: those that greet, are idle, or are between
+ * two works. A probe needs no mail in memory; backlogged mail is enough. */
 static bool
 wants_session(struct site *site, int64_t now_ms)
 {

@@ -12,7 +12,7 @@
 #include <utlist.h>
 
 enum {
-    GATHERED_MAX = 8 * 1024 * 1024, /* bytes in memory; then messages wait */
+    GATHERED_MAX = 8 * 1024 * 1024, /* bytes in memory; beyond it messages wait */
     LAZY_MS = 100,
     LAZY_MAX = 64,
     PAUSE_MS = 10 * 1000, /* after two failures in a row */
@@ -36,22 +36,22 @@ struct journal {
     size_t tail; /* of the current segment: behind all batches that are settled */
 
     struct journal_batch *batches; /* oldest first; the last one gathers */
-    struct journal_batch *failed;  /* their owners have not heard yet */
+    struct journal_batch *failed;  /* their owners are not notified yet */
     size_t gathered;               /* bytes of batches */
     uint64_t number;               /* of the batch opened last */
 
     enum flight flight; /* the first of batches, or a copy of the header */
     bool landed;
     int result;
-    uint64_t oldest; /* as it tells */
+    uint64_t oldest; /* as its header says */
     struct disk_sync sync;
 
     unsigned urgent, lazy; /* records gathered */
     bool hurry, paused;
     unsigned failures; /* in a row */
-    size_t refused;    /* of a message that waits for space; 0: none */
+    size_t refused;    /* bytes of a message that waits for space; 0: none */
     bool full_told;
-    uint64_t asked;                      /* crowded up to this sequence */
+    uint64_t asked;                      /* reported as crowded up to this sequence */
     struct loop_timer delay, pause, ask; /* ask: again */
     struct loop_task stir;
     uint64_t syncs, batches_written, bytes_written, records;
@@ -63,7 +63,7 @@ journal_nothing(void *context)
     (void)context;
 }
 
-/* A turn comes, with stage SYNC at its end. */
+/* Requests a turn, whose stage SYNC writes. */
 static void
 journal_stir(struct journal *j)
 {
@@ -156,7 +156,7 @@ batch_for(struct journal *j, size_t size)
     return open_batch(j, j->ring.current);
 }
 
-/* Marks and ends wait in memory when even the reserve is used up. */
+/* Logs that marks and ends wait in memory because even the reserve is used up. */
 static struct journal_batch *
 batch_for_end(struct journal *j, size_t size)
 {
@@ -187,9 +187,9 @@ journal_add_record(struct journal *j, struct journal_batch *b, enum record_type 
 
 /* --- Failure --------------------------------------------------------------------- */
 
-/* The records of failed batches that must not be lost, in two sweeps: ends first, so
- * that they are in the very next batch (journal_end() promises it), then marks. A
- * message, of which the clients hear that it is refused, gets an end. */
+/* Gathers the records of failed batches again, in two sweeps: ends first, so that they
+ * are in the next batch (journal_end() promises it), then marks. A message gets an end,
+ * because its client gets a refusal. */
 static void
 save_records(struct journal *j, const struct journal_batch *b, bool ends)
 {
@@ -211,7 +211,7 @@ save_records(struct journal *j, const struct journal_batch *b, bool ends)
     }
 }
 
-/* Ends that were in a failed batch are in the last one now. */
+/* Ends of a failed batch are in the last batch now. */
 static void
 move_ends(struct journal *j, uint64_t first)
 {
@@ -251,9 +251,8 @@ pause_writing(struct journal *j)
     loop_timer_start(j->loop, &j->pause, PAUSE_MS, pause_over, j);
 }
 
-/* Never tried again in the same place. What is gathered has its place behind it: all of
- * its clients hear of the failure, too, and the rest begins anew in the next segment.
- */
+/* A batch is never written again in the same place. Gathered batches belong behind it,
+ * so they fail, too; their marks and ends begin anew in the next segment. */
 static void
 journal_fail(struct journal *j, int error)
 {
@@ -300,7 +299,7 @@ finish_batch(struct journal *j)
         j->tail = batch_end(b);
     take_first(j);
     batch_free(b);
-    /* Nobody writes into it any more. */
+    /* Nothing is written into it any more. */
     if (s != j->ring.current && (j->batches == NULL || j->batches->segment != s))
         ring_close_file(&j->ring, s);
     j->events.settled(j->events.context, number, 0);
@@ -340,7 +339,7 @@ journal_on_synced(void *context, int result)
     j->result = result;
 }
 
-/* result: of the writing. */
+/* result: of the write. */
 static void
 launch(struct journal *j, enum flight flight, int file, int result)
 {
@@ -354,7 +353,7 @@ launch(struct journal *j, enum flight flight, int file, int result)
         journal_finish(j, result);
 }
 
-/* Gives the first batch its place; false: there is none. All that were opened before it
+/* Gives the first batch its place; false: there is none. All batches opened before it
  * are settled. */
 static bool
 journal_find_place(struct journal *j, struct journal_batch *b)
@@ -370,8 +369,8 @@ journal_find_place(struct journal *j, struct journal_batch *b)
     return true;
 }
 
-/* Tells the disk which segments are not needed, with a header alone. batch: the one up
- * to which ends count. False: it would free nothing. */
+/* Writes a header alone, which says which segments are not needed. batch: ends up to
+ * this batch count. False: it would free nothing. */
 static bool
 free_segments(struct journal *j, uint64_t batch)
 {
@@ -392,19 +391,19 @@ journal_flush(struct journal *j)
 {
     struct journal_batch *b = j->batches;
     j->ring.stuck = !journal_find_place(j, b);
-    /* Everything that was placed is durable, and what waits has no messages: so a
-     * segment whose messages have ended is not needed, though the ends are still here.
-     */
+    /* All placed batches are durable, and the waiting ones have no messages. So a
+     * segment whose messages have ended is not needed, although their ends are still in
+     * memory. */
     if (j->ring.stuck)
         return free_segments(j, UINT64_MAX);
     j->full_told = j->full_told && is_waiting(j);
-    /* As though it were durable already. */
+    /* The header describes the state after this batch. */
     j->oldest = ring_oldest(&j->ring, b->number);
     if (j->oldest > b->segment->sequence)
         j->oldest = b->segment->sequence;
     int result = batch_write(b, &j->ring, j->ring.durable, j->oldest);
     j->urgent = j->lazy = 0;
-    j->hurry = b->next != NULL; /* what did not fit in has waited long enough */
+    j->hurry = b->next != NULL; /* the next batch has waited long enough */
     loop_timer_stop(j->loop, &j->delay);
     j->batches_written++;
     j->bytes_written += b->bytes.length;
@@ -421,14 +420,14 @@ wants_flush(const struct journal *j)
 
 /* --- Space ------------------------------------------------------------------------ */
 
-/* Whether a message may come in: the reserve is not for it, unless all is well as soon
- * as it has taken it. */
+/* Whether a message is admitted. It must not use the reserve, unless using it frees a
+ * segment. */
 static bool
 admits(const struct journal *j, size_t size)
 {
     const struct ring *r = &j->ring;
     const struct journal_batch *b = last_batch(j);
-    /* After failures the next batch shows whether it works again. */
+    /* After failures, one batch shows whether writing works again. */
     if (j->paused || (j->failures > 1 && b != NULL) || is_waiting(j) ||
         (b != NULL && j->gathered + size > GATHERED_MAX))
         return false;
@@ -477,12 +476,12 @@ journal_at_stage_sync(void *context)
         flushes++;
         ring_recycle(&j->ring);
     }
-    /* Without a batch to tell it in, when it matters. */
+    /* Without a batch, a header is written only when segments are short. */
     if (flushes == 0 && j->flight == FLIGHT_NONE && !j->paused && !wants_flush(j) &&
         j->ring.unused_count < 2 && free_segments(j, j->ring.durable))
         flushes++;
     tell_of_crowd(j);
-    /* What has been freed meanwhile, or must be made, is for the next turn. */
+    /* The next turn uses freed segments and makes missing ones. */
     if (flushes == FLUSHES_PER_TURN || (flushes > 0 && j->refused > 0) ||
         j->ring.stuck != was_stuck)
         journal_stir(j);
@@ -516,7 +515,7 @@ static void
 journal_delay_over(void *context)
 {
     struct journal *j = context;
-    j->hurry = true; /* the end of this very turn writes */
+    j->hurry = true; /* the end of this turn writes */
 }
 
 void
@@ -578,12 +577,12 @@ journal_mark(struct journal *j, struct id id, struct text payload)
     count_lazy(j);
 }
 
-/* One message less in its segment, by a record in this batch. */
+/* Counts one message less in its segment, by a record in this batch. */
 static void
 journal_count_end(struct journal *j, const struct journal_place *place, uint64_t batch)
 {
     if (batch_find(j->failed, place) != NULL)
-        return; /* it does not count any more */
+        return; /* the segment does not count any more */
     struct ring_segment *s = ring_find(&j->ring, place->sequence);
     struct journal_batch *b = batch_find(j->batches, place);
     assert(s != NULL && s->live > 0);
@@ -628,7 +627,7 @@ journal_figures(const struct journal *j)
 
 /* --- Open and close -------------------------------------------------------------- */
 
-/* All its parts. */
+/* Writes all parts of the record. */
 static int
 journal_make_directory(struct disk *disk, const char *directory)
 {
@@ -710,7 +709,7 @@ journal_keep(struct journal *j, const struct journal_place *place)
     s->live++;
 }
 
-/* Until it is all durable, or fails again, or there is no place for it. */
+/* Ends when all is durable, a write fails again, or there is no space. */
 static void
 journal_write_out(struct journal *j)
 {

@@ -138,7 +138,7 @@ batch_write(struct journal_batch *b, struct ring *ring, uint64_t previous,
                              .previous = previous,
                              .oldest = oldest};
     segment_write_header(&h, b->bytes.at);
-    /* What the copy tells must be true whatever becomes of this batch. */
+    /* The copy must be true whether or not this batch becomes durable. */
     int result = b->offset == 0 ? batch_write_copy(s, ring, previous, ring->needed)
                                 : ring_open_file(ring, s);
     if (result == 0)

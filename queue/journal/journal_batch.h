@@ -1,5 +1,5 @@
 /* A batch: records that are written together, from the first record to the disk. Part
- * of the journal; nobody else includes it. */
+ * of the journal; no other file includes it. */
 #ifndef QUEUE_JOURNAL_BATCH_H
 #define QUEUE_JOURNAL_BATCH_H
 

@@ -1,4 +1,4 @@
-/* Shared by the files of the journal; nobody else includes it. */
+/* Shared by the files of the journal; no other file includes it. */
 #ifndef QUEUE_JOURNAL_INTERNAL_H
 #define QUEUE_JOURNAL_INTERNAL_H
 
@@ -18,7 +18,7 @@ struct found_segment {
 struct journal_scan {
     struct found_segment *segments; /* by sequence */
     unsigned count;
-    /* Of the last batch that counts: acknowledged, or complete; 0: none. */
+    /* The last batch that counts: acknowledged, or complete; 0: none. */
     uint64_t number, sequence;
     size_t end;       /* behind it */
     uint64_t oldest;  /* the first sequence that is needed */

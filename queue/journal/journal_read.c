@@ -1,8 +1,7 @@
-/* Reads the journal back: what is whole, what is torn, what is damaged.
- *
- * Batches follow each other by their numbers, through all segments. Each tells the
- * number of the one that had become durable before it: so the next header proves
- * whether a batch was acknowledged, or that one is missing. */
+/* Reads the journal back, and tells whole, torn and damaged batches apart. Batches are
+ * numbered consecutively through all segments. Each has the number of the batch that
+ * was durable before it, so the next header proves whether a batch was acknowledged, or
+ * that one is missing. */
 #include "queue/journal/journal_internal.h"
 
 #include "base/memory.h"
@@ -17,15 +16,15 @@
 enum {
     NUMBER_DIGITS_MIN = 4,
     NUMBER_DIGITS_MAX = 8,
-    SEGMENT_BYTES_MAX = 1024 * 1024 * 1024, /* nothing of ours is larger */
+    SEGMENT_BYTES_MAX = 1024 * 1024 * 1024, /* a larger file is not a segment */
     UNREADABLE = 0xeb
 };
 
-/* Reported after everything else, from the file again. */
+/* A damaged range, reported after everything else, from the file again. */
 struct damage {
     const struct found_segment *segment;
     size_t offset, length;
-    bool padded; /* zeros at its end are none of it */
+    bool padded; /* zeros at its end do not belong to it */
 };
 
 struct scanner {
@@ -35,7 +34,7 @@ struct scanner {
     struct journal_summary *summary;
     struct journal_scan *scan;
 
-    /* The last batch so far: it waits for what the next one knows of it. */
+    /* The last batch so far: the next one shows whether it was acknowledged. */
     struct found_segment *segment; /* NULL: none yet */
     struct text bytes;             /* of the whole segment */
     size_t offset;
@@ -64,9 +63,9 @@ open_segment(struct scanner *s, uint32_t number)
     return disk_open_file(s->disk, path, false);
 }
 
-/* One sector that has gone must not take the rest with it. What cannot be read is
- * UNREADABLE: no header and no record, but not zeros, which would mean that nothing was
- * there. */
+/* Reads around bad sectors. Unreadable blocks are filled with UNREADABLE, which is
+ * neither a header nor a record, and not zeros, which would mean that nothing was
+ * written. */
 static int64_t
 read_around(struct disk *disk, int file, int64_t offset, char *to, size_t size)
 {
@@ -84,8 +83,9 @@ read_around(struct disk *disk, int file, int64_t offset, char *to, size_t size)
     return (int64_t)size;
 }
 
-/* size bytes of a segment from offset on, fewer at its end; free_bytes(). A file that
- * is gone is empty: who reads beside a daemon may meet that. */
+/* Reads size bytes of a segment from offset on, fewer at its end; free with
+ * free_bytes(). A missing file counts as empty: beside a running daemon segments may
+ * disappear. */
 static int
 journal_read_load(struct scanner *s, const struct found_segment *f, size_t offset,
                   size_t size, struct text *bytes)
@@ -118,9 +118,8 @@ is_zero(struct text bytes)
     return true;
 }
 
-/* At the two places where content never is a header tells whose segment it is. They may
- * differ when its first batch was cut off, or has been damaged: the later one is true.
- */
+/* Identifies a segment by the headers at the two places that never hold content. They
+ * may differ when the first batch was cut off or damaged: the later one counts. */
 static int
 identify_open(struct scanner *s, int file, struct found_segment *f)
 {
@@ -149,12 +148,13 @@ identify_open(struct scanner *s, int file, struct found_segment *f)
         f->cookie = h.cookie;
         f->oldest = h.oldest;
     }
-    /* The copy is written first: with zeros here and none there, it was never begun. */
+    /* The copy is written first: with no copy and zeros here, the segment was never
+     * begun. */
     f->strange = f->sequence == 0 && !is_zero(text_of(first, sizeof(first)));
     return 0;
 }
 
-/* 0 also when it is none of ours: then its number is taken, no more. */
+/* Returns 0 also for a foreign file, of which only the number is taken. */
 static int
 identify(struct scanner *s, struct found_segment *f, bool *ours)
 {
@@ -225,7 +225,7 @@ has_header(struct text bytes, size_t offset, const struct found_segment *f,
            h->previous < h->number && h->oldest <= h->sequence;
 }
 
-/* Looking for the last batch: what is known of the ones before and after. */
+/* The search for the last batch, and what is known of its neighbours. */
 struct search {
     struct journal_scan *scan;
     struct batch_header last;
@@ -274,7 +274,7 @@ search_segment(struct search *search, struct text bytes, const struct found_segm
         search->after = search->first;
 }
 
-/* The last good batch of all tells how far back to read. */
+/* The last good batch of all says how far back to read. */
 static void
 find_last(struct scanner *s)
 {
@@ -332,7 +332,7 @@ tell_damages(struct scanner *s)
 {
     for (size_t i = 0; i < s->damage_count; i++)
         tell_damage(s, &s->damages[i]);
-    /* Neither ours nor new: a damaged one that nobody can tell the age of. */
+    /* Neither ours nor new: a damaged segment of unknown age. */
     for (unsigned i = 0; i < s->scan->count; i++) {
         const struct found_segment *f = &s->scan->segments[i];
         if (f->strange)
@@ -342,7 +342,7 @@ tell_damages(struct scanner *s)
 
 /* --- Records --------------------------------------------------------------------- */
 
-/* Or a message has these very bytes. */
+/* Whether the block can be read: then a message merely has these bytes. */
 static bool
 is_readable(struct scanner *s, const struct found_segment *f, size_t offset)
 {
@@ -355,8 +355,8 @@ is_readable(struct scanner *s, const struct found_segment *f, size_t offset)
     return got >= 0;
 }
 
-/* Blocks that could not be read, wherever they are: in the last batch, too, where other
- * damage means that nobody was told that it is stored. */
+/* Notes blocks that could not be read, also in the last batch, where any other damage
+ * means that it was never acknowledged. */
 static void
 note_unreadable(struct scanner *s, const struct found_segment *f, struct text bytes)
 {
@@ -393,7 +393,7 @@ read_batch(struct scanner *s)
     }
 }
 
-/* What became of the last batch, as the next one knows; NULL: there is none. */
+/* Judges the last batch by the next one; NULL: there is none. */
 static void
 settle_last(struct scanner *s, const struct batch_header *next)
 {
@@ -401,7 +401,7 @@ settle_last(struct scanner *s, const struct batch_header *next)
         return;
     bool acknowledged = next != NULL && next->previous >= s->header.number;
     if (next != NULL && !acknowledged)
-        return; /* it had failed: what it had to tell comes again */
+        return; /* it had failed, and its records come again */
     if (!acknowledged && !segment_is_whole(s->bytes, s->offset, &s->header)) {
         s->summary->torn = true;
         return;
@@ -415,7 +415,7 @@ settle_last(struct scanner *s, const struct batch_header *next)
     read_batch(s);
 }
 
-/* The bytes between the last batch and the one at offset of f. */
+/* Notes the bytes between the last batch and the one at offset of f. */
 static void
 note_gap(struct scanner *s, const struct found_segment *f, size_t offset)
 {
@@ -450,7 +450,8 @@ is_missing(const struct scanner *s, const struct found_segment *f, size_t offset
     return h->previous > 0 && (h->oldest < f->sequence || offset > 0);
 }
 
-/* False: it is older than what came before it: cut off, and behind it a restart. */
+/* False: it is older than the batch before it: left by a cut-off write before a
+ * restart. */
 static bool
 meet_batch(struct scanner *s, const struct found_segment *f, size_t offset,
            const struct batch_header *h)
@@ -465,7 +466,7 @@ meet_batch(struct scanner *s, const struct found_segment *f, size_t offset,
     return true;
 }
 
-/* Where the next batch would begin there are records, and no header. */
+/* Whether there are records without a header where the next batch would begin. */
 static bool
 has_orphans(const struct scanner *s, const struct found_segment *f, struct text bytes)
 {

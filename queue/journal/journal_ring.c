@@ -10,7 +10,7 @@
 #include <utlist.h>
 
 enum {
-    PIECE = 256 * 1024, /* zeros a turn */
+    PIECE = 256 * 1024, /* zeros written in a turn */
     SPARE = 2,          /* unused ones ahead of need: one, and the reserve */
     AGAIN_MS = 10 * 1000,
     NUMBER_MAX = 9999999
@@ -69,7 +69,7 @@ remove_file(struct ring *r, uint32_t number)
         (void)spool_trouble(r->spool, result, NULL, "remove a segment of the journal");
 }
 
-/* After a change of settings: not of the size that is used now, or one too many. */
+/* Whether a segment does not fit changed settings: of another size, or one too many. */
 static bool
 is_misfit(const struct ring *r, const struct ring_segment *s)
 {
@@ -150,7 +150,7 @@ ring_advance(struct ring *r)
     ring_close_current(r);
     s->sequence = ++r->sequence;
     s->cookie = loop_random(r->loop);
-    s->used = false; /* readers count on a batch in the oldest that is needed */
+    s->used = false; /* readers rely on a batch in the oldest needed segment */
     r->current = s;
     return true;
 }
@@ -187,10 +187,10 @@ is_recent(const struct ring *r, int64_t failed_ms)
 static void
 journal_ring_nothing(void *context)
 {
-    (void)context; /* it has ended the wait */
+    (void)context; /* the turn itself is what is wanted */
 }
 
-/* An idle daemon does not wake up for what nobody waits for. */
+/* An idle daemon does not wake up for a segment that nothing waits for. */
 static void
 try_again_later(struct ring *r)
 {
@@ -198,7 +198,8 @@ try_again_later(struct ring *r)
         loop_timer_start(r->loop, &r->again, AGAIN_MS, journal_ring_nothing, r);
 }
 
-/* What has been recorded in a segment is true, but perhaps not durable but for it. */
+/* Asks for a checkpoint: effects of the records may be durable only in these
+ * segments. */
 static void
 ask_checkpoint(struct ring *r)
 {
@@ -270,7 +271,7 @@ begin_segment(struct ring *r)
         journal_path(r->directory, number, path);
         file = disk_create(r->spool->disk, path, 0600);
         if (file == -EEXIST)
-            number++; /* a name that is none of ours */
+            number++; /* a foreign file has this name */
     }
     if (file < 0)
         return file;
@@ -339,7 +340,7 @@ finish_segment(struct ring *r)
     make_unused(r, s);
 }
 
-/* No space for another one is life: what there is must do. */
+/* A full disk is no error here: the existing segments must do. */
 static void
 give_up_segment(struct ring *r, int error)
 {
@@ -424,8 +425,8 @@ ring_turn(struct ring *r)
 
 /* --- Start and stop -------------------------------------------------------------- */
 
-/* A process that died leaves things that are seen and not durable: the last batch, and
- * files that nothing was written into. */
+/* Makes durable what a process that died may have left visible but not durable: the
+ * last batch, and unused files. */
 static int
 sync_found(struct ring *r, struct ring_segment *s)
 {
@@ -436,9 +437,9 @@ sync_found(struct ring *r, struct ring_segment *s)
     return result;
 }
 
-/* Writing goes on in the newest segment only: what a failure or a crash has left in a
- * newer one must stay older than what comes. And not in one that there is twice: of a
- * copied file nobody knows which one is right. */
+/* Writing continues only in the newest segment: leftovers of a failure or crash in a
+ * newer one must stay older than new batches. And not in one that exists twice, for a
+ * copy of a file looks like the original. */
 static bool
 is_newest(const struct journal_scan *scan, uint64_t sequence)
 {
@@ -469,7 +470,7 @@ adopt_segment(struct ring *r, const struct journal_scan *scan,
     return result;
 }
 
-/* What of the unused ones can be used. Strange ones come last. */
+/* Sorts out the unused segments that can be used. Strange ones come last. */
 static void
 sift_unused(struct ring *r)
 {
@@ -501,7 +502,7 @@ sync_directory(struct ring *r)
     return result;
 }
 
-/* The first ones, without a loop. */
+/* Makes the first segments, without a loop. */
 static int
 make_first(struct ring *r)
 {

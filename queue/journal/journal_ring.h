@@ -7,7 +7,7 @@
  * ended, durably, and the effects of its records are durable elsewhere (the
  * checkpoint). The next header then declares the segment not needed; when that header
  * is durable, the segment is unused again. The last unused segment is a reserve for
- * marks and ends. Part of the journal; nobody else includes it. */
+ * marks and ends. Part of the journal; no other file includes it. */
 #ifndef QUEUE_JOURNAL_RING_H
 #define QUEUE_JOURNAL_RING_H
 

@@ -15,7 +15,7 @@ enum {
     HEAD_SIZE = 8,
     FLAG_LARGE = 1,
     MARKS_PER_RECORD = 256,
-    TEXTS_PER_RECORD = 32 * 1024, /* unless one failure has more */
+    TEXTS_PER_RECORD = 32 * 1024, /* unless a single text is longer */
     TEXTS_MAX = 80 * 1024 * 1024  /* above ENVELOPE_RECIPIENTS_MAX failures */
 };
 
@@ -55,7 +55,7 @@ journaled_content_release(struct journaled_content **content)
     free(c);
 }
 
-/* Takes the bytes. */
+/* Takes ownership of the bytes. */
 static struct journaled_content *
 content_new(struct buffer *bytes)
 {
@@ -88,7 +88,7 @@ journaled_forget_content(struct journaled *y, struct journaled_message *m)
     journaled_content_release(&m->content);
 }
 
-/* Of new mail alone: what was once read back is hardly wanted again soon. */
+/* Caches new mail alone: content that was read back is rarely wanted again soon. */
 static void
 keep_form(struct journaled *y, struct journaled_message *m, struct text form)
 {
@@ -206,7 +206,7 @@ is_whole(const struct accepted *parts, const struct envelope *e)
             crc_add(0, parts->content.at, parts->content.length) == e->content_crc);
 }
 
-/* To be quarantined as it is: reading it may be what is deadly. */
+/* Is quarantined unread: reading it may be what crashes the daemon. */
 static bool
 journaled_is_deadly(const struct journaled *y, struct id id)
 {
@@ -237,7 +237,7 @@ read_accept(struct journaled *y, const struct journal_record *record)
     return good;
 }
 
-/* Of a message of the spool there is none: its marks are in its files. */
+/* A message of the spool has no entry: its marks are in its files. */
 static void
 read_mark(struct journaled *y, const struct journal_record *record)
 {
@@ -292,7 +292,7 @@ read_record(void *context, const struct journal_record *record)
     return good;
 }
 
-/* Never deleted, never dropped silently: a person may want to look at it. */
+/* Damaged bytes are never dropped silently: an operator may want to inspect them. */
 static void
 save_damaged(void *context, struct text bytes, const char *where)
 {
@@ -313,7 +313,7 @@ save_damaged(void *context, struct text bytes, const char *where)
             "journal damaged at %s: %zu bytes kept in %s", where, bytes.length, path);
     int file = disk_create(s->disk, path, 0600);
     if (file == -EEXIST)
-        return; /* of an earlier start */
+        return; /* kept by an earlier startup */
     int result = file;
     if (file >= 0) {
         result = disk_write(s->disk, file, bytes);
@@ -445,7 +445,7 @@ read_payload(struct journaled *y, const struct journaled_message *m, uint32_t of
     int64_t got = journal_read_place(y->spool->disk, m->directory, &m->place, offset,
                                      directory, size);
     if (got >= 0 && (size_t)got < size)
-        got = -ENODATA; /* shorter than it was */
+        got = -ENODATA; /* the file has become shorter */
     if (got < 0) {
         buffer_free(out);
         return (int)got;
@@ -563,8 +563,8 @@ journaled_end(struct journaled *y, struct journaled_message *m, enum record_type
     return batch;
 }
 
-/* The spool's files first: a mess/ID that a move had only half made must not come over
- * the content. Until both are durable the journal has it all. */
+/* The spool's files first: a mess/ID that a move left incomplete must not replace the
+ * content. Until both are durable the journal has everything. */
 static int
 put_corrupt(struct journaled *y, const struct journaled_message *m,
             struct text envelope, struct text content, const char *reason)
@@ -580,9 +580,9 @@ put_corrupt(struct journaled *y, const struct journaled_message *m,
 
 enum { REASON_SIZE = 160 };
 
-/* S4 would serve those again that are served: S5 has their marks. Its envelope has been
- * read by a process that served them, so reading is not what is deadly. -EBADMSG: it
- * cannot be read. */
+/* S4 would deliver again to recipients that are done; S5 has their marks. A process
+ * that delivered has read this envelope, so reading it is not what crashes the daemon.
+ * -EBADMSG: it cannot be read. */
 static int
 make_preprocessed(struct journaled *y, struct journaled_message *m)
 {

@@ -46,7 +46,7 @@ segment_batches_end(size_t size)
 
 /* --- Records --------------------------------------------------------------------- */
 
-/* The cookie comes first: without it nobody can make a checksum. */
+/* The cookie comes first: without it content cannot forge a checksum. */
 static uint32_t
 crc_start(uint64_t cookie)
 {
@@ -89,7 +89,7 @@ is_type(uint64_t type)
            type == RECORD_END;
 }
 
-/* Its length and type can be trusted, whatever the payload is. */
+/* Whether length and type can be trusted, whatever the payload is. */
 static bool
 is_head(struct text bytes, uint32_t start)
 {
@@ -123,7 +123,7 @@ segment_take_record(struct text *rest, uint64_t cookie, struct journal_record *r
     uint64_t length = get(bytes.at, 4);
     *rest = text_after(bytes, RECORD_HEADER_SIZE);
     if (length > rest->length) {
-        *rest = find_head(*rest, start); /* nothing of ours, but who knows */
+        *rest = find_head(*rest, start); /* not written by us, but possible */
         return PROGRESS_BAD;
     }
     struct text payload = text_before(*rest, (size_t)length);

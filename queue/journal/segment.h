@@ -2,8 +2,8 @@
  *
  * See journal.h. The last block of a segment has no batch but a copy of a header (with
  * number 0), written with the segment's first batch: when the first block is damaged,
- * the rest can still be told from forged content. The copy has the oldest sequence,
- * too, and is written again to free segments when no other batch fits. */
+ * the rest can still be distinguished from forged content. The copy has the oldest
+ * sequence, too, and is written again to free segments when no other batch fits. */
 #ifndef QUEUE_SEGMENT_H
 #define QUEUE_SEGMENT_H
 

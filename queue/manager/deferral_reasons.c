@@ -70,7 +70,7 @@ cause_bytes(const struct cause *c)
     return sizeof(*c) + c->size;
 }
 
-/* Its number stays while messages have it. */
+/* The number of a cause stays the same while messages have it. */
 static void
 cause_drop(struct deferral_reasons *r, struct cause *c)
 {
@@ -104,7 +104,7 @@ cause_hold(struct deferral_reasons *r, const struct outcome *outcome)
     struct cause *c;
     HASH_FIND(hh, r->causes, &key, size, c);
     if (c) {
-        HASH_DEL(r->causes, c); /* to the end, as the last used */
+        HASH_DEL(r->causes, c); /* to the end of the list: used last */
     } else {
         c = memory_new(sizeof(*c) + size);
         c->size = size;
@@ -143,7 +143,7 @@ entry_home(const struct deferral_reasons *r, uint64_t time_ms, uint64_t hash)
     return (size_t)(mixed >> 32) & (r->capacity - 1);
 }
 
-/* Its place, or the empty place where it would be. */
+/* The place of the message, or the empty place where it would be. */
 static struct deferral_reasons_entry *
 entry_find(const struct deferral_reasons *r, struct id id)
 {
@@ -196,7 +196,7 @@ entry_remove(struct deferral_reasons *r, struct deferral_reasons_entry *e)
     r->count--;
 }
 
-/* Makes space: forgets the message at the clock hand. */
+/* Makes space: forgets the message under the clock hand. */
 static void
 entry_evict(struct deferral_reasons *r)
 {

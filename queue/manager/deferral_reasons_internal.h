@@ -1,4 +1,4 @@
-/* What the tests of deferral_reasons.c see of it. No other file includes this. */
+/* For the tests of deferral_reasons.c. No other file includes this. */
 #ifndef QUEUE_DEFERRAL_REASONS_INTERNAL_H
 #define QUEUE_DEFERRAL_REASONS_INTERNAL_H
 

@@ -72,7 +72,7 @@ original_recipient(struct text given, bool utf8, struct buffer *out)
 static void
 write_to_draft(void *context, struct text bytes)
 {
-    /* A failing disk is reported at commit. */
+    /* The commit reports a disk error. */
     (void)!queue_write(context, bytes);
 }
 
@@ -302,7 +302,7 @@ compose(const struct dsn_settings *settings, const struct envelope *e)
     return n;
 }
 
-/* Once all recipients are known. */
+/* Chooses the form of the report once all recipients are known. */
 static void
 choose_form(struct dsn *n)
 {
@@ -343,7 +343,7 @@ dsn_envelope(const struct dsn *n)
     return made;
 }
 
-/* The log's words for the recipient and the subject of the notification. */
+/* The words of the log for the recipient and the subject of the notification. */
 static const char *
 notified(const struct dsn *n)
 {

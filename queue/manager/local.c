@@ -21,7 +21,8 @@ struct visit {
     bool forbidden;
     bool in_request;
     struct delivery_request request;
-    size_t next_recipient;             /* of request: the first not settled */
+    size_t next_recipient;             /* of the request: the first that is not
+                                        * settled */
     struct maildir_delivery *delivery; /* of that recipient; NULL: not begun */
 };
 
@@ -78,7 +79,7 @@ local_forbid(const struct visit *v)
                         root);
 }
 
-/* False: there is more to do. */
+/* False: the delivery needs another turn. */
 static bool
 deliver(struct visit *v, struct outcome *outcome)
 {
@@ -116,7 +117,7 @@ local_step(struct visit *v)
     DL_APPEND(local->visits, v);
 }
 
-/* Then the loop goes on: a slow disk must not starve the sockets. */
+/* Returns to the loop after its time: a slow disk must not starve the sockets. */
 static void
 local_work(void *context)
 {

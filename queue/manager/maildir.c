@@ -90,15 +90,15 @@ maildir_root(const struct target *target, char root[TARGET_PATH_MAX])
     (void)!text_copy(root, TARGET_PATH_MAX, path);
 }
 
-/* A Maildir for all exists by the operator's wish, whoever the recipient is. */
+/* The operator has configured a Maildir for all recipients, so it always exists. */
 bool
 maildir_may_be_made(const struct target *target)
 {
     return target->create || strchr(target->path, '%') == NULL;
 }
 
-/* Untrusted clients choose the name, so not every name gets a mailbox. 1, 0, or
- * -errno. */
+/* Whether a mailbox may be made. Untrusted clients choose the name, so not every name
+ * gets one. 1, 0, or -errno. */
 static int
 may_make(const struct target *target, const struct address *address)
 {
@@ -115,7 +115,7 @@ may_make(const struct target *target, const struct address *address)
     return result;
 }
 
-/* 0 and the directory, -errno, or -EDOM: no such mailbox. */
+/* Opens a mailbox. 0 and the directory, -errno, or -EDOM: no such mailbox. */
 static int
 open_as(const struct target *target, const struct address *address, bool lower,
         bool make, struct disk **disk, char path[PATH_LIMIT + 1])
@@ -133,8 +133,8 @@ open_as(const struct target *target, const struct address *address, bool lower,
     return result;
 }
 
-/* The same for the mailbox in lower case, else for one with the letters as written,
- * from a time when case mattered. */
+/* Opens the mailbox in lower case, or else one with the letters as written, from a time
+ * when case mattered. */
 static int
 open_existing(const struct target *target, const struct address *address,
               struct disk **disk, char path[PATH_LIMIT + 1])
@@ -145,7 +145,8 @@ open_existing(const struct target *target, const struct address *address,
                            : open_as(target, address, false, false, disk, path);
 }
 
-/* The same, made if it may be. On failure path is what could not be opened. */
+/* Opens the mailbox and makes it if permitted. On failure path is what could not be
+ * opened. */
 static int
 open_mailbox(const struct target *target, const struct address *address,
              struct disk **disk, char path[PATH_LIMIT + 1])
@@ -226,7 +227,7 @@ maildir_finish(struct writing *w)
     return w->result;
 }
 
-/* An address from the spool, whoever wrote it, never begins a new line. */
+/* An address from the spool may hold any byte, but never begins a new line. */
 static void
 put_address_line(struct writing *w, const char *name, struct text address,
                  const char *end)
@@ -287,8 +288,8 @@ add_host(const char *hostname, char name[NAME_LIMIT])
     }
 }
 
-/* With the set-group-id bit a Maildir is also for its group, which so reads what the
- * daemon's user writes. */
+/* A Maildir with the set-group-id bit is also for its group, which then can read files
+ * of the daemon's user. */
 static unsigned
 file_mode(struct disk *disk)
 {
@@ -298,8 +299,7 @@ file_mode(struct disk *disk)
     return of_group ? FILE_MODE | (info.mode & GROUP_MODE) : FILE_MODE;
 }
 
-/* Makes the file in tmp/, with a name that is not in new/ either; "tmp/" and "new/"
- * paths. */
+/* Makes the file in tmp/, with a name that new/ lacks, too; sets both paths. */
 static int
 create(struct disk *disk, struct loop *loop, const char *hostname,
        char in_tmp[NAME_LIMIT + 8], char in_new[NAME_LIMIT + 8])
@@ -308,7 +308,8 @@ create(struct disk *disk, struct loop *loop, const char *hostname,
     struct disk_info info;
     int64_t now_ms = loop_now_ms(loop);
     for (;;) {
-        /* Q: many come in one millisecond of a turn, so chance tells them apart. */
+        /* Q: a turn delivers many in one millisecond, so a random number makes names
+         * unique. */
         snprintf(name, sizeof(name), "%" PRId64 ".M%06" PRId64 "P%ldQ%" PRIu64 ".",
                  now_ms / 1000, now_ms % 1000 * 1000, (long)getpid(),
                  loop_random(loop));
@@ -333,7 +334,7 @@ make_dirs(struct disk *disk)
     return result;
 }
 
-/* From tmp/ to new/, durably; on failure nothing stays. */
+/* Moves the file from tmp/ to new/ durably; on failure removes it. */
 static int
 maildir_move(struct disk *disk, const char *in_tmp, const char *in_new, int result)
 {
@@ -357,7 +358,7 @@ struct maildir_delivery {
     struct writing writing;
     int content; /* < 0: -errno */
     int64_t offset, size;
-    struct outcome outcome; /* of a delivery that ended at its start */
+    struct outcome outcome; /* of a delivery that ended when it began */
     bool is_over;
     char path[PATH_LIMIT + 1], in_tmp[NAME_LIMIT + 8], in_new[NAME_LIMIT + 8];
 };
@@ -413,7 +414,7 @@ maildir_start(struct queue *queue, struct loop *loop, const struct target *targe
     return d;
 }
 
-/* True: there is no more to come. */
+/* Copies a part. True: all is copied. */
 static bool
 copy_some(struct maildir_delivery *d, int64_t budget)
 {
@@ -468,7 +469,7 @@ maildir_go(struct maildir_delivery **delivery, int64_t budget, struct outcome *o
     struct maildir_delivery *d = *delivery;
     struct writing *w = &d->writing;
     if (!d->is_over && d->content >= 0 && !copy_some(d, budget)) {
-        /* So that the last sync has no more to do than this one. */
+        /* Spreads the work: the last sync has no more to do than this one. */
         w->result = disk_sync(w->disk, w->file);
         return false;
     }

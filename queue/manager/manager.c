@@ -18,7 +18,8 @@
 enum {
     REASONS_MAX = 200000,    /* messages with a reason in memory
                               * (queue/manager/deferral_reasons.h) */
-    WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot let us sleep */
+    WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot make us sleep for
+                              * longer */
     /* Messages loaded in a turn, so that a full queue stalls nothing else: */
     LOADS_PER_TURN = 64,
     LOADED_BYTES_PER_TURN = 1024 * 1024,
@@ -51,7 +52,7 @@ manager_stir(struct manager *m)
         manager_turn(m);
 }
 
-/* Whether a load waits for this turn or a later one. */
+/* Whether a message waits to be loaded, in this turn or a later one. */
 static bool
 wants_load(const struct manager *m)
 {
@@ -210,8 +211,8 @@ manager_act(struct manager *m, const struct sched_action *action)
     }
 }
 
-/* Any work on a message in memory may cause a crash; a session that opens is for the
- * first message that waits there. */
+/* The message to blame if the action crashes: a session that opens is opened for the
+ * first message that waits for it. */
 static struct id
 manager_reason_of(const struct sched_action *action)
 {
@@ -313,8 +314,8 @@ hint_path(const struct manager *m, const char *name, char out[HINT_PATH])
     snprintf(out, HINT_PATH, "lock/%s%s", name, suffix);
 }
 
-/* Written once more when startup has found all messages: reasons of missing ones go
- * then. */
+/* Writes the file again when startup has found all messages, to drop the reasons of
+ * missing ones. */
 static void
 note_reasons(struct manager *m)
 {
@@ -329,7 +330,7 @@ note_reasons(struct manager *m)
     m->noted_all = all;
 }
 
-/* A full or broken disk is reported elsewhere. */
+/* Errors are ignored: a full or broken disk is reported elsewhere. */
 static void
 note_hints(struct manager *m)
 {
@@ -400,8 +401,8 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
         loop_timer_start(loop, &m->site_cache, SITE_CACHE_EVERY_MS, write_hints, m);
         trial_start(m);
     }
-    /* After the queue's own hook: mail that became durable in this turn starts in this
-     * turn. */
+    /* Runs after the queue's own hook, so that mail that became durable in this turn
+     * starts in this turn. */
     loop_at_end(loop, LOOP_STAGE_ANSWER, manager_pump, m);
     *manager = m;
     return 0;
@@ -427,7 +428,7 @@ manager_free(struct manager **manager)
     loop_unpost(m->loop, &m->stir);
     HASH_ITER (hh, m->actives, a, next)
         dsn_drop(&a->notification); /* its draft belongs to the queue */
-    /* The queue first: it still writes the marks of the envelopes that it remembers. */
+    /* The queue closes first: it still writes marks of these envelopes. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)
         manager_active_drop(a);
@@ -512,14 +513,14 @@ manager_accept(struct manager *m, struct envelope **e)
         qmail_log_new(&m->qmail_log, *e);
         manager_active_new(m, *e);
     } else {
-        envelope_free(e); /* and is new when it is loaded */
+        envelope_free(e); /* qmail's log calls it new when it is loaded */
     }
     *e = NULL;
     sched_add(m->sched, loop_now_ms(m->loop), id, loop_now_ms(m->loop), 0);
     manager_stir(m);
 }
 
-/* If the operator has intervened nothing more is delivered: the attempt ends here. */
+/* After an operator's command nothing more is delivered: the attempt ends here. */
 static void
 pass_over(struct manager *m, struct sched_session *session)
 {

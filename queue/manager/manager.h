@@ -201,9 +201,9 @@ enum manager_verb {
      * Mail in corrupt/ must be intact again. A fragment that waits for others is
      * delivered unchanged. */
     MANAGER_RELEASE,
-    MANAGER_RETRY, /* due now */
-    MANAGER_BOUNCE, /* every open recipient fails with 5.0.0, and the sender is notified */
-    MANAGER_REMOVE /* without any notification; also held or quarantined mail */
+    MANAGER_RETRY,  /* due now */
+    MANAGER_BOUNCE, /* all open recipients fail with 5.0.0; the sender is notified */
+    MANAGER_REMOVE  /* without any notification; also held or quarantined mail */
 };
 enum manager_result {
     MANAGER_DONE,

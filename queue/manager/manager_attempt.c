@@ -10,11 +10,11 @@
 #include <string.h>
 
 enum {
-    LATER_MS = 60 * 1000,        /* for what the disk refused */
-    NOTIFICATIONS_MAX = 32,      /* committed at the same time during a stop */
+    LATER_MS = 60 * 1000,        /* until a refused notification is tried again */
+    NOTIFICATIONS_MAX = 32,      /* being committed at the same time during a stop */
     CONCLUDE_MAX_MS = 10 * 1000, /* a disk that hangs must not delay a stop longer */
     CONCLUDE_TURN_MS = 100,
-    FAILS_PER_TURN = 1000 /* of a message to very many recipients that is to bounce */
+    FAILS_PER_TURN = 1000 /* recipients of a message that is to bounce */
 };
 
 static const char *
@@ -73,7 +73,7 @@ active_free(struct active *a, unsigned recipients)
     struct manager *m = a->manager;
     HASH_DEL(m->actives, a);
     if (m->careful)
-        manager_turn(m); /* so that the trial of the next one begins */
+        manager_turn(m); /* begins the trial of the next message */
     for (unsigned i = 0; a->reasons && i < recipients; i++)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
@@ -179,7 +179,7 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
     log_field_format(&line, "delays", "%.2f/%.2f/%.2f/%.2f", (double)before / 1000,
                      waited > 0 ? (double)waited / 1000 : 0, (double)connect / 1000,
                      (double)transmit / 1000);
-    /* As in Postfix, a line of its own logs TLS. */
+    /* As in Postfix, TLS has a log line of its own. */
     if (timing && timing->tls && timing->tls[0] &&
         log_style(m->log) != LOG_STYLE_POSTFIX)
         log_field(&line, "tls", text_from(timing->tls));
@@ -199,13 +199,14 @@ attempt_started(struct active *a, const unsigned *indexes, size_t count)
     if (a->deliveries == NULL)
         a->deliveries = memory_array(a->envelope->count, sizeof(*a->deliveries));
     for (size_t i = 0; i < count; i++)
-        if (a->deliveries[indexes[i]] == 0) /* else it had to wait once more */
+        if (a->deliveries[indexes[i]] == 0) /* else it was started before and had to
+                                             * wait */
             a->deliveries[indexes[i]] =
                 qmail_log_start(s, a->envelope, indexes[i],
                                 manager_attempt_channel_of(a->kinds[indexes[i]]));
 }
 
-/* The word of the log style. */
+/* Logs the verdict in the style that is set. */
 static void
 tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool expired,
          const struct timing *timing)
@@ -218,7 +219,8 @@ tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool e
         a->deliveries[index] = 0;
 }
 
-/* Whether the mail is relayed; otherwise it has arrived (LMTP: RFC 2033 §4.2). */
+/* Whether the mail is relayed; otherwise this is its final delivery (LMTP: RFC 2033
+ * §4.2). */
 static bool
 relayhosts(enum target_kind kind)
 {
@@ -245,9 +247,9 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
     if (e->recipients[index].done)
         return;
     bool redirected = awaiting_is_redirected(a, index);
-    struct outcome told;
-    if (redirected && !manager_awaiting_answered(a, index, outcome, &told)) {
-        tell_log(a, index, &told, false, timing);
+    struct outcome reported;
+    if (redirected && !manager_awaiting_answered(a, index, outcome, &reported)) {
+        tell_log(a, index, &reported, false, timing);
         return;
     }
     tell_log(a, index, outcome, expired, timing);
@@ -288,7 +290,8 @@ has_open(const struct active *a)
     return a->envelope->delivery.done < a->envelope->count;
 }
 
-/* The message stays in memory; the scheduler loads it again, with no recipient left. */
+/* Tries the notification later: the message remains in memory, and the scheduler loads
+ * it again with no recipient left. */
 static void
 notification_later(struct active *a)
 {
@@ -340,7 +343,7 @@ attempt_dsn_settings(struct manager *m)
                                  .size_limit = m->settings.bounce_size_limit};
 }
 
-/* An expected notification does not come. */
+/* An expected notification will not be sent. */
 static void
 expect_none(struct active *a)
 {
@@ -381,8 +384,8 @@ tell_sender(struct active *a)
     }
 }
 
-/* Some in a turn, then the sender is notified. The reply is worded as other mailers
- * word a cancelled delivery. */
+/* Fails some recipients in a turn; after the last, notifies the sender. The text is
+ * that of other MTAs for a cancelled delivery. */
 static void
 fail_some(void *context)
 {
@@ -429,7 +432,7 @@ attempt_finish(struct active *a)
     case PENDING_REMOVE:
         manager_active_remove(a);
         return;
-    case PENDING_HOLD: /* those that expired are still open */
+    case PENDING_HOLD: /* expired recipients are still open */
         if (has_open(a)) {
             manager_active_defer(a, loop_now_ms(a->manager->loop),
                                  a->envelope->delivery.attempts);

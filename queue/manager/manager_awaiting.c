@@ -13,7 +13,7 @@ enum { RETENTION_MIN_MS = 10 * 60 * 1000 };
 
 /* --- The beginning of an attempt -------------------------------------------------- */
 
-/* The recipients that may wait; the rest stay in front. Most mail has none, and no
+/* The recipients that may wait for other fragments. Most mail has none, and then no
  * arrays. */
 struct sorted {
     unsigned *indexes;
@@ -134,10 +134,10 @@ awaiting_is_redirected(const struct active *a, unsigned index)
     return a->redirected != NULL && a->redirected[index];
 }
 
-/* The sender's mail has not failed when a host of ours refuses a part of it. */
+/* A refusal by a host of ours is not a failure of the mail: it becomes a deferral. */
 bool
 manager_awaiting_answered(struct active *a, unsigned index,
-                          const struct outcome *outcome, struct outcome *told)
+                          const struct outcome *outcome, struct outcome *reported)
 {
     const struct manager_defragment *channel = a->manager->defragment;
     assert(awaiting_is_redirected(a, index));
@@ -148,8 +148,8 @@ manager_awaiting_answered(struct active *a, unsigned index,
                             outcome->verdict == VERDICT_DELIVERED);
     if (outcome->verdict == VERDICT_DELIVERED)
         return true;
-    *told = *outcome;
-    told->verdict = VERDICT_DEFERRED;
+    *reported = *outcome;
+    reported->verdict = VERDICT_DEFERRED;
     a->awaits_until_ms = loop_now_ms(a->manager->loop);
     if (a->pending == PENDING_NONE)
         a->pending = PENDING_RETRY;
@@ -158,8 +158,7 @@ manager_awaiting_answered(struct active *a, unsigned index,
 
 /* --- Waiting for parts ------------------------------------------------------------ */
 
-/* Recipients that wait for another of our hosts count as waiting, too. They may have
- * been settled since. */
+/* Whether open recipients wait for fragments or for another of our hosts. */
 static bool
 has_waiting(const struct active *a)
 {
@@ -184,8 +183,8 @@ awaiting_note(struct active *a)
         queue_wait(a->manager->queue, a->envelope, waits);
 }
 
-/* Journaled mail about which nothing is to be written stays in the journal. On disk it is
- * due at once: the next start offers it again, and so finds the sets. */
+/* Journaled mail without anything to write remains in the journal. On disk it is due
+ * immediately, so that the next startup offers it again and finds the sets. */
 void
 manager_await_parts(struct active *a, unsigned done_before)
 {
@@ -266,7 +265,7 @@ settle_some(struct active *a, const unsigned *indexes, size_t count,
     if (a->kinds == NULL)
         a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     for (size_t i = 0; i < count; i++) {
-        /* The recipients are read from the disk. */
+        /* The indexes were read from the disk and may be out of range. */
         if (indexes[i] >= e->count || e->recipients[indexes[i]].done)
             continue;
         a->kinds[indexes[i]] = TARGET_DISCARD;

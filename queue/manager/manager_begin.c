@@ -11,8 +11,9 @@
 #include <utlist.h>
 
 enum {
-    LATER_MS = 60 * 1000,  /* for what the disk refused */
-    ROUTES_PER_TURN = 2000 /* so that a message to very many stalls nothing else */
+    LATER_MS = 60 * 1000,  /* until mail that the disk refused is tried again */
+    ROUTES_PER_TURN = 2000 /* so that a message to many recipients delays nothing
+                            * else */
 };
 
 /* --- Recipients ------------------------------------------------------------------- */
@@ -112,7 +113,7 @@ manager_begin_hold(struct active *a)
 
 /* --- In one piece ----------------------------------------------------------------- */
 
-/* Loads it from the disk. NULL: there is nothing to deliver. */
+/* Loads a message from the disk. NULL: there is nothing to deliver. */
 static struct active *
 bring(struct manager *m, struct id id)
 {
@@ -120,10 +121,10 @@ bring(struct manager *m, struct id id)
     struct envelope *e = queue_load(m->queue, id);
     int64_t read = (int64_t)(queue_bytes_read(m->queue) - before);
     m->loads_now++;
-    /* Damaged mail was read, too; journaled mail will be. */
+    /* Damaged mail was read, too; journaled mail will be read later. */
     bool is_journaled = e && !e->storage.preprocessed && !e->storage.injected;
     m->loaded_bytes += is_journaled && e->content_size > read ? e->content_size : read;
-    /* Held since the scheduler learnt of it, or since startup listed it. */
+    /* It was held after the scheduler learnt of it, or after startup listed it. */
     if (e && e->delivery.held && e->delivery.done < e->count)
         envelope_free(&e);
     if (e && !e->storage.preprocessed)
@@ -131,7 +132,7 @@ bring(struct manager *m, struct id id)
     return e ? manager_active_new(m, e) : NULL;
 }
 
-/* Mail with a priority first; large mail lets small mail of others pass. */
+/* Mail with a priority comes first; large mail lets small mail of others pass. */
 static enum sched_class
 manager_begin_class_of(const struct manager *m, const struct envelope *e)
 {
@@ -141,8 +142,8 @@ manager_begin_class_of(const struct manager *m, const struct envelope *e)
     return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
 }
 
-/* The scheduler has no space for it. New verdicts that are not on disk are written
- * there; else the disk is as it was. */
+/* The scheduler has no space for the message. New verdicts are written to disk; without
+ * any nothing is written. */
 static void
 put_back(struct active *a, unsigned done_before)
 {
@@ -154,7 +155,7 @@ put_back(struct active *a, unsigned done_before)
         manager_active_drop(a);
 }
 
-/* Some may have been settled since they were routed, as parts of a reassembled
+/* Drops recipients that were settled after they were routed, as parts of a reassembled
  * message. */
 static void
 keep_unsettled(struct active *a)
@@ -188,7 +189,7 @@ begin_forget(struct active *a)
     a->beginning = (struct beginning){0};
 }
 
-/* No session is needed now, or the operator has intervened. */
+/* No session is needed now, or an operator has given a command. */
 static void
 do_without(struct active *a)
 {
@@ -205,7 +206,7 @@ do_without(struct active *a)
         attempt_finish(a);
 }
 
-/* Once all are routed. False: no recipient is left to be delivered. */
+/* Called once all are routed. False: no recipient is left to be delivered. */
 static bool
 offer(struct active *a)
 {
@@ -257,7 +258,8 @@ hand_over(struct active *a)
         put_back(a, done_before);
 }
 
-/* Continues as far as this turn allows. True: its attempt has begun, or will not. */
+/* Continues as far as this turn allows. True: the attempt has begun, or will not
+ * begin. */
 static bool
 manager_begin_go_on(struct active *a)
 {
@@ -307,7 +309,7 @@ begin_some(struct manager *m)
         queue_leave(m->queue, before);
         if (ended)
             continue;
-        /* Behind the others, which need less. */
+        /* It goes behind the others, which need less. */
         DL_DELETE2(m->beginnings, a, beginning.prev, beginning.next_in_line);
         DL_APPEND2(m->beginnings, a, beginning.prev, beginning.next_in_line);
         break;
@@ -320,8 +322,8 @@ begin_is_busy(const struct manager *m)
     return m->beginnings != NULL || m->routed_now >= ROUTES_PER_TURN;
 }
 
-/* The targets of the old routes are freed with them: routed recipients are routed
- * again, and what the scheduler has begun to take it takes now. */
+/* The targets of the old routes are freed with them. So routed recipients are routed
+ * again, and a message that the scheduler has begun to take is taken as a whole now. */
 void
 begin_anew(struct manager *m)
 {
@@ -345,7 +347,7 @@ begin_load(struct manager *m, struct id id)
     if (a == NULL)
         a = bring(m, id);
     if (a && a->warning)
-        a->wanted = true; /* attempt_warned() answers */
+        a->wanted = true; /* attempt_warned() loads it */
     else if (a && !a->ending)
         begin_attempt(a);
     else

@@ -1,4 +1,4 @@
-/* What manager*.c and delay_warning.c share. No other file includes this. */
+/* Shared by manager*.c and delay_warning.c. No other file includes this. */
 #ifndef QUEUE_MANAGER_INTERNAL_H
 #define QUEUE_MANAGER_INTERNAL_H
 
@@ -138,15 +138,15 @@ void attempt_settle(struct active *a, unsigned index, const struct outcome *outc
 void attempt_wait(struct active *a, int64_t due_ms, unsigned attempts);
 /* The rest of SCHED_WAIT, when the sender has been warned, or could not be. */
 void attempt_warned(struct active *a);
-/* Whether the operator has not intervened. */
+/* Whether no command of the operator ends the attempt. */
 bool attempt_goes_on(const struct active *a);
 /* SCHED_FINISH, or no recipient is open. */
 void attempt_finish(struct active *a);
 /* The settings of a notification. */
 struct dsn_settings attempt_dsn_settings(struct manager *m);
-/* At the end, when no session is left and the pump does not run any longer: ends the
- * attempts that a stop has cut off as the operator commanded, and turns the loop until
- * the notifications are stored, or for 10 s. */
+/* At the end, when no session is left and the pump no longer runs: ends the attempts
+ * that a stop has cut off as the operator commanded, and turns the loop until the
+ * notifications are stored, for at most 10 s. */
 void attempt_conclude(struct manager *m);
 /* The operator's bounce: all open recipients fail, and the sender is notified. */
 void attempt_bounce(struct active *a);
@@ -174,9 +174,9 @@ void begin_forget(struct active *a);
 /* Removes recipients that wait for other fragments from those to be delivered. */
 void manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count);
 /* A verdict for a redirected recipient. False: it is not a verdict about the mail, and
- * *told is the one to report. */
+ * *reported replaces it. */
 bool manager_awaiting_answered(struct active *a, unsigned index,
-                               const struct outcome *outcome, struct outcome *told);
+                               const struct outcome *outcome, struct outcome *reported);
 bool awaiting_is_redirected(const struct active *a, unsigned index);
 /* Updates the marker (queue/spool/marker.h) before the message leaves memory. */
 void awaiting_note(struct active *a);

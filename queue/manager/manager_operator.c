@@ -12,9 +12,9 @@
 struct command {
     struct manager *manager;
     struct id id;
-    const char *by; /* its giver, for log and hold text */
+    const char *by; /* who gave it, for log and hold text */
     char *why;      /* MANAGER_WHY_MAX */
-    bool listed;    /* its files are known to be in their usual place */
+    bool listed;    /* its files are known to be in their usual directories */
 };
 
 static enum manager_result
@@ -39,7 +39,7 @@ manager_operator_say(const struct command *o, const char *what)
     log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by %s", what, o->by);
 }
 
-/* There is no envelope with that id. */
+/* No envelope with that id was found. */
 static enum manager_result
 nowhere(const struct command *o)
 {
@@ -49,7 +49,7 @@ nowhere(const struct command *o)
                : MANAGER_DAMAGED;
 }
 
-/* It waits on disk, and the scheduler need not know it any longer. */
+/* The scheduler forgets the message, which waits on disk. */
 static void
 manager_operator_forget(const struct command *o)
 {
@@ -59,8 +59,8 @@ manager_operator_forget(const struct command *o)
 
 /* --- Hold ------------------------------------------------------------------------- */
 
-/* The mark is durable immediately, even during a delivery: whatever happens then, the
- * rest is held. */
+/* The mark becomes durable immediately, even during a delivery, so that the rest is
+ * held even after a crash. */
 static enum manager_result
 mark_held(const struct command *o, struct envelope *e)
 {
@@ -113,7 +113,7 @@ manager_operator_hold(const struct command *o)
 
 /* --- Release ---------------------------------------------------------------------- */
 
-/* A fragment need not wait for others any longer: it passes when it is offered next. */
+/* The fragment no longer waits for others: it passes when it is offered next. */
 static enum manager_result
 release_fragment(const struct command *o, struct active *a)
 {
@@ -141,8 +141,8 @@ release_active(const struct command *o, struct active *a)
     return MANAGER_DONE;
 }
 
-/* Takes ownership of the envelope. Makes it due now, past the routes that hold. This is
- * written down with its due time, or kept in memory when there is no due time yet and
+/* Takes ownership of the envelope. Makes the message due now, past routes that hold.
+ * This is written to disk with its due time, or kept in memory when it has none yet and
  * the active set has space. */
 static void
 manager_operator_let_go(const struct command *o, struct envelope *e)
@@ -176,7 +176,8 @@ manager_operator_release_held(const struct command *o, struct envelope *e)
     return MANAGER_DONE;
 }
 
-/* Moves it out of corrupt/ if it is intact again, and out of hold/ if it was held. */
+/* Moves the message out of corrupt/ if it is intact again, and out of hold/ if it was
+ * held. */
 static enum manager_result
 manager_operator_release_quarantined(const struct command *o)
 {
@@ -204,7 +205,7 @@ manager_operator_release(const struct command *o)
         return manager_operator_release_quarantined(o);
     bool waits = !e->delivery.held && manager_is_awaiting(o->manager, o->id);
     if (waits)
-        manager_operator_forget(o); /* until it is due immediately */
+        manager_operator_forget(o); /* it is then added as due now */
     if (e->delivery.held || waits)
         return manager_operator_release_held(o, e);
     envelope_free(&e);
@@ -221,7 +222,7 @@ say_due(const struct command *o)
     log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "retry requested");
 }
 
-/* No daemon runs: the due time on disk is what counts. */
+/* No daemon runs, so the due time on disk is changed. */
 static void
 retry_offline(const struct command *o, struct envelope *e)
 {
@@ -252,7 +253,7 @@ manager_operator_retry(const struct command *o)
     }
     if (m->settings.offline) {
         retry_offline(o, e);
-    } else { /* startup has not found it yet */
+    } else { /* startup has not yet found the message */
         sched_add(m->sched, now, o->id, now, e->delivery.attempts);
         envelope_free(&e);
     }
@@ -394,7 +395,7 @@ manager_reason(struct manager *m, struct id id, unsigned recipient)
     const char *last = deferral_reasons_find(m->reasons, id);
     if (!manager_is_awaiting(m, id))
         return last;
-    /* Either another of our hosts does not answer, or other recipients are deferred. */
+    /* Another of our hosts does not answer, or other recipients are deferred. */
     size_t length = strlen(m->explained);
     if (last[0] != '\0')
         snprintf(m->explained + length, sizeof(m->explained) - length,

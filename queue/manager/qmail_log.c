@@ -11,7 +11,7 @@ enum { DELIVERIES_MAX = INT_MAX };
 static const char *const channels[] = {
     [CHANNEL_LOCAL] = "local", [CHANNEL_REMOTE] = "remote"};
 
-/* Makes an unambiguous word: a line end becomes '/', other separators '_'. */
+/* Makes one word: a line end becomes '/', other separators '_'. */
 static struct text
 qmail_log_clean(struct text t, char out[QMAIL_LOG_VALUE_MAX])
 {
@@ -75,7 +75,7 @@ qmail_log_start(struct qmail_log *s, const struct envelope *e, unsigned index,
     return s->deliveries << 1 | (channel == CHANNEL_REMOTE);
 }
 
-/* The style may have changed since it began. */
+/* The log style may have changed since the delivery began. */
 static void
 qmail_log_end_line(struct qmail_log *s, unsigned delivery, const char *word,
                    struct text why)

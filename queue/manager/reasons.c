@@ -72,7 +72,7 @@ reasons_left(const struct reasons_page *p)
     return REASONS_SIZE_MAX - FRAME_SIZE - p->heads.length - p->lines.length;
 }
 
-/* RFC 3463 §2, for a deferral or a failure. */
+/* Whether the code is a deferral or a failure (RFC 3463 §2). */
 static bool
 reasons_is_enhanced(struct text t)
 {
@@ -272,7 +272,7 @@ reasons_check_sum(struct text all, struct text *body)
     return text_equal(text_after(all, body->length), text_from(trailer));
 }
 
-/* All of it is checked before any of it is trusted. */
+/* The whole file is checked before any of it is trusted. */
 static bool
 reasons_parse(struct reasons_reader *r, struct text all, struct text *lines)
 {

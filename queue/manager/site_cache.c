@@ -1,4 +1,4 @@
-/* Writes and reads the file of what was learnt of sites. */
+/* Writes and reads the cache file of learnt site states. */
 #include "queue/manager/site_cache.h"
 
 #include "queue/spool/spool.h"
@@ -72,7 +72,7 @@ write_site(void *context, const struct site_state *site)
         r.window, "full_at_us", (json_int_t)r.bucket.full_at_us, "pause_until_ms",
         (json_int_t)r.pause_until_ms, "ceiling", ceiling_json(&r.ceiling));
     if (!line)
-        return; /* a key that is not UTF-8 */
+        return; /* jansson refuses a key that is not UTF-8 */
     if (r.learnt.phase != LEARNT_NONE)
         json_object_set_new(line, "rate", rate_json(&r.learnt));
     if (r.dead)
@@ -109,7 +109,7 @@ copy_string(const json_t *object, const char *name, char *to, size_t size)
     text_copy(to, size, text_from(json_string_value(json_object_get(object, name))));
 }
 
-/* A time of this file, within a day of now; otherwise as if long ago. */
+/* A time of this file, within a day of now; other times count as long ago. */
 static int64_t
 time_of(const json_t *object, const char *name, int64_t now_ms)
 {
@@ -214,7 +214,7 @@ site_cache_read(struct disk *disk, const char *path, struct sched *sched,
 {
     struct buffer all;
     buffer_init(&all, SITE_CACHE_SIZE_MAX);
-    (void)!spool_read_path(disk, path, &all); /* as much as is readable */
+    (void)!spool_read_path(disk, path, &all); /* errors leave a part, or nothing */
     unsigned count = 0;
     struct text rest = buffer_text(&all), line;
     while (text_cut(&rest, '\n', &line))

@@ -31,7 +31,7 @@ adopt_journal_path(unsigned slices, unsigned slice, char journal[ADOPT_PATH_MAX]
     name_journal(slice * width, (slice + 1) * width - 1, journal);
 }
 
-/* Exactly what name_journal() writes. */
+/* Accepts only names that name_journal() writes. */
 static bool
 read_journal(const char *name, struct adopt_journal *journal)
 {
@@ -64,7 +64,7 @@ adopt_marker_path(const char *journal, char path[SPOOL_PATH_MAX])
     snprintf(path, SPOOL_PATH_MAX, "%s/moved", journal);
 }
 
-/* Its segments do not count any more. */
+/* From then on its segments do not count. */
 static bool
 has_marker(struct disk *disk, const char *journal)
 {
@@ -113,7 +113,8 @@ note_file(void *context, const char *name)
     return true;
 }
 
-/* From here on the segments do not count: half of them would bring ended mail back. */
+/* From here on the segments do not count: a part of them would bring ended mail
+ * back. */
 static int
 put_marker(struct disk *disk, const char *journal)
 {
@@ -145,7 +146,7 @@ adopt_remove_files(struct disk *disk, const char *journal)
     return result == 0 ? disk_unlink(disk, marker) : result;
 }
 
-/* Refused: once the marker is durable the rest may stay for the next pass. */
+/* On failure: once the marker is durable the rest may wait for the next pass. */
 static void
 remove_segments(struct adopt *a, const char *journal)
 {
@@ -161,8 +162,8 @@ remove_segments(struct adopt *a, const char *journal)
     a->result.refused = true;
 }
 
-/* What we have read may be in memory only, when its daemon was killed: files made of it
- * must not outlive it by halves. */
+/* What we read may not be durable when its daemon was killed: files made from it must
+ * not survive a power cut that the journal does not. */
 static int
 sync_records(struct disk *disk, const char *journal)
 {
@@ -171,7 +172,7 @@ sync_records(struct disk *disk, const char *journal)
     for (size_t i = 0; i < all.count && result == 0; i++) {
         int file = disk_open_file(disk, all.rows[i], false);
         if (file < 0)
-            continue; /* none of ours; the reading knows */
+            continue; /* a foreign file; the reader skips it, too */
         result = disk_sync(disk, file);
         disk_close_file(disk, file);
     }
@@ -197,7 +198,7 @@ adopt_quarantine(struct adopt *a, struct journaled_message *m, const char *reaso
         a->failed = true;
 }
 
-/* Its files are durable: from now on they need a mark to be known as a whole. */
+/* Its files are durable and need a marker to be known as a reassembled message. */
 static void
 adopt_note_made(struct adopt *a, const struct envelope *e)
 {
@@ -210,7 +211,8 @@ adopt_note_made(struct adopt *a, const struct envelope *e)
         a->failed = true;
 }
 
-/* Its own daemon has moved it, or a pass that was killed. True: that was all. */
+/* Its own daemon, or a pass that was killed, has moved it already. True: that was
+ * all. */
 static bool
 adopt_is_there(struct adopt *a, const struct journaled_message *m)
 {
@@ -311,8 +313,8 @@ list_ended(struct adopt *a)
     id_set_each(&a->journaled.ended, note_ended, a);
 }
 
-/* Any of its files may be left: after a power cut none of the removals need be there.
- */
+/* Any of its files may be left: after a power cut none of the removals need be
+ * durable. */
 static void
 remove_some(struct adopt *a)
 {
@@ -325,7 +327,7 @@ remove_some(struct adopt *a)
     }
 }
 
-/* --- One journal -------------------------------------------------------------------- */
+/* --- One journal ----------------------------------------------------------------*/
 
 static const struct adopt_journal *
 adopt_current(const struct adopt *a)
@@ -376,7 +378,7 @@ end_journal(struct adopt *a)
     leave_journal(a);
 }
 
-/* Nothing is known of what it has. */
+/* The contents of this journal are unknown. */
 static void
 adopt_note_closed(struct adopt *a)
 {
@@ -411,7 +413,7 @@ begin_journal(struct adopt *a)
     a->at = a->journaled.messages;
 }
 
-/* False: it is not for us, or not now. */
+/* False: it is not ours, or not available now. */
 static bool
 lock_journal(struct adopt *a)
 {
@@ -463,7 +465,7 @@ end_pass(struct adopt *a)
         a->done(a->context);
 }
 
-/* A bite: some that have ended, a batch, or the begin or the end of a journal. */
+/* One step: some ended messages, a batch to move, or the begin or end of a journal. */
 static void
 adopt_go_on(struct adopt *a)
 {

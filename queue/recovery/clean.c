@@ -1,4 +1,4 @@
-/* Sweeps the spool for what the dead left. */
+/* Sweeps the spool for files that dead processes left. */
 #include "queue/recovery/clean.h"
 
 #include "base/memory.h"
@@ -10,14 +10,14 @@
 #include <string.h>
 
 enum { EVERY_MS = 60 * 60 * 1000, PAUSE_MS = 10 };
-/* In a turn: calls of the disk, and of rows that ask nothing. What is suspected costs
- * the recovery as much again. */
+/* Limits of a turn: disk calls, and rows that need none. Each suspect costs recovery as
+ * many calls again. */
 enum { CALLS_PER_TURN = 200, ROWS_PER_TURN = 20000 };
 enum {
     NAME_MAX_HERE = 256,
     PATH_MAX_HERE = SPOOL_PATH_MAX + NAME_MAX_HERE,
     PART_LENGTH = 9,
-    DRAFTS_MAX = 8 * 1024 * 1024 /* names; the rest is for the next hour */
+    DRAFTS_MAX = 8 * 1024 * 1024 /* names; the rest waits for the next hour */
 };
 
 enum {
@@ -37,7 +37,7 @@ is_old(const struct disk_info *info, int64_t now_ms)
     return now_ms - info->changed_ms > CLEAN_AGE_MS;
 }
 
-/* Absent counts as old. */
+/* A missing file counts as old. */
 static bool
 is_old_in(struct spool *s, enum spool_dir dir, struct id id, int64_t now_ms)
 {
@@ -59,7 +59,7 @@ clean_leftover(struct spool *s, struct id id, int64_t now_ms)
                 "unfinished in mess/: left for its injector");
         return;
     }
-    /* What fails has its line, and another hour. */
+    /* A failure is logged, and the next hour tries again. */
     if (spool_remove(s, SPOOL_INTD, id) == 0 && spool_remove(s, SPOOL_MESS, id) == 0)
         log_say(s->log, LOG_LEVEL_WARNING, "queue", name,
                 "unfinished in mess/ for 36 hours: removed");
@@ -67,7 +67,8 @@ clean_leftover(struct spool *s, struct id id, int64_t now_ms)
 
 /* --- pid/ ------------------------------------------------------------------------ */
 
-/* A daemon's (draft.h), of a part that we hold the lock on some of: it is dead. */
+/* A daemon's draft (draft.h). We hold a lock on its part of the spool, so that daemon
+ * is dead. */
 static bool
 is_dead_draft(const struct clean *c, const char *name)
 {
@@ -125,7 +126,7 @@ look_at_draft(struct clean *c, const char *name)
     struct disk_info info;
     snprintf(path, sizeof(path), "%s/%s", spool_dir_name(SPOOL_PID), name);
     if (disk_inspect(c->spool->disk, path, &info) < 0)
-        return; /* it has just been named, or the next hour tells */
+        return; /* it was just named, or the next hour tries again */
     if (info.kind == DISK_DIRECTORY)
         c->drafts_strange++;
     else if (is_old(&info, loop_now_ms(c->loop)))
@@ -190,7 +191,7 @@ clean_note_name(void *context, const char *name)
     return true;
 }
 
-/* What has no mess may have been seen in several directories, but is one suspect. */
+/* A name without mess may be in several directories, but is one suspect. */
 static void
 join_rows(struct clean *c)
 {
@@ -207,7 +208,7 @@ join_rows(struct clean *c)
     c->count = kept;
 }
 
-/* mess/ first. False: the disk did not tell; the next hour is near. */
+/* Lists mess/ first. False: the disk failed; the next hour tries again. */
 static bool
 list_next_dir(struct clean *c)
 {
@@ -234,8 +235,8 @@ list_next_dir(struct clean *c)
 
 /* --- Judgement -------------------------------------------------------------------- */
 
-/* See recover.c: mess is made first and removed last, todo or info makes the message.
- */
+/* See recover.c: mess is made first and removed last; todo or info makes it a
+ * message. */
 static bool
 is_message(unsigned dirs)
 {
@@ -249,9 +250,9 @@ is_known(const struct clean *c, struct id id)
            removal_have(c->removal, id);
 }
 
-/* A listing is old when its turn comes, so the files are asked again; mess last, for
- * that is made first. False: nothing is left, or not all is old, or the disk did not
- * answer. */
+/* A listing is outdated when its turn comes, so the files are checked again; mess last,
+ * because it is made first. False: nothing is left, or not all is old, or the disk
+ * failed. */
 static bool
 ask_files(struct clean *c, struct id id, unsigned *dirs)
 {
@@ -327,7 +328,7 @@ static void
 clean_sweep(struct clean *c, enum spool_dir dir)
 {
     if (c->sweeping)
-        return; /* the last one is still at work */
+        return; /* the last sweep is still at work */
     c->sweeping = true;
     c->drafts_next = c->drafts_strange = 0;
     c->dir = dir;

@@ -1,4 +1,4 @@
-/* Tells who handed in mail by sendmail(1). */
+/* Logs who submitted mail by sendmail(1). */
 #include "queue/recovery/pickup.h"
 
 void

@@ -19,7 +19,7 @@ preprocessor_take_result(struct preprocessor_sync *s, int result)
     disk_close_file(spool->disk, s->file);
     if (s->dir == SPOOL_DIRS) {
         struct preprocess *move = &m->moves[s->move];
-        bool stopped = s->move >= m->count; /* its envelope is gone */
+        bool stopped = s->move >= m->count; /* its envelope was taken away */
         if (result < 0 && !stopped && move->result == 0)
             move->result =
                 spool_trouble(spool, result, &move->envelope->id, "sync a file");
@@ -76,7 +76,7 @@ add_dir(struct preprocessor *m, enum spool_dir dir)
         m->dirs_result = spool_trouble(s, directory, NULL, "open a directory");
         return;
     }
-    /* Names that change meanwhile need another sync. */
+    /* Names that change during the sync need another one. */
     s->unsynced[dir] = false;
     add_sync(m, directory)->dir = dir;
 }

@@ -16,10 +16,10 @@
 enum {
     PER_TURN = 500,           /* messages, so that service goes on, */
     BYTES_PER_TURN = 1 << 20, /* and of their contents */
-    NAMES_PER_TURN = 5000,    /* then the rest of the directories waits */
+    NAMES_PER_TURN = 5000,    /* beyond it the other directories wait */
     SCAN_MS = 25 * 60 * 1000, /* qmail's interval */
     AGAIN_MS = 60 * 1000,
-    MOVED_MS = 1000, /* a record of the journal is durable long before */
+    MOVED_MS = 1000, /* a record of the journal is durable long before that */
     PAUSE_MS = 100,  /* between scans, however often the trigger is pulled */
     TRIGGER_DRAIN = 4096
 };
@@ -36,8 +36,8 @@ enum {
 
 enum origin {
     START, /* a listing of the whole spool */
-    SCAN,  /* a listing of todo/: S5 has been reported long ago */
-    ASKED  /* by this process: also what has been seen */
+    SCAN,  /* a listing of todo/: S5 was reported at startup */
+    ASKED  /* asked for by this process, even if seen before */
 };
 
 struct recover_row {
@@ -64,11 +64,11 @@ settle_conflict(struct recover *r, struct id id, unsigned dirs)
     char reason[LOAD_REASON_MAX];
     enum load_result result = load_preprocessed(s, id, &e, reason);
     envelope_free(&e);
-    /* Whole as it looks, it may be in memory only. */
+    /* It is whole, but perhaps not durable. */
     if (result == LOAD_DONE && spool_sync_preprocessed(s, id) < 0)
         result = LOAD_LATER;
     if (result == LOAD_LATER)
-        return dirs; /* both stay: loading decides, and the next start */
+        return dirs; /* both stay: loading or the next startup decides */
     if (result == LOAD_DONE) {
         if (spool_remove(s, SPOOL_TODO, id) < 0)
             id_set_add(r->seen, id);
@@ -82,7 +82,7 @@ settle_conflict(struct recover *r, struct id id, unsigned dirs)
     return dirs & ~(unsigned)(INFO | SCRAP);
 }
 
-/* Neither todo nor info: no message. */
+/* Without todo and info the files are no message. */
 static void
 remove_rest(struct recover *r, struct id id, unsigned dirs)
 {
@@ -125,7 +125,7 @@ recover_report_one(struct recover *r, struct id id, unsigned dirs)
         r->found(r->context, &entry);
 }
 
-/* At the latest: with the others that wait. */
+/* Reports it after this time, or earlier with others that wait. */
 static void
 report_in(struct recover *r, struct id id, int64_t wait_ms)
 {
@@ -135,7 +135,7 @@ report_in(struct recover *r, struct id id, int64_t wait_ms)
         loop_timer_start(r->loop, &r->again, wait_ms, r->again.fire, r);
 }
 
-/* Journaled mail never has an envelope there: somebody has put it beside ours. */
+/* Journaled mail never has an envelope there: another user has put it there. */
 static void
 drop_planted(struct recover *r, struct id id, unsigned *dirs)
 {
@@ -152,7 +152,7 @@ drop_planted(struct recover *r, struct id id, unsigned *dirs)
  * whole, content included, unless that is one for both; else the journal does. True: it
  * is journaled. */
 static bool
-settle_young(struct recover *r, struct journaled_message *m, unsigned *dirs)
+settle_journaled(struct recover *r, struct journaled_message *m, unsigned *dirs)
 {
     struct spool *s = r->spool;
     struct envelope *e = NULL;
@@ -164,7 +164,7 @@ settle_young(struct recover *r, struct journaled_message *m, unsigned *dirs)
     if (result == LOAD_DONE && spool_sync_preprocessed(s, m->id) < 0)
         result = LOAD_LATER;
     if (result == LOAD_LATER)
-        return true; /* both stay: the next start decides */
+        return true; /* both stay: the next startup decides */
     if (result == LOAD_DONE) {
         (void)journaled_end(r->journaled, m, RECORD_MOVED);
         return false;
@@ -181,7 +181,7 @@ settle_young(struct recover *r, struct journaled_message *m, unsigned *dirs)
 
 /* True: that was all. */
 static bool
-recover_young(struct recover *r, const struct recover_row *row, unsigned *dirs)
+recover_journaled(struct recover *r, const struct recover_row *row, unsigned *dirs)
 {
     struct journaled_message *m = journaled_find(r->journaled, row->id);
     struct queue_entry entry = {.id = row->id, .due_ms = loop_now_ms(r->loop)};
@@ -189,10 +189,10 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *dirs)
         return false;
     if (!m->recovered && row->origin != ASKED)
         return true; /* accepted by this run, which knows about it */
-    /* A crowded journal moves it before its turn has come: its files are being made. */
+    /* A crowded journal may already be moving it: then its files are being made. */
     bool conflict = !m->moving && ((*dirs & (QUEUED | INFO | SCRAP)) != 0 ||
                                    (!m->large && (*dirs & MESS) != 0));
-    if (conflict && m->recovered && !settle_young(r, m, dirs))
+    if (conflict && m->recovered && !settle_journaled(r, m, dirs))
         return false;
     m->recovered = false;
     m->held = (*dirs & HOLD) != 0;
@@ -247,7 +247,7 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
         return;
     }
     bool moved = journaled_find(r->journaled, id) != NULL;
-    if (recover_young(r, row, &dirs))
+    if (recover_journaled(r, row, &dirs))
         return;
     if ((dirs & MESS) == 0 && (dirs & (QUEUED | INFO)) != 0) {
         r->damaged(r->damaged_context, id, "the content is missing");
@@ -271,7 +271,7 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
         recover_report_one(r, id, dirs | (marked ? (unsigned)DEFRAG : 0));
 }
 
-/* S5 that is not held may have one. */
+/* Only S5 that is not held can have a marker in defrag/. */
 static bool
 may_be_marked(struct recover *r, struct id id)
 {
@@ -360,7 +360,7 @@ in_turn(const void *a, const void *b)
     return marked != 0 ? marked : id_compare(left->id, right->id);
 }
 
-/* The names become rows, oldest first, but those with marks before them. */
+/* Turns names into rows, oldest first, those with markers before all others. */
 static void
 take_names(struct recover *r, enum origin origin, bool good)
 {
@@ -377,7 +377,7 @@ take_names(struct recover *r, enum origin origin, bool good)
 }
 
 static void
-recover_note_young(struct recover *r)
+recover_note_journaled(struct recover *r)
 {
     struct journaled_message *m, *next;
     HASH_ITER (hh, r->journaled->messages, m, next)
@@ -385,14 +385,14 @@ recover_note_young(struct recover *r)
             note_id(r, m->id, 0);
 }
 
-/* Some directories, so that clients are served meanwhile. False: the disk did not tell, and
- * it begins anew: what is half listed must not be judged. */
+/* Lists some directories, so that clients are served meanwhile. False: the disk failed.
+ * Listing begins anew then, because a partial listing must not be judged. */
 static bool
 list_some(struct recover *r)
 {
     bool good = true;
     if (r->dir == 0) {
-        recover_note_young(r);
+        recover_note_journaled(r);
         r->dir = SPOOL_TODO;
     }
     r->seen_now = 0;
@@ -506,8 +506,8 @@ recover_on_pause_over(void *context)
     watch_triggers(r, LOOP_READ);
 }
 
-/* Emptied before the scan, like qmail's re-open: a byte that comes later means another
- * scan, and its link was there before it. */
+/* The trigger is emptied before the scan, like qmail's re-open. A byte that comes later
+ * means another scan; its link was there before it. */
 static void
 on_trigger(void *context, int events)
 {
@@ -550,7 +550,7 @@ recover_add_slice(struct recover *r, unsigned slice)
     int result = open_trigger(r, slice);
     if (result < 0)
         return result;
-    /* From the first directory on, for those that are on their way, too. */
+    /* From the first directory on, so that moving messages are found, too. */
     take_names(r, START, false);
     slices_add(&r->wanted, slice);
     r->listed = false;

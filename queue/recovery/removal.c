@@ -45,7 +45,7 @@ static void
 removal_add_one(struct removal *n, struct ending **list, struct id id, uint64_t batch)
 {
     if (removal_find(n, id) != NULL)
-        return; /* an operator is quick */
+        return; /* an operator was faster */
     struct ending *e = memory_new(sizeof(*e));
     e->id = id;
     e->batch = batch;
@@ -59,7 +59,7 @@ removal_add(struct removal *n, struct id id, uint64_t batch)
     removal_add_one(n, &n->list, id, batch);
 }
 
-/* While its todo stays, a scan must not take it for a new message. */
+/* While its todo exists, a scan must not take it for a new message. */
 static void
 removal_remove_files(struct removal *n, struct id id)
 {
@@ -84,7 +84,7 @@ removal_end(struct removal *n, struct id id)
 
 /* --- Of other slices ------------------------------------------------------------- */
 
-/* What could not be synced is left to the next start. */
+/* A removal that cannot be synced is left to the next startup. */
 static void
 sync_removals(struct removal *n)
 {
@@ -130,8 +130,8 @@ removal_sync(struct removal *n)
     sync_removals(n);
 }
 
-/* The content last, when nothing can want it any more: what survives a power cut must
- * not look damaged. */
+/* Content goes last: files that survive a power cut must not look like a damaged
+ * message. */
 void
 removal_end_foreign(struct removal *n, struct id id)
 {
@@ -199,7 +199,7 @@ removal_settled(struct removal *n, uint64_t batch, int error)
     bool some = false;
     DL_FOREACH_SAFE (n->list, e, next) {
         if (error < 0 && e->batch == batch)
-            e->batch++; /* written anew */
+            e->batch++; /* the END is written again in the next batch */
         if (e->batch > batch)
             break;
         DL_DELETE(n->list, e);

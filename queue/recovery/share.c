@@ -20,7 +20,7 @@ share_init(struct share *s)
     slices_init(&s->slices, count, own);
     adopt_journal_path(count, own, s->journal);
     s->lock = -1;
-    s->careful = true; /* until the first pass tells */
+    s->careful = true; /* until the first pass has ended */
 }
 
 bool
@@ -38,7 +38,7 @@ lock_slice(struct share *s, unsigned slice)
     return disk_lock(s->spool->disk, spool_lock, slice * width, width);
 }
 
-/* Whose files are ours: the lock's. */
+/* Learns our user: files of the lock's owner are ours. */
 static int
 know_ourselves(struct share *s, char *error, size_t error_size)
 {
@@ -71,7 +71,7 @@ say_taken(const struct share *s, char *error, size_t error_size)
                  spool, spool_lock);
 }
 
-/* Only daemons read the trigger. */
+/* Only a daemon reads the trigger. */
 static bool
 is_daemon_there(struct share *s)
 {
@@ -84,7 +84,8 @@ int
 share_lock(struct share *s, char *error, size_t error_size)
 {
     s->lock = lock_slice(s, s->slices.own);
-    /* An operator's command has the lock for a moment: service need not fail for it. */
+    /* An operator's command may hold the lock for a moment, which must not make startup
+     * fail. */
     for (int i = 0; s->lock == -EWOULDBLOCK && !is_daemon_there(s) && i < TRIES; i++) {
         loop_turn(s->loop, TRY_MS);
         s->lock = lock_slice(s, s->slices.own);
@@ -137,12 +138,12 @@ start_pass(void *context)
 {
     struct share *s = context;
     if (adopt_is_running(&s->adopt))
-        return; /* it starts another one */
+        return; /* the running pass starts another one */
     share_prepare(s);
     adopt_start(&s->adopt);
 }
 
-/* What was withheld and is not any more has come into the spool. */
+/* Messages that are no longer withheld have come into the spool. */
 struct freed {
     struct share *share;
     const struct id_set *still;
@@ -156,7 +157,7 @@ report_freed(void *context, struct id id)
         recover_report(f->share->recover, id);
 }
 
-/* Until the next pass. */
+/* Waits for the next pass. */
 static void
 share_take_result(struct share *s)
 {
@@ -167,7 +168,8 @@ share_take_result(struct share *s)
     id_set_each(&before, report_freed, &freed);
     id_set_free(&before);
     s->adoptions += result->journals > 0;
-    /* When nothing was left nothing can have come to our part: we have its lock. */
+    /* When nothing was left, nothing can have been added to our part: we hold its
+     * lock. */
     s->blocked = result->blocking && s->careful;
     s->careful = result->busy || result->unreadable || result->refused;
     if (s->careful)
@@ -209,12 +211,12 @@ keep_lock(struct share *s)
     s->taken[s->taken_count++] = s->candidate_lock;
 }
 
-/* Its journal is in the spool; the rest of it is there already. */
+/* Its journal has been moved to the spool; its other mail is there already. */
 static void
 share_take(struct share *s)
 {
     slices_add(&s->slices, s->candidate);
-    s->adoptions++; /* once more: it is ours only now */
+    s->adoptions++; /* counted again: only now it is ours */
     int result = recover_add_slice(s->recover, s->candidate);
     if (result < 0) {
         s->slices.has[s->candidate] = 0;

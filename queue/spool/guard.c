@@ -37,14 +37,14 @@ guard_drop(struct guard *g, struct guard_row *row)
         p->used--;
 }
 
-/* How near a row is to being deadly. */
+/* How near a row is to the limit. */
 static uint32_t
 guard_weight(const struct guard_row *row)
 {
     return row->ends + row->crashes * (GUARD_ENDS_MAX / GUARD_CRASHES_MAX - 1);
 }
 
-/* A free one, or that of the least weight; of these the oldest message's. */
+/* A free row, or the one of least weight; among equals that of the oldest message. */
 static struct guard_row *
 guard_choose(struct guard_page *p)
 {
@@ -64,7 +64,7 @@ guard_row_is_deadly(const struct guard_row *row)
     return row->crashes >= GUARD_CRASHES_MAX || row->ends >= GUARD_ENDS_MAX;
 }
 
-/* One more end: a crash, or one from outside. */
+/* Counts one more end: a crash, or a kill from outside. */
 static void
 add_end(const struct guard_page *p, struct guard_row *row)
 {
@@ -118,7 +118,7 @@ is_sound(const struct guard_page *p)
     return true;
 }
 
-/* Those that came through their deferral. */
+/* Forgets messages whose deferral went well. */
 static void
 drop_resting(struct guard *g)
 {
@@ -255,7 +255,7 @@ guard_enter(struct guard *g, struct id id)
     if (id.time_ms == 0)
         return before;
     struct guard_row *row = g->page->used > 0 ? guard_find(g, id) : NULL;
-    /* It is taken up again: its deferral went well. */
+    /* The message is processed again, so its deferral went well. */
     if (row != NULL && row->resting != 0 && id_compare(before, id) != 0)
         guard_drop(g, row);
     set_at_work(g, id);

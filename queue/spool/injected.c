@@ -1,11 +1,11 @@
-/* Takes from another user's envelope what an injector may say. */
+/* Takes from another user's envelope only what an injector may set. */
 #include "queue/spool/injected.h"
 
 #include "mime/address.h"
 
 static const int64_t age_max_ms = INT64_C(365) * 24 * 60 * 60 * 1000;
 
-/* One word of a command. */
+/* An argument of an SMTP command. */
 static struct text
 injected_word_of(struct text t, size_t length_max)
 {
@@ -21,7 +21,8 @@ notify_of(unsigned notify)
     return (notify & NOTIFY_NEVER) != 0 ? NOTIFY_NEVER : notify & wishes;
 }
 
-/* A bad address is returned; one that is not text could not even be reported. */
+/* A message with a bad address is returned; an address that is not text could not even
+ * be reported. */
 static bool
 injected_take_recipient(struct recipient *r)
 {
@@ -56,7 +57,7 @@ injected_take(struct envelope *e, int64_t now_ms)
     e->priority = 0;
     e->double_bounce = e->fragment.by_peer = false;
     e->fragment.made_of = e->fragment.set_mark = TEXT("");
-    e->trust = TEXT("int"); /* as all who may hand in mail here */
+    e->trust = TEXT("int"); /* as for every user who may submit mail here */
     if (!is_sender(e->sender))
         return "its sender is no address";
     if (e->count == 0)

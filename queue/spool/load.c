@@ -1,5 +1,5 @@
-/* From files to an envelope, with every check that tells a whole message from a damaged
- * one. */
+/* Loads an envelope from files, with every check that tells a whole message from a
+ * damaged one. */
 #include "queue/spool/load.h"
 
 #include "base/crc.h"
@@ -16,7 +16,7 @@
 
 enum { CONTENT_PIECE = 64 * 1024 };
 
-/* The file is not what it must be; all other errors are of the moment. */
+/* Whether the file itself is wrong; all other errors are temporary. */
 static bool
 is_evidence(int error)
 {
@@ -40,7 +40,7 @@ damaged(const char *what, char reason[LOAD_REASON_MAX])
 
 /* --- The content ----------------------------------------------------------------- */
 
-/* Little more than c->size, though the file may grow. True: that was all. */
+/* Reads little more than c->size, though the file may grow. True: that was all. */
 static bool
 read_some(struct load_check *c, int64_t *budget)
 {
@@ -87,7 +87,7 @@ load_on_synced(void *context, int result)
         load_check_stop(c);
 }
 
-/* The bytes have been read: a copy that will do is made durable. */
+/* The bytes have been read: makes a good copy durable. */
 static void
 load_end_reading(struct load_check *c, bool waits)
 {
@@ -138,7 +138,7 @@ load_check_stop(struct load_check *c)
         disk_close_file(c->spool->disk, c->copy);
 }
 
-/* Nothing is wrong with the message: it is we who cannot, now. */
+/* Nothing is wrong with the message: we cannot load it now. */
 static enum load_result
 cannot_adopt(int error, char reason[LOAD_REASON_MAX])
 {
@@ -146,7 +146,7 @@ cannot_adopt(int error, char reason[LOAD_REASON_MAX])
     return LOAD_LATER;
 }
 
-/* The whole copy takes the place of what another user owns. */
+/* Puts the whole copy in place of the file that another user owns. */
 static enum load_result
 load_adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
 {
@@ -158,14 +158,14 @@ load_adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
     return result < 0 ? cannot_adopt(result, reason) : LOAD_DONE;
 }
 
-/* Written by another user, whom the daemon need not trust. */
+/* Whether another user wrote the file, whom the daemon need not trust. */
 static bool
 is_foreign(const struct spool *s, const struct disk_info *info)
 {
     return s->adopts && info->owner != s->user;
 }
 
-/* The file for a copy of this size; < 0: not now. */
+/* Opens a file for a copy of this size; < 0: not now. */
 static int
 start_copy(struct spool *s, struct id id, int64_t size)
 {
@@ -175,7 +175,7 @@ start_copy(struct spool *s, struct id id, int64_t size)
     return spool_write_new(s, SPOOL_PID, id, TEXT(""), true);
 }
 
-/* Of a content that is open; takes the file. */
+/* Starts the check of open content; takes ownership of the file. */
 static void
 start_reading(struct load_check *c, struct spool *s, int file, bool foreign,
               const struct envelope *e)
@@ -198,7 +198,8 @@ start_reading(struct load_check *c, struct spool *s, int file, bool foreign,
     c->stage = LOAD_CHECK_OVER;
 }
 
-/* What was read is what the envelope says, which may be another one by now. */
+/* Whether the content that was read matches the envelope, which may have been replaced
+ * meanwhile. */
 static enum load_result
 judge_bytes(struct load_check *c, bool foreign, const struct envelope *e,
             char reason[LOAD_REASON_MAX])
@@ -218,7 +219,7 @@ struct content {
     bool injected, foreign;
 };
 
-/* All but its bytes; the file is open when that is done. */
+/* Checks all but its bytes; on success the file is open. */
 static enum load_result
 judge_content(struct spool *s, struct content *c, const struct envelope *e,
               char reason[LOAD_REASON_MAX])
@@ -228,7 +229,7 @@ judge_content(struct spool *s, struct content *c, const struct envelope *e,
     if (result < 0)
         return load_judge(result, "the content", reason);
     c->foreign = is_foreign(s, &info);
-    /* Two: an injector died between link and unlink of its pid name. */
+    /* Two links: an injector died between link and unlink of its pid name. */
     if (c->foreign && (info.links > 2 || (c->injected && info.owner != c->owner))) {
         snprintf(reason, LOAD_REASON_MAX,
                  "content and envelope are not of one owner (%u, %u; %u links)",
@@ -259,8 +260,8 @@ open_content(struct spool *s, struct content *c, const struct envelope *e,
     return result;
 }
 
-/* check: over, or NULL: then all is read here. Its copy was made of a foreign file, and
- * only then there is one to take its place. */
+/* check: finished, or NULL: then all is read here. Only a foreign file has a copy,
+ * which then replaces it. */
 static enum load_result
 check_content(struct spool *s, const struct envelope *e, struct content *c,
               struct load_check *check, char reason[LOAD_REASON_MAX])
@@ -334,7 +335,7 @@ read_channel(struct spool *s, struct envelope *e, struct id id, enum channel cha
     enum spool_dir dir = channel == CHANNEL_LOCAL ? SPOOL_LOCAL : SPOOL_REMOTE;
     int result = spool_read(s, dir, id, form);
     if (result == -ENOENT)
-        return LOAD_DONE; /* nobody, or missing: is_complete() tells */
+        return LOAD_DONE; /* no recipients, or missing: is_complete() decides */
     if (result < 0)
         return load_judge(result, spool_dir_name(dir), reason);
     return envelope_read_channel(buffer_text(form), id, channel, e) == PROGRESS_DONE
@@ -342,7 +343,7 @@ read_channel(struct spool *s, struct envelope *e, struct id id, enum channel cha
                : damaged(spool_dir_name(dir), reason);
 }
 
-/* Every recipient that info counted has been read. */
+/* Whether every recipient that info counted has been read. */
 static bool
 load_is_complete(const struct envelope *e)
 {
@@ -363,7 +364,8 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
         return load_judge(result, "info", reason);
     if (envelope_read_info(buffer_text(form), id, e) != PROGRESS_DONE)
         return damaged("info", reason);
-    /* Most are remote alone: one that has all leaves nothing to look for. */
+    /* Most messages have only remote recipients: when one file has all, the other is
+     * not looked for. */
     enum load_result judged = read_channel(s, e, id, CHANNEL_REMOTE, form, reason);
     if (judged == LOAD_DONE && !load_is_complete(e))
         judged = read_channel(s, e, id, CHANNEL_LOCAL, form, reason);
@@ -376,7 +378,7 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
         envelope_read_failures(buffer_text(form), e);
     else if (result != -ENOENT)
         return load_judge(result, "bounce", reason);
-    /* A recipient that is done by a failure which nobody would tell. */
+    /* A failed recipient without its text would be forgotten without a notification. */
     if (e->delivery.failure_count < e->storage.failures_told)
         return damaged("bounce", reason);
     return LOAD_DONE;
@@ -418,7 +420,7 @@ load_moved(struct spool *s, struct id id, bool whole, struct envelope **e,
     return made != NULL ? load_finish(result, made, e) : result;
 }
 
-/* sendmail(1) and not the daemon, which has no journal then. */
+/* Whether sendmail(1) has written it and not a daemon without a journal. */
 static bool
 is_injected(const struct spool *s, const struct envelope *e, unsigned owner)
 {
@@ -430,7 +432,7 @@ is_injected(const struct spool *s, const struct envelope *e, unsigned owner)
             memmem(first.at, first.length, mark, strlen(mark)) != NULL);
 }
 
-/* S4 or S5; *content: who may have written its content. */
+/* Loads S4 or S5; *content: the owner of the content. */
 static enum load_result
 read_envelope(struct spool *s, struct id id, struct envelope **e,
               struct content *content, char reason[LOAD_REASON_MAX])
@@ -502,7 +504,7 @@ load_check_start(struct load_check *c, struct spool *s, struct id id, int64_t bu
     spool_path(SPOOL_MESS, id, path);
     if (disk_inspect(s->disk, path, &info) == 0 && info.size <= budget &&
         !is_foreign(s, &info))
-        return false; /* as nearly always: load_message() reads it in this turn */
+        return false; /* nearly always: load_message() reads it in this turn */
     if (read_envelope(s, id, &e, &content, reason) != LOAD_DONE)
         return false;
     bool begun = open_content(s, &content, e, reason) == LOAD_DONE;

@@ -81,7 +81,7 @@ marker_note_name(void *context, const char *name)
     struct id id;
     if (id_parse(text_from(name), &id))
         id_set_add(context, id);
-    return true; /* the others are journals */
+    return true; /* other names are journals */
 }
 
 int

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the order in which they go back. */
+/* The order in which files go back. */
 static const enum spool_dir returning[] = {SPOOL_TODO,  SPOOL_INFO,   SPOOL_INTD,
                                            SPOOL_LOCAL, SPOOL_REMOTE, SPOOL_BOUNCE,
                                            SPOOL_HOLD,  SPOOL_MESS};
@@ -35,7 +35,7 @@ release_held(struct spool *s, struct id id)
 
 /* --- Out of corrupt/ -------------------------------------------------------------- */
 
-/* Which directories it has files of in corrupt/. */
+/* The directories whose files of the message are in corrupt/. */
 static int
 quarantined_dirs(struct spool *s, struct id id, unsigned *found)
 {
@@ -67,7 +67,7 @@ release_move(struct spool *s, struct id id, enum spool_dir dir, bool back)
     return 0;
 }
 
-/* Moved ones return to corrupt/, mess first. */
+/* Moves files back to corrupt/, mess first. */
 static void
 quarantine_again(struct spool *s, struct id id, unsigned moved)
 {
@@ -86,7 +86,7 @@ take_back(struct spool *s, struct id id, unsigned dirs, unsigned *moved)
         enum spool_dir dir = returning[i];
         if ((dirs & SPOOL_BIT(dir)) == 0)
             continue;
-        /* A content by itself is nobody's: the rest must have come before it. */
+        /* Content alone belongs to no message: the rest must be there before it. */
         if (dir == SPOOL_MESS)
             result = spool_sync_dirs(s, *moved);
         if (result == 0)
@@ -142,7 +142,7 @@ release_quarantined(struct spool *s, struct id id)
         result = spool_dirs_of(s, id, &there);
     if (result < 0)
         return result;
-    /* A content by itself is what a power cut has left of its way to corrupt/. */
+    /* Content alone is left when a power cut interrupts a move to corrupt/. */
     if ((there & ~SPOOL_BIT(SPOOL_MESS)) != 0)
         return -EEXIST;
     result = take_back(s, id, dirs, &moved);

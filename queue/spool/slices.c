@@ -1,4 +1,4 @@
-/* Tells which names are ours. */
+/* Says which message names belong to our slices. */
 #include "queue/spool/slices.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Asks how much space the spool has, and says when new mail must wait for some. */
+/* Asks how much space the spool has, and says when new mail must be refused. */
 #include "queue/spool/space.h"
 
 #include <inttypes.h>
@@ -75,7 +75,7 @@ derive_reserve(struct space *s)
 
 /* --- Texts ------------------------------------------------------------------------ */
 
-/* Of what is short, and of both when it is neither alone. */
+/* Names the resource that is short: bytes, files or both. */
 static void
 tell_refusing(const struct space *s)
 {
@@ -197,7 +197,7 @@ void
 space_start(struct space *s)
 {
     space_ask(s);
-    s->known = false; /* the first to ask hears what is then left */
+    s->known = false; /* the first question asks again */
     derive_reserve(s);
     s->spool->bytes_reserve = part_of(s->now.bytes, SPACE_RESERVE);
 }

@@ -14,8 +14,9 @@
 
 enum { OWN_MODE = 0600, READ_PIECE = 16 * 1024 };
 
-/* Others may put names into the first four, but not list them: `petrel sendmail`
- * (like qmail's maildrop, without a special bit). lock/ they must pass through. */
+/* Other users may put names into the first four but not list them: `petrel sendmail`
+ * does so (like qmail's maildrop, without a special bit). They must pass through
+ * lock/. */
 static const struct {
     const char *name;
     unsigned mode;
@@ -36,7 +37,7 @@ static const struct {
 
 const char spool_lock[] = "lock/daemon";
 
-/* What a message has, in the order in which it loses it. */
+/* The files of a message, in the order of their removal. */
 static const enum spool_dir leaving[] = {SPOOL_TODO,  SPOOL_INFO,   SPOOL_INTD,
                                          SPOOL_LOCAL, SPOOL_REMOTE, SPOOL_BOUNCE,
                                          SPOOL_HOLD,  SPOOL_MESS};
@@ -134,7 +135,8 @@ spool_refusal(int error)
 
 /* --- Opening --------------------------------------------------------------------- */
 
-/* What root has made is no spool of `user` before it is given to that user. */
+/* Directories made by root are no spool of `user` before they are given to that
+ * user. */
 static void
 write_remedy(const struct spool *s, const char *path, int error, char *out, size_t size)
 {
@@ -180,8 +182,8 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
                               error_size);
     for (unsigned i = 0; i < SPOOL_DIRS; i++) {
         result = disk_make_directory(s->disk, dirs[i].name, dirs[i].mode);
-        /* Where we may not write, what others made will do; and what is only looked
-         * at may be missing, in the spool of an older release. */
+        /* An existing directory suffices where we may not write. A reader accepts that
+         * one is missing, as in the spool of an older release. */
         if (result < 0 && injector &&
             (i == SPOOL_DEFRAG || (disk_inspect(s->disk, dirs[i].name, &info) == 0 &&
                                    info.kind == DISK_DIRECTORY)))
@@ -193,7 +195,7 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
             return result;
         }
     }
-    /* What a process that died has changed may not be durable. */
+    /* Changes of a process that died may not be durable. */
     for (unsigned i = 0; i < SPOOL_DIRS; i++)
         s->unsynced[i] = !injector;
     s->foreign = !disk_is_owner(s->disk);
@@ -396,7 +398,7 @@ channel_dir(enum channel channel)
     return channel == CHANNEL_LOCAL ? SPOOL_LOCAL : SPOOL_REMOTE;
 }
 
-/* The files of one message on their way to S5. */
+/* The files of one message that is becoming S5. */
 struct writing {
     struct spool *spool;
     struct envelope *envelope;
@@ -416,7 +418,7 @@ spool_put(struct writing *w, enum spool_dir dir, struct text bytes)
         w->files[w->count++] = w->result;
 }
 
-/* What has nothing to tell must have no file either: an older attempt may have left
+/* Without content the file must not exist either: an older attempt may have left
  * one. */
 static void
 put_nothing(struct writing *w, enum spool_dir dir)
@@ -451,8 +453,8 @@ put_failures(struct writing *w)
     spool_put(w, SPOOL_BOUNCE, buffer_text(&w->form));
 }
 
-/* Until S5 is reached, todo or the journal is the authority, the rest is scrap
- * (doc/design.md "Crash rules"). */
+/* Before S5, todo or the journal is authoritative and the rest is scrap (doc/design.md
+ * "Crash rules"). */
 void
 spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content)
 {
@@ -523,7 +525,8 @@ spool_sync_preprocessed(struct spool *s, struct id id)
 int
 spool_leave_todo(struct spool *s, struct envelope *e)
 {
-    /* A todo that stays is no harm: the next start finds a whole S5 and removes it. */
+    /* A todo that remains is harmless: the next startup finds a whole S5 and removes
+     * it. */
     int result = spool_remove(s, SPOOL_TODO, e->id);
     (void)spool_remove(s, SPOOL_INTD, e->id);
     e->storage.preprocessed = true;
@@ -611,7 +614,8 @@ spool_remove_all(struct spool *s, struct id id)
     int result = 0;
     for (size_t i = 0; i < LEAVING && result == 0; i++) {
         result = spool_remove(s, leaving[i], id);
-        /* Scrap may stay; but while todo or info stays the message must stay whole. */
+        /* Scrap may remain; but while todo or info exists the message must stay
+         * whole. */
         if (leaving[i] != SPOOL_TODO && leaving[i] != SPOOL_INFO)
             result = 0;
     }
@@ -675,7 +679,7 @@ spool_put_corrupt(struct spool *s, struct id id, enum spool_dir dir, struct text
     char path[SPOOL_PATH_MAX];
     corrupt_path(id, spool_dir_name(dir), path);
     int file = disk_create(s->disk, path, OWN_MODE), result = file;
-    if (file == -EEXIST) { /* of an attempt that a crash has cut off */
+    if (file == -EEXIST) { /* left by an attempt that a crash cut off */
         result = disk_unlink(s->disk, path);
         if (result == 0)
             result = file = disk_create(s->disk, path, OWN_MODE);

@@ -1,4 +1,4 @@
-/* Gives what root has made in a spool to the user who serves it. */
+/* Gives files that root has made in a spool to the daemon's user. */
 #include "queue/spool/spool_owner.h"
 
 #include "queue/spool/spool.h"
@@ -9,19 +9,19 @@
 
 enum { DEPTH_MAX = 2, READABLE_BY_ALL = 0004, WRITABLE_BY_ALL = 0002 };
 
-/* Beside the directories. */
+/* Files beside the directories. */
 static const char journal[] = "journal", control[] = "control";
 
-/* The walk through one directory of the spool. Each is entered by its own descriptor: a
- * path through it could be led elsewhere by the user who owns what is above. */
+/* The walk through one directory of the spool. Each is entered by its own descriptor:
+ * the owner of a parent could redirect a path. */
 struct giving {
     struct disk *directory;
     unsigned user, group;
-    unsigned depth; /* of directories below that are entered */
-    bool looks;     /* nothing is given, only counted */
-    bool wide;      /* everybody may put names there */
+    unsigned depth; /* of subdirectories to enter */
+    bool looks;     /* only counts and gives nothing */
+    bool wide;      /* any user may put names there */
     unsigned count;
-    int error; /* the first */
+    int error; /* the first error */
 };
 
 static bool
@@ -58,7 +58,7 @@ give_name(struct giving *g, const char *name)
 
 static bool give_entry(void *context, const char *name);
 
-/* What is in the directory before itself: a walk that is cut short begins again. */
+/* The entries before the directory itself: a walk that is cut short begins again. */
 static void
 give_directory(struct giving *g, const char *name, unsigned mode)
 {
@@ -100,7 +100,7 @@ give_top_entry(void *context, const char *name)
     return give_entry(context, name);
 }
 
-/* Few names, and those that every start of a daemon writes. */
+/* Only a few files: those that every startup of a daemon writes. */
 static bool
 look_entry(void *context, const char *name)
 {
@@ -147,7 +147,7 @@ may_be_given(const char *path, unsigned user)
     struct disk_info top;
     bool strange = false;
     if (disk_open(&disk, path, false) < 0)
-        return true; /* missing: it is made; or that is complained of */
+        return true; /* missing: it is made later, or reported */
     int result = disk_inspect(disk, ".", &top);
     if (result == 0 && top.owner == 0)
         result = disk_list(disk, ".", note_strange, &strange);

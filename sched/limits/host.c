@@ -82,7 +82,7 @@ host_insert(struct hosts *hosts, struct text address)
     return h;
 }
 
-/* The host of the address, made if missing, now the one reported last. */
+/* The host of the address, made if missing, moved to the end of the reported ones. */
 static struct host *
 host_report(struct hosts *hosts, struct text address)
 {
@@ -189,8 +189,8 @@ host_weight(const struct host *h, int64_t fastest_us)
     return WEIGHT_ONE / (us < 1000 ? 1000 : us);
 }
 
-/* Draws one after the other. hosts[i] belongs to the address of order[i], or is
- * NULL. */
+/* Draws the addresses one after the other. hosts[i] belongs to the address of order[i],
+ * or is NULL. */
 static void
 host_shuffle(struct host *const *known, size_t *order, size_t count, uint64_t *random)
 {

@@ -1,4 +1,4 @@
-/* What the tests of host.c see of it. No other file includes this. */
+/* For the tests of host.c. No other file includes this. */
 #ifndef SCHED_HOST_INTERNAL_H
 #define SCHED_HOST_INTERNAL_H
 

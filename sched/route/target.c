@@ -110,7 +110,7 @@ option_tls(struct target_parser *p, struct text value)
     return true;
 }
 
-/* smtp/sasl.h knows them, but is in a higher room. */
+/* The names of smtp/sasl.h; that header is in a higher room. */
 static bool
 option_auth(struct target_parser *p, struct text key, struct text value)
 {
@@ -388,7 +388,7 @@ target_tls_word(enum target_tls tls)
     return tls_words[tls];
 }
 
-/* What the options mean for a target with a user. */
+/* Checks the options of a target with a user. */
 static bool
 check_auth(struct target_parser *p)
 {

@@ -1,4 +1,4 @@
-/* What the files target*.c share. No other file includes this. */
+/* Shared by target*.c. No other file includes this. */
 #ifndef SCHED_TARGET_INTERNAL_H
 #define SCHED_TARGET_INTERNAL_H
 

@@ -13,7 +13,7 @@ enum fake_server_state {
     FAKE_SERVER_DOWN,  /* refuses connections */
     FAKE_SERVER_SILENT /* never answers: connections time out */
 };
-/* What becomes of a connection beyond the limit of sessions. */
+/* The fate of a connection beyond the limit of sessions. */
 enum fake_server_over {
     FAKE_SERVER_OVER_421,
     FAKE_SERVER_OVER_RESET,

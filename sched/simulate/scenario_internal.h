@@ -1,4 +1,4 @@
-/* What the files scenario*.c share. Not included elsewhere. */
+/* Shared by scenario*.c. No other file includes this. */
 #ifndef SCHED_SIMULATE_SCENARIO_INTERNAL_H
 #define SCHED_SIMULATE_SCENARIO_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* What the files simulation*.c share. Not included elsewhere. */
+/* Shared by simulation*.c. No other file includes this. */
 #ifndef SCHED_SIMULATION_INTERNAL_H
 #define SCHED_SIMULATION_INTERNAL_H
 

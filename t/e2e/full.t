@@ -79,7 +79,7 @@ sub low_water {
     is(($petrel->run('status', $_))[0], 75, "$title: and $_ as its exit code") for qw(--json --sites);
     my ($code, $said) = Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', 'e@x.test');
     is $code, 75, "$title: sendmail says: later" or diag $said;
-    like $said, qr/^sendmail: Insufficient system storage: \d+\.\d MB and \d+ files are free in \Q$disk->{dir}\E\/spool; \d+\.\d MB and \d+ files are kept/,
+    like $said, qr/^sendmail: Insufficient system storage: \d+\.\d MB and \d+ files are free in \Q$disk->{dir}\E\/spool; \d+\.\d MB and \d+ files are reserved/,
         "$title: and where, and how much";
     is Petrel::count($petrel->log, qr/queue: warning: spool \Q$disk->{dir}\E\/spool: .* free: mail is refused until .* are free/), 1,
         "$title: the log tells once that mail is refused";
