@@ -26,7 +26,7 @@ struct client;
 
 /* How to log in, before any mail. */
 struct client_login {
-    struct sasl_credentials credentials; /* without sasl_client_mistake() */
+    struct sasl_credentials credentials; /* sasl_client_check() has accepted them */
     unsigned allowed;                    /* mechanisms: bits (1 << sasl_mechanism) */
     bool may_be_clear;                   /* without TLS, too */
     const char *remedy;          /* what to check when they are refused: a setting */

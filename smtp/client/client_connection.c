@@ -518,7 +518,7 @@ client_connection_new(const struct client_connection_settings *settings,
                                       .peer = &s->settings.peer,
                                       .lmtp = settings->lmtp,
                                       .timeout_scale = settings->timeout_scale,
-                                      .login = credentials_said(settings->login),
+                                      .login = credentials_login(settings->login),
                                       .tls = settings->security.level,
                                       .tls_implicit = settings->security.implicit,
                                       .tls_failed = settings->security.fallen_back};
@@ -612,9 +612,9 @@ client_connection_release(void *object)
 }
 
 void
-client_connection_free(struct client_connection **sending)
+client_connection_free(struct client_connection **connection)
 {
-    struct client_connection *s = *sending;
+    struct client_connection *s = *connection;
     if (s == NULL)
         return;
     if (!s->closed) {
@@ -622,5 +622,5 @@ client_connection_free(struct client_connection **sending)
         hang_up(s);
     }
     loop_release(s->settings.loop, client_connection_release, s);
-    *sending = NULL;
+    *connection = NULL;
 }

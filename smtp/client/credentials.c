@@ -12,7 +12,7 @@
 enum { TOKEN_FILE_MAX = SASL_TOKEN_MAX + 16 };
 
 struct credentials {
-    struct client_login said; /* its texts point to: */
+    struct client_login login; /* its texts point to: */
     char *user, *secret;
     size_t secret_length;
 };
@@ -46,7 +46,7 @@ read_token(struct credentials *l, const struct secret *secret,
         return credentials_fail(why, host, what);
     }
     l->secret_length = length;
-    l->said.credentials.token = text_trim(text_of(l->secret, length));
+    l->login.credentials.token = text_trim(text_of(l->secret, length));
     return true;
 }
 
@@ -55,13 +55,13 @@ take_secret(struct credentials *l, const struct secret *secret,
             const struct target_host *host, struct outcome *why)
 {
     if (secret->is_token) {
-        l->said.remedy = "the token file";
+        l->login.remedy = "the token file";
         return read_token(l, secret, host, why);
     }
-    l->said.remedy = secret->from;
+    l->login.remedy = secret->from;
     l->secret = text_string(secret->value);
     l->secret_length = secret->value.length;
-    l->said.credentials.password = text_of(l->secret, l->secret_length);
+    l->login.credentials.password = text_of(l->secret, l->secret_length);
     return true;
 }
 
@@ -81,16 +81,16 @@ credentials_new(struct credentials **login, struct loop *loop,
                                 "its password is no longer in the settings");
     struct credentials *l = memory_new(sizeof(*l));
     l->user = text_string(host.user);
-    l->said.credentials.user = text_from(l->user);
-    l->said.allowed = mechanisms(target);
-    l->said.may_be_clear = target->auth_clear || net_address_is_loopback(address);
+    l->login.credentials.user = text_from(l->user);
+    l->login.allowed = mechanisms(target);
+    l->login.may_be_clear = target->auth_clear || net_address_is_loopback(address);
     const uint64_t random[3] = {loop_random(loop), loop_random(loop),
                                 loop_random(loop)};
-    sasl_nonce(random, l->said.nonce);
+    sasl_nonce(random, l->login.nonce);
     bool good = take_secret(l, secret, &host, why);
-    const char *mistake = good ? sasl_client_mistake(&l->said.credentials) : NULL;
-    if (mistake != NULL)
-        good = credentials_fail(why, &host, mistake);
+    const char *error = good ? sasl_client_check(&l->login.credentials) : NULL;
+    if (error != NULL)
+        good = credentials_fail(why, &host, error);
     *login = l;
     if (!good)
         credentials_free(login);
@@ -113,7 +113,7 @@ credentials_free(struct credentials **login)
 }
 
 const struct client_login *
-credentials_said(const struct credentials *login)
+credentials_login(const struct credentials *login)
 {
-    return login != NULL ? &login->said : NULL;
+    return login != NULL ? &login->login : NULL;
 }

@@ -21,6 +21,6 @@ bool credentials_new(struct credentials **login, struct loop *loop,
 /* Overwrites it; may be NULL. */
 void credentials_free(struct credentials **login);
 /* For the client machine; lives as long as login. NULL for NULL. */
-const struct client_login *credentials_said(const struct credentials *login);
+const struct client_login *credentials_login(const struct credentials *login);
 
 #endif

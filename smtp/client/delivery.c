@@ -51,16 +51,16 @@ delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
     struct delivery *d = s->delivery;
     assert(!s->in_request && !s->has_next);
     leave_early(s);
-    happy_eyeballs_free(&s->dialing);
+    happy_eyeballs_free(&s->connecting);
     credentials_free(&s->login);
-    client_connection_free(&s->sending);
-    mx_lookup_free(&s->exchange);
+    client_connection_free(&s->connection);
+    mx_lookup_free(&s->lookup);
     relayhosts_free(&s->relays);
     loop_timer_stop(d->loop, &s->idle);
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
     loop_release(d->loop, free, s);
-    manager_session_ended(d->manager, s->place, trouble);
+    manager_session_ended(d->manager, s->session, trouble);
 }
 
 /* Every address was tried. A session that has a request once greeted, so its end is no
@@ -113,7 +113,7 @@ request_say(struct delivery_session *s, const struct delivery_request *request)
     struct client_mail mail = {.envelope = request->envelope,
                                .indexes = request->indexes,
                                .count = request->count};
-    client_connection_send(s->sending, &mail);
+    client_connection_send(s->connection, &mail);
 }
 
 static void
@@ -129,7 +129,7 @@ request_settle(struct delivery_session *s, size_t which, const struct outcome *o
 {
     assert(s->in_request);
     s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->request_ms;
-    s->timing.tls = client_connection_tls(s->sending);
+    s->timing.tls = client_connection_tls(s->connection);
     manager_settled(s->delivery->manager, &s->request, which, outcome, &s->timing);
 }
 
@@ -137,7 +137,7 @@ static bool
 request_take(struct delivery_session *s)
 {
     if (!s->in_request)
-        s->in_request = manager_take(s->delivery->manager, s->place, &s->request);
+        s->in_request = manager_take(s->delivery->manager, s->session, &s->request);
     if (s->in_request)
         request_send(s);
     return s->in_request;
@@ -172,8 +172,9 @@ request_take_early(struct delivery_session *s)
 {
     struct manager *m = s->delivery->manager;
     assert(s->in_request && s->sent && !s->has_next);
-    if (!s->prompt || s->closing || !client_connection_has_space(s->sending) ||
-        !manager_has_work(m, s->place) || !manager_take(m, s->place, &s->next_request))
+    if (!s->prompt || s->closing || !client_connection_has_space(s->connection) ||
+        !manager_has_work(m, s->session) ||
+        !manager_take(m, s->session, &s->next_request))
         return;
     s->has_next = true;
     s->next_request_ms = loop_monotonic_ms(s->delivery->loop);
@@ -206,7 +207,7 @@ delivery_at_stage_answer(void *context)
         request_take_early(s);
     }
     DL_FOREACH (d->sessions, s) {
-        if (delivery_is_idle(s) && manager_has_work(d->manager, s->place) &&
+        if (delivery_is_idle(s) && manager_has_work(d->manager, s->session) &&
             request_take(s))
             loop_timer_stop(d->loop, &s->idle);
     }
@@ -218,7 +219,7 @@ request_next(struct delivery_session *s)
     struct delivery *d = s->delivery;
     if (request_take(s))
         return;
-    if (manager_session_is_spent(s->place)) {
+    if (manager_session_is_spent(s->session)) {
         delivery_session_end(s, NULL);
         return;
     }
@@ -267,10 +268,11 @@ may_fall_back(struct delivery_session *s, const struct outcome *trouble)
 {
     struct delivery *d = s->delivery;
     if (s->closing || !s->security.may_fall_back ||
-        !client_connection_tls_failed(s->sending))
+        !client_connection_tls_failed(s->connection))
         return false;
     s->clear = host_now(s);
-    if (tls_failures_add(d->lapses, &s->clear->address, loop_monotonic_ms(d->loop)))
+    if (tls_failures_add(d->tls_failures, &s->clear->address,
+                         loop_monotonic_ms(d->loop)))
         log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL,
                 "%s; sending one message to it in cleartext, as tls=may allows",
                 trouble->text);
@@ -279,7 +281,8 @@ may_fall_back(struct delivery_session *s, const struct outcome *trouble)
 
 /* The number of the host in the target's list. */
 static size_t
-delivery_place_of(const struct delivery_session *s, const struct mx_lookup_host *host)
+delivery_host_number(const struct delivery_session *s,
+                     const struct mx_lookup_host *host)
 {
     return s->relays != NULL ? relayhosts_place(host) : 0;
 }
@@ -291,13 +294,13 @@ delivery_log_in(struct delivery_session *s, const struct mx_lookup_host *host)
 {
     struct delivery *d = s->delivery;
     struct outcome why;
-    size_t place = delivery_place_of(s, host);
+    size_t number = delivery_host_number(s, host);
     credentials_free(&s->login);
     if (s->target->kind != TARGET_SMTP)
         return true;
-    if ((s->refused & 1u << place) != 0)
+    if ((s->refused & 1u << number) != 0)
         return false;
-    if (credentials_new(&s->login, d->loop, d->settings.secrets, s->target, place,
+    if (credentials_new(&s->login, d->loop, d->settings.secrets, s->target, number,
                         &host->address, &why))
         return true;
     log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL, "%s", why.text);
@@ -311,15 +314,15 @@ converse(struct delivery_session *s, struct net_connection *connection,
 {
     struct delivery *d = s->delivery;
     const struct mx_lookup_host *host = host_now(s);
-    assert(s->sending == NULL);
+    assert(s->connection == NULL);
     s->greeted = false;
     candidates_name(host, &s->peer);
-    decide_security(s, host, credentials_said(s->login));
+    decide_security(s, host, credentials_login(s->login));
     struct client_connection_settings settings = {
         .loop = d->loop,
         .log = d->log,
         .queue = manager_queue(d->manager),
-        .first = manager_first(s->place),
+        .first = manager_first(s->session),
         .hostname = d->hostname,
         .redirect_to = target_peer(s->target),
         .lmtp = s->target->kind == TARGET_LMTP,
@@ -331,11 +334,11 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .security = s->security,
         .tls = &d->tls};
     s->login = NULL;
-    s->sending = client_connection_new(&settings, on_event, s);
+    s->connection = client_connection_new(&settings, on_event, s);
 }
 
 static void
-dial(struct delivery_session *s, happy_eyeballs_happened *on_event)
+connect_race(struct delivery_session *s, happy_eyeballs_happened *on_event)
 {
     struct delivery *d = s->delivery;
     struct happy_eyeballs_settings settings = {
@@ -345,9 +348,9 @@ dial(struct delivery_session *s, happy_eyeballs_happened *on_event)
         .timeout_ms = d->settings.connect_timeout_ms,
         .head_start_ms = HAPPY_EYEBALLS_HEAD_START_MS};
     size_t count = candidates_race(&s->candidates, s->race);
-    s->dialing =
+    s->connecting =
         happy_eyeballs_new(&settings, s->candidates.hosts, s->race, count, on_event, s);
-    bool tries = happy_eyeballs_go_on(s->dialing);
+    bool tries = happy_eyeballs_go_on(s->connecting);
     assert(tries);
 }
 
@@ -358,7 +361,7 @@ connect_next(struct delivery_session *s, happy_eyeballs_happened *on_event)
     for (; host_now(s) != NULL; candidates_pass(&s->candidates)) {
         if (!delivery_log_in(s, host_now(s)))
             continue;
-        dial(s, on_event);
+        connect_race(s, on_event);
         return true;
     }
     return false;
@@ -385,12 +388,12 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
 {
     bool again = s->again;
     bool back = trouble != NULL && may_fall_back(s, trouble);
-    bool about_tls = client_connection_tls_failed(s->sending);
+    bool about_tls = client_connection_tls_failed(s->connection);
     leave_early(s);
     s->prompt = false;
     if (s->sent && !again)
         s->in_request = false;
-    client_connection_free(&s->sending);
+    client_connection_free(&s->connection);
     loop_timer_stop(s->delivery->loop, &s->idle);
     s->again = s->sent = false;
     if (trouble != NULL && !back) {
@@ -398,7 +401,7 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
         if (!about_tls)
             report_health(s, false);
         if (reply_class_refuses_us(trouble))
-            s->refused |= 1u << delivery_place_of(s, host_now(s));
+            s->refused |= 1u << delivery_host_number(s, host_now(s));
         candidates_pass(&s->candidates);
     }
     if (s->closing && s->in_request)
@@ -415,14 +418,14 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
 static void
 take_limits(struct delivery_session *s)
 {
-    struct client_limits told = client_connection_limits(s->sending);
+    struct client_limits told = client_connection_limits(s->connection);
     struct session_limits limits = {.recipients = told.recipients, .mails = told.mails};
     if (s->security.fallen_back)
         limits.mails = 1;
     if (s->target->kind != TARGET_MX && told.domains > 0 &&
         (told.recipients == 0 || told.domains < told.recipients))
         limits.recipients = told.domains;
-    manager_session_limit(s->place, &limits);
+    manager_session_limit(s->session, &limits);
 }
 
 static void
@@ -460,7 +463,7 @@ on_sending(void *context, const struct client_event *event)
         s->opened_ms = loop_monotonic_ms(s->delivery->loop);
         return;
     case CLIENT_OVER:
-        on_over(s, event->outcome, s->on_dialing);
+        on_over(s, event->outcome, s->on_connecting);
         return;
     case CLIENT_SECURE:
     case CLIENT_PREPARE:
@@ -477,7 +480,7 @@ on_connected(struct delivery_session *s, const struct happy_eyeballs_event *even
     struct net_connection *connection = event->connection;
     s->connecting_ms = event->started_ms;
     candidates_bring_forward(&s->candidates, event->which);
-    happy_eyeballs_free(&s->dialing);
+    happy_eyeballs_free(&s->connecting);
     /* Whether a login may be in cleartext depends on the address, and the race was won
      * by another one. */
     if (event->which == s->race[0] || delivery_log_in(s, host_now(s))) {
@@ -491,10 +494,10 @@ on_connected(struct delivery_session *s, const struct happy_eyeballs_event *even
 }
 
 static void
-on_dialing(void *context, const struct happy_eyeballs_event *event)
+on_connecting(void *context, const struct happy_eyeballs_event *event)
 {
     struct delivery_session *s = context;
-    struct id before = manager_enter(s->delivery->manager, s->place);
+    struct id before = manager_enter(s->delivery->manager, s->session);
     switch (event->kind) {
     case HAPPY_EYEBALLS_TRYING:
         candidates_name(&s->candidates.hosts[event->which], &s->peer);
@@ -502,7 +505,7 @@ on_dialing(void *context, const struct happy_eyeballs_event *event)
                 s->peer.remote);
         break;
     case HAPPY_EYEBALLS_CONNECTED:
-        on_connected(s, event, on_dialing);
+        on_connected(s, event, on_connecting);
         break;
     case HAPPY_EYEBALLS_FAILED:
         connect_failed(s, event);
@@ -511,8 +514,8 @@ on_dialing(void *context, const struct happy_eyeballs_event *event)
         candidates_bad(&s->candidates, event->which);
         break;
     case HAPPY_EYEBALLS_OVER:
-        happy_eyeballs_free(&s->dialing);
-        if (!connect_next(s, on_dialing))
+        happy_eyeballs_free(&s->connecting);
+        if (!connect_next(s, on_connecting))
             session_fail(s);
         break;
     }
@@ -530,14 +533,15 @@ belongs(struct delivery_session *s, const struct mx_lookup_answer *answer)
         return true;
     size_t length =
         site_key_key(s->delivery->providers, answer->set, answer->set_count, key);
-    return manager_session_found(s->delivery->manager, s->place, text_of(key, length));
+    return manager_session_found(s->delivery->manager, s->session,
+                                 text_of(key, length));
 }
 
 static void
-on_exchange(void *context, const struct mx_lookup_answer *answer)
+on_hosts_found(void *context, const struct mx_lookup_answer *answer)
 {
     struct delivery_session *s = context;
-    struct id before = manager_enter(s->delivery->manager, s->place);
+    struct id before = manager_enter(s->delivery->manager, s->session);
     if (answer->count == 0) {
         delivery_remember(s, &answer->outcome);
         session_fail(s);
@@ -546,7 +550,7 @@ on_exchange(void *context, const struct mx_lookup_answer *answer)
     } else {
         candidates_start(&s->candidates, s->delivery->manager, answer->hosts,
                          answer->count);
-        if (!connect_next(s, on_dialing))
+        if (!connect_next(s, on_connecting))
             session_fail(s);
     }
     manager_leave(s->delivery->manager, before); /* it lives until the turn ends */
@@ -560,7 +564,7 @@ find_socket(struct delivery_session *s)
     bool fits = buffer_format(&name, "unix:%s", s->target->path);
     if (fits && net_address_parse(buffer_text(&name), 0, &s->socket.address)) {
         candidates_start(&s->candidates, s->delivery->manager, &s->socket, 1);
-        dial(s, on_dialing);
+        connect_race(s, on_connecting);
     } else {
         struct outcome outcome =
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
@@ -615,13 +619,13 @@ find_hosts(struct delivery_session *s, const char *domain)
                                     .address_limit = limit};
     if (target_host_count(s->target) > 1)
         s->relays = relayhosts_find(d->loop, d->net, d->dns, s->target, query.port,
-                                    limit, on_exchange, s);
+                                    limit, on_hosts_found, s);
     else
-        s->exchange = mx_lookup_find(d->loop, d->net, d->dns, &query, on_exchange, s);
+        s->lookup = mx_lookup_find(d->loop, d->net, d->dns, &query, on_hosts_found, s);
 }
 
 void
-delivery_open(void *context, struct sched_session *place, const struct target *target,
+delivery_open(void *context, struct sched_session *session, const struct target *target,
               const char *domain)
 {
     struct delivery *d = context;
@@ -629,11 +633,11 @@ delivery_open(void *context, struct sched_session *place, const struct target *t
     assert(target->kind == TARGET_MX || target->kind == TARGET_SMTP ||
            target->kind == TARGET_LMTP);
     s->delivery = d;
-    s->place = place;
+    s->session = session;
     s->target = target;
     s->domain = domain;
     s->opened_ms = loop_monotonic_ms(d->loop);
-    s->on_dialing = on_dialing;
+    s->on_connecting = on_connecting;
     DL_APPEND(d->sessions, s);
     if (target->kind == TARGET_LMTP && target->host[0] == '\0')
         find_socket(s);
@@ -690,7 +694,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
     d->dns = dns;
     d->log = log;
     d->manager = manager;
-    d->lapses = tls_failures_new();
+    d->tls_failures = tls_failures_new();
     assert(settings->tls != NULL);
     take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
@@ -718,7 +722,7 @@ delivery_drain(struct delivery *d)
      * slow DNS server or host must not delay the stop. */
     DL_FOREACH_SAFE (d->sessions, s, next)
         if (delivery_is_idle(s) ||
-            ((s->sending == NULL || !s->greeted) && !s->in_request))
+            ((s->connection == NULL || !s->greeted) && !s->in_request))
             delivery_session_end(s, NULL);
 }
 
@@ -728,8 +732,8 @@ session_abort(struct delivery_session *s)
     struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
                                           "Petrel is shutting down");
     s->closing = true;
-    if (s->sending != NULL) {
-        client_connection_abandon(s->sending, &outcome); /* ends in on_over() */
+    if (s->connection != NULL) {
+        client_connection_abandon(s->connection, &outcome); /* ends in on_over() */
         return;
     }
     /* It is looking up hosts or connecting. */
@@ -750,7 +754,7 @@ delivery_free(struct delivery **delivery)
     loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
     site_keys_free(&d->providers);
     tls_client_free(&d->tls);
-    tls_failures_free(&d->lapses);
+    tls_failures_free(&d->tls_failures);
     free(d->hostname);
     free(d);
     *delivery = NULL;

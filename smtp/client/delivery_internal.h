@@ -23,7 +23,7 @@ struct delivery {
     struct bind_address sources, peer_sources;
     struct site_keys *providers;
     struct tls_client *tls;
-    struct tls_failures *lapses;
+    struct tls_failures *tls_failures;
     struct delivery_session *sessions;
     struct delivery_session
         *early; /* their dot leaves in this turn: mail may join it */
@@ -33,24 +33,24 @@ struct delivery_session {
     struct delivery_session *prev, *next;
     struct delivery_session *early_prev, *early_next;
     struct delivery *delivery;
-    struct sched_session *place; /* the scheduler's */
+    struct sched_session *session; /* the scheduler's */
     const struct target *target;
     const char *domain; /* for TARGET_MX; borrowed */
-    struct mx_lookup *exchange;
-    struct relayhosts *relays; /* in place of exchange: for a list of hosts */
+    struct mx_lookup *lookup;
+    struct relayhosts *relays; /* in place of lookup: for a list of hosts */
     unsigned refused; /* hosts of the list that have refused our user, as bits */
     struct mx_lookup_host socket; /* a Unix socket, which needs no look-up */
     struct candidates candidates;
-    size_t race[2];                 /* the hosts to which it connects now */
-    struct credentials *login;      /* for the first of them, until one answers */
-    struct happy_eyeballs *dialing; /* while it connects */
-    happy_eyeballs_happened *on_dialing;
+    size_t race[2];                    /* the hosts to which it connects now */
+    struct credentials *login;         /* for the first of them, until one answers */
+    struct happy_eyeballs *connecting; /* while it connects */
+    happy_eyeballs_happened *on_connecting;
     int64_t connecting_ms;
     bool greeted; /* the connection now */
     struct reply_outcome_peer peer;
-    struct security security;           /* of the connection now */
-    const struct mx_lookup_host *clear; /* whose handshake failed in this session */
-    struct client_connection *sending;  /* the connection now, or NULL */
+    struct security security;             /* of the connection now */
+    const struct mx_lookup_host *clear;   /* whose handshake failed in this session */
+    struct client_connection *connection; /* the connection now, or NULL */
     bool again;      /* CLIENT_AGAIN: the request needs a new connection */
     bool in_request; /* request is not settled */
     bool sent;       /* over this connection: the machine settles it */

@@ -20,10 +20,10 @@ tell_look_up(const struct delivery_session *s, struct activity *a)
     a->kind = ACTIVITY_LOOK_UP;
     a->since_ms = wall_ms(s, s->opened_ms);
     snprintf(a->what, sizeof(a->what), "%s of %s%s",
-             !by_mx                           ? "addresses"
-             : s->exchange == NULL            ? "MX"
-             : mx_lookup_asks_mx(s->exchange) ? "MX"
-                                              : "addresses of MX hosts",
+             !by_mx                         ? "addresses"
+             : s->lookup == NULL            ? "MX"
+             : mx_lookup_asks_mx(s->lookup) ? "MX"
+                                            : "addresses of MX hosts",
              name, target_host_count(t) > 1 ? " and others" : "");
 }
 
@@ -33,7 +33,7 @@ tell_connect(const struct delivery_session *s, struct activity *a)
     struct reply_outcome_peer peer;
     size_t which;
     int64_t started_ms;
-    if (!happy_eyeballs_now(s->dialing, &which, &started_ms))
+    if (!happy_eyeballs_now(s->connecting, &which, &started_ms))
         return;
     candidates_name(&s->candidates.hosts[which], &peer);
     a->kind = ACTIVITY_CONNECT;
@@ -65,7 +65,7 @@ static void
 tell_conversation(const struct delivery_session *s, struct id message,
                   struct activity *a)
 {
-    client_connection_activity(s->sending, message, a);
+    client_connection_activity(s->connection, message, a);
     if (heap_has(&s->idle.node)) {
         a->kind = ACTIVITY_IDLE;
         a->since_ms = wall_ms(s, s->idle_since_ms);
@@ -83,15 +83,15 @@ delivery_watch(void *context, const struct sched_site *site, struct id message,
     const struct delivery_session *s;
     DL_FOREACH (d->sessions, s) {
         struct activity a = {.kind = ACTIVITY_NONE};
-        if (!manager_session_is_at(s->place, site))
+        if (!manager_session_is_at(s->session, site))
             continue;
-        if (s->sending != NULL)
+        if (s->connection != NULL)
             tell_conversation(s, message, &a);
-        else if (s->dialing != NULL)
+        else if (s->connecting != NULL)
             tell_connect(s, &a);
-        else if (s->candidates.hosts == NULL && (s->exchange != NULL || s->relays))
+        else if (s->candidates.hosts == NULL && (s->lookup != NULL || s->relays))
             tell_look_up(s, &a);
-        if (s->sending == NULL)
+        if (s->connection == NULL)
             a.has_message = carries(s, message);
         if (a.kind != ACTIVITY_NONE)
             each(each_context, &a);

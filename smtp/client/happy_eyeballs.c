@@ -11,7 +11,7 @@
 enum { ATTEMPTS = 2 }; /* one a family */
 
 struct attempt {
-    struct happy_eyeballs *dialing;
+    struct happy_eyeballs *race;
     struct net_connection *connection; /* NULL: not under way */
     size_t at;                         /* of order */
     int64_t started_ms;
@@ -43,7 +43,7 @@ static void
 happy_eyeballs_tell(struct attempt *a, enum happy_eyeballs_event_kind kind,
                     struct net_connection *connection, const char *why)
 {
-    struct happy_eyeballs *d = a->dialing;
+    struct happy_eyeballs *d = a->race;
     struct happy_eyeballs_event event = {.kind = kind,
                                          .which = d->order[a->at],
                                          .connection = connection,
@@ -83,7 +83,7 @@ next_for(const struct happy_eyeballs *d, const struct attempt *beside)
 static void
 happy_eyeballs_stop(struct attempt *a)
 {
-    loop_timer_stop(a->dialing->settings.loop, &a->deadline);
+    loop_timer_stop(a->race->settings.loop, &a->deadline);
     net_abort(&a->connection);
 }
 
@@ -94,7 +94,7 @@ happy_eyeballs_start(struct happy_eyeballs *d, size_t at)
     const struct net_address *address = &host_at(d, at)->address;
     assert(a->connection == NULL && !d->tried[at]);
     d->tried[at] = true;
-    a->dialing = d;
+    a->race = d;
     a->at = at;
     a->started_ms = loop_monotonic_ms(d->settings.loop);
     happy_eyeballs_tell(a, HAPPY_EYEBALLS_TRYING, NULL, NULL);
@@ -138,7 +138,7 @@ happy_eyeballs_advance(struct happy_eyeballs *d)
 static void
 failed(struct attempt *a, const char *why)
 {
-    struct happy_eyeballs *d = a->dialing;
+    struct happy_eyeballs *d = a->race;
     happy_eyeballs_tell(a, HAPPY_EYEBALLS_FAILED, NULL, why);
     if (d->freed)
         return;
@@ -155,7 +155,7 @@ happy_eyeballs_on_deadline(void *context)
 static void
 connected(struct attempt *a)
 {
-    struct happy_eyeballs *d = a->dialing;
+    struct happy_eyeballs *d = a->race;
     struct net_connection *connection = a->connection;
     a->connection = NULL;
     loop_timer_stop(d->settings.loop, &a->deadline);
@@ -251,10 +251,10 @@ happy_eyeballs_now(const struct happy_eyeballs *d, size_t *which, int64_t *start
 }
 
 void
-happy_eyeballs_free(struct happy_eyeballs **dialing)
+happy_eyeballs_free(struct happy_eyeballs **race)
 {
-    struct happy_eyeballs *d = *dialing;
-    *dialing = NULL;
+    struct happy_eyeballs *d = *race;
+    *race = NULL;
     if (d == NULL)
         return;
     d->freed = true;

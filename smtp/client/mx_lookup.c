@@ -19,7 +19,7 @@ struct family {
 };
 
 struct host {
-    struct mx_lookup *exchange;
+    struct mx_lookup *lookup;
     struct dns_query *query; /* while it is looked up */
     unsigned preference;
     uint64_t chance;   /* order among equals */
@@ -183,7 +183,7 @@ is_closed_loopback(const struct mx_lookup *x, const struct net_address *a)
 static void
 host_add_address(struct host *h, const struct net_address *address)
 {
-    struct mx_lookup *x = h->exchange;
+    struct mx_lookup *x = h->lookup;
     struct net_address a = plain(address, x->port);
     if (is_nobody(&a)) {
         text_copy(x->reason, sizeof(x->reason), TEXT("not a host address"));
@@ -241,7 +241,7 @@ static struct host *
 host_new(struct mx_lookup *x, struct text name, unsigned preference)
 {
     struct host *h = memory_new(sizeof(*h));
-    h->exchange = x;
+    h->lookup = x;
     h->preference = preference;
     h->chance = loop_random(x->loop);
     text_copy(h->name, sizeof(h->name), name);
@@ -296,7 +296,7 @@ static void
 on_addresses(void *context, const struct dns_answer *answer)
 {
     struct host *h = context;
-    struct mx_lookup *x = h->exchange;
+    struct mx_lookup *x = h->lookup;
     h->query = NULL;
     h->unknown = answer->status == DNS_TRY_AGAIN;
     if (answer->status == DNS_FOUND)
@@ -459,9 +459,9 @@ mx_lookup_asks_mx(const struct mx_lookup *x)
 }
 
 void
-mx_lookup_free(struct mx_lookup **exchange)
+mx_lookup_free(struct mx_lookup **lookup)
 {
-    struct mx_lookup *x = *exchange;
+    struct mx_lookup *x = *lookup;
     if (x == NULL)
         return;
     if (x->mx != NULL)
@@ -471,5 +471,5 @@ mx_lookup_free(struct mx_lookup **exchange)
             dns_cancel(&x->hosts[i]->query);
     loop_unpost(x->loop, &x->answering);
     loop_release(x->loop, mx_lookup_release, x);
-    *exchange = NULL;
+    *lookup = NULL;
 }

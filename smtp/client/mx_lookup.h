@@ -55,8 +55,8 @@ struct mx_lookup *mx_lookup_find(struct loop *loop, struct net *net, struct dns 
                                  mx_lookup_found *done, void *context);
 /* Whether the MX query is under way; else addresses are looked up, or it has
  * answered. */
-bool mx_lookup_asks_mx(const struct mx_lookup *exchange);
+bool mx_lookup_asks_mx(const struct mx_lookup *lookup);
 /* Before the answer its callback then does not come. Also inside the callback. */
-void mx_lookup_free(struct mx_lookup **exchange);
+void mx_lookup_free(struct mx_lookup **lookup);
 
 #endif

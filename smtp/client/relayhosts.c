@@ -11,7 +11,7 @@
 struct relay {
     struct relayhosts *relays;
     char host[TARGET_HOST_MAX];
-    struct mx_lookup *exchange;
+    struct mx_lookup *lookup;
     const struct mx_lookup_answer *answer; /* NULL: it is looked up */
 };
 
@@ -109,7 +109,7 @@ relayhosts_find(struct loop *loop, struct net *net, struct dns *dns,
                                         .port = host.port ? host.port : default_port,
                                         .address_limit =
                                             limit_of(target, address_limit)};
-        relay->exchange =
+        relay->lookup =
             mx_lookup_find(loop, net, dns, &query, relayhosts_on_found, relay);
     }
     return r;
@@ -130,7 +130,7 @@ relayhosts_free(struct relayhosts **relays)
     if (r == NULL)
         return;
     for (size_t at = 0; at < r->count; at++)
-        mx_lookup_free(&r->list[at].exchange);
+        mx_lookup_free(&r->list[at].lookup);
     loop_timer_stop(r->loop, &r->patience);
     loop_release(r->loop, relayhosts_release, r);
     *relays = NULL;

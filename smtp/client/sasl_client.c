@@ -49,7 +49,7 @@ is_secret(struct text t, size_t max)
 }
 
 const char *
-sasl_client_mistake(const struct sasl_credentials *credentials)
+sasl_client_check(const struct sasl_credentials *credentials)
 {
     if (!sasl_is_name(credentials->user))
         return "the user name is empty, too long, not UTF-8 or has control characters";
@@ -274,7 +274,7 @@ void
 sasl_client_start(struct sasl_client *c, enum sasl_mechanism mechanism,
                   const struct sasl_credentials *credentials, const char *nonce)
 {
-    assert(sasl_client_mistake(credentials) == NULL);
+    assert(sasl_client_check(credentials) == NULL);
     *c = (struct sasl_client){.mechanism = mechanism, .credentials = *credentials};
     buffer_init(&c->auth, 4 * SASL_MESSAGE_MAX);
     buffer_init(&c->out, SASL_LINE_MAX + 1);

@@ -57,7 +57,7 @@ struct sasl_client {
 };
 
 /* NULL, or why these cannot be used (they hold control characters, are too long...). */
-const char *sasl_client_mistake(const struct sasl_credentials *credentials);
+const char *sasl_client_check(const struct sasl_credentials *credentials);
 
 /* The best mechanism that the server offers ("PLAIN LOGIN ..." after AUTH in its EHLO
  * reply): SCRAM, then PLAIN, then LOGIN; XOAUTH2 with a token. Mechanisms that would

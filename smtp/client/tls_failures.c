@@ -6,31 +6,31 @@
 #include <stdlib.h>
 #include <uthash.h>
 
-struct lapse {
+struct tls_failure {
     UT_hash_handle hh; /* keeps the order of adding */
     char address[NET_ADDRESS_TEXT_MAX];
     int64_t until_ms;
 };
 
 struct tls_failures {
-    struct lapse *by_address;
+    struct tls_failure *by_address;
 };
 
 static void
-tls_failures_forget(struct tls_failures *l, struct lapse *lapse)
+tls_failures_forget(struct tls_failures *l, struct tls_failure *failure)
 {
-    HASH_DEL(l->by_address, lapse);
-    free(lapse);
+    HASH_DEL(l->by_address, failure);
+    free(failure);
 }
 
-static struct lapse *
+static struct tls_failure *
 tls_failures_find(const struct tls_failures *l, const struct net_address *address)
 {
     char key[NET_ADDRESS_TEXT_MAX];
-    struct lapse *lapse;
+    struct tls_failure *failure;
     net_address_format(address, key);
-    HASH_FIND_STR(l->by_address, key, lapse);
-    return lapse;
+    HASH_FIND_STR(l->by_address, key, failure);
+    return failure;
 }
 
 struct tls_failures *
@@ -40,31 +40,31 @@ tls_failures_new(void)
 }
 
 void
-tls_failures_free(struct tls_failures **lapses)
+tls_failures_free(struct tls_failures **failures)
 {
-    struct tls_failures *l = *lapses;
+    struct tls_failures *l = *failures;
     if (l == NULL)
         return;
     while (l->by_address != NULL)
         tls_failures_forget(l, l->by_address);
     free(l);
-    *lapses = NULL;
+    *failures = NULL;
 }
 
 bool
 tls_failures_add(struct tls_failures *l, const struct net_address *address,
                  int64_t now_ms)
 {
-    struct lapse *lapse = tls_failures_find(l, address);
-    if (lapse != NULL && now_ms < lapse->until_ms)
+    struct tls_failure *failure = tls_failures_find(l, address);
+    if (failure != NULL && now_ms < failure->until_ms)
         return false;
-    if (lapse != NULL)
-        tls_failures_forget(l, lapse);
+    if (failure != NULL)
+        tls_failures_forget(l, failure);
     else if (HASH_COUNT(l->by_address) == TLS_FAILURES_MAX)
         tls_failures_forget(l, l->by_address);
-    lapse = memory_new(sizeof(*lapse));
-    net_address_format(address, lapse->address);
-    lapse->until_ms = now_ms + LAPSE_MS;
-    HASH_ADD_STR(l->by_address, address, lapse);
+    failure = memory_new(sizeof(*failure));
+    net_address_format(address, failure->address);
+    failure->until_ms = now_ms + TLS_FAILURES_QUIET_MS;
+    HASH_ADD_STR(l->by_address, address, failure);
     return true;
 }

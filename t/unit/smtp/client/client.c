@@ -407,7 +407,7 @@ read_login(struct player *p, struct text line)
         else if (text_equal(word, TEXT("clear")))
             p->login.may_be_clear = true;
     }
-    must(sasl_client_mistake(&p->login.credentials) == NULL);
+    must(sasl_client_check(&p->login.credentials) == NULL);
 }
 
 static bool

@@ -214,18 +214,18 @@ test_distant(void)
     struct outcome why;
     host_must(net_address_parse(TEXT("192.0.2.1:25"), 0, &address));
     ok(credentials_new(&login, b.loop, s, t, 0, &address, &why) && login != NULL);
-    ok_named(!credentials_said(login)->may_be_clear, "a distant host");
+    ok_named(!credentials_login(login)->may_be_clear, "a distant host");
     char nonce[SASL_NONCE_SIZE];
-    memcpy(nonce, credentials_said(login)->nonce, sizeof nonce);
+    memcpy(nonce, credentials_login(login)->nonce, sizeof nonce);
     credentials_free(&login);
     t->auth_clear = true;
     ok(credentials_new(&login, b.loop, s, t, 0, &address, &why));
-    ok_named(credentials_said(login)->may_be_clear, "the user allows it");
-    ok_named(memcmp(nonce, credentials_said(login)->nonce, sizeof nonce) != 0,
+    ok_named(credentials_login(login)->may_be_clear, "the user allows it");
+    ok_named(memcmp(nonce, credentials_login(login)->nonce, sizeof nonce) != 0,
              "a fresh nonce");
-    is_text(credentials_said(login)->credentials.password, TEXT("one"), "a copy");
+    is_text(credentials_login(login)->credentials.password, TEXT("one"), "a copy");
     credentials_free(&login);
-    ok(login == NULL && credentials_said(NULL) == NULL);
+    ok(login == NULL && credentials_login(NULL) == NULL);
     credentials_free(&login);
     end(&b, s);
 }

@@ -1,5 +1,5 @@
-/* smtp/security, smtp/lapses and smtp/anchors: what TLS a host must have, whose failed,
- * and who is believed. */
+/* security, tls_failures and trust_anchors: what TLS a host must have, whose failed,
+ * and whose certificates are trusted. */
 #include "smtp/client/security.h"
 
 #include "base/disk/disk.h"
@@ -151,10 +151,10 @@ test_lapses(void)
     struct tls_failures *l = tls_failures_new();
     struct net_address a = address_of(1, 25), b = address_of(1, 587), c;
     ok_named(tls_failures_add(l, &a, 1000), "the first is told");
-    ok(!tls_failures_add(l, &a, 1000) && !tls_failures_add(l, &a, 1000 + LAPSE_MS - 1));
+    ok(!tls_failures_add(l, &a, 1000) && !tls_failures_add(l, &a, 1000 + TLS_FAILURES_QUIET_MS - 1));
     ok_named(tls_failures_add(l, &b, 1001), "another port is another server");
-    ok_named(tls_failures_add(l, &a, 1000 + LAPSE_MS), "an hour later once more");
-    ok(!tls_failures_add(l, &a, 1000 + LAPSE_MS) && !tls_failures_add(l, &b, 1002));
+    ok_named(tls_failures_add(l, &a, 1000 + TLS_FAILURES_QUIET_MS), "an hour later once more");
+    ok(!tls_failures_add(l, &a, 1000 + TLS_FAILURES_QUIET_MS) && !tls_failures_add(l, &b, 1002));
     for (unsigned i = 0; i < TLS_FAILURES_MAX - 2; i++) {
         c = address_of(100 + i, 25);
         ok(tls_failures_add(l, &c, 7000));
