@@ -3,15 +3,20 @@
 
 #include "queue/queue_operator.h"
 #include "t/support/folder.h"
+#include "t/support/tap.h"
 
 #include <string.h>
 
+enum { WORDS_MAX = 8 };
+
+static struct command_world *current;
 static char hostname[] = "h.test";
 
 void
 command_world_begin(struct command_world *w, const char *name)
 {
     *w = (struct command_world){0};
+    current = w;
     folder_make(w->folder, sizeof(w->folder), name);
     snprintf(w->spool, sizeof(w->spool), "%s/spool", w->folder);
     snprintf(w->control, sizeof(w->control), "%s/spool/control", w->folder);
@@ -100,6 +105,44 @@ command_world_heard(struct command_world *w)
     fflush(NULL);
     give_back(w, 0, w->output, sizeof(w->output));
     give_back(w, 1, w->errors, sizeof(w->errors));
+}
+
+int
+run(int (*command)(int, char **, const struct options *), const char *line)
+{
+    struct command_world *w = current;
+    static char copies[WORDS_MAX][300];
+    char *arguments[WORDS_MAX];
+    int count = 0;
+    struct options o = command_world_options(w);
+    struct text rest = text_from(line), word;
+    while (count < WORDS_MAX && text_word(&rest, " ", &word)) {
+        text_copy(copies[count], sizeof(copies[0]), word);
+        arguments[count] = copies[count];
+        count++;
+    }
+    command_world_listen(w);
+    int code = command(count, arguments, &o);
+    command_world_heard(w);
+    return code;
+}
+
+void
+is_printed(int got, int code, const char *part)
+{
+    const struct command_world *w = current;
+    is_number(got, code, part);
+    ok_named(strstr(w->output, part) != NULL, "is printed");
+    is_string(w->errors, "", "without an error");
+}
+
+void
+is_refused(int got, int code, const char *part)
+{
+    const struct command_world *w = current;
+    is_number(got, code, part);
+    ok_named(strstr(w->errors, part) != NULL, "is the error");
+    is_string(w->output, "", "nothing else is printed");
 }
 
 const char *

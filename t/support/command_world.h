@@ -30,6 +30,16 @@ void command_world_listen(struct command_world *w);
 
 void command_world_heard(struct command_world *w);
 
+/* The words of a line as the shell gives them to a command; what it prints is heard, in
+ * the world that was begun last. */
+int run(int (*command)(int, char **, const struct options *), const char *line);
+
+/* What was heard has this part, on standard output or standard error, and nothing is on
+ * the other. Three assertions. */
+void is_printed(int got, int code, const char *part);
+
+void is_refused(int got, int code, const char *part);
+
 /* One of a few static texts, by turns. */
 const char *command_world_name(struct id id);
 

@@ -13,30 +13,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 8 };
-
 static struct command_world world;
 static struct id released; /* no route holds it again: it is discarded */
-
-/* A command line as the shell gives it; what it prints is in world. */
-static int
-run(int (*command)(int, char **, const struct options *), const char *line)
-{
-    static char copies[WORDS_MAX][80];
-    char *arguments[WORDS_MAX];
-    int count = 0;
-    struct options o = command_world_options(&world);
-    struct text rest = text_from(line), word;
-    while (text_word(&rest, " ", &word)) {
-        text_copy(copies[count], sizeof(copies[0]), word);
-        arguments[count] = copies[count];
-        count++;
-    }
-    command_world_listen(&world);
-    int code = command(count, arguments, &o);
-    command_world_heard(&world);
-    return code;
-}
 
 static int
 queue_line(const char *verb, struct id id)
@@ -46,42 +24,28 @@ queue_line(const char *verb, struct id id)
     return run(command_queue, line);
 }
 
-static void
-is_printed(int got, int code, const char *part)
-{
-    is_number(got, code, part);
-    ok_named(strstr(world.output, part) != NULL, "is printed");
-    is_string(world.errors, "", "without an error");
-}
-
-static void
-is_refused(int got, int code, const char *part)
-{
-    is_number(got, code, part);
-    ok_named(strstr(world.errors, part) != NULL, "is the error");
-    is_string(world.output, "", "nothing else is printed");
-}
-
 /* --- Without a daemon ---------------------------------------------------------------- */
 
 static void
 test_usage(void)
 {
-    static const char *const wrong[] = {"",     "list", "show", "cat",  "why --json",
+    static const char *const wrong[] = {"",     "list", "show",  "cat",    "why --json",
                                         "hold", "rm",   "retry", "bounce", "release"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         is_refused(run(command_queue, wrong[i]), EX_USAGE, "usage: petrel queue ls");
     is_refused(run(command_queue, "ls --colour"), EX_USAGE, "--colour");
     is_refused(run(command_queue, "ls --older soon"), EX_USAGE, "soon");
     is_refused(run(command_queue, "ls --queue lost"), EX_USAGE, "lost");
-    is_refused(run(command_queue, "adopt"), EX_USAGE, "usage: petrel queue adopt SLICE");
+    is_refused(run(command_queue, "adopt"), EX_USAGE,
+               "usage: petrel queue adopt SLICE");
     is_refused(run(status_command, "--short"), EX_USAGE, "usage: petrel status");
 }
 
 static void
 test_nobody(void)
 {
-    is_refused(run(status_command, ""), EX_UNAVAILABLE, "petrel status: no daemon answers: ");
+    is_refused(run(status_command, ""), EX_UNAVAILABLE,
+               "petrel status: no daemon answers: ");
     is_refused(run(command_queue, "adopt 0"), EX_UNAVAILABLE, "no daemon answers: ");
     struct options o = command_world_options(&world);
     char longer[300];
@@ -98,7 +62,8 @@ static void
 quarantine(struct id id, const char *note)
 {
     char path[200];
-    snprintf(path, sizeof(path), "%s/corrupt/%s.note", world.spool, command_world_name(id));
+    snprintf(path, sizeof(path), "%s/corrupt/%s.note", world.spool,
+             command_world_name(id));
     FILE *file = fopen(path, "w");
     if (file == NULL || fputs(note, file) < 0 || fclose(file) != 0)
         abort();
@@ -111,7 +76,8 @@ test_looking(void)
     struct id two = command_world_inject(&world, "two@keep.test");
     struct id bad = {.time_ms = one.time_ms - 1000, .hash = 7};
     quarantine(bad, "1700000000 damaged content\n");
-    is_printed(run(command_queue, "ls --to b.test"), 0, " <ann@a.test> -> <one@b.test>\n");
+    is_printed(run(command_queue, "ls --to b.test"), 0,
+               " <ann@a.test> -> <one@b.test>\n");
     ok(strstr(world.output, command_world_name(one)) != NULL);
     ok_named(strstr(world.output, "two@keep.test") == NULL, "but no other message");
     is_printed(run(command_queue, "ls --json --to two@keep.test"), 0,
@@ -122,7 +88,8 @@ test_looking(void)
     is_printed(queue_line("why --json", one), 0, "\"queue_id\":");
     is_printed(queue_line("cat", one), 0, "A: b\r\n\r\nc\r\n");
     is_printed(run(command_queue, "show --all"), 0, "\n\nid:       ");
-    is_refused(queue_line("cat", bad), EX_DATAERR, "is damaged: its files are in corrupt/");
+    is_refused(queue_line("cat", bad), EX_DATAERR,
+               "is damaged: its files are in corrupt/");
     is_printed(queue_line("show", bad), 0, " corrupt  (damaged content) see corrupt/");
     is_printed(run(command_queue, "ls --json --queue corrupt"), 0,
                "\"since\":1700000000,\"reason\":\"damaged content\"");
@@ -176,7 +143,8 @@ serve(int gate)
     control_world_begin(&w, world.spool,
                         TEXT("keep.test hold\nb.test smtp://x.test\n* discard"));
     manager_set_channel(w.manager, TARGET_SMTP, on_session, &w);
-    for (int i = 0; i < 60 * 1000 && (w.session == NULL || !is_discarded(released)); i++)
+    for (int i = 0; i < 60 * 1000 && (w.session == NULL || !is_discarded(released));
+         i++)
         loop_turn(w.loop, 1);
     if (write(gate, &byte, 1) != 1)
         _exit(1);
@@ -214,7 +182,8 @@ test_status(void)
     is_printed(run(status_command, "--sites"), 0, "x.test");
     is_printed(run(status_command, "--json"), 0, "\"accepting\": true");
     ok(strstr(world.output, "\"sites\": [") != NULL);
-    ok_named(strstr(world.output, "\"ok\"") == NULL, "what the protocol needs is not shown");
+    ok_named(strstr(world.output, "\"ok\"") == NULL,
+             "what the protocol needs is not shown");
 }
 
 static void
@@ -222,7 +191,8 @@ test_with_daemon(void)
 {
     struct id three;
     is_printed(run(command_queue, "ls"), 0, " active ");
-    is_printed(run(command_queue, "ls --queue active --json"), 0, "\"queue_name\":\"active\"");
+    is_printed(run(command_queue, "ls --queue active --json"), 0,
+               "\"queue_name\":\"active\"");
     is_printed(run(command_queue, "why --to b.test"), 0, "x.test");
     is_printed(run(command_queue, "why --json --to b.test"), 0, "\"why\":{");
     is_refused(run(command_queue, "adopt 0"), EX_UNAVAILABLE, "petrel queue adopt: ");
@@ -230,7 +200,8 @@ test_with_daemon(void)
     is_printed(queue_line("hold", three), 0, " held\n");
     is_printed(queue_line("hold", three), 0, " is held already\n");
     is_printed(run(command_queue, "ls --queue hold"), 0, "three@keep.test");
-    is_refused(queue_line("retry", three), EX_UNAVAILABLE, ": is held and cannot be retried");
+    is_refused(queue_line("retry", three), EX_UNAVAILABLE,
+               ": is held and cannot be retried");
     is_printed(queue_line("rm --json", three), 0, "\"ok\":true");
     is_refused(queue_line("rm", three), EX_DATAERR, ": no such message");
     is_refused(queue_line("show", released), EX_DATAERR, ": no such message");
@@ -253,7 +224,8 @@ test_version(void)
     is_printed(run(version, "--json"), 0, "\"version\": ");
     ok(strstr(world.output, "\"redis\"") && strstr(world.output, "\"landlock\": "));
     is_refused(run(version, "--long"), EX_USAGE, "usage: petrel version [--json]\n");
-    is_refused(run(version, "--json --json"), EX_USAGE, "usage: petrel version [--json]\n");
+    is_refused(run(version, "--json --json"), EX_USAGE,
+               "usage: petrel version [--json]\n");
 }
 
 int

@@ -16,7 +16,7 @@ static struct command_world world;
 
 /* One command line; what it prints is heard. */
 static int
-run(enum manager_verb verb, const char *words)
+change(enum manager_verb verb, const char *words)
 {
     static struct filter f;
     static char copies[8][60];
@@ -55,25 +55,25 @@ static void
 test_commands(void)
 {
     struct id one = command_world_inject(&world, "one@b.test"), two = command_world_inject(&world, "two@b.test");
-    is_number(run(MANAGER_HOLD, command_world_name(one)), 0, "hold");
+    is_number(change(MANAGER_HOLD, command_world_name(one)), 0, "hold");
     printed(line_of(one, "held"));
-    is_number(run(MANAGER_HOLD, command_world_name(one)), 0, "again");
+    is_number(change(MANAGER_HOLD, command_world_name(one)), 0, "again");
     printed(line_of(one, "is held already"));
-    is_number(run(MANAGER_RETRY, command_world_name(one)), EX_UNAVAILABLE, "retry of what is held");
+    is_number(change(MANAGER_RETRY, command_world_name(one)), EX_UNAVAILABLE, "retry of what is held");
     printed("");
-    is_number(run(MANAGER_RETRY, "--to two@b.test"), 0, "retry");
+    is_number(change(MANAGER_RETRY, "--to two@b.test"), 0, "retry");
     printed(line_of(two, "is due when the daemon starts"));
-    is_number(run(MANAGER_RELEASE, "--all"), 0, "release");
+    is_number(change(MANAGER_RELEASE, "--all"), 0, "release");
     printed(line_of(one, "released"));
-    is_number(run(MANAGER_RELEASE, command_world_name(one)), EX_UNAVAILABLE, "once");
-    is_number(run(MANAGER_BOUNCE, "--to one@b.test"), 0, "bounce");
+    is_number(change(MANAGER_RELEASE, command_world_name(one)), EX_UNAVAILABLE, "once");
+    is_number(change(MANAGER_BOUNCE, "--to one@b.test"), 0, "bounce");
     printed(line_of(one, "returned to its sender"));
-    is_number(run(MANAGER_REMOVE, command_world_name(one)), EX_DATAERR, "it is gone");
-    is_number(run(MANAGER_REMOVE, command_world_name(two)), 0, "rm");
+    is_number(change(MANAGER_REMOVE, command_world_name(one)), EX_DATAERR, "it is gone");
+    is_number(change(MANAGER_REMOVE, command_world_name(two)), 0, "rm");
     printed(line_of(two, "removed"));
-    is_number(run(MANAGER_REMOVE, "--from nobody@x.test"), 0, "rm of none");
+    is_number(change(MANAGER_REMOVE, "--from nobody@x.test"), 0, "rm of none");
     printed("");
-    is_number(run(MANAGER_REMOVE, "--json --from <>"), 0, "the bounce is in the queue");
+    is_number(change(MANAGER_REMOVE, "--json --from <>"), 0, "the bounce is in the queue");
     const char *got = world.output;
     ok(strstr(got, "\"action\":\"rm\"") && strstr(got, "\"ok\":true") &&
        strstr(got, "\"queue_id\":\""));
@@ -94,10 +94,10 @@ test_busy(void)
               "is taken");
     ok(mine == NULL && strstr(error, "another petrel"));
     struct id id = command_world_inject(&world, "x@b.test");
-    is_number(run(MANAGER_REMOVE, command_world_name(id)), EX_UNAVAILABLE, "nobody answers for long");
+    is_number(change(MANAGER_REMOVE, command_world_name(id)), EX_UNAVAILABLE, "nobody answers for long");
     offline_close(&other);
     offline_close(&other);
-    is_number(run(MANAGER_REMOVE, command_world_name(id)), 0, "then it works");
+    is_number(change(MANAGER_REMOVE, command_world_name(id)), 0, "then it works");
     log_free(&log);
     loop_free(&loop);
 }
@@ -107,7 +107,7 @@ test_no_spool(void)
 {
     struct command_world full = world;
     snprintf(world.spool, sizeof(world.spool), "%s/never", world.folder);
-    is_number(run(MANAGER_REMOVE, "--all"), EX_UNAVAILABLE, "there is no spool");
+    is_number(change(MANAGER_REMOVE, "--all"), EX_UNAVAILABLE, "there is no spool");
     ok_named(access(world.spool, F_OK) != 0, "none is made");
     struct options o = command_world_options(&world);
     static const struct filter all = {.everything = true, .older_ms = -1};

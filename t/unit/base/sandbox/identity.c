@@ -27,12 +27,12 @@ in_child(int (*act)(void), const char *name)
     is_number(status, 0, name);
 }
 
-#define EXPECT(condition)                                                                \
-    do {                                                                                 \
-        if (!(condition)) {                                                              \
-            fprintf(stderr, "# line %d: %s\n", __LINE__, #condition);                    \
-            return 1;                                                                    \
-        }                                                                                \
+#define EXPECT(condition)                                                              \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            fprintf(stderr, "# line %d: %s\n", __LINE__, #condition);                  \
+            return 1;                                                                  \
+        }                                                                              \
     } while (0)
 
 static void
@@ -48,9 +48,17 @@ is_found(const char *name, uid_t uid, gid_t gid)
 static void
 test_names(void)
 {
-    static const char *const wrong[] = {
-        "", "no such user", "-1", "1x", "1:", "1:x", ":1", "1:2:3", "4294967295",
-        "1:4294967295", "99999999999999999999"};
+    static const char *const wrong[] = {"",
+                                        "no such user",
+                                        "-1",
+                                        "1x",
+                                        "1:",
+                                        "1:x",
+                                        ":1",
+                                        "1:2:3",
+                                        "4294967295",
+                                        "1:4294967295",
+                                        "99999999999999999999"};
     const struct passwd *nobody = getpwnam("nobody");
     struct identity who;
     if (nobody) {
@@ -74,7 +82,8 @@ test_unchanged(void)
     ok_named(identity_find(&who, NULL) && !who.change, "no name: as it was started");
     ok(identity_try_on(&who) && identity_take_off(&who) && identity_keep(&who));
     ok_named(!identity_find_number(&who, UNNAMED), "a uid without a name");
-    ok_named(identity_find_number(&who, 0) && who.uid == 0 && who.gid == 0, "root has one");
+    ok_named(identity_find_number(&who, 0) && who.uid == 0 && who.gid == 0,
+             "root has one");
 }
 
 static int
