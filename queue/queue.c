@@ -482,12 +482,12 @@ queue_is_no_message(const struct queue *q, struct id id)
 }
 
 static void
-tell_pickup(struct queue *q, const struct envelope *e)
+log_pickup(struct queue *q, const struct envelope *e)
 {
     if (!is_daemon(q) || !e->storage.injected || !id_set_tell(&q->seen, e->id))
         return;
     q->picked_up++;
-    pickup_say(q->spool.log, e);
+    injected_log(q->spool.log, e);
 }
 
 /* The content was checked before, or is checked now in one go; a check in progress is
@@ -505,7 +505,7 @@ load_whole(struct queue *q, struct id id, struct envelope **e,
     if (over)
         load_check_stop(c);
     if (result == LOAD_DONE)
-        tell_pickup(q, *e);
+        log_pickup(q, *e);
     return result;
 }
 

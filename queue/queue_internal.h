@@ -1,4 +1,4 @@
-/* The queue, as queue.c, queue_operator.c and queue_health.c share it. Nobody else
+/* The queue, shared by queue.c, queue_operator.c and queue_barrier.c. No other file
  * includes this header. */
 #ifndef QUEUE_QUEUE_INTERNAL_H
 #define QUEUE_QUEUE_INTERNAL_H
@@ -13,11 +13,11 @@
 #include "queue/queue_listing.h"
 #include "queue/queue_operator.h"
 #include "queue/recovery/clean.h"
-#include "queue/recovery/pickup.h"
 #include "queue/recovery/recover.h"
 #include "queue/recovery/removal.h"
 #include "queue/recovery/share.h"
 #include "queue/spool/filesystem_check.h"
+#include "queue/spool/injected.h"
 #include "queue/spool/load.h"
 #include "queue/spool/marker.h"
 #include "queue/spool/release.h"

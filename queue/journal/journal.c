@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "queue/journal/journal_batch.h"
+#include "queue/journal/journal_internal.h"
 
 #include <assert.h>
 #include <errno.h>

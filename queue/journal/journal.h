@@ -134,8 +134,6 @@ uint64_t journal_end(struct journal *journal, struct id id,
                      const struct journal_place *place, enum record_type type);
 /* Writes lazy records at the end of this turn. */
 void journal_hurry(struct journal *journal);
-/* True when no record waits and no batch is in flight; for tests. */
-bool journal_is_quiet(const struct journal *journal);
 
 /* Before a segment is recycled, the effects of its records must be durable elsewhere:
  * checkpoint is called in stage SYNC and answers, later or immediately, by

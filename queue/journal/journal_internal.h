@@ -30,4 +30,7 @@ int journal_scan(struct disk *disk, const char *directory,
                  const struct journal_reading *reading, struct journal_summary *summary,
                  struct journal_scan *scan);
 
+/* Whether no record waits and no batch is in flight; for tests. */
+bool journal_is_quiet(const struct journal *journal);
+
 #endif

@@ -12,7 +12,8 @@ filesystem_check_warn_of(struct log *log, const char *path, const char *what)
     log_say(log, LOG_LEVEL_WARNING, "queue", NULL, "spool %s %s", path, what);
 }
 
-void
+/* Logs one line for each problem. */
+static void
 filesystem_check_warn(struct log *log, const char *path,
                       const struct disk_traits *traits, enum disk_syncing way)
 {

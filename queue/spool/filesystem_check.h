@@ -26,8 +26,4 @@ struct filesystem_check {
 void filesystem_check_start(struct filesystem_check *n);
 void filesystem_check_stop(struct filesystem_check *n);
 
-/* One log line for each problem. */
-void filesystem_check_warn(struct log *log, const char *path,
-                           const struct disk_traits *traits, enum disk_syncing way);
-
 #endif

@@ -1,4 +1,4 @@
-/* Takes from another user's envelope only what an injector may set. */
+/* Takes from another user's envelope only what an injector may set, and logs it. */
 #include "queue/spool/injected.h"
 
 #include "mime/address.h"
@@ -66,4 +66,26 @@ injected_take(struct envelope *e, int64_t now_ms)
         if (!injected_take_recipient(&e->recipients[i]))
             return "a recipient is no address";
     return NULL;
+}
+
+void
+injected_log(struct log *log, const struct envelope *e)
+{
+    struct log_line line;
+    char id[ID_LENGTH + 1];
+    if (log_style(log) == LOG_STYLE_QMAIL)
+        return;
+    id_format(e->id, id);
+    if (log_style(log) == LOG_STYLE_POSTFIX) {
+        log_say(log, LOG_LEVEL_INFO, "pickup", id, "uid=%u from=<%.*s>",
+                e->storage.injector, TEXT_ARGS(e->sender));
+        return;
+    }
+    log_start(&line, log, LOG_LEVEL_INFO, "sendmail", id);
+    log_field_number(&line, "uid", e->storage.injector);
+    log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(e->sender));
+    log_field_number(&line, "size", e->content_size);
+    log_field_number(&line, "nrcpt", e->count);
+    log_remark(&line, TEXT("queued"));
+    log_end(&line);
 }

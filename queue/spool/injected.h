@@ -7,6 +7,7 @@
 #ifndef QUEUE_INJECTED_H
 #define QUEUE_INJECTED_H
 
+#include "base/log/log.h"
 #include "queue/envelope.h"
 
 enum {
@@ -20,5 +21,9 @@ enum {
  * not an envelope. */
 const char *injected_take(struct envelope *e, int64_t now_ms)
     __attribute__((warn_unused_result));
+/* Logs the arrival of mail that sendmail(1) has put into the spool: sendmail(1) cannot
+ * write to the daemon's log. Log style postfix has Postfix's words; style qmail logs
+ * "info msg" elsewhere (qmail_log.h) and nothing here. */
+void injected_log(struct log *log, const struct envelope *e);
 
 #endif

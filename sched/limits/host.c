@@ -2,7 +2,7 @@
 #include "sched/limits/host.h"
 
 #include "base/memory.h"
-#include "sched/limits/host_internal.h"
+#include "sched/limits/limits_internal.h"
 #include "sched/limits/retry.h"
 
 #include <assert.h>

@@ -2,6 +2,7 @@
 #include "sched/limits/job.h"
 
 #include "base/memory.h"
+#include "sched/limits/limits_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -80,7 +80,4 @@ void jobs_serve(struct jobs *jobs, struct job *job);
  * than announced. */
 void jobs_grow(struct job *job);
 
-/* The class of a size, 0 to JOB_CLASSES - 1. */
-unsigned job_class(unsigned size);
-
 #endif

@@ -1,6 +1,8 @@
 /* Concurrency window: slow start, feedback with hysteresis, death by failed cohorts. */
 #include "sched/limits/window.h"
 
+#include "sched/limits/limits_internal.h"
+
 #include <assert.h>
 
 #define COHORT_ONE (UINT64_C(1) << 32)

@@ -39,8 +39,4 @@ void window_probe(struct window *w);
 /* The site answers, though not well (greylisting): only ends a probe. */
 void window_answered(struct window *w);
 
-/* Events in a cycle at that size: ceil(1/g); 0 when the feedback is 0 (no cycle ever
- * ends). */
-uint64_t window_cycle(const struct feedback *f, int size);
-
 #endif

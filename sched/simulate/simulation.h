@@ -56,13 +56,6 @@ struct simulation_result *simulation_run(const struct scenario *scenario,
                                          void *context);
 void simulation_free(struct simulation_result **result);
 
-/* Connections that were refused or timed out, for each 100 messages delivered. */
-double simulation_refused_per_100(const struct simulation_result *result);
-/* Percentage of what that number of sessions at a site (by its number in the scenario)
- * could have carried from the first arrival to the end of the site. */
-double simulation_use(const struct simulation_result *result, size_t site,
-                      unsigned sessions);
-
 /* A report for people. */
 void simulation_report(const struct simulation_result *result,
                        const struct scenario *scenario, struct buffer *out);

@@ -5,9 +5,8 @@
 #include "base/heap.h"
 #include "sched/simulate/simulation.h"
 
-#define SIMULATION_START_MS                                                            \
-    INT64_C(1700000000000) /* the scheduler's clock at the
-                                                    * start */
+/* The scheduler's clock at the start. */
+#define SIMULATION_START_MS INT64_C(1700000000000)
 
 struct simulation;
 struct line; /* a connection of the client, from its request on */
@@ -107,5 +106,14 @@ bool line_wake_idle(struct simulation *s, bool all);
 void line_station_changed(struct simulation *s, struct station *station);
 /* Frees all remaining lines. */
 void line_free_all(struct simulation *s);
+
+/* --- simulation_report.c, for its tests ------------------------------------------- */
+
+/* Connections that were refused or timed out, for each 100 messages delivered. */
+double simulation_refused_per_100(const struct simulation_result *result);
+/* Percentage of what that number of sessions at a site (by its number in the scenario)
+ * could have carried from the first arrival to the end of the site. */
+double simulation_use(const struct simulation_result *result, size_t site,
+                      unsigned sessions);
 
 #endif

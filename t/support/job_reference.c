@@ -1,6 +1,8 @@
 /* The rules of doc/scheduler.md "Jobs and preemption" as they are told. */
 #include "t/support/job_reference.h"
 
+#include "sched/limits/limits_internal.h"
+
 void
 reference_add(struct reference *r, unsigned number, unsigned size, int64_t now_s)
 {

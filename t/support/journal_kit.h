@@ -3,7 +3,7 @@
 #ifndef T_JOURNAL_KIT_H
 #define T_JOURNAL_KIT_H
 
-#include "queue/journal/journal.h"
+#include "queue/journal/journal_internal.h"
 
 #include "base/crc.h"
 #include "t/sim/sim.h"

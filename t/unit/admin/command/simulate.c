@@ -5,7 +5,7 @@
 #include "base/crc.h"
 #include "base/disk/disk.h"
 #include "base/loop/loop.h"
-#include "sched/simulate/simulation.h"
+#include "sched/simulate/simulation_internal.h"
 
 #include "t/support/tap.h"
 

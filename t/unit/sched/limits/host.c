@@ -1,5 +1,5 @@
 /* Health of addresses: forgiven, suspect, held; the order in which they are tried. */
-#include "sched/limits/host_internal.h"
+#include "sched/limits/limits_internal.h"
 
 #include "t/support/tap.h"
 

@@ -1,6 +1,6 @@
 /* Jobs: the order of service by Postfix's rules, accounts, classes, and that nothing is
  * lost when something ends in the middle. */
-#include "sched/limits/job.h"
+#include "sched/limits/limits_internal.h"
 
 #include "t/support/job_post.h"
 #include "t/support/job_reference.h"

@@ -3,7 +3,7 @@
  * drop is exactly 1 and comes at the start of its cycle, a rise at the end; dead at >=
  * the cohort limit. Where that differs from the rule of Postfix's SCHEDULER_README or
  * from its code, the test says so. */
-#include "sched/limits/window.h"
+#include "sched/limits/limits_internal.h"
 
 #include "t/support/tap.h"
 

@@ -1,5 +1,5 @@
 /* The line of arrival of mail by sendmail(1), in each style. */
-#include "queue/recovery/pickup.h"
+#include "queue/spool/injected.h"
 #include "t/support/tap.h"
 
 /* Says the line of one message; out is NUL-ended. */
@@ -19,7 +19,7 @@ say(enum log_style style, const char *sender, char *out, size_t size)
     if (!envelope_add(e, TEXT("a@x.test"), 0, TEXT("")) ||
         !envelope_add(e, TEXT("b@x.test"), 0, TEXT("")))
         abort();
-    pickup_say(log, e);
+    injected_log(log, e);
     log_capture(log, NULL);
     snprintf(out, size, "%.*s", (int)lines.length, lines.length > 0 ? lines.at : "");
     buffer_free(&lines);

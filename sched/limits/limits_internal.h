@@ -1,8 +1,10 @@
-/* For the tests of host.c. No other file includes this. */
-#ifndef SCHED_HOST_INTERNAL_H
-#define SCHED_HOST_INTERNAL_H
+/* For the tests of host.c, job.c and window.c. No other file includes this. */
+#ifndef SCHED_LIMITS_INTERNAL_H
+#define SCHED_LIMITS_INTERNAL_H
 
 #include "sched/limits/host.h"
+#include "sched/limits/job.h"
+#include "sched/limits/window.h"
 
 enum host_state { HOST_UNKNOWN, HOST_OK, HOST_SUSPECT, HOST_HELD };
 
@@ -17,5 +19,12 @@ struct host_view {
 size_t hosts_count(const struct hosts *hosts);
 struct host_view hosts_find(const struct hosts *hosts, int64_t now_ms,
                             struct text address);
+
+/* The class of a size, 0 to JOB_CLASSES - 1. */
+unsigned job_class(unsigned size);
+
+/* Events in a cycle at that size: ceil(1/g); 0 when the feedback is 0 (no cycle ever
+ * ends). */
+uint64_t window_cycle(const struct feedback *f, int size);
 
 #endif
