@@ -46,17 +46,26 @@ leave_early(struct delivery_session *s)
 }
 
 static void
+leave_idle(struct delivery_session *s)
+{
+    if (s->is_idle)
+        DL_DELETE2(s->delivery->idle, s, idle_prev, idle_next);
+    s->is_idle = false;
+    loop_timer_stop(s->delivery->loop, &s->idle_end);
+}
+
+static void
 delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
 {
     struct delivery *d = s->delivery;
     assert(!s->in_request && !s->has_next);
     leave_early(s);
+    leave_idle(s);
     happy_eyeballs_free(&s->connecting);
     credentials_free(&s->login);
     client_connection_free(&s->connection);
     mx_lookup_free(&s->lookup);
     relayhosts_free(&s->relays);
-    loop_timer_stop(d->loop, &s->idle);
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
     loop_release(d->loop, free, s);
@@ -138,23 +147,19 @@ request_take(struct delivery_session *s)
 {
     if (!s->in_request)
         s->in_request = manager_take(s->delivery->manager, s->session, &s->request);
-    if (s->in_request)
+    if (s->in_request) {
+        leave_idle(s);
         request_send(s);
+    }
     return s->in_request;
 }
 
 static void
-on_idle(void *context)
+on_idle_end(void *context)
 {
     struct delivery_session *s = context;
     if (!request_take(s))
         delivery_session_end(s, NULL);
-}
-
-static bool
-delivery_is_idle(const struct delivery_session *s)
-{
-    return heap_has(&s->idle.node);
 }
 
 /* Mail that comes before is taken in delivery_at_stage_answer(). */
@@ -163,7 +168,8 @@ idle_timer_start(struct delivery_session *s)
 {
     struct loop *loop = s->delivery->loop;
     int64_t end_ms = s->idle_since_ms + s->delivery->settings.reuse_idle_ms;
-    loop_timer_start(loop, &s->idle, end_ms - loop_monotonic_ms(loop), on_idle, s);
+    loop_timer_start(loop, &s->idle_end, end_ms - loop_monotonic_ms(loop), on_idle_end,
+                     s);
 }
 
 /* The next request, in one group with the dot of this one. */
@@ -201,16 +207,14 @@ static void
 delivery_at_stage_answer(void *context)
 {
     struct delivery *d = context;
-    struct delivery_session *s;
+    struct delivery_session *s, *next;
     while ((s = d->early) != NULL) {
         leave_early(s);
         request_take_early(s);
     }
-    DL_FOREACH (d->sessions, s) {
-        if (delivery_is_idle(s) && manager_has_work(d->manager, s->session) &&
-            request_take(s))
-            loop_timer_stop(d->loop, &s->idle);
-    }
+    DL_FOREACH_SAFE2 (d->idle, s, next, idle_next)
+        if (manager_has_work(d->manager, s->session))
+            (void)request_take(s);
 }
 
 static void
@@ -223,6 +227,8 @@ request_next(struct delivery_session *s)
         delivery_session_end(s, NULL);
         return;
     }
+    s->is_idle = true;
+    DL_PREPEND2(d->idle, s, idle_prev, idle_next); /* used first: the others end */
     s->idle_since_ms = loop_monotonic_ms(d->loop);
     idle_timer_start(s);
 }
@@ -394,7 +400,7 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
     if (s->sent && !again)
         s->in_request = false;
     client_connection_free(&s->connection);
-    loop_timer_stop(s->delivery->loop, &s->idle);
+    leave_idle(s);
     s->again = s->sent = false;
     if (trouble != NULL && !back) {
         delivery_remember(s, trouble);
@@ -708,9 +714,8 @@ delivery_reload(struct delivery *d, const struct delivery_settings *settings)
 {
     struct delivery_session *s;
     take_settings(d, settings);
-    DL_FOREACH (d->sessions, s)
-        if (delivery_is_idle(s))
-            idle_timer_start(s);
+    DL_FOREACH2 (d->idle, s, idle_next)
+        idle_timer_start(s);
 }
 
 void
@@ -721,8 +726,7 @@ delivery_drain(struct delivery *d)
     /* A session that looks up hosts, connects, or waits for a greeting has no mail: a
      * slow DNS server or host must not delay the stop. */
     DL_FOREACH_SAFE (d->sessions, s, next)
-        if (delivery_is_idle(s) ||
-            ((s->connection == NULL || !s->greeted) && !s->in_request))
+        if (s->is_idle || ((s->connection == NULL || !s->greeted) && !s->in_request))
             delivery_session_end(s, NULL);
 }
 

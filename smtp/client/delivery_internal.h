@@ -25,13 +25,14 @@ struct delivery {
     struct tls_client *tls;
     struct tls_failures *tls_failures;
     struct delivery_session *sessions;
-    struct delivery_session
-        *early; /* their dot leaves in this turn: mail may join it */
+    struct delivery_session *idle;  /* kept for more mail */
+    struct delivery_session *early; /* their dot leaves in this turn, mail may, too */
 };
 
 struct delivery_session {
     struct delivery_session *prev, *next;
     struct delivery_session *early_prev, *early_next;
+    struct delivery_session *idle_prev, *idle_next;
     struct delivery *delivery;
     struct sched_session *session; /* the scheduler's */
     const struct target *target;
@@ -57,14 +58,14 @@ struct delivery_session {
     struct delivery_request request;
     bool has_next; /* the next request is taken and sent */
     struct delivery_request next_request;
-    bool prompt, is_early;
+    bool prompt, is_early, is_idle;
     int64_t dot_ms, next_request_ms;
     bool has_trouble, closing;
     struct outcome trouble;
     int64_t opened_ms, request_ms;
     struct timing timing;
     int64_t idle_since_ms;
-    struct loop_timer idle;
+    struct loop_timer idle_end;
     struct loop_task task;
 };
 

@@ -66,7 +66,7 @@ tell_conversation(const struct delivery_session *s, struct id message,
                   struct activity *a)
 {
     client_connection_activity(s->connection, message, a);
-    if (heap_has(&s->idle.node)) {
+    if (s->is_idle) {
         a->kind = ACTIVITY_IDLE;
         a->since_ms = wall_ms(s, s->idle_since_ms);
     } else if (s->in_request && wall_ms(s, s->request_ms) > a->since_ms) {
