@@ -2,7 +2,7 @@
 #include "admin/settings/sandbox_rules.h"
 
 #include "base/disk/disk.h"
-#include "queue/manager/maildir.h"
+#include "queue/manager/maildir_path.h"
 #include "sched/route/secrets.h"
 
 #include <stdio.h>

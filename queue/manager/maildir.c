@@ -3,7 +3,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "queue/manager/mailbox_names.h"
+#include "queue/manager/maildir_path.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    PART_MAX = 255, /* of one expansion, which is a file name */
+    FILE_NAME_MAX = 255,
     PATH_LIMIT = 4000,
     NAME_LIMIT = 512,
     PIECE = 32 * 1024,
@@ -24,96 +24,7 @@ enum {
     SET_GROUP = 02000
 };
 
-/* --- Paths ------------------------------------------------------------------------ */
-
-/* One part of an address as (part of) a file name. */
-static bool
-add_part(struct text part, bool lower, struct buffer *out)
-{
-    if (part.length == 0 || part.length > PART_MAX || part.at[0] == '.' ||
-        text_find(part, '/') != TEXT_NONE || text_has_control(part))
-        return false;
-    if (!buffer_add(out, part))
-        return false;
-    if (lower)
-        text_lower(out->at + out->length - part.length, part.length);
-    return true;
-}
-
-static bool
-add_local(const struct address *address, bool lower, struct buffer *out)
-{
-    struct buffer local;
-    buffer_init(&local, PART_MAX);
-    bool good = address_write_local(address, &local) &&
-                add_part(buffer_text(&local), lower, out);
-    buffer_free(&local);
-    return good;
-}
-
-static bool
-expand(const struct target *target, const struct address *address, bool lower,
-       struct buffer *out)
-{
-    assert(target->kind == TARGET_MAILDIR);
-    for (const char *at = target->path; *at != '\0'; at++) {
-        bool good;
-        if (*at != '%' || at[1] == '\0')
-            good = buffer_add_byte(out, *at);
-        else if (*++at == 'u')
-            good = add_local(address, lower, out);
-        else if (*at == 'd')
-            good = add_part(address->domain, true, out);
-        else
-            good = buffer_add_byte(out, *at);
-        if (!good)
-            return false;
-    }
-    return true;
-}
-
-bool
-maildir_path(const struct target *target, const struct address *address,
-             struct buffer *out)
-{
-    return expand(target, address, true, out);
-}
-
-void
-maildir_root(const struct target *target, char root[TARGET_PATH_MAX])
-{
-    struct text path = text_from(target->path);
-    size_t percent = text_find(path, '%');
-    assert(target->kind == TARGET_MAILDIR);
-    if (percent != TEXT_NONE)
-        path = text_before(path, text_find_last(text_before(path, percent), '/') + 1);
-    (void)!text_copy(root, TARGET_PATH_MAX, path);
-}
-
-/* The operator has configured a Maildir for all recipients, so it always exists. */
-bool
-maildir_may_be_made(const struct target *target)
-{
-    return target->create || strchr(target->path, '%') == NULL;
-}
-
-/* Whether a mailbox may be made. Untrusted clients choose the name, so not every name
- * gets one. 1, 0, or -errno. */
-static int
-may_make(const struct target *target, const struct address *address)
-{
-    struct buffer local;
-    if (!maildir_may_be_made(target))
-        return 0;
-    if (target->users[0] == '\0' || strstr(target->path, "%u") == NULL)
-        return 1;
-    buffer_init(&local, PART_MAX);
-    int result = address_write_local(address, &local)
-                     ? mailbox_names_have(target->users, buffer_text(&local))
-                     : 0;
-    buffer_free(&local);
-    return result;
-}
+/* --- Mailboxes --------------------------------------------------------------------- */
 
 /* Opens a mailbox. 0 and the directory, -errno, or -EDOM: no such mailbox. */
 static int
@@ -123,7 +34,7 @@ open_as(const struct target *target, const struct address *address, bool lower,
     struct buffer expanded;
     int result = -EDOM;
     buffer_init(&expanded, PATH_LIMIT);
-    if (expand(target, address, lower, &expanded)) {
+    if (maildir_path(target, address, lower, &expanded)) {
         text_copy(path, PATH_LIMIT + 1, buffer_text(&expanded));
         result = disk_open(disk, path, make);
         if (result == -ENOENT || result == -ENOTDIR)
@@ -152,7 +63,7 @@ open_mailbox(const struct target *target, const struct address *address,
              struct disk **disk, char path[PATH_LIMIT + 1])
 {
     int result = open_existing(target, address, disk, path);
-    int may = result == -EDOM ? may_make(target, address) : 0;
+    int may = result == -EDOM ? maildir_may_make(target, address) : 0;
     if (may > 0)
         return open_as(target, address, true, true, disk, path);
     if (may < 0)
@@ -167,11 +78,11 @@ maildir_exists(const struct target *target, const struct address *address)
     struct buffer expanded;
     char path[PATH_LIMIT + 1];
     buffer_init(&expanded, PATH_LIMIT);
-    bool good = maildir_path(target, address, &expanded);
+    bool good = maildir_path(target, address, true, &expanded);
     buffer_free(&expanded);
     /* If this cannot be checked now, delivery tries and defers. */
     good = good && (open_existing(target, address, &disk, path) != -EDOM ||
-                    may_make(target, address) != 0);
+                    maildir_may_make(target, address) != 0);
     disk_close(&disk);
     return good;
 }
@@ -277,7 +188,7 @@ static void
 add_host(const char *hostname, char name[NAME_LIMIT])
 {
     size_t length = strlen(name);
-    for (; *hostname != '\0' && length < PART_MAX - 4; hostname++) {
+    for (; *hostname != '\0' && length < FILE_NAME_MAX - 4; hostname++) {
         const char *escaped = *hostname == '/'   ? "\\057"
                               : *hostname == ':' ? "\\072"
                                                  : NULL;

@@ -9,20 +9,8 @@
 #include "queue/queue.h"
 #include "sched/route/route.h"
 
-/* The directory of a recipient: %u local part, %d domain, %% percent, both in lower
- * case (a directory with the letters as written is used if only that exists). False:
- * the expansion contains '/', starts with '.', has control bytes, or is too long: no
- * such mailbox. */
-bool maildir_path(const struct target *target, const struct address *address,
-                  struct buffer *out) __attribute__((warn_unused_result));
-
-/* The common part of all paths: the directory above the first %, or all of it. */
-void maildir_root(const struct target *target, char root[TARGET_PATH_MAX]);
-/* Whether a missing directory is made on delivery, at least for some recipients. */
-bool maildir_may_be_made(const struct target *target);
-
 /* Whether mail for it can be accepted at RCPT time: the directory exists, or may be
- * made for this recipient (queue/manager/mailbox_names.h). */
+ * made for this recipient (maildir_may_make()). */
 bool maildir_exists(const struct target *target, const struct address *address);
 
 /* A delivery, in pieces of a turn, each of which blocks on the disk. Only the queue

@@ -1,6 +1,8 @@
 /* Delivery into Maildirs, on the real disk. */
 #include "queue/manager/maildir.h"
 
+#include "queue/manager/maildir_path.h"
+
 #include "t/support/maildir_now.h"
 #include "t/support/queue_kit.h"
 
@@ -39,7 +41,7 @@ path_for(const char *pattern, const char *mailbox)
     if (!address_parse(text_from(mailbox), &address))
         return "(unparsable)";
     buffer_init(&out, 4000);
-    bool good = maildir_path(&target, &address, &out);
+    bool good = maildir_path(&target, &address, true, &out);
     snprintf(path, sizeof(path), "%.*s", TEXT_ARGS(buffer_text(&out)));
     buffer_free(&out);
     return good ? path : "(none)";
@@ -66,18 +68,18 @@ test_path(void)
     struct address address = {.local = TEXT("a\nb")};
     struct buffer out;
     buffer_init(&out, 4000);
-    ok_named(!maildir_path(&target, &address, &out), "no control bytes");
+    ok_named(!maildir_path(&target, &address, true, &out), "no control bytes");
     buffer_clear(&out);
     address.local = TEXT("postmaster");
-    ok_named(maildir_path(&target, &address, &out), "postmaster alone has a mailbox");
+    ok_named(maildir_path(&target, &address, true, &out), "postmaster alone has a mailbox");
     target = target_of("/%d/%u", false);
-    ok_named(!maildir_path(&target, &address, &out), "but no domain");
+    ok_named(!maildir_path(&target, &address, true, &out), "but no domain");
     buffer_free(&out);
     buffer_init(&out, 8);
     snprintf(mailbox, sizeof(mailbox), "%s", "longer-than-eight@x");
     ok(address_parse(text_from(mailbox), &address));
     target = target_of("/%u", false);
-    ok_named(!maildir_path(&target, &address, &out), "no path above the limit");
+    ok_named(!maildir_path(&target, &address, true, &out), "no path above the limit");
     buffer_free(&out);
     snprintf(label, sizeof(label), "%.64s", path_for("/%u/%u/%u", "a@x"));
     is_string(label, "/a/a/a", "as often as written");

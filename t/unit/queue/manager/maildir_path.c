@@ -1,5 +1,5 @@
-/* queue/mailbox_names: who stands in a file of names. */
-#include "queue/manager/mailbox_names.h"
+/* queue/manager/maildir_path: the names for which a mailbox may be made. */
+#include "queue/manager/maildir_path.h"
 
 #include "t/support/tap.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char file[] = "/tmp/mailbox_names-XXXXXX";
+static char file[] = "/tmp/maildir_path-XXXXXX";
 
 static void
 write_names(const char *content)
@@ -20,9 +20,18 @@ write_names(const char *content)
 }
 
 static int
+have_in(const char *names, const char *name)
+{
+    struct target target = {.kind = TARGET_MAILDIR, .create = true, .path = "/%u"};
+    struct address address = {.local = text_from(name)};
+    snprintf(target.users, sizeof(target.users), "%s", names);
+    return maildir_may_make(&target, &address);
+}
+
+static int
 have(const char *name)
 {
-    return mailbox_names_have(file, text_from(name));
+    return have_in(file, name);
 }
 
 int
@@ -51,7 +60,7 @@ main(void)
     is_number(have("root"), 0, "the file is read when it is asked");
     unlink(file);
     is_number(have("joe"), 0, "no file, no names");
-    is_number(mailbox_names_have("/", TEXT("joe")), -EISDIR, "trouble is told");
-    is_number(mailbox_names_have("/etc/passwd", TEXT("root")), 1, "the system's");
+    is_number(have_in("/", "joe"), -EISDIR, "trouble is told");
+    is_number(have_in("/etc/passwd", "root"), 1, "the system's");
     return done();
 }
