@@ -228,6 +228,14 @@ test_mistakes(void)
             "a/concurrency or a/sqrt_concurrency");
     mistake("minimal_backoff_time=5000s",
             "minimal_backoff_time: is longer than maximal_backoff_time");
+    mistake("default_destination_rate=fast",
+            "default_destination_rate: 'fast' is not N/s, N/m, N/h or N/d, optionally with "
+            ",burst=B, or none");
+    mistake("default_destination_rate=10/m,burst=5", "");
+    mistake("slices=3", "slices: 3 is not a power of two (1, 2, 4, ...)");
+    mistake("slice=1", "slice: 1: with slices = 1 it is 0 to 0");
+    two("slices=4", "slice=4", "command line: slice: 4: with slices = 4 it is 0 to 3\n");
+    two("slices=4", "slice=3", "");
     mistake("recipient_limit=0", "recipient_limit: 0 is less than the minimum, 1");
     mistake("recipient_limit=50001",
             "recipient_limit: 50001 is more than the maximum, 50000");
@@ -406,6 +414,49 @@ test_routes(void)
     buffer_free(&mistakes);
 }
 
+/* One error about the file, not one for each user whose password it would have. */
+static void
+test_passwords(void)
+{
+    char path[100], words[120], relay[] = "relay=submission://ann@h.test";
+    char spool[] = "spool=/s", slices[] = "slices=4", slice[] = "slice=2";
+    char *const overrides[] = {relay, words, spool, slices, slice, NULL};
+    struct buffer mistakes;
+    struct fixture f;
+    snprintf(path, sizeof(path), "%s/passwords", folder);
+    snprintf(words, sizeof(words), "auth_passwords=%s", path);
+    unlink(path);
+    buffer_init(&mistakes, 4096);
+    begin(&f, NULL, overrides, NULL);
+    ok(options_routes(&f.options, &mistakes) == NULL);
+    char line[200];
+    snprintf(line, sizeof(line),
+             "auth_passwords: cannot read '%s': No such file or directory\n", path);
+    is_text(buffer_text(&mistakes), text_from(line), "a file that is not there");
+    buffer_clear(&mistakes);
+    write_file(path, "h.test ann pencil\n");
+    struct route_table *routes = options_routes(&f.options, &mistakes);
+    is_text(buffer_text(&mistakes), TEXT(""), "a password for the user");
+    ok(routes != NULL);
+    route_free(&routes);
+    write_file(path, "h.test bob pencil\n");
+    ok(options_routes(&f.options, &mistakes) == NULL);
+    ok_named(mistakes.length > 0, "and one for another");
+    f.options.without_secrets = true;
+    buffer_clear(&mistakes);
+    routes = options_routes(&f.options, &mistakes);
+    ok_named(routes != NULL && mistakes.length == 0, "which users other than the daemon's "
+                                                     "are not asked for");
+    route_free(&routes);
+    struct manager_settings m = options_manager(&f.options, 7);
+    ok(m.sched.seed == 7 && m.queue.slices == 4 && m.queue.slice == 2);
+    is_string(m.queue.spool, "/s", "the manager's settings");
+    is_number(m.sched.active_limit, 20000, "active_limit");
+    is_number(m.sched.session_limit, 500, "delivery_session_limit");
+    end(&f);
+    buffer_free(&mistakes);
+}
+
 static void
 needs_restart(char *argument, const char *want, const char *name)
 {
@@ -513,6 +564,7 @@ main(void)
     test_files();
     test_careful();
     test_routes();
+    test_passwords();
     test_restart();
     test_restart_for_all();
     test_fragments();

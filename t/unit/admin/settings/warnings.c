@@ -6,19 +6,10 @@
 static struct buffer said;
 static const char *hostname = "mail.example.org";
 
+/* What these settings bring, without an error; `said` has it. */
 static void
-ask(const char *registry, const char *list, bool joins, const char *slices)
+say(char *const *arguments)
 {
-    static char copies[6][200];
-    char *const arguments[] = {copies[0], copies[1], copies[2], copies[3],
-                               copies[4], copies[5], NULL};
-    snprintf(copies[0], sizeof(copies[0]), "defrag_registry=%s", registry);
-    snprintf(copies[1], sizeof(copies[1]), "defrag_peers=%s", list);
-    snprintf(copies[2], sizeof(copies[2]), "relay=smtp://10.0.0.7%s",
-             joins ? "?defragment=yes" : "");
-    snprintf(copies[3], sizeof(copies[3]), "slices=%s", slices);
-    snprintf(copies[4], sizeof(copies[4]), "defrag_host=a");
-    snprintf(copies[5], sizeof(copies[5]), "hostname=%s", hostname);
     struct options options;
     struct options_sources sources = {.overrides = arguments};
     struct settings *settings = options_read(&sources, &options);
@@ -35,6 +26,22 @@ ask(const char *registry, const char *list, bool joins, const char *slices)
     route_free(&routes);
     settings_free(&settings);
     buffer_free(&mistakes);
+}
+
+static void
+ask(const char *registry, const char *list, bool joins, const char *slices)
+{
+    static char copies[6][200];
+    char *const arguments[] = {copies[0], copies[1], copies[2], copies[3],
+                               copies[4], copies[5], NULL};
+    snprintf(copies[0], sizeof(copies[0]), "defrag_registry=%s", registry);
+    snprintf(copies[1], sizeof(copies[1]), "defrag_peers=%s", list);
+    snprintf(copies[2], sizeof(copies[2]), "relay=smtp://10.0.0.7%s",
+             joins ? "?defragment=yes" : "");
+    snprintf(copies[3], sizeof(copies[3]), "slices=%s", slices);
+    snprintf(copies[4], sizeof(copies[4]), "defrag_host=a");
+    snprintf(copies[5], sizeof(copies[5]), "hostname=%s", hostname);
+    say(arguments);
 }
 
 static bool
@@ -128,12 +135,87 @@ test_hostname(void)
     hostname = "mail.example.org";
 }
 
+/* Settings of which each stands alone; the line that they bring, NULL: none. */
+static void
+warns(const char *const *settings, const char *line)
+{
+    static char copies[4][2000], name[] = "hostname=mail.example.org";
+    char *arguments[6] = {name};
+    size_t count = 0;
+    for (; settings[count] != NULL; count++) {
+        snprintf(copies[count], sizeof(copies[0]), "%s", settings[count]);
+        arguments[count + 1] = copies[count];
+    }
+    arguments[count + 1] = NULL;
+    say(arguments);
+    is_number(lines(), line != NULL, settings[0]);
+    if (!ok_named(line == NULL || is_said(line), line ? line : "nothing is said"))
+        printf("# %.*s\n", TEXT_ARGS(buffer_text(&said)));
+}
+
+static void
+test_values(void)
+{
+    static const struct {
+        const char *const settings[4], *line;
+    } rows[] = {
+        {{"relay=smtp://h.test:465"},
+         "warning: h.test:465: port 465 has TLS from the first byte: write smtps://\n"},
+        {{"relay=smtps://h.test:587"},
+         "warning: h.test:587: port 587 begins without TLS: write submission://\n"},
+        {{"routes=* smtps://h.test:25"},
+         "warning: h.test:25: port 25 begins without TLS: write submission://\n"},
+        {{"relay=smtp://a.test|b.test:465"},
+         "warning: b.test:465: port 465 has TLS from the first byte: write smtps://\n"},
+        {{"relay=smtps://h.test"}, NULL},
+        {{"relay=submission://h.test"}, NULL},
+        {{"relay=smtp://h.test:2525"}, NULL},
+        {{"routes=* smtp://h.test?concurrency=2&initial=3"},
+         "warning: h.test: an initial concurrency of 3 is above the limit of 2, which "
+         "applies\n"},
+        {{"routes=* smtp://h.test?concurrency=3&initial=3"}, NULL},
+        {{"spool=queue"},
+         "warning: spool is not an absolute path: it depends on the directory in which the "
+         "daemon is started\n"},
+        {{"maximal_queue_lifetime=1d", "bounce_queue_lifetime=2d"},
+         "warning: bounce_queue_lifetime is longer than maximal_queue_lifetime, which ends "
+         "bounces, too\n"},
+        {{"relay=smtp://h.test?defragment=yes&notices=4d&lifetime=1d"},
+         "warning: half of notices= is longer than the lifetime: fragments that wait expire "
+         "first\n"},
+        {{"relay=smtp://h.test?defragment=yes&notices=2d&lifetime=1d"}, NULL},
+        {{"routes=* mx\n    a.test smtp://h.test"},
+         "warning: command line: routes: the route 'a.test' is never chosen, because '*' "
+         "stands before it and the first match wins: move it up, or remove it\n"},
+        {{"routes=a.test smtp://h.test\n    * mx"}, NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        warns(rows[i].settings, rows[i].line);
+}
+
+/* Ten are named, one a line. */
+static void
+test_many_hidden(void)
+{
+    static char routes[1000] = "routes=* mx";
+    for (int i = 0; i < 12; i++) {
+        size_t used = strlen(routes);
+        snprintf(routes + used, sizeof(routes) - used, "\n    d%d.test smtp://h.test", i);
+    }
+    char *const arguments[] = {routes, NULL};
+    say(arguments);
+    ok(is_said("'d9.test' is never chosen") && !is_said("d10.test"));
+    ok(is_said("warning: 2 more routes are never chosen\n"));
+}
+
 int
 main(void)
 {
     test_good();
     test_bad();
     test_hostname();
+    test_values();
+    test_many_hidden();
     buffer_free(&said);
     return done();
 }
