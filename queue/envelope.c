@@ -599,13 +599,19 @@ envelope_read_channel(struct text bytes, struct id id, enum channel channel,
 
 static const char failure_title[] = "\nfailure ";
 
-enum { CIRCUMSTANCE_EXPIRED = 1, CIRCUMSTANCE_RELAYED = 2 };
+enum {
+    CIRCUMSTANCE_EXPIRED = 1,
+    CIRCUMSTANCE_RELAYED = 2,
+    CIRCUMSTANCE_NOTIFIED = 4,
+    CIRCUMSTANCES = 7
+};
 
 static unsigned
 circumstances_of(const struct failure *f)
 {
     return (f->expired ? CIRCUMSTANCE_EXPIRED : 0U) |
-           (f->relayed ? CIRCUMSTANCE_RELAYED : 0U);
+           (f->relayed ? CIRCUMSTANCE_RELAYED : 0U) |
+           (f->notified ? CIRCUMSTANCE_NOTIFIED : 0U);
 }
 
 void
@@ -635,10 +641,10 @@ parse_failure(struct text payload, unsigned recipients, struct failure *f)
     struct reading r = {.all = payload, .end = payload.length};
     *f = (struct failure){0};
     f->recipient = (unsigned)take_number(&r, ' ', ENVELOPE_RECIPIENTS_MAX);
-    uint64_t circumstances =
-        take_number(&r, ' ', CIRCUMSTANCE_EXPIRED | CIRCUMSTANCE_RELAYED);
+    uint64_t circumstances = take_number(&r, ' ', CIRCUMSTANCES);
     f->expired = (circumstances & CIRCUMSTANCE_EXPIRED) != 0;
     f->relayed = (circumstances & CIRCUMSTANCE_RELAYED) != 0;
+    f->notified = (circumstances & CIRCUMSTANCE_NOTIFIED) != 0;
     f->outcome.verdict = (enum verdict)take_number(&r, ' ', VERDICT_FAILED);
     f->outcome.blame = (enum blame)take_number(&r, ' ', BLAME_SITE);
     f->outcome.code = (int)take_number(&r, ' ', 999);
@@ -668,12 +674,23 @@ read_failure(struct text rest, const struct envelope *e, struct failure *f)
     return r.at;
 }
 
+static void
+take_failure(struct envelope *e, const struct failure *f)
+{
+    envelope_fail(e, f);
+    if (!e->recipients[f->recipient].done) {
+        e->recipients[f->recipient].done = true;
+        e->delivery.done++;
+    }
+}
+
 void
 envelope_read_failures(struct text bytes, struct envelope *e)
 {
-    bool *told = memory_array(e->count > 0 ? e->count : 1, sizeof(*told));
+    /* By recipient: where its failure stands, from 1. */
+    unsigned *known = memory_array(e->count > 0 ? e->count : 1, sizeof(*known));
     for (unsigned i = 0; i < e->delivery.failure_count; i++)
-        told[e->delivery.failures[i].recipient] = true;
+        known[e->delivery.failures[i].recipient] = i + 1;
     for (;;) {
         struct failure f;
         const char *at = bytes.length == 0
@@ -685,14 +702,14 @@ envelope_read_failures(struct text bytes, struct envelope *e)
         bytes = text_after(bytes, (size_t)(at - bytes.at));
         size_t size = read_failure(bytes, e, &f);
         bytes = text_after(bytes, size > 0 ? size : 1);
-        if (size == 0 || told[f.recipient])
+        if (size == 0)
             continue;
-        told[f.recipient] = true;
-        envelope_fail(e, &f);
-        if (!e->recipients[f.recipient].done) {
-            e->recipients[f.recipient].done = true;
-            e->delivery.done++;
+        if (known[f.recipient] == 0) {
+            take_failure(e, &f);
+            known[f.recipient] = e->delivery.failure_count;
+        } else if (f.notified) {
+            e->delivery.failures[known[f.recipient] - 1].notified = true;
         }
     }
-    free(told);
+    free(known);
 }

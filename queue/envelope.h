@@ -42,7 +42,8 @@ struct failure {
     unsigned recipient;
     bool expired; /* failed because the message's lifetime was over */
     struct outcome outcome;
-    bool relayed; /* sent to a host without DSN (RFC 3461 "relayed") */
+    bool relayed;  /* sent to a host without DSN (RFC 3461 "relayed") */
+    bool notified; /* a notification that reports it is durable */
 };
 
 /* The results up to now, and the next action. */
@@ -148,7 +149,7 @@ void envelope_read_due(struct text start, struct id id, struct envelope *e);
 /* One failure as appended to bounce/ID. Reading silently skips torn ones: a text is
  * durable before its D mark, so a torn one has no mark. Reading sets `done` of each
  * recipient found, which completes a crash between text and mark. The first failure of
- * a recipient counts. */
+ * a recipient counts; a later one can only add that it is notified. */
 void envelope_write_failure(const struct envelope *e, const struct failure *f,
                             struct buffer *out);
 void envelope_read_failures(struct text bytes, struct envelope *e);

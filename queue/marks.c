@@ -17,7 +17,8 @@ enum {
     MESSAGES_PER_TURN = 64, /* so that a flood of deferrals delays nothing else; */
     MARKS_PER_TURN = 4096,  /* nor one message with very many recipients */
     RETRY_MS = 10 * 1000,
-    TEXTS_MAX = 80 * 1024 * 1024 /* above ENVELOPE_RECIPIENTS_MAX failures */
+    /* Above ENVELOPE_RECIPIENTS_MAX failures, and the notes that they are notified. */
+    TEXTS_MAX = 88 * 1024 * 1024
 };
 
 struct pending {
@@ -569,6 +570,34 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
         write_soon(m);
     else if (!heap_has(&m->delay.node))
         loop_timer_start(m->loop, &m->delay, DELAY_MS, marks_delay_over, m);
+}
+
+bool
+marks_may_notify(struct marks *m, struct id id)
+{
+    marks_write(m, id);
+    const struct pending *p = marks_find(m, id);
+    return p == NULL || !p->failed;
+}
+
+/* A second record for a failure, and a second D mark, which changes nothing: so that the
+ * note needs no form of its own in the journal. */
+void
+marks_notified(struct marks *m, struct envelope *e)
+{
+    struct pending *p = pending_for(m, e);
+    for (unsigned i = 0; i < e->delivery.failure_count; i++) {
+        struct failure *f = &e->delivery.failures[i];
+        if (f->notified)
+            continue;
+        f->notified = true;
+        struct failure note = *f;
+        note.outcome.text[0] = note.outcome.remote[0] = '\0';
+        size_t before = p->texts.length;
+        envelope_write_failure(e, &note, &p->texts);
+        add_mark(m, p, f->recipient, p->texts.length - before);
+    }
+    write_soon(m);
 }
 
 void

@@ -653,6 +653,18 @@ queue_settle(struct queue *q, struct envelope *e, unsigned index, enum channel c
     marks_settle(&q->marks, e, index, channel, failure);
 }
 
+bool
+queue_may_notify(struct queue *q, const struct envelope *e)
+{
+    return marks_may_notify(&q->marks, e->id);
+}
+
+void
+queue_notified(struct queue *q, struct envelope *e)
+{
+    marks_notified(&q->marks, e);
+}
+
 void
 queue_defer(struct queue *q, struct envelope **e, int64_t due_ms, unsigned attempts)
 {

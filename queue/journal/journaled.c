@@ -16,7 +16,8 @@ enum {
     FLAG_LARGE = 1,
     MARKS_PER_RECORD = 256,
     TEXTS_PER_RECORD = 32 * 1024, /* unless a single text is longer */
-    TEXTS_MAX = 80 * 1024 * 1024  /* above ENVELOPE_RECIPIENTS_MAX failures */
+    /* Above ENVELOPE_RECIPIENTS_MAX failures, and the notes that they are notified. */
+    TEXTS_MAX = 88 * 1024 * 1024
 };
 
 struct journaled_told {

@@ -203,6 +203,8 @@ add_failures(struct dsn *n)
     n->recipients = memory_array(e->delivery.failure_count, sizeof(*n->recipients));
     for (unsigned i = 0; i < e->delivery.failure_count; i++) {
         const struct failure *f = &e->delivery.failures[i];
+        if (f->notified)
+            continue;
         if (!all && is_failure(f) && !wants_failure(&e->recipients[f->recipient]))
             continue;
         n->has_failure = n->has_failure || is_failure(f);

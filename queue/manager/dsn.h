@@ -27,7 +27,8 @@ enum dsn_result {
     DSN_REFUSED  /* the queue takes no mail now; try again later */
 };
 
-/* Reports e->failures, which include successes, in one message. A report of many
+/* Reports those of e's failures, which include successes, that no notification has
+ * reported yet, in one message. A report of many
  * recipients takes many turns: until it is complete *under_way is set, and e must stay
  * with its failures unchanged. dsn_drop() gives it up (stored will not be called). */
 enum dsn_result dsn_begin(const struct dsn_settings *settings, const struct envelope *e,

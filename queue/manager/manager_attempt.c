@@ -508,13 +508,58 @@ manager_attempt_rest(struct active *a)
     attempt_finish(a);
 }
 
+/* The results of the round are reported, or could not be: the next round that ends
+ * reports them then. */
+static void
+round_reported(void *context, struct envelope *notification,
+               const struct outcome *refusal)
+{
+    struct active *a = context;
+    struct manager *m = a->manager;
+    assert(m->notifications.ended < m->notifications.begun && a->warning);
+    m->notifications.ended++;
+    a->warning = false;
+    struct id before = queue_enter(m->queue, a->id);
+    if (refusal == NULL) { /* durable: the note may follow */
+        qmail_log_bounce(&m->qmail_log, a->id);
+        queue_notified(m->queue, a->envelope);
+        manager_accept(m, &notification);
+    }
+    if (!attempt_goes_on(a) || !delay_warning_start(a))
+        attempt_warned(a);
+    queue_leave(m->queue, before);
+}
+
+/* The sender is notified of what failed, or of the success requested, while other
+ * recipients stay open: these may take days. */
+static bool
+round_report(struct active *a)
+{
+    struct manager *m = a->manager;
+    const struct delivery_state *d = &a->envelope->delivery;
+    unsigned notified = 0;
+    while (notified < d->failure_count && d->failures[notified].notified)
+        notified++;
+    if (notified == d->failure_count || !queue_may_notify(m->queue, a->envelope))
+        return false;
+    struct dsn_settings settings = attempt_dsn_settings(m);
+    if (dsn_begin(&settings, a->envelope, &a->notification, round_reported, a) !=
+        DSN_BEGUN)
+        return false;
+    m->notifications.begun++;
+    a->warning = true;
+    manager_turn(m); /* the commit needs its SYNC stage */
+    return true;
+}
+
 void
 attempt_wait(struct active *a, int64_t due_ms, unsigned attempts)
 {
     a->envelope->delivery.due_ms = due_ms;
     a->envelope->delivery.attempts = attempts;
-    if (!attempt_goes_on(a) || !delay_warning_start(a))
-        manager_attempt_rest(a);
+    if (attempt_goes_on(a) && (round_report(a) || delay_warning_start(a)))
+        return;
+    manager_attempt_rest(a);
 }
 
 void

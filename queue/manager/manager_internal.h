@@ -49,7 +49,8 @@ struct active {
     int64_t awaits_until_ms;
     bool *redirected; /* per recipient: redirected to a peer; NULL: none is */
     bool late;        /* warn the sender of deferrals in this attempt */
-    bool warning;     /* the warning is being committed; then the attempt ends */
+    bool warning;     /* a notification of this round, or the delay warning, is being
+                       * committed; then the attempt ends */
     bool wanted;      /* SCHED_LOAD has come meanwhile, and is unanswered */
     bool scheduled;   /* its recipients are being routed, some in a turn, or the
                        * scheduler works on it; else it waits for SCHED_LOAD or its
@@ -136,7 +137,7 @@ void attempt_settle(struct active *a, unsigned index, const struct outcome *outc
                     bool expired, const struct timing *timing);
 /* SCHED_WAIT. */
 void attempt_wait(struct active *a, int64_t due_ms, unsigned attempts);
-/* The rest of SCHED_WAIT, when the sender has been warned, or could not be. */
+/* The rest of SCHED_WAIT, when the sender has been notified, or could not be. */
 void attempt_warned(struct active *a);
 /* Whether no command of the operator ends the attempt. */
 bool attempt_goes_on(const struct active *a);

@@ -297,6 +297,15 @@ act_notice_injected(struct work *w)
 
 /* --- Delivering ------------------------------------------------------------------ */
 
+static bool
+is_notified(const struct envelope *e, unsigned recipient)
+{
+    for (unsigned i = 0; i < e->delivery.failure_count; i++)
+        if (e->delivery.failures[i].recipient == recipient)
+            return e->delivery.failures[i].notified;
+    return false;
+}
+
 void
 act_load(struct work *w, int message)
 {
@@ -321,6 +330,9 @@ act_load(struct work *w, int message)
         m->retired = NO;
     if (m->warned == MAYBE && !e->delivery.warned)
         m->warned = NO;
+    for (unsigned r = 0; r < m->recipients; r++)
+        if (m->notified[r] == MAYBE && !is_notified(e, r))
+            m->notified[r] = NO;
 }
 
 void
@@ -380,12 +392,27 @@ tell(struct work *w, int message)
     struct message *m = find(w, message);
     bool any = false;
     for (unsigned r = 0; r < m->recipients; r++)
-        any = any || m->failed[r];
+        any = any || (m->failed[r] && m->notified[r] == NO);
     if (!any)
         return true;
     int notice = offer(w, queue_of(w, m), 1, 200, message);
     act_await(w);
     return notice >= 0 && w->shadow.messages[notice].known == STORED;
+}
+
+void
+act_report(struct work *w, int message, int64_t in_ms)
+{
+    struct message *m = find(w, message);
+    if (m == NULL || w->envelopes[message] == NULL)
+        return;
+    if (tell(w, message)) {
+        for (unsigned r = 0; r < m->recipients; r++)
+            if (m->failed[r] && m->notified[r] == NO)
+                m->notified[r] = MAYBE;
+        queue_notified(queue_of(w, m), w->envelopes[message]);
+    }
+    act_defer(w, message, in_ms);
 }
 
 void

@@ -47,6 +47,9 @@ void act_settle(struct work *w, int message, unsigned recipient, bool failed);
 void act_defer(struct work *w, int message, int64_t in_ms);
 /* Defers it; its sender hears so, and that is marked when the notice is stored. */
 void act_warn(struct work *w, int message, int64_t in_ms);
+/* Defers it; failures that were not yet reported are, and that is noted when the notice
+ * is stored. */
+void act_report(struct work *w, int message, int64_t in_ms);
 /* Delivers the rest; tells failures by a notice, and retires it when that is stored. */
 void act_finish(struct work *w, int message);
 void act_finish_all(struct work *w);

@@ -132,6 +132,11 @@ check_failures(struct trial *t, const struct envelope *e, unsigned m)
                "message %u: T4: a failure that there was not", m);
         expect(t, is_same(&e->delivery.failures[i], &want),
                "message %u: T4: the text of a failure", m);
+        bool notified = e->delivery.failures[i].notified;
+        expect(t, !notified || s->notified[r] != NO,
+               "message %u: recipient %u counts as reported, and was not", m, r);
+        expect_unless_over(t, s, notified || s->notified[r] != SURE,
+                           "message %u: recipient %u is reported again", m, r);
     }
     for (unsigned r = 0; r < s->recipients; r++)
         expect_unless_over(

@@ -101,6 +101,8 @@ shadow_harden(struct shadow *s)
         bool written = !m->unseen && (s->strict || m->retired == NO);
         for (unsigned r = 0; r < m->recipients && written; r++)
             sure(&m->marks[r]);
+        for (unsigned r = 0; r < m->recipients && written; r++)
+            sure(&m->notified[r]);
         if (written)
             sure(&m->warned);
         if (s->strict)
@@ -125,7 +127,8 @@ shadow_digest(const struct shadow *s)
                         (uint64_t)m->held << 4 | (uint64_t)m->removed << 6 |
                         (uint64_t)m->warned << 8;
         for (unsigned r = 0; r < m->recipients; r++)
-            bits = bits << 3 | (uint64_t)m->marks[r] << 1 | m->failed[r];
+            bits = bits << 5 | (uint64_t)m->notified[r] << 3 |
+                   (uint64_t)m->marks[r] << 1 | m->failed[r];
         hash = mix(mix(hash, bits), m->id.hash);
     }
     return hash;

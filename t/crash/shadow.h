@@ -23,6 +23,7 @@ struct message {
     bool failed[RECIPIENTS_MAX]; /* settled with what is to be told */
     enum certainty retired, held, removed;
     enum certainty warned; /* its sender, by a notice that is stored */
+    enum certainty notified[RECIPIENTS_MAX]; /* likewise, of a recipient that failed */
     bool unseen; /* since its process was killed: its marks may have been lost */
     int told_of; /* a notice: the message whose failures or delay it tells; else -1 */
 };

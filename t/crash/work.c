@@ -149,6 +149,43 @@ scenario_delay(struct work *w)
     act_flush(w);
 }
 
+/* Failures are reported while other recipients stay open: of journaled mail, of files,
+ * twice, over a kill. */
+static void
+scenario_rounds(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 4; i++)
+        act_accept(w, 3, i == 2 ? LARGE : SMALL);
+    act_await(w);
+    act_settle(w, 0, 0, true);
+    act_report(w, 0, 60000); /* journaled */
+    act_settle(w, 1, 1, true);
+    act_flush(w);
+    act_report(w, 1, 60000); /* the mark is durable before */
+    act_defer(w, 2, 60000);
+    act_flush(w);
+    act_load(w, 2);
+    act_settle(w, 2, 0, true);
+    act_settle(w, 2, 2, false);
+    act_report(w, 2, 60000); /* in files */
+    act_flush(w);
+    act_load(w, 0);
+    act_settle(w, 0, 1, true);
+    act_report(w, 0, 60000); /* the second round */
+    act_settle(w, 3, 0, true);
+    act_settle(w, 3, 1, true);
+    act_report(w, 3, 60000);
+    act_stop(w, true);
+    act_start(w, 1);
+    act_load_all(w);
+    act_report(w, 3, 60000); /* again, if its note was lost */
+    act_finish(w, 1);
+    act_flush(w);
+    act_finish_all(w);
+    act_flush(w);
+}
+
 static void
 scenario_materialise(struct work *w)
 {
@@ -349,6 +386,8 @@ scenario_anything(struct work *w)
         case 8:
             if (act_chance(w, 3) == 0 && w->shadow.count < 12)
                 act_warn(w, m, (int64_t)act_chance(w, 100000));
+            else if (act_chance(w, 3) == 0 && w->shadow.count < 12)
+                act_report(w, m, (int64_t)act_chance(w, 100000));
             else
                 act_defer(w, m, (int64_t)act_chance(w, 100000));
             break;
@@ -389,6 +428,7 @@ const struct scenario scenarios[] = {
     {"deferral",         scenario_deferral        },
     {"bounce",           scenario_bounce          },
     {"delay",            scenario_delay           },
+    {"rounds",           scenario_rounds          },
     {"materialise",      scenario_materialise     },
     {"recycle",          scenario_recycle         },
     {"injection",        scenario_injection       },

@@ -120,6 +120,9 @@ my %trouble = (
     $client->quit;
     my $report = report_to('mixed@sender.test');
     ok $report, 'mixed: the sender gets a report' or BAIL_OUT('no report');
+    ok scalar(outcomes($petrel, $id, 'full')), 'mixed: at the end of the first attempt';
+    ok $petrel->wait_empty, 'mixed: the others go on';
+    my @reports = map { Report::parse($_->{data}) } $bounces->for_address('mixed@sender.test');
 
     is_deeply [map { /status=(\w+)/ } outcomes($petrel, $id, 'good')], ['sent'], 'mixed: good is sent at once, once';
     is_deeply [map { /status=(\w+)/ } outcomes($petrel, $id, 'busy')], [qw(deferred deferred sent)], 'mixed: busy is sent at the third attempt';
@@ -138,11 +141,15 @@ my %trouble = (
     like $report->{header}{to}, qr/mixed\@sender\.test/, 'report: To';
     is $report->{header}{'auto-submitted'}, 'auto-replied', 'report: Auto-Submitted';
     ok $report->{header}{$_}, "report: $_" for qw(subject date message-id mime-version);
-    my ($about, @each) = @{ $report->{status} };
+    my ($about) = @{ $report->{status} };
+    my @each = map { @{ $_->{status} }[1 .. $#{ $_->{status} }] } @reports;
     is $about->{'reporting-mta'}, 'dns; petrel.test', 'report: who says so';
     is $about->{'original-envelope-id'}, 'QQ+314', 'report: ENVID, decoded';
     ok $about->{'arrival-date'}, 'report: when it came';
     my %each = map { $_->{'final-recipient'} =~ s/^rfc822; ?//r => $_ } @each;
+    is scalar(@each), scalar(keys %each), 'reports: each once';
+    is_deeply [sort map { $_->{'final-recipient'} =~ s/^rfc822; ?//r } @{ $report->{status} }[1 .. $#{ $report->{status} }]],
+        [qw(gone-failure@x.test gone@x.test)], 'report: those of the first attempt';
     is_deeply [sort keys %each], [qw(full@x.test gone-failure@x.test gone@x.test)], 'report: who failed and may be told, nobody else';
     is $each{$_}{action}, 'failed', "report: $_ failed" for sort keys %each;
     is $each{'gone@x.test'}{status}, '5.0.0', 'report: status of gone';
@@ -151,12 +158,14 @@ my %trouble = (
     like $each{'gone@x.test'}{'remote-mta'}, qr/^dns; \[?127\.0\.0\.1/, 'report: whose';
     like $each{'gone@x.test'}{'original-recipient'}, qr/^rfc822; ?Old\+name\@else\.test$/, 'report: ORCPT, decoded';
     ok !exists $each{'full@x.test'}{'original-recipient'}, 'report: and only where it was given';
-    like $report->{text}, qr/\Q$_\E/, "report: the text names $_" for sort keys %each;
+    like $report->{text}, qr/\Q$_\E/, "report: the text names $_" for qw(gone-failure@x.test gone@x.test);
+    unlike $report->{text}, qr/full\@/, 'report: and not who is still tried';
+    like $reports[1]{text}, qr/full\@x\.test/, 'report: the second names who expired';
     unlike $report->{text}, qr/good\@|busy\@|silently|success\@/, 'report: and nobody else';
     like $report->{original}, qr/^X-Mark: in the header$/m, 'report: RET=HDRS returns the header';
     unlike $report->{original}, qr/mark in the body/, 'report: and no more';
     like $report->{original}, qr/^Received: /m, 'report: with our trace';
-    is scalar($bounces->for_address('mixed@sender.test')), 1, 'mixed: one report for all';
+    is scalar($bounces->for_address('mixed@sender.test')), 2, 'mixed: one report for each attempt in which some failed';
 
     take($petrel, from => 'whole@sender.test', to => 'gone@x.test', mail_parameters => 'RET=FULL', data => "Subject: whole\r\n\r\nfirst line\r\n.dot\r\nlast line\r\n");
     $report = report_to('whole@sender.test');

@@ -621,6 +621,17 @@ test_failures(void)
              "a failure that is written down is done, mark or not");
     envelope_read_failures(buffer_text(&out), read);
     ok_named(read->delivery.failure_count == 2 && read->delivery.done == 2, "read again, it counts once");
+    ok(!read->delivery.failures[0].notified && !read->delivery.failures[1].notified);
+    struct failure note = e->delivery.failures[0];
+    note.notified = true;
+    note.outcome.text[0] = '\0';
+    envelope_write_failure(e, &note, &out);
+    envelope_read_failures(buffer_text(&out), read);
+    ok_named(read->delivery.failures[0].notified && !read->delivery.failures[1].notified,
+             "a later record says that one of them was reported");
+    ok_named(read->delivery.failure_count == 2 &&
+                 read->delivery.failures[0].outcome.text[0] != '\0',
+             "and changes nothing else");
     envelope_free(&read);
 
     read = sample();
