@@ -453,6 +453,7 @@ test_passwords(void)
     is_string(m.queue.spool, "/s", "the manager's settings");
     is_number(m.sched.active_limit, 20000, "active_limit");
     is_number(m.sched.session_limit, 500, "delivery_session_limit");
+    unlink(path);
     end(&f);
     buffer_free(&mistakes);
 }
