@@ -8,9 +8,9 @@ static bool
 bind_address_complain(struct buffer *mistakes, struct text word, const char *why)
 {
     /* A full buffer holds enough errors. */
-    bool told = mistakes != NULL && buffer_format(mistakes, "smtp_bind: '%.*s': %s\n",
-                                                  TEXT_ARGS(word), why);
-    (void)told;
+    bool added = mistakes != NULL && buffer_format(mistakes, "smtp_bind: '%.*s': %s\n",
+                                                   TEXT_ARGS(word), why);
+    (void)added;
     return false;
 }
 

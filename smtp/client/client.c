@@ -96,7 +96,7 @@ is_expected(const struct step *step, const struct reply *reply)
 
 /* 421: the peer closes now, whatever was asked. */
 static void
-hear_goodbye(struct client *c, const char *what)
+hear_421(struct client *c, const char *what)
 {
     char answered[80];
     snprintf(answered, sizeof(answered), "while %s", what);
@@ -117,7 +117,7 @@ hear_reply(struct client *c)
     }
     client_take(c);
     if (reply->code == 421)
-        hear_goodbye(c, step->doing);
+        hear_421(c, step->doing);
     else
         step->heard(c, &w, reply);
 }
@@ -127,7 +127,7 @@ static void
 hear_unasked(struct client *c, enum progress progress)
 {
     if (progress == PROGRESS_DONE && c->reply.code == 421)
-        hear_goodbye(c, doing(c));
+        hear_421(c, doing(c));
     else
         client_protocol_error(c, doing(c), "it sent a reply to no command");
 }
@@ -178,7 +178,7 @@ ask_all(struct client *c)
 }
 
 static bool
-client_tell(struct client_event *event, enum client_event_kind kind, bool *due)
+event_if_due(struct client_event *event, enum client_event_kind kind, bool *due)
 {
     if (!*due)
         return false;
@@ -199,18 +199,18 @@ static bool
 next_event(struct client *c, struct client_event *event)
 {
     struct client_transaction *l = client_front(c);
-    if (client_tell(event, CLIENT_AGAIN, &l->again)) {
+    if (event_if_due(event, CLIENT_AGAIN, &l->again)) {
         l->active = false;
         return true;
     }
-    if (!c->over && l->active && client_tell(event, CLIENT_PREPARE, &l->prepare_due))
+    if (!c->over && l->active && event_if_due(event, CLIENT_PREPARE, &l->prepare_due))
         return true;
-    if (client_tell(event, CLIENT_SECURE, &c->secure_due) ||
-        client_tell(event, CLIENT_READY, &c->ready_due) ||
-        client_tell(event, CLIENT_CONTENT, &c->content_due) ||
-        client_tell(event, CLIENT_EARLY, &c->early_due))
+    if (event_if_due(event, CLIENT_SECURE, &c->secure_due) ||
+        event_if_due(event, CLIENT_READY, &c->ready_due) ||
+        event_if_due(event, CLIENT_CONTENT, &c->content_due) ||
+        event_if_due(event, CLIENT_EARLY, &c->early_due))
         return true;
-    if (client_tell(event, CLIENT_OVER, &c->over_due)) {
+    if (event_if_due(event, CLIENT_OVER, &c->over_due)) {
         l->active = false;
         event->outcome = c->has_trouble ? &c->trouble : NULL;
         return true;
@@ -220,7 +220,7 @@ next_event(struct client *c, struct client_event *event)
         l->active = l->ended = false;
         c->early_due = false;
     }
-    return client_tell(event, CLIENT_DONE, &finished);
+    return event_if_due(event, CLIENT_DONE, &finished);
 }
 
 bool

@@ -36,10 +36,10 @@ struct client_connection {
     int64_t turned_ms; /* monotonic: its beginning */
     struct loop_timer deadline;
     /* The least rate within content: bytes sent so far, and taken at the last check. */
-    struct deadline patience;
-    struct deadline_rules pace;
+    struct deadline content_deadline;
+    struct deadline_rules content_rules;
     int64_t said, taken;
-    struct loop_timer slow;
+    struct loop_timer content_timer;
     struct loop_task task;
     void (*pump)(void *context); /* what task does */
 
@@ -59,7 +59,7 @@ client_connection_forget_content(struct client_connection *s)
 {
     reader_close(&s->reader);
     loop_unpost(s->settings.loop, &s->scan);
-    loop_timer_stop(s->settings.loop, &s->slow);
+    loop_timer_stop(s->settings.loop, &s->content_timer);
     s->in_content = false;
     downgrade_free(&s->downgrade);
 }
@@ -145,13 +145,13 @@ newly_taken(struct client_connection *s)
 
 /* Each byte that is taken begins the time-out anew; this deadline it does not move. */
 static void
-wait_patiently(struct client_connection *s)
+content_timer_start(struct client_connection *s)
 {
     struct loop *loop = s->settings.loop;
-    int64_t due_ms = deadline_due_ms(&s->patience, &s->pace);
+    int64_t due_ms = deadline_due_ms(&s->content_deadline, &s->content_rules);
     if (due_ms < INT64_MAX)
-        loop_timer_start(loop, &s->slow, due_ms - loop_monotonic_ms(loop), s->slow.fire,
-                         s);
+        loop_timer_start(loop, &s->content_timer, due_ms - loop_monotonic_ms(loop),
+                         s->content_timer.fire, s);
 }
 
 static void
@@ -160,11 +160,12 @@ content_start(struct client_connection *s)
     s->in_content = client_connection_begin_content(s);
     if (!s->in_content)
         return;
-    s->pace = (struct deadline_rules){.data_ms = client_timeout_ms(s->client),
-                                      .data_rate = s->settings.data_rate_min};
+    s->content_rules = (struct deadline_rules){.data_ms = client_timeout_ms(s->client),
+                                               .data_rate = s->settings.data_rate_min};
     (void)newly_taken(s);
-    deadline_noted(&s->patience, true, 0, true, loop_monotonic_ms(s->settings.loop));
-    wait_patiently(s);
+    deadline_noted(&s->content_deadline, true, 0, true,
+                   loop_monotonic_ms(s->settings.loop));
+    content_timer_start(s);
 }
 
 /* A converter's output. */
@@ -404,14 +405,14 @@ client_connection_on_deadline(void *context)
 }
 
 static void
-client_connection_on_slow(void *context)
+client_connection_on_content_timer(void *context)
 {
     struct client_connection *s = context;
     int64_t now_ms = loop_monotonic_ms(s->settings.loop);
     assert(s->in_content);
-    deadline_noted(&s->patience, true, newly_taken(s), false, now_ms);
-    if (deadline_lasts(&s->patience, &s->pace, now_ms))
-        wait_patiently(s);
+    deadline_noted(&s->content_deadline, true, newly_taken(s), false, now_ms);
+    if (deadline_lasts(&s->content_deadline, &s->content_rules, now_ms))
+        content_timer_start(s);
     else
         client_connection_on_deadline(s);
 }
@@ -530,7 +531,7 @@ client_connection_new(const struct client_connection_settings *settings,
         start_tls(s);
     }
     s->deadline.fire = client_connection_on_deadline;
-    s->slow.fire = client_connection_on_slow;
+    s->content_timer.fire = client_connection_on_content_timer;
     s->turn = client_turn(s->client) - 1; /* so that rearm() waits for the greeting */
     rearm(s);
     return s;

@@ -57,8 +57,8 @@ struct awaited_reply {
 /* The recipients that get the verdict. */
 enum spread { SPREAD_NONE, SPREAD_ONE, SPREAD_UNFIT, SPREAD_ALL };
 
-/* BODY of MAIL; UNTOLD: none. */
-enum body { BODY_UNTOLD, BODY_8BITMIME, BODY_BINARYMIME };
+/* BODY of MAIL. */
+enum body { BODY_NONE, BODY_8BITMIME, BODY_BINARYMIME };
 
 /* A message in the machine. */
 struct client_transaction {

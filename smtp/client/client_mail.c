@@ -79,8 +79,8 @@ client_choose_form(const struct client *c, struct client_transaction *l,
     l->chunked = e->binary;
     l->body = e->binary                                                ? BODY_BINARYMIME
               : e->eight_bit && client_mail_has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME
-                                                                       : BODY_UNTOLD;
-    bool fits = e->binary ? takes_binary(c) : !e->eight_bit || l->body != BODY_UNTOLD;
+                                                                       : BODY_NONE;
+    bool fits = e->binary ? takes_binary(c) : !e->eight_bit || l->body != BODY_NONE;
     l->preparing = !fits && !is_redirect;
     l->prepare_due = l->preparing;
     return NULL;
@@ -111,7 +111,7 @@ client_change_form(const struct client *c, struct client_transaction *l,
                                           "does not offer, and cannot be converted"
                                         : NULL;
     l->chunked = false;
-    l->body = client_mail_has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME : BODY_UNTOLD;
+    l->body = client_mail_has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME : BODY_NONE;
     if (verdict == DOWNGRADE_CONVERTIBLE)
         l->size = size_max;
     *enhanced = "5.3.4";
@@ -199,7 +199,7 @@ static void
 say_body(struct client *c, enum body body)
 {
     switch (body) {
-    case BODY_UNTOLD:
+    case BODY_NONE:
         break;
     case BODY_8BITMIME:
         say_word(c, " BODY=8BITMIME");

@@ -424,13 +424,14 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
 static void
 take_limits(struct delivery_session *s)
 {
-    struct client_limits told = client_connection_limits(s->connection);
-    struct session_limits limits = {.recipients = told.recipients, .mails = told.mails};
+    struct client_limits announced = client_connection_limits(s->connection);
+    struct session_limits limits = {.recipients = announced.recipients,
+                                    .mails = announced.mails};
     if (s->security.fallen_back)
         limits.mails = 1;
-    if (s->target->kind != TARGET_MX && told.domains > 0 &&
-        (told.recipients == 0 || told.domains < told.recipients))
-        limits.recipients = told.domains;
+    if (s->target->kind != TARGET_MX && announced.domains > 0 &&
+        (announced.recipients == 0 || announced.domains < announced.recipients))
+        limits.recipients = announced.domains;
     manager_session_limit(s->session, &limits);
 }
 
@@ -532,7 +533,7 @@ on_connecting(void *context, const struct happy_eyeballs_event *event)
 
 /* Whether the session may serve the site that its domain's mail exchangers are. */
 static bool
-belongs(struct delivery_session *s, const struct mx_lookup_answer *answer)
+belongs_to_site(struct delivery_session *s, const struct mx_lookup_answer *answer)
 {
     char key[SITE_KEY_KEY_MAX];
     if (s->target->kind != TARGET_MX || answer->set_count == 0)
@@ -551,7 +552,7 @@ on_hosts_found(void *context, const struct mx_lookup_answer *answer)
     if (answer->count == 0) {
         delivery_remember(s, &answer->outcome);
         session_fail(s);
-    } else if (!belongs(s, answer)) {
+    } else if (!belongs_to_site(s, answer)) {
         delivery_session_end(s, NULL); /* the site has as many as it may */
     } else {
         candidates_start(&s->candidates, s->delivery->manager, answer->hosts,

@@ -40,8 +40,8 @@ host_at(const struct happy_eyeballs *d, size_t at)
 }
 
 static void
-happy_eyeballs_tell(struct attempt *a, enum happy_eyeballs_event_kind kind,
-                    struct net_connection *connection, const char *why)
+happy_eyeballs_report(struct attempt *a, enum happy_eyeballs_event_kind kind,
+                      struct net_connection *connection, const char *why)
 {
     struct happy_eyeballs *d = a->race;
     struct happy_eyeballs_event event = {.kind = kind,
@@ -97,7 +97,7 @@ happy_eyeballs_start(struct happy_eyeballs *d, size_t at)
     a->race = d;
     a->at = at;
     a->started_ms = loop_monotonic_ms(d->settings.loop);
-    happy_eyeballs_tell(a, HAPPY_EYEBALLS_TRYING, NULL, NULL);
+    happy_eyeballs_report(a, HAPPY_EYEBALLS_TRYING, NULL, NULL);
     a->connection = net_connect(d->settings.net, address,
                                 bind_address_for(d->settings.sources, address->family),
                                 d->on_net, a);
@@ -139,7 +139,7 @@ static void
 failed(struct attempt *a, const char *why)
 {
     struct happy_eyeballs *d = a->race;
-    happy_eyeballs_tell(a, HAPPY_EYEBALLS_FAILED, NULL, why);
+    happy_eyeballs_report(a, HAPPY_EYEBALLS_FAILED, NULL, why);
     if (d->freed)
         return;
     happy_eyeballs_stop(a); /* only now: why belongs to the connection */
@@ -165,12 +165,12 @@ connected(struct attempt *a)
         happy_eyeballs_stop(other);
         d->tried[other->at] = false;
         if (other->started_ms < a->started_ms)
-            happy_eyeballs_tell(other, HAPPY_EYEBALLS_BEATEN, NULL, NULL);
+            happy_eyeballs_report(other, HAPPY_EYEBALLS_BEATEN, NULL, NULL);
     }
     if (d->freed)
         net_abort(&connection);
     else
-        happy_eyeballs_tell(a, HAPPY_EYEBALLS_CONNECTED, connection, NULL);
+        happy_eyeballs_report(a, HAPPY_EYEBALLS_CONNECTED, connection, NULL);
 }
 
 /* Without the prefix of net.c, which repeats the peer's address. */

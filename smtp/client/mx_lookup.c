@@ -156,7 +156,7 @@ plain(const struct net_address *a, uint16_t port)
 
 /* Not the address of a host: "this network", multicast, reserved or broadcast. */
 static bool
-is_nobody(const struct net_address *a)
+is_no_host(const struct net_address *a)
 {
     static const unsigned char zero[16];
     switch (a->family) {
@@ -174,7 +174,7 @@ is_nobody(const struct net_address *a)
 /* An MX must not lead to a service of this host that trusts loopback clients. A host
  * named by the operator may. */
 static bool
-is_closed_loopback(const struct mx_lookup *x, const struct net_address *a)
+is_forbidden_loopback(const struct mx_lookup *x, const struct net_address *a)
 {
     bool open = a->family == NET_IPV6 ? x->loopback_v6 : x->loopback_v4;
     return !open && net_address_is_loopback(a);
@@ -185,13 +185,13 @@ host_add_address(struct host *h, const struct net_address *address)
 {
     struct mx_lookup *x = h->lookup;
     struct net_address a = plain(address, x->port);
-    if (is_nobody(&a)) {
+    if (is_no_host(&a)) {
         text_copy(x->reason, sizeof(x->reason), TEXT("not a host address"));
         return;
     }
     if (net_is_own(x->net, &a)) {
         h->own = true;
-    } else if (is_closed_loopback(x, &a)) {
+    } else if (is_forbidden_loopback(x, &a)) {
         text_copy(x->reason, sizeof(x->reason),
                   TEXT("a loopback address, which only a route can name"));
         return;

@@ -21,8 +21,8 @@ struct relayhosts {
     void *context;
     size_t count, waiting;
     struct relay list[TARGET_HOSTS_MAX];
-    struct loop_timer patience;
-    bool told;
+    struct loop_timer wait;
+    bool answered;
     struct mx_lookup_host *hosts;
     struct mx_lookup_answer answer;
 };
@@ -41,11 +41,11 @@ add_hosts(struct relayhosts *r, size_t at)
 }
 
 static void
-relayhosts_tell(struct relayhosts *r)
+relayhosts_answer(struct relayhosts *r)
 {
-    assert(!r->told);
-    r->told = true;
-    loop_timer_stop(r->loop, &r->patience);
+    assert(!r->answered);
+    r->answered = true;
+    loop_timer_stop(r->loop, &r->wait);
     for (size_t at = 0; at < r->count; at++) {
         if (r->list[at].answer == NULL)
             continue;
@@ -57,9 +57,9 @@ relayhosts_tell(struct relayhosts *r)
 }
 
 static void
-on_patience(void *context)
+on_wait_over(void *context)
 {
-    relayhosts_tell(context);
+    relayhosts_answer(context);
 }
 
 static void
@@ -70,12 +70,12 @@ relayhosts_on_found(void *context, const struct mx_lookup_answer *answer)
     assert(relay->answer == NULL && r->waiting > 0);
     relay->answer = answer;
     r->waiting--;
-    if (r->told)
+    if (r->answered)
         return;
     if (r->waiting == 0)
-        relayhosts_tell(r);
-    else if (answer->count > 0 && !heap_has(&r->patience.node))
-        loop_timer_start(r->loop, &r->patience, RELAYHOSTS_PATIENCE_MS, on_patience, r);
+        relayhosts_answer(r);
+    else if (answer->count > 0 && !heap_has(&r->wait.node))
+        loop_timer_start(r->loop, &r->wait, RELAYHOSTS_WAIT_MS, on_wait_over, r);
 }
 
 /* All addresses of a long list must fit into the answer. */
@@ -131,7 +131,7 @@ relayhosts_free(struct relayhosts **relays)
         return;
     for (size_t at = 0; at < r->count; at++)
         mx_lookup_free(&r->list[at].lookup);
-    loop_timer_stop(r->loop, &r->patience);
+    loop_timer_stop(r->loop, &r->wait);
     loop_release(r->loop, relayhosts_release, r);
     *relays = NULL;
 }

@@ -151,14 +151,14 @@ test_patience(void)
     struct bed b = bed_new();
     sim_dns_delay(b.dns, 10000);
     begin(&b, "smtp://[127.0.0.1]|b.test", 5);
-    sim_loop_advance(b.loop, RELAYHOSTS_PATIENCE_MS - 100);
+    sim_loop_advance(b.loop, RELAYHOSTS_WAIT_MS - 100);
     is_number(b.answers, 0, "a little patience");
     sim_loop_advance(b.loop, 200);
     is_string(b.list, "0 127.0.0.1 127.0.0.1:25", "then without the late one");
     sim_loop_advance(b.loop, 60 * 1000);
     is_number(b.answers, 1, "who is not told later");
     begin(&b, "smtp://[127.0.0.1]|b.test", 5);
-    sim_loop_advance(b.loop, RELAYHOSTS_PATIENCE_MS + 100);
+    sim_loop_advance(b.loop, RELAYHOSTS_WAIT_MS + 100);
     relayhosts_free(&b.relays);
     sim_loop_advance(b.loop, 60 * 1000);
     is_number(b.answers, 1, "nor when it is freed meanwhile");
