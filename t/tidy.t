@@ -21,6 +21,10 @@ result 'the first line of a file says its job' "$(for f in $product; do head -1 
 result 'a header is its own .c first include' "$(for f in $product; do
     case $f in *.c) h=${f%.c}.h; [ ! -f "$h" ] || [ "$(grep -m1 '^#include' "$f")" = "#include \"$h\"" ] || echo "$f" ;; esac
 done)"
+result 'an include guard is the path of its header' "$(for f in $(printf '%s\n' $product $tests | grep '\.h$'); do
+    guard=$(printf '%s' "${f%.h}" | tr 'a-z/-' 'A-Z__')_H
+    [ "$(grep -cE "^#(ifndef|define) $guard\$" "$f")" = 2 ] || echo "$f"
+done)"
 result 'no tabs, no trailing space' "$(grep -nP '\t| +$' $product $tests | cut -d: -f1,2)"
 result 'no unfinished marks' "$(grep -nwE 'TODO|FIXME|XXX|HACK' $product)"
 # CONTRIBUTING.md, "Asserts".

@@ -1,6 +1,6 @@
 /* Commands of the operator that are not the daemon: queue, check, version. */
-#ifndef ADMIN_COMMAND_H
-#define ADMIN_COMMAND_H
+#ifndef ADMIN_COMMAND_COMMAND_H
+#define ADMIN_COMMAND_COMMAND_H
 
 #include "admin/settings/options.h"
 

@@ -1,7 +1,7 @@
 /* Progress of a command on a terminal: a count, four times a second, and a line at the
  * end. Scripts do not get it. */
-#ifndef ADMIN_COUNTER_H
-#define ADMIN_COUNTER_H
+#ifndef ADMIN_COMMAND_COUNTER_H
+#define ADMIN_COMMAND_COUNTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* `petrel mime`: the structure of a message, and its conversion for older hops. */
-#ifndef ADMIN_MIME_H
-#define ADMIN_MIME_H
+#ifndef ADMIN_COMMAND_MIME_H
+#define ADMIN_COMMAND_MIME_H
 
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /* The parts of a message as JSON, with what people read in their headers. */
-#ifndef ADMIN_MIME_PART_H
-#define ADMIN_MIME_PART_H
+#ifndef ADMIN_COMMAND_MIME_PART_H
+#define ADMIN_COMMAND_MIME_PART_H
 
 #include "base/text.h"
 

@@ -1,7 +1,7 @@
 /* The queue without its daemon: opened and locked as by the daemon, but without mail in
  * or out. */
-#ifndef ADMIN_OFFLINE_H
-#define ADMIN_OFFLINE_H
+#ifndef ADMIN_COMMAND_OFFLINE_H
+#define ADMIN_COMMAND_OFFLINE_H
 
 #include "admin/settings/options.h"
 #include "queue/manager/manager.h"

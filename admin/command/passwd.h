@@ -1,6 +1,6 @@
 /* `petrel passwd`: a line for auth_users from a password. */
-#ifndef ADMIN_PASSWD_H
-#define ADMIN_PASSWD_H
+#ifndef ADMIN_COMMAND_PASSWD_H
+#define ADMIN_COMMAND_PASSWD_H
 
 /* `passwd USER`: asks the terminal twice, without echo, or takes one line of standard
  * input. arguments behind "passwd". Returns a sysexits code; EX_DATAERR for a name or

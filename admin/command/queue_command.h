@@ -1,6 +1,6 @@
 /* `petrel queue hold|release|retry|bounce|rm`: by the daemon, or without one. */
-#ifndef ADMIN_QUEUE_COMMAND_H
-#define ADMIN_QUEUE_COMMAND_H
+#ifndef ADMIN_COMMAND_QUEUE_COMMAND_H
+#define ADMIN_COMMAND_QUEUE_COMMAND_H
 
 #include "admin/control/filter.h"
 #include "admin/settings/options.h"

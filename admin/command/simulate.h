@@ -1,6 +1,6 @@
 /* `petrel simulate`: a scenario (sched/simulate/scenario.h) against the scheduler. */
-#ifndef ADMIN_SIMULATE_H
-#define ADMIN_SIMULATE_H
+#ifndef ADMIN_COMMAND_SIMULATE_H
+#define ADMIN_COMMAND_SIMULATE_H
 
 #include "admin/settings/options.h"
 

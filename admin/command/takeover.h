@@ -1,6 +1,6 @@
 /* `petrel queue adopt SLICE`: the daemon takes over the slice of a dead instance. */
-#ifndef ADMIN_TAKEOVER_H
-#define ADMIN_TAKEOVER_H
+#ifndef ADMIN_COMMAND_TAKEOVER_H
+#define ADMIN_COMMAND_TAKEOVER_H
 
 #include "admin/settings/options.h"
 

@@ -1,6 +1,6 @@
 /* The operator's end of the control socket: one question, one answer, blocking. */
-#ifndef ADMIN_CONTROL_CLIENT_H
-#define ADMIN_CONTROL_CLIENT_H
+#ifndef ADMIN_CONTROL_CONTROL_CLIENT_H
+#define ADMIN_CONTROL_CONTROL_CLIENT_H
 
 #include "base/loop/loop.h"
 

@@ -15,8 +15,8 @@
  * and one line with "ok" and "end" when all changes are durable. A refused request
  * gets {"ok": false, "error": ...}. A client that disconnects cancels its request
  * between two messages. Mode 0600: root and the daemon's user may connect. */
-#ifndef ADMIN_CONTROL_SERVER_H
-#define ADMIN_CONTROL_SERVER_H
+#ifndef ADMIN_CONTROL_CONTROL_SERVER_H
+#define ADMIN_CONTROL_CONTROL_SERVER_H
 
 #include "base/net/net.h"
 #include "queue/manager/manager.h"

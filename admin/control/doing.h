@@ -1,6 +1,6 @@
 /* The current activity of a session, for the operator. */
-#ifndef ADMIN_DOING_H
-#define ADMIN_DOING_H
+#ifndef ADMIN_CONTROL_DOING_H
+#define ADMIN_CONTROL_DOING_H
 
 #include "base/buffer.h"
 #include "queue/manager/activity.h"

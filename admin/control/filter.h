@@ -1,6 +1,6 @@
 /* Which messages an operator means: ids, or conditions that must all hold. */
-#ifndef ADMIN_FILTER_H
-#define ADMIN_FILTER_H
+#ifndef ADMIN_CONTROL_FILTER_H
+#define ADMIN_CONTROL_FILTER_H
 
 #include "queue/envelope.h"
 

@@ -3,8 +3,8 @@
  * One walk over the queue at a time, for all the nodes that have asked until it began,
  * some messages in each turn; then a pause as long as the walk was. A message that is
  * due revives its destinations when it is loaded (sched_retry). */
-#ifndef ADMIN_FLUSH_H
-#define ADMIN_FLUSH_H
+#ifndef ADMIN_CONTROL_FLUSH_H
+#define ADMIN_CONTROL_FLUSH_H
 
 #include "queue/manager/manager.h"
 

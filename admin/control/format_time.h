@@ -1,6 +1,6 @@
 /* Formats durations and times for people. */
-#ifndef ADMIN_FORMAT_TIME_H
-#define ADMIN_FORMAT_TIME_H
+#ifndef ADMIN_CONTROL_FORMAT_TIME_H
+#define ADMIN_CONTROL_FORMAT_TIME_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* The members of JSON objects that the daemon or we ourselves have made: what is not
  * there counts as "", 0 or false. */
-#ifndef ADMIN_JSON_FIELD_H
-#define ADMIN_JSON_FIELD_H
+#ifndef ADMIN_CONTROL_JSON_FIELD_H
+#define ADMIN_CONTROL_JSON_FIELD_H
 
 #include <jansson.h>
 #include <stdbool.h>

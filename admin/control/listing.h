@@ -1,6 +1,6 @@
 /* A message for the operator: one object, printed as a line, a page or JSON. */
-#ifndef ADMIN_LISTING_H
-#define ADMIN_LISTING_H
+#ifndef ADMIN_CONTROL_LISTING_H
+#define ADMIN_CONTROL_LISTING_H
 
 #include "queue/queue.h"
 #include "sched/sched.h"

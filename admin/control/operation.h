@@ -3,8 +3,8 @@
  * The daemon runs it for the control socket, and a command does when no daemon runs.
  * Each message changes as a whole or not at all; of an operation that is cut short some
  * messages have changed and the others have not. */
-#ifndef ADMIN_OPERATION_H
-#define ADMIN_OPERATION_H
+#ifndef ADMIN_CONTROL_OPERATION_H
+#define ADMIN_CONTROL_OPERATION_H
 
 #include "admin/control/filter.h"
 #include "queue/manager/manager.h"

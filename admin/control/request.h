@@ -5,8 +5,8 @@
  *    "to": "...", "from": "...", "older_ms": N, "place": "deferred"}
  *
  * What selects is as in filter.h; at least one of it must be there. */
-#ifndef ADMIN_REQUEST_H
-#define ADMIN_REQUEST_H
+#ifndef ADMIN_CONTROL_REQUEST_H
+#define ADMIN_CONTROL_REQUEST_H
 
 #include "admin/control/filter.h"
 #include "queue/manager/manager.h"

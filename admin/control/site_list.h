@@ -1,6 +1,6 @@
 /* All sites of the daemon, for its status. */
-#ifndef ADMIN_SITE_LIST_H
-#define ADMIN_SITE_LIST_H
+#ifndef ADMIN_CONTROL_SITE_LIST_H
+#define ADMIN_CONTROL_SITE_LIST_H
 
 #include "admin/control/site_view.h"
 

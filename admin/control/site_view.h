@@ -1,7 +1,7 @@
 /* A site (the servers behind a next hop) for the operator: one object, printed as a row
  * of a table or as a sentence. */
-#ifndef ADMIN_SITE_VIEW_H
-#define ADMIN_SITE_VIEW_H
+#ifndef ADMIN_CONTROL_SITE_VIEW_H
+#define ADMIN_CONTROL_SITE_VIEW_H
 
 #include "base/buffer.h"
 #include "sched/sched.h"

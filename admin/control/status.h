@@ -1,6 +1,6 @@
 /* `petrel status`: the state of the daemon on one page. */
-#ifndef ADMIN_STATUS_H
-#define ADMIN_STATUS_H
+#ifndef ADMIN_CONTROL_STATUS_H
+#define ADMIN_CONTROL_STATUS_H
 
 #include "admin/settings/options.h"
 #include "base/sandbox/sandbox.h"

@@ -1,8 +1,8 @@
 /* Bytes of peers on their way to standard output: as they are to a pipe or a file,
  * escaped to a terminal, where they could move the cursor, change its title or worse.
  */
-#ifndef ADMIN_TERMINAL_H
-#define ADMIN_TERMINAL_H
+#ifndef ADMIN_CONTROL_TERMINAL_H
+#define ADMIN_CONTROL_TERMINAL_H
 
 #include "base/buffer.h"
 

@@ -1,6 +1,6 @@
 /* `petrel queue why`: everything that keeps a message from being delivered now. */
-#ifndef ADMIN_WHY_H
-#define ADMIN_WHY_H
+#ifndef ADMIN_CONTROL_WHY_H
+#define ADMIN_CONTROL_WHY_H
 
 #include "queue/manager/manager.h"
 

@@ -4,8 +4,8 @@
  * LF and CRLF end lines, with any number of CRs; the last line needs no end; NULs
  * vanish. A CR by itself ends a line of the body (programs print progress bars); in the
  * header it is a space, since what a program took for one field must not become two. */
-#ifndef ADMIN_CRLF_LINES_H
-#define ADMIN_CRLF_LINES_H
+#ifndef ADMIN_SENDMAIL_CRLF_LINES_H
+#define ADMIN_SENDMAIL_CRLF_LINES_H
 
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /* Display names: what stands before <address> in From. */
-#ifndef ADMIN_DISPLAY_NAME_H
-#define ADMIN_DISPLAY_NAME_H
+#ifndef ADMIN_SENDMAIL_DISPLAY_NAME_H
+#define ADMIN_SENDMAIL_DISPLAY_NAME_H
 
 #include "base/buffer.h"
 

@@ -1,6 +1,6 @@
 /* The flags of sendmail(1), as programs have given them for forty years. */
-#ifndef ADMIN_FLAGS_H
-#define ADMIN_FLAGS_H
+#ifndef ADMIN_SENDMAIL_FLAGS_H
+#define ADMIN_SENDMAIL_FLAGS_H
 
 #include "queue/envelope.h"
 

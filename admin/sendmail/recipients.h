@@ -1,6 +1,6 @@
 /* The recipients of a message handed in: as users write them, qualified, each once. */
-#ifndef ADMIN_RECIPIENTS_H
-#define ADMIN_RECIPIENTS_H
+#ifndef ADMIN_SENDMAIL_RECIPIENTS_H
+#define ADMIN_SENDMAIL_RECIPIENTS_H
 
 #include "queue/envelope.h"
 

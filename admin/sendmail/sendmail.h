@@ -1,6 +1,6 @@
 /* sendmail(1), mailq(1), newaliases(1): what programs have called for forty years. */
-#ifndef ADMIN_SENDMAIL_H
-#define ADMIN_SENDMAIL_H
+#ifndef ADMIN_SENDMAIL_SENDMAIL_H
+#define ADMIN_SENDMAIL_SENDMAIL_H
 
 #include "admin/settings/options.h"
 

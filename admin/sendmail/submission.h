@@ -4,8 +4,8 @@
  * "From x" in front is dropped, recipients are taken when asked for, Bcc goes, all else
  * stays as it is. What does not begin with a header gets one. Received, and From, Date
  * and Message-ID where they are missing, become the envelope's prefix. */
-#ifndef ADMIN_SUBMISSION_H
-#define ADMIN_SUBMISSION_H
+#ifndef ADMIN_SENDMAIL_SUBMISSION_H
+#define ADMIN_SENDMAIL_SUBMISSION_H
 
 #include "admin/sendmail/recipients.h"
 #include "queue/queue.h"

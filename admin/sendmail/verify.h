@@ -1,6 +1,6 @@
 /* sendmail -bv: where mail for an address would go, without sending any. */
-#ifndef ADMIN_VERIFY_H
-#define ADMIN_VERIFY_H
+#ifndef ADMIN_SENDMAIL_VERIFY_H
+#define ADMIN_SENDMAIL_VERIFY_H
 
 #include "admin/settings/options.h"
 

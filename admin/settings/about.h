@@ -4,8 +4,8 @@
  *
  * A daemon leaves SPOOL/lock/about for them, which everybody can read: its hostname,
  * limits and control socket as `key = value`. */
-#ifndef ADMIN_ABOUT_H
-#define ADMIN_ABOUT_H
+#ifndef ADMIN_SETTINGS_ABOUT_H
+#define ADMIN_SETTINGS_ABOUT_H
 
 #include "admin/settings/options.h"
 

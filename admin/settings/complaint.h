@@ -1,6 +1,6 @@
 /* The error message of a command. */
-#ifndef ADMIN_COMPLAINT_H
-#define ADMIN_COMPLAINT_H
+#ifndef ADMIN_SETTINGS_COMPLAINT_H
+#define ADMIN_SETTINGS_COMPLAINT_H
 
 /* "program: what: argument" on standard error: one line whatever the argument holds, ""
  * for none. Returns code. */

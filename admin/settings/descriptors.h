@@ -1,6 +1,6 @@
 /* Enough file descriptors for the sessions that the settings allow. */
-#ifndef ADMIN_DESCRIPTORS_H
-#define ADMIN_DESCRIPTORS_H
+#ifndef ADMIN_SETTINGS_DESCRIPTORS_H
+#define ADMIN_SETTINGS_DESCRIPTORS_H
 
 #include "admin/settings/options.h"
 #include "base/log/log.h"

@@ -1,7 +1,7 @@
 /* Files with secrets that all users can read, or that the daemon will not read again.
  */
-#ifndef ADMIN_FILE_MODES_H
-#define ADMIN_FILE_MODES_H
+#ifndef ADMIN_SETTINGS_FILE_MODES_H
+#define ADMIN_SETTINGS_FILE_MODES_H
 
 #include "admin/settings/options.h"
 

@@ -2,8 +2,8 @@
  *
  * The rows are the only place that knows a key's name, default and help; config.example
  * and petrel.conf(5) are made from them. mta.c hands the values on to the modules. */
-#ifndef ADMIN_OPTIONS_H
-#define ADMIN_OPTIONS_H
+#ifndef ADMIN_SETTINGS_OPTIONS_H
+#define ADMIN_SETTINGS_OPTIONS_H
 
 #include "queue/manager/manager.h"
 #include "base/log/log.h"

@@ -1,6 +1,6 @@
 /* The paths that the sandbox must allow, from the settings and routes. */
-#ifndef ADMIN_SANDBOX_RULES_H
-#define ADMIN_SANDBOX_RULES_H
+#ifndef ADMIN_SETTINGS_SANDBOX_RULES_H
+#define ADMIN_SETTINGS_SANDBOX_RULES_H
 
 #include "admin/settings/options.h"
 #include "base/sandbox/sandbox.h"

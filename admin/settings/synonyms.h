@@ -2,8 +2,8 @@
  *
  * A name of Postfix is accepted where each value that both know means the same to both;
  * otherwise it is refused with a line that says what is written here instead. */
-#ifndef ADMIN_SYNONYMS_H
-#define ADMIN_SYNONYMS_H
+#ifndef ADMIN_SETTINGS_SYNONYMS_H
+#define ADMIN_SETTINGS_SYNONYMS_H
 
 #include "base/settings/settings.h"
 

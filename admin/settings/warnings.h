@@ -2,8 +2,8 @@
  * (file_modes.h), a hostname that other servers refuse, contradicting ports and limits,
  * routes that are never chosen, hosts that should share fragments and do not, and old
  * names of settings. */
-#ifndef ADMIN_WARNINGS_H
-#define ADMIN_WARNINGS_H
+#ifndef ADMIN_SETTINGS_WARNINGS_H
+#define ADMIN_SETTINGS_WARNINGS_H
 
 #include "admin/settings/options.h"
 #include "base/log/log.h"

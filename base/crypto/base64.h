@@ -1,6 +1,6 @@
 /* Base64 (RFC 4648 §4), strict: one text, one encoding. */
-#ifndef BASE_BASE64_H
-#define BASE_BASE64_H
+#ifndef BASE_CRYPTO_BASE64_H
+#define BASE_CRYPTO_BASE64_H
 
 #include "base/buffer.h"
 

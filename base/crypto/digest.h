@@ -1,7 +1,7 @@
 /* Keyed and stretched SHA-256, and care for secrets. The room base/crypto/ has digests,
  * Base64, password verifiers and tags: pure, without time and without I/O. */
-#ifndef BASE_DIGEST_H
-#define BASE_DIGEST_H
+#ifndef BASE_CRYPTO_DIGEST_H
+#define BASE_CRYPTO_DIGEST_H
 
 #include "base/text.h"
 

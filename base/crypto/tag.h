@@ -5,8 +5,8 @@
  * however they are chosen by those who do not know the key, have one tag with a chance
  * of L / 16 * 2^-103. That holds as long as key and tags never leave the process: who
  * sees tags learns the key, so never send, store or log one. */
-#ifndef BASE_TAG_H
-#define BASE_TAG_H
+#ifndef BASE_CRYPTO_TAG_H
+#define BASE_CRYPTO_TAG_H
 
 #include "base/text.h"
 

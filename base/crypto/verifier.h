@@ -5,8 +5,8 @@
  * slices; SHA-512 crypt cannot be, so the work that it may ask for has a limit: about
  * 4 ms on a 2023 server. bcrypt, yescrypt and Argon2 are made to cost more, and are
  * refused. */
-#ifndef BASE_VERIFIER_H
-#define BASE_VERIFIER_H
+#ifndef BASE_CRYPTO_VERIFIER_H
+#define BASE_CRYPTO_VERIFIER_H
 
 #include "base/buffer.h"
 #include "base/crypto/digest.h"

@@ -6,8 +6,8 @@
  * writes are continued here, never seen by callers. A failed sync is never retried: the
  * content counts as unknown (doc/design.md "File systems"). This directory knows
  * nothing of what the files hold. t/sim/disk.c is the stand-in with power cuts. */
-#ifndef BASE_DISK_H
-#define BASE_DISK_H
+#ifndef BASE_DISK_DISK_H
+#define BASE_DISK_DISK_H
 
 #include "base/text.h"
 

@@ -2,8 +2,8 @@
  *
  * disk.c: directories, files, names. disk_sync.c: making them durable. disk_shared.c:
  * locks, maps, FIFOs. disk_traits.c: what the file system is like. */
-#ifndef BASE_DISK_INTERNAL_H
-#define BASE_DISK_INTERNAL_H
+#ifndef BASE_DISK_DISK_INTERNAL_H
+#define BASE_DISK_DISK_INTERNAL_H
 
 #include "base/disk/disk.h"
 

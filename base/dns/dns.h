@@ -5,8 +5,8 @@
  * through the loop, never from inside c-ares. Sizes are bounded: a hostile zone cannot
  * make us hold more than one struct dns_answer a question. This directory caches
  * nothing and makes no choice between the hosts it finds. */
-#ifndef BASE_DNS_H
-#define BASE_DNS_H
+#ifndef BASE_DNS_DNS_H
+#define BASE_DNS_DNS_H
 
 #include "base/net_address.h"
 

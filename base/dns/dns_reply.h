@@ -3,8 +3,8 @@
  * Pure, and the only parser of what name servers send. A bad record is ignored, a bad
  * reply refused. With c-ares' parsers one bad record invalidates the whole reply, MX
  * has no TTL, names contain escapes, and behaviour differs between versions. */
-#ifndef BASE_DNS_REPLY_H
-#define BASE_DNS_REPLY_H
+#ifndef BASE_DNS_DNS_REPLY_H
+#define BASE_DNS_DNS_REPLY_H
 
 #include "base/dns/dns.h"
 

@@ -1,7 +1,7 @@
 /* Internationalized domain names: U-labels to A-labels (RFC 5890, RFC 5891, UTS #46
  * nontransitional), by libidn2 where it is built in. No other file uses libidn2. */
-#ifndef BASE_IDNA_H
-#define BASE_IDNA_H
+#ifndef BASE_DNS_IDNA_H
+#define BASE_DNS_IDNA_H
 
 #include "base/text.h"
 

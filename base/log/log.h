@@ -13,8 +13,8 @@
  * cut at 1024 bytes and a line at LOG_LINE_MAX, marked by "...". The comma of a ", "
  * that could forge a field becomes \x2c; within <...>, and in a remark without "), ",
  * it stays. Secrets are never passed to these functions. */
-#ifndef BASE_LOG_H
-#define BASE_LOG_H
+#ifndef BASE_LOG_LOG_H
+#define BASE_LOG_LOG_H
 
 #include "base/buffer.h"
 

@@ -5,8 +5,8 @@
  * the descriptor. Once the buffer is full, new lines are lost until it is empty again:
  * then on_drained is called, and its owner reports the number. No line is written in
  * part, unless the descriptor fails. */
-#ifndef BASE_LOG_WRITER_H
-#define BASE_LOG_WRITER_H
+#ifndef BASE_LOG_LOG_WRITER_H
+#define BASE_LOG_LOG_WRITER_H
 
 #include "base/text.h"
 

@@ -4,8 +4,8 @@
  * before it returns; nothing is freed inside a callback, loop_release() frees it at the
  * end of the turn; the end of the turn runs in a fixed order: sync the disk, answer
  * what became durable, write to sockets, free. */
-#ifndef BASE_LOOP_H
-#define BASE_LOOP_H
+#ifndef BASE_LOOP_LOOP_H
+#define BASE_LOOP_LOOP_H
 
 #include "base/heap.h"
 

@@ -3,8 +3,8 @@
  * base/loop/loop.c and t/sim/loop.c embed `struct loop`. They decide when a turn
  * begins, the time, and which descriptors are ready; loop_turn.c is the rest of loop.h.
  * No other file includes this header. */
-#ifndef BASE_LOOP_TURN_H
-#define BASE_LOOP_TURN_H
+#ifndef BASE_LOOP_LOOP_TURN_H
+#define BASE_LOOP_LOOP_TURN_H
 
 #include "base/loop/loop.h"
 

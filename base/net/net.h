@@ -7,8 +7,8 @@
  * caller watches net_unsent().
  *
  * This directory never resolves names, knows no SMTP and never blocks. */
-#ifndef BASE_NET_H
-#define BASE_NET_H
+#ifndef BASE_NET_NET_H
+#define BASE_NET_NET_H
 
 #include "base/net_address.h"
 #include "base/tls/tls.h"

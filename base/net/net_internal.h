@@ -3,8 +3,8 @@
  * net.c: begin and end of connections. net_stream.c: their bytes and events.
  * net_tls.c: the same under TLS. net_waiting.c: bytes that wait. net_listener.c:
  * listeners. net_sockaddr.c: addresses for system calls. */
-#ifndef BASE_NET_INTERNAL_H
-#define BASE_NET_INTERNAL_H
+#ifndef BASE_NET_NET_INTERNAL_H
+#define BASE_NET_NET_INTERNAL_H
 
 #include "base/buffer.h"
 #include "base/loop/loop.h"

@@ -4,8 +4,8 @@
  * A socket is written with MSG_DONTWAIT. A pipe or a terminal is reopened through
  * /proc/self/fd; where that is refused, poll() precedes each write, and a write is
  * small. A regular file never answers EAGAIN. */
-#ifndef BASE_NET_OUTLET_H
-#define BASE_NET_OUTLET_H
+#ifndef BASE_NET_NET_OUTLET_H
+#define BASE_NET_NET_OUTLET_H
 
 #include "base/text.h"
 

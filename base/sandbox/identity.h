@@ -2,8 +2,8 @@
  *
  * The queue is opened as `user` and ports are bound as root; then root is given up for
  * good. Without root or without a name nothing changes. */
-#ifndef BASE_IDENTITY_H
-#define BASE_IDENTITY_H
+#ifndef BASE_SANDBOX_IDENTITY_H
+#define BASE_SANDBOX_IDENTITY_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -14,8 +14,8 @@
  * No other directory uses libseccomp or Landlock. A protection that the system lacks
  * (an old kernel, a restrictive container) is reported, and the others still apply.
  * Sanitizer builds have no sandbox: their run-time library needs more rights. */
-#ifndef BASE_SANDBOX_H
-#define BASE_SANDBOX_H
+#ifndef BASE_SANDBOX_SANDBOX_H
+#define BASE_SANDBOX_SANDBOX_H
 
 #include <stdbool.h>
 #include <stddef.h>

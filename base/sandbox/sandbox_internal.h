@@ -2,8 +2,8 @@
  *
  * sandbox.c: the plan, and the order. sandbox_landlock.c: files. sandbox_seccomp.c:
  * system calls. */
-#ifndef BASE_SANDBOX_INTERNAL_H
-#define BASE_SANDBOX_INTERNAL_H
+#ifndef BASE_SANDBOX_SANDBOX_INTERNAL_H
+#define BASE_SANDBOX_SANDBOX_INTERNAL_H
 
 #include "base/sandbox/sandbox.h"
 

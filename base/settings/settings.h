@@ -6,8 +6,8 @@
  * (PREFIX_KEY_FILE) names a file whose content, without the trailing newline, is the
  * value. inih is not used: Debian's build cuts lines at 200 bytes and takes ` ;` for a
  * comment. The meaning of a value beyond its type is the caller's. */
-#ifndef BASE_SETTINGS_H
-#define BASE_SETTINGS_H
+#ifndef BASE_SETTINGS_SETTINGS_H
+#define BASE_SETTINGS_SETTINGS_H
 
 #include "base/buffer.h"
 

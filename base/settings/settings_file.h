@@ -1,6 +1,6 @@
 /* The syntax of a settings file: logical lines of `key = value`. */
-#ifndef BASE_SETTINGS_FILE_H
-#define BASE_SETTINGS_FILE_H
+#ifndef BASE_SETTINGS_SETTINGS_FILE_H
+#define BASE_SETTINGS_SETTINGS_FILE_H
 
 #include "base/buffer.h"
 

@@ -1,6 +1,6 @@
 /* Converts one value of a setting from text to the caller's field. */
-#ifndef BASE_SETTINGS_VALUE_H
-#define BASE_SETTINGS_VALUE_H
+#ifndef BASE_SETTINGS_SETTINGS_VALUE_H
+#define BASE_SETTINGS_SETTINGS_VALUE_H
 
 #include "base/settings/settings.h"
 

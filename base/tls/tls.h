@@ -5,8 +5,8 @@
  * (net_start_tls()). TLS 1.2 or later, ECDHE with AEAD only, no renegotiation. A server
  * and a client are never changed: a reload makes new ones, and connections keep the old
  * ones alive. */
-#ifndef BASE_TLS_H
-#define BASE_TLS_H
+#ifndef BASE_TLS_TLS_H
+#define BASE_TLS_TLS_H
 
 #include "base/text.h"
 

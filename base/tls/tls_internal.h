@@ -4,8 +4,8 @@
  * is wrong with a certificate. tls_server.c, tls_client.c: the two roles.
  * tls_session.c: one connection. Differences between mbedTLS 2.28 and 3.6 are kept to
  * these files. */
-#ifndef BASE_TLS_INTERNAL_H
-#define BASE_TLS_INTERNAL_H
+#ifndef BASE_TLS_TLS_INTERNAL_H
+#define BASE_TLS_TLS_INTERNAL_H
 
 #include "base/tls/tls.h"
 

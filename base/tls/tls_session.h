@@ -1,8 +1,8 @@
 /* One side of a TLS connection, over a transport of the caller: for base/net/.
  *
  * Failure and the peer's end are final: nothing is read or written after them. */
-#ifndef BASE_TLS_SESSION_H
-#define BASE_TLS_SESSION_H
+#ifndef BASE_TLS_TLS_SESSION_H
+#define BASE_TLS_TLS_SESSION_H
 
 #include "base/tls/tls.h"
 

@@ -1,7 +1,7 @@
 /* Examines a message of the queue: is it a fragment, and what is the digest of its body?
  * The header is read in one piece, the body in several turns. */
-#ifndef DEFRAG_EXAMINE_H
-#define DEFRAG_EXAMINE_H
+#ifndef DEFRAG_REASSEMBLY_EXAMINE_H
+#define DEFRAG_REASSEMBLY_EXAMINE_H
 
 #include "base/crypto/tag.h"
 #include "defrag/reassembly/fragment.h"

@@ -4,8 +4,8 @@
  * Only a message/partial at the top is a fragment; one within a multipart is a leaf like
  * any other. A message/partial that breaks the rules is malformed, and never part of a
  * set. */
-#ifndef DEFRAG_FRAGMENT_H
-#define DEFRAG_FRAGMENT_H
+#ifndef DEFRAG_REASSEMBLY_FRAGMENT_H
+#define DEFRAG_REASSEMBLY_FRAGMENT_H
 
 #include "base/crypto/digest.h"
 

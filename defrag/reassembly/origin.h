@@ -1,7 +1,7 @@
 /* Where a fragment came from, by its envelope (envelope.trust), and the key of its set,
  * which depends on that (doc/defragment.md "Sets"). Pure. */
-#ifndef DEFRAG_ORIGIN_H
-#define DEFRAG_ORIGIN_H
+#ifndef DEFRAG_REASSEMBLY_ORIGIN_H
+#define DEFRAG_REASSEMBLY_ORIGIN_H
 
 #include "defrag/reassembly/fragment.h"
 

@@ -4,8 +4,8 @@
  *   DEPTH\n           how often it was reassembled, this time included
  *   ID INDEX...\n     a part, and those of its recipients that were taken over
  */
-#ifndef DEFRAG_PARTS_LIST_H
-#define DEFRAG_PARTS_LIST_H
+#ifndef DEFRAG_REASSEMBLY_PARTS_LIST_H
+#define DEFRAG_REASSEMBLY_PARTS_LIST_H
 
 #include "queue/envelope.h"
 

@@ -10,8 +10,8 @@
  * The header within may reach over seams. The fields that the fragmenter has moved into
  * it are taken from it: Content-*, Subject, Message-ID, Encrypted, MIME-Version, and the
  * three fields for disposition notifications. */
-#ifndef DEFRAG_REASSEMBLE_H
-#define DEFRAG_REASSEMBLE_H
+#ifndef DEFRAG_REASSEMBLY_REASSEMBLE_H
+#define DEFRAG_REASSEMBLY_REASSEMBLE_H
 
 #include "mime/header.h"
 

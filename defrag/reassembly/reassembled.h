@@ -1,8 +1,8 @@
 /* One reassembled message on its way into the queue: gathers the envelopes of its parts
  * and streams their bodies into a draft, in several turns (doc/defragment.md
  * "Reassembly"). */
-#ifndef DEFRAG_REASSEMBLED_H
-#define DEFRAG_REASSEMBLED_H
+#ifndef DEFRAG_REASSEMBLY_REASSEMBLED_H
+#define DEFRAG_REASSEMBLY_REASSEMBLED_H
 
 #include "defrag/set/set.h"
 #include "queue/manager/manager.h"

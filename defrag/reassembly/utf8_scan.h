@@ -1,7 +1,7 @@
 /* Looks for UTF-8 in the headers of a message as it streams by, at every MIME level
  * (RFC 6531 §3.2; doc/defragment.md "Reassembly"). */
-#ifndef DEFRAG_UTF8_SCAN_H
-#define DEFRAG_UTF8_SCAN_H
+#ifndef DEFRAG_REASSEMBLY_UTF8_SCAN_H
+#define DEFRAG_REASSEMBLY_UTF8_SCAN_H
 
 #include "mime/header.h"
 

@@ -1,7 +1,7 @@
 /* A circuit breaker: after some failures in a row it pauses, then allows one try. Plain
  * data, pure; times are monotonic ms. */
-#ifndef DEFRAG_BREAKER_H
-#define DEFRAG_BREAKER_H
+#ifndef DEFRAG_REGISTRY_BREAKER_H
+#define DEFRAG_REGISTRY_BREAKER_H
 
 #include <stdbool.h>
 #include <stdint.h>

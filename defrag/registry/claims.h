@@ -1,8 +1,8 @@
 /* Remembers which host owns which set: each set that begins here is claimed once in the
  * registry (registry.h), and remembered until the claim expires. Sets that could not be
  * claimed are claimed when the registry answers again. */
-#ifndef DEFRAG_CLAIMS_H
-#define DEFRAG_CLAIMS_H
+#ifndef DEFRAG_REGISTRY_CLAIMS_H
+#define DEFRAG_REGISTRY_CLAIMS_H
 
 #include "defrag/registry/registry.h"
 

@@ -12,8 +12,8 @@
  *   redis://[[user]:password@]host[:port][/database]       Redis or Valkey
  *   rediss://...             the same by TLS
  * %XX is decoded in user and password. */
-#ifndef DEFRAG_REGISTRY_H
-#define DEFRAG_REGISTRY_H
+#ifndef DEFRAG_REGISTRY_REGISTRY_H
+#define DEFRAG_REGISTRY_REGISTRY_H
 
 #include "base/crypto/digest.h"
 

@@ -1,6 +1,6 @@
 /* What the files of the registry share. Internal to defrag/registry*.c. */
-#ifndef DEFRAG_REGISTRY_INTERNAL_H
-#define DEFRAG_REGISTRY_INTERNAL_H
+#ifndef DEFRAG_REGISTRY_REGISTRY_INTERNAL_H
+#define DEFRAG_REGISTRY_REGISTRY_INTERNAL_H
 
 #include "base/log/log.h"
 #include "base/loop/loop.h"

@@ -10,8 +10,8 @@
  * came. A closed set is remembered for as long as it could have been open: a repetition
  * of what was reassembled is absorbed, anything else passes, so that no second set is
  * begun that could never be complete. */
-#ifndef DEFRAG_SET_H
-#define DEFRAG_SET_H
+#ifndef DEFRAG_SET_SET_H
+#define DEFRAG_SET_SET_H
 
 #include "base/crypto/digest.h"
 #include "base/id.h"

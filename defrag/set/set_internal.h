@@ -1,6 +1,6 @@
 /* What the files of sets share. Internal to defrag/set*.c. */
-#ifndef DEFRAG_SET_INTERNAL_H
-#define DEFRAG_SET_INTERNAL_H
+#ifndef DEFRAG_SET_SET_INTERNAL_H
+#define DEFRAG_SET_SET_INTERNAL_H
 
 #include "base/heap.h"
 #include "defrag/set/set.h"

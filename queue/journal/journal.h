@@ -19,8 +19,8 @@
  * All numbers are little-endian. The last block has a copy of a header: see segment.h.
  * A segment is needed while a message accepted in it is neither ended nor moved, or its
  * checkpoint is to come, or an older segment is needed. */
-#ifndef QUEUE_JOURNAL_H
-#define QUEUE_JOURNAL_H
+#ifndef QUEUE_JOURNAL_JOURNAL_H
+#define QUEUE_JOURNAL_JOURNAL_H
 
 #include "base/loop/loop.h"
 #include "queue/spool/spool.h"

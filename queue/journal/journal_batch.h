@@ -1,7 +1,7 @@
 /* A batch: records that are written together, from the first record to the disk. Part
  * of the journal; no other file includes it. */
-#ifndef QUEUE_JOURNAL_BATCH_H
-#define QUEUE_JOURNAL_BATCH_H
+#ifndef QUEUE_JOURNAL_JOURNAL_BATCH_H
+#define QUEUE_JOURNAL_JOURNAL_BATCH_H
 
 #include "queue/journal/journal_ring.h"
 

@@ -1,6 +1,6 @@
 /* Shared by the files of the journal; no other file includes it. */
-#ifndef QUEUE_JOURNAL_INTERNAL_H
-#define QUEUE_JOURNAL_INTERNAL_H
+#ifndef QUEUE_JOURNAL_JOURNAL_INTERNAL_H
+#define QUEUE_JOURNAL_JOURNAL_INTERNAL_H
 
 #include "queue/journal/segment.h"
 

@@ -8,8 +8,8 @@
  * checkpoint). The next header then declares the segment not needed; when that header
  * is durable, the segment is unused again. The last unused segment is a reserve for
  * marks and ends. Part of the journal; no other file includes it. */
-#ifndef QUEUE_JOURNAL_RING_H
-#define QUEUE_JOURNAL_RING_H
+#ifndef QUEUE_JOURNAL_JOURNAL_RING_H
+#define QUEUE_JOURNAL_JOURNAL_RING_H
 
 #include "queue/journal/journal_internal.h"
 

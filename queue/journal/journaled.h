@@ -10,8 +10,8 @@
  *   the failures among them, as bounce/ID has them
  * Envelopes and contents are kept in memory up to a limit; others are read back from
  * the journal. */
-#ifndef QUEUE_JOURNALED_H
-#define QUEUE_JOURNALED_H
+#ifndef QUEUE_JOURNAL_JOURNALED_H
+#define QUEUE_JOURNAL_JOURNALED_H
 
 #include "queue/journal/journal.h"
 #include "queue/spool/id_set.h"

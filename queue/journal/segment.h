@@ -4,8 +4,8 @@
  * number 0), written with the segment's first batch: when the first block is damaged,
  * the rest can still be distinguished from forged content. The copy has the oldest
  * sequence, too, and is written again to free segments when no other batch fits. */
-#ifndef QUEUE_SEGMENT_H
-#define QUEUE_SEGMENT_H
+#ifndef QUEUE_JOURNAL_SEGMENT_H
+#define QUEUE_JOURNAL_SEGMENT_H
 
 #include "queue/journal/journal.h"
 

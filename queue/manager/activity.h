@@ -1,7 +1,7 @@
 /* What a session of a channel does at the moment, for operators who ask why mail
  * waits. */
-#ifndef QUEUE_ACTIVITY_H
-#define QUEUE_ACTIVITY_H
+#ifndef QUEUE_MANAGER_ACTIVITY_H
+#define QUEUE_MANAGER_ACTIVITY_H
 
 #include "base/outcome.h"
 

@@ -2,8 +2,8 @@
  *
  * A dead site gives one outcome to thousands of messages. Equal outcomes are kept once,
  * and a message costs 16 bytes in a table that is at most seven eighths full. */
-#ifndef QUEUE_DEFERRAL_REASONS_H
-#define QUEUE_DEFERRAL_REASONS_H
+#ifndef QUEUE_MANAGER_DEFERRAL_REASONS_H
+#define QUEUE_MANAGER_DEFERRAL_REASONS_H
 
 #include "base/id.h"
 #include "base/outcome.h"

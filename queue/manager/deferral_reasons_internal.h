@@ -1,6 +1,6 @@
 /* For the tests of deferral_reasons.c. No other file includes this. */
-#ifndef QUEUE_DEFERRAL_REASONS_INTERNAL_H
-#define QUEUE_DEFERRAL_REASONS_INTERNAL_H
+#ifndef QUEUE_MANAGER_DEFERRAL_REASONS_INTERNAL_H
+#define QUEUE_MANAGER_DEFERRAL_REASONS_INTERNAL_H
 
 #include "queue/manager/deferral_reasons.h"
 

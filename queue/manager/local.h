@@ -1,6 +1,6 @@
 /* The local channel: sessions of the scheduler that deliver into Maildirs. */
-#ifndef QUEUE_LOCAL_H
-#define QUEUE_LOCAL_H
+#ifndef QUEUE_MANAGER_LOCAL_H
+#define QUEUE_MANAGER_LOCAL_H
 
 #include "queue/manager/manager.h"
 

@@ -2,8 +2,8 @@
  *
  * Names are `<seconds>.M<microseconds>P<pid>Q<counter>.<host>` made unique by O_EXCL;
  * content has LF line ends, Return-Path and Delivered-To first. */
-#ifndef QUEUE_MAILDIR_H
-#define QUEUE_MAILDIR_H
+#ifndef QUEUE_MANAGER_MAILDIR_H
+#define QUEUE_MANAGER_MAILDIR_H
 
 #include "mime/address.h"
 #include "queue/queue.h"

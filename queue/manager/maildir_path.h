@@ -1,6 +1,6 @@
 /* The Maildir of a recipient: its directory, and whether that may be made. */
-#ifndef QUEUE_MAILDIR_PATH_H
-#define QUEUE_MAILDIR_PATH_H
+#ifndef QUEUE_MANAGER_MAILDIR_PATH_H
+#define QUEUE_MANAGER_MAILDIR_PATH_H
 
 #include "mime/address.h"
 #include "sched/route/route.h"

@@ -6,8 +6,8 @@
  *
  * An *attempt* of a message begins when the message is loaded and its recipients are
  * routed, and ends when each open recipient has a verdict. */
-#ifndef QUEUE_MANAGER_H
-#define QUEUE_MANAGER_H
+#ifndef QUEUE_MANAGER_MANAGER_H
+#define QUEUE_MANAGER_MANAGER_H
 
 #include "queue/manager/activity.h"
 #include "queue/queue.h"

@@ -1,6 +1,6 @@
 /* Shared by manager*.c and delay_warning.c. No other file includes this. */
-#ifndef QUEUE_MANAGER_INTERNAL_H
-#define QUEUE_MANAGER_INTERNAL_H
+#ifndef QUEUE_MANAGER_MANAGER_INTERNAL_H
+#define QUEUE_MANAGER_MANAGER_INTERNAL_H
 
 #include "base/loop/loop.h"
 #include "queue/manager/manager.h"

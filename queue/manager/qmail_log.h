@@ -4,8 +4,8 @@
  * qmail numbers messages by their inode. Here the number is the hash of the id, the
  * same after a restart, and the id itself follows: "id NAME". Deliveries are counted
  * from startup on, one for each recipient. */
-#ifndef QUEUE_QMAIL_LOG_H
-#define QUEUE_QMAIL_LOG_H
+#ifndef QUEUE_MANAGER_QMAIL_LOG_H
+#define QUEUE_MANAGER_QMAIL_LOG_H
 
 #include "base/log/log.h"
 #include "queue/envelope.h"

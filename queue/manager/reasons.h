@@ -3,8 +3,8 @@
  * lock/reasons: a title, the outcomes (each once), the messages (an id and the number
  * of an outcome), the CRC32C of all that. Written to a draft and renamed, without a
  * sync, since it is only a hint. A file that is not exactly as written is ignored. */
-#ifndef QUEUE_REASONS_H
-#define QUEUE_REASONS_H
+#ifndef QUEUE_MANAGER_REASONS_H
+#define QUEUE_MANAGER_REASONS_H
 
 #include "base/disk/disk.h"
 #include "queue/manager/deferral_reasons.h"

@@ -3,8 +3,8 @@
  *
  * lock/sites has a line of JSON for each site, written to a draft and renamed, without
  * a sync: it is only a hint, and unreadable parts are ignored. */
-#ifndef QUEUE_SITE_CACHE_H
-#define QUEUE_SITE_CACHE_H
+#ifndef QUEUE_MANAGER_SITE_CACHE_H
+#define QUEUE_MANAGER_SITE_CACHE_H
 
 #include "base/disk/disk.h"
 #include "sched/sched.h"

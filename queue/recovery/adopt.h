@@ -6,8 +6,8 @@
  * handled, FIRST-LAST of ID_SLICES_MAX; a process that holds the lock on some of that
  * part knows that the daemon is dead. After a kill at any moment the next pass
  * continues: until a whole journal is durable in files, its records count. */
-#ifndef QUEUE_ADOPT_H
-#define QUEUE_ADOPT_H
+#ifndef QUEUE_RECOVERY_ADOPT_H
+#define QUEUE_RECOVERY_ADOPT_H
 
 #include "queue/recovery/preprocess.h"
 #include "queue/spool/slices.h"

@@ -9,8 +9,8 @@
  * A sweep lists one directory after the other and checks a few files in a turn, so that
  * no client waits for it. Recovery judges suspected files, as at startup; each removal
  * is one log line. */
-#ifndef QUEUE_CLEAN_H
-#define QUEUE_CLEAN_H
+#ifndef QUEUE_RECOVERY_CLEAN_H
+#define QUEUE_RECOVERY_CLEAN_H
 
 #include "base/loop/loop.h"
 #include "queue/recovery/removal.h"

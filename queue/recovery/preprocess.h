@@ -7,8 +7,8 @@
  *   remove    the todos
  * A crash before the last step does not change the message: if todo and info are both
  * there, S5 counts only if it is complete (recover.c). */
-#ifndef QUEUE_PREPROCESS_H
-#define QUEUE_PREPROCESS_H
+#ifndef QUEUE_RECOVERY_PREPROCESS_H
+#define QUEUE_RECOVERY_PREPROCESS_H
 
 #include "queue/spool/spool.h"
 #include "queue/journal/journaled.h"

@@ -4,8 +4,8 @@
  * immediately when they pull the trigger, else every 25 minutes (doc/queue.md
  * "Recovery"). Idempotent: after a kill at any moment, the next startup does the
  * rest. */
-#ifndef QUEUE_RECOVER_H
-#define QUEUE_RECOVER_H
+#ifndef QUEUE_RECOVERY_RECOVER_H
+#define QUEUE_RECOVERY_RECOVER_H
 
 #include "base/loop/loop.h"
 #include "queue/spool/id_set.h"

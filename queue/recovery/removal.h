@@ -3,8 +3,8 @@
  * startup finishes a partial removal instead of delivering the message again. A few
  * messages are removed in a turn, so that no client waits while an operator removes
  * many. */
-#ifndef QUEUE_REMOVAL_H
-#define QUEUE_REMOVAL_H
+#ifndef QUEUE_RECOVERY_REMOVAL_H
+#define QUEUE_RECOVERY_REMOVAL_H
 
 #include "base/loop/loop.h"
 #include "queue/spool/id_set.h"

@@ -5,8 +5,8 @@
  * numbers of slices exclude each other exactly where they overlap. A journal that no
  * other process can be writing is adopted: at startup, and when an operator has us take
  * over the slice of a dead instance. */
-#ifndef QUEUE_SHARE_H
-#define QUEUE_SHARE_H
+#ifndef QUEUE_RECOVERY_SHARE_H
+#define QUEUE_RECOVERY_SHARE_H
 
 #include "queue/recovery/adopt.h"
 #include "queue/queue_operator.h"

@@ -1,7 +1,7 @@
 /* Warns of guarantees that the spool's file system does not give, each with its remedy,
  * once after startup. No mail is refused for them. */
-#ifndef QUEUE_FILESYSTEM_CHECK_H
-#define QUEUE_FILESYSTEM_CHECK_H
+#ifndef QUEUE_SPOOL_FILESYSTEM_CHECK_H
+#define QUEUE_SPOOL_FILESYSTEM_CHECK_H
 
 #include "base/disk/disk.h"
 #include "base/log/log.h"

@@ -19,8 +19,8 @@
  *
  * The page is advisory: a missing or damaged one is made anew, without one nothing is
  * counted, and it is never synced. */
-#ifndef QUEUE_GUARD_H
-#define QUEUE_GUARD_H
+#ifndef QUEUE_SPOOL_GUARD_H
+#define QUEUE_SPOOL_GUARD_H
 
 #include "base/disk/disk.h"
 #include "base/id.h"

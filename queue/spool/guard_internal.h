@@ -1,6 +1,6 @@
 /* The page of the crash-loop guard, as guard.c and the tests of it know it. */
-#ifndef QUEUE_GUARD_INTERNAL_H
-#define QUEUE_GUARD_INTERNAL_H
+#ifndef QUEUE_SPOOL_GUARD_INTERNAL_H
+#define QUEUE_SPOOL_GUARD_INTERNAL_H
 
 #include "queue/spool/guard.h"
 

@@ -1,7 +1,7 @@
 /* A set of message ids. `seen`, its first user, has the messages in todo/ that this run
  * has accepted or reported; a scan of todo/ reports the others. */
-#ifndef QUEUE_ID_SET_H
-#define QUEUE_ID_SET_H
+#ifndef QUEUE_SPOOL_ID_SET_H
+#define QUEUE_SPOOL_ID_SET_H
 
 #include "base/id.h"
 

@@ -4,8 +4,8 @@
  * recipients with NOTIFY and ORCPT, ENVID, RET, BODY, SMTPUTF8, the header lines before
  * the content (sendmail(1) writes them), and the time of submission, unless it is in
  * the future. All other records of the envelope are dropped. */
-#ifndef QUEUE_INJECTED_H
-#define QUEUE_INJECTED_H
+#ifndef QUEUE_SPOOL_INJECTED_H
+#define QUEUE_SPOOL_INJECTED_H
 
 #include "base/log/log.h"
 #include "queue/envelope.h"

@@ -4,8 +4,8 @@
  * owns is copied while it is read; a copy that matches the envelope is synced and
  * replaces the original. The owner could change the original, or link it to a file of a
  * third user, between a check and the delivery. */
-#ifndef QUEUE_LOAD_H
-#define QUEUE_LOAD_H
+#ifndef QUEUE_SPOOL_LOAD_H
+#define QUEUE_SPOOL_LOAD_H
 
 #include "queue/spool/spool.h"
 

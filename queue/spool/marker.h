@@ -9,8 +9,8 @@
  * journal. In a journal every startup knows it (queue_made()), so that its parts are
  * ended before they are looked at; as files alone nothing would tell. Made durable
  * before the records of its journal stop counting. */
-#ifndef QUEUE_MARKER_H
-#define QUEUE_MARKER_H
+#ifndef QUEUE_SPOOL_MARKER_H
+#define QUEUE_SPOOL_MARKER_H
 
 #include "queue/spool/id_set.h"
 #include "queue/spool/spool.h"

@@ -1,6 +1,6 @@
 /* Releases messages from hold/ and corrupt/, and reads the notes there. */
-#ifndef QUEUE_RELEASE_H
-#define QUEUE_RELEASE_H
+#ifndef QUEUE_SPOOL_RELEASE_H
+#define QUEUE_SPOOL_RELEASE_H
 
 #include "queue/spool/spool.h"
 

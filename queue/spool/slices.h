@@ -3,8 +3,8 @@
  *
  * The name of a slice's file has its part of ID_SLICES_MAX units, FIRST-LAST, so that
  * daemons with different numbers of slices never use the same file. */
-#ifndef QUEUE_SLICES_H
-#define QUEUE_SLICES_H
+#ifndef QUEUE_SPOOL_SLICES_H
+#define QUEUE_SPOOL_SLICES_H
 
 #include "base/id.h"
 

@@ -3,8 +3,8 @@
  * A reserve is kept for mail in the queue: its marks, bounces and files. Mail is
  * refused while less than the reserve is free, and accepted again when an eighth more
  * than that is free; the daemon logs both, one line each. */
-#ifndef QUEUE_SPACE_H
-#define QUEUE_SPACE_H
+#ifndef QUEUE_SPOOL_SPACE_H
+#define QUEUE_SPOOL_SPACE_H
 
 #include "base/loop/loop.h"
 #include "queue/spool/spool.h"

@@ -15,8 +15,8 @@
  * has been synced itself (doc/design.md "File systems"). Results are 0 or -errno; every
  * failed call has been logged, and EIO or a file system that turned read-only latches
  * `trouble`: no new mail is accepted until a restart; delivery goes on. */
-#ifndef QUEUE_SPOOL_H
-#define QUEUE_SPOOL_H
+#ifndef QUEUE_SPOOL_SPOOL_H
+#define QUEUE_SPOOL_SPOOL_H
 
 #include "base/disk/disk.h"
 #include "base/log/log.h"

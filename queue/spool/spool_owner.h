@@ -2,8 +2,8 @@
  *
  * Root makes a spool by a sendmail(1) before the first start of the daemon, and by a
  * daemon without `user`. A daemon of another user could neither lock nor read it. */
-#ifndef QUEUE_SPOOL_OWNER_H
-#define QUEUE_SPOOL_OWNER_H
+#ifndef QUEUE_SPOOL_SPOOL_OWNER_H
+#define QUEUE_SPOOL_SPOOL_OWNER_H
 
 /* For root alone. Makes missing directories of the spool and gives user and group those
  * that root owns, and root's files with a single name. Never follows links; in

@@ -5,8 +5,8 @@
  * (GCRA), so that it can be kept over a restart unchanged. The learnt rate works beside
  * the configured one: the later of the two times counts (doc/scheduler.md "Learnt
  * rates"). */
-#ifndef SCHED_BUCKET_H
-#define SCHED_BUCKET_H
+#ifndef SCHED_LIMITS_BUCKET_H
+#define SCHED_LIMITS_BUCKET_H
 
 #include "base/text.h"
 

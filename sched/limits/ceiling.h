@@ -12,8 +12,8 @@
  * refusal fails a probe of a known ceiling. After a probe that greets the next one
  * follows soon, so that a higher limit of the site is found quickly; the interval of
  * probes is reset once the first of them has stood for 60 s. */
-#ifndef SCHED_CEILING_H
-#define SCHED_CEILING_H
+#ifndef SCHED_LIMITS_CEILING_H
+#define SCHED_LIMITS_CEILING_H
 
 #include <stdint.h>
 

@@ -7,8 +7,8 @@
  * each further failure, at most 15 minutes, and up to a tenth more at random. After
  * that it is suspect until it is good or fails. Failures while it is held change
  * nothing: they are of sessions that were under way. */
-#ifndef SCHED_HOST_H
-#define SCHED_HOST_H
+#ifndef SCHED_LIMITS_HOST_H
+#define SCHED_LIMITS_HOST_H
 
 #include "base/text.h"
 

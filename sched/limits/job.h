@@ -25,8 +25,8 @@
  * Only the oldest job of a class is examined, so a decision looks at JOB_CLASSES jobs
  * at most, and the result is kept until something changes. The depth of the stack is at
  * most the logarithm of a size to the base slot_cost. */
-#ifndef SCHED_JOB_H
-#define SCHED_JOB_H
+#ifndef SCHED_LIMITS_JOB_H
+#define SCHED_LIMITS_JOB_H
 
 #include "sched/limits/transport_params.h"
 

@@ -5,8 +5,8 @@
  * microseconds. The long one stands for the site at its best: it follows the short one
  * down immediately, and up so slowly that our own load does not become the measure. A
  * single slow reply says nothing: one sample counts for at most 4 times the average. */
-#ifndef SCHED_LATENCY_H
-#define SCHED_LATENCY_H
+#ifndef SCHED_LIMITS_LATENCY_H
+#define SCHED_LIMITS_LATENCY_H
 
 #include <stdint.h>
 

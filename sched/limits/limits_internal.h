@@ -1,6 +1,6 @@
 /* For the tests of host.c, job.c and window.c. No other file includes this. */
-#ifndef SCHED_LIMITS_INTERNAL_H
-#define SCHED_LIMITS_INTERNAL_H
+#ifndef SCHED_LIMITS_LIMITS_INTERNAL_H
+#define SCHED_LIMITS_LIMITS_INTERNAL_H
 
 #include "sched/limits/host.h"
 #include "sched/limits/job.h"

@@ -3,8 +3,8 @@
  *
  * An outcome has 850 bytes, and a dead host gives the same one to thousands of
  * recipients. */
-#ifndef SCHED_REASON_H
-#define SCHED_REASON_H
+#ifndef SCHED_LIMITS_REASON_H
+#define SCHED_LIMITS_REASON_H
 
 #include "base/outcome.h"
 

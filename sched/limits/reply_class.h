@@ -7,8 +7,8 @@
  * not feed back. The words are searched in what the peer said, not in its name, nor in
  * addresses that it repeats, which must stand in angle brackets to be skipped. A peer
  * that lies gets the delay it asked for, within bounds. */
-#ifndef SCHED_REPLY_CLASS_H
-#define SCHED_REPLY_CLASS_H
+#ifndef SCHED_LIMITS_REPLY_CLASS_H
+#define SCHED_LIMITS_REPLY_CLASS_H
 
 #include "base/outcome.h"
 

@@ -3,8 +3,8 @@
  * Postfix's backoff: the delay is the message's age, within bounds (doc/scheduler.md
  * "Backoff"), so each attempt comes at about twice the age of the one before. The
  * number of attempts does not matter. */
-#ifndef SCHED_RETRY_H
-#define SCHED_RETRY_H
+#ifndef SCHED_LIMITS_RETRY_H
+#define SCHED_LIMITS_RETRY_H
 
 #include <stdint.h>
 

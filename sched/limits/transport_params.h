@@ -1,7 +1,7 @@
 /* A transport's scheduling parameters: Postfix's names and defaults
  * (doc/scheduler.md "Destinations"). Plain data. */
-#ifndef SCHED_TRANSPORT_PARAMS_H
-#define SCHED_TRANSPORT_PARAMS_H
+#ifndef SCHED_LIMITS_TRANSPORT_PARAMS_H
+#define SCHED_LIMITS_TRANSPORT_PARAMS_H
 
 #include "sched/limits/bucket.h"
 

@@ -8,8 +8,8 @@
  * drop the successes; nothing is carried into the next cycle. Failed pseudo-cohorts
  * (1/size a failure) are counted since the last success; the site is dead when they
  * reach the limit. */
-#ifndef SCHED_WINDOW_H
-#define SCHED_WINDOW_H
+#ifndef SCHED_LIMITS_WINDOW_H
+#define SCHED_LIMITS_WINDOW_H
 
 #include "sched/limits/transport_params.h"
 

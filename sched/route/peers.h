@@ -3,8 +3,8 @@
  * A fragment whose set belongs to another host is forwarded to that host directly, at
  * the address configured here, never by MX. A client that connects from one of these
  * addresses is trusted as a peer (doc/defragment.md "Hosts"). */
-#ifndef SCHED_PEERS_H
-#define SCHED_PEERS_H
+#ifndef SCHED_ROUTE_PEERS_H
+#define SCHED_ROUTE_PEERS_H
 
 #include "base/net_address.h"
 #include "sched/route/route.h"

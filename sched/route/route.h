@@ -9,8 +9,8 @@
  *
  * Mail that only the pattern * matches goes to the target that sender_routes give for
  * its envelope sender, if any: the patterns are the same, and <> for bounces. */
-#ifndef SCHED_ROUTE_H
-#define SCHED_ROUTE_H
+#ifndef SCHED_ROUTE_ROUTE_H
+#define SCHED_ROUTE_ROUTE_H
 
 #include "mime/address.h"
 #include "sched/route/secrets.h"

@@ -5,8 +5,8 @@
  * is written with a second "@" in front; @/PATH names the file of a token for XOAUTH2,
  * which is read anew for every attempt. "#" begins a comment line. A secret is sent to
  * the host of its line only. */
-#ifndef SCHED_SECRETS_H
-#define SCHED_SECRETS_H
+#ifndef SCHED_ROUTE_SECRETS_H
+#define SCHED_ROUTE_SECRETS_H
 
 #include "base/buffer.h"
 

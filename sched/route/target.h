@@ -1,6 +1,6 @@
 /* One TARGET of a route, as written (petrel.conf(5), ROUTES). Internal to sched/. */
-#ifndef SCHED_TARGET_H
-#define SCHED_TARGET_H
+#ifndef SCHED_ROUTE_TARGET_H
+#define SCHED_ROUTE_TARGET_H
 
 #include "sched/route/route.h"
 

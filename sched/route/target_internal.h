@@ -1,6 +1,6 @@
 /* Shared by target*.c. No other file includes this. */
-#ifndef SCHED_TARGET_INTERNAL_H
-#define SCHED_TARGET_INTERNAL_H
+#ifndef SCHED_ROUTE_TARGET_INTERNAL_H
+#define SCHED_ROUTE_TARGET_INTERNAL_H
 
 #include "sched/route/target.h"
 

@@ -33,8 +33,8 @@
  * sites of such a name in turn, and messages over its domains. sender=u%d@x.example:
  * each message has its own sender. Without every= or rate= all messages arrive
  * together; random: at random times of that rate. */
-#ifndef SCHED_SCENARIO_H
-#define SCHED_SCENARIO_H
+#ifndef SCHED_SIMULATE_SCENARIO_H
+#define SCHED_SIMULATE_SCENARIO_H
 
 #include "base/buffer.h"
 #include "sched/simulate/fake_server.h"

@@ -6,8 +6,8 @@
  * addresses are tried one after the other, a greeted session takes mail until there is
  * none, and stays idle for a moment. Not simulated: two transactions under way on one
  * session, and network traffic. */
-#ifndef SCHED_SIMULATION_H
-#define SCHED_SIMULATION_H
+#ifndef SCHED_SIMULATE_SIMULATION_H
+#define SCHED_SIMULATE_SIMULATION_H
 
 #include "sched/simulate/scenario.h"
 

@@ -1,6 +1,6 @@
 /* Shared by simulation*.c. No other file includes this. */
-#ifndef SCHED_SIMULATION_INTERNAL_H
-#define SCHED_SIMULATION_INTERNAL_H
+#ifndef SCHED_SIMULATE_SIMULATION_INTERNAL_H
+#define SCHED_SIMULATE_SIMULATION_INTERNAL_H
 
 #include "base/heap.h"
 #include "sched/simulate/simulation.h"

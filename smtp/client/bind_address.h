@@ -1,6 +1,6 @@
 /* The source addresses of outgoing connections: smtp_bind, at most one a family. */
-#ifndef SMTP_BIND_ADDRESS_H
-#define SMTP_BIND_ADDRESS_H
+#ifndef SMTP_CLIENT_BIND_ADDRESS_H
+#define SMTP_CLIENT_BIND_ADDRESS_H
 
 #include "base/buffer.h"
 #include "base/net_address.h"

@@ -3,8 +3,8 @@
  *
  * Hosts in bad health come last. The scheduler learns here whether a host has
  * answered. */
-#ifndef SMTP_CANDIDATES_H
-#define SMTP_CANDIDATES_H
+#ifndef SMTP_CLIENT_CANDIDATES_H
+#define SMTP_CLIENT_CANDIDATES_H
 
 #include "queue/manager/manager.h"
 #include "smtp/client/mx_lookup.h"

@@ -12,8 +12,8 @@
  * binary content without BINARYMIME), if it may be converted. If it may not, 8-bit
  * content is sent unchanged, without BODY: such hosts take it, and signatures stay
  * valid. Binary content bounces (RFC 3030 §3). */
-#ifndef SMTP_CLIENT_H
-#define SMTP_CLIENT_H
+#ifndef SMTP_CLIENT_CLIENT_H
+#define SMTP_CLIENT_CLIENT_H
 
 #include "mime/downgrade.h"
 #include "queue/manager/activity.h"

@@ -1,7 +1,7 @@
 /* One connection to one host: a socket, the client machine, and the content in between.
  */
-#ifndef SMTP_CLIENT_CONNECTION_H
-#define SMTP_CLIENT_CONNECTION_H
+#ifndef SMTP_CLIENT_CLIENT_CONNECTION_H
+#define SMTP_CLIENT_CLIENT_CONNECTION_H
 
 #include "base/net/net.h"
 #include "queue/queue.h"

@@ -1,6 +1,6 @@
 /* What the files client*.c share. No other file includes this. */
-#ifndef SMTP_CLIENT_INTERNAL_H
-#define SMTP_CLIENT_INTERNAL_H
+#ifndef SMTP_CLIENT_CLIENT_INTERNAL_H
+#define SMTP_CLIENT_CLIENT_INTERNAL_H
 
 #include "smtp/client/client.h"
 #include "smtp/dot.h"

@@ -1,7 +1,7 @@
 /* The user and secret for a host of a target; a token is read from its file each
  * time. */
-#ifndef SMTP_CREDENTIALS_H
-#define SMTP_CREDENTIALS_H
+#ifndef SMTP_CLIENT_CREDENTIALS_H
+#define SMTP_CLIENT_CREDENTIALS_H
 
 #include "base/net_address.h"
 #include "sched/route/route.h"

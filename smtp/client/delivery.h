@@ -8,8 +8,8 @@
  * have. A host whose TLS fails is passed over like one that is down, but its health
  * does not change, since other routes may demand less. With tls=may the session
  * connects to it once more, in cleartext; the host is then reported once an hour. */
-#ifndef SMTP_DELIVERY_H
-#define SMTP_DELIVERY_H
+#ifndef SMTP_CLIENT_DELIVERY_H
+#define SMTP_CLIENT_DELIVERY_H
 
 #include "base/dns/dns.h"
 #include "queue/manager/manager.h"

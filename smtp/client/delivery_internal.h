@@ -1,6 +1,6 @@
 /* What delivery.c and delivery_watch.c share. No other file includes this. */
-#ifndef SMTP_DELIVERY_INTERNAL_H
-#define SMTP_DELIVERY_INTERNAL_H
+#ifndef SMTP_CLIENT_DELIVERY_INTERNAL_H
+#define SMTP_CLIENT_DELIVERY_INTERNAL_H
 
 #include "base/loop/loop.h"
 #include "smtp/client/candidates.h"

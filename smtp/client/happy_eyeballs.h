@@ -5,8 +5,8 @@
  * its head start, an address of the other family and the same preference is tried in
  * parallel; a backup host does not race with a main one. At most one attempt of a
  * family is under way. */
-#ifndef SMTP_HAPPY_EYEBALLS_H
-#define SMTP_HAPPY_EYEBALLS_H
+#ifndef SMTP_CLIENT_HAPPY_EYEBALLS_H
+#define SMTP_CLIENT_HAPPY_EYEBALLS_H
 
 #include "base/loop/loop.h"
 #include "smtp/client/mx_lookup.h"

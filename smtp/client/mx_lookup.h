@@ -3,8 +3,8 @@
  * RFC 5321 §5.1, RFC 7505 (null MX), RFC 974's rule against loops. A small machine over
  * base/dns/dns.h: MX, then the hosts of one preference together, best preference first,
  * until enough addresses are known. */
-#ifndef SMTP_MX_LOOKUP_H
-#define SMTP_MX_LOOKUP_H
+#ifndef SMTP_CLIENT_MX_LOOKUP_H
+#define SMTP_CLIENT_MX_LOOKUP_H
 
 #include "base/dns/dns.h"
 #include "base/outcome.h"

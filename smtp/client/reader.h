@@ -1,7 +1,7 @@
 /* Reads the content of a message from the queue, prefix first, in pieces, and checks
  * that it is what was stored. */
-#ifndef SMTP_READER_H
-#define SMTP_READER_H
+#ifndef SMTP_CLIENT_READER_H
+#define SMTP_CLIENT_READER_H
 
 #include "queue/queue.h"
 

@@ -2,8 +2,8 @@
  *
  * The place in the list becomes the preference: manager_hosts_order() then passes over
  * a host that fails until it works again. */
-#ifndef SMTP_RELAYHOSTS_H
-#define SMTP_RELAYHOSTS_H
+#ifndef SMTP_CLIENT_RELAYHOSTS_H
+#define SMTP_CLIENT_RELAYHOSTS_H
 
 #include "sched/route/route.h"
 #include "smtp/client/mx_lookup.h"

@@ -1,6 +1,6 @@
 /* The outcome of a reply, a time-out or a lost connection for a recipient (pure). */
-#ifndef SMTP_REPLY_OUTCOME_H
-#define SMTP_REPLY_OUTCOME_H
+#ifndef SMTP_CLIENT_REPLY_OUTCOME_H
+#define SMTP_CLIENT_REPLY_OUTCOME_H
 
 #include "smtp/reply.h"
 

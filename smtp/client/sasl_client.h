@@ -8,8 +8,8 @@
  *                         that it knows the password, as SCRAM demands
  *   4yz, 5yz              refused
  */
-#ifndef SMTP_SASL_CLIENT_H
-#define SMTP_SASL_CLIENT_H
+#ifndef SMTP_CLIENT_SASL_CLIENT_H
+#define SMTP_CLIENT_SASL_CLIENT_H
 
 #include "base/crypto/digest.h"
 #include "smtp/sasl.h"

@@ -2,8 +2,8 @@
  *
  * Every connection of smtp/client/delivery.h gets it here. DANE and MTA-STS would be
  * further input, and the trust anchors (now tls_ca) further output. */
-#ifndef SMTP_SECURITY_H
-#define SMTP_SECURITY_H
+#ifndef SMTP_CLIENT_SECURITY_H
+#define SMTP_CLIENT_SECURITY_H
 
 #include "base/tls/tls.h"
 #include "queue/manager/activity.h"

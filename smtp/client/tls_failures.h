@@ -2,8 +2,8 @@
  * messages. TLS is tried again for each of them.
  *
  * Pure. Holds at most TLS_FAILURES_MAX addresses, then the oldest is forgotten. */
-#ifndef SMTP_TLS_FAILURES_H
-#define SMTP_TLS_FAILURES_H
+#ifndef SMTP_CLIENT_TLS_FAILURES_H
+#define SMTP_CLIENT_TLS_FAILURES_H
 
 #include "base/net_address.h"
 

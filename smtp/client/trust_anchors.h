@@ -1,6 +1,6 @@
 /* Trust anchors of outgoing TLS: tls_ca, or the system's CA bundle. */
-#ifndef SMTP_TRUST_ANCHORS_H
-#define SMTP_TRUST_ANCHORS_H
+#ifndef SMTP_CLIENT_TRUST_ANCHORS_H
+#define SMTP_CLIENT_TRUST_ANCHORS_H
 
 #include "base/tls/tls.h"
 

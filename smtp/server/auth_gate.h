@@ -9,8 +9,8 @@
  * those that have logged in lately, last those that have failed. When the queue is full,
  * a client with a better claim takes the place of the one with the worst, which gets a
  * 4yz reply. A malformed response is answered immediately, and counts as a failure. */
-#ifndef SMTP_AUTH_GATE_H
-#define SMTP_AUTH_GATE_H
+#ifndef SMTP_SERVER_AUTH_GATE_H
+#define SMTP_SERVER_AUTH_GATE_H
 
 #include "smtp/server/lockout.h"
 #include "smtp/server/server.h"

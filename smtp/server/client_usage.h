@@ -5,8 +5,8 @@
  * has. An attacker may have one of 48 bits: when sessions are short, those of one count
  * together. Of a Unix socket nobody is counted: file permissions guard it. Times are
  * monotonic milliseconds. */
-#ifndef SMTP_CLIENT_USAGE_H
-#define SMTP_CLIENT_USAGE_H
+#ifndef SMTP_SERVER_CLIENT_USAGE_H
+#define SMTP_SERVER_CLIENT_USAGE_H
 
 #include "base/outcome.h"
 #include "sched/limits/bucket.h"

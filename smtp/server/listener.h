@@ -4,8 +4,8 @@
  *
  * Ties smtp/server/server.h (a machine without sockets) to base/net/net.h,
  * smtp/server/policy.h and queue/queue.h. */
-#ifndef SMTP_LISTENER_H
-#define SMTP_LISTENER_H
+#ifndef SMTP_SERVER_LISTENER_H
+#define SMTP_SERVER_LISTENER_H
 
 #include "base/net/net.h"
 #include "queue/manager/manager.h"

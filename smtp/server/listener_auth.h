@@ -1,6 +1,6 @@
 /* What the settings about AUTH and senders make of a listener's rules. */
-#ifndef SMTP_LISTENER_AUTH_H
-#define SMTP_LISTENER_AUTH_H
+#ifndef SMTP_SERVER_LISTENER_AUTH_H
+#define SMTP_SERVER_LISTENER_AUTH_H
 
 #include "base/crypto/digest.h"
 #include "smtp/server/listener.h"

@@ -3,8 +3,8 @@
  *
  * Clients are addresses: of IPv6 the /64, which is one customer; at a Unix socket the
  * user id. A success forgets nothing: else one account would buy guesses at others. */
-#ifndef SMTP_LOCKOUT_H
-#define SMTP_LOCKOUT_H
+#ifndef SMTP_SERVER_LOCKOUT_H
+#define SMTP_SERVER_LOCKOUT_H
 
 #include "base/net_address.h"
 

@@ -1,6 +1,6 @@
 /* Lists of networks, as settings name them. */
-#ifndef SMTP_NETWORKS_H
-#define SMTP_NETWORKS_H
+#ifndef SMTP_SERVER_NETWORKS_H
+#define SMTP_SERVER_NETWORKS_H
 
 #include "base/buffer.h"
 #include "base/net_address.h"

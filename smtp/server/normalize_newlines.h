@@ -12,8 +12,8 @@
  *
  * By 2 and 3 a client can say the same thing in two ways, which is what SMTP smuggling
  * needs in front of us: they are for who speaks for itself alone. */
-#ifndef SMTP_NORMALIZE_NEWLINES_H
-#define SMTP_NORMALIZE_NEWLINES_H
+#ifndef SMTP_SERVER_NORMALIZE_NEWLINES_H
+#define SMTP_SERVER_NORMALIZE_NEWLINES_H
 
 #include "base/buffer.h"
 #include "smtp/dot.h"

@@ -1,7 +1,7 @@
 /* The arguments of MAIL and RCPT: path and ESMTP parameters (RFC 5321 §4.1.1, 1870,
  * 3030, 6152, 6531, 3461, 6710). Pure. */
-#ifndef SMTP_PARAMETERS_H
-#define SMTP_PARAMETERS_H
+#ifndef SMTP_SERVER_PARAMETERS_H
+#define SMTP_SERVER_PARAMETERS_H
 
 #include "mime/address.h"
 #include "queue/envelope.h"

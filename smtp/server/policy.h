@@ -3,8 +3,8 @@
  * The rule that makes Petrel no open relay: a client outside relay_from may only write
  * to local_domains (and postmaster), and not with a local part that some next hop could
  * take for a route. */
-#ifndef SMTP_POLICY_H
-#define SMTP_POLICY_H
+#ifndef SMTP_SERVER_POLICY_H
+#define SMTP_SERVER_POLICY_H
 
 #include "base/net_address.h"
 #include "base/outcome.h"

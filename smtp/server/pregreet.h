@@ -3,8 +3,8 @@
  *
  * A client whom nobody has named yet is answered nothing: what is wrong with a header
  * is one line in the log, and the connection is cut. */
-#ifndef SMTP_PREGREET_H
-#define SMTP_PREGREET_H
+#ifndef SMTP_SERVER_PREGREET_H
+#define SMTP_SERVER_PREGREET_H
 
 #include "base/loop/loop.h"
 #include "smtp/server/session.h"

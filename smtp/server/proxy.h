@@ -4,8 +4,8 @@
  * Who may say it is smtp/server/policy.h's business, how long that may take
  * smtp/server/pregreet.h's.
  */
-#ifndef SMTP_PROXY_H
-#define SMTP_PROXY_H
+#ifndef SMTP_SERVER_PROXY_H
+#define SMTP_SERVER_PROXY_H
 
 #include "base/net_address.h"
 

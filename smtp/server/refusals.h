@@ -2,8 +2,8 @@
  * are written, the rest is summed up in one line when the second is over.
  *
  * So no client, and no crowd of them, fills a disk with what it is refused. */
-#ifndef SMTP_REFUSALS_H
-#define SMTP_REFUSALS_H
+#ifndef SMTP_SERVER_REFUSALS_H
+#define SMTP_SERVER_REFUSALS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Checks of what untrusted clients say of themselves, without look-ups: decisions on
  * plain values. Untrusted clients may not relay; others are not checked. */
-#ifndef SMTP_SANITY_H
-#define SMTP_SANITY_H
+#ifndef SMTP_SERVER_SANITY_H
+#define SMTP_SERVER_SANITY_H
 
 #include "base/net_address.h"
 #include "base/outcome.h"

@@ -10,8 +10,8 @@
  *
  * Only sasl_server_work() takes long, up to 5 ms. Its owner limits how often it is
  * called, and delays the reply to a failure. */
-#ifndef SMTP_SASL_SERVER_H
-#define SMTP_SASL_SERVER_H
+#ifndef SMTP_SERVER_SASL_SERVER_H
+#define SMTP_SERVER_SASL_SERVER_H
 
 #include "smtp/sasl.h"
 #include "smtp/server/users.h"

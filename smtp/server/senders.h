@@ -1,7 +1,7 @@
 /* Which sender addresses a client may use: `sender_login` and `sender_domains`. Pure.
  */
-#ifndef SMTP_SENDERS_H
-#define SMTP_SENDERS_H
+#ifndef SMTP_SERVER_SENDERS_H
+#define SMTP_SERVER_SENDERS_H
 
 #include "base/buffer.h"
 #include "base/outcome.h"

@@ -17,8 +17,8 @@
  *                                        a line of AUTH is there
  *
  * A transaction lives from MAIL to the one function that ends it, on every path. */
-#ifndef SMTP_SERVER_H
-#define SMTP_SERVER_H
+#ifndef SMTP_SERVER_SERVER_H
+#define SMTP_SERVER_SERVER_H
 
 #include "queue/envelope.h"
 #include "smtp/server/sasl_server.h"

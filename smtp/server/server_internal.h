@@ -1,7 +1,7 @@
 /* What server.c, server_auth.c, server_command.c and server_end.c share; nobody else
  * includes it. */
-#ifndef SMTP_SERVER_INTERNAL_H
-#define SMTP_SERVER_INTERNAL_H
+#ifndef SMTP_SERVER_SERVER_INTERNAL_H
+#define SMTP_SERVER_SERVER_INTERNAL_H
 
 #include "smtp/server/server.h"
 #include "smtp/server/transaction.h"

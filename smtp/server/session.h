@@ -1,7 +1,7 @@
 /* One connection of a client: ties the machine of server.h to a socket and to the
  * queue. */
-#ifndef SMTP_SESSION_H
-#define SMTP_SESSION_H
+#ifndef SMTP_SERVER_SESSION_H
+#define SMTP_SERVER_SESSION_H
 
 #include "base/net/net.h"
 #include "queue/manager/manager.h"

@@ -1,6 +1,6 @@
 /* What session.c, session_tls.c and session_crowd.c share; nobody else includes it. */
-#ifndef SMTP_SESSION_INTERNAL_H
-#define SMTP_SESSION_INTERNAL_H
+#ifndef SMTP_SERVER_SESSION_INTERNAL_H
+#define SMTP_SERVER_SESSION_INTERNAL_H
 
 #include "base/loop/loop.h"
 #include "smtp/server/normalize_newlines.h"

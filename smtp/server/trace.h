@@ -1,7 +1,7 @@
 /* The header lines that the server puts before a message: Received, Date, Message-ID
  * (RFC 5321 §4.4, RFC 6409 §8). Pure. */
-#ifndef SMTP_TRACE_H
-#define SMTP_TRACE_H
+#ifndef SMTP_SERVER_TRACE_H
+#define SMTP_SERVER_TRACE_H
 
 #include "base/buffer.h"
 

@@ -1,7 +1,7 @@
 /* One mail transaction of a server session: what MAIL begins and one function ends.
  * Only server.c uses it. */
-#ifndef SMTP_TRANSACTION_H
-#define SMTP_TRANSACTION_H
+#ifndef SMTP_SERVER_TRANSACTION_H
+#define SMTP_SERVER_TRANSACTION_H
 
 #include "base/arena.h"
 #include "mime/header.h"

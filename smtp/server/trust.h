@@ -1,7 +1,7 @@
 /* Who has sent a message, as its envelope keeps it for who puts fragments together
  * (envelope.trust). */
-#ifndef SMTP_TRUST_H
-#define SMTP_TRUST_H
+#ifndef SMTP_SERVER_TRUST_H
+#define SMTP_SERVER_TRUST_H
 
 #include "smtp/server/server.h"
 

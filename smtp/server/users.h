@@ -4,8 +4,8 @@
  * and lines that start with # are skipped. A name nobody has costs the same and looks
  * the same as a wrong password: one of the users, chosen by a secret and the name,
  * lends the shape. */
-#ifndef SMTP_USERS_H
-#define SMTP_USERS_H
+#ifndef SMTP_SERVER_USERS_H
+#define SMTP_SERVER_USERS_H
 
 #include "base/crypto/verifier.h"
 

@@ -1,7 +1,7 @@
 /* The monotonic clock in the hand of a test, for the real loop and all that it drives: it stands still, however
  * busy the machine is, until the test lets time pass. For one file of a test program. */
-#ifndef T_CLOCK_H
-#define T_CLOCK_H
+#ifndef T_SIM_CLOCK_H
+#define T_SIM_CLOCK_H
 
 #include "base/loop/loop.h"
 

@@ -1,6 +1,6 @@
 /* A delivery between a fake manager, two hosts and a scripted DNS, for its tests. */
-#ifndef T_DELIVERY_WORLD_H
-#define T_DELIVERY_WORLD_H
+#ifndef T_SIM_DELIVERY_WORLD_H
+#define T_SIM_DELIVERY_WORLD_H
 
 #include "smtp/client/delivery.h"
 

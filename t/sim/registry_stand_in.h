@@ -1,7 +1,7 @@
 /* A registry that answers what the test wants, when it wants: in place of
  * defrag/registry/registry.c, which must not be linked. */
-#ifndef T_REGISTRY_STAND_IN_H
-#define T_REGISTRY_STAND_IN_H
+#ifndef T_SIM_REGISTRY_STAND_IN_H
+#define T_SIM_REGISTRY_STAND_IN_H
 
 #include "defrag/registry/registry.h"
 

@@ -15,8 +15,8 @@
  *                        keeps them lost
  *   disk_sync_begin      the same, with what was there when it began, in a later turn
  * Directories and FIFOs are durable at once. Content goes in pages of 4096 bytes. */
-#ifndef T_SIM_DISK_H
-#define T_SIM_DISK_H
+#ifndef T_SIM_SIM_DISK_H
+#define T_SIM_SIM_DISK_H
 
 #include "base/disk/disk.h"
 

@@ -1,8 +1,8 @@
 /* Hosts that share sets of fragments, in one process and one virtual time: what is
  * known of them and of what they were sent, and their registry, which is not always to
  * be relied on. Chance decides what goes wrong. The hosts' doings: t/support/sky_hosts.h. */
-#ifndef T_SKY_H
-#define T_SKY_H
+#ifndef T_SIM_SKY_H
+#define T_SIM_SKY_H
 
 #include "defrag/channel_internal.h"
 #include "sched/limits/retry.h"

@@ -1,7 +1,7 @@
 /* A host of several: the defragment channel over a registry that answers what the test
  * wants, and peers that take what the test wants. */
-#ifndef T_CHANNEL_SHARED_WORLD_H
-#define T_CHANNEL_SHARED_WORLD_H
+#ifndef T_SUPPORT_CHANNEL_SHARED_WORLD_H
+#define T_SUPPORT_CHANNEL_SHARED_WORLD_H
 
 #include "t/support/channel_world.h"
 #include "t/sim/registry_stand_in.h"

@@ -1,7 +1,7 @@
 /* The defragment channel upon a queue manager, in virtual time: fragments are sent, and
  * what is delivered is kept. */
-#ifndef T_CHANNEL_WORLD_H
-#define T_CHANNEL_WORLD_H
+#ifndef T_SUPPORT_CHANNEL_WORLD_H
+#define T_SUPPORT_CHANNEL_WORLD_H
 
 #include "defrag/channel.h"
 #include "queue/set_mark.h"

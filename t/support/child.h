@@ -1,6 +1,6 @@
 /* Children of a test that end by _exit(): with `make coverage` what they reach counts, too. */
-#ifndef T_CHILD_H
-#define T_CHILD_H
+#ifndef T_SUPPORT_CHILD_H
+#define T_SUPPORT_CHILD_H
 
 #include "base/sandbox/sandbox.h"
 

@@ -1,7 +1,7 @@
 /* A mail host on random walks: it mostly keeps to the protocol, and watches that the
  * client does. */
-#ifndef T_CLIENT_WALK_PEER_H
-#define T_CLIENT_WALK_PEER_H
+#ifndef T_SUPPORT_CLIENT_WALK_PEER_H
+#define T_SUPPORT_CLIENT_WALK_PEER_H
 
 #include "smtp/client/client.h"
 

@@ -1,6 +1,6 @@
 /* A spool of a test's own for commands of the operator, and what they print. */
-#ifndef T_COMMAND_WORLD_H
-#define T_COMMAND_WORLD_H
+#ifndef T_SUPPORT_COMMAND_WORLD_H
+#define T_SUPPORT_COMMAND_WORLD_H
 
 #include "admin/settings/options.h"
 #include "base/id.h"

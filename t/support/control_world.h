@@ -1,6 +1,6 @@
 /* A manager with its control socket on the real disk, and mail in its queue. */
-#ifndef T_CONTROL_WORLD_H
-#define T_CONTROL_WORLD_H
+#ifndef T_SUPPORT_CONTROL_WORLD_H
+#define T_SUPPORT_CONTROL_WORLD_H
 
 #include "admin/control/control_server.h"
 #include "base/loop/loop.h"

@@ -1,6 +1,6 @@
 /* A mail host for tests: a listener on the loop that answers commands by a table. */
-#ifndef T_DELIVERY_HOST_H
-#define T_DELIVERY_HOST_H
+#ifndef T_SUPPORT_DELIVERY_HOST_H
+#define T_SUPPORT_DELIVERY_HOST_H
 
 #include "base/buffer.h"
 #include "base/loop/loop.h"

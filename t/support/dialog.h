@@ -1,6 +1,6 @@
 /* Reads a dialogue of t/dialog/ (its README says how they are written). */
-#ifndef T_DIALOG_H
-#define T_DIALOG_H
+#ifndef T_SUPPORT_DIALOG_H
+#define T_SUPPORT_DIALOG_H
 
 #include "base/buffer.h"
 #include "base/memory.h"

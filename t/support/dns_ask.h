@@ -1,6 +1,6 @@
 /* Asking base/dns/dns.h and waiting for the answer, for its tests. */
-#ifndef T_DNS_ASK_H
-#define T_DNS_ASK_H
+#ifndef T_SUPPORT_DNS_ASK_H
+#define T_SUPPORT_DNS_ASK_H
 
 #include "base/dns/dns.h"
 #include "base/loop/loop.h"

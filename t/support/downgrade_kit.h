@@ -1,6 +1,6 @@
 /* Conversion checked from outside: what was decoded before must be decoded after. */
-#ifndef T_DOWNGRADE_KIT_H
-#define T_DOWNGRADE_KIT_H
+#ifndef T_SUPPORT_DOWNGRADE_KIT_H
+#define T_SUPPORT_DOWNGRADE_KIT_H
 
 #include "mime/downgrade.h"
 #include "mime/structure.h"

@@ -1,7 +1,7 @@
 /* What the tests of notifications share: one that is composed from a real queue, and its
  * parts. */
-#ifndef T_DSN_KIT_H
-#define T_DSN_KIT_H
+#ifndef T_SUPPORT_DSN_KIT_H
+#define T_SUPPORT_DSN_KIT_H
 
 #include "queue/manager/dsn.h"
 #include "t/support/queue_kit.h"

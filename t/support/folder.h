@@ -1,7 +1,7 @@
 /* Directories of tests for which the disk does not matter: in memory if there is space,
  * so that no sync waits for whoever else is at the disk. */
-#ifndef T_FOLDER_H
-#define T_FOLDER_H
+#ifndef T_SUPPORT_FOLDER_H
+#define T_SUPPORT_FOLDER_H
 
 #include <stdbool.h>
 #include <stdio.h>

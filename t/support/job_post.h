@@ -1,7 +1,7 @@
 /* Mail of given sizes for one destination of a real scheduler, one recipient in each
  * transaction: who is served, in which order. */
-#ifndef T_JOB_POST_H
-#define T_JOB_POST_H
+#ifndef T_SUPPORT_JOB_POST_H
+#define T_SUPPORT_JOB_POST_H
 
 #include "base/memory.h"
 #include "sched/sched.h"

@@ -1,8 +1,8 @@
 /* The rules of doc/scheduler.md "Jobs and preemption" as they are told, with lists that
  * are scanned: what sched/limits/job.c is compared with. One destination, all sizes
  * known. */
-#ifndef T_JOB_REFERENCE_H
-#define T_JOB_REFERENCE_H
+#ifndef T_SUPPORT_JOB_REFERENCE_H
+#define T_SUPPORT_JOB_REFERENCE_H
 
 #include "base/memory.h"
 #include "sched/limits/job.h"

@@ -1,7 +1,7 @@
 /* A journal with a user who knows what he was told: what must be there after a crash,
  * what may be, and what must not. */
-#ifndef T_JOURNAL_KIT_H
-#define T_JOURNAL_KIT_H
+#ifndef T_SUPPORT_JOURNAL_KIT_H
+#define T_SUPPORT_JOURNAL_KIT_H
 
 #include "queue/journal/journal_internal.h"
 

@@ -2,8 +2,8 @@
  *
  * The test links t/sim/loop.c. Nothing waits for the clock: settle() lets everything
  * happen that can happen now, pass() lets time go by. */
-#ifndef T_LISTENER_VIRTUAL_H
-#define T_LISTENER_VIRTUAL_H
+#ifndef T_SUPPORT_LISTENER_VIRTUAL_H
+#define T_SUPPORT_LISTENER_VIRTUAL_H
 
 #include "t/support/listener_world.h"
 #include "t/sim/sim.h"

@@ -1,7 +1,7 @@
 /* A Petrel with sockets and a queue but without a way out, and clients that visit it.
  */
-#ifndef T_LISTENER_WORLD_H
-#define T_LISTENER_WORLD_H
+#ifndef T_SUPPORT_LISTENER_WORLD_H
+#define T_SUPPORT_LISTENER_WORLD_H
 
 #include "smtp/server/listener.h"
 

@@ -1,6 +1,6 @@
 /* What a loop has called, as letters in the order in which it did. */
-#ifndef T_LOOP_STORY_H
-#define T_LOOP_STORY_H
+#ifndef T_SUPPORT_LOOP_STORY_H
+#define T_SUPPORT_LOOP_STORY_H
 
 #include "base/loop/loop.h"
 

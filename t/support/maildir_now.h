@@ -1,6 +1,6 @@
 /* A delivery into a Maildir in one go. */
-#ifndef T_MAILDIR_NOW_H
-#define T_MAILDIR_NOW_H
+#ifndef T_SUPPORT_MAILDIR_NOW_H
+#define T_SUPPORT_MAILDIR_NOW_H
 
 #include "queue/manager/maildir.h"
 

@@ -1,8 +1,8 @@
 /* A queue manager in a temporary spool and in virtual time, with a channel that does
  * what addresses say: good@, bad@, later@ and site@ are delivered, failed, deferred,
  * and deferred by the site. */
-#ifndef T_MANAGER_WORLD_H
-#define T_MANAGER_WORLD_H
+#ifndef T_SUPPORT_MANAGER_WORLD_H
+#define T_SUPPORT_MANAGER_WORLD_H
 
 #include "base/loop/loop.h"
 #include "base/memory.h"

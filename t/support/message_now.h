@@ -1,6 +1,6 @@
 /* A message of recipients that are all there. */
-#ifndef T_MESSAGE_NOW_H
-#define T_MESSAGE_NOW_H
+#ifndef T_SUPPORT_MESSAGE_NOW_H
+#define T_SUPPORT_MESSAGE_NOW_H
 
 #include "sched/message.h"
 

@@ -1,7 +1,7 @@
 /* What the tests of base/net*.c share: a loop, a net, a listener and two sides that
  * write down what happens to them. */
-#ifndef T_NET_WORLD_H
-#define T_NET_WORLD_H
+#ifndef T_SUPPORT_NET_WORLD_H
+#define T_SUPPORT_NET_WORLD_H
 
 #include "base/net/net.h"
 

@@ -1,6 +1,6 @@
 /* A port for a server of this test. */
-#ifndef T_PORT_H
-#define T_PORT_H
+#ifndef T_SUPPORT_PORT_H
+#define T_SUPPORT_PORT_H
 
 #include <netinet/in.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* What goes to standard output between begin and end. */
-#ifndef T_PRINTED_H
-#define T_PRINTED_H
+#ifndef T_SUPPORT_PRINTED_H
+#define T_SUPPORT_PRINTED_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* A spool on the real disk: where it is, what is in it, and time that passes, after
  * clock_stop(). */
-#ifndef T_QUEUE_HOME_H
-#define T_QUEUE_HOME_H
+#ifndef T_SUPPORT_QUEUE_HOME_H
+#define T_SUPPORT_QUEUE_HOME_H
 
 #include "t/sim/clock.h"
 #include "t/support/queue_kit.h"

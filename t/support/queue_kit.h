@@ -1,7 +1,7 @@
 /* What the tests of the queue share: a queue with its loop and log, messages, and what
  * was found. */
-#ifndef T_QUEUE_KIT_H
-#define T_QUEUE_KIT_H
+#ifndef T_SUPPORT_QUEUE_KIT_H
+#define T_SUPPORT_QUEUE_KIT_H
 
 #include "base/loop/loop.h"
 #include "queue/queue.h"

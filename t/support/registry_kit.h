@@ -1,7 +1,7 @@
 /* What the tests of registries share: a loop with all that a registry wants, and claims
  * that write down what they are told. */
-#ifndef T_REGISTRY_KIT_H
-#define T_REGISTRY_KIT_H
+#ifndef T_SUPPORT_REGISTRY_KIT_H
+#define T_SUPPORT_REGISTRY_KIT_H
 
 #include "base/dns/dns.h"
 #include "base/log/log.h"

@@ -1,6 +1,6 @@
 /* A real Redis, for tests of registries. */
-#ifndef T_REGISTRY_KIT_REDIS_H
-#define T_REGISTRY_KIT_REDIS_H
+#ifndef T_SUPPORT_REGISTRY_KIT_REDIS_H
+#define T_SUPPORT_REGISTRY_KIT_REDIS_H
 
 #include "t/support/port.h"
 #include "t/support/registry_kit.h"

@@ -1,6 +1,6 @@
 /* Children that enter the sandbox: what the tests of it share. */
-#ifndef T_SANDBOX_KIT_H
-#define T_SANDBOX_KIT_H
+#ifndef T_SUPPORT_SANDBOX_KIT_H
+#define T_SUPPORT_SANDBOX_KIT_H
 
 #include "base/sandbox/identity.h"
 #include "base/sandbox/sandbox.h"

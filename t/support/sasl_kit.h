@@ -1,6 +1,6 @@
 /* For tests of AUTH: users, base64, RFC 7677's dialogue. */
-#ifndef T_SASL_KIT_H
-#define T_SASL_KIT_H
+#ifndef T_SUPPORT_SASL_KIT_H
+#define T_SUPPORT_SASL_KIT_H
 
 #include "base/crypto/base64.h"
 #include "smtp/server/users.h"

@@ -1,8 +1,8 @@
 /* A world for the scheduler: messages on a pretended disk, channels that do what a test
  * says, virtual time. It checks the contract of sched.h at every action and aborts when
  * it is broken. */
-#ifndef T_SCHED_WORLD_H
-#define T_SCHED_WORLD_H
+#ifndef T_SUPPORT_SCHED_WORLD_H
+#define T_SUPPORT_SCHED_WORLD_H
 
 #include "base/memory.h"
 #include "sched/sched.h"

@@ -1,6 +1,6 @@
 /* A server machine with a pretended policy and queue around it. */
-#ifndef T_SERVER_FAKE_H
-#define T_SERVER_FAKE_H
+#ifndef T_SUPPORT_SERVER_FAKE_H
+#define T_SUPPORT_SERVER_FAKE_H
 
 #include "base/buffer.h"
 #include "base/memory.h"

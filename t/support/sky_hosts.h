@@ -1,7 +1,7 @@
 /* The hosts of t/sim/sky.h: each has a channel upon a queue manager, and sessions to the
  * others and to a next hop. What arrives is written down. */
-#ifndef T_SKY_HOSTS_H
-#define T_SKY_HOSTS_H
+#ifndef T_SUPPORT_SKY_HOSTS_H
+#define T_SUPPORT_SKY_HOSTS_H
 
 #include "t/sim/sky.h"
 

@@ -1,6 +1,6 @@
 /* Daemons of slices on one simulated disk, and the mail of one that died. */
-#ifndef T_SLICES_KIT_H
-#define T_SLICES_KIT_H
+#ifndef T_SUPPORT_SLICES_KIT_H
+#define T_SUPPORT_SLICES_KIT_H
 
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"

@@ -1,6 +1,6 @@
 /* Events of the structure parser as one text, and what must hold of any of them. */
-#ifndef T_STRUCTURE_KIT_H
-#define T_STRUCTURE_KIT_H
+#ifndef T_SUPPORT_STRUCTURE_KIT_H
+#define T_SUPPORT_STRUCTURE_KIT_H
 
 #include "mime/structure.h"
 

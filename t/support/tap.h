@@ -1,6 +1,6 @@
 /* TAP for C: ok(), is_text(), done(). One test program per module, run by prove. */
-#ifndef T_TAP_H
-#define T_TAP_H
+#ifndef T_SUPPORT_TAP_H
+#define T_SUPPORT_TAP_H
 
 #include "base/text.h"
 

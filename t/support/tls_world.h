@@ -1,7 +1,7 @@
 /* What the tests of TLS share: certificates that openssl has just made, and two sides
  * that shake hands over loopback. */
-#ifndef T_TLS_WORLD_H
-#define T_TLS_WORLD_H
+#ifndef T_SUPPORT_TLS_WORLD_H
+#define T_SUPPORT_TLS_WORLD_H
 
 #include "base/disk/disk.h"
 #include "base/tls/tls.h"

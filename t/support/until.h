@@ -1,6 +1,6 @@
 /* Waiting for what will happen in a world with a loop. */
-#ifndef T_UNTIL_H
-#define T_UNTIL_H
+#ifndef T_SUPPORT_UNTIL_H
+#define T_SUPPORT_UNTIL_H
 
 /* Turns until it is true, for a minute at least: a bound, not a measure. */
 #define until(world, condition)                                                        \
