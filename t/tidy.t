@@ -25,6 +25,7 @@ result 'an include guard is the path of its header' "$(for f in $(printf '%s\n' 
     guard=$(printf '%s' "${f%.h}" | tr 'a-z/-' 'A-Z__')_H
     [ "$(grep -cE "^#(ifndef|define) $guard\$" "$f")" = 2 ] || echo "$f"
 done)"
+result 'static_assert and sizeof(x) are written so' "$(grep -nE '_Static_assert|\bsizeof [a-z_*]' $product $tests)"
 result 'no tabs, no trailing space' "$(grep -nP '\t| +$' $product $tests | cut -d: -f1,2)"
 result 'no unfinished marks' "$(grep -nwE 'TODO|FIXME|XXX|HACK' $product)"
 # CONTRIBUTING.md, "Asserts".

@@ -28,7 +28,7 @@ enum {
     EDNS_SIZE = 1232 /* fits one IPv6 packet */
 };
 
-_Static_assert(REPLY_MAX <= sizeof(struct dns_answer), "the promise of dns.h");
+static_assert(REPLY_MAX <= sizeof(struct dns_answer), "the promise of dns.h");
 
 struct dns_socket {
     struct dns_query *query;

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-_Static_assert(NET_PATH_MAX <= sizeof((struct sockaddr_un *)0)->sun_path,
-               "a path fits");
+static_assert(NET_PATH_MAX <= sizeof((struct sockaddr_un *)0)->sun_path, "a path fits");
 
 int
 net_sockaddr_family(const struct net_address *a)

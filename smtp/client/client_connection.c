@@ -18,8 +18,8 @@ enum {
     PAUSE = NET_HIGH_WATER - 2 * PIECE,
     SCAN_PER_TURN = 512 * 1024
 };
-_Static_assert((int)PAUSE >= (int)NET_LOW_WATER, "NET_DRAINED would not come");
-_Static_assert((int)PIECE <= (int)CLIENT_PIECE_MAX, "a piece fits");
+static_assert((int)PAUSE >= (int)NET_LOW_WATER, "NET_DRAINED would not come");
+static_assert((int)PIECE <= (int)CLIENT_PIECE_MAX, "a piece fits");
 
 struct client_connection {
     struct client_connection_settings settings;

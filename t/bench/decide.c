@@ -112,10 +112,10 @@ main(int argc, char **argv)
     r.target.tls = TARGET_TLS_MAY;
     transport_params_default(&r.target.transport);
     r.target.transport.concurrency_limit = r.target.transport.initial_concurrency = 1;
-    r.domains = memory_array((size_t)r.sites, sizeof *r.domains);
+    r.domains = memory_array((size_t)r.sites, sizeof(*r.domains));
     for (long i = 0; i < r.sites; i++)
-        snprintf(r.domains[i], sizeof *r.domains, "d%ld.example", i);
-    r.open = memory_array((size_t)r.messages + (size_t)r.sites, sizeof *r.open);
+        snprintf(r.domains[i], sizeof(*r.domains), "d%ld.example", i);
+    r.open = memory_array((size_t)r.messages + (size_t)r.sites, sizeof(*r.open));
     r.s = sched_new(&(struct sched_settings){.active_limit = (int)r.messages,
                                              .session_limit = (int)r.sessions,
                                              .seed = 1});

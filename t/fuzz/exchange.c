@@ -65,7 +65,7 @@ add_record(struct dns *dns, const uint8_t record[3])
     case 1:
     case 2:
         sim_dns_address(dns, name,
-                        addresses[record[2] % (sizeof addresses / sizeof *addresses)]);
+                        addresses[record[2] % (sizeof(addresses) / sizeof(*addresses))]);
         return;
     default:
         sim_dns_status(dns, name, (enum dns_status)(record[2] % 4));

@@ -259,7 +259,7 @@ manager_settled(struct manager *m, const struct delivery_request *request, size_
         m->under_way[0] = m->under_way[1];
         m->open[1] = 0;
     }
-    text_copy(m->tls, sizeof m->tls,
+    text_copy(m->tls, sizeof(m->tls),
               text_from(timing != NULL && timing->tls != NULL ? timing->tls : ""));
     m->timed = timing != NULL && timing->connect_ms >= 0 && timing->transmit_ms >= 0;
     host_must(buffer_format(&m->verdicts, "%.*s %s %s %s\n", TEXT_ARGS(r->address),
@@ -271,7 +271,7 @@ bool
 manager_session_found(struct manager *m, struct sched_session *session, struct text key)
 {
     (void)session;
-    text_copy(m->found, sizeof m->found, key);
+    text_copy(m->found, sizeof(m->found), key);
     return !m->no_space;
 }
 

@@ -126,7 +126,7 @@ next_ms(const struct sim_loop *loop, int64_t end_ms)
 struct loop *
 sim_loop_new(uint64_t seed)
 {
-    struct sim_loop *loop = memory_new(sizeof *loop);
+    struct sim_loop *loop = memory_new(sizeof(*loop));
 
     turn_init(&loop->turn, SIM_WALL_START_MS, SIM_MONOTONIC_START_MS);
     loop->random = seed;
@@ -268,7 +268,7 @@ struct loop_watch *
 loop_watch_new(struct loop *loop, int descriptor, int events,
                void (*ready)(void *context, int events), void *context)
 {
-    struct loop_watch *watch = memory_new(sizeof *watch);
+    struct loop_watch *watch = memory_new(sizeof(*watch));
 
     assert(descriptor >= 0 && ready);
     watch->loop = sim(loop);
@@ -301,7 +301,7 @@ void
 loop_on_signal(struct loop *loop, int signal_number, void (*fire)(void *context),
                void *context)
 {
-    struct sim_signal *s = memory_new(sizeof *s);
+    struct sim_signal *s = memory_new(sizeof(*s));
 
     s->number = signal_number;
     s->fire = fire;

@@ -56,11 +56,11 @@ owned_by(struct sky *w, const unsigned char key[REGISTRY_KEY_SIZE])
 void
 own(struct sky *w, const struct registry_claim *claim, const char *name)
 {
-    struct owned_set *o = memory_new(sizeof *o);
-    memcpy(o->key, claim->key, sizeof o->key);
-    snprintf(o->name, sizeof o->name, "%s", name);
+    struct owned_set *o = memory_new(sizeof(*o));
+    memcpy(o->key, claim->key, sizeof(o->key));
+    snprintf(o->name, sizeof(o->name), "%s", name);
     o->until_ms = loop_monotonic_ms(w->loop) + claim->ttl_ms;
-    HASH_ADD(hh, w->owned, key, sizeof o->key, o);
+    HASH_ADD(hh, w->owned, key, sizeof(o->key), o);
 }
 
 static void
@@ -90,7 +90,7 @@ tell(void *context)
     struct registry_claim *claim = q->claim;
     enum registry_answer answer = q->answer;
     char name[REGISTRY_HOST_MAX + 1];
-    memcpy(name, q->name, sizeof name);
+    memcpy(name, q->name, sizeof(name));
     question_free(q);
     claim->state = 0;
     if (answer == REGISTRY_UNAVAILABLE)
@@ -118,11 +118,11 @@ decide(struct registry *r, struct question *q)
     struct sky *w = r->host->sky;
     struct owned_set *o = owned_by(w, q->claim->key);
     if (w->lies && trouble(w, 4)) {
-        const char *name = odd[draw(w, sizeof odd / sizeof *odd)];
+        const char *name = odd[draw(w, sizeof(odd) / sizeof(*odd))];
         bool ours = strcasecmp(name, r->host->name) == 0; /* as registry.c has it */
         q->answer = ours || one_in(w, 3) ? REGISTRY_OWN : REGISTRY_OTHER;
         if (q->answer == REGISTRY_OTHER)
-            snprintf(q->name, sizeof q->name, "%s", name);
+            snprintf(q->name, sizeof(q->name), "%s", name);
         return;
     }
     if (o == NULL)
@@ -131,7 +131,7 @@ decide(struct registry *r, struct question *q)
         q->answer = REGISTRY_OWN;
     } else {
         q->answer = REGISTRY_OTHER;
-        snprintf(q->name, sizeof q->name, "%s", o->name);
+        snprintf(q->name, sizeof(q->name), "%s", o->name);
     }
 }
 
@@ -141,7 +141,7 @@ registry_claim(struct registry *r, struct registry_claim *claim,
                registry_claimed *told, void *context)
 {
     struct sky *w = r->host->sky;
-    struct question *q = memory_new(sizeof *q);
+    struct question *q = memory_new(sizeof(*q));
     int64_t delay_ms = draw(w, 3) == 0 ? 0 : draw(w, ANSWER_MS);
     if (claim->state != 0)
         abort();

@@ -4,7 +4,7 @@
 void
 shared_begin(struct shared *h, const char *routes)
 {
-    memset(h, 0, sizeof *h);
+    memset(h, 0, sizeof(*h));
     stage_begin(&h->s, routes);
     stage_stop(&h->s);
     h->s.settings.registry = &h->registry;

@@ -34,9 +34,9 @@ stage_keep(struct stage *s, const struct delivery_request *request, size_t which
     d->notify = r->notify;
     d->birth_ms = e->birth_ms;
     d->priority = e->priority;
-    snprintf(d->peer, sizeof d->peer, "%s", peer);
-    snprintf(d->mark, sizeof d->mark, "%.*s", TEXT_ARGS(e->fragment.set_mark));
-    snprintf(d->to, sizeof d->to, "%.*s", TEXT_ARGS(r->address));
+    snprintf(d->peer, sizeof(d->peer), "%s", peer);
+    snprintf(d->mark, sizeof(d->mark), "%.*s", TEXT_ARGS(e->fragment.set_mark));
+    snprintf(d->to, sizeof(d->to), "%.*s", TEXT_ARGS(r->address));
     return true;
 }
 
@@ -93,7 +93,7 @@ stage_open(void *context, struct sched_session *session, const struct target *ta
     struct carrier_of *c = memory_new(sizeof(*c));
     (void)domain;
     if (target_peer(target))
-        snprintf(c->peer, sizeof c->peer, "%s", target_peer(target));
+        snprintf(c->peer, sizeof(c->peer), "%s", target_peer(target));
     c->stage = context;
     c->session = session;
     loop_post(c->stage->w.loop, &c->task, stage_carry, c);
@@ -195,7 +195,7 @@ stage_put(struct stage *s, const char *sender, const char *recipients, const cha
     char said[40] = "";
     buffer_init(&b, 64 * 1024 * 1024);
     if (total > 0)
-        snprintf(said, sizeof said, "; total=%u", total);
+        snprintf(said, sizeof(said), "; total=%u", total);
     if (!buffer_format(&b,
                        "From: a@x\r\nSubject: part %u\r\nMIME-Version: 1.0\r\n"
                        "Content-Type: message/partial; id=\"%s\"; number=%u%s\r\n\r\n",

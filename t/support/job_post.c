@@ -89,10 +89,10 @@ post_add(struct post *p, unsigned size)
 {
     if (p->count == p->capacity) {
         p->capacity = p->capacity ? 2 * p->capacity : 64;
-        p->letters = memory_resize(p->letters, p->capacity * sizeof *p->letters);
+        p->letters = memory_resize(p->letters, p->capacity * sizeof(*p->letters));
     }
     if (size > p->largest) {
-        p->recipients = memory_resize(p->recipients, size * sizeof *p->recipients);
+        p->recipients = memory_resize(p->recipients, size * sizeof(*p->recipients));
         for (unsigned i = p->largest; i < size; i++)
             p->recipients[i] =
                 (struct sched_recipient){i, &p->target, TEXT("a.example")};

@@ -6,7 +6,7 @@
 void
 reference_add(struct reference *r, unsigned number, unsigned size, int64_t now_s)
 {
-    struct ref *j = memory_new(sizeof *j);
+    struct ref *j = memory_new(sizeof(*j));
     *j = (struct ref){.number = number, .size = size, .loaded_s = now_s};
     DL_APPEND(r->order, j);
 }

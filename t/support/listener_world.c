@@ -45,7 +45,7 @@ world_start_among(struct world *w, const struct server_rules *rules, bool lmtp,
 {
     memset(w, 0, sizeof(*w));
     w->defrag_peers = text_from(peers);
-    folder_make(w->spool, sizeof w->spool, "listener");
+    folder_make(w->spool, sizeof(w->spool), "listener");
     w->loop = loop_new();
     w->net = net_new(w->loop);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);

@@ -4,7 +4,7 @@
 void
 forget(struct side *s)
 {
-    memset(s->told, 0, sizeof s->told);
+    memset(s->told, 0, sizeof(s->told));
 }
 
 static void
@@ -48,7 +48,7 @@ on_event(void *context, enum net_event event)
     char letter = "CIDETFS"[event];
 
     s->world->nested = s->world->nested || s->world->calling;
-    if (length + 1 < sizeof s->told &&
+    if (length + 1 < sizeof(s->told) &&
         (letter != 'I' || !length || s->told[length - 1] != 'I'))
         s->told[length] = letter;
     s->world->calling = true;
@@ -85,7 +85,7 @@ address(const char *text)
 struct world *
 start(const char *listen_on)
 {
-    struct world *w = memory_new(sizeof *w);
+    struct world *w = memory_new(sizeof(*w));
     struct net_address at;
     char error[200] = "";
 
@@ -97,7 +97,7 @@ start(const char *listen_on)
     if (!listen_on)
         return w;
     at = address(listen_on);
-    w->listener = net_listen(w->net, &at, 0, on_accept, w, error, sizeof error);
+    w->listener = net_listen(w->net, &at, 0, on_accept, w, error, sizeof(error));
     if (!w->listener) {
         printf("# %s\n", error);
         abort();
@@ -138,7 +138,7 @@ raw_connect(struct world *w)
 
     name.sin_port = htons(net_where(w)->port);
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&name, sizeof name) < 0)
+    if (fd < 0 || connect(fd, (struct sockaddr *)&name, sizeof(name)) < 0)
         abort();
     return fd;
 }

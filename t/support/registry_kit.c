@@ -22,7 +22,7 @@ world_connect(struct world *w)
 {
     char error[256];
     w->net = net_new(w->loop);
-    w->dns = dns_new(w->loop, TEXT("127.0.0.1:1"), error, sizeof error);
+    w->dns = dns_new(w->loop, TEXT("127.0.0.1:1"), error, sizeof(error));
     if (w->dns == NULL)
         abort();
 }
@@ -99,14 +99,14 @@ on_told(void *context, enum registry_answer answer, const char *host)
     struct told *t = context;
     t->times++;
     t->answer = answer;
-    snprintf(t->host, sizeof t->host, "%s", host);
+    snprintf(t->host, sizeof(t->host), "%s", host);
 }
 
 void
 key_from(unsigned number, unsigned char key[REGISTRY_KEY_SIZE])
 {
     char name[32];
-    snprintf(name, sizeof name, "key %u", number);
+    snprintf(name, sizeof(name), "key %u", number);
     digest_plain(text_from(name), key);
 }
 
@@ -115,7 +115,7 @@ claim_start(struct world *w, struct told *t, unsigned number, int64_t ttl_ms)
 {
     unsigned char key[REGISTRY_KEY_SIZE];
     key_from(number, key);
-    memset(t, 0, sizeof *t);
+    memset(t, 0, sizeof(*t));
     registry_claim(w->registry, &t->claim, key, ttl_ms, on_told, t);
     if (t->times != 0)
         ok_named(false, "an answer from within a claim");

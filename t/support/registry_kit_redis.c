@@ -8,7 +8,7 @@ is_listening(unsigned port)
                                .sin_port = htons((uint16_t)port)};
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bool good = connect(fd, (struct sockaddr *)&name, sizeof name) == 0;
+    bool good = connect(fd, (struct sockaddr *)&name, sizeof(name)) == 0;
     close(fd);
     return good;
 }
@@ -19,7 +19,7 @@ run_server(const struct server *s)
 {
     char file[128], name[] = "redis-server";
     char *const arguments[] = {name, file, NULL};
-    snprintf(file, sizeof file, "%s/redis.conf", s->home);
+    snprintf(file, sizeof(file), "%s/redis.conf", s->home);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (freopen("/dev/null", "w", stdout) == NULL ||
         freopen("/dev/null", "w", stderr) == NULL)
@@ -33,7 +33,7 @@ bool
 registry_redis_server_start(struct server *s, const char *extra)
 {
     char file[128];
-    snprintf(file, sizeof file, "%s/redis.conf", s->home);
+    snprintf(file, sizeof(file), "%s/redis.conf", s->home);
     FILE *f = fopen(file, "w");
     if (f == NULL ||
         fprintf(f, "port %u\nbind 127.0.0.1\nsave \"\"\ndir %s\n%s", s->port, s->home,

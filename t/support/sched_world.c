@@ -13,7 +13,7 @@ world_must(bool good, const char *what)
 void
 sched_world_start(struct world *w, int active_limit, int session_limit)
 {
-    memset(w, 0, sizeof *w);
+    memset(w, 0, sizeof(*w));
     w->s = sched_new(&(struct sched_settings){
         .active_limit = active_limit, .session_limit = session_limit, .seed = 7});
     w->now = INT64_C(1700000000000);
@@ -45,7 +45,7 @@ world_add(struct world *w, const char *domains, int64_t delay_ms, unsigned attem
 {
     if (w->count == w->capacity) {
         w->capacity = w->capacity ? 2 * w->capacity : 64;
-        w->mails = memory_resize(w->mails, w->capacity * sizeof *w->mails);
+        w->mails = memory_resize(w->mails, w->capacity * sizeof(*w->mails));
     }
     struct mail *m = &w->mails[w->count];
     *m = (struct mail){
@@ -84,7 +84,7 @@ world_verdict(struct world *w, struct mail *m, unsigned index, const struct outc
     }
     if (w->keep_outcomes) {
         if (!m->to[index].last)
-            m->to[index].last = memory_new(sizeof *o);
+            m->to[index].last = memory_new(sizeof(*o));
         *m->to[index].last = *o;
     }
 }
@@ -122,7 +122,7 @@ world_load(struct world *w, struct id id)
 void
 sched_world_open(struct world *w, const struct sched_action *a)
 {
-    struct channel *c = memory_new(sizeof *c), **end = &w->channels;
+    struct channel *c = memory_new(sizeof(*c)), **end = &w->channels;
     *c = (struct channel){.session = a->session, .domain = a->domain, .opened = w->now};
     while (*end)
         end = &(*end)->next;
@@ -294,7 +294,7 @@ world_site_each(void *context, const struct sched_site *site)
     q->site = *site;
     q->text[0] = '\0';
     if (site->reason)
-        snprintf(q->text, sizeof q->text, "%s", site->reason->text);
+        snprintf(q->text, sizeof(q->text), "%s", site->reason->text);
 }
 
 struct world_site_query

@@ -89,7 +89,7 @@ note_notice(struct sky *w, struct text content)
         complain(w, "a notice:\n%.*s", TEXT_ARGS(content));
     for (unsigned i = 0; i < PEOPLE; i++) {
         char words[60];
-        snprintf(words, sizeof words, "Final-Recipient: rfc822; %s", people[i]);
+        snprintf(words, sizeof(words), "Final-Recipient: rfc822; %s", people[i]);
         if (memmem(content.at, content.length, words, strlen(words)) == NULL)
             continue;
         if (is_whole)
@@ -260,7 +260,7 @@ store_at(struct host *at, struct transport *c, struct text content)
         answered(c);
         return;
     }
-    struct arriving *a = memory_new(sizeof *a);
+    struct arriving *a = memory_new(sizeof(*a));
     a->at = at;
     a->from = c;
     a->reply_is_lost = w->loses && trouble(w, 6);
@@ -325,7 +325,7 @@ void
 speak(void *context)
 {
     struct transport *c = context;
-    c->outcomes = memory_array(c->request.count, sizeof *c->outcomes);
+    c->outcomes = memory_array(c->request.count, sizeof(*c->outcomes));
     if (c->peer[0] != '\0' ? say_to_peer(c) : say_to_hop(c))
         return;
     for (size_t i = 0; i < c->request.count; i++)
@@ -365,10 +365,10 @@ carrier_open_session(void *context, struct sched_session *session,
                      const struct target *target, const char *domain)
 {
     struct host *h = context;
-    struct transport *c = memory_new(sizeof *c);
+    struct transport *c = memory_new(sizeof(*c));
     (void)domain;
     if (target_peer(target))
-        snprintf(c->peer, sizeof c->peer, "%s", target_peer(target));
+        snprintf(c->peer, sizeof(c->peer), "%s", target_peer(target));
     c->host = h;
     c->go_on = carrier_go_on;
     c->session = session;
@@ -387,7 +387,7 @@ carrier_break(struct transport *c)
             buffer_free(&content);
         }
         free(c->outcomes);
-        c->outcomes = memory_array(c->request.count, sizeof *c->outcomes);
+        c->outcomes = memory_array(c->request.count, sizeof(*c->outcomes));
         for (size_t i = 0; i < c->request.count; i++)
             c->outcomes[i] = not_now();
         settle_errand(c);
@@ -458,7 +458,7 @@ host_begin(struct sky *w, unsigned which)
         l->bytes = 100 + draw(w, 1000);
     }
     struct world *world = &h->s.w;
-    snprintf(world->folder, sizeof world->folder, "/host-%u", which);
+    snprintf(world->folder, sizeof(world->folder), "/host-%u", which);
     world->loop = w->loop;
     world->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&world->lines, 16 * 1024 * 1024);

@@ -22,12 +22,12 @@ make_secrets(struct secrets *k)
     strcpy(k->directory, "/tmp/petrel-tls-XXXXXX");
     if (!mkdtemp(k->directory))
         abort();
-    snprintf(command, sizeof command, "sh t/support/tls_certificates.sh %s", k->directory);
+    snprintf(command, sizeof(command), "sh t/support/tls_certificates.sh %s", k->directory);
     if (system(command) != 0) {
         printf("Bail out! no certificates: is openssl there?\n");
         exit(1);
     }
-    k->tls = tls_new(error, sizeof error);
+    k->tls = tls_new(error, sizeof(error));
     if (!k->tls)
         abort();
 }
@@ -46,7 +46,7 @@ tls_path_of(const struct secrets *k, const char *name, const char *suffix)
     static unsigned next;
     char *path = paths[next++ % 8];
 
-    snprintf(path, sizeof paths[0], "%s/%s%s", k->directory, name, suffix);
+    snprintf(path, sizeof(paths[0]), "%s/%s%s", k->directory, name, suffix);
     return path;
 }
 
@@ -66,7 +66,7 @@ server_of(const struct secrets *k, const char *names)
         pairs[count].key = paths[count][1];
         count++;
     }
-    server = tls_server_new(k->tls, pairs, count, error, sizeof error);
+    server = tls_server_new(k->tls, pairs, count, error, sizeof(error));
     if (!server) {
         printf("# %s\n", error);
         abort();
@@ -79,7 +79,7 @@ client_of(const struct secrets *k, const char *anchors)
 {
     char error[TLS_ERROR_MAX] = "";
     struct tls_client *client = tls_client_new(
-        k->tls, anchors ? tls_path_of(k, anchors, "") : NULL, error, sizeof error);
+        k->tls, anchors ? tls_path_of(k, anchors, "") : NULL, error, sizeof(error));
 
     if (!client) {
         printf("# %s\n", error);

@@ -61,13 +61,13 @@ static const struct {
 static void
 test_parse(void)
 {
-    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+    for (size_t i = 0; i < sizeof(addresses) / sizeof(*addresses); i++) {
         char name[160], out[NET_ADDRESS_TEXT_MAX] = "";
         struct net_address a, again;
         bool good =
             net_address_parse(text_from(addresses[i].text), addresses[i].port, &a);
 
-        snprintf(name, sizeof name, "'%s' with default port %u", addresses[i].text,
+        snprintf(name, sizeof(name), "'%s' with default port %u", addresses[i].text,
                  addresses[i].port);
         if (!addresses[i].want) {
             ok_named(!good, name);
@@ -94,7 +94,7 @@ test_paths(void)
     char text[200] = "unix:/", out[NET_ADDRESS_TEXT_MAX];
     struct net_address a;
 
-    memset(text + 6, 'x', sizeof text - 6);
+    memset(text + 6, 'x', sizeof(text) - 6);
     ok_named(net_address_parse(text_of(text, 5 + NET_PATH_MAX - 1), 0, &a),
              "the longest path");
     net_address_format(&a, out);
@@ -124,13 +124,13 @@ test_ip(void)
     char out[NET_ADDRESS_TEXT_MAX];
     struct net_address a;
 
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
         ok_named(net_address_parse_ip(text_from(good[i][0]), &a), good[i][0]);
         net_address_ip(&a, out);
         is_string(out, good[i][1], "is written canonically");
         is_number(a.port, 0, "without a port");
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         ok_named(!net_address_parse_ip(text_from(bad[i]), &a), bad[i]);
 }
 
@@ -235,13 +235,13 @@ static const struct {
 static void
 test_networks(void)
 {
-    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+    for (size_t i = 0; i < sizeof(networks) / sizeof(*networks); i++) {
         struct net_network network;
         struct net_address inside, outside;
         bool good = net_network_parse(text_from(networks[i].network), &network);
         char name[100];
 
-        snprintf(name, sizeof name, "network '%s'", networks[i].network);
+        snprintf(name, sizeof(name), "network '%s'", networks[i].network);
         ok_named(good == (networks[i].inside != NULL), name);
         if (!good || !networks[i].inside)
             continue;

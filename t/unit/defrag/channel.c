@@ -30,7 +30,7 @@ test_orders(int64_t journal)
     stage_restart(&s);
     for (size_t o = 0; o < 6; o++) {
         char id[8];
-        snprintf(id, sizeof id, "id%zu", o);
+        snprintf(id, sizeof(id), "id%zu", o);
         for (size_t i = 0; i < 3; i++)
             stage_part(&s, id, orders[o][i], 3, bodies[orders[o][i] - 1]);
         is_number(s.count, o + 1, "check 14: one message more");
@@ -96,7 +96,7 @@ test_thousand(void)
     s.w.settings.queue.journal_size = 4 * 1024 * 1024;
     stage_restart(&s);
     for (unsigned n = PARTS; n >= 1; n--) {
-        snprintf(body, sizeof body, "%sline %u\r\n", n == 1 ? "Subject: s\r\n\r\n" : "",
+        snprintf(body, sizeof(body), "%sline %u\r\n", n == 1 ? "Subject: s\r\n\r\n" : "",
                  n);
         stage_put(&s, "a@x", "b@y", "i", n, PARTS, body);
         if (n % 50 == 1)
@@ -325,7 +325,7 @@ test_nested(void)
     char header[200];
     buffer_init(&b, 10000);
     for (unsigned i = 0; i < 3; i++) {
-        snprintf(header, sizeof header, nested, i);
+        snprintf(header, sizeof(header), nested, i);
         if (!buffer_add(&b, text_from(header)))
             abort();
     }
@@ -573,7 +573,7 @@ test_clients(void)
     channel_reload(s.channel, &s.settings);
     s.trust = "ext net:192.0.2.0/24";
     for (unsigned i = 0; i < 30; i++) {
-        snprintf(sender, sizeof sender, "s%c@x", 'a' + i);
+        snprintf(sender, sizeof(sender), "s%c@x", 'a' + i);
         stage_part_to(&s, sender, "b@y", "i", 1, 10, ONE);
     }
     is_number(s.count, 10, "check 54: a client's limit: the rest passes");
@@ -603,7 +603,7 @@ test_keyings(void)
         {ORIGIN_BY_ID,     3},
         {ORIGIN_STRICT,    1}
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stage s;
         stage_begin(&s, ROUTES);
         s.settings.keying = rows[i].keying;
@@ -637,7 +637,7 @@ test_many(void)
     s.w.settings.queue.journal_message_max = 30000;
     stage_restart(&s);
     for (unsigned i = 0; i < SETS; i++) {
-        snprintf(id, sizeof id, "i%u", i);
+        snprintf(id, sizeof(id), "i%u", i);
         stage_part(&s, id, 2, 3, body);
         stage_part(&s, id, 3, 3, body);
     }
@@ -647,7 +647,7 @@ test_many(void)
     sim_loop_advance(s.w.loop, 5000);
     is_number(stage_figures(&s).messages, 2 * SETS, "and do after a restart");
     for (unsigned i = 0; i < SETS; i++) {
-        snprintf(id, sizeof id, "i%u", i);
+        snprintf(id, sizeof(id), "i%u", i);
         stage_part(&s, id, 1, 3, ONE);
     }
     sim_loop_advance(s.w.loop, 5000);
@@ -667,7 +667,7 @@ test_flood(void)
     s.settings.limits = (struct set_limits){.parts = 10, .sender_sets = 30, .sets = 50};
     channel_reload(s.channel, &s.settings);
     for (unsigned i = 0; i < IDS; i++) {
-        snprintf(id, sizeof id, "i%u", i);
+        snprintf(id, sizeof(id), "i%u", i);
         stage_put(&s, "a@x", "b@y", id, 1, 10, ONE);
         if (i % 10 == 9)
             world_turns(&s.w);
@@ -676,7 +676,7 @@ test_flood(void)
     is_number(s.count, IDS - 30, "check 54: the others pass");
     stage_clear(&s);
     for (unsigned i = 0; i < IDS; i++) {
-        snprintf(sender, sizeof sender, "%c%c@x", 'a' + i / 26, 'a' + i % 26);
+        snprintf(sender, sizeof(sender), "%c%c@x", 'a' + i / 26, 'a' + i % 26);
         stage_put(&s, sender, "b@y", "i", 1, 10, ONE);
         if (i % 10 == 9)
             world_turns(&s.w);

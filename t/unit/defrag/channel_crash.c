@@ -120,12 +120,12 @@ is_news(struct run *r, uint64_t salt)
     if (p->arrived)
         key = mix(key, p->id.hash);
     struct message_index *k = NULL;
-    HASH_FIND(hh, r->known, &key, sizeof key, k);
+    HASH_FIND(hh, r->known, &key, sizeof(key), k);
     if (k != NULL)
         return false;
-    k = memory_new(sizeof *k);
+    k = memory_new(sizeof(*k));
     k->key = key;
-    HASH_ADD(hh, r->known, key, sizeof key, k);
+    HASH_ADD(hh, r->known, key, sizeof(key), k);
     return true;
 }
 
@@ -164,7 +164,7 @@ work(struct run *r)
         s->w.accepted = false;
         r->part = n;
         char to[40];
-        snprintf(to, sizeof to, "a@y%s%s", n == 2 && !r->alike ? " b@y" : "",
+        snprintf(to, sizeof(to), "a@y%s%s", n == 2 && !r->alike ? " b@y" : "",
                  r->aside ? " c@z" : "");
         stage_part_to(s, "a@x", to, "i", n, PARTS, bodies[n - 1]);
         note_promise(r);
@@ -189,7 +189,7 @@ static size_t
 left_in(const struct stage *s, const char *space)
 {
     char path[60];
-    snprintf(path, sizeof path, "%s/%s", s->w.folder, space);
+    snprintf(path, sizeof(path), "%s/%s", s->w.folder, space);
     return sim_disk_count(path);
 }
 
@@ -345,7 +345,7 @@ break_again(struct run *r, const struct moment *m, struct sim_cut cut)
     r->first = cut;
     for (size_t i = r->point % AGAIN_STEP; i < second.count; i += AGAIN_STEP) {
         r->second = i + 1;
-        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
             come_back_from(r, &second.rows[i], kinds[k]);
     }
     moments_free(&second);
@@ -357,7 +357,7 @@ cut_everything(struct run *r, const struct moment *m)
 {
     static const enum sim_cut_kind kinds[] = {
         SIM_CUT_ALL, SIM_CUT_NOTHING, SIM_CUT_ALONE, SIM_CUT_ALL_BUT, SIM_CUT_TORN};
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
         come_back_from(r, m, kinds[k]);
     for (size_t k = 0; k < 2; k++)
         break_again(r, m, (struct sim_cut){kinds[k], 0});
@@ -389,7 +389,7 @@ test_all(struct run r, const char *name)
 {
     char words[140];
     run(&r);
-    snprintf(words, sizeof words,
+    snprintf(words, sizeof(words),
              "check 45: %s: %" PRIu64 " points, %" PRIu64 " cuts, %" PRIu64 " states",
              name, r.points, r.cuts, r.states);
     ok_named(r.wrong == 0 && r.cuts > 50, words);

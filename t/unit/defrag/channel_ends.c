@@ -139,7 +139,7 @@ static void
 keep_spool(const struct stage *s, unsigned turn)
 {
     char command[200];
-    snprintf(command, sizeof command, "cp -a %s %s.%u", s->w.folder, s->w.folder, turn);
+    snprintf(command, sizeof(command), "cp -a %s %s.%u", s->w.folder, s->w.folder, turn);
     if (system(command) != 0)
         abort();
 }
@@ -179,7 +179,7 @@ static void
 go_on_from(struct stage *s, unsigned turn)
 {
     char command[200];
-    snprintf(command, sizeof command, "rm -rf %s && mv %s.%u %s", s->w.folder,
+    snprintf(command, sizeof(command), "rm -rf %s && mv %s.%u %s", s->w.folder,
              s->w.folder, turn, s->w.folder);
     if (system(command) != 0)
         abort();

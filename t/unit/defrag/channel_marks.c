@@ -118,9 +118,9 @@ test_operator(void)
                                               MANAGER_BOUNCE};
     struct stage s;
     begin(&s);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
         char id[8];
-        snprintf(id, sizeof id, "i%zu", i);
+        snprintf(id, sizeof(id), "i%zu", i);
         aside(&s, id, 1, 2);
         is_number(marks(&s), 1, "a mark");
         is_number(world_operate(&s.w, verbs[i]), MANAGER_DONE, "an order");
@@ -162,7 +162,7 @@ test_crowded(void)
     memcpy(body + SIZE - 2, "\r\n", 3);
     begin(&s);
     for (unsigned i = 0; i < SETS; i++) {
-        snprintf(id, sizeof id, "i%u", i);
+        snprintf(id, sizeof(id), "i%u", i);
         stage_part(&s, id, 2, 3, body);
         stage_part(&s, id, 3, 3, body);
     }
@@ -174,7 +174,7 @@ test_crowded(void)
     sim_loop_advance(s.w.loop, 5000);
     is_number(stage_figures(&s).messages, 2 * SETS, "all wait");
     for (unsigned i = 0; i < SETS; i++) {
-        snprintf(id, sizeof id, "i%u", i);
+        snprintf(id, sizeof(id), "i%u", i);
         stage_part(&s, id, 1, 3, ONE);
         stage_clear(&s);
     }
@@ -210,7 +210,7 @@ offline(struct stage *s, enum manager_verb verb, enum manager_result want)
     char why[MANAGER_WHY_MAX] = "", error[300];
     settings.offline = true;
     if (manager_new(&manager, s->w.loop, s->w.log, &settings, NULL, error,
-                    sizeof error) != 0) {
+                    sizeof(error)) != 0) {
         ok_named(false, error);
         return;
     }
@@ -265,9 +265,9 @@ test_links(void)
     begin(&s);
     aside(&s, "i", 1, 2);
     id_format(s.w.id, name);
-    snprintf(path, sizeof path, "%s/defrag/%s", s.w.folder, name);
+    snprintf(path, sizeof(path), "%s/defrag/%s", s.w.folder, name);
     is_number(stat(path, &mark), 0, "the mark");
-    snprintf(path, sizeof path, "%s/mess/%s", s.w.folder, name);
+    snprintf(path, sizeof(path), "%s/mess/%s", s.w.folder, name);
     is_number(stat(path, &mess), 0, "the content");
     ok(mark.st_nlink == 1 && mess.st_nlink == 1 && mark.st_ino != mess.st_ino);
     is_number(mark.st_size, 0, "it is empty");

@@ -96,11 +96,11 @@ test_theirs(void)
     is_number(h.s.count, 2, "until it is known whose they are");
     is_string(shared_peer(&h, 0), "b.test", "then they go there");
     is_string(shared_peer(&h, 1), "b.test", "both");
-    snprintf(mark, sizeof mark, "%s;0;%lld", key, (long long)birth_s);
+    snprintf(mark, sizeof(mark), "%s;0;%lld", key, (long long)birth_s);
     is_string(h.s.delivered[0].mark, mark, "with their key, depth and time");
     ok(world_logged(&h.s.w, "host=b.test, status=redirected"));
     char line[80];
-    snprintf(line, sizeof line, "set=%.12s, partial=i, from=<a@x>, number=2", key);
+    snprintf(line, sizeof(line), "set=%.12s, partial=i, from=<a@x>, number=2", key);
     ok_named(world_logged(&h.s.w, line), "all hosts' logs have the set's name");
     ok(world_is_empty(&h.s.w));
     part(&h, "i", 3);
@@ -323,9 +323,9 @@ test_from_peer(void)
     unsigned char key[DIGEST_SIZE];
     struct set_mark mark;
     ok(set_mark_read(TEXT(KEY ";0;1750000000"), &mark));
-    memcpy(key, mark.key, sizeof key);
+    memcpy(key, mark.key, sizeof(key));
     is_number(h.registry.count, 1, "what a peer sends is claimed, too");
-    ok_named(memcmp(h.registry.asked[0]->key, key, sizeof key) == 0, "by its own key");
+    ok_named(memcmp(h.registry.asked[0]->key, key, sizeof(key)) == 0, "by its own key");
     shared_tell(&h, REGISTRY_OTHER, "b.test");
     is_number(h.s.asked, 0, "but never sent on, whatever is said");
     restart(&h);
@@ -387,7 +387,7 @@ test_trust_of_whole(void)
     fragment_key(FRAGMENT_LOGIN, TEXT("kim"), TEXT("a@x"), TEXT("o"), given);
     char hex[2 * DIGEST_SIZE + 1], mark[SET_MARK_SIZE];
     key_hex(given, hex);
-    snprintf(mark, sizeof mark, "%s;0;1750000000", hex);
+    snprintf(mark, sizeof(mark), "%s;0;1750000000", hex);
     h.s.mark = mark;
     stage_part(&h.s, "o", 1, 2, inner);
     shared_tell(&h, REGISTRY_OWN, "");
@@ -396,7 +396,7 @@ test_trust_of_whole(void)
     stage_part(&h.s, "o", 2, 2, "y\r\n");
     is_number(h.registry.count, 1, "the whole is a fragment again");
     fragment_key(FRAGMENT_LOGIN, TEXT("kim"), TEXT("a@x"), TEXT("n"), key);
-    ok_named(memcmp(h.registry.asked[0]->key, key, sizeof key) == 0,
+    ok_named(memcmp(h.registry.asked[0]->key, key, sizeof(key)) == 0,
              "believed as those that were received here");
     char hop[2 * DIGEST_SIZE + 1];
     key_hex(key, hop);
@@ -447,7 +447,7 @@ test_many_starts(void)
     shared_begin(&h, ROUTES);
     for (unsigned i = 0; i < 50; i++) {
         char id[16];
-        snprintf(id, sizeof id, "s%u", i);
+        snprintf(id, sizeof(id), "s%u", i);
         part(&h, id, 1);
         part(&h, id, 2);
     }

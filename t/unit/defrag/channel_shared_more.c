@@ -197,7 +197,7 @@ test_too_many_sets(void)
     channel_reload(h.s.channel, &h.s.settings);
     for (unsigned i = 0; i < 50; i++) {
         char id[16];
-        snprintf(id, sizeof id, "s%u", i);
+        snprintf(id, sizeof(id), "s%u", i);
         part(&h, id, 2);
     }
     is_number(h.s.count, 45, "what is too much passes");

@@ -43,9 +43,9 @@ send_part(struct sky *w, unsigned which, unsigned number, unsigned to)
         return;
     for (unsigned i = 0; i < PEOPLE; i++)
         if ((to & 1U << i) != 0)
-            snprintf(rcpts + strlen(rcpts), sizeof rcpts - strlen(rcpts), "%s ",
+            snprintf(rcpts + strlen(rcpts), sizeof(rcpts) - strlen(rcpts), "%s ",
                      people[i]);
-    snprintf(id, sizeof id, "s%u", which);
+    snprintf(id, sizeof(id), "s%u", which);
     buffer_init(&body, 16 * 1024 * 1024);
     part_body(set, which, number, &body);
     (void)!buffer_add(&body, text_of("", 1)); /* ends it */
@@ -255,9 +255,9 @@ judge_host(struct sky *w, struct host *h)
     if (counts.incoming + counts.active + counts.deferred > 0)
         complain(w, "%s: %zu messages are left", h->name,
                  counts.incoming + counts.active + counts.deferred);
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+    for (size_t i = 0; i < sizeof(rooms) / sizeof(*rooms); i++) {
         char path[60];
-        snprintf(path, sizeof path, "%s/%s", h->s.w.folder, rooms[i]);
+        snprintf(path, sizeof(path), "%s/%s", h->s.w.folder, rooms[i]);
         if (sim_disk_count(path) > 0)
             complain(w, "%s: %s is not empty", h->name, rooms[i]);
     }
@@ -366,7 +366,7 @@ main(int count, char **arguments)
             fprintf(stderr, "seed %" PRIu64 "\n", seed);
         wrong += !run(seed);
     }
-    snprintf(words, sizeof words, "%" PRIu64 " seeds: every part arrives", seeds);
+    snprintf(words, sizeof(words), "%" PRIu64 " seeds: every part arrives", seeds);
     ok_named(wrong == 0, words);
     return done();
 }

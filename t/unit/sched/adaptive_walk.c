@@ -57,7 +57,7 @@ static void
 opened(struct walk *k, const struct sched_action *a)
 {
     world_must(k->count < 2 * k->limit && k->count < OPEN_MAX, "sessions in bounds");
-    struct channel *c = memory_new(sizeof *c);
+    struct channel *c = memory_new(sizeof(*c));
     *c = (struct channel){.session = a->session, .domain = a->domain};
     k->open[k->count++] = c;
     k->w.opens++;
@@ -124,7 +124,7 @@ find_servers(struct walk *k, struct channel *c)
     int number = atoi(c->domain + 1);
     if (number % 10 == 9)
         return true;
-    snprintf(key, sizeof key, "mx:10 s%d", host_of(c->domain));
+    snprintf(key, sizeof(key), "mx:10 s%d", host_of(c->domain));
     return sched_session_found(k->w.s, k->w.now, c->session, text_from(key));
 }
 
@@ -222,7 +222,7 @@ add_one(struct walk *k)
     size_t length = 0;
     unsigned recipients = 1 + chance(k, chance(k, 5) ? 2 : 8);
     for (unsigned i = 0; i < recipients; i++)
-        length += (size_t)snprintf(domains + length, sizeof domains - length, "d%u.x ",
+        length += (size_t)snprintf(domains + length, sizeof(domains) - length, "d%u.x ",
                                    chance(k, chance(k, 3) ? 3 : DOMAINS));
     world_add(&k->w, domains, chance(k, 3) ? 0 : chance(k, 300000), chance(k, 4) == 0);
     /* It is not loaded before the next turn. */
@@ -424,7 +424,7 @@ static void
 walk(uint64_t seed)
 {
     static struct walk k;
-    memset(&k, 0, sizeof k);
+    memset(&k, 0, sizeof(k));
     k.random = seed;
     k.limit = 30;
     k.trouble = 1;

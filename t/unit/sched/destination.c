@@ -317,7 +317,7 @@ test_forgetting(void)
     char domain[24];
     sched_world_start(&w, 10000, 10000);
     for (int i = 0; i < 2500; i++) {
-        snprintf(domain, sizeof domain, "d%d.example", i);
+        snprintf(domain, sizeof(domain), "d%d.example", i);
         world_add(&w, domain, 0, 0);
         world_run(&w);
         channel_drain(&w, world_channel(&w, domain, 0));

@@ -24,7 +24,7 @@ static struct post post;
 static void
 start(void)
 {
-    memset(&post, 0, sizeof post);
+    memset(&post, 0, sizeof(post));
     destinations_init(&post.set, 1);
     flow_queue_init(&post.q);
     post.target.kind = TARGET_MX;
@@ -482,7 +482,7 @@ test_random(void)
     size_t recipients = 0;
     bool good = true;
     start();
-    memset(given, 0, sizeof given);
+    memset(given, 0, sizeof(given));
     post.target.transport.recipient_limit = 3;
     post.target.transport.slot_cost = 2;
     for (uint32_t step = 0; step < 12000; step++) {

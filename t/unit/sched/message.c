@@ -22,7 +22,7 @@ expire_after(int64_t lifetime, int64_t bounce_lifetime, bool null_sender, int64_
         outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
     struct outcome full =
         outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452, "4.2.2", "mailbox full");
-    snprintf(full.remote, sizeof full.remote, "mx[192.0.2.1]:25");
+    snprintf(full.remote, sizeof(full.remote), "mx[192.0.2.1]:25");
     channel_settle(&w, c, 0, &good);
     channel_settle(&w, c, 1, &full);
     world_run(&w);
@@ -90,7 +90,7 @@ test_attempt_times(void)
     sched_world_start(&w, 10, 10);
     world_add(&w, "a.example", 0, 0);
     start = w.now;
-    for (size_t i = 0; i < sizeof want_s / sizeof *want_s; i++) {
+    for (size_t i = 0; i < sizeof(want_s) / sizeof(*want_s); i++) {
         int64_t age = w.now - start;
         good &= age >= want_s[i] * 1000 && age <= want_s[i] * 1000 * 175 / 100;
         world_run(&w);
@@ -202,13 +202,13 @@ test_many_recipients(void)
     enum { MANY = 50000 };
     struct sched *s = sched_new(&(struct sched_settings){10, 10000, 0, 1});
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
-    struct sched_recipient *recipients = memory_array(MANY, sizeof *recipients);
-    char(*domains)[24] = memory_array(MANY, sizeof *domains);
+    struct sched_recipient *recipients = memory_array(MANY, sizeof(*recipients));
+    char(*domains)[24] = memory_array(MANY, sizeof(*domains));
     struct sched_action a;
     unsigned settled = 0, opens = 0;
     transport_params_default(&target.transport);
     for (unsigned i = 0; i < MANY; i++) {
-        snprintf(domains[i], sizeof *domains, "d%u.example", i % 5000);
+        snprintf(domains[i], sizeof(*domains), "d%u.example", i % 5000);
         recipients[i] = to(i, &target, domains[i]);
     }
     sched_add(s, 1000, (struct id){1, 1}, 0, 0);
@@ -277,11 +277,11 @@ test_end_in_between(void)
 {
     enum { COUNT = 3 * SCHED_ENTRIES_PER_TURN };
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
-    struct sched_recipient *recipients = memory_array(COUNT, sizeof *recipients);
-    char(*domains)[24] = memory_array(COUNT, sizeof *domains);
+    struct sched_recipient *recipients = memory_array(COUNT, sizeof(*recipients));
+    char(*domains)[24] = memory_array(COUNT, sizeof(*domains));
     transport_params_default(&target.transport);
     for (unsigned i = 0; i < COUNT; i++) {
-        snprintf(domains[i], sizeof *domains, "d%u.example", i);
+        snprintf(domains[i], sizeof(*domains), "d%u.example", i);
         recipients[i] = to(i, &target, domains[i]);
     }
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");

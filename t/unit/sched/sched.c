@@ -439,7 +439,7 @@ test_session_limit(void)
     bool within = true;
     sched_world_start(&w, 1000, 10);
     for (int i = 0; i < 200; i++) {
-        snprintf(domain, sizeof domain, "d%d.example", i % 40);
+        snprintf(domain, sizeof(domain), "d%d.example", i % 40);
         world_add(&w, domain, 0, 0);
     }
     world_run(&w);
@@ -587,7 +587,7 @@ test_targets(void)
     sched_world_start(&w, 100, 100);
     w.target.kind = TARGET_SMTP;
     w.target.port = 25;
-    snprintf(w.target.host, sizeof w.target.host, "smart.example");
+    snprintf(w.target.host, sizeof(w.target.host), "smart.example");
     world_add(&w, "a.example b.example", 0, 0);
     world_run(&w);
     is_number(sched_count(w.s).destinations, 1, "a smarthost is one destination");

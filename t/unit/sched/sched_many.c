@@ -67,7 +67,7 @@ opened(struct run *r, const struct sched_action *a)
 {
     struct one_site one = {.domain = a->domain};
     world_must(r->count < KEPT, "never more than twice the session limit");
-    struct channel *c = memory_new(sizeof *c);
+    struct channel *c = memory_new(sizeof(*c));
     *c = (struct channel){.session = a->session, .domain = a->domain};
     r->open[r->count++] = c;
     r->working++;
@@ -198,7 +198,7 @@ add_one(struct run *r)
     char domains[4 * 24] = "";
     int length = 0, recipients = 1 + (int)chance(r, 3);
     for (int i = 0; i < recipients; i++)
-        length += snprintf(domains + length, sizeof domains - (size_t)length,
+        length += snprintf(domains + length, sizeof(domains) - (size_t)length,
                            "d%u.example ", chance(r, chance(r, 4) ? DOMAINS : 5));
     unsigned wait_ms = chance(r, 4) ? 0 : chance(r, 600000);
     world_add(&r->w, domains, wait_ms, chance(r, 4) == 0);
@@ -245,7 +245,7 @@ test_many(bool passing)
     static struct run r;
     unsigned fates[4] = {0}, rounds = 0;
     bool once = true;
-    memset(&r, 0, sizeof r);
+    memset(&r, 0, sizeof(r));
     r.random = 20;
     r.within = true;
     sched_world_start(&r.w, ACTIVE, SESSIONS);

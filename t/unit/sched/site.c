@@ -21,7 +21,7 @@ struct place { /* one destination and its site */
 static void
 prepare(struct place *p)
 {
-    memset(p, 0, sizeof *p);
+    memset(p, 0, sizeof(*p));
     destinations_init(&p->set, 5);
     p->target.kind = TARGET_MX;
     p->target.tls = TARGET_TLS_MAY;

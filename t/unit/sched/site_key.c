@@ -20,9 +20,9 @@ key_of(const struct site_keys *p, const char *hosts)
             abort();
         names[count++] = (struct exchange_name){name, (unsigned)preference};
     }
-    memset(key, '?', sizeof key);
+    memset(key, '?', sizeof(key));
     size_t length = site_key_key(p, names, count, key);
-    if (length >= sizeof key || strlen(key) != length)
+    if (length >= sizeof(key) || strlen(key) != length)
         return "a wrong length";
     return key;
 }
@@ -65,9 +65,9 @@ test_grammar(void)
                                       "a=mx.example,*",
                                       "a=*x.example",
                                       "ok=*.example bad"};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         ok_named(!is_bad(good[i]), i == 1 ? "blanks" : i == 5 ? "lines" : good[i]);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         ok_named(is_bad(bad[i]), bad[i]);
     struct site_keys *none = NULL;
     site_keys_free(&none);
@@ -98,15 +98,15 @@ static void
 test_most_patterns(void)
 {
     static char list[SITE_KEYS_MAX * 16];
-    size_t length = (size_t)snprintf(list, sizeof list, "many=");
+    size_t length = (size_t)snprintf(list, sizeof(list), "many=");
     for (int i = 0; i < SITE_KEYS_MAX; i++)
-        length += (size_t)snprintf(list + length, sizeof list - length,
+        length += (size_t)snprintf(list + length, sizeof(list) - length,
                                    "%smx%d.example", i > 0 ? "," : "", i);
     struct site_keys *p = providers_of(list);
     ok_named(p != NULL, "as many patterns as there may be");
     is_string(key_of(p, "1 mx999.example"), "provider:many", "the last one counts");
     site_keys_free(&p);
-    snprintf(list + length, sizeof list - length, " b=x.example");
+    snprintf(list + length, sizeof(list) - length, " b=x.example");
     ok_named(is_bad(list), "one more is a mistake");
 }
 
@@ -151,8 +151,8 @@ test_provider_names(void)
     is_string(key_of(p, "1 mx.two.org"), "provider:two", "the first to match");
     site_keys_free(&p);
     char list[600];
-    memset(list, 'n', sizeof list);
-    snprintf(list + 500, sizeof list - 500, "=*.example");
+    memset(list, 'n', sizeof(list));
+    snprintf(list + 500, sizeof(list) - 500, "=*.example");
     p = providers_of(list);
     ok_named(p && strlen(key_of(p, "1 a.example")) < SITE_KEY_KEY_MAX,
              "an absurd name is cut");
@@ -172,7 +172,7 @@ test_canonical(void)
     is_string(key_of(NULL, "0 x 4294967295 y"), "mx:0 x,4294967295 y", "extremes");
     is_string(key_of(NULL, "0 ."), "mx:0 ", "the root");
     char with[64];
-    snprintf(with, sizeof with, "%s", key_of(NULL, "1 mx.a.co 1 mx.a.co-op"));
+    snprintf(with, sizeof(with), "%s", key_of(NULL, "1 mx.a.co 1 mx.a.co-op"));
     is_string(key_of(NULL, "1 mx.a.co. 1 mx.a.co-op."), with,
               "dots at the end do not change the order");
 }
@@ -185,12 +185,12 @@ many(unsigned first, unsigned count, bool backwards, bool upper, unsigned prefer
     size_t length = 0;
     for (unsigned i = 0; i < count; i++) {
         unsigned number = first + (backwards ? count - 1 - i : i);
-        length += (size_t)snprintf(hosts + length, sizeof hosts - length,
+        length += (size_t)snprintf(hosts + length, sizeof(hosts) - length,
                                    upper ? "%u MX%04u.A-RATHER-LONG-NAME.EXAMPLE.ORG "
                                          : "%u mx%04u.a-rather-long-name.example.org ",
                                    preference, number);
     }
-    snprintf(result, sizeof result, "%s", key_of(NULL, hosts));
+    snprintf(result, sizeof(result), "%s", key_of(NULL, hosts));
     return result;
 }
 
@@ -198,7 +198,7 @@ static void
 test_long_sets(void)
 {
     char first[SITE_KEY_KEY_MAX];
-    snprintf(first, sizeof first, "%s", many(0, 50, false, false, 10));
+    snprintf(first, sizeof(first), "%s", many(0, 50, false, false, 10));
     ok_named(
         !strncmp(first, "mx:10 mx0000.a-rather-long-name.example.org,10 mx0001.", 54),
         "what has room stands there");
@@ -214,7 +214,7 @@ test_long_sets(void)
     is_string(many(0, 100, true, false, 10), many(0, 100, false, false, 10),
               "as many as are looked at, in any order");
     char whole[SITE_KEY_KEY_MAX];
-    snprintf(whole, sizeof whole, "%s", many(0, 100, false, false, 10));
+    snprintf(whole, sizeof(whole), "%s", many(0, 100, false, false, 10));
     is_string(many(0, HOSTS_MAX, false, false, 10), whole, "more are not looked at");
     const char *both = many(0, 5, false, false, 10);
     ok_named(!strchr(both, '~') && strlen(both) == 3 + 5 * 41 - 1,
@@ -228,10 +228,10 @@ test_long_names(void)
     char name[400], longest[SITE_KEY_KEY_MAX];
     bool whole = true;
     for (int length = 200; length < 300; length++) {
-        snprintf(name, sizeof name, "1 %.*s", length, "");
+        snprintf(name, sizeof(name), "1 %.*s", length, "");
         memset(name + 2, 'a', (size_t)length);
         name[2 + length] = '\0';
-        snprintf(longest, sizeof longest, "%s", key_of(NULL, name));
+        snprintf(longest, sizeof(longest), "%s", key_of(NULL, name));
         name[1 + length] = 'b';
         whole &=
             strcmp(key_of(NULL, name), longest) != 0 && strchr(longest, 'w') == NULL;

@@ -7,7 +7,7 @@ static struct target
 target_of(int concurrency)
 {
     struct target target;
-    memset(&target, 0, sizeof target);
+    memset(&target, 0, sizeof(target));
     target.kind = TARGET_MX;
     target.tls = TARGET_TLS_MAY;
     transport_params_default(&target.transport);
@@ -25,9 +25,9 @@ test_sharing(void)
     ok_named(a != b, "another setting makes another");
     ok_named(transport_share(a) == a, "one more holder");
     is_number(HASH_COUNT(set.by_target), 2, "two of them");
-    ok_named(!memcmp(&a->target, &one, sizeof one), "the target is copied");
-    memset(&one, 1, sizeof one);
-    ok_named(!memcmp(&a->target, &same, sizeof same), "and is its own");
+    ok_named(!memcmp(&a->target, &one, sizeof(one)), "the target is copied");
+    memset(&one, 1, sizeof(one));
+    ok_named(!memcmp(&a->target, &same, sizeof(same)), "and is its own");
     transport_close(&set, a);
     transport_close(&set, a);
     is_number(HASH_COUNT(set.by_target), 2, "it lives while one holds it");

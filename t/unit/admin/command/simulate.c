@@ -33,7 +33,7 @@ scenario_read(const char *name)
     size_t length;
     struct buffer mistakes;
     struct scenario_defaults defaults = scenario_defaults();
-    snprintf(path, sizeof path, "t/scenarios/%s.scenario", name);
+    snprintf(path, sizeof(path), "t/scenarios/%s.scenario", name);
     int error = disk_read_whole(path, 1 << 20, &content, &length);
     if (error != 0) {
         printf("Bail out! %s: %s\n", path, strerror(-error));
@@ -105,7 +105,7 @@ compare_figures(const void *a, const void *b)
 static double
 median(double *figures)
 {
-    qsort(figures, SEEDS, sizeof *figures, compare_figures);
+    qsort(figures, SEEDS, sizeof(*figures), compare_figures);
     return figures[SEEDS / 2];
 }
 
@@ -145,7 +145,7 @@ test_tables(void)
         {"table3-sqrt", 24.8, 5.26,  0.44, 1.0, 99},
         {"table3-one",  49.7, 5.54,  0.55, 1.0, 99},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct row row = row_median(rows[i].name);
         printf("# %s: median of %d: %.2f %% refused, window %.2f / %.2f\n",
                rows[i].name, SEEDS, row.refused, row.mean, row.deviation);
@@ -176,7 +176,7 @@ static void
 test_noise(void)
 {
     static const char *const names[] = {"e4-2", "e4-4", "e4-8"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct experiment e = run(names[i]);
         ok_named(simulation_use(e.result, 0, 20) >= 95, "95 % of the good capacity");
         is_number(e.result->deaths, 0, "no death");
@@ -191,7 +191,7 @@ test_fair(void)
 {
     static const char *const names[] = {"e5-2", "e5-6", "e6-2", "e6-6"};
     static const int64_t ends_s[] = {440, 520, 440, 520}; /* the sum of the work */
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct experiment e = run(names[i]);
         const struct simulation_group *bulk = &e.result->groups[0],
                                       *small = &e.result->groups[1];

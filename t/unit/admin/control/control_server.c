@@ -728,7 +728,7 @@ test_bad_paths(void)
 int
 main(void)
 {
-    folder_make(folder, sizeof folder, "control");
+    folder_make(folder, sizeof(folder), "control");
     test_state();
     test_why();
     test_sites();

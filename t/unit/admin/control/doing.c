@@ -49,7 +49,7 @@ test_words(void)
         {ACTIVITY_STORE,     "delivering to Maildirs in DATA for 3 s"                },
         {ACTIVITY_NONE,      "open for 3 s"                                          },
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         is_string(sentence(cases[i].kind, 3000, false, NULL), cases[i].words,
                   "a sentence");
     is_string(

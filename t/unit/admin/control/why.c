@@ -78,7 +78,7 @@ watch(void *context, const struct sched_site *site, struct id message,
     ok(id_compare(message, w->id) == 0);
     for (int i = 0; i < 12; i++) {
         struct activity a = {.kind = ACTIVITY_CONNECT, .has_message = i == 11};
-        snprintf(a.remote, sizeof a.remote, "host%d", i);
+        snprintf(a.remote, sizeof(a.remote), "host%d", i);
         each(each_context, &a);
     }
 }

@@ -22,7 +22,7 @@ warns(const char *path, mode_t mode, bool want, const char *name)
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
     buffer_init(&lines, 65536);
     log_capture(log, &lines);
-    snprintf(written, sizeof written, "%s", path);
+    snprintf(written, sizeof(written), "%s", path);
     if (chmod(path, mode) != 0)
         abort();
     struct settings *settings = no_settings();
@@ -65,8 +65,8 @@ main(void)
     char directory[] = "/tmp/petrel-secrecy-XXXXXX", file[100], link_name[100];
     if (mkdtemp(directory) == NULL)
         abort();
-    snprintf(file, sizeof file, "%s/file", directory);
-    snprintf(link_name, sizeof link_name, "%s/link", directory);
+    snprintf(file, sizeof(file), "%s/file", directory);
+    snprintf(link_name, sizeof(link_name), "%s/link", directory);
     FILE *made = fopen(file, "w");
     if (made == NULL || fclose(made) != 0 || symlink(file, link_name) != 0)
         abort();

@@ -39,7 +39,7 @@ mode_of(const char *name)
     char path[PATH_MAX];
     struct stat status;
 
-    snprintf(path, sizeof path, "%s/%s", root, name);
+    snprintf(path, sizeof(path), "%s/%s", root, name);
     return lstat(path, &status) == 0 ? status.st_mode & 07777 : 0;
 }
 
@@ -49,7 +49,7 @@ content_of(const char *name)
     char path[PATH_MAX], *content = NULL;
     size_t length;
 
-    snprintf(path, sizeof path, "%s/%s", root, name);
+    snprintf(path, sizeof(path), "%s/%s", root, name);
     if (disk_read_whole(path, 1 << 20, &content, &length) < 0)
         return memory_string("(cannot read)");
     return content;
@@ -79,7 +79,7 @@ make_link(const char *to, const char *name)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", root, name);
+    snprintf(path, sizeof(path), "%s/%s", root, name);
     if (symlink(to, path) < 0)
         abort();
 }
@@ -100,7 +100,7 @@ test_open(void)
     char path[PATH_MAX];
     struct disk *disk = NULL;
 
-    snprintf(path, sizeof path, "%s/a//b/c", root);
+    snprintf(path, sizeof(path), "%s/a//b/c", root);
     is_number(disk_open(&disk, path, false), -ENOENT, "a missing directory");
     ok_named(!disk, "gives no disk");
     umask(077);
@@ -117,13 +117,13 @@ test_open(void)
     is_number(mode_of("a/b/c"), 0750, "leaves its mode alone");
     disk_close(&disk);
 
-    snprintf(path, sizeof path, "%s/a/", root);
+    snprintf(path, sizeof(path), "%s/a/", root);
     is_number(disk_open(&disk, path, true), 0, "a slash at the end is no harm");
     disk_close(&disk);
     is_number(disk_open(&disk, "/dev/null", false), -ENOTDIR, "a file is no directory");
     is_number(disk_open(&disk, "/dev/null/x", true), -ENOTDIR, "nor can hold one");
     make_link("a", "a-link");
-    snprintf(path, sizeof path, "%s/a-link", root);
+    snprintf(path, sizeof(path), "%s/a-link", root);
     is_number(disk_open(&disk, path, false), 0, "the directory itself may be a link");
     disk_close(&disk);
     is_number(disk_open(&disk, "/", false), 0, "the root");
@@ -272,11 +272,11 @@ test_read_write(void)
     is_content("data", "hello World!!.", "so this came last");
     is_number(disk_read(disk, file, 6, at, 5), 5, "read from the middle");
     is_text(text_of(at, 5), TEXT("World"), "what is there");
-    is_number(disk_read(disk, file, 12, at, sizeof at), 2,
+    is_number(disk_read(disk, file, 12, at, sizeof(at)), 2,
               "a read may be cut by the end");
-    is_number(disk_read(disk, file, 14, at, sizeof at), 0,
+    is_number(disk_read(disk, file, 14, at, sizeof(at)), 0,
               "at the end there is nothing");
-    is_number(disk_read(disk, file, 9999, at, sizeof at), 0, "nor behind it");
+    is_number(disk_read(disk, file, 9999, at, sizeof(at)), 0, "nor behind it");
     is_number(disk_sync_data(disk, file), 0, "sync the data");
     is_number(disk_sync(disk, file), 0, "sync everything");
     is_number(disk_sync_directory(disk, "."), 0, "sync our directory");
@@ -312,8 +312,8 @@ test_open_file(void)
     disk_make_fifo(disk, "a-fifo", 0600);
     make_file(disk, "target", "x");
     make_link("target", "link");
-    snprintf(name.sun_path, sizeof name.sun_path, "%.80s/socket", root);
-    ok_named(bind(listening, (struct sockaddr *)&name, sizeof name) == 0, "a socket");
+    snprintf(name.sun_path, sizeof(name.sun_path), "%.80s/socket", root);
+    ok_named(bind(listening, (struct sockaddr *)&name, sizeof(name)) == 0, "a socket");
     is_number(disk_open_file(disk, "missing", false), -ENOENT, "missing");
     is_number(disk_open_file(disk, "directory", false), -EINVAL, "a directory to read");
     is_number(disk_open_file(disk, "directory", true), -EINVAL, "a directory to write");
@@ -338,14 +338,14 @@ test_full(void)
 
     is_number(disk_write_at(disk, full, 0, TEXT("x")), -ENOSPC, "no space is reported");
     close(full);
-    memset(block, 'x', sizeof block);
+    memset(block, 'x', sizeof(block));
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
     small = (struct rlimit){5000, before.rlim_max};
     setrlimit(RLIMIT_FSIZE, &small);
-    is_number(disk_write(disk, file, text_of(block, sizeof block)), 0,
+    is_number(disk_write(disk, file, text_of(block, sizeof(block))), 0,
               "within a limit");
-    is_number(disk_write(disk, file, text_of(block, sizeof block)), -EFBIG,
+    is_number(disk_write(disk, file, text_of(block, sizeof(block))), -EFBIG,
               "a write cut short is continued, and then fails");
     setrlimit(RLIMIT_FSIZE, &before);
     disk_file_info(disk, file, &info);
@@ -401,7 +401,7 @@ on_name(void *context, const char *name)
 
     l->count++;
     l->dots = l->dots || name[0] == '.';
-    snprintf(path, sizeof path, "many/%.40s", name);
+    snprintf(path, sizeof(path), "many/%.40s", name);
     if (l->unlinks && disk_unlink(l->disk, path) < 0)
         return false;
     return l->count != l->stop_at;
@@ -417,7 +417,7 @@ test_list(void)
 
     disk_make_directory(disk, "many", 0755);
     for (int i = 0; i < MANY; i++) {
-        snprintf(path, sizeof path, "many/%d", i);
+        snprintf(path, sizeof(path), "many/%d", i);
         make_file(disk, path, "");
     }
     is_number(disk_list(disk, "many", on_name, &all), 0, "list");
@@ -532,7 +532,7 @@ room_of(const char *name)
     char path[PATH_MAX];
     struct stat status;
 
-    snprintf(path, sizeof path, "%s/%s", root, name);
+    snprintf(path, sizeof(path), "%s/%s", root, name);
     return stat(path, &status) == 0 ? status.st_blocks * 512 : -1;
 }
 
@@ -631,12 +631,12 @@ test_fifo(void)
 
     reader = disk_open_fifo(disk, "fifo");
     ok_named(reader >= 0, "the reading end");
-    is_number(disk_read(disk, reader, 0, at, sizeof at), -EAGAIN,
+    is_number(disk_read(disk, reader, 0, at, sizeof(at)), -EAGAIN,
               "has nothing, no end");
     is_number(disk_pull_fifo(disk, "fifo"), 0, "pull");
     is_number(disk_pull_fifo(disk, "fifo"), 0, "pull again");
-    is_number(disk_read(disk, reader, 0, at, sizeof at), 2, "two bytes arrive");
-    is_number(disk_read(disk, reader, 0, at, sizeof at), -EAGAIN, "and still no end");
+    is_number(disk_read(disk, reader, 0, at, sizeof(at)), 2, "two bytes arrive");
+    is_number(disk_read(disk, reader, 0, at, sizeof(at)), -EAGAIN, "and still no end");
     for (int i = 0; i < 70000; i++)
         pulls += disk_pull_fifo(disk, "fifo") == 0;
     is_number(pulls, 70000, "a full FIFO is pulled enough");
@@ -657,7 +657,7 @@ test_read_whole(void)
 
     make_file(disk, "small", "12345");
     make_link("small", "small-link");
-    snprintf(path, sizeof path, "%s/small-link", root);
+    snprintf(path, sizeof(path), "%s/small-link", root);
     is_number(disk_read_whole(path, 5, &content, &length), 0, "exactly the limit");
     is_number(length, 5, "all of it");
     is_string(content, "12345", "with a NUL behind it, through a link");
@@ -666,7 +666,7 @@ test_read_whole(void)
     is_number(disk_read_whole(path, 4, &content, &length), -EFBIG, "one byte too much");
     ok_named(!content, "gives nothing");
     make_file(disk, "empty", "");
-    snprintf(path, sizeof path, "%s/empty", root);
+    snprintf(path, sizeof(path), "%s/empty", root);
     is_number(disk_read_whole(path, 0, &content, &length), 0, "an empty file, limit 0");
     is_number(length, 0, "is empty");
     is_string(content, "", "and a string");
@@ -676,7 +676,7 @@ test_read_whole(void)
     memset(big, 'b', 100000);
     is_number(disk_write(disk, file, text_of(big, 100000)), 0, "a larger one");
     disk_close_file(disk, file);
-    snprintf(path, sizeof path, "%s/big", root);
+    snprintf(path, sizeof(path), "%s/big", root);
     is_number(disk_read_whole(path, 1000000, &content, &length), 0, "is read");
     is_text(text_of(content, length), text_of(big, 100000), "byte by byte");
     free(content);
@@ -685,7 +685,7 @@ test_read_whole(void)
     is_number(disk_read_whole("/nowhere", 100, &content, &length), -ENOENT, "missing");
     is_number(disk_read_whole("/dev/zero", 100, &content, &length), -EFBIG, "endless");
     disk_make_fifo(disk, "quiet", 0600);
-    snprintf(path, sizeof path, "%s/quiet", root);
+    snprintf(path, sizeof(path), "%s/quiet", root);
     is_number(disk_read_whole(path, 100, &content, &length), 0,
               "a FIFO that nobody writes to does not hang");
     is_number(length, 0, "but is empty");
@@ -701,7 +701,7 @@ test_absolute(void)
     int file;
 
     disk_open(&elsewhere, "/", false);
-    snprintf(path, sizeof path, "%s/absolute", root);
+    snprintf(path, sizeof(path), "%s/absolute", root);
     file = disk_create(elsewhere, path, 0600);
     ok_named(file >= 0, "an absolute path leaves the disk");
     disk_close_file(elsewhere, file);
@@ -715,7 +715,7 @@ clean_up(void)
 {
     char command[PATH_MAX + 16];
 
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    snprintf(command, sizeof(command), "rm -rf '%s'", root);
     if (system(command) != 0)
         printf("# %s stays\n", root);
 }

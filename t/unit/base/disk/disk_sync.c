@@ -154,7 +154,7 @@ at_very_end(void *context)
 static void
 world_start(struct world *w)
 {
-    memset(&system_is, 0, sizeof system_is);
+    memset(&system_is, 0, sizeof(system_is));
     system_is.fail = -1;
     *w = (struct world){.loop = loop_new(), .turn = 1};
     if (disk_open(&w->disk, root, false) < 0)
@@ -223,7 +223,7 @@ begin(struct owner *o, int file, bool data_only)
 static struct owner *
 claims_new(struct world *w, size_t count)
 {
-    struct owner *all = memory_array(count, sizeof *all);
+    struct owner *all = memory_array(count, sizeof(*all));
 
     for (size_t i = 0; i < count; i++)
         all[i].world = w;
@@ -301,7 +301,7 @@ test_refused(void)
         {SYS_io_getevents, ENOSYS, "one that forbids io_getevents"   },
     };
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct world w;
         int before;
 

@@ -98,8 +98,8 @@ openat(int directory, const char *path, int flags, ...)
     *(void **)&real = dlsym(RTLD_NEXT, "openat");
     if (strncmp(path, "/proc/fs/", 9) != 0 && strncmp(path, "/dev/", 5) != 0)
         return real(directory, path, flags, mode);
-    snprintf(name, sizeof name, "%s", system_is.device);
-    snprintf(expected, sizeof expected, "/proc/fs/ext4/%s/fc_info", name);
+    snprintf(name, sizeof(name), "%s", system_is.device);
+    snprintf(expected, sizeof(expected), "/proc/fs/ext4/%s/fc_info", name);
     if (strcmp(path, expected) == 0) {
         int file = system_is.count ? real(AT_FDCWD, "count", flags, mode) : -1;
 
@@ -108,7 +108,7 @@ openat(int directory, const char *path, int flags, ...)
     }
     for (char *at = name; (at = strchr(at, '!'));)
         *at = '/';
-    snprintf(expected, sizeof expected, "/dev/%s", name);
+    snprintf(expected, sizeof(expected), "/dev/%s", name);
     system_is.other += strcmp(path, expected) != 0;
     errno = EACCES;
     if (!system_is.super)
@@ -142,7 +142,7 @@ fdatasync(int file)
     char now[4096] = "";
 
     *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
-    if (pread(file, now, sizeof now, 0) == sizeof now && now[0] != system_is.before)
+    if (pread(file, now, sizeof(now), 0) == sizeof(now) && now[0] != system_is.before)
         system_is.writes++;
     system_is.before = now[0];
     clock_pass(system_is.delays_ms[number < DELAYS ? number : DELAYS - 1]);
@@ -158,7 +158,7 @@ fdatasync(int file)
 static void
 system_reset(unsigned type)
 {
-    memset(&system_is, 0, sizeof system_is);
+    memset(&system_is, 0, sizeof(system_is));
     system_is.type = type;
     system_is.at_device = -1;
 }
@@ -290,7 +290,7 @@ test_types(void)
         {0x12345678U, "?",        false, false},
     };
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct disk_traits nature;
 
         system_reset(rows[i].magic);
@@ -326,7 +326,7 @@ test_commit_count(void)
         {"fc stats:\nno commits\nnone ineligible\n",            false},
     };
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int before = descriptors();
 
         system_reset(EXT4);
@@ -375,8 +375,8 @@ test_superblock(void)
     is_number(super_says(2000, EXT4, 0x0400, "dm-0"), false, "a short device");
     is_number(super_says(8192, EXT4, 0x0400, "cciss!c0d0"), true, "in a directory");
     is_number(system_is.other, 0, "looked for where they are");
-    memset(name, 'n', sizeof name);
-    name[sizeof name - 1] = '\0';
+    memset(name, 'n', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
     is_number(super_says(8192, EXT4, 0x0400, name), false, "a name without end");
     system_is.plain = true;
     is_number(super_says(8192, EXT4, 0x0400, "dm-0"), false, "a file is no device");

@@ -350,7 +350,7 @@ static void
 test_many_timers(void)
 {
     enum { MANY = 2000 };
-    struct loop_timer *timers = memory_array(MANY, sizeof *timers);
+    struct loop_timer *timers = memory_array(MANY, sizeof(*timers));
     struct story s;
     int fired = 0;
 
@@ -364,7 +364,7 @@ test_many_timers(void)
     for (int i = 0; i < MANY; i++)
         fired += !heap_has(&timers[i].node);
     is_number(fired, MANY, "of 2000 timers the stopped and the fired are out");
-    ok_named(strlen(s.told) == sizeof s.told - 1, "and the others have fired");
+    ok_named(strlen(s.told) == sizeof(s.told) - 1, "and the others have fired");
     story_finish(&s);
     free(timers);
 }

@@ -7,7 +7,7 @@
 static void
 turn(struct story *s, int64_t now_ms)
 {
-    memset(s->told, 0, sizeof s->told);
+    memset(s->told, 0, sizeof(s->told));
     turn_begin(s->loop, now_ms + 5000, now_ms);
     turn_end(s->loop);
 }

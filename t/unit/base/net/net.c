@@ -103,8 +103,8 @@ test_close_on_talker(int blocks, bool ends_with_peer)
     printf("# %lld bytes were sent after the reply\n", (long long)sent);
     ok_named(sent > 1 << 20, "the peer may go on sending");
     ok_named(sent < 64 << 20, "but not for ever");
-    is_string(raw_read(fd, at, sizeof at), "521 bye\r\n", "and still finds the reply");
-    is_string(raw_read(fd, at, sizeof at), "(end)", "and a proper end");
+    is_string(raw_read(fd, at, sizeof(at)), "521 bye\r\n", "and still finds the reply");
+    is_string(raw_read(fd, at, sizeof(at)), "(end)", "and a proper end");
     is_string(w->server.told, "I", "its bytes are told to nobody");
     close(fd);
     for (int i = 0; i < 100 && net_connections(w->net); i++)
@@ -132,11 +132,11 @@ test_half_close(void)
     is_string(w->server.told, "IE", "the end is told once");
     net_send(w->server.connection, TEXT("reply"));
     until(w, is_readable(fd));
-    is_string(raw_read(fd, at, sizeof at), "reply", "our half is still open");
+    is_string(raw_read(fd, at, sizeof(at)), "reply", "our half is still open");
     net_send(w->server.connection, TEXT("bye"));
     net_close(&w->server.connection);
     until(w, is_readable(fd));
-    is_string(raw_read(fd, at, sizeof at), "bye", "until we close it");
+    is_string(raw_read(fd, at, sizeof(at)), "bye", "until we close it");
     is_number(net_connections(w->net), 0, "which then waits for nobody");
     close(fd);
     net_finish(w);
@@ -204,7 +204,7 @@ test_refused(void)
     net_listener_free(&w->listener);
     ok_named(!w->listener, "net_listener_free() empties the pointer");
     net_address_format(&gone, text);
-    snprintf(want, sizeof want, "cannot connect to %s: Connection refused", text);
+    snprintf(want, sizeof(want), "cannot connect to %s: Connection refused", text);
     w->calling = true;
     w->client.connection = net_connect(w->net, &gone, NULL, on_event, &w->client);
     w->calling = false;
@@ -336,8 +336,8 @@ test_idle_memory(void)
 {
     enum { CLIENTS = 1000 };
     struct world *w = start("127.0.0.1:0");
-    struct side *sides = memory_array(CLIENTS, sizeof *sides);
-    int *fds = memory_array(CLIENTS, sizeof *fds), greeted = 0;
+    struct side *sides = memory_array(CLIENTS, sizeof(*sides));
+    int *fds = memory_array(CLIENTS, sizeof(*fds)), greeted = 0;
     struct rlimit limit;
     size_t before, each;
     char at[100];
@@ -358,7 +358,7 @@ test_idle_memory(void)
     for (int i = 0; i < 20; i++)
         loop_turn(w->loop, 1);
     for (int i = 0; i < CLIENTS; i++)
-        greeted += !strcmp(raw_read(fds[i], at, sizeof at), "220 hello\r\n") &&
+        greeted += !strcmp(raw_read(fds[i], at, sizeof(at)), "220 hello\r\n") &&
                    sides[i].got.length == 9;
     is_number(greeted, CLIENTS, "1000 clients have said and heard something");
     for (int i = 0; i < CLIENTS; i++)
@@ -369,8 +369,8 @@ test_idle_memory(void)
     is_number(net_connections(w->net), CLIENTS, "all are there");
     net_free(&w->net);
     loop_turn(w->loop, 0);
-    is_string(raw_read(fds[0], at, sizeof at), "(end)", "net_free() ends the first");
-    is_string(raw_read(fds[CLIENTS - 1], at, sizeof at), "(end)", "and the last");
+    is_string(raw_read(fds[0], at, sizeof(at)), "(end)", "net_free() ends the first");
+    is_string(raw_read(fds[CLIENTS - 1], at, sizeof(at)), "(end)", "and the last");
     for (int i = 0; i < CLIENTS; i++)
         close(fds[i]);
     free(fds);
@@ -397,8 +397,8 @@ test_lingering(void)
     }
     is_number(net_connections(w->net), NET_LINGERING_MAX, "so many linger, no more");
     for (int i = 0; i < CLIENTS; i++) {
-        heard += !strcmp(raw_read(fds[i], at, sizeof at), "221 bye\r\n");
-        ended += !strcmp(raw_read(fds[i], at, sizeof at), "(end)");
+        heard += !strcmp(raw_read(fds[i], at, sizeof(at)), "221 bye\r\n");
+        ended += !strcmp(raw_read(fds[i], at, sizeof(at)), "(end)");
     }
     is_number(heard, CLIENTS, "all have heard the last reply");
     is_number(ended, CLIENTS, "and the end");
@@ -421,8 +421,8 @@ test_last_words(void)
     net_send(w->server.connection, TEXT("bye\r\n"));
     net_close(&w->server.connection);
     net_free(&w->net);
-    is_string(raw_read(fd, at, sizeof at), "good bye\r\n", "last words are sent");
-    is_string(raw_read(fd, at, sizeof at), "(end)", "and that was the end");
+    is_string(raw_read(fd, at, sizeof(at)), "good bye\r\n", "last words are sent");
+    is_string(raw_read(fd, at, sizeof(at)), "(end)", "and that was the end");
     close(fd);
     net_finish(w);
 }
@@ -432,7 +432,7 @@ has_no_delay(const struct net_address *peer)
 {
     for (int fd = 3; fd < 100; fd++) {
         struct sockaddr_in name;
-        socklen_t length = sizeof name, size = sizeof(int);
+        socklen_t length = sizeof(name), size = sizeof(int);
         int value = 0;
 
         if (getpeername(fd, (struct sockaddr *)&name, &length) == 0 &&
@@ -523,7 +523,7 @@ main(void)
 
     test_echo("127.0.0.1:0");
     test_echo("[::1]:0");
-    snprintf(path, sizeof path, "unix:/tmp/petrel-net-%d", (int)getpid());
+    snprintf(path, sizeof(path), "unix:/tmp/petrel-net-%d", (int)getpid());
     test_echo(path);
     test_close_delivers();
     test_close_on_talker(100, true);

@@ -142,7 +142,7 @@ test_listen_errors(void)
     ok_named(net_where(w)->port != 0, "port 0 becomes a real one");
     ok_named(!listen_again(w, net_where(w), 0, error), "an address in use");
     net_address_format(net_where(w), text);
-    snprintf(want, sizeof want,
+    snprintf(want, sizeof(want),
              "cannot listen on %s: Address already in use (`ss -ltnp` shows "
              "which program listens there)",
              text);
@@ -163,8 +163,8 @@ leave_socket(const char *path)
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-    text_copy(name.sun_path, sizeof name.sun_path, text_from(path));
-    if (bind(fd, (struct sockaddr *)&name, sizeof name) < 0)
+    text_copy(name.sun_path, sizeof(name.sun_path), text_from(path));
+    if (bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0)
         abort();
     close(fd);
 }
@@ -181,8 +181,8 @@ test_unix_listener(void)
 
     if (!mkdtemp(directory))
         abort();
-    snprintf(path, sizeof path, "%s/s", directory);
-    text_copy(at.path, sizeof at.path, text_from(path));
+    snprintf(path, sizeof(path), "%s/s", directory);
+    text_copy(at.path, sizeof(at.path), text_from(path));
     umask(077);
     w->listener = listen_again(w, &at, 0, error);
     ok_named(w->listener, "a Unix socket");
@@ -232,7 +232,7 @@ test_listener_freed(void)
     char error[200];
     int one, two;
 
-    w->listener = net_listen(w->net, &at, 0, on_accept_free, w, error, sizeof error);
+    w->listener = net_listen(w->net, &at, 0, on_accept_free, w, error, sizeof(error));
     one = raw_connect(w);
     two = raw_connect(w);
     until(w, w->accepted);
@@ -264,10 +264,10 @@ test_closed_at_once(void)
     char error[200], said[32];
     int fd;
 
-    w->listener = net_listen(w->net, &at, 0, on_accept_close, w, error, sizeof error);
+    w->listener = net_listen(w->net, &at, 0, on_accept_close, w, error, sizeof(error));
     fd = raw_connect(w);
     until(w, is_readable(fd));
-    raw_read(fd, said, sizeof said);
+    raw_read(fd, said, sizeof(said));
     is_string(said, "421 no\r\n", "closed in on_accept, it still hears why");
     close(fd);
     until(w, net_connections(w->net) == 0);

@@ -34,7 +34,7 @@ test_backpressure(void)
     is_string(w->server.told, "", "without any event");
     while (strcmp(w->server.told, "D") != 0 && got.length < GOT_MAX - BLOCK) {
         char block[4096];
-        ssize_t n = recv(fd, block, sizeof block, MSG_DONTWAIT);
+        ssize_t n = recv(fd, block, sizeof(block), MSG_DONTWAIT);
 
         if (n > 0 && !buffer_add(&got, text_of(block, (size_t)n)))
             abort();
@@ -77,7 +77,7 @@ test_low_water(void)
         loop_turn(w->loop, 1);
     is_string(w->server.told, "D", "above it, that it has drained");
     while (got < 9000) {
-        ssize_t n = recv(fd, block, sizeof block, 0);
+        ssize_t n = recv(fd, block, sizeof(block), 0);
         if (n <= 0)
             break;
         got += (size_t)n;
@@ -213,7 +213,7 @@ test_last_words(void)
     int fd = raw_client(w);
 
     raw_send(fd, "421 too busy\r\n");
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     close(fd);
     net_send(w->server.connection, TEXT("MAIL FROM:<>\r\n"));
     until(w, strchr(w->server.told, 'F'));
@@ -234,7 +234,7 @@ test_send_after_reset(void)
     int fd = raw_client(w);
 
     net_want_input(w->server.connection, false);
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     close(fd);
     usleep(2000);
     net_send(w->server.connection, TEXT("x"));
@@ -258,10 +258,10 @@ test_adopt_pipes(void)
     w->server.echoes = true;
     net_send(w->server.connection, TEXT("220 "));
     loop_turn(w->loop, 5000);
-    is_number(read(out[0], at, sizeof at), 4, "a greeting needs no input to go out");
+    is_number(read(out[0], at, sizeof(at)), 4, "a greeting needs no input to go out");
     ok_named(write(in[1], "hello", 5) == 5, "a byte in");
     until(w, is_readable(out[0]));
-    is_number(read(out[0], at, sizeof at), 5, "a byte out");
+    is_number(read(out[0], at, sizeof(at)), 5, "a byte out");
     is_text(text_of(at, 5), TEXT("hello"), "the same");
     is_number(fcntl(in[0], F_GETFL) & O_NONBLOCK, 0, "shared flags are left alone");
     is_number(fcntl(out[1], F_GETFL) & O_NONBLOCK, 0, "on both sides");
@@ -360,13 +360,13 @@ test_adopt_socket(void)
     w->server.echoes = true;
     raw_send(pair[1], "x");
     until(w, is_readable(pair[1]));
-    is_string(raw_read(pair[1], at, sizeof at), "x",
+    is_string(raw_read(pair[1], at, sizeof(at)), "x",
               "a socket given as two descriptors");
     is_number(net_peer(w->server.connection)->family, NET_UNIX, "has an address");
     is_number(fcntl(pair[0], F_GETFL) & O_NONBLOCK, 0, "its flags are left alone");
     net_close(&w->server.connection);
     until(w, is_readable(pair[1]));
-    is_string(raw_read(pair[1], at, sizeof at), "(end)", "is shut in one direction");
+    is_string(raw_read(pair[1], at, sizeof(at)), "(end)", "is shut in one direction");
     is_number(net_connections(w->net), 1, "and waits for the other");
     close(pair[1]);
     until(w, !net_connections(w->net));

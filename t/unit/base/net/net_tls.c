@@ -101,7 +101,7 @@ static const struct {
 static void
 test_certificates(const struct secrets *k)
 {
-    for (size_t i = 0; i < sizeof certificates / sizeof certificates[0]; i++) {
+    for (size_t i = 0; i < sizeof(certificates) / sizeof(certificates[0]); i++) {
         struct tls_sides sides = tls_sides_start(
             k, certificates[i].own, certificates[i].anchors, certificates[i].host);
         struct world *w = sides.world;
@@ -181,7 +181,7 @@ test_choice(const struct secrets *k)
     struct tls_server *server = server_of(k, "good wild exact rsa");
     struct tls_client *client = client_of(k, "ca.pem");
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct net_tls calling = as_client(client, TLS_LEVEL_NONE, cases[i].host);
 
         shake_hands(w, server, &calling);
@@ -439,7 +439,7 @@ test_junk(const struct secrets *k)
     struct tls_server *server = server_of(k, "good");
     char at[200];
 
-    for (size_t i = 0; i < sizeof junk / sizeof junk[0]; i++) {
+    for (size_t i = 0; i < sizeof(junk) / sizeof(junk[0]); i++) {
         struct world *w = start("127.0.0.1:0");
         int fd = raw_client(w);
         const char *heard;
@@ -459,7 +459,7 @@ test_junk(const struct secrets *k)
         ok_named(strncmp(net_error(w->server.connection), "TLS: ", 5) == 0,
                  "with a reason");
         net_close(&w->server.connection);
-        heard = raw_read(fd, at, sizeof at);
+        heard = raw_read(fd, at, sizeof(at));
         ok_named(!strstr(heard, "220"), "and nothing was said in clear");
         close(fd);
         net_finish(w);
@@ -536,7 +536,7 @@ test_after_the_end(const struct secrets *k)
     fd = -1;
     for (int i = 3; i < 64 && fd < 0; i++) { /* the client's own descriptor */
         struct sockaddr_in name;
-        socklen_t length = sizeof name;
+        socklen_t length = sizeof(name);
 
         if (getsockname(i, (struct sockaddr *)&name, &length) == 0 &&
             name.sin_family == AF_INET &&
@@ -595,7 +595,7 @@ test_memory(const struct secrets *k)
     struct tls_sides sides = tls_sides_start(k, "good", "ca.pem", "mail.example.net");
     struct world *w = sides.world;
     struct net_tls serving = as_server(sides.server);
-    struct net_connection **all = memory_array(PAIRS * 2, sizeof *all);
+    struct net_connection **all = memory_array(PAIRS * 2, sizeof(*all));
     struct rlimit limit = {4096, 4096};
     struct mallinfo2 before, after;
     size_t each;

@@ -46,7 +46,7 @@ static struct duel *
 duel_new(struct tls_server *server, struct tls_client *client,
          const struct tls_client_options *options)
 {
-    struct duel *d = memory_new(sizeof *d);
+    struct duel *d = memory_new(sizeof(*d));
     struct tls_pipe pipe = {pipe_receive, pipe_send, NULL};
 
     buffer_init(&d->there, 1 << 20);
@@ -140,7 +140,7 @@ test_names(void)
         {"*.example.net",    "..example.net",             false},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         printf("# '%s' '%s'\n", cases[i].pattern, cases[i].host);
         ok(tls_name_matches(text_from(cases[i].pattern), text_from(cases[i].host)) ==
            cases[i].matches);
@@ -170,7 +170,7 @@ server_error(const struct secrets *k, const char *certificate, const char *key)
     char *place;
 
     error[0] = '\0';
-    server = tls_server_new(k->tls, &pair, 1, error, sizeof error);
+    server = tls_server_new(k->tls, &pair, 1, error, sizeof(error));
     ok_named(!server == !!error[0], "either a server or an error");
     ok_named(!strchr(error, '\n'), "of one line");
     tls_server_free(&server);
@@ -226,7 +226,7 @@ client_error(const struct secrets *k, const char *anchors)
     struct tls_client *client;
 
     error[0] = '\0';
-    client = tls_client_new(k->tls, tls_path_of(k, anchors, ""), error, sizeof error);
+    client = tls_client_new(k->tls, tls_path_of(k, anchors, ""), error, sizeof(error));
     ok_named(!client == !!error[0], "either a client or an error");
     tls_client_free(&client);
     ok(client == NULL);
@@ -241,13 +241,13 @@ test_client_files(const struct secrets *k)
     is_string(client_error(k, "ca.pem"), "", "a file");
     is_string(client_error(k, "both.pem"), "", "of several");
     is_string(client_error(k, "anchors"), "", "a directory, with links and junk");
-    snprintf(text, sizeof text, "no certificates in the directory %s/empty",
+    snprintf(text, sizeof(text), "no certificates in the directory %s/empty",
              k->directory);
     is_string(client_error(k, "empty"), text, "an empty directory");
-    snprintf(text, sizeof text, "cannot read %s/missing: No such file or directory",
+    snprintf(text, sizeof(text), "cannot read %s/missing: No such file or directory",
              k->directory);
     is_string(client_error(k, "missing"), text, "nothing");
-    snprintf(text, sizeof text, "no certificate in %s/good.key", k->directory);
+    snprintf(text, sizeof(text), "no certificate in %s/good.key", k->directory);
     is_string(client_error(k, "good.key"), text, "no certificate");
 }
 
@@ -272,7 +272,7 @@ test_talk(const struct secrets *k)
              "nobody can read it");
     is_string(heard(d->server, out, 6), "hello", "but the other");
     ok_named(tls_session_has_more(d->server), "who has more");
-    is_string(heard(d->server, out, sizeof out), " there", "of it");
+    is_string(heard(d->server, out, sizeof(out)), " there", "of it");
     ok(!tls_session_has_more(d->server));
     is_number(tls_session_read(d->server, out, 5), -EAGAIN, "and then no more");
     ok(tls_session_write(d->server, TEXT("")));
@@ -300,13 +300,13 @@ test_spoilt(const struct secrets *k)
     ok(duel_shake(d));
     ok(tls_session_write(d->client, TEXT("pay 100 to Alice")));
     d->there.at[d->there.length - 20] ^= 1;
-    is_number(tls_session_read(d->server, out, sizeof out), -EPROTO, "a flipped bit");
+    is_number(tls_session_read(d->server, out, sizeof(out)), -EPROTO, "a flipped bit");
     is_string(tls_session_error(d->server),
               "TLS: Verification of the message MAC failed", "is found");
-    is_number(tls_session_read(d->server, out, sizeof out), -EPROTO, "for ever");
+    is_number(tls_session_read(d->server, out, sizeof(out)), -EPROTO, "for ever");
     ok_named(!tls_session_write(d->server, TEXT("x")), "and nothing is written");
     ok(tls_session_has_more(d->server) && !tls_session_is_verified(d->server));
-    while (tls_session_read(d->client, out, sizeof out) == -EAGAIN && d->back.length)
+    while (tls_session_read(d->client, out, sizeof(out)) == -EAGAIN && d->back.length)
         continue;
     is_string(tls_session_error(d->client), "TLS: the peer broke off: bad_record_mac",
               "the other hears of it");
@@ -315,11 +315,11 @@ test_spoilt(const struct secrets *k)
     d = duel_new(server, client, &options);
     ok(duel_shake(d));
     d->server_end.cut = true;
-    is_number(tls_session_read(d->server, out, sizeof out), -ECONNRESET, "a cut");
+    is_number(tls_session_read(d->server, out, sizeof(out)), -ECONNRESET, "a cut");
     is_string(tls_session_error(d->server),
               "TLS: the peer ended the connection without close_notify", "is no end");
     d->client_end.broken = -ETIMEDOUT;
-    is_number(tls_session_read(d->client, out, sizeof out), -ETIMEDOUT, "a failure");
+    is_number(tls_session_read(d->client, out, sizeof(out)), -ETIMEDOUT, "a failure");
     is_string(tls_session_error(d->client), "TLS: Connection timed out", "of the pipe");
     duel_free(&d);
 
@@ -420,7 +420,7 @@ meet(struct tls_server *server, struct tls_client *client, const char *host)
 
     if (!duel_shake(d))
         abort();
-    tls_session_read(d->client, out, sizeof out); /* the ticket, in TLS 1.3 */
+    tls_session_read(d->client, out, sizeof(out)); /* the ticket, in TLS 1.3 */
     resumed = tls_session_is_resumed(d->client);
     duel_free(&d);
     return resumed;
@@ -439,7 +439,7 @@ test_memory_of_sessions(const struct secrets *k)
     ok_named(!meet(server, client, ""), "nobody");
     ok_named(!meet(server, client, ""), "is never known");
     for (int i = 1; i <= TLS_SESSIONS_MAX; i++) {
-        snprintf(host, sizeof host, "host%d.example", i);
+        snprintf(host, sizeof(host), "host%d.example", i);
         resumed += meet(server, client, host);
     }
     is_number(resumed, 0, "many strangers");

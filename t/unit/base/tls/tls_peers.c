@@ -22,7 +22,7 @@ run(const struct secrets *k, const char *input, const char *command)
     char line[1000];
 
     unlink(tls_path_of(k, "said", ""));
-    snprintf(line, sizeof line, "cd %s && ((%s) 2>/dev/null | openssl %s) >said 2>&1 &",
+    snprintf(line, sizeof(line), "cd %s && ((%s) 2>/dev/null | openssl %s) >said 2>&1 &",
              k->directory, input, command);
     if (system(line) != 0)
         abort();
@@ -71,29 +71,29 @@ test_callers(const struct secrets *k)
     struct net_tls serving = as_server(server);
     char input[200], enough[20], command[400], out[20000];
 
-    for (size_t i = 0; i < sizeof callers / sizeof callers[0]; i++) {
+    for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
         struct world *w = start("127.0.0.1:0");
 
         printf("# s_client %s\n", callers[i].options);
-        snprintf(command, sizeof command,
+        snprintf(command, sizeof(command),
                  "s_client -connect 127.0.0.1:%u -CAfile ca.pem %s "
                  "-cipher 'ALL:@SECLEVEL=0'",
                  net_where(w)->port, callers[i].options);
         if (strstr(callers[i].options, "-cipher"))
             *strstr(command, " -cipher 'ALL") = '\0';
-        snprintf(enough, sizeof enough, "enough-%zu", i);
-        snprintf(input, sizeof input, "echo EHLO openssl; " AWAIT("%s"), enough);
+        snprintf(enough, sizeof(enough), "enough-%zu", i);
+        snprintf(input, sizeof(input), "echo EHLO openssl; " AWAIT("%s"), enough);
         run(k, input, command);
         until(w, w->server.connection);
         net_start_tls(w->server.connection, &serving);
         net_send(w->server.connection, TEXT("220 petrel\r\n"));
         until(w, strpbrk(w->server.told, "IF") &&
-                     strstr(said(k, out, sizeof out), callers[i].says));
-        said(k, out, sizeof out);
+                     strstr(said(k, out, sizeof(out)), callers[i].says));
+        said(k, out, sizeof(out));
         ok((strchr(w->server.told, 'S') != NULL) == callers[i].good);
         ok_named(strstr(out, callers[i].says) != NULL, callers[i].says);
         if (callers[i].good) {
-            until(w, strstr(said(k, out, sizeof out), "220 petrel"));
+            until(w, strstr(said(k, out, sizeof(out)), "220 petrel"));
             ok_named(strstr(out, "220 petrel") != NULL, "hears us");
             ok_named(strstr(out, "Verify return code: 0 (ok)") ||
                          strstr(out, "Verification: OK"),
@@ -146,7 +146,7 @@ wait_for_server(const struct secrets *k)
 
     for (int i = 0; i < 6000 && !port; i++) {
         usleep(10000);
-        port = strstr(said(k, out, sizeof out), "ACCEPT 127.0.0.1:");
+        port = strstr(said(k, out, sizeof(out)), "ACCEPT 127.0.0.1:");
         port = port && strchr(port, '\n') ? port : NULL;
     }
     if (port) {
@@ -162,17 +162,17 @@ test_called(const struct secrets *k)
     struct tls_client *client = client_of(k, "ca.pem");
     char input[400], go[20], enough[20], command[400], out[20000];
 
-    for (size_t i = 0; i < sizeof called / sizeof called[0]; i++) {
+    for (size_t i = 0; i < sizeof(called) / sizeof(called[0]); i++) {
         struct world *w = start(NULL);
         struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, called[i].host);
         struct net_address at;
 
         printf("# s_server %s\n", called[i].options);
-        snprintf(command, sizeof command, "s_server -accept 127.0.0.1:0 -naccept 1 %s",
+        snprintf(command, sizeof(command), "s_server -accept 127.0.0.1:0 -naccept 1 %s",
                  called[i].options);
-        snprintf(go, sizeof go, "go-%zu", i);
-        snprintf(enough, sizeof enough, "done-%zu", i);
-        snprintf(input, sizeof input, AWAIT("%s") "echo 220 openssl; " AWAIT("%s"), go,
+        snprintf(go, sizeof(go), "go-%zu", i);
+        snprintf(enough, sizeof(enough), "done-%zu", i);
+        snprintf(input, sizeof(input), AWAIT("%s") "echo 220 openssl; " AWAIT("%s"), go,
                  enough);
         run(k, input, command);
         at = wait_for_server(k);
@@ -189,7 +189,7 @@ test_called(const struct secrets *k)
         } else {
             until(w, w->client.got.length);
             is_text(buffer_text(&w->client.got), TEXT("220 openssl\n"), "we hear it");
-            until(w, strstr(said(k, out, sizeof out), "EHLO petrel"));
+            until(w, strstr(said(k, out, sizeof(out)), "EHLO petrel"));
             ok_named(strstr(out, "EHLO petrel") != NULL, "it hears us");
             printf("# %s %s\n", net_tls_version(w->client.connection),
                    net_tls_cipher(w->client.connection));

@@ -21,7 +21,7 @@ read_type(const char *value)
 {
     char message[4096];
     snprintf(
-        message, sizeof message,
+        message, sizeof(message),
         "From: s@o.example\r\nMIME-Version: 1.0\r\nContent-Type: %s\r\n\r\nbody\r\n",
         value);
     return read_message(message);
@@ -33,10 +33,10 @@ told(const struct fragment_reading *r)
 {
     static char out[1024];
     if (r->kind == FRAGMENT_GOOD)
-        snprintf(out, sizeof out, "%.*s %u/%u", TEXT_ARGS(fragment_id(r)), r->number,
+        snprintf(out, sizeof(out), "%.*s %u/%u", TEXT_ARGS(fragment_id(r)), r->number,
                  r->total);
     else
-        snprintf(out, sizeof out, "%s%s%s",
+        snprintf(out, sizeof(out), "%s%s%s",
                  r->kind == FRAGMENT_NOT ? "not" : "malformed",
                  r->why == NULL ? "" : ": ", r->why == NULL ? "" : r->why);
     return out;
@@ -128,7 +128,7 @@ static const struct example types[] = {
 static void
 test_types(void)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct fragment_reading r = read_type(types[i].value);
         is_string(told(&r), types[i].told, types[i].name);
     }
@@ -179,7 +179,7 @@ static const struct example messages[] = {
 static void
 test_messages(void)
 {
-    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++) {
+    for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
         struct fragment_reading r = read_message(messages[i].value);
         is_string(told(&r), messages[i].told, messages[i].name);
     }
@@ -234,15 +234,15 @@ static void
 test_long_ids(void)
 {
     char id[FRAGMENT_ID_MAX + 2], value[1024];
-    memset(id, 'i', sizeof id);
+    memset(id, 'i', sizeof(id));
     id[FRAGMENT_ID_MAX] = '\0';
-    snprintf(value, sizeof value, "message/partial; number=1; id=%s", id);
+    snprintf(value, sizeof(value), "message/partial; number=1; id=%s", id);
     struct fragment_reading r = read_type(value);
     ok(r.kind == FRAGMENT_GOOD);
     is_text(fragment_id(&r), text_from(id), "an id of 512 bytes");
     id[FRAGMENT_ID_MAX] = 'i';
     id[FRAGMENT_ID_MAX + 1] = '\0';
-    snprintf(value, sizeof value, "message/partial; number=1; id=%s", id);
+    snprintf(value, sizeof(value), "message/partial; number=1; id=%s", id);
     r = read_type(value);
     is_string(told(&r), "not: its id is too long", "an id of 513");
     r = read_type("message/partial; number=1; id*=''..%2F..%00%FFx");

@@ -54,7 +54,7 @@ test_bad(void)
         {"1\n01JD3ZK5Q8-9F3K2C7A 1 x 2\nno\n"
          "01JD3ZK5Q8-9F3K2C7B    \n01JD3ZK5Q8-9F3K2C7C", 1,              3},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct text rest = text_from(rows[i].made_of);
         struct id id;
         unsigned *indexes, parts = 0;

@@ -180,7 +180,7 @@ test_subject(void)
         {"\r\nb\r\n",                   "X: 1\r\nSubject: outer\r\n more\r\n\r\nb\r\n"},
         {"subject: inner\r\n\r\nb\r\n", "X: 1\r\nsubject: inner\r\n\r\nb\r\n"         },
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct result r = {.space = OUT_MAX};
         struct reassemble j;
         buffer_init(&r.out, OUT_MAX);

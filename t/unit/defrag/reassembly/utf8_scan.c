@@ -58,7 +58,7 @@ inspect(struct inspection *i, struct text message, size_t step)
 static void
 test_levels(void)
 {
-    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
         struct text message = text_from(rows[r].message);
         size_t wrong = 0;
         for (size_t step = 1; step <= message.length + 1; step++) {

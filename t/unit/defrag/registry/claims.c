@@ -28,7 +28,7 @@ on_other(void *context, const unsigned char key[REGISTRY_KEY_SIZE], const char *
     struct scene *s = context;
     s->others++;
     memcpy(s->key, key, REGISTRY_KEY_SIZE);
-    snprintf(s->host, sizeof s->host, "%s", host);
+    snprintf(s->host, sizeof(s->host), "%s", host);
 }
 
 static void
@@ -52,8 +52,8 @@ static const unsigned char *
 key_of(unsigned number)
 {
     static unsigned char key[REGISTRY_KEY_SIZE];
-    memset(key, 0, sizeof key);
-    memcpy(key, &number, sizeof number);
+    memset(key, 0, sizeof(key));
+    memcpy(key, &number, sizeof(number));
     return key;
 }
 

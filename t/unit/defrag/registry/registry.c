@@ -54,20 +54,20 @@ static const struct example settings[] = {
 static void
 test_settings(void)
 {
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         const struct example *e = &settings[i];
         struct registry_place place;
         char error[256] = "", text[REGISTRY_SETTING_MAX], all[2048] = "";
         bool is_redis = text_starts(text_from(e->setting), TEXT("redis"));
         if (is_redis && *registry_redis_version() == '\0')
             continue;
-        if (!registry_parse(text_from(e->setting), &place, error, sizeof error)) {
-            error[strlen(e->read) < sizeof error ? strlen(e->read) : 0] = '\0';
+        if (!registry_parse(text_from(e->setting), &place, error, sizeof(error))) {
+            error[strlen(e->read) < sizeof(error) ? strlen(e->read) : 0] = '\0';
             is_string(error, e->read, e->setting);
             continue;
         }
         registry_place_text(&place, text);
-        snprintf(all, sizeof all, "%s%s%s%s%s", text, *place.password ? " " : "",
+        snprintf(all, sizeof(all), "%s%s%s%s%s", text, *place.password ? " " : "",
                  place.user, *place.password ? " " : "", place.password);
         is_string(all, e->read, e->setting);
     }
@@ -78,13 +78,13 @@ test_long_settings(void)
 {
     struct registry_place place;
     char setting[2000], error[256] = "";
-    memset(setting, 'a', sizeof setting);
+    memset(setting, 'a', sizeof(setting));
     memcpy(setting, "dir:/", 5);
     ok_named(!registry_parse(text_of(setting, REGISTRY_SETTING_MAX), &place, error,
-                             sizeof error),
+                             sizeof(error)),
              "a setting that is too long");
     ok_named(registry_parse(text_of(setting, REGISTRY_SETTING_MAX - 1), &place, error,
-                            sizeof error),
+                            sizeof(error)),
              "one that is not");
     char text[REGISTRY_SETTING_MAX];
     registry_place_text(&place, text);
@@ -92,19 +92,19 @@ test_long_settings(void)
     if (*registry_redis_version() == '\0')
         return;
     memcpy(setting, "redis://", 8);
-    ok_named(!registry_parse(text_of(setting, 8 + 256), &place, error, sizeof error),
+    ok_named(!registry_parse(text_of(setting, 8 + 256), &place, error, sizeof(error)),
              "a host of 256 bytes");
-    ok_named(registry_parse(text_of(setting, 8 + 255), &place, error, sizeof error),
+    ok_named(registry_parse(text_of(setting, 8 + 255), &place, error, sizeof(error)),
              "of 255");
     memcpy(setting, "redis://u:", 10);
     memcpy(setting + 10 + 257, "@h", 2);
     ok_named(
-        !registry_parse(text_of(setting, 10 + 257 + 2), &place, error, sizeof error),
+        !registry_parse(text_of(setting, 10 + 257 + 2), &place, error, sizeof(error)),
         "a password of 257 bytes");
     ok_named(strstr(error, "aaaa") == NULL, "... is not in the error");
     memcpy(setting + 10 + 256, "@h", 2);
     ok_named(
-        registry_parse(text_of(setting, 10 + 256 + 2), &place, error, sizeof error),
+        registry_parse(text_of(setting, 10 + 256 + 2), &place, error, sizeof(error)),
         "of 256");
     is_number(strlen(place.password), 256, "... whole");
 }
@@ -113,7 +113,7 @@ static void
 test_hosts(void)
 {
     char name[REGISTRY_HOST_MAX + 1];
-    memset(name, 'a', sizeof name);
+    memset(name, 'a', sizeof(name));
     ok(registry_is_host(TEXT("mx1.example_A-9")));
     ok(!registry_is_host(TEXT("")));
     ok(!registry_is_host(TEXT("a b")));
@@ -204,7 +204,7 @@ configured(const char *setting, const char *password)
     static char error[256];
     struct registry_place place;
     if (!registry_configure(text_from(setting), text_from(password), &place, error,
-                            sizeof error))
+                            sizeof(error)))
         return error;
     return place.kind == REGISTRY_REDIS && strcmp(place.password, password) == 0
                ? "redis"
@@ -216,8 +216,8 @@ static void
 test_password_apart(void)
 {
     char much[258];
-    memset(much, 'p', sizeof much - 1);
-    much[sizeof much - 1] = '\0';
+    memset(much, 'p', sizeof(much) - 1);
+    much[sizeof(much) - 1] = '\0';
     is_string(configured("local", ""), "no redis", "local");
     is_string(configured("dir:/x", ""), "no redis", "a directory");
     is_string(configured("dir:/x", "p"),

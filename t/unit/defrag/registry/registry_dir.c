@@ -18,7 +18,7 @@ static void
 home_make(struct home *h)
 {
     registry_make_home(h->path);
-    snprintf(h->setting, sizeof h->setting, "dir:%s", h->path);
+    snprintf(h->setting, sizeof(h->setting), "dir:%s", h->path);
 }
 
 static void
@@ -28,7 +28,7 @@ path_of_key(const struct home *h, unsigned number, char out[256])
     int length = snprintf(out, 256, "%s/", h->path);
     key_from(number, key);
     length += snprintf(out + length, 256 - (size_t)length, "%02x/", key[0]);
-    for (size_t i = 0; i < sizeof key; i++)
+    for (size_t i = 0; i < sizeof(key); i++)
         length += snprintf(out + length, 256 - (size_t)length, "%02x", key[i]);
 }
 
@@ -55,7 +55,7 @@ static void
 write_file(const char *path, const char *content)
 {
     char parent[256];
-    snprintf(parent, sizeof parent, "%s", path);
+    snprintf(parent, sizeof(parent), "%s", path);
     *strrchr(parent, '/') = '\0';
     mkdir(parent, 0700);
     FILE *f = fopen(path, "w");
@@ -68,7 +68,7 @@ file_has(const char *path, const char *words)
 {
     char content[512] = "";
     FILE *f = fopen(path, "r");
-    size_t got = f == NULL ? 0 : fread(content, 1, sizeof content - 1, f);
+    size_t got = f == NULL ? 0 : fread(content, 1, sizeof(content) - 1, f);
     if (f != NULL)
         fclose(f);
     content[got] = '\0';
@@ -181,7 +181,7 @@ static void
 race(const struct home *h, const char *host, bool backwards, int out, int64_t ttl_ms)
 {
     struct world w;
-    struct told *t = memory_array(KEYS, sizeof *t);
+    struct told *t = memory_array(KEYS, sizeof(*t));
     char whose[KEYS];
     registry_world_start(&w, host, h->setting);
     w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 10;
@@ -282,7 +282,7 @@ test_missing(void)
     ok_named(access(h.path, F_OK) != 0, "it is not made by us");
     registry_world_end(&w);
     registry_make_home(h.path);
-    snprintf(h.setting, sizeof h.setting, "dir:%.64s", h.path);
+    snprintf(h.setting, sizeof(h.setting), "dir:%.64s", h.path);
     registry_world_start(&w, "a.example", h.setting);
     is_string(sure(&w, 1), "own", "one that is there");
     remove_tree(h.path);
@@ -300,9 +300,9 @@ test_unwritable(void)
     char file[70];
     home_make(&h);
     /* No directory at all, which stops root too. */
-    snprintf(file, sizeof file, "%s/file", h.path);
+    snprintf(file, sizeof(file), "%s/file", h.path);
     write_file(file, "");
-    snprintf(h.setting, sizeof h.setting, "dir:%.70s", file);
+    snprintf(h.setting, sizeof(h.setting), "dir:%.70s", file);
     registry_world_start(&w, "a.example", h.setting);
     is_string(claim(&w, 1), "unavailable", "a file in the place of the directory");
     ok_named(has_said(&w, "Not a directory"), "which is told");
@@ -330,7 +330,7 @@ test_slow(void)
     enum { MANY = 4000 };
     struct home h;
     struct world w;
-    struct told *t = memory_array(MANY, sizeof *t);
+    struct told *t = memory_array(MANY, sizeof(*t));
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     home_make(&h);
     registry_world_start(&w, "a.example", h.setting);

@@ -79,7 +79,7 @@ test_sweep(void)
                                 "00/notes.txt", "00/tooshort", "README"};
     (void)disk_make_directory(disk, "00", 0700);
     (void)disk_make_directory(disk, "ff", 0700);
-    for (size_t i = 0; i < sizeof left / sizeof left[0]; i++)
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
         disk_close_file(disk, disk_create(disk, left[i], 0600));
     is_number(sim_disk_count("/shared"), 56, "claims, our name, and what is no claim");
     pass(&w, HOUR_MS / 2);

@@ -149,7 +149,7 @@ write_name(const char *host, const char *content)
     struct disk *disk;
     digest_plain(text_from(host), key);
     registry_hex(key, hex);
-    snprintf(name, sizeof name, "id/%s", hex);
+    snprintf(name, sizeof(name), "id/%s", hex);
     if (disk_open(&disk, "/shared", false) != 0)
         abort();
     (void)disk_make_directory(disk, "id", 0700);
@@ -166,7 +166,7 @@ test_odd(void)
     static const char *const contents[] = {
         "", "\n", "a.example", "a.example 60000 1750000000000 0123456789abcdefg\n",
         "a.example 60000 0 0123456789abcdef\n"};
-    for (size_t i = 0; i < sizeof contents / sizeof contents[0]; i++) {
+    for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
         struct world w;
         begin(&w, "b.example");
         write_name("a.example", contents[i]);
@@ -187,7 +187,7 @@ test_names(void)
     char name[REGISTRY_HOST_MAX + 1] = "";
     const char *const names[] = {"..", ".", "t0123456789abcdef", name};
     memset(name, 'a', REGISTRY_HOST_MAX);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct world w;
         begin(&w, names[i]);
         pass(&w, HOUR_MS);

@@ -104,7 +104,7 @@ static const char *
 setting_of(const struct fake *f, const char *login, const char *database)
 {
     static char setting[256];
-    snprintf(setting, sizeof setting, "redis://%s127.0.0.1:%u%s", login,
+    snprintf(setting, sizeof(setting), "redis://%s127.0.0.1:%u%s", login,
              net_listener_address(f->listener)->port, database);
     return setting;
 }
@@ -121,7 +121,7 @@ fake_open(struct fake *f)
     buffer_init(&f->unsaid, 1 << 20);
     if (!net_address_parse(TEXT("127.0.0.1:0"), 0, &any))
         abort();
-    f->listener = net_listen(f->w.net, &any, 0, on_accept, f, error, sizeof error);
+    f->listener = net_listen(f->w.net, &any, 0, on_accept, f, error, sizeof(error));
     if (f->listener == NULL)
         abort();
 }
@@ -199,7 +199,7 @@ test_bytes(void)
     char hex[REGISTRY_HEX_SIZE];
     key_from(1, key);
     registry_hex(key, hex);
-    snprintf(want, sizeof want,
+    snprintf(want, sizeof(want),
              "*7\r\n$3\r\nSET\r\n$67\r\ndf:%s\r\n$9\r\na.example\r\n$2\r\nNX\r\n"
              "$3\r\nGET\r\n$2\r\nPX\r\n$9\r\n176400000\r\n",
              hex);
@@ -234,7 +234,7 @@ check_name(const char *reply, const char *sent, const char *name)
     snprintf(f.w.registry->name.instance, INSTANCE_SIZE, "0123456789abcdef");
     registry_redis_look(f.w.registry->redis);
     sure(&f.w, 1);
-    snprintf(want, sizeof want,
+    snprintf(want, sizeof(want),
              "*7\r\n$3\r\nSET\r\n$16\r\ndfhost:a.example\r\n$16\r\n0123456789abcdef"
              "\r\n$2\r\nNX\r\n$3\r\nGET\r\n$2\r\nPX\r\n$5\r\n60000\r\n*7");
     ok_named(text_starts(buffer_text(&f.heard), text_from(want)), "our name is set");
@@ -314,7 +314,7 @@ static const struct example replies[] = {
 static void
 test_replies(void)
 {
-    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         for (int cuts = 0; cuts < 2; cuts++) {
             struct fake f;
             fake_start(&f);
@@ -349,7 +349,7 @@ static const char *const nonsense[] = {"*1\r\n$1\r\na\r\n",
 static void
 test_nonsense(void)
 {
-    for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         struct fake f;
         struct told t;
         fake_start(&f);
@@ -407,7 +407,7 @@ test_greetings(void)
         {"-ERR \033[2J\r\n",                              "\\x1b",                      "one that would like to write on terminals",
          false                                                                                                                            },
     };
-    for (size_t i = 0; i < sizeof greetings / sizeof greetings[0]; i++) {
+    for (size_t i = 0; i < sizeof(greetings) / sizeof(greetings[0]); i++) {
         struct fake f;
         fake_open(&f);
         f.greeting = greetings[i].reply;

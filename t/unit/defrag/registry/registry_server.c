@@ -6,7 +6,7 @@ static const char *
 setting_of(const struct server *s, const char *login, const char *database)
 {
     static char setting[256];
-    snprintf(setting, sizeof setting, "redis://%s127.0.0.1:%u%s", login, s->port,
+    snprintf(setting, sizeof(setting), "redis://%s127.0.0.1:%u%s", login, s->port,
              database);
     return setting;
 }
@@ -110,7 +110,7 @@ insist(struct world *w, struct told *t, unsigned key)
 static unsigned
 race_of(struct world *a, struct world *b, unsigned first)
 {
-    struct told *t = memory_array(2 * KEYS, sizeof *t);
+    struct told *t = memory_array(2 * KEYS, sizeof(*t));
     unsigned agreed = 0;
     for (unsigned i = 0; i < KEYS; i++) {
         claim_start(i % 2 ? a : b, &t[i], first + i, 60000);
@@ -165,7 +165,7 @@ static void
 test_restart(struct server *s)
 {
     enum { MANY = 200 };
-    struct told *t = memory_array(MANY, sizeof *t);
+    struct told *t = memory_array(MANY, sizeof(*t));
     struct world w;
     registry_world_start(&w, "a.example", setting_of(s, "", ""));
     w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 100;

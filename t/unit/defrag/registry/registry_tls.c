@@ -16,7 +16,7 @@ meet(struct world *w, const char *scheme, const char *host, const struct server 
      struct tls_client *client)
 {
     char setting[128], error[256];
-    snprintf(setting, sizeof setting, "%s://%s:%u", scheme, host, s->port);
+    snprintf(setting, sizeof(setting), "%s://%s:%u", scheme, host, s->port);
     registry_world_open(w);
     world_connect(w);
     sim_dns_address(w->dns, "mail.example.net", "127.0.0.1");
@@ -55,7 +55,7 @@ fails(const char *scheme, const char *host, const struct server *s,
     w.registry->breaker.retry_ms = 1;
     is_string(claim(&w, 1), "unavailable", why);
     until(&w, !registry_is_up(w.registry));
-    snprintf(line, sizeof line,
+    snprintf(line, sizeof(line),
              "the registry %s://%s:%u/0 does not answer, this host "
              "works alone: ",
              scheme, host, s->port);
@@ -81,7 +81,7 @@ static void
 start_with(struct server *s, const char *certificate, const char *clients)
 {
     char extra[1024];
-    snprintf(extra, sizeof extra,
+    snprintf(extra, sizeof(extra),
              "port 0\ntls-port %u\ntls-cert-file %s/%s.pem\ntls-key-file %s/%s.key\n"
              "tls-ca-cert-file %s/ca.pem\ntls-auth-clients %s\n",
              s->port, s->home, certificate, s->home, certificate, s->home, clients);
@@ -126,14 +126,14 @@ main(void)
         remove_tree(s.home);
         return 0;
     }
-    snprintf(command, sizeof command, "sh t/support/tls_certificates.sh %s", s.home);
+    snprintf(command, sizeof(command), "sh t/support/tls_certificates.sh %s", s.home);
     if (system(command) != 0)
         abort();
-    k.tls = tls_new(error, sizeof error);
-    snprintf(path, sizeof path, "%s/ca.pem", s.home);
-    k.client = tls_client_new(k.tls, path, error, sizeof error);
-    snprintf(path, sizeof path, "%s/other-ca.pem", s.home);
-    k.other = tls_client_new(k.tls, path, error, sizeof error);
+    k.tls = tls_new(error, sizeof(error));
+    snprintf(path, sizeof(path), "%s/ca.pem", s.home);
+    k.client = tls_client_new(k.tls, path, error, sizeof(error));
+    snprintf(path, sizeof(path), "%s/other-ca.pem", s.home);
+    k.other = tls_client_new(k.tls, path, error, sizeof(error));
     if (k.client == NULL || k.other == NULL)
         abort();
     test_names(&s);

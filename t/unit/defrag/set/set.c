@@ -49,8 +49,8 @@ add_of(struct world *w, char key, uint32_t number, uint32_t total, const char *w
         .client = sender / 10,
         .recipients = recipients
     };
-    memset(f.key, key, sizeof f.key);
-    memset(f.digest, body, sizeof f.digest);
+    memset(f.key, key, sizeof(f.key));
+    memset(f.digest, body, sizeof(f.digest));
     for (; who[f.count] != '\0'; f.count++)
         recipients[f.count] = names[who[f.count] - 'a'];
     w->answer.absorbed = w->absorbed;
@@ -681,7 +681,7 @@ test_walk(void)
     limits.sender_sets = 3;
     limits.bytes = 1500;
     limits.recipients = 30;
-    struct walk *k = memory_new(sizeof *k);
+    struct walk *k = memory_new(sizeof(*k));
     k->w = begin(&limits);
     k->random = 7;
     for (int i = 0; i < STEPS; i++) {

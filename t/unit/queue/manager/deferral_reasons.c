@@ -66,8 +66,8 @@ test_parts(void)
     deferral_reasons_keep(r, id_of(4), &o);
     memcpy(o.remote, "a[::1]:25", 10);
     deferral_reasons_keep(r, id_of(5), &o);
-    memset(o.text, 'x', sizeof o.text - 1);
-    memset(o.remote, 'y', sizeof o.remote - 1);
+    memset(o.text, 'x', sizeof(o.text) - 1);
+    memset(o.remote, 'y', sizeof(o.remote) - 1);
     deferral_reasons_keep(r, id_of(6), &o);
     deferral_reasons_each(r, remember_number, n);
     is_number(n[1], n[2], "equal ones are one");
@@ -102,7 +102,7 @@ test_many(void)
                  text = (unsigned)(random >> 50) % TEXTS;
         struct id id = {.time_ms = n / 3, .hash = n % 3}; /* crowded */
         char sentence[20];
-        snprintf(sentence, sizeof sentence, "%u", text);
+        snprintf(sentence, sizeof(sentence), "%u", text);
         count -= have[n] > 0;
         if (text == 0)
             deferral_reasons_forget(r, id);
@@ -117,7 +117,7 @@ test_many(void)
         struct id id = {.time_ms = n / 3, .hash = n % 3};
         char sentence[20] = "";
         if (have[n])
-            snprintf(sentence, sizeof sentence, "%u", have[n]);
+            snprintf(sentence, sizeof(sentence), "%u", have[n]);
         wrong += strcmp(deferral_reasons_find(r, id), sentence) != 0;
     }
     is_number(wrong, 0, "each with its own");
@@ -146,7 +146,7 @@ test_bytes(void)
     char text[OUTCOME_TEXT_MAX];
     keep(r, id_of(IDS), "often used");
     for (unsigned i = 0; i < IDS; i++) {
-        snprintf(text, sizeof text, "%0400u", i);
+        snprintf(text, sizeof(text), "%0400u", i);
         keep(r, id_of(i), text);
         keep(r, id_of(IDS + i % 2), "often used");
     }

@@ -53,7 +53,7 @@ busy(const char *text, const char *remote)
 {
     struct outcome o =
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.0", "%s", text);
-    (void)!text_copy(o.remote, sizeof o.remote, text_from(remote));
+    (void)!text_copy(o.remote, sizeof(o.remote), text_from(remote));
     return o;
 }
 
@@ -169,10 +169,10 @@ test_odd_outcomes(void)
     bench_add(&b, 1, 1, &o);
     o.code = 99;
     memcpy(o.enhanced, "2.x.y", 6);
-    memset(o.text, '%', sizeof o.text - 1);
-    memset(o.remote, '\n', sizeof o.remote - 1);
+    memset(o.text, '%', sizeof(o.text) - 1);
+    memset(o.remote, '\n', sizeof(o.remote) - 1);
     bench_add(&b, 2, 1, &o);
-    memset(o.enhanced, '7', sizeof o.enhanced - 1);
+    memset(o.enhanced, '7', sizeof(o.enhanced) - 1);
     bench_add(&b, 3, 1, &o);
     is_number(bench_write(&b), 0, "written");
     is_number(bench_read(&b), 0, "read");
@@ -237,7 +237,7 @@ test_size(void)
     bench_begin(&b);
     struct outcome shared = busy("shared", "");
     for (unsigned n = 0; n < COUNT; n++) {
-        snprintf(text, sizeof text, "%0470u", n);
+        snprintf(text, sizeof(text), "%0470u", n);
         struct outcome o = busy(text, "");
         bench_add(&b, n, (int)n + 1, &o);
     }
@@ -340,19 +340,19 @@ test_forged(void)
     char name[40];
     bench_begin(&b);
     buffer_init(&text, 1000);
-    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+    for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
         buffer_clear(&text);
         (void)!buffer_format(&text, "%send %08" PRIx32 "\n", pages[i].body,
                              crc_add(0, pages[i].body, strlen(pages[i].body)));
         bench_put(&b, buffer_text(&text));
-        snprintf(name, sizeof name, "a forged file, %zu", i);
+        snprintf(name, sizeof(name), "a forged file, %zu", i);
         is_number(bench_read(&b), pages[i].result, name);
     }
     static const char nul[] =
         "petrel reasons 1\noutcomes 1 messages 0 left out 0\n450 4.2.0 2 0\nx\0\n";
     buffer_clear(&text);
-    (void)!buffer_add(&text, text_of(nul, sizeof nul - 1));
-    (void)!buffer_format(&text, "end %08" PRIx32 "\n", crc_add(0, nul, sizeof nul - 1));
+    (void)!buffer_add(&text, text_of(nul, sizeof(nul) - 1));
+    (void)!buffer_format(&text, "end %08" PRIx32 "\n", crc_add(0, nul, sizeof(nul) - 1));
     bench_put(&b, buffer_text(&text));
     is_number(bench_read(&b), -EILSEQ, "a NUL in a text");
     buffer_free(&text);
@@ -435,7 +435,7 @@ static struct text
 file_of(const struct world *w, const char *name)
 {
     char path[100];
-    snprintf(path, sizeof path, "%s/lock/%s", w->folder, name);
+    snprintf(path, sizeof(path), "%s/lock/%s", w->folder, name);
     return sim_disk_content(path);
 }
 
@@ -492,7 +492,7 @@ test_ignored(void)
     manager_bench_begin(&w);
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_stop(&w);
-    snprintf(path, sizeof path, "%s/lock/reasons", w.folder);
+    snprintf(path, sizeof(path), "%s/lock/reasons", w.folder);
     ok_named(sim_disk_damage(path, 30), "a byte is damaged");
     w.stalled = true;
     manager_world_start(&w);

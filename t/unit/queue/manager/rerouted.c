@@ -30,7 +30,7 @@ world_route(struct world *w, struct route_table **table, const char *relay,
     route_free(table);
     *table = table_of(relay, passwords);
     world_must(*table && address_parse(TEXT("x@a.example"), &address), "routes");
-    memcpy(&w->target, route_find(*table, &address), sizeof w->target);
+    memcpy(&w->target, route_find(*table, &address), sizeof(w->target));
     if (!was)
         return;
     sched_change(w->s, &settings);

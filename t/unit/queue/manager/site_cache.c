@@ -174,7 +174,7 @@ test_nonsense(void)
     struct world w;
     sched_world_start(&w, 10, 10);
     is_number(site_cache_read(disk, PATH, w.s, w.now), 0, "no file");
-    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+    for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
         put(disk, pages[i]);
         is_number(site_cache_read(disk, PATH, w.s, w.now), 0, pages[i]);
     }

@@ -41,7 +41,7 @@ is_in(enum spool_dir dir, struct id id)
 {
     char path[SPOOL_PATH_MAX], absolute[SPOOL_PATH_MAX + 10];
     spool_path(dir, id, path);
-    snprintf(absolute, sizeof absolute, "/spool/%s", path);
+    snprintf(absolute, sizeof(absolute), "/spool/%s", path);
     return sim_disk_content(absolute).at != NULL;
 }
 
@@ -61,7 +61,7 @@ test_files(void)
     buffer_init(&lines, 10000);
     log_capture(log, &lines);
     sim_disk_reset();
-    is_number(spool_open(&s, "/spool", false, log, error, sizeof error), 0, "open");
+    is_number(spool_open(&s, "/spool", false, log, error, sizeof(error)), 0, "open");
     ok_named(!marker_has(&s, MARKER_AWAITING, an_id(1)), "none");
     s.unsynced[SPOOL_DEFRAG] = false;
     ok(marker_put(&s, MARKER_AWAITING, an_id(1)) == 0 && marker_has(&s, MARKER_AWAITING, an_id(1)));
@@ -106,13 +106,13 @@ test_old_spool(void)
     char error[200];
     sim_disk_reset();
     sim_disk_fail_at(2 + SPOOL_DEFRAG, EACCES); /* disk_open(), then one for each directory */
-    is_number(spool_open(&s, "/spool", true, NULL, error, sizeof error), 0,
+    is_number(spool_open(&s, "/spool", true, NULL, error, sizeof(error)), 0,
               "an injector does without");
     ok_named(sim_disk_has_failed(), "indeed");
     spool_close(&s);
     sim_disk_reset();
     sim_disk_fail_at(2 + SPOOL_DEFRAG, EACCES);
-    ok_named(spool_open(&s, "/spool", false, NULL, error, sizeof error) < 0 &&
+    ok_named(spool_open(&s, "/spool", false, NULL, error, sizeof(error)) < 0 &&
                  strstr(error, "defrag") != NULL,
              "a daemon does not");
 }
@@ -135,7 +135,7 @@ begin_slice(int64_t journal_size, unsigned slices, unsigned slice)
     buffer_init(&kit.lines, 16 * 1024 * 1024);
     log_capture(kit.log, &kit.lines);
     if (queue_open(&kit.queue, kit.loop, kit.log, &settings, kit_found, &kit, kit.error,
-                   sizeof kit.error) != 0)
+                   sizeof(kit.error)) != 0)
         ok_named(false, kit.error);
     sim_loop_advance(kit.loop, 1000);
 }
@@ -199,7 +199,7 @@ test_moving(void)
     enum { MANY = 200 };
     static char content[8000];
     sim_disk_reset();
-    memset(content, 'x', sizeof content);
+    memset(content, 'x', sizeof(content));
     begin(512 * 1024);
     struct id id = put_aside(0, true);
     ok_named(is_in(SPOOL_DEFRAG, id) && is_in(SPOOL_INFO, id), "a deferral marks it");
@@ -219,7 +219,7 @@ test_moving(void)
     struct id ids[MANY];
     for (unsigned i = 0; i < MANY; i++) {
         e = queue_kit_accept(&kit, kit_envelope("s@x", two),
-                       text_of(content, sizeof content));
+                       text_of(content, sizeof(content)));
         ids[i] = e->id;
         if (i % 2 == 0)
             queue_wait(kit.queue, e, true);

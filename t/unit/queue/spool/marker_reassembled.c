@@ -35,7 +35,7 @@ room_open(struct fixture *r, bool with_journal)
     buffer_init(&r->lines, 10000);
     r->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
     log_capture(r->log, &r->lines);
-    if (spool_open(&r->spool, "/spool", false, r->log, error, sizeof error) != 0)
+    if (spool_open(&r->spool, "/spool", false, r->log, error, sizeof(error)) != 0)
         abort();
     if (with_journal && disk_make_directory(r->spool.disk, "journal", 0700) != 0)
         abort();
@@ -94,7 +94,7 @@ test_durable(void)
             is_number(marker_sync(&r.spool), 0, "synced");
         spool_close(&r.spool);
         sim_disk_power_cut();
-        if (spool_open(&r.spool, "/spool", false, r.log, error, sizeof error) != 0)
+        if (spool_open(&r.spool, "/spool", false, r.log, error, sizeof(error)) != 0)
             abort();
         (void)listed(&r, an_id(1), &is_there);
         ok_named(is_there == synced, synced ? "it stays" : "else it may go");
@@ -183,7 +183,7 @@ marks(void)
         for (unsigned i = 0; i < slices; i++) {
             char dir[ADOPT_PATH_MAX], path[ADOPT_PATH_MAX + 10];
             adopt_journal_path(slices, i, dir);
-            snprintf(path, sizeof path, "/spool/%s", dir);
+            snprintf(path, sizeof(path), "/spool/%s", dir);
             count -= sim_disk_count(path);
         }
     return count;
@@ -225,7 +225,7 @@ test_stray(void)
     struct id id = make_whole();
     struct fixture r;
     char error[200];
-    if (spool_open(&r.spool, "/spool", false, NULL, error, sizeof error) != 0)
+    if (spool_open(&r.spool, "/spool", false, NULL, error, sizeof(error)) != 0)
         abort();
     ok(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(9)) == 0);
     spool_close(&r.spool);
@@ -287,7 +287,7 @@ start_asking(struct id id, bool journal)
     buffer_init(&kit.lines, 1024 * 1024);
     log_capture(kit.log, &kit.lines);
     return queue_open(&kit.queue, kit.loop, kit.log, &settings, kit_found, &kit,
-                      kit.error, sizeof kit.error) == 0 &&
+                      kit.error, sizeof(kit.error)) == 0 &&
            is_made(id);
 }
 
@@ -305,7 +305,7 @@ test_faults(void)
             unknown += !start_asking(id, at % 2 == 0);
             kit_close(&kit);
         }
-        snprintf(words, sizeof words, "%s at each of %u calls: the next start knows it",
+        snprintf(words, sizeof(words), "%s at each of %u calls: the next start knows it",
                  faults[fault], (unsigned)at - 2);
         ok_named(unknown == 0 && at > 30, words);
     }

@@ -109,14 +109,14 @@ test_parse(void)
         "99999999999999999999/s",
     };
     struct rate r = {.amount = 77};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
         ok_named(bucket_rate_parse(text_from(good[i].text), &r), good[i].text);
         ok_named(r.amount == good[i].amount && r.burst == good[i].burst &&
                      r.period_ms == good[i].period_ms,
                  "and what it means");
     }
     r.amount = 77;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         ok_named(!bucket_rate_parse(text_from(bad[i]), &r) && r.amount == 77, bad[i]);
 }
 
@@ -147,7 +147,7 @@ test_bucket(void)
     static const char *const rates[] = {"3/s,burst=1",   "7/m",      "333/s,burst=1",
                                         "700/s,burst=1", "300000/s", "11/h",
                                         "7000/h,burst=3"};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
         b = (struct bucket){0};
         ok(bucket_rate_parse(text_from(rates[i]), &r));
         int64_t hours = r.amount > 100000 ? 1 : 3600,
@@ -185,7 +185,7 @@ test_passes(void)
         {.amount = 3,   .burst = 2,  .period_ms = 10   },
     };
     int wrong = 0;
-    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         struct bucket b = {0};
         for (int taken = 0; taken < 12; taken++) {
             for (int64_t span = 0; span <= 2000; span += 250) {
@@ -248,7 +248,7 @@ test_converge(void)
         {333,    10,   80, 500, 12 },
         {333,    1,    80, 500, 12 },
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct world w;
         world_make(&w, rows[i].per_1000_s, rows[i].depth);
         world_run(&w, 60000);
@@ -317,7 +317,7 @@ test_phases(void)
     is_number(bucket_learnt_ready_ms(&l, now), now + LEARNT_PAUSE_MS, "after a pause");
     struct learnt_rate once = l;
     bucket_learnt_refused(&l, now + LEARNT_PAUSE_MS - 1);
-    ok_named(memcmp(&l, &once, sizeof l) == 0, "those under way count as one");
+    ok_named(memcmp(&l, &once, sizeof(l)) == 0, "those under way count as one");
     bucket_learnt_ready_ms(&l, now + 3000);
     is_number(l.phase, LEARNT_HELD, "the rest is over");
     is_number(l.rate, 19400, "just below what is known");

@@ -61,7 +61,7 @@ test_probes(void)
     ceiling_refused(&c, START + 9999, 5);
     is_number(ceiling_wake_ms(&c), START + 10000, "a late one of the same is no probe");
     int64_t now = START;
-    for (size_t i = 0; i < sizeof holds / sizeof *holds; i++) {
+    for (size_t i = 0; i < sizeof(holds) / sizeof(*holds); i++) {
         now = ceiling_wake_ms(&c);
         ceiling_refused(&c, now, 5);
         is_number(ceiling_wake_ms(&c) - now, holds[i] * 1000, "twice as long");

@@ -53,7 +53,7 @@ test_holds(void)
     struct hosts *hosts = hosts_new();
     int64_t now = START;
     bool varied = false;
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+    for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
         hosts_bad(hosts, now, A, &dice);
         int64_t until = hosts_find(hosts, now, A).until_ms;
         hosts_bad(hosts, now + 1, A, &dice);
@@ -130,7 +130,7 @@ count_first(struct hosts *hosts, size_t count, int first[COUNT])
 {
     static const int groups[COUNT] = {0};
     size_t order[COUNT];
-    memset(first, 0, COUNT * sizeof *first);
+    memset(first, 0, COUNT * sizeof(*first));
     for (int i = 0; i < 6000; i++) {
         hosts_order(hosts, START, six, groups, count, &dice, order);
         first[order[0]]++;
@@ -170,7 +170,7 @@ test_limit(void)
     struct hosts *hosts = hosts_new();
     char address[HOSTS_ADDRESS_MAX + 2];
     for (int i = 0; i < HOSTS_MAX; i++) {
-        snprintf(address, sizeof address, "host%d", i);
+        snprintf(address, sizeof(address), "host%d", i);
         hosts_good(hosts, START, text_from(address), 1);
     }
     hosts_bad(hosts, START, TEXT("host0"), &dice);
@@ -179,7 +179,7 @@ test_limit(void)
     is_number(hosts_find(hosts, START, TEXT("host0")).state, HOST_SUSPECT, "used: stays");
     is_number(hosts_find(hosts, START, TEXT("host1")).state, HOST_UNKNOWN, "unused: goes");
     is_number(hosts_find(hosts, START, A).state, HOST_OK, "the new one");
-    memset(address, 'x', sizeof address);
+    memset(address, 'x', sizeof(address));
     hosts_good(hosts, START, text_of(address, HOSTS_ADDRESS_MAX), 1);
     is_number(hosts_find(hosts, START, text_of(address, HOSTS_ADDRESS_MAX)).state, HOST_OK,
               "the longest address");

@@ -49,7 +49,7 @@ post_vector(struct post *p, const struct vector *v, int sessions)
 static void
 test_vectors(void)
 {
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+    for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
         const struct vector *v = &vectors[i];
         struct post p;
         char order[128];
@@ -66,7 +66,7 @@ static void
 test_vectors_parallel(void)
 {
     bool same = true;
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+    for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
         struct post p;
         struct sched_work works[3];
         char order[128];
@@ -408,7 +408,7 @@ test_list(int cost)
     int64_t sum = 0, born[BUCKETS];
     bool busy[POST_SESSIONS] = {false};
     int turn = 0, small = 0;
-    memset(waits, 0, sizeof waits);
+    memset(waits, 0, sizeof(waits));
     post_start(&p, POST_SESSIONS);
     p.target.transport.slot_cost = cost;
     post_add(&p, LIST);
@@ -516,7 +516,7 @@ test_reference(unsigned messages, int cost, int loan, int discount, int minimum)
     c.reference.t.slot_discount = discount;
     c.reference.t.minimum_slots = minimum;
     course_run(&c);
-    snprintf(name, sizeof name,
+    snprintf(name, sizeof(name),
              "%u messages, cost %d, loan %d, discount %d, minimum %d", messages, cost,
              loan, discount, minimum);
     is_number(c.different, 0, name);
@@ -607,7 +607,7 @@ test_memory(void)
     struct post p;
     post_start(&p, 1);
     post_add(&p, 1);
-    p.letters = memory_resize(p.letters, (MESSAGES + 2) * sizeof *p.letters);
+    p.letters = memory_resize(p.letters, (MESSAGES + 2) * sizeof(*p.letters));
     p.capacity = MESSAGES + 2;
     size_t before = mallinfo2().uordblks;
     for (int i = 0; i < MESSAGES; i++)

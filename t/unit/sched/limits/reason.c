@@ -24,7 +24,7 @@ test_sharing(void)
     other.blame = BLAME_MESSAGE;
     struct reason *d = reason_open(&list, &other);
     ok_named(d != a, "another blame");
-    snprintf(busy.remote, sizeof busy.remote, "mx[192.0.2.1]:25");
+    snprintf(busy.remote, sizeof(busy.remote), "mx[192.0.2.1]:25");
     struct reason *e = reason_open(&list, &busy);
     ok_named(e != a, "another host");
     reason_read(e, &back);
@@ -36,7 +36,7 @@ test_sharing(void)
     is_number(reason_verdict(e), VERDICT_DEFERRED, "verdict");
     struct reason *f = reason_share(a);
     struct reason **all[] = {&a, &b, &c, &d, &e, &f};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         reason_close(&list, all[i]);
     ok(list == NULL && a == NULL);
     reason_close(&list, &a);
@@ -48,14 +48,14 @@ test_boundary(void)
 {
     struct reason *list = NULL;
     struct outcome one = say("ab"), two = say("a"), back;
-    snprintf(two.remote, sizeof two.remote, "b");
+    snprintf(two.remote, sizeof(two.remote), "b");
     struct reason *a = reason_open(&list, &one), *b = reason_open(&list, &two);
     ok_named(a != b, "text and remote do not run together");
     reason_close(&list, &a);
     reason_close(&list, &b);
-    memset(one.text, 't', sizeof one.text - 1);
-    memset(one.remote, 'r', sizeof one.remote - 1);
-    one.text[sizeof one.text - 1] = one.remote[sizeof one.remote - 1] = '\0';
+    memset(one.text, 't', sizeof(one.text) - 1);
+    memset(one.remote, 'r', sizeof(one.remote) - 1);
+    one.text[sizeof(one.text) - 1] = one.remote[sizeof(one.remote) - 1] = '\0';
     a = reason_open(&list, &one);
     reason_read(a, &back);
     is_string(back.text, one.text, "the longest text");
@@ -75,14 +75,14 @@ test_many(void)
     bool good = true;
     for (int i = 0; i < 200; i++) {
         char text[32];
-        snprintf(text, sizeof text, "greylisted %d", i);
+        snprintf(text, sizeof(text), "greylisted %d", i);
         struct outcome o = say(text);
         held[i] = reason_open(&list, &o);
     }
     for (int i = 0; i < 200; i++) {
         struct outcome back;
         char text[32];
-        snprintf(text, sizeof text, "greylisted %d", i);
+        snprintf(text, sizeof(text), "greylisted %d", i);
         reason_read(held[i], &back);
         good &= strcmp(back.text, text) == 0;
     }

@@ -90,7 +90,7 @@ static const struct {
 static void
 test_wordings(void)
 {
-    for (size_t i = 0; i < sizeof wordings / sizeof *wordings; i++) {
+    for (size_t i = 0; i < sizeof(wordings) / sizeof(*wordings); i++) {
         struct outcome o =
             refusal(wordings[i].code, wordings[i].enhanced, wordings[i].words);
         if (!is_string(reply_class_name(reply_class_classify(&o)), reply_class_name(wordings[i].class),
@@ -119,11 +119,11 @@ test_only_refusals(void)
     o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 450, "4.2.0", "450 greylisted");
     is_number(reply_class_classify(&o), REPLY_CLASS_GREYLIST, "a text without our frame");
     char long_words[2000];
-    memset(long_words, 'x', sizeof long_words);
-    long_words[sizeof long_words - 1] = '\0';
+    memset(long_words, 'x', sizeof(long_words));
+    long_words[sizeof(long_words) - 1] = '\0';
     o = refusal(451, "4.7.1", long_words);
     is_number(reply_class_classify(&o), REPLY_CLASS_PLAIN, "a text at its limit");
-    memset(long_words, '.', sizeof long_words - 1);
+    memset(long_words, '.', sizeof(long_words) - 1);
     o = refusal(451, "4.7.1", long_words);
     is_number(reply_class_classify(&o), REPLY_CLASS_PLAIN, "no words at all");
     o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.1", "%s", "");
@@ -198,7 +198,7 @@ test_told(void)
         {"in 00:00:00 there are 900 seconds",      300 },
         {"<in 900 seconds@example>",               300 },
     };
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
         is_number(delay(REPLY_CLASS_GREYLIST, told[i].words, MINUTE), told[i].seconds * 1000,
                   told[i].words);
     is_number(delay(REPLY_CLASS_RATE, "retry after 30 minutes", 0), 30 * MINUTE,

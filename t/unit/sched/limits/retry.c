@@ -11,7 +11,7 @@ test_ages(void) /* Appendix B.6, without scan granularity */
 {
     static const int64_t want_s[] = {0, 300, 600, 1200, 2400, 4800, 8800, 12800, 16800};
     int64_t age = 0;
-    for (size_t i = 0; i < sizeof want_s / sizeof *want_s; i++) {
+    for (size_t i = 0; i < sizeof(want_s) / sizeof(*want_s); i++) {
         is_number(age / 1000, want_s[i], "B.6 age at an attempt");
         age += retry_delay_ms(age, MINIMAL, MAXIMAL);
     }

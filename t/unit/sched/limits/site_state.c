@@ -9,7 +9,7 @@ test_one(void)
     struct site_state_set set = {0};
     char key[] = "smtp: mx:10 a";
     struct site_state r = {.key = key, .window = 7, .dead = true, .probe_ms = 9};
-    snprintf(r.reason.text, sizeof r.reason.text, "refused");
+    snprintf(r.reason.text, sizeof(r.reason.text), "refused");
     ok(site_state_add(&set, &r));
     key[0] = 'x'; /* the key is copied */
     struct site_state *got = site_state_take(&set, "smtp: mx:10 a");
@@ -46,13 +46,13 @@ test_bound(void)
     struct site_state r = {.key = key};
     bool good = true;
     for (int i = 0; i < SITE_STATE_MAX; i++) {
-        snprintf(key, sizeof key, "site %d", i);
+        snprintf(key, sizeof(key), "site %d", i);
         good &= site_state_add(&set, &r);
     }
     ok_named(good, "so many");
-    snprintf(key, sizeof key, "one more");
+    snprintf(key, sizeof(key), "one more");
     ok_named(!site_state_add(&set, &r), "and no more");
-    snprintf(key, sizeof key, "site 5");
+    snprintf(key, sizeof(key), "site 5");
     ok_named(site_state_add(&set, &r), "but one again");
     is_number(HASH_COUNT(set.by_key), SITE_STATE_MAX, "as many");
     site_state_clear(&set);

@@ -50,10 +50,10 @@ test_feedback(void)
     ok(feedback_is("1/concurrency", FEEDBACK_CONCURRENCY, 1, 1));
     ok(feedback_is("0.5/Concurrency", FEEDBACK_CONCURRENCY, 1, 2));
     ok(feedback_is("1/sqrt_concurrency", FEEDBACK_SQRT_CONCURRENCY, 1, 1));
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct feedback f = {FEEDBACK_CONSTANT, 7, 9};
         char name[80];
-        snprintf(name, sizeof name, "feedback '%s' is refused", bad[i]);
+        snprintf(name, sizeof(name), "feedback '%s' is refused", bad[i]);
         ok_named(!transport_params_parse_feedback(text_from(bad[i]), &f), name);
         ok_named(f.numerator == 7 && f.denominator == 9, "and changes nothing");
     }
@@ -63,7 +63,7 @@ static void
 test_defaults(void)
 {
     struct transport_params t;
-    memset(&t, 0xee, sizeof t);
+    memset(&t, 0xee, sizeof(t));
     transport_params_default(&t);
     is_number(t.initial_concurrency, 5, "initial_destination_concurrency");
     is_number(t.concurrency_limit, 20, "default_destination_concurrency_limit");
@@ -147,13 +147,13 @@ test_bad_options(void)
         {"recipients",          "99999999999999999999"},
         {"maximal_backoff",     "1h30m"               },
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct transport_params t, before;
         char name[80];
-        memset(&t, 0, sizeof t);
+        memset(&t, 0, sizeof(t));
         transport_params_default(&t);
         before = t;
-        snprintf(name, sizeof name, "%s=%s is refused", bad[i].key, bad[i].value);
+        snprintf(name, sizeof(name), "%s=%s is refused", bad[i].key, bad[i].value);
         ok_named(!option(&t, bad[i].key, bad[i].value), name);
         ok_named(t.concurrency_limit == before.concurrency_limit &&
                      t.initial_concurrency == before.initial_concurrency &&

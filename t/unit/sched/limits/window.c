@@ -74,10 +74,10 @@ test_growth(void) /* B.1, busy = window */
     is_number(grow(one, steps), 15, "B.1 constant 1: 15 successes from 5 to 20");
     is_number(grow(quarter, steps), 60, "B.1 1/4: 60");
     is_number(grow(per_n, steps), 180, "B.1 1/N: 180");
-    ok_named(memcmp(steps, per_n_steps, sizeof steps) == 0, "B.1 1/N: the steps");
+    ok_named(memcmp(steps, per_n_steps, sizeof(steps)) == 0, "B.1 1/N: the steps");
     is_number(grow(per_root, steps), 58,
               "B.1 1/sqrt(N): 58 (the README rule carries the rest over: 51)");
-    ok_named(memcmp(steps, root_steps, sizeof steps) == 0, "1/sqrt(N): whole cycles");
+    ok_named(memcmp(steps, root_steps, sizeof(steps)) == 0, "1/sqrt(N): whole cycles");
 }
 
 static void
@@ -96,7 +96,7 @@ mixed(struct feedback f, const int want[28], const char *name)
             dead |= window_bad(&w, &t);
         got[i] = w.size;
     }
-    ok_named(memcmp(got, want, sizeof got) == 0, name);
+    ok_named(memcmp(got, want, sizeof(got)) == 0, name);
     ok_named(!dead, "and with a cohort limit of 0 nothing dies");
 }
 

@@ -277,7 +277,7 @@ test_hosts(void)
         {"smtp://a?tls=may",         "a",            TARGET_SMTP, 25,    "smtp:[a]:25"           },
         {"a:26?tls=none&initial=1",  "a",            TARGET_SMTP, 26,    "smtp:[a]:26?tls=none"  },
     };
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
         struct target t;
         char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
         ok_named(parse(good[i].written, &t, problem), good[i].written);
@@ -334,7 +334,7 @@ test_tls(void)
          "lmtp:[a.example]:24?tls=verify"                                                                         },
         {"lmtp://unix:/a?tls=none",                 TARGET_TLS_NONE,    false, 0,    "lmtp:unix:/a"               },
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         struct target t;
         char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
         ok_named(parse(all[i].written, &t, problem), all[i].written);
@@ -512,7 +512,7 @@ static const struct {
 static void
 test_bad_targets(void)
 {
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct target t;
         char problem[TARGET_PROBLEM_MAX];
         ok_named(!parse(bad[i].written, &t, problem), bad[i].written);
@@ -531,7 +531,7 @@ test_long_targets(void)
     path[9 + TARGET_PATH_MAX - 2] = 'x';
     ok_named(!parse(path, &t, problem), "one more");
     ok(strstr(problem, "too long") != NULL);
-    memset(path, 'a', sizeof path - 1);
+    memset(path, 'a', sizeof(path) - 1);
     ok_named(!parse(path, &t, problem), "a host of 1999 letters");
     path[0] = '[';
     path[1998] = ']';
@@ -579,8 +579,8 @@ test_mistakes(void)
              "local_domains: 'x@y': not a domain name\n"),
         "every mistake has a line with its entry and the way out");
     char many[600];
-    memset(many, 'x', sizeof many - 1);
-    many[sizeof many - 1] = '\0';
+    memset(many, 'x', sizeof(many) - 1);
+    many[sizeof(many) - 1] = '\0';
     ok(table_of(many) == NULL);
     ok_named(mistakes.length < 300, "a long entry is cut in its message");
 }
@@ -590,11 +590,11 @@ test_bytes(void)
 {
     struct target a, b;
     char problem[TARGET_PROBLEM_MAX];
-    memset(&a, 0x11, sizeof a);
-    memset(&b, 0x22, sizeof b);
+    memset(&a, 0x11, sizeof(a));
+    memset(&b, 0x22, sizeof(b));
     ok(parse("smtp://mail.example:26?initial=2", &a, problem));
     ok(parse("smtp://mail.example:26?initial=2", &b, problem));
-    ok_named(memcmp(&a, &b, sizeof a) == 0,
+    ok_named(memcmp(&a, &b, sizeof(a)) == 0,
              "equal targets are equal bytes, so that they are kept once");
 }
 
@@ -605,7 +605,7 @@ test_many(void)
     char line[80];
     buffer_init(&routes, 1 << 20);
     for (int i = 0; i < 2000; i++) {
-        int length = snprintf(line, sizeof line, "d%d.example smtp://host%d\n", i, i);
+        int length = snprintf(line, sizeof(line), "d%d.example smtp://host%d\n", i, i);
         if (!buffer_add(&routes, text_of(line, (size_t)length)))
             abort();
     }

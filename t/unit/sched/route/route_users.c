@@ -62,7 +62,7 @@ test_targets(void)
     };
     struct target t;
     char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         if (!ok_named(parse(all[i].written, &t, problem), all[i].written)) {
             printf("# %s\n", problem);
             continue;
@@ -128,7 +128,7 @@ test_bad_targets(void)
 {
     struct target t;
     char problem[TARGET_PROBLEM_MAX], many[3000] = "smtp://a";
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         ok_named(!parse(bad[i].written, &t, problem), bad[i].written);
         if (!ok_named(strstr(problem, bad[i].says) != NULL, bad[i].says))
             printf("# said: %s\n", problem);
@@ -186,8 +186,8 @@ test_passwords(void)
     route_free(&t);
     s.passwords = TEXT("b.example joe one\nc.example:26 jim three\n");
     t = table_of(s);
-    memcpy(&second, route_find(t, &address), sizeof second);
-    ok_named(memcmp(&first, &second, sizeof first) != 0,
+    memcpy(&second, route_find(t, &address), sizeof(second));
+    ok_named(memcmp(&first, &second, sizeof(first)) != 0,
              "with another password it is another target");
     ok(!route_leads_to(t, &first) && route_leads_to(t, &second));
     route_free(&t);
@@ -277,7 +277,7 @@ goes(const struct route_table *t, const char *sender, const char *recipient,
                         : found->kind == TARGET_UNKNOWN ? "unknown"
                                                         : found->path;
     char name[200];
-    snprintf(name, sizeof name, "<%s> to %s", sender, recipient);
+    snprintf(name, sizeof(name), "<%s> to %s", sender, recipient);
     is_string(where, want, name);
 }
 

@@ -129,7 +129,7 @@ static const struct {
 static void
 test_bad_lines(void)
 {
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct buffer table;
         buffer_init(&table, 4096);
         if (!buffer_format(&table, "# 1\nOK.example joe x\n%s\n", bad[i].line))
@@ -157,7 +157,7 @@ test_limits(void)
     secrets_free(&s);
     line[14 + SECRETS_PASSWORD_MAX] = 'x';
     ok_named(read_table(text_from(line)) == NULL, "one more byte");
-    memset(line, 0, sizeof line);
+    memset(line, 0, sizeof(line));
     memcpy(line, "a.example ", 10);
     memset(line + 10, 'u', SECRETS_USER_MAX);
     memcpy(line + 10 + SECRETS_USER_MAX, " x", 2);
@@ -183,9 +183,9 @@ test_noise(void)
     for (int round = 0; round < 3000; round++) {
         char noise[120];
         size_t length = 0;
-        for (; length < sizeof noise; length++) {
+        for (; length < sizeof(noise); length++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
-            noise[length] = letters[(random >> 33) % (sizeof letters - 1)];
+            noise[length] = letters[(random >> 33) % (sizeof(letters) - 1)];
         }
         struct secrets *s = read_table(text_of(noise, length));
         silent += (s == NULL) != (mistakes.length > 0);

@@ -32,7 +32,7 @@ test_limit(void)
         {"sessions=2 over=queue:0", RECEPTION_UNANSWERED},
     };
     uint64_t random = 1;
-    for (size_t i = 0; i < sizeof over / sizeof *over; i++) {
+    for (size_t i = 0; i < sizeof(over) / sizeof(*over); i++) {
         struct fake_server r = receiver_with(over[i].options, &random);
         is_number(fake_server_connect(&r), RECEPTION_SESSION, "the first");
         is_number(fake_server_connect(&r), RECEPTION_SESSION, "the second");

@@ -216,10 +216,10 @@ static void
 test_mistakes(void)
 {
     struct buffer mistakes;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         char content[400], want[200];
-        snprintf(content, sizeof content, BASE "%s\narrive domain=d\n", bad[i].line);
-        snprintf(want, sizeof want, "file:3: ");
+        snprintf(content, sizeof(content), BASE "%s\narrive domain=d\n", bad[i].line);
+        snprintf(want, sizeof(want), "file:3: ");
         struct scenario *s = parse(content, &mistakes);
         struct text said = buffer_text(&mistakes);
         bool is_said = text_starts(said, text_from(want)) && !s &&

@@ -18,7 +18,7 @@ void
 manager_host_good(struct manager *m, struct text address, int64_t took_ms)
 {
     size_t length = strlen(m->told);
-    snprintf(m->told + length, sizeof m->told - length, "good %.*s %lld;",
+    snprintf(m->told + length, sizeof(m->told) - length, "good %.*s %lld;",
              TEXT_ARGS(address), (long long)took_ms);
 }
 
@@ -26,7 +26,7 @@ void
 manager_host_bad(struct manager *m, struct text address)
 {
     size_t length = strlen(m->told);
-    snprintf(m->told + length, sizeof m->told - length, "bad %.*s;",
+    snprintf(m->told + length, sizeof(m->told) - length, "bad %.*s;",
              TEXT_ARGS(address));
 }
 
@@ -49,7 +49,7 @@ static struct mx_lookup_host
 host(unsigned preference, const char *name, const char *address)
 {
     struct mx_lookup_host h = {.preference = preference};
-    text_copy(h.name, sizeof h.name, text_from(name));
+    text_copy(h.name, sizeof(h.name), text_from(name));
     if (!net_address_parse(text_from(address), 25, &h.address))
         abort();
     return h;
@@ -130,7 +130,7 @@ is_named(const char *name, const char *address, const char *where, const char *r
 {
     struct mx_lookup_host h = host(1, name, address);
     struct reply_outcome_peer peer;
-    memset(&peer, 0, sizeof peer);
+    memset(&peer, 0, sizeof(peer));
     candidates_name(&h, &peer);
     is_string(peer.where, where, where);
     is_string(peer.remote, remote, remote);

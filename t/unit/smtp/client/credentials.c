@@ -166,8 +166,8 @@ test_token(void)
     char path[] = "/tmp/petrel-login-XXXXXX", table[100], large[10000];
     int file = mkstemp(path);
     host_must(file >= 0 && close(file) == 0);
-    snprintf(table, sizeof table, "a.test joe @%s", path);
-    memset(large, 'x', sizeof large);
+    snprintf(table, sizeof(table), "a.test joe @%s", path);
+    memset(large, 'x', sizeof(large));
     static const struct {
         const char *content, *trouble;
     } all[] = {
@@ -182,7 +182,7 @@ test_token(void)
         if (all[i].content)
             write_file(path, all[i].content, strlen(all[i].content));
         else
-            write_file(path, large, sizeof large);
+            write_file(path, large, sizeof(large));
         run(&b, "");
         if (all[i].trouble)
             is_trouble(&b, VERDICT_DEFERRED, "4.3.5", all[i].trouble);
@@ -216,12 +216,12 @@ test_distant(void)
     ok(credentials_new(&login, b.loop, s, t, 0, &address, &why) && login != NULL);
     ok_named(!credentials_login(login)->may_be_clear, "a distant host");
     char nonce[SASL_NONCE_SIZE];
-    memcpy(nonce, credentials_login(login)->nonce, sizeof nonce);
+    memcpy(nonce, credentials_login(login)->nonce, sizeof(nonce));
     credentials_free(&login);
     t->auth_clear = true;
     ok(credentials_new(&login, b.loop, s, t, 0, &address, &why));
     ok_named(credentials_login(login)->may_be_clear, "the user allows it");
-    ok_named(memcmp(nonce, credentials_login(login)->nonce, sizeof nonce) != 0,
+    ok_named(memcmp(nonce, credentials_login(login)->nonce, sizeof(nonce)) != 0,
              "a fresh nonce");
     is_text(credentials_login(login)->credentials.password, TEXT("one"), "a copy");
     credentials_free(&login);

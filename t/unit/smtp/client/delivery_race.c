@@ -23,12 +23,12 @@ dig(struct hole *hole, uint16_t port)
                                 .sin6_port = htons(port)};
     struct sockaddr *at = (struct sockaddr *)&name;
     hole->listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    host_must(bind(hole->listener, at, sizeof name) == 0 &&
+    host_must(bind(hole->listener, at, sizeof(name)) == 0 &&
               listen(hole->listener, 0) == 0);
     for (size_t i = 0; i < PLUGS; i++) {
         hole->plugs[i] =
             socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        (void)!connect(hole->plugs[i], at, sizeof name);
+        (void)!connect(hole->plugs[i], at, sizeof(name));
     }
 }
 

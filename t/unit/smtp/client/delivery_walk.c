@@ -34,8 +34,8 @@ static void
 set_content(size_t lines)
 {
     size_t at = (size_t)snprintf(spool.content, CONTENT_MAX, "%s", header);
-    for (size_t i = 0; i < lines; i++, at += sizeof line - 1)
-        memcpy(spool.content + at, line, sizeof line - 1);
+    for (size_t i = 0; i < lines; i++, at += sizeof(line) - 1)
+        memcpy(spool.content + at, line, sizeof(line) - 1);
     spool.length = at;
 }
 
@@ -67,7 +67,7 @@ check_content(const struct host *h)
     struct text left = buffer_text(&h->content);
     while (left.length > 0) {
         const char *next =
-            memmem(left.at + 1, left.length - 1, start, sizeof start - 1);
+            memmem(left.at + 1, left.length - 1, start, sizeof(start) - 1);
         struct text one =
             text_before(left, next ? (size_t)(next - left.at) : left.length);
         bool is_raw = text_starts(buffer_text(&raw), one);
@@ -171,7 +171,7 @@ reload(struct bed *b, struct secrets **old)
     struct secrets *fresh = read_passwords();
     b->settings.secrets = fresh;
     b->settings.tls =
-        chance(2) ? tls_client_new(b->tls, bed_anchors, error, sizeof error) : NULL;
+        chance(2) ? tls_client_new(b->tls, bed_anchors, error, sizeof(error)) : NULL;
     delivery_reload(b->delivery, &b->settings);
     b->settings.tls = NULL;
     secrets_free(old);
@@ -215,7 +215,7 @@ set_target(struct bed *b)
     if (chance(2))
         return;
     transport_params_default(&base);
-    snprintf(list, sizeof list, "smtp://joe@127.0.0.2:%u|ann@127.0.0.3:%u", port, port);
+    snprintf(list, sizeof(list), "smtp://joe@127.0.0.2:%u|ann@127.0.0.3:%u", port, port);
     host_must(target_parse(text_from(list), 25, &base, &b->target, problem));
 }
 

@@ -86,7 +86,7 @@ test_look_up(void)
     bed_start(&b);
     sim_dns_delay(b.dns, 1000000);
     b.target.kind = TARGET_SMTP;
-    text_copy(b.target.host, sizeof b.target.host, TEXT("a.test"));
+    text_copy(b.target.host, sizeof(b.target.host), TEXT("a.test"));
     since_ms = open_one(&b, "");
     is_doing(&b, ACTIVITY_LOOK_UP, "addresses of a.test", "", since_ms);
     struct sched_site other = {.sessions = 1};
@@ -102,7 +102,7 @@ static int
 listen_at(const char *ip, int backlog, uint16_t *port)
 {
     struct sockaddr_in name = {.sin_family = AF_INET};
-    socklen_t size = sizeof name;
+    socklen_t size = sizeof(name);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     inet_pton(AF_INET, ip, &name.sin_addr);
     host_must(bind(listener, (struct sockaddr *)&name, size) == 0 &&
@@ -124,12 +124,12 @@ test_connect(void)
     name.sin_port = htons(port);
     for (size_t i = 0; i < PLUGS; i++) {
         plugs[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        (void)!connect(plugs[i], (struct sockaddr *)&name, sizeof name);
+        (void)!connect(plugs[i], (struct sockaddr *)&name, sizeof(name));
     }
     bed_start(&b);
     b.target.kind = TARGET_SMTP;
     b.target.port = port;
-    text_copy(b.target.host, sizeof b.target.host, TEXT("127.0.0.4"));
+    text_copy(b.target.host, sizeof(b.target.host), TEXT("127.0.0.4"));
     int64_t since_ms = open_one(&b, "");
     is_doing(&b, ACTIVITY_CONNECT, "", "127.0.0.4[127.0.0.4]:", since_ms);
     bed_stop(&b);
@@ -166,7 +166,7 @@ test_handshake(void)
     b.target.port = port;
     b.target.tls = TARGET_TLS_ENCRYPT;
     b.target.tls_implicit = true;
-    text_copy(b.target.host, sizeof b.target.host, TEXT("127.0.0.4"));
+    text_copy(b.target.host, sizeof(b.target.host), TEXT("127.0.0.4"));
     int64_t since_ms = open_one(&b, "");
     is_doing(&b, ACTIVITY_HANDSHAKE, "", "127.0.0.4[127.0.0.4]:", since_ms);
     bed_stop(&b);

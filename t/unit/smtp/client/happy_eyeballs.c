@@ -65,15 +65,15 @@ on_dialing(void *context, const struct happy_eyeballs_event *event)
     struct world *w = context;
     char word[16] = "O";
     if (event->kind != HAPPY_EYEBALLS_OVER)
-        snprintf(word, sizeof word, "%c%zu", "TCFB"[event->kind], event -> which);
+        snprintf(word, sizeof(word), "%c%zu", "TCFB"[event->kind], event -> which);
     if (w->told[0] != '\0')
-        strncat(w->told, " ", sizeof w->told - strlen(w->told) - 1);
-    strncat(w->told, word, sizeof w->told - strlen(w->told) - 1);
+        strncat(w->told, " ", sizeof(w->told) - strlen(w->told) - 1);
+    strncat(w->told, word, sizeof(w->told) - strlen(w->told) - 1);
     w->nested |= w->calling && event->kind != HAPPY_EYEBALLS_TRYING;
     size_t open = net_connections(w->net);
     w->in_flight_most = open > w->in_flight_most ? open : w->in_flight_most;
     if (event->why != NULL)
-        text_copy(w->why, sizeof w->why, text_from(event->why));
+        text_copy(w->why, sizeof(w->why), text_from(event->why));
     if (event->kind == HAPPY_EYEBALLS_CONNECTED) {
         w->connection = event->connection;
         w->started_ms = event->started_ms;
@@ -99,7 +99,7 @@ dig(struct hole *hole, bool v6)
     struct sockaddr_in four = {.sin_family = AF_INET};
     four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     struct sockaddr *name = v6 ? (struct sockaddr *)&six : (struct sockaddr *)&four;
-    socklen_t size = v6 ? sizeof six : sizeof four;
+    socklen_t size = v6 ? sizeof(six) : sizeof(four);
     hole->listener = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(hole->listener, name, size) < 0 || listen(hole->listener, 0) < 0 ||
         getsockname(hole->listener, name, &size) < 0)
@@ -124,7 +124,7 @@ add(struct world *w, bool v6, enum sort sort, unsigned preference)
         host->address.port = dig(&w->holes[w->hole_count++], v6);
     } else {
         *listener =
-            net_listen(w->net, &host->address, 0, on_accept, w, error, sizeof error);
+            net_listen(w->net, &host->address, 0, on_accept, w, error, sizeof(error));
         if (*listener == NULL)
             abort();
         host->address = *net_listener_address(*listener);
@@ -141,7 +141,7 @@ add(struct world *w, bool v6, enum sort sort, unsigned preference)
 static struct world *
 start(void)
 {
-    struct world *w = memory_new(sizeof *w);
+    struct world *w = memory_new(sizeof(*w));
     clock_stop();
     w->loop = loop_new();
     w->net = net_new(w->loop);

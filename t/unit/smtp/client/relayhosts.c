@@ -126,8 +126,8 @@ test_many(void)
     char name[40], ip[40];
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 9; j++) {
-            snprintf(name, sizeof name, "h%d.test", i);
-            snprintf(ip, sizeof ip, "192.0.2.%d", 10 * (i + 1) + j);
+            snprintf(name, sizeof(name), "h%d.test", i);
+            snprintf(ip, sizeof(ip), "192.0.2.%d", 10 * (i + 1) + j);
             sim_dns_address(b.dns, name, ip);
         }
     begin(&b, "smtp://h0.test|h1.test|h2.test|h3.test|h4.test|h5.test|h6.test|h7.test",
@@ -135,7 +135,7 @@ test_many(void)
     sim_loop_advance(b.loop, 60 * 1000);
     unsigned seen = 0, commas = 0;
     for (int i = 0; i < 8; i++) {
-        snprintf(name, sizeof name, "%d h%d.test", i, i);
+        snprintf(name, sizeof(name), "%d h%d.test", i, i);
         seen += strstr(b.list, name) != NULL;
     }
     for (const char *at = b.list; *at; at++)

@@ -16,12 +16,12 @@ static struct target
 target_of(enum way way, enum target_tls tls, const char *host)
 {
     struct target t;
-    memset(&t, 0, sizeof t);
+    memset(&t, 0, sizeof(t));
     t.kind = way == MX ? TARGET_MX : way == LMTP ? TARGET_LMTP : TARGET_SMTP;
     t.look_up_mx = way == MX || way == SMTP_MX;
     t.tls_implicit = way == SMTPS;
     t.tls = tls;
-    text_copy(t.host, sizeof t.host, text_from(host));
+    text_copy(t.host, sizeof(t.host), text_from(host));
     return t;
 }
 
@@ -36,12 +36,12 @@ decide(enum way way, enum target_tls tls, const char *configured, const char *fo
     struct security_question question = {&target, found, has_failed, false};
     struct security s;
     security_decide(&question, &s);
-    size_t length = (size_t)snprintf(out, sizeof out, "%s %.*s ", levels[s.level],
+    size_t length = (size_t)snprintf(out, sizeof(out), "%s %.*s ", levels[s.level],
                                      TEXT_ARGS(s.host));
     for (size_t i = 0; i < s.name_count; i++)
-        length += (size_t)snprintf(out + length, sizeof out - length, "%s%.*s",
+        length += (size_t)snprintf(out + length, sizeof(out) - length, "%s%.*s",
                                    i ? "," : "", TEXT_ARGS(s.names[i]));
-    snprintf(out + length, sizeof out - length, "%s%s%s", s.implicit ? " implicit" : "",
+    snprintf(out + length, sizeof(out) - length, "%s%s%s", s.implicit ? " implicit" : "",
              s.may_fall_back ? " may-fall-back" : "",
              s.fallen_back ? " fallen-back" : "");
     return out;
@@ -175,9 +175,9 @@ static bool
 reads(const struct secrets *k, const char *name, const char *says)
 {
     char path[200], place[TRUST_ANCHORS_PLACE_MAX], error[600] = "";
-    snprintf(path, sizeof path, "%s/%s", k->directory, name);
+    snprintf(path, sizeof(path), "%s/%s", k->directory, name);
     struct tls_client *client =
-        trust_anchors_read(text_from(path), false, place, error, sizeof error);
+        trust_anchors_read(text_from(path), false, place, error, sizeof(error));
     bool good = client != NULL;
     if (good)
         is_string(place, path, "its place");
@@ -201,17 +201,17 @@ test_anchors(void)
     ok(!reads(&k, "nothing.pem", "No such file"));
     ok(!reads(&k, "empty", "no certificates in the directory"));
     ok(!reads(&k, "good.key", "no certificate in"));
-    memset(path, 'x', sizeof path - 1);
-    path[sizeof path - 1] = '\0';
-    ok(!trust_anchors_read(text_from(path), false, place, error, sizeof error));
+    memset(path, 'x', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    ok(!trust_anchors_read(text_from(path), false, place, error, sizeof(error)));
     is_string(error, "tls_ca: the path is too long", "a limit");
     /* What the system has nobody knows here; a place and no error, or none of both. */
     error[0] = '\0';
     struct tls_client *client =
-        trust_anchors_read(TEXT(""), false, place, error, sizeof error);
+        trust_anchors_read(TEXT(""), false, place, error, sizeof(error));
     ok_named(client != NULL, "without a demand it is no error");
     tls_client_free(&client);
-    client = trust_anchors_read(TEXT(""), true, path, error, sizeof error);
+    client = trust_anchors_read(TEXT(""), true, path, error, sizeof(error));
     ok_named((client != NULL) == (place[0] != '\0'), "with one it is");
     ok_named(client != NULL || strstr(error, "a route demands tls=verify") != NULL,
              "and says so");
@@ -240,7 +240,7 @@ test_other_scheme(void)
         {true,  25,   ACTIVITY_HANDSHAKE, 0,     "smtp"      },
         {true,  2525, ACTIVITY_HANDSHAKE, 99999, "none"      },
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct security s = {.implicit = cases[i].implicit};
         const char *scheme = security_other_scheme(&s, cases[i].port, cases[i].kind,
                                                    cases[i].waited_ms);
