@@ -244,7 +244,7 @@ falls_back(void)
     add_mail(&b, "v@y.test");
     run(&b, "y.test");
     is_number(b.a.connections, 4, "the next session tries TLS again");
-    is_number((int64_t)count(&b.a.commands, "STARTTLS\n"), 2, "and has its own lapse");
+    is_number((int64_t)count(&b.a.commands, "STARTTLS\n"), 2, "and fails by itself");
     is_number((int64_t)count(&b.lines, "in cleartext, as tls=may"), 1, "it is said once");
     b.a.tls_breaks = false;
     b.a.tls = server_of(&secrets, "self");

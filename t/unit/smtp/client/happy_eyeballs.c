@@ -35,7 +35,7 @@ struct world {
     struct mx_lookup_host hosts[HOSTS];
     size_t order[HOSTS], count;
     struct bind_address sources;
-    struct happy_eyeballs *dialing;
+    struct happy_eyeballs *connecting;
     char told[200]; /* "T0 F0 T1 C1 O" */
     char why[100];
     int64_t started_ms;
@@ -60,7 +60,7 @@ on_net(void *context, enum net_event event)
 }
 
 static void
-on_dialing(void *context, const struct happy_eyeballs_event *event)
+on_connecting(void *context, const struct happy_eyeballs_event *event)
 {
     struct world *w = context;
     char word[16] = "O";
@@ -80,7 +80,7 @@ on_dialing(void *context, const struct happy_eyeballs_event *event)
         net_attach(w->connection, on_net, w);
     }
     if (event->kind != HAPPY_EYEBALLS_OVER && event->kind == w->free_at)
-        happy_eyeballs_free(&w->dialing);
+        happy_eyeballs_free(&w->connecting);
 }
 
 static struct net_address
@@ -131,8 +131,8 @@ add(struct world *w, bool v6, enum sort sort, unsigned preference)
     }
     if (sort == DEAD) {
         net_listener_free(listener);
-        w->kept[w->count] = port_keep(v6 ? AF_INET6 : AF_INET, host->address.ip,
-                                      host->address.port);
+        w->kept[w->count] =
+            port_keep(v6 ? AF_INET6 : AF_INET, host->address.ip, host->address.port);
     }
     w->order[w->count] = w->count;
     w->count++;
@@ -153,13 +153,14 @@ static void
 dial(struct world *w, int64_t timeout_ms, int64_t head_start_ms)
 {
     struct happy_eyeballs_settings settings = {.loop = w->loop,
-                                        .net = w->net,
-                                        .sources = &w->sources,
-                                        .timeout_ms = timeout_ms,
-                                        .head_start_ms = head_start_ms};
+                                               .net = w->net,
+                                               .sources = &w->sources,
+                                               .timeout_ms = timeout_ms,
+                                               .head_start_ms = head_start_ms};
     w->calling = true;
-    w->dialing = happy_eyeballs_new(&settings, w->hosts, w->order, w->count, on_dialing, w);
-    ok_named(happy_eyeballs_go_on(w->dialing), "there is something to try");
+    w->connecting =
+        happy_eyeballs_new(&settings, w->hosts, w->order, w->count, on_connecting, w);
+    ok_named(happy_eyeballs_go_on(w->connecting), "there is something to try");
     w->calling = false;
 }
 
@@ -167,7 +168,7 @@ dial(struct world *w, int64_t timeout_ms, int64_t head_start_ms)
 static void
 until(struct world *w, const char *end)
 {
-    for (int i = 0; i < 10000 && w->dialing != NULL; i++) {
+    for (int i = 0; i < 10000 && w->connecting != NULL; i++) {
         size_t told = strlen(w->told), wanted = strlen(end);
         if (told >= wanted && strcmp(w->told + told - wanted, end) == 0)
             return;
@@ -179,7 +180,7 @@ static void
 finish(struct world *w)
 {
     ok_named(!w->nested, "no event came from within a call");
-    happy_eyeballs_free(&w->dialing);
+    happy_eyeballs_free(&w->connecting);
     if (w->connection != NULL)
         net_abort(&w->connection);
     is_number((long long)net_connections(w->net), 0, "no connection is left");
@@ -306,7 +307,7 @@ test_alone(void)
     dial(w, 30, 5);
     until(w, "O");
     is_string(w->told, "T0 F0 O", "T0 F0 O");
-    ok_named(!happy_eyeballs_go_on(w->dialing), "nothing is left");
+    ok_named(!happy_eyeballs_go_on(w->connecting), "nothing is left");
     finish(w);
 }
 
@@ -335,11 +336,11 @@ test_go_on(void)
     until(w, "C1");
     is_string(w->told, "T0 T1 B0 C1", "T0 T1 B0 C1");
     net_abort(&w->connection);
-    ok(happy_eyeballs_go_on(w->dialing));
+    ok(happy_eyeballs_go_on(w->connecting));
     until(w, "C2");
     is_string(w->told, "T0 T1 B0 C1 T0 F0 T2 C2", "T0 T1 B0 C1 T0 F0 T2 C2");
     net_abort(&w->connection);
-    ok(!happy_eyeballs_go_on(w->dialing));
+    ok(!happy_eyeballs_go_on(w->connecting));
     finish(w);
 }
 
@@ -362,8 +363,8 @@ test_free_early(void)
     struct world *w = start();
     add(w, true, GOOD, 10);
     dial(w, NEVER_MS, 5);
-    happy_eyeballs_free(&w->dialing);
-    happy_eyeballs_free(&w->dialing);
+    happy_eyeballs_free(&w->connecting);
+    happy_eyeballs_free(&w->connecting);
     clock_turns(w->loop, 20);
     is_string(w->told, "T0", "T0");
     finish(w);
