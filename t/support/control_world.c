@@ -9,13 +9,14 @@ control_turns(struct world *w, unsigned count)
 }
 
 void
-control_world_begin(struct world *w, const char *folder, struct text lines)
+control_world_begin_of(struct world *w, const char *folder, struct text lines,
+                       unsigned slices)
 {
     char error[300] = "";
     *w = (struct world){.loop = loop_new()};
     struct manager_settings settings = {
         .hostname = "h.test",
-        .queue = {.spool = folder,      .slices = 1},
+        .queue = {.spool = folder,      .slices = slices},
         .sched = { .active_limit = 100, .session_limit = 10,   .seed = 1}
     };
     struct route_settings routes = {.routes = lines};
@@ -33,6 +34,12 @@ control_world_begin(struct world *w, const char *folder, struct text lines)
         control_server_new(w->loop, w->net, w->log, w->manager, w->path, error, sizeof(error));
     if (!ok_named(w->control != NULL, "it listens"))
         printf("# %s\n", error);
+}
+
+void
+control_world_begin(struct world *w, const char *folder, struct text lines)
+{
+    control_world_begin_of(w, folder, lines, 1);
 }
 
 void

@@ -31,6 +31,10 @@ void control_turns(struct world *w, unsigned count);
 /* Without a turn: channels may be plugged in. */
 void control_world_begin(struct world *w, const char *folder, struct text lines);
 
+/* Slice 0 of these. */
+void control_world_begin_of(struct world *w, const char *folder, struct text lines,
+                            unsigned slices);
+
 /* Sessions must have ended. */
 void control_world_end(struct world *w);
 

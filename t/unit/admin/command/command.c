@@ -4,6 +4,7 @@
 
 #include "admin/command/takeover.h"
 #include "admin/control/status.h"
+#include "t/support/child.h"
 #include "t/support/command_world.h"
 #include "t/support/control_world.h"
 
@@ -12,6 +13,8 @@
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
+
+enum { PATIENCE = 60 * 1000 };
 
 static struct command_world world;
 static struct id released; /* no route holds it again: it is discarded */
@@ -136,24 +139,42 @@ is_discarded(struct id id)
 }
 
 static void
-serve(int gate)
+on_stop(void *context)
+{
+    bool *stopped = context;
+    *stopped = true;
+}
+
+/* `one` is in a session, and `released` gone; either may be another slice's. */
+static bool
+is_at_work(const struct world *w)
+{
+    return w->session != NULL && is_discarded(released);
+}
+
+/* Until it is told to end. */
+static int
+serve(int gate, unsigned slices)
 {
     struct world w;
     char byte = 'x';
-    control_world_begin(&w, world.spool,
-                        TEXT("keep.test hold\nb.test smtp://x.test\n* discard"));
+    bool stopped = false;
+    control_world_begin_of(&w, world.spool,
+                           TEXT("keep.test hold\nb.test smtp://x.test\n* discard"),
+                           slices);
     manager_set_channel(w.manager, TARGET_SMTP, on_session, &w);
-    for (int i = 0; i < 60 * 1000 && (w.session == NULL || !is_discarded(released));
-         i++)
+    loop_on_signal(w.loop, SIGTERM, on_stop, &stopped);
+    for (int i = 0; i < PATIENCE && slices == 1 && !is_at_work(&w); i++)
         loop_turn(w.loop, 1);
     if (write(gate, &byte, 1) != 1)
-        _exit(1);
-    for (;;)
+        return 1;
+    while (!stopped)
         loop_turn(w.loop, 1000);
+    return 0;
 }
 
 static pid_t
-start_daemon(void)
+start_daemon(unsigned slices)
 {
     char byte;
     int gate[2];
@@ -167,12 +188,21 @@ start_daemon(void)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(2, 1); /* its assertions are not ours */
         close(gate[0]);
-        serve(gate[1]);
+        child_exit(serve(gate[1], slices));
     }
     close(gate[1]);
     ok_named(read(gate[0], &byte, 1) == 1, "a daemon runs");
     close(gate[0]);
     return pid;
+}
+
+static void
+stop_daemon(pid_t daemon)
+{
+    int status;
+    kill(daemon, SIGTERM);
+    waitpid(daemon, &status, 0);
+    is_number(status, 0, "it ends when it is told to");
 }
 
 static void
@@ -209,6 +239,19 @@ test_with_daemon(void)
     ok(strstr(world.errors, "nothing to do: no message matches") != NULL);
 }
 
+static void
+test_slices(void)
+{
+    is_refused(run(command_queue, "adopt 0"), EX_UNAVAILABLE,
+               "petrel queue adopt: slice 0 of 2 is handled here already\n");
+    is_refused(run(command_queue, "adopt 2"), EX_UNAVAILABLE, "petrel queue adopt: ");
+    is_printed(
+        run(command_queue, "adopt 1"), 0,
+        " belongs to this daemon until it stops; messages from its journal: 0\n");
+    is_refused(run(command_queue, "adopt 1"), EX_UNAVAILABLE,
+               " is handled here already\n");
+}
+
 static int
 version(int count, char **arguments, const struct options *options)
 {
@@ -237,11 +280,13 @@ main(void)
     test_looking();
     test_no_spool();
     test_nobody();
-    pid_t daemon = start_daemon();
+    pid_t daemon = start_daemon(1);
     test_status();
     test_with_daemon();
-    kill(daemon, SIGKILL);
-    waitpid(daemon, NULL, 0);
+    stop_daemon(daemon);
+    daemon = start_daemon(2);
+    test_slices();
+    stop_daemon(daemon);
     command_world_end(&world);
     is_number(command_name_all(), EX_USAGE, "the list of commands is an error");
     return done();

@@ -6,11 +6,16 @@
 #include "admin/control/operation.h"
 #include "base/loop/loop.h"
 #include "queue/queue_operator.h"
+#include "t/support/child.h"
 #include "t/support/command_world.h"
 #include "t/support/tap.h"
 
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
+
+enum { OWNER = 54321 };
 
 static struct command_world world;
 
@@ -54,12 +59,14 @@ line_of(struct id id, const char *text)
 static void
 test_commands(void)
 {
-    struct id one = command_world_inject(&world, "one@b.test"), two = command_world_inject(&world, "two@b.test");
+    struct id one = command_world_inject(&world, "one@b.test"),
+              two = command_world_inject(&world, "two@b.test");
     is_number(change(MANAGER_HOLD, command_world_name(one)), 0, "hold");
     printed(line_of(one, "held"));
     is_number(change(MANAGER_HOLD, command_world_name(one)), 0, "again");
     printed(line_of(one, "is held already"));
-    is_number(change(MANAGER_RETRY, command_world_name(one)), EX_UNAVAILABLE, "retry of what is held");
+    is_number(change(MANAGER_RETRY, command_world_name(one)), EX_UNAVAILABLE,
+              "retry of what is held");
     printed("");
     is_number(change(MANAGER_RETRY, "--to two@b.test"), 0, "retry");
     printed(line_of(two, "is due when the daemon starts"));
@@ -68,12 +75,14 @@ test_commands(void)
     is_number(change(MANAGER_RELEASE, command_world_name(one)), EX_UNAVAILABLE, "once");
     is_number(change(MANAGER_BOUNCE, "--to one@b.test"), 0, "bounce");
     printed(line_of(one, "returned to its sender"));
-    is_number(change(MANAGER_REMOVE, command_world_name(one)), EX_DATAERR, "it is gone");
+    is_number(change(MANAGER_REMOVE, command_world_name(one)), EX_DATAERR,
+              "it is gone");
     is_number(change(MANAGER_REMOVE, command_world_name(two)), 0, "rm");
     printed(line_of(two, "removed"));
     is_number(change(MANAGER_REMOVE, "--from nobody@x.test"), 0, "rm of none");
     printed("");
-    is_number(change(MANAGER_REMOVE, "--json --from <>"), 0, "the bounce is in the queue");
+    is_number(change(MANAGER_REMOVE, "--json --from <>"), 0,
+              "the bounce is in the queue");
     const char *got = world.output;
     ok(strstr(got, "\"action\":\"rm\"") && strstr(got, "\"ok\":true") &&
        strstr(got, "\"queue_id\":\""));
@@ -94,12 +103,48 @@ test_busy(void)
               "is taken");
     ok(mine == NULL && strstr(error, "another petrel"));
     struct id id = command_world_inject(&world, "x@b.test");
-    is_number(change(MANAGER_REMOVE, command_world_name(id)), EX_UNAVAILABLE, "nobody answers for long");
+    is_number(change(MANAGER_REMOVE, command_world_name(id)), EX_UNAVAILABLE,
+              "nobody answers for long");
     offline_close(&other);
     offline_close(&other);
     is_number(change(MANAGER_REMOVE, command_world_name(id)), 0, "then it works");
     log_free(&log);
     loop_free(&loop);
+}
+
+/* A command of root works as the owner of the spool: no file of root's stays there. */
+static int
+hold_as_owner(void)
+{
+    char path[200];
+    struct stat held;
+    struct id id = command_world_inject(&world, "owned@b.test");
+    snprintf(path, sizeof(path), "chown -R %u %s", (unsigned)OWNER, world.spool);
+    if (system(path) != 0 || change(MANAGER_HOLD, "--to owned@b.test") != 0)
+        return 1;
+    snprintf(path, sizeof(path), "%s/hold/%s", world.spool, command_world_name(id));
+    if (geteuid() != OWNER || stat(path, &held) != 0 || held.st_uid != OWNER)
+        return 2;
+    return change(MANAGER_REMOVE, command_world_name(id)) == 0 ? 0 : 3;
+}
+
+static void
+test_owner(void)
+{
+    int status;
+    if (geteuid() != 0) {
+        ok_named(true, "the spool's owner: # SKIP needs root");
+        return;
+    }
+    if (chmod(world.folder, 0755) != 0)
+        abort();
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        child_exit(hold_as_owner());
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        abort();
+    is_number(status, 0, "the spool's owner");
 }
 
 static void
@@ -123,6 +168,7 @@ main(void)
     test_commands();
     test_busy();
     test_no_spool();
+    test_owner();
     command_world_end(&world);
     return done();
 }

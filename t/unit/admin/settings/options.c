@@ -54,7 +54,8 @@ mistake(const char *argument, const char *want)
 }
 
 #define NO_NAME                                                                        \
-    "command line: hostname: '[127.0.0.1]' is not a name: set defrag_host, by which the " \
+    "command line: hostname: '[127.0.0.1]' is not a name: set defrag_host, by which "  \
+    "the "                                                                             \
     "other hosts know this one\n"
 
 /* Two that make a mistake together, or none. */
@@ -228,13 +229,15 @@ test_mistakes(void)
             "a/concurrency or a/sqrt_concurrency");
     mistake("minimal_backoff_time=5000s",
             "minimal_backoff_time: is longer than maximal_backoff_time");
-    mistake("default_destination_rate=fast",
-            "default_destination_rate: 'fast' is not N/s, N/m, N/h or N/d, optionally with "
-            ",burst=B, or none");
+    mistake(
+        "default_destination_rate=fast",
+        "default_destination_rate: 'fast' is not N/s, N/m, N/h or N/d, optionally with "
+        ",burst=B, or none");
     mistake("default_destination_rate=10/m,burst=5", "");
     mistake("slices=3", "slices: 3 is not a power of two (1, 2, 4, ...)");
     mistake("slice=1", "slice: 1: with slices = 1 it is 0 to 0");
-    two("slices=4", "slice=4", "command line: slice: 4: with slices = 4 it is 0 to 3\n");
+    two("slices=4", "slice=4",
+        "command line: slice: 4: with slices = 4 it is 0 to 3\n");
     two("slices=4", "slice=3", "");
     mistake("recipient_limit=0", "recipient_limit: 0 is less than the minimum, 1");
     mistake("recipient_limit=50001",
@@ -445,8 +448,9 @@ test_passwords(void)
     f.options.without_secrets = true;
     buffer_clear(&mistakes);
     routes = options_routes(&f.options, &mistakes);
-    ok_named(routes != NULL && mistakes.length == 0, "which users other than the daemon's "
-                                                     "are not asked for");
+    ok_named(routes != NULL && mistakes.length == 0,
+             "which users other than the daemon's "
+             "are not asked for");
     route_free(&routes);
     struct manager_settings m = options_manager(&f.options, 7);
     ok(m.sched.seed == 7 && m.queue.slices == 4 && m.queue.slice == 2);

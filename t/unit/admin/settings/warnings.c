@@ -162,32 +162,36 @@ test_values(void)
         {{"relay=smtp://h.test:465"},
          "warning: h.test:465: port 465 has TLS from the first byte: write smtps://\n"},
         {{"relay=smtps://h.test:587"},
-         "warning: h.test:587: port 587 begins without TLS: write submission://\n"},
+         "warning: h.test:587: port 587 begins without TLS: write submission://\n"    },
         {{"routes=* smtps://h.test:25"},
-         "warning: h.test:25: port 25 begins without TLS: write submission://\n"},
+         "warning: h.test:25: port 25 begins without TLS: write submission://\n"      },
         {{"relay=smtp://a.test|b.test:465"},
          "warning: b.test:465: port 465 has TLS from the first byte: write smtps://\n"},
-        {{"relay=smtps://h.test"}, NULL},
-        {{"relay=submission://h.test"}, NULL},
-        {{"relay=smtp://h.test:2525"}, NULL},
+        {{"relay=smtps://h.test"},                                      NULL          },
+        {{"relay=submission://h.test"},                                 NULL          },
+        {{"relay=smtp://h.test:2525"},                                  NULL          },
         {{"routes=* smtp://h.test?concurrency=2&initial=3"},
          "warning: h.test: an initial concurrency of 3 is above the limit of 2, which "
-         "applies\n"},
-        {{"routes=* smtp://h.test?concurrency=3&initial=3"}, NULL},
+         "applies\n"                                                                  },
+        {{"routes=* smtp://h.test?concurrency=3&initial=3"},            NULL          },
         {{"spool=queue"},
-         "warning: spool is not an absolute path: it depends on the directory in which the "
-         "daemon is started\n"},
+         "warning: spool is not an absolute path: it depends on the directory in which "
+         "the "
+         "daemon is started\n"                                                        },
         {{"maximal_queue_lifetime=1d", "bounce_queue_lifetime=2d"},
-         "warning: bounce_queue_lifetime is longer than maximal_queue_lifetime, which ends "
-         "bounces, too\n"},
+         "warning: bounce_queue_lifetime is longer than maximal_queue_lifetime, which "
+         "ends "
+         "bounces, too\n"                                                             },
         {{"relay=smtp://h.test?defragment=yes&notices=4d&lifetime=1d"},
-         "warning: half of notices= is longer than the lifetime: fragments that wait expire "
-         "first\n"},
-        {{"relay=smtp://h.test?defragment=yes&notices=2d&lifetime=1d"}, NULL},
+         "warning: half of notices= is longer than the lifetime: fragments that wait "
+         "expire "
+         "first\n"                                                                    },
+        {{"relay=smtp://h.test?defragment=yes&notices=2d&lifetime=1d"}, NULL          },
         {{"routes=* mx\n    a.test smtp://h.test"},
-         "warning: command line: routes: the route 'a.test' is never chosen, because '*' "
-         "stands before it and the first match wins: move it up, or remove it\n"},
-        {{"routes=a.test smtp://h.test\n    * mx"}, NULL},
+         "warning: command line: routes: the route 'a.test' is never chosen, because "
+         "'*' "
+         "stands before it and the first match wins: move it up, or remove it\n"      },
+        {{"routes=a.test smtp://h.test\n    * mx"},                     NULL          },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         warns(rows[i].settings, rows[i].line);
@@ -200,7 +204,8 @@ test_many_hidden(void)
     static char routes[1000] = "routes=* mx";
     for (int i = 0; i < 12; i++) {
         size_t used = strlen(routes);
-        snprintf(routes + used, sizeof(routes) - used, "\n    d%d.test smtp://h.test", i);
+        snprintf(routes + used, sizeof(routes) - used, "\n    d%d.test smtp://h.test",
+                 i);
     }
     char *const arguments[] = {routes, NULL};
     say(arguments);
