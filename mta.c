@@ -604,7 +604,7 @@ mta_run(const struct options_sources *sources)
     p.sandbox = sandbox_new();
     int code = mta_start(&p, error);
     if (code == 0) {
-        queue_look_at_disk(manager_queue(p.manager));
+        queue_check_disk(manager_queue(p.manager));
         code = enter_sandbox(&p, error);
     }
     if (code == 0) {

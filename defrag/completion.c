@@ -34,7 +34,7 @@ completion_is_fragment(struct defragmenter *c, struct id id)
     struct examine look;
     struct examine_setup setup = c->look;
     const struct envelope *active = manager_active(c->manager, id);
-    struct envelope *loaded = active == NULL ? queue_look(c->queue, id) : NULL;
+    struct envelope *loaded = active == NULL ? queue_load_envelope(c->queue, id) : NULL;
     if (active == NULL && loaded == NULL)
         return false;
     struct id before = queue_enter(c->queue, id);
@@ -115,8 +115,9 @@ completion_finish(struct defragmenter *c)
     size_t count = queue_made(c->queue, &ids);
     c->adoptions = queue_adoptions(c->queue);
     for (size_t i = 0; i < count; i++) {
-        struct envelope *e =
-            manager_handles(c->manager, ids[i]) ? queue_look(c->queue, ids[i]) : NULL;
+        struct envelope *e = manager_handles(c->manager, ids[i])
+                                 ? queue_load_envelope(c->queue, ids[i])
+                                 : NULL;
         if (e)
             completion_end_parts(c, e);
         found = found || e;

@@ -317,7 +317,7 @@ commit_at_stage_sync(void *context)
 /* --- What comes in --------------------------------------------------------------- */
 
 static void
-commit_at_once(struct commit *c)
+commit_synchronously(struct commit *c)
 {
     struct commits *all = c->commits;
     struct id id = c->draft->id;
@@ -344,8 +344,8 @@ commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e
     envelope_write_todo(c->envelope, &c->form);
     *draft = NULL;
     *e = NULL;
-    if (all->at_once)
-        commit_at_once(c);
+    if (all->synchronous)
+        commit_synchronously(c);
     else if (d->refused) {
         draft_erase(d);
         set_done(c);
@@ -403,7 +403,7 @@ commits_are_quiet(const struct commits *all)
 void
 commits_start(struct commits *all)
 {
-    if (all->at_once)
+    if (all->synchronous)
         return;
     loop_at_end(all->loop, LOOP_STAGE_SYNC, commit_at_stage_sync, all);
     loop_at_end(all->loop, LOOP_STAGE_ANSWER, commit_at_stage_answer, all);
@@ -426,7 +426,7 @@ drop_all(struct commit **list, bool durable)
 void
 commits_stop(struct commits *all)
 {
-    if (!all->at_once) {
+    if (!all->synchronous) {
         loop_at_end_remove(all->loop, LOOP_STAGE_SYNC, commit_at_stage_sync, all);
         loop_at_end_remove(all->loop, LOOP_STAGE_ANSWER, commit_at_stage_answer, all);
         loop_unpost(all->loop, &all->stir);

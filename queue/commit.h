@@ -21,7 +21,7 @@ struct commits {
     struct id_set *seen;
     struct journaled *journaled;
     struct removal *removal;
-    bool at_once; /* an injector: no end of turn follows */
+    bool synchronous; /* an injector: no end of turn follows */
     /* The owner of the message went away before it was durable. */
     void (*orphaned)(void *context, struct id id);
     void *context;

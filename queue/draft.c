@@ -75,7 +75,7 @@ make_pid_file(struct queue_draft *d)
     int file = -EEXIST;
     char part[SLICES_SUFFIX_MAX] = "";
     /* Abandoned drafts of injectors are recognized by their age alone. */
-    if (!a->at_once)
+    if (!a->synchronous)
         slices_part(a->settings.slices, a->settings.slice, part);
     while (file == -EEXIST) {
         snprintf(d->path, sizeof(d->path), "%s/%s%s%" PRId64 ".%016" PRIx64 ".%" PRIu64,
@@ -171,7 +171,7 @@ queue_write(struct queue_draft *d, struct text bytes)
     d->crc = crc_add(d->crc, bytes.at, bytes.length);
     d->size += (int64_t)bytes.length;
     /* The SMTP server enforces this limit itself; here it is for the command line. */
-    if (a->at_once && a->settings.message_size_limit > 0 &&
+    if (a->synchronous && a->settings.message_size_limit > 0 &&
         d->size > a->settings.message_size_limit)
         draft_refuse(d, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 552, "5.3.4",
                                      "Message is too large"));
@@ -302,7 +302,7 @@ draft_want_file(struct queue_draft *d)
 }
 
 void
-drafts_tell_health(struct drafts *a, struct queue_health *health)
+drafts_health(struct drafts *a, struct queue_health *health)
 {
     bool has_space = space_has(&a->space, 0),
          known = a->space.now.bytes_free < INT64_MAX;
@@ -324,7 +324,7 @@ drafts_start(struct drafts *a)
     assert(settings->slices > 0 && settings->slice < settings->slices);
     a->space = (struct space){.spool = a->spool,
                               .loop = a->loop,
-                              .tells = !a->at_once,
+                              .logs = !a->synchronous,
                               .bytes_reserve = settings->bytes_reserve,
                               .inodes_reserve = settings->inodes_reserve};
     space_start(&a->space);

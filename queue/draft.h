@@ -17,7 +17,7 @@ struct drafts {
     struct loop *loop;
     struct queue_settings settings;
     size_t memory_max; /* content of one draft without a file; 0 = none */
-    bool at_once;      /* an injector: no end of turn follows */
+    bool synchronous;  /* an injector: no end of turn follows */
 
     uint64_t counter;
     size_t in_memory; /* bytes of all drafts */
@@ -39,11 +39,11 @@ struct queue_draft {
     struct outcome refusal;
 };
 
-/* The caller sets the members from spool to at_once before. */
+/* The caller sets the members from spool to synchronous before. */
 void drafts_start(struct drafts *a);
 void drafts_stop(struct drafts *a);
 /* Fills in the spool's path, space and reserve, and the reason when mail is refused. */
-void drafts_tell_health(struct drafts *a, struct queue_health *health);
+void drafts_health(struct drafts *a, struct queue_health *health);
 
 /* Behind queue_admits() and queue_begin(). own: our notification. */
 bool drafts_admit(struct drafts *a, int64_t size_expected, bool own,

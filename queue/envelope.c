@@ -486,7 +486,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     *local = (unsigned)number[7];
     *remote = (unsigned)number[8];
     e->priority = (int)number[10] - PRIORITY_ZERO;
-    e->storage.failures_told =
+    e->storage.failures_recorded =
         number[9] < UINT32_MAX ? (unsigned)number[9] : UINT32_MAX;
 }
 

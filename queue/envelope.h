@@ -75,10 +75,10 @@ struct fragment_state {
 
 /* How the message is stored. */
 struct storage_state {
-    bool injected;          /* S4 as read: submitted by sendmail(1) */
-    unsigned injector;      /* then: the user, owner of todo/ID */
-    bool preprocessed;      /* S5: info/ exists, todo/ does not */
-    unsigned failures_told; /* S5 as read: bounce/ID has at least this many */
+    bool injected;              /* S4 as read: submitted by sendmail(1) */
+    unsigned injector;          /* then: the user, owner of todo/ID */
+    bool preprocessed;          /* S5: info/ exists, todo/ does not */
+    unsigned failures_recorded; /* S5 as read: bounce/ID has at least this many */
 };
 
 struct envelope {

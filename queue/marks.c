@@ -50,7 +50,7 @@ pending_new(struct marks *m, struct id id)
 {
     struct pending *p = memory_new(sizeof(*p));
     p->id = id;
-    p->since_ms = m->at_once ? 0 : loop_monotonic_ms(m->loop);
+    p->since_ms = m->synchronous ? 0 : loop_monotonic_ms(m->loop);
     buffer_init(&p->texts, TEXTS_MAX);
     HASH_ADD(hh, m->table, id, sizeof(p->id), p);
     return p;
@@ -122,11 +122,13 @@ drop_marks(struct marks *m, struct pending *p, unsigned count)
 /* Marks of journaled mail go into the journal's next batch, which needs no space on the
  * disk. */
 static void
-tell_journal(struct marks *m, struct pending *p, struct journaled_message *journaled)
+marks_to_journal(struct marks *m, struct pending *p,
+                 struct journaled_message *journaled)
 {
     if (p->count == 0)
         return;
-    journaled_tell(m->journaled, journaled, p->marks, p->count, buffer_text(&p->texts));
+    journaled_add_results(m->journaled, journaled, p->marks, p->count,
+                          buffer_text(&p->texts));
     journal_hurry(m->journaled->journal);
     drop_marks(m, p, p->count);
 }
@@ -192,7 +194,7 @@ static void
 write_soon(struct marks *m)
 {
     m->urgent = true;
-    if (m->at_once)
+    if (m->synchronous)
         marks_flush(m);
     else
         loop_post(m->loop, &m->stir, marks_nothing, m);
@@ -240,7 +242,7 @@ keep_failed(struct marks *m, struct pending *p)
         pending_free(m, p);
         return;
     }
-    if (!m->at_once && !heap_has(&m->retry.node))
+    if (!m->synchronous && !heap_has(&m->retry.node))
         loop_timer_start(m->loop, &m->retry, RETRY_MS, try_again, m);
 }
 
@@ -302,7 +304,7 @@ fill_move(struct marks *m, struct pending *p)
         move.content = journaled_read_content(m->journaled, journaled, &error);
         if (move.content == NULL) {
             (void)spool_trouble(m->spool, error, &p->id, "read the journal");
-            tell_journal(m, p, journaled);
+            marks_to_journal(m, p, journaled);
             keep_failed(m, p);
             return;
         }
@@ -366,7 +368,7 @@ take_move(struct marks *m, struct preprocess *move)
     } else if (move->result < 0) {
         p->due = p->due || p->owned;
         if (journaled != NULL)
-            tell_journal(m, p, journaled);
+            marks_to_journal(m, p, journaled);
         keep_failed(m, p);
     } else {
         write_soon(m);
@@ -473,7 +475,7 @@ write_one(struct marks *m, struct pending *p)
     } else if (journaled == NULL) {
         more = write_preprocessed(m, p);
     } else if (p->count > 0) {
-        tell_journal(m, p, journaled);
+        marks_to_journal(m, p, journaled);
         pending_free(m, p);
     }
     guard_leave(&m->spool->guard, before);
@@ -566,7 +568,7 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
         envelope_write_failure(e, failure, &p->texts);
     }
     add_mark(m, p, index, p->texts.length - before);
-    if (m->at_once || m->unwritten >= MARKS_MAX)
+    if (m->synchronous || m->unwritten >= MARKS_MAX)
         write_soon(m);
     else if (!heap_has(&m->delay.node))
         loop_timer_start(m->loop, &m->delay, DELAY_MS, marks_delay_over, m);
@@ -749,7 +751,7 @@ marks_start(struct marks *m)
 {
     m->preprocessor =
         (struct preprocessor){.spool = m->spool, .done = marks_on_moved, .context = m};
-    if (!m->at_once)
+    if (!m->synchronous)
         loop_at_end(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
 }
 
@@ -771,7 +773,7 @@ marks_stop(struct marks *m)
     preprocess_end(&m->preprocessor);
     HASH_ITER (hh, m->table, p, next)
         pending_free(m, p);
-    if (m->at_once)
+    if (m->synchronous)
         return;
     loop_at_end_remove(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
     loop_timer_stop(m->loop, &m->delay);

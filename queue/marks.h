@@ -23,7 +23,7 @@ struct marks {
     struct loop *loop;
     struct id_set *seen;
     struct journaled *journaled;
-    bool at_once; /* an injector or operator: no end of turn follows */
+    bool synchronous; /* an injector or operator: no end of turn follows */
     /* A message that was retired during its move is S5 now, and must be ended. */
     void (*ended)(void *context, struct id id);
     /* The message cannot be read back and must be quarantined. */

@@ -129,7 +129,7 @@ on_checkpoint(void *context)
 static void
 start_modules(struct queue *q)
 {
-    bool at_once = q->own_loop != NULL;
+    bool synchronous = q->own_loop != NULL;
     q->removal = (struct removal){.spool = &q->spool,
                                   .journaled = &q->journaled,
                                   .seen = &q->seen,
@@ -139,20 +139,20 @@ start_modules(struct queue *q)
     q->drafts = (struct drafts){.spool = &q->spool,
                                 .loop = q->loop,
                                 .settings = q->settings,
-                                .at_once = at_once};
+                                .synchronous = synchronous};
     q->commits = (struct commits){.spool = &q->spool,
                                   .loop = q->loop,
                                   .seen = &q->seen,
                                   .journaled = &q->journaled,
                                   .removal = &q->removal,
-                                  .at_once = at_once,
+                                  .synchronous = synchronous,
                                   .orphaned = on_orphan,
                                   .context = q};
     q->marks = (struct marks){.spool = &q->spool,
                               .loop = q->loop,
                               .seen = &q->seen,
                               .journaled = &q->journaled,
-                              .at_once = at_once,
+                              .synchronous = synchronous,
                               .ended = queue_on_ended,
                               .damaged = on_damaged,
                               .moved = on_moved,
@@ -484,7 +484,7 @@ queue_is_no_message(const struct queue *q, struct id id)
 static void
 log_pickup(struct queue *q, const struct envelope *e)
 {
-    if (!is_daemon(q) || !e->storage.injected || !id_set_tell(&q->seen, e->id))
+    if (!is_daemon(q) || !e->storage.injected || !id_set_report(&q->seen, e->id))
         return;
     q->picked_up++;
     injected_log(q->spool.log, e);
@@ -557,7 +557,7 @@ queue_load(struct queue *q, struct id id)
 }
 
 struct envelope *
-queue_look(struct queue *q, struct id id)
+queue_load_envelope(struct queue *q, struct id id)
 {
     struct envelope *e = load_guarded(q, id, false);
     if (e != NULL && journaled_find(&q->journaled, id) == NULL)
@@ -724,10 +724,10 @@ queue_handles(const struct queue *q, struct id id)
 }
 
 const char *
-queue_adopt(struct queue *q, unsigned slice, queue_adopted *told, void *context)
+queue_adopt(struct queue *q, unsigned slice, queue_adopted *adopted, void *context)
 {
     assert(is_daemon(q));
-    return share_take_over(&q->share, slice, told, context);
+    return share_take_over(&q->share, slice, adopted, context);
 }
 
 void

@@ -65,7 +65,7 @@ int queue_open_injector(struct queue **queue, struct log *log,
 bool queue_has_daemon(struct queue *queue);
 /* For the daemon, once, at startup: warns of a file system that is too small or misses
  * a directory; a second later, of guarantees that the file system does not give. */
-void queue_look_at_disk(struct queue *queue);
+void queue_check_disk(struct queue *queue);
 /* True when every message that was there at startup has been reported. */
 bool queue_has_found_all(const struct queue *queue);
 void queue_close(struct queue **queue);
@@ -111,7 +111,7 @@ void queue_discard(struct queue_draft **draft);
 struct envelope *queue_load(struct queue *queue, struct id id);
 /* As queue_load(), but does not check the content: to deliver the message, or to return
  * it to its sender, use queue_load(). */
-struct envelope *queue_look(struct queue *queue, struct id id);
+struct envelope *queue_load_envelope(struct queue *queue, struct id id);
 /* Spreads the content check of queue_load() over turns; for a daemon, before it loads a
  * message that may be large or another user's. Reads at most *budget bytes and
  * subtracts them. One message at a time: a call for another one starts anew. */

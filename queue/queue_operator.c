@@ -135,13 +135,13 @@ queue_each(struct queue *q,
 /* --- Health ----------------------------------------------------------------------- */
 
 void
-queue_look_at_disk(struct queue *q)
+queue_check_disk(struct queue *q)
 {
     assert(q->share.lock >= 0); /* a daemon */
     q->filesystem_check = (struct filesystem_check){
         .disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
     filesystem_check_start(&q->filesystem_check);
-    space_look(&q->drafts.space, q->journaled.journal != NULL);
+    space_check(&q->drafts.space, q->journaled.journal != NULL);
 }
 
 void
@@ -169,7 +169,7 @@ queue_health(struct queue *q)
         health.syncs += figures.syncs;
         health.journal_full = figures.full;
     }
-    drafts_tell_health(&q->drafts, &health);
+    drafts_health(&q->drafts, &health);
     health.accepting = health.reason[0] == '\0';
     return health;
 }

@@ -300,9 +300,10 @@ bool sched_explain(const struct sched *s, struct id id,
                    void *context);
 /* Calls each once for the site of a next hop as it is now, or not at all if nothing is
  * known of it. */
-void sched_look(const struct sched *s, const struct target *target, struct text domain,
-                void (*each)(void *context, const struct sched_site *site),
-                void *context);
+void sched_find_site(const struct sched *s, const struct target *target,
+                     struct text domain,
+                     void (*each)(void *context, const struct sched_site *site),
+                     void *context);
 /* Whether the session is one of the site's; within the callback of the two above. */
 bool sched_session_is_at(const struct sched_session *session,
                          const struct sched_site *site);

@@ -279,8 +279,9 @@ sched_recall(struct sched *s, const struct site_state *site)
 }
 
 void
-sched_look(const struct sched *s, const struct target *target, struct text domain,
-           void (*each)(void *context, const struct sched_site *site), void *context)
+sched_find_site(const struct sched *s, const struct target *target, struct text domain,
+                void (*each)(void *context, const struct sched_site *site),
+                void *context)
 {
     char key[ROUTE_KEY_MAX];
     struct outcome outcome;

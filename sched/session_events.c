@@ -281,8 +281,8 @@ sched_hosts_order(struct sched *s, int64_t now_ms, const struct text *addresses,
 
 /* The domain does not exist. */
 static void
-nobody_ever(struct sched *s, struct sched_session *session,
-            const struct outcome *trouble)
+domain_failed(struct sched *s, struct sched_session *session,
+              const struct outcome *trouble)
 {
     struct destination *d = session->destination;
     sched_site_settle(s, session->site, d, trouble);
@@ -308,7 +308,7 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
     s->session_count--;
     DL_DELETE(s->sessions, session);
     if (trouble && trouble->verdict == VERDICT_FAILED)
-        nobody_ever(s, session, trouble);
+        domain_failed(s, session, trouble);
     sched_session_leave(session);
     if (trouble && !greeted && trouble->verdict != VERDICT_FAILED &&
         site_refused(site, s->now_ms, reply_class_refuses_us(trouble)))

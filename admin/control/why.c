@@ -81,8 +81,9 @@ add_hops(json_t *answer, struct manager *m, struct id id)
     struct telling t = {
         .manager = m, .id = id, .hops = json_array(), .expires_ms = INT64_MAX};
     const struct envelope *active = manager_active(m, id);
-    struct envelope *loaded =
-        active || !manager_handles(m, id) ? NULL : queue_look(manager_queue(m), id);
+    struct envelope *loaded = active || !manager_handles(m, id)
+                                  ? NULL
+                                  : queue_load_envelope(manager_queue(m), id);
     if (active || loaded)
         manager_explain(m, active ? active : loaded, add_hop, &t);
     envelope_free(&loaded);

@@ -93,7 +93,7 @@ static const struct envelope *
 envelope_of(struct reassembled *w, struct id id, struct envelope **loaded)
 {
     const struct envelope *active = manager_active(w->setup.manager, id);
-    *loaded = active ? NULL : queue_look(w->queue, id);
+    *loaded = active ? NULL : queue_load_envelope(w->queue, id);
     return active ? active : *loaded;
 }
 

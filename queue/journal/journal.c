@@ -51,7 +51,7 @@ struct journal {
     bool hurry, paused;
     unsigned failures; /* in a row */
     size_t refused;    /* bytes of a message that waits for space; 0: none */
-    bool full_told;
+    bool full_logged;
     uint64_t asked;                      /* reported as crowded up to this sequence */
     struct loop_timer delay, pause, ask; /* ask: again */
     struct loop_task stir;
@@ -165,10 +165,10 @@ batch_for_end(struct journal *j, size_t size)
     assert(BATCH_HEADER_SIZE + size <= segment_batches_end(j->settings.segment_size));
     if (b != NULL)
         return b;
-    if (!j->full_told)
+    if (!j->full_logged)
         log_say(j->spool->log, LOG_LEVEL_WARNING, "queue", NULL,
                 "journal full: delivery results are held in memory");
-    j->full_told = true;
+    j->full_logged = true;
     b = last_batch(j);
     if (b != NULL && b->segment == NULL && takes(j, b, size))
         return b;
@@ -227,7 +227,7 @@ move_ends(struct journal *j, uint64_t first)
 }
 
 static void
-tell_failed(struct journal *j, int error)
+report_failed(struct journal *j, int error)
 {
     while (j->failed != NULL) {
         struct journal_batch *b = j->failed;
@@ -280,7 +280,7 @@ journal_fail(struct journal *j, int error)
     j->hurry = true;
     if (++j->failures > 1)
         pause_writing(j);
-    tell_failed(j, error);
+    report_failed(j, error);
 }
 
 /* --- Writing --------------------------------------------------------------------- */
@@ -397,7 +397,7 @@ journal_flush(struct journal *j)
      * memory. */
     if (j->ring.stuck)
         return free_segments(j, UINT64_MAX);
-    j->full_told = j->full_told && is_waiting(j);
+    j->full_logged = j->full_logged && is_waiting(j);
     /* The header describes the state after this batch. */
     j->oldest = ring_oldest(&j->ring, b->number);
     if (j->oldest > b->segment->sequence)
@@ -439,7 +439,7 @@ admits(const struct journal *j, size_t size)
 }
 
 static void
-tell_of_space(struct journal *j)
+journal_log_full(struct journal *j)
 {
     if (j->refused == 0 || !admits(j, j->refused))
         return;
@@ -450,7 +450,7 @@ tell_of_space(struct journal *j)
 }
 
 static void
-tell_of_crowd(struct journal *j)
+report_crowd(struct journal *j)
 {
     uint64_t up_to = ring_crowded(&j->ring);
     if (up_to == 0 || j->events.crowded == NULL ||
@@ -472,7 +472,7 @@ journal_at_stage_sync(void *context)
     if (j->landed)
         journal_finish(j, j->result);
     ring_turn(&j->ring);
-    tell_of_space(j);
+    journal_log_full(j);
     while (flushes < FLUSHES_PER_TURN && wants_flush(j) && journal_flush(j)) {
         flushes++;
         ring_recycle(&j->ring);
@@ -481,7 +481,7 @@ journal_at_stage_sync(void *context)
     if (flushes == 0 && j->flight == FLIGHT_NONE && !j->paused && !wants_flush(j) &&
         j->ring.unused_count < 2 && free_segments(j, j->ring.durable))
         flushes++;
-    tell_of_crowd(j);
+    report_crowd(j);
     /* The next turn uses freed segments and makes missing ones. */
     if (flushes == FLUSHES_PER_TURN || (flushes > 0 && j->refused > 0) ||
         j->ring.stuck != was_stuck)

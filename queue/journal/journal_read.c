@@ -309,34 +309,34 @@ note_damage(struct scanner *s, const struct found_segment *f, size_t offset,
 }
 
 static void
-tell_damage(struct scanner *s, const struct damage *d)
+report_damage(struct scanner *s, const struct damage *d)
 {
     char where[48];
     struct text bytes;
     int result = journal_read_load(s, d->segment, d->offset, d->length, &bytes);
     if (result < 0 && s->result == 0)
         s->result = result;
-    struct text told = bytes;
-    while (d->padded && told.length > 0 && told.at[told.length - 1] == '\0')
-        told.length--;
+    struct text shown = bytes;
+    while (d->padded && shown.length > 0 && shown.at[shown.length - 1] == '\0')
+        shown.length--;
     snprintf(where, sizeof(where), "%04" PRIu32 " at %zu", d->segment->number,
              d->offset);
     s->summary->damages++;
     if (s->reading->damaged != NULL)
-        s->reading->damaged(s->reading->context, told, where);
+        s->reading->damaged(s->reading->context, shown, where);
     free_bytes(&bytes);
 }
 
 static void
-tell_damages(struct scanner *s)
+report_damages(struct scanner *s)
 {
     for (size_t i = 0; i < s->damage_count; i++)
-        tell_damage(s, &s->damages[i]);
+        report_damage(s, &s->damages[i]);
     /* Neither ours nor new: a damaged segment of unknown age. */
     for (unsigned i = 0; i < s->scan->count; i++) {
         const struct found_segment *f = &s->scan->segments[i];
         if (f->strange)
-            tell_damage(s, &(struct damage){f, 0, f->size, true});
+            report_damage(s, &(struct damage){f, 0, f->size, true});
     }
 }
 
@@ -528,7 +528,7 @@ journal_scan(struct disk *disk, const char *directory,
     summary->torn = summary->torn || s.orphans;
     free_bytes(&s.bytes);
     if (s.result == 0)
-        tell_damages(&s);
+        report_damages(&s);
     free(s.damages);
     return s.result;
 }

@@ -336,7 +336,7 @@ finish_segment(struct ring *r)
     r->made = NULL;
     r->filling = FILLING_NONE;
     r->failed_ms = 0;
-    r->failure_told = false;
+    r->failure_logged = false;
     make_unused(r, s);
 }
 
@@ -356,11 +356,11 @@ give_up_segment(struct ring *r, int error)
     r->failed_ms = loop_monotonic_ms(r->loop);
     if (error != -ENOSPC && error != -EDQUOT)
         (void)spool_trouble(r->spool, error, NULL, "make a segment of the journal");
-    else if (!r->failure_told)
+    else if (!r->failure_logged)
         log_say(r->spool->log, LOG_LEVEL_WARNING, "queue", NULL,
                 "journal: cannot grow beyond %u segments: %s", r->count,
                 strerror(-error));
-    r->failure_told = true;
+    r->failure_logged = true;
 }
 
 /* One step; true while the next one can follow in this turn. */

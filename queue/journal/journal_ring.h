@@ -51,7 +51,7 @@ struct ring {
     int sync_result, sync_file;
     struct disk_sync sync;
     int64_t failed_ms; /* monotonic; 0: the last one was made */
-    bool failure_told;
+    bool failure_logged;
     struct loop_task stir;
     struct loop_timer again;
 

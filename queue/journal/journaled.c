@@ -20,7 +20,7 @@ enum {
     TEXTS_MAX = 88 * 1024 * 1024
 };
 
-struct journaled_told {
+struct journaled_results {
     unsigned *marks;
     size_t count, capacity;
     struct buffer texts;
@@ -130,13 +130,13 @@ journaled_add(struct journaled *y, struct id id)
 }
 
 static void
-told_free(struct journaled_told *told)
+results_free(struct journaled_results *results)
 {
-    if (told == NULL)
+    if (results == NULL)
         return;
-    buffer_free(&told->texts);
-    free(told->marks);
-    free(told);
+    buffer_free(&results->texts);
+    free(results->marks);
+    free(results);
 }
 
 void
@@ -145,35 +145,36 @@ journaled_drop(struct journaled *y, struct journaled_message *m)
     HASH_DEL(y->messages, m);
     journaled_forget_content(y, m);
     forget_form(y, m);
-    told_free(m->told);
+    results_free(m->results);
     free(m);
 }
 
 static void
 remember_mark(struct journaled_message *m, unsigned recipient)
 {
-    struct journaled_told *told = m->told;
-    if (told->count == told->capacity) {
-        told->capacity = told->capacity > 0 ? told->capacity * 2 : 4;
-        told->marks = memory_resize(told->marks, told->capacity * sizeof(*told->marks));
+    struct journaled_results *results = m->results;
+    if (results->count == results->capacity) {
+        results->capacity = results->capacity > 0 ? results->capacity * 2 : 4;
+        results->marks =
+            memory_resize(results->marks, results->capacity * sizeof(*results->marks));
     }
-    told->marks[told->count++] = recipient;
+    results->marks[results->count++] = recipient;
 }
 
 static void
 remember_texts(struct journaled_message *m, struct text texts)
 {
-    bool fits = buffer_add(&m->told->texts, texts);
+    bool fits = buffer_add(&m->results->texts, texts);
     assert(fits);
 }
 
 static void
-want_told(struct journaled_message *m)
+need_results(struct journaled_message *m)
 {
-    if (m->told != NULL)
+    if (m->results != NULL)
         return;
-    m->told = memory_new(sizeof(*m->told));
-    buffer_init(&m->told->texts, TEXTS_MAX);
+    m->results = memory_new(sizeof(*m->results));
+    buffer_init(&m->results->texts, TEXTS_MAX);
 }
 
 /* --- Reading back ---------------------------------------------------------------- */
@@ -250,7 +251,7 @@ read_mark(struct journaled *y, const struct journal_record *record)
     payload = text_after(payload, 4);
     if (count > payload.length / 4)
         return;
-    want_told(m);
+    need_results(m);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t recipient = get_number(payload.at + (size_t)4 * i);
         if (recipient < m->recipients)
@@ -327,7 +328,7 @@ save_damaged(void *context, struct text bytes, const char *where)
 }
 
 static void
-tell_summary(const struct journaled *y, const struct journal_summary *summary)
+journaled_log_summary(const struct journaled *y, const struct journal_summary *summary)
 {
     struct log *log = y->spool->log;
     if (summary->torn)
@@ -362,7 +363,7 @@ journaled_open(struct journaled *y, const struct journal_settings *settings,
     }
     HASH_ITER (hh, y->messages, m, next)
         journal_keep(y->journal, &m->place);
-    tell_summary(y, &summary);
+    journaled_log_summary(y, &summary);
     return 0;
 }
 
@@ -458,16 +459,16 @@ read_payload(struct journaled *y, const struct journaled_message *m, uint32_t of
 static void
 lay_marks_over(const struct journaled_message *m, struct envelope *e)
 {
-    for (size_t i = 0; m->told != NULL && i < m->told->count; i++) {
-        if (m->told->marks[i] >= e->count)
+    for (size_t i = 0; m->results != NULL && i < m->results->count; i++) {
+        if (m->results->marks[i] >= e->count)
             continue; /* it was not read then */
-        struct recipient *r = &e->recipients[m->told->marks[i]];
+        struct recipient *r = &e->recipients[m->results->marks[i]];
         if (!r->done)
             e->delivery.done++;
         r->done = true;
     }
-    if (m->told != NULL)
-        envelope_read_failures(buffer_text(&m->told->texts), e);
+    if (m->results != NULL)
+        envelope_read_failures(buffer_text(&m->results->texts), e);
 }
 
 struct envelope *
@@ -518,8 +519,8 @@ journaled_read_content(struct journaled *y, struct journaled_message *m, int *er
 /* --- What becomes of it ---------------------------------------------------------- */
 
 static void
-tell_some(struct journaled *y, struct journaled_message *m,
-          const struct journaled_mark *marks, size_t count, struct text texts)
+add_some_results(struct journaled *y, struct journaled_message *m,
+                 const struct journaled_mark *marks, size_t count, struct text texts)
 {
     struct buffer payload;
     char number[4];
@@ -539,16 +540,17 @@ tell_some(struct journaled *y, struct journaled_message *m,
 }
 
 void
-journaled_tell(struct journaled *y, struct journaled_message *m,
-               const struct journaled_mark *marks, size_t count, struct text texts)
+journaled_add_results(struct journaled *y, struct journaled_message *m,
+                      const struct journaled_mark *marks, size_t count,
+                      struct text texts)
 {
-    want_told(m);
+    need_results(m);
     while (count > 0) {
         size_t some = 0, length = 0;
         while (some < count && some < MARKS_PER_RECORD &&
                (some == 0 || length + marks[some].text_length <= TEXTS_PER_RECORD))
             length += marks[some++].text_length;
-        tell_some(y, m, marks, some, text_before(texts, length));
+        add_some_results(y, m, marks, some, text_before(texts, length));
         marks += some;
         count -= some;
         texts = text_after(texts, length);
@@ -615,7 +617,7 @@ journaled_quarantine(struct journaled *y, struct journaled_message *m,
 {
     struct buffer envelope, content;
     uint32_t before = HEAD_SIZE + m->envelope_length;
-    int result = m->told != NULL ? make_preprocessed(y, m) : -EBADMSG;
+    int result = m->results != NULL ? make_preprocessed(y, m) : -EBADMSG;
     if (result == 0)
         spool_quarantine(y->spool, m->id, reason, loop_now_ms(y->loop));
     if (result != -EBADMSG)

@@ -25,7 +25,7 @@ struct journaled_content {
 };
 void journaled_content_release(struct journaled_content **content);
 
-struct journaled_told; /* the marks written to the journal */
+struct journaled_results; /* the marks written to the journal */
 struct journaled_message {
     struct id id;
     const char *directory; /* of its journal */
@@ -42,7 +42,7 @@ struct journaled_message {
     bool is_new;
     struct journaled_content *content; /* NULL: only in the journal */
     struct buffer form;                /* envelope; empty: only in the journal */
-    struct journaled_told *told;       /* NULL: none */
+    struct journaled_results *results; /* NULL: none */
     UT_hash_handle hh;
 };
 
@@ -95,9 +95,9 @@ struct envelope *journaled_load(struct journaled *y, struct journaled_message *m
 struct journaled_content *
 journaled_read_content(struct journaled *y, struct journaled_message *m, int *error);
 /* Writes marks to the journal, durable within 100 ms. */
-void journaled_tell(struct journaled *y, struct journaled_message *m,
-                    const struct journaled_mark *marks, size_t count,
-                    struct text texts);
+void journaled_add_results(struct journaled *y, struct journaled_message *m,
+                           const struct journaled_mark *marks, size_t count,
+                           struct text texts);
 /* Writes END or MOVED to the journal and frees m. Returns the batch. */
 uint64_t journaled_end(struct journaled *y, struct journaled_message *m,
                        enum record_type type);

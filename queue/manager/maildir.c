@@ -24,7 +24,7 @@ enum {
     SET_GROUP = 02000
 };
 
-/* --- Mailboxes --------------------------------------------------------------------- */
+/* --- Mailboxes -------------------------------------------------------------------- */
 
 /* Opens a mailbox. 0 and the directory, -errno, or -EDOM: no such mailbox. */
 static int
@@ -275,7 +275,7 @@ struct maildir_delivery {
 };
 
 static void
-end_at_once(struct maildir_delivery *d, struct outcome outcome)
+maildir_end_early(struct maildir_delivery *d, struct outcome outcome)
 {
     d->outcome = outcome;
     d->is_over = true;
@@ -291,7 +291,7 @@ maildir_begin_file(struct maildir_delivery *d, struct loop *loop, const char *ho
     w->file =
         result < 0 ? result : create(d->disk, loop, hostname, d->in_tmp, d->in_new);
     if (w->file < 0) {
-        end_at_once(d, outcome_of(w->file, "write to", d->path));
+        maildir_end_early(d, outcome_of(w->file, "write to", d->path));
         return;
     }
     buffer_init(&w->out, PIECE);
@@ -314,12 +314,12 @@ maildir_start(struct queue *queue, struct loop *loop, const struct target *targe
     d->content = d->writing.file = -1;
     if (!text_equal_nocase(mailbox, TEXT("postmaster")) &&
         !address_parse(mailbox, &address)) {
-        end_at_once(d, outcome_of(-EDOM, "", ""));
+        maildir_end_early(d, outcome_of(-EDOM, "", ""));
         return d;
     }
     int result = open_mailbox(target, &address, &d->disk, d->path);
     if (result < 0)
-        end_at_once(d, outcome_of(result, "open", d->path));
+        maildir_end_early(d, outcome_of(result, "open", d->path));
     else
         maildir_begin_file(d, loop, hostname, e, recipient);
     return d;

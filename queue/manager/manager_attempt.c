@@ -208,8 +208,8 @@ attempt_started(struct active *a, const unsigned *indexes, size_t count)
 
 /* Logs the verdict in the style that is set. */
 static void
-tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool expired,
-         const struct timing *timing)
+log_result(struct active *a, unsigned index, const struct outcome *outcome,
+           bool expired, const struct timing *timing)
 {
     unsigned delivery = a->deliveries ? a->deliveries[index] : 0;
     if (!qmail_log_result(&a->manager->qmail_log, delivery, a->envelope, index,
@@ -229,8 +229,8 @@ relayhosts(enum target_kind kind)
 
 /* Whether we report this success to the sender (RFC 3461 §5.2.2, §5.2.4). */
 static bool
-manager_attempt_is_told(const struct envelope *e, unsigned index,
-                        const struct outcome *outcome)
+manager_attempt_notifies(const struct envelope *e, unsigned index,
+                         const struct outcome *outcome)
 {
     return e->sender.length > 0 && !outcome->notifies &&
            dsn_wants_success(&e->recipients[index]);
@@ -249,10 +249,10 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
     bool redirected = awaiting_is_redirected(a, index);
     struct outcome reported;
     if (redirected && !manager_awaiting_answered(a, index, outcome, &reported)) {
-        tell_log(a, index, &reported, false, timing);
+        log_result(a, index, &reported, false, timing);
         return;
     }
-    tell_log(a, index, outcome, expired, timing);
+    log_result(a, index, outcome, expired, timing);
     switch (outcome->verdict) {
     case VERDICT_DEFERRED:
         remember_reason(a, index, outcome);
@@ -265,7 +265,7 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
                                   .relayed = relayhosts(a->kinds[index]),
                                   .outcome = *outcome};
         queue_settle(m->queue, e, index, channel,
-                     manager_attempt_is_told(e, index, outcome) ? &success : NULL);
+                     manager_attempt_notifies(e, index, outcome) ? &success : NULL);
         break;
     }
     case VERDICT_FAILED: {
@@ -345,7 +345,7 @@ attempt_dsn_settings(struct manager *m)
 
 /* An expected notification will not be sent. */
 static void
-expect_none(struct active *a)
+notification_cancel(struct active *a)
 {
     if (a->ending)
         a->manager->notifications.ended++;
@@ -361,7 +361,7 @@ notification_expect(struct active *a)
 }
 
 static void
-tell_sender(struct active *a)
+notify_sender(struct active *a)
 {
     struct manager *m = a->manager;
     struct dsn_settings settings = attempt_dsn_settings(m);
@@ -370,7 +370,7 @@ tell_sender(struct active *a)
     case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->delivery.failure_count > 0)
             qmail_log_discard(&m->qmail_log, a->id);
-        expect_none(a);
+        notification_cancel(a);
         active_retire(a);
         break;
     case DSN_BEGUN:
@@ -378,7 +378,7 @@ tell_sender(struct active *a)
         manager_turn(m); /* the commit needs its SYNC stage */
         break;
     case DSN_REFUSED:
-        expect_none(a);
+        notification_cancel(a);
         notification_later(a);
         break;
     }
@@ -407,7 +407,7 @@ fail_some(void *context)
     if (a->failing < e->count)
         loop_post(m->loop, &a->fail, fail_some, a);
     else
-        tell_sender(a);
+        notify_sender(a);
     queue_leave(m->queue, before);
 }
 
@@ -450,7 +450,7 @@ attempt_finish(struct active *a)
         }
         break;
     }
-    tell_sender(a);
+    notify_sender(a);
 }
 
 /* At most NOTIFICATIONS_MAX notifications at a time. False: some have to wait. */

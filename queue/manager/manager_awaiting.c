@@ -280,7 +280,7 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
     struct active *a = manager_active_find(m, id);
     bool in_memory = a != NULL;
     if (a == NULL) {
-        struct envelope *e = queue_look(m->queue, id);
+        struct envelope *e = queue_load_envelope(m->queue, id);
         if (e == NULL)
             return false;
         a = manager_active_new(m, e);

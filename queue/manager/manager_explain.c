@@ -20,7 +20,7 @@ struct explanation {
 /* --- In memory -------------------------------------------------------------------- */
 
 static void
-tell_scheduled(void *context, const struct sched_wait *w)
+explain_scheduled(void *context, const struct sched_wait *w)
 {
     const struct explanation *x = context;
     struct manager_wait wait = {.destination = w->destination,
@@ -110,7 +110,7 @@ collect_ways(const struct manager *m, const struct envelope *e)
 }
 
 static void
-tell_site(void *context, const struct sched_site *site)
+explain_site(void *context, const struct sched_site *site)
 {
     const struct explanation *x = context;
     x->wait->site = site;
@@ -118,13 +118,13 @@ tell_site(void *context, const struct sched_site *site)
 }
 
 static void
-tell_way(struct explanation *x, const struct way *way)
+explain_way(struct explanation *x, const struct way *way)
 {
     struct manager_wait wait = {
         .destination = way->key, .open = way->open, .expires_ms = way->expires_ms};
     x->wait = &wait;
     if (!manager_explain_word_of(way->target->kind))
-        sched_look(x->manager->sched, way->target, way->domain, tell_site, x);
+        sched_find_site(x->manager->sched, way->target, way->domain, explain_site, x);
     if (wait.site == NULL)
         x->each(x->context, &wait);
     x->wait = NULL;
@@ -141,13 +141,13 @@ manager_explain(struct manager *m, const struct envelope *e, each_wait *each,
     assert(m->routes && e);
     struct sched_state state = sched_find(m->sched, e->id);
     if (state.place == SCHED_ACTIVE && !state.loading) {
-        bool known = sched_explain(m->sched, e->id, tell_scheduled, &x);
+        bool known = sched_explain(m->sched, e->id, explain_scheduled, &x);
         assert(known);
         return;
     }
     struct way *ways = collect_ways(m, e);
     HASH_ITER (hh, ways, way, next) {
-        tell_way(&x, way);
+        explain_way(&x, way);
         HASH_DEL(ways, way);
         free(way->key);
         free(way);

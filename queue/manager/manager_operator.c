@@ -101,7 +101,7 @@ manager_operator_hold(const struct command *o)
     struct active *a = manager_active_find(o->manager, o->id);
     if (a)
         return hold_active(o, a);
-    struct envelope *e = queue_look(o->manager->queue, o->id);
+    struct envelope *e = queue_load_envelope(o->manager->queue, o->id);
     if (e == NULL)
         return nowhere(o);
     enum manager_result result = e->delivery.held ? MANAGER_ALREADY : mark_held(o, e);
@@ -244,7 +244,7 @@ manager_operator_retry(const struct command *o)
         say_due(o);
         return MANAGER_DONE;
     }
-    struct envelope *e = queue_look(m->queue, o->id);
+    struct envelope *e = queue_load_envelope(m->queue, o->id);
     if (e == NULL)
         return nowhere(o);
     if (e->delivery.held) {

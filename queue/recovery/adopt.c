@@ -255,7 +255,7 @@ add_move(struct adopt *a, struct journaled_message *m)
 }
 
 static void
-adopt_look_at(struct adopt *a, struct journaled_message *m)
+adopt_examine(struct adopt *a, struct journaled_message *m)
 {
     unsigned dirs;
     if (adopt_is_there(a, m))
@@ -274,7 +274,7 @@ static void
 adopt_prepare(struct adopt *a, struct journaled_message *m)
 {
     struct id before = guard_enter(&a->spool->guard, m->id);
-    adopt_look_at(a, m);
+    adopt_examine(a, m);
     guard_leave(&a->spool->guard, before);
 }
 
@@ -461,7 +461,7 @@ end_pass(struct adopt *a)
     free(a->journals.rows);
     a->journals = (struct adopt_journals){0};
     a->running = false;
-    if (!a->at_once)
+    if (!a->synchronous)
         a->done(a->context);
 }
 
@@ -501,16 +501,16 @@ adopt_on_moved(void *context)
         return; /* adopt_stop() */
     take_moves(a);
     a->moving = false;
-    if (!a->at_once)
+    if (!a->synchronous)
         loop_post(a->loop, &a->task, adopt_work, a);
 }
 
 static void
-begin_pass(struct adopt *a, bool at_once)
+begin_pass(struct adopt *a, bool synchronous)
 {
     assert(!a->running);
     a->running = true;
-    a->at_once = at_once;
+    a->synchronous = synchronous;
     a->result = (struct adopted){0};
     a->withheld = (struct id_set){0};
     a->next = 0;
@@ -535,7 +535,7 @@ adopt_start(struct adopt *a)
 }
 
 void
-adopt_at_once(struct adopt *a)
+adopt_synchronously(struct adopt *a)
 {
     begin_pass(a, true);
     while (a->running)

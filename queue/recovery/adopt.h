@@ -64,7 +64,7 @@ struct adopt {
     unsigned before;              /* messages of other journals */
     bool failed;                  /* for a part of this journal */
     bool marked;                  /* a message of it: marker.h */
-    bool running, moving, at_once;
+    bool running, moving, synchronous;
     struct preprocessor preprocessor;
     struct loop_task task;
 };
@@ -73,7 +73,7 @@ struct adopt {
  * turn. */
 void adopt_start(struct adopt *a);
 /* The same at startup, before service: waits for the disk; done is not called. */
-void adopt_at_once(struct adopt *a);
+void adopt_synchronously(struct adopt *a);
 bool adopt_is_running(const struct adopt *a);
 /* Leaves unfinished work to the next pass; done is no longer called. */
 void adopt_stop(struct adopt *a);

@@ -120,7 +120,7 @@ list_drafts(struct clean *c, bool (*each)(void *context, const char *name))
 }
 
 static void
-look_at_draft(struct clean *c, const char *name)
+check_draft(struct clean *c, const char *name)
 {
     char path[PATH_MAX_HERE];
     struct disk_info info;
@@ -134,15 +134,15 @@ look_at_draft(struct clean *c, const char *name)
 }
 
 static void
-look_at_drafts(struct clean *c)
+check_drafts(struct clean *c)
 {
     for (unsigned i = 0; i < CALLS_PER_TURN && c->drafts_next < c->drafts.length; i++) {
         const char *name = c->drafts.at + c->drafts_next;
         c->drafts_next += strlen(name) + 1;
-        look_at_draft(c, name);
+        check_draft(c, name);
     }
     if (c->drafts_next == c->drafts.length)
-        spool_tell_strange(c->spool, SPOOL_PID, c->drafts_strange);
+        spool_log_strange(c->spool, SPOOL_PID, c->drafts_strange);
 }
 
 /* --- Lists ------------------------------------------------------------------------ */
@@ -218,7 +218,7 @@ list_next_dir(struct clean *c)
         (void)spool_trouble(c->spool, result, NULL, "list a directory");
         return false;
     }
-    spool_tell_strange(c->spool, l.dir, l.strange);
+    spool_log_strange(c->spool, l.dir, l.strange);
     if (l.dir == SPOOL_MESS) {
         if (c->count > 0)
             qsort(c->rows, c->count, sizeof(*c->rows), compare_rows);
@@ -271,7 +271,7 @@ ask_files(struct clean *c, struct id id, unsigned *dirs)
 }
 
 static void
-look_at_some(struct clean *c)
+check_some(struct clean *c)
 {
     unsigned calls = 0, dirs;
     for (unsigned i = 0; i < ROWS_PER_TURN && calls < CALLS_PER_TURN; i++) {
@@ -310,13 +310,13 @@ bite(void *context)
     struct clean *c = context;
     bool good = true;
     if (has_drafts(c))
-        look_at_drafts(c);
+        check_drafts(c);
     else if (*c->careful)
         good = false;
     else if (c->dir != SPOOL_DIRS)
         good = list_next_dir(c);
     else
-        look_at_some(c);
+        check_some(c);
     if (good && (has_drafts(c) || c->dir != SPOOL_DIRS || c->next < c->count))
         loop_timer_start(c->loop, &c->more, PAUSE_MS, bite, c);
     else

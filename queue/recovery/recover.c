@@ -231,7 +231,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
  *   else                      left by a removal that crashed: only we make these files,
  *                             and they outlive todo and info in no other way */
 static void
-recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
+recover_examine(struct recover *r, const struct recover_row *row, bool marked)
 {
     struct id id = row->id;
     unsigned dirs = row->dirs & ~(unsigned)DEFRAG;
@@ -286,7 +286,7 @@ recover_one(struct recover *r, const struct recover_row *row)
     bool marked =
         (row->dirs & DEFRAG) != 0 ||
         (row->origin == ASKED && marker_has(r->spool, MARKER_AWAITING, row->id));
-    recover_look_at(r, row, marked);
+    recover_examine(r, row, marked);
     if (marked && !may_be_marked(r, row->id))
         marker_drop(r->spool, MARKER_AWAITING, row->id);
     guard_leave(&r->spool->guard, before);
@@ -336,7 +336,7 @@ list_dir(struct recover *r, enum spool_dir dir, const struct slices *slices)
     int result = disk_list(s->disk, spool_dir_name(dir), recover_note_name, &l);
     if (result < 0)
         return spool_trouble(s, result, NULL, "list a directory");
-    spool_tell_strange(s, dir, l.strange);
+    spool_log_strange(s, dir, l.strange);
     return 0;
 }
 

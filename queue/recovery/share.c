@@ -181,27 +181,27 @@ void
 share_adopt(struct share *s)
 {
     share_prepare(s);
-    adopt_at_once(&s->adopt);
+    adopt_synchronously(&s->adopt);
     share_take_result(s);
 }
 
 /* --- Taking over ------------------------------------------------------------------ */
 
 static void
-share_tell(struct share *s, const char *error)
+share_report(struct share *s, const char *error)
 {
-    queue_adopted *told = s->told;
+    queue_adopted *adopted = s->adopted;
     s->taking = false;
-    s->told = NULL;
-    if (told != NULL)
-        told(s->told_context, error, s->adopt.result.messages);
+    s->adopted = NULL;
+    if (adopted != NULL)
+        adopted(s->adopted_context, error, s->adopt.result.messages);
 }
 
 static void
 share_give_up(struct share *s, const char *error)
 {
     disk_close_file(s->spool->disk, s->candidate_lock);
-    share_tell(s, error);
+    share_report(s, error);
 }
 
 static void
@@ -229,7 +229,7 @@ share_take(struct share *s)
     log_say(s->spool->log, LOG_LEVEL_INFO, "queue", NULL,
             "serving slice %u of %u until this daemon stops", s->candidate,
             s->slices.count);
-    share_tell(s, NULL);
+    share_report(s, NULL);
 }
 
 static void
@@ -276,7 +276,7 @@ want(struct share *s, unsigned slice)
 }
 
 const char *
-share_take_over(struct share *s, unsigned slice, queue_adopted *told, void *context)
+share_take_over(struct share *s, unsigned slice, queue_adopted *adopted, void *context)
 {
     if (s->taking)
         return "another slice is just being taken over";
@@ -284,8 +284,8 @@ share_take_over(struct share *s, unsigned slice, queue_adopted *told, void *cont
         return s->reason;
     s->taking = true;
     s->candidate = slice;
-    s->told = told;
-    s->told_context = context;
+    s->adopted = adopted;
+    s->adopted_context = context;
     start_pass(s);
     return NULL;
 }
@@ -293,8 +293,8 @@ share_take_over(struct share *s, unsigned slice, queue_adopted *told, void *cont
 void
 share_ignore(struct share *s, void *context)
 {
-    if (s->taking && s->told_context == context)
-        s->told = NULL;
+    if (s->taking && s->adopted_context == context)
+        s->adopted = NULL;
 }
 
 void

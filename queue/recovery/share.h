@@ -35,8 +35,8 @@ struct share {
     bool taking; /* the slice `candidate` */
     unsigned candidate;
     int candidate_lock;
-    queue_adopted *told; /* then called; or NULL */
-    void *told_context;
+    queue_adopted *adopted; /* then called; or NULL */
+    void *adopted_context;
     char reason[200];
 };
 
@@ -49,7 +49,7 @@ int share_lock(struct share *s, char *error, size_t error_size);
  * another petrel is moving are found when it has finished. */
 void share_adopt(struct share *s);
 /* Behind queue_adopt() and queue_adopt_ignore(). */
-const char *share_take_over(struct share *s, unsigned slice, queue_adopted *told,
+const char *share_take_over(struct share *s, unsigned slice, queue_adopted *adopted,
                             void *context) __attribute__((warn_unused_result));
 void share_ignore(struct share *s, void *context);
 /* Whether id is of our own slice, the one of our journal. */

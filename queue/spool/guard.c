@@ -270,7 +270,7 @@ guard_leave(struct guard *g, struct id before)
 }
 
 struct id
-guard_enter_nobody(struct guard *g)
+guard_enter_none(struct guard *g)
 {
     struct id before = {0};
     if (g->page == NULL)

@@ -58,7 +58,7 @@ void guard_suspect(struct guard *g, struct id id);
  * message before. Both only store to memory. An id of time 0 changes nothing. */
 struct id guard_enter(struct guard *g, struct id id);
 /* The same for work without a message: a client is being served. */
-struct id guard_enter_nobody(struct guard *g);
+struct id guard_enter_none(struct guard *g);
 void guard_leave(struct guard *g, struct id before);
 
 /* Deferred: its ends are forgotten, unless the daemon ends while writing the

@@ -8,7 +8,7 @@
 
 struct id_set_id {
     struct id id;
-    bool told;
+    bool reported;
     UT_hash_handle hh;
 };
 
@@ -41,12 +41,12 @@ id_set_remove(struct id_set *set, struct id id)
 }
 
 bool
-id_set_tell(struct id_set *set, struct id id)
+id_set_report(struct id_set *set, struct id id)
 {
     struct id_set_id *found = id_set_find(set, id);
-    bool first = found != NULL && !found->told;
+    bool first = found != NULL && !found->reported;
     if (first)
-        found->told = true;
+        found->reported = true;
     return first;
 }
 

@@ -17,7 +17,7 @@ void id_set_each(const struct id_set *set, void (*each)(void *context, struct id
                  void *context);
 size_t id_set_count(const struct id_set *set);
 /* True only for the first call with an id of the set. */
-bool id_set_tell(struct id_set *set, struct id id);
+bool id_set_report(struct id_set *set, struct id id);
 bool id_set_has(const struct id_set *set, struct id id);
 void id_set_free(struct id_set *set);
 

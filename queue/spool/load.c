@@ -379,7 +379,7 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
     else if (result != -ENOENT)
         return load_judge(result, "bounce", reason);
     /* A failed recipient without its text would be forgotten without a notification. */
-    if (e->delivery.failure_count < e->storage.failures_told)
+    if (e->delivery.failure_count < e->storage.failures_recorded)
         return damaged("bounce", reason);
     return LOAD_DONE;
 }

@@ -77,7 +77,7 @@ derive_reserve(struct space *s)
 
 /* Names the resource that is short: bytes, files or both. */
 static void
-tell_refusing(const struct space *s)
+space_log_refusing(const struct space *s)
 {
     char has[AMOUNT_MAX], needs[AMOUNT_MAX];
     bool bytes = lacks_bytes(s) || !lacks_files(s);
@@ -92,7 +92,7 @@ tell_refusing(const struct space *s)
 }
 
 static void
-tell_accepting(const struct space *s)
+space_log_accepting(const struct space *s)
 {
     char has[AMOUNT_MAX];
     log_say(s->spool->log, LOG_LEVEL_WARNING, "queue", NULL,
@@ -115,20 +115,20 @@ space_ask(struct space *s)
 }
 
 static void
-look_again(void *context)
+space_refresh(void *context)
 {
     struct space *s = context;
     bool was = s->refusing;
     space_ask(s);
     s->refusing = was ? !has_space(s) : lacks_bytes(s) || lacks_files(s);
-    if (!s->tells)
+    if (!s->logs)
         return;
     if (s->refusing && !was)
-        tell_refusing(s);
+        space_log_refusing(s);
     else if (was && !s->refusing)
-        tell_accepting(s);
+        space_log_accepting(s);
     if (s->refusing)
-        loop_timer_start(s->loop, &s->again, SPACE_AGAIN_MS, look_again, s);
+        loop_timer_start(s->loop, &s->again, SPACE_AGAIN_MS, space_refresh, s);
     else
         loop_timer_stop(s->loop, &s->again);
 }
@@ -137,7 +137,7 @@ bool
 space_has(struct space *s, int64_t size)
 {
     if (!s->known || loop_monotonic_ms(s->loop) - s->asked_ms >= SPACE_EVERY_MS)
-        look_again(s);
+        space_refresh(s);
     return !s->refusing &&
            s->now.bytes_free - s->bytes_reserve >= (size > 0 ? size : 0);
 }
@@ -158,14 +158,14 @@ space_journal(struct space *s, int64_t wanted, unsigned slices)
 }
 
 void
-space_look(struct space *s, bool has_journal)
+space_check(struct space *s, bool has_journal)
 {
     char has[AMOUNT_MAX], needs[AMOUNT_MAX];
     int64_t bytes = has_journal ? SPACE_LEAST_JOURNAL : SPACE_LEAST;
     bool small = (s->now.bytes > 0 && s->now.bytes < bytes) ||
                  (s->now.inodes > 0 && s->now.inodes < SPACE_FILES_LEAST);
     if (!small) {
-        look_again(s);
+        space_refresh(s);
         return;
     }
     log_say(s->spool->log, LOG_LEVEL_ERROR, "queue", NULL,
@@ -175,7 +175,7 @@ space_look(struct space *s, bool has_journal)
             amount(s->now.bytes > 0 ? s->now.bytes : INT64_MAX,
                    s->now.inodes > 0 ? s->now.inodes : INT64_MAX, has),
             amount(bytes, SPACE_FILES_LEAST, needs));
-    look_again(s);
+    space_refresh(s);
 }
 
 void

@@ -24,7 +24,7 @@ enum {
 struct space {
     struct spool *spool;
     struct loop *loop;
-    bool tells;                            /* the daemon: changes are logged */
+    bool logs;                             /* the daemon: changes are logged */
     int64_t bytes_reserve, inodes_reserve; /* 0: derived from the file system */
 
     bool known, refusing;
@@ -42,7 +42,7 @@ bool space_has(struct space *s, int64_t size);
  * the journals of `slices`. */
 int64_t space_journal(struct space *s, int64_t wanted, unsigned slices);
 /* At startup: logs when mail is refused, and when it always will be. */
-void space_look(struct space *s, bool has_journal);
+void space_check(struct space *s, bool has_journal);
 /* "3.1 MB and 200 files are free in /var/spool/petrel; ...", at the last question. */
 void space_describe(const struct space *s, char out[SPACE_TEXT_MAX]);
 

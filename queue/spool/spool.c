@@ -114,7 +114,7 @@ spool_trouble(struct spool *s, int error, const struct id *id, const char *doing
 }
 
 void
-spool_tell_strange(struct spool *s, enum spool_dir dir, size_t count)
+spool_log_strange(struct spool *s, enum spool_dir dir, size_t count)
 {
     if (count > 0)
         log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL,

@@ -92,7 +92,7 @@ int spool_trouble(struct spool *s, int error, const struct id *id, const char *d
 int spool_complain(const struct spool *s, const char *path, const char *doing,
                    int error, char *out, size_t size);
 /* Logs that count names in a directory are not ids; not if count is 0. */
-void spool_tell_strange(struct spool *s, enum spool_dir dir, size_t count);
+void spool_log_strange(struct spool *s, enum spool_dir dir, size_t count);
 /* 452 4.3.1 for a full disk or quota, else 451 4.3.0. */
 struct outcome spool_refusal(int error);
 

@@ -274,7 +274,7 @@ reply_class_span_ms(struct text word, struct text next)
 
 /* The first time given after "in", "after" and the like. 0: none. */
 static int64_t
-told_ms(const struct outcome *o)
+delay_asked_ms(const struct outcome *o)
 {
     static const struct text before[] = {TEXT("in"),   TEXT("after"), TEXT("for"),
                                          TEXT("wait"), TEXT("least"), TEXT("within")};
@@ -313,7 +313,7 @@ reply_class_delay_ms(enum reply_class_class class, const struct outcome *outcome
                      int64_t age_ms, int64_t minimal_ms, int64_t maximal_ms)
 {
     int64_t plain = retry_delay_ms(age_ms, minimal_ms, maximal_ms);
-    int64_t told;
+    int64_t delay;
     switch (class) {
     case REPLY_CLASS_PLAIN:
     case REPLY_CLASS_BUSY:
@@ -325,9 +325,9 @@ reply_class_delay_ms(enum reply_class_class class, const struct outcome *outcome
     }
     case REPLY_CLASS_GREYLIST:
     case REPLY_CLASS_RATE:
-        told = told_ms(outcome);
-        if (told > 0)
-            return reply_class_clip(told, MINUTE_MS, HOUR_MS);
+        delay = delay_asked_ms(outcome);
+        if (delay > 0)
+            return reply_class_clip(delay, MINUTE_MS, HOUR_MS);
         return class == REPLY_CLASS_GREYLIST
                    ? greylist_ms(age_ms, minimal_ms, maximal_ms)
                    : retry_delay_ms(age_ms, MINUTE_MS, maximal_ms);

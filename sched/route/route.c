@@ -81,9 +81,9 @@ route_complain(struct reading *r, const char *key, struct text entry, const char
 {
     char shown[ENTRY_SHOWN_MAX];
     size_t length = without_password(entry, shown);
-    bool told = buffer_format(r->mistakes, "%s: '%.*s%s': %s\n", key, (int)length,
+    bool fits = buffer_format(r->mistakes, "%s: '%.*s%s': %s\n", key, (int)length,
                               shown, entry.length > ENTRY_SHOWN_MAX ? "..." : "", what);
-    (void)told;
+    (void)fits;
     r->bad = true;
 }
 

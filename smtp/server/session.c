@@ -570,7 +570,7 @@ session_on_event(void *context, enum net_event event)
 {
     struct server_session *s = context;
     struct queue *queue = s->host->queue;
-    struct id before = guard_enter_nobody(queue_guard(queue));
+    struct id before = guard_enter_none(queue_guard(queue));
     take_event(s, event);
     queue_leave(queue, before);
 }

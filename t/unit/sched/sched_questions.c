@@ -39,7 +39,7 @@ static struct id_set
 look(struct world *w, const char *domain)
 {
     struct id_set seen = {0};
-    sched_look(w->s, &w->target, text_from(domain), keep_site, &seen);
+    sched_find_site(w->s, &w->target, text_from(domain), keep_site, &seen);
     return seen;
 }
 

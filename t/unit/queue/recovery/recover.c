@@ -196,7 +196,7 @@ test_strays(void)
     start_at(0);
     is_number(kit.found_count, 0, "strange names are no messages");
     ok(sim_disk_content("/spool/mess/README").at != NULL &&
-       kit_logged(&kit, "mess/: 1 files that are no messages"));
+       kit_logged(&kit, "mess/: 1 files that are not messages"));
     kit_close(&kit);
 }
 

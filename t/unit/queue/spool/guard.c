@@ -272,11 +272,11 @@ test_suspect(void)
     is_number(guard_ends(&l.guard, name(2)), 1, "what is being done is");
     is_number(guard_ends(&l.guard, name(1)), 1, "and not the suspect");
     guard_suspect(&l.guard, name(1));
-    (void)guard_enter_nobody(&l.guard);
+    (void)guard_enter_none(&l.guard);
     lab_crash(&l);
     is_number(guard_ends(&l.guard, name(1)), 1, "nor when a client is served");
     guard_suspect(&l.guard, name(1));
-    before = guard_enter_nobody(&l.guard);
+    before = guard_enter_none(&l.guard);
     guard_leave(&l.guard, before);
     guard_suspect(&l.guard, (struct id){0});
     lab_crash(&l);

@@ -26,8 +26,8 @@ main(void)
     id_set_remove(&seen, an_id(7));
     ok_named(!id_set_has(&seen, an_id(7)), "added twice, removed once: gone");
     ok(id_set_has(&seen, an_id(8)));
-    ok_named(!id_set_tell(&seen, an_id(7)), "what is not there is not told");
-    ok_named(id_set_tell(&seen, an_id(8)) && !id_set_tell(&seen, an_id(8)), "the rest once");
+    ok_named(!id_set_report(&seen, an_id(7)), "what is not there is not told");
+    ok_named(id_set_report(&seen, an_id(8)) && !id_set_report(&seen, an_id(8)), "the rest once");
     id_set_free(&seen);
     ok_named(!id_set_has(&seen, an_id(8)), "empty at last");
     return done();

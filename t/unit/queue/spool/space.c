@@ -21,7 +21,7 @@ struct bench {
 static void
 bench_start(struct bench *b)
 {
-    b->space = (struct space){.spool = &b->spool, .loop = b->loop, .tells = true};
+    b->space = (struct space){.spool = &b->spool, .loop = b->loop, .logs = true};
     space_start(&b->space);
 }
 
@@ -90,7 +90,7 @@ test_reserve(void)
         is_number(b.space.inodes_reserve, rows[i].inodes_reserve, "files");
         is_number(b.spool.bytes_reserve, rows[i].bytes_reserve, "of copies, too");
         is_number(space_journal(&b.space, 64 * MEGA, 1), rows[i].journal, "a journal");
-        ok(told(&b, "the journal takes a quarter") == (rows[i].journal < 64 * MEGA));
+        ok(told(&b, "is limited to a quarter") == (rows[i].journal < 64 * MEGA));
         is_number(space_journal(&b.space, 64 * MEGA, 4),
                   rows[i].bytes / 16 < 64 * MEGA ? rows[i].bytes / 16 : 64 * MEGA,
                   "of each slice");
@@ -183,15 +183,15 @@ test_start(void)
 {
     struct bench b;
     bench_begin(&b, 24 << 20, 6000);
-    space_look(&b.space, true);
+    space_check(&b.space, true);
     is_number((long)b.lines.length, 0, "all is well: no word");
     sim_disk_set_space(0, 6000);
-    space_look(&b.space, true);
+    space_check(&b.space, true);
     is_number(told(&b, "mail is refused until"), 1, "full at the start");
     bench_end(&b);
 
     bench_begin(&b, (6 << 20) - 1, 63);
-    space_look(&b.space, true);
+    space_check(&b.space, true);
     is_number(told(&b,
                    "queue: error: spool /spool: its file system is too small: it has "
                    "6.3 MB and 63 files, a spool needs 6.3 MB and 64 files; set `spool` "
@@ -200,9 +200,9 @@ test_start(void)
     bench_end(&b);
 
     bench_begin(&b, 2 << 20, 6000);
-    space_look(&b.space, false);
+    space_check(&b.space, false);
     is_number(told(&b, "too small"), 0, "without a journal it takes less");
-    space_look(&b.space, true);
+    space_check(&b.space, true);
     is_number(told(&b, "too small"), 1, "than with one");
     bench_end(&b);
 }
