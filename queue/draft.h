@@ -31,7 +31,7 @@ struct queue_draft {
     int file;              /* -1: no file yet */
     char path[SPOOL_PATH_MAX];
     bool named;
-    bool own; /* our notification: accepted while the disk is too full for new mail */
+    bool own; /* our own mail: accepted while the disk is too full for new mail */
     struct id id;
     int64_t size;
     uint32_t crc;
@@ -45,7 +45,7 @@ void drafts_stop(struct drafts *a);
 /* Fills in the spool's path, space and reserve, and the reason when mail is refused. */
 void drafts_health(struct drafts *a, struct queue_health *health);
 
-/* Behind queue_admits() and queue_begin(). own: our notification. */
+/* Behind queue_admits() and queue_begin(). own: our own mail. */
 bool drafts_admit(struct drafts *a, int64_t size_expected, bool own,
                   struct outcome *refusal);
 struct queue_draft *draft_begin(struct drafts *a, int64_t size_expected, bool own,

@@ -582,8 +582,8 @@ marks_may_notify(struct marks *m, struct id id)
     return p == NULL || !p->failed;
 }
 
-/* A second record for a failure, and a second D mark, which changes nothing: so that the
- * note needs no form of its own in the journal. */
+/* A second record for a failure, and a second D mark, which changes nothing: so that
+ * the note needs no form of its own in the journal. */
 void
 marks_notified(struct marks *m, struct envelope *e)
 {

@@ -138,8 +138,8 @@ void queue_content_close(struct queue *queue, int content);
  * or retired, or the queue is closed. */
 void queue_settle(struct queue *queue, struct envelope *e, unsigned index,
                   enum channel channel, const struct failure *failure);
-/* Writes the marks of e now. False: the disk refuses them; a failure that is not on disk
- * would be reported again after a crash, and is better reported later. */
+/* Writes the marks of e now. False: the disk refuses them; a failure that is not on
+ * disk would be reported again after a crash, and is better reported later. */
 bool queue_may_notify(struct queue *queue, const struct envelope *e);
 /* The failures and successes that e has now are reported by a notification that is
  * durable: no later one reports them again. A crash before this is on disk, within

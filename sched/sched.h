@@ -73,7 +73,7 @@ struct sched_mail {
     uint64_t sender; /* a hash of the sender that takes turns */
     uint64_t size;   /* of the content, bytes */
 };
-/* The hash of an envelope sender. What VERP and extensions put behind a "+" or "=" in
+/* The hash of an envelope sender. Text of VERP and extensions behind a "+" or "=" in
  * the local part is ignored, so that a list is one sender. The null sender is one,
  * too. */
 uint64_t sched_sender(struct text address);
@@ -98,7 +98,7 @@ struct sched_message *sched_loaded_all(struct sched *s, int64_t now_ms, struct i
  * recipient. */
 void sched_unloaded(struct sched *s, int64_t now_ms, struct id id);
 
-/* What a greeted session may carry in one transaction: open recipients of one message.
+/* Gives a greeted session its next transaction: open recipients of one message.
  * False: nothing waits for it. It may send QUIT, or keep the connection for a moment
  * and ask again; it counts in the window until sched_session_ended. indexes is valid
  * until the work is settled. While one work waits for its last verdicts a session may
@@ -229,8 +229,8 @@ struct sched_counts {
     size_t active_limit, session_limit;
 };
 struct sched_counts sched_count(const struct sched *s);
-/* What keeps a site from more sessions or mail now; reported by the function that
- * decides. */
+/* The limit that keeps a site from more sessions or mail now; reported by the function
+ * that decides. */
 enum sched_bound {
     SCHED_BOUND_NONE,            /* all that waits is being served */
     SCHED_BOUND_DEAD,            /* none of its servers answers */
@@ -277,16 +277,16 @@ void sched_sites(const struct sched *s,
                  void (*each)(void *context, const struct sched_site *site),
                  void *context);
 
-/* What was learnt of sites, to be kept over a restart. each is called for one site at a
- * time, which is valid during the call; sched_recall() takes them back before the first
- * mail is added. */
+/* The learnt state of sites, to be kept over a restart. each is called for one site at
+ * a time, which is valid during the call; sched_recall() takes them back before the
+ * first mail is added. */
 struct site_state;
 void sched_remember(const struct sched *s,
                     void (*each)(void *context, const struct site_state *site),
                     void *context);
 void sched_recall(struct sched *s, const struct site_state *site);
 
-/* What the recipients of an active message wait for, by destination. */
+/* The wait of an active message's recipients, by destination. */
 struct sched_wait {
     const char *destination;
     unsigned waiting, taken; /* recipients; taken: a session has them */

@@ -45,7 +45,7 @@ void sched_message_settled(struct sched *s, struct sched_message *m, unsigned sl
  * `only`. */
 void sched_site_settle(struct sched *s, struct site *site,
                        const struct destination *only, const struct outcome *outcome);
-/* --- Mail that waits on disk for a site (sched_backlog.c) -------------------------- */
+/* --- Mail that waits on disk for a site (sched_backlog.c) ------------------------ */
 
 /* Whether the message, which is being loaded, must wait in the backlog of its site:
  * that site has its share of the active set, or older mail waits there. */
@@ -62,8 +62,8 @@ void sched_site_wake(struct sched *s, struct site *site);
 /* Backlogged messages of a live site are loaded from now on while the site has space
  * for them, those that have waited longest first. */
 void sched_site_recall(struct sched *s, struct site *site);
-/* Takes the next message out of the backlog of a site that has space for it; NULL: there
- * is none. As many are recalled as leave, and sites take turns. */
+/* Takes the next message out of the backlog of a site that has space for it; NULL:
+ * there is none. As many are recalled as leave, and sites take turns. */
 struct message_index *sched_recall_next(struct sched *s);
 /* A message is loaded, or cannot be. True: it was recalled. */
 bool sched_recall_end(struct sched *s, struct message_index *k);

@@ -97,7 +97,7 @@ struct site *site_get(struct sites *set, struct transport *transport, struct tex
 const struct transport_params *site_transport(const struct site *site);
 bool site_is_adaptive(const struct site *site);
 
-/* What the site has learnt; false: nothing worth keeping. Writes its key to key. */
+/* The learnt state of the site; false: nothing worth keeping. Writes its key to key. */
 bool site_remember(const struct site *site, struct site_state *out,
                    char key[SITE_STATE_KEY_MAX]);
 
@@ -105,8 +105,9 @@ bool site_remember(const struct site *site, struct site_state *out,
  * within its own settings. */
 void site_inherit(struct site *site, const struct site *old);
 
-/* What keeps the site from one more session, or a session from more mail, now. until_ms
- * is set when that ends by itself (else INT64_MAX). SCHED_BOUND_NONE: nothing does. */
+/* The limit that keeps the site from one more session, or a session from more mail,
+ * now. until_ms is set when that ends by itself (else INT64_MAX). SCHED_BOUND_NONE:
+ * nothing does. */
 enum sched_bound site_bound(struct site *site, int64_t now_ms, int64_t *until_ms);
 /* Sessions it may have now, regardless of what waits. */
 int site_allows(const struct site *site, int64_t now_ms);

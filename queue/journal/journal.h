@@ -120,7 +120,7 @@ void journal_close(struct journal **journal);
 /* The largest payload of a message. */
 size_t journal_payload_max(const struct journal *journal);
 enum journal_appended { JOURNAL_APPENDED, JOURNAL_NO_ROOM };
-/* Adds a message; the payload is the pieces in sequence. own: our notification, which
+/* Adds a message; the payload is the pieces in sequence. own: our own mail, which
  * may use the reserve for marks and ends. NO_ROOM: wait for space. */
 enum journal_appended journal_accept(struct journal *journal, struct id id,
                                      const struct text *pieces, size_t count, bool own,

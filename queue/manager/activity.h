@@ -1,5 +1,4 @@
-/* What a session of a channel does at the moment, for operators who ask why mail
- * waits. */
+/* The current activity of a session, for operators who ask why mail waits. */
 #ifndef QUEUE_MANAGER_ACTIVITY_H
 #define QUEUE_MANAGER_ACTIVITY_H
 

@@ -60,7 +60,7 @@ void manager_accept(struct manager *manager, struct envelope **e);
 
 /* --- For channels ----------------------------------------------------------------- */
 
-/* What a session carries now. Valid until its last recipient has a verdict. */
+/* The current work of a session. Valid until its last recipient has a verdict. */
 struct delivery_request {
     struct sched_session *session;
     const struct envelope *envelope;
@@ -248,8 +248,8 @@ bool manager_fragments(struct manager *manager, struct manager_fragments *out);
  * by the last deferral. */
 bool manager_is_awaiting(struct manager *manager, struct id id);
 
-/* What the open recipients of a message wait for, by next hop. For active mail the
- * scheduler says it; otherwise the routes that its first MANAGER_EXPLAIN_MAX recipients
+/* Explains by next hop why the open recipients of a message wait: as the scheduler has
+ * active mail; otherwise by the routes that its first MANAGER_EXPLAIN_MAX recipients
  * would take now. Not offline. */
 enum { MANAGER_EXPLAIN_MAX = 1000 };
 struct manager_wait {
@@ -263,8 +263,8 @@ struct manager_wait {
 void manager_explain(struct manager *manager, const struct envelope *e,
                      void (*each)(void *context, const struct manager_wait *wait),
                      void *context);
-/* What the sessions at a site do, within the callback of manager_explain(). Examines
- * all sessions. */
+/* Reports the activities of the sessions at a site, within the callback of
+ * manager_explain(). Examines all sessions. */
 void manager_activities(struct manager *manager, const struct sched_site *site,
                         struct id message, manager_saw *each, void *context);
 

@@ -1,5 +1,5 @@
-/* What a message waits for, by next hop: as the scheduler has it, or, for mail that is
- * not in memory, by the routes. */
+/* Explains why a message waits, by next hop: as the scheduler has it, or, for mail that
+ * is not in memory, by the routes. */
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"

@@ -10,8 +10,8 @@
 #include "queue/manager/deferral_reasons.h"
 #include "sched/sched.h"
 
-/* Limits of the file. Of more messages it has those due soonest, and its title says how
- * many were omitted. */
+/* Limits of the file. Beyond them it has the messages due soonest, and its title says
+ * how many were omitted. */
 enum { REASONS_COUNT_MAX = 100000, REASONS_SIZE_MAX = 8 << 20 };
 
 /* Forgets messages that sched does not know, if it knows all. Without a reason there is

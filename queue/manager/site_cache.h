@@ -1,5 +1,5 @@
-/* What deliveries have taught about sites, kept over a restart: windows, ceilings,
- * rates, dead marks (doc/scheduler.md "Destination status cache").
+/* The learnt state of sites, kept over a restart: windows, ceilings, rates, dead marks
+ * (doc/scheduler.md "Destination status cache").
  *
  * lock/sites has a line of JSON for each site, written to a draft and renamed, without
  * a sync: it is only a hint, and unreadable parts are ignored. */

@@ -218,7 +218,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
     return (row->dirs & MESS) == 0 || (row->dirs & (QUEUED | INFO)) == 0;
 }
 
-/* What the files of id mean:
+/* The state that the files of id show:
  *   in a foreign journal      not our business before that is adopted
  *   in the journal            journaled; with S5 files: it was moving there
  *   END in the journal        ended, and its files were about to go

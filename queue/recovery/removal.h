@@ -31,8 +31,8 @@ struct removal {
     /* Files of some messages have been removed; or NULL. */
     void (*removed)(void *context);
     void *context;
-    /* Of other slices: todo and info removed, not yet durably (foreign) or durably
-     * (gone). */
+    /* Messages of other slices whose todo and info are removed, not yet durably
+     * (foreign) or durably (gone). */
     struct ending *foreign, *gone;
 };
 

@@ -7,8 +7,8 @@
  *
  * REASSEMBLED, journal/ID: the message is a reassembled one that came from an adopted
  * journal. In a journal every startup knows it (queue_made()), so that its parts are
- * ended before they are looked at; as files alone nothing would tell. Made durable
- * before the records of its journal stop counting. */
+ * ended before they are examined; files alone do not show it. Made durable before the
+ * records of its journal stop counting. */
 #ifndef QUEUE_SPOOL_MARKER_H
 #define QUEUE_SPOOL_MARKER_H
 

@@ -105,7 +105,7 @@ int spool_create(struct spool *s, const char *path);
 int spool_write_new(struct spool *s, enum spool_dir dir, struct id id,
                     struct text bytes, bool replace);
 int spool_sync(struct spool *s, int file, const struct id *id);
-/* Of the directories with changed names those in the mask; stops at the first error.
+/* Syncs the directories in the mask that have changed names; stops at the first error.
  * todo is first: a todo that came back beside a complete info would be delivered
  * again. */
 int spool_sync_dirs(struct spool *s, unsigned mask);

@@ -57,9 +57,10 @@ void bucket_shift(struct bucket *b, int64_t delta_ms);
  * Nothing is sent for LEARNT_PAUSE_MS after a refusal. Further refusals in that time
  * count as the same one: they are of transactions that were under way. When nothing
  * passes after the pause, the pause is doubled, up to a minute, and the rate stays: a
- * limit for a whole minute may be used up, or the site may be shut. What passes is
- * measured from one refusal to the next. The site's own bucket is empty at both, so its
- * depth does not distort the measurement. The rate is raised only while it is used. */
+ * limit for a whole minute may be used up, or the site may be shut. The rate that
+ * passes is measured from one refusal to the next. The site's own bucket is empty at
+ * both, so its depth does not distort the measurement. The rate is raised only while it
+ * is used. */
 enum learnt_phase {
     LEARNT_NONE,
     LEARNT_SEARCH,

@@ -1,4 +1,4 @@
-/* What was learnt of sites, kept over a restart: plain data, by transport and site.
+/* The learnt state of sites, kept over a restart: plain data, by transport and site.
  * Pure.
  *
  * The owner writes it down now and then (sched_remember) and gives it back at startup
