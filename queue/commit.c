@@ -22,17 +22,11 @@ struct commit {
     struct commit *prev, *next;
 };
 
-static void
-commit_nothing(void *context)
-{
-    (void)context;
-}
-
 /* The stage of this turn may have passed already, so another turn is requested. */
 static void
 commit_stir(struct commits *all)
 {
-    loop_post(all->loop, &all->stir, commit_nothing, all);
+    loop_wake(all->loop, &all->stir);
 }
 
 static void

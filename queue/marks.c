@@ -181,12 +181,6 @@ needs_move(const struct marks *m, const struct pending *p)
 
 /* --- Failures -------------------------------------------------------------------- */
 
-static void
-marks_nothing(void *context)
-{
-    (void)context;
-}
-
 static void marks_flush(struct marks *m);
 
 /* Requests another turn, because the stage of this one may have passed. */
@@ -197,7 +191,7 @@ write_soon(struct marks *m)
     if (m->synchronous)
         marks_flush(m);
     else
-        loop_post(m->loop, &m->stir, marks_nothing, m);
+        loop_wake(m->loop, &m->stir);
 }
 
 static void

@@ -282,12 +282,6 @@ finish_json(struct fields *f)
 }
 
 static void
-log_do_nothing(void *context)
-{
-    (void)context;
-}
-
-static void
 flush_lines(void *context)
 {
     struct log *log = context;
@@ -311,7 +305,7 @@ log_write_line(struct log *log, enum log_level level, struct buffer *line)
         if (level <= LOG_LEVEL_WARNING || log_writer_waiting(log->writer) > TURN_MAX)
             flush_lines(log);
         else
-            loop_post(log->loop, &log->wake, log_do_nothing, NULL);
+            loop_wake(log->loop, &log->wake);
     }
 }
 

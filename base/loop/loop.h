@@ -41,7 +41,8 @@ struct loop_timer {
     void (*fire)(void *context);
     void *context;
 };
-/* Starts or restarts. delay_ms <= 0 fires in the next turn. */
+/* Starts or restarts. delay_ms <= 0 fires in the next turn. fire may be NULL: the timer
+ * is to cause a turn, no more. */
 void loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t delay_ms,
                       void (*fire)(void *context), void *context);
 void loop_timer_stop(struct loop *loop, struct loop_timer *timer); /* may be stopped */
@@ -55,6 +56,8 @@ struct loop_task {
 };
 void loop_post(struct loop *loop, struct loop_task *task, void (*run)(void *context),
                void *context);
+/* Posts a task without a function: the next turn comes at once, with its end. */
+void loop_wake(struct loop *loop, struct loop_task *task);
 void loop_unpost(struct loop *loop, struct loop_task *task); /* may be not posted */
 
 /* Readiness of a descriptor; level-triggered. events may be 0 (paused). */

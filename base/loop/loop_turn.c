@@ -77,7 +77,8 @@ run_tasks(struct loop *loop)
         loop->running = task->next;
         task->next = NULL;
         task->queued = false;
-        task->run(task->context);
+        if (task->run != NULL)
+            task->run(task->context);
     }
 }
 
@@ -91,7 +92,8 @@ run_timers(struct loop *loop)
         if (timer->due_ms > loop->monotonic_ms)
             break;
         heap_remove(&loop->timers, node);
-        timer->fire(timer->context);
+        if (timer->fire != NULL)
+            timer->fire(timer->context);
     }
 }
 
@@ -174,7 +176,6 @@ void
 loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t delay_ms,
                  void (*fire)(void *context), void *context)
 {
-    assert(fire);
     loop_timer_stop(loop, timer);
     timer->fire = fire;
     timer->context = context;
@@ -196,11 +197,10 @@ loop_timer_stop(struct loop *loop, struct loop_timer *timer)
         heap_remove(timer->due_ms == SOON ? &loop->soon : &loop->timers, &timer->node);
 }
 
-void
-loop_post(struct loop *loop, struct loop_task *task, void (*run)(void *context),
-          void *context)
+static void
+add_task(struct loop *loop, struct loop_task *task, void (*run)(void *context),
+         void *context)
 {
-    assert(run);
     task->run = run;
     task->context = context;
     if (task->queued)
@@ -208,6 +208,20 @@ loop_post(struct loop *loop, struct loop_task *task, void (*run)(void *context),
     task->queued = true;
     LL_APPEND_ELEM(loop->posted, loop->last, task);
     loop->last = task;
+}
+
+void
+loop_post(struct loop *loop, struct loop_task *task, void (*run)(void *context),
+          void *context)
+{
+    assert(run);
+    add_task(loop, task, run, context);
+}
+
+void
+loop_wake(struct loop *loop, struct loop_task *task)
+{
+    add_task(loop, task, NULL, NULL);
 }
 
 void

@@ -32,12 +32,6 @@ wants_read(const struct net_connection *c)
 }
 
 static void
-net_stream_do_nothing(void *context)
-{
-    (void)context;
-}
-
-static void
 unmark_dirty(struct net_connection *c)
 {
     if (!c->dirty)
@@ -136,7 +130,7 @@ net_stream_mark(struct net_connection *c)
         return;
     /* So that the turn that sends comes, even when this was called outside of one. */
     if (!net->dirty)
-        loop_post(net->loop, &net->wake, net_stream_do_nothing, NULL);
+        loop_wake(net->loop, &net->wake);
     c->dirty = true;
     DL_APPEND2(net->dirty, c, dirty_prev, dirty_next);
 }

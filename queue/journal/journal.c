@@ -58,17 +58,11 @@ struct journal {
     uint64_t syncs, batches_written, bytes_written, records;
 };
 
-static void
-journal_nothing(void *context)
-{
-    (void)context;
-}
-
 /* Requests a turn, whose stage SYNC writes. */
 static void
 journal_stir(struct journal *j)
 {
-    loop_post(j->loop, &j->stir, journal_nothing, j);
+    loop_wake(j->loop, &j->stir);
 }
 
 /* --- Batches --------------------------------------------------------------------- */
@@ -458,7 +452,7 @@ report_crowd(struct journal *j)
         return;
     if (j->asked < up_to)
         j->asked = up_to;
-    loop_timer_start(j->loop, &j->ask, PAUSE_MS, journal_nothing, j);
+    loop_timer_start(j->loop, &j->ask, PAUSE_MS, NULL, NULL);
     j->events.crowded(j->events.context, up_to);
 }
 

@@ -184,18 +184,12 @@ is_recent(const struct ring *r, int64_t failed_ms)
     return failed_ms != 0 && loop_monotonic_ms(r->loop) - failed_ms < AGAIN_MS;
 }
 
-static void
-journal_ring_nothing(void *context)
-{
-    (void)context; /* the turn itself is what is wanted */
-}
-
 /* An idle daemon does not wake up for a segment that nothing waits for. */
 static void
 try_again_later(struct ring *r)
 {
     if ((r->pressed || r->stuck) && !heap_has(&r->again.node))
-        loop_timer_start(r->loop, &r->again, AGAIN_MS, journal_ring_nothing, r);
+        loop_timer_start(r->loop, &r->again, AGAIN_MS, NULL, NULL);
 }
 
 /* Asks for a checkpoint: effects of the records may be durable only in these
@@ -409,11 +403,11 @@ journal_ring_grow(struct ring *r)
             try_again_later(r);
     }
     if (error == 0 && !r->syncing && journal_ring_fill(r, &error) && !r->syncing)
-        loop_post(r->loop, &r->stir, journal_ring_nothing, r);
+        loop_wake(r->loop, &r->stir);
     if (error < 0)
         give_up_segment(r, error);
     else if (r->filling == FILLING_NONE && wants_more(r) && !is_recent(r, r->failed_ms))
-        loop_post(r->loop, &r->stir, journal_ring_nothing, r); /* the next one */
+        loop_wake(r->loop, &r->stir); /* the next one */
 }
 
 void

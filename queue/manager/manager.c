@@ -33,16 +33,10 @@ enum {
 
 static const struct id no_id;
 
-static void
-manager_nothing(void *context)
-{
-    (void)context;
-}
-
 void
 manager_turn(struct manager *m)
 {
-    loop_post(m->loop, &m->stir, manager_nothing, m);
+    loop_wake(m->loop, &m->stir);
 }
 
 void
@@ -241,7 +235,7 @@ manager_rest(struct manager *m)
     int64_t delay = wake - loop_now_ms(m->loop);
     if (delay > WAKE_MAX_MS)
         delay = WAKE_MAX_MS;
-    loop_timer_start(m->loop, &m->wake, delay, manager_nothing, m);
+    loop_timer_start(m->loop, &m->wake, delay, NULL, NULL);
 }
 
 static void

@@ -74,6 +74,25 @@ test_post(void)
 }
 
 static void
+test_wake(void)
+{
+    struct story s = {.loop = loop_new()};
+    struct loop_timer timer = {0};
+    int64_t before_us;
+
+    loop_wake(s.loop, &s.task);
+    loop_wake(s.loop, &s.task);
+    before_us = loop_clock_us();
+    loop_turn(s.loop, 5000);
+    ok_named(loop_clock_us() - before_us < 1000000 && !s.task.queued,
+             "a turn that was asked for comes at once");
+    loop_timer_start(s.loop, &timer, 1, NULL, NULL);
+    loop_turn(s.loop, 5000);
+    ok_named(loop_clock_us() - before_us < 1000000, "a timer without a function too");
+    story_finish(&s);
+}
+
+static void
 post_itself(void *context)
 {
     struct story *s = context;
@@ -675,6 +694,7 @@ int
 main(void)
 {
     test_post();
+    test_wake();
     test_unpost();
     test_stages();
     test_hook_changes();
