@@ -52,6 +52,13 @@ heap_init(struct heap *h,
     *h = (struct heap){.before = before};
 }
 
+bool
+heap_due_before(const struct heap_node *a, const struct heap_node *b)
+{
+    return memory_container(a, struct heap_due, node)->due_ms <
+           memory_container(b, struct heap_due, node)->due_ms;
+}
+
 void
 heap_free(struct heap *h)
 {

@@ -4,9 +4,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct heap_node {
     size_t place; /* 1-based; 0 = in no heap. Zero the struct before first use. */
+};
+
+/* A node with a time, for heaps by heap_due_before(). */
+struct heap_due {
+    struct heap_node node;
+    int64_t due_ms;
 };
 
 struct heap {
@@ -17,6 +24,8 @@ struct heap {
 
 void heap_init(struct heap *h,
                bool (*before)(const struct heap_node *, const struct heap_node *));
+/* For heap_init(): the earliest time of struct heap_due first. */
+bool heap_due_before(const struct heap_node *a, const struct heap_node *b);
 void heap_free(struct heap *h); /* the nodes are the owners' */
 void heap_add(struct heap *h, struct heap_node *n);
 void heap_remove(struct heap *h, struct heap_node *n);

@@ -55,9 +55,8 @@ struct held {
     /* SENT: to which host, until when; recipients that the host has not accepted in the
      * attempt under way. */
     char *host;
-    int64_t until_ms;
+    struct heap_due timer;
     size_t untaken;
-    struct heap_node timer;
     struct looking *looking;
 };
 
@@ -93,7 +92,7 @@ struct defragmenter {
     struct manager_defragment plug;
     struct sets *sets;
     struct claims *owners; /* NULL: no other hosts */
-    struct heap journeys;  /* SENT, by until_ms */
+    struct heap journeys;  /* SENT, by timer */
     char mark[SET_MARK_SIZE];
     struct held *held, *looking, *overdue, *withdrawn;
     struct joining *making;  /* one at a time is streamed */

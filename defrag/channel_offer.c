@@ -557,7 +557,7 @@ channel_explain(void *context, struct id id, char *out, size_t size)
     if (h == NULL || h->state == HELD_LEAVING)
         return false;
     if (h->state == HELD_SENT) {
-        date_format(h->until_ms, until);
+        date_format(h->timer.due_ms, until);
         snprintf(out, size, "a fragment: goes to %s, which reassembles it; %s at %s",
                  h->host, fate_of(c), until);
         return true;

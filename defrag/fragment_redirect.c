@@ -7,20 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-fragment_redirect_timer_before(const struct heap_node *a, const struct heap_node *b)
-{
-    const struct held *left =
-        (const void *)((const char *)a - offsetof(struct held, timer));
-    const struct held *right =
-        (const void *)((const char *)b - offsetof(struct held, timer));
-    return left->until_ms < right->until_ms;
-}
-
 void
 fragment_redirect_init(struct defragmenter *c)
 {
-    heap_init(&c->journeys, fragment_redirect_timer_before);
+    heap_init(&c->journeys, heap_due_before);
 }
 
 static const struct target *
@@ -34,11 +24,11 @@ way_to(const struct defragmenter *c, const char *host)
 static void
 depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_ms)
 {
-    assert(!h->by_peer && !heap_has(&h->timer));
+    assert(!h->by_peer && !heap_has(&h->timer.node));
     h->state = HELD_SENT;
     h->host = memory_string(host);
-    h->until_ms = until_ms;
-    heap_add(&c->journeys, &h->timer);
+    h->timer.due_ms = until_ms;
+    heap_add(&c->journeys, &h->timer.node);
     c->figures.redirected++;
     struct log_line line;
     channel_log_start(&line, c, h->id, h->key);
@@ -54,7 +44,7 @@ fragment_redirect_ends(struct defragmenter *c, struct held *h)
 {
     if (h->host == NULL)
         return;
-    heap_remove(&c->journeys, &h->timer);
+    heap_remove(&c->journeys, &h->timer.node);
     free(h->host);
     h->host = NULL;
 }
@@ -98,7 +88,7 @@ fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
         channel_forget(c, h);
         return MANAGER_PASS;
     }
-    if (h->until_ms <= now) { /* fragment_redirect_tick() says what becomes of it */
+    if (h->timer.due_ms <= now) { /* fragment_redirect_tick() says what becomes of it */
         o->until_ms = now + CHANNEL_MOMENT_MS;
         channel_stir(c);
         return MANAGER_AWAIT;
@@ -137,9 +127,9 @@ fragment_redirect_tick(struct defragmenter *c, int64_t now_ms)
 {
     struct heap_node *n;
     while ((n = heap_first(&c->journeys)) != NULL) {
-        struct held *h = (void *)((char *)n - offsetof(struct held, timer));
-        if (h->until_ms > now_ms)
-            return h->until_ms;
+        struct held *h = memory_container(n, struct held, timer.node);
+        if (h->timer.due_ms > now_ms)
+            return h->timer.due_ms;
         c->figures.timed_out++;
         fragment_redirect_ends(c, h);
         channel_let_leave(c, h, SET_TIMEOUT, 0);

@@ -20,11 +20,11 @@ struct owned {
     struct registry_claim claim;
     enum owner owner;
     char *host;
-    int64_t ttl_ms, until_ms; /* monotonic */
-    bool is_closed;           /* ASKED: to be closed when it is ours */
+    int64_t ttl_ms;
+    bool is_closed; /* ASKED: to be closed when it is ours */
     int64_t memory_ms;
     struct owned *prev, *next; /* ALONE */
-    struct heap_node timer;
+    struct heap_due timer;     /* monotonic */
 };
 
 struct claims {
@@ -34,16 +34,6 @@ struct claims {
     struct heap timers;
     struct loop_timer sweep, recover;
 };
-
-static bool
-claims_timer_before(const struct heap_node *a, const struct heap_node *b)
-{
-    const struct owned *left =
-        (const void *)((const char *)a - offsetof(struct owned, timer));
-    const struct owned *right =
-        (const void *)((const char *)b - offsetof(struct owned, timer));
-    return left->until_ms < right->until_ms;
-}
 
 static struct owned *
 claims_find_claim(const struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE])
@@ -68,7 +58,7 @@ claims_forget(struct owned *e)
     struct claims *o = e->owners;
     leave_alone(e);
     registry_cancel(o->setup.registry, &e->claim);
-    heap_remove(&o->timers, &e->timer);
+    heap_remove(&o->timers, &e->timer.node);
     HASH_DEL(o->by_key, e);
     free(e->host);
     free(e);
@@ -81,8 +71,8 @@ claims_sweep(void *context)
     struct heap_node *n;
     int64_t now = loop_monotonic_ms(o->setup.loop);
     while ((n = heap_first(&o->timers)) != NULL) {
-        struct owned *e = (void *)((char *)n - offsetof(struct owned, timer));
-        if (e->until_ms > now)
+        struct owned *e = memory_container(n, struct owned, timer.node);
+        if (e->timer.due_ms > now)
             break;
         claims_forget(e);
     }
@@ -150,7 +140,7 @@ static void
 claims_ask(struct owned *e)
 {
     struct claims *o = e->owners;
-    int64_t left = e->until_ms - loop_monotonic_ms(o->setup.loop);
+    int64_t left = e->timer.due_ms - loop_monotonic_ms(o->setup.loop);
     e->owner = OWNER_ASKED;
     registry_claim(o->setup.registry, &e->claim, e->key, left > 0 ? left : 1,
                    on_claimed, e);
@@ -178,11 +168,11 @@ claims_claim(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
     e = memory_new(sizeof(*e));
     memcpy(e->key, key, REGISTRY_KEY_SIZE);
     e->owners = o;
-    e->until_ms = loop_monotonic_ms(o->setup.loop) + ttl_ms;
+    e->timer.due_ms = loop_monotonic_ms(o->setup.loop) + ttl_ms;
     if (o->by_key == NULL)
         loop_timer_start(o->setup.loop, &o->sweep, SWEEP_MS, claims_sweep, o);
     HASH_ADD(hh, o->by_key, key, REGISTRY_KEY_SIZE, e);
-    heap_add(&o->timers, &e->timer);
+    heap_add(&o->timers, &e->timer.node);
     claims_ask(e);
     return claims_view_of(e);
 }
@@ -257,7 +247,7 @@ claims_new(const struct claims_setup *setup)
 {
     struct claims *o = memory_new(sizeof(*o));
     o->setup = *setup;
-    heap_init(&o->timers, claims_timer_before);
+    heap_init(&o->timers, heap_due_before);
     return o;
 }
 

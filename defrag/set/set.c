@@ -11,14 +11,6 @@
 /* That closed sets may have for each recipient that open ones may have. */
 enum { CLOSED_BYTES = 8 };
 
-static bool
-set_timer_before(const struct heap_node *a, const struct heap_node *b)
-{
-    const struct set *x = (const void *)((const char *)a - offsetof(struct set, timer));
-    const struct set *y = (const void *)((const char *)b - offsetof(struct set, timer));
-    return x->until_ms < y->until_ms;
-}
-
 const char *
 set_reason_text(enum set_reason reason)
 {
@@ -58,8 +50,8 @@ set_free(struct sets *s, struct set *set)
         s->closed_count--;
         s->closed_bytes -= set->closed_bytes;
     }
-    if (heap_has(&set->timer))
-        heap_remove(&s->timers, &set->timer);
+    if (heap_has(&set->timer.node))
+        heap_remove(&s->timers, &set->timer.node);
     set_forget_numbers(set);
     HASH_DEL(s->by_key, set);
     free(set);
@@ -70,7 +62,7 @@ set_new(struct sets *s, const struct fragment *f)
 {
     struct set *set = memory_new(sizeof(*set));
     memcpy(set->key, f->key, SET_KEY_SIZE);
-    set->until_ms = f->until_ms;
+    set->timer.due_ms = f->until_ms;
     set->memory_ms = f->memory_ms;
     set->birth_ms = (int64_t)f->id.time_ms;
     set->sender = f->sender;
@@ -80,7 +72,7 @@ set_new(struct sets *s, const struct fragment *f)
     s->open_count++;
     set_quota_take(&s->senders, set->sender);
     set_quota_take(&s->clients, set->client);
-    heap_add(&s->timers, &set->timer);
+    heap_add(&s->timers, &set->timer.node);
     return set;
 }
 
@@ -112,14 +104,14 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     s->open_count--;
     set_quota_give(&s->senders, set->sender);
     set_quota_give(&s->clients, set->client);
-    if (heap_has(&set->timer))
-        heap_remove(&s->timers, &set->timer);
+    if (heap_has(&set->timer.node))
+        heap_remove(&s->timers, &set->timer.node);
     set->state = state;
     if (state == SET_GIVEN_UP)
         set_forget_numbers(set);
     set_note_closed(s, set);
-    set->until_ms = now_ms + set->memory_ms;
-    heap_add(&s->timers, &set->timer);
+    set->timer.due_ms = now_ms + set->memory_ms;
+    heap_add(&s->timers, &set->timer.node);
     DL_APPEND(s->closed, set);
     s->closed_count++;
     set->closed_bytes = set_compact(set);
@@ -156,8 +148,8 @@ set_doom(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms
     }
     set->is_doomed = true;
     set->doom = reason;
-    if (heap_has(&set->timer))
-        heap_remove(&s->timers, &set->timer);
+    if (heap_has(&set->timer.node))
+        heap_remove(&s->timers, &set->timer.node);
 }
 
 /* --- Fragments ----------------------------------------------------------------- */
@@ -262,14 +254,14 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
 static void
 set_hurry(struct sets *s, struct set *set, int64_t until_ms)
 {
-    bool runs = heap_has(&set->timer);
-    if (until_ms >= set->until_ms)
+    bool runs = heap_has(&set->timer.node);
+    if (until_ms >= set->timer.due_ms)
         return;
     if (runs)
-        heap_remove(&s->timers, &set->timer);
-    set->until_ms = until_ms;
+        heap_remove(&s->timers, &set->timer.node);
+    set->timer.due_ms = until_ms;
     if (runs)
-        heap_add(&s->timers, &set->timer);
+        heap_add(&s->timers, &set->timer.node);
 }
 
 static void
@@ -397,21 +389,21 @@ static struct set *
 next_timer(const struct sets *s)
 {
     struct heap_node *n = heap_first(&s->timers);
-    return n == NULL ? NULL : (struct set *)((char *)n - offsetof(struct set, timer));
+    return n == NULL ? NULL : memory_container(n, struct set, timer.node);
 }
 
 int64_t
 sets_wake_ms(const struct sets *s)
 {
     const struct set *set = next_timer(s);
-    return set == NULL ? INT64_MAX : set->until_ms;
+    return set == NULL ? INT64_MAX : set->timer.due_ms;
 }
 
 void
 sets_tick(struct sets *s, int64_t now_ms)
 {
     struct set *set;
-    while ((set = next_timer(s)) != NULL && set->until_ms <= now_ms) {
+    while ((set = next_timer(s)) != NULL && set->timer.due_ms <= now_ms) {
         if (set->state == SET_OPEN)
             set_doom(s, set, SET_TIMEOUT, now_ms);
         else
@@ -463,7 +455,7 @@ sets_find(const struct sets *s, struct id id, struct set_view *view)
     *view = (struct set_view){.have = set->have,
                               .total = set->total,
                               .highest = set->highest,
-                              .until_ms = set->until_ms,
+                              .until_ms = set->timer.due_ms,
                               .joining = set->joins > 0};
     memcpy(view->key, set->key, SET_KEY_SIZE);
     return true;
@@ -507,7 +499,7 @@ sets_new(const struct set_limits *limits)
 {
     struct sets *s = memory_new(sizeof(*s));
     s->limits = *limits;
-    heap_init(&s->timers, set_timer_before);
+    heap_init(&s->timers, heap_due_before);
     return s;
 }
 

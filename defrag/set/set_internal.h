@@ -60,7 +60,7 @@ struct set {
     struct slot *slots;
     struct wanted *wanted;
     struct part *parts;
-    int64_t bytes, until_ms, memory_ms, birth_ms;
+    int64_t bytes, memory_ms, birth_ms;
     uint64_t sender, client;
     /* Closed: the hashes of those who have all of it, sorted; and what it costs. */
     uint64_t *served;
@@ -68,7 +68,7 @@ struct set {
     unsigned joins; /* under way: it is not given up meanwhile... */
     bool is_doomed; /* ...but then */
     enum set_reason doom;
-    struct heap_node timer;
+    struct heap_due timer;
     struct set *prev, *next; /* open, or closed: oldest first */
 };
 
