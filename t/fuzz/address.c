@@ -2,19 +2,14 @@
  * within the limits, holds no control, and its normal form is one. */
 #include "mime/address.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { WRITTEN_MAX = ADDRESS_MAX + 8 };
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* The normal form is read back as the same mailbox and written the same. */
 static void

@@ -2,6 +2,8 @@
  * out. */
 #include "smtp/client/client.h"
 
+#include "t/support/must.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,13 +22,6 @@ struct run {
     unsigned options; /* what becomes of content that the host cannot take */
     char before;   /* the last byte that went out */
 };
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 take_output(struct run *r)

@@ -5,6 +5,7 @@
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "t/support/folder.h"
+#include "t/support/must.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -28,13 +29,6 @@ static struct world {
     char folder[64], path[100];
     size_t runs;
 } w;
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static int
 remove_one(const char *path, const struct stat *status, int flag, struct FTW *place)

@@ -2,18 +2,13 @@
  * whatever the octets. */
 #include "base/dns/dns_reply.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 check_mx(const struct dns_answer *answer)

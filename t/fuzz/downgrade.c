@@ -2,17 +2,11 @@
  * convertible comes out as promised, read by its receiver as it was before, and needs
  * no other conversion; what needs none is fit as it is. */
 #include "t/support/downgrade_kit.h"
+#include "t/support/must.h"
 
 #include <stdint.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 check_output(struct text content, const struct downgrade_way *way,

@@ -6,6 +6,8 @@
 #include "mime/address.h"
 #include "queue/spool/injected.h"
 
+#include "t/support/must.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +18,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { FORM_MAX = 1024 * 1024, LENGTH_LINE = 18 };
 
 static const struct id id = {.time_ms = 1700000000000, .hash = 0x1234567890};
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 check_envelope(const struct envelope *e, bool complete)

@@ -7,6 +7,7 @@
 #include "base/net/net.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"
+#include "t/support/must.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +22,6 @@ static const char *const names[NAMES] = {
 static const char *const addresses[] = {
     "192.0.2.1", "2001:db8::1", "0.0.0.0",         "127.0.0.1", "::1",
     "224.0.0.1", "ff02::1",     "255.255.255.255", "::",        "::ffff:127.0.0.1"};
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 struct run {
     unsigned answers;

@@ -5,17 +5,12 @@
 #include "base/buffer.h"
 #include "mime/header.h"
 
+#include "t/support/must.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 check_good(struct text message, const struct fragment_envelope *envelope,

@@ -4,18 +4,13 @@
 
 #include "mime/address.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static struct header_scan
 scan(struct text t, size_t piece)

@@ -3,6 +3,8 @@
  * to the end, the first bytes of that. */
 #include "defrag/reassembly/reassemble.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +12,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { OUT_MAX = 1 << 22, SEAM = 0xfe };
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* --- The rules, plainly */
 

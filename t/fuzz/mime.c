@@ -3,19 +3,13 @@
  * `petrel mime` prints is JSON, with each part within the one that holds it. */
 #include "admin/command/mime.h"
 
+#include "t/support/must.h"
 #include "t/support/structure_kit.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static uint64_t
 offset(json_t *part, const char *member)

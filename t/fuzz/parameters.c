@@ -4,18 +4,13 @@
 
 #include "queue/set_mark.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 check_within(struct text part, struct text all)

@@ -2,17 +2,12 @@
  * whole, and names a client only by TCP. */
 #include "smtp/server/proxy.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 check(const struct proxy_header *h)

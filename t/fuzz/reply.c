@@ -2,18 +2,13 @@
  * limits, with no control byte; and what the server composes can be parsed. */
 #include "smtp/reply.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* Parses one reply of t, given in pieces; *used is what it took. */
 static enum progress

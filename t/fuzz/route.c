@@ -2,17 +2,12 @@
  * routes, relay, local, local_domains and addresses. */
 #include "sched/route/route.h"
 
+#include "t/support/must.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 check_target(const struct target *target, struct text domain)

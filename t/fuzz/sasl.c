@@ -6,6 +6,8 @@
 #include "smtp/server/sasl_server.h"
 #include "smtp/server/users.h"
 
+#include "t/support/must.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +15,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const unsigned char secret[DIGEST_SIZE] = "secret";
 static const char nonce[] = "the-nonce";
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static struct users *
 read_users(struct text content)

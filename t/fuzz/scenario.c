@@ -1,18 +1,13 @@
 /* Fuzz target: scenarios, and short runs of those that are small enough. */
 #include "sched/simulate/simulation.h"
 
+#include "t/support/must.h"
+
 #include <stdlib.h>
 
 enum { SMALL = 2000, RUN_US_MAX = 20000000 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static bool
 is_small(const struct scenario *s)

@@ -6,6 +6,8 @@
 #include "mime/address.h"
 #include "mime/header.h"
 
+#include "t/support/must.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +16,6 @@ enum { ARGUMENTS = 32, HEADER_MAX = 64 * 1024 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *count, char ***arguments);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* Complaints go nowhere; libFuzzer keeps the stream that it has. */
 int

@@ -3,6 +3,8 @@
  * exactly once; joins are whole; no limit is exceeded; counts are true. */
 #include "defrag/set/set.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,13 +46,6 @@ struct world {
     size_t join_count;
     struct text script;
 };
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* --- The script */
 

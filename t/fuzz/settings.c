@@ -6,19 +6,14 @@
 #include "smtp/server/policy.h"
 #include "smtp/client/bind_address.h"
 
+#include "t/support/must.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { PRINTED_MAX = 8 * 1024 * 1024 };
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* Every line is told once, in order, without line ends in its key. */
 static void

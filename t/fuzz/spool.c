@@ -7,6 +7,8 @@
 #include "base/loop/loop.h"
 #include "queue/queue_fragments.h"
 
+#include "t/support/must.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,13 +23,6 @@ enum { WITH_JOURNAL = 1, FOREIGN = 2, HELD = 4 };
 
 static const struct id id = {.time_ms = 1700000000000, .hash = 0x1234567890};
 static char home[64];
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* --- Files ------------------------------------------------------------------------ */
 

@@ -4,17 +4,12 @@
 #include "smtp/sasl.h"
 #include "smtp/server/users.h"
 
+#include "t/support/must.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 check_users(struct text file, struct text name)

@@ -7,19 +7,14 @@
 #include "mime/decode.h"
 #include "mime/header.h"
 
+#include "t/support/must.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { OUT_MAX = 1 << 22 };
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* --- Any bytes as the value of a field */
 

@@ -7,15 +7,6 @@ struct sandbox_state offer;
 
 uid_t wanted; /* of the child */
 
-void
-must(bool good)
-{
-    if (!good) {
-        perror("t/unit/base/sandbox/sandbox.c");
-        abort();
-    }
-}
-
 const char *
 in_home(const char *name)
 {

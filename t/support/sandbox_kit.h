@@ -5,6 +5,7 @@
 #include "base/sandbox/identity.h"
 #include "base/sandbox/sandbox.h"
 #include "t/support/child.h"
+#include "t/support/must.h"
 #include "t/support/tap.h"
 
 #include <errno.h>
@@ -21,8 +22,6 @@ enum { NOBODY = 65534, NAME_SIZE = 128 };
 extern char home[];
 extern struct sandbox_state offer;
 extern uid_t wanted; /* of the child */
-
-void must(bool good);
 
 const char * in_home(const char *name);
 

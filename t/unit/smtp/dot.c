@@ -1,14 +1,8 @@
 /* smtp/dot: framing of content, the same however the stream is cut. */
 #include "smtp/dot.h"
 
+#include "t/support/must.h"
 #include "t/support/tap.h"
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* What comes of a stream in pieces of size: content, then "|D" and the count of bytes
  * left behind the end, "|M" or "|B". */

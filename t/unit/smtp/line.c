@@ -2,14 +2,8 @@
 #include "smtp/line.h"
 
 #include "base/buffer.h"
+#include "t/support/must.h"
 #include "t/support/tap.h"
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 /* What a stream comes to: "[line]..." and then M, L (too long) or O (odd). Fed in steps
  * of size bytes. */

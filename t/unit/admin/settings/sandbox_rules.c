@@ -2,6 +2,7 @@
 #include "admin/settings/sandbox_rules.h"
 
 #include "t/support/child.h"
+#include "t/support/must.h"
 #include "t/support/tap.h"
 
 #include <errno.h>
@@ -15,15 +16,6 @@ enum { NAME_SIZE = 200, LINES_MAX = 100000 };
 
 static char home[] = "/tmp/petrel-confine-XXXXXX";
 static struct sandbox_state offer;
-
-static void
-must(bool good)
-{
-    if (!good) {
-        perror("t/unit/admin/settings/sandbox_rules.c");
-        abort();
-    }
-}
 
 static const char *
 in_home(const char *name)

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "sched/route/target.h"
+#include "t/support/must.h"
 #include "t/support/tap.h"
 
 #include <glob.h>
@@ -37,13 +38,6 @@ struct player {
     char redirect_to[40]; /* "": another host */
     char wrong[700];
 };
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 mail_free(struct mail *m)

@@ -9,6 +9,7 @@
 
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"
+#include "t/support/must.h"
 #include "t/support/tap.h"
 
 struct bed {
@@ -23,13 +24,6 @@ struct bed {
     struct outcome outcome;
     char list[4000]; /* "name ip:port, ..." */
 };
-
-static void
-must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void
 on_answer(void *context, const struct mx_lookup_answer *answer)
