@@ -38,9 +38,24 @@ server_start(struct server *s, const struct server_rules *rules, struct log *log
 {
     server_prepare(s, rules, log, out, client);
     s->lmtp = lmtp;
-    s->may_relay = may_relay;
+    s->offer.may_relay = may_relay;
     reply_write(out, 220, NULL, "%s %s Petrel", rules->hostname,
                 lmtp ? "LMTP" : "ESMTP");
+}
+
+void
+server_set_offer(struct server *s, const struct server_rules *rules,
+                 const struct server_offer *offer)
+{
+    assert(rules == s->rules || server_is_idle(s));
+    s->rules = rules;
+    s->offer = *offer;
+}
+
+void
+server_set_load(struct server *s, const struct server_load *load)
+{
+    s->load = *load;
 }
 
 void

@@ -130,6 +130,24 @@ enum server_flush {
     SERVER_FLUSH_DENIED   /* we do not do that for this node */
 };
 
+/* The session's offer to its client, from the settings and the place of the listener. */
+struct server_offer {
+    bool may_relay; /* even without AUTH: see server_may_relay() */
+    bool starttls;
+    bool auth_required; /* before mail */
+    bool legacy;        /* an old device: AUTH=, AUTH after HELO, no chunks */
+    enum server_auth auth;
+    /* Our name among our own hosts, of which the client is one: it may pass fragments
+     * on with XDEFRAG. NULL: it is not. Borrowed. */
+    const char *defrag_host;
+};
+
+/* Limits that the load of the daemon imposes for the moment. */
+struct server_load {
+    bool tls_full; /* no STARTTLS now: 454, and 421 to the EHLO of untrusted clients */
+    bool hurried;  /* one error and one junk command, whatever the rules say */
+};
+
 struct server_transaction;
 struct server_login;
 
@@ -142,20 +160,13 @@ struct server {
                            each call */
     enum server_stage stage;
     enum server_question question;
-    bool lmtp, esmtp;
-    bool may_relay; /* even without AUTH: see server_may_relay() */
-    bool starttls;  /* is offered; this and the next five are the owner's to set after
-                       the start */
-    bool tls_full;  /* ...but not now: 454, and 421 to the EHLO of untrusted clients */
-    bool auth_required; /* before mail */
-    bool legacy;        /* an old device: AUTH=, AUTH after HELO, no chunks */
-    enum server_auth auth;
+    struct server_offer offer;
+    struct server_load load;
     unsigned uid; /* of a client at a Unix socket, SERVER_NO_UID for others */
+    bool lmtp, esmtp;
     bool secure;  /* under TLS */
     bool leaving; /* server_shut_down() within a transaction */
     bool discard; /* a draft is to be dropped */
-    bool hurried; /* has one error and one junk command, whatever the rules say: the
-                     owner's to set */
     bool late;    /* what is in out is to be said server_penalty_ms() from now; the
                      owner sets it back */
     bool hushed;  /* after AUTH: what is no command may be a password */
@@ -168,12 +179,8 @@ struct server {
     struct server_login *login;    /* while AUTH goes on */
     uint64_t skip;                 /* bytes of a refused chunk still to come */
     char *helo;                    /* NULL before EHLO */
-    /* Our name among our own hosts, of which the client is one: it may pass fragments
-     * on with XDEFRAG. NULL: it is none. The owner's, who changes it when
-     * server_is_idle(). */
-    const char *defrag_host;
-    char *node;          /* of an ETRN that waits for its answer, else NULL */
-    struct text command; /* being run; for the log */
+    char *node;                    /* of an ETRN that waits for its answer, else NULL */
+    struct text command;           /* being run; for the log */
     struct server_transaction *transaction;
     char security[SERVER_SECURITY_MAX]; /* "TLSv1.3 with cipher ..."; "" in clear */
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
@@ -182,6 +189,12 @@ struct server {
 /* s is zeroed memory. Writes the greeting. log may be NULL. */
 void server_start(struct server *s, const struct server_rules *rules, struct log *log,
                   struct buffer *out, const char *client, bool lmtp, bool may_relay);
+/* Replaces rules and offer: after server_start(), and later while server_is_idle().
+ * Only `legacy` may change at any time. */
+void server_set_offer(struct server *s, const struct server_rules *rules,
+                      const struct server_offer *offer);
+/* Before server_step(), when the load has changed. */
+void server_set_load(struct server *s, const struct server_load *load);
 /* Instead: a session that only says why not and closes. */
 void server_start_refusing(struct server *s, const struct server_rules *rules,
                            struct log *log, struct buffer *out, const char *client,

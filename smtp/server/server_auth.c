@@ -35,19 +35,19 @@ static const struct refusal failed_whole = {
 bool
 server_may_relay(const struct server *s)
 {
-    return s->may_relay || s->user != NULL;
+    return s->offer.may_relay || s->user != NULL;
 }
 
 static bool
 is_possible(const struct server *s)
 {
-    return s->rules->users != NULL && s->auth != SERVER_AUTH_NO;
+    return s->rules->users != NULL && s->offer.auth != SERVER_AUTH_NO;
 }
 
 bool
 server_offers_auth(const struct server *s)
 {
-    return is_possible(s) && (s->secure || s->auth == SERVER_AUTH_CLEAR);
+    return is_possible(s) && (s->secure || s->offer.auth == SERVER_AUTH_CLEAR);
 }
 
 const char *
@@ -105,7 +105,7 @@ trouble(const struct server *s)
 {
     if (!is_possible(s))
         return &unsupported;
-    if (!s->esmtp && !s->legacy)
+    if (!s->esmtp && !s->offer.legacy)
         return &ehlo_first;
     if (s->user != NULL)
         return &twice;

@@ -81,7 +81,7 @@ on_hello(struct server *s, struct text args, bool esmtp)
         return server_refuse(s, &bad_name);
     /* Not to offer STARTTLS would make others send in clear what they had sent by TLS.
      */
-    if (esmtp && s->tls_full && server_is_untrusted(s)) {
+    if (esmtp && s->load.tls_full && server_is_untrusted(s)) {
         server_close_with(s, &tls_full_closing);
         return SERVER_GO_ON;
     }
@@ -95,23 +95,23 @@ on_hello(struct server *s, struct text args, bool esmtp)
     reply_write_more(s->out, 250, NULL, "SIZE %lld", (long long)s->rules->size_limit);
     reply_write_more(s->out, 250, NULL, "8BITMIME");
     reply_write_more(s->out, 250, NULL, "SMTPUTF8");
-    if (!s->legacy)
+    if (!s->offer.legacy)
         reply_write_more(s->out, 250, NULL, "CHUNKING");
-    if (!s->legacy)
+    if (!s->offer.legacy)
         reply_write_more(s->out, 250, NULL, "BINARYMIME");
     reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
     reply_write_more(s->out, 250, NULL, "LIMITS RCPTMAX=%d", s->rules->recipient_limit);
-    if (s->starttls && !s->secure)
+    if (s->offer.starttls && !s->secure)
         reply_write_more(s->out, 250, NULL, "STARTTLS");
     if (server_offers_auth(s))
         reply_write_more(s->out, 250, NULL, "AUTH %s", server_mechanisms(s));
-    if (server_offers_auth(s) && s->legacy)
+    if (server_offers_auth(s) && s->offer.legacy)
         reply_write_more(s->out, 250, NULL, "AUTH=%s", server_mechanisms(s));
     if (offers_etrn(s))
         reply_write_more(s->out, 250, NULL, "ETRN");
     if (s->rules->priority) /* of no profile: each of the 19 is carried on as it is */
         reply_write_more(s->out, 250, NULL, "MT-PRIORITY");
-    if (s->defrag_host != NULL)
+    if (s->offer.defrag_host != NULL)
         reply_write_more(s->out, 250, NULL, "XDEFRAG");
     reply_write(s->out, 250, NULL, "DSN");
     return SERVER_GO_ON;
@@ -151,7 +151,7 @@ server_command_forbid(const struct server *s, const struct mail_parameters *p,
 {
     if (p->has_priority && !s->rules->priority)
         return &no_priority;
-    if (p->has_set_mark && s->defrag_host == NULL)
+    if (p->has_set_mark && s->offer.defrag_host == NULL)
         return &no_redirect;
     if (refusal == NULL && p->has_set_mark &&
         (p->sender.local.length == 0 || p->binary))
@@ -162,14 +162,14 @@ server_command_forbid(const struct server *s, const struct mail_parameters *p,
 static bool
 needs_auth(const struct server *s)
 {
-    return s->auth_required && s->user == NULL;
+    return s->offer.auth_required && s->user == NULL;
 }
 
 /* Who is not told of AUTH cannot know what is wanted of him. */
 static enum server_action
 refuse_without_auth(struct server *s)
 {
-    bool hidden = !server_offers_auth(s) && s->starttls && !s->secure;
+    bool hidden = !server_offers_auth(s) && s->offer.starttls && !s->secure;
     return server_refuse(s, hidden ? &tls_and_auth_first : &auth_first);
 }
 
@@ -203,7 +203,7 @@ on_rcpt(struct server *s, struct text args)
     struct text domain =
         text_from(r->postmaster_domain ? r->postmaster_domain : r->hostname);
     const struct refusal *refusal =
-        transaction_ask(t, args, text_from(s->defrag_host), domain);
+        transaction_ask(t, args, text_from(s->offer.defrag_host), domain);
     if (refusal != NULL)
         return server_refuse(s, refusal);
     s->question = SERVER_ASKS_RECIPIENT;
@@ -281,7 +281,7 @@ on_bdat(struct server *s, struct text args)
     struct text word;
     uint64_t size;
     /* Its bytes would be taken for commands. */
-    if (s->legacy) {
+    if (s->offer.legacy) {
         server_close_with(s, &no_chunks);
         return SERVER_GO_ON;
     }
@@ -372,11 +372,11 @@ on_starttls(struct server *s, struct text args)
 {
     if (s->secure)
         return server_refuse(s, &has_tls);
-    if (!s->starttls)
+    if (!s->offer.starttls)
         return server_refuse(s, &unsupported);
     if (args.length > 0)
         return server_refuse(s, &no_argument);
-    if (s->tls_full)
+    if (s->load.tls_full)
         return server_refuse(s, &tls_full);
     reply_write(s->out, 220, "2.0.0", "go ahead");
     s->question = SERVER_ASKS_TLS;
@@ -389,7 +389,7 @@ on_help(struct server *s, struct text args)
     (void)args;
     reply_write(s->out, 214, "2.0.0",
                 "%s MAIL RCPT DATA %sRSET NOOP VRFY %s%sHELP QUIT",
-                s->lmtp ? "LHLO" : "EHLO HELO", s->legacy ? "" : "BDAT ",
+                s->lmtp ? "LHLO" : "EHLO HELO", s->offer.legacy ? "" : "BDAT ",
                 offers_etrn(s) ? "ETRN " : "", server_offers_auth(s) ? "AUTH " : "");
     return SERVER_GO_ON;
 }

@@ -177,7 +177,7 @@ server_penalty_ms(const struct server *s)
 static int
 limit_now(const struct server *s, int limit)
 {
-    return limit > 1 && s->hurried ? 1 : limit;
+    return limit > 1 && s->load.hurried ? 1 : limit;
 }
 
 /* False: it was one too many, and the session is over. */

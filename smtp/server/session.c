@@ -131,6 +131,12 @@ session_is_peer(const struct session_host *host, const struct net_address *clien
            peers_have(peers, client);
 }
 
+static bool
+has_bare_newlines(const struct server_session *s)
+{
+    return s->normalizes && s->newlines.rule == NEWLINES_LF;
+}
+
 static void
 meet_peer(struct server_session *s)
 {
@@ -139,24 +145,25 @@ meet_peer(struct server_session *s)
     free(s->defrag_host);
     s->defrag_host =
         is_peer ? memory_string(peers_own_name(route_peers(s->routes))) : NULL;
-    s->server.defrag_host = s->defrag_host;
 }
 
-/* What the rules and where it listens make of a session. */
+/* The session follows the present settings. */
 static void
 apply_rules(struct server_session *s)
 {
     struct server *server = &s->server;
     const struct session_rules *rules = s->rules;
     meet_peer(s);
-    server->rules = &rules->server;
-    server->starttls = s->options.starttls && rules->tls != NULL;
-    server->auth = auth_of(s);
-    server->auth_required = !s->trusted && s->options.auth == ENDPOINT_AUTH_REQUIRED;
-    server->legacy = s->options.legacy;
-    server->may_relay = s->trusted || (!s->options.stranger &&
-                                       policy_may_relay(&rules->policy, &s->peer));
-    /* Who has been taken out of the file has no rights any more. */
+    struct server_offer offer = {
+        .may_relay = s->trusted || (!s->options.stranger &&
+                                    policy_may_relay(&rules->policy, &s->peer)),
+        .starttls = s->options.starttls && rules->tls != NULL,
+        .auth = auth_of(s),
+        .auth_required = !s->trusted && s->options.auth == ENDPOINT_AUTH_REQUIRED,
+        .legacy = s->options.legacy || has_bare_newlines(s),
+        .defrag_host = s->defrag_host};
+    server_set_offer(server, &rules->server, &offer);
+    /* A user who was removed from the file has no rights any longer. */
     if (server->user != NULL && (rules->accounts == NULL ||
                                  !users_have(rules->accounts, text_from(server->user))))
         server_forget_user(server);
@@ -199,9 +206,10 @@ session_admit(struct server_session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
-    bool admitted = s->trusted || server_is_redirect(server) ||
-                    senders_permit(s->rules->senders, server->user, server->may_relay,
-                                   server_sender(server), &refusal);
+    bool admitted =
+        s->trusted || server_is_redirect(server) ||
+        senders_permit(s->rules->senders, server->user, server->offer.may_relay,
+                       server_sender(server), &refusal);
     if (admitted && session_is_checked(s))
         admitted = sanity_mail(&s->rules->check, text_from(server->helo),
                                server_sender(server), s->rules->hostname,
@@ -384,7 +392,11 @@ normalize(struct server_session *s)
         net_consume(s->connection, input.length);
     }
     /* sendmail -bs: its bytes are not those that BDAT would count. */
-    s->server.legacy = s->server.legacy || s->newlines.rule == NEWLINES_LF;
+    if (has_bare_newlines(s) && !s->server.offer.legacy) {
+        struct server_offer offer = s->server.offer;
+        offer.legacy = true;
+        server_set_offer(&s->server, s->server.rules, &offer);
+    }
     return buffer_text(&s->normalized);
 }
 
@@ -411,10 +423,12 @@ session_step(struct server_session *s)
     if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
         return SESSION_PAUSE;
     refresh(s);
-    s->server.hurried = session_is_hurried(s);
     bool content = server_is_receiving(&s->server);
-    s->server.tls_full =
-        s->server.starttls && !s->server.secure && !content && session_tls_is_full(s);
+    struct server_load load = {.hurried = session_is_hurried(s),
+                               .tls_full = s->server.offer.starttls &&
+                                           !s->server.secure && !content &&
+                                           session_tls_is_full(s)};
+    server_set_load(&s->server, &load);
     struct text input = s->normalizes ? normalize(s) : net_input(s->connection);
     struct text rest = input;
     enum session_progress progress = grant(s, server_step(&s->server, &rest));

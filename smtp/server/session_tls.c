@@ -50,7 +50,7 @@ has_its_share(const struct server_session *s)
 {
     size_t limit = s->host->rules->tls_session_limit,
            share = (limit + SESSION_TLS_SHARE - 1) / SESSION_TLS_SHARE;
-    return s->host->clients != NULL && !s->server.may_relay &&
+    return s->host->clients != NULL && !s->server.offer.may_relay &&
            client_usage_tls(s->host->clients, &s->peer) >= share;
 }
 

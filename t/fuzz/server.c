@@ -73,17 +73,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     answers.pattern = data[0] & 0x80 ? 0x55 : 0;
     size_t piece = (size_t)(data[0] & 0x1f) + 1;
     fake_start(&f, &rules, NULL, (data[0] & 0x40) != 0, (data[0] & 0x20) != 0);
-    f.server.defrag_host = (data[1] & 0x10) != 0 ? "mx.example.org" : NULL;
-    f.server.auth = data[1] % 3; /* NO, SECURE, CLEAR */
-    f.server.starttls = (data[1] & 0x20) != 0;
-    f.server.auth_required = (data[1] & 0x40) != 0;
-    f.server.legacy = (data[1] & 0x80) != 0;
+    f.server.offer.defrag_host = (data[1] & 0x10) != 0 ? "mx.example.org" : NULL;
+    f.server.offer.auth = data[1] % 3; /* NO, SECURE, CLEAR */
+    f.server.offer.starttls = (data[1] & 0x20) != 0;
+    f.server.offer.auth_required = (data[1] & 0x40) != 0;
+    f.server.offer.legacy = (data[1] & 0x80) != 0;
     f.answer = answer;
     f.context = &answers;
     f.late = (data[0] & 0x10) != 0;
     struct text rest = text_of(data + 2, size - 2);
     buffer_init(&repaired, 2 * size);
-    if (f.server.legacy) {
+    if (f.server.offer.legacy) {
         normalize_stream(&newlines, rest, &repaired);
         rest = buffer_text(&repaired);
     }
@@ -99,7 +99,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                    !text_has_control(e->recipients[r].original));
         assert(f.messages[i].content.length <= (size_t)rules.size_limit);
         assert(e->binary || is_strict(buffer_text(&f.messages[i].content)));
-        assert(!e->fragment.by_peer || (f.server.defrag_host != NULL && e->trust.length == 0));
+        assert(!e->fragment.by_peer || (f.server.offer.defrag_host != NULL && e->trust.length == 0));
         assert(e->fragment.by_peer == (e->fragment.set_mark.length > 0));
     }
     server_fake_end(&f);

@@ -91,7 +91,7 @@ arrive(struct client *c, struct world *w, unsigned char last)
     memset(c, 0, sizeof(*c));
     c->w = w;
     server_start(&c->server, &rules, w->log, &w->out, "[192.0.2.9]", false, false);
-    c->server.auth = SERVER_AUTH_CLEAR;
+    c->server.offer.auth = SERVER_AUTH_CLEAR;
     if (server_step(&c->server, &hello) != SERVER_GO_ON)
         abort();
     c->login = auth_attempt_new(w->gate, &c->server, &key, resume, c);

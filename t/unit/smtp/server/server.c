@@ -136,7 +136,7 @@ play(const struct dialog *d, size_t size, bool late, const char *mode)
     p = (struct play){.dialog = d, .good = true, .mode = mode};
     buffer_init(&all, DIALOG_BYTES_MAX);
     fake_start(&p.fake, &d->rules, NULL, d->lmtp, d->may_relay);
-    p.fake.server.defrag_host = d->peer ? "mx.example.org" : NULL;
+    p.fake.server.offer.defrag_host = d->peer ? "mx.example.org" : NULL;
     p.fake.answer = next_answer;
     p.fake.context = &p;
     p.fake.late = late;
@@ -434,8 +434,8 @@ random_walk(unsigned steps, uint64_t seed)
     w.fake.context = &w;
     w.fake.space = 50;
     w.fake.forget = true;
-    w.fake.server.starttls = true;
-    w.fake.server.auth = SERVER_AUTH_SECURE;
+    w.fake.server.offer.starttls = true;
+    w.fake.server.offer.auth = SERVER_AUTH_SECURE;
     for (unsigned i = 0; i < steps && !w.fake.closed; i++) {
         w.stride = &strides[walk_chance(&w) % STRIDES];
         /* A push towards a message now and then, or most of the walk is spent outside.
@@ -741,7 +741,7 @@ stamps(void)
         {"unix",                   "b net:", true,  "auth:b net: net:"            },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct server s = {.may_relay = rows[i].may_relay};
+        struct server s = {.offer.may_relay = rows[i].may_relay};
         struct buffer out;
         snprintf(s.client, sizeof(s.client), "%s", rows[i].client);
         s.user = rows[i].user == NULL ? NULL : strdup(rows[i].user);

@@ -26,8 +26,8 @@ begin(enum server_auth auth, bool secure)
     buffer_init(&lines, 1 << 20);
     log_capture(log, &lines);
     fake_start(&f, &rules, log, false, false);
-    f.server.auth = auth;
-    f.server.starttls = true;
+    f.server.offer.auth = auth;
+    f.server.offer.starttls = true;
     if (secure)
         server_secured(&f.server, "TLSv1.3", "TLS_TEST");
 }
@@ -99,7 +99,7 @@ places(void)
     ok(hears("AUTH PLAIN AHVzZXIAcGVuY2ls\r\n", "235 2.7.0"));
     ok_named(hears("AUTH PLAIN AHVzZXIAcGVuY2ls\r\n", "503 5.5.1"), "once is enough");
     ok_named(hears("EHLO x\r\n", "250"), "EHLO forgets no user");
-    ok(server_may_relay(&f.server) && !f.server.may_relay);
+    ok(server_may_relay(&f.server) && !f.server.offer.may_relay);
     server_forget_user(&f.server);
     ok_named(!server_may_relay(&f.server), "but who is out is out");
     end();
@@ -291,7 +291,7 @@ mail(void)
     static const char send[] = "MAIL FROM:<a@example.net> AUTH=<>\r\n"
                                "RCPT TO:<b@example.com>\r\nDATA\r\nx: y\r\n\r\nz\r\n.\r\n";
     begin(SERVER_AUTH_SECURE, true);
-    f.server.auth_required = true;
+    f.server.offer.auth_required = true;
     (void)said("EHLO x\r\n");
     ok_named(hears("MAIL FROM:<a@example.net>\r\n", "530 5.7.0"), "AUTH first");
     ok(hears("VRFY a@example.net\r\n", "530 5.7.0"));
@@ -311,11 +311,11 @@ mail(void)
              "a submission gets what it lacks");
     end();
     begin(SERVER_AUTH_SECURE, false);
-    f.server.auth_required = true;
+    f.server.offer.auth_required = true;
     (void)said("EHLO x\r\n");
     ok_named(hears("MAIL FROM:<a@example.net>\r\n", "530 5.7.0 must issue a STARTTLS"),
              "who is not told of AUTH hears what comes before it");
-    f.server.starttls = false;
+    f.server.offer.starttls = false;
     ok(hears("MAIL FROM:<a@example.net>\r\n", "530 5.7.0 authentication required"));
     end();
     begin(SERVER_AUTH_CLEAR, false);
@@ -392,7 +392,7 @@ static void
 legacy(void)
 {
     begin(SERVER_AUTH_CLEAR, false);
-    f.server.legacy = true;
+    f.server.offer.legacy = true;
     const char *all = said("EHLO [192.168.1.9]\r\n");
     ok(strstr(all, "250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n") != NULL);
     ok(strstr(all, "250-AUTH=PLAIN LOGIN SCRAM-SHA-256\r\n") != NULL);
@@ -410,14 +410,14 @@ static void
 full(void)
 {
     begin(SERVER_AUTH_SECURE, false);
-    f.server.may_relay = f.server.tls_full = true;
+    f.server.offer.may_relay = f.server.load.tls_full = true;
     ok_named(strstr(said("EHLO x\r\n"), "STARTTLS") != NULL, "it is never hidden");
     ok(hears("STARTTLS\r\n", "454 4.7.0"));
-    f.server.tls_full = false;
+    f.server.load.tls_full = false;
     ok(strstr(said("EHLO x\r\n"), "STARTTLS") != NULL && hears("STARTTLS\r\n", "220"));
     end();
     begin(SERVER_AUTH_SECURE, false);
-    f.server.tls_full = true;
+    f.server.load.tls_full = true;
     ok_named(hears("EHLO x\r\n", "421 4.7.0") && f.closed,
              "an untrusted client is not led to send in clear");
     end();
