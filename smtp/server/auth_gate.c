@@ -37,11 +37,11 @@ struct auth_attempt {
 };
 
 static const struct refusal too_many = {454, "4.7.0",
-                                        "too many logins at a time, try later"};
+                                        "too many concurrent logins, try again later"};
 static const struct refusal too_many_own = {
-    454, "4.7.0", "too many logins at a time from your address, try later"};
+    454, "4.7.0", "too many concurrent logins from your address, try again later"};
 static const struct refusal locked = {
-    454, "4.7.0", "too many failed logins from your address, try later"};
+    454, "4.7.0", "too many failed logins from your address, try again later"};
 static const struct refusal locked_now = {
     421, "4.7.0", "too many failed logins from your address, closing"};
 
@@ -121,7 +121,7 @@ tell_late(void *context)
     l->resume(l->context);
 }
 
-/* Told in a turn of its own: it is another session that asks now. */
+/* Runs in a turn of its own: the present one is that of another session. */
 static void
 give_way(struct auth_attempt *l)
 {
@@ -166,7 +166,7 @@ log_lockout(const struct auth_attempt *l, const struct lockout_verdict *verdict)
     log_end(&line);
 }
 
-/* How late it is to be told. */
+/* The delay of the reply, in ms. */
 static int64_t
 count_failure(struct auth_attempt *l)
 {

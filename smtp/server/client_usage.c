@@ -265,7 +265,7 @@ client_usage_entered(struct client_usage *clients,
     forget_some(clients, now_ms);
     clients->sessions++;
     if (clients->sessions > (size_t)rules->sessions)
-        return refuse_crowd(refusal, "too many connections, try later");
+        return refuse_crowd(refusal, "too many connections, try again later");
     if (client == NULL)
         return true;
     if (client->sessions > rules->sessions_per_client)
@@ -273,7 +273,7 @@ client_usage_entered(struct client_usage *clients,
     if (clients->stressed && wide != NULL &&
         wide->sessions > rules->sessions_per_client)
         return refuse_crowd(refusal,
-                            "too many connections from your network, try later");
+                            "too many connections from your network, try again later");
     return networks_have(&rules->exempt, address) ||
            client_usage_take_token(clients, rules, client, CLIENT_USAGE_SESSION, now_ms,
                                    refusal);

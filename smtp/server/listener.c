@@ -25,11 +25,11 @@ enum {
 };
 
 static const struct refusal no_space = {421, "4.7.0",
-                                        "too many connections, try later"};
+                                        "too many connections, try again later"};
 static const struct refusal not_this_user = {554, "5.7.1",
-                                             "your user may not send mail here"};
+                                             "user not allowed to send mail here"};
 static const struct refusal locked_out = {
-    421, "4.7.0", "too many failed logins from your address, try later"};
+    421, "4.7.0", "too many failed logins from your address, try again later"};
 
 /* One socket that listens. */
 struct door {
@@ -133,7 +133,8 @@ has_what_it_needs(const struct session_rules *rules, const struct endpoint *endp
 {
     for (size_t i = 0; i < count; i++) {
         if (endpoints[i].tls && rules->tls == NULL)
-            return complain_tls(mistakes, "unset, and `listen` has an address ?tls");
+            return complain_tls(mistakes,
+                                "unset, but `listen` has an address with ?tls");
         if (endpoints[i].proxy && endpoints[i].address.family != NET_UNIX &&
             rules->proxies.count == 0) {
             (void)!buffer_add(mistakes, TEXT("proxy_from: unset, and `listen` has an "
@@ -155,7 +156,7 @@ take_postmaster(struct session_rules *r, const struct route_table *routes)
     r->server.postmaster_domain = r->postmaster_domain;
 }
 
-/* NULL with the mistakes. The caller is its first user. routes may be NULL. */
+/* NULL: errors are in mistakes. The caller is its first user. routes may be NULL. */
 static struct session_rules *
 rules_new(const struct listener_settings *settings, const struct route_table *routes,
           const unsigned char secret[DIGEST_SIZE], struct buffer *mistakes)
@@ -167,7 +168,7 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
     good = read_tls(settings, &r->tls, mistakes) && good;
     good = client_usage_read(&r->clients, &settings->clients, mistakes) && good;
     good = networks_read(&r->proxies, "proxy_from", settings->proxy_from,
-                         "would let everyone pass for anyone", mistakes) &&
+                         "would let any client claim any address", mistakes) &&
            good;
     good = policy_read_etrn(&r->policy, settings->etrn, mistakes) && good;
     good = policy_read_priority(&r->policy, settings->mt_priority, mistakes) && good;
@@ -241,11 +242,11 @@ watch_stress(struct listener *l)
             "%zu of %d sessions (server_session_limit): %s",
             client_usage_sessions(l->host.clients), rules->sessions,
             stressed ? "stress begins: untrusted clients have shorter time-outs"
-                     : "stress is over");
+                     : "stress ends");
     session_host_stress(&l->host, stressed);
 }
 
-/* A session's end: never told from within the session's callback. */
+/* A session has ended. Never called from within a callback of that session. */
 static void
 on_gone(void *context, const struct net_address *peer)
 {
@@ -263,7 +264,7 @@ may_relay(const struct listener *l, const struct net_address *client,
     return !options->stranger && policy_may_relay(&l->host.rules->policy, client);
 }
 
-/* Between our own hosts fragments flow at no rate that strangers are held to. */
+/* The rates of untrusted clients do not limit fragments between hosts of ours. */
 static bool
 may_enter(struct listener *l, const struct net_address *client,
           const struct session_options *options, struct outcome *why)
@@ -327,7 +328,7 @@ listener_on_ready(void *context, struct net_connection *connection,
     session_start(&l->host, connection, options, refusal);
 }
 
-/* NULL, or why nobody is to be believed who he speaks for. */
+/* NULL, or why the peer is not trusted with a PROXY header. */
 static const char *
 is_no_proxy(const struct listener *l, const struct net_address *peer)
 {
@@ -491,7 +492,7 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     return l;
 }
 
-/* Nobody may hear clear text where TLS was promised. */
+/* No client may be served in cleartext where TLS is configured. */
 static bool
 keeps_promises(const struct listener *l, const struct session_rules *rules,
                struct buffer *mistakes)

@@ -59,7 +59,7 @@ listener_auth_secret(struct loop *loop, struct disk *disk,
 static bool
 listener_auth_complain(struct buffer *mistakes, const char *what)
 {
-    /* Above the buffer's limit there are mistakes enough. */
+    /* Beyond the limit of the buffer, enough errors are reported. */
     (void)!buffer_format(mistakes, "%s\n", what);
     return false;
 }
@@ -117,7 +117,7 @@ listener_auth_fits(const struct session_rules *rules, const struct endpoint *end
                           "auth=required or auth=offered");
         if (wants_auth(&endpoints[i]) && !can_log_in(rules, &endpoints[i]))
             return listener_auth_complain(
-                mistakes, "tls_certificate: unset or of no use, and `listen` has an "
+                mistakes, "tls_certificate: unset or unusable, but `listen` has an "
                           "address auth=required or auth=offered: AUTH needs TLS");
     }
     return true;
@@ -141,13 +141,13 @@ listener_auth_warn(struct log *log, const struct session_rules *rules,
         const struct endpoint *e = &endpoints[i];
         usable = usable || (e->auth != ENDPOINT_AUTH_NO && can_log_in(rules, e));
         if (e->legacy && policy_endpoint_is_public(e))
-            listener_auth_warn_of(
-                log, e,
-                "profile=legacy takes passwords in clear and repairs line ends: only "
-                "the old devices should be able to reach it");
+            listener_auth_warn_of(log, e,
+                                  "profile=legacy accepts cleartext passwords and "
+                                  "repairs line ends: only "
+                                  "old devices should be able to reach this address");
     }
     if (rules->accounts != NULL && !usable)
         log_say(log, LOG_LEVEL_WARNING, "smtpd", NULL,
-                "auth_users is set, but AUTH is offered nowhere: it needs "
+                "auth_users is set, but AUTH is offered nowhere: AUTH requires "
                 "tls_certificate");
 }

@@ -17,7 +17,7 @@ why_none(struct text word, char space[WHY_MAX])
     char spelt[NET_ADDRESS_TEXT_MAX];
     size_t slash = text_find(word, '/');
     if (slash == TEXT_NONE || !net_network_around(word, &network))
-        return "is no network (ADDRESS or ADDRESS/BITS)";
+        return "not a network (ADDRESS or ADDRESS/BITS)";
     net_address_ip(&network.base, spelt);
     snprintf(space, WHY_MAX, "has bits behind the mask: write %s%.*s", spelt,
              TEXT_ARGS(text_after(word, slash)));
@@ -53,7 +53,7 @@ networks_read(struct networks *networks, const char *key, struct text list,
         const char *why = read_network(networks, word, all_is_wrong, space);
         if (why == NULL)
             continue;
-        /* Above the buffer's limit there are mistakes enough. */
+        /* Beyond the limit of the buffer, enough errors are reported. */
         (void)!buffer_format(mistakes, "%s: '%.*s': %s\n", key, TEXT_ARGS(word), why);
         good = false;
     }

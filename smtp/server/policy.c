@@ -18,7 +18,7 @@ static void
 policy_complain(struct buffer *mistakes, const char *key, struct text what,
                 const char *why)
 {
-    /* Above the buffer's limit there are mistakes enough. */
+    /* Beyond the limit of the buffer, enough errors are reported. */
     bool added = buffer_format(mistakes, "%s: '%.*s': %s\n", key, TEXT_ARGS(what), why);
     (void)added;
 }
@@ -32,7 +32,7 @@ policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay
         &policy->networks, "relay_from", relay_from,
         allow_open_relay
             ? NULL
-            : "would let everyone relay (allow_open_relay = yes permits it)",
+            : "would make this host an open relay (allow_open_relay = yes permits it)",
         mistakes);
 }
 
@@ -46,11 +46,11 @@ read_flushed(struct policy *policy, struct text word)
         return NULL;
     }
     if (text_equal_nocase(word, TEXT("off")))
-        return "stands alone";
+        return "must be the only value";
     if (policy->flushed_count == FLUSHED_MAX)
         return "too many domains";
     if (!address_is_domain(text_after(word, wide ? 1 : 0)))
-        return "is no domain; use relay, off, domain or .domain (sub-domains)";
+        return "not a domain; use relay, off, domain or .domain (subdomains)";
     policy->flushed[policy->flushed_count++] = text_string(word);
     return NULL;
 }
@@ -160,7 +160,7 @@ has_wide_sign(struct text t)
 }
 
 /* user%other@here, other!user@here, "user@other"@here, "other::user"@here: a mailbox
- * here to us, a route to a next hop that still believes in them. */
+ * here to us, but a source route to a next hop that still follows them. */
 static bool
 is_routed(const struct address *a)
 {
@@ -272,20 +272,20 @@ read_unix(struct endpoint *endpoint, struct text option)
 {
     uint64_t uid;
     if (endpoint->address.family != NET_UNIX)
-        return "is for unix:PATH alone";
+        return "only allowed for unix:PATH";
     if (text_starts(option, TEXT("mode=")))
         return read_mode(text_after(option, 5), &endpoint->mode)
                    ? NULL
                    : "the mode of a socket is like 0660";
     if (!text_number(text_after(option, 4), UINT32_MAX - 1, &uid))
-        return "is no user id; say uid=NUMBER, once for each";
+        return "not a user id; use uid=NUMBER, once for each";
     if (endpoint->uid_count == ENDPOINT_UIDS_MAX)
         return "too many user ids: use a group and mode=0660";
     endpoint->uids[endpoint->uid_count++] = (unsigned)uid;
     return NULL;
 }
 
-/* NULL, or why the option is a mistake. */
+/* NULL, or the error of the option. */
 static const char *
 read_option(struct endpoint *endpoint, struct text option)
 {
@@ -319,8 +319,8 @@ why_no_address(struct text word, char space[WHY_MAX])
     bool all = host.length == 0 || text_equal(host, TEXT("*"));
     bool local = text_equal_nocase(host, TEXT("localhost"));
     if (!(all || local) || !text_number(port, 65535, &number) || number == 0)
-        return "is no address (1.2.3.4:25, [::1]:25 or unix:/path)";
-    snprintf(space, WHY_MAX, "is no address: write %s:%u, %s:%u",
+        return "not an address (1.2.3.4:25, [::1]:25 or unix:/path)";
+    snprintf(space, WHY_MAX, "not an address: write %s:%u, %s:%u",
              all ? "0.0.0.0" : "127.0.0.1", (unsigned)number, all ? "[::]" : "[::1]",
              (unsigned)number);
     return space;
@@ -373,7 +373,7 @@ policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *c
         for (size_t i = 0; good && i + 1 < *count; i++) {
             good = !is_same_place(&(*endpoints)[i].address, &endpoint->address);
             if (!good)
-                policy_complain(mistakes, "listen", word, "stands there twice");
+                policy_complain(mistakes, "listen", word, "given twice");
         }
     }
     return good;

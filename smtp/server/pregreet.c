@@ -22,8 +22,8 @@ struct pregreet {
 };
 
 static const struct refusal early = {554, "5.5.1",
-                                     "you spoke before the greeting, closing"};
-static const struct refusal leaving = {421, "4.3.2", "shutting down, try later"};
+                                     "client sent data before the greeting, closing"};
+static const struct refusal leaving = {421, "4.3.2", "shutting down, try again later"};
 
 /* The connection is somebody else's, or gone. */
 static void
@@ -97,7 +97,7 @@ be_ready(struct pregreet *a, const struct refusal *refusal)
     host->on_ready(host->context, take_connection(a), &options, refusal);
 }
 
-/* It is not told: it has gone, or is a proxy. */
+/* Sends no reply: the client has gone, or is a proxy. */
 static void
 lose(struct pregreet *a)
 {
@@ -105,7 +105,7 @@ lose(struct pregreet *a)
     struct net_address client = *net_peer(a->connection);
     bool unnamed = a->unnamed;
     if (unnamed) {
-        pregreet_cut_off(a, "the connection ended before its header");
+        pregreet_cut_off(a, "connection closed before the header");
         return;
     }
     net_abort(&a->connection);
@@ -175,7 +175,7 @@ pregreet_wait(struct pregreet_host *host, struct net_connection *connection,
 {
     assert(!options->proxy && delay_ms > 0);
     pregreet_start(host, connection, options, false, delay_ms);
-    /* What stands behind a proxy's header is told, too. */
+    /* Bytes behind a PROXY header count as input, too. */
     net_want_input(connection, false);
     net_want_input(connection, true);
 }

@@ -1,4 +1,4 @@
-/* Checks what a stranger says of itself: HELO, sender, and how a bounce is addressed.
+/* Checks what a untrusted client says of itself: HELO, sender, and how a bounce is addressed.
  */
 #include "smtp/server/sanity.h"
 

@@ -75,7 +75,7 @@ static void
 senders_complain(struct buffer *mistakes, const char *key, struct text what,
                  const char *why)
 {
-    /* Above the buffer's limit there are mistakes enough. */
+    /* Beyond the limit of the buffer, enough errors are reported. */
     (void)!buffer_format(mistakes, "%s: '%.*s': %s\n", key,
                          TEXT_ARGS(text_before(what, 300)), why);
 }
@@ -107,7 +107,7 @@ add_pattern(struct senders *s, struct text user, struct text word)
     const char *why = NULL;
     buffer_init(&normal, NORMAL_MAX);
     if (!read_pattern(word, &normal))
-        why = "is none of user@domain, domain, .domain (sub-domains), *";
+        why = "not one of user@domain, domain, .domain (subdomains), *";
     else if (HASH_COUNT(s->pairs) == SENDERS_MAX)
         why = "too many addresses";
     else if (!make_pair(&key, user, buffer_text(&normal)))
@@ -130,7 +130,7 @@ senders_read_line(struct senders *s, struct text line, struct buffer *mistakes)
     if (!text_word(&rest, separators, &user))
         return;
     if (!sasl_is_name(user)) {
-        senders_complain(mistakes, "sender_login", user, "can be no user's name");
+        senders_complain(mistakes, "sender_login", user, "not a valid user name");
         return;
     }
     for (; text_word(&rest, separators, &word); count++) {
@@ -140,7 +140,7 @@ senders_read_line(struct senders *s, struct text line, struct buffer *mistakes)
     }
     if (count == 0)
         senders_complain(mistakes, "sender_login", user,
-                         "no addresses behind it; lines are `user address...`");
+                         "no addresses follow; lines are `user address...`");
 }
 
 static void
@@ -153,7 +153,7 @@ read_domains(struct senders *s, struct text domains, struct buffer *mistakes)
         if (text_equal(word, TEXT("*")) || text_find(word, '@') != TEXT_NONE ||
             !read_pattern(word, &normal))
             senders_complain(mistakes, "sender_domains", word,
-                             "is neither domain nor .domain (sub-domains)");
+                             "neither a domain nor .domain (subdomains)");
         else if (HASH_COUNT(s->domains) == SENDERS_DOMAINS_MAX)
             senders_complain(mistakes, "sender_domains", word, "too many domains");
         else

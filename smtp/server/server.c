@@ -11,13 +11,14 @@
 #include <stdlib.h>
 
 static const struct refusal odd = {521, "5.5.2",
-                                   "bare CR, bare LF or NUL: not SMTP, closing"};
+                                   "bare CR, bare LF or NUL not allowed, closing"};
 static const struct refusal long_line = {500, "5.5.2", "line too long, closing"};
 static const struct refusal not_smtp = {521, "5.5.1",
                                         "this is an SMTP server, closing"};
 static const struct refusal flood = {552, "5.3.4", "message is too large, closing"};
 static const struct refusal timed_out = {421, "4.4.2", "timed out, closing"};
-static const struct refusal shutting_down = {421, "4.3.2", "shutting down, try later"};
+static const struct refusal shutting_down = {421, "4.3.2",
+                                             "shutting down, try again later"};
 
 static void
 server_prepare(struct server *s, const struct server_rules *rules, struct log *log,

@@ -18,7 +18,7 @@ struct server_login {
 };
 
 static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
-static const struct refusal ehlo_first = {503, "5.5.1", "EHLO first"};
+static const struct refusal ehlo_first = {503, "5.5.1", "send EHLO first"};
 static const struct refusal twice = {503, "5.5.1", "already authenticated"};
 static const struct refusal needs_tls = {538, "5.7.11", "AUTH needs TLS"};
 static const struct refusal syntax = {501, "5.5.4",
@@ -30,7 +30,8 @@ static const struct refusal cancelled = {501, "5.7.0", "authentication cancelled
 static const struct refusal failed = {535, "5.7.8", "authentication failed"};
 /* For the log alone. */
 static const struct refusal failed_whole = {
-    535, "5.7.8", "authentication failed: auth_users has this name without its domain"};
+    535, "5.7.8",
+    "authentication failed: auth_users lists this user without the domain"};
 
 bool
 server_may_relay(const struct server *s)

@@ -31,17 +31,16 @@ static const struct refusal auth_first = {530, "5.7.0", "authentication required
 static const struct refusal tls_and_auth_first = {
     530, "5.7.0", "must issue a STARTTLS command first, then authenticate"};
 static const struct refusal tls_full = {454, "4.7.0",
-                                        "too many TLS sessions, try later"};
-static const struct refusal tls_full_closing = {421, "4.7.0",
-                                                "too many TLS sessions, try later"};
+                                        "too many TLS sessions, try again later"};
+static const struct refusal tls_full_closing = {
+    421, "4.7.0", "too many TLS sessions, try again later"};
 static const struct refusal has_tls = {503, "5.5.1", "TLS is already active"};
-static const struct refusal hello_first = {503, "5.5.1", "EHLO first"};
-static const struct refusal mail_first = {503, "5.5.1", "MAIL first"};
-static const struct refusal nested = {503, "5.5.1", "a transaction is open"};
+static const struct refusal hello_first = {503, "5.5.1", "send EHLO first"};
+static const struct refusal mail_first = {503, "5.5.1", "send MAIL first"};
+static const struct refusal nested = {503, "5.5.1", "mail transaction already open"};
 static const struct refusal after_chunks = {503, "5.5.1",
                                             "only BDAT or RSET may follow BDAT"};
-static const struct refusal binary_data = {503, "5.5.1",
-                                           "BINARYMIME goes by BDAT, not DATA"};
+static const struct refusal binary_data = {503, "5.5.1", "BINARYMIME requires BDAT"};
 static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"};
 static const struct refusal no_recipients_lmtp = {503, "5.5.1", "no valid recipients"};
 static const struct refusal too_many_recipients = {452, "4.5.3", "too many recipients"};
@@ -135,7 +134,7 @@ on_lhlo(struct server *s, struct text args)
     return s->lmtp ? on_hello(s, args, true) : server_refuse(s, &not_here);
 }
 
-/* RFC 6710 §4.1 leaves it to us whom we believe; nobody is refused for it. */
+/* RFC 6710 §4.1 leaves the decision to the server; no client is refused for it. */
 static int
 grant_priority(const struct server *s, const struct mail_parameters *p)
 {
@@ -165,7 +164,7 @@ needs_auth(const struct server *s)
     return s->offer.auth_required && s->user == NULL;
 }
 
-/* Who is not told of AUTH cannot know what is wanted of him. */
+/* A client that was not offered AUTH cannot know that it needs TLS first. */
 static enum server_action
 refuse_without_auth(struct server *s)
 {

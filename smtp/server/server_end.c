@@ -124,8 +124,8 @@ server_log_accepted(struct server *s)
     if (s->security[0] != '\0')
         log_field(&line, "tls", text_from(s->security));
     log_user(&line, s);
-    log_remark(&line, t->by_peer ? TEXT("queued, a fragment of one of our hosts")
-                                 : TEXT("queued"));
+    log_remark(&line,
+               t->by_peer ? TEXT("queued, fragment from a peer host") : TEXT("queued"));
     log_end(&line);
 }
 

@@ -31,7 +31,7 @@ enum {
 enum { NORMALIZE_PIECE = 16 * 1024 };
 
 static const struct refusal too_much_tls = {421, "4.7.0",
-                                            "too many TLS sessions, try later"};
+                                            "too many TLS sessions, try again later"};
 
 void
 session_rules_release(struct session_rules **rules)
@@ -318,7 +318,7 @@ grant(struct server_session *s, enum server_action wish)
         session_begin_serving(s);
         break;
     case SERVER_WRITE:
-        /* A failure is remembered by the draft and told when it is committed. */
+        /* The draft remembers a failure, and its commit reports it. */
         (void)queue_write(s->draft, server_content(&s->server));
         break;
     case SERVER_STORE:

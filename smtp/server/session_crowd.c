@@ -8,13 +8,13 @@
 
 enum {
     STRESS_TIMEOUT_MS = 10 * 1000, /* Postfix: smtpd_timeout under stress */
-    IDLE_MS = 2000,                /* who says nothing for so long may give way */
-    LOOK_MAX = 100,                /* at so many for one that does */
+    IDLE_MS = 2000,                /* a client silent for this time may give way */
+    LOOK_MAX = 100,                /* sessions examined for one that does */
     MANY_MIN = 8
 };
 
 static const struct refusal crowded_out = {
-    421, "4.3.2", "too many connections and this one is idle, try later"};
+    421, "4.3.2", "idle connection closed: too many connections, try again later"};
 
 bool
 session_is_trusted(const struct server_session *s)

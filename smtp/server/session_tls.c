@@ -54,7 +54,7 @@ has_its_share(const struct server_session *s)
            client_usage_tls(s->host->clients, &s->peer) >= share;
 }
 
-/* False: it may begin at once. True, and *other who must give way first; NULL: nobody
+/* False: the handshake may begin now. True: *other must give way first; NULL: none
  * does. */
 static bool
 lacks_place(const struct server_session *s, struct server_session **other)
@@ -141,7 +141,7 @@ session_tls_begin(struct server_session *s)
             return;
         }
         if (other->handshake == SESSION_SHAKES)
-            session_tls_cut_off(other, "the handshake took too long while others wait");
+            session_tls_cut_off(other, "handshake took too long while others wait");
         else
             session_give_way(other);
     }

@@ -20,13 +20,14 @@ enum {
 
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal not_our_route = {
-    553, "5.1.3", "with XDEFRAG each recipient is <@defrag_host:user@domain>, ours"};
+    553, "5.1.3",
+    "XDEFRAG requires recipients <@defrag_host:user@domain> of this host"};
 static const struct refusal no_fragment = {554, "5.6.1",
                                            "XDEFRAG needs message/partial content"};
 static const struct refusal partial = {550, "5.6.1", "message/partial not accepted"};
 static const struct refusal too_many = {452, "4.5.3", "too many recipients"};
 static const struct refusal no_memory = {
-    452, "4.3.1", "too many recipients in all sessions, try later"};
+    452, "4.3.1", "too many recipients in all sessions, try again later"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: mail loop"};
 
 /* A recipient by its normal form, which the envelope owns. */
@@ -80,7 +81,7 @@ transaction_free(struct server_transaction **t)
     *t = NULL;
 }
 
-/* Routes and the DNS know A-labels; whoever is told of it, what was written (RFC 3461
+/* Routes and the DNS use A-labels; notifications show the domain as written (RFC 3461
  * §5.2.1, RFC 6533 §3). */
 static void
 take_ascii_domain(struct server_transaction *t)
@@ -245,8 +246,8 @@ protocol(const struct server *s, bool utf8)
     return names[s->lmtp][utf8][s->secure][user];
 }
 
-/* What another of our hosts has taken is not believed because it was he who sent it:
- * its mark has the key. */
+/* The trust of mail from another host of ours comes from the mark, which has the key,
+ * not from the connection. */
 static struct text
 trust_of(const struct server *s, struct envelope *e)
 {

@@ -118,7 +118,7 @@ users_read_line(struct reading *r, struct text line)
         name.at[name.length - 1] == ' ') {
         users_add_mistake(r, TEXT(""),
                           value.at == NULL ? "expected 'user:verifier'"
-                                           : "this can be no user's name");
+                                           : "not a valid user name");
         return;
     }
     const struct user *other = users_find(r->users, name);
@@ -208,7 +208,7 @@ users_have_scram(const struct users *users)
     return users->count > 0 && users->crypt == 0;
 }
 
-/* What a stranger's check is made with; always the same for a name. */
+/* The verifier for a name that does not exist; always the same for a name. */
 static void
 lend(const struct users *users, struct text name, struct verifier *decoy)
 {

@@ -119,7 +119,7 @@ on_rcpt(struct session *s, struct text verb, struct text argument)
     (void)verb;
     struct text rest = TEXT(""), path = path_of(argument, &rest);
     if (!s->has_mail || path.length <= 2) {
-        answer(s, s->has_mail ? "501 5.5.4 Syntax\r\n" : "503 5.5.1 MAIL first\r\n");
+        answer(s, s->has_mail ? "501 5.5.4 Syntax\r\n" : "503 5.5.1 send MAIL first\r\n");
         return;
     }
     struct fault *f = find_fault(s->sink, FAULT_RCPT, STAGE_RCPT, path);

@@ -94,6 +94,6 @@ ok $petrel->wait_log(qr/settings reloaded/), 'a reload';
 unlike +($petrel->dialogue('EHLO client.test'))[1], qr/ETRN/, 'off: it is not offered';
 like +(say_etrn('away.test'))[0], qr/^502 5\.5\.1 /, 'nor known';
 $petrel->configure(etrn => 'relay, x..y');
-is_deeply [$petrel->run('check')], [78, "$petrel->{dir}/petrel.conf:2: etrn: 'x..y': is no domain; use relay, off, domain or .domain (sub-domains)\n"], 'a mistake';
+is_deeply [$petrel->run('check')], [78, "$petrel->{dir}/petrel.conf:2: etrn: 'x..y': not a domain; use relay, off, domain or .domain (subdomains)\n"], 'a mistake';
 is $petrel->stop, 0, 'it stops in good order';
 done_testing;

@@ -23,12 +23,12 @@ sub refused { my ($lines, $want) = @_; my ($code, $said) = check($lines); is $co
 
 refused('relay_from = 192.168.1.1/24', "relay_from: '192.168.1.1/24': has bits behind the mask: write 192.168.1.0/24");
 refused('relay_from = 2001:db8::1/32', "relay_from: '2001:db8::1/32': has bits behind the mask: write 2001:db8::/32");
-refused('relay_from = 192.168.1.1/33', "relay_from: '192.168.1.1/33': is no network (ADDRESS or ADDRESS/BITS)");
-refused("listen = $_", "listen: '$_': is no address: write 0.0.0.0:25, [::]:25") for '25', ':25', '*:25';
-refused('listen = localhost:25', "listen: 'localhost:25': is no address: write 127.0.0.1:25, [::1]:25");
-refused("listen = $_", "listen: '$_': is no address (1.2.3.4:25, [::1]:25 or unix:/path)") for 'mail.example.org:25', '*:0', '*:65536', '*:x';
-refused('listen = 127.0.0.1:25, 127.0.0.1:25', "listen: '127.0.0.1:25': stands there twice");
-refused('listen = unix:/x/y unix:/x/y', "listen: 'unix:/x/y': stands there twice");
+refused('relay_from = 192.168.1.1/33', "relay_from: '192.168.1.1/33': not a network (ADDRESS or ADDRESS/BITS)");
+refused("listen = $_", "listen: '$_': not an address: write 0.0.0.0:25, [::]:25") for '25', ':25', '*:25';
+refused('listen = localhost:25', "listen: 'localhost:25': not an address: write 127.0.0.1:25, [::1]:25");
+refused("listen = $_", "listen: '$_': not an address (1.2.3.4:25, [::1]:25 or unix:/path)") for 'mail.example.org:25', '*:0', '*:65536', '*:x';
+refused('listen = 127.0.0.1:25, 127.0.0.1:25', "listen: '127.0.0.1:25': given twice");
+refused('listen = unix:/x/y unix:/x/y', "listen: 'unix:/x/y': given twice");
 my $comment = "behind a value '#' begins no comment: put that into a line of its own";
 refused($_->[0], "$_->[1]: $comment") for ['listen = 127.0.0.1:25 # only local', 'listen'], ["drain_timeout = 5s\t# short", 'drain_timeout'], ['relay_from = 10.0.0.0/8 #ours', 'relay_from'];
 refused('relay: mail.example.org', "expected 'key = value', with '=' and not ':'");

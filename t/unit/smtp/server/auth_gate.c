@@ -228,7 +228,7 @@ pace(void)
         arrive(&c[i], &w, i);
         bool at_once = tries_as(&c[i], i, true);
         in += at_once && heard(&c[i], "235");
-        turned_away += at_once && heard(&c[i], "454 4.7.0 too many logins at a time, ");
+        turned_away += at_once && heard(&c[i], "454 4.7.0 too many concurrent logins, ");
     }
     is_number(in, 1, "one is checked at once");
     is_number(turned_away, 2, "the row has an end");
@@ -274,7 +274,7 @@ guessing(void)
                 continue;
             bool at_once = tries(&c[i], WRONG);
             places += !at_once && round == 0;
-            turned_away += at_once && heard(&c[i], "454 4.7.0 too many logins at a time "
+            turned_away += at_once && heard(&c[i], "454 4.7.0 too many concurrent logins "
                                                    "from your address");
             locked += at_once && heard(&c[i], "454 4.7.0 too many failed");
         }
@@ -383,7 +383,7 @@ claims(void)
     sim_loop_advance(w.loop, AUTH_ATTEMPT_PACE_MS);
     ok_named(known.resumed == 1 && heard(&known, "235"), "and the next turn");
     for (unsigned i = 0; i < CROWD; i++)
-        evicted += c[i].resumed == 1 && heard(&c[i], "454 4.7.0 too many logins");
+        evicted += c[i].resumed == 1 && heard(&c[i], "454 4.7.0 too many concurrent logins");
     is_number(evicted, 1, "the last of the others is told to come later");
     arrive(&again, &w, 249);
     ok_named(tries_as(&again, 0, true) && heard(&again, "235"),

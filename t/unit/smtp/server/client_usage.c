@@ -98,7 +98,7 @@ stress(void)
     is_number(client_usage_weight(r.clients, &b), 1, "addresses of IPv4 do not");
     is_number(client_usage_weight(r.clients, &here), 0, "a Unix socket has no weight");
     ok(!enters(&r, "2001:db8:1:ffff::1"));
-    is_string(r.refusal.text, "too many connections from your network, try later",
+    is_string(r.refusal.text, "too many connections from your network, try again later",
               "and have no more than a client then");
     leaves(&r, "2001:db8:1:ffff::1");
     is_number(enters_all(&r, 2, 2), 2, "others have");
@@ -150,7 +150,7 @@ crowds(void)
     leaves(&r, "192.0.2.1");
     ok(enters(&r, "2001:db8::1") && enters(&r, "2001:db8:0:1::1"));
     ok_named(!enters(&r, "192.0.2.9"), "a fifth of all");
-    is_string(r.refusal.text, "too many connections, try later", "is refused, too");
+    is_string(r.refusal.text, "too many connections, try again later", "is refused, too");
     leaves(&r, "192.0.2.9");
     leaves(&r, "2001:db8:0:1::1");
     ok_named(enters(&r, "2001:db8::ffff:2"), "two of one network of 64 bits");
@@ -330,7 +330,7 @@ mistakes(void)
     ok(!client_usage_read(&rules, &s, &said));
     bool added = buffer_add_byte(&said, '\0');
     ok(added && strstr(said.at, "client_recipient_rate: 'many': is none of N/s") &&
-       strstr(said.at, "\nrate_exempt: 'nowhere': is no network") &&
+       strstr(said.at, "\nrate_exempt: 'nowhere': not a network") &&
        strstr(said.at, "server_session_rate: '5/x'"));
     ok(strstr(said.at, "server_message_rate") == NULL);
     client_usage_rules_free(&rules);

@@ -90,7 +90,7 @@ too_many(void)
     listener_reload(w.listener, w.routes, &w.settings);
     leave(&v[2]);
     visit(&v[2], &w);
-    ok(hears(&v[2], TEXT("421 4.7.0 too many connections, try later")));
+    ok(hears(&v[2], TEXT("421 4.7.0 too many connections, try again later")));
     for (int i = 1; i < 4; i++)
         leave(&v[i]);
     listener_turns(&w, 3);

@@ -215,7 +215,7 @@ while_it_waits(void)
     ok(answers(&v, "XXXX\r\nXXXX\r\nXXXX\r\nXXXX\r\n", "500"));
     listener_drain(w.listener, 60000, on_drained, &w);
     ok_named(text_equal(heard(&v), TEXT("500 5.5.2 command not recognized\r\n"
-                                        "421 4.3.2 shutting down, try later\r\n")),
+                                        "421 4.3.2 shutting down, try again later\r\n")),
              "who leaves does not wait");
     ok(is_gone(&v));
     leave(&v);

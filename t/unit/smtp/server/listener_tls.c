@@ -186,12 +186,12 @@ starttls(void)
     secure(&c);
     ok_named(answers(&c, "RCPT TO:<b@b.example>\r\n", "503 5.5.1"), "EHLO comes first");
     ok_named(c.secured && net_tls_verified(c.connection), "under TLS");
-    is_string(c.said, "503 5.5.1 EHLO first\r\n",
+    is_string(c.said, "503 5.5.1 send EHLO first\r\n",
               "and nothing that was sent in clear is answered");
     ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
     ok_named(strstr(c.said, "STARTTLS") == NULL, "once is enough");
     ok(answers(&c, "STARTTLS\r\n", "503 5.5.1 TLS is already active"));
-    ok_named(answers(&c, "RCPT TO:<b@b.example>\r\n", "503 5.5.1 MAIL first"),
+    ok_named(answers(&c, "RCPT TO:<b@b.example>\r\n", "503 5.5.1 send MAIL first"),
              "the old transaction is gone");
     ok(answers(&c, "MAIL FROM:<a@a.example>\r\nRCPT TO:<b@b.example>\r\nDATA\r\n",
                "354"));
@@ -384,7 +384,7 @@ half_open(void)
     ok(answers(&good, "STARTTLS\r\n", "220 2.0.0"));
     secure(&good);
     ok_named(answers(&good, "EHLO a.example\r\n", "250 DSN"), "and can begin it");
-    ok_named(is_logged(&w, "[127.0.0.1]: TLS: the handshake took too long while others "
+    ok_named(is_logged(&w, "[127.0.0.1]: TLS: handshake took too long while others "
                            "wait"),
              "half a hello has given way");
     for (int i = 0; i < 400 && !half.failed && !half.ended; i++)
@@ -416,9 +416,9 @@ half_open_trusted(void)
     call_from(&good, &w, port, 3);
     secure(&good);
     ok_named(answers(&good, "EHLO a.example\r\n", "250 DSN"), "a third one finds room");
-    ok_named(is_logged(&w, "[127.0.0.2]: TLS: the handshake took too long"),
+    ok_named(is_logged(&w, "[127.0.0.2]: TLS: handshake took too long"),
              "of the untrusted one");
-    ok_named(!is_logged(&w, "[127.0.0.1]: TLS: the handshake took too long"),
+    ok_named(!is_logged(&w, "[127.0.0.1]: TLS: handshake took too long"),
              "though it is not the oldest");
     net_abort(&trusted.connection);
     net_abort(&half.connection);
@@ -475,7 +475,7 @@ old_device(void)
     ok(answers(&c, "STARTTLS\nMAIL FROM:<evil@a.example>\nNOOP\nNOOP\r", "220 2.0.0"));
     secure(&c);
     ok(answers(&c, "RCPT TO:<b@b.example>\n", "503 5.5.1"));
-    is_string(c.said, "503 5.5.1 EHLO first\r\n",
+    is_string(c.said, "503 5.5.1 send EHLO first\r\n",
               "nothing that was sent in clear is answered, or ends a line");
     ok(answers(&c, "EHLO a.example\n", "250 DSN"));
     ok(answers(&c, "MAIL FROM:<a@a.example>\nRCPT TO:<b@b.example>\nDATA\n", "354"));
@@ -522,7 +522,7 @@ mistakes(void)
               "none there");
     s.listen = TEXT("127.0.0.1:465?tls");
     is_string(mistake(s, "", ""),
-              "tls_certificate: unset, and `listen` has an address ?tls\n", "needed");
+              "tls_certificate: unset, but `listen` has an address with ?tls\n", "needed");
     listener_world_end(&w);
 }
 

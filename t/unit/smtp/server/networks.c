@@ -45,7 +45,7 @@ mistakes(void)
     ok(!networks_read(&n, "key", TEXT("here, 10.0.0.1/8, ::/0, 10.0.0.0/8"),
                       "is too much", &said));
     is_text(buffer_text(&said),
-            TEXT("key: 'here': is no network (ADDRESS or ADDRESS/BITS)\n"
+            TEXT("key: 'here': not a network (ADDRESS or ADDRESS/BITS)\n"
                  "key: '10.0.0.1/8': has bits behind the mask: write 10.0.0.0/8\n"
                  "key: '::/0': is too much\n"),
             "a line for each mistake");

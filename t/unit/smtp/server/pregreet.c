@@ -147,7 +147,7 @@ cut_off(void)
     ok(answers(&v, "PROXY TCP4", ""));
     leave(&v);
     settle(&w);
-    ok(logged(&w, "proxy protocol: the connection ended before its header"));
+    ok(logged(&w, "proxy protocol: connection closed before the header"));
 
     w.settings.proxy_from = TEXT("10.0.0.0/8");
     listener_reload(w.listener, w.routes, &w.settings);
@@ -223,9 +223,9 @@ greeting(void)
     visit(&early, &w);
     pass(&w, 2999);
     ok_named(heard(&v).length == 0, "silence");
-    ok(answers(&early, "EHLO c.example\r\n", "554 5.5.1 you spoke before"));
+    ok(answers(&early, "EHLO c.example\r\n", "554 5.5.1 client sent data before the greeting"));
     ok(is_gone(&early));
-    ok(logged(&w, "you spoke before the greeting"));
+    ok(logged(&w, "client sent data before the greeting"));
     pass(&w, 1);
     ok(text_starts(heard(&v), TEXT("220 ")));
     ok(answers(&v, "EHLO c.example\r\n", "250 DSN"));

@@ -115,18 +115,18 @@ static void
 mistakes(void)
 {
     mistake("alice", "",
-            "sender_login: 'alice': no addresses behind it; lines are `user address...`\n");
+            "sender_login: 'alice': no addresses follow; lines are `user address...`\n");
     mistake("alice a@@b", "",
-            "sender_login: 'a@@b': is none of user@domain, domain, .domain (sub-domains), "
+            "sender_login: 'a@@b': not one of user@domain, domain, .domain (subdomains), "
             "*\n");
     mistake("alice .\nbob -", "",
-            "sender_login: '.': is none of user@domain, domain, .domain (sub-domains), *\n"
-            "sender_login: '-': is none of user@domain, domain, .domain (sub-domains), "
+            "sender_login: '.': not one of user@domain, domain, .domain (subdomains), *\n"
+            "sender_login: '-': not one of user@domain, domain, .domain (subdomains), "
             "*\n");
-    mistake("al\x01 x.example", "", "sender_login: 'al\x01': can be no user's name\n");
+    mistake("al\x01 x.example", "", "sender_login: 'al\x01': not a valid user name\n");
     mistake("", "a@b.example",
-            "sender_domains: 'a@b.example': is neither domain nor .domain (sub-domains)\n");
-    mistake("", "*", "sender_domains: '*': is neither domain nor .domain (sub-domains)\n");
+            "sender_domains: 'a@b.example': neither a domain nor .domain (subdomains)\n");
+    mistake("", "*", "sender_domains: '*': neither a domain nor .domain (subdomains)\n");
 }
 
 int

@@ -82,7 +82,7 @@ places(void)
     ok_named(hears("AUTH PLAIN =\r\n", "502 5.5.1"), "not here");
     end();
     begin(SERVER_AUTH_SECURE, false);
-    ok_named(hears("AUTH PLAIN =\r\n", "503 5.5.1"), "EHLO first");
+    ok_named(hears("AUTH PLAIN =\r\n", "503 5.5.1"), "send EHLO first");
     ok(strstr(said("EHLO x\r\n"), "AUTH") == NULL);
     ok_named(hears("AUTH PLAIN AHVzZXIAcGVuY2ls\r\n", "538 5.7.11"), "TLS first");
     ok(is_logged("refused=538 5.7.11"));
@@ -105,7 +105,7 @@ places(void)
     end();
     begin(SERVER_AUTH_CLEAR, false);
     ok(hears("HELO x\r\n", "250"));
-    ok_named(hears("AUTH PLAIN AHVzZXIAcGVuY2ls\r\n", "503 5.5.1 EHLO"), "EHLO, not HELO");
+    ok_named(hears("AUTH PLAIN AHVzZXIAcGVuY2ls\r\n", "503 5.5.1 send EHLO"), "EHLO, not HELO");
     ok(strstr(said("EHLO x\r\n"), "250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n") != NULL);
     ok_named(strstr(said("EHLO x\r\n"), "AUTH=") == NULL, "no old spelling");
     ok(hears("AUTH PLAIN AHVzZXIAcGVuY2ls\r\n", "235"));
@@ -268,7 +268,7 @@ secrets(void)
 static void
 whole_addresses(void)
 {
-    static const char hint[] = "auth_users has this name without its domain";
+    static const char hint[] = "auth_users lists this user without the domain";
     begin(SERVER_AUTH_SECURE, true);
     (void)said("EHLO x\r\n"); /* user@example.org, someone@example.org, user; a bad word */
     is_string(said("AUTH PLAIN AHVzZXJAZXhhbXBsZS5vcmcAcGVuY2ls\r\n"),

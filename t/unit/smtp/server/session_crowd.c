@@ -86,7 +86,7 @@ stress(void)
               "60 % are left");
     ok(answers(&v[0], "", "421 4.4.2"));
     ok_named(!listener_is_stressed(w.listener), "that was enough");
-    is_number(times_logged("stress is over"), 1, "told");
+    is_number(times_logged("stress ends"), 1, "told");
     is_number(times_logged("stress begins"), 1, "once");
     pass(&w, 60000);
     is_number(listener_sessions(w.listener), 11, "and there is time again");
@@ -111,7 +111,7 @@ trusted(void)
         if (!answers(&v[0], "NOOP\r\n", "250"))
             ok_named(false, "and may idle");
     visit_from(&other, 3);
-    ok(answers(&other, "", "421 4.7.0 too many connections, try later"));
+    ok(answers(&other, "", "421 4.7.0 too many connections, try again later"));
     leave(&other);
     leave_all(v, CROWD);
     listener_world_end(&w);
@@ -147,7 +147,7 @@ newcomers(void)
         ok(answers(&v[i], "", "220"));
     }
     visit_from(&other, 4);
-    ok_named(answers(&other, "", "421 4.7.0 too many connections, try later"),
+    ok_named(answers(&other, "", "421 4.7.0 too many connections, try again later"),
              "nobody has been idle for long");
     leave(&other);
     pass(&w, 2500);
@@ -158,7 +158,7 @@ newcomers(void)
     leave(&more);
     visit_from(&other, 4);
     ok_named(answers(&other, "", "220"), "a new client finds room");
-    ok_named(answers(&v[1], "", "421 4.3.2 too many connections") && is_gone(&v[1]),
+    ok_named(answers(&v[1], "", "421 4.3.2 idle connection closed") && is_gone(&v[1]),
              "of the one that is idle longest");
     ok_named(answers(&v[0], "NOOP\r\n", "250"), "which is not the first that came");
     is_number(times_logged("refused=421 4.3.2, client=[127.0.0.2]"), 1, "told");

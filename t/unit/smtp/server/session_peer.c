@@ -97,7 +97,7 @@ passes_on(void)
     ok(e->fragment.by_peer && e->count == 1 && e->trust.length == 0);
     is_text(e->recipients[0].address, TEXT("u@d.example"), "its route is not");
     is_number(e->birth_ms, hour_ago_s * 1000, "it is as old as it was there");
-    ok(logged(&w, "queued, a fragment of one of our hosts"));
+    ok(logged(&w, "queued, fragment from a peer host"));
     free_stored(&s);
     leave(&v);
     listener_world_end(&w);

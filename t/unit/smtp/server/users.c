@@ -56,11 +56,11 @@ static void
 test_mistakes(void)
 {
     is_mistake("\nsecret\n", "users:2: expected 'user:verifier'\n");
-    is_mistake(":" KIT_KEYS, "users:1: this can be no user's name\n");
-    is_mistake("a\tb:" KIT_KEYS, "users:1: this can be no user's name\n");
-    is_mistake("a\xff:" KIT_KEYS, "users:1: this can be no user's name\n");
-    is_mistake(" a:" KIT_KEYS, "users:1: this can be no user's name\n");
-    is_mistake("a :" KIT_KEYS, "users:1: this can be no user's name\n");
+    is_mistake(":" KIT_KEYS, "users:1: not a valid user name\n");
+    is_mistake("a\tb:" KIT_KEYS, "users:1: not a valid user name\n");
+    is_mistake("a\xff:" KIT_KEYS, "users:1: not a valid user name\n");
+    is_mistake(" a:" KIT_KEYS, "users:1: not a valid user name\n");
+    is_mistake("a :" KIT_KEYS, "users:1: not a valid user name\n");
     is_mistake("a:secret\nb:\nc:{PLAIN}\n",
                "users:1: user 'a': neither SCRAM-SHA-256 nor SHA512-CRYPT: make a line "
                "with `petrel passwd`\n"
@@ -73,7 +73,7 @@ test_mistakes(void)
     char longest[200];
     memset(longest, 'x', 129);
     memcpy(longest + 129, ":y", 3);
-    is_mistake(longest, "users:1: this can be no user's name\n");
+    is_mistake(longest, "users:1: not a valid user name\n");
 }
 
 static void
