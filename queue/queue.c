@@ -373,7 +373,7 @@ queue_begin_draft(struct queue *q, int64_t size_expected, bool own,
                   struct outcome *refusal)
 {
     if (q->own_loop != NULL)
-        loop_turn(q->own_loop, 0); /* what time is it? */
+        loop_turn(q->own_loop, 0); /* updates the clock: no other turns come */
     return draft_begin(&q->drafts, size_expected, own, refusal);
 }
 
@@ -381,7 +381,7 @@ bool
 queue_admits(struct queue *q, int64_t size_expected, struct outcome *refusal)
 {
     if (q->own_loop != NULL)
-        loop_turn(q->own_loop, 0); /* what time is it? */
+        loop_turn(q->own_loop, 0); /* updates the clock: no other turns come */
     return drafts_admit(&q->drafts, size_expected, false, refusal);
 }
 

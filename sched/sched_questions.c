@@ -268,14 +268,14 @@ sched_remember(const struct sched *s,
     sites_each(&s->destinations.sites, sched_questions_remember, &v);
     /* A state that no mail has used since startup is kept unchanged. */
     struct site_state *r, *next;
-    HASH_ITER (hh, s->destinations.sites.remembered.by_key, r, next)
+    HASH_ITER (hh, s->destinations.sites.states.by_key, r, next)
         each(context, r);
 }
 
 void
 sched_recall(struct sched *s, const struct site_state *site)
 {
-    site_state_add(&s->destinations.sites.remembered, site);
+    site_state_add(&s->destinations.sites.states, site);
 }
 
 void

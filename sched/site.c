@@ -45,7 +45,7 @@ sites_free(struct sites *set)
 {
     assert(set->count == 0 && !set->transports.by_target && !set->flows.by_key);
     heap_free(&set->timers);
-    site_state_clear(&set->remembered);
+    site_state_clear(&set->states);
 }
 
 const struct transport_params *
@@ -198,7 +198,7 @@ recall(struct sites *set, struct site *site)
 {
     char key[SITE_STATE_KEY_MAX];
     remembered_key(site, key);
-    struct site_state *r = site_state_take(&set->remembered, key);
+    struct site_state *r = site_state_take(&set->states, key);
     if (!r)
         return;
     take_window(site, r->window);

@@ -83,7 +83,7 @@ struct sites {
     struct flows flows;
     struct heap timers;
     struct site *crowded;
-    struct site_state_set remembered;
+    struct site_state_set states;
     size_t count, dead_count;
     int64_t shift_ms; /* the sum of clock steps */
     uint64_t random;

@@ -115,7 +115,7 @@ manager_begin_hold(struct active *a)
 
 /* Loads a message from the disk. NULL: there is nothing to deliver. */
 static struct active *
-bring(struct manager *m, struct id id)
+begin_fetch(struct manager *m, struct id id)
 {
     uint64_t before = queue_bytes_read(m->queue);
     struct envelope *e = queue_load(m->queue, id);
@@ -145,7 +145,7 @@ manager_begin_class_of(const struct manager *m, const struct envelope *e)
 /* The scheduler has no space for the message. New verdicts are written to disk; without
  * any nothing is written. */
 static void
-put_back(struct active *a, unsigned done_before)
+begin_put_back(struct active *a, unsigned done_before)
 {
     const struct envelope *e = a->envelope;
     if (e->delivery.done > done_before ||
@@ -255,7 +255,7 @@ hand_over(struct active *a)
     a->scheduled = true;
     if (sched_loaded_all(m->sched, loop_now_ms(m->loop), a->id, &mail, &loading) ==
         NULL)
-        put_back(a, done_before);
+        begin_put_back(a, done_before);
 }
 
 /* Continues as far as this turn allows. True: the attempt has begun, or will not
@@ -345,7 +345,7 @@ begin_load(struct manager *m, struct id id)
     struct id before = queue_enter(m->queue, id);
     struct active *a = manager_active_find(m, id);
     if (a == NULL)
-        a = bring(m, id);
+        a = begin_fetch(m, id);
     if (a && a->warning)
         a->wanted = true; /* attempt_warned() loads it */
     else if (a && !a->ending)

@@ -41,7 +41,7 @@ manager_operator_say(const struct command *o, const char *what)
 
 /* No envelope with that id was found. */
 static enum manager_result
-nowhere(const struct command *o)
+refuse_missing(const struct command *o)
 {
     char note[QUEUE_NOTE_MAX];
     return queue_note(o->manager->queue, o->id, QUEUE_CORRUPT, note) < 0
@@ -103,7 +103,7 @@ manager_operator_hold(const struct command *o)
         return hold_active(o, a);
     struct envelope *e = queue_load_envelope(o->manager->queue, o->id);
     if (e == NULL)
-        return nowhere(o);
+        return refuse_missing(o);
     enum manager_result result = e->delivery.held ? MANAGER_ALREADY : mark_held(o, e);
     envelope_free(&e);
     if (result == MANAGER_DONE)
@@ -181,7 +181,7 @@ manager_operator_release_held(const struct command *o, struct envelope *e)
 static enum manager_result
 manager_operator_release_quarantined(const struct command *o)
 {
-    enum manager_result found = nowhere(o);
+    enum manager_result found = refuse_missing(o);
     if (found == MANAGER_UNKNOWN)
         return found;
     int error = queue_release(o->manager->queue, o->id);
@@ -246,7 +246,7 @@ manager_operator_retry(const struct command *o)
     }
     struct envelope *e = queue_load_envelope(m->queue, o->id);
     if (e == NULL)
-        return nowhere(o);
+        return refuse_missing(o);
     if (e->delivery.held) {
         envelope_free(&e);
         return manager_operator_refuse(o, "is held and cannot be retried");
@@ -272,7 +272,7 @@ manager_operator_bounce(const struct command *o)
     if (a == NULL) {
         struct envelope *e = queue_load(o->manager->queue, o->id);
         if (e == NULL)
-            return nowhere(o);
+            return refuse_missing(o);
         a = manager_active_new(o->manager, e);
     }
     a->loaded_ms = loop_now_ms(o->manager->loop);

@@ -467,7 +467,7 @@ recover_report_later(struct recover *r, struct id id)
     report_in(r, id, AGAIN_MS);
 }
 
-/* --- What injectors bring -------------------------------------------------------- */
+/* --- Mail of injectors ------------------------------------------------------------ */
 
 struct recover_trigger {
     struct recover *recover;

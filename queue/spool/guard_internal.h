@@ -8,8 +8,7 @@
 
 enum {
     GUARD_MAGIC_SIZE = 8,
-    GUARD_ROWS =
-        64 /* remembered ids; when full, the one of the least weight is dropped */
+    GUARD_ROWS = 64 /* ids; when all are used, the one of least weight is dropped */
 };
 
 struct guard_row {
