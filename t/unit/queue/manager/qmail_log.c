@@ -112,7 +112,7 @@ test_story(void)
     struct tally t = tally(&w);
     is_number(t.strange + t.wrong + t.running, 0,
               "all of it is the grammar, and adds up");
-    is_number(t.lines[3], 6, "a status for each change");
+    is_number(t.lines[3], 8, "a status for each change, of the bounce's delivery, too");
 
     w.all_good = true;
     sim_loop_advance(w.loop, 3600 * 1000);
