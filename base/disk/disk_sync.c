@@ -62,12 +62,12 @@ reap(const struct disk_ring *ring, long at_least, struct io_event *events, long 
     return got;
 }
 
-/* --- Telling ---------------------------------------------------------------------- */
+/* --- Results ---------------------------------------------------------------------- */
 
 /* Calls done in the order in which the syncs were over. What was begun in this very
  * turn stays for the next one. */
 static void
-disk_sync_tell(void *context)
+disk_sync_report(void *context)
 {
     struct disk_ring *ring = context;
     while (!ring->closed && ring->over && ring->over->turn != ring->turn) {
@@ -79,7 +79,7 @@ disk_sync_tell(void *context)
         first->done(first->context, first->result);
     }
     if (!ring->closed && ring->over)
-        loop_post(ring->loop, &ring->rest, disk_sync_tell, ring);
+        loop_post(ring->loop, &ring->rest, disk_sync_report, ring);
 }
 
 static void
@@ -135,7 +135,7 @@ disk_sync_on_signal(void *context, int happened)
     (void)happened;
     (void)eventfd_read(ring->signal, &count);
     disk_sync_gather(ring, 0);
-    disk_sync_tell(ring);
+    disk_sync_report(ring);
 }
 
 static void
@@ -269,7 +269,7 @@ disk_sync_wait(struct disk *disk)
         if (!ring->over)
             disk_sync_gather(ring, 1);
         ring->turn++; /* this turn's are reported, too */
-        disk_sync_tell(ring);
+        disk_sync_report(ring);
     }
 }
 

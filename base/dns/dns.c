@@ -43,12 +43,12 @@ struct dns {
     struct buffer servers; /* for c-ares; never empty */
     int64_t try_ms;
     int tries;
-    struct dns_query *queued;    /* wait for a channel... */
-    struct dns_query *again;     /* ...behind these, for another one */
-    struct dns_query *asked;     /* have one, or were known immediately; as they came */
-    struct loop_timer turns;     /* runs while queries wait */
-    size_t open;                 /* channels; at most DNS_OPEN_MAX */
-    void (*tell)(void *context); /* of a query, whose end lets the next one ask */
+    struct dns_query *queued; /* wait for a channel... */
+    struct dns_query *again;  /* ...behind these, for another one */
+    struct dns_query *asked;  /* have one, or were known immediately; as they came */
+    struct loop_timer turns;  /* runs while queries wait */
+    size_t open;              /* channels; at most DNS_OPEN_MAX */
+    void (*deliver)(void *context); /* of a query, whose end lets the next one ask */
 };
 
 /* One question of c-ares, which points here until it has called back. */
@@ -76,7 +76,7 @@ struct dns_query {
     int64_t asked_ms;        /* monotonic */
     struct question questions[2];
     size_t count, open;
-    struct loop_task telling;
+    struct loop_task answering;
     struct loop_timer patience;
     dns_answered *done; /* NULL: nobody waits any more */
     void *context;
@@ -193,7 +193,7 @@ on_reply(void *context, int code, int timeouts, unsigned char *bytes, int length
         memcpy(question->bytes, bytes, question->length);
     }
     if (query->open == 0)
-        loop_post(query->dns->loop, &query->telling, query->dns->tell, query);
+        loop_post(query->dns->loop, &query->answering, query->dns->deliver, query);
 }
 
 /* Lets c-ares act on what is overdue and asks when it wants to act next. After every
@@ -310,7 +310,7 @@ dns_ask(struct dns_query *query)
         for (size_t i = 0; i < query->count; i++)
             if (!query->questions[i].answered)
                 query->questions[i].code = code;
-        loop_post(dns->loop, &query->telling, dns->tell, query);
+        loop_post(dns->loop, &query->answering, dns->deliver, query);
         return;
     }
     for (size_t i = 0; i < query->count; i++)
@@ -414,7 +414,7 @@ dns_let_go(struct dns_query *query)
     struct dns *dns = query->dns;
     assert(query->done != NULL);
     query->done = NULL;
-    loop_unpost(dns->loop, &query->telling);
+    loop_unpost(dns->loop, &query->answering);
     loop_timer_stop(dns->loop, &query->patience);
     close_channel(query);
     DL_DELETE(*query->line, query);
@@ -423,7 +423,7 @@ dns_let_go(struct dns_query *query)
 }
 
 static void
-dns_tell(void *context)
+dns_deliver(void *context)
 {
     struct dns_query *query = context;
     dns_answered *done = query->done;
@@ -462,11 +462,11 @@ query_start(struct dns_query *query)
     struct dns *dns = query->dns;
     if (query->known != NULL) {
         dns_enter_line(query, &dns->asked);
-        loop_post(dns->loop, &query->telling, dns_tell, query);
+        loop_post(dns->loop, &query->answering, dns_deliver, query);
     } else {
         dns_enter_line(query, &dns->queued);
         loop_timer_start(dns->loop, &query->patience, dns->try_ms * PATIENCE_TRIES,
-                         dns_tell, query);
+                         dns_deliver, query);
         dns_admit(dns);
     }
     return query;
@@ -629,7 +629,7 @@ dns_new(struct loop *loop, struct text servers, char *error, size_t error_size)
     dns->loop = loop;
     dns->try_ms = TRY_MS;
     dns->tries = TRIES;
-    dns->tell = dns_tell;
+    dns->deliver = dns_deliver;
     dns->turns.fire = take_turns;
     buffer_init(&dns->servers, (size_t)SERVERS_MAX * NET_ADDRESS_TEXT_MAX);
     if (!take_servers(dns, servers, error, error_size)) {

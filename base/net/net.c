@@ -72,27 +72,27 @@ net_on_ready(void *context, int events)
 }
 
 static bool
-net_is_told(struct net_connection *c, unsigned what)
+net_is_notified(struct net_connection *c, unsigned what)
 {
-    bool told = c->tell & what;
-    c->tell &= ~what;
-    return told && !c->gone;
+    bool notified = c->notify & what;
+    c->notify &= ~what;
+    return notified && !c->gone;
 }
 
 static void
-on_telling(void *context)
+net_on_notify(void *context)
 {
     struct net_connection *c = context;
-    if (net_is_told(c, TELL_CONNECTED))
+    if (net_is_notified(c, NOTIFY_CONNECTED))
         net_stream_emit(c, NET_CONNECTED);
-    if (net_is_told(c, TELL_MORE) && c->tls && !c->ended && !c->failed &&
+    if (net_is_notified(c, NOTIFY_MORE) && c->tls && !c->ended && !c->failed &&
         (!c->paused || !c->secured))
         net_stream_receive(c);
-    if (net_is_told(c, TELL_INPUT) && !c->paused && net_input(c).length)
+    if (net_is_notified(c, NOTIFY_INPUT) && !c->paused && net_input(c).length)
         net_stream_emit(c, NET_INPUT);
-    if (net_is_told(c, TELL_DRAINED) && !c->failed)
+    if (net_is_notified(c, NOTIFY_DRAINED) && !c->failed)
         net_stream_emit(c, NET_DRAINED);
-    if (!net_is_told(c, TELL_FAILED))
+    if (!net_is_notified(c, NOTIFY_FAILED))
         return;
     /* A peer that refuses our bytes may have said why: its last words first. */
     if (!c->ended && !c->paused)
@@ -122,7 +122,7 @@ connection_new(struct net *net)
     c->net = net;
     c->in = c->out = -1;
     c->active_ms = loop_monotonic_ms(net->loop);
-    c->telling.run = on_telling;
+    c->notifying.run = net_on_notify;
     buffer_init(&c->input.bytes, NET_INPUT_MAX);
     buffer_init(&c->output.bytes, NET_UNSENT_MAX);
     buffer_init(&c->wire.bytes, NET_UNSENT_MAX);
@@ -257,7 +257,7 @@ net_connect(struct net *net, const struct net_address *to,
     if (error_number == 0) {
         c->connecting = false;
         net_read_name(c->out, getsockname, &c->local);
-        net_stream_tell(c, TELL_CONNECTED);
+        net_stream_notify(c, NOTIFY_CONNECTED);
     } else if (error_number != EINPROGRESS) {
         fail_to_connect(c, error_number);
     }
@@ -387,9 +387,9 @@ net_close(struct net_connection **connection)
     }
     linger(c);
     c->on_event = NULL;
-    c->tell = 0;
+    c->notify = 0;
     net_stream_drop_input(c);
-    loop_unpost(c->net->loop, &c->telling);
+    loop_unpost(c->net->loop, &c->notifying);
     loop_timer_start(c->net->loop, &c->timer, LINGER_MS, net_on_timer, c);
     net_stream_update(c);
     net_stream_settle(c);

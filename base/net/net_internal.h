@@ -40,11 +40,11 @@ struct net_waiting {
 
 /* Events to emit in the next turn, in this order. */
 enum {
-    TELL_CONNECTED = 1,
-    TELL_INPUT = 2,
-    TELL_DRAINED = 4,
-    TELL_FAILED = 8,
-    TELL_MORE = 16 /* not an event: TLS holds input that the socket does not show */
+    NOTIFY_CONNECTED = 1,
+    NOTIFY_INPUT = 2,
+    NOTIFY_DRAINED = 4,
+    NOTIFY_FAILED = 8,
+    NOTIFY_MORE = 16 /* not an event: TLS holds input that the socket does not show */
 };
 
 struct net_connection {
@@ -67,8 +67,8 @@ struct net_connection {
 
     struct loop_timer timer;
     int64_t timeout_ms, active_ms; /* monotonic; the timer is rearmed when it fires */
-    struct loop_task telling;
-    unsigned tell;
+    struct loop_task notifying;
+    unsigned notify;
 
     size_t dropped; /* bytes that came while closing */
     char *error;    /* NULL until something has failed */
@@ -135,8 +135,8 @@ void net_stream_emit(struct net_connection *c, enum net_event event);
 void net_stream_update(struct net_connection *c);
 /* Marks it for writing at the end of this turn. */
 void net_stream_mark(struct net_connection *c);
-/* Emits the event of TELL_... in the next turn. */
-void net_stream_tell(struct net_connection *c, unsigned what);
+/* Emits the event of NOTIFY_... in the next turn. */
+void net_stream_notify(struct net_connection *c, unsigned what);
 void net_stream_receive(struct net_connection *c);
 /* Bytes as the socket has them: their number, 0 at the end, or -errno. */
 ssize_t net_stream_read(const struct net_connection *c, char *to, size_t size);

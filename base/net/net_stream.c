@@ -99,10 +99,10 @@ net_stream_emit(struct net_connection *c, enum net_event event)
 }
 
 void
-net_stream_tell(struct net_connection *c, unsigned what)
+net_stream_notify(struct net_connection *c, unsigned what)
 {
-    c->tell |= what;
-    loop_post(c->net->loop, &c->telling, c->telling.run, c);
+    c->notify |= what;
+    loop_post(c->net->loop, &c->notifying, c->notifying.run, c);
 }
 
 void
@@ -119,7 +119,7 @@ net_stream_update(struct net_connection *c)
         loop_watch_set(c->watch_out, writing);
     }
     if (c->tls && wants_read(c) && net_tls_has_more(c))
-        net_stream_tell(c, TELL_MORE);
+        net_stream_notify(c, NOTIFY_MORE);
 }
 
 void
@@ -148,7 +148,7 @@ net_stream_destroy(struct net_connection *c)
         net->lingering_count--;
     }
     loop_timer_stop(net->loop, &c->timer);
-    loop_unpost(net->loop, &c->telling);
+    loop_unpost(net->loop, &c->notifying);
     loop_watch_free(&c->watch_in);
     loop_watch_free(&c->watch_out);
     if (c->in >= 0)
@@ -186,7 +186,7 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
     unmark_dirty(c);
     loop_timer_stop(c->net->loop, &c->timer);
     net_stream_update(c);
-    net_stream_tell(c, TELL_FAILED);
+    net_stream_notify(c, NOTIFY_FAILED);
 }
 
 void
@@ -327,7 +327,7 @@ net_stream_flush(struct net_connection *c)
     if (c->above && net_unsent(c) < c->low_water) {
         c->above = false;
         if (!c->closing)
-            net_stream_tell(c, TELL_DRAINED);
+            net_stream_notify(c, NOTIFY_DRAINED);
     }
     net_stream_update(c);
     net_stream_settle(c);
@@ -368,7 +368,7 @@ void
 net_want_input(struct net_connection *c, bool want)
 {
     if (c->paused && want && net_input(c).length)
-        net_stream_tell(c, TELL_INPUT);
+        net_stream_notify(c, NOTIFY_INPUT);
     c->paused = !want;
     net_stream_update(c);
 }

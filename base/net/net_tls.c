@@ -122,7 +122,7 @@ net_tls_seal(struct net_connection *c)
     if (net_waiting_length(&c->wire))
         return;
     if (!c->shaking && shake(c)) /* it cannot be; net_tls_receive() tells of it */
-        net_stream_tell(c, TELL_MORE);
+        net_stream_notify(c, NOTIFY_MORE);
     if (!c->secured || !bytes.length)
         return;
     if (!tls_session_write(c->tls, bytes))
@@ -173,7 +173,7 @@ keep_input(struct net_connection *c)
     added = !input.length || net_waiting_add(c->net, &c->early, input);
     assert(added);
     if (input.length)
-        net_stream_tell(c, TELL_MORE);
+        net_stream_notify(c, NOTIFY_MORE);
 }
 
 void
