@@ -207,13 +207,13 @@ add_places(const struct settings *settings, struct text lines, struct buffer *ou
 }
 
 static void
-check_registry(struct configuration *c, struct buffer *mistakes)
+check_registry(struct configuration *c, struct buffer *errors)
 {
     char error[ERROR_MAX];
     if (!registry_configure(text_from(c->options.defrag_registry),
                             text_from(c->options.defrag_registry_password),
                             &c->registry, error, sizeof(error)))
-        (void)!buffer_format(mistakes, "defrag_registry: %s\n", error);
+        (void)!buffer_format(errors, "defrag_registry: %s\n", error);
 }
 
 /* Reads and checks everything, also what the daemon listens with, unless the sources
@@ -222,29 +222,29 @@ static struct configuration *
 configuration_read(const struct options_sources *sources, struct buffer *out)
 {
     struct configuration *c = memory_new(sizeof(*c));
-    struct buffer mistakes;
+    struct buffer errors;
     struct identity who;
-    buffer_init(&mistakes, MISTAKES_MAX);
+    buffer_init(&errors, MISTAKES_MAX);
     c->settings = options_read(sources, &c->options);
-    (void)!buffer_add(out, settings_mistakes(c->settings));
+    (void)!buffer_add(out, settings_errors(c->settings));
     if (out->length == 0) {
         bool is_daemon = !c->options.without_secrets;
         struct listener_settings listener =
             is_daemon ? listener_settings(&c->options) : public_settings(&c->options);
         struct delivery_settings delivery = delivery_settings(&c->options, NULL);
-        c->routes = options_routes(&c->options, &mistakes);
-        (void)!listener_check(&listener, &mistakes);
-        (void)!delivery_check(&delivery, &mistakes);
+        c->routes = options_routes(&c->options, &errors);
+        (void)!listener_check(&listener, &errors);
+        (void)!delivery_check(&delivery, &errors);
         if (is_daemon)
-            check_registry(c, &mistakes);
+            check_registry(c, &errors);
         if (is_daemon && !identity_find(&who, c->options.user))
-            (void)!buffer_format(&mistakes, "user: no such user: '%.100s'\n",
+            (void)!buffer_format(&errors, "user: no such user: '%.100s'\n",
                                  c->options.user);
-        add_places(c->settings, buffer_text(&mistakes), out);
+        add_places(c->settings, buffer_text(&errors), out);
     }
     if (out->length > 0)
         configuration_free(&c);
-    buffer_free(&mistakes);
+    buffer_free(&errors);
     return c;
 }
 
@@ -262,11 +262,11 @@ open_anchors(const struct configuration *c, char place[TRUST_ANCHORS_PLACE_MAX],
 static struct configuration *
 configuration_new(const struct options_sources *sources)
 {
-    struct buffer mistakes;
-    buffer_init(&mistakes, MISTAKES_MAX);
-    struct configuration *c = configuration_read(sources, &mistakes);
-    fwrite(mistakes.at, 1, mistakes.length, stderr);
-    buffer_free(&mistakes);
+    struct buffer errors;
+    buffer_init(&errors, MISTAKES_MAX);
+    struct configuration *c = configuration_read(sources, &errors);
+    fwrite(errors.at, 1, errors.length, stderr);
+    buffer_free(&errors);
     return c;
 }
 
@@ -323,7 +323,7 @@ confinement(const struct configuration *c)
 
 /* Each in a line of the log. True: a file could not be read for want of permission. */
 static bool
-say_mistakes(struct petrel *p, struct text lines)
+say_errors(struct petrel *p, struct text lines)
 {
     struct text line;
     bool denied = memmem(lines.at, lines.length, strerror(EACCES),
@@ -338,11 +338,11 @@ static struct configuration *
 read_again(struct petrel *p, struct tls_client **anchors)
 {
     char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have errors";
-    struct buffer mistakes;
-    buffer_init(&mistakes, MISTAKES_MAX);
-    struct configuration *fresh = configuration_read(&p->sources, &mistakes);
-    bool denied = mistakes.length > 0 && say_mistakes(p, buffer_text(&mistakes));
-    buffer_free(&mistakes);
+    struct buffer errors;
+    buffer_init(&errors, MISTAKES_MAX);
+    struct configuration *fresh = configuration_read(&p->sources, &errors);
+    bool denied = errors.length > 0 && say_errors(p, buffer_text(&errors));
+    buffer_free(&errors);
     *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
     if (*anchors != NULL) {
         trust_anchors_say(place, p->log);
@@ -665,16 +665,16 @@ static int
 serve_standard(const struct options *o)
 {
     char error[ERROR_MAX];
-    struct buffer mistakes;
+    struct buffer errors;
     struct queue *queue;
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     struct manager_settings settings = options_manager(o, 0);
-    buffer_init(&mistakes, MISTAKES_MAX);
-    struct route_table *routes = options_routes(o, &mistakes);
+    buffer_init(&errors, MISTAKES_MAX);
+    struct route_table *routes = options_routes(o, &errors);
     struct listener_settings listener = public_settings(o);
-    int code = routes != NULL && listener_check(&listener, &mistakes) ? 0 : EX_CONFIG;
-    fwrite(mistakes.at, 1, mistakes.length, stderr);
+    int code = routes != NULL && listener_check(&listener, &errors) ? 0 : EX_CONFIG;
+    fwrite(errors.at, 1, errors.length, stderr);
     if (code == 0)
         code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
     else
@@ -690,7 +690,7 @@ serve_standard(const struct options *o)
         fprintf(stderr, "sendmail: %s\n", error);
     }
     route_free(&routes);
-    buffer_free(&mistakes);
+    buffer_free(&errors);
     log_free(&log);
     loop_free(&loop);
     return code;

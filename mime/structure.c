@@ -207,7 +207,7 @@ is_composite(const struct parameters *type)
            text_equal(type->type, TEXT("message"));
 }
 
-/* What is told of the message types here is all that can hold a message as it is. */
+/* The message types that can contain a message in its original form. */
 static bool
 is_message_type(const struct parameters *type)
 {

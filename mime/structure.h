@@ -84,7 +84,7 @@ enum structure_kind {
     STRUCTURE_HEADER,  /* the header is over; bytes: the empty line, if there was one */
     STRUCTURE_BODY,    /* bytes of a leaf, in pieces */
     STRUCTURE_OUTSIDE, /* bytes before, between and behind parts, in pieces */
-    STRUCTURE_DELIMITER, /* of `part`, whose inner parts have told END; with the line
+    STRUCTURE_DELIMITER, /* of `part`, whose inner parts have reported END; with the line
                             end before it */
     STRUCTURE_END,       /* offset: behind the last byte of the part */
     STRUCTURE_PROBLEM

@@ -49,15 +49,15 @@ pattern_add(struct site_keys *p, struct text word)
 }
 
 static bool
-provider_add(struct site_keys *p, struct text word, struct buffer *mistakes)
+provider_add(struct site_keys *p, struct text word, struct buffer *errors)
 {
     size_t equals = text_find(word, '=');
     struct text name = equals == TEXT_NONE ? TEXT("") : text_before(word, equals);
     struct text rest = equals == TEXT_NONE ? TEXT("") : text_after(word, equals + 1);
     struct text pattern;
     if (name.length == 0 || rest.length == 0) {
-        if (mistakes)
-            (void)!buffer_format(mistakes,
+        if (errors)
+            (void)!buffer_format(errors,
                                  "providers: '%.*s': write NAME=PATTERN,PATTERN\n",
                                  TEXT_ARGS(word));
         return false;
@@ -67,9 +67,9 @@ provider_add(struct site_keys *p, struct text word, struct buffer *mistakes)
     while (text_word(&rest, ",", &pattern)) {
         if (pattern_add(p, pattern))
             continue;
-        if (mistakes)
+        if (errors)
             (void)!buffer_format(
-                mistakes,
+                errors,
                 "providers: '%.*s': not a pattern: write a host name, or "
                 "\"*.\" and a suffix; at most %d\n",
                 TEXT_ARGS(pattern), SITE_KEYS_MAX);
@@ -79,14 +79,14 @@ provider_add(struct site_keys *p, struct text word, struct buffer *mistakes)
 }
 
 struct site_keys *
-site_keys_new(struct text list, struct buffer *mistakes)
+site_keys_new(struct text list, struct buffer *errors)
 {
     struct site_keys *p = memory_new(sizeof(*p));
     p->list = text_string(list);
     struct text rest = text_from(p->list), word;
     bool good = true;
     while (text_word(&rest, " \t\r\n", &word))
-        good &= provider_add(p, word, mistakes);
+        good &= provider_add(p, word, errors);
     if (!good)
         site_keys_free(&p);
     return p;

@@ -26,9 +26,9 @@ struct site_keys;
 /* "google=*.google.com,*.googlemail.com microsoft=*.protection.outlook.com": a name,
  * and patterns of host names. A pattern is a name, or "*." and a suffix, which needs at
  * least one label before it. Case and a final dot are ignored, here and in hosts. Adds
- * one line per error to `mistakes` (or NULL), and returns NULL then. An empty list is
+ * one line per error to `errors` (or NULL), and returns NULL then. An empty list is
  * valid. */
-struct site_keys *site_keys_new(struct text list, struct buffer *mistakes);
+struct site_keys *site_keys_new(struct text list, struct buffer *errors);
 void site_keys_free(struct site_keys **providers);
 
 /* The site's key: "provider:google" (the first that matches all hosts), or "mx:" and

@@ -18,7 +18,7 @@ static const char program[] = "petrel passwd";
 
 /* As smtp/server/users.c reads them. */
 static const char *
-name_mistake(struct text name)
+name_error(struct text name)
 {
     if (name.length == 0 || name.length > NAME_MAX_BYTES)
         return "a user's name has 1 to 128 bytes";
@@ -111,9 +111,9 @@ passwd_make(const char *name, char first[LINE_MAX_BYTES], char second[LINE_MAX_B
                              "no password, or one that is far too long", "");
     if (asked && is_interrupted(password))
         return INTERRUPTED;
-    const char *mistake = verifier_password_mistake(password);
-    if (mistake)
-        return complaint_say(program, EX_DATAERR, mistake, "");
+    const char *error = verifier_password_error(password);
+    if (error)
+        return complaint_say(program, EX_DATAERR, error, "");
     if (asked) {
         bool read_it = read_hidden("Again: ", second, &again);
         if (read_it && is_interrupted(again))
@@ -132,9 +132,9 @@ command_passwd(int count, char **arguments)
         fputs("usage: petrel passwd USER\n", stderr);
         return EX_USAGE;
     }
-    const char *mistake = name_mistake(text_from(arguments[0]));
-    if (mistake)
-        return complaint_say(program, EX_DATAERR, mistake, arguments[0]);
+    const char *error = name_error(text_from(arguments[0]));
+    if (error)
+        return complaint_say(program, EX_DATAERR, error, arguments[0]);
     int code = passwd_make(arguments[0], first, second);
     digest_forget(first, sizeof(first));
     digest_forget(second, sizeof(second));

@@ -77,16 +77,16 @@ command_simulate(int count, char **arguments, const struct options *options)
                 strerror(-error));
         return EX_NOINPUT;
     }
-    struct buffer mistakes;
+    struct buffer errors;
     struct scenario_defaults defaults = defaults_of(options);
-    buffer_init(&mistakes, MISTAKES_MAX);
+    buffer_init(&errors, MISTAKES_MAX);
     struct scenario *scenario =
-        scenario_new(text_of(content, length), path, &defaults, &mistakes);
-    if (mistakes.length > 0)
-        fwrite(mistakes.at, 1, mistakes.length, stderr);
+        scenario_new(text_of(content, length), path, &defaults, &errors);
+    if (errors.length > 0)
+        fwrite(errors.at, 1, errors.length, stderr);
     int code = scenario ? simulate_run(scenario, trace) : EX_DATAERR;
     scenario_free(&scenario);
-    buffer_free(&mistakes);
+    buffer_free(&errors);
     free(content);
     return code;
 }

@@ -6,7 +6,7 @@
 
 /* `simulate SCENARIO [--trace]`: the settings are what holds where the scenario says
  * nothing. arguments behind "simulate". Returns a sysexits code: EX_NOINPUT when there
- * is no such file, EX_DATAERR when it has mistakes, EX_TEMPFAIL when mail was left. */
+ * is no such file, EX_DATAERR when it has errors, EX_TEMPFAIL when mail was left. */
 int command_simulate(int count, char **arguments, const struct options *options);
 
 #endif

@@ -32,10 +32,10 @@ recipients_qualify(struct text written, const char *hostname, struct buffer *out
 }
 
 static void
-recipients_fail(struct recipients *r, const char *mistake)
+recipients_fail(struct recipients *r, const char *error)
 {
-    if (r->mistake == NULL)
-        r->mistake = mistake;
+    if (r->error == NULL)
+        r->error = error;
 }
 
 static void
@@ -74,7 +74,7 @@ recipients_add(struct recipients *r, struct text list)
 {
     if (address_list_read(list, add_one, r) > 0)
         recipients_fail(r, "not a mail address, or a broken list");
-    return r->mistake == NULL;
+    return r->error == NULL;
 }
 
 void

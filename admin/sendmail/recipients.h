@@ -13,10 +13,10 @@ struct recipients {
     unsigned limit;
     unsigned notify;               /* RFC 3461, of each */
     struct recipients_seen *known; /* recipients.c's; NULL at first */
-    const char *mistake;           /* the first one; NULL */
+    const char *error;             /* the first one; NULL */
 };
 
-/* An address list (RFC 5322 §3.4): "a@b", "<a@b>", "Name <a@b>, c". False: mistake says
+/* An address list (RFC 5322 §3.4): "a@b", "<a@b>", "Name <a@b>, c". False: error says
  * why; what came before it is in the envelope. */
 bool recipients_add(struct recipients *r, struct text list)
     __attribute__((warn_unused_result));

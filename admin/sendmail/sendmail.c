@@ -64,7 +64,7 @@ set_recipients(struct recipients *to, const struct flags *f)
             return complaint_say("sendmail", EX_DATAERR,
                                  "the recipient is not a mail address", given);
         if (!recipients_add(to, text_from(given)))
-            return complaint_say("sendmail", EX_DATAERR, to->mistake, given);
+            return complaint_say("sendmail", EX_DATAERR, to->error, given);
         if (to->envelope->count == before && text_trim(text_from(given)).length == 0)
             return complaint_say("sendmail", EX_DATAERR, "a recipient is empty", "");
     }

@@ -116,7 +116,7 @@ take_recipients(struct submission *s, const struct header_field *f)
     assert(whole); /* it is part of a header within the limit */
     if (!recipients_add(s->recipients, buffer_text(&unfolded))) {
         snprintf(what, sizeof(what), "%.*s: %s", TEXT_ARGS(f->name),
-                 s->recipients->mistake);
+                 s->recipients->error);
         submission_fail(s, EX_DATAERR, what);
     }
     buffer_free(&unfolded);

@@ -80,19 +80,19 @@ verify_list(const struct route_table *routes, const char *list, const char *host
 int
 verify_addresses(int count, char **addresses, const struct options *options)
 {
-    struct buffer mistakes;
+    struct buffer errors;
     int code = 0;
-    buffer_init(&mistakes, MISTAKES_MAX);
-    struct route_table *routes = options_routes(options, &mistakes);
+    buffer_init(&errors, MISTAKES_MAX);
+    struct route_table *routes = options_routes(options, &errors);
     if (routes == NULL)
         code = EX_CONFIG;
     for (int i = 0; i < count && routes; i++) {
         int one = verify_list(routes, addresses[i], options->hostname);
         code = code ? code : one;
     }
-    struct text told = buffer_text(&mistakes);
+    struct text told = buffer_text(&errors);
     fwrite(told.at, 1, told.length, stderr);
     route_free(&routes);
-    buffer_free(&mistakes);
+    buffer_free(&errors);
     return code;
 }

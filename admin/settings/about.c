@@ -98,7 +98,7 @@ about_take_line(struct settings *s, const struct options *o,
                 const struct settings_line *line)
 {
     struct buffer setting;
-    if (line->mistake || !is_about(line->key) ||
+    if (line->error || !is_about(line->key) ||
         (settings_origin(s, line->key) != NULL && is_usable(o, line->key)))
         return;
     buffer_init(&setting, ABOUT_MAX);
@@ -132,11 +132,11 @@ take_about(struct settings *s, struct options *o)
 
 /* Whether the file is there and not for the caller. */
 static bool
-is_denied(struct text mistakes)
+is_denied(struct text errors)
 {
     struct text line;
-    text_cut(&mistakes, '\n', &line);
-    return mistakes.length == 0 &&
+    text_cut(&errors, '\n', &line);
+    return errors.length == 0 &&
            memmem(line.at, line.length, "cannot read", strlen("cannot read")) &&
            memmem(line.at, line.length, strerror(EACCES), strlen(strerror(EACCES)));
 }
@@ -156,17 +156,17 @@ struct settings *
 about_read(const struct options_sources *sources, struct options *options)
 {
     struct settings *s = options_read(sources, options);
-    char *mistakes = text_string(settings_mistakes(s));
-    struct text all = text_from(mistakes), first;
+    char *errors = text_string(settings_errors(s));
+    struct text all = text_from(errors), first;
     bool denied = is_denied(all);
     if (all.length == 0) {
-        free(mistakes);
+        free(errors);
         return s;
     }
     bool has_about = take_about(s, options);
     text_cut(&all, '\n', &first);
     if (!is_spool_certain(sources, s, options, has_about) || !are_usable(options)) {
-        fputs(mistakes, stderr);
+        fputs(errors, stderr);
         settings_free(&s);
     } else if (!denied || !has_about) {
         fprintf(stderr,
@@ -174,6 +174,6 @@ about_read(const struct options_sources *sources, struct options *options)
                 "all errors)\n",
                 TEXT_ARGS(first));
     }
-    free(mistakes);
+    free(errors);
     return s;
 }

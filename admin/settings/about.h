@@ -15,7 +15,7 @@ void about_write(struct disk *spool, const struct options *options);
 /* options_read() for such a command. Mistakes that do not matter to it are one warning
  * line on standard error, and none when all that is wrong is that the caller may not
  * read the file. The values are then those that could be read, and those that a daemon
- * of that spool has left. NULL: the mistakes are on standard error. */
+ * of that spool has left. NULL: the errors are on standard error. */
 struct settings *about_read(const struct options_sources *sources,
                             struct options *options);
 

@@ -78,7 +78,7 @@ struct options_sources {
 /* Reads all sources (without -c: $PETREL_CONFIG, ./petrel.conf,
  * /etc/petrel/petrel.conf), fills what depends on the machine (hostname, spool,
  * control, local_domains) and checks each value by itself. Mistakes are collected in
- * the settings: settings_mistakes(). Free the settings to free the options' strings. */
+ * the settings: settings_errors(). Free the settings to free the options' strings. */
 struct settings *options_read(const struct options_sources *sources,
                               struct options *options);
 
@@ -113,6 +113,6 @@ struct queue_settings options_queue(const struct options *options);
 void options_print_example(void);
 /* The caller frees. NULL with one line per error. */
 struct route_table *options_routes(const struct options *options,
-                                   struct buffer *mistakes);
+                                   struct buffer *errors);
 
 #endif

@@ -71,7 +71,7 @@ options_transport(const struct options *options)
 
 /* malloc'ed; NULL if there is none, or with an error if it cannot be read. */
 static char *
-read_passwords(const struct options *o, size_t *length, struct buffer *mistakes)
+read_passwords(const struct options *o, size_t *length, struct buffer *errors)
 {
     char *content;
     *length = 0;
@@ -80,16 +80,16 @@ read_passwords(const struct options *o, size_t *length, struct buffer *mistakes)
     int error = disk_read_whole(o->auth_passwords, SECRETS_FILE_MAX, &content, length);
     if (error >= 0)
         return content;
-    (void)!buffer_format(mistakes, "auth_passwords: cannot read '%.1000s': %s\n",
+    (void)!buffer_format(errors, "auth_passwords: cannot read '%.1000s': %s\n",
                          o->auth_passwords, strerror(-error));
     return NULL;
 }
 
 struct route_table *
-options_routes(const struct options *options, struct buffer *mistakes)
+options_routes(const struct options *options, struct buffer *errors)
 {
-    size_t length, before = mistakes->length;
-    char *passwords = read_passwords(options, &length, mistakes);
+    size_t length, before = errors->length;
+    char *passwords = read_passwords(options, &length, errors);
     struct route_settings settings = {
         .routes = text_from(options->routes),
         .sender_routes = text_from(options->sender_routes),
@@ -106,7 +106,7 @@ options_routes(const struct options *options, struct buffer *mistakes)
     };
     /* One error, not one for each user that has no password because of it. */
     struct route_table *table =
-        mistakes->length == before ? route_new(&settings, mistakes) : NULL;
+        errors->length == before ? route_new(&settings, errors) : NULL;
     if (passwords)
         digest_forget(passwords, length);
     free(passwords);

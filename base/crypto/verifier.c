@@ -12,7 +12,7 @@
 enum { CRYPT_ROUNDS_MIN = 1000, CRYPT_SALT_MAX = 16, CRYPT_HASH = 86 };
 
 const char *
-verifier_password_mistake(struct text password)
+verifier_password_error(struct text password)
 {
     if (password.length == 0)
         return "the password is empty";
@@ -177,7 +177,7 @@ check_crypt(const struct verifier *v, struct text password)
     char phrase[VERIFIER_PASSWORD_MAX + 1];
     struct crypt_data *data = memory_new(sizeof(*data)); /* 32 KB */
     bool whole = text_copy(phrase, sizeof(phrase), password);
-    assert(whole); /* verifier_password_mistake() */
+    assert(whole); /* verifier_password_error() */
     const char *made = crypt_r(phrase, v->crypt, data);
     size_t length = strlen(v->crypt);
     bool good = made && strlen(made) == length && digest_same(made, v->crypt, length);
@@ -205,7 +205,7 @@ verifier_check_start(struct verifier_check *c, const struct verifier *v,
                      struct text password)
 {
     *c = (struct verifier_check){.verifier = *v};
-    if (verifier_password_mistake(password) != NULL)
+    if (verifier_password_error(password) != NULL)
         return VERIFIER_WRONG;
     switch (v->kind) {
     case VERIFIER_SCRAM:

@@ -41,7 +41,7 @@ struct verifier {
 /* NULL, or why this can be no password: empty, too long, control characters, not UTF-8.
  * Of SASLprep (RFC 4013) this is what is done: there is no mapping and no
  * normalisation, the bytes are taken as they come. */
-const char *verifier_password_mistake(struct text password);
+const char *verifier_password_error(struct text password);
 
 /* Keys of SCRAM from what PBKDF2 has made of the password (RFC 5802 §3). */
 void verifier_keys(const unsigned char salted[DIGEST_SIZE],

@@ -71,8 +71,8 @@ clock_us(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* libev would abort. A wait that failed is a turn in which nothing is ready, and not
- * the next one at once. */
+/* libev would abort. A failed wait counts as a turn in which nothing is ready; the
+ * next turn does not follow immediately. */
 static void
 on_trouble(const char *what)
 {

@@ -56,7 +56,7 @@ struct loop_task {
 };
 void loop_post(struct loop *loop, struct loop_task *task, void (*run)(void *context),
                void *context);
-/* Posts a task without a function: the next turn comes at once, with its end. */
+/* Posts a task without a function, so that the next turn does not wait. */
 void loop_wake(struct loop *loop, struct loop_task *task);
 void loop_unpost(struct loop *loop, struct loop_task *task); /* may be not posted */
 

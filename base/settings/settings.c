@@ -42,8 +42,8 @@ struct settings {
     struct entry *entries; /* LEVELS for each row */
     size_t count, step;
     bool leaves_secrets;
-    struct buffer mistakes, warnings;
-    size_t mistake_count;
+    struct buffer errors, warnings;
+    size_t error_count;
     struct buffer files; /* paths, each with a NUL behind it */
 };
 
@@ -115,11 +115,11 @@ settings_add_line(struct buffer *lines, const char *origin, struct text name,
 }
 
 static void
-settings_add_mistake(struct settings *s, const char *origin, struct text name,
-                     struct text what)
+settings_add_error(struct settings *s, const char *origin, struct text name,
+                   struct text what)
 {
-    s->mistake_count++;
-    settings_add_line(&s->mistakes, origin, name, what);
+    s->error_count++;
+    settings_add_line(&s->errors, origin, name, what);
 }
 
 __attribute__((format(printf, 4, 5))) static void
@@ -132,7 +132,7 @@ complain(struct settings *s, const struct place *place, struct text name,
     va_start(list, format);
     vsnprintf(what, sizeof(what), format, list);
     va_end(list);
-    settings_add_mistake(s, origin, name, text_from(what));
+    settings_add_error(s, origin, name, text_from(what));
     free(origin);
 }
 
@@ -362,15 +362,15 @@ apply_row(struct settings *s, const struct setting *row)
     if (row->kind == SETTING_LIST && has_comment(entry) &&
         strstr(entry->text, "error:") == NULL) {
         entry->is_bad = true;
-        settings_add_mistake(s, entry->origin, text_from(entry->name),
-                             text_from(no_comment));
+        settings_add_error(s, entry->origin, text_from(entry->name),
+                           text_from(no_comment));
         return;
     }
     if (entry->synonym && entry->synonym->takes &&
         !entry->synonym->takes(text_from(entry->text))) {
         entry->is_bad = true;
-        settings_add_mistake(s, entry->origin, text_from(entry->name),
-                             text_from(entry->synonym->help));
+        settings_add_error(s, entry->origin, text_from(entry->name),
+                           text_from(entry->synonym->help));
         return;
     }
     struct buffer why;
@@ -379,9 +379,9 @@ apply_row(struct settings *s, const struct setting *row)
         assert(entry !=
                entry_at(s, row, LEVEL_DEFAULT)); /* the table itself is wrong */
         entry->is_bad = true;
-        settings_add_mistake(s, entry->origin, text_from(entry->name),
-                             has_comment(entry) ? text_from(no_comment)
-                                                : buffer_text(&why));
+        settings_add_error(s, entry->origin, text_from(entry->name),
+                           has_comment(entry) ? text_from(no_comment)
+                                              : buffer_text(&why));
     }
     buffer_free(&why);
 }
@@ -444,7 +444,7 @@ settings_new(const struct setting *rows, const char *prefix, void *target)
         entry->origin = memory_string("default");
         entry->name = memory_string(row->key);
     }
-    buffer_init(&s->mistakes, MISTAKES_MAX);
+    buffer_init(&s->errors, MISTAKES_MAX);
     buffer_init(&s->warnings, MISTAKES_MAX);
     buffer_init(&s->files, FILES_MAX);
     return s;
@@ -459,7 +459,7 @@ settings_free(struct settings **s)
         entry_clear(&(*s)->entries[i]);
     free((*s)->entries);
     free((*s)->prefix);
-    buffer_free(&(*s)->mistakes);
+    buffer_free(&(*s)->errors);
     buffer_free(&(*s)->warnings);
     buffer_free(&(*s)->files);
     free(*s);
@@ -495,8 +495,8 @@ settings_read_file(struct settings *s, const char *path)
     settings_file_start(&file, text_of(content, length));
     while (settings_file_next(&file, &line)) {
         place.line = line.number;
-        if (line.mistake != NULL)
-            complain(s, &place, TEXT(""), "%s", line.mistake);
+        if (line.error != NULL)
+            complain(s, &place, TEXT(""), "%s", line.error);
         else
             assign(s, &place, line.key, line.key, line.value);
     }
@@ -569,8 +569,8 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
         return; /* that it has no value is known */
     if (has_comment(entry)) {
         entry->is_bad = true; /* each word of the comment would be an error */
-        settings_add_mistake(s, entry->origin, text_from(entry->name),
-                             text_from(no_comment));
+        settings_add_error(s, entry->origin, text_from(entry->name),
+                           text_from(no_comment));
         return;
     }
     char what[MISTAKE_MAX];
@@ -578,7 +578,7 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
     va_start(list, format);
     vsnprintf(what, sizeof(what), format, list);
     va_end(list);
-    settings_add_mistake(s, entry->origin, text_from(entry->name), text_from(what));
+    settings_add_error(s, entry->origin, text_from(entry->name), text_from(what));
 }
 
 const char *
@@ -594,13 +594,13 @@ settings_apply(struct settings *s)
 {
     for (const struct setting *row = s->rows; row->key != NULL; row++)
         apply_row(s, row);
-    return s->mistake_count;
+    return s->error_count;
 }
 
 struct text
-settings_mistakes(const struct settings *s)
+settings_errors(const struct settings *s)
 {
-    return buffer_text(&s->mistakes);
+    return buffer_text(&s->errors);
 }
 
 struct text

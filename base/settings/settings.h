@@ -83,7 +83,7 @@ const char *settings_origin(const struct settings *s, struct text key);
 size_t settings_apply(struct settings *s);
 /* One line per error: file:line or the name of the source, the key, what is wrong, and
  * the key probably meant. */
-struct text settings_mistakes(const struct settings *s);
+struct text settings_errors(const struct settings *s);
 /* One line for each old name that was read, in the form of an error. */
 struct text settings_warnings(const struct settings *s);
 /* "key = value   # source" for every row, secrets masked. */

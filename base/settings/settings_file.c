@@ -57,23 +57,22 @@ settings_file_next(struct settings_file *f, struct settings_line *line)
     *line = (struct settings_line){.number = f->number};
     buffer_clear(&f->value);
     if (is_indented(value)) {
-        line->mistake =
-            "an indented line continues the one above it, and there is none: "
-            "keys begin in the first column";
+        line->error = "an indented line continues the one above it, and there is none: "
+                      "keys begin in the first column";
     } else {
         text_cut(&value, '=', &line->key);
         line->key = text_trim(line->key);
         if (value.at == NULL && text_find(line->key, ':') != TEXT_NONE)
-            line->mistake = "expected 'key = value', with '=' and not ':'";
+            line->error = "expected 'key = value', with '=' and not ':'";
         else if (value.at == NULL || line->key.length == 0)
-            line->mistake = "expected 'key = value'";
+            line->error = "expected 'key = value'";
     }
-    if (line->mistake == NULL) {
+    if (line->error == NULL) {
         bool added = buffer_add(&f->value, text_trim(value));
         assert(added);
     }
     join_lines(f); /* after an error too: its continuation is not a second one */
-    if (line->mistake == NULL)
+    if (line->error == NULL)
         line->value = buffer_text(&f->value);
     else
         line->key = line->value = TEXT("");

@@ -1,5 +1,5 @@
-/* Tells when another process that is alive uses our name: by mistake, and then sets of
- * both stay in pieces without a word.
+/* Detects another live process with our name. This is an error of configuration: sets
+ * of both hosts would never become complete, and no log line would say so.
  *
  * Each run of a host has a number of chance, its instance, which it keeps in the
  * registry under its name for NAME_TTL_MS, and refreshes. Who finds another's there

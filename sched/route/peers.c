@@ -31,7 +31,7 @@ struct peers {
 struct peers_reading {
     struct peers *peers;
     const struct peers_settings *settings;
-    struct buffer *mistakes;
+    struct buffer *errors;
     bool bad;
 };
 
@@ -40,7 +40,7 @@ peers_complain(struct peers_reading *r, const char *key, struct text entry,
                const char *what)
 {
     r->bad = true;
-    (void)!buffer_format(r->mistakes, "%s: '%.*s': %s\n", key,
+    (void)!buffer_format(r->errors, "%s: '%.*s': %s\n", key,
                          (int)(entry.length < SHOWN_MAX ? entry.length : SHOWN_MAX),
                          entry.at, what);
 }
@@ -174,11 +174,10 @@ list_read(struct peers_reading *r)
 }
 
 struct peers *
-peers_new(const struct peers_settings *settings, struct buffer *mistakes)
+peers_new(const struct peers_settings *settings, struct buffer *errors)
 {
     struct peers *peers = memory_new(sizeof(*peers));
-    struct peers_reading r = {
-        .peers = peers, .settings = settings, .mistakes = mistakes};
+    struct peers_reading r = {.peers = peers, .settings = settings, .errors = errors};
     own_read(&r);
     list_read(&r);
     if (r.bad)

@@ -22,7 +22,7 @@ struct peers_settings {
     const struct transport_params *base;
 };
 /* NULL with one line per error ("defrag_peers: ..."). */
-struct peers *peers_new(const struct peers_settings *settings, struct buffer *mistakes);
+struct peers *peers_new(const struct peers_settings *settings, struct buffer *errors);
 void peers_free(struct peers **peers);
 
 /* In lower case. */

@@ -52,7 +52,7 @@ struct reading {
     struct rules *rules; /* the table being read, and its setting: */
     const char *key;
     const struct route_settings *settings;
-    struct buffer *mistakes;
+    struct buffer *errors;
     bool bad;
 };
 
@@ -81,8 +81,8 @@ route_complain(struct reading *r, const char *key, struct text entry, const char
 {
     char shown[ENTRY_SHOWN_MAX];
     size_t length = without_password(entry, shown);
-    bool fits = buffer_format(r->mistakes, "%s: '%.*s%s': %s\n", key, (int)length,
-                              shown, entry.length > ENTRY_SHOWN_MAX ? "..." : "", what);
+    bool fits = buffer_format(r->errors, "%s: '%.*s%s': %s\n", key, (int)length, shown,
+                              entry.length > ENTRY_SHOWN_MAX ? "..." : "", what);
     (void)fits;
     r->bad = true;
 }
@@ -244,7 +244,7 @@ relay_secret(struct reading *r, const struct target *target,
         users += h.user.length > 0;
         found = h.user.length > 0 ? h : found;
     }
-    const char *mistake = secrets_mistake(password);
+    const char *error = secrets_error(password);
     problem[0] = '\0';
     if (users == 0)
         snprintf(problem, TARGET_PROBLEM_MAX,
@@ -254,8 +254,8 @@ relay_secret(struct reading *r, const struct target *target,
                  "relay_password is for one user, but relay has %zu; put their "
                  "passwords into the file that auth_passwords names",
                  users);
-    else if (mistake)
-        snprintf(problem, TARGET_PROBLEM_MAX, "relay_password %s", mistake);
+    else if (error)
+        snprintf(problem, TARGET_PROBLEM_MAX, "relay_password %s", error);
     else if (!secrets_add(r->table->secrets, found.host, found.port, found.user,
                           password, "relay_password"))
         snprintf(problem, TARGET_PROBLEM_MAX,
@@ -471,16 +471,16 @@ peers_read(struct reading *r)
                                       .base = &r->settings->base};
     if (settings.host.length == 0)
         return;
-    r->table->peers = peers_new(&settings, r->mistakes);
+    r->table->peers = peers_new(&settings, r->errors);
     r->bad = r->bad || r->table->peers == NULL;
 }
 
 struct route_table *
-route_new(const struct route_settings *settings, struct buffer *mistakes)
+route_new(const struct route_settings *settings, struct buffer *errors)
 {
     char problem[TARGET_PROBLEM_MAX];
     struct route_table *table = memory_new(sizeof(*table));
-    struct reading r = {.table = table, .settings = settings, .mistakes = mistakes};
+    struct reading r = {.table = table, .settings = settings, .errors = errors};
     bool good = target_parse(TEXT("mx"), settings->smtp_port, &settings->base,
                              &table->mx, problem);
     assert(good);
@@ -488,8 +488,8 @@ route_new(const struct route_settings *settings, struct buffer *mistakes)
     table->unknown.timeout_scale = 1;
     memcpy(&table->unknown.transport, &settings->base, sizeof(settings->base));
     table->secrets = settings->without_secrets
-                         ? secrets_new(TEXT(""), mistakes)
-                         : secrets_new(settings->passwords, mistakes);
+                         ? secrets_new(TEXT(""), errors)
+                         : secrets_new(settings->passwords, errors);
     if (!table->secrets) {
         route_free(&table);
         return NULL;

@@ -100,7 +100,7 @@ const char *target_peer(const struct target *target);
 /* All texts may be empty. base: the default_* settings, which a route's options
  * override. passwords: see sched/route/secrets.h. A host with a user and no secret is
  * an error, unless without_secrets, for callers that only ask where mail goes. Adds one
- * line per error to `mistakes` ("routes: 'x y': ...") and returns NULL then. */
+ * line per error to `errors` ("routes: 'x y': ...") and returns NULL then. */
 struct route_settings {
     struct text routes, sender_routes, relay, local, local_domains;
     struct text defrag_host, defrag_peers; /* see peers.h; no host: no peers */
@@ -110,7 +110,7 @@ struct route_settings {
     struct transport_params base;
 };
 struct route_table *route_new(const struct route_settings *settings,
-                              struct buffer *mistakes);
+                              struct buffer *errors);
 void route_free(struct route_table **table);
 
 /* Never NULL; borrowed from the table. A bare "postmaster" (no domain) is looked up

@@ -70,7 +70,7 @@ line_add(struct secrets *secrets, struct text host, uint16_t port, struct text u
 }
 
 const char *
-secrets_mistake(struct text password)
+secrets_error(struct text password)
 {
     if (password.length == 0)
         return "is empty";
@@ -138,12 +138,12 @@ secrets_line_read(struct secrets *secrets, struct text line)
         return "begin with the host: a name or [address], perhaps with :PORT";
     if (user.length > SECRETS_USER_MAX || text_has_control(user) || !text_is_utf8(user))
         return "the user's name is too long, not UTF-8 or has control characters";
-    const char *mistake = value_read(text_trim(line), &secret);
-    if (mistake)
-        return mistake;
+    const char *error = value_read(text_trim(line), &secret);
+    if (error)
+        return error;
     if (secret.value.length == 0)
         return "the password is missing; write HOST[:PORT] USER PASSWORD";
-    if (secrets_mistake(secret.value))
+    if (secrets_error(secret.value))
         return "the password is longer than 1024 bytes, not UTF-8 or has control "
                "characters";
     if (!line_add(secrets, host, port, user, &secret))
@@ -152,7 +152,7 @@ secrets_line_read(struct secrets *secrets, struct text line)
 }
 
 struct secrets *
-secrets_new(struct text table, struct buffer *mistakes)
+secrets_new(struct text table, struct buffer *errors)
 {
     struct secrets *secrets = memory_new(sizeof(*secrets));
     struct text line;
@@ -162,13 +162,12 @@ secrets_new(struct text table, struct buffer *mistakes)
         line = text_trim(line);
         if (line.length == 0 || line.at[0] == '#')
             continue;
-        const char *mistake = secrets_line_read(secrets, line);
-        if (!mistake)
+        const char *error = secrets_line_read(secrets, line);
+        if (!error)
             continue;
         bad = true;
         /* A full buffer has enough errors. */
-        (void)!buffer_format(mistakes, "auth_passwords: line %u: %s\n", number,
-                             mistake);
+        (void)!buffer_format(errors, "auth_passwords: line %u: %s\n", number, error);
     }
     if (bad)
         secrets_free(&secrets);
@@ -198,7 +197,7 @@ secrets_add(struct secrets *secrets, struct text host, uint16_t port, struct tex
             struct text password, const char *from)
 {
     struct secret secret = {.value = password, .from = from};
-    return !secrets_mistake(password) && line_add(secrets, host, port, user, &secret);
+    return !secrets_error(password) && line_add(secrets, host, port, user, &secret);
 }
 
 const struct secret *

@@ -26,19 +26,19 @@ struct secret {
 };
 
 /* table may be empty. NULL with one line per error, none of which shows a secret. */
-struct secrets *secrets_new(struct text table, struct buffer *mistakes);
+struct secrets *secrets_new(struct text table, struct buffer *errors);
 /* Overwrites them. May be NULL. */
 void secrets_free(struct secrets **secrets);
 
 /* Adds the password of the setting `from`, which must be constant, as it is. False: it
- * is not a valid password (secrets_mistake()), or that host and user have one
+ * is not a valid password (secrets_error()), or that host and user have one
  * already. */
 bool secrets_add(struct secrets *secrets, struct text host, uint16_t port,
                  struct text user, struct text password, const char *from)
     __attribute__((warn_unused_result));
 
 /* NULL, or the reason why it cannot be a password, to follow "the password ". */
-const char *secrets_mistake(struct text password);
+const char *secrets_error(struct text password);
 
 /* The one for the port, else the one for all ports. NULL: none, or secrets is NULL. */
 const struct secret *secrets_find(const struct secrets *secrets, struct text host,

@@ -21,14 +21,14 @@ enum { LINES_MAX = 100000, PROBLEM_MAX = 1024 };
 void
 scenario_complain(struct reader *r, const char *format, ...)
 {
-    size_t before = r->mistakes->length;
+    size_t before = r->errors->length;
     va_list list;
     va_start(list, format);
     r->bad = true;
-    if (!buffer_format(r->mistakes, "%s:%zu: ", r->name, r->line) ||
-        !buffer_format_list(r->mistakes, format, list) ||
-        !buffer_add_byte(r->mistakes, '\n'))
-        r->mistakes->length = before; /* whole lines only */
+    if (!buffer_format(r->errors, "%s:%zu: ", r->name, r->line) ||
+        !buffer_format_list(r->errors, format, list) ||
+        !buffer_add_byte(r->errors, '\n'))
+        r->errors->length = before; /* whole lines only */
     va_end(list);
 }
 
@@ -625,11 +625,11 @@ scenario_defaults(void)
 
 struct scenario *
 scenario_new(struct text content, const char *name,
-             const struct scenario_defaults *defaults, struct buffer *mistakes)
+             const struct scenario_defaults *defaults, struct buffer *errors)
 {
     struct scenario *s = memory_new(sizeof(*s));
     struct reader r = {
-        .scenario = s, .defaults = defaults, .name = name, .mistakes = mistakes};
+        .scenario = s, .defaults = defaults, .name = name, .errors = errors};
     struct text line;
     s->seed = 1;
     s->until_us = INT64_MAX;

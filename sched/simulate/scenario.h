@@ -128,7 +128,7 @@ struct scenario_defaults scenario_defaults(void);
  * are errors. */
 struct scenario *scenario_new(struct text content, const char *name,
                               const struct scenario_defaults *defaults,
-                              struct buffer *mistakes);
+                              struct buffer *errors);
 void scenario_free(struct scenario **scenario);
 
 #endif

@@ -12,7 +12,7 @@ struct reader {
     const struct scenario_defaults *defaults;
     const char *name;
     size_t line;
-    struct buffer *mistakes;
+    struct buffer *errors;
     bool bad;
 };
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 static bool
-bind_address_complain(struct buffer *mistakes, struct text word, const char *why)
+bind_address_complain(struct buffer *errors, struct text word, const char *why)
 {
     /* A full buffer holds enough errors. */
-    bool added = mistakes != NULL && buffer_format(mistakes, "smtp_bind: '%.*s': %s\n",
-                                                   TEXT_ARGS(word), why);
+    bool added = errors != NULL &&
+                 buffer_format(errors, "smtp_bind: '%.*s': %s\n", TEXT_ARGS(word), why);
     (void)added;
     return false;
 }
@@ -26,26 +26,25 @@ prefer(struct bind_address *s, const struct net_address *address)
 }
 
 static bool
-bind_address_add(struct bind_address *s, struct text word, struct buffer *mistakes)
+bind_address_add(struct bind_address *s, struct text word, struct buffer *errors)
 {
     struct net_address address;
     if (!net_address_parse_ip(word, &address))
-        return bind_address_complain(mistakes, word, "not an IP address");
+        return bind_address_complain(errors, word, "not an IP address");
     if (address.family == NET_IPV6 ? s->has_v6 : s->has_v4)
-        return bind_address_complain(mistakes, word, "a second address of its family");
+        return bind_address_complain(errors, word, "a second address of its family");
     prefer(s, &address);
     return true;
 }
 
 bool
-bind_address_read(struct bind_address *sources, struct text list,
-                  struct buffer *mistakes)
+bind_address_read(struct bind_address *sources, struct text list, struct buffer *errors)
 {
     struct text word;
     bool good = true;
     memset(sources, 0, sizeof(*sources));
     while (text_word(&list, ", \t\r\n", &word))
-        good = bind_address_add(sources, word, mistakes) && good;
+        good = bind_address_add(sources, word, errors) && good;
     return good;
 }
 

@@ -11,10 +11,10 @@ struct bind_address {
     struct net_address v4, v6;
 };
 
-/* list: IP addresses without ports. False with one line per error; `mistakes` may be
+/* list: IP addresses without ports. False with one line per error; `errors` may be
  * NULL. */
 bool bind_address_read(struct bind_address *sources, struct text list,
-                       struct buffer *mistakes);
+                       struct buffer *errors);
 /* Copies others. The address by which our own hosts know this one, if any, replaces
  * that of its family; peers may be NULL. */
 void bind_address_for_peers(struct bind_address *sources,

@@ -655,11 +655,11 @@ delivery_open(void *context, struct sched_session *session, const struct target 
 /* --- Settings --------------------------------------------------------------------- */
 
 bool
-delivery_check(const struct delivery_settings *settings, struct buffer *mistakes)
+delivery_check(const struct delivery_settings *settings, struct buffer *errors)
 {
     struct bind_address sources;
-    struct site_keys *providers = site_keys_new(settings->providers, mistakes);
-    bool good = bind_address_read(&sources, settings->smtp_bind, mistakes);
+    struct site_keys *providers = site_keys_new(settings->providers, errors);
+    bool good = bind_address_read(&sources, settings->smtp_bind, errors);
     good &= providers != NULL;
     site_keys_free(&providers);
     return good;

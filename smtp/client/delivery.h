@@ -37,7 +37,7 @@ struct net;
 struct delivery;
 
 /* False with one line per error (smtp_bind, providers). */
-bool delivery_check(const struct delivery_settings *settings, struct buffer *mistakes);
+bool delivery_check(const struct delivery_settings *settings, struct buffer *errors);
 struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dns,
                               struct log *log, struct manager *manager,
                               const struct delivery_settings *settings);

@@ -38,7 +38,7 @@ static const char *const kinds[CLIENT_USAGE_KINDS] = {
 
 static bool
 client_usage_read_rate(struct text value, const char *key, struct rate *rate,
-                       struct buffer *mistakes)
+                       struct buffer *errors)
 {
     *rate = (struct rate){.burst = 1, .period_ms = 1000};
     if (text_trim(value).length == 0)
@@ -49,7 +49,7 @@ client_usage_read_rate(struct text value, const char *key, struct rate *rate,
             rate->burst = rate->amount;
         return true;
     }
-    (void)!buffer_format(mistakes,
+    (void)!buffer_format(errors,
                          "%s: '%.*s': is none of N/s, N/m, N/h, N/d, with ,burst=B "
                          "behind it if wanted, or none\n",
                          key, TEXT_ARGS(value));
@@ -58,7 +58,7 @@ client_usage_read_rate(struct text value, const char *key, struct rate *rate,
 
 bool
 client_usage_read(struct client_usage_rules *rules,
-                  const struct client_usage_settings *settings, struct buffer *mistakes)
+                  const struct client_usage_settings *settings, struct buffer *errors)
 {
     static const char *const each[CLIENT_USAGE_KINDS] = {
         "client_session_rate", "client_message_rate", "client_recipient_rate"};
@@ -67,16 +67,16 @@ client_usage_read(struct client_usage_rules *rules,
     bool good = true;
     for (int i = 0; i < CLIENT_USAGE_KINDS; i++) {
         good = client_usage_read_rate(settings->each[i], each[i], &rules->each[i],
-                                      mistakes) &&
+                                      errors) &&
                good;
-        good = client_usage_read_rate(settings->all[i], all[i], &rules->all[i],
-                                      mistakes) &&
-               good;
+        good =
+            client_usage_read_rate(settings->all[i], all[i], &rules->all[i], errors) &&
+            good;
     }
     rules->sessions = settings->sessions;
     rules->sessions_per_client = settings->sessions_per_client;
     return networks_read(&rules->exempt, "rate_exempt", settings->exempt, NULL,
-                         mistakes) &&
+                         errors) &&
            good;
 }
 

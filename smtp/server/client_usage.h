@@ -48,7 +48,7 @@ struct client_usage_rules {
 /* rules is zeroed memory. One line per error; false then. Free in any case. */
 bool client_usage_read(struct client_usage_rules *rules,
                        const struct client_usage_settings *settings,
-                       struct buffer *mistakes) __attribute__((warn_unused_result));
+                       struct buffer *errors) __attribute__((warn_unused_result));
 void client_usage_rules_free(struct client_usage_rules *rules);
 
 struct client_usage;

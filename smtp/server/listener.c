@@ -56,12 +56,12 @@ struct listener {
 };
 
 static bool
-hostname_is_good(const char *hostname, struct buffer *mistakes)
+hostname_is_good(const char *hostname, struct buffer *errors)
 {
     struct text name = text_from(hostname);
     if (address_is_domain(name) && text_is_ascii(name))
         return true;
-    bool added = buffer_format(mistakes, "hostname: '%s': is no host name\n", hostname);
+    bool added = buffer_format(errors, "hostname: '%s': is no host name\n", hostname);
     (void)added;
     return false;
 }
@@ -81,29 +81,29 @@ read_paths(struct text list, char *paths[TLS_PAIRS_MAX])
 }
 
 static bool
-complain_tls(struct buffer *mistakes, const char *what)
+complain_tls(struct buffer *errors, const char *what)
 {
-    bool added = buffer_format(mistakes, "tls_certificate: %s\n", what);
+    bool added = buffer_format(errors, "tls_certificate: %s\n", what);
     (void)added;
     return false;
 }
 
 static bool
 make_tls(const struct tls_pair *pairs, size_t count, struct tls_server **server,
-         struct buffer *mistakes)
+         struct buffer *errors)
 {
     char error[TLS_ERROR_MAX];
     struct tls *tls = tls_new(error, sizeof(error));
     if (tls != NULL)
         *server = tls_server_new(tls, pairs, count, error, sizeof(error));
     tls_free(&tls);
-    return *server != NULL || complain_tls(mistakes, error);
+    return *server != NULL || complain_tls(errors, error);
 }
 
 /* Without certificates *server stays NULL. */
 static bool
 read_tls(const struct listener_settings *settings, struct tls_server **server,
-         struct buffer *mistakes)
+         struct buffer *errors)
 {
     char *certificates[TLS_PAIRS_MAX] = {0}, *keys[TLS_PAIRS_MAX] = {0};
     struct tls_pair pairs[TLS_PAIRS_MAX];
@@ -111,12 +111,12 @@ read_tls(const struct listener_settings *settings, struct tls_server **server,
     size_t key_count = read_paths(settings->tls_key, keys);
     bool good = true;
     if (count == TEXT_NONE || (key_count > 0 && key_count != count)) {
-        good = complain_tls(mistakes, "as many files as in tls_key, 64 at most");
+        good = complain_tls(errors, "as many files as in tls_key, 64 at most");
     } else if (count > 0) {
         for (size_t i = 0; i < count; i++)
             pairs[i] = (struct tls_pair){certificates[i],
                                          key_count > 0 ? keys[i] : certificates[i]};
-        good = make_tls(pairs, count, server, mistakes);
+        good = make_tls(pairs, count, server, errors);
     }
     for (size_t i = 0; i < TLS_PAIRS_MAX; i++) {
         free(certificates[i]);
@@ -129,20 +129,19 @@ read_tls(const struct listener_settings *settings, struct tls_server **server,
  * on a Unix socket file permissions are the list. */
 static bool
 has_what_it_needs(const struct session_rules *rules, const struct endpoint *endpoints,
-                  size_t count, struct buffer *mistakes)
+                  size_t count, struct buffer *errors)
 {
     for (size_t i = 0; i < count; i++) {
         if (endpoints[i].tls && rules->tls == NULL)
-            return complain_tls(mistakes,
-                                "unset, but `listen` has an address with ?tls");
+            return complain_tls(errors, "unset, but `listen` has an address with ?tls");
         if (endpoints[i].proxy && endpoints[i].address.family != NET_UNIX &&
             rules->proxies.count == 0) {
-            (void)!buffer_add(mistakes, TEXT("proxy_from: unset, and `listen` has an "
-                                             "address ?proxy\n"));
+            (void)!buffer_add(errors, TEXT("proxy_from: unset, and `listen` has an "
+                                           "address ?proxy\n"));
             return false;
         }
     }
-    return listener_auth_fits(rules, endpoints, count, mistakes);
+    return listener_auth_fits(rules, endpoints, count, errors);
 }
 
 /* Where the routes look <postmaster> up. The table may go before the rules. */
@@ -156,23 +155,23 @@ take_postmaster(struct session_rules *r, const struct route_table *routes)
     r->server.postmaster_domain = r->postmaster_domain;
 }
 
-/* NULL: errors are in mistakes. The caller is its first user. routes may be NULL. */
+/* NULL: errors are in errors. The caller is its first user. routes may be NULL. */
 static struct session_rules *
 rules_new(const struct listener_settings *settings, const struct route_table *routes,
-          const unsigned char secret[DIGEST_SIZE], struct buffer *mistakes)
+          const unsigned char secret[DIGEST_SIZE], struct buffer *errors)
 {
     struct session_rules *r = memory_new(sizeof(*r));
     r->users = 1;
     bool good = policy_read(&r->policy, settings->relay_from,
-                            settings->allow_open_relay, mistakes);
-    good = read_tls(settings, &r->tls, mistakes) && good;
-    good = client_usage_read(&r->clients, &settings->clients, mistakes) && good;
+                            settings->allow_open_relay, errors);
+    good = read_tls(settings, &r->tls, errors) && good;
+    good = client_usage_read(&r->clients, &settings->clients, errors) && good;
     good = networks_read(&r->proxies, "proxy_from", settings->proxy_from,
-                         "would let any client claim any address", mistakes) &&
+                         "would let any client claim any address", errors) &&
            good;
-    good = policy_read_etrn(&r->policy, settings->etrn, mistakes) && good;
-    good = policy_read_priority(&r->policy, settings->mt_priority, mistakes) && good;
-    good = hostname_is_good(settings->hostname, mistakes) &&
+    good = policy_read_etrn(&r->policy, settings->etrn, errors) && good;
+    good = policy_read_priority(&r->policy, settings->mt_priority, errors) && good;
+    good = hostname_is_good(settings->hostname, errors) &&
            text_copy(r->hostname, sizeof(r->hostname), text_from(settings->hostname)) &&
            good;
     r->server =
@@ -196,7 +195,7 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
                                           .data_rate = settings->data_rate_min};
     r->greet_delay_ms = settings->greet_delay_ms;
     r->lifetime_ms = settings->lifetime_ms;
-    good = listener_auth_read(settings, secret, r, mistakes) && good;
+    good = listener_auth_read(settings, secret, r, errors) && good;
     r->idle_timeout_ms = settings->idle_timeout_ms;
     r->data_timeout_ms = settings->data_timeout_ms;
     r->handshake_timeout_ms = settings->handshake_timeout_ms;
@@ -206,15 +205,14 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
 }
 
 bool
-listener_check(const struct listener_settings *settings, struct buffer *mistakes)
+listener_check(const struct listener_settings *settings, struct buffer *errors)
 {
     static const unsigned char secret[DIGEST_SIZE]; /* nobody logs in by these */
     struct endpoint *endpoints;
     size_t count;
-    struct session_rules *rules = rules_new(settings, NULL, secret, mistakes);
-    bool good = policy_endpoints_read(settings->listen, &endpoints, &count, mistakes);
-    good =
-        good && rules != NULL && has_what_it_needs(rules, endpoints, count, mistakes);
+    struct session_rules *rules = rules_new(settings, NULL, secret, errors);
+    bool good = policy_endpoints_read(settings->listen, &endpoints, &count, errors);
+    good = good && rules != NULL && has_what_it_needs(rules, endpoints, count, errors);
     free(endpoints);
     session_rules_release(&rules);
     return good;
@@ -383,9 +381,9 @@ listener_on_accept(void *context, struct net_connection *connection)
 
 /* One line for error of several that were collected. */
 static void
-tell_mistakes(const struct buffer *mistakes, char *error, size_t error_size)
+tell_errors(const struct buffer *errors, char *error, size_t error_size)
 {
-    struct text rest = buffer_text(mistakes), line = TEXT("");
+    struct text rest = buffer_text(errors), line = TEXT("");
     text_cut(&rest, '\n', &line);
     text_copy(error, error_size, line);
 }
@@ -461,17 +459,16 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
              struct manager *manager, const struct route_table *routes,
              const struct listener_settings *settings, char *error, size_t error_size)
 {
-    struct buffer mistakes;
+    struct buffer errors;
     struct endpoint *endpoints;
     struct listener *l = NULL;
     unsigned char secret[DIGEST_SIZE];
     size_t count;
-    buffer_init(&mistakes, MISTAKES_MAX);
+    buffer_init(&errors, MISTAKES_MAX);
     listener_auth_secret(loop, queue_disk(manager_queue(manager)), secret);
-    struct session_rules *rules = rules_new(settings, routes, secret, &mistakes);
-    bool good = policy_endpoints_read(settings->listen, &endpoints, &count, &mistakes);
-    if (good && rules != NULL &&
-        has_what_it_needs(rules, endpoints, count, &mistakes)) {
+    struct session_rules *rules = rules_new(settings, routes, secret, &errors);
+    bool good = policy_endpoints_read(settings->listen, &endpoints, &count, &errors);
+    if (good && rules != NULL && has_what_it_needs(rules, endpoints, count, &errors)) {
         l = listener_make(loop, log, manager_queue(manager), routes, rules);
         l->host.manager = manager;
         l->net = net;
@@ -484,18 +481,18 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
             listener_free(&l);
         }
     } else {
-        tell_mistakes(&mistakes, error, error_size);
+        tell_errors(&errors, error, error_size);
         session_rules_release(&rules);
     }
     free(endpoints);
-    buffer_free(&mistakes);
+    buffer_free(&errors);
     return l;
 }
 
 /* No client may be served in cleartext where TLS is configured. */
 static bool
 keeps_promises(const struct listener *l, const struct session_rules *rules,
-               struct buffer *mistakes)
+               struct buffer *errors)
 {
     for (size_t i = 0; i < l->door_count; i++) {
         const struct session_options *options = &l->doors[i].options;
@@ -506,7 +503,7 @@ keeps_promises(const struct listener *l, const struct session_rules *rules,
                                           .proxy = options->proxy,
                                           .legacy = options->legacy,
                                           .auth = options->auth};
-        if (!has_what_it_needs(rules, &endpoint, 1, mistakes))
+        if (!has_what_it_needs(rules, &endpoint, 1, errors))
             return false;
     }
     return true;
@@ -516,11 +513,11 @@ void
 listener_reload(struct listener *l, const struct route_table *routes,
                 const struct listener_settings *settings)
 {
-    struct buffer mistakes;
-    buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(settings, routes, l->secret, &mistakes);
+    struct buffer errors;
+    buffer_init(&errors, MISTAKES_MAX);
+    struct session_rules *rules = rules_new(settings, routes, l->secret, &errors);
     l->host.routes = routes;
-    if (rules != NULL && !keeps_promises(l, rules, &mistakes))
+    if (rules != NULL && !keeps_promises(l, rules, &errors))
         session_rules_release(&rules);
     if (rules != NULL) {
         session_rules_release(&l->host.rules);
@@ -528,9 +525,9 @@ listener_reload(struct listener *l, const struct route_table *routes,
         auth_gate_set_limit(l->host.gate, settings->auth_failure_limit);
     } else {
         log_say(l->host.log, LOG_LEVEL_ERROR, "smtpd", NULL, "old settings stay: %.*s",
-                TEXT_ARGS(text_trim(buffer_text(&mistakes))));
+                TEXT_ARGS(text_trim(buffer_text(&errors))));
     }
-    buffer_free(&mistakes);
+    buffer_free(&errors);
 }
 
 void
@@ -640,15 +637,15 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
                         void (*over)(void *context), void *context)
 {
     static const unsigned char secret[DIGEST_SIZE]; /* no users here */
-    struct buffer mistakes;
+    struct buffer errors;
     struct listener_settings plain = *settings;
     plain.auth_users = TEXT("");
-    buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(&plain, routes, secret, &mistakes);
+    buffer_init(&errors, MISTAKES_MAX);
+    struct session_rules *rules = rules_new(&plain, routes, secret, &errors);
     /* The caller has had them checked. */
     assert(rules != NULL);
     rules->server.etrn = false; /* nobody here delivers */
-    buffer_free(&mistakes);
+    buffer_free(&errors);
     struct listener *l = listener_make(loop, log, queue, routes, rules);
     l->net = net;
     client_usage_free(&l->host.clients); /* it is one, and its caller's */

@@ -47,7 +47,7 @@ struct listener_settings {
 struct listener;
 
 /* Checks everything, the files included, without binding; one line per error. */
-bool listener_check(const struct listener_settings *settings, struct buffer *mistakes);
+bool listener_check(const struct listener_settings *settings, struct buffer *errors);
 
 /* Binds everything; NULL with one line in error. routes is borrowed until reload. */
 struct listener *listener_new(struct loop *loop, struct net *net, struct log *log,

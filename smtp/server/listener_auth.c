@@ -57,38 +57,38 @@ listener_auth_secret(struct loop *loop, struct disk *disk,
 }
 
 static bool
-listener_auth_complain(struct buffer *mistakes, const char *what)
+listener_auth_complain(struct buffer *errors, const char *what)
 {
     /* Beyond the limit of the buffer, enough errors are reported. */
-    (void)!buffer_format(mistakes, "%s\n", what);
+    (void)!buffer_format(errors, "%s\n", what);
     return false;
 }
 
 static bool
-read_clear_text(struct text word, bool *clear, struct buffer *mistakes)
+read_clear_text(struct text word, bool *clear, struct buffer *errors)
 {
     word = text_trim(word);
     *clear = text_equal(word, TEXT("loopback"));
     return *clear || word.length == 0 || text_equal(word, TEXT("no")) ||
-           listener_auth_complain(mistakes, "auth_cleartext: say no or loopback");
+           listener_auth_complain(errors, "auth_cleartext: say no or loopback");
 }
 
 bool
 listener_auth_read(const struct listener_settings *settings,
                    const unsigned char secret[DIGEST_SIZE], struct session_rules *rules,
-                   struct buffer *mistakes)
+                   struct buffer *errors)
 {
     char *path = text_string(text_trim(settings->auth_users));
     bool set = path[0] != '\0';
     if (set)
-        rules->accounts = users_read(path, secret, mistakes);
+        rules->accounts = users_read(path, secret, errors);
     free(path);
     rules->server.users = rules->accounts;
     rules->senders =
-        senders_new(settings->sender_login, settings->sender_domains, mistakes);
+        senders_new(settings->sender_login, settings->sender_domains, errors);
     rules->tls_session_limit = (size_t)settings->server_tls_session_limit;
     bool good =
-        read_clear_text(settings->auth_cleartext, &rules->auth_cleartext, mistakes);
+        read_clear_text(settings->auth_cleartext, &rules->auth_cleartext, errors);
     return good && rules->senders != NULL && (!set || rules->accounts != NULL);
 }
 
@@ -108,17 +108,17 @@ wants_auth(const struct endpoint *e)
 
 bool
 listener_auth_fits(const struct session_rules *rules, const struct endpoint *endpoints,
-                   size_t count, struct buffer *mistakes)
+                   size_t count, struct buffer *errors)
 {
     for (size_t i = 0; i < count; i++) {
         if (wants_auth(&endpoints[i]) && rules->accounts == NULL)
             return listener_auth_complain(
-                mistakes, "auth_users: unset, and `listen` has an address "
-                          "auth=required or auth=offered");
+                errors, "auth_users: unset, and `listen` has an address "
+                        "auth=required or auth=offered");
         if (wants_auth(&endpoints[i]) && !can_log_in(rules, &endpoints[i]))
             return listener_auth_complain(
-                mistakes, "tls_certificate: unset or unusable, but `listen` has an "
-                          "address auth=required or auth=offered: AUTH needs TLS");
+                errors, "tls_certificate: unset or unusable, but `listen` has an "
+                        "address auth=required or auth=offered: AUTH needs TLS");
     }
     return true;
 }

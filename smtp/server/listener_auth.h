@@ -14,13 +14,13 @@ void listener_auth_secret(struct loop *loop, struct disk *disk,
 /* Fills users, senders and the like in. False with one line per error. */
 bool listener_auth_read(const struct listener_settings *settings,
                         const unsigned char secret[DIGEST_SIZE],
-                        struct session_rules *rules, struct buffer *mistakes)
+                        struct session_rules *rules, struct buffer *errors)
     __attribute__((warn_unused_result));
 
 /* Clients that must log in must be able to. False with one line per error. */
 bool listener_auth_fits(const struct session_rules *rules,
                         const struct endpoint *endpoints, size_t count,
-                        struct buffer *mistakes) __attribute__((warn_unused_result));
+                        struct buffer *errors) __attribute__((warn_unused_result));
 
 /* One line for each thing that may be meant but is dangerous or of no use. */
 void listener_auth_warn(struct log *log, const struct session_rules *rules,

@@ -42,7 +42,7 @@ read_network(struct networks *networks, struct text word, const char *all_is_wro
 
 bool
 networks_read(struct networks *networks, const char *key, struct text list,
-              const char *all_is_wrong, struct buffer *mistakes)
+              const char *all_is_wrong, struct buffer *errors)
 {
     char space[WHY_MAX];
     struct text word;
@@ -54,7 +54,7 @@ networks_read(struct networks *networks, const char *key, struct text list,
         if (why == NULL)
             continue;
         /* Beyond the limit of the buffer, enough errors are reported. */
-        (void)!buffer_format(mistakes, "%s: '%.*s': %s\n", key, TEXT_ARGS(word), why);
+        (void)!buffer_format(errors, "%s: '%.*s': %s\n", key, TEXT_ARGS(word), why);
         good = false;
     }
     size_t kept = networks->count > 0 ? networks->count : 1;

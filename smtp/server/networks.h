@@ -13,10 +13,10 @@ struct networks { /* zeroed = none */
 };
 
 /* Reads a list of ADDRESS or ADDRESS/BITS. Adds one line per error, with
- * key, to `mistakes`; false then. all_is_wrong, unless NULL, says why a network of all addresses
+ * key, to `errors`; false then. all_is_wrong, unless NULL, says why a network of all addresses
  * is an error. Free them in any case. */
 bool networks_read(struct networks *networks, const char *key, struct text list,
-                   const char *all_is_wrong, struct buffer *mistakes)
+                   const char *all_is_wrong, struct buffer *errors)
     __attribute__((warn_unused_result));
 void networks_free(struct networks *networks);
 

@@ -15,17 +15,17 @@ enum { FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256, WHY_MAX = 120 };
 static const char separators[] = ", \t\r\n";
 
 static void
-policy_complain(struct buffer *mistakes, const char *key, struct text what,
+policy_complain(struct buffer *errors, const char *key, struct text what,
                 const char *why)
 {
     /* Beyond the limit of the buffer, enough errors are reported. */
-    bool added = buffer_format(mistakes, "%s: '%.*s': %s\n", key, TEXT_ARGS(what), why);
+    bool added = buffer_format(errors, "%s: '%.*s': %s\n", key, TEXT_ARGS(what), why);
     (void)added;
 }
 
 bool
 policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
-            struct buffer *mistakes)
+            struct buffer *errors)
 {
     *policy = (struct policy){0};
     return networks_read(
@@ -33,7 +33,7 @@ policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay
         allow_open_relay
             ? NULL
             : "would make this host an open relay (allow_open_relay = yes permits it)",
-        mistakes);
+        errors);
 }
 
 /* NULL, or why not. */
@@ -56,7 +56,7 @@ read_flushed(struct policy *policy, struct text word)
 }
 
 bool
-policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistakes)
+policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *errors)
 {
     struct text word;
     bool good = true;
@@ -68,7 +68,7 @@ policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistake
         const char *why = read_flushed(policy, word);
         if (why == NULL)
             continue;
-        policy_complain(mistakes, "etrn", word, why);
+        policy_complain(errors, "etrn", word, why);
         good = false;
     }
     size_t kept = policy->flushed_count > 0 ? policy->flushed_count : 1;
@@ -78,7 +78,7 @@ policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistake
 
 bool
 policy_read_priority(struct policy *policy, struct text mt_priority,
-                     struct buffer *mistakes)
+                     struct buffer *errors)
 {
     struct text word = text_trim(mt_priority);
     policy->priority_of_all = text_equal_nocase(word, TEXT("all"));
@@ -86,7 +86,7 @@ policy_read_priority(struct policy *policy, struct text mt_priority,
         policy->priority_of_all || text_equal_nocase(word, TEXT("trusted"));
     if (policy->priority || text_equal_nocase(word, TEXT("off")))
         return true;
-    policy_complain(mistakes, "mt_priority", word, "say off, trusted or all");
+    policy_complain(errors, "mt_priority", word, "say off, trusted or all");
     return false;
 }
 
@@ -327,7 +327,7 @@ why_no_address(struct text word, char space[WHY_MAX])
 }
 
 static bool
-read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistakes)
+read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors)
 {
     struct text options = word, address, option;
     bool good = true;
@@ -335,14 +335,14 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistak
     assert(cut);
     if (!net_address_parse(address, 0, &endpoint->address)) {
         char space[WHY_MAX];
-        policy_complain(mistakes, "listen", word, why_no_address(address, space));
+        policy_complain(errors, "listen", word, why_no_address(address, space));
         good = false;
     }
     while (text_word(&options, "&", &option)) {
         const char *why = read_option(endpoint, option);
         if (why == NULL)
             continue;
-        policy_complain(mistakes, "listen", option, why);
+        policy_complain(errors, "listen", option, why);
         good = false;
     }
     return good;
@@ -357,7 +357,7 @@ is_same_place(const struct net_address *a, const struct net_address *b)
 
 bool
 policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
-                      struct buffer *mistakes)
+                      struct buffer *errors)
 {
     struct text word;
     bool good = true;
@@ -365,15 +365,15 @@ policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *c
     *count = 0;
     while (text_word(&listen, separators, &word)) {
         if (*count == ENDPOINTS_MAX) {
-            policy_complain(mistakes, "listen", word, "too many addresses");
+            policy_complain(errors, "listen", word, "too many addresses");
             return false;
         }
         struct endpoint *endpoint = &(*endpoints)[(*count)++];
-        good = read_endpoint(endpoint, word, mistakes) && good;
+        good = read_endpoint(endpoint, word, errors) && good;
         for (size_t i = 0; good && i + 1 < *count; i++) {
             good = !is_same_place(&(*endpoints)[i].address, &endpoint->address);
             if (!good)
-                policy_complain(mistakes, "listen", word, "given twice");
+                policy_complain(errors, "listen", word, "given twice");
         }
     }
     return good;

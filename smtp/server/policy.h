@@ -20,19 +20,19 @@ struct policy {
     bool priority_of_all; /* ...also of untrusted clients */
 };
 
-/* Reads relay_from (a list). Adds one line per error to `mistakes`; false then. A
+/* Reads relay_from (a list). Adds one line per error to `errors`; false then. A
  * network of all addresses is an error unless allow_open_relay. */
 bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
-                 struct buffer *mistakes) __attribute__((warn_unused_result));
+                 struct buffer *errors) __attribute__((warn_unused_result));
 void policy_free(struct policy *policy);
 /* The same for etrn, after policy_read(): the words relay and off (alone), domain,
  * .domain (sub-domains). */
-bool policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistakes)
+bool policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *errors)
     __attribute__((warn_unused_result));
 
 /* The same for mt_priority: off, trusted (those who may relay) or all. */
 bool policy_read_priority(struct policy *policy, struct text mt_priority,
-                          struct buffer *mistakes) __attribute__((warn_unused_result));
+                          struct buffer *errors) __attribute__((warn_unused_result));
 
 /* By network. Clients on a Unix socket may: file permissions guard it. */
 bool policy_may_relay(const struct policy *policy, const struct net_address *client);
@@ -81,7 +81,7 @@ struct endpoint {
 /* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.
  * False with one line per error. */
 bool policy_endpoints_read(struct text listen, struct endpoint **endpoints,
-                           size_t *count, struct buffer *mistakes)
+                           size_t *count, struct buffer *errors)
     __attribute__((warn_unused_result));
 /* Clients from the internet could reach it: it is no loopback, private (RFC 1918, 6598,
  * 4193) or link-local address, and no Unix socket. */

@@ -72,11 +72,11 @@ make_pair(struct key *key, struct text user, struct text pattern)
 }
 
 static void
-senders_complain(struct buffer *mistakes, const char *key, struct text what,
+senders_complain(struct buffer *errors, const char *key, struct text what,
                  const char *why)
 {
     /* Beyond the limit of the buffer, enough errors are reported. */
-    (void)!buffer_format(mistakes, "%s: '%.*s': %s\n", key,
+    (void)!buffer_format(errors, "%s: '%.*s': %s\n", key,
                          TEXT_ARGS(text_before(what, 300)), why);
 }
 
@@ -122,7 +122,7 @@ add_pattern(struct senders *s, struct text user, struct text word)
 }
 
 static void
-senders_read_line(struct senders *s, struct text line, struct buffer *mistakes)
+senders_read_line(struct senders *s, struct text line, struct buffer *errors)
 {
     static const char separators[] = ", \t";
     struct text user, word, rest = line;
@@ -130,21 +130,21 @@ senders_read_line(struct senders *s, struct text line, struct buffer *mistakes)
     if (!text_word(&rest, separators, &user))
         return;
     if (!sasl_is_name(user)) {
-        senders_complain(mistakes, "sender_login", user, "not a valid user name");
+        senders_complain(errors, "sender_login", user, "not a valid user name");
         return;
     }
     for (; text_word(&rest, separators, &word); count++) {
         const char *why = add_pattern(s, user, word);
         if (why != NULL)
-            senders_complain(mistakes, "sender_login", word, why);
+            senders_complain(errors, "sender_login", word, why);
     }
     if (count == 0)
-        senders_complain(mistakes, "sender_login", user,
+        senders_complain(errors, "sender_login", user,
                          "no addresses follow; lines are `user address...`");
 }
 
 static void
-read_domains(struct senders *s, struct text domains, struct buffer *mistakes)
+read_domains(struct senders *s, struct text domains, struct buffer *errors)
 {
     struct text word;
     struct buffer normal;
@@ -152,10 +152,10 @@ read_domains(struct senders *s, struct text domains, struct buffer *mistakes)
     while (text_word(&domains, ", \t\r\n", &word)) {
         if (text_equal(word, TEXT("*")) || text_find(word, '@') != TEXT_NONE ||
             !read_pattern(word, &normal))
-            senders_complain(mistakes, "sender_domains", word,
+            senders_complain(errors, "sender_domains", word,
                              "neither a domain nor .domain (subdomains)");
         else if (HASH_COUNT(s->domains) == SENDERS_DOMAINS_MAX)
-            senders_complain(mistakes, "sender_domains", word, "too many domains");
+            senders_complain(errors, "sender_domains", word, "too many domains");
         else
             senders_add(&s->domains, buffer_text(&normal));
     }
@@ -163,20 +163,20 @@ read_domains(struct senders *s, struct text domains, struct buffer *mistakes)
 }
 
 struct senders *
-senders_new(struct text login, struct text domains, struct buffer *mistakes)
+senders_new(struct text login, struct text domains, struct buffer *errors)
 {
     struct senders *s = memory_new(sizeof(*s));
-    size_t before = mistakes->length;
+    size_t before = errors->length;
     struct text line;
     while (text_cut(&login, '\n', &line)) {
         line = text_trim(line);
         if (line.length == 0 || line.at[0] == '#')
             continue;
         s->logins = true;
-        senders_read_line(s, line, mistakes);
+        senders_read_line(s, line, errors);
     }
-    read_domains(s, domains, mistakes);
-    if (mistakes->length > before)
+    read_domains(s, domains, errors);
+    if (errors->length > before)
         senders_free(&s);
     return s;
 }

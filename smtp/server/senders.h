@@ -17,7 +17,7 @@ struct senders;
  * sub-domains) or *; # starts a comment line. domains: a list of domain and .domain.
  * Either may be empty: no restriction. One line per error, and NULL then. */
 struct senders *senders_new(struct text login, struct text domains,
-                            struct buffer *mistakes);
+                            struct buffer *errors);
 void senders_free(struct senders **senders);
 
 /* user: the one that logged in, or NULL; trusted: may relay without a login. sender: in normal

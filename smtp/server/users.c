@@ -31,18 +31,18 @@ struct reading {
     struct users *users;
     const char *file;
     size_t line;
-    struct buffer *mistakes;
+    struct buffer *errors;
 };
 
 /* name: "" or a good one. What does not fit is dropped: there are enough then. */
 static void
-users_add_mistake(struct reading *r, struct text name, const char *what)
+users_add_error(struct reading *r, struct text name, const char *what)
 {
     if (name.length > 0)
-        (void)!buffer_format(r->mistakes, "%s:%zu: user '%.*s': %s\n", r->file, r->line,
+        (void)!buffer_format(r->errors, "%s:%zu: user '%.*s': %s\n", r->file, r->line,
                              TEXT_ARGS(name), what);
     else
-        (void)!buffer_format(r->mistakes, "%s:%zu: %s\n", r->file, r->line, what);
+        (void)!buffer_format(r->errors, "%s:%zu: %s\n", r->file, r->line, what);
 }
 
 static struct user *
@@ -68,9 +68,9 @@ make_from_plain(struct users *users, struct text name, struct text password,
                 struct verifier *verifier)
 {
     unsigned char salt[DIGEST_SIZE];
-    const char *mistake = verifier_password_mistake(password);
-    if (mistake)
-        return mistake;
+    const char *error = verifier_password_error(password);
+    if (error)
+        return error;
     if (++users->plain > USERS_PLAIN_MAX)
         return "more than 100 users with {PLAIN}: make lines with `petrel passwd`";
     derive(users, "salt", name, salt);
@@ -116,23 +116,23 @@ users_read_line(struct reading *r, struct text line)
     text_cut(&value, ':', &name);
     if (value.at == NULL || !sasl_is_name(name) || name.at[0] == ' ' ||
         name.at[name.length - 1] == ' ') {
-        users_add_mistake(r, TEXT(""),
-                          value.at == NULL ? "expected 'user:verifier'"
-                                           : "not a valid user name");
+        users_add_error(r, TEXT(""),
+                        value.at == NULL ? "expected 'user:verifier'"
+                                         : "not a valid user name");
         return;
     }
     const struct user *other = users_find(r->users, name);
     if (other) {
         char what[64];
         snprintf(what, sizeof(what), "is already in line %zu", other->line);
-        users_add_mistake(r, name, what);
+        users_add_error(r, name, what);
         return;
     }
-    const char *mistake = read_verifier(r->users, name, value, &verifier);
-    if (mistake == NULL && r->users->count == USERS_MAX)
-        mistake = "more than 20000 users";
-    if (mistake)
-        users_add_mistake(r, name, mistake);
+    const char *error = read_verifier(r->users, name, value, &verifier);
+    if (error == NULL && r->users->count == USERS_MAX)
+        error = "more than 20000 users";
+    if (error)
+        users_add_error(r, name, error);
     else
         add_user(r->users, name, &verifier, r->line);
     digest_forget(&verifier, sizeof(verifier));
@@ -140,11 +140,11 @@ users_read_line(struct reading *r, struct text line)
 
 struct users *
 users_new(struct text content, const char *file,
-          const unsigned char secret[DIGEST_SIZE], struct buffer *mistakes)
+          const unsigned char secret[DIGEST_SIZE], struct buffer *errors)
 {
     struct users *users = memory_new(sizeof(*users));
-    struct reading r = {.users = users, .file = file, .mistakes = mistakes};
-    size_t before = mistakes->length;
+    struct reading r = {.users = users, .file = file, .errors = errors};
+    size_t before = errors->length;
     struct text rest = content, line;
     memcpy(users->secret, secret, DIGEST_SIZE);
     if (text_starts(rest, TEXT("\xef\xbb\xbf")))
@@ -156,7 +156,7 @@ users_new(struct text content, const char *file,
         if (text_trim(line).length > 0 && line.at[0] != '#')
             users_read_line(&r, line);
     }
-    if (mistakes->length > before)
+    if (errors->length > before)
         users_free(&users);
     return users;
 }
@@ -180,17 +180,17 @@ users_free(struct users **users)
 
 struct users *
 users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
-           struct buffer *mistakes)
+           struct buffer *errors)
 {
     char *content;
     size_t length;
     int error = disk_read_whole(path, USERS_FILE_MAX, &content, &length);
     if (error != 0) {
-        (void)!buffer_format(mistakes, "auth_users: cannot read %s: %s\n", path,
+        (void)!buffer_format(errors, "auth_users: cannot read %s: %s\n", path,
                              strerror(-error));
         return NULL;
     }
-    struct users *users = users_new(text_of(content, length), path, secret, mistakes);
+    struct users *users = users_new(text_of(content, length), path, secret, errors);
     digest_forget(content, length);
     free(content);
     return users;

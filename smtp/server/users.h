@@ -21,13 +21,12 @@ struct users;
  * restarts, so that a decoy does not change. NULL with a line "FILE:LINE: ..." for each
  * error; no line shows any part of a verifier. */
 struct users *users_new(struct text content, const char *file,
-                        const unsigned char secret[DIGEST_SIZE],
-                        struct buffer *mistakes);
+                        const unsigned char secret[DIGEST_SIZE], struct buffer *errors);
 /* Verifiers are overwritten. */
 void users_free(struct users **users);
 /* The same from the file itself. */
 struct users *users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
-                         struct buffer *mistakes);
+                         struct buffer *errors);
 size_t users_count(const struct users *users);
 
 /* Every user has SCRAM keys (and there is one): a client that prefers SCRAM could not

@@ -32,7 +32,7 @@ add(struct recipients *r, struct text list)
 {
     unsigned before = r->envelope->count;
     bool good = recipients_add(r, list);
-    must(good || r->mistake != NULL);
+    must(good || r->error != NULL);
     must(r->envelope->count >= before && r->envelope->count <= r->limit);
     for (unsigned i = before; i < r->envelope->count; i++) {
         struct address address;

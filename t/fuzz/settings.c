@@ -26,7 +26,7 @@ check_file(struct text t)
     while (settings_file_next(&file, &line)) {
         must(line.number > before);
         before = line.number;
-        must((line.mistake != NULL) == (line.key.length == 0));
+        must((line.error != NULL) == (line.key.length == 0));
         must(text_find(line.key, '\n') == TEXT_NONE);
     }
     settings_file_end(&file);
@@ -116,7 +116,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct options_sources sources = {.environment = environment,
                                       .overrides = arguments};
     struct settings *s = options_read(&sources, &options);
-    if (settings_mistakes(s).length == 0)
+    if (settings_errors(s).length == 0)
         check_values(&options);
     struct buffer printed;
     buffer_init(&printed, PRINTED_MAX);

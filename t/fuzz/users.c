@@ -45,7 +45,7 @@ check_passwords(struct text file, struct text name)
     if (secrets != NULL) {
         const struct secret *found =
             secrets_find(secrets, TEXT("mail.example.net"), 587, name);
-        must(found == NULL || found->is_token || secrets_mistake(found->value) == NULL);
+        must(found == NULL || found->is_token || secrets_error(found->value) == NULL);
     }
     secrets_free(&secrets);
     buffer_free(&mistakes);

@@ -81,11 +81,11 @@ test_lists(void)
     ok(recipients_add(&r, TEXT("friends: e@f.test, a@B.test;")));
     ok(recipients_add(&r, TEXT("")));
     list_is(&r, "a@b.test ann@b.test root@h.test c@d.test e@f.test");
-    ok(r.mistake == NULL);
+    ok(r.error == NULL);
     is_number(r.envelope->recipients[1].notify, NOTIFY_DELAY, "with what was asked");
     is_text(r.envelope->recipients[1].original, TEXT(""), "no ORCPT");
     ok(!recipients_add(&r, TEXT("g@h.test, x y z")));
-    ok(r.mistake != NULL);
+    ok(r.error != NULL);
     list_is(&r, "a@b.test ann@b.test root@h.test c@d.test e@f.test g@h.test");
     end(&r);
 }
@@ -99,7 +99,7 @@ test_once(void)
     list_is(&r, "a@b.test A@b.test");
     ok_named(recipients_add(&r, TEXT("a@b.test")), "the limit counts others only");
     ok(!recipients_add(&r, TEXT("c@b.test")));
-    is_string(r.mistake, "too many recipients (recipient_limit)", "the limit");
+    is_string(r.error, "too many recipients (recipient_limit)", "the limit");
     ok_named(!recipients_add(&r, TEXT("a@b.test")), "a mistake stays");
     is_number(r.envelope->count, 2, "nothing beyond it");
     end(&r);

@@ -44,7 +44,7 @@ set_options(const char *first, const char *second)
     struct options_sources sources = {.overrides = overrides};
     settings_free(&settings);
     settings = options_read(&sources, &options);
-    if (settings_mistakes(settings).length > 0)
+    if (settings_errors(settings).length > 0)
         abort();
 }
 

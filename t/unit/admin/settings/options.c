@@ -49,7 +49,7 @@ mistake(const char *argument, const char *want)
     begin(&f, NULL, overrides, NULL);
     if (want[0])
         snprintf(line, sizeof(line), "command line: %s\n", want);
-    is_text(settings_mistakes(f.settings), text_from(line), argument);
+    is_text(settings_errors(f.settings), text_from(line), argument);
     end(&f);
 }
 
@@ -68,7 +68,7 @@ two(const char *one, const char *other, const char *want)
     char *const overrides[] = {copies[0], copies[1], NULL};
     struct fixture f;
     begin(&f, NULL, overrides, NULL);
-    is_text(settings_mistakes(f.settings), text_from(want), other);
+    is_text(settings_errors(f.settings), text_from(want), other);
     end(&f);
 }
 
@@ -81,11 +81,11 @@ test_all_told(void)
     char *const overrides[] = {routes, longest, style, host, NULL};
     struct fixture f;
     begin(&f, NULL, overrides, NULL);
-    struct text told = settings_mistakes(f.settings), line;
+    struct text told = settings_errors(f.settings), line;
     int lines = 0;
     while (text_cut(&told, '\n', &line))
         lines += line.length > 0;
-    told = settings_mistakes(f.settings);
+    told = settings_errors(f.settings);
     is_number(lines, 4, "four mistakes");
     static const char *const keys[] = {"line: routs: ", "line: maximal_backoff_time: ",
                                        "line: log_style: ", "line: hostname_file: "};
@@ -101,7 +101,7 @@ test_defaults(void)
     struct fixture f;
     begin(&f, NULL, NULL, NULL);
     const struct options *o = &f.options;
-    is_text(settings_mistakes(f.settings), TEXT(""), "the defaults are no mistakes");
+    is_text(settings_errors(f.settings), TEXT(""), "the defaults are no mistakes");
     is_string(o->listen, "127.0.0.1:2525", "listen");
     is_string(o->relay_from, "127.0.0.0/8, ::1", "relay_from");
     is_string(o->routes, "* mx", "routes");
@@ -185,7 +185,7 @@ test_names(void)
     char domains[] = "local_domains=", control[] = "control=/run/c";
     char *const more[] = {hostname, spool, domains, control, NULL};
     begin(&f, NULL, more, NULL);
-    is_text(settings_mistakes(f.settings), TEXT(""), "no local domains is a choice");
+    is_text(settings_errors(f.settings), TEXT(""), "no local domains is a choice");
     ok(f.options.local_domains == NULL);
     is_string(f.options.control, "/run/c", "as told");
     end(&f);
@@ -297,14 +297,14 @@ test_environment(void)
     char *const environment[] = {a, b, c, d, e, g, h, i, own, path, other, NULL};
     struct fixture f;
     begin(&f, NULL, NULL, environment);
-    is_text(settings_mistakes(f.settings), TEXT(""), "a service of our name");
+    is_text(settings_errors(f.settings), TEXT(""), "a service of our name");
     is_number(f.options.smtp_port, 2500, "and what is ours counts");
     end(&f);
 
     char slip[] = "PETREL_HOSTNAM=x";
     char *const wrong[] = {slip, NULL};
     begin(&f, NULL, NULL, wrong);
-    is_text(settings_mistakes(f.settings),
+    is_text(settings_errors(f.settings),
             TEXT("environment: PETREL_HOSTNAM: unknown setting; did you mean "
                  "'PETREL_HOSTNAME'?\n"),
             "a slip is a mistake");
@@ -334,14 +334,14 @@ test_files(void)
     is_number(f.options.smtp_port, 3, "the argument's");
     end(&f);
     begin(&f, "missing.conf", NULL, NULL);
-    is_text(settings_mistakes(f.settings),
+    is_text(settings_errors(f.settings),
             TEXT("missing.conf: cannot read: No such file or directory\n"),
             "a file that was named must be there");
     end(&f);
     char wrong[] = "PETREL_CONFIG=/nowhere/x";
     char *const missing[] = {wrong, NULL};
     begin(&f, NULL, NULL, missing);
-    is_text(settings_mistakes(f.settings),
+    is_text(settings_errors(f.settings),
             TEXT("/nowhere/x: cannot read: No such file or directory\n"),
             "by the variable too");
     end(&f);
@@ -349,7 +349,7 @@ test_files(void)
     if (mkdir("petrel.conf", 0700) != 0)
         abort();
     begin(&f, NULL, NULL, NULL);
-    is_text(settings_mistakes(f.settings),
+    is_text(settings_errors(f.settings),
             TEXT("petrel.conf: cannot read: Is a directory\n"),
             "what is there and cannot be read is a mistake");
     end(&f);

@@ -57,8 +57,8 @@ read_settings(struct world *w, const char *content)
                                       .overrides = overrides};
     buffer_init(&mistakes, LINES_MAX);
     w->settings = options_read(&sources, &w->options);
-    if (settings_mistakes(w->settings).length > 0)
-        printf("# %.*s", TEXT_ARGS(settings_mistakes(w->settings)));
+    if (settings_errors(w->settings).length > 0)
+        printf("# %.*s", TEXT_ARGS(settings_errors(w->settings)));
     w->routes = options_routes(&w->options, &mistakes);
     must(w->routes != NULL);
     w->c = (struct sandbox_rules){&w->options, w->settings, w->routes};

@@ -68,7 +68,7 @@ test_old(void)
                  "accepted; write server_session_limit\n"),
             "as they are spelt");
     begin(NULL, "max_sessions=9", "server_session_limit=8", NULL);
-    is_text(settings_mistakes(settings),
+    is_text(settings_errors(settings),
             TEXT("command line: server_session_limit: max_sessions is set too\n"),
             "both names");
 }
@@ -78,21 +78,21 @@ test_postfix(void)
 {
     begin(NULL, "mynetworks=10.0.0.0/8 [::1]/128", "relayhost=[m.test]:587",
           "PETREL_SMTP_TLS_CAFILE=/x");
-    is_text(settings_mistakes(settings), TEXT(""), "names of Postfix");
+    is_text(settings_errors(settings), TEXT(""), "names of Postfix");
     is_text(settings_warnings(settings), TEXT(""), "without a warning");
     is_string(options.relay_from, "10.0.0.0/8 [::1]/128", "mynetworks");
     is_string(options.relay, "[m.test]:587", "relayhost");
     is_string(options.tls_ca, "/x", "smtp_tls_CAfile, in upper case");
     begin(NULL, "relayhost=m.test", NULL, NULL);
-    ok(text_starts(settings_mistakes(settings),
+    ok(text_starts(settings_errors(settings),
                    TEXT("command line: relayhost: without brackets ")));
     begin(NULL, "inet_interfaces=all", NULL, NULL);
-    is_text(settings_mistakes(settings),
+    is_text(settings_errors(settings),
             TEXT("command line: inet_interfaces: a setting of Postfix; write listen = "
                  "ADDRESS:PORT, for example listen = 0.0.0.0:25, [::]:25\n"),
             "refused");
     begin(NULL, NULL, NULL, "PETREL_TRANSPORT_MAPS=hash:/x");
-    ok(text_starts(settings_mistakes(settings),
+    ok(text_starts(settings_errors(settings),
                    TEXT("environment: PETREL_TRANSPORT_MAPS: a setting of Postfix; ")));
 }
 

@@ -82,7 +82,7 @@ is_mistake(struct fixture *f, const char *want, const char *name)
     else if (want[0] != '\0')
         snprintf(expanded, sizeof(expanded), "%s\n", want);
     size_t count = settings_apply(f->settings);
-    is_text(settings_mistakes(f->settings), text_from(expanded), name);
+    is_text(settings_errors(f->settings), text_from(expanded), name);
     is_number(count, want[0] != '\0', "so many mistakes");
 }
 
@@ -592,7 +592,7 @@ test_complain(void)
              "environment: PETREL_ROUTES: bad\\x0atarget\n"
              "default: smtp_port: is taken\n",
              folder);
-    is_text(settings_mistakes(f.settings), text_from(want), "with the value's source");
+    is_text(settings_errors(f.settings), text_from(want), "with the value's source");
     end(&f);
     begin_with_file(&f, TEXT("smtp_port = x\n"));
     ok(settings_apply(f.settings) == 1);
@@ -616,7 +616,7 @@ test_many_mistakes(void)
     for (int i = 0; i < 5000; i++)
         settings_read_argument(f.settings, "a-very-long-key-that-is-not-known=1");
     is_number(settings_apply(f.settings), 5000, "5000 mistakes are counted");
-    struct text t = settings_mistakes(f.settings);
+    struct text t = settings_errors(f.settings);
     ok(t.length <= 65536 && t.at[t.length - 1] == '\n');
     end(&f);
 }
@@ -729,8 +729,8 @@ test_prefixes(void)
         size_t number = 0;
         while (settings_file_next(&file, &line)) {
             good = good && line.number > number && line.number <= 11;
-            good = good && (line.mistake == NULL) == (line.key.length > 0);
-            good = good && (line.mistake == NULL || line.value.length == 0);
+            good = good && (line.error == NULL) == (line.key.length > 0);
+            good = good && (line.error == NULL || line.value.length == 0);
             number = line.number;
         }
         settings_file_end(&file);

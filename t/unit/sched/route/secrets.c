@@ -83,8 +83,8 @@ test_add(void)
     ok_named(!secrets_add(s, a, 25, joe, TEXT("y"), "relay_password"), "not twice");
     ok_named(!secrets_add(s, a, 26, joe, TEXT(""), "relay_password"), "not empty");
     ok_named(!secrets_add(s, a, 26, joe, TEXT("a\nb"), "relay_password"), "one line");
-    ok(secrets_mistake(TEXT("\xff")) != NULL);
-    ok(secrets_mistake(TEXT("a b\xc3\xa4")) == NULL);
+    ok(secrets_error(TEXT("\xff")) != NULL);
+    ok(secrets_error(TEXT("a b\xc3\xa4")) == NULL);
     secrets_free(&s);
 }
 
