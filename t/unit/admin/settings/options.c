@@ -3,6 +3,7 @@
 #include "admin/settings/options.h"
 
 #include "base/disk/disk.h"
+#include "t/support/printed.h"
 #include "t/support/tap.h"
 
 #include <sys/stat.h>
@@ -553,6 +554,18 @@ test_fragments(void)
     disk_close(&disk);
 }
 
+/* t/unit/settings.t compares all of it with config.example. */
+static void
+test_example(void)
+{
+    struct printed p;
+    printed_begin(&p);
+    options_print_example();
+    const char *text = printed_end(&p);
+    ok(strstr(text, "\n#listen = 127.0.0.1:2525\n") != NULL);
+    ok_named(text[0] == '#', "all of it is comments");
+}
+
 int
 main(void)
 {
@@ -570,6 +583,7 @@ main(void)
     test_careful();
     test_routes();
     test_passwords();
+    test_example();
     test_restart();
     test_restart_for_all();
     test_fragments();
