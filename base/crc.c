@@ -1,6 +1,8 @@
 /* CRC32C by the processor's own instruction, or by eight tables. */
 #include "base/crc.h"
 
+#include "base/crc_internal.h"
+
 #include <string.h>
 
 #ifdef __x86_64__

@@ -8,7 +8,4 @@
 /* Continues from crc (0 to start) over size bytes. "123456789" gives 0xe3069283. */
 uint32_t crc_add(uint32_t crc, const void *bytes, size_t size);
 
-/* The same without the processor's help; crc_add() picks. */
-uint32_t crc_add_by_tables(uint32_t crc, const void *bytes, size_t size);
-
 #endif

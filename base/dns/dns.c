@@ -2,6 +2,7 @@
 #include "base/dns/dns.h"
 
 #include "base/buffer.h"
+#include "base/dns/dns_internal.h"
 #include "base/dns/dns_reply.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"

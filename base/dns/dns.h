@@ -51,11 +51,6 @@ struct dns *dns_new(struct loop *loop, struct text servers, char *error,
 void dns_free(struct dns **dns);
 /* "1.18.1": of the c-ares that runs. */
 const char *dns_version(void);
-/* For tests; applies to later queries. A name server is asked tries times (default 3),
- * with a time-out of try_ms (5 s) that grows; after 6 * try_ms a query is answered with
- * what is known by then. While other queries wait, a query that has had no answer for
- * try_ms / 2 yields its place, and asks again behind those that have not asked yet. */
-void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
 
 /* The callback comes once, in a later turn; then the query is void. The answer is
  * borrowed during the call. The resolver follows CNAMEs. A name that is not a host name

@@ -1,4 +1,8 @@
-/* Reads a DNS reply: RFC 1035 §4.1, RFC 3596. */
+/* Reads a DNS reply: RFC 1035 §4.1, RFC 3596.
+ *
+ * Debian 12 has c-ares 1.18, which returns replies as bytes; c-ares 1.28 and newer parse
+ * them into records. This module goes when the support of Debian 12 ends: on 10 June
+ * 2026, or on 30 June 2028 with long-term support. */
 #include "base/dns/dns_reply.h"
 
 #include <assert.h>

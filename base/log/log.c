@@ -1,6 +1,7 @@
 /* The log: builds a line in the style asked for and writes it with one call. */
 #include "base/log/log.h"
 
+#include "base/log/log_internal.h"
 #include "base/log/log_writer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"

@@ -35,8 +35,6 @@ enum { LOG_LINE_MAX = 8192 };
 struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
 void log_free(struct log **log);
 void log_restyle(struct log *log, enum log_style style, enum log_level max);
-/* For tests: appends the lines (with LF) to buffer instead; NULL ends that. */
-void log_capture(struct log *log, struct buffer *buffer);
 
 enum log_style log_style(const struct log *log);
 

@@ -135,8 +135,5 @@ bool net_tls_resumed(const struct net_connection *c); /* clients */
  * clients that stay after the last reply cannot use up the descriptors. */
 void net_close(struct net_connection **c);
 void net_abort(struct net_connection **c);
-/* As net_abort(), but a TCP peer always gets RST, never FIN, and may lose output that
- * it has not read yet. */
-void net_reset(struct net_connection **c);
 
 #endif

@@ -129,6 +129,10 @@ bool net_tls_has_more(const struct net_connection *c);
  * TLS_NAME_MAX bytes of printable ASCII. For tests. */
 const char *net_tls_peer_name(const struct net_connection *c);
 
+/* For tests. As net_abort(), but a TCP peer always gets RST, never FIN, and may lose
+ * output that it has not read yet. */
+void net_reset(struct net_connection **c);
+
 /* net_stream.c. A call that emits events may leave the connection closing or gone. */
 void net_stream_emit(struct net_connection *c, enum net_event event);
 /* Sets the watches that the connection's state needs. */

@@ -76,8 +76,4 @@ struct tls_client_options {
     size_t name_count;
 };
 
-/* Whether a name in a certificate matches host. Case and a trailing dot of host are
- * ignored; "*." stands for exactly one label and needs at least two behind it. */
-bool tls_name_matches(struct text pattern, struct text host);
-
 #endif

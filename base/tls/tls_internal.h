@@ -92,4 +92,8 @@ void tls_copy_name(char *to, size_t size, struct text name);
 void tls_explain(const mbedtls_x509_crt *certificate, int depth, uint32_t flags,
                  struct text host, char *to, size_t size);
 
+/* Whether a name in a certificate matches host. Case and a trailing dot of host are
+ * ignored; "*." stands for exactly one label and needs at least two behind it. */
+bool tls_name_matches(struct text pattern, struct text host);
+
 #endif

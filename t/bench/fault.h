@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/disk/disk.h"
 #include "base/memory.h"
+#include "base/net/net_internal.h"
 #include "t/bench/site.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
 #include "t/crash/daemon.h"
 
 #include "base/log/log.h"
+#include "base/log/log_internal.h"
 #include "base/memory.h"
 #include "queue/spool/guard_internal.h"
 #include "t/sim/sim.h"

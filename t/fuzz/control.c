@@ -3,6 +3,7 @@
 #include "admin/control/control_server.h"
 
 #include "base/log/log.h"
+#include "base/log/log_internal.h"
 #include "base/loop/loop.h"
 #include "t/support/folder.h"
 #include "t/support/must.h"

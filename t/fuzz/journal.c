@@ -1,6 +1,7 @@
 /* Fuzz target: the files of a journal. Bytes are read as they are, and as a recipe for
  * batches with true checksums and lying contents; then a journal opens on them and goes
  * on. */
+#include "base/log/log_internal.h"
 #include "queue/journal/segment.h"
 
 #include <errno.h>

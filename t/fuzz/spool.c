@@ -4,6 +4,7 @@
 #include "queue/queue.h"
 
 #include "base/crc.h"
+#include "base/log/log_internal.h"
 #include "base/loop/loop.h"
 #include "queue/queue_fragments.h"
 

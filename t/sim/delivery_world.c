@@ -1,6 +1,7 @@
 /* A delivery between a fake manager, two hosts and a scripted DNS, for its tests. */
 #include "t/sim/delivery_world.h"
 
+#include "base/log/log_internal.h"
 #include "t/support/port.h"
 
 /* --- Stand-ins for the manager and the queue

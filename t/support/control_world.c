@@ -1,4 +1,5 @@
 /* A manager with its control socket on the real disk, and mail in its queue. */
+#include "base/log/log_internal.h"
 #include "t/support/control_world.h"
 
 void

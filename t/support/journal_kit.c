@@ -1,4 +1,5 @@
 /* A journal with a user who knows what he was told. */
+#include "base/log/log_internal.h"
 #include "t/support/journal_kit.h"
 
 struct id

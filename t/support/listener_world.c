@@ -1,4 +1,5 @@
 /* A Petrel with sockets and a queue but without a way out, and clients that visit it. */
+#include "base/log/log_internal.h"
 #include "t/support/listener_world.h"
 #include "queue/queue_operator.h"
 

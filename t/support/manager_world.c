@@ -1,4 +1,5 @@
 /* A queue manager in a temporary spool and in virtual time. */
+#include "base/log/log_internal.h"
 #include "t/support/manager_world.h"
 
 struct outcome

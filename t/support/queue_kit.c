@@ -1,6 +1,7 @@
 /* What the tests of the queue share. */
 #include "t/support/queue_kit.h"
 
+#include "base/log/log_internal.h"
 #include "queue/queue_internal.h"
 
 void

@@ -1,4 +1,5 @@
 /* What the tests of registries share. */
+#include "base/log/log_internal.h"
 #include "t/support/registry_kit.h"
 
 static void

@@ -1,4 +1,5 @@
 /* The hosts of t/sim/sky.h. */
+#include "base/log/log_internal.h"
 #include "t/support/sky_hosts.h"
 
 /* --- What arrives ----------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 /* link: t/sim/loop.c */
 #include "queue/commit.h"
 
+#include "base/log/log_internal.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"

@@ -5,6 +5,7 @@
 #include "queue/queue_barrier.h"
 #include "queue/queue_operator.h"
 
+#include "base/log/log_internal.h"
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

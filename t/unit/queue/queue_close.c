@@ -3,6 +3,7 @@
 /* link: t/sim/loop.c */
 #include "queue/queue.h"
 
+#include "base/log/log_internal.h"
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

@@ -4,6 +4,7 @@
 
 #include "admin/command/command.h"
 #include "admin/sendmail/verify.h"
+#include "base/log/log_internal.h"
 #include "base/memory.h"
 #include "queue/queue.h"
 #include "queue/queue_operator.h"

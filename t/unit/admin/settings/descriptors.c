@@ -2,6 +2,7 @@
  * told. */
 #include "admin/settings/descriptors.h"
 
+#include "base/log/log_internal.h"
 #include "base/loop/loop.h"
 #include "t/support/tap.h"
 

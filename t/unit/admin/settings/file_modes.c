@@ -1,6 +1,7 @@
 /* Files with secrets that everybody can read are told, others not. */
 #include "admin/settings/file_modes.h"
 
+#include "base/log/log_internal.h"
 #include "t/support/tap.h"
 
 #include <sys/stat.h>

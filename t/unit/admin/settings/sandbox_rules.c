@@ -1,6 +1,7 @@
 /* What is planned for the sandbox from settings and routes, and what a reload lacks. */
 #include "admin/settings/sandbox_rules.h"
 
+#include "base/log/log_internal.h"
 #include "t/support/child.h"
 #include "t/support/must.h"
 #include "t/support/tap.h"

@@ -1,6 +1,7 @@
 /* admin/settings/warnings.c: what is warned of, and that what fits is not. */
 #include "admin/settings/warnings.h"
 
+#include "base/log/log_internal.h"
 #include "t/support/tap.h"
 
 static struct buffer said;

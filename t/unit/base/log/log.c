@@ -2,6 +2,7 @@
 #include "base/log/log.h"
 
 /* link: t/sim/loop.c */
+#include "base/log/log_internal.h"
 #include "base/loop/loop.h"
 #include "t/sim/sim.h"
 #include "t/support/tap.h"

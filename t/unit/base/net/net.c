@@ -1,6 +1,7 @@
 /* Connections begin, time out and end as promised, also from inside their events. */
 /* link: t/sim/clock.c */
 #include "base/net/net.h"
+#include "base/net/net_internal.h"
 
 #include "t/sim/clock.h"
 #include "t/support/net_world.h"

@@ -3,6 +3,7 @@
 /* link: t/sim/loop.c */
 #include "queue/recovery/preprocess.h"
 
+#include "base/log/log_internal.h"
 #include "base/memory.h"
 #include "queue/spool/load.h"
 #include "t/sim/sim.h"

@@ -4,6 +4,7 @@
 #include "queue/queue_operator.h"
 #include "queue/recovery/share.h"
 
+#include "base/log/log_internal.h"
 #include "t/support/slices_kit.h"
 
 #include <errno.h>

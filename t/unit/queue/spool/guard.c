@@ -4,6 +4,7 @@
 #include "queue/queue_operator.h"
 #include "t/support/manager_world.h"
 
+#include "base/log/log_internal.h"
 #include "queue/spool/guard_internal.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* The line of arrival of mail by sendmail(1), in each style. */
+#include "base/log/log_internal.h"
 #include "queue/spool/injected.h"
 #include "t/support/tap.h"
 

@@ -4,6 +4,7 @@
 /* link: t/sim/disk*.c */
 #include "queue/spool/marker.h"
 
+#include "base/log/log_internal.h"
 #include "base/memory.h"
 #include "queue/queue_fragments.h"
 #include "queue/queue_operator.h"

@@ -6,6 +6,7 @@
 #include "queue/queue_operator.h"
 #include "queue/spool/marker.h"
 
+#include "base/log/log_internal.h"
 #include "queue/recovery/adopt.h"
 #include "t/support/slices_kit.h"
 

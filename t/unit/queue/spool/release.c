@@ -4,6 +4,7 @@
 #include "queue/spool/release.h"
 
 #include "base/crc.h"
+#include "base/log/log_internal.h"
 #include "queue/spool/load.h"
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"

@@ -2,6 +2,7 @@
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
 #include "queue/spool/space.h"
 
+#include "base/log/log_internal.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"

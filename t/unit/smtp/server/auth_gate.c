@@ -3,6 +3,7 @@
 #include "smtp/server/auth_gate.h"
 
 #include "base/log/log.h"
+#include "base/log/log_internal.h"
 #include "t/support/sasl_kit.h"
 #include "t/sim/sim.h"
 

@@ -3,6 +3,7 @@
 
 /* link: t/sim/loop.c */
 #include "base/log/log.h"
+#include "base/log/log_internal.h"
 #include "base/loop/loop.h"
 #include "t/sim/sim.h"
 #include "t/support/tap.h"

@@ -4,6 +4,7 @@
 
 #include "base/dns/idna.h"
 #include "base/log/log.h"
+#include "base/log/log_internal.h"
 #include "t/support/dialog.h"
 #include "smtp/server/trust.h"
 #include "smtp/server/transaction.h"

@@ -3,6 +3,7 @@
 #include "smtp/server/server.h"
 
 #include "base/log/log.h"
+#include "base/log/log_internal.h"
 #include "smtp/reply.h"
 #include "t/support/sasl_kit.h"
 #include "t/support/server_fake.h"

@@ -4,6 +4,7 @@
 #include "smtp/server/session.h"
 
 #include "base/log/log.h"
+#include "base/log/log_internal.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "smtp/server/auth_gate.h"
