@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 512, KEPT_CAPACITY = 4096 };
+enum { FIRST_CAPACITY = 512, KEPT_CAPACITY = 4096, ERROR_VALUE_MAX = 300 };
 
 static bool
 is_inside(const struct buffer *b, struct text t)
@@ -104,6 +104,15 @@ buffer_format(struct buffer *b, const char *format, ...)
     bool added = buffer_format_list(b, format, list);
     va_end(list);
     return added;
+}
+
+bool
+buffer_add_error(struct buffer *b, const char *key, struct text value, const char *why)
+{
+    if (b != NULL)
+        (void)!buffer_format(b, "%s: '%.*s': %s\n", key,
+                             TEXT_ARGS(text_before(value, ERROR_VALUE_MAX)), why);
+    return false;
 }
 
 void

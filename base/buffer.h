@@ -24,6 +24,11 @@ bool buffer_format(struct buffer *b, const char *format, ...)
 bool buffer_format_list(struct buffer *b, const char *format, va_list list)
     __attribute__((warn_unused_result, format(printf, 2, 0)));
 
+/* Errors of settings: "KEY: 'VALUE': WHY" LF, the value cut at 300 bytes. A full buffer
+ * has enough errors; b may be NULL. Always false. */
+bool buffer_add_error(struct buffer *b, const char *key, struct text value,
+                      const char *why);
+
 /* Room for at least size more bytes at b->at + b->length (then add to length by
  * hand); NULL when the limit would be exceeded. */
 char *buffer_reserve(struct buffer *b, size_t size);

@@ -25,6 +25,15 @@ outcome_make(enum verdict verdict, enum blame blame, int code, const char *enhan
     return made;
 }
 
+bool
+outcome_refuse(struct outcome *refusal, int code, const char *enhanced,
+               const char *text)
+{
+    *refusal = outcome_make(code < 500 ? VERDICT_DEFERRED : VERDICT_FAILED,
+                            BLAME_MESSAGE, code, enhanced, "%s", text);
+    return false;
+}
+
 const char *
 outcome_word(enum verdict verdict)
 {

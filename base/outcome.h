@@ -30,6 +30,10 @@ struct outcome outcome_make(enum verdict verdict, enum blame blame, int code,
                             const char *enhanced, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Blames the message: deferred with a 4yz code, failed with 5yz. Always false. */
+bool outcome_refuse(struct outcome *refusal, int code, const char *enhanced,
+                    const char *text);
+
 /* "sent", "deferred", "bounced". */
 const char *outcome_word(enum verdict verdict);
 

@@ -73,26 +73,14 @@ add_token(struct entry *e, struct text token)
     e->length += token.length;
 }
 
-/* At "(": skips the comment with those nested in it; to the end if it is not closed. */
+/* At "(": skips the comment; to the end if it is not closed. */
 static void
 address_list_skip_comment(struct reader *r)
 {
-    size_t depth = 0;
-    for (; r->at < r->in.length; r->at++) {
-        char c = r->in.at[r->at];
-        if (c == '\\')
-            r->at++;
-        else if (c == '(')
-            depth++;
-        else if (c == ')' && --depth == 0)
-            break;
-    }
-    if (r->at >= r->in.length) {
+    size_t length = header_comment_length(text_after(r->in, r->at));
+    if (length == TEXT_NONE)
         r->entry.present = r->entry.broken = true;
-        r->at = r->in.length;
-    } else {
-        r->at++;
-    }
+    r->at = length == TEXT_NONE ? r->in.length : r->at + length;
     r->entry.gap = true;
 }
 

@@ -288,3 +288,19 @@ header_unfold(struct text value, struct buffer *out)
     }
     return true;
 }
+
+size_t
+header_comment_length(struct text t)
+{
+    size_t depth = 0;
+    for (size_t at = 0; at < t.length; at++) {
+        char c = t.at[at];
+        if (c == '\\')
+            at++;
+        else if (c == '(')
+            depth++;
+        else if (c == ')' && --depth == 0)
+            return at + 1;
+    }
+    return TEXT_NONE;
+}

@@ -47,6 +47,10 @@ bool header_next(struct text *rest, struct header_field *field);
 bool header_unfold(struct text value, struct buffer *out)
     __attribute__((warn_unused_result));
 
+/* t starts with "(": the length of that comment, with the comments in it (RFC 5322
+ * §3.2.2); TEXT_NONE if it is not closed. */
+size_t header_comment_length(struct text t);
+
 /* Calls each with each address of an address list (RFC 5322 §3.4: display names,
  * comments, groups, quoted strings, routes), as "local@domain" or a bare local part.
  * Returns the number of malformed entries, which are skipped. */

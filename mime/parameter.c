@@ -2,6 +2,7 @@
 #include "mime/parameter.h"
 
 #include "base/memory.h"
+#include "mime/header.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -38,29 +39,12 @@ is_token_byte(char c)
            strchr("()<>@,;:\\\"/[]?=", c) == NULL;
 }
 
-/* Nested comments with quoted pairs; one that does not end takes the rest. */
-static void
-parameter_skip_comment(struct text *rest)
-{
-    size_t depth = 0, at = 0;
-    for (; at < rest->length; at++) {
-        char c = rest->at[at];
-        if (c == '\\')
-            at++;
-        else if (c == '(')
-            depth++;
-        else if (c == ')' && --depth == 0)
-            break;
-    }
-    *rest = text_after(*rest, at + 1);
-}
-
 static void
 skip_blanks(struct text *rest)
 {
     while (rest->length > 0) {
         if (rest->at[0] == '(')
-            parameter_skip_comment(rest);
+            *rest = text_after(*rest, header_comment_length(*rest));
         else if (text_is_space(rest->at[0]))
             *rest = text_after(*rest, 1);
         else

@@ -55,13 +55,9 @@ provider_add(struct site_keys *p, struct text word, struct buffer *errors)
     struct text name = equals == TEXT_NONE ? TEXT("") : text_before(word, equals);
     struct text rest = equals == TEXT_NONE ? TEXT("") : text_after(word, equals + 1);
     struct text pattern;
-    if (name.length == 0 || rest.length == 0) {
-        if (errors)
-            (void)!buffer_format(errors,
-                                 "providers: '%.*s': write NAME=PATTERN,PATTERN\n",
-                                 TEXT_ARGS(word));
-        return false;
-    }
+    if (name.length == 0 || rest.length == 0)
+        return buffer_add_error(errors, "providers", word,
+                                "write NAME=PATTERN,PATTERN");
     p->names = memory_resize(p->names, (p->name_count + 1) * sizeof(*p->names));
     p->names[p->name_count++] = name;
     while (text_word(&rest, ",", &pattern)) {

@@ -132,19 +132,6 @@ status_sandbox(const struct sandbox_state *state)
 /* --- What is shown ---------------------------------------------------------------- */
 
 static const char *
-string(const json_t *object, const char *key)
-{
-    const char *value = json_string_value(json_object_get(object, key));
-    return value ? value : "";
-}
-
-static bool
-is_true(const json_t *object, const char *key)
-{
-    return json_is_true(json_object_get(object, key));
-}
-
-static const char *
 size(int64_t bytes, char out[FORMAT_TIME_MAX])
 {
     static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
@@ -164,7 +151,7 @@ print_fragments(const json_t *f)
 {
     int64_t messages = json_field_number(f, "messages"),
             reassembled = json_field_number(f, "reassembled");
-    const char *registry = string(f, "registry");
+    const char *registry = json_field_string(f, "registry");
     bool shared = strcmp(registry, "local") != 0;
     if (shared)
         printf("registry   %s; sets begun without it %" PRId64 "; so far %" PRId64
@@ -202,8 +189,8 @@ static void
 print_spool(const json_t *status)
 {
     const json_t *spool = json_object_get(status, "spool");
-    bool aio = strcmp(string(spool, "sync"), "aio") == 0;
-    printf("spool      %s\n", string(spool, "path"));
+    bool aio = strcmp(json_field_string(spool, "sync"), "aio") == 0;
+    printf("spool      %s\n", json_field_string(spool, "path"));
     print_space(spool);
     printf("syncs      %" PRId64 ", %s\n", json_field_number(status, "syncs"),
            aio ? "in the background (aio)" : "blocking: all sessions wait for each");
@@ -222,7 +209,8 @@ print_journal(const json_t *journal)
            json_field_number(journal, "free_segments"),
            json_field_number(journal, "segments"),
            json_field_number(journal, "batches"),
-           is_true(journal, "full") ? "; full: new mail waits for the spool" : "");
+           json_field_is_true(journal, "full") ? "; full: new mail waits for the spool"
+                                               : "");
     if (json_field_number(journal, "damages") > 0)
         printf("; damaged pieces found at startup, kept in corrupt/: %" PRId64,
                json_field_number(journal, "damages"));
@@ -274,11 +262,12 @@ status_print(const json_t *status, int64_t now_ms)
     const json_t *queue = json_object_get(status, "queue");
     const json_t *sessions = json_object_get(status, "sessions");
     const json_t *totals = json_object_get(status, "totals");
-    bool accepting = is_true(status, "accepting");
+    bool accepting = json_field_is_true(status, "accepting");
     char words[FORMAT_TIME_MAX];
-    printf("petrel     %s, up %s\n", string(status, "version"),
+    printf("petrel     %s, up %s\n", json_field_string(status, "version"),
            format_time_span(1000 * json_field_number(status, "uptime_s"), words));
-    printf("accepting  %s%s\n", accepting ? "yes" : "no: ", string(status, "reason"));
+    printf("accepting  %s%s\n",
+           accepting ? "yes" : "no: ", json_field_string(status, "reason"));
     print_spool(status);
     print_journal(json_object_get(status, "journal"));
     print_sandbox(json_object_get(status, "sandbox"));
@@ -293,7 +282,7 @@ status_print(const json_t *status, int64_t now_ms)
     print_fragments(json_object_get(status, "fragments"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
            json_field_number(sessions, "in"),
-           is_true(sessions, "stress") ? " (stress: near the limit)" : "",
+           json_field_is_true(sessions, "stress") ? " (stress: near the limit)" : "",
            json_field_number(sessions, "out"));
     printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64
            " quarantined\n",
@@ -331,9 +320,9 @@ fetch_sites(struct control_client *daemon, json_t *status)
 static int
 status_show(json_t *status, bool json, int64_t now_ms)
 {
-    if (!is_true(status, "ok")) {
+    if (!json_field_is_true(status, "ok")) {
         fprintf(stderr, "petrel status: the daemon refused: %s\n",
-                string(status, "error"));
+                json_field_string(status, "error"));
         return EX_UNAVAILABLE;
     }
     json_object_del(status, "ok");
@@ -345,7 +334,7 @@ status_show(json_t *status, bool json, int64_t now_ms)
     }
     if (fflush(stdout) != 0)
         return EX_IOERR;
-    return is_true(status, "accepting") ? 0 : EX_TEMPFAIL;
+    return json_field_is_true(status, "accepting") ? 0 : EX_TEMPFAIL;
 }
 
 int
@@ -370,7 +359,8 @@ status_command(int count, char **arguments, const struct options *options)
     if (daemon)
         status =
             control_client_question(daemon, json_pack("{s:s}", "command", "status"));
-    if (is_true(status, "ok") && (json || all) && !fetch_sites(daemon, status)) {
+    if (json_field_is_true(status, "ok") && (json || all) &&
+        !fetch_sites(daemon, status)) {
         json_decref(status);
         status = NULL;
     }

@@ -57,22 +57,16 @@ warn_of_fragments(const struct options *options, const struct route_table *route
 
 /* --- The host's name -------------------------------------------------------------- */
 
-static bool
-ends_with(struct text t, struct text end)
-{
-    return t.length >= end.length &&
-           text_equal_nocase(text_after(t, t.length - end.length), end);
-}
-
 /* RFC 5321 2.3.5: what is said in HELO resolves, so it is neither local nor bare. */
 static bool
 is_full_name(struct text name)
 {
     struct text bare =
-        ends_with(name, TEXT(".")) ? text_before(name, name.length - 1) : name;
+        text_ends_nocase(name, TEXT(".")) ? text_before(name, name.length - 1) : name;
     return text_starts(name, TEXT("[")) ||
-           (text_find(bare, '.') != TEXT_NONE && !ends_with(bare, TEXT(".localhost")) &&
-            !ends_with(bare, TEXT(".localdomain")));
+           (text_find(bare, '.') != TEXT_NONE &&
+            !text_ends_nocase(bare, TEXT(".localhost")) &&
+            !text_ends_nocase(bare, TEXT(".localdomain")));
 }
 
 bool

@@ -4,16 +4,6 @@
 #include <assert.h>
 #include <string.h>
 
-static bool
-bind_address_complain(struct buffer *errors, struct text word, const char *why)
-{
-    /* A full buffer holds enough errors. */
-    bool added = errors != NULL &&
-                 buffer_format(errors, "smtp_bind: '%.*s': %s\n", TEXT_ARGS(word), why);
-    (void)added;
-    return false;
-}
-
 static void
 prefer(struct bind_address *s, const struct net_address *address)
 {
@@ -30,9 +20,10 @@ bind_address_add(struct bind_address *s, struct text word, struct buffer *errors
 {
     struct net_address address;
     if (!net_address_parse_ip(word, &address))
-        return bind_address_complain(errors, word, "not an IP address");
+        return buffer_add_error(errors, "smtp_bind", word, "not an IP address");
     if (address.family == NET_IPV6 ? s->has_v6 : s->has_v4)
-        return bind_address_complain(errors, word, "a second address of its family");
+        return buffer_add_error(errors, "smtp_bind", word,
+                                "a second address of its family");
     prefer(s, &address);
     return true;
 }

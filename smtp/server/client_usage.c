@@ -49,11 +49,9 @@ client_usage_read_rate(struct text value, const char *key, struct rate *rate,
             rate->burst = rate->amount;
         return true;
     }
-    (void)!buffer_format(errors,
-                         "%s: '%.*s': is none of N/s, N/m, N/h, N/d, with ,burst=B "
-                         "behind it if wanted, or none\n",
-                         key, TEXT_ARGS(value));
-    return false;
+    return buffer_add_error(errors, key, value,
+                            "is none of N/s, N/m, N/h, N/d, with ,burst=B behind it if "
+                            "wanted, or none");
 }
 
 bool

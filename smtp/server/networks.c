@@ -53,9 +53,7 @@ networks_read(struct networks *networks, const char *key, struct text list,
         const char *why = read_network(networks, word, all_is_wrong, space);
         if (why == NULL)
             continue;
-        /* Beyond the limit of the buffer, enough errors are reported. */
-        (void)!buffer_format(errors, "%s: '%.*s': %s\n", key, TEXT_ARGS(word), why);
-        good = false;
+        good = buffer_add_error(errors, key, word, why);
     }
     size_t kept = networks->count > 0 ? networks->count : 1;
     networks->list = memory_resize(networks->list, kept * sizeof(*networks->list));

@@ -14,15 +14,6 @@ enum { FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256, WHY_MAX = 120 };
 
 static const char separators[] = ", \t\r\n";
 
-static void
-policy_complain(struct buffer *errors, const char *key, struct text what,
-                const char *why)
-{
-    /* Beyond the limit of the buffer, enough errors are reported. */
-    bool added = buffer_format(errors, "%s: '%.*s': %s\n", key, TEXT_ARGS(what), why);
-    (void)added;
-}
-
 bool
 policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
             struct buffer *errors)
@@ -68,8 +59,7 @@ policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *errors)
         const char *why = read_flushed(policy, word);
         if (why == NULL)
             continue;
-        policy_complain(errors, "etrn", word, why);
-        good = false;
+        good = buffer_add_error(errors, "etrn", word, why);
     }
     size_t kept = policy->flushed_count > 0 ? policy->flushed_count : 1;
     policy->flushed = memory_resize(policy->flushed, kept * sizeof(*policy->flushed));
@@ -86,8 +76,7 @@ policy_read_priority(struct policy *policy, struct text mt_priority,
         policy->priority_of_all || text_equal_nocase(word, TEXT("trusted"));
     if (policy->priority || text_equal_nocase(word, TEXT("off")))
         return true;
-    policy_complain(errors, "mt_priority", word, "say off, trusted or all");
-    return false;
+    return buffer_add_error(errors, "mt_priority", word, "say off, trusted or all");
 }
 
 void
@@ -177,20 +166,12 @@ is_routed(const struct address *a)
 }
 
 static bool
-policy_refuse(struct outcome *refusal, int code, const char *enhanced, const char *text)
-{
-    *refusal = outcome_make(code < 500 ? VERDICT_DEFERRED : VERDICT_FAILED,
-                            BLAME_MESSAGE, code, enhanced, "%s", text);
-    return false;
-}
-
-static bool
 refuse_error(struct outcome *refusal, const struct target *target)
 {
     bool temporary = target->enhanced[0] == '4';
     const char *enhanced = target->enhanced[0] == '\0' ? "5.7.1" : target->enhanced;
-    return policy_refuse(refusal, temporary ? 450 : 550, enhanced,
-                         target->path[0] == '\0' ? "not accepted here" : target->path);
+    return outcome_refuse(refusal, temporary ? 450 : 550, enhanced,
+                          target->path[0] == '\0' ? "not accepted here" : target->path);
 }
 
 /* It has stayed as it was: nobody can look it up. */
@@ -198,10 +179,10 @@ static bool
 policy_refuse_domain(struct outcome *refusal)
 {
     return idna_version() == NULL
-               ? policy_refuse(refusal, 553, "5.6.7",
-                               "non-ASCII domains need libidn2, which is not built in")
-               : policy_refuse(refusal, 553, "5.1.2",
-                               "not a valid domain name under IDNA");
+               ? outcome_refuse(refusal, 553, "5.6.7",
+                                "non-ASCII domains need libidn2, which is not built in")
+               : outcome_refuse(refusal, 553, "5.1.2",
+                                "not a valid domain name under IDNA");
 }
 
 bool
@@ -211,7 +192,7 @@ policy_recipient(const struct route_table *routes, bool may_relay, struct text s
     bool local = recipient->domain.length == 0 ||
                  route_is_local_domain(routes, recipient->domain);
     if (!may_relay && (!local || is_routed(recipient)))
-        return policy_refuse(refusal, 554, "5.7.1", "relay access denied");
+        return outcome_refuse(refusal, 554, "5.7.1", "relay access denied");
     const struct target *target = route_find_from(routes, sender, recipient, false);
     assert(target != NULL);
     switch (target->kind) {
@@ -224,11 +205,11 @@ policy_recipient(const struct route_table *routes, bool may_relay, struct text s
         return true;
     case TARGET_MAILDIR:
         return maildir_exists(target, recipient) ||
-               policy_refuse(refusal, 550, "5.1.1", "no such user here");
+               outcome_refuse(refusal, 550, "5.1.1", "no such user here");
     case TARGET_ERROR:
         return refuse_error(refusal, target);
     case TARGET_UNKNOWN:
-        return policy_refuse(refusal, 550, "5.1.1", "no such user here");
+        return outcome_refuse(refusal, 550, "5.1.1", "no such user here");
     }
     return false;
 }
@@ -335,15 +316,13 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors
     assert(cut);
     if (!net_address_parse(address, 0, &endpoint->address)) {
         char space[WHY_MAX];
-        policy_complain(errors, "listen", word, why_no_address(address, space));
-        good = false;
+        good = buffer_add_error(errors, "listen", word, why_no_address(address, space));
     }
     while (text_word(&options, "&", &option)) {
         const char *why = read_option(endpoint, option);
         if (why == NULL)
             continue;
-        policy_complain(errors, "listen", option, why);
-        good = false;
+        good = buffer_add_error(errors, "listen", option, why);
     }
     return good;
 }
@@ -364,16 +343,14 @@ policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *c
     *endpoints = memory_array(ENDPOINTS_MAX, sizeof(**endpoints));
     *count = 0;
     while (text_word(&listen, separators, &word)) {
-        if (*count == ENDPOINTS_MAX) {
-            policy_complain(errors, "listen", word, "too many addresses");
-            return false;
-        }
+        if (*count == ENDPOINTS_MAX)
+            return buffer_add_error(errors, "listen", word, "too many addresses");
         struct endpoint *endpoint = &(*endpoints)[(*count)++];
         good = read_endpoint(endpoint, word, errors) && good;
         for (size_t i = 0; good && i + 1 < *count; i++) {
             good = !is_same_place(&(*endpoints)[i].address, &endpoint->address);
             if (!good)
-                policy_complain(errors, "listen", word, "given twice");
+                buffer_add_error(errors, "listen", word, "given twice");
         }
     }
     return good;

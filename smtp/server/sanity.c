@@ -4,14 +4,6 @@
 
 #include "mime/address.h"
 
-static bool
-sanity_refuse(struct outcome *refusal, int code, const char *enhanced, const char *text)
-{
-    *refusal = outcome_make(code < 500 ? VERDICT_DEFERRED : VERDICT_FAILED,
-                            BLAME_MESSAGE, code, enhanced, "%s", text);
-    return false;
-}
-
 /* "[192.0.2.1]", "[IPv6:2001:db8::1]" (RFC 5321 §4.1.3). */
 static bool
 read_literal(struct text t, struct net_address *address)
@@ -59,10 +51,10 @@ sanity_helo(struct text helo, const char *hostname, const struct net_address *ow
     struct net_address literal;
     bool is_literal = read_literal(helo, &literal);
     if (text_equal_nocase(helo, text_from(hostname)) || is_own_literal(helo, own))
-        return sanity_refuse(refusal, 550, "5.7.1", "HELO names this host, not yours");
+        return outcome_refuse(refusal, 550, "5.7.1", "HELO names this host, not yours");
     if (!is_literal && (!is_full_domain(helo) || is_bare_address(helo)))
-        return sanity_refuse(refusal, 550, "5.7.1",
-                             "HELO is neither a full domain nor an address literal");
+        return outcome_refuse(refusal, 550, "5.7.1",
+                              "HELO is neither a full domain nor an address literal");
     return true;
 }
 
@@ -79,8 +71,8 @@ sanity_mail(const struct sanity_rules *rules, struct text helo, struct text send
     struct text domain = at == TEXT_NONE ? TEXT("") : text_after(sender, at + 1);
     struct net_address literal;
     return is_full_domain(domain) || read_literal(domain, &literal) ||
-           sanity_refuse(refusal, 550, "5.1.8",
-                         "the sender's domain is not fully qualified");
+           outcome_refuse(refusal, 550, "5.1.8",
+                          "the sender's domain is not fully qualified");
 }
 
 bool
@@ -88,6 +80,6 @@ sanity_recipient(const struct sanity_rules *rules, struct text sender,
                  unsigned accepted, struct outcome *refusal)
 {
     return !rules->sender || sender.length > 0 || accepted == 0 ||
-           sanity_refuse(refusal, 452, "4.5.3",
-                         "one recipient only for mail with the null sender");
+           outcome_refuse(refusal, 452, "4.5.3",
+                          "one recipient only for mail with the null sender");
 }

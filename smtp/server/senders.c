@@ -71,15 +71,6 @@ make_pair(struct key *key, struct text user, struct text pattern)
     return true;
 }
 
-static void
-senders_complain(struct buffer *errors, const char *key, struct text what,
-                 const char *why)
-{
-    /* Beyond the limit of the buffer, enough errors are reported. */
-    (void)!buffer_format(errors, "%s: '%.*s': %s\n", key,
-                         TEXT_ARGS(text_before(what, 300)), why);
-}
-
 /* The pattern as keys have it. False: it is none. */
 static bool
 read_pattern(struct text word, struct buffer *normal)
@@ -130,16 +121,16 @@ senders_read_line(struct senders *s, struct text line, struct buffer *errors)
     if (!text_word(&rest, separators, &user))
         return;
     if (!sasl_is_name(user)) {
-        senders_complain(errors, "sender_login", user, "not a valid user name");
+        buffer_add_error(errors, "sender_login", user, "not a valid user name");
         return;
     }
     for (; text_word(&rest, separators, &word); count++) {
         const char *why = add_pattern(s, user, word);
         if (why != NULL)
-            senders_complain(errors, "sender_login", word, why);
+            buffer_add_error(errors, "sender_login", word, why);
     }
     if (count == 0)
-        senders_complain(errors, "sender_login", user,
+        buffer_add_error(errors, "sender_login", user,
                          "no addresses follow; lines are `user address...`");
 }
 
@@ -152,10 +143,10 @@ read_domains(struct senders *s, struct text domains, struct buffer *errors)
     while (text_word(&domains, ", \t\r\n", &word)) {
         if (text_equal(word, TEXT("*")) || text_find(word, '@') != TEXT_NONE ||
             !read_pattern(word, &normal))
-            senders_complain(errors, "sender_domains", word,
+            buffer_add_error(errors, "sender_domains", word,
                              "neither a domain nor .domain (subdomains)");
         else if (HASH_COUNT(s->domains) == SENDERS_DOMAINS_MAX)
-            senders_complain(errors, "sender_domains", word, "too many domains");
+            buffer_add_error(errors, "sender_domains", word, "too many domains");
         else
             senders_add(&s->domains, buffer_text(&normal));
     }
