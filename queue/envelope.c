@@ -27,7 +27,7 @@ enum {
     WARNED_OFFSET = DUE_DIGITS_MS + 1 + ATTEMPTS_DIGITS,
     PRIORITY_ZERO = 1 + ENVELOPE_PRIORITY_MAX, /* added, so that no sign is written */
     RELEASED = '+',
-    WARNED = '!'
+    WARNED_ONCE = '!' /* written by older builds */
 };
 static const int64_t due_max_ms = 99999999999999;
 static const unsigned attempts_max = 9999999;
@@ -299,8 +299,8 @@ envelope_write_channel(struct envelope *e, enum channel channel, struct buffer *
             out->at[e->recipients[i].mark_offset] = MARK_DONE;
 }
 
-void
-envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
+static void
+due_write(const struct envelope *e, char warnings, char out[ENVELOPE_DUE_SIZE])
 {
     char slot[ENVELOPE_DUE_SIZE + 1];
     int64_t due = e->delivery.due_ms < 0            ? 0
@@ -309,13 +309,28 @@ envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
     unsigned attempts =
         e->delivery.attempts < attempts_max ? e->delivery.attempts : attempts_max;
     int length = snprintf(slot, sizeof(slot), "%014" PRId64 "%c%07u%c", due,
-                          e->delivery.released ? RELEASED : ' ', attempts,
-                          e->delivery.warned ? WARNED : ' ');
+                          e->delivery.released ? RELEASED : ' ', attempts, warnings);
     uint32_t crc = crc_add(crc_of_name(e->id), slot, (size_t)length);
     length +=
         snprintf(slot + length, sizeof(slot) - (size_t)length, "%08" PRIx32 "\n", crc);
     assert(length == ENVELOPE_DUE_SIZE);
     memcpy(out, slot, ENVELOPE_DUE_SIZE);
+}
+
+void
+envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
+{
+    unsigned warnings = e->delivery.warnings;
+    assert(warnings <= ENVELOPE_WARNINGS_MAX);
+    due_write(e, warnings > 0 ? (char)('0' + warnings) : ' ', out);
+}
+
+static unsigned
+warnings_read(char c)
+{
+    if (c == WARNED_ONCE)
+        return 1;
+    return c >= '1' && c <= '0' + ENVELOPE_WARNINGS_MAX ? (unsigned)(c - '0') : 0;
 }
 
 /* --- Reading --------------------------------------------------------------------- */
@@ -548,8 +563,8 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     char again[ENVELOPE_DUE_SIZE];
     e->delivery.due_ms = 0;
     e->delivery.attempts = 0;
-    e->delivery.warned = e->delivery.warned_kept =
-        slot.length > WARNED_OFFSET && slot.at[WARNED_OFFSET] == WARNED;
+    e->delivery.warnings = e->delivery.warnings_kept =
+        slot.length > WARNED_OFFSET ? warnings_read(slot.at[WARNED_OFFSET]) : 0;
     if (!text_number(text_before(slot, DUE_DIGITS_MS), (uint64_t)due_max_ms, &due) ||
         !text_number(text_before(text_after(slot, DUE_DIGITS_MS + 1), ATTEMPTS_DIGITS),
                      attempts_max, &attempts))
@@ -557,8 +572,11 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     trial.delivery.due_ms = (int64_t)due;
     trial.delivery.attempts = (unsigned)attempts;
     trial.delivery.released = slot.at[DUE_DIGITS_MS] == RELEASED;
-    trial.delivery.warned = e->delivery.warned;
+    trial.delivery.warnings = e->delivery.warnings;
     envelope_write_due(&trial, again);
+    bool is_old = slot.length > WARNED_OFFSET && slot.at[WARNED_OFFSET] == WARNED_ONCE;
+    if (is_old)
+        due_write(&trial, WARNED_ONCE, again);
     if (!text_equal(slot, text_of(again, sizeof(again))))
         return; /* torn write: due now */
     e->delivery.due_ms = trial.delivery.due_ms;

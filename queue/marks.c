@@ -219,8 +219,8 @@ try_again(void *context)
 static bool
 has_warning(const struct pending *p)
 {
-    return p->envelope != NULL && p->envelope->delivery.warned &&
-           !p->envelope->delivery.warned_kept;
+    return p->envelope != NULL &&
+           p->envelope->delivery.warnings > p->envelope->delivery.warnings_kept;
 }
 
 /* A due time alone is not written again: the scheduler knows it, and after a restart
@@ -704,7 +704,8 @@ marks_overlay(struct marks *m, struct envelope *e)
     struct pending *p = marks_find(m, e->id);
     if (p == NULL)
         return;
-    e->delivery.warned = e->delivery.warned || has_warning(p);
+    if (has_warning(p) && p->envelope->delivery.warnings > e->delivery.warnings)
+        e->delivery.warnings = p->envelope->delivery.warnings;
     e->fragment.awaits_parts =
         e->fragment.awaits_parts ||
         (p->envelope != NULL && p->envelope->fragment.awaits_parts);

@@ -1,4 +1,4 @@
-/* Warns a sender once that a message is delayed. */
+/* Notifies a sender that a message is delayed, at the times that its routes give. */
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
@@ -8,11 +8,24 @@
 
 bool
 delay_warning_is_due(const struct active *a, const struct recipient *r,
-                     const struct transport_params *t)
+                     const struct target *t)
 {
     const struct envelope *e = a->envelope;
-    return t->delay_warning_ms > 0 && !e->delivery.warned && e->sender.length > 0 &&
-           a->loaded_ms - e->birth_ms >= t->delay_warning_ms && dsn_wants_delay(r);
+    return e->sender.length > 0 && e->delivery.warnings < ENVELOPE_WARNINGS_MAX &&
+           a->loaded_ms - e->birth_ms >= target_notice_ms(t, e->delivery.warnings) &&
+           dsn_wants_delay(r);
+}
+
+/* Several times may have passed while no daemon ran: they have one notification. */
+static unsigned
+warnings_passed(const struct active *a, const struct target *t)
+{
+    const struct envelope *e = a->envelope;
+    unsigned count = e->delivery.warnings + 1;
+    while (count < ENVELOPE_WARNINGS_MAX &&
+           a->loaded_ms - e->birth_ms >= target_notice_ms(t, count))
+        count++;
+    return count;
 }
 
 void
@@ -38,19 +51,23 @@ delay_warning_forget(struct active *a, unsigned recipients)
 
 /* The late recipients whose route warns at all. The caller frees the array. */
 static struct dsn_delay *
-manager_warning_list(const struct active *a, size_t *count)
+manager_warning_list(struct active *a, size_t *count)
 {
     const struct envelope *e = a->envelope;
     struct dsn_delay *delays = memory_array(e->count, sizeof(*delays));
     *count = 0;
+    a->warnings = 0;
     for (unsigned i = 0; i < e->count; i++) {
         const struct recipient *r = &e->recipients[i];
         struct address address;
         if (r->done || a->delays[i] == NULL)
             continue;
         const struct target *target = attempt_route(a->manager, e, r, &address);
-        if (target == NULL || target->transport.delay_warning_ms == 0)
+        if (target == NULL || target_notice_ms(target, 0) == INT64_MAX)
             continue;
+        unsigned passed = warnings_passed(a, target);
+        if (passed > a->warnings)
+            a->warnings = passed;
         int64_t until_ms = e->birth_ms + target->transport.lifetime_ms;
         delays[(*count)++] = (struct dsn_delay){i, until_ms, a->delays[i]};
     }
@@ -68,7 +85,7 @@ manager_warning_stored(void *context, struct envelope *notification,
     a->warning = false;
     struct id before = queue_enter(m->queue, a->id);
     if (refusal == NULL) { /* durable: the mark may follow */
-        a->envelope->delivery.warned = true;
+        a->envelope->delivery.warnings = a->warnings;
         manager_accept(m, &notification);
     }
     attempt_warned(a);

@@ -58,7 +58,7 @@ route_one(struct active *a, unsigned index)
     case TARGET_SMTP:
     case TARGET_LMTP:
     case TARGET_MAILDIR:
-        a->late = a->late || delay_warning_is_due(a, r, &target->transport);
+        a->late = a->late || delay_warning_is_due(a, r, target);
         b->open[b->count++] = (struct sched_recipient){index, target, address.domain};
         break;
     case TARGET_HOLD:

@@ -47,12 +47,13 @@ struct active {
     /* Until then open recipients that the scheduler does not have wait for other
      * fragments. INT64_MAX: none waits. */
     int64_t awaits_until_ms;
-    bool *redirected; /* per recipient: redirected to a peer; NULL: none is */
-    bool late;        /* warn the sender of deferrals in this attempt */
-    bool warning;     /* a notification of this round, or the delay warning, is being
+    bool *redirected;  /* per recipient: redirected to a peer; NULL: none is */
+    bool late;         /* warn the sender of deferrals in this attempt */
+    unsigned warnings; /* delay notifications with the one being committed */
+    bool warning;      /* a notification of this round, or the delay warning, is being
                        * committed; then the attempt ends */
-    bool wanted;      /* SCHED_LOAD has come meanwhile, and is unanswered */
-    bool scheduled;   /* its recipients are being routed, some in a turn, or the
+    bool wanted;       /* SCHED_LOAD has come meanwhile, and is unanswered */
+    bool scheduled;    /* its recipients are being routed, some in a turn, or the
                        * scheduler works on it; else it waits for SCHED_LOAD or its
                        * end */
     struct beginning beginning;
@@ -192,7 +193,7 @@ void manager_await_parts(struct active *a, unsigned done_before);
 /* Whether the sender is to be warned if this recipient is deferred in the attempt that
  * begins. */
 bool delay_warning_is_due(const struct active *a, const struct recipient *r,
-                          const struct transport_params *t);
+                          const struct target *t);
 /* A deferral. */
 void delay_warning_remember(struct active *a, unsigned index,
                             const struct outcome *outcome);

@@ -597,7 +597,7 @@ spool_write_due(struct spool *s, const struct envelope *e)
     if (file >= 0) {
         result = disk_write_at(s->disk, file, ENVELOPE_DUE_OFFSET,
                                text_of(due, sizeof(due)));
-        if (result == 0 && e->delivery.warned && !e->delivery.warned_kept) {
+        if (result == 0 && e->delivery.warnings > e->delivery.warnings_kept) {
             result = disk_sync(s->disk, file);
             s->syncs++;
         }

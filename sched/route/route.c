@@ -266,6 +266,17 @@ relay_secret(struct reading *r, const struct target *target,
 
 /* --- Tables ----------------------------------------------------------------------- */
 
+/* An entry without a target is often the rest of a list that was written with blanks. */
+static const char *
+why_no_target(struct text pattern)
+{
+    bool is_rest = pattern.length > 0 && pattern.at[0] >= '0' && pattern.at[0] <= '9';
+    if (is_rest || text_find(pattern, '=') != TEXT_NONE)
+        return "no target; a list in an option is written without blanks, as in "
+               "notices=4h,1d or rate=10/s,burst=2";
+    return "no target; write PATTERN TARGET, e.g. * mx";
+}
+
 static void
 route_entry_read(struct reading *r, struct text entry, struct text pattern,
                  struct text target)
@@ -276,14 +287,14 @@ route_entry_read(struct reading *r, struct text entry, struct text pattern,
     size_t length = of_senders && text_equal(pattern, null_sender)
                         ? text_copy(key, sizeof(key), pattern) * pattern.length
                         : pattern_key(pattern, key);
-    if (length == 0)
+    if (target.length == 0)
+        route_complain(r, r->key, entry, why_no_target(pattern));
+    else if (length == 0)
         route_complain(r, r->key, entry,
                        of_senders ? "invalid pattern; use user@domain, domain, .domain "
                                     "(sub-domains), <> (bounces) or *"
                                   : "invalid pattern; use user@domain, domain, .domain "
                                     "(sub-domains) or *");
-    else if (target.length == 0)
-        route_complain(r, r->key, entry, "no target; write PATTERN TARGET, e.g. * mx");
     else if (!read_target(r, target, &parsed, problem))
         route_complain(r, r->key, entry, problem);
     else if (route_of(r->rules, text_of(key, length)))
@@ -318,6 +329,35 @@ pattern_length(struct text t)
     return at;
 }
 
+/* Up to a blank. */
+static size_t
+target_length(struct text t)
+{
+    size_t at = 0;
+    while (at < t.length && !strchr(" \t", t.at[at]))
+        at++;
+    return at;
+}
+
+/* Up to the comma that ends an entry. An entry has a blank, between pattern and target;
+ * what follows a comma directly and has none goes on with a list within the target:
+ * notices=4h,1d or rate=10/s,burst=2. */
+static size_t
+entry_end(struct text rest)
+{
+    size_t end = text_find(rest, ',');
+    while (end != TEXT_NONE) {
+        struct text piece = text_after(rest, end + 1);
+        size_t next = text_find(piece, ',');
+        piece = text_before(piece, next);
+        if (text_trim(piece).length == 0 ||
+            target_length(piece) < text_trim(piece).length)
+            return end;
+        end = next == TEXT_NONE ? TEXT_NONE : end + 1 + next;
+    }
+    return rest.length;
+}
+
 /* PATTERN TARGET, PATTERN TARGET...; the text of an error: target is the rest of its
  * line. */
 static void
@@ -328,13 +368,13 @@ route_line_read(struct reading *r, struct text line)
         struct text pattern = text_before(line, pattern_length(line));
         struct text rest = skip(text_after(line, pattern.length), " \t\r");
         bool error = text_starts_nocase(rest, TEXT("error:"));
-        size_t end = error ? rest.length : text_find(rest, ',');
+        size_t end = error ? rest.length : entry_end(rest);
         struct text target = text_trim(text_before(rest, end));
         line = text_after(rest, end);
         entry.length = target.length > 0
                            ? (size_t)(target.at - entry.at) + target.length
                            : pattern.length;
-        if (!error && pattern_length(target) < target.length)
+        if (!error && target_length(target) < target.length)
             route_complain(r, r->key, entry,
                            "text after the target; write one entry per line, or "
                            "separate with commas");
@@ -354,18 +394,22 @@ rules_read(struct reading *r, struct rules *rules, const char *key, struct text 
     r->rules = NULL;
 }
 
-/* A route writes "A, B" as "A|B". */
+/* A route writes "A, B" as "A|B". Behind the options no host follows: there a comma
+ * without a blank behind it belongs to a list. */
 static bool
 relay_list(struct text relay, struct buffer *out)
 {
-    struct text word;
-    bool fits = true;
+    struct text word, hosts = text_before(relay, text_find(relay, '?'));
+    struct text options = text_after(relay, hosts.length);
+    bool fits = true, first = true;
     if (text_find(relay, ',') == TEXT_NONE ||
         text_starts_nocase(relay, TEXT("error:")) ||
         text_starts_nocase(relay, TEXT("maildir:")))
         return buffer_add(out, relay);
-    while (fits && text_word(&relay, " \t\r\n,", &word))
+    while (fits && text_word(&hosts, " \t\r\n,", &word))
         fits = (out->length == 0 || buffer_add_byte(out, '|')) && buffer_add(out, word);
+    for (; fits && text_word(&options, " \t\r\n", &word); first = false)
+        fits = (first || buffer_add_byte(out, '|')) && buffer_add(out, word);
     return fits;
 }
 

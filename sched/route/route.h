@@ -42,7 +42,8 @@ enum {
     TARGET_PATH_MAX = 1024,
     TARGET_USERS_MAX = 256,
     TARGET_HOSTS_MAX = 8, /* in a fail-over list */
-    TARGET_AUTH_MAX = 16
+    TARGET_AUTH_MAX = 16,
+    TARGET_NOTICES_MAX = 9
 };
 
 /* A further host of TARGET_SMTP. */
@@ -77,6 +78,10 @@ struct target {
     double timeout_scale; /* multiplies the RFC 5321 §4.5.3.2 time-outs */
     bool defragment;      /* ?defragment=yes: reassemble message/partial first */
     int64_t notices_ms;   /* first of ?notices=: a set waits for half of it */
+    /* ?notices=: ages at which the sender is notified of the delay, rising; if none,
+     * transport.delay_warning_ms is the only one. */
+    int64_t notices[TARGET_NOTICES_MAX];
+    unsigned notice_count;
 };
 
 struct peers;
@@ -91,6 +96,9 @@ struct target_host {
  * host. */
 size_t target_host_count(const struct target *target);
 struct target_host target_host(const struct target *target, size_t at);
+/* The age in ms at which the sender is notified of the delay for the time that follows
+ * `sent` notifications; INT64_MAX: not again. */
+int64_t target_notice_ms(const struct target *target, unsigned sent);
 /* Whether we log in to any of them. */
 bool target_has_user(const struct target *target);
 /* The name of the host that shares sets of fragments with us; NULL: the target is not

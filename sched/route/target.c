@@ -67,22 +67,32 @@ scale_parse(struct text value, double *scale)
     return *scale >= 0.01 && *scale <= 1000;
 }
 
-/* "4d" or "4d,8d,12d": the first of a list counts. */
+/* "4d" or "4h,1d,3d" */
 static bool
-notices_parse(struct text value, int64_t *first_ms)
+notices_parse(struct text value, struct target *t)
 {
     struct text one;
     int64_t last_ms = 0, ms;
-    *first_ms = 0;
+    t->notice_count = 0;
     while (text_cut(&value, ',', &one)) {
         if (!settings_parse_duration(one, &ms) || ms <= last_ms ||
-            ms < NOTICES_MIN_MS || ms > NOTICES_MAX_MS)
+            ms < NOTICES_MIN_MS || ms > NOTICES_MAX_MS ||
+            t->notice_count == TARGET_NOTICES_MAX)
             return false;
-        if (last_ms == 0)
-            *first_ms = ms;
-        last_ms = ms;
+        t->notices[t->notice_count++] = last_ms = ms;
     }
+    t->notices_ms = t->notices[0];
     return last_ms > 0;
+}
+
+int64_t
+target_notice_ms(const struct target *t, unsigned sent)
+{
+    if (t->notice_count > 0)
+        return sent < t->notice_count ? t->notices[sent] : INT64_MAX;
+    return sent == 0 && t->transport.delay_warning_ms > 0
+               ? t->transport.delay_warning_ms
+               : INT64_MAX;
 }
 
 static bool
@@ -187,11 +197,11 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         return target_complain(p, "defragment=%.*s: use yes or no", TEXT_ARGS(value));
     }
     if (text_equal_nocase(key, TEXT("notices"))) {
-        if (notices_parse(value, &t->notices_ms))
+        if (notices_parse(value, t))
             return true;
         return target_complain(p,
-                               "notices=%.*s: use times that rise, as in notices=4d "
-                               "or notices=4d,8d (1 minute to 100 days)",
+                               "notices=%.*s: use up to 9 times that rise, as in "
+                               "notices=4d or notices=4h,1d,3d (1 minute to 100 days)",
                                TEXT_ARGS(text_before(value, 40)));
     }
     if (transport_params_option(&t->transport, key, value))

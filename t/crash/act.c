@@ -328,7 +328,7 @@ act_load(struct work *w, int message)
             m->marks[r] = NO;
     if (m->retired == MAYBE)
         m->retired = NO;
-    if (m->warned == MAYBE && !e->delivery.warned)
+    if (m->warned == MAYBE && e->delivery.warnings == 0)
         m->warned = NO;
     for (unsigned r = 0; r < m->recipients; r++)
         if (m->notified[r] == MAYBE && !is_notified(e, r))
@@ -374,11 +374,11 @@ act_warn(struct work *w, int message, int64_t in_ms)
     struct message *m = find(w, message);
     if (m == NULL || w->envelopes[message] == NULL)
         return;
-    if (!w->envelopes[message]->delivery.warned) {
+    if (w->envelopes[message]->delivery.warnings == 0) {
         int notice = offer(w, queue_of(w, m), 1, 200, message);
         act_await(w);
         if (notice >= 0 && w->shadow.messages[notice].known == STORED) {
-            w->envelopes[message]->delivery.warned = true;
+            w->envelopes[message]->delivery.warnings = 1;
             m->warned = MAYBE;
         }
     }

@@ -230,7 +230,7 @@ is $petrel->stop, 0, 'stops';
 # --- Mistakes at the start
 
 for my $case (['auth_users = /missing', qr/auth_users: cannot read \/missing: No such file/], ["auth_users = $scratch/bad", qr/bad:1: expected 'user:verifier'/],
-    ["auth_cleartext = yes", qr/auth_cleartext: say no or loopback/], ["sender_login = alice a\@\@b", qr/sender_login: 'a\@\@b': is none of/],
+    ["auth_cleartext = yes", qr/auth_cleartext: say no or loopback/], ["sender_login = alice a\@\@b", qr/sender_login: 'a\@\@b': not one of/],
     ["listen = 127.0.0.1:25?auth=required", qr/auth_users: unset/])
 {
     Petrel::spit("$scratch/bad", "secret\n");

@@ -54,7 +54,7 @@ static bool
 is_warned(const struct world *w)
 {
     struct envelope *e = queue_load(manager_queue(w->manager), w->id);
-    bool warned = e != NULL && e->delivery.warned;
+    bool warned = e != NULL && e->delivery.warnings > 0;
     envelope_free(&e);
     return warned;
 }
@@ -92,6 +92,41 @@ test_once(int64_t journal_size)
     is_number(count_lines(&w, told), 1, "a single warning");
     is_number(count_lines(&w, "status=expired"), 1, "a single end");
     is_number(sim_disk_count("/info") + world_place(&w), SCHED_UNKNOWN, "all is over");
+    manager_world_end(&w);
+}
+
+/* A list: a notification at each time, over restarts; what passes while no daemon runs
+ * has one. */
+static void
+test_list(void)
+{
+    struct world w;
+    begin(&w,
+          "later.test smtp://sink.test?notices=20m,5h,10h,15h&lifetime=1d, * smtp://x",
+          1024 * 1024);
+    world_deliver(&w, "ann@a.test", "later@later.test");
+    sim_loop_advance(w.loop, 2 * HOUR_MS);
+    is_number(notices(&w), 1, "the first");
+    world_restart(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(notices(&w), 0, "no other until its time");
+    sim_loop_advance(w.loop, 4 * HOUR_MS);
+    is_number(notices(&w), 1, "the second");
+    world_stop(&w);
+    sim_disk_power_cut();
+    manager_world_start(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(notices(&w), 0, "it is not sent again after a power cut");
+    world_stop(&w);
+    sim_loop_advance(w.loop, 9 * HOUR_MS);
+    manager_world_start(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(notices(&w), 1, "two times have passed: one notification");
+    sim_loop_advance(w.loop, 4 * HOUR_MS);
+    is_number(notices(&w), 0, "the list is done");
+    sim_loop_advance(w.loop, 6 * HOUR_MS);
+    is_number(notices(&w), 1, "then it expires");
+    is_number(count_lines(&w, told), 3, "three were logged");
     manager_world_end(&w);
 }
 
@@ -344,6 +379,7 @@ main(void)
 {
     test_once(0);
     test_once(1024 * 1024);
+    test_list();
     test_nobody();
     test_two_routes();
     test_refused();

@@ -543,6 +543,82 @@ test_long_targets(void)
     ok(strlen(problem) < TARGET_PROBLEM_MAX);
 }
 
+/* A list in an option of a route: a comma within an entry has no blank behind it. */
+static void
+test_lists(void)
+{
+    static const char *const good[] = {
+        "a.test smtp://x?rate=10/s,burst=2&notices=4h,1d,3d, b.test mx\n* hold",
+        "a.test smtp://x?rate=10/s,burst=2&notices=4h,1d,3d,b.test mx\n* hold",
+        "a.test smtp://x?notices=4h,1d,3d&rate=10/s,burst=2\nb.test mx,* hold",
+        "a.test smtp://x?rate=10/s,burst=2&notices=4h,1d,3d , b.test mx,,* hold,",
+    };
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        struct route_table *t = table_with(good[i], "", "", "");
+        is_text(buffer_text(&mistakes), TEXT(""), good[i]);
+        const struct target *a = find(t, "u@a.test");
+        ok(a->transport.rate.amount == 10 && a->transport.rate.burst == 2);
+        is_number(a->notice_count, 3, "all of the list");
+        ok(a->notices[0] == 4 * 3600000 && a->notices[2] == 3 * 24 * 3600000);
+        ok(find(t, "u@b.test")->kind == TARGET_MX);
+        ok(find(t, "u@c.test")->kind == TARGET_HOLD);
+        route_free(&t);
+    }
+    static const struct {
+        const char *routes, *says;
+    } bad[] = {
+        {"a.test smtp://x?notices=4h, 1d",    "'1d': no target; a list in an option is "},
+        {"a smtp://x?rate=10/s, burst=2",     "'burst=2': no target; a list in an option"},
+        {"a.test smtp://x?notices=4h,1d b mx", "text after the target"                   },
+        {"a.test smtp://x?notices=1d,4h",     "use up to 9 times that rise"              },
+        {"a.test smtp://x,y",                 "'a.test smtp://x,y': "                    },
+        {"a.test smtp://x, y.test",           "'y.test': no target; write PATTERN"       },
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct route_table *t = table_with(bad[i].routes, "", "", "");
+        ok(t == NULL);
+        ok_named(strstr(buffer_text(&mistakes).at, bad[i].says) != NULL, bad[i].says);
+    }
+}
+
+/* Behind `relay`, too; hosts are separated before the options alone. */
+static void
+test_relay_lists(void)
+{
+    struct route_table *t =
+        table_with("", "smtp://a.example, smtp://b.example?rate=10/s,burst=2", "", "");
+    is_text(buffer_text(&mistakes), TEXT(""), "no error");
+    const struct target *a = find(t, "u@a.test");
+    is_number(target_host_count(a), 2, "two hosts");
+    ok(a->transport.rate.amount == 10 && a->transport.rate.burst == 2);
+    route_free(&t);
+    t = table_with("", "smtp://a.example?rate=10/s,burst=2, smtp://b.example", "", "");
+    ok(t == NULL);
+    ok_named(strstr(buffer_text(&mistakes).at, "options go after the last host") != NULL,
+             "no host follows the options");
+}
+
+static void
+test_notices(void)
+{
+    struct target t;
+    char problem[TARGET_PROBLEM_MAX];
+    ok(parse("mx", &t, problem));
+    ok_named(target_notice_ms(&t, 0) == INT64_MAX, "none unless told so");
+    is_number(t.notices_ms, 4 * 24 * 3600000, "fragments: 4 days");
+    ok(parse("mx?delay_warning=5h", &t, problem));
+    is_number(target_notice_ms(&t, 0), 5 * 3600000, "delay_warning is the only one");
+    ok(target_notice_ms(&t, 1) == INT64_MAX);
+    is_number(t.notices_ms, 4 * 24 * 3600000, "and not one of fragments");
+    ok(parse("mx?delay_warning=5h&notices=1h,2h", &t, problem));
+    is_number(target_notice_ms(&t, 0), 3600000, "a list replaces it");
+    is_number(target_notice_ms(&t, 1), 2 * 3600000, "time by time");
+    ok(target_notice_ms(&t, 2) == INT64_MAX);
+    is_number(t.notices_ms, 3600000, "fragments: the first");
+    ok(parse("mx?notices=1m,2m,3m,4m,5m,6m,7m,8m,9m", &t, problem));
+    ok(!parse("mx?notices=1m,2m,3m,4m,5m,6m,7m,8m,9m,10m", &t, problem));
+}
+
 static void
 test_mistakes(void)
 {
@@ -707,6 +783,9 @@ main(void)
     test_others();
     test_bad_targets();
     test_long_targets();
+    test_lists();
+    test_relay_lists();
+    test_notices();
     test_mistakes();
     test_bytes();
     test_many();
