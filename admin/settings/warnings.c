@@ -177,6 +177,31 @@ warn_of_values(const struct options *options, struct log *log)
                  "ends bounces, too");
 }
 
+/* A number without a unit is in seconds here, and in a longer unit in Postfix; 0 is the
+ * same in all. */
+static void
+warn_of_units(const struct settings *settings, struct log *log)
+{
+    static const struct {
+        const char *key, *unit;
+    } rows[] = {
+        {"maximal_queue_lifetime", "days" },
+        {"bounce_queue_lifetime",  "days" },
+        {"delay_warning_time",     "hours"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const char *value = settings_written(settings, text_from(rows[i].key));
+        uint64_t number;
+        if (value != NULL && text_number(text_from(value), UINT64_MAX, &number) &&
+            number > 0)
+            log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                    "%s: %s: %s without a unit is %s seconds, in Postfix %s: write "
+                    "%s%c or %ss",
+                    settings_origin(settings, text_from(rows[i].key)), rows[i].key,
+                    value, value, rows[i].unit, value, rows[i].unit[0], value);
+    }
+}
+
 static void
 warn_of_names(const struct settings *settings, struct log *log)
 {
@@ -194,6 +219,7 @@ warnings_say(const struct options *options, const struct settings *settings,
     warn_of_hostname(options->hostname, log);
     file_modes_warn(options, settings, log);
     warn_of_values(options, log);
+    warn_of_units(settings, log);
     warn_of_routes(settings, routes, log);
     warn_of_fragments(options, routes, log);
 }

@@ -1,7 +1,7 @@
 /* Warns of settings that are allowed but probably wrong: secrets that others can read
  * (file_modes.h), a hostname that other servers refuse, contradicting ports and limits,
- * routes that are never chosen, hosts that should share fragments and do not, and old
- * names of settings. */
+ * times without a unit, routes that are never chosen, hosts that should share fragments
+ * and do not, and old names of settings. */
 #ifndef ADMIN_SETTINGS_WARNINGS_H
 #define ADMIN_SETTINGS_WARNINGS_H
 

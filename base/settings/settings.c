@@ -581,12 +581,27 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
     settings_add_error(s, entry->origin, text_from(entry->name), text_from(what));
 }
 
-const char *
-settings_origin(const struct settings *s, struct text key)
+/* NULL: the default, or no such key. */
+static const struct entry *
+entry_given(const struct settings *s, struct text key)
 {
     const struct setting *row = settings_find(s->rows, key);
     const struct entry *entry = row ? entry_effective(s, row) : NULL;
-    return entry && entry != entry_at(s, row, LEVEL_DEFAULT) ? entry->origin : NULL;
+    return entry && entry != entry_at(s, row, LEVEL_DEFAULT) ? entry : NULL;
+}
+
+const char *
+settings_origin(const struct settings *s, struct text key)
+{
+    const struct entry *entry = entry_given(s, key);
+    return entry ? entry->origin : NULL;
+}
+
+const char *
+settings_written(const struct settings *s, struct text key)
+{
+    const struct entry *entry = entry_given(s, key);
+    return entry ? entry->text : NULL;
 }
 
 size_t

@@ -77,6 +77,8 @@ void settings_complain(struct settings *s, const char *key, const char *format, 
 /* The source of key's value ("file:line", "environment", ...). NULL: the default, or no
  * such key. */
 const char *settings_origin(const struct settings *s, struct text key);
+/* key's value as its source has it, borrowed. NULL: as settings_origin(). */
+const char *settings_written(const struct settings *s, struct text key);
 
 /* Converts everything into target. Returns the number of errors so far. May be called
  * again after more was read; no error is counted twice. */

@@ -183,6 +183,17 @@ test_values(void)
          "warning: bounce_queue_lifetime is longer than maximal_queue_lifetime, which "
          "ends "
          "bounces, too\n"                                                             },
+        {{"maximal_queue_lifetime=5", "bounce_queue_lifetime=5s"},
+         "warning: command line: maximal_queue_lifetime: 5 without a unit is 5 "
+         "seconds, in Postfix days: write 5d or 5s\n"                                 },
+        {{"bounce_queue_lifetime=3600"},
+         "warning: command line: bounce_queue_lifetime: 3600 without a unit is 3600 "
+         "seconds, in Postfix days: write 3600d or 3600s\n"                           },
+        {{"delay_warning_time=4"},
+         "warning: command line: delay_warning_time: 4 without a unit is 4 seconds, in "
+         "Postfix hours: write 4h or 4s\n"                                            },
+        {{"maximal_queue_lifetime=5d", "delay_warning_time=0",
+          "bounce_queue_lifetime=0"},                                   NULL          },
         {{"relay=smtp://h.test?defragment=yes&notices=4d&lifetime=1d"},
          "warning: half of notices= is longer than the lifetime: fragments that wait "
          "expire "
