@@ -1,19 +1,48 @@
-/* What all registries have in common: claims on their way, time, up and down. */
+/* What all registries share: pending claims, time limits, a breaker, hosts' names. */
 #include "defrag/registry/registry.h"
 
 #include "base/memory.h"
 #include "defrag/registry/registry_internal.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-/* A directory blocks whoever asks it: one slow answer is enough. */
-static const struct breaker dir_breaker = {
+/* A directory blocks its caller: one slow answer is enough. */
+static const struct registry_breaker dir_breaker = {
     .failures_max = 1, .pause_ms = 5000, .pause_max_ms = 300000};
-static const struct breaker redis_breaker = {
+static const struct registry_breaker redis_breaker = {
     .failures_max = 3, .retry_ms = 50, .pause_ms = 5000, .pause_max_ms = 5000};
+
+void
+registry_breaker_good(struct registry_breaker *b)
+{
+    b->failures = 0;
+    b->pause_now_ms = 0;
+}
+
+int64_t
+registry_breaker_failed(struct registry_breaker *b)
+{
+    assert(b->failures_max > 0 && b->pause_ms <= b->pause_max_ms);
+    if (b->failures < b->failures_max)
+        b->failures++;
+    if (!registry_breaker_is_open(b))
+        return b->retry_ms;
+    b->pause_now_ms = b->pause_now_ms == 0 ? b->pause_ms : 2 * b->pause_now_ms;
+    if (b->pause_now_ms > b->pause_max_ms)
+        b->pause_now_ms = b->pause_max_ms;
+    return b->pause_now_ms;
+}
+
+bool
+registry_breaker_is_open(const struct registry_breaker *b)
+{
+    return b->failures >= b->failures_max;
+}
 
 static struct registry_claim **
 list_of(struct registry *r, const struct registry_claim *claim)
@@ -131,7 +160,7 @@ on_recover(void *context)
 {
     struct registry *r = context;
     r->is_recovering = false;
-    if (breaker_is_open(&r->breaker) || !r->is_owing)
+    if (registry_breaker_is_open(&r->breaker) || !r->is_owing)
         return; /* down again: later */
     r->is_owing = false;
     r->recover_ms = loop_monotonic_ms(r->setup.loop) + REGISTRY_RECOVER_MS;
@@ -143,12 +172,12 @@ void
 registry_good(struct registry *r)
 {
     char place[REGISTRY_SETTING_MAX];
-    if (breaker_is_open(&r->breaker)) {
+    if (registry_breaker_is_open(&r->breaker)) {
         registry_place_text(&r->place, place);
         log_say(r->setup.log, LOG_LEVEL_INFO, "defrag", NULL,
                 "the registry %s answers again", place);
     }
-    breaker_good(&r->breaker);
+    registry_breaker_good(&r->breaker);
     if (r->is_owing && !r->is_recovering) {
         r->is_recovering = true;
         int64_t wait_ms = r->recover_ms - loop_monotonic_ms(r->setup.loop);
@@ -160,10 +189,10 @@ int64_t
 registry_failed(struct registry *r, const char *why)
 {
     char place[REGISTRY_SETTING_MAX];
-    bool was_open = breaker_is_open(&r->breaker);
-    int64_t pause_ms = breaker_failed(&r->breaker);
+    bool was_open = registry_breaker_is_open(&r->breaker);
+    int64_t pause_ms = registry_breaker_failed(&r->breaker);
     r->counts.failures++;
-    if (!breaker_is_open(&r->breaker))
+    if (!registry_breaker_is_open(&r->breaker))
         return pause_ms;
     if (!was_open) {
         registry_place_text(&r->place, place);
@@ -182,13 +211,83 @@ on_late(void *context)
     struct registry *r = context;
     int64_t now_ms = loop_monotonic_ms(r->setup.loop);
     if (r->asked != NULL && r->asked->due_ms <= now_ms)
-        registry_redis_late(r->redis); /* none is asked any more */
+        registry_redis_late(r->redis); /* leaves r->asked empty */
     while (r->waiting != NULL && r->waiting->due_ms <= now_ms)
         registry_answer(r, r->waiting, REGISTRY_UNAVAILABLE);
     const struct registry_claim *oldest = r->asked != NULL ? r->asked : r->waiting;
     if (oldest != NULL)
         loop_timer_start(r->setup.loop, &r->late, oldest->due_ms - now_ms, on_late, r);
 }
+
+/* --- Another host of our name ------------------------------------------------------
+ *
+ * Two processes with one name, a misconfiguration, would leave sets of both incomplete
+ * in silence. Each run has a random number, its instance, which it keeps in the
+ * registry under its name for NAME_TTL_MS and refreshes. The instance of another run
+ * may be a remainder of this host's own last run, which was killed. Only an instance
+ * that is refreshed after it was first seen is that of another live process. */
+
+void
+registry_name_ours(struct registry_name *n)
+{
+    *n->other = '\0';
+}
+
+static void
+registry_name_warn(struct registry *r)
+{
+    char place[REGISTRY_SETTING_MAX];
+    registry_place_text(&r->place, place);
+    log_say(
+        r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
+        "another process in the registry %s has the name %s: each host needs its own "
+        "defrag_host, or messages are not reassembled",
+        place, r->setup.host);
+}
+
+void
+registry_name_other(struct registry *r, struct text instance, int64_t born_ms)
+{
+    struct registry_name *n = &r->name;
+    int64_t now_ms = loop_monotonic_ms(r->setup.loop);
+    if (!text_equal(instance, text_from(n->other))) {
+        if (!text_copy(n->other, sizeof(n->other), instance))
+            *n->other = '\0'; /* no instance has a number that long */
+        n->seen_ms = now_ms;
+        n->born_ms = born_ms;
+        n->is_told = false;
+    }
+    bool is_alive = born_ms == 0 ? now_ms - n->seen_ms > NAME_TTL_MS + NAME_SLACK_MS
+                                 : born_ms != n->born_ms;
+    if (!is_alive || n->is_told || *n->other == '\0')
+        return;
+    n->is_told = true;
+    r->counts.namesakes++;
+    registry_name_warn(r);
+}
+
+static void
+on_look(void *context)
+{
+    struct registry *r = context;
+    loop_timer_start(r->setup.loop, &r->name.look, NAME_LOOK_MS, on_look, r);
+    if (registry_breaker_is_open(&r->breaker))
+        return; /* at the next time */
+    if (r->dir != NULL)
+        registry_dir_look(r->dir);
+    else
+        registry_redis_look(r->redis);
+}
+
+static void
+registry_name_start(struct registry *r)
+{
+    snprintf(r->name.instance, sizeof(r->name.instance), "%016" PRIx64,
+             loop_random(r->setup.loop));
+    loop_timer_start(r->setup.loop, &r->name.look, 0, on_look, r);
+}
+
+/* ---------------------------------------------------------------------------------- */
 
 void
 registry_hex(const unsigned char key[REGISTRY_KEY_SIZE], char out[REGISTRY_HEX_SIZE])
@@ -246,7 +345,7 @@ registry_free(struct registry **registry)
     struct registry *r = *registry;
     if (r == NULL)
         return;
-    registry_name_stop(r);
+    loop_timer_stop(r->setup.loop, &r->name.look);
     registry_dir_free(&r->dir);
     registry_redis_free(&r->redis);
     abandon(r->waiting);
@@ -276,7 +375,7 @@ registry_claim(struct registry *r, struct registry_claim *claim,
         registry_answer(r, claim, REGISTRY_OWN);
         return;
     }
-    if (breaker_is_open(&r->breaker)) {
+    if (registry_breaker_is_open(&r->breaker)) {
         registry_answer(r, claim, REGISTRY_UNAVAILABLE);
         return;
     }
@@ -303,7 +402,7 @@ registry_close(struct registry *r, const unsigned char key[REGISTRY_KEY_SIZE],
                int64_t memory_ms)
 {
     assert(memory_ms >= 0);
-    if (breaker_is_open(&r->breaker))
+    if (registry_breaker_is_open(&r->breaker))
         return;
     if (r->dir != NULL)
         registry_dir_close(r->dir, key, memory_ms);
@@ -314,7 +413,7 @@ registry_close(struct registry *r, const unsigned char key[REGISTRY_KEY_SIZE],
 bool
 registry_is_up(const struct registry *r)
 {
-    return !breaker_is_open(&r->breaker);
+    return !registry_breaker_is_open(&r->breaker);
 }
 
 struct registry_counts

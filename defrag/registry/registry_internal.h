@@ -1,10 +1,9 @@
-/* What the files of the registry share. Internal to defrag/registry*.c. */
+/* What the files of the registry share. Internal to defrag/registry/. */
 #ifndef DEFRAG_REGISTRY_REGISTRY_INTERNAL_H
 #define DEFRAG_REGISTRY_REGISTRY_INTERNAL_H
 
 #include "base/log/log.h"
 #include "base/loop/loop.h"
-#include "defrag/registry/breaker.h"
 #include "defrag/registry/registry.h"
 
 enum { REGISTRY_HEX_SIZE = 2 * REGISTRY_KEY_SIZE + 1 };
@@ -17,18 +16,29 @@ enum registry_claim_state {
     CLAIM_TELLING   /* in registry->telling */
 };
 
-/* Is our name ours alone? */
+/* A circuit breaker: after some failures in a row it pauses, then allows one try. Plain
+ * data; times are monotonic ms. The user sets the first four, the rest is zeroed. */
+struct registry_breaker {
+    unsigned failures_max; /* in a row: the last of them opens it */
+    int64_t retry_ms;      /* pause behind a failure that does not open it */
+    int64_t pause_ms;      /* while open... */
+    int64_t pause_max_ms;  /* ...doubled up to this by each try that fails */
+    unsigned failures;
+    int64_t pause_now_ms;
+};
+
+/* Whether another process uses our name: see registry.c. */
 enum {
     NAME_TTL_MS = 60000,
     NAME_LOOK_MS = 30000,
-    NAME_SLACK_MS = 1000, /* of a look that is early, or late */
+    NAME_SLACK_MS = 1000, /* of a check that is early, or late */
     INSTANCE_SIZE = 16 + 1
 };
 struct registry_name {
     char instance[INSTANCE_SIZE]; /* of this run */
-    char other[INSTANCE_SIZE];    /* "": nobody else's is there */
-    int64_t seen_ms;              /* monotonic: the other's, for the first time */
-    int64_t born_ms;              /* what was told of it then */
+    char other[INSTANCE_SIZE];    /* "": there is no other */
+    int64_t seen_ms;              /* monotonic: when the other was first seen */
+    int64_t born_ms;              /* born_ms of registry_name_other() then */
     bool is_told;
     struct loop_timer look;
 };
@@ -36,14 +46,14 @@ struct registry_name {
 struct registry {
     struct registry_setup setup;
     struct registry_place place;
-    struct breaker breaker;
+    struct registry_breaker breaker;
     int64_t patience_ms; /* REGISTRY_ANSWER_MS; a test may have more */
     struct registry_name name;
     bool is_owing;      /* a claim was unavailable: recovered() is due when it is up */
     int64_t recover_ms; /* monotonic: not before that */
     bool is_recovering; /* the timer for that runs */
-    /* Each oldest first: not yet asked, asked, answered but not yet told, and those who
-     * are told in this turn. */
+    /* Each oldest first: not yet asked, asked, answered but not yet reported, reported
+     * in this turn. */
     struct registry_claim *waiting, *asked, *answered, *telling;
     struct loop_task tell;
     struct loop_timer late; /* the oldest that waits or was asked is due */
@@ -61,27 +71,31 @@ void registry_hex(const unsigned char key[REGISTRY_KEY_SIZE],
 /* Waiting or asked becomes answered; done is called in the next turn. */
 void registry_answer(struct registry *r, struct registry_claim *claim,
                      enum registry_answer answer);
-/* The same: owner as the place has it. Ours, another's, or what is no host at all. */
+/* The same for the owner that the place names: this host, another, or an invalid name
+ * (the registry is unavailable then). */
 void registry_answer_owner(struct registry *r, struct registry_claim *claim,
                            struct text owner);
 /* Waiting becomes asked. */
 void registry_asked(struct registry *r, struct registry_claim *claim);
 /* Asked becomes waiting again, all of them, before the others. */
 void registry_ask_again(struct registry *r);
-/* The place answered as it should. */
+/* The place gave a valid answer. */
 void registry_good(struct registry *r);
-/* The place failed: counted, told once, and when it is down nobody waits any more. How
- * long to leave it alone. */
+/* The place failed: counted, logged once, and the breaker may open, which answers all
+ * waiting claims. Returns the pause before the next try. */
 int64_t registry_failed(struct registry *r, const char *why);
 
-/* --- registry_name.c -------------------------------------------------------------- */
-
-void registry_name_start(struct registry *r);
-void registry_name_stop(struct registry *r);
-/* What was looked for under our name is our own. */
+/* The instance found under our name is our own. */
 void registry_name_ours(struct registry_name *n);
-/* It is another's, who refreshed it at born_ms; 0: it is not known when. */
+/* It is another's, last refreshed at born_ms; 0: the time is unknown. */
 void registry_name_other(struct registry *r, struct text instance, int64_t born_ms);
+
+/* A success: the breaker closes. */
+void registry_breaker_good(struct registry_breaker *b);
+/* A failure. Returns the pause before the next try. */
+int64_t registry_breaker_failed(struct registry_breaker *b);
+/* Open: do not wait for an answer. */
+bool registry_breaker_is_open(const struct registry_breaker *b);
 
 /* --- registry_dir.c --------------------------------------------------------------- */
 
@@ -92,7 +106,7 @@ void registry_dir_claim(struct registry_dir *dir);
 void registry_dir_close(struct registry_dir *dir,
                         const unsigned char key[REGISTRY_KEY_SIZE], int64_t memory_ms);
 
-/* Keeps our instance under our name, or tells whose is there. */
+/* Keeps our instance under our name, or reports that of another host there. */
 void registry_dir_look(struct registry_dir *dir);
 
 /* --- registry_redis.c, or registry_no_redis.c ------------------------------------- */
@@ -102,15 +116,15 @@ struct registry_redis *registry_redis_new(struct registry *r, char *error,
                                           size_t error_size);
 void registry_redis_free(struct registry_redis **redis);
 void registry_redis_claim(struct registry_redis *redis);
-/* It was asked, and nobody wants the answer. */
+/* The answer to an asked claim is no longer wanted. */
 void registry_redis_forget(struct registry_redis *redis,
                            const struct registry_claim *claim);
 void registry_redis_close(struct registry_redis *redis,
                           const unsigned char key[REGISTRY_KEY_SIZE],
                           int64_t memory_ms);
-/* As registry_dir_look(); what is there is told later. */
+/* As registry_dir_look(); the result is reported later. */
 void registry_redis_look(struct registry_redis *redis);
-/* The oldest of what was asked has waited too long. */
+/* The oldest asked claim has waited too long. */
 void registry_redis_late(struct registry_redis *redis);
 
 #endif

@@ -1,5 +1,5 @@
-/* defrag/registry/registry_name.c and how a directory keeps names: a namesake is told once; who
- * comes back after a crash is none. */
+/* defrag/registry/registry.c, names, and how a directory keeps them: a namesake is
+ * reported once; a host that comes back after a crash is not one. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "t/sim/sim_disk.h"
