@@ -1,4 +1,4 @@
-/* Memory with one end for all of it: chunks that are filled in order. */
+/* An arena: chunks that are filled in order and freed together. */
 #include "base/arena.h"
 
 #include "base/memory.h"
@@ -21,7 +21,8 @@ round_up(size_t size)
     return (size + unit - 1) / unit * unit;
 }
 
-/* Chunks grow with the arena: small transactions stay small, large ones make few. */
+/* Chunks grow with the arena: a small transaction stays small, a large one has few
+ * chunks. */
 static struct arena_chunk *
 chunk_new(const struct arena *a, size_t need)
 {
@@ -47,7 +48,7 @@ arena_get(struct arena *a, size_t size)
     assert(a->used <= a->limit);
     size_t left = a->limit - a->used;
     if (size == 0)
-        size = 1; /* or nothing at all could be asked for without end */
+        size = 1; /* empty requests must not be unlimited either */
     if (size > left)
         return NULL;
     size_t whole = round_up(size);

@@ -1,4 +1,4 @@
-/* Memory with one end for all of it: what belongs to a transaction. */
+/* An arena: memory that is freed as a whole, such as that of a transaction. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -10,7 +10,8 @@ struct arena {
     size_t used, limit;
 };
 
-/* limit: bytes that may be handed out before arena_get says NULL. */
+/* limit: the number of bytes that may be handed out; beyond it arena_get() returns
+ * NULL. */
 void arena_init(struct arena *a, size_t limit);
 /* size bytes, zeroed, aligned for any type; NULL when the limit is reached. */
 void *arena_get(struct arena *a, size_t size);

@@ -1,4 +1,4 @@
-/* A string of bytes that grows up to the limit which its owner named. */
+/* A growing string of bytes, up to the limit that its owner has set. */
 #include "base/buffer.h"
 
 #include "base/memory.h"
@@ -49,7 +49,7 @@ buffer_reserve(struct buffer *b, size_t size)
         if (capacity < FIRST_CAPACITY)
             capacity = FIRST_CAPACITY < b->limit ? FIRST_CAPACITY : b->limit;
         b->capacity = capacity > need ? capacity : need;
-        /* One more for the NUL that vsnprintf() insists on. */
+        /* One more byte for the NUL that vsnprintf() writes. */
         b->at = memory_resize(b->at, b->capacity + 1);
     }
     return b->at + b->length;
@@ -58,7 +58,7 @@ buffer_reserve(struct buffer *b, size_t size)
 bool
 buffer_add(struct buffer *b, struct text t)
 {
-    assert(!is_inside(b, t)); /* growing would pull it away */
+    assert(!is_inside(b, t)); /* growing would move the source */
     char *end = buffer_reserve(b, t.length);
     if (end == NULL)
         return false;
@@ -79,7 +79,7 @@ buffer_format_list(struct buffer *b, const char *format, va_list list)
 {
     va_list again;
     va_copy(again, list);
-    /* Into the space that there is: mostly that is enough. */
+    /* First into the free space, which is usually enough. */
     char *end = buffer_reserve(b, 0);
     size_t space = b->capacity - b->length;
     int length = vsnprintf(end, space + 1, format, list);

@@ -1,4 +1,4 @@
-/* A string of bytes that grows up to a limit which its owner must name. */
+/* A growing string of bytes, up to a limit that its owner sets. */
 #ifndef BASE_BUFFER_H
 #define BASE_BUFFER_H
 

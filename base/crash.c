@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { STACK_SIZE = 16 * 1024 }; /* the other one may be what overflowed */
+enum { STACK_SIZE = 16 * 1024 }; /* the normal stack may have overflowed */
 static const int fatal[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { SIGNALS = sizeof(fatal) / sizeof(*fatal) };
 
@@ -15,7 +15,7 @@ struct crash {
     struct sigaction before[SIGNALS];
 };
 
-/* A signal handler has no other way to its data. */
+/* Static, since a signal handler gets no context. */
 static struct crash *
 crash(void)
 {
@@ -23,8 +23,9 @@ crash(void)
     return &one;
 }
 
-/* An instruction that failed is run again when we return, a signal that was sent is
- * not: both find what was there before us (a sanitizer's report, the default). */
+/* On return the failed instruction runs again, but a signal that was sent does not
+ * come again. Either way the previous handler (a sanitizer, the default) has to see
+ * the signal. */
 static void
 on_crash(int number, siginfo_t *info, void *context)
 {

@@ -1,16 +1,16 @@
-/* Notes in a word of the caller's that this process crashes: that it ends by SIGABRT
- * (an assertion, a watchdog), SIGSEGV, SIGBUS, SIGFPE or SIGILL. With the word in
- * shared memory the next process can tell a crash from an end that came from outside:
- * SIGKILL, a lack of memory or a power cut leaves no note. */
+/* Records in a word of the caller that this process crashes: it ends by SIGABRT (an
+ * assertion, a watchdog), SIGSEGV, SIGBUS, SIGFPE or SIGILL. If the word is in shared
+ * memory, the next process can tell a crash from an end by an external cause: SIGKILL,
+ * a lack of memory or a power cut does not set it. */
 #ifndef BASE_CRASH_H
 #define BASE_CRASH_H
 
 #include <stdint.h>
 
-/* From now on a crash sets *word to 1. One word a process: the last one counts. The
- * signal then has the effect that it had before the first call. */
+/* From now on a crash sets *word to 1. A process has one such word: the last call
+ * counts. The signal then has the effect that it had before the first call. */
 void crash_mark(volatile uint32_t *word);
-/* No more; nothing if another word has taken its place. */
+/* Ends crash_mark() of this word; without effect if another word has replaced it. */
 void crash_unmark(volatile uint32_t *word);
 
 #endif

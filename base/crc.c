@@ -30,7 +30,7 @@
             SIXTY_FOUR(128, __VA_ARGS__), SIXTY_FOUR(192, __VA_ARGS__)                 \
     }
 
-/* tables[k][b]: what byte b does to the remainder k bytes later. */
+/* tables[k][b]: the effect of byte b on the remainder k bytes later. */
 static const uint32_t tables[8][256] = {
     TABLE(0xf26b8303, 0xe13b70f7, 0xc79a971f, 0x8ad958cf, 0x105ec76f, 0x20bd8ede,
           0x417b1dbc, 0x82f63b78),

@@ -1,4 +1,4 @@
-/* CRC32C (Castagnoli): what says that bytes on disk are the bytes we wrote. */
+/* CRC32C (Castagnoli): detects corruption of data on disk. */
 #ifndef BASE_CRC_H
 #define BASE_CRC_H
 

@@ -1,4 +1,4 @@
-/* Memory that is there or ends the process. */
+/* Allocation that ends the process when there is no memory. */
 #include "base/memory.h"
 
 #include <stdint.h>
@@ -10,13 +10,13 @@ static _Noreturn void
 memory_give_up(void)
 {
     fputs("petrel: out of memory\n", stderr);
-    abort(); /* what a peer can grow has a limit: it is not a peer's doing */
+    abort(); /* no peer can cause this: its data has limits */
 }
 
 void *
 memory_array(size_t count, size_t size)
 {
-    /* calloc() may answer NULL for nothing at all: ask for a byte instead. */
+    /* calloc() may return NULL for 0 bytes, so at least one is requested. */
     if (count == 0 || size == 0)
         count = size = 1;
     void *made = calloc(count, size);

@@ -1,8 +1,8 @@
-/* Memory that is there or ends the process: nobody checks for NULL.
+/* Allocation that never fails: without memory the process ends, so no caller checks
+ * for NULL.
  *
- * Allocation failure is not handled because it cannot be reached by a peer:
- * everything a peer can grow has a limit beside its declaration
- * (doc/design.md "Limits"). */
+ * A peer cannot cause that: everything a peer can make grow has a limit beside its
+ * declaration (doc/design.md "Limits"). */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
@@ -11,7 +11,7 @@
 /* size bytes, zeroed. The caller frees with free(). */
 void *memory_new(size_t size);
 
-/* As realloc(), new bytes not initialised. */
+/* As realloc(); new bytes are not initialised. */
 void *memory_resize(void *old, size_t size);
 
 /* count * size bytes, zeroed; overflow ends the process. */

@@ -1,4 +1,4 @@
-/* Addresses and networks: read, written, compared. */
+/* Socket addresses and networks: parse, format, compare. */
 #include "base/net_address.h"
 
 #include <arpa/inet.h>
@@ -63,7 +63,7 @@ net_address_parse(struct text t, uint16_t default_port, struct net_address *out)
     uint16_t port = default_port;
     if (text_starts(t, unix_prefix))
         return parse_path(text_after(t, unix_prefix.length), out);
-    /* The colon before a port: behind a bracket, or the only one. */
+    /* The colon before a port: the one after a bracket, or the only one. */
     if (colon != TEXT_NONE && colon > 0 &&
         (t.at[colon - 1] == ']' || text_find(t, ':') == colon)) {
         if (!parse_port(text_after(t, colon + 1), &port))
@@ -173,7 +173,7 @@ net_address_unmap(struct net_address *a)
     memset(a->ip + IPV4_BYTES, 0, IPV6_BYTES - IPV4_BYTES);
 }
 
-/* No bit of base stands behind the mask, or clears those that do. */
+/* True if base has no bits beyond the mask; or clears them. */
 static bool
 network_read(struct text t, bool clears, struct net_network *out)
 {

@@ -1,4 +1,4 @@
-/* What became of one recipient, made in one place so that it is always whole. */
+/* Makes outcomes, in one place so that every member is set. */
 #include "base/outcome.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ outcome_make(enum verdict verdict, enum blame blame, int code, const char *enhan
     va_start(list, format);
     vsnprintf(made.text, sizeof(made.text), format, list);
     va_end(list);
-    /* One line: a reply of several arrives here with its ends still in it. */
+    /* One line: a multi-line reply arrives with its line ends. */
     for (char *at = made.text; *at != '\0'; at++)
         if (*at == '\r' || *at == '\n')
             *at = ' ';

@@ -1,4 +1,5 @@
-/* What became of one recipient: the same value from the wire to log and bounce. */
+/* The outcome of one delivery attempt to one recipient. The same value goes from the
+ * SMTP client to the log and the bounce. */
 #ifndef BASE_OUTCOME_H
 #define BASE_OUTCOME_H
 
@@ -6,11 +7,11 @@
 
 enum verdict { VERDICT_DELIVERED, VERDICT_DEFERRED, VERDICT_FAILED };
 
-/* Where the trouble sits: the scheduler punishes a site, never a mailbox. */
+/* The cause of a failure: the scheduler slows down a site, never a mailbox. */
 enum blame {
     BLAME_NONE,    /* delivered */
-    BLAME_MESSAGE, /* this mail or this recipient */
-    BLAME_SITE     /* cannot talk to this site, or it says: slow down */
+    BLAME_MESSAGE, /* this message or this recipient */
+    BLAME_SITE     /* the site cannot be reached, or asks to slow down */
 };
 
 enum { OUTCOME_TEXT_MAX = 480, OUTCOME_REMOTE_MAX = 320 };
@@ -18,7 +19,7 @@ enum { OUTCOME_TEXT_MAX = 480, OUTCOME_REMOTE_MAX = 320 };
 struct outcome {
     enum verdict verdict;
     enum blame blame;
-    int code;                        /* SMTP reply code; 0 when no reply was heard */
+    int code;                        /* SMTP reply code; 0 without a reply */
     char enhanced[12];               /* RFC 3463, "4.4.1"; never empty */
     char text[OUTCOME_TEXT_MAX];     /* one line; peer bytes are still unescaped */
     char remote[OUTCOME_REMOTE_MAX]; /* "host[ip]:port", "/path", or "" */

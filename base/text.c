@@ -1,4 +1,4 @@
-/* Borrowed slices of bytes: compare, find, cut, copy and judge them. */
+/* Borrowed slices of bytes: compare, find, cut, copy and validate. */
 #include "base/text.h"
 
 #include "base/memory.h"
@@ -6,8 +6,9 @@
 #include <assert.h>
 #include <string.h>
 
-/* Bytes a continuation may add to a lead byte, with the range of the first of them:
- * RFC 3629 §4, which is how overlongs, surrogates and > U+10FFFF are kept out. */
+/* For each lead byte: the number of continuation bytes, and the range of the first of
+ * them. RFC 3629 §4; the range excludes overlongs, surrogates and code points above
+ * U+10FFFF. */
 struct utf8_lead {
     unsigned char first, last, length, low, high;
 };

@@ -1,4 +1,4 @@
-/* A borrowed slice of bytes: what parsers take and give, never NUL-terminated. */
+/* A borrowed slice of bytes, not NUL-terminated: the argument and result of parsers. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -42,7 +42,7 @@ text_hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* What every incremental parser answers. */
+/* The result of an incremental parser. */
 enum progress { PROGRESS_DONE, PROGRESS_MORE, PROGRESS_BAD };
 
 struct text text_from(const char *string); /* NULL gives the empty text */
@@ -86,8 +86,8 @@ struct text text_without_line_end(struct text line);
 /* A malloc'ed NUL-terminated copy. */
 char *text_string(struct text t);
 
-/* Adds t, with ASCII letters folded, to a hash; begin with TEXT_HASH. Not for keys that
- * an enemy may choose: FNV-1a. */
+/* Adds t, with ASCII letters folded, to a hash (FNV-1a); begin with TEXT_HASH. Not for
+ * keys that an attacker can choose. */
 #define TEXT_HASH UINT64_C(0xcbf29ce484222325)
 uint64_t text_hash_nocase(uint64_t hash, struct text t);
 /* True if t holds any byte < 0x20 or 0x7f (CR, LF, NUL included). */
@@ -99,8 +99,9 @@ bool text_is_utf8(struct text t);
 /* Length in bytes and code point of the well-formed UTF-8 character that t starts with;
  * 0 when there is none. */
 size_t text_character(struct text t, uint32_t *code);
-/* How many bytes of t, which is not empty, are a character or the first ones of it, at
- * least 1. *whole: how many it takes; 0 when no character starts so. */
+/* The number of bytes, at least 1, at the start of t (not empty) that are a character
+ * or the first part of one. *whole: the length of that character; 0 when no character
+ * starts there. */
 size_t text_character_start(struct text t, size_t *whole);
 
 #endif

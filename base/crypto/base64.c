@@ -1,4 +1,4 @@
-/* Base64 (RFC 4648), by mbedTLS: its look-ups leak no secret by their time. */
+/* Base64 (RFC 4648) by mbedTLS, whose timing does not depend on the data. */
 #include "base/crypto/base64.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@ bool
 base64_encode(struct text t, struct buffer *out)
 {
     size_t length = BASE64_LENGTH(t.length), written;
-    /* The library wants space for a NUL behind it. */
+    /* The library needs space for a NUL behind the result. */
     char *at = buffer_reserve(out, length + 1);
     if (at == NULL)
         return false;
@@ -30,7 +30,7 @@ is_strict(struct text t)
     return t.length % 4 == 0;
 }
 
-/* The last character before the padding may hold bits that decoding drops. */
+/* The last character before the padding may have bits that decoding ignores. */
 static bool
 is_canonical(struct text t, const unsigned char *decoded, size_t length)
 {

@@ -1,4 +1,4 @@
-/* Base64 (RFC 4648 §4), strict: one text, one encoding. */
+/* Base64 (RFC 4648 §4), strict: each text has exactly one encoding. */
 #ifndef BASE_CRYPTO_BASE64_H
 #define BASE_CRYPTO_BASE64_H
 
@@ -11,9 +11,9 @@
 bool base64_encode(struct text t, struct buffer *out)
     __attribute__((warn_unused_result));
 
-/* Decodes the whole of t: *length bytes at `to`, which has space for size. False when it
- * is not exactly what base64_encode() would write (a foreign character, a space,
- * padding that is missing or amid, bits that are lost), or does not fit. */
+/* Decodes the whole of t: *length bytes at `to`, which has space for size. False when
+ * t is not exactly what base64_encode() would write (a foreign character, a space,
+ * missing or misplaced padding, unused bits that are not 0), or does not fit. */
 bool base64_decode(struct text t, void *to, size_t size, size_t *length)
     __attribute__((warn_unused_result));
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 2.28 has the functions that can fail under other names. */
+/* In mbedTLS 2.28 the functions that return an error have other names. */
 #if MBEDTLS_VERSION_NUMBER < 0x03000000
 #define SHA256_STARTS mbedtls_sha256_starts_ret
 #define SHA256_UPDATE mbedtls_sha256_update_ret
@@ -20,7 +20,7 @@
 #define SHA256_FINISH mbedtls_sha256_finish
 #endif
 
-/* The two halves of an HMAC after the key's block: from there each use starts. */
+/* The two states of an HMAC after the block of the key: every use starts from them. */
 struct keyed {
     mbedtls_sha256_context inner, outer;
 };
@@ -36,7 +36,7 @@ digest_start(mbedtls_sha256_context *c)
 static void
 digest_update(mbedtls_sha256_context *c, const void *at, size_t size)
 {
-    /* An empty text may have no address. */
+    /* The address of an empty text may be NULL. */
     int error = size == 0 ? 0 : SHA256_UPDATE(c, at, size);
     assert(error == 0);
 }
@@ -75,7 +75,7 @@ keyed_end(struct keyed *k)
     mbedtls_sha256_free(&k->outer);
 }
 
-/* Two compressions for a short text, where the library's HMAC has four. */
+/* Two compressions for a short text; the library's HMAC needs four. */
 static void
 keyed_digest(const struct keyed *k, struct text a, struct text b,
              unsigned char out[DIGEST_SIZE])

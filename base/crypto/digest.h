@@ -1,5 +1,5 @@
-/* Keyed and stretched SHA-256, and care for secrets. The room base/crypto/ has digests,
- * Base64, password verifiers and tags: pure, without time and without I/O. */
+/* SHA-256, HMAC and PBKDF2, and functions for secrets. base/crypto/ has digests,
+ * Base64, password verifiers and tags: pure functions, without time and without I/O. */
 #ifndef BASE_CRYPTO_DIGEST_H
 #define BASE_CRYPTO_DIGEST_H
 
@@ -13,23 +13,23 @@ void digest_plain(struct text t, unsigned char out[DIGEST_SIZE]);
 /* HMAC-SHA-256 (RFC 2104). */
 void digest_keyed(struct text key, struct text t, unsigned char out[DIGEST_SIZE]);
 
-/* PBKDF2-HMAC-SHA-256 (RFC 8018 §5.2) of 32 bytes, in as many pieces as its owner's
- * turns need: 4096 iterations take 1.6 ms on a 2023 server. Plain data. */
+/* PBKDF2-HMAC-SHA-256 (RFC 8018 §5.2) of 32 bytes, computed in slices over several
+ * turns: 4096 iterations take 1.6 ms on a 2023 server. Plain data. */
 struct digest_stretch {
     unsigned char key[DIGEST_BLOCK]; /* of the password */
     unsigned char last[DIGEST_SIZE], out[DIGEST_SIZE];
     unsigned left; /* iterations */
 };
-/* iterations > 0; salt at most DIGEST_BLOCK bytes. The first iteration is made. */
+/* iterations > 0; salt has at most DIGEST_BLOCK bytes. Computes the first iteration. */
 void digest_stretch_start(struct digest_stretch *s, struct text password,
                           struct text salt, unsigned iterations);
-/* At most count more iterations; true when all are made: out is the result. */
+/* Computes at most count more iterations. True when all are done: out is the result. */
 bool digest_stretch_go(struct digest_stretch *s, unsigned count);
 
-/* In a time that does not depend on the content. */
+/* Compares in a time that does not depend on the content. */
 bool digest_same(const void *a, const void *b, size_t size);
 
-/* Overwrites a secret; the compiler cannot leave it out. */
+/* Overwrites a secret; the compiler cannot optimise this away. */
 void digest_forget(void *at, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Passwords against what is kept of them: SCRAM-SHA-256 keys, SHA-512 crypt. */
+/* Checks passwords against verifiers: SCRAM-SHA-256 keys, SHA-512 crypt. */
 #include "base/crypto/verifier.h"
 
 #include "base/crypto/base64.h"

@@ -25,7 +25,8 @@ enum {
     MODE_BITS = 07777,
     OWNER_MODE = 0600,
     PUBLIC_MODE = 0644,
-    UNKNOWN_USER = 65534 /* so users look who do not exist in our container */
+    /* the overflow uid: users that do not exist in our user namespace */
+    UNKNOWN_USER = 65534
 };
 
 int
@@ -62,7 +63,7 @@ disk_only_of_type(int file, mode_t type)
     return file;
 }
 
-/* The mode that was asked for, whatever the umask has taken away. */
+/* Sets the requested mode, whatever the umask has removed. */
 static int
 disk_set_mode(int file, unsigned mode)
 {
@@ -74,7 +75,7 @@ disk_set_mode(int file, unsigned mode)
     return disk_answer(fchmod(file, mode));
 }
 
-/* 0 if what path names is of this type, -otherwise if it is something else. */
+/* 0 if path is of this type, -otherwise if it is of another one. */
 static int
 check_type(const struct disk *disk, const char *path, mode_t type, int otherwise)
 {
@@ -100,7 +101,7 @@ info_from(const struct stat *status)
     };
 }
 
-/* A directory whose own name survives a power cut. */
+/* A new directory, whose name is durable. */
 static int
 make_durable(const char *path)
 {
@@ -117,7 +118,7 @@ make_durable(const char *path)
     return result;
 }
 
-/* Makes path and what is missing above it; exists already = 0. */
+/* Makes path and its missing parents; 0 if it exists already. */
 static int
 make_with_parents(const char *path)
 {
@@ -148,9 +149,9 @@ disk_open(struct disk **disk, const char *path, bool create)
     *disk = NULL;
     if (result < 0)
         return result;
-    /* Here a link is followed: an operator may keep the spool on another volume. */
+    /* Links are followed here: an operator may keep the spool on another volume. */
     directory = disk_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    /* Who may only pass through (0711) can still reach the rooms below. */
+    /* A user who may only pass through (0711) can still open the directories below. */
     if (directory == -EACCES)
         directory = disk_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (directory < 0)
@@ -220,8 +221,9 @@ disk_make_fifo(struct disk *disk, const char *path, unsigned mode)
     return made < 0 ? made : disk_close_with(made, disk_set_mode(made, mode));
 }
 
-/* Nor through a link on the way: root's sendmail(1) makes files in directories of the
- * daemon's user. Systems and containers without the call go without. */
+/* Links in the middle of a path are not followed either: sendmail(1) of root makes
+ * files in directories of the daemon's user. Systems and containers without openat2()
+ * do without. */
 static int
 create_at(const struct disk *disk, const char *path, unsigned mode)
 {
@@ -272,7 +274,7 @@ set_reader(int file, unsigned reader)
         fsetxattr(file, "system.posix_acl_access", &list, sizeof(list), 0));
 }
 
-/* Refused for good, not for want of space. */
+/* Refused permanently, not for lack of space. */
 static bool
 has_no_lists(int result)
 {
@@ -352,7 +354,7 @@ disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size)
     while (done < size) {
         ssize_t got = pread(file, to + done, size - done, offset + (int64_t)done);
 
-        if (got < 0 && errno == ESPIPE) /* a FIFO: what is there now */
+        if (got < 0 && errno == ESPIPE) /* a FIFO: the bytes that are available now */
             got = read(file, to + done, size - done);
         if (got < 0 && errno == EINTR)
             continue;
@@ -433,7 +435,7 @@ disk_list(struct disk *disk, const char *path,
     return result;
 }
 
-/* Some file systems claim to be endless. */
+/* Some file systems report an unlimited size. */
 static int64_t
 bytes_of(fsblkcnt_t blocks, unsigned long size)
 {
@@ -447,8 +449,8 @@ disk_space(struct disk *disk, struct disk_space *space)
     struct statvfs status;
     if (fstatvfs(disk->directory, &status) < 0)
         return -errno;
-    /* Some file systems make inodes as they go and count none; a tmpfs without a limit
-     * counts neither. */
+    /* Some file systems allocate inodes dynamically and report 0; so does a tmpfs
+     * without a limit. */
     space->bytes = bytes_of(status.f_blocks, status.f_frsize);
     space->inodes = (int64_t)status.f_files;
     space->bytes_free =
@@ -460,7 +462,7 @@ disk_space(struct disk *disk, struct disk_space *space)
 int
 disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
 {
-    /* Blocking, for /dev/stdin and <(command); a FIFO nobody writes to is empty. */
+    /* Blocking, for /dev/stdin and <(command); a FIFO without a writer is empty. */
     int file = disk_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     size_t size = 0, capacity = 0;
     ssize_t got = 1;
@@ -476,7 +478,7 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
         }
         got = read(file, at + size, capacity - size);
         if (got < 0 && errno == EINTR)
-            got = 1; /* nothing was read: once more */
+            got = 1; /* interrupted before any data: try again */
         else if (got > 0)
             size += (size_t)got;
     }
@@ -502,7 +504,7 @@ disk_give(struct disk *disk, const char *path, unsigned user, unsigned group)
         return disk_close_with(file, -errno);
     if (status.st_uid != 0)
         return disk_close_with(file, -EPERM);
-    /* A second name may be that of a file elsewhere. */
+    /* A file with a second name may belong elsewhere. */
     if (!S_ISDIR(status.st_mode) &&
         (status.st_nlink != 1 ||
          !(S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) ||
@@ -518,7 +520,7 @@ disk_fill_standard(void)
     for (int file = 0; file <= STDERR_FILENO; file++) {
         if (fcntl(file, F_GETFD) >= 0)
             continue;
-        /* The lowest free number: this one, since those below are taken. */
+        /* The lowest free number is this one, since those below are open. */
         int opened = disk_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
         if (opened < 0)
             return opened;

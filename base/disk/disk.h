@@ -28,28 +28,29 @@ struct disk_space {
 
 /* create: make the directory (0711) and its parents when missing. */
 int disk_open(struct disk **disk, const char *path, bool create);
-/* A directory in one that is open; a link is not followed. */
+/* A directory within an open one; a link is not followed. */
 int disk_open_below(struct disk **disk, struct disk *above, const char *name);
-/* Waits for the syncs in flight; their done is not called, and their structs are not
- * touched any more. Other handles stay open. */
+/* Waits for the syncs in flight; their done is not called, and their structs are no
+ * longer used. Other handles stay open. */
 void disk_close(struct disk **disk);
 const char *disk_path(const struct disk *disk);
 bool disk_is_owner(const struct disk *disk); /* our uid owns the directory */
 
-/* chown()s what root owns to user and group; for root alone. -EPERM: root does not own
- * it. -EINVAL: a link, a device, or a file with a second name. */
+/* Changes the owner of a file of root to user and group; for root alone. -EPERM: root
+ * does not own the file. -EINVAL: a link, a device, or a file with a second name. */
 int disk_give(struct disk *disk, const char *path, unsigned user, unsigned group)
     __attribute__((warn_unused_result));
 
-/* 0 also when it exists already, whose mode then stays. The umask does not apply. */
+/* Returns 0 also when the directory exists; its mode then stays. The umask does not
+ * apply. */
 int disk_make_directory(struct disk *disk, const char *path, unsigned mode);
 int disk_make_fifo(struct disk *disk, const char *path, unsigned mode);
 
 /* A new file for reading and writing; the umask does not apply. -EEXIST: the name is
  * taken. -ELOOP: a relative path leads through a link. */
 int disk_create(struct disk *disk, const char *path, unsigned mode);
-/* The same, readable by us and one other user, by an access control list. Where none
- * can be set, readable by all. */
+/* The same, readable by us and one other user by an access control list. Where that
+ * cannot be set, the file is readable by all. */
 int disk_create_for(struct disk *disk, const char *path, unsigned reader);
 /* An existing regular file; anything else is -EINVAL. Never blocks. */
 int disk_open_file(struct disk *disk, const char *path, bool for_writing);
@@ -75,7 +76,7 @@ int disk_sync_directory(struct disk *disk, const char *path); /* names */
 struct loop;
 
 enum disk_syncing { DISK_SYNC_BLOCKS, DISK_SYNC_AIO };
-/* Tries AIO with a sync of the directory itself, and returns what disk_sync_begin()
+/* Tries AIO with a sync of the directory, and returns the mode that disk_sync_begin()
  * will use. Without this call syncs block. The loop must outlive the disk. */
 enum disk_syncing disk_sync_on(struct disk *disk, struct loop *loop);
 enum disk_syncing disk_sync_way(const struct disk *disk);
@@ -84,20 +85,21 @@ enum disk_syncing disk_sync_way(const struct disk *disk);
 struct disk_sync {
     void (*done)(void *context, int result); /* 0 or -errno */
     void *context;
-    struct disk_sync *prev, *next; /* this and the rest are private to disk_sync.c */
+    struct disk_sync *prev, *next; /* from here on private to disk_sync.c */
     uint64_t turn;
     int result;
 };
 enum { DISK_SYNCING = 1 };
-/* Starts a sync: of content alone (data_only: in-place overwrites), or of content, size
- * and new name; file may be a directory (its names). DISK_SYNCING: done is called in a
- * later turn, before its end-of-turn stages; with -EIO if the system has lost track of
- * the sync (syncs block from then on). Otherwise the sync has blocked and is over, with
- * 0 or -errno, and done is not called: the system refused AIO, or 256 are in flight. */
+/* Starts a sync: of content alone (data_only: in-place overwrites), or of content,
+ * size and new name; file may be a directory (its names). DISK_SYNCING: done is called
+ * in a later turn, before its end-of-turn stages; with -EIO if the system has lost
+ * track of the sync (syncs block from then on). Otherwise the system refused AIO, or
+ * 256 syncs are in flight: the sync has blocked and its result, 0 or -errno, is
+ * returned; done is not called. */
 int disk_sync_begin(struct disk *disk, int file, bool data_only,
                     struct disk_sync *sync);
-/* Waits for all syncs in flight, and calls their done before it returns. For the end of
- * a program. */
+/* Waits for all syncs in flight, and calls their done before it returns. For the end
+ * of a program. */
 void disk_sync_wait(struct disk *disk);
 /* A directory as a handle for disk_sync_begin() and disk_close_file(). */
 int disk_open_directory(struct disk *disk, const char *path);
@@ -107,8 +109,8 @@ int disk_link(struct disk *disk, const char *from, const char *to);
 int disk_rename(struct disk *disk, const char *from, const char *to);
 int disk_unlink(struct disk *disk, const char *path);
 int disk_inspect(struct disk *disk, const char *path, struct disk_info *info);
-/* Names in a directory, without . and .., in no order; each returns false to stop. The
- * directory may be changed meanwhile. */
+/* Calls each with the names in a directory, without . and .., in no order, until it
+ * returns false. The directory may change meanwhile. */
 int disk_list(struct disk *disk, const char *path,
               bool (*each)(void *context, const char *name), void *context);
 int disk_space(struct disk *disk, struct disk_space *space);
@@ -118,9 +120,9 @@ int disk_space(struct disk *disk, struct disk_space *space);
  * Two handles of one process exclude each other, too. */
 int disk_lock(struct disk *disk, const char *path, unsigned first, unsigned count);
 
-/* size bytes of a file (made, or zero-extended) as shared memory: bytes stored
- * there survive the process without a system call, but not a power cut. NULL: not
- * possible. */
+/* Maps size bytes of a file (made, or extended by zeros) as shared memory: bytes
+ * stored there survive the process without a system call, but not a power cut. NULL:
+ * not possible. */
 void *disk_map(struct disk *disk, const char *path, size_t size);
 void disk_unmap(struct disk *disk, void *map, size_t size);
 
@@ -130,22 +132,22 @@ struct disk_traits {
     bool forgets;     /* in memory: nothing survives a power cut */
     bool fast_commit; /* ext4 with fast_commit: see doc/design.md "File systems" */
     bool copies;      /* copy on write: overwriting in place needs free space */
-    int64_t sync_us;  /* median of some overwrite + fdatasync; -1: not measured */
+    int64_t sync_us;  /* median of several overwrite + fdatasync; -1: not measured */
 };
-/* Takes some milliseconds, on a slow disk 0.3 s and a sync: it writes and syncs a small
- * file of its own at path, which is replaced and removed. If that fails
- * (full, read-only), the other members are still filled. fast_commit is read from the
- * kernel's count of such commits, else from the superblock where the device is
- * readable. */
+/* Takes some milliseconds, on a slow disk 0.3 s and a sync: writes and syncs a small
+ * file at path, which is replaced and removed. If that fails (full, read-only), the
+ * other members are still set. fast_commit is read from the kernel's count of such
+ * commits, or else from the superblock if the device is readable. */
 int disk_traits(struct disk *disk, const char *path, struct disk_traits *nature);
 
-/* A FIFO's reading end as a descriptor for loop_watch_new(); never blocks. */
+/* The reading end of a FIFO as a descriptor for loop_watch_new(); never blocks. */
 int disk_open_fifo(struct disk *disk, const char *path);
-/* Writes one byte into a FIFO without blocking; -ENXIO when nobody reads. */
+/* Writes one byte into a FIFO without blocking; -ENXIO without a reader. */
 int disk_pull_fifo(struct disk *disk, const char *path);
 
-/* The whole of a small file (at most limit bytes, else -EFBIG), malloc'ed with a NUL
- * behind it; path is taken from the working directory and links are followed. */
+/* Reads a whole small file (at most limit bytes, else -EFBIG) into malloc'ed memory
+ * with a NUL behind it. path is relative to the working directory; links are followed.
+ */
 int disk_read_whole(const char *path, size_t limit, char **content, size_t *length);
 
 /* Opens /dev/null as each of the descriptors 0, 1, 2 that is closed. Otherwise the next

@@ -1,7 +1,7 @@
-/* What the files of disk.h share; nobody else includes it.
+/* Shared by the files of base/disk/; no other file includes this header.
  *
- * disk.c: directories, files, names. disk_sync.c: making them durable. disk_shared.c:
- * locks, maps, FIFOs. disk_traits.c: what the file system is like. */
+ * disk.c: directories, files, names. disk_sync.c: syncs. disk_shared.c: locks, maps,
+ * FIFOs. disk_traits.c: properties of the file system. */
 #ifndef BASE_DISK_DISK_INTERNAL_H
 #define BASE_DISK_DISK_INTERNAL_H
 
@@ -10,7 +10,8 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
-/* Never a symbolic link, never a wait for a FIFO's other end, never left to a child. */
+/* Follows no symbolic link, does not wait for the other end of a FIFO, and is not
+ * inherited. */
 #define DISK_SAFELY (O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
 
 struct disk_ring;
@@ -26,7 +27,7 @@ int disk_answer(int result);
 int disk_open_at(int directory, const char *path, int flags, unsigned mode);
 /* Closes file and returns result. */
 int disk_close_with(int file, int result);
-/* file, or -EINVAL and it is closed when it is of another type (S_IFREG, ...). */
+/* Returns file if it is of this type (S_IFREG, ...); otherwise closes it: -EINVAL. */
 int disk_only_of_type(int file, mode_t type);
 int disk_sync_directory_at(int directory, const char *path);
 /* Waits for the syncs in flight and forgets them. */

@@ -1,4 +1,4 @@
-/* What processes share: locks, mapped files, and FIFOs that wake. */
+/* Locks, mapped files and FIFOs, which several processes share. */
 #include "base/disk/disk.h"
 
 #include "base/disk/disk_internal.h"
@@ -13,7 +13,7 @@
 
 enum { SHARED_MODE = 0600 };
 
-/* Without SIGPIPE, which would end a program that only wants to wake another. */
+/* Without SIGPIPE: it would end a program that only wants to wake another one. */
 static int
 write_quietly(int file, const char *bytes, size_t size)
 {
@@ -41,8 +41,8 @@ open_shared(struct disk *disk, const char *path)
     return file < 0 ? file : disk_only_of_type(file, S_IFREG);
 }
 
-/* Makes the file this long, with blocks of its own behind every byte: a store into a
- * hole of a full disk would end the process (SIGBUS). */
+/* Extends the file to this length and allocates its blocks: a store into a hole of a
+ * file on a full disk ends the process (SIGBUS). */
 static int
 disk_shared_make_space(int file, off_t size)
 {
@@ -56,19 +56,20 @@ disk_shared_make_space(int file, off_t size)
 int
 disk_lock(struct disk *disk, const char *path, unsigned first, unsigned count)
 {
-    /* Of the open file, not of the process: two handles here exclude each other, and
-     * closing another handle of the file loses nothing. */
+    /* The lock belongs to the open file, not to the process: two handles of one
+     * process exclude each other, and closing another handle of the file releases
+     * nothing. */
     struct flock range = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count};
     int file = open_shared(disk, path);
     int result;
-    assert(count > 0); /* 0 would mean all that follows */
+    assert(count > 0); /* 0 would lock everything from here on */
     if (file < 0)
         return file;
     do {
         result = disk_answer(fcntl(file, F_OFD_SETLK, &range));
     } while (result == -EINTR);
-    if (result == -EACCES) /* some file systems say it so */
+    if (result == -EACCES) /* some file systems return this instead */
         result = -EWOULDBLOCK;
     return result < 0 ? disk_close_with(file, result) : file;
 }
@@ -98,8 +99,8 @@ disk_unmap(struct disk *disk, void *map, size_t size)
 int
 disk_open_fifo(struct disk *disk, const char *path)
 {
-    /* For writing too: with a writer there is no end of file, which would make the
-     * descriptor ready for ever once the first injector has gone. */
+    /* For writing too: without a writer the descriptor would be at its end of file,
+     * and so ready forever, once the first injector has closed it. */
     int file = disk_open_at(disk->directory, path, O_RDWR | DISK_SAFELY, 0);
     return file < 0 ? file : disk_only_of_type(file, S_IFIFO);
 }
@@ -116,7 +117,7 @@ disk_pull_fifo(struct disk *disk, const char *path)
     result = write_quietly(file, "!", 1);
     if (result == -EPIPE)
         result = -ENXIO;
-    if (result > 0 || result == -EAGAIN) /* full: the reader is about to wake anyway */
+    if (result > 0 || result == -EAGAIN) /* full: the reader is about to wake up */
         result = 0;
     return disk_close_with(file, result);
 }

@@ -1,4 +1,4 @@
-/* Making durable: syncs that block, and syncs in the background by native AIO. */
+/* Syncs: blocking ones, and ones in the background by native AIO. */
 #include "base/disk/disk.h"
 
 #include "base/disk/disk_internal.h"
@@ -16,9 +16,9 @@
 #include <utlist.h>
 
 enum {
-    RING = 256, /* syncs in flight; what comes on top of them blocks */
+    RING = 256, /* syncs in flight; further ones block */
     REAPED_AT_ONCE = 32,
-    SIGNAL_MS = 1000, /* a completion without its signal by then: useless */
+    SIGNAL_MS = 1000, /* without a signal by then AIO counts as unusable */
 };
 
 struct disk_ring {
@@ -27,11 +27,11 @@ struct disk_ring {
     struct loop *loop;
     struct loop_watch *watch;
     uint64_t turn;                 /* counted by ourselves */
-    size_t in_flight;              /* begun, and done not called */
-    struct disk_sync *begun;       /* of those, what is not over */
-    struct disk_sync *over, *last; /* and what done is to be called for */
+    size_t in_flight;              /* begun; done was not called yet */
+    struct disk_sync *begun;       /* of those, the unfinished ones */
+    struct disk_sync *over, *last; /* and the finished ones */
     struct loop_task rest;
-    bool broken; /* nothing is submitted any more */
+    bool broken; /* no further submissions */
     bool closed;
 };
 
@@ -51,7 +51,8 @@ disk_sync_submit(const struct disk_ring *ring, int file, bool data_only, void *d
     return syscall(SYS_io_submit, ring->context, 1L, calls) == 1;
 }
 
-/* Takes what is over, after waiting for at least this number; -1 if that is not allowed. */
+/* Takes finished syncs, after waiting for at least this number; -1 if that is not
+ * allowed. */
 static long
 reap(const struct disk_ring *ring, long at_least, struct io_event *events, long size)
 {
@@ -64,8 +65,8 @@ reap(const struct disk_ring *ring, long at_least, struct io_event *events, long 
 
 /* --- Results ---------------------------------------------------------------------- */
 
-/* Calls done in the order in which the syncs were over. What was begun in this very
- * turn stays for the next one. */
+/* Calls done in the order in which the syncs finished. Syncs begun in this same turn
+ * wait for the next one. */
 static void
 disk_sync_report(void *context)
 {
@@ -94,18 +95,18 @@ add_over(struct disk_ring *ring, struct disk_sync *sync, int result)
     ring->last = sync;
 }
 
-/* The kernel tells no more. What is under way may be durable or not, and a second sync
- * might not hear of the error that the first one met: all of it has failed. */
+/* The kernel reports no more. Syncs in flight may have succeeded or not, and a second
+ * sync might not return the error of the first one: all of them have failed. */
 static void
 disk_sync_give_up(struct disk_ring *ring)
 {
     ring->broken = true;
-    syscall(SYS_io_destroy, ring->context); /* waits: no buffer is in use then */
+    syscall(SYS_io_destroy, ring->context); /* waits until no buffer is in use */
     while (ring->begun)
         add_over(ring, ring->begun, -EIO);
 }
 
-/* Moves what is over into our list, after waiting for at least this number. */
+/* Moves finished syncs into our list, after waiting for at least this number. */
 static void
 disk_sync_gather(struct disk_ring *ring, long at_least)
 {
@@ -131,7 +132,7 @@ disk_sync_on_signal(void *context, int happened)
 {
     struct disk_ring *ring = context;
     eventfd_t count;
-    /* First, so that what is over from now on signals again. */
+    /* First, so that syncs that finish from now on signal again. */
     (void)happened;
     (void)eventfd_read(ring->signal, &count);
     disk_sync_gather(ring, 0);
@@ -147,8 +148,8 @@ at_end_of_turn(void *context)
 
 /* --- The ring --------------------------------------------------------------------- */
 
-/* A real sync of the directory, through every call that will be needed. Kernels before
- * 4.18 know no sync in the background, and some sandboxes no such calls at all. */
+/* Syncs the directory by every call that will be needed. Kernels before 4.18 have no
+ * sync in the background, and some sandboxes refuse these calls. */
 static bool
 works(const struct disk_ring *ring, int directory)
 {
@@ -191,7 +192,7 @@ disk_ring_free(struct disk_ring **ring)
     if (!r->broken)
         syscall(SYS_io_destroy, r->context);
     close(r->signal);
-    /* One of its own callbacks may be running. */
+    /* This may run within one of its callbacks. */
     loop_release(r->loop, free, r);
     *ring = NULL;
 }
@@ -250,8 +251,8 @@ disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *s
 {
     struct disk_ring *ring = disk->ring;
     assert(sync->done);
-    /* Whatever it is that cannot be submitted, was not begun: the blocking call does
-     * it, or says what is wrong. */
+    /* A sync that cannot be submitted has not begun: the blocking call does it, or
+     * returns the error. */
     if (!ring || ring->broken || ring->in_flight == RING ||
         !disk_sync_submit(ring, file, data_only, sync))
         return data_only ? disk_sync_data(disk, file) : disk_sync(disk, file);

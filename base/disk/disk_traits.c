@@ -1,4 +1,4 @@
-/* What the file system is like: its type, its promises, and how long a sync takes. */
+/* Properties of the file system: its type, its guarantees, and the time of a sync. */
 #include "base/disk/disk.h"
 
 #include "base/disk/disk_internal.h"
@@ -20,13 +20,13 @@ enum { PROBE_MODE = 0600 };
 
 enum { FORGETS = 1, COPIES = 2 };
 
-/* Some of the numbers are in linux/magic.h, the others in the file systems only. */
+/* Some of these numbers are not in linux/magic.h, only in the file systems' sources. */
 static const struct {
     uint32_t magic;
     unsigned traits;
     const char *name;
 } types[] = {
-    {0x0000ef53, 0,       "ext4"    }, /* or its forebears */
+    {0x0000ef53, 0,       "ext4"    }, /* or ext2, ext3 */
     {0x58465342, 0,       "xfs"     },
     {0x9123683e, COPIES,  "btrfs"   },
     {0x2fc12fc1, COPIES,  "zfs"     },
@@ -71,7 +71,8 @@ know_type(int file, struct disk_traits *nature)
     return 0;
 }
 
-/* btrfs overwrites in place what `chattr +C` was said of, or of its directory. */
+/* btrfs overwrites in place if the file or its directory has the attribute of `chattr
+ * +C`. */
 static bool
 is_told_not_to_copy(int file)
 {
@@ -81,7 +82,7 @@ is_told_not_to_copy(int file)
 
 /* --- ext4's fast_commit ----------------------------------------------------------- */
 
-/* As the kernel names the device: "sda1", "dm-0". */
+/* The kernel's name of the device: "sda1", "dm-0". */
 static bool
 device_name(dev_t device, char name[static NAME_SIZE])
 {
@@ -97,8 +98,8 @@ device_name(dev_t device, char name[static NAME_SIZE])
     return slash && snprintf(name, NAME_SIZE, "%s", slash + 1) < NAME_SIZE;
 }
 
-/* The kernel's count, readable for everybody: with fast_commit each fsync is one or was
- * not eligible to be one, and there has just been an fsync. */
+/* The kernel's count, readable for all users. With fast_commit each fsync is either
+ * counted or not eligible, and there has just been an fsync. */
 static bool
 has_committed_fast(const char *name)
 {
@@ -117,7 +118,7 @@ has_committed_fast(const char *name)
     return commits > 0 || ineligible > 0;
 }
 
-/* The superblock's word, for those who may read the device. */
+/* From the superblock, for users who may read the device. */
 static bool
 has_fast_commit_feature(const char *name, dev_t device)
 {
@@ -192,7 +193,7 @@ disk_traits(struct disk *disk, const char *path, struct disk_traits *nature)
 {
     int file, asked, result;
     *nature = (struct disk_traits){.type = "?", .sync_us = -1};
-    unlinkat(disk->directory, path, 0); /* of somebody who was killed here */
+    unlinkat(disk->directory, path, 0); /* of a process that was killed here */
     file = disk_open_at(disk->directory, path, O_RDWR | O_CREAT | O_EXCL | DISK_SAFELY,
                         PROBE_MODE);
     if (file >= 0)

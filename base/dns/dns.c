@@ -1,4 +1,4 @@
-/* Names to addresses: c-ares on the loop, its raw answers read with our own checks. */
+/* DNS look-ups: c-ares on the loop; our own code parses the replies. */
 #include "base/dns/dns.h"
 
 #include "base/buffer.h"
@@ -7,7 +7,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 
-#define CARES_NO_DEPRECATED /* the functions that 1.18 and 1.34 share */
+#define CARES_NO_DEPRECATED /* only functions that both 1.18 and 1.34 have */
 #include <ares.h>
 
 #include <assert.h>
@@ -21,9 +21,9 @@
 enum {
     TRY_MS = 5000,
     TRIES = 3,
-    PATIENCE_TRIES = 6,   /* whatever happens, an answer comes after 6 * TRY_MS */
-    TURN_PARTS = 2,       /* half of TRY_MS: then it gives way to one that waits */
-    REPLY_MAX = 8 * 1024, /* octets kept of a reply; what we want comes first */
+    PATIENCE_TRIES = 6,   /* at most 6 * TRY_MS until the answer */
+    TURN_PARTS = 2,       /* half of TRY_MS: then a query yields to a waiting one */
+    REPLY_MAX = 8 * 1024, /* octets kept of a reply; the answer section comes first */
     SERVERS_MAX = 16,
     SERVER_PORT = 53,
     EDNS_SIZE = 1232 /* fits one IPv6 packet */
@@ -40,16 +40,16 @@ struct dns_socket {
 
 struct dns {
     struct loop *loop;
-    ares_channel local;    /* the system's files; no question goes through it */
+    ares_channel local;    /* for the system's files; asks no name server */
     struct buffer servers; /* for c-ares; never empty */
     int64_t try_ms;
     int tries;
-    struct dns_query *queued; /* wait for a channel... */
-    struct dns_query *again;  /* ...behind these, for another one */
-    struct dns_query *asked;  /* have one, or were known immediately; as they came */
-    struct loop_timer turns;  /* runs while queries wait */
-    size_t open;              /* channels; at most DNS_OPEN_MAX */
-    void (*deliver)(void *context); /* of a query, whose end lets the next one ask */
+    struct dns_query *queued;       /* wait for a channel... */
+    struct dns_query *again;        /* ...behind these, for another one */
+    struct dns_query *asked;        /* have one, or need none; in their order */
+    struct loop_timer turns;        /* runs while queries wait */
+    size_t open;                    /* channels; at most DNS_OPEN_MAX */
+    void (*deliver)(void *context); /* answers a query, then the next one may ask */
 };
 
 /* One question of c-ares, which points here until it has called back. */
@@ -58,28 +58,28 @@ struct question {
     enum dns_type type;
     int code; /* c-ares' */
     bool answered;
-    bool cut; /* bytes are not the whole reply */
+    bool cut; /* bytes are only a part of the reply */
     char *bytes;
     size_t length;
 };
 
-/* Each has a channel of its own. c-ares 1.18 sends all that overlaps on a channel from
- * one port, and begins all of it again when one TCP connection fails. */
+/* Each query has its own channel: c-ares 1.18 sends all concurrent queries of a
+ * channel from one port, and restarts all of them when one TCP connection fails. */
 struct dns_query {
     struct dns *dns;
     struct dns_query *prev, *next;
     char name[DNS_NAME_MAX];
-    struct dns_answer *known; /* without asking */
+    struct dns_answer *known; /* the answer is known without a question */
     ares_channel channel;     /* NULL: waits for one, or needs none */
     struct dns_socket *sockets;
-    struct loop_timer timer; /* when c-ares wants to act */
-    struct dns_query **line; /* the one of dns in which it is */
+    struct loop_timer timer; /* the next time-out of c-ares */
+    struct dns_query **line; /* the list of struct dns that it is in */
     int64_t asked_ms;        /* monotonic */
     struct question questions[2];
     size_t count, open;
     struct loop_task answering;
     struct loop_timer patience;
-    dns_answered *done; /* NULL: nobody waits any more */
+    dns_answered *done; /* NULL: cancelled or answered */
     void *context;
 };
 
@@ -103,8 +103,7 @@ read_question(const struct question *question, struct dns_answer *answer)
     const char *name = question->query->name;
     int code = question->code;
     memset(answer, 0, sizeof(*answer));
-    /* c-ares calls it ENODATA when a server answers with an error that it does not
-     * know. */
+    /* c-ares returns ENODATA also when a server answers with an unknown error code. */
     if ((code == ARES_SUCCESS || code == ARES_ENODATA) &&
         !dns_reply_read(text_of(question->bytes, question->length), !question->cut,
                         question->type, answer))
@@ -135,7 +134,7 @@ dns_shuffle(struct loop *loop, struct net_address *addresses, size_t count)
     }
 }
 
-/* Alternating families, IPv6 first; each in an order of its own chance. */
+/* Families alternate, IPv6 first; random order within each. */
 static void
 merge(struct loop *loop, struct dns_answer *six, struct dns_answer *four,
       struct dns_answer *out)
@@ -184,7 +183,7 @@ on_reply(void *context, int code, int timeouts, unsigned char *bytes, int length
     assert(query->open > 0);
     query->open--;
     if (code == ARES_EDESTRUCTION || query->done == NULL)
-        return; /* its channel goes */
+        return; /* its channel is being destroyed */
     question->answered = true;
     question->code = code;
     if (length > 0) {
@@ -197,8 +196,8 @@ on_reply(void *context, int code, int timeouts, unsigned char *bytes, int length
         loop_post(query->dns->loop, &query->answering, query->dns->deliver, query);
 }
 
-/* Lets c-ares act on what is overdue and asks when it wants to act next. After every
- * call that changes its state; never inside its callbacks. */
+/* Lets c-ares handle its time-outs, and asks for the next one. After every call that
+ * changes its state; never inside its callbacks. */
 static void
 attend(void *context)
 {
@@ -249,8 +248,8 @@ on_socket(void *context, ares_socket_t descriptor, int readable, int writable)
     }
 }
 
-/* Everything is said, so that c-ares opens no file: resolv.conf may have been replaced
- * by one that the sandbox does not know. */
+/* All options are given, so that c-ares opens no file: resolv.conf may have been
+ * replaced by one outside the sandbox's rules. */
 static int
 open_channel(struct dns_query *query)
 {
@@ -329,7 +328,7 @@ close_channel(struct dns_query *query)
     loop_timer_stop(dns->loop, &query->timer);
     if (query->channel == NULL)
         return;
-    ares_destroy(query->channel); /* calls back for what is open, closes sockets */
+    ares_destroy(query->channel); /* calls back for open questions, closes sockets */
     query->channel = NULL;
     assert(query->open == 0 && query->sockets == NULL && dns->open > 0);
     dns->open--;
@@ -343,7 +342,7 @@ first_waiting(const struct dns *dns)
     return dns->queued != NULL ? dns->queued : dns->again;
 }
 
-/* The query that is out longest; NULL: each is about to be answered. */
+/* The oldest query in flight; NULL: each is about to be answered. */
 static struct dns_query *
 longest_out(const struct dns *dns)
 {
@@ -377,8 +376,8 @@ dns_admit(struct dns *dns)
         loop_timer_stop(dns->loop, &dns->turns);
 }
 
-/* There may be any number of names with silent servers: they keep nobody from asking.
- * What is known already stays known. */
+/* Names with silent servers must not delay other queries, however many there are. A
+ * partial answer is kept. */
 static void
 take_turns(void *context)
 {
@@ -408,7 +407,7 @@ release_query(void *object)
     free(query);
 }
 
-/* Nobody waits for it any more. Never inside a callback of c-ares. */
+/* Ends the query. Never inside a callback of c-ares. */
 static void
 dns_let_go(struct dns_query *query)
 {
@@ -537,7 +536,7 @@ add_server(struct dns *dns, const char *spelt)
                          spelt);
 }
 
-/* In the one spelling that all versions of c-ares understand. */
+/* In the spelling that all versions of c-ares understand. */
 static bool
 take_server(struct dns *dns, struct text word)
 {
@@ -572,7 +571,7 @@ take_servers(struct dns *dns, struct text servers, char *error, size_t error_siz
     return true;
 }
 
-/* resolv.conf's, read now; later there may be none to read. */
+/* From resolv.conf, read now; later the sandbox may forbid it. */
 static int
 take_servers_of_system(struct dns *dns)
 {

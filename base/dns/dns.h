@@ -1,10 +1,10 @@
-/* Names to addresses: the only door to c-ares.
+/* DNS look-ups: the only user of c-ares.
  *
- * Each query has sockets of its own: an attacker must guess its port, and a failure of
- * one, as of a TCP connection, does not affect the others. Answers are copied and come
- * through the loop, never from inside c-ares. Sizes are bounded: a hostile zone cannot
- * make us hold more than one struct dns_answer a question. This directory caches
- * nothing and makes no choice between the hosts it finds. */
+ * Each query has its own sockets: an attacker must guess its port, and a failure of
+ * one, as of a TCP connection, does not affect the others. Answers are copied and
+ * delivered through the loop, never from inside c-ares. Sizes are bounded: a hostile
+ * zone cannot use more than one struct dns_answer per question. base/dns/ caches
+ * nothing and does not choose between the hosts it finds. */
 #ifndef BASE_DNS_DNS_H
 #define BASE_DNS_DNS_H
 
@@ -18,7 +18,7 @@ enum dns_status {
     DNS_FOUND,
     DNS_NO_DATA,  /* the name exists, not with this type */
     DNS_NO_NAME,  /* NXDOMAIN */
-    DNS_TRY_AGAIN /* time-out, SERVFAIL, REFUSED, malformed: nothing is known */
+    DNS_TRY_AGAIN /* time-out, SERVFAIL, REFUSED, malformed: unknown */
 };
 enum { DNS_NAME_MAX = 256, DNS_MX_MAX = 40, DNS_ADDRESS_MAX = 40 };
 enum {
@@ -49,7 +49,7 @@ struct dns *dns_new(struct loop *loop, struct text servers, char *error,
                     size_t error_size);
 /* Cancels the queries that are left: no callback comes after this. */
 void dns_free(struct dns **dns);
-/* "1.18.1": of the c-ares that runs. */
+/* The version of c-ares at run time: "1.18.1". */
 const char *dns_version(void);
 
 /* The callback comes once, in a later turn; then the query is void. The answer is

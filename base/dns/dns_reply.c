@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    RECORDS_MAX = 256, /* looked at in a reply */
+    RECORDS_MAX = 256, /* examined in a reply */
     NAME_LENGTH_MAX = 253,
     LABEL_MAX = 63,
     POINTER = 0xc0,
@@ -97,7 +97,7 @@ skip_name(struct cursor *cursor)
     return false;
 }
 
-/* Adds a label and a dot. A dot inside it would make another name of it. */
+/* Adds a label and a dot. A dot inside a label would change the name. */
 static bool
 add_label(char *name, size_t *length, struct text label)
 {
@@ -109,8 +109,8 @@ add_label(char *name, size_t *length, struct text label)
     return true;
 }
 
-/* The name that fills [at, end), "" for the root. A pointer must lead to before the
- * labels that it ends (RFC 1035 §4.1.4 "prior"), so this comes to an end. */
+/* The name that fills [at, end), "" for the root. A pointer must point before the
+ * labels that it ends (RFC 1035 §4.1.4 "prior"), so the loop terminates. */
 static bool
 read_host(struct text reply, size_t at, size_t end, char host[DNS_NAME_MAX])
 {
@@ -165,8 +165,8 @@ next_record(struct cursor *cursor, struct record *record)
     return true;
 }
 
-/* A full list gives up its least preferred, so that the order of a long answer does not
- * decide which hosts are lost. */
+/* A full list drops its least preferred host, so that the order of a long answer does
+ * not decide. */
 static bool
 dns_reply_make_space(struct dns_answer *answer, unsigned preference)
 {
@@ -184,7 +184,7 @@ dns_reply_make_space(struct dns_answer *answer, unsigned preference)
     return true;
 }
 
-/* False when the record is no good. */
+/* False when the record is invalid. */
 static bool
 add_mx(struct dns_answer *answer, struct text reply, const struct record *record)
 {
@@ -219,7 +219,7 @@ skip_questions(struct cursor *cursor)
     return true;
 }
 
-/* The header and the questions are there. */
+/* True if the header and the questions are complete. */
 static bool
 read_records(struct cursor *cursor, bool whole, enum dns_type type,
              struct dns_answer *answer)

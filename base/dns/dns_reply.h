@@ -1,8 +1,9 @@
 /* Parses a DNS reply: the records of one type.
  *
- * Pure, and the only parser of what name servers send. A bad record is ignored, a bad
- * reply refused. With c-ares' parsers one bad record invalidates the whole reply, MX
- * has no TTL, names contain escapes, and behaviour differs between versions. */
+ * Pure, and the only parser of replies of name servers. An invalid record is ignored,
+ * an invalid reply is refused. With the parsers of c-ares one invalid record
+ * invalidates the whole reply, MX has no TTL, names contain escapes, and behaviour
+ * differs between versions. */
 #ifndef BASE_DNS_DNS_REPLY_H
 #define BASE_DNS_DNS_REPLY_H
 
@@ -16,10 +17,10 @@ enum dns_type {
 };
 enum { DNS_CLASS_IN = 1 };
 
-/* Adds the good records of that type from the answer section to a zeroed answer: count,
- * ttl_s and mx or addresses. whole: the reply was not truncated. False, with count 0,
- * when it is malformed, carries an error or holds only bad records: it proves
- * nothing. */
+/* Adds the valid records of that type from the answer section to a zeroed answer:
+ * count, ttl_s and mx or addresses. whole: the reply was not truncated. False, with
+ * count 0, when the reply is malformed, carries an error or has only invalid records.
+ */
 bool dns_reply_read(struct text reply, bool whole, enum dns_type type,
                     struct dns_answer *answer);
 

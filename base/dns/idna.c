@@ -21,7 +21,8 @@ idna_convert(const char *name, char out[IDNA_NAME_MAX])
     if (good)
         text_copy(out, IDNA_NAME_MAX, text_from((const char *)found));
     idn2_free(found);
-    /* What maps to ASCII may map to more than letters, digits and hyphens. */
+    /* A name that maps to ASCII may have other characters than letters, digits and
+     * hyphens. */
     return good && text_is_ascii(text_from(out)) && !text_has_control(text_from(out));
 }
 #else
