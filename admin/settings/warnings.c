@@ -128,6 +128,10 @@ warn_of_target(void *context, const struct target *target)
                 "applies",
                 TEXT_ARGS(target_host(target, 0).host), t->initial_concurrency,
                 t->concurrency_limit);
+    if (target->notice_count > 0 &&
+        target->notices[target->notice_count - 1] >= t->lifetime_ms)
+        warnings_warn(context, "notices= has a time beyond the lifetime: mail is "
+                               "returned to its sender before");
     if (t->lifetime_ms > 0 && target->defragment &&
         target->notices_ms / 2 > t->lifetime_ms)
         warnings_warn(context,
@@ -171,6 +175,12 @@ warn_of_values(const struct options *options, struct log *log)
     if (options->spool[0] != '/')
         warnings_warn(log, "spool is not an absolute path: it depends on the directory "
                            "in which the daemon is started");
+    if (options->slices > 1)
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "slices = %u: each daemon applies the limits of sessions, rates and "
+                "clients by itself, so all together may reach %u times as much: divide "
+                "them",
+                (unsigned)options->slices, (unsigned)options->slices);
     if (options->bounce_lifetime_ms > options->lifetime_ms)
         warnings_warn(
             log, "bounce_queue_lifetime is longer than maximal_queue_lifetime, which "

@@ -72,9 +72,9 @@ test_good(void)
     ask("dir:/shared", "a=10.0.0.1 b=10.0.0.2", true, "1");
     is_number(lines(), 0, "two hosts");
     ask("redis://10.0.0.9", "b=10.0.0.2", true, "4");
-    is_number(lines(), 0, "and slices");
+    is_number(lines(), 1, "and slices, of which one line warns");
     ask("local", "", false, "4");
-    is_number(lines(), 0, "slices that join nothing");
+    is_number(lines(), 1, "slices that join nothing");
 }
 
 static void
@@ -93,7 +93,7 @@ test_bad(void)
     is_number(lines(), 1, "nothing to join");
     ask("local", "", true, "2");
     ok(is_said("slices do not share fragments"));
-    is_number(lines(), 1, "slices apart");
+    is_number(lines(), 2, "slices apart");
     ask("dir:/shared", "", false, "1");
     is_number(lines(), 2, "each has its line");
 }
@@ -194,11 +194,19 @@ test_values(void)
          "Postfix hours: write 4h or 4s\n"                                            },
         {{"maximal_queue_lifetime=5d", "delay_warning_time=0",
           "bounce_queue_lifetime=0"},                                   NULL          },
-        {{"relay=smtp://h.test?defragment=yes&notices=4d&lifetime=1d"},
+        {{"relay=smtp://h.test?defragment=yes&lifetime=1d"},
          "warning: half of notices= is longer than the lifetime: fragments that wait "
          "expire "
          "first\n"                                                                    },
-        {{"relay=smtp://h.test?defragment=yes&notices=2d&lifetime=1d"}, NULL          },
+        {{"relay=smtp://h.test?defragment=yes&notices=20h&lifetime=1d"}, NULL         },
+        {{"relay=smtp://h.test?notices=4h,1d&lifetime=1d"},
+         "warning: notices= has a time beyond the lifetime: mail is returned to its "
+         "sender before\n"                                                            },
+        {{"relay=smtp://h.test?notices=4h,23h&lifetime=1d"},            NULL          },
+        {{"slices=4", "slice=3"},
+         "warning: slices = 4: each daemon applies the limits of sessions, rates and "
+         "clients by itself, so all together may reach 4 times as much: divide them\n"},
+        {{"slices=1"},                                                  NULL          },
         {{"routes=* mx\n    a.test smtp://h.test"},
          "warning: command line: routes: the route 'a.test' is never chosen, because "
          "'*' "
