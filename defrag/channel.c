@@ -26,10 +26,10 @@ channel_forget(struct defragmenter *c, struct held *h)
         DL_DELETE(c->overdue, h);
     else if (h->is_withdrawn)
         DL_DELETE(c->withdrawn, h);
-    else if (h->state == HELD_LOOKING && h->looking)
-        DL_DELETE(c->looking, h);
+    else if (h->state == HELD_LOOKING && h->examining)
+        DL_DELETE(c->examining, h);
     fragment_redirect_ends(c, h);
-    channel_looking_free(h);
+    channel_examining_free(h);
     HASH_DEL(c->held, h);
     free(h);
 }
@@ -90,7 +90,7 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
     id_format(id, name);
     h->state = HELD_LEAVING;
     h->expired = reason == SET_TIMEOUT;
-    channel_looking_free(h); /* its set's answer is void */
+    channel_examining_free(h); /* its set's answer is void */
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD,
          bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
     struct log_line line;
@@ -114,8 +114,8 @@ close_sets(struct defragmenter *c)
 {
     struct set_closed closed;
     while (sets_next_closed(c->sets, &closed))
-        if (c->owners)
-            claims_close(c->owners, closed.key, closed.memory_ms);
+        if (c->claims)
+            claims_close(c->claims, closed.key, closed.memory_ms);
 }
 
 /* In the order of their numbers, 1 ms apart. */
@@ -184,14 +184,14 @@ channel_work(void *context)
         completion_finish(c);
     }
     sets_tick(c->sets, loop_now_ms(c->loop));
-    bool more = channel_look_on(c);
+    bool more = channel_examine_on(c);
     more = completion_go_on(c) || more;
     release_all(c);
     close_sets(c);
     hold_overdue(c);
     int64_t wake = sets_wake_ms(c->sets);
-    int64_t journey = fragment_redirect_tick(c, loop_now_ms(c->loop));
-    wake = journey < wake ? journey : wake;
+    int64_t redirect = fragment_redirect_tick(c, loop_now_ms(c->loop));
+    wake = redirect < wake ? redirect : wake;
     int64_t delay = wake - loop_now_ms(c->loop);
     loop_timer_stop(c->loop, &c->wake);
     if (more)
@@ -219,23 +219,23 @@ channel_count(void *context, struct manager_fragments *out)
     out->messages = sets.messages;
     out->bytes = sets.bytes;
     out->oldest_ms = sets.oldest_ms;
-    if (c->owners == NULL)
+    if (c->claims == NULL)
         return;
     out->is_shared = true;
     out->is_down = !registry_is_up(c->settings.registry);
-    out->alone = claims_count(c->owners).alone;
+    out->alone = claims_count(c->claims).alone;
     out->namesakes = registry_counts(c->settings.registry).namesakes;
 }
 
 /* A new key at each startup: digests are in memory only. */
 static void
-make_look(struct defragmenter *c)
+make_examine_setup(struct defragmenter *c)
 {
-    static_assert(sizeof(c->look.key) % sizeof(uint64_t) == 0, "whole numbers");
-    unsigned char *key = (unsigned char *)&c->look.key;
-    c->look.queue = c->queue;
-    c->look.parts_max = c->settings.limits.parts;
-    for (size_t at = 0; at < sizeof(c->look.key); at += sizeof(uint64_t)) {
+    static_assert(sizeof(c->examine.key) % sizeof(uint64_t) == 0, "whole numbers");
+    unsigned char *key = (unsigned char *)&c->examine.key;
+    c->examine.queue = c->queue;
+    c->examine.parts_max = c->settings.limits.parts;
+    for (size_t at = 0; at < sizeof(c->examine.key); at += sizeof(uint64_t)) {
         uint64_t chance = loop_random(c->loop);
         memcpy(key + at, &chance, sizeof(chance));
     }
@@ -251,7 +251,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     c->manager = manager;
     c->queue = manager_queue(manager);
     c->settings = *settings;
-    make_look(c);
+    make_examine_setup(c);
     c->sets = sets_new(&settings->limits);
     c->started_ms = loop_now_ms(loop);
     fragment_redirect_init(c);
@@ -260,7 +260,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
                                      .registry = settings->registry,
                                      .other = fragment_redirect_other,
                                      .context = c};
-        c->owners = claims_new(&setup);
+        c->claims = claims_new(&setup);
     }
     c->plug = (struct manager_defragment){.offer = channel_offer,
                                           .withdrawn = withdrawn,
@@ -289,7 +289,7 @@ channel_reload(struct defragmenter *c, const struct channel_settings *settings)
 {
     assert(c->settings.registry == settings->registry);
     c->settings = *settings;
-    c->look.parts_max = settings->limits.parts;
+    c->examine.parts_max = settings->limits.parts;
     sets_limit(c->sets, &settings->limits);
     if (!manager_defragments(c->manager))
         let_all_go(c);
@@ -298,8 +298,8 @@ channel_reload(struct defragmenter *c, const struct channel_settings *settings)
 void
 channel_recover(struct defragmenter *c)
 {
-    if (c->owners)
-        claims_recover(c->owners);
+    if (c->claims)
+        claims_recover(c->claims);
 }
 
 void
@@ -317,7 +317,7 @@ channel_free(struct defragmenter **channel)
     HASH_ITER (hh, c->held, h, next)
         channel_forget(c, h);
     sets_free(&c->sets);
-    claims_free(&c->owners);
-    heap_free(&c->journeys);
+    claims_free(&c->claims);
+    heap_free(&c->redirects);
     free(c);
 }

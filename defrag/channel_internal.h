@@ -57,12 +57,12 @@ struct held {
     char *host;
     struct heap_due timer;
     size_t untaken;
-    struct looking *looking;
+    struct examining *examining;
 };
 
 /* What its set needs to know of it, while the digest of its body is computed. */
-struct looking {
-    struct examine look;
+struct examining {
+    struct examine examine;
     int64_t until_ms, memory_ms;
     struct text sender, trust;
     struct text *recipients; /* sorted, each once */
@@ -74,12 +74,12 @@ struct looking {
 };
 
 /* A reassembled message on its way into the queue. */
-struct joining {
-    struct joining *prev, *next;
+struct reassembling {
+    struct reassembling *prev, *next;
     struct defragmenter *channel;
-    const struct set_join *join; /* NULL: its parts are settled */
-    struct reassembled *message; /* until it is committed */
-    struct envelope *envelope;   /* then, once stored */
+    const struct set_reassembly *reassembly; /* NULL: its parts are settled */
+    struct reassembled *message;             /* until it is committed */
+    struct envelope *envelope;               /* then, once stored */
 };
 
 struct defragmenter {
@@ -88,20 +88,20 @@ struct defragmenter {
     struct manager *manager;
     struct queue *queue;
     struct channel_settings settings;
-    struct examine_setup look;
+    struct examine_setup examine;
     struct manager_defragment plug;
     struct sets *sets;
-    struct claims *owners; /* NULL: no other hosts */
-    struct heap journeys;  /* SENT, by timer */
+    struct claims *claims; /* NULL: no other hosts */
+    struct heap redirects; /* SENT, by timer */
     char mark[SET_MARK_SIZE];
-    struct held *held, *looking, *overdue, *withdrawn;
-    struct joining *making;  /* one at a time is streamed */
-    struct joining *storing; /* committed */
-    struct joining *refused; /* by the queue: begun anew when `again` fires... */
-    struct joining *renewed; /* ...or now */
+    struct held *held, *examining, *overdue, *withdrawn;
+    struct reassembling *making;  /* one at a time is streamed */
+    struct reassembling *storing; /* committed */
+    struct reassembling *refused; /* by the queue: begun anew when `again` fires... */
+    struct reassembling *renewed; /* ...or now */
     /* Stored; their parts are settled, but perhaps not durably: the first of them
      * wait for `ends`, the others for the next barrier. */
-    struct joining *waiting, *settled;
+    struct reassembling *waiting, *settled;
     struct queue_barrier ends;
     struct loop_task task;
     /* Parts of messages that earlier runs reassembled are settled, not durably. */
@@ -140,8 +140,8 @@ void channel_forget_withdrawn(struct defragmenter *c);
 enum manager_offered channel_offer(void *context, struct manager_offer *offer);
 bool channel_explain(void *context, struct id id, char *out, size_t size);
 /* Continues with the digests of large fragments. True: there is more. */
-bool channel_look_on(struct defragmenter *c);
-void channel_looking_free(struct held *h);
+bool channel_examine_on(struct defragmenter *c);
+void channel_examining_free(struct held *h);
 
 /* --- fragment_redirect.c ---------------------------------------------------------- */
 

@@ -74,7 +74,7 @@ channel_offer_put(char **space, struct text t)
 
 /* Copies the sender, the trust and the recipients, each once. */
 static void
-copy_texts(struct looking *l, const struct envelope *e, const struct offered *all,
+copy_texts(struct examining *l, const struct envelope *e, const struct offered *all,
            size_t count)
 {
     size_t bytes = e->sender.length + e->trust.length;
@@ -94,7 +94,7 @@ copy_texts(struct looking *l, const struct envelope *e, const struct offered *al
 
 /* Marks the recipients of the offer for whom the set has absorbed it. */
 static void
-tell_absorbed(const struct looking *l, const struct offered *all,
+tell_absorbed(const struct examining *l, const struct offered *all,
               struct manager_offer *o)
 {
     const struct set_answer *answer = &l->answer;
@@ -111,7 +111,7 @@ tell_absorbed(const struct looking *l, const struct offered *all,
 /* --- Its key ---------------------------------------------------------------------- */
 
 static void
-read_origin(const struct looking *l, struct origin *origin)
+read_origin(const struct examining *l, struct origin *origin)
 {
     origin_read(l->trust, l->sender, origin);
 }
@@ -121,8 +121,8 @@ static void
 channel_offer_make_key(const struct defragmenter *c, struct held *h)
 {
     struct origin origin;
-    read_origin(h->looking, &origin);
-    origin_key(c->settings.keying, &origin, fragment_id(&h->looking->look.reading),
+    read_origin(h->examining, &origin);
+    origin_key(c->settings.keying, &origin, fragment_id(&h->examining->examine.reading),
                h->key);
 }
 
@@ -131,7 +131,7 @@ static void
 note_quotas(const struct held *h, struct fragment *f)
 {
     struct origin origin;
-    read_origin(h->looking, &origin);
+    read_origin(h->examining, &origin);
     f->sender = sched_sender(origin.sender);
     f->client = h->by_peer ? SET_NOBODY : origin_client(&origin);
 }
@@ -139,28 +139,28 @@ note_quotas(const struct held *h, struct fragment *f)
 /* --- Into its set ----------------------------------------------------------------- */
 
 void
-channel_looking_free(struct held *h)
+channel_examining_free(struct held *h)
 {
-    struct looking *l = h->looking;
+    struct examining *l = h->examining;
     if (l == NULL)
         return;
-    examine_end(&l->look);
+    examine_end(&l->examine);
     buffer_free(&l->texts);
     free(l->recipients);
     free(l->answer.absorbed);
     free(l);
-    h->looking = NULL;
+    h->examining = NULL;
 }
 
 static void
 log_answer(const struct defragmenter *c, const struct held *h,
            const struct set_answer *answer)
 {
-    const struct fragment_reading *r = &h->looking->look.reading;
+    const struct fragment_reading *r = &h->examining->examine.reading;
     struct log_line line;
     channel_log_start(&line, c, h->id, h->key);
     log_field(&line, "partial", fragment_id(r));
-    log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(h->looking->sender));
+    log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(h->examining->sender));
     log_field_number(&line, "number", r->number);
     if (r->total > 0)
         log_field_number(&line, "total", r->total);
@@ -187,24 +187,24 @@ log_answer(const struct defragmenter *c, const struct held *h,
 static void
 give_claim_back(struct defragmenter *c, const struct held *h)
 {
-    if (c->owners && !sets_have(c->sets, h->key))
-        claims_close(c->owners, h->key, 0);
+    if (c->claims && !sets_have(c->sets, h->key))
+        claims_close(c->claims, h->key, 0);
 }
 
 static void
 enter_set(struct defragmenter *c, struct held *h)
 {
-    struct looking *l = h->looking;
-    const struct fragment_reading *r = &l->look.reading;
+    struct examining *l = h->examining;
+    const struct fragment_reading *r = &l->examine.reading;
     struct fragment f = {.id = h->id,
                          .number = r->number,
                          .total = r->total,
-                         .size = l->look.body_size,
+                         .size = l->examine.body_size,
                          .until_ms = l->until_ms,
                          .memory_ms = l->memory_ms,
                          .recipients = l->recipients,
                          .count = l->count};
-    memcpy(f.digest, l->look.digest, TAG_SIZE);
+    memcpy(f.digest, l->examine.digest, TAG_SIZE);
     memcpy(f.key, h->key, DIGEST_SIZE);
     note_quotas(h, &f);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
@@ -234,11 +234,11 @@ enter_set(struct defragmenter *c, struct held *h)
 static void
 channel_offer_find_place(struct defragmenter *c, struct held *h)
 {
-    struct looking *l = h->looking;
+    struct examining *l = h->examining;
     if (!h->by_peer)
         channel_offer_make_key(c, h);
     if (fragment_redirect_starts(c, h, l->until_ms, l->memory_ms + GRACE_MS))
-        channel_looking_free(h);
+        channel_examining_free(h);
     else
         enter_set(c, h);
 }
@@ -248,15 +248,15 @@ static enum manager_offered
 channel_offer_tell(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     struct set_view view;
-    enum set_verdict verdict = h->looking->answer.verdict;
+    enum set_verdict verdict = h->examining->answer.verdict;
     struct offered *all = sort_offered(o);
-    tell_absorbed(h->looking, all, o);
+    tell_absorbed(h->examining, all, o);
     free(all);
-    o->until_ms = h->looking->until_ms;
+    o->until_ms = h->examining->until_ms;
     if (verdict == SET_HOLDS && sets_find(c->sets, h->id, &view))
         o->until_ms = view.until_ms + CHANNEL_MOMENT_MS;
     if (verdict == SET_HOLDS)
-        channel_looking_free(h);
+        channel_examining_free(h);
     else
         channel_forget(c, h);
     return verdict == SET_PASSES ? MANAGER_PASS : MANAGER_AWAIT;
@@ -264,18 +264,18 @@ channel_offer_tell(struct defragmenter *c, struct held *h, struct manager_offer 
 
 /* The digest is done, or the content cannot be read. */
 static void
-end_look(struct defragmenter *c, struct held *h, enum examine_result result)
+offer_examined(struct defragmenter *c, struct held *h, enum examine_result result)
 {
-    DL_DELETE(c->looking, h);
+    DL_DELETE(c->examining, h);
     if (result == EXAMINE_DONE) {
-        h->looking->answered = true;
+        h->examining->answered = true;
         channel_offer_find_place(c, h);
-        if (h->state == HELD_WAITING && h->looking->answer.absorbed_count == 0)
-            channel_looking_free(h);
+        if (h->state == HELD_WAITING && h->examining->answer.absorbed_count == 0)
+            channel_examining_free(h);
     } else {
         channel_offer_say(c, LOG_LEVEL_WARNING, h->id, "passed",
                           "its content cannot be read");
-        channel_looking_free(h);
+        channel_examining_free(h);
         h->state = HELD_LEAVING;
     }
     /* The next offer returns the answer and the time. The set forgets messages that are
@@ -285,17 +285,17 @@ end_look(struct defragmenter *c, struct held *h, enum examine_result result)
 }
 
 bool
-channel_look_on(struct defragmenter *c)
+channel_examine_on(struct defragmenter *c)
 {
-    struct held *h = c->looking;
+    struct held *h = c->examining;
     if (h == NULL)
         return false;
     struct id before = queue_enter(c->queue, h->id);
-    enum examine_result result = examine_go(&h->looking->look, CHANNEL_BUDGET);
+    enum examine_result result = examine_go(&h->examining->examine, CHANNEL_BUDGET);
     queue_leave(c->queue, before);
     if (result != EXAMINE_MORE)
-        end_look(c, h, result);
-    return c->looking != NULL;
+        offer_examined(c, h, result);
+    return c->examining != NULL;
 }
 
 /* Reads the XDEFRAG mark of a message that a peer has sent. */
@@ -312,23 +312,24 @@ channel_offer_take_mark(const struct envelope *e, unsigned char key[DIGEST_SIZE]
 /* --- Offers ----------------------------------------------------------------------- */
 
 static enum manager_offered
-look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
+offer_examine(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
 {
     const struct envelope *e = o->envelope;
-    struct looking *l = memory_new(sizeof(*l));
+    struct examining *l = memory_new(sizeof(*l));
     struct held *h = memory_new(sizeof(*h));
     h->id = e->id;
-    h->looking = l;
+    h->examining = l;
     h->by_peer = channel_offer_take_mark(e, h->key);
     h->depth = parts_list_depth_of(e);
-    enum examine_result result = examine_start(&l->look, &c->look, e, CHANNEL_BUDGET);
+    enum examine_result result =
+        examine_start(&l->examine, &c->examine, e, CHANNEL_BUDGET);
     if (result == EXAMINE_NONE || result == EXAMINE_FAILED) {
-        if (l->look.reading.kind == FRAGMENT_MALFORMED)
+        if (l->examine.reading.kind == FRAGMENT_MALFORMED)
             c->figures.malformed++;
-        if (l->look.reading.why)
+        if (l->examine.reading.why)
             channel_offer_say(c, LOG_LEVEL_INFO, e->id, "not a fragment",
-                              l->look.reading.why);
-        channel_looking_free(h);
+                              l->examine.reading.why);
+        channel_examining_free(h);
         free(h);
         return MANAGER_PASS;
     }
@@ -344,7 +345,7 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
                                      : channel_offer_tell(c, h, o);
     }
     o->until_ms = until_ms + FAR_MS;
-    DL_APPEND(c->looking, h);
+    DL_APPEND(c->examining, h);
     channel_stir(c);
     return MANAGER_AWAIT;
 }
@@ -372,13 +373,13 @@ static enum manager_offered
 come_overdue(struct defragmenter *c, struct manager_offer *o)
 {
     const struct envelope *e = o->envelope;
-    struct examine look;
+    struct examine examine;
     bool was_tried = e->delivery.attempts > 0 && !e->fragment.awaits_parts;
     bool was_let_go = was_tried || (int64_t)e->id.time_ms >= c->started_ms;
     if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
         return MANAGER_PASS;
-    enum examine_result result = examine_start(&look, &c->look, e, 1);
-    examine_end(&look);
+    enum examine_result result = examine_start(&examine, &c->examine, e, 1);
+    examine_end(&examine);
     if (result == EXAMINE_NONE || result == EXAMINE_FAILED)
         return MANAGER_PASS;
     if (c->settings.on_timeout == CHANNEL_BOUNCE) {
@@ -420,7 +421,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         o->until_ms = loop_now_ms(c->loop) + FAR_MS;
         return MANAGER_AWAIT_ALL;
     }
-    if (h->looking && h->looking->answered && o->count > 0)
+    if (h->examining && h->examining->answered && o->count > 0)
         return channel_offer_tell(c, h, o);
     if (h->state == HELD_LEAVING)
         return channel_offer_leave(c, h, o);
@@ -433,7 +434,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return MANAGER_AWAIT;
     }
     bool found = sets_find(c->sets, h->id, &view);
-    o->until_ms = (found && !view.joining ? view.until_ms : loop_now_ms(c->loop)) +
+    o->until_ms = (found && !view.reassembling ? view.until_ms : loop_now_ms(c->loop)) +
                   CHANNEL_MOMENT_MS;
     return MANAGER_AWAIT;
 }
@@ -467,7 +468,7 @@ decide(struct defragmenter *c, struct manager_offer *o)
         return MANAGER_PASS;
     if (completion_are_unfinished(c))
         return channel_offer_put_off(c, o, now);
-    return until > now ? look_inside(c, o, until) : come_overdue(c, o);
+    return until > now ? offer_examine(c, o, until) : come_overdue(c, o);
 }
 
 enum manager_offered
@@ -516,8 +517,8 @@ static const char *
 owner_of(const struct defragmenter *c, const struct held *h)
 {
     struct owner_view view = {.owner = OWNER_US};
-    if (c->owners)
-        view = claims_find(c->owners, h->key);
+    if (c->claims)
+        view = claims_find(c->claims, h->key);
     switch (view.owner) {
     case OWNER_UNKNOWN:
     case OWNER_ALONE:
@@ -566,7 +567,7 @@ channel_explain(void *context, struct id id, char *out, size_t size)
         snprintf(out, size, "a fragment: being examined");
         return true;
     }
-    if (v.joining) {
+    if (v.reassembling) {
         snprintf(out, size, "a fragment: its message is being reassembled");
         return true;
     }

@@ -14,7 +14,7 @@ enum {
 };
 
 static void
-log_parts(const struct defragmenter *c, struct id id, const struct set_join *j)
+log_parts(const struct defragmenter *c, struct id id, const struct set_reassembly *j)
 {
     struct log_line line;
     channel_log_start(&line, c, id, j->key);
@@ -31,8 +31,8 @@ log_parts(const struct defragmenter *c, struct id id, const struct set_join *j)
 static bool
 completion_is_fragment(struct defragmenter *c, struct id id)
 {
-    struct examine look;
-    struct examine_setup setup = c->look;
+    struct examine examine;
+    struct examine_setup setup = c->examine;
     const struct envelope *active = manager_active(c->manager, id);
     struct envelope *loaded = active == NULL ? queue_load_envelope(c->queue, id) : NULL;
     if (active == NULL && loaded == NULL)
@@ -40,8 +40,8 @@ completion_is_fragment(struct defragmenter *c, struct id id)
     struct id before = queue_enter(c->queue, id);
     setup.parts_max = SET_NUMBER_MAX; /* the limit may have been another one */
     enum examine_result result =
-        examine_start(&look, &setup, active != NULL ? active : loaded, 1);
-    examine_end(&look);
+        examine_start(&examine, &setup, active != NULL ? active : loaded, 1);
+    examine_end(&examine);
     queue_leave(c->queue, before);
     envelope_free(&loaded);
     return result == EXAMINE_MORE || result == EXAMINE_DONE;
@@ -134,9 +134,9 @@ completion_finish(struct defragmenter *c)
 /* --- Acceptance, when the ends of the parts are durable --------------------------- */
 
 static void
-accept_all(struct defragmenter *c, struct joining **list)
+accept_all(struct defragmenter *c, struct reassembling **list)
 {
-    struct joining *j, *next;
+    struct reassembling *j, *next;
     DL_FOREACH_SAFE (*list, j, next) {
         DL_DELETE(*list, j);
         manager_accept(c->manager, &j->envelope);
@@ -168,7 +168,7 @@ on_durable(void *context)
 /* --- Storing ---------------------------------------------------------------------- */
 
 static void
-joining_free(struct joining *j)
+reassembling_free(struct reassembling *j)
 {
     reassembled_free(&j->message);
     envelope_free(&j->envelope);
@@ -176,14 +176,15 @@ joining_free(struct joining *j)
 }
 
 static void
-completion_give_up(struct defragmenter *c, struct joining *j, const char *why)
+completion_give_up(struct defragmenter *c, struct reassembling *j, const char *why)
 {
     char name[ID_LENGTH + 1];
-    id_format(j->join->parts[0], name);
+    id_format(j->reassembly->parts[0], name);
     log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
-            "%u fragments cannot be reassembled: %s", (unsigned)j->join->count, why);
-    sets_failed(c->sets, j->join, loop_now_ms(c->loop));
-    joining_free(j);
+            "%u fragments cannot be reassembled: %s", (unsigned)j->reassembly->count,
+            why);
+    sets_failed(c->sets, j->reassembly, loop_now_ms(c->loop));
+    reassembling_free(j);
     channel_stir(c);
 }
 
@@ -198,19 +199,19 @@ renew(void *context)
 
 /* The disk may be full: tries again, as long as the set has time left. */
 static void
-completion_put_off(struct defragmenter *c, struct joining *j, const char *why)
+completion_put_off(struct defragmenter *c, struct reassembling *j, const char *why)
 {
     char name[ID_LENGTH + 1];
     struct set_view view;
-    bool found = sets_find(c->sets, j->join->parts[0], &view);
+    bool found = sets_find(c->sets, j->reassembly->parts[0], &view);
     if (!found || view.until_ms <= loop_now_ms(c->loop) + AGAIN_MS) {
         completion_give_up(c, j, why);
         return;
     }
-    id_format(j->join->parts[0], name);
+    id_format(j->reassembly->parts[0], name);
     log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
             "%u fragments are not reassembled yet, retry in 60 s: %s",
-            (unsigned)j->join->count, why);
+            (unsigned)j->reassembly->count, why);
     reassembled_free(&j->message);
     DL_APPEND(c->refused, j);
     if (!heap_has(&c->again.node))
@@ -220,7 +221,7 @@ completion_put_off(struct defragmenter *c, struct joining *j, const char *why)
 static void
 completion_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
-    struct joining *j = context;
+    struct reassembling *j = context;
     struct defragmenter *c = j->channel;
     DL_DELETE(c->storing, j);
     if (refusal) {
@@ -229,10 +230,10 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
     }
     j->envelope = e;
     c->figures.reassembled++;
-    log_parts(c, e->id, j->join);
+    log_parts(c, e->id, j->reassembly);
     settle_parts(c, e, true);
-    sets_reassembled(c->sets, j->join, loop_now_ms(c->loop));
-    j->join = NULL;
+    sets_reassembled(c->sets, j->reassembly, loop_now_ms(c->loop));
+    j->reassembly = NULL;
     forget_parts(c, e);
     channel_forget_withdrawn(c);
     DL_APPEND(c->settled, j);
@@ -242,41 +243,41 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
 
 /* --- Reassembly ------------------------------------------------------------------- */
 
-static struct joining *
-next_joining(struct defragmenter *c)
+static struct reassembling *
+next_reassembling(struct defragmenter *c)
 {
-    struct joining *j = c->renewed;
+    struct reassembling *j = c->renewed;
     if (j != NULL) {
         DL_DELETE(c->renewed, j);
         return j;
     }
-    const struct set_join *join = sets_next_join(c->sets);
-    if (join == NULL)
+    const struct set_reassembly *reassembly = sets_next_reassembly(c->sets);
+    if (reassembly == NULL)
         return NULL;
     j = memory_new(sizeof(*j));
     j->channel = c;
-    j->join = join;
+    j->reassembly = reassembly;
     return j;
 }
 
 static bool
 completion_begin(struct defragmenter *c)
 {
-    struct joining *j = c->making ? NULL : next_joining(c);
+    struct reassembling *j = c->making ? NULL : next_reassembling(c);
     if (j == NULL)
         return c->making != NULL;
     struct reassembled_setup setup = {.manager = c->manager,
                                       .loop = c->loop,
                                       .hostname = c->settings.hostname,
                                       .keeps_subject = c->settings.keeps_subject,
-                                      .join = j->join};
+                                      .reassembly = j->reassembly};
     j->message = reassembled_new(&setup);
     c->making = j;
     return true;
 }
 
 static void
-completion_store(struct defragmenter *c, struct joining *j)
+completion_store(struct defragmenter *c, struct reassembling *j)
 {
     struct queue_draft *draft;
     struct envelope *e;
@@ -291,9 +292,9 @@ completion_go_on(struct defragmenter *c)
 {
     if (!completion_begin(c))
         return false;
-    struct joining *j = c->making;
+    struct reassembling *j = c->making;
     /* After repeated crashes in here the guard quarantines this part: no reassembly. */
-    struct id before = queue_enter(c->queue, j->join->parts[0]);
+    struct id before = queue_enter(c->queue, j->reassembly->parts[0]);
     enum reassembled_result result = reassembled_go(j->message, CHANNEL_BUDGET);
     queue_leave(c->queue, before);
     switch (result) {
@@ -319,21 +320,21 @@ completion_go_on(struct defragmenter *c)
 
 /* The next startup finds what was under way. */
 static void
-completion_drop(struct defragmenter *c, struct joining **list)
+completion_drop(struct defragmenter *c, struct reassembling **list)
 {
-    struct joining *j, *next;
+    struct reassembling *j, *next;
     DL_FOREACH_SAFE (*list, j, next) {
         DL_DELETE(*list, j);
-        if (j->join != NULL)
-            sets_failed(c->sets, j->join, loop_now_ms(c->loop));
-        joining_free(j);
+        if (j->reassembly != NULL)
+            sets_failed(c->sets, j->reassembly, loop_now_ms(c->loop));
+        reassembling_free(j);
     }
 }
 
 void
 completion_stop(struct defragmenter *c)
 {
-    struct joining *j;
+    struct reassembling *j;
     queue_barrier_cancel(&c->ends);
     queue_barrier_cancel(&c->parts_ended);
     loop_timer_stop(c->loop, &c->again);

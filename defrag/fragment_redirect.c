@@ -10,7 +10,7 @@
 void
 fragment_redirect_init(struct defragmenter *c)
 {
-    heap_init(&c->journeys, heap_due_before);
+    heap_init(&c->redirects, heap_due_before);
 }
 
 static const struct target *
@@ -28,7 +28,7 @@ depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_m
     h->state = HELD_SENT;
     h->host = memory_string(host);
     h->timer.due_ms = until_ms;
-    heap_add(&c->journeys, &h->timer.node);
+    heap_add(&c->redirects, &h->timer.node);
     c->figures.redirected++;
     struct log_line line;
     channel_log_start(&line, c, h->id, h->key);
@@ -44,7 +44,7 @@ fragment_redirect_ends(struct defragmenter *c, struct held *h)
 {
     if (h->host == NULL)
         return;
-    heap_remove(&c->journeys, &h->timer.node);
+    heap_remove(&c->redirects, &h->timer.node);
     free(h->host);
     h->host = NULL;
 }
@@ -54,14 +54,14 @@ static bool
 are_too_many(const struct defragmenter *c)
 {
     size_t limit = c->settings.limits.recipients;
-    return limit > 0 && c->journeys.count >= limit;
+    return limit > 0 && c->redirects.count >= limit;
 }
 
 /* A host that is not in defrag_peers is ignored: each host reassembles what it has. */
 static const char *
 elsewhere(struct defragmenter *c, const struct held *h, int64_t ttl_ms)
 {
-    struct owner_view view = claims_claim(c->owners, h->key, ttl_ms);
+    struct owner_view view = claims_claim(c->claims, h->key, ttl_ms);
     bool known = view.owner == OWNER_OTHER && way_to(c, view.host) != NULL;
     return known && !h->by_peer && !are_too_many(c) ? view.host : NULL;
 }
@@ -70,7 +70,7 @@ bool
 fragment_redirect_starts(struct defragmenter *c, struct held *h, int64_t until_ms,
                          int64_t ttl_ms)
 {
-    const char *host = c->owners ? elsewhere(c, h, ttl_ms) : NULL;
+    const char *host = c->claims ? elsewhere(c, h, ttl_ms) : NULL;
     if (host != NULL)
         depart(c, h, host, until_ms);
     return host != NULL;
@@ -126,7 +126,7 @@ int64_t
 fragment_redirect_tick(struct defragmenter *c, int64_t now_ms)
 {
     struct heap_node *n;
-    while ((n = heap_first(&c->journeys)) != NULL) {
+    while ((n = heap_first(&c->redirects)) != NULL) {
         struct held *h = memory_container(n, struct held, timer.node);
         if (h->timer.due_ms > now_ms)
             return h->timer.due_ms;
@@ -157,7 +157,7 @@ send_on(void *context, struct id id)
         return;
     if (!sets_forget(c->sets, id))
         return; /* reassembly has begun: all fragments were here */
-    channel_looking_free(h);
+    channel_examining_free(h);
     depart(c, h, l->host, view.until_ms);
     if (!manager_resume(c->manager, id))
         channel_forget(c, h);

@@ -31,7 +31,7 @@ encodes(struct text value)
 }
 
 static void
-look_at_type(struct found *found, struct text value)
+found_read_type(struct found *found, struct text value)
 {
     struct parameters other = {0}, *type = found->types++ > 0 ? &other : &found->type;
     parameters_read(type, value);
@@ -41,10 +41,10 @@ look_at_type(struct found *found, struct text value)
 }
 
 static void
-fragment_look_at(struct found *found, const struct header_field *field)
+found_read_field(struct found *found, const struct header_field *field)
 {
     if (text_equal_nocase(field->name, TEXT("content-type"))) {
-        look_at_type(found, field->value);
+        found_read_type(found, field->value);
     } else if (text_equal_nocase(field->name, TEXT("content-transfer-encoding"))) {
         found->encoded = found->encoded || encodes(field->value);
     } else if (text_equal_nocase(field->name, TEXT("mime-version"))) {
@@ -53,7 +53,7 @@ fragment_look_at(struct found *found, const struct header_field *field)
 }
 
 static struct found
-look_through(struct text message)
+find_fields(struct text message)
 {
     struct found found = {.ended_well = true};
     struct text head = text_before(message, FRAGMENT_HEADER_MAX), rest = head;
@@ -61,7 +61,7 @@ look_through(struct text message)
     header_skip_mailbox_line(&rest);
     size_t fields = head.length - rest.length; /* their length */
     while (header_next(&rest, &field)) {
-        fragment_look_at(&found, &field);
+        found_read_field(&found, &field);
         fields += field.whole.length;
     }
     found.body = head.length - rest.length;
@@ -179,7 +179,7 @@ void
 fragment_read(struct text message, const struct fragment_envelope *envelope,
               struct fragment_reading *out)
 {
-    struct found found = look_through(message);
+    struct found found = find_fields(message);
     *out = (struct fragment_reading){.kind = FRAGMENT_NOT};
     if (found.any_partial)
         fragment_judge(&found, envelope, out);

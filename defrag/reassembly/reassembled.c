@@ -48,19 +48,19 @@ struct reassembled {
     struct envelope *envelope;
     struct reassembled_row *rows, *by_address;
     struct reassembled_known *known;
-    size_t served; /* the next of join->served to gather */
+    size_t served; /* the next of reassembly->served to gather */
     size_t groups;
     unsigned depth;
     struct buffer made;
 
-    uint32_t part;    /* the next of join->parts to be opened */
+    uint32_t part;    /* the next of reassembly->parts to be opened */
     int content;      /* of the one before it; < 0: none */
     int64_t at, body; /* what is in front of the body is read for its sum alone */
     uint32_t sum, wanted;
     struct buffer outer;
     struct queue_draft *draft;
     struct reassemble machine;
-    bool is_joining;              /* the machine is started */
+    bool is_reassembling;         /* the machine is started */
     struct inspection inspection; /* of what is written */
     bool too_many;                /* recipients */
     bool is_refused;              /* by the queue */
@@ -165,7 +165,7 @@ reassembled_note_served(struct reassembled *w, struct text address)
 static bool
 gather_one(struct reassembled *w)
 {
-    const struct set_join *j = w->setup.join;
+    const struct set_reassembly *j = w->setup.reassembly;
     struct id id = j->served[w->served].id;
     struct envelope *loaded;
     w->groups++;
@@ -209,7 +209,7 @@ reassembled_write_some(void *context, struct text bytes)
 static int64_t
 size_of(const struct reassembled *w)
 {
-    const struct set_join *j = w->setup.join;
+    const struct set_reassembly *j = w->setup.reassembly;
     int64_t size = (int64_t)w->outer.length;
     for (uint32_t i = 0; i < j->count; i++)
         size += j->sizes[i];
@@ -238,7 +238,7 @@ reassembled_begin_content(struct reassembled *w, const struct envelope *first,
     utf8_scan_start(&w->inspection);
     reassemble_start(&w->machine, buffer_text(&w->outer), reassembled_write_some, w);
     w->machine.keeps_subject = w->setup.keeps_subject;
-    w->is_joining = true;
+    w->is_reassembling = true;
     return true;
 }
 
@@ -263,7 +263,7 @@ open_first(struct reassembled *w, const struct envelope *e)
 static bool
 open_part(struct reassembled *w)
 {
-    struct id id = w->setup.join->parts[w->part];
+    struct id id = w->setup.reassembly->parts[w->part];
     struct envelope *loaded = NULL, stub = {.id = id, .sender = w->envelope->sender};
     const struct envelope *e = &stub;
     struct reassembled_known *k = NULL;
@@ -273,7 +273,7 @@ open_part(struct reassembled *w)
     else
         stub.content_size = k->content_size, stub.content_crc = k->content_crc;
     w->content = e == NULL ? -1 : queue_content_open(w->queue, e);
-    w->body = e == NULL ? -1 : e->content_size - w->setup.join->sizes[w->part];
+    w->body = e == NULL ? -1 : e->content_size - w->setup.reassembly->sizes[w->part];
     w->at = 0;
     w->sum = 0;
     w->wanted = e == NULL ? 0 : e->content_crc;
@@ -316,7 +316,7 @@ copy_piece(struct reassembled *w, size_t *got)
     return bytes.length == 0 || reassemble_add(&w->machine, bytes);
 }
 
-/* It may have been damaged since it was looked into. */
+/* The part may have been damaged since it was examined. */
 static bool
 reassembled_end_part(struct reassembled *w)
 {
@@ -327,7 +327,7 @@ reassembled_end_part(struct reassembled *w)
 static bool
 is_last(const struct reassembled *w)
 {
-    return w->part == w->setup.join->count;
+    return w->part == w->setup.reassembly->count;
 }
 
 static enum reassembled_result
@@ -335,8 +335,8 @@ content_trouble(struct reassembled *w)
 {
     if (w->trouble[0] != '\0')
         return REASSEMBLED_FAILED;
-    w->is_refused = w->is_joining && w->machine.trouble == REASSEMBLE_NO_WRITE;
-    if (w->is_joining && w->machine.trouble != REASSEMBLE_GOOD)
+    w->is_refused = w->is_reassembling && w->machine.trouble == REASSEMBLE_NO_WRITE;
+    if (w->is_reassembling && w->machine.trouble != REASSEMBLE_GOOD)
         return reassembled_fail(w, reassemble_trouble_text(w->machine.trouble));
     return reassembled_fail(w, "a part cannot be read");
 }
@@ -350,15 +350,16 @@ add_trace(struct reassembled *w)
     char id[ID_LENGTH + 1], date[DATE_TEXT_MAX], prefix[PREFIX_MAX];
     id_format(e->id, id);
     date_format(loop_now_ms(w->setup.loop), date);
-    int length = snprintf(prefix, sizeof(prefix),
-                          "Received: by %s (Petrel)\r\n"
-                          "\tid %s (reassembled from %u fragments);\r\n\t%s\r\n",
-                          w->setup.hostname, id, (unsigned)w->setup.join->count, date);
+    int length =
+        snprintf(prefix, sizeof(prefix),
+                 "Received: by %s (Petrel)\r\n"
+                 "\tid %s (reassembled from %u fragments);\r\n\t%s\r\n",
+                 w->setup.hostname, id, (unsigned)w->setup.reassembly->count, date);
     assert(length > 0 && length < PREFIX_MAX);
     e->prefix = envelope_text(e, text_from(prefix));
 }
 
-/* A client may say SMTPUTF8 of what needs none; we have looked. */
+/* A client may say SMTPUTF8 without need; the content was examined. */
 static void
 reassembled_note_bytes(struct reassembled *w)
 {
@@ -399,7 +400,7 @@ reassembled_go(struct reassembled *w, size_t budget)
         return reassembled_fail(w, "all together its parts have too many recipients");
     for (; used < budget; used += STEP_COST + got) {
         got = 0;
-        if (w->served < w->setup.join->served_count) {
+        if (w->served < w->setup.reassembly->served_count) {
             if (!gather_one(w))
                 return reassembled_fail(w, "a part is gone, or held");
         } else if (w->content < 0) {
@@ -425,7 +426,7 @@ struct reassembled *
 reassembled_new(const struct reassembled_setup *setup)
 {
     struct reassembled *w = memory_new(sizeof(*w));
-    const struct set_join *j = setup->join;
+    const struct set_reassembly *j = setup->reassembly;
     assert(j->count > 0 && j->recipient_count > 0 && j->served_count > 0);
     w->setup = *setup;
     w->queue = manager_queue(setup->manager);
@@ -463,7 +464,7 @@ reassembled_free(struct reassembled **message)
     if (w == NULL)
         return;
     close_part(w);
-    if (w->is_joining) {
+    if (w->is_reassembling) {
         reassemble_free(&w->machine);
         utf8_scan_end(&w->inspection);
     }

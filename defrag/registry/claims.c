@@ -16,7 +16,7 @@ enum { SWEEP_MS = 60 * 1000 };
 struct owned {
     UT_hash_handle hh;
     unsigned char key[REGISTRY_KEY_SIZE];
-    struct claims *owners;
+    struct claims *claims;
     struct registry_claim claim;
     enum owner owner;
     char *host;
@@ -48,14 +48,14 @@ leave_alone(struct owned *e)
 {
     if (e->owner != OWNER_ALONE)
         return;
-    DL_DELETE(e->owners->alone, e);
-    e->owners->alone_count--;
+    DL_DELETE(e->claims->alone, e);
+    e->claims->alone_count--;
 }
 
 static void
 claims_forget(struct owned *e)
 {
-    struct claims *o = e->owners;
+    struct claims *o = e->claims;
     leave_alone(e);
     registry_cancel(o->setup.registry, &e->claim);
     heap_remove(&o->timers, &e->timer.node);
@@ -85,7 +85,7 @@ claims_sweep(void *context)
 static void
 answered_ours(struct owned *e)
 {
-    struct claims *o = e->owners;
+    struct claims *o = e->claims;
     e->owner = OWNER_US;
     if (!e->is_closed)
         return;
@@ -96,7 +96,7 @@ answered_ours(struct owned *e)
 static void
 answered_other(struct owned *e, const char *host)
 {
-    struct claims *o = e->owners;
+    struct claims *o = e->claims;
     if (e->is_closed) {
         claims_forget(e);
         return;
@@ -110,7 +110,7 @@ answered_other(struct owned *e, const char *host)
 static void
 answered_nothing(struct owned *e)
 {
-    struct claims *o = e->owners;
+    struct claims *o = e->claims;
     if (e->is_closed) {
         claims_forget(e);
         return;
@@ -139,7 +139,7 @@ on_claimed(void *context, enum registry_answer answer, const char *host)
 static void
 claims_ask(struct owned *e)
 {
-    struct claims *o = e->owners;
+    struct claims *o = e->claims;
     int64_t left = e->timer.due_ms - loop_monotonic_ms(o->setup.loop);
     e->owner = OWNER_ASKED;
     registry_claim(o->setup.registry, &e->claim, e->key, left > 0 ? left : 1,
@@ -167,7 +167,7 @@ claims_claim(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
         return claims_view_of(NULL);
     e = memory_new(sizeof(*e));
     memcpy(e->key, key, REGISTRY_KEY_SIZE);
-    e->owners = o;
+    e->claims = o;
     e->timer.due_ms = loop_monotonic_ms(o->setup.loop) + ttl_ms;
     if (o->by_key == NULL)
         loop_timer_start(o->setup.loop, &o->sweep, SWEEP_MS, claims_sweep, o);
@@ -252,9 +252,9 @@ claims_new(const struct claims_setup *setup)
 }
 
 void
-claims_free(struct claims **owners)
+claims_free(struct claims **claims)
 {
-    struct claims *o = *owners;
+    struct claims *o = *claims;
     struct owned *e, *next;
     if (o == NULL)
         return;
@@ -264,5 +264,5 @@ claims_free(struct claims **owners)
         claims_forget(e);
     heap_free(&o->timers);
     free(o);
-    *owners = NULL;
+    *claims = NULL;
 }

@@ -23,7 +23,7 @@ struct claims_setup {
     void *context;
 };
 struct claims *claims_new(const struct claims_setup *setup);
-void claims_free(struct claims **owners);
+void claims_free(struct claims **claims);
 
 enum owner {
     OWNER_UNKNOWN, /* never asked here */
@@ -38,20 +38,20 @@ struct owner_view {
 };
 /* A part has arrived: claims the set for this host, unless it is remembered. ttl_ms: see
  * registry_claim(). */
-struct owner_view claims_claim(struct claims *owners,
+struct owner_view claims_claim(struct claims *claims,
                                const unsigned char key[REGISTRY_KEY_SIZE],
                                int64_t ttl_ms);
-struct owner_view claims_find(const struct claims *owners,
+struct owner_view claims_find(const struct claims *claims,
                               const unsigned char key[REGISTRY_KEY_SIZE]);
 /* The set has ended here: forgets it, see registry_close(). */
-void claims_close(struct claims *owners, const unsigned char key[REGISTRY_KEY_SIZE],
+void claims_close(struct claims *claims, const unsigned char key[REGISTRY_KEY_SIZE],
                   int64_t memory_ms);
 /* The registry answers again: claims the sets that were begun without it. */
-void claims_recover(struct claims *owners);
+void claims_recover(struct claims *claims);
 
 struct claims_count {
     size_t known, alone;
 };
-struct claims_count claims_count(const struct claims *owners);
+struct claims_count claims_count(const struct claims *claims);
 
 #endif

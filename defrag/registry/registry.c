@@ -267,16 +267,16 @@ registry_name_other(struct registry *r, struct text instance, int64_t born_ms)
 }
 
 static void
-on_look(void *context)
+on_check_name(void *context)
 {
     struct registry *r = context;
-    loop_timer_start(r->setup.loop, &r->name.look, NAME_LOOK_MS, on_look, r);
+    loop_timer_start(r->setup.loop, &r->name.check, NAME_CHECK_MS, on_check_name, r);
     if (registry_breaker_is_open(&r->breaker))
         return; /* at the next time */
     if (r->dir != NULL)
-        registry_dir_look(r->dir);
+        registry_dir_check_name(r->dir);
     else
-        registry_redis_look(r->redis);
+        registry_redis_check_name(r->redis);
 }
 
 static void
@@ -284,7 +284,7 @@ registry_name_start(struct registry *r)
 {
     snprintf(r->name.instance, sizeof(r->name.instance), "%016" PRIx64,
              loop_random(r->setup.loop));
-    loop_timer_start(r->setup.loop, &r->name.look, 0, on_look, r);
+    loop_timer_start(r->setup.loop, &r->name.check, 0, on_check_name, r);
 }
 
 /* ---------------------------------------------------------------------------------- */
@@ -345,7 +345,7 @@ registry_free(struct registry **registry)
     struct registry *r = *registry;
     if (r == NULL)
         return;
-    loop_timer_stop(r->setup.loop, &r->name.look);
+    loop_timer_stop(r->setup.loop, &r->name.check);
     registry_dir_free(&r->dir);
     registry_redis_free(&r->redis);
     abandon(r->waiting);

@@ -34,7 +34,7 @@ enum {
     TURN_US = 10000,    /* of work in one turn, then others have theirs */
     TRIES = 4,          /* of a claim, when others race for the same stale file */
     SWEEP_MS = 14000,   /* one of the directories: all of them in an hour */
-    SWEEP_NAMES = 1024, /* of one directory looked at */
+    SWEEP_NAMES = 1024, /* examined in one directory */
     LEFT_MS = 3600000,  /* a file of a claim is nobody's any more after that */
     NAME_SIZE = 80,
     MARK_SIZE = 16 + 1,
@@ -447,7 +447,7 @@ registry_dir_new(struct registry *r)
     struct registry_dir *d = memory_new(sizeof(*d));
     int64_t began_us = loop_clock_us();
     d->r = r;
-    /* So that the hosts do not all look at the same. */
+    /* So that hosts do not all check the same one. */
     d->swept = (unsigned)(loop_random(r->setup.loop) % (DIRECTORIES + 1));
     int64_t pause_ms = registry_dir_judge(d, open_disk(d), began_us);
     loop_timer_start(r->setup.loop, &d->tick, pause_ms == 0 ? SWEEP_MS : pause_ms,
@@ -496,7 +496,7 @@ registry_dir_close(struct registry_dir *d, const unsigned char key[REGISTRY_KEY_
 }
 
 void
-registry_dir_look(struct registry_dir *d)
+registry_dir_check_name(struct registry_dir *d)
 {
     if (d->disk == NULL)
         return;

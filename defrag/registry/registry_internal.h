@@ -30,7 +30,7 @@ struct registry_breaker {
 /* Whether another process uses our name: see registry.c. */
 enum {
     NAME_TTL_MS = 60000,
-    NAME_LOOK_MS = 30000,
+    NAME_CHECK_MS = 30000,
     NAME_SLACK_MS = 1000, /* of a check that is early, or late */
     INSTANCE_SIZE = 16 + 1
 };
@@ -40,7 +40,7 @@ struct registry_name {
     int64_t seen_ms;              /* monotonic: when the other was first seen */
     int64_t born_ms;              /* born_ms of registry_name_other() then */
     bool is_told;
-    struct loop_timer look;
+    struct loop_timer check;
 };
 
 struct registry {
@@ -107,7 +107,7 @@ void registry_dir_close(struct registry_dir *dir,
                         const unsigned char key[REGISTRY_KEY_SIZE], int64_t memory_ms);
 
 /* Keeps our instance under our name, or reports that of another host there. */
-void registry_dir_look(struct registry_dir *dir);
+void registry_dir_check_name(struct registry_dir *dir);
 
 /* --- registry_redis.c, or registry_no_redis.c ------------------------------------- */
 
@@ -122,8 +122,8 @@ void registry_redis_forget(struct registry_redis *redis,
 void registry_redis_close(struct registry_redis *redis,
                           const unsigned char key[REGISTRY_KEY_SIZE],
                           int64_t memory_ms);
-/* As registry_dir_look(); the result is reported later. */
-void registry_redis_look(struct registry_redis *redis);
+/* As registry_dir_check_name(); the result is reported later. */
+void registry_redis_check_name(struct registry_redis *redis);
 /* The oldest asked claim has waited too long. */
 void registry_redis_late(struct registry_redis *redis);
 

@@ -44,7 +44,7 @@ registry_redis_close(struct registry_redis *redis,
 }
 
 void
-registry_redis_look(struct registry_redis *redis)
+registry_redis_check_name(struct registry_redis *redis)
 {
     assert(redis != NULL);
 }

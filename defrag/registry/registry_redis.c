@@ -62,7 +62,7 @@ struct registry_redis {
     int64_t ready_ms;         /* monotonic: READY since */
     unsigned flaps;           /* connections in a row that did not live for FLAP_MS */
     bool has_complained;      /* that sets cannot be closed */
-    bool has_wondered;        /* that names cannot be looked for */
+    bool has_wondered;        /* that names cannot be checked */
     bool has_name;            /* our instance was under our name */
     char why[256];            /* the last address did not answer */
 };
@@ -590,7 +590,7 @@ registry_redis_close(struct registry_redis *redis,
 }
 
 void
-registry_redis_look(struct registry_redis *redis)
+registry_redis_check_name(struct registry_redis *redis)
 {
     if (redis->stage == READY)
         send_name(redis);

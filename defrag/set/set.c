@@ -39,7 +39,7 @@ set_release(struct sets *s, struct part *p, enum set_reason reason)
 static void
 set_free(struct sets *s, struct set *set)
 {
-    assert(set->parts == NULL && set->joins == 0);
+    assert(set->parts == NULL && set->reassemblies == 0);
     if (set->state == SET_OPEN) {
         DL_DELETE(s->open, set);
         s->open_count--;
@@ -99,7 +99,7 @@ remembers_too_much(const struct sets *s)
 static void
 set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
 {
-    assert(set->state == SET_OPEN && set->parts == NULL && set->joins == 0);
+    assert(set->state == SET_OPEN && set->parts == NULL && set->reassemblies == 0);
     DL_DELETE(s->open, set);
     s->open_count--;
     set_quota_give(&s->senders, set->sender);
@@ -130,7 +130,7 @@ by_number(const struct part *a, const struct part *b)
 static void
 set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
-    assert(set->state == SET_OPEN && set->joins == 0);
+    assert(set->state == SET_OPEN && set->reassemblies == 0);
     /* cppcheck-suppress nullPointer */
     DL_SORT2(set->parts, by_number, set_prev, set_next);
     while (set->parts != NULL)
@@ -138,11 +138,11 @@ set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now
     set_close(s, set, SET_GIVEN_UP, now_ms);
 }
 
-/* Now, or when what of it is being joined is. */
+/* Now, or when its reassemblies under way have ended. */
 static void
 set_doom(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
-    if (set->joins == 0) {
+    if (set->reassemblies == 0) {
         set_give_up(s, set, reason, now_ms);
         return;
     }
@@ -201,7 +201,7 @@ set_make_space(struct sets *s, const struct set *kept, int64_t now_ms)
         if ((l->sets == 0 || s->open_count <= l->sets) &&
             (l->bytes == 0 || s->bytes <= l->bytes))
             return;
-        if (set != kept && set->joins == 0)
+        if (set != kept && set->reassemblies == 0)
             set_give_up(s, set, SET_LIMIT, now_ms);
     }
 }
@@ -278,7 +278,7 @@ set_take(struct sets *s, struct set *set, const struct fragment *f, int64_t now_
     answer->have = set->have;
     answer->total = set->total;
     set_make_space(s, set, now_ms);
-    set_join_complete(s, set);
+    set_reassembly_complete(s, set);
 }
 
 void
@@ -335,22 +335,22 @@ sets_next_closed(struct sets *s, struct set_closed *closed)
     return true;
 }
 
-const struct set_join *
-sets_next_join(struct sets *s)
+const struct set_reassembly *
+sets_next_reassembly(struct sets *s)
 {
-    struct completed *j = s->joins;
+    struct completed *j = s->reassemblies;
     if (j == NULL)
         return NULL;
-    DL_DELETE(s->joins, j);
+    DL_DELETE(s->reassemblies, j);
     DL_APPEND(s->taken, j);
     return &j->view;
 }
 
-/* The last join under way has ended. */
+/* The last reassembly under way has ended. */
 static void
 set_settle(struct sets *s, struct set *set, int64_t now_ms)
 {
-    if (set->joins > 0)
+    if (set->reassemblies > 0)
         return;
     if (set->parts == NULL)
         set_close(s, set, SET_DONE, now_ms);
@@ -359,27 +359,27 @@ set_settle(struct sets *s, struct set *set, int64_t now_ms)
 }
 
 void
-sets_reassembled(struct sets *s, const struct set_join *view, int64_t now_ms)
+sets_reassembled(struct sets *s, const struct set_reassembly *view, int64_t now_ms)
 {
-    struct completed *j = set_join_of(view);
+    struct completed *j = set_reassembly_of(view);
     struct set *set = j->set;
     DL_DELETE(s->taken, j);
-    set->joins--;
+    set->reassemblies--;
     for (size_t i = 0; i < view->served_count; i++)
-        if (--j->owners[i]->left == 0)
-            set_part_free(s, j->owners[i]);
-    set_join_free(j);
+        if (--j->served_parts[i]->left == 0)
+            set_part_free(s, j->served_parts[i]);
+    set_reassembly_free(j);
     set_settle(s, set, now_ms);
 }
 
 void
-sets_failed(struct sets *s, const struct set_join *view, int64_t now_ms)
+sets_failed(struct sets *s, const struct set_reassembly *view, int64_t now_ms)
 {
-    struct completed *j = set_join_of(view);
+    struct completed *j = set_reassembly_of(view);
     struct set *set = j->set;
     DL_DELETE(s->taken, j);
-    set->joins--;
-    set_join_free(j);
+    set->reassemblies--;
+    set_reassembly_free(j);
     set_doom(s, set, SET_TROUBLE, now_ms);
 }
 
@@ -416,7 +416,7 @@ sets_forget(struct sets *s, struct id id)
 {
     struct part *p;
     HASH_FIND(hh, s->by_id, &id, sizeof(id), p);
-    if (p == NULL || p->set->joins > 0)
+    if (p == NULL || p->set->reassemblies > 0)
         return false;
     struct set *set = p->set;
     struct slot *slot = p->slot;
@@ -456,7 +456,7 @@ sets_find(const struct sets *s, struct id id, struct set_view *view)
                               .total = set->total,
                               .highest = set->highest,
                               .until_ms = set->timer.due_ms,
-                              .joining = set->joins > 0};
+                              .reassembling = set->reassemblies > 0};
     memcpy(view->key, set->key, SET_KEY_SIZE);
     return true;
 }
@@ -520,10 +520,10 @@ sets_free(struct sets **sets)
     struct set *set, *set_next;
     if (s == NULL)
         return;
-    DL_CONCAT(s->joins, s->taken);
-    DL_FOREACH_SAFE (s->joins, j, j_next) {
-        j->set->joins--;
-        set_join_free(j);
+    DL_CONCAT(s->reassemblies, s->taken);
+    DL_FOREACH_SAFE (s->reassemblies, j, j_next) {
+        j->set->reassemblies--;
+        set_reassembly_free(j);
     }
     HASH_ITER (hh, s->by_id, p, p_next)
         set_part_free(s, p);

@@ -59,7 +59,7 @@ enum set_reason {
 const char *set_reason_text(enum set_reason reason);
 
 enum set_verdict {
-    SET_HOLDS,   /* it waits; the set may be complete: sets_next_join() */
+    SET_HOLDS,   /* it waits; the set may be complete: sets_next_reassembly() */
     SET_ABSORBS, /* all its recipients have it already */
     SET_PASSES   /* it is delivered as it is; see reason */
 };
@@ -112,7 +112,7 @@ struct set_served { /* this recipient no longer needs that message */
     struct id id;
     struct text recipient;
 };
-struct set_join {
+struct set_reassembly {
     unsigned char key[SET_KEY_SIZE];
     const struct id *parts; /* one for each number from 1 on */
     const int64_t *sizes;   /* of their bodies */
@@ -123,11 +123,13 @@ struct set_join {
     size_t served_count;
 };
 /* NULL: none. Then, in any order and at any time, one of the two below. */
-const struct set_join *sets_next_join(struct sets *sets);
+const struct set_reassembly *sets_next_reassembly(struct sets *sets);
 /* The reassembled message is durable: its recipients need the parts no more. */
-void sets_reassembled(struct sets *sets, const struct set_join *join, int64_t now_ms);
+void sets_reassembled(struct sets *sets, const struct set_reassembly *reassembly,
+                      int64_t now_ms);
 /* It cannot be reassembled: releases the set. */
-void sets_failed(struct sets *sets, const struct set_join *join, int64_t now_ms);
+void sets_failed(struct sets *sets, const struct set_reassembly *reassembly,
+                 int64_t now_ms);
 
 /* --- Time, and the operator ------------------------------------------------------- */
 
@@ -148,7 +150,7 @@ struct sets_count sets_count(const struct sets *sets);
 struct set_view {
     uint32_t have, total, highest;
     int64_t until_ms;
-    bool joining;
+    bool reassembling;
     unsigned char key[SET_KEY_SIZE];
 };
 bool sets_find(const struct sets *sets, struct id id, struct set_view *view);

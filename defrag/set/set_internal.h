@@ -14,7 +14,7 @@ struct wanted {
     uint64_t *numbers; /* bits */
     size_t words;
     uint32_t count;
-    bool served; /* it has the whole, or will have: a join is under way */
+    bool served; /* it has the reassembled message, or a reassembly is under way */
     char address[];
 };
 
@@ -65,22 +65,22 @@ struct set {
     /* Closed: the hashes of those who have all of it, sorted; and what it costs. */
     uint64_t *served;
     size_t served_count, closed_bytes;
-    unsigned joins; /* under way: it is not given up meanwhile... */
-    bool is_doomed; /* ...but then */
+    unsigned reassemblies; /* under way: it is not given up meanwhile... */
+    bool is_doomed;        /* ...but then */
     enum set_reason doom;
     struct heap_due timer;
     struct set *prev, *next; /* open, or closed: oldest first */
 };
 
 struct completed {
-    struct set_join view;
+    struct set_reassembly view;
     struct set *set;
     struct completed *prev, *next;
     struct id *parts;
     int64_t *sizes;
     struct text *recipients;
     struct set_served *served;
-    struct part **owners; /* of served */
+    struct part **served_parts; /* of served */
 };
 
 struct release {
@@ -99,7 +99,7 @@ struct sets {
     struct part *by_id;
     struct quota *senders, *clients;
     struct heap timers;
-    struct completed *joins, *taken; /* not yet taken; under way */
+    struct completed *reassemblies, *taken; /* not yet taken; under way */
     struct release *releases;
     struct closure *closures;
     size_t open_count, closed_count, closed_bytes, messages, recipients;
@@ -134,11 +134,11 @@ bool set_has_served(const struct set *set, struct text address);
 /* All numbers and recipients; no message is left. */
 void set_forget_numbers(struct set *set);
 
-/* --- set_join.c ------------------------------------------------------------------- */
+/* --- set_reassembly.c ------------------------------------------------------------------- */
 
-/* All for whom everything is there get one message together: sets_next_join(). */
-void set_join_complete(struct sets *s, struct set *set);
-struct completed *set_join_of(const struct set_join *view);
-void set_join_free(struct completed *j);
+/* All for whom everything is there get one message together: sets_next_reassembly(). */
+void set_reassembly_complete(struct sets *s, struct set *set);
+struct completed *set_reassembly_of(const struct set_reassembly *view);
+void set_reassembly_free(struct completed *j);
 
 #endif

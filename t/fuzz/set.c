@@ -42,7 +42,7 @@ struct world {
     size_t count;
     int64_t now_ms;
     uint64_t sender_of[KEYS]; /* of an open set */
-    const struct set_join *joins[JOINS_MAX];
+    const struct set_reassembly *joins[JOINS_MAX];
     size_t join_count;
     struct text script;
 };
@@ -203,7 +203,7 @@ take_released(struct world *w)
 
 /* Every recipient gets every number, from messages that are theirs and the same. */
 static void
-check_join(struct world *w, const struct set_join *join)
+check_join(struct world *w, const struct set_reassembly *join)
 {
     unsigned wanted = 0, got[NUMBERS + 1] = {0}, digest[NUMBERS + 1] = {0};
     must(join->count >= 1 && join->count <= NUMBERS && join->recipient_count > 0);
@@ -235,7 +235,7 @@ take_join(struct world *w)
 {
     if (w->join_count == JOINS_MAX)
         return;
-    const struct set_join *join = sets_next_join(w->sets);
+    const struct set_reassembly *join = sets_next_reassembly(w->sets);
     if (join == NULL)
         return;
     check_join(w, join);
@@ -248,7 +248,7 @@ end_join(struct world *w, unsigned which, bool good)
     if (w->join_count == 0)
         return;
     which %= (unsigned)w->join_count;
-    const struct set_join *join = w->joins[which];
+    const struct set_reassembly *join = w->joins[which];
     for (size_t i = 0; i < join->served_count; i++) {
         struct message *m = message_of(w, join->served[i].id);
         unsigned who = 1u << name_of(join->served[i].recipient);

@@ -203,7 +203,7 @@ test_too_many_sets(void)
     is_number(h.s.count, 45, "what is too much passes");
     while (h.registry.count > 0)
         shared_tell(&h, REGISTRY_OWN, "");
-    is_number(claims_count(h.s.channel->owners).known, 5,
+    is_number(claims_count(h.s.channel->claims).known, 5,
               "and no set of it is claimed");
     is_number(h.registry.closed, 45, "any more");
     is_number(h.registry.closed_ms, 0, "nor remembered");
@@ -244,7 +244,7 @@ test_too_many_journeys(void)
     channel_reload(h.s.channel, &h.s.settings);
     for (unsigned i = 0; i < 40; i++)
         part(&h, "i", 2); /* the same, again and again */
-    is_number(h.s.channel->journeys.count, 10, "so many are on their way");
+    is_number(h.s.channel->redirects.count, 10, "so many are on their way");
     ok_named(remembered(&h) <= 20, "few are in memory");
     h.s.peers = PEERS_TAKE;
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS * 2);
@@ -273,7 +273,7 @@ test_too_many_at_once(void)
     channel_recover(h.s.channel);
     world_turns(&h.s.w);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
-    is_number(h.s.channel->journeys.count, 1, "no more than may be");
+    is_number(h.s.channel->redirects.count, 1, "no more than may be");
     ok_named(stage_figures(&h.s).messages > 0, "the others stay in their set");
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS * 2);
     ok(world_is_empty(&h.s.w));

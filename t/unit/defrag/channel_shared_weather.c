@@ -264,14 +264,14 @@ judge_host(struct sky *w, struct host *h)
     if (c->held != NULL)
         complain(w, "%s: %u fragments are remembered that are gone", h->name,
                  HASH_COUNT(c->held));
-    if (heap_first(&c->journeys) != NULL)
+    if (heap_first(&c->redirects) != NULL)
         complain(w, "%s: a journey without end", h->name);
     struct sets_count sets = sets_count(c->sets);
     if (sets.open + sets.messages > 0)
         complain(w, "%s: a set stays open", h->name);
-    if (claims_count(c->owners).known > 0 || h->registry.questions != NULL)
+    if (claims_count(c->claims).known > 0 || h->registry.questions != NULL)
         complain(w, "%s: %zu owners are remembered", h->name,
-                 claims_count(c->owners).known);
+                 claims_count(c->claims).known);
 }
 
 static void

@@ -16,7 +16,7 @@ enum { HOUR_MS = 3600 * 1000 };
 struct scene {
     struct loop *loop;
     struct registry registry;
-    struct claims *owners;
+    struct claims *claims;
     unsigned others;
     char host[64];
     unsigned char key[REGISTRY_KEY_SIZE];
@@ -37,13 +37,13 @@ begin(struct scene *s)
     *s = (struct scene){.loop = loop_new()};
     struct claims_setup setup = {
         .loop = s->loop, .registry = &s->registry, .other = on_other, .context = s};
-    s->owners = claims_new(&setup);
+    s->claims = claims_new(&setup);
 }
 
 static void
 end(struct scene *s)
 {
-    claims_free(&s->owners);
+    claims_free(&s->claims);
     is_number(s->registry.count, 0, "no claim is left behind");
     loop_free(&s->loop);
 }
@@ -60,13 +60,13 @@ key_of(unsigned number)
 static enum owner
 claim(struct scene *s, unsigned number)
 {
-    return claims_claim(s->owners, key_of(number), HOUR_MS).owner;
+    return claims_claim(s->claims, key_of(number), HOUR_MS).owner;
 }
 
 static enum owner
 found(struct scene *s, unsigned number)
 {
-    return claims_find(s->owners, key_of(number)).owner;
+    return claims_find(s->claims, key_of(number)).owner;
 }
 
 /* --- Tests ------------------------------------------------------------------------ */
@@ -85,11 +85,11 @@ test_ours(void)
     is_number(claim(&s, 1), OWNER_US, "ours");
     is_number(s.registry.asked_ever, 1, "and not asked again");
     is_number(s.others, 0, "nobody else has it");
-    claims_close(s.owners, key_of(1), 777);
+    claims_close(s.claims, key_of(1), 777);
     is_number(s.registry.closed, 1, "closed");
     is_number(s.registry.closed_ms, 777, "with its memory");
     is_number(found(&s, 1), OWNER_UNKNOWN, "and forgotten");
-    claims_close(s.owners, key_of(1), 777);
+    claims_close(s.claims, key_of(1), 777);
     is_number(s.registry.closed, 1, "only once");
     end(&s);
 }
@@ -105,10 +105,10 @@ test_other(void)
     is_number(s.others, 1, "it is told");
     is_string(s.host, "b.example", "who");
     ok_named(memcmp(s.key, key_of(1), REGISTRY_KEY_SIZE) == 0, "and what");
-    struct owner_view view = claims_claim(s.owners, key_of(1), HOUR_MS);
+    struct owner_view view = claims_claim(s.claims, key_of(1), HOUR_MS);
     is_number(view.owner, OWNER_OTHER, "what comes later goes there, too");
     is_string(view.host, "b.example", "at once");
-    claims_close(s.owners, key_of(1), 1);
+    claims_close(s.claims, key_of(1), 1);
     is_number(found(&s, 1), OWNER_OTHER, "a set of ours does not change that");
     is_number(s.registry.closed, 0, "nor is it ours to close");
     is_number(found(&s, 2), OWNER_ASKED, "the other key has its own answer");
@@ -122,7 +122,7 @@ test_closed_before(void)
     begin(&s);
     for (unsigned i = 1; i <= 4; i++) {
         claim(&s, i);
-        claims_close(s.owners, key_of(i), i);
+        claims_close(s.claims, key_of(i), i);
     }
     is_number(s.registry.closed, 0, "complete before the answer");
     answer(&s.registry, REGISTRY_OWN, "");
@@ -130,7 +130,7 @@ test_closed_before(void)
     answer(&s.registry, REGISTRY_OTHER, "b.example");
     is_number(s.others, 0, "nothing is left to be sent to another");
     answer(&s.registry, REGISTRY_UNAVAILABLE, "");
-    is_number(claims_count(s.owners).known, 1, "all is forgotten");
+    is_number(claims_count(s.claims).known, 1, "all is forgotten");
     claim(&s, 4);
     answer(&s.registry, REGISTRY_OWN, "");
     is_number(found(&s, 4), OWNER_US, "a set that begins again is not closed");
@@ -149,11 +149,11 @@ test_alone(void)
     }
     is_number(found(&s, 7), OWNER_ALONE, "each for itself");
     is_number(claim(&s, 7), OWNER_ALONE, "a second part asks nobody");
-    is_number(claims_count(s.owners).alone, 250, "are counted");
+    is_number(claims_count(s.claims).alone, 250, "are counted");
     is_number(s.registry.asked_ever, 250, "each once");
-    claims_close(s.owners, key_of(250), 1);
-    is_number(claims_count(s.owners).alone, 249, "what ends meanwhile is not claimed");
-    claims_recover(s.owners);
+    claims_close(s.claims, key_of(250), 1);
+    is_number(claims_count(s.claims).alone, 249, "what ends meanwhile is not claimed");
+    claims_recover(s.claims);
     sim_loop_advance(s.loop, 1);
     is_number(s.registry.count, CLAIMS_RECOVER_SIZE, "a hundred at once");
     is_number(s.registry.asked[0]->ttl_ms, HOUR_MS, "for what is left of their time");
@@ -170,9 +170,9 @@ test_alone(void)
     sim_loop_advance(s.loop, CLAIMS_RECOVER_MS);
     is_number(s.registry.count, CLAIMS_RECOVER_SIZE, "so that we hear when it is up");
     s.registry.is_down = false;
-    claims_recover(s.owners);
+    claims_recover(s.claims);
     sim_loop_advance(s.loop, 1);
-    is_number(claims_count(s.owners).alone, 0, "and in the end all are claimed");
+    is_number(claims_count(s.claims).alone, 0, "and in the end all are claimed");
     end(&s);
 }
 
@@ -183,14 +183,14 @@ test_time(void)
     begin(&s);
     claim(&s, 1);
     answer(&s.registry, REGISTRY_OTHER, "b.example");
-    claims_claim(s.owners, key_of(2), 3 * HOUR_MS);
+    claims_claim(s.claims, key_of(2), 3 * HOUR_MS);
     sim_loop_advance(s.loop, HOUR_MS - 1);
     is_number(found(&s, 1), OWNER_OTHER, "as long as the claim stands");
     sim_loop_advance(s.loop, 2 * 60 * 1000);
     is_number(found(&s, 1), OWNER_UNKNOWN, "and not much longer");
     is_number(found(&s, 2), OWNER_ASKED, "each for its own time");
     sim_loop_advance(s.loop, 3 * HOUR_MS);
-    is_number(claims_count(s.owners).known, 0, "also what was never answered");
+    is_number(claims_count(s.claims).known, 0, "also what was never answered");
     is_number(s.registry.count, 0, "whose claim is withdrawn");
     is_number(claim(&s, 1), OWNER_ASKED, "later it is asked again");
     end(&s);
@@ -207,7 +207,7 @@ test_many(void)
     }
     is_number(claim(&s, CLAIMS_MAX + 1), OWNER_UNKNOWN, "more are not claimed");
     is_number(s.registry.asked_ever, CLAIMS_MAX, "nor asked");
-    claims_close(s.owners, key_of(1), 1);
+    claims_close(s.claims, key_of(1), 1);
     is_number(claim(&s, CLAIMS_MAX + 1), OWNER_ASKED, "until there is room");
     end(&s);
 }

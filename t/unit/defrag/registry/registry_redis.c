@@ -232,7 +232,7 @@ check_name(const char *reply, const char *sent, const char *name)
     sure(&f.w, 1); /* the look at the start has been answered */
     buffer_clear(&f.heard);
     snprintf(f.w.registry->name.instance, INSTANCE_SIZE, "0123456789abcdef");
-    registry_redis_look(f.w.registry->redis);
+    registry_redis_check_name(f.w.registry->redis);
     sure(&f.w, 1);
     snprintf(want, sizeof(want),
              "*7\r\n$3\r\nSET\r\n$16\r\ndfhost:a.example\r\n$16\r\n0123456789abcdef"

@@ -53,7 +53,7 @@ static void
 look_after_ms(struct world *w, int64_t ms)
 {
     w->registry->name.seen_ms -= ms;
-    registry_redis_look(w->registry->redis);
+    registry_redis_check_name(w->registry->redis);
     sure(w, 90); /* replies come in order */
 }
 

@@ -132,12 +132,12 @@ test_orders(void)
         for (int k = 0; k < 3; k++) {
             uint32_t number = orders[i % 6][k];
             bool says = who_says == 0 || (who_says == 1) == (number == 3);
-            ok_named(sets_next_join(w.sets) == NULL, "not yet");
+            ok_named(sets_next_reassembly(w.sets) == NULL, "not yet");
             ids[number] = add(&w, number, says ? 3 : 0, "a");
             ok(held(&w) && w.answer.have == (uint32_t)k + 1);
         }
         is_number(w.answer.total, 3, "the total is known");
-        const struct set_join *join = sets_next_join(w.sets);
+        const struct set_reassembly *join = sets_next_reassembly(w.sets);
         ok_named(join != NULL && join->count == 3 && join->recipient_count == 1 &&
                      join->served_count == 3,
                  who_says == 0   ? "check 14: complete"
@@ -149,7 +149,7 @@ test_orders(void)
                      "in the order of their numbers");
             is_text(join->recipients[0], names[0], "for the recipient");
             ok(join->key[0] == 'K');
-            ok_named(sets_next_join(w.sets) == NULL, "once");
+            ok_named(sets_next_reassembly(w.sets) == NULL, "once");
             is_counted(&w, 1, 0, 3);
             sets_reassembled(w.sets, join, w.now_ms);
         }
@@ -167,7 +167,7 @@ test_sizes(void)
     add(&w, 3, 3, "a");
     add(&w, 1, 3, "a");
     add(&w, 2, 3, "a");
-    const struct set_join *join = sets_next_join(w.sets);
+    const struct set_reassembly *join = sets_next_reassembly(w.sets);
     ok_named(join != NULL && join->sizes[0] == 107 && join->sizes[1] == 114 &&
                  join->sizes[2] == 121,
              "the sizes of the bodies, in the order of their numbers");
@@ -181,13 +181,13 @@ test_no_total(void)
     struct world w = begin(&wide);
     for (uint32_t n = 1; n <= 3; n++)
         add(&w, n, 0, "a");
-    ok_named(sets_next_join(w.sets) == NULL, "E2: without a total nobody knows");
+    ok_named(sets_next_reassembly(w.sets) == NULL, "E2: without a total nobody knows");
     sets_tick(w.sets, NOW + RETENTION_MS);
     is_released(&w, 3, SET_TIMEOUT, "so they go on");
     finish(&w);
     w = begin(&wide);
     add(&w, 1, 1, "ab");
-    const struct set_join *join = sets_next_join(w.sets);
+    const struct set_reassembly *join = sets_next_reassembly(w.sets);
     ok_named(join != NULL && join->count == 1 && join->recipient_count == 2,
              "one of one is complete at once");
     sets_reassembled(w.sets, join, NOW);
@@ -204,8 +204,8 @@ test_two_copies(void)
     struct set_view view;
     for (uint32_t i = 1; i <= 4; i++)
         ids[i] = add(&w, i <= 2 ? i : i - 2, 2, i <= 2 ? "a" : "b");
-    const struct set_join *first = sets_next_join(w.sets);
-    const struct set_join *second = sets_next_join(w.sets);
+    const struct set_reassembly *first = sets_next_reassembly(w.sets);
+    const struct set_reassembly *second = sets_next_reassembly(w.sets);
     ok(first != NULL && second != NULL);
     is_text(first->recipients[0], names[0], "first for a");
     sets_reassembled(w.sets, first, NOW);
@@ -229,7 +229,7 @@ test_freed_amid_joins(void)
         add_of(&w, 'M', 1, 1, "b", 'B', 2);
         add_of(&w, 'N', 1, 2, "b", 'B', 2);
         for (int i = 0; i < taken; i++)
-            ok(sets_next_join(w.sets) != NULL);
+            ok(sets_next_reassembly(w.sets) != NULL);
         finish(&w);
     }
 }
@@ -241,19 +241,19 @@ test_recipients(void)
     struct world w = begin(&wide);
     struct id first = add(&w, 1, 2, "ab");
     add(&w, 2, 2, "a");
-    const struct set_join *join = sets_next_join(w.sets);
+    const struct set_reassembly *join = sets_next_reassembly(w.sets);
     ok(join != NULL && join->recipient_count == 1 && join->served_count == 2);
     is_text(join->recipients[0], names[0], "check 38: a has both");
     struct id last = add(&w, 2, 2, "b");
     ok_named(held(&w), "the same for another one is no repetition");
-    const struct set_join *other = sets_next_join(w.sets);
+    const struct set_reassembly *other = sets_next_reassembly(w.sets);
     ok(other != NULL && other->recipient_count == 1 && other->served_count == 2);
     is_text(other->recipients[0], names[1], "check 38: then b");
     ok_named(same(other->parts[0], first), "the first is for both");
     sets_reassembled(w.sets, join, NOW);
     is_counted(&w, 1, 0, 2);
     struct set_view view;
-    ok_named(sets_find(w.sets, first, &view) && view.joining, "b's is under way");
+    ok_named(sets_find(w.sets, first, &view) && view.reassembling, "b's is under way");
     sets_reassembled(w.sets, other, NOW);
     ok_named(!sets_find(w.sets, last, &view), "nothing is left");
     is_counted(&w, 0, 1, 0);
@@ -266,7 +266,7 @@ test_some_wait(void)
     struct world w = begin(&wide);
     add(&w, 1, 2, "abc");
     add(&w, 2, 2, "ac");
-    const struct set_join *join = sets_next_join(w.sets);
+    const struct set_reassembly *join = sets_next_reassembly(w.sets);
     ok(join != NULL && join->recipient_count == 2 && join->served_count == 4);
     sets_reassembled(w.sets, join, NOW);
     is_counted(&w, 1, 0, 1);
@@ -276,7 +276,7 @@ test_some_wait(void)
     ok_named(held(&w) && w.answer.absorbed_count == 2 && w.absorbed[0] == 0 &&
                  w.absorbed[1] == 2,
              "only who waits needs it");
-    join = sets_next_join(w.sets);
+    join = sets_next_reassembly(w.sets);
     ok(join != NULL && join->recipient_count == 1);
     sets_reassembled(w.sets, join, NOW);
     is_counted(&w, 0, 1, 0);
@@ -297,7 +297,7 @@ test_repeated(void)
              "for b it is none");
     is_counted(&w, 1, 0, 2);
     add(&w, 2, 2, "ab");
-    const struct set_join *join = sets_next_join(w.sets);
+    const struct set_reassembly *join = sets_next_reassembly(w.sets);
     ok(join != NULL && join->recipient_count == 2 && join->served_count == 4);
     sets_reassembled(w.sets, join, NOW);
     add(&w, 2, 2, "b");
@@ -352,7 +352,7 @@ test_keys(void)
     struct world w = begin(&wide);
     add_of(&w, 'K', 1, 2, "a", 'A', 1);
     add_of(&w, 'L', 2, 2, "a", 'B', 1);
-    ok_named(sets_next_join(w.sets) == NULL, "check 36: two keys are two sets");
+    ok_named(sets_next_reassembly(w.sets) == NULL, "check 36: two keys are two sets");
     is_counted(&w, 2, 0, 2);
     finish(&w);
 }
@@ -435,7 +435,7 @@ test_failure(void)
     struct world w = begin(&wide);
     add(&w, 1, 2, "a");
     add(&w, 2, 2, "ab");
-    const struct set_join *join = sets_next_join(w.sets);
+    const struct set_reassembly *join = sets_next_reassembly(w.sets);
     sets_failed(w.sets, join, NOW);
     is_released(&w, 2, SET_TROUBLE, "what cannot be joined goes on");
     is_counted(&w, 0, 1, 0);
@@ -450,7 +450,7 @@ test_doom(void)
         struct world w = begin(&wide);
         add(&w, 1, 2, "ab");
         struct id second = add(&w, 2, 2, "a");
-        const struct set_join *join = sets_next_join(w.sets);
+        const struct set_reassembly *join = sets_next_reassembly(w.sets);
         if (how == 0)
             sets_tick(w.sets, NOW + RETENTION_MS);
         else
@@ -470,9 +470,9 @@ test_doom(void)
     struct world w = begin(&wide);
     add(&w, 1, 2, "ab");
     add(&w, 2, 2, "a");
-    const struct set_join *a = sets_next_join(w.sets);
+    const struct set_reassembly *a = sets_next_reassembly(w.sets);
     add(&w, 2, 2, "b");
-    const struct set_join *b = sets_next_join(w.sets);
+    const struct set_reassembly *b = sets_next_reassembly(w.sets);
     sets_failed(w.sets, a, NOW);
     is_released(&w, 0, SET_TROUBLE, "the other is under way");
     sets_reassembled(w.sets, b, NOW);
@@ -491,7 +491,7 @@ test_forget(void)
     add_of(&w, 'K', 1, 3, "a", 'z', 1);
     ok_named(held(&w), "what is gone is no conflict");
     add(&w, 3, 3, "a");
-    const struct set_join *join = sets_next_join(w.sets);
+    const struct set_reassembly *join = sets_next_reassembly(w.sets);
     ok_named(join != NULL && join->recipient_count == 1, "it is complete with that");
     sets_reassembled(w.sets, join, NOW);
     ok(sets_forget(w.sets, second));
@@ -524,7 +524,7 @@ test_quotas(void)
     add_of(&w, 'E', 1, 2, "a", 'A', 12);
     ok_named(passed(&w, SET_LIMIT), "a client has so many");
     add_of(&w, 'B', 2, 2, "a", 'B', 10);
-    sets_reassembled(w.sets, sets_next_join(w.sets), NOW);
+    sets_reassembled(w.sets, sets_next_reassembly(w.sets), NOW);
     add_of(&w, 'C', 1, 2, "a", 'A', 10);
     ok_named(held(&w), "a set that has ended counts no more");
     for (char key = 'a'; key < 'i'; key++) {
@@ -598,7 +598,7 @@ struct walk {
         unsigned left; /* recipients it is still for, as bits */
         bool is_out;
     } messages[MESSAGES + 1];
-    const struct set_join *joins[64];
+    const struct set_reassembly *joins[64];
     size_t join_count;
     unsigned long long held, out, joined;
     int wrong;
@@ -615,13 +615,13 @@ static void
 take_actions(struct walk *k)
 {
     struct set_released r;
-    const struct set_join *join;
+    const struct set_reassembly *join;
     while (sets_next_released(k->w.sets, &r)) {
         k->wrong += k->messages[r.id.hash].is_out || k->messages[r.id.hash].left == 0;
         k->messages[r.id.hash].is_out = true;
         k->out++;
     }
-    while (k->join_count < 64 && (join = sets_next_join(k->w.sets)) != NULL)
+    while (k->join_count < 64 && (join = sets_next_reassembly(k->w.sets)) != NULL)
         k->joins[k->join_count++] = join;
 }
 
@@ -629,7 +629,7 @@ static void
 end_join(struct walk *k)
 {
     size_t at = draw(k, (unsigned)k->join_count);
-    const struct set_join *join = k->joins[at];
+    const struct set_reassembly *join = k->joins[at];
     k->joins[at] = k->joins[--k->join_count];
     if (draw(k, 5) == 0) {
         sets_failed(k->w.sets, join, k->w.now_ms);
@@ -726,7 +726,7 @@ test_closed_limit(void)
     for (int i = 0; i < SETS; i++) {
         add_of(&w, (char)(i + 1), 1, 2, "abcd", 'A', 1);
         add_of(&w, (char)(i + 1), 2, 2, "abcd", 'B', 1);
-        const struct set_join *join = sets_next_join(w.sets);
+        const struct set_reassembly *join = sets_next_reassembly(w.sets);
         ok(join != NULL);
         sets_reassembled(w.sets, join, w.now_ms);
     }
@@ -741,7 +741,7 @@ test_closed_limit(void)
     limits.recipients = 3; /* what is open may be less than what it costs closed */
     w = begin(&limits);
     add_of(&w, 'x', 1, 1, "ab", 'A', 1);
-    const struct set_join *join = sets_next_join(w.sets);
+    const struct set_reassembly *join = sets_next_reassembly(w.sets);
     ok(join != NULL);
     sets_reassembled(w.sets, join, w.now_ms);
     is_number((long long)sets_count(w.sets).closed, 1, "one there may be");

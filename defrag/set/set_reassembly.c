@@ -1,4 +1,4 @@
-/* What of a set is complete, and what it is joined from. */
+/* Finds what is complete in a set, and the parts to reassemble it from. */
 #include "defrag/set/set_internal.h"
 
 #include "base/memory.h"
@@ -9,12 +9,12 @@
 #include <string.h>
 
 static bool
-set_join_is_complete(const struct set *set, const struct wanted *w)
+set_reassembly_is_complete(const struct set *set, const struct wanted *w)
 {
     return set->total > 0 && w->count == set->total && !w->served;
 }
 
-/* Not just any message of that number: one that this join serves, and that therefore
+/* Not just any message of that number: one that this reassembly serves, and that therefore
  * lives until it ends. */
 static void
 keep_part(struct completed *j, const struct part *p)
@@ -32,15 +32,15 @@ collect_served(const struct set *set, struct completed *j, size_t space)
 {
     struct part *p;
     j->served = memory_array(space, sizeof(j->served[0]));
-    j->owners = memory_array(space, sizeof(j->owners[0]));
+    j->served_parts = memory_array(space, sizeof(j->served_parts[0]));
     DL_FOREACH2 (set->parts, p, set_next) {
         for (size_t i = 0; i < p->count; i++) {
             struct wanted *w = p->needs[i].wanted;
-            if (p->needs[i].served || !set_join_is_complete(set, w))
+            if (p->needs[i].served || !set_reassembly_is_complete(set, w))
                 continue;
             j->served[j->view.served_count] = (struct set_served){
                 .id = p->id, .recipient = text_of(w->address, w->hh.keylen)};
-            j->owners[j->view.served_count++] = p;
+            j->served_parts[j->view.served_count++] = p;
             keep_part(j, p);
             p->needs[i].served = true;
         }
@@ -48,13 +48,13 @@ collect_served(const struct set *set, struct completed *j, size_t space)
 }
 
 void
-set_join_complete(struct sets *s, struct set *set)
+set_reassembly_complete(struct sets *s, struct set *set)
 {
     struct wanted *w, *next;
     size_t complete = 0, needs = 0;
     struct part *p;
     HASH_ITER (hh, set->wanted, w, next)
-        complete += set_join_is_complete(set, w);
+        complete += set_reassembly_is_complete(set, w);
     if (complete == 0)
         return;
     DL_FOREACH2 (set->parts, p, set_next)
@@ -66,7 +66,7 @@ set_join_complete(struct sets *s, struct set *set)
     collect_served(set, j, needs);
     j->recipients = memory_array(complete, sizeof(j->recipients[0]));
     HASH_ITER (hh, set->wanted, w, next) {
-        if (!set_join_is_complete(set, w))
+        if (!set_reassembly_is_complete(set, w))
             continue;
         w->served = true;
         j->recipients[j->view.recipient_count++] = text_of(w->address, w->hh.keylen);
@@ -77,23 +77,23 @@ set_join_complete(struct sets *s, struct set *set)
     j->view.count = set->total;
     j->view.recipients = j->recipients;
     j->view.served = j->served;
-    set->joins++;
-    DL_APPEND(s->joins, j);
+    set->reassemblies++;
+    DL_APPEND(s->reassemblies, j);
 }
 
 void
-set_join_free(struct completed *j)
+set_reassembly_free(struct completed *j)
 {
     free(j->parts);
     free(j->sizes);
     free(j->recipients);
     free(j->served);
-    free(j->owners);
+    free(j->served_parts);
     free(j);
 }
 
 struct completed *
-set_join_of(const struct set_join *view)
+set_reassembly_of(const struct set_reassembly *view)
 {
     return (struct completed *)((char *)(uintptr_t)view -
                                 offsetof(struct completed, view));
