@@ -1,5 +1,5 @@
-/* Petrel: which subcommand, and the wiring of the daemon. The only file that knows all.
- */
+/* The main program: selects the subcommand and connects the parts of the daemon. The
+ * only file that knows all of them. */
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
 #include "admin/settings/sandbox_rules.h"
@@ -39,12 +39,12 @@ enum {
     ERROR_MAX = 512,
     OVERRIDES_MAX = 200,
     INTERRUPT_MS = 5000,            /* for what runs */
-    DEFRAGMENT_RECIPIENTS = 1000000 /* of all fragments that wait: 100 MB */
+    DEFRAGMENT_RECIPIENTS = 1000000 /* of all waiting fragments: 100 MB */
 };
 
 extern char **environ;
 
-/* One reading of the settings, with everything made from them. */
+/* The settings as read once, and everything made from them. */
 struct configuration {
     struct options options;
     struct settings *settings;
@@ -125,8 +125,8 @@ listener_settings(const struct options *o)
     };
 }
 
-/* For commands that anybody may run: keys and users are the daemon's alone to read, and
- * nobody listens. */
+/* For commands that any user may run: only the daemon may read keys and users, and
+ * these commands do not listen. */
 static struct listener_settings
 public_settings(const struct options *o)
 {
@@ -193,7 +193,7 @@ configuration_free(struct configuration **c)
     *c = NULL;
 }
 
-/* Lines "key: what", each with the place of the key in front. */
+/* Lines "key: error", each with the place of the key before it. */
 static void
 add_places(const struct settings *settings, struct text lines, struct buffer *out)
 {
@@ -216,8 +216,8 @@ check_registry(struct configuration *c, struct buffer *errors)
         (void)!buffer_format(errors, "defrag_registry: %s\n", error);
 }
 
-/* Reads and checks everything, also what the daemon listens with, unless the sources
- * are without secrets. NULL: with one line for each error in out. */
+/* Reads and checks all settings, also those of listeners, unless the sources have no
+ * secrets. NULL: with one line per error in out. */
 static struct configuration *
 configuration_read(const struct options_sources *sources, struct buffer *out)
 {
@@ -248,7 +248,7 @@ configuration_read(const struct options_sources *sources, struct buffer *out)
     return c;
 }
 
-/* Not for every command: a bundle takes its time. NULL with one line in error. */
+/* Not for every command: reading a bundle takes time. NULL with one line in error. */
 static struct tls_client *
 open_anchors(const struct configuration *c, char place[TRUST_ANCHORS_PLACE_MAX],
              char *error)
@@ -272,7 +272,7 @@ configuration_new(const struct options_sources *sources)
 
 /* --- The daemon ------------------------------------------------------------------- */
 
-/* The sessions in have ended; the sessions out have too; then nothing is left. */
+/* Called once for incoming and once for outgoing sessions. */
 static void
 on_drained(void *context)
 {
@@ -301,7 +301,7 @@ on_terminate(void *context)
     drain(p, p->configuration->options.drain_timeout_ms);
 }
 
-/* A message whose final dot was sent would go out twice if its reply were not read. */
+/* If the reply to a final dot is not read, the message is sent twice. */
 static void
 on_interrupt(void *context)
 {
@@ -321,7 +321,7 @@ confinement(const struct configuration *c)
         .options = &c->options, .settings = c->settings, .routes = c->routes};
 }
 
-/* Each in a line of the log. True: a file could not be read for want of permission. */
+/* Logs each error. True: a file could not be read for lack of permission. */
 static bool
 say_errors(struct petrel *p, struct text lines)
 {
@@ -333,7 +333,7 @@ say_errors(struct petrel *p, struct text lines)
     return denied;
 }
 
-/* All of the new settings can be used, or NULL. */
+/* The new settings, if all can be used, or NULL. */
 static struct configuration *
 read_again(struct petrel *p, struct tls_client **anchors)
 {
@@ -393,12 +393,12 @@ on_hangup(void *context)
             waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
 }
 
-/* A spool that root has made is the user's. */
+/* A spool made by root belongs to the user. */
 static void
 prepare_spool(const struct petrel *p, const struct identity *who)
 {
     const char *spool = p->configuration->options.spool;
-    /* A file that cannot be given away is an error when the queue is opened. */
+    /* A file whose owner cannot be changed is an error when the queue is opened. */
     int given = who->change ? spool_owner_give(spool, who->uid, who->gid) : 0;
     if (given > 0)
         log_say(p->log, LOG_LEVEL_INFO, "main", NULL,
@@ -418,7 +418,7 @@ start_channel(struct petrel *p, char *error)
 {
     const struct configuration *c = p->configuration;
     char place[TRUST_ANCHORS_PLACE_MAX];
-    /* Its own, since a reload leaves it as it is. */
+    /* Separate, since a reload does not change it. */
     if (c->registry.tls)
         p->registry_anchors = open_anchors(c, place, error);
     if (c->registry.tls && p->registry_anchors == NULL)
@@ -550,7 +550,7 @@ may_write(const void *context, const char *directory)
     return sandbox_may_write(context, directory);
 }
 
-/* The last step before the loop: everything that needs more has been done. */
+/* The last step before the loop: all steps that need more rights are done. */
 static int
 enter_sandbox(struct petrel *p, char *error)
 {
@@ -565,7 +565,7 @@ enter_sandbox(struct petrel *p, char *error)
     return EX_OSERR;
 }
 
-/* The reverse of start. What is cut short has its lines in the log before "stopped". */
+/* The reverse of start. Interrupted sessions are logged before "stopped". */
 static void
 mta_stop(struct petrel *p, bool ran)
 {
@@ -642,7 +642,7 @@ mta_check(const struct options_sources *sources)
     if (anchors != NULL) {
         settings_print(c->settings, &out);
         fwrite(out.at, 1, out.length, stdout);
-        fflush(stdout); /* what is said of the sandbox stands behind it */
+        fflush(stdout); /* the state of the sandbox follows */
         code = sandbox_rules_check(&c->options) ? 0 : EX_OSERR;
         warnings_at_check(&c->options, c->settings, c->routes);
     } else {
@@ -763,7 +763,8 @@ main(int count, char **arguments)
     int option, code, used = 0;
     if (disk_fill_standard() != 0)
         return EX_OSERR;
-    signal(SIGXFSZ, SIG_IGN); /* a file size limit is write()'s error, not our end */
+    /* a file size limit makes write() fail; the process goes on */
+    signal(SIGXFSZ, SIG_IGN);
     char **called = sendmail_called(count, arguments, &used);
     if (called != NULL) {
         sources.careful = true;

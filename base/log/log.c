@@ -1,4 +1,4 @@
-/* The log: builds a line in the style asked for and writes it with one call. */
+/* The log: builds a line in the chosen style and writes it with one call. */
 #include "base/log/log.h"
 
 #include "base/log/log_internal.h"
@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A field's value after escaping. Small beside the line, so that a peer's name cannot
- * push the verdict off its end. */
+/* The length of a field's value after escaping: small compared with the line, so that
+ * a name from a peer cannot push the outcome off its end. */
 enum { VALUE_MAX = 1024, TIME_SIZE = 40, DATE_SIZE = 32, LINE_USUAL = 400 };
-/* So much is not left to the end of the turn. */
+/* more bytes than this do not wait for the end of the turn */
 enum { TURN_MAX = 64 * 1024 };
 #define ELLIPSIS "..."
 
@@ -29,11 +29,11 @@ struct log {
     struct buffer *captured;
     struct log_writer *writer; /* NULL without a loop */
     struct loop_task wake;     /* posted while lines wait: the turn comes immediately */
-    int64_t date_s;            /* what date shows; -1 = nothing yet */
+    int64_t date_s;            /* the second of date; -1 = none yet */
     char date[DATE_SIZE];
 };
 
-/* What log_line.fields points to. */
+/* The target of log_line.fields. */
 struct fields {
     struct buffer line; /* the text styles */
     json_t *object;     /* the json style */
@@ -57,7 +57,7 @@ level_name(enum log_level level)
     abort(); /* a level that does not exist */
 }
 
-/* What could move a terminal's cursor or turn its text round. */
+/* Characters that could move the cursor of a terminal or reverse its text. */
 static bool
 is_harmful(uint32_t code)
 {
@@ -101,9 +101,8 @@ end_in_ellipsis(struct buffer *b)
         b->length = 0;
 }
 
-/* Whether t could be read as the end of its field and the start of another. Within
- * angle brackets it can if it closes them; in a remark, if it seems to end the
- * remark. */
+/* True if t could be read as the end of its field and the start of another. Within
+ * angle brackets: if t closes them; in a remark: if t seems to end the remark. */
 static bool
 is_forgery(struct text t, bool remark)
 {
@@ -114,7 +113,7 @@ is_forgery(struct text t, bool remark)
     return !bracketed && t.length > 0 && memmem(t.at, t.length, ", ", 2) != NULL;
 }
 
-/* The value as it will stand in the line, in a buffer that the caller frees. */
+/* The value as written in the line, in a buffer that the caller frees. */
 static void
 build_value(struct buffer *value, struct text t, size_t limit, bool guard)
 {
@@ -170,7 +169,7 @@ log_add(struct fields *f, struct text t)
     end_in_ellipsis(&f->line);
 }
 
-/* multilog puts the time before it, and its readers want the level first. */
+/* multilog adds the time, and its readers expect the level first. */
 static void
 start_qmail(struct fields *f, const struct log_line *line)
 {
@@ -235,11 +234,11 @@ start_json(struct fields *f, const struct log_line *line)
     }
     set(f, "level", json_string(level_name(line->level)));
     set(f, "program", json_string(line->program));
-    if (line->id != NULL) /* or the name of a file that is none */
+    if (line->id != NULL) /* or the name of an invalid file */
         set(f, "id", json_string(text_is_utf8(text_from(line->id)) ? line->id : "?"));
 }
 
-/* The longest string of the object loses half its bytes. */
+/* Cuts the longest string of the object by half of its bytes. */
 static bool
 shorten_longest(json_t *object)
 {
@@ -268,7 +267,7 @@ shorten_longest(json_t *object)
     return true;
 }
 
-/* A JSON line is never cut: its values are. */
+/* A JSON line is never cut; its values are. */
 static void
 finish_json(struct fields *f)
 {
@@ -310,7 +309,7 @@ log_write_line(struct log *log, enum log_level level, struct buffer *line)
     }
 }
 
-/* Nearly every value: printable ASCII that needs no guard, and space for it. */
+/* True for nearly every value: printable ASCII that needs no escape and fits. */
 static bool
 log_is_plain(struct text t, size_t limit)
 {
@@ -332,7 +331,7 @@ add_key(struct fields *f, const char *key)
     log_add(f, TEXT("="));
 }
 
-/* One value of any kind; key NULL is the sentence or the remark. */
+/* Adds one value of any kind; key NULL: the sentence or the remark. */
 static void
 add_value(struct log_line *line, const char *key, struct text t, bool guard)
 {
@@ -365,7 +364,7 @@ format_value(char out[LOG_LINE_MAX + 1], const char *format, va_list list)
     return text_of(out, length > LOG_LINE_MAX ? LOG_LINE_MAX : (size_t)length);
 }
 
-/* Lines were lost, and now there is space to say so. */
+/* Reports lost lines, now that there is space. */
 static void
 tell_lost(void *context)
 {
@@ -538,7 +537,7 @@ bool
 log_escape(struct text t, struct buffer *out)
 {
     while (t.length > 0) {
-        /* A run of plain ASCII is the usual case: add it in one piece. */
+        /* The usual case: a run of plain ASCII is added in one piece. */
         size_t run = 0;
         while (run < t.length && t.at[run] >= 0x20 && t.at[run] < 0x7f)
             run++;

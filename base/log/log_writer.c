@@ -18,12 +18,12 @@ struct log_writer {
     void *context;
     struct buffer lines;
     size_t written;           /* of lines */
-    bool cut;                 /* what was written last has no LF */
-    struct loop_watch *watch; /* NULL before the first time that it had to wait */
+    bool cut;                 /* the last write ended within a line */
+    struct loop_watch *watch; /* NULL until it first had to wait */
     void (*on_ready)(void *context, int events);
     bool blocked; /* watched */
     uint64_t lost;
-    uint64_t told; /* what on_drained may have said in lines that still wait */
+    uint64_t told; /* lost lines reported by on_drained in lines that still wait */
     int error;     /* why; 0: it was not read */
 };
 
@@ -43,13 +43,13 @@ unwritten(const struct log_writer *w)
     return text_after(buffer_text(&w->lines), w->written);
 }
 
-/* The descriptor fails: what waits for it would be old news when it works again. */
+/* The descriptor fails: the lines that wait would be outdated when it works again. */
 static void
 log_writer_give_up(struct log_writer *w, int error)
 {
     w->lost += count_lines(unwritten(w));
     if (w->told > 0)
-        w->lost += w->told - 1; /* without the line that says so */
+        w->lost += w->told - 1; /* without the line of the report itself */
     w->told = 0;
     w->error = error;
     w->cut = w->written > 0 && w->lines.at[w->written - 1] != '\n';
@@ -65,7 +65,7 @@ end_cut_line(struct log_writer *w)
     return !w->cut;
 }
 
-/* False: not all that waited is written. */
+/* False: some lines still wait. */
 static bool
 log_writer_write_some(struct log_writer *w)
 {

@@ -15,12 +15,12 @@ struct log_writer;
 
 enum {
     LOG_WRITER_MAX = 1024 * 1024, /* bytes: some thousands of lines */
-    LOG_WRITER_LAST_MS = 2000     /* to write what is left at the end */
+    LOG_WRITER_LAST_MS = 2000     /* to write the rest at the end */
 };
 
-/* The descriptor stays the caller's; others may share it (base/net/net_outlet.h).
- * on_drained may add lines. Free it before the loop; that writes what is left, for
- * LOG_WRITER_LAST_MS at most. */
+/* The caller keeps the descriptor; others may share it (base/net/net_outlet.h).
+ * on_drained may add lines. Free the writer before the loop; this writes the lines
+ * left, for LOG_WRITER_LAST_MS at most. */
 struct log_writer *log_writer_new(struct loop *loop, int descriptor,
                                   void (*on_drained)(void *context), void *context);
 void log_writer_free(struct log_writer **writer);

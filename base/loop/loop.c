@@ -19,7 +19,7 @@
 
 enum {
     RANDOM_POOL = 32, /* 256 bytes: getrandom() never cuts those short */
-    PAUSE_MS = 100    /* after a wait that the system refused */
+    PAUSE_MS = 100    /* after a failed wait */
 };
 
 struct loop_signal {
@@ -30,11 +30,11 @@ struct loop_signal {
 };
 
 struct real_loop {
-    struct loop turn; /* first: what everybody else sees */
+    struct loop turn; /* first: this is what users of loop.h have */
     struct ev_loop *ev;
     struct ev_check begin;
     struct ev_timer alarm;
-    int64_t alarm_us; /* monotonic; what the alarm is set to, 0 = not set */
+    int64_t alarm_us; /* monotonic; the time of the alarm, 0 = not set */
     int64_t now_us;   /* monotonic, of this turn */
     struct loop_signal *signals;
     uint64_t random[RANDOM_POOL];
@@ -54,7 +54,7 @@ real(struct loop *loop)
     return memory_container(loop, struct real_loop, turn);
 }
 
-/* What cannot be done without. */
+/* Ends the process: the loop cannot work. */
 static _Noreturn void
 loop_give_up(const char *what)
 {
@@ -97,7 +97,7 @@ static void
 on_alarm(struct ev_loop *ev, struct ev_timer *alarm, int events)
 {
     struct real_loop *loop = alarm->data;
-    /* Nothing else: it has ended the wait, and turn_begin() looks at the timers. */
+    /* Nothing to do: the wait is over, and turn_begin() runs the timers. */
     (void)ev;
     (void)events;
     loop->alarm_us = 0;
@@ -144,7 +144,7 @@ set_alarm(struct real_loop *loop, int64_t wait_ms)
     ev_timer_start(loop->ev, &loop->alarm);
 }
 
-/* wait_ms < 0: as long as nothing happens. */
+/* wait_ms < 0: without limit. */
 static void
 run_turn(struct real_loop *loop, int64_t wait_ms)
 {
@@ -223,7 +223,7 @@ loop_random(struct loop *loop)
     if (!r->random_left) {
         ssize_t got;
 
-        do { /* early at boot it waits, and signals come */
+        do { /* early at boot it waits, and a signal can interrupt it */
             got = getrandom(r->random, sizeof(r->random), 0);
         } while (got < 0 && errno == EINTR);
         if (got != sizeof(r->random))

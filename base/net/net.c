@@ -1,4 +1,4 @@
-/* Connections: how they begin, and how they end without losing a last reply. */
+/* Connections: opening them, and closing them without loss of the last reply. */
 #include "base/net/net.h"
 
 #include "base/memory.h"
@@ -94,7 +94,7 @@ net_on_notify(void *context)
         net_stream_emit(c, NET_DRAINED);
     if (!net_is_notified(c, NOTIFY_FAILED))
         return;
-    /* A peer that refuses our bytes may have said why: its last words first. */
+    /* A peer that refuses our bytes may have sent the reason: first read that. */
     if (!c->ended && !c->paused)
         net_stream_receive(c);
     if (!c->gone)
@@ -158,7 +158,7 @@ try_connect(struct net_connection *c, const struct net_address *bind_to)
     if (family != AF_UNIX)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (bind_to) {
-        /* connect() chooses the port: it knows that only the pair must be new. */
+        /* connect() chooses the port: only the pair of addresses must be unique */
         if (family != AF_UNIX)
             setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
         length = net_sockaddr_fill(bind_to, &name);
@@ -360,7 +360,7 @@ net_set_peer(struct net_connection *c, const struct net_address *peer)
     c->peer = *peer;
 }
 
-/* It is closing from now on. */
+/* From now on it is closing. */
 static void
 linger(struct net_connection *c)
 {
@@ -379,7 +379,7 @@ net_close(struct net_connection **connection)
     if (!c)
         return;
     *connection = NULL;
-    if (c->tls && !c->secured) /* what was to be secret stays so */
+    if (c->tls && !c->secured) /* never send in cleartext what was meant for TLS */
         net_tls_drop_output(c);
     if (c->failed || (c->connecting && !net_unsent(c))) {
         net_stream_destroy(c);

@@ -1,12 +1,12 @@
-/* Connections: the only door to sockets.
+/* Connections: the only user of sockets.
  *
  * A connection is a stream of bytes in, a stream of bytes out and seven events. Its
  * transport (TCP, Unix socket, a pair of descriptors, TLS over any of these) is hidden
- * from the users of this header. Output is collected and written at the end of the turn
- * (LOOP_STAGE_SEND). A peer that does not read stalls only its own connection: the
- * caller watches net_unsent().
+ * from the users of this header. Output is collected and written at the end of the
+ * turn (LOOP_STAGE_SEND). A peer that does not read stalls only its own connection:
+ * the caller watches net_unsent().
  *
- * This directory never resolves names, knows no SMTP and never blocks. */
+ * base/net/ never resolves names, knows no SMTP and never blocks. */
 #ifndef BASE_NET_NET_H
 #define BASE_NET_NET_H
 
@@ -19,8 +19,8 @@ struct net_listener;
 struct net_connection;
 
 struct net *net_new(struct loop *loop);
-/* Aborts all connections. Output of those that net_close() closes is tried once more,
- * without waiting. */
+/* Aborts all connections. First the output of closing ones (net_close()) is tried once
+ * more, without waiting. */
 void net_free(struct net **net);
 size_t net_connections(const struct net *net);
 /* True when address is this host's own and one of our listeners answers there: a mail
@@ -42,7 +42,7 @@ void net_listener_free(struct net_listener **l);
 enum net_event {
     NET_CONNECTED, /* of net_connect(): may send now (sending earlier is allowed) */
     NET_INPUT,     /* net_input() has grown */
-    NET_DRAINED,   /* net_unsent() fell below NET_LOW_WATER after having been above */
+    NET_DRAINED,   /* net_unsent() fell below NET_LOW_WATER after it was above */
     NET_ENDED,     /* the peer has closed its half; no more input comes */
     NET_TIMED_OUT, /* nothing received or sent within the time-out; not rearmed */
     NET_FAILED,    /* broken; net_error() says why. Only closing is left to do. */
@@ -53,7 +53,7 @@ enum {
     NET_HIGH_WATER = 128 * 1024,      /* producers pause here */
     NET_UNSENT_MAX = 4 * 1024 * 1024, /* net_send() beyond it breaks the connection */
     NET_INPUT_MAX = 64 * 1024, /* unconsumed input; then the socket is not read */
-    NET_LINGERING_MAX = 256    /* closed here, not yet by the peer */
+    NET_LINGERING_MAX = 256    /* closed here, but not by the peer yet */
 };
 typedef void net_happened(void *context, enum net_event event);
 
@@ -77,7 +77,7 @@ void net_send(struct net_connection *c, struct text bytes);
  * is still unread. False: unknown, or the peer may have closed its half only. */
 bool net_peer_is_gone(const struct net_connection *c);
 size_t net_unsent(const struct net_connection *c);
-/* Inactivity; 0 = none. Rearms. */
+/* The limit of inactivity; 0 = none. Restarts it. */
 void net_set_timeout(struct net_connection *c, int64_t timeout_ms);
 /* NET_DRAINED comes at this mark instead of NET_LOW_WATER. Call it before any
  * net_send(). */
@@ -106,16 +106,16 @@ struct net_tls {
      * piece with bytes consumed before it (a proxy's header). */
     bool begun;
 };
-/* At most once for a connection: in any event, before the first one, or while it
- * connects (NET_CONNECTED then still comes first). Bytes sent before go in cleartext;
- * later bytes wait for NET_SECURED and are never sent without it. Unconsumed input is
- * dropped, so that no cleartext is taken for a secured command or reply (RFC 3207 §4.2,
- * STARTTLS injection). A caller that refuses such a peer checks net_input() first, and
- * discards its own copies.
+/* At most once for a connection: in any event, before the first one, or during connect
+ * (NET_CONNECTED then still comes first). Bytes sent before go in cleartext; later
+ * bytes wait for NET_SECURED and are never sent without it. Unconsumed input is
+ * dropped, so that no cleartext is taken for a secured command or reply (RFC 3207
+ * §4.2, STARTTLS injection). A caller that refuses such a peer checks net_input()
+ * first, and discards its own copies.
  *
- * Then comes NET_SECURED, NET_FAILED, or NET_TIMED_OUT if the whole handshake takes
- * longer than the time-out (bytes do not rearm it). The handshake goes on while input
- * is not wanted.
+ * Then NET_SECURED comes, or NET_FAILED, or NET_TIMED_OUT if the whole handshake takes
+ * longer than the time-out (bytes do not rearm it). The handshake continues while
+ * input is not wanted.
  *
  * The peer's close_notify is NET_ENDED. An end without it is NET_FAILED with
  * ECONNRESET: the input may be truncated. Nothing is read after either; net_close()

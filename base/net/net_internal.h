@@ -1,8 +1,8 @@
-/* What the files of net.h share; nobody else includes it.
+/* Shared by the files of base/net/; no other file includes this header.
  *
- * net.c: begin and end of connections. net_stream.c: their bytes and events.
- * net_tls.c: the same under TLS. net_waiting.c: bytes that wait. net_listener.c:
- * listeners. net_sockaddr.c: addresses for system calls. */
+ * net.c: opening and closing. net_stream.c: bytes and events. net_tls.c: the same
+ * under TLS. net_waiting.c: buffers. net_listener.c: listeners. net_sockaddr.c:
+ * addresses for system calls. */
 #ifndef BASE_NET_NET_INTERNAL_H
 #define BASE_NET_NET_INTERNAL_H
 
@@ -19,8 +19,8 @@ enum { NET_SPARES = 32, NET_SPARE_MAX = 16 * 1024 };
 
 struct net {
     struct loop *loop;
-    char *scratch; /* NET_INPUT_MAX bytes: what every connection reads into */
-    struct buffer spare[NET_SPARES]; /* empty, allocated: for the next that waits */
+    char *scratch; /* NET_INPUT_MAX bytes, into which every connection reads */
+    struct buffer spare[NET_SPARES]; /* empty, allocated: for the next use */
     size_t spare_count;
     struct net_listener *listeners;
     struct net_connection *connections;
@@ -29,10 +29,10 @@ struct net {
     size_t lingering_count;
     struct net_connection *dirty; /* have output for this turn, in order */
     struct loop_task
-        wake; /* posted while some are dirty: the next turn does not wait */
+        wake; /* posted while some are dirty, so that the next turn does not wait */
 };
 
-/* Bytes that wait to be read or written: often taken from the front, seldom moved. */
+/* Input or output that waits: often taken from the front, seldom moved. */
 struct net_waiting {
     struct buffer bytes;
     size_t taken; /* of bytes, from the front */
@@ -61,9 +61,10 @@ struct net_connection {
     struct text view; /* during NET_INPUT: the input, in net->scratch */
 
     struct tls_session *tls;  /* NULL: in clear, or already ended */
-    struct net_waiting early; /* records that had come before TLS began */
-    struct net_waiting wire;  /* records to write, with the output up to some point */
-    size_t clear;             /* first bytes of output: they go before TLS begins */
+    struct net_waiting early; /* records received before TLS began */
+    /* records to write; they include output up to some point */
+    struct net_waiting wire;
+    size_t clear; /* first bytes of output, sent in cleartext before TLS */
 
     struct loop_timer timer;
     int64_t timeout_ms, active_ms; /* monotonic; the timer is rearmed when it fires */
@@ -85,16 +86,16 @@ struct net_connection {
     bool failed;
     size_t low_water;
     bool above;   /* low_water was exceeded */
-    bool closing; /* net_close(): nobody listens any more */
+    bool closing; /* net_close(): no more events */
     bool shut;    /* our half is closed */
     bool gone;    /* only its memory is left */
 
     struct net_address peer, local;
 };
 
-/* The length of what was filled in. */
+/* Returns the length of the filled part. */
 socklen_t net_sockaddr_fill(const struct net_address *a, struct sockaddr_storage *out);
-/* NET_NONE for families that we do not know; mapped IPv4 becomes IPv4. */
+/* NET_NONE for unknown families; mapped IPv4 becomes IPv4. */
 void net_sockaddr_read(const struct sockaddr_storage *from, socklen_t length,
                        struct net_address *out);
 /* AF_INET, AF_INET6 or AF_UNIX. */
@@ -103,10 +104,10 @@ int net_sockaddr_family(const struct net_address *a);
 /* A connection around an accepted, non-blocking socket; the peer's address is known. */
 struct net_connection *net_connection_accepted(struct net *net, int socket,
                                                const struct net_address *peer);
-/* A user has attached, or it is closed. */
+/* The user has called net_attach(), or the connection is closed. */
 bool net_connection_is_settled(const struct net_connection *c);
 
-/* net_waiting.c: they use and fill net's spare buffers. */
+/* net_waiting.c. These use and refill net's spare buffers. */
 size_t net_waiting_length(const struct net_waiting *w);
 struct text net_waiting_text(const struct net_waiting *w);
 void net_waiting_clear(struct net *net, struct net_waiting *w);
@@ -114,9 +115,9 @@ void net_waiting_clear(struct net *net, struct net_waiting *w);
 bool net_waiting_add(struct net *net, struct net_waiting *w, struct text t);
 void net_waiting_take(struct net *net, struct net_waiting *w, size_t size);
 
-/* net_tls.c. Its handshake and its data, as net_stream_receive(). */
+/* net_tls.c. Handshake and data, as net_stream_receive(). */
 void net_tls_receive(struct net_connection *c);
-/* Makes TLS records of output when none wait: the handshake's first, then data. */
+/* Makes TLS records of output if none wait: first the handshake's, then data. */
 void net_tls_seal(struct net_connection *c);
 /* Before the end of the handshake: drops output that waits for it. */
 void net_tls_drop_output(struct net_connection *c);
@@ -142,10 +143,10 @@ void net_stream_mark(struct net_connection *c);
 /* Emits the event of NOTIFY_... in the next turn. */
 void net_stream_notify(struct net_connection *c, unsigned what);
 void net_stream_receive(struct net_connection *c);
-/* Bytes as the socket has them: their number, 0 at the end, or -errno. */
+/* Reads bytes of the socket: their number, 0 at the end, or -errno. */
 ssize_t net_stream_read(const struct net_connection *c, char *to, size_t size);
-/* got bytes are in net->scratch behind space for the held ones: emits NET_INPUT and
- * keeps what was not consumed. */
+/* got bytes are in net->scratch, behind space for the held ones: emits NET_INPUT and
+ * keeps what the user did not consume. */
 void net_stream_deliver(struct net_connection *c, size_t held, size_t got);
 void net_stream_drop_input(struct net_connection *c);
 void net_stream_flush(struct net_connection *c);
@@ -153,8 +154,8 @@ void net_stream_flush_all(void *net); /* LOOP_STAGE_SEND */
 /* Broken: NET_FAILED comes in the next turn. */
 void net_stream_fail(struct net_connection *c, int error_number, const char *format,
                      ...) __attribute__((format(printf, 3, 4)));
-/* When a closing connection's output is written: closes our half, then, once the peer
- * has closed its half, the connection. */
+/* When the output of a closing connection is written: closes our half, then, once the
+ * peer has closed its half, the connection. */
 void net_stream_settle(struct net_connection *c);
 void net_stream_destroy(struct net_connection *c);
 

@@ -1,4 +1,4 @@
-/* Listeners: bind, accept in bursts, and know which addresses are our own. */
+/* Listeners: bind, accept in bursts, and tell which addresses belong to this host. */
 #include "base/net/net_internal.h"
 
 #include "base/disk/disk.h"
@@ -16,8 +16,9 @@
 #include <utlist.h>
 
 enum {
-    ACCEPTS_PER_TURN = 64, /* so that new clients do not starve the old ones */
-    PAUSE_MS = 100,        /* when there are no descriptors left */
+    /* accepted in a turn, so that new clients do not starve others */
+    ACCEPTS_PER_TURN = 64,
+    PAUSE_MS = 100, /* when there are no descriptors left */
     UNIX_MODE = 0666,
     SEND_BUFFER = 64 * 1024 /* of replies, by the kernel */
 };
@@ -53,7 +54,8 @@ net_listener_on_ready(void *context, int events)
     struct net_listener *l = context;
     struct net *net = l->net;
     (void)events;
-    /* A callback may free the listener; its memory stays for this turn. */
+    /* A callback may free the listener; its memory is valid until the end of this
+     * turn. */
     for (int i = 0; i < ACCEPTS_PER_TURN && l->watch; i++) {
         struct sockaddr_storage name;
         socklen_t length = sizeof(name);
@@ -70,7 +72,7 @@ net_listener_on_ready(void *context, int events)
                              l);
             return;
         }
-        if (fd < 0) /* this one is gone already; there may be others */
+        if (fd < 0) /* this client is gone; there may be others */
             continue;
         net_sockaddr_read(&name, length, &peer);
         c = net_connection_accepted(net, fd, &peer);
@@ -79,8 +81,8 @@ net_listener_on_ready(void *context, int events)
     }
 }
 
-/* The socket's directory, and its name there: the working directory may be one that
- * `user` cannot enter. 0 or -errno. */
+/* Opens the socket's directory and finds its name there: the working directory may be
+ * one that `user` cannot enter. 0 or -errno. */
 static int
 open_directory_of(const struct net_address *address, struct disk **directory,
                   const char **name)
@@ -114,7 +116,7 @@ remove_socket(const struct net_address *address)
     return removed;
 }
 
-/* A socket in the file system that nobody answers is what a crash has left. */
+/* A socket in the file system without a listener remains after a crash. */
 static bool
 net_listener_remove_stale(const struct net_address *address,
                           const struct sockaddr_storage *name, socklen_t length)
@@ -138,7 +140,7 @@ bind_to(int fd, const struct net_address *address, unsigned unix_mode)
     int result;
     if (address->family != NET_UNIX)
         return bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
-    /* Linux gives the file the socket's mode: it never has another one. */
+    /* Linux gives the file the mode of the socket, so it never has another one. */
     if (fchmod(fd, unix_mode ? unix_mode : UNIX_MODE) < 0)
         return errno;
     mask = umask(0);
@@ -160,8 +162,8 @@ open_listening(const struct net_address *address, unsigned unix_mode)
         return -errno;
     if (family != AF_UNIX) {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        /* Accepted sockets inherit these. Of what a peer does not read the kernel would
-         * keep megabytes. */
+        /* Accepted sockets inherit these. Without a limit the kernel would buffer
+         * megabytes for a peer that does not read. */
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     }
@@ -175,7 +177,7 @@ open_listening(const struct net_address *address, unsigned unix_mode)
     return result ? -result : fd;
 }
 
-/* What to do about it, where the error alone does not say. */
+/* A hint for errors that do not suggest the remedy. */
 static const char *
 listening_remedy(const struct net_address *address, int error)
 {
@@ -235,13 +237,14 @@ net_listener_free(struct net_listener **listener)
     loop_watch_free(&l->watch);
     loop_timer_stop(l->net->loop, &l->pause);
     if (l->address.family == NET_UNIX)
-        (void)!remove_socket(&l->address); /* or the next start replaces it */
+        /* if this fails, the next start replaces it */
+        (void)!remove_socket(&l->address);
     close(l->socket);
     DL_DELETE(l->net->listeners, l);
     loop_release(l->net->loop, free, l);
 }
 
-/* Whether the system would let us speak as address. */
+/* True if this address can be the source of a connection. */
 static bool
 can_be_ours(const struct net_address *address)
 {
@@ -255,7 +258,7 @@ can_be_ours(const struct net_address *address)
     return can;
 }
 
-/* Whether what is sent to address would come from it: nothing is sent. */
+/* True if packets to address would have it as their source; nothing is sent. */
 static bool
 leads_to_itself(const struct net_address *address)
 {
@@ -276,8 +279,8 @@ leads_to_itself(const struct net_address *address)
     return net_address_equal(&source, address);
 }
 
-/* Asked by binding, not of a list of interfaces: that would need a netlink socket, and
- * the sandbox has none. */
+/* By binding, not by a list of interfaces: that would need a netlink socket, which the
+ * sandbox forbids. */
 static bool
 is_local(struct net_address address)
 {
@@ -291,8 +294,8 @@ is_local(struct net_address address)
         address.family == NET_IPV4 ? TEXT("192.0.2.1") : TEXT("2001:db8::1"), &nobodys);
     if (net_address_equal(&nobodys, &address) || !can_be_ours(&nobodys))
         return true;
-    /* ip_nonlocal_bind: any address can be bound here. */
-    address.port = 9; /* one must be named: discard */
+    /* With ip_nonlocal_bind any address can be bound here. */
+    address.port = 9; /* a port is required: discard */
     return leads_to_itself(&address);
 }
 

@@ -12,7 +12,7 @@
 
 enum { PATH_SIZE = 40 };
 
-/* A description of our own, or -1. */
+/* A separate open file description, or -1. */
 static int
 open_again(int descriptor)
 {
@@ -27,7 +27,7 @@ net_outlet_open(struct net_outlet *o, int descriptor)
     struct stat info;
     *o = (struct net_outlet){.descriptor = descriptor};
     if (fstat(descriptor, &info) != 0)
-        return; /* each write will say so */
+        return; /* each write will return the error */
     o->is_socket = S_ISSOCK(info.st_mode);
     if (!S_ISFIFO(info.st_mode) && !isatty(descriptor))
         return;
@@ -59,7 +59,7 @@ net_outlet_write(struct net_outlet *o, struct text bytes)
     ssize_t wrote;
     if (o->asks && !net_outlet_wait(o, 0))
         return -EAGAIN;
-    if (o->asks) /* what is ready takes this much in one call (POSIX, pipes) */
+    if (o->asks) /* POSIX: a pipe that is ready accepts this much */
         bytes = text_before(bytes, PIPE_BUF);
     do
         wrote = o->is_socket ? send(o->descriptor, bytes.at, bytes.length,

@@ -10,16 +10,16 @@
 #include "base/text.h"
 
 struct net_outlet {
-    int descriptor; /* to watch: ours, or the one that was given */
+    int descriptor; /* to watch: our own, or the given one */
     bool is_socket, is_ours, asks;
 };
 
-/* The descriptor stays the caller's. */
+/* The caller keeps the descriptor. */
 void net_outlet_open(struct net_outlet *o, int descriptor);
 void net_outlet_close(struct net_outlet *o);
 
-/* The number of bytes written, or -errno. -EAGAIN: it is full, watch it. -EPIPE: nobody
- * reads the pipe any more (net_new() ignores SIGPIPE). */
+/* The number of bytes written, or -errno. -EAGAIN: full, watch the descriptor. -EPIPE:
+ * the pipe has no reader (net_new() ignores SIGPIPE). */
 int64_t net_outlet_write(struct net_outlet *o, struct text bytes)
     __attribute__((warn_unused_result));
 /* Waits until it is writable or has failed, for the end of a program. False: timed

@@ -1,4 +1,4 @@
-/* Addresses as the system's calls have them. */
+/* Converts addresses from and to those of system calls. */
 #include "base/net/net_internal.h"
 
 #include <arpa/inet.h>
@@ -65,7 +65,7 @@ net_sockaddr_read(const struct sockaddr_storage *from, socklen_t length,
         net_address_unmap(out);
     } else if (from->ss_family == AF_UNIX) {
         out->family = NET_UNIX;
-        /* A client's socket has no name, and then no path was filled in. */
+        /* A client's socket has no name: no path was set. */
         if (length > path_offset)
             text_copy(out->path, sizeof(out->path),
                       text_of(local->sun_path,

@@ -1,4 +1,4 @@
-/* The bytes of connections: waiting, read and written, and their events. */
+/* The bytes of connections (reading, writing, waiting) and their events. */
 #include "base/net/net_internal.h"
 
 #include "base/memory.h"
@@ -14,8 +14,9 @@
 #include <utlist.h>
 
 enum {
-    PIPE_CHUNK = 4096, /* PIPE_BUF: a pipe that poll() calls writable takes this much */
-    DROPPED_MAX = 16 << 20, /* read from a peer that we are closing */
+    /* PIPE_BUF: a pipe that poll() reports writable accepts this much */
+    PIPE_CHUNK = 4096,
+    DROPPED_MAX = 16 << 20, /* read from a peer while we close */
     ERROR_MAX = 256
 };
 
@@ -24,7 +25,7 @@ wants_read(const struct net_connection *c)
 {
     if (c->connecting || c->ended || c->failed)
         return false;
-    if (c->closing) /* what comes is dropped, so that closing does not reset */
+    if (c->closing) /* input is read and dropped, so that close() does not reset */
         return c->in_is_socket && c->dropped < DROPPED_MAX;
     if (c->tls && !c->secured)
         return true;
@@ -54,7 +55,7 @@ connection_release(void *object)
 }
 
 /* Adopted pipes and terminals stay in blocking mode, which they share with other
- * programs: they are asked first. */
+ * programs: poll() precedes each call. */
 static bool
 net_stream_is_ready(int descriptor, short events)
 {
@@ -75,7 +76,7 @@ net_stream_read(const struct net_connection *c, char *to, size_t size)
     return got < 0 ? -errno : got;
 }
 
-/* Bytes taken or a negative errno. */
+/* The number of bytes accepted, or a negative errno. */
 static ssize_t
 net_stream_write_some(const struct net_connection *c, struct text t)
 {
@@ -128,7 +129,7 @@ net_stream_mark(struct net_connection *c)
     struct net *net = c->net;
     if (c->dirty || c->blocked || c->connecting)
         return;
-    /* So that the turn that sends comes, even when this was called outside of one. */
+    /* Outside of a turn, too, the sending turn must come. */
     if (!net->dirty)
         loop_wake(net->loop, &net->wake);
     c->dirty = true;
@@ -178,7 +179,8 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
     c->error_number = error_number;
     c->failed = true;
     if (c->shaking && !c->clear && !c->blocked)
-        net_stream_write_some(c, net_waiting_text(&c->wire)); /* the alert, if it can */
+        /* the TLS alert, if possible */
+        net_stream_write_some(c, net_waiting_text(&c->wire));
     c->connecting = c->blocked = false;
     net_waiting_clear(c->net, &c->output);
     net_waiting_clear(c->net, &c->wire);
@@ -273,7 +275,7 @@ net_stream_drop_input(struct net_connection *c)
     net_waiting_clear(c->net, &c->input);
 }
 
-/* What is to be written next, and how much of it. */
+/* The next bytes to write. */
 static struct net_waiting *
 next_output(struct net_connection *c, struct text *bytes)
 {
@@ -309,12 +311,12 @@ write_output(struct net_connection *c)
             net_stream_fail(c, (int)-taken, "sending: %s", strerror((int)-taken));
             return false;
         }
-        if (!c->tls || c->secured) /* a handshake has the time-out as a whole */
+        if (!c->tls || c->secured) /* the time-out covers the whole handshake */
             c->active_ms = loop_monotonic_ms(c->net->loop);
         c->clear -= c->clear ? (size_t)taken : 0;
         net_waiting_take(c->net, w, (size_t)taken);
         c->blocked = c->out_is_socket && (size_t)taken < bytes.length;
-        if (c->blocked) /* it took a part: it is full */
+        if (c->blocked) /* a short write: the socket is full */
             return true;
     }
 }

@@ -1,11 +1,11 @@
-/* Connections under TLS: records between the socket and what waits. */
+/* Connections under TLS: records between the socket and the buffers. */
 #include "base/net/net_internal.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-enum { SEALED_AT_ONCE = 64 * 1024 }; /* bytes of output made records for one write */
+enum { SEALED_AT_ONCE = 64 * 1024 }; /* bytes of output that one write encrypts */
 
 static ssize_t
 net_tls_receive_more(void *context, char *to, size_t size)
@@ -65,7 +65,7 @@ finish_handshake(struct net_connection *c)
     return !c->gone && !c->closing && !c->paused && !c->failed;
 }
 
-/* As much as there is space for. The bytes, or what tls_session_read() said. */
+/* Decrypts as much as fits: the bytes, or the result of tls_session_read(). */
 static ssize_t
 open_records(struct net_connection *c, size_t held)
 {
@@ -121,7 +121,7 @@ net_tls_seal(struct net_connection *c)
     assert(!c->clear);
     if (net_waiting_length(&c->wire))
         return;
-    if (!c->shaking && shake(c)) /* it cannot be; net_tls_receive() tells of it */
+    if (!c->shaking && shake(c)) /* no space; net_tls_receive() reports it */
         net_stream_notify(c, NOTIFY_MORE);
     if (!c->secured || !bytes.length)
         return;
@@ -152,7 +152,7 @@ net_tls_end(struct net_connection *c)
 {
     if (c->secured)
         tls_session_end(c->tls);
-    /* Its buffers are large, and the peer may take its time. */
+    /* Freed early: the buffers are large, and the peer may take long. */
     loop_release(c->net->loop, release_session, c->tls);
     c->tls = NULL;
 }
@@ -163,7 +163,7 @@ net_tls_has_more(const struct net_connection *c)
     return c->secured && tls_session_has_more(c->tls);
 }
 
-/* The socket will not report bytes that were read from it already: an event does. */
+/* The socket does not report bytes that were already read, so an event does. */
 static void
 keep_input(struct net_connection *c)
 {

@@ -1,4 +1,4 @@
-/* Bytes that wait, in buffers that wander from one busy connection to the next. */
+/* Bytes that wait, in spare buffers that busy connections take over. */
 #include "base/net/net_internal.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Changes user and gives privileges away, in the one order in which that works. */
+/* Changes the user and drops privileges, in the only order that works. */
 #include "base/sandbox/identity.h"
 
 #include "base/text.h"
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum { CAPABILITY_LIMIT = 64 };         /* two words of the system call */
-#define NUMBER_MAX UINT64_C(4294967294) /* one more means: nobody */
+#define NUMBER_MAX UINT64_C(4294967294) /* one more: (uid_t)-1, none */
 
-/* "1000" or "1000:1000": an image need not have /etc/passwd. */
+/* "1000" or "1000:1000": a container image may have no /etc/passwd. */
 static bool
 find_by_number(struct identity *who, struct text number)
 {
@@ -89,9 +89,9 @@ identity_take_off(const struct identity *who)
     return !who->change || (seteuid(0) == 0 && setegid(0) == 0);
 }
 
-/* What can never be had again, by no program that is started. Needs a capability of its
- * own, so it comes before the others go; without that one it does not matter, since
- * no_new_privs says the same. */
+/* The bounding set: capabilities that no executed program can regain. Needs a
+ * capability itself, so it comes before the others are dropped; without it
+ * no_new_privs has the same effect. */
 static void
 lower_bounds(uint64_t kept)
 {

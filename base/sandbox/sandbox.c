@@ -1,4 +1,4 @@
-/* Plans what the process may still do, and gives up the rest in the right order. */
+/* Plans the rights of the process, and drops all others in the right order. */
 #include "base/sandbox/sandbox.h"
 
 #include "base/sandbox/identity.h"
@@ -108,7 +108,7 @@ is_below(const char *path, const char *directory)
            (path[length] == '\0' || path[length] == '/');
 }
 
-/* Where much lies that is none of our business; /home/somebody too. */
+/* Directories with many files of others; /home/NAME too. */
 static bool
 is_wide(const char *directory)
 {
@@ -119,7 +119,7 @@ is_wide(const char *directory)
     for (const char *const *each = shared; *each; each++)
         if (strcmp(*each, directory) == 0)
             return true;
-    /* Who cannot read this reads there what is for everybody. */
+    /* For other users /etc has only public files; this one could read secrets. */
     if (strcmp("/etc", directory) == 0)
         return access("/etc/shadow", R_OK) == 0;
     return is_below(directory, "/home") &&
@@ -157,7 +157,7 @@ sandbox_let_read(struct sandbox *s, const char *path)
         add_narrow(s, real);
         return;
     }
-    /* Both: a certificate is often a link whose target changes, in either place. */
+    /* Both: a certificate is often a link whose target changes, in either directory. */
     add_narrow(s, parent_of(path));
     add_narrow(s, parent_of(real));
     sandbox_add(s, SANDBOX_READ, real);
@@ -198,7 +198,7 @@ covers(const struct sandbox *s, enum sandbox_right right, const char *real)
     return false;
 }
 
-/* Of what is not there the nearest directory above decides. */
+/* For a missing path the nearest existing directory above decides. */
 static bool
 may(const struct sandbox *s, enum sandbox_right right, const char *path)
 {
@@ -252,7 +252,7 @@ limit(int what)
     return setrlimit((__rlimit_resource_t)what, &(struct rlimit){0, 0}) == 0;
 }
 
-/* What every kernel can. */
+/* In every kernel. */
 static void
 give_up_privileges(struct sandbox_state *state)
 {

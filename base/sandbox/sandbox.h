@@ -1,5 +1,5 @@
-/* The sandbox: the rights that the running daemon gives up, so that an attacker who
- * takes it over gains little.
+/* The sandbox: the running daemon drops rights, so that an attacker who takes it over
+ * gains little.
  *
  * Privileges cannot be regained (no_new_privs, no capabilities); the process cannot be
  * traced and leaves no core file.
@@ -11,9 +11,9 @@
  * other calls that Petrel never makes end the process (SIGSYS, and a line in the
  * kernel's log); any other call fails with EPERM and is logged.
  *
- * No other directory uses libseccomp or Landlock. A protection that the system lacks
- * (an old kernel, a restrictive container) is reported, and the others still apply.
- * Sanitizer builds have no sandbox: their run-time library needs more rights. */
+ * No other directory uses libseccomp or Landlock. A missing protection (an old kernel,
+ * a restrictive container) is reported, and the others still apply. Sanitizer builds
+ * have no sandbox: their run-time library needs more rights. */
 #ifndef BASE_SANDBOX_SANDBOX_H
 #define BASE_SANDBOX_SANDBOX_H
 
@@ -27,7 +27,8 @@ struct sandbox_state {
     bool entered;
     int landlock; /* the kernel's ABI that is used; 0: not in force */
     bool seccomp;
-    char missing[SANDBOX_MISSING_MAX]; /* what this system lacks, and why; or "" */
+    /* what is missing on this system, and why; or "" */
+    char missing[SANDBOX_MISSING_MAX];
 };
 
 struct sandbox *sandbox_new(void);
@@ -35,30 +36,30 @@ void sandbox_free(struct sandbox **sandbox);
 
 /* The plan, before sandbox_enter(). Paths that do not exist are skipped. */
 
-/* A file and its future replacements: all of its directory, and of the directory of the
- * file that it links to. In directories that hold much else (/, /home, /home/x, for
- * root /etc, ...) this file alone. Or a directory with all below it, if it is none of
- * those. */
+/* A file and its future replacements: its whole directory, and the directory of the
+ * file that it links to. In directories with many files of others (/, /home, /home/x,
+ * for root /etc, ...) only this file. Or a directory with everything below it, unless
+ * it is one of those. */
 void sandbox_let_read(struct sandbox *s, const char *path);
-/* Everything below a directory, for files of our own: read, write, make, remove. */
+/* Everything below a directory of our own files: read, write, make, remove. */
 void sandbox_let_write(struct sandbox *s, const char *directory);
 /* Allows the removal of our own socket at the end, in a directory that we own. */
 void sandbox_let_remove(struct sandbox *s, const char *file);
 
-/* Gives up the rights for good; sandbox_get_state() reports what is in force. */
+/* Drops all other rights permanently; sandbox_get_state() reports what is in force. */
 void sandbox_enter(struct sandbox *s);
 const struct sandbox_state *sandbox_get_state(const struct sandbox *s);
 
-/* Whether the plan covers a path. Always true without Landlock, and for what is neither
- * file nor directory. A directory to write need not exist. */
+/* True if the plan covers a path. Always true without Landlock, and for paths that are
+ * neither file nor directory. A directory to write need not exist. */
 bool sandbox_may_read(const struct sandbox *s, const char *path);
 bool sandbox_may_write(const struct sandbox *s, const char *directory);
 
-/* What this build on this system could do, without doing it. */
+/* The protections that this build has on this system, without entering them. */
 void sandbox_offer(struct sandbox_state *state);
 /* "Landlock (ABI 7), seccomp"; "off". */
 void sandbox_describe(const struct sandbox_state *state, char *out, size_t size);
-/* "libseccomp 2.5.4", or that it is not built in. */
+/* "libseccomp 2.5.4", or a text that it is not built in. */
 void sandbox_version(char *out, size_t size);
 
 /* The number of system calls refused with EPERM since startup. */

@@ -1,4 +1,4 @@
-/* What the files of sandbox.h share; nobody else includes it.
+/* Shared by the files of base/sandbox/; no other file includes this header.
  *
  * sandbox.c: the plan, and the order. sandbox_landlock.c: files. sandbox_seccomp.c:
  * system calls. */
@@ -20,7 +20,7 @@ int sandbox_landlock_abi(void);
 /* 0 or an errno. */
 int sandbox_landlock_enter(const struct sandbox_path *paths, int abi);
 
-/* NULL, or why seccomp cannot be used. */
+/* NULL, or the reason why seccomp cannot be used. */
 const char *sandbox_seccomp_lack(void);
 /* 0 or an errno. */
 int sandbox_seccomp_enter(void);

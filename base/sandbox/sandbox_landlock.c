@@ -1,4 +1,4 @@
-/* Landlock: which files the process may touch, and that it may bind no port. */
+/* Landlock: limits the files that the process may use, and forbids binding ports. */
 #include "base/sandbox/sandbox_internal.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's numbers, here since the headers of Debian 12 know the first two ABIs
- * only. They are the same on every architecture. */
+/* The kernel's numbers: the headers of Debian 12 have only those of ABI 1 and 2. They
+ * are the same on every architecture. */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule       445
@@ -94,7 +94,7 @@ rights_of(enum sandbox_right right)
     return 0;
 }
 
-/* 0 or an errno. What has gone meanwhile needs no rule. */
+/* 0 or an errno. A path that was removed meanwhile needs no rule. */
 static int
 allow_path(int ruleset, const struct sandbox_path *path, uint64_t known)
 {
@@ -112,7 +112,7 @@ allow_path(int ruleset, const struct sandbox_path *path, uint64_t known)
     return result;
 }
 
-/* Any port that the system picks, as connections out have. */
+/* Any port that the system chooses, as for outgoing connections. */
 static int
 allow_no_port(int ruleset)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A handler has no context but what is static: the one such value of the program. */
+/* A signal handler has no context: the only such static value of the program. */
 static volatile sig_atomic_t *
 refusals(void)
 {
@@ -55,8 +55,8 @@ sandbox_seccomp_enter(void)
 
 enum { TOLD_MAX = 20, TYPE_MASK = 0xf /* of a socket, without its flags */ };
 
-/* As glibc and musl spell what the loop, the four doors and the C library do; names
- * that an architecture lacks are skipped. */
+/* The calls that glibc and musl make for the loop, the four doors and the C library;
+ * names that an architecture lacks are skipped. */
 static const char *const allowed[] = {
     /* files */
     "read", "readv", "pread64", "preadv", "write", "writev", "pwrite64", "pwritev",
@@ -71,7 +71,7 @@ static const char *const allowed[] = {
     "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll",
     "ppoll", "select", "pselect6", "_newselect", "eventfd2", "timerfd_create",
     "timerfd_settime", "timerfd_gettime", "restart_syscall",
-    /* sockets; not listen(): all that listens does so already */
+    /* sockets; not listen(): all listeners exist already */
     "connect", "bind", "accept", "accept4", "sendto", "sendmsg", "sendmmsg", "recvfrom",
     "recvmsg", "recvmmsg", "send", "recv", "getsockopt", "setsockopt", "getsockname",
     "getpeername", "shutdown",
@@ -79,12 +79,12 @@ static const char *const allowed[] = {
     "clock_gettime", "clock_gettime64", "clock_getres", "clock_nanosleep", "nanosleep",
     "gettimeofday", "time", "getrandom", "brk", "munmap", "mremap", "madvise", "getpid",
     "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
-    "getresgid", "sysinfo" /* qsort() asks */, "sched_getaffinity", "uname",
-    "getrusage", "sched_yield", "futex", "set_robust_list", "rseq", "rt_sigaction",
-    "rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait", "sigreturn", "sigaltstack",
-    "exit", "exit_group"};
+    "getresgid", "sysinfo" /* for qsort() */, "sched_getaffinity", "uname", "getrusage",
+    "sched_yield", "futex", "set_robust_list", "rseq", "rt_sigaction", "rt_sigprocmask",
+    "rt_sigreturn", "rt_sigtimedwait", "sigreturn", "sigaltstack", "exit",
+    "exit_group"};
 
-/* What only an intruder would do. */
+/* Calls that only an intruder would make. */
 static const char *const deadly[] = {"execve",
                                      "execveat",
                                      "fork",
@@ -198,8 +198,8 @@ sandbox_seccomp_put_number(char *out, unsigned number)
     return count;
 }
 
-/* The kernel has left the place of the result to us; without an architecture that we
- * know it is ENOSYS or the call's number. */
+/* The kernel leaves the register of the result to us; on an unknown architecture the
+ * result is ENOSYS or the number of the call. */
 static void
 sandbox_seccomp_answer(ucontext_t *context, int error)
 {
@@ -251,7 +251,7 @@ add_names(scmp_filter_ctx filter, uint32_t action, const char *const *names,
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
         int number = seccomp_syscall_resolve_name(names[i]);
-        if (number >= 0) /* else not of this architecture, or not known yet */
+        if (number >= 0) /* else unknown to this architecture or library */
             result = seccomp_rule_add(filter, action, number, 0);
     }
     return result;
@@ -263,7 +263,7 @@ masked(unsigned argument, uint32_t mask, int value)
     return (struct scmp_arg_cmp){argument, SCMP_CMP_MASKED_EQ, mask, (uint32_t)value};
 }
 
-/* Arguments are ints: of the register's other half nobody knows what it holds. */
+/* Arguments are ints: the other half of the register is undefined. */
 static struct scmp_arg_cmp
 exact(unsigned argument, int value)
 {
@@ -284,7 +284,7 @@ add_sockets(scmp_filter_ctx filter)
     return result;
 }
 
-/* Calls that are right with some arguments only. */
+/* Calls that are allowed with some arguments only. */
 static int
 add_conditions(scmp_filter_ctx filter)
 {
@@ -292,7 +292,7 @@ add_conditions(scmp_filter_ctx filter)
     const struct scmp_arg_cmp self = exact(0, getpid());
     const struct scmp_arg_cmp data = masked(2, PROT_EXEC, 0);
     const struct scmp_arg_cmp unblock = exact(1, FIONBIO);
-    /* A slice that is adopted may lack its trigger. */
+    /* An adopted slice may lack its trigger. */
     const struct scmp_arg_cmp fifo = masked(1, S_IFMT, S_IFIFO);
     const struct scmp_arg_cmp fifo_at = masked(2, S_IFMT, S_IFIFO);
     const struct scmp_arg_cmp descriptors[] = {exact(0, 0), exact(1, RLIMIT_NOFILE)};

@@ -1,4 +1,4 @@
-/* Typed settings: collects what each source says of a key and picks the strongest. */
+/* Typed settings: collects the values of each source and selects the strongest. */
 #include "base/settings/settings.h"
 
 #include "base/disk/disk.h"
@@ -23,12 +23,12 @@ enum {
 /* Weakest first. */
 enum level { LEVEL_DEFAULT, LEVEL_FILE, LEVEL_ENVIRONMENT, LEVEL_ARGUMENT, LEVELS };
 
-/* What one source says of one key. */
+/* The value of one key in one source. */
 struct entry {
     char *text;          /* NULL: nothing */
-    char *path;          /* of the file that it stands in; NULL: in none */
-    char *origin, *name; /* "petrel.conf:12" and the key as it is spelt there */
-    size_t step, line;   /* which call read it, and where; line 0 = no lines */
+    char *path;          /* of the file that has it; NULL: none */
+    char *origin, *name; /* "petrel.conf:12", and the key as written there */
+    size_t step, line;   /* the call that read it, and the line; line 0 = no lines */
     bool is_path;        /* text names the file that has the value */
     bool is_bad;         /* reported already */
     const struct setting_synonym *synonym; /* NULL: the key itself */
@@ -47,7 +47,7 @@ struct settings {
     struct buffer files; /* paths, each with a NUL behind it */
 };
 
-/* Where a `key = value` was found. */
+/* The place of a `key = value`. */
 struct place {
     enum level level;
     const char *origin; /* without the line */
@@ -62,7 +62,7 @@ entry_at(const struct settings *s, const struct setting *row, enum level level)
     return &s->entries[(size_t)(row - s->rows) * LEVELS + level];
 }
 
-/* What counts: the strongest source that says something. The default always exists. */
+/* The strongest source with a value. The default always exists. */
 static struct entry *
 entry_effective(const struct settings *s, const struct setting *row)
 {
@@ -96,7 +96,7 @@ origin_string(const char *origin, size_t line)
     return string;
 }
 
-/* One line more; what the user wrote must not make it two, or move the cursor. */
+/* Adds one line; text of the user must not split it or move the cursor. */
 static void
 settings_add_line(struct buffer *lines, const char *origin, struct text name,
                   struct text what)
@@ -110,7 +110,7 @@ settings_add_line(struct buffer *lines, const char *origin, struct text name,
     whole = whole && log_escape(what, &line);
     if (lines->limit - lines->length > line.length)
         whole = buffer_add(lines, buffer_text(&line)) && buffer_add_byte(lines, '\n');
-    (void)whole; /* a cut line says enough */
+    (void)whole; /* a cut line is enough */
     buffer_free(&line);
 }
 
@@ -136,7 +136,7 @@ complain(struct settings *s, const struct place *place, struct text name,
     free(origin);
 }
 
-/* The key as it must be spelt in this source. */
+/* The spelling of the key in this source. */
 static char *
 spell(const struct settings *s, enum level level, const struct setting *row,
       bool is_path)
@@ -185,7 +185,7 @@ complain_unknown(struct settings *s, const struct place *place, struct text name
     free(lower);
 }
 
-/* The same call has said something of the same row already. */
+/* The same call has set the same row already. */
 static void
 complain_twice(struct settings *s, const struct place *place, struct text name,
                const struct entry *first)
@@ -202,11 +202,11 @@ complain_twice(struct settings *s, const struct place *place, struct text name,
 
 /* --- Names ------------------------------------------------------------------------ */
 
-/* What a name means. */
+/* The meaning of a name. */
 struct meaning {
     const struct setting *row;             /* NULL: unknown, or refused */
-    const struct setting_synonym *synonym; /* NULL: it is the key */
-    bool is_path;                          /* _file is behind it */
+    const struct setting_synonym *synonym; /* NULL: the name is the key */
+    bool is_path;                          /* the name ends in _file */
 };
 
 static struct meaning
@@ -250,7 +250,7 @@ warn_of_name(struct settings *s, const struct place *place, struct text name,
     free(origin);
 }
 
-/* key may be a name that the row has not: name is how the source spells it. */
+/* key may be another name of the row: name is the spelling in the source. */
 static void
 assign(struct settings *s, const struct place *place, struct text name, struct text key,
        struct text value)
@@ -295,16 +295,16 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
             *at = ' ';
 }
 
-/* The whole of a file, and its name for settings_each_file(). */
+/* Reads a whole file, and keeps its name for settings_each_file(). */
 static int
 read_whole(struct settings *s, const char *path, char **content, size_t *length)
 {
     if (!buffer_add(&s->files, text_of(path, strlen(path) + 1)))
-        return -EFBIG; /* nobody names that many */
+        return -EFBIG; /* more than any real configuration has */
     return disk_read_whole(path, FILE_SIZE_MAX, content, length);
 }
 
-/* `key_file`: puts the content in the place of the path. */
+/* `key_file`: replaces the path by the content of the file. */
 static void
 load_value(struct settings *s, struct entry *entry)
 {
@@ -358,7 +358,7 @@ apply_row(struct settings *s, const struct setting *row)
         load_value(s, entry);
     if (entry->is_bad)
         return;
-    /* Each word of it would be an error; but the text of a route may have one. */
+    /* Each word would be an error; but the text of a route may have one. */
     if (row->kind == SETTING_LIST && has_comment(entry) &&
         strstr(entry->text, "error:") == NULL) {
         entry->is_bad = true;
@@ -566,9 +566,9 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
     assert(row != NULL);
     struct entry *entry = entry_effective(s, row);
     if (entry->is_bad)
-        return; /* that it has no value is known */
+        return; /* its lack of a value is reported already */
     if (has_comment(entry)) {
-        entry->is_bad = true; /* each word of the comment would be an error */
+        entry->is_bad = true; /* each word of the comment would be another error */
         settings_add_error(s, entry->origin, text_from(entry->name),
                            text_from(no_comment));
         return;

@@ -13,8 +13,9 @@
 
 enum setting_kind {
     SETTING_STRING, /* char *; NULL when unset */
-    SETTING_LIST, /* char *: as STRING, but config.example and check show one a line */
-    SETTING_BOOL, /* bool: yes no true false on off 1 0 */
+    /* char *: as STRING, but config.example and check show one entry per line */
+    SETTING_LIST,
+    SETTING_BOOL,    /* bool: yes no true false on off 1 0 */
     SETTING_NUMBER,  /* int64_t within [min, max] */
     SETTING_SIZE,    /* int64_t bytes; K M G */
     SETTING_DURATION /* int64_t milliseconds; ms s m h d w, plain number = seconds */
@@ -23,8 +24,8 @@ enum setting_kind {
 struct setting {
     const char *key;
     enum setting_kind kind;
-    size_t offset;      /* of the field in the caller's struct */
-    const char *preset; /* the default as a user would write it; NULL = unset */
+    size_t offset;      /* offset of the field in the caller's struct */
+    const char *preset; /* the default as a user writes it; NULL = unset */
     int64_t min, max;   /* NUMBER, SIZE and DURATION; max 0 = no bound */
     bool secret;        /* shown as ******** */
     const char *help;   /* for config.example: one or more lines */
@@ -51,25 +52,23 @@ void settings_free(struct settings **s);
  * secrets and may not read them. Before settings_apply(). */
 void settings_leave_secrets(struct settings *s);
 
-/* Further names that are accepted, also with _file behind them; the table is borrowed.
- * A setting may not be given by two of its names in one source. Before any source is
- * read. */
+/* Further accepted names, also with _file behind them; the table is borrowed. One
+ * source may not set a setting by two of its names. Before any source is read. */
 void settings_accept_names(struct settings *s, const struct setting_synonym *synonyms);
 
 /* Each step may be repeated; the order of calls does not matter, precedence does.
  * Errors are collected, not returned. */
 void settings_read_file(struct settings *s, const char *path);
 /* PREFIX_CONFIG is not a setting. An unknown PREFIX_X is an error only if it resembles
- * a key: Kubernetes gives a container PREFIX_SERVICE_HOST, PREFIX_PORT_25_TCP_ADDR and
- * the like for a service of that name. */
+ * a key: Kubernetes sets PREFIX_SERVICE_HOST, PREFIX_PORT_25_TCP_ADDR and the like in
+ * containers, for a service of that name. */
 void settings_read_environment(struct settings *s, char *const *environment);
 /* "key=value" */
 void settings_read_argument(struct settings *s, const char *key_value);
 /* "key=value" in place of the row's default, as the machine suggests. The key must
- * exist; a string in target that came from the old default is valid until
- * settings_apply(). */
+ * exist; a string in target from the old default is valid until settings_apply(). */
 void settings_read_preset(struct settings *s, const char *key_value);
-/* Adds an error that the caller found in the value ("file:line: key: what"), unless the
+/* Adds an error of the value, found by the caller ("file:line: key: what"), unless the
  * key has an error already. */
 void settings_complain(struct settings *s, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -81,24 +80,24 @@ const char *settings_origin(const struct settings *s, struct text key);
 const char *settings_written(const struct settings *s, struct text key);
 
 /* Converts everything into target. Returns the number of errors so far. May be called
- * again after more was read; no error is counted twice. */
+ * again after more was read; each error counts once. */
 size_t settings_apply(struct settings *s);
-/* One line per error: file:line or the name of the source, the key, what is wrong, and
- * the key probably meant. */
+/* One line per error: file:line or the name of the source, the key, the error, and the
+ * key probably meant. */
 struct text settings_errors(const struct settings *s);
-/* One line for each old name that was read, in the form of an error. */
+/* One line for each old name in use, in the form of an error. */
 struct text settings_warnings(const struct settings *s);
 /* "key = value   # source" for every row, secrets masked. */
 void settings_print(const struct settings *s, struct buffer *out);
-/* Every file that was to be read: settings and key_file. */
+/* Calls each with every file that was to be read: settings and key_file. */
 void settings_each_file(const struct settings *s,
                         void (*each)(void *context, const char *path), void *context);
-/* The files that the values of secret rows come from. */
+/* Calls each with the files that hold the values of secret rows. */
 void settings_each_secret(const struct settings *s,
                           void (*each)(void *context, const char *key,
                                        const char *path),
                           void *context);
-/* config.example: every key with its help and its default, commented out. */
+/* Writes config.example: every key with its help and its default, commented out. */
 void settings_example(const struct setting *rows, struct buffer *out);
 
 /* One number, one unit: "1h30m" is not accepted. */

@@ -1,4 +1,4 @@
-/* The form of a settings file: comments, continued lines, `key = value`. */
+/* The syntax of a settings file: comments, continued lines, `key = value`. */
 #include "base/settings/settings_file.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ is_indented(struct text line)
     return line.length > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
 }
 
-/* Gathers the lines that continue the value; comments between them do not end it. */
+/* Joins the lines that continue the value; comments between them do not end it. */
 static void
 join_lines(struct settings_file *f)
 {
@@ -37,7 +37,7 @@ join_lines(struct settings_file *f)
 void
 settings_file_start(struct settings_file *f, struct text content)
 {
-    /* Editors elsewhere begin a file with a byte order mark. */
+    /* Some editors begin a file with a byte order mark. */
     if (text_starts(content, TEXT("\xef\xbb\xbf")))
         content = text_after(content, 3);
     *f = (struct settings_file){.rest = content};
@@ -71,7 +71,7 @@ settings_file_next(struct settings_file *f, struct settings_line *line)
         bool added = buffer_add(&f->value, text_trim(value));
         assert(added);
     }
-    join_lines(f); /* after an error too: its continuation is not a second one */
+    join_lines(f); /* after an error too: a continuation is not a second error */
     if (line->error == NULL)
         line->value = buffer_text(&f->value);
     else

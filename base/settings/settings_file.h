@@ -8,7 +8,7 @@ struct settings_line {
     struct text key;
     struct text value; /* continued lines are joined by LF; until the next call */
     size_t number;     /* of the line with the key, from 1 */
-    const char *error; /* NULL, or what is wrong; then key and value are unset */
+    const char *error; /* NULL, or the error; then key and value are unset */
 };
 
 struct settings_file {

@@ -1,4 +1,4 @@
-/* One value of a setting: numbers, sizes and durations, and keys spelt wrong. */
+/* One value of a setting: numbers, sizes and durations; and misspelt keys. */
 #include "base/settings/settings_value.h"
 
 #include <assert.h>
@@ -119,7 +119,7 @@ set_number(const struct setting *row, int64_t value, void *field, struct buffer 
     return true;
 }
 
-/* Number of slips between two words; optimal string alignment. */
+/* The number of edits between two words; optimal string alignment. */
 static size_t
 count_slips(struct text a, struct text b)
 {
@@ -218,7 +218,7 @@ settings_guess(const struct setting *rows, struct text key)
         if (known.length > KEY_MAX)
             continue;
         size_t slips = count_slips(known, key);
-        /* Two slips in a word of four letters make any other word. */
+        /* Two edits turn a word of four letters into any other. */
         if (slips < least && slips * 2 < known.length) {
             least = slips;
             best = row;

@@ -1,4 +1,4 @@
-/* What both roles of TLS need: a digest, chance, suites and files. */
+/* The common part of both TLS roles: random numbers, cipher suites, PEM files. */
 #include "base/tls/tls.h"
 
 #include "base/disk/disk.h"
@@ -20,7 +20,7 @@
 const char *
 tls_version(void)
 {
-    /* Always the same content: the one that runs cannot change under us. */
+    /* Static: the content is always the same. */
     static char name[32] = "mbedTLS ";
     mbedtls_version_get_string(name + sizeof("mbedTLS ") - 1);
     return name;
@@ -58,7 +58,7 @@ tls_new(char *error, size_t error_size)
     code = mbedtls_ctr_drbg_seed(&tls->random, mbedtls_entropy_func, &tls->entropy,
                                  NULL, 0);
 #if MBEDTLS_VERSION_MAJOR >= 3
-    if (code == 0 && psa_crypto_init() != PSA_SUCCESS) /* TLS 1.3 is made of it */
+    if (code == 0 && psa_crypto_init() != PSA_SUCCESS) /* TLS 1.3 needs it */
         code = MBEDTLS_ERR_CTR_DRBG_ENTROPY_SOURCE_FAILED;
 #endif
     if (code == 0)
@@ -87,8 +87,8 @@ tls_free(struct tls **tls)
     *tls = NULL;
 }
 
-/* ChaCha20 first: mbedTLS does it in less time than AES-GCM even where the processor
- * has instructions for AES, and in the same time for every key where it has none. */
+/* ChaCha20 first: in mbedTLS it is faster than AES-GCM, even on processors with AES
+ * instructions, and its time does not depend on the key on processors without. */
 static const int suites[] = {
 #if MBEDTLS_VERSION_MAJOR >= 3
     MBEDTLS_TLS1_3_CHACHA20_POLY1305_SHA256,
@@ -114,7 +114,7 @@ configure_version(mbedtls_ssl_config *config)
         MBEDTLS_SSL_IANA_TLS_GROUP_NONE,
     };
     /* PKCS #1 first: 3.6.6 offers PSS to servers of TLS 1.2, too, and then refuses it.
-     * Those of TLS 1.3 pass over PKCS #1. */
+     * Servers of TLS 1.3 ignore PKCS #1. */
     static const uint16_t signatures[] = {
         MBEDTLS_TLS1_3_SIG_ECDSA_SECP256R1_SHA256,
         MBEDTLS_TLS1_3_SIG_ECDSA_SECP384R1_SHA384,
@@ -180,7 +180,8 @@ tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *content,
                        size_t length, char *error, size_t error_size)
 {
     int code = mbedtls_x509_crt_parse(chain, (unsigned char *)content, length + 1);
-    /* A positive code counts those that were not understood: there are others. */
+    /* A positive code is the number of certificates that could not be parsed: there
+     * are others. */
     if (code >= 0)
         return true;
     if (code == MBEDTLS_ERR_X509_INVALID_FORMAT)

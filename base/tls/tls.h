@@ -12,7 +12,7 @@
 
 enum { TLS_ERROR_MAX = 512, TLS_NAME_MAX = 255 };
 
-/* "mbedTLS 2.28.3" of the library that runs. */
+/* The library at run time: "mbedTLS 2.28.3". */
 const char *tls_version(void);
 
 /* The random generator that servers and clients share, seeded from the system; one for
@@ -44,7 +44,8 @@ void tls_server_free(struct tls_server **server); /* connections keep it */
  * ------------------------------------------------------------------------ */
 
 enum {
-    TLS_SESSIONS_MAX = 512, /* remembered by a client; beyond it the oldest goes */
+    /* sessions that a client remembers; then the oldest is dropped */
+    TLS_SESSIONS_MAX = 512,
     TLS_SESSION_SIZE_MAX = 16 * 1024,
     TLS_ANCHOR_FILES_MAX = 4096
 };

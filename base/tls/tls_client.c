@@ -1,4 +1,4 @@
-/* Those who call: whom they trust, and the sessions they come back to. */
+/* The client's role: trust anchors, and sessions to resume. */
 #include "base/tls/tls_internal.h"
 
 #include "base/crypto/digest.h"
@@ -20,7 +20,7 @@ struct tls_memory {
     struct tls_worth worth;
 };
 
-/* Certificates seen so far: directories hold links to their own files. */
+/* Certificates read so far: directories have links to their own files. */
 struct reading {
     struct tls_client *client;
     const char *directory;

@@ -1,8 +1,8 @@
-/* What the files of tls.h share; nobody else includes it.
+/* Shared by the files of base/tls/; no other file includes this header.
  *
- * tls.c: random numbers, suites, PEM files. tls_name.c: names in certificates, and what
- * is wrong with a certificate. tls_server.c, tls_client.c: the two roles.
- * tls_session.c: one connection. Differences between mbedTLS 2.28 and 3.6 are kept to
+ * tls.c: random numbers, cipher suites, PEM files. tls_name.c: names in certificates,
+ * and errors of certificates. tls_server.c, tls_client.c: the two roles.
+ * tls_session.c: one connection. Differences between mbedTLS 2.28 and 3.6 are only in
  * these files. */
 #ifndef BASE_TLS_TLS_INTERNAL_H
 #define BASE_TLS_TLS_INTERNAL_H
@@ -54,12 +54,12 @@ struct tls_client {
     struct tls_memory *sessions; /* uthash, the least recently saved first */
 };
 void tls_client_release(struct tls_client *client);
-/* The result of verification, for resumed sessions: they do not see the certificate. */
+/* The result of verification, for resumed sessions, which have no certificate. */
 struct tls_worth {
     bool verified;
     char name[TLS_NAME_MAX + 1];
 };
-/* True when there is one for key; it is loaded into the connection. */
+/* True if a session for key was found and loaded into the connection. */
 bool tls_client_recall(struct tls_client *client, const char *key,
                        mbedtls_ssl_context *ssl, struct tls_worth *worth);
 void tls_client_remember(struct tls_client *client, const char *key,

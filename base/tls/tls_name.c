@@ -1,4 +1,4 @@
-/* Names in certificates, and in one line what is wrong with a certificate. */
+/* Names in certificates, and errors of certificates in one line. */
 #include "base/tls/tls_internal.h"
 
 #include "base/net_address.h"
@@ -83,7 +83,7 @@ tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
         *matched = host;
         return names_address(certificate, &ip);
     }
-    if (tls_name_kind_of(s) < 0) /* the common name is none (RFC 9525 §2) */
+    if (tls_name_kind_of(s) < 0) /* the common name does not count (RFC 9525 §2) */
         return false;
     for (; s; s = s->next) {
         *matched = text_of_buf(&s->buf);

@@ -1,4 +1,4 @@
-/* Those who are called: certificates chosen by name, tickets to come back with. */
+/* The server's role: certificates selected by name, and session tickets. */
 #include "base/tls/tls_internal.h"
 
 #include "base/memory.h"
@@ -12,7 +12,7 @@
 
 enum { TICKET_LIFE_S = 4 * 3600 };
 
-/* A client that speaks another protocol here was led astray (ALPACA). */
+/* A client of another protocol was redirected here by an attacker (ALPACA). */
 static const char *protocols[] = {"smtp", "lmtp", NULL};
 
 static int
@@ -55,7 +55,7 @@ read_certificate(struct tls_own *own, const char *path, char *error, size_t erro
     return good;
 }
 
-/* In words, where the library has none that help. NULL: it has. */
+/* A helpful text where the library has none; NULL: use the library's. */
 static const char *
 key_trouble(const char *content, int code)
 {
@@ -92,7 +92,7 @@ read_pair(struct tls *tls, struct tls_own *own, const struct tls_pair *pair,
     if (!read_certificate(own, pair->certificate, error, error_size) ||
         !read_key(tls, own, pair->key, error, error_size))
         return false;
-    /* Clients would refuse it, and mbedTLS does not show it to them. */
+    /* Clients would refuse the certificate, and mbedTLS does not present it. */
     if (mbedtls_x509_crt_check_extended_key_usage(
             &own->certificate, MBEDTLS_OID_SERVER_AUTH,
             MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)) != 0) {
@@ -107,8 +107,8 @@ read_pair(struct tls *tls, struct tls_own *own, const struct tls_pair *pair,
     return false;
 }
 
-/* All pairs that name the host as well as the best one does, by wildcard or not: they
- * may be of different kinds of key. */
+/* All pairs whose names match the host as well as the best one does, by wildcard or
+ * not: their keys may be of different types. */
 static int
 tls_server_choose(void *context, mbedtls_ssl_context *ssl, const unsigned char *name,
                   size_t length)

@@ -23,7 +23,7 @@ struct tls_session {
     struct tls_pipe pipe;
     enum state state;
     int error_number; /* FAILED: negative */
-    int pipe_error;   /* what the pipe said last, a negative errno */
+    int pipe_error;   /* the last error of the pipe, a negative errno */
 
     enum tls_level level;
     char *key; /* of the client's memory; NULL: none */
@@ -31,7 +31,7 @@ struct tls_session {
     size_t name_count;
     bool offered;           /* a remembered session */
     bool checked;           /* a certificate came */
-    struct tls_worth worth; /* not verified: trouble says why */
+    struct tls_worth worth; /* not verified: the reason is in trouble */
 
     char cipher[CIPHER_MAX];
     char *trouble; /* with the certificate */
@@ -141,7 +141,7 @@ has_flags(const struct tls_session *s)
            flags != 0 && flags != UINT32_MAX;
 }
 
-/* What mbedTLS answered, in words. */
+/* The error of mbedTLS as text. */
 static void
 fail_by_code(struct tls_session *s, int code)
 {
@@ -159,7 +159,7 @@ fail_by_code(struct tls_session *s, int code)
         fail_by_alert(s);
     } else if (s->trouble && s->level == TLS_LEVEL_VERIFY && s->state == SHAKING) {
         tls_session_fail(s, -EPROTO, s->trouble);
-    } else if (has_flags(s)) { /* of usage: check() does not see it */
+    } else if (has_flags(s)) { /* of usage: check() does not report it */
         mbedtls_x509_crt_verify_info(text, sizeof(text), "",
                                      mbedtls_ssl_get_verify_result(&s->ssl));
         text[strcspn(text, "\n")] = '\0';
@@ -187,8 +187,9 @@ is_named(struct tls_session *s, const mbedtls_x509_crt *certificate)
     return false;
 }
 
-/* From the anchor's end of the chain down to the peer's own (depth 0). mbedTLS looks
- * for one name only, and 2.28 for no addresses: that is done here. */
+/* From the anchor's end of the chain down to the peer's own (depth 0). mbedTLS
+ * compares with one name only, and 2.28 with no addresses, so this function does both.
+ */
 static int
 tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
                   uint32_t *flags)
@@ -275,14 +276,14 @@ set_host(struct tls_session *s, struct text host)
     if (host.length > 1 && host.at[host.length - 1] == '.')
         host.length--;
     text_copy(name, sizeof(name), host);
-    text_lower(name, host.length); /* 3.6 resumes only what is spelt the same */
-    /* RFC 6066 §3: an address is no SNI. What is to be found is for check(). */
+    text_lower(name, host.length); /* 3.6 resumes only if the spelling is the same */
+    /* RFC 6066 §3: an address is not sent as SNI. check() compares the names. */
     if (!host.length || net_address_parse_ip(host, &ip))
         return mbedtls_ssl_set_hostname(&s->ssl, NULL);
     return mbedtls_ssl_set_hostname(&s->ssl, name);
 }
 
-/* Without a host name mbedTLS 2.28 takes anything that an anchor has signed. */
+/* Without a host name mbedTLS 2.28 accepts any certificate below an anchor. */
 static void
 assert_names(const struct tls_session *s)
 {
@@ -368,7 +369,7 @@ tls_session_finish(struct tls_session *s)
     if (s->checked) {
         uint32_t flags = mbedtls_ssl_get_verify_result(&s->ssl);
 
-        s->offered = false; /* or not taken */
+        s->offered = false; /* or not accepted */
         s->worth.verified = s->name_count && !s->trouble && flags == 0;
     } else if (!s->offered) {
         s->worth.verified = false;
@@ -379,7 +380,7 @@ tls_session_finish(struct tls_session *s)
                          s->trouble ? s->trouble : "the certificate was not verified");
         return;
     }
-    if (!is_tls13(s)) /* there tickets come later */
+    if (!is_tls13(s)) /* in TLS 1.3 tickets come later */
         tls_session_remember(s);
 }
 
@@ -410,7 +411,7 @@ is_ticket(int code)
 #endif
 }
 
-/* 0 = once more: something came that is no data. */
+/* 0 = try again: a record without data came. */
 static ssize_t
 read_once(struct tls_session *s, char *to, size_t size)
 {
@@ -418,7 +419,8 @@ read_once(struct tls_session *s, char *to, size_t size)
     if (code > 0)
         return code;
     switch (code) {
-    case MBEDTLS_ERR_SSL_WANT_READ: /* 3.6 says so, too, before it looks at a ticket */
+    /* 3.6 returns this, too, before it processes a ticket */
+    case MBEDTLS_ERR_SSL_WANT_READ:
         return mbedtls_ssl_check_pending(&s->ssl) ? 0 : -EAGAIN;
     case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
         s->state = ENDED;
@@ -440,7 +442,7 @@ tls_session_read(struct tls_session *s, char *to, size_t size)
     assert(s->state != SHAKING && size > 0);
     if (s->state == FAILED)
         return s->error_number;
-    /* Tickets are few: who sends many is up to something. */
+    /* A normal server sends few tickets; a flood of them is an attack. */
     for (int tries = 0; tries < MANY_EMPTY && s->state == OPEN; tries++) {
         got = read_once(s, to, size);
         if (got != 0)
@@ -463,7 +465,7 @@ tls_session_write(struct tls_session *s, struct text bytes)
 
         if (code > 0)
             bytes = text_after(bytes, (size_t)code);
-        else if (is_ticket(code)) /* it came before */
+        else if (is_ticket(code)) /* received earlier */
             tls_session_remember(s);
         else
             fail_by_code(s, code ? code : MBEDTLS_ERR_SSL_INTERNAL_ERROR);

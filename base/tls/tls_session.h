@@ -1,6 +1,7 @@
 /* One side of a TLS connection, over a transport of the caller: for base/net/.
  *
- * Failure and the peer's end are final: nothing is read or written after them. */
+ * A failure and the end from the peer are final: nothing is read or written after
+ * them. */
 #ifndef BASE_TLS_TLS_SESSION_H
 #define BASE_TLS_TLS_SESSION_H
 
@@ -10,7 +11,7 @@
 
 struct tls_session;
 
-/* How records come and go. */
+/* The transport of records. */
 struct tls_pipe {
     /* Bytes received, 0 at the end, -EAGAIN or another negative errno. */
     ssize_t (*receive)(void *context, char *to, size_t size);
@@ -45,10 +46,10 @@ bool tls_session_has_more(const struct tls_session *s);
 /* One line; "" while nothing is wrong. */
 const char *tls_session_error(const struct tls_session *s);
 const char *tls_session_version(const struct tls_session *s); /* "TLSv1.3" */
-/* As IANA names them: "TLS_AES_256_GCM_SHA384". */
+/* The name at IANA: "TLS_AES_256_GCM_SHA384". */
 const char *tls_session_cipher(const struct tls_session *s);
 const char *tls_session_peer_name(const struct tls_session *s);
 bool tls_session_is_verified(const struct tls_session *s);
-bool tls_session_is_resumed(const struct tls_session *s); /* clients know */
+bool tls_session_is_resumed(const struct tls_session *s); /* for clients only */
 
 #endif
