@@ -7,7 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
-enum { LABEL_MAX = 63 }; /* RFC 1035 §2.3.4; of a UTF-8 label only the domain's limit */
+/* RFC 1035 §2.3.4; a UTF-8 label has only the limit of the domain */
+enum { LABEL_MAX = 63 };
 
 static bool
 is_alphanumeric(unsigned char c)
@@ -23,7 +24,7 @@ is_atext(unsigned char c)
            (c != '\0' && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
 }
 
-/* The code point at t.at[*at], which is known to be well-formed, and steps over it. */
+/* Returns the code point at t.at[*at], in well-formed text, and advances *at. */
 static uint32_t
 next_point(struct text t, size_t *at)
 {
@@ -55,7 +56,8 @@ is_safe_utf8(struct text t)
     return true;
 }
 
-/* What IDNA maps to a dot, an @ or nothing: two readers would see two domains. */
+/* Characters that IDNA maps to a dot, an @ or nothing: two readers would see two
+ * domains. */
 static bool
 is_deceptive(uint32_t point)
 {
@@ -158,8 +160,8 @@ quoted_length(struct text t)
     return 0;
 }
 
-/* Length of what can only be the local part at the front: a quoted string, or all up to
- * the first byte that an unquoted one cannot hold. */
+/* The length of the local part at the front: a quoted string, or all bytes up to the
+ * first one that must be quoted. */
 static size_t
 local_length(struct text t)
 {
@@ -221,8 +223,8 @@ drop_route(struct text *path)
     return false;
 }
 
-/* The length of "<...>" at the front of t, quoted strings stepped over; 0 when it does
- * not end. */
+/* The length of "<...>" at the front of t, quoted strings skipped; 0 when there is no
+ * end. */
 static size_t
 path_length(struct text t)
 {
@@ -262,7 +264,7 @@ address_parse_path(struct text *rest, struct address *out)
     return address_parse(path, out);
 }
 
-/* local without quotes and backslashes into out; at most as long as local. */
+/* Copies local without quotes and backslashes to out; the result is not longer. */
 static struct text
 unquote(struct text local, char out[ADDRESS_MAX])
 {
@@ -297,7 +299,7 @@ to_a_labels(struct text domain, char ascii[IDNA_NAME_MAX])
            address_is_domain(text_from(ascii));
 }
 
-/* Lower case, and nothing else. */
+/* Lower case only. */
 static bool
 write_as_it_is(struct text domain, struct buffer *out)
 {
@@ -307,7 +309,7 @@ write_as_it_is(struct text domain, struct buffer *out)
     text_lower(out->at + start, domain.length);
     struct text written = text_after(buffer_text(out), start);
     if (text_starts(written, TEXT("[ipv6:")))
-        memcpy(out->at + start, "[IPv6:", 6); /* as RFC 5321 §4.1.3 spells it */
+        memcpy(out->at + start, "[IPv6:", 6); /* the spelling of RFC 5321 §4.1.3 */
     return true;
 }
 
@@ -320,7 +322,7 @@ address_write_domain(struct text domain, struct buffer *out)
     return write_as_it_is(domain, out);
 }
 
-/* A-labels are longer: a mailbox that would be too long with them has none. */
+/* A-labels are longer: if they exceed the limit, the mailbox keeps its form. */
 static bool
 write_behind(struct text domain, size_t start, struct buffer *out)
 {

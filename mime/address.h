@@ -1,4 +1,4 @@
-/* Mail addresses as they stand in MAIL and RCPT (RFC 5321 §4.1.2, RFC 6531). */
+/* Mail addresses in MAIL and RCPT (RFC 5321 §4.1.2, RFC 6531). */
 #ifndef MIME_ADDRESS_H
 #define MIME_ADDRESS_H
 
@@ -6,8 +6,8 @@
 
 enum { ADDRESS_LOCAL_MAX = 64, ADDRESS_DOMAIN_MAX = 255, ADDRESS_MAX = 254 };
 
-/* Slices of the input. local is as written, with its quotes when it had any; domain is
- * empty for the null path and <postmaster>; an address literal keeps its brackets. */
+/* Slices of the input. local is as written, with its quotes if any; domain is empty
+ * for the null path and <postmaster>; an address literal keeps its brackets. */
 struct address {
     struct text local, domain;
     bool utf8; /* holds bytes >= 0x80 (well-formed; needs SMTPUTF8) */
@@ -19,7 +19,7 @@ struct address {
  * control bytes, ill-formed UTF-8, a second @ outside quotes: false. */
 bool address_parse_path(struct text *rest, struct address *out);
 
-/* A bare mailbox "local@domain"; domain needed. */
+/* A mailbox "local@domain" without brackets; the domain is required. */
 bool address_parse(struct text mailbox, struct address *out);
 
 /* A local part by itself: dot-string or quoted string. */
@@ -29,8 +29,8 @@ bool address_is_local(struct text t);
  * digits, hyphen, underscore or UTF-8; no empty label, no trailing dot. */
 bool address_is_domain(struct text t);
 
-/* A domain in normal form: lower case, A-labels where it has others, as far as they are
- * known (base/dns/idna.h). False at out's limit. */
+/* A domain in normal form: lower case, U-labels as A-labels where base/dns/idna.h can
+ * convert them. False at out's limit. */
 bool address_write_domain(struct text domain, struct buffer *out)
     __attribute__((warn_unused_result));
 
@@ -54,7 +54,8 @@ bool xtext_write(struct text t, struct buffer *out) __attribute__((warn_unused_r
  * blanks are \x{HEX}. */
 bool xtext_write_unitext(struct text t, struct buffer *out)
     __attribute__((warn_unused_result));
-/* The same, or unitext, as utf-8-addr-xtext: all that is not ASCII, too. */
+/* The same, or unitext, as utf-8-addr-xtext: non-ASCII characters become \x{HEX}, too.
+ */
 bool xtext_write_utf8(struct text unitext, struct buffer *out)
     __attribute__((warn_unused_result));
 

@@ -6,13 +6,13 @@
 #include <assert.h>
 #include <string.h>
 
-/* One entry between two commas, as it is being read. */
+/* The entry being read, between two commas. */
 struct entry {
-    char mailbox[ADDRESS_MAX + 1]; /* what may become the mailbox, comments left out */
+    char mailbox[ADDRESS_MAX + 1]; /* the mailbox so far, without comments */
     size_t length;
     bool present;  /* holds anything but comments */
-    bool broken;   /* for sure */
-    bool phrase;   /* two words side by side: a display name, or else broken */
+    bool broken;   /* is malformed in any case */
+    bool phrase;   /* two adjacent words: a display name, or else malformed */
     bool gap;      /* white space or a comment since the last word */
     bool in_angle; /* behind < */
     bool closed;   /* behind > */
@@ -44,7 +44,7 @@ finish_entry(struct reader *r)
     *e = (struct entry){.gap = false};
 }
 
-/* A word or one of @ and dot. */
+/* Adds a word, "@" or ".". */
 static void
 add_token(struct entry *e, struct text token)
 {
@@ -65,7 +65,7 @@ add_token(struct entry *e, struct text token)
     }
     e->gap = false;
     if (e->length + token.length > sizeof(e->mailbox)) {
-        e->phrase = true; /* no mailbox is as long; a display name may be */
+        e->phrase = true; /* too long for a mailbox, but not for a display name */
         e->broken = e->broken || e->in_angle;
         return;
     }
@@ -84,7 +84,7 @@ address_list_skip_comment(struct reader *r)
     r->entry.gap = true;
 }
 
-/* At a quote or a bracket: takes all up to the closing byte. */
+/* At a quote or a bracket: takes all bytes up to the closing one. */
 static void
 take_enclosed(struct reader *r, char close)
 {
@@ -144,12 +144,12 @@ on_colon(struct reader *r)
         e->present = e->broken = true;
         return;
     }
-    /* "a@b Cc: c@d" is no group, but a line that lost its end. */
+    /* "a@b Cc: c@d" is not a group but a line with a lost line end. */
     bool address = memchr(e->mailbox, '@', e->length) != NULL && e->mailbox[0] != '"';
     if (e->broken || !e->present || r->in_group || address)
         r->broken++;
     *e = (struct entry){.gap = false};
-    r->in_group = true; /* what stood before is its name */
+    r->in_group = true; /* the words before it are its name */
 }
 
 static void

@@ -1,4 +1,4 @@
-/* Base64 as mail wants it: in lines. */
+/* Base64 in lines, as mail requires. */
 #include "mime/base64_lines.h"
 
 #include "base/crypto/base64.h"
@@ -16,12 +16,12 @@ base64_lines_flush(struct base64_lines *b)
     b->out.length = 0;
 }
 
-/* bytes: a whole line's, but for the last one. */
+/* bytes: those of a whole line, except for the last one. */
 static void
 put_line(struct base64_lines *b, struct text bytes)
 {
     assert(bytes.length > 0 && bytes.length <= BASE64_LINE_BYTES);
-    if (b->out.length + COLUMNS + 3 > BASE64_CHUNK) /* mbedTLS wants space for a NUL */
+    if (b->out.length + COLUMNS + 3 > BASE64_CHUNK) /* mbedTLS needs space for a NUL */
         base64_lines_flush(b);
     bool good = (!b->begun || buffer_add(&b->out, TEXT("\r\n"))) &&
                 base64_encode(bytes, &b->out);

@@ -1,4 +1,4 @@
-/* Encodes base64 in lines of 76 bytes (RFC 2045 §6.8) while the bytes stream by. */
+/* A streaming encoder of base64 in lines of 76 bytes (RFC 2045 §6.8). */
 #ifndef MIME_BASE64_LINES_H
 #define MIME_BASE64_LINES_H
 
@@ -18,7 +18,7 @@ struct base64_lines {
 void base64_lines_start(struct base64_lines *b,
                         void (*write)(void *context, struct text bytes), void *context);
 void base64_lines_add(struct base64_lines *b, struct text bytes);
-/* Writes what is left, without a line end behind the last line, and frees. */
+/* Writes the rest, without a line end behind the last line, and frees. */
 void base64_lines_end(struct base64_lines *b);
 /* Instead of the end: frees only. */
 void base64_lines_free(struct base64_lines *b);

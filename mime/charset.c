@@ -1,4 +1,5 @@
-/* Converts charsets to UTF-8: two by itself, the others by iconv(3). */
+/* Converts charsets to UTF-8: UTF-8 and US-ASCII by its own code, the others by
+ * iconv(3). */
 #include "mime/charset.h"
 
 #include "base/memory.h"
@@ -22,7 +23,7 @@ struct charset {
     bool is_bad;
     bool is_swallowed; /* the first part of a character is in `foreign` */
     size_t held_length;
-    char held[HELD_MAX]; /* the same, here */
+    char held[HELD_MAX]; /* the same, for our own code */
 };
 
 /* --- UTF-8 */
@@ -34,7 +35,8 @@ put_unknown(struct charset *c, struct buffer *out)
     return buffer_add(out, TEXT("\xef\xbf\xbd"));
 }
 
-/* Returns how many bytes at the end begin a character; TEXT_NONE at the limit. */
+/* Returns the number of bytes at the end that begin a character; TEXT_NONE at the
+ * limit. */
 static size_t
 put_utf8(struct charset *c, struct text t, struct buffer *out)
 {
@@ -62,7 +64,7 @@ put_ascii(struct charset *c, struct text t, struct buffer *out)
 
 /* --- Others */
 
-/* Not every iconv keeps to code points that UTF-8 has. */
+/* Some versions of iconv emit code points that UTF-8 excludes. */
 static bool
 put_checked(struct charset *c, struct text t, struct buffer *out)
 {
@@ -87,7 +89,7 @@ put_foreign(struct charset *c, struct text t, struct buffer *out)
             return left;
         bool moved = left < before || to > chunk;
         if (left > 0 && (!moved || (failed && error != E2BIG))) {
-            at++; /* it stands before what is no character */
+            at++; /* iconv() stopped before an invalid character */
             left--;
             if (!put_unknown(c, out))
                 return TEXT_NONE;
@@ -96,7 +98,8 @@ put_foreign(struct charset *c, struct text t, struct buffer *out)
     return 0;
 }
 
-/* Some hold a character back that the next one may change; then to the first shift. */
+/* Some converters hold back a character that the next one may change; then reset the
+ * shift state. */
 static bool
 flush_foreign(struct charset *c, struct buffer *out)
 {
@@ -111,7 +114,8 @@ flush_foreign(struct charset *c, struct buffer *out)
 
 /* --- Names */
 
-/* What writers mean by names that stand for less, or that no iconv knows. */
+/* The meaning in practice of names that stand for a smaller charset, or that iconv
+ * does not know. */
 static struct text
 usual_name(struct text name)
 {
@@ -135,7 +139,7 @@ usual_name(struct text name)
     return name;
 }
 
-/* Nothing that an iconv might take for a path or for a wish. */
+/* Excludes names that iconv might take for a path or an option. */
 static bool
 charset_is_name(struct text name)
 {

@@ -1,9 +1,9 @@
-/* Bytes in the charsets of mail to UTF-8.
+/* Converts the charsets of mail to UTF-8.
  *
- * UTF-8 and US-ASCII are read here, all others by the C library's iconv(3). A charset
- * that iconv does not have (as in a static binary without its tables) is unknown. The
- * output is always well-formed UTF-8: bytes that are not a character of the charset
- * become U+FFFD. */
+ * UTF-8 and US-ASCII are converted here, all others by the C library's iconv(3). A
+ * charset that iconv does not have (as in a static binary without its tables) is
+ * unknown. The output is always well-formed UTF-8: bytes that are not a character of
+ * the charset become U+FFFD. */
 #ifndef MIME_CHARSET_H
 #define MIME_CHARSET_H
 
@@ -24,11 +24,11 @@ bool charset_add(struct charset *c, struct text bytes, struct buffer *out)
     __attribute__((warn_unused_result));
 
 /* Starts the next encoded-word: the shift state is reset, unless a character was split
- * between two words (*is_cut), which RFC 2047 §5 forbids and some senders do. */
+ * between two words (*is_cut), which RFC 2047 §5 forbids but some senders do. */
 bool charset_next(struct charset *c, struct buffer *out, bool *is_cut)
     __attribute__((warn_unused_result));
 
-/* Adds what is left; c may then be used again. *is_bad: some bytes since the opening or
+/* Adds the rest; c may then be used again. *is_bad: some bytes since the opening or
  * the last end were not characters. */
 bool charset_end(struct charset *c, struct buffer *out, bool *is_bad)
     __attribute__((warn_unused_result));

@@ -1,4 +1,4 @@
-/* Dates as the header of a message and a report write them. */
+/* Dates of message headers and reports. */
 #include "mime/date.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ date_format(int64_t ms, char out[DATE_TEXT_MAX])
     static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     time_t seconds = (time_t)(ms / 1000);
-    if (ms % 1000 < 0) /* before 1970: down, not towards zero */
+    if (ms % 1000 < 0) /* before 1970: round down, not towards zero */
         seconds--;
     struct tm t;
     struct tm *converted = gmtime_r(&seconds, &t);

@@ -1,4 +1,4 @@
-/* Decodes the bodies of parts, whatever they hold. */
+/* Decodes the bodies of parts, valid or not. */
 #include "mime/decode.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@ enum escape {
     ESCAPE_CR,       /* a CR that may end the line */
     ESCAPE_EQUALS,   /* '=' */
     ESCAPE_DIGIT,    /* '=' and a digit */
-    ESCAPE_BLANK,    /* '=' and white space, which ends a line or is amiss */
+    ESCAPE_BLANK,    /* '=' and white space: the end of a line, or an error */
     ESCAPE_EQUALS_CR /* '=', perhaps white space, CR */
 };
 
@@ -36,7 +36,7 @@ decode_put(struct decode *d, unsigned byte)
     d->size++;
 }
 
-/* The CR of a line end counts, and is allowed for. */
+/* The CR of a line end counts towards the limit, which allows for it. */
 static void
 decode_measure(struct decode *d, char c)
 {
@@ -62,7 +62,7 @@ digit_of(char c)
     return c == '/' ? 63 : -1;
 }
 
-/* What is there of four digits; bits that are no byte must be zero. */
+/* The bytes of up to four digits; unused bits must be zero. */
 static void
 put_digits(struct decode *d)
 {
@@ -128,7 +128,7 @@ put_blanks(struct decode *d)
     d->blanks_length = 0;
 }
 
-/* False: there is no space, it is text now. */
+/* False: no space is left, so the bytes are text now. */
 static bool
 keep_blank(struct decode *d, char c)
 {
@@ -138,7 +138,7 @@ keep_blank(struct decode *d, char c)
     return true;
 }
 
-/* No escape: what was read of it is text. */
+/* Not an escape: its bytes are text. */
 static void
 put_escape(struct decode *d)
 {
@@ -157,7 +157,8 @@ take_plain(struct decode *d, char c)
 {
     if (c == '\r') {
         d->escape = ESCAPE_CR;
-    } else if (c == '\n') { /* the blanks before it came on the way: §6.7 (3) */
+    } else if (c == '\n') {
+        /* White space before a line end was added in transport: §6.7 (3). */
         d->blanks_length = 0;
         decode_put(d, '\n');
     } else if (!text_is_blank(c) || !keep_blank(d, c)) {
@@ -172,7 +173,7 @@ take_plain(struct decode *d, char c)
     }
 }
 
-/* False: c is to be taken as the start of something else. */
+/* False: c starts something else. */
 static bool
 take_escape(struct decode *d, char c)
 {
@@ -232,7 +233,8 @@ take_quoted(struct decode *d, char c)
         take_plain(d, c);
 }
 
-/* The last line end may be the delimiter's: a final '=' counts as a soft line break. */
+/* The last line end may belong to the delimiter: a final '=' counts as a soft line
+ * break. */
 static void
 end_quoted(struct decode *d)
 {

@@ -1,7 +1,7 @@
-/* Decodes base64 and quoted-printable (RFC 2045 §6.7, §6.8) while the bytes stream by.
+/* A streaming decoder of base64 and quoted-printable (RFC 2045 §6.7, §6.8).
  *
- * Never fails: invalid input is skipped or passed through, and noted. The result does
- * not depend on how the input is split. */
+ * It never fails: invalid input is skipped or passed through, and reported. The result
+ * does not depend on how the input is split. */
 #ifndef MIME_DECODE_H
 #define MIME_DECODE_H
 
@@ -27,7 +27,7 @@ struct decode {
     /* Private to decode.c: */
     enum structure_encoding encoding;
     uint64_t column;
-    uint32_t bits;                    /* base64: digits that are no whole bytes yet */
+    uint32_t bits;                    /* base64: digits that do not make a byte yet */
     unsigned digits, padding, escape; /* padding: still to come; escape: state */
     bool ended;
     char first; /* digit of an escape */
@@ -40,10 +40,10 @@ struct decode {
 void decode_start(struct decode *d, enum structure_encoding encoding,
                   void (*write)(void *context, struct text bytes), void *context);
 void decode_add(struct decode *d, struct text bytes);
-/* Writes what is left. Once. */
+/* Writes the rest. Once. */
 void decode_end(struct decode *d);
 
-/* For people: "base64 is not padded as it should be". */
+/* A text for people: "base64 is not padded as it should be". */
 const char *decode_problem_text(enum decode_problem problem);
 
 #endif

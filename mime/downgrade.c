@@ -1,4 +1,4 @@
-/* The second pass of down-conversion: writes what the first one has planned. */
+/* The second pass of down-conversion: executes the plan of the first. */
 #include "mime/downgrade.h"
 
 #include "mime/downgrade_internal.h"
@@ -34,7 +34,7 @@ feed_encoder(struct downgrade *d, struct text bytes)
         base64_lines_add(&d->base64, bytes);
 }
 
-/* Gives each lone LF its CR; last_in is the byte before these. */
+/* Adds a CR to each lone LF; last_in is the byte before these. */
 static void
 with_line_ends(struct downgrade *d, struct text bytes,
                void (*put)(struct downgrade *d, struct text bytes))
@@ -177,13 +177,14 @@ put_outside(struct downgrade *d, char c)
     d->column++;
 }
 
-/* Bytes outside parts, which cannot be encoded: nobody is shown them. */
+/* Bytes outside parts cannot be encoded: they are replaced, since no reader displays
+ * them. */
 static void
 copy_outside(struct downgrade *d, struct text bytes)
 {
     for (size_t i = 0; i < bytes.length; i++) {
         char c = bytes.at[i], before = i > 0 ? bytes.at[i - 1] : d->last_in;
-        if (before == '\r' && c != '\n') /* it ended no line */
+        if (before == '\r' && c != '\n') /* not a line end */
             put_outside(d, before);
         if (c == '\n')
             end_outside_line(d);
@@ -201,8 +202,8 @@ convert_outside(struct downgrade *d, const struct structure_event *e)
         copy(d, e->bytes);
 }
 
-/* One that came right behind a header of an inner message, which is encoded now, has no
- * line end before it. */
+/* A delimiter right behind the header of an inner message, which is encoded now, has
+ * no line end before it. */
 static void
 convert_delimiter(struct downgrade *d, const struct structure_event *e)
 {

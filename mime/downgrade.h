@@ -34,7 +34,7 @@ enum { DOWNGRADE_LINE_MAX = 998 };
 struct downgrade;
 
 struct downgrade_way {
-    /* Came as BODY=BINARYMIME: a lone CR or LF in a body is data and survives.
+    /* Received as BODY=BINARYMIME: a lone CR or LF in a body is data and is kept.
      * Otherwise a lone LF in a body is a line end and becomes CRLF. */
     bool from_binary;
     /* The hop has 8BITMIME: only parts with NUL, a lone CR or LF, or too long a line
@@ -43,8 +43,8 @@ struct downgrade_way {
 };
 
 enum downgrade_verdict {
-    DOWNGRADE_NOT_NEEDED,  /* may be sent as it is */
-    DOWNGRADE_CONVERTIBLE, /* may be sent as the second pass makes it */
+    DOWNGRADE_NOT_NEEDED,  /* may be sent unchanged */
+    DOWNGRADE_CONVERTIBLE, /* may be sent as converted by the second pass */
     DOWNGRADE_FORBIDDEN,   /* 5.6.3: the reason says why */
     DOWNGRADE_FRAGMENT /* forbidden, and the message is a message/partial: must not be
                           sent unchanged either (RFC 2046 §5.2.2: always 7bit) */
@@ -60,7 +60,7 @@ enum downgrade_reason {
     DOWNGRADE_EXTERNAL,  /* message/external-body */
     DOWNGRADE_COMPOSITE, /* another multipart or message that cannot be parsed */
     DOWNGRADE_ENCODED,   /* labelled base64, quoted-printable or an unknown encoding */
-    DOWNGRADE_BROKEN     /* two ways to read the structure, or above its limits */
+    DOWNGRADE_BROKEN     /* the structure is ambiguous, or above its limits */
 };
 
 struct downgrade *downgrade_new(const struct downgrade_way *way);
@@ -73,7 +73,8 @@ enum downgrade_verdict downgrade_scan_end(struct downgrade *d);
 
 /* After the scan's end. */
 enum downgrade_reason downgrade_reason(const struct downgrade *d);
-/* For log lines and bounces: "the message is signed"; never NULL, "" without one. */
+/* A text for log lines and bounces: "the message is signed"; never NULL, "" without a
+ * reason. */
 const char *downgrade_reason_text(const struct downgrade *d);
 /* The message has a DKIM-Signature: conversion is allowed (RFC 6376 §5.3 warns signers
  * of it) but breaks the signature. */

@@ -1,4 +1,4 @@
-/* What the two passes of down-conversion share. Not for others. */
+/* Shared by the two passes of down-conversion; no other file includes this header. */
 #ifndef MIME_DOWNGRADE_INTERNAL_H
 #define MIME_DOWNGRADE_INTERNAL_H
 
@@ -10,14 +10,15 @@
 
 enum plan_body { PLAN_KEEP, PLAN_QUOTED, PLAN_BASE64 };
 
-/* What becomes of one part. */
+/* The conversion of one part. */
 struct plan {
     enum plan_body body;
-    enum structure_encoding label; /* 7BIT or 8BIT instead of the one that it has */
+    enum structure_encoding label; /* 7BIT or 8BIT instead of the present one */
     bool relabel;
     bool add_type;    /* text/plain; charset=unknown-8bit */
     bool add_version; /* MIME-Version */
-    bool dirty;       /* its preamble or epilogue has bytes that may not stand there */
+    /* its preamble or epilogue has bytes that are not allowed there */
+    bool dirty;
     bool is_message, has_version;
 };
 
@@ -30,13 +31,14 @@ struct downgrade {
     size_t planned, capacity;
     struct plan *plan; /* by part number */
     bool needed, dkim;
-    bool untidy; /* a LF without CR is somewhere */
+    bool untidy; /* there is a LF without CR */
     uint64_t size_max;
     /* Scan. */
     unsigned path[STRUCTURE_DEPTH_MAX + 1]; /* numbers of the open parts */
-    bool watching;                 /* all bytes up to the part's end count as its own */
+    /* all bytes up to the end of the part belong to it */
+    bool watching;
     unsigned watched;              /* its number */
-    enum downgrade_reason blocked; /* why it may not be encoded, or none */
+    enum downgrade_reason blocked; /* the reason not to encode it, or none */
     bool is_text, has_type;
     struct tally tally, raw;
     /* Conversion. */
@@ -50,8 +52,8 @@ struct downgrade {
     struct base64_lines base64;
 };
 
-/* Where a header line longer than DOWNGRADE_LINE_MAX can be folded: at its last white
- * space that fits. 0: nowhere. line: without its line end. */
+/* Where a header line longer than DOWNGRADE_LINE_MAX can be folded: at the last white
+ * space within the limit. 0: nowhere. line: without its line end. */
 size_t downgrade_fold(struct text line);
 
 #endif

@@ -1,4 +1,4 @@
-/* The first pass of down-conversion: what each part holds, and whether that may be. */
+/* The first pass of down-conversion: examines each part and plans its conversion. */
 #include "mime/downgrade_internal.h"
 
 #include "base/memory.h"
@@ -32,7 +32,7 @@ note_line_ends(struct downgrade *d, const struct tally *t)
     d->size_max += t->lone_lf;
 }
 
-/* Bytes that the hop does not take, wherever they stand. */
+/* Bytes that the next hop does not accept anywhere. */
 static bool
 has_foreign(const struct downgrade *d, const struct tally *t)
 {
@@ -99,7 +99,7 @@ can_fold(struct downgrade *d, struct text bytes)
 static void
 scan_field(struct downgrade *d, const struct structure_event *e)
 {
-    if (e->name.length == 0) { /* not cut into fields: nor can it be folded */
+    if (e->name.length == 0) { /* not split into fields, so it cannot be folded */
         tally_add(&d->raw, e->bytes);
         return;
     }
@@ -126,7 +126,8 @@ scan_raw(struct downgrade *d)
     d->raw = (struct tally){0};
 }
 
-/* message/global and its kin may be encoded, other messages may not (RFC 6532 §3.5). */
+/* message/global and related types may be encoded, other messages may not (RFC 6532
+ * §3.5). */
 static bool
 is_global(const struct parameters *type)
 {
@@ -163,7 +164,7 @@ blocked_by(const struct structure_part *part)
     return DOWNGRADE_NO_REASON;
 }
 
-/* A label that says more than is true any more. */
+/* A label that claims more than is still true. */
 static void
 relabel(struct downgrade *d, struct plan *plan, enum structure_encoding has, bool high)
 {
@@ -225,7 +226,7 @@ downgrade_scan_encode(struct downgrade *d, struct plan *plan, unsigned depth)
     d->needed = true;
     if (d->is_text && odd <= t->bytes / READABLE) {
         plan->body = PLAN_QUOTED;
-        /* The line ends that are kept are no special bytes. */
+        /* Kept line ends are not special bytes. */
         size =
             quoted_size_max(bytes, t->special - 2 * (t->lines - t->lone_lf), t->lines);
     } else {
@@ -256,8 +257,8 @@ end_watched(struct downgrade *d, const struct structure_part *part)
     *t = (struct tally){0};
 }
 
-/* What is outside parts can be made harmless, unless it is all that there is, or would
- * be a field then. */
+/* Bytes outside parts can be replaced, unless they are the whole content or would then
+ * become a field. */
 static void
 end_outside(struct downgrade *d, const struct structure_part *part)
 {

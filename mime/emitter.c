@@ -1,4 +1,4 @@
-/* Collects the text of a report; the only way for a peer's bytes into it. */
+/* Collects the text of a report; escapes all bytes from peers. */
 #include "mime/emitter.h"
 
 #include "base/log/log.h"
@@ -57,8 +57,8 @@ emitter_is_plain(struct text t)
     return true;
 }
 
-/* No control, and only ASCII unless utf8: as it is, or in a buffer. The caller frees
- * that in either case. */
+/* Without control characters, and only ASCII unless utf8: t itself, or a copy in a
+ * buffer, which the caller frees in either case. */
 static struct text
 emitter_clean(const struct emitter *e, struct text peer, struct buffer *out)
 {
@@ -80,7 +80,7 @@ emitter_clean(const struct emitter *e, struct text peer, struct buffer *out)
     return buffer_text(out);
 }
 
-/* At most max bytes, and no part of a UTF-8 character. */
+/* Cuts t to at most max bytes, and not within a UTF-8 character. */
 static struct text
 emitter_cut(struct text t, size_t max)
 {

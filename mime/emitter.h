@@ -13,26 +13,26 @@ enum {
 struct emitter {
     void (*write)(void *context, struct text bytes);
     void *context;
-    bool utf8; /* well-formed UTF-8 may stand as it is; otherwise it is escaped too */
+    bool utf8; /* well-formed UTF-8 is kept; otherwise it is escaped, too */
     size_t used, column;
     char chunk[EMITTER_CHUNK];
 };
 
 void emitter_start(struct emitter *e, bool utf8,
                    void (*write)(void *context, struct text bytes), void *context);
-/* Passes on what is left. */
+/* Writes the rest. */
 void emitter_end(struct emitter *e);
 
-/* Our own words, as they are. */
+/* Adds our own text unchanged. */
 void emitter_put(struct emitter *e, struct text own);
 void emitter_say(struct emitter *e, const char *own);
-/* A peer's address: escaped, neither folded nor its spaces touched; cut at
+/* Adds an address from a peer: escaped, neither folded nor its spaces changed; cut at
  * EMITTER_WORD_MAX. */
 void emitter_put_address(struct emitter *e, struct text peer);
-/* A peer's or our sentence: escaped, runs of spaces become one, folded; each new line
- * begins with indent, which for a header field must begin with a space. */
+/* Adds a sentence, ours or a peer's: escaped, runs of spaces become one, folded. Each
+ * new line begins with indent, which in a header field must begin with a space. */
 void emitter_put_words(struct emitter *e, struct text peer, const char *indent);
-/* "name: words" CRLF; nothing when there are no words. */
+/* Adds "name: words" CRLF; nothing without words. */
 void emitter_field(struct emitter *e, const char *name, const char *prefix,
                    struct text peer);
 

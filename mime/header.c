@@ -1,11 +1,11 @@
-/* Scans a header as it streams by, and cuts one in memory into its fields. */
+/* Scans a header while it is received, and splits one in memory into its fields. */
 #include "mime/header.h"
 
 #include <assert.h>
 #include <string.h>
 
 enum scan_state {
-    SCAN_FIRST,      /* before anything: a continuation has nothing to continue */
+    SCAN_FIRST,      /* at the first byte: a continuation has no line to continue */
     SCAN_LINE,       /* at the start of a later line */
     SCAN_EMPTY,      /* behind a CR at the start of a line */
     SCAN_NAME,       /* in a name */
@@ -16,7 +16,7 @@ enum scan_state {
 
 enum { MAILBOX_NAME_MAX = 16 }; /* "From" and some '>' */
 
-/* Where in a Content-Type; all else does not matter. */
+/* The place in a Content-Type; other places do not matter. */
 enum scan_type { IN_NONE, IN_TYPE, IN_SUBTYPE };
 
 /* ftext of RFC 5322 §3.6.8. */
@@ -30,7 +30,7 @@ static void
 header_note_name(struct header_scan *s)
 {
     struct text name = text_of(s->name, s->name_length);
-    if (s->name_length > sizeof(s->name)) /* longer than any that matters */
+    if (s->name_length > sizeof(s->name)) /* longer than all names of interest */
         return;
     if (text_equal(name, TEXT("received")) || text_equal(name, TEXT("delivered-to")))
         s->received++;
@@ -53,7 +53,7 @@ add_to_name(struct header_scan *s, char c)
     text_lower(&c, 1);
     if (s->name_length < sizeof(s->name))
         s->name[s->name_length] = c;
-    if (s->name_length <= sizeof(s->name)) /* one more says: too long */
+    if (s->name_length <= sizeof(s->name)) /* one more means: too long */
         s->name_length++;
 }
 
@@ -68,7 +68,7 @@ header_skip_comment(struct header_scan *s, char c)
         s->comments--;
 }
 
-/* One that is hard to read counts as composite. */
+/* An ambiguous type counts as composite. */
 static void
 end_type(struct header_scan *s, bool has_subtype)
 {
@@ -209,7 +209,7 @@ header_scan_add(struct header_scan *s, struct text bytes)
     }
 }
 
-/* The length of the line at the front with its end. */
+/* The length of the first line, line end included. */
 static size_t
 line_length(struct text t)
 {
@@ -217,7 +217,7 @@ line_length(struct text t)
     return end == TEXT_NONE ? t.length : end + 1;
 }
 
-/* The same with the lines that continue it. */
+/* The same, with the lines that continue it. */
 static size_t
 folded_length(struct text t)
 {
@@ -278,7 +278,7 @@ header_unfold(struct text value, struct buffer *out)
         at = run;
         while (at < value.length && (value.at[at] == '\r' || value.at[at] == '\n'))
             at++;
-        /* A line end that folds nothing must not join two words, nor survive. */
+        /* A line end without folding must neither join two words nor remain. */
         if (good && at > run && at < value.length && !text_is_blank(value.at[at]))
             good = buffer_add_byte(out, ' ');
         if (!good) {

@@ -11,7 +11,7 @@ struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
     bool has_from, has_date, has_message_id;
     bool has_eight_bit; /* a byte >= 0x80 in it */
-    bool is_message;    /* Content-Type is message, or hard to read */
+    bool is_message;    /* Content-Type is message, or ambiguous */
     bool is_partial;    /* Content-Type (one of them) is message/partial */
     bool composite; /* Content-Type is multipart or message: there are inner headers */
     bool headless;  /* the first line is not a field: everything is body */
@@ -23,8 +23,8 @@ struct header_scan {
     char name[16];
     unsigned char name_length;
     size_t line_start;
-    unsigned char in_type; /* where in Content-Type: its words go to name */
-    unsigned comments;     /* that are open there */
+    unsigned char in_type; /* the place in Content-Type: its words go to name */
+    unsigned comments;     /* open ones there */
     bool quoted_pair;      /* in one of them */
 };
 void header_scan_start(struct header_scan *s);
@@ -52,8 +52,8 @@ bool header_unfold(struct text value, struct buffer *out)
 size_t header_comment_length(struct text t);
 
 /* Calls each with each address of an address list (RFC 5322 §3.4: display names,
- * comments, groups, quoted strings, routes), as "local@domain" or a bare local part.
- * Returns the number of malformed entries, which are skipped. */
+ * comments, groups, quoted strings, routes), as "local@domain" or as a local part
+ * alone. Returns the number of malformed entries, which are skipped. */
 size_t address_list_read(struct text unfolded,
                          void (*each)(void *context, struct text mailbox),
                          void *context);

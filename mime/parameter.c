@@ -1,4 +1,4 @@
-/* Reads types and parameters of MIME fields, with all the ways to write them. */
+/* Parses types and parameters of MIME fields, in all their forms. */
 #include "mime/parameter.h"
 
 #include "base/memory.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a piece was named; in the order in which they are preferred (spec: the plain form
- * wins, since that is what simple readers see). */
+/* The form of a parameter's name, in order of preference: the plain form first, since
+ * simple readers see that one. */
 enum form { FORM_PLAIN, FORM_EXTENDED, FORM_CONTINUED };
 
 struct piece {
@@ -19,7 +19,7 @@ struct piece {
     uint32_t index, order;
 };
 
-/* Where the copies go: never more than the source is long. */
+/* Space for the copies, which are never longer than the source. */
 struct store {
     char *at;
     size_t used, size;
@@ -70,7 +70,7 @@ parameter_token(struct text *rest)
     return parameter_cut(rest, length);
 }
 
-/* Copied, so that it is in lower case. */
+/* Copied to convert it to lower case. */
 static struct text
 keep_lower(struct store *s, struct text t)
 {
@@ -81,7 +81,7 @@ keep_lower(struct store *s, struct text t)
     return copy;
 }
 
-/* Behind the opening quote. False when no closing one comes. */
+/* After the opening quote. False without a closing one. */
 static bool
 read_quoted(struct text *rest, struct store *s)
 {
@@ -98,7 +98,7 @@ read_quoted(struct text *rest, struct store *s)
     return closed;
 }
 
-/* A token, or what careless writers give instead: all up to a semicolon or a space. */
+/* A token, or an unquoted value with other bytes: all up to a semicolon or a space. */
 static bool
 read_bare(struct text *rest, struct store *s)
 {
@@ -155,7 +155,7 @@ read_form(struct text written, struct piece *piece)
     return true;
 }
 
-/* False when this is no parameter: it is passed over up to the next semicolon. */
+/* False when this is not a parameter: it is skipped up to the next semicolon. */
 static bool
 parameter_read_piece(struct text *rest, struct store *s, struct piece *piece,
                      bool *broken)
@@ -222,7 +222,7 @@ compare_pieces(const void *left, const void *right)
     return order != 0 ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* False at a percent sign that encodes nothing; it stays as it is. */
+/* False at an invalid percent sign, which stays. */
 static bool
 decode_percent(struct text t, struct store *s)
 {
@@ -238,7 +238,7 @@ decode_percent(struct text t, struct store *s)
     return good;
 }
 
-/* Takes charset'language' off the front. */
+/* Cuts charset'language' off the front. */
 static bool
 cut_charset(struct text *value, struct text *charset)
 {
@@ -269,7 +269,7 @@ join_piece(const struct piece *piece, bool first, struct parameter *out,
     return decode_percent(value, s) && good;
 }
 
-/* From count pieces of one name and form; indices must follow one another. */
+/* Joins count pieces of one name and form; their indices must be consecutive. */
 static bool
 join_pieces(const struct piece *pieces, size_t count, struct parameter *out,
             struct store *s)
@@ -285,7 +285,7 @@ join_pieces(const struct piece *pieces, size_t count, struct parameter *out,
             good = join_piece(&pieces[i], i == 0, out, s) && good;
             next++;
         } else {
-            good = false; /* a gap: what is behind it is lost */
+            good = false; /* a gap: later pieces are lost */
         }
     }
     out->value = text_of(s->at + start, s->used - start);
@@ -302,7 +302,7 @@ same_run(const struct piece *pieces, size_t count, bool same_form)
     return run;
 }
 
-/* The first of the other forms, if it can be read; nothing of it counts as broken. */
+/* The first of the other forms that can be parsed; its errors do not count. */
 static void
 join_extended(const struct piece *pieces, size_t count, struct parameter *out,
               struct store *s)
@@ -339,7 +339,8 @@ parameters_read(struct parameters *p, struct text value)
 {
     struct piece pieces[PARAMETER_MAX];
     parameters_free(p);
-    /* Once as written, once joined: neither is longer than the source. */
+    /* Space for the pieces and for the joined value: neither is longer than the
+     * source. */
     struct store s = {.size = 2 * value.length + 1};
     s.at = p->store = memory_new(s.size);
     p->type = keep_lower(&s, parameter_token(&value));

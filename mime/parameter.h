@@ -15,7 +15,7 @@ struct parameter {
     struct text name;    /* lower case, without RFC 2231's marks */
     struct text value;   /* unquoted, concatenated, percent-decoded: any bytes */
     struct text charset; /* RFC 2231's, as written, or empty */
-    bool twice;          /* given twice with different values: this is the first */
+    bool twice;          /* duplicate with another value: this is the first */
     bool both;           /* given in plain form (value) and in RFC 2231's (extended) */
     struct text extended, extended_charset; /* at == NULL: malformed */
 };
@@ -36,11 +36,11 @@ void parameters_free(struct parameters *p);
 
 /* NULL when there is none; name in lower case. */
 const struct parameter *parameters_find(const struct parameters *p, const char *name);
-/* Type and subtype, both given in lower case. */
+/* Compares type and subtype with two names in lower case. */
 bool parameters_is(const struct parameters *p, const char *type, const char *subtype);
 
-/* Cuts the next RFC 2045 token off *rest, past white space and comments: for fields
- * that hold just one. Empty when there is none. */
+/* Cuts the next RFC 2045 token off *rest, after white space and comments: for fields
+ * of one token. Empty at the end. */
 struct text parameter_token(struct text *rest);
 
 #endif

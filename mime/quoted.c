@@ -1,4 +1,4 @@
-/* Quoted-printable: readable where it can be, safe on every way of transport. */
+/* Quoted-printable: readable where possible, and safe in any transport. */
 #include "mime/quoted.h"
 
 #include <assert.h>
@@ -38,7 +38,7 @@ quoted_is_plain(char c)
     return (c >= ' ' && c <= '~' && c != '=') || c == '\t';
 }
 
-/* What would mean something to somebody at this place of the line. */
+/* True if some software would give c a meaning at this place of the line. */
 static bool
 is_risky(const struct quoted *q, char c)
 {
@@ -70,12 +70,12 @@ quoted_is_visible(char c)
     return quoted_is_plain(c) && c != ' ' && c != '\t';
 }
 
-/* Bytes that need no care, as many as there are and the line takes. */
+/* Adds the run of bytes at the front that need no encoding and fit into the line. */
 static size_t
 quoted_put_run(struct quoted *q, struct text bytes)
 {
     size_t run = 0;
-    if (q->column < 5) /* where care may be needed */
+    if (q->column < 5) /* encoding may be needed here */
         return 0;
     size_t most = TEXT_MAX - q->column;
     while (run < bytes.length && run < most &&
@@ -128,7 +128,7 @@ quoted_add(struct quoted *q, struct text bytes)
                 continue;
             }
         } else if (q->held != '\r' && c == '\r') {
-            /* White space before what may be a line end: encoded, needed or not. */
+            /* White space before a possible line end: encoded in any case. */
             put_byte(q, q->held, true);
             q->held = 0;
         }
@@ -150,8 +150,10 @@ quoted_end(struct quoted *q)
 uint64_t
 quoted_size_max(uint64_t bytes, uint64_t special, uint64_t lines)
 {
-    /* A line can have two bytes encoded that are not special: at its start and end. */
+    /* Two bytes of a line, at its start and end, can be encoded without being special.
+     */
     uint64_t text = bytes + 2 * special + 4 * (lines + 2);
-    /* A line that is broken has at least 73 bytes; so has one encoded at its start. */
+    /* A soft line break comes after at least 73 bytes, also with an encoded byte at
+     * the start. */
     return text + (text / 70 + 1) * 5;
 }

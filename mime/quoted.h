@@ -1,10 +1,10 @@
-/* Encodes quoted-printable (RFC 2045 §6.7) while the bytes stream by.
+/* A streaming encoder of quoted-printable (RFC 2045 §6.7).
  *
  * CRLF stays a line end; a lone CR or LF is data and encoded. Lines have at most 76
- * bytes. Also encoded, for safe transport: white space at the end of a line, a '.' at
- * its start, the second dash of a line that starts with two (so that no line is a
- * delimiter), the space of a line that starts with "From ". The result does not depend
- * on how the input is split. */
+ * bytes. For safe transport also these are encoded: white space at the end of a line,
+ * a '.' at its start, the second dash of a line that starts with two (so that no line
+ * is a delimiter), the space of a line that starts with "From ". The result does not
+ * depend on how the input is split. */
 #ifndef MIME_QUOTED_H
 #define MIME_QUOTED_H
 
@@ -15,7 +15,7 @@ enum { QUOTED_LINE_MAX = 76, QUOTED_CHUNK = 4096 };
 struct quoted {
     void (*write)(void *context, struct text bytes);
     void *context;
-    char held; /* a CR, or white space that may end the line; 0: none */
+    char held; /* a CR, or white space that may end the line; 0 = none */
     size_t column, used, from;
     bool dash; /* the line so far is one dash */
     char chunk[QUOTED_CHUNK];
@@ -24,8 +24,8 @@ struct quoted {
 void quoted_start(struct quoted *q, void (*write)(void *context, struct text bytes),
                   void *context);
 void quoted_add(struct quoted *q, struct text bytes);
-/* Writes what is left; no line end is added. Returns the length of the last line; when
- * it is not 0, "=" CRLF ends it without adding to the data. */
+/* Writes the rest; no line end is added. Returns the length of the last line; if not
+ * 0, "=" CRLF ends it without adding data. */
 size_t quoted_end(struct quoted *q);
 
 /* An upper bound of the encoded size of `bytes` bytes with `lines` line ends; `special`

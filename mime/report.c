@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BOUNDARY_MAX = 68 }; /* RFC 2046 §5.1.1: 70, two are our mark */
+enum { BOUNDARY_MAX = 68 }; /* RFC 2046 §5.1.1: 70; our prefix takes two */
 
 static void
 put_date(struct emitter *e, const char *name, int64_t ms)
@@ -120,7 +120,7 @@ put_status(struct emitter *e, const struct report_recipient *recipient)
     emitter_field(e, "Status", "", enhanced);
 }
 
-/* Of "host[ip]:port" the host, or "[ip]" when it is all there is; not our own paths. */
+/* The host of "host[ip]:port", or "[ip]" without one; not our own paths. */
 static void
 put_remote(struct emitter *e, const struct outcome *outcome)
 {
@@ -149,7 +149,7 @@ static void
 put_diagnostic(struct emitter *e, const struct outcome *outcome)
 {
     struct text reply = report_reply(outcome);
-    if (reply.length == 0) { /* nobody said it but us */
+    if (reply.length == 0) { /* our own error, not of a peer */
         emitter_field(e, "Diagnostic-Code", "x-petrel; ", text_from(outcome->text));
         return;
     }
@@ -163,7 +163,7 @@ put_diagnostic(struct emitter *e, const struct outcome *outcome)
     emitter_say(e, "\r\n");
 }
 
-/* ORCPT is "type;address"; one without a type is of the mail we know. */
+/* ORCPT is "type;address"; without a type it is an rfc822 address. */
 static void
 put_original(struct emitter *e, struct text original)
 {
@@ -236,7 +236,8 @@ start_original(const struct report *r, struct emitter *e)
     start_part(r, e, type, r->utf8 || r->eight_bit);
 }
 
-/* Lists of recipients, in this order: the text about each action, then the status. */
+/* The lists of recipients, in this order: a text for each action, then the status
+ * fields. */
 enum list {
     LIST_FIRST = REPORT_FAILED,
     LIST_WORDS_LAST = REPORT_RELAYED,

@@ -7,7 +7,7 @@
 enum report_action { REPORT_FAILED, REPORT_DELAYED, REPORT_DELIVERED, REPORT_RELAYED };
 
 struct report_recipient {
-    struct text address;  /* as we used it */
+    struct text address;  /* the address used in RCPT */
     struct text original; /* ORCPT "rfc822;..." already decoded, or empty */
     enum report_action action;
     bool expired;           /* FAILED: the queue lifetime ended; the text says so */
@@ -26,27 +26,28 @@ struct report {
     int64_t arrival_ms, now_ms;
     bool full;      /* the whole message follows, not just its header */
     bool utf8;      /* the original was SMTPUTF8: message/global types */
-    bool eight_bit; /* the original part holds bytes >= 0x80 */
+    bool eight_bit; /* the original part has bytes >= 0x80 */
     const struct report_recipient *recipients;
     size_t count;
 };
 
-/* The progress of a report; zeroed before its beginning. */
+/* The progress of a report; zeroed before its start. */
 struct report_place {
     unsigned list;
     size_t next;
 };
 
-/* Everything up to the copy of the original, CRLF line ends, header first (From, To,
- * Subject, Date, Message-ID, Auto-Submitted, MIME). Peer text is escaped and folded;
- * lines stay below 998 bytes. A call visits at most `most` recipients and goes on where
- * the last call stopped, with the same r; each recipient is visited REPORT_LISTS times.
- * True: complete. The caller then writes the original's header, or all of it... */
+/* Writes everything up to the copy of the original, CRLF line ends, header first
+ * (From, To, Subject, Date, Message-ID, Auto-Submitted, MIME). Text of peers is
+ * escaped and folded; lines stay below 998 bytes. A call visits at most `most`
+ * recipients; the next call with the same r continues there. Each recipient is visited
+ * REPORT_LISTS times. True: complete. The caller then writes the original's header, or
+ * all of the original... */
 enum { REPORT_LISTS = 5 };
 bool report_begin(const struct report *r, struct report_place *place, size_t most,
                   void (*write)(void *, struct text), void *context)
     __attribute__((warn_unused_result));
-/* ...and this closes it. */
+/* ...and this closes the report. */
 void report_end(const struct report *r, void (*write)(void *, struct text),
                 void *context);
 

@@ -12,7 +12,7 @@
 
 #define INDENT "    "
 
-/* RFC 3463 subject and detail; the first match of the front counts. */
+/* RFC 3463 subject and detail; the first row whose beginning matches counts. */
 static const struct reason {
     const char *code, *words;
 } reasons[] = {

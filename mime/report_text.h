@@ -1,4 +1,4 @@
-/* The part of a report that people read. */
+/* The human-readable part of a delivery report. */
 #ifndef MIME_REPORT_TEXT_H
 #define MIME_REPORT_TEXT_H
 
@@ -7,8 +7,8 @@
 
 /* Without line end. */
 const char *report_subject(const struct report *r);
-/* The next hop's reply, "550 5.1.1 No such user", without the words that we put around
- * it ("host x said: ... (in reply to ...)"); empty when outcome holds no reply. */
+/* The reply of the next hop, "550 5.1.1 No such user", without our own words around it
+ * ("host x said: ... (in reply to ...)"); empty if outcome has no reply. */
 struct text report_reply(const struct outcome *outcome);
 /* Body of the first part, CRLF ended: the introduction, for each action that occurs a
  * heading and the text about its recipients, and the closing. */

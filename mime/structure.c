@@ -1,4 +1,4 @@
-/* Cuts streaming content into parts, header fields, bodies and delimiters. */
+/* Splits streaming content into parts, header fields, bodies and delimiters. */
 #include "mime/structure.h"
 
 #include "base/buffer.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line end before, dashes at both ends, white space, a line end behind. */
+/* The line end before, dashes at both ends, white space, the line end after. */
 enum {
     LINE_MAX_HELD = 2 + STRUCTURE_BOUNDARY_MAX + 2 + STRUCTURE_PADDING_MAX + 2,
     HELD_MAX = 2 + LINE_MAX_HELD
@@ -18,7 +18,7 @@ enum mode {
     MODE_HEADER,
     MODE_BODY,    /* of a leaf */
     MODE_OUTSIDE, /* preamble or epilogue */
-    MODE_REST     /* too many parts: nothing is looked at any more */
+    MODE_REST     /* too many parts: nothing more is parsed */
 };
 
 struct level {
@@ -34,15 +34,15 @@ struct structure {
     enum mode mode;
     unsigned top, parts, boundaries; /* top: the level that is being read */
     uint64_t told;                   /* bytes in events so far */
-    /* Header: the field that is being read, its last line from line_at on. */
+    /* Header: the field being read; its last line starts at line_at. */
     struct buffer field;
     size_t line_at, header_size;
-    bool first_line, raw_line; /* raw: the field is not looked at */
-    bool in_raw;               /* in the midst of a line too long to hold */
+    bool first_line, raw_line; /* raw: the field is not parsed */
+    bool in_raw;               /* within a line too long for the buffer */
     struct parameters type;
-    /* A line that is no field: it is read again as body. */
+    /* A line that is not a field is read again as body. */
     struct buffer odd;
-    /* Body: at the start of a line; what may become a delimiter, its line end first. */
+    /* Body: a possible delimiter at the start of a line, its line end first. */
     bool line_start;
     size_t held_length;
     char held[HELD_MAX];
@@ -102,7 +102,7 @@ start_header(struct structure *s)
     s->raw_line = false;
 }
 
-/* A part on the level that is now the top. */
+/* A part on the new top level. */
 static void
 structure_begin(struct structure *s, bool is_message)
 {
@@ -150,7 +150,7 @@ end_parts_above(struct structure *s, unsigned level)
     }
 }
 
-/* The multipart that a line delimits, the innermost first; NULL when it is none. */
+/* The innermost multipart that this line delimits; NULL = none. */
 static struct level *
 find_delimited(struct structure *s, struct text line, bool *closes)
 {
@@ -253,7 +253,7 @@ open_multipart(struct structure *s, struct level *level)
     return true;
 }
 
-/* Type and encoding decide whether it can be looked into. */
+/* Type and encoding decide whether the part can be parsed. */
 static enum structure_holds
 choose_holds(struct structure *s, struct level *level)
 {
@@ -376,7 +376,7 @@ structure_note_field(struct structure *s, struct text name, struct text value)
         part->has_version = true;
 }
 
-/* Tells the lines before line_at. */
+/* Reports the lines before line_at. */
 static void
 flush_field(struct structure *s)
 {
@@ -395,7 +395,7 @@ flush_field(struct structure *s)
     s->line_at = 0;
 }
 
-/* The last line of the field is whole: what is it? */
+/* Handles a field whose last line is complete. */
 static void
 header_line(struct structure *s)
 {
@@ -429,14 +429,14 @@ header_line(struct structure *s)
         return;
     }
     if (delimited != NULL) {
-        while (s->mode == MODE_HEADER) /* of a message in it, of which nothing came */
+        while (s->mode == MODE_HEADER) /* of an inner message without content */
             end_header(s, TEXT(""));
         delimit(s, delimited, closes, buffer_text(&taken));
     }
     buffer_free(&taken);
 }
 
-/* More than the buffer may hold: passed on unread up to the line's end. */
+/* A line longer than the buffer: passed on unread up to its end. */
 static void
 tell_raw(struct structure *s, struct text bytes, bool whole)
 {
@@ -450,7 +450,7 @@ tell_raw(struct structure *s, struct text bytes, bool whole)
     tell_bytes(s, STRUCTURE_FIELD, bytes);
 }
 
-/* One line or a piece of it. */
+/* Handles a line or a part of one. */
 static struct text
 structure_take_header(struct structure *s, struct text piece)
 {
@@ -481,7 +481,7 @@ may_delimit(const char *line, size_t length)
     return (length < 1 || line[0] == '-') && (length < 2 || line[1] == '-');
 }
 
-/* Where the line starts in what is held; a lone CR may yet become a line end. */
+/* The start of the line in the held bytes; a lone CR may become a line end. */
 static size_t
 held_line(const struct structure *s)
 {
@@ -490,7 +490,7 @@ held_line(const struct structure *s)
     return s->held_length > 0 && s->held[0] == '\n';
 }
 
-/* All but a line end that may belong to a delimiter. */
+/* Emits all but a line end that may belong to a delimiter. */
 static void
 tell_held(struct structure *s, size_t keep)
 {
@@ -504,14 +504,14 @@ tell_held(struct structure *s, size_t keep)
     s->line_start = keep > 0;
 }
 
-/* Adds of the piece what it takes to know whether a delimiter is held. */
+/* Adds as many bytes of the piece as decide whether the held line is a delimiter. */
 static struct text
 take_held(struct structure *s, struct text piece)
 {
     size_t start = held_line(s), want = 1;
     bool closes;
     char last = s->held[s->held_length - 1], next = piece.at[0];
-    /* A CR that ends no line, or a line end before a line of text. */
+    /* A CR without LF, or a line end before a line of text. */
     if (start == s->held_length && (last == '\r' ? next != '\n' : next != '-')) {
         tell_held(s, 0);
         s->line_start = last == '\n';
@@ -542,7 +542,7 @@ take_held(struct structure *s, struct text piece)
     return piece;
 }
 
-/* Keeps the last bytes of the piece until the next one comes. */
+/* Holds the last bytes of the piece until the next one comes. */
 static struct text
 structure_hold(struct structure *s, struct text piece, size_t from)
 {
@@ -553,8 +553,8 @@ structure_hold(struct structure *s, struct text piece, size_t from)
     return TEXT("");
 }
 
-/* From the start of a line on: the start of the next one that may delimit, or of the
- * last one. */
+/* From the start of a line: the start of the next line that may be a delimiter, or of
+ * the last line. */
 static size_t
 skip_lines(struct text piece, size_t at)
 {
@@ -569,7 +569,8 @@ skip_lines(struct text piece, size_t at)
     return at;
 }
 
-/* Content up to the next delimiter or to the end of the piece; nothing is held. */
+/* Emits content up to the next delimiter or to the end of the piece; nothing is held.
+ */
 static struct text
 take_lines(struct structure *s, struct text piece)
 {
@@ -621,7 +622,8 @@ structure_take(struct structure *s, struct text piece)
                                   : take_body(s, piece);
 }
 
-/* An odd line is the first of what its header was for, be it another header. */
+/* A line that is not a field is the first one of the content, even if that is another
+ * header. */
 static void
 take_odd(struct structure *s)
 {
@@ -676,7 +678,8 @@ structure_end(struct structure *s)
     if (s->mode == MODE_HEADER && s->field.length > s->line_at)
         header_line(s);
     take_odd(s);
-    while (s->mode == MODE_HEADER && s->field.length > s->line_at) { /* odd, again */
+    /* not a field, again */
+    while (s->mode == MODE_HEADER && s->field.length > s->line_at) {
         header_line(s);
         take_odd(s);
     }

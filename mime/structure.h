@@ -25,7 +25,7 @@
 #include "mime/parameter.h"
 
 enum {
-    STRUCTURE_DEPTH_MAX = 100,         /* levels; deeper parts are not parsed */
+    STRUCTURE_DEPTH_MAX = 100,         /* levels; deeper ones are not parsed */
     STRUCTURE_PARTS_MAX = 1000,        /* behind them, everything is OUTSIDE */
     STRUCTURE_HEADER_MAX = 100 * 1024, /* of a part; the rest is not parsed */
     STRUCTURE_BOUNDARY_MAX = 2048,     /* 70 is legal; with a longer one: not parsed */
@@ -50,14 +50,15 @@ enum structure_problem {
     PROBLEM_LONG_HEADER,   /* not all of it was parsed */
     PROBLEM_BROKEN_TYPE,   /* Content-Type is malformed, at least in part */
     PROBLEM_TWO_TYPES,     /* the first one counts */
-    PROBLEM_TWO_ENCODINGS, /* that differ; the first one counts */
+    PROBLEM_TWO_ENCODINGS, /* with different values; the first one counts */
     PROBLEM_UNKNOWN_ENCODING,
     PROBLEM_ENCODED_COMPOSITE, /* base64 or quoted-printable where it may not be */
     PROBLEM_NO_BOUNDARY,       /* multipart without one: not parsed */
     PROBLEM_LONG_BOUNDARY,     /* not parsed */
     PROBLEM_TOO_DEEP,          /* not parsed */
     PROBLEM_TOO_MANY_PARTS,
-    PROBLEM_ALMOST,    /* a line begins with a delimiter, but is longer: not one */
+    /* a line begins with a delimiter but is longer: not a delimiter */
+    PROBLEM_ALMOST,
     PROBLEM_NO_PARTS,  /* the boundary does not occur */
     PROBLEM_NOT_CLOSED /* the closing delimiter is missing */
 };
@@ -65,10 +66,11 @@ enum structure_problem {
 struct structure_part {
     unsigned number; /* in order of appearance; the message itself is 0 */
     unsigned depth;  /* of the message itself: 0 */
-    bool is_message; /* its header is a message's: the whole, or in a message/rfc822 */
+    /* its header is that of a message: the whole, or in a message/rfc822 */
+    bool is_message;
     unsigned problems; /* bits 1 << PROBLEM_x so far */
     /* From HEADER on: */
-    bool has_type, has_encoding, has_version; /* the fields were there */
+    bool has_type, has_encoding, has_version; /* the field was present */
     enum structure_holds holds;
     enum structure_encoding encoding;
     uint64_t header_at, body_at; /* offsets in the content */
@@ -79,14 +81,15 @@ struct structure_part {
 
 enum structure_kind {
     STRUCTURE_BEGIN,
-    STRUCTURE_FIELD,   /* a field with its line ends; without a name: bytes of a header
-                          too long to look at, in pieces */
+    /* a field with its line ends; without a name: bytes of a header too long to parse,
+     * in pieces */
+    STRUCTURE_FIELD,
     STRUCTURE_HEADER,  /* the header is over; bytes: the empty line, if there was one */
-    STRUCTURE_BODY,    /* bytes of a leaf, in pieces */
+    STRUCTURE_BODY,    /* bytes of a leaf part, in pieces */
     STRUCTURE_OUTSIDE, /* bytes before, between and behind parts, in pieces */
     STRUCTURE_DELIMITER, /* of `part`, whose inner parts have reported END; with the line
                             end before it */
-    STRUCTURE_END,       /* offset: behind the last byte of the part */
+    STRUCTURE_END,       /* offset: after the last byte of the part */
     STRUCTURE_PROBLEM
 };
 
@@ -94,7 +97,7 @@ enum structure_kind {
 struct structure_event {
     enum structure_kind kind;
     const struct structure_part *part;
-    uint64_t offset; /* of bytes, or where it happened */
+    uint64_t offset; /* of bytes, or of the problem */
     struct text bytes;
     struct text name, value;        /* FIELD; value still folded */
     enum structure_problem problem; /* PROBLEM */
@@ -106,13 +109,13 @@ struct structure;
 /* Emits BEGIN of the message before it returns. */
 struct structure *structure_new(structure_happened *on_event, void *context);
 void structure_add(struct structure *s, struct text piece);
-/* Emits what is left, and END of all open parts. Once; then only structure_free(). */
+/* Emits the rest, and END of all open parts. Once; then only structure_free(). */
 void structure_end(struct structure *s);
 void structure_free(struct structure **s);
 
 /* "base64", "7bit"...; "other" for unknown ones. */
 const char *structure_encoding_name(enum structure_encoding encoding);
-/* For people: "a boundary is missing". */
+/* A text for people: "a boundary is missing". */
 const char *structure_problem_text(enum structure_problem problem);
 
 #endif

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { WIDTH = 16, ROUNDS = 255 }; /* as many as a counter of one byte can count */
+enum { WIDTH = 16, ROUNDS = 255 }; /* the maximum of a counter of one byte */
 
 typedef signed char lanes __attribute__((vector_size(WIDTH)));
 typedef unsigned char counts __attribute__((vector_size(WIDTH)));
@@ -24,9 +24,8 @@ sum(counts lane)
     return total;
 }
 
-/* A comparison makes -1 of what is true.
- * Special: every byte below the space or above '~', and '=': with line ends, whose
- * number the caller takes off. */
+/* A comparison gives -1 for true. Special: every byte below the space or above '~',
+ * and '='. This includes line ends, which the caller subtracts. */
 static void
 count_lanes(const char *at, size_t rounds, struct lane_counts *c)
 {
@@ -64,7 +63,7 @@ tally_count_bytes(struct tally *t, struct text bytes, uint64_t *crs)
     }
 }
 
-/* Returns how many CR stand before a LF. */
+/* Returns the number of CR before a LF. */
 static uint64_t
 measure_lines(struct tally *t, struct text bytes)
 {
@@ -101,10 +100,10 @@ tally_add(struct tally *t, struct text bytes)
     uint64_t pairs = measure_lines(t, bytes);
     t->lone_lf += t->lines - lines - pairs;
     bool cr = bytes.at[bytes.length - 1] == '\r';
-    /* A CR counts when it is known what comes behind it. */
+    /* A CR counts when the next byte is known. */
     t->lone_cr += crs + t->cr - cr - pairs;
     t->cr = cr;
-    if (t->line > t->longest + 1) /* one may be a CR that belongs to the line end */
+    if (t->line > t->longest + 1) /* one may be the CR of the line end */
         t->longest = t->line - 1;
 }
 

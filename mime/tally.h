@@ -9,8 +9,8 @@ struct tally {
     uint64_t bytes;
     uint64_t high; /* above 127 */
     uint64_t nul;
-    uint64_t lone_cr; /* without a LF behind; a final one counts in tally_end() */
-    uint64_t lone_lf; /* without a CR before */
+    uint64_t lone_cr; /* without a LF after it; a final one counts in tally_end() */
+    uint64_t lone_lf; /* without a CR before it */
     uint64_t lines;   /* line ends */
     uint64_t special; /* bytes that quoted-printable may have to encode, or more */
     uint64_t longest; /* line, without its CR LF; at least */
@@ -18,9 +18,9 @@ struct tally {
     bool cr;          /* the last byte was one */
 };
 
-/* In pieces of any size; some GB a second. */
+/* Adds a piece of any size; some GB a second. */
 void tally_add(struct tally *t, struct text bytes);
-/* Counts a CR and a line that are still open. */
+/* Counts a final CR and a final line without line end. */
 void tally_end(struct tally *t);
 
 #endif

@@ -10,7 +10,7 @@
 struct reading {
     struct buffer *out;
     struct charset *charset; /* of the last word */
-    bool in_run;             /* nothing but words was put since */
+    bool in_run;             /* only encoded-words were added since */
     bool is_full;
     unsigned problems;
     struct buffer bytes; /* of the word that is read */
@@ -38,7 +38,7 @@ word_is_visible(char c)
 
 /* --- One word */
 
-/* The length of what is visible and no question mark. */
+/* The length of the run of visible bytes other than "?". */
 static size_t
 field_length(struct text t)
 {
@@ -76,7 +76,7 @@ static void
 word_keep(void *context, struct text bytes)
 {
     bool good = buffer_add(context, bytes);
-    assert(good); /* decoded, it is no longer than it was */
+    assert(good); /* decoded text is not longer */
 }
 
 static bool
@@ -86,7 +86,7 @@ decode_base64(struct text content, struct reading *r, bool *is_careless)
     decode_start(&d, ENCODING_BASE64, word_keep, &r->bytes);
     decode_add(&d, content);
     decode_end(&d);
-    /* Padding is lost easily; a digit alone has no meaning. */
+    /* Missing padding is tolerated; a single digit has no meaning. */
     unsigned lacks = d.problems & 1u << DECODE_PADDING;
     bool whole = text_find(content, '=') != TEXT_NONE || content.length % 4 != 1;
     *is_careless = *is_careless || lacks != 0;
@@ -133,7 +133,7 @@ decode_content(const struct word *word, struct reading *r, bool *is_careless)
 
 /* --- Runs of words */
 
-/* A first half of a character is all that there is of it. */
+/* The content is only the first part of a character. */
 static void
 end_run(struct reading *r)
 {
@@ -155,7 +155,7 @@ put_plain(struct reading *r, struct text plain)
         r->is_full = true;
 }
 
-/* False: it is not known. */
+/* False: the charset is unknown. */
 static bool
 use_charset(struct reading *r, struct text name)
 {
@@ -167,7 +167,7 @@ use_charset(struct reading *r, struct text name)
     return r->charset != NULL;
 }
 
-/* Controls would do harm where a terminal or a header gets them. */
+/* Control characters would do harm in a terminal or a header. */
 static void
 put_word(struct reading *r)
 {
@@ -185,7 +185,7 @@ put_word(struct reading *r)
         word_note(&r->problems, WORD_CONTROL);
 }
 
-/* Some set words in quotes or brackets, which is clear enough. */
+/* Some writers put words in quotes or brackets, which is unambiguous. */
 static bool
 stands_alone(struct text t, size_t at, size_t length)
 {
@@ -204,7 +204,8 @@ is_all_blank(struct text t)
     return true;
 }
 
-/* False, having noted why, when it cannot be read. `plain`: what was not put yet. */
+/* False, with the problem noted, when the word is invalid. `plain`: bytes not added
+ * yet. */
 static bool
 word_take_word(struct reading *r, const struct word *word, struct text plain,
                bool alone)
@@ -232,7 +233,7 @@ word_take_word(struct reading *r, const struct word *word, struct text plain,
 static void
 read_words(struct reading *r, struct text t)
 {
-    size_t plain = 0; /* from here on nothing is put yet */
+    size_t plain = 0; /* bytes from here on are not added yet */
     for (size_t at = 0; !r->is_full && at + 1 < t.length;) {
         struct word word;
         if (t.at[at] != '=' || t.at[at + 1] != '?') {

@@ -32,12 +32,12 @@ enum word_problem {
 bool word_decode(struct text value, struct buffer *out, unsigned *problems)
     __attribute__((warn_unused_result));
 
-/* The same for a parameter: RFC 2231's form, where it is there, by its charset; in the
- * plain form encoded-words, as many write them. */
+/* The same for a parameter: its RFC 2231 form, if present, by its charset; in the
+ * plain form encoded-words, which many senders write. */
 bool word_decode_parameter(const struct parameter *p, struct buffer *out,
                            unsigned *problems) __attribute__((warn_unused_result));
 
-/* For people: "an encoded-word is malformed". */
+/* A text for people: "an encoded-word is malformed". */
 const char *word_problem_text(enum word_problem problem);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads and writes xtext (RFC 3461 §4): any byte, in printable ASCII; and the like for
- * UTF-8 (RFC 6533 §3). */
+/* xtext (RFC 3461 §4): any byte in printable ASCII; and the same for UTF-8 (RFC 6533
+ * §3). */
 #include "mime/address.h"
 
 static int
@@ -14,7 +14,7 @@ hex_value(char c)
     return -1;
 }
 
-/* xchar: what stands for itself. */
+/* xchar: bytes that are not encoded. */
 static bool
 xtext_is_plain(unsigned char c)
 {
@@ -33,8 +33,8 @@ xtext_read_all(struct text t, struct buffer *out)
             if (high < 0 || low < 0)
                 return false;
             c = (unsigned char)(high * 16 + low);
-            /* Checked after decoding: a line end in here would become one on disk, in a
-             * command or in a report. */
+            /* Checked after decoding: a decoded line end would become a real one on
+             * disk, in a command or in a report. */
             if (c < ' ' || c == 0x7f)
                 return false;
             at += 2;
@@ -59,7 +59,7 @@ write_all(struct text t, struct buffer *out)
     return true;
 }
 
-/* The character at the front of well-formed UTF-8, and its length. */
+/* The first character of well-formed UTF-8, and its length. */
 static uint32_t
 character_at(struct text t, size_t at, size_t *length)
 {
@@ -73,7 +73,7 @@ character_at(struct text t, size_t at, size_t *length)
     return character;
 }
 
-/* plain: bytes of ASCII that stand for themselves, by a question. */
+/* plain(): ASCII bytes that are not encoded. */
 static bool
 write_characters(struct text t, bool (*plain)(unsigned char c), bool raw,
                  struct buffer *out)
