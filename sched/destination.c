@@ -1,4 +1,9 @@
-/* Destinations: which site each belongs to, and when it is freed. */
+/* Destinations: which site each belongs to, and when it is freed.
+ *
+ * A domain begins with a site of its own, named after it, since its servers are not
+ * known before a session has looked them up. Then it moves to the site of those
+ * servers, with its mail. Empty destinations stay for an hour: a look-up for each
+ * message would forget what was learnt. */
 #include "sched/destination.h"
 
 #include "base/memory.h"
@@ -150,6 +155,7 @@ change_target(struct destinations *set, struct destination *d,
               const struct target *target, int64_t now_ms)
 {
     struct transport *c = transport_open(&set->sites.transports, target);
+    /* The same servers under another transport: what was learnt of them still holds. */
     struct text key = text_from(d->site->key);
     destination_move(set, d, c, key, now_ms);
     transport_close(&set->sites.transports, c);

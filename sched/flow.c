@@ -1,4 +1,8 @@
-/* Fair turns over senders, jobs within. */
+/* Fair turns over senders, jobs within.
+ *
+ * The flows of a site are in a heap by virtual time; that of the flow served last is the
+ * present virtual time of the turns. A flow in the heap has mail, or was served beyond
+ * the present time; flow_leave() keeps the first in the heap one that has mail. */
 #include "sched/flow.h"
 
 #include "base/memory.h"
@@ -181,7 +185,8 @@ flow_queue_first(const struct flow_queue *q)
     return first ? first->waiting : NULL;
 }
 
-/* Puts first the job that the flow serves now, by sched/limits/job.h. */
+/* Puts first the job that the flow serves now, by sched/limits/job.h. Jobs are made only
+ * when a message needs several transactions: ordinary mail never pays for them. */
 static struct entry *
 flow_choose(struct flow *f, const struct transport_params *t, uint32_t job_s)
 {
@@ -233,7 +238,9 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
     *first = e->first + e->given;
     *count = left < limit ? left : limit;
     e->given += *count;
-    bool more = works == entry_works(e); /* than its transport lets expect */
+    /* A host that takes fewer recipients than the transport (RFC 9422) makes the job
+     * longer than was counted. */
+    bool more = works == entry_works(e);
     if (f->jobs)
         jobs_serve(f->jobs, &e->job);
     if (f->jobs && more)

@@ -1,4 +1,8 @@
-/* Loaded messages: recipients grouped by destination, verdicts, expiry, next delay. */
+/* Loaded messages: recipients grouped by destination, verdicts, expiry, next delay.
+ *
+ * A message is one allocation: its slots, one for each recipient and sorted by
+ * destination, then its entries. So the recipients of a transaction are neighbours, and
+ * a message to one recipient costs 152 bytes. */
 #include "sched/message.h"
 
 #include "base/memory.h"
@@ -34,6 +38,8 @@ message_find(struct destinations *set, struct sched_loading *l,
     l->found[l->count++] = (struct found){d, recipient->index};
 }
 
+/* Marks each destination through `filling` instead of sorting: a message may have 50,000
+ * recipients, and their destinations are in memory anyway. */
 static unsigned
 count_destinations(const struct sched_loading *l)
 {
@@ -154,6 +160,8 @@ is_expired(const struct sched_message *m, const struct transport_params *t,
     return message_age_ms(m, now_ms) >= transport_params_lifetime_ms(t, m->null_sender);
 }
 
+/* By binary search: with very many destinations a walk for each verdict would take the
+ * square of their number. */
 static struct entry *
 entry_of(struct sched_message *m, unsigned slot)
 {
@@ -175,6 +183,8 @@ message_destination(struct sched_message *m, unsigned slot)
     return entry_of(m, slot)->destination;
 }
 
+/* Goes on where the last call stopped: each call yields one recipient, whose verdict the
+ * owner may log before the next. */
 bool
 message_expire(struct sched_message *m, int64_t now_ms, unsigned *index,
                struct outcome *outcome)
@@ -221,6 +231,7 @@ message_delay_ms(struct sched_message *m, int64_t now_ms, bool *counts)
         const struct transport_params *t = destination_transport(e->destination);
         for (unsigned j = e->first; j < e->first + e->count; j++) {
             const struct slot *slot = &m->slots[j];
+            /* Recipients of a dead site share one reason: it is classified once. */
             if (slot->state != SLOT_DEFERRED || slot->reason == last)
                 continue;
             last = slot->reason;

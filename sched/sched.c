@@ -1,4 +1,9 @@
-/* The scheduler's machine: messages in, actions out. */
+/* The scheduler's machine: messages in, actions out.
+ *
+ * Events only change counts, queues and lists; sched_next() looks at these and returns
+ * one action after the other until there is none. So no event has to foresee what it
+ * makes possible, and the order of actions is decided in one place: verdicts and ends
+ * first, which free memory and sessions, then sessions, then loads. */
 #include "sched/sched.h"
 
 #include "sched/sched_internal.h"

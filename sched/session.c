@@ -1,4 +1,8 @@
-/* Sessions and the recipients that they carry. */
+/* Sessions and the recipients that they carry.
+ *
+ * A session has up to two works: while the reply to the content of one is awaited, the
+ * envelope of the next is sent (RFC 2920), which saves a round trip for each message.
+ * The counters of site, transport and destination change here alone. */
 #include "sched/session.h"
 
 #include "base/memory.h"
@@ -109,6 +113,7 @@ sched_session_has_space(const struct sched_session *session, int64_t now_ms)
         return false;
     if (session->work_count == 0)
         return site->carrying < allowed;
+    /* A second work begins before the first ends, which a pause between them forbids. */
     const struct transport_params *t = site_transport(site);
     return session->work_count < WORKS_MAX && site->carrying <= allowed &&
            t->rate_delay_ms == 0 && t->transport_rate_delay_ms == 0;

@@ -1,4 +1,8 @@
-/* The limits of a site: windows, what was learnt, death and revival, timers. */
+/* The limits of a site: windows, what was learnt, death and revival, timers.
+ *
+ * Ready lists and timers are derived: after each change of a site site_update() decides
+ * anew whether it wants a session and when time alone would change that. A site frees
+ * itself there when nothing uses it. */
 #include "sched/site.h"
 
 #include "base/memory.h"

@@ -1,4 +1,7 @@
-/* Transports: shared targets, and the pauses between deliveries. */
+/* Transports: shared targets, and the pauses between deliveries.
+ *
+ * A target is compared as bytes, so its memory is zeroed before it is filled. Routes
+ * with equal targets share one transport, with its rate delay and its turn. */
 #include "sched/transport.h"
 
 #include "base/memory.h"

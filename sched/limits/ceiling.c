@@ -1,4 +1,8 @@
-/* The learnt number of sessions that a site bears, and probes above it. */
+/* The learnt number of sessions that a site bears, and probes above it.
+ *
+ * `found` is the number at which sessions were refused, `sessions` what is allowed now:
+ * it rises above found while probes succeed. `suspect` and `misses` count refusals that
+ * do not make a ceiling yet: a single refusal may be chance. */
 #include "sched/limits/ceiling.h"
 
 #include <assert.h>
@@ -7,6 +11,8 @@
 static void
 ceiling_hold(struct ceiling *c, int64_t now_ms)
 {
+    /* A ceiling above which a session has lived for long has moved; its probes begin
+     * again with short intervals. */
     if (c->hold_ms == 0 ||
         (c->probed_at_ms != 0 && now_ms - c->probed_at_ms >= CEILING_LIVED_MS))
         c->hold_ms = CEILING_HOLD_MIN_MS;
@@ -32,6 +38,7 @@ void
 ceiling_refused(struct ceiling *c, int64_t now_ms, int others)
 {
     assert(others >= 1);
+    /* The refusal of a probe is expected and confirms the ceiling. */
     if (c->sessions > 0 && c->sessions == c->found && others >= c->sessions) {
         if (now_ms >= c->probe_at_ms)
             ceiling_hold(c, now_ms);
@@ -55,6 +62,7 @@ ceiling_refused(struct ceiling *c, int64_t now_ms, int others)
 void
 ceiling_greeted(struct ceiling *c, int64_t now_ms, int open)
 {
+    /* A greeted session above the suspected number disproves it. */
     if (open > c->suspect)
         c->misses = 0;
     if (c->sessions == 0 || open <= c->sessions)
@@ -72,7 +80,7 @@ ceiling_allows(const struct ceiling *c, int64_t now_ms)
         return c->suspect < INT_MAX ? c->suspect + 1 : INT_MAX;
     if (c->sessions == 0 || c->sessions == INT_MAX)
         return INT_MAX;
-    return c->sessions + (now_ms >= c->probe_at_ms);
+    return c->sessions + (now_ms >= c->probe_at_ms); /* one probe at a time */
 }
 
 int64_t

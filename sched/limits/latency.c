@@ -1,4 +1,8 @@
-/* Short and long averages of a site's durations, and the advice they give. */
+/* Short and long averages of a site's durations, and the advice they give.
+ *
+ * The long average is the best that the site was seen to do: it follows the short one
+ * down immediately and up by 1/4096 only, so that a site which grows slower with each of
+ * our sessions is not taken for one that always was slow. */
 #include "sched/limits/latency.h"
 
 enum { SHORT_SHARE = 8, LONG_SHARE = 4096, SAMPLE_TIMES = 4 };
@@ -21,6 +25,7 @@ latency_note(struct latency *l, int64_t milliseconds)
         l->short_us = l->long_us = sample;
         return;
     }
+    /* One transaction that took minutes must not shrink a window by itself. */
     int64_t most = SAMPLE_TIMES * at_least(l->short_us, BEST_MIN_US);
     sample = sample > most ? most : sample;
     l->short_us += (sample - l->short_us) / SHORT_SHARE;

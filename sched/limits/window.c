@@ -1,4 +1,8 @@
-/* Concurrency window: slow start, feedback with hysteresis, death by failed cohorts. */
+/* Concurrency window: slow start, feedback with hysteresis, death by failed cohorts.
+ *
+ * Feedback below 1 is kept as whole cycles of events, never as a fraction: ten
+ * successes at 1/concurrency and size 10 are one session, on every machine, and a test
+ * can say so. */
 #include "sched/limits/window.h"
 
 #include "sched/limits/limits_internal.h"
@@ -25,6 +29,7 @@ root_up(uint64_t n)
 uint64_t
 window_cycle(const struct feedback *f, int size)
 {
+    /* Rounded up: a partial event never moves the window. */
     assert(size >= 1);
     assert(f->denominator > 0 && f->numerator <= f->denominator);
     uint64_t a = f->numerator, b = f->denominator, n = (uint64_t)size;
@@ -47,6 +52,7 @@ window_init(struct window *w, const struct transport_params *t)
 {
     *w = (struct window){.initial = t->initial_concurrency,
                          .limit = t->concurrency_limit};
+    /* A pause after each transaction means nothing with a second session beside it. */
     if (t->rate_delay_ms > 0)
         w->limit = 1;
     if (w->limit > 0 && w->initial > w->limit)
@@ -74,6 +80,8 @@ window_good(struct window *w, const struct transport_params *t, int busy)
         window_answered(w);
         return;
     }
+    /* A window that runs ahead of its use would let a later burst open many sessions at
+     * a site that was never seen to bear them. */
     if ((w->limit > 0 && w->size >= w->limit) || w->size >= busy + w->initial)
         return;
     uint64_t cycle = window_cycle(&t->positive, w->size);
@@ -86,11 +94,15 @@ window_good(struct window *w, const struct transport_params *t, int busy)
 bool
 window_bad(struct window *w, const struct transport_params *t)
 {
+    /* One failure at a window of 1 says as much as twenty failures at 20. In fixed
+     * point, rounded up: n failures at size n are a whole cohort. */
     uint64_t n = (uint64_t)w->size;
     w->cohorts += (COHORT_ONE + n - 1) / n;
     if (t->failed_cohort_limit > 0 &&
         w->cohorts >= (uint64_t)t->failed_cohort_limit * COHORT_ONE)
         return true;
+    /* The first failure of a cycle shrinks the window, the others are forgiven: the
+     * response is immediate, and does not depend on how many failures are under way. */
     uint64_t cycle = window_cycle(&t->negative, w->size);
     if (cycle > 0 && (w->failures == 0 || w->failures >= cycle)) {
         w->failures = 0;
