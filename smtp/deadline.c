@@ -1,4 +1,4 @@
-/* Measures how fast a client speaks. */
+/* Measures the speed of a client against its deadlines. */
 #include "smtp/deadline.h"
 
 #include <assert.h>

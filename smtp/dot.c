@@ -1,4 +1,4 @@
-/* Takes dot-stuffing off and puts it on, as states on bytes. */
+/* Removes and adds dot-stuffing: a state machine on bytes. */
 #include "smtp/dot.h"
 
 #include "smtp/line.h"
@@ -7,11 +7,11 @@ enum state {
     LINE_START, /* after CRLF, and at the very start */
     IN_LINE,
     AFTER_CR,
-    AFTER_DOT,   /* a dot at the start of a line: dropped whatever follows */
-    AFTER_DOT_CR /* not given to the caller: only LF may follow, and that is the end */
+    AFTER_DOT,   /* a dot at the start of a line, always dropped */
+    AFTER_DOT_CR /* a CR kept back: only LF may follow, as the end of the content */
 };
 
-/* One byte that is no plain text within a line. */
+/* Takes one byte that may change the state. */
 static enum progress
 dot_step(struct dot_decoder *d, char c)
 {
@@ -43,7 +43,7 @@ dot_decode(struct dot_decoder *d, struct text *input, struct text *content)
 {
     struct text all = *input;
     enum progress progress = PROGRESS_MORE;
-    /* What stands at the front and is not content. */
+    /* The dot, and the CR after it, are not content. */
     size_t start = 0;
     if (d->state == LINE_START && all.length > 0 && all.at[0] == '.') {
         d->state = AFTER_DOT;
@@ -101,7 +101,7 @@ dot_encode_start(struct dot_encoder *e)
     *e = (struct dot_encoder){.in_line = false};
 }
 
-/* A run without special bytes. */
+/* run has no CR, LF or NUL. */
 static bool
 encode_run(struct dot_encoder *e, struct text run, struct buffer *out)
 {

@@ -11,16 +11,16 @@ struct dot_decoder {
 };
 void dot_decode_start(struct dot_decoder *d);
 
-/* Takes the next slice off *input; *content (part of the input, may be empty) is what
- * it holds of the message, stuffing removed, CRLF line ends. MORE: call again while
- * *input is not empty, then with the next bytes. DONE: the lone dot; *input begins
- * behind its CRLF. BAD: a bare CR, a bare LF or a NUL. Neither content nor answer
- * depend on how the stream was cut. */
+/* Takes the next slice off *input; *content (a part of the input, may be empty) is its
+ * content with the stuffing removed and CRLF line ends. MORE: call again while *input is
+ * not empty, then with the next bytes. DONE: the lone dot; *input begins behind its
+ * CRLF. BAD: a bare CR, a bare LF or a NUL. Content and result do not depend on the
+ * boundaries of the slices. */
 enum progress dot_decode(struct dot_decoder *d, struct text *input,
                          struct text *content) __attribute__((warn_unused_result));
 
-/* The same strictness for content that comes in chunks (BDAT): no dots, no end. False:
- * a bare CR, a bare LF or a NUL. */
+/* The same check for content in chunks (BDAT), which has no dot-stuffing. False: a bare
+ * CR, a bare LF or a NUL. */
 struct dot_checker {
     bool after_cr;
 };
@@ -35,10 +35,9 @@ struct dot_encoder {
     bool in_line, after_cr;
 };
 void dot_encode_start(struct dot_encoder *e);
-/* Appends content stuffed. What goes out has CRLF line ends only: a bare CR and a bare
- * LF become CRLF, NUL is left out (only foreign injectors can have written those). out
- * grows by at most twice the content; false at its limit, and then what was sent is
- * broken. */
+/* Appends content with dot-stuffing. The output has CRLF line ends only: a bare CR and a
+ * bare LF become CRLF, NUL is dropped (only foreign injectors write them). out grows by
+ * at most twice the content. False: out is at its limit and holds incomplete content. */
 bool dot_encode(struct dot_encoder *e, struct text content, struct buffer *out)
     __attribute__((warn_unused_result));
 /* Ends the last line if it is open and appends the lone dot. */

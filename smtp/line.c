@@ -1,4 +1,4 @@
-/* Cuts CRLF lines off a stream and refuses everything that only looks like one. */
+/* Cuts CRLF lines off a stream; refuses other line ends. */
 #include "smtp/line.h"
 
 #include <assert.h>
@@ -10,8 +10,8 @@ is_special(char c)
     return c == '\r' || c == '\n' || c == '\0';
 }
 
-/* Not 0 exactly when one of the eight bytes is 0 (the lowest bit set marks the first;
- * others may be wrong). */
+/* Not 0 if and only if one of the eight bytes is 0. The lowest set bit marks the first
+ * such byte; the other bits may be wrong. */
 static uint64_t
 has_zero(uint64_t bytes)
 {

@@ -1,4 +1,4 @@
-/* The route and the age of fragments between our hosts, and which of them may go. */
+/* Reads the route and sets the birth of fragments between our hosts. */
 #include "smtp/redirect.h"
 
 #include "queue/set_mark.h"
@@ -39,7 +39,7 @@ redirect_cut_route(struct text argument, struct text name, struct buffer *out)
     if (!redirect_keep(&rest, TEXT("TO:"), out))
         return false;
     rest = without_blanks(rest);
-    /* What follows must be no route again: the parser of addresses would drop it. */
+    /* A second route is refused: the parser of addresses would drop it. */
     return redirect_keep(&rest, TEXT("<"), out) && redirect_cut(&rest, TEXT("@")) &&
            redirect_cut(&rest, name) && redirect_cut(&rest, TEXT(":")) &&
            !text_starts(rest, TEXT("@")) && buffer_add(out, rest);

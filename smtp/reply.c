@@ -114,7 +114,7 @@ reply_next_line(const struct reply *reply, unsigned *at, struct text *line)
     if (*at >= reply->lines)
         return false;
     size_t start = reply->starts[*at], end = reply->length;
-    /* The joining space belongs to no line; it may have been dropped with the rest. */
+    /* The space between lines is in neither; it is absent where the text was truncated. */
     if (*at + 1 < reply->lines && reply->starts[*at + 1] > start &&
         (size_t)reply->starts[*at + 1] - 1 < end)
         end = (size_t)reply->starts[*at + 1] - 1;
@@ -138,7 +138,7 @@ reply_keyword(const struct reply *reply, struct text keyword, struct text *param
     return false;
 }
 
-/* Code, mark and enhanced code; the length of that. */
+/* Writes code, mark and enhanced code; returns their length. */
 static size_t
 write_head(char line[WRITTEN_MAX + 1], int code, char mark, const char *enhanced)
 {

@@ -1,4 +1,4 @@
-/* Mechanisms of AUTH by name; names and nonces. */
+/* Finds mechanisms of AUTH by name; checks user names, makes nonces. */
 #include "smtp/sasl.h"
 
 #include "base/crypto/base64.h"

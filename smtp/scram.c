@@ -1,4 +1,4 @@
-/* The messages of SCRAM: reading and writing, proofs. */
+/* Reads and writes the messages of SCRAM; computes and checks proofs. */
 #include "smtp/scram.h"
 
 #include "base/crypto/base64.h"
@@ -31,7 +31,7 @@ are_extensions(struct text rest)
     return true;
 }
 
-/* printable of RFC 5802 §7; commas are cut already. */
+/* printable of RFC 5802 §7; the caller has cut at the comma. */
 static bool
 is_nonce(struct text t)
 {

@@ -1,14 +1,13 @@
-/* Messages of SCRAM (RFC 5802 §5.1, §7): what both sides write, read and prove.
+/* Messages of SCRAM (RFC 5802 §5.1, §7) for client and server.
  *
- * Without channel binding: that would need "p=", which is refused. No I/O; the base64
- * around the messages is the caller's. */
+ * Channel binding ("p=") is refused. No I/O; the caller encodes and decodes Base64. */
 #ifndef SMTP_SCRAM_H
 #define SMTP_SCRAM_H
 
 #include "base/crypto/digest.h"
 #include "smtp/sasl.h"
 
-/* client-first-message: slices of what was read. */
+/* client-first-message: slices of the message read. */
 struct scram_first {
     struct text header;                                       /* "n,," or "y,a=...," */
     struct text bare;                                         /* the rest */
@@ -30,8 +29,8 @@ struct scram_final {
     unsigned char proof[DIGEST_SIZE];
 };
 
-/* All of them: false when it is not of that form or exceeds a limit. Optional
- * extensions are ignored where they are allowed, mandatory ones ("m=") refused. */
+/* scram_read_...: false when the message is malformed or exceeds a limit. Optional
+ * extensions are ignored where they are allowed, mandatory ones ("m=") are refused. */
 bool scram_read_first(struct text t, struct scram_first *first)
     __attribute__((warn_unused_result));
 bool scram_read_challenge(struct text t, struct scram_challenge *challenge)
@@ -46,10 +45,11 @@ bool scram_read_verdict(struct text t, unsigned char signature[DIGEST_SIZE])
 bool scram_write_name(struct text name, struct buffer *out)
     __attribute__((warn_unused_result));
 
-/* proof or key ^= HMAC(stored_key, auth): a proof from the client's key, and back. */
+/* proof ^= HMAC(stored_key, auth): makes a proof of the client's key, and the key of a
+ * proof. */
 void scram_mix(unsigned char proof[DIGEST_SIZE],
                const unsigned char stored_key[DIGEST_SIZE], struct text auth);
-/* Whether the proof is of the password behind stored_key. */
+/* True: the proof was made with the password of stored_key. */
 bool scram_is_proven(const unsigned char proof[DIGEST_SIZE],
                      const unsigned char stored_key[DIGEST_SIZE], struct text auth);
 

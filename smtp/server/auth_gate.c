@@ -1,4 +1,4 @@
-/* Paces password checks, delays the answers to failures, locks out. */
+/* Paces password checks, delays the replies to failures, locks clients out. */
 #include "smtp/server/auth_gate.h"
 
 #include "base/log/log.h"
@@ -15,11 +15,11 @@ struct auth_gate {
     struct loop *loop;
     struct log *log;
     struct lockout *lockout;
-    struct auth_attempt *waiting; /* as they came */
+    struct auth_attempt *waiting; /* in order of arrival */
     struct auth_attempt *current; /* its check is not finished */
     size_t waiting_count;
-    int64_t round;   /* of turns among the clients in the row */
-    int64_t next_ms; /* no check before that, monotonic */
+    int64_t round;   /* of turns among the waiting clients */
+    int64_t next_ms; /* no check before this monotonic time */
     struct loop_timer pace;
 };
 
@@ -28,9 +28,9 @@ struct auth_attempt {
     struct server *server;
     struct lockout_key key;
     struct loop_timer late;
-    bool waits;                    /* in the gate's row... */
-    int64_t round;                 /* ...until then */
-    const struct refusal *refusal; /* said late, instead of an answer */
+    bool waits;                    /* in the queue of the gate */
+    int64_t round;                 /* in which its turn comes */
+    const struct refusal *refusal; /* the delayed reply to a failure */
     void (*resume)(void *context);
     void *context;
     struct auth_attempt *prev, *next;
@@ -45,7 +45,7 @@ static const struct refusal locked = {
 static const struct refusal locked_now = {
     421, "4.7.0", "too many failed logins from your address, closing"};
 
-/* --- The row ---------------------------------------------------------------------- */
+/* --- The queue -------------------------------------------------------------------- */
 
 static void
 leave_row(struct auth_attempt *l)
@@ -64,7 +64,7 @@ standing(const struct auth_attempt *l)
                             loop_monotonic_ms(l->gate->loop));
 }
 
-/* Of two that came at the same time. */
+/* Rank alone; equal ranks keep their order of arrival. */
 static bool
 is_before(const struct auth_attempt *a, const struct auth_attempt *b)
 {
@@ -72,7 +72,7 @@ is_before(const struct auth_attempt *a, const struct auth_attempt *b)
     return one < other || (one == other && a->round < b->round);
 }
 
-/* NULL: nobody waits. */
+/* NULL: no attempt waits. */
 static struct auth_attempt *
 first_in_row(const struct auth_gate *gate)
 {
@@ -93,7 +93,7 @@ last_in_row(const struct auth_gate *gate)
     return last;
 }
 
-/* Those of the same client that wait; its next turn goes to round. */
+/* The number of waiting attempts of the same client; round gets its next turn. */
 static int
 count_own(const struct auth_attempt *l, int64_t *round)
 {
@@ -121,7 +121,7 @@ tell_late(void *context)
     l->resume(l->context);
 }
 
-/* Runs in a turn of its own: the present one is that of another session. */
+/* Posted, because the current turn of the loop is in another session. */
 static void
 give_way(struct auth_attempt *l)
 {
@@ -130,7 +130,7 @@ give_way(struct auth_attempt *l)
     loop_timer_start(l->gate->loop, &l->late, 0, tell_late, l);
 }
 
-/* NULL: it waits. */
+/* NULL: the attempt waits. */
 static const struct refusal *
 join_row(struct auth_attempt *l)
 {
@@ -166,7 +166,7 @@ log_lockout(const struct auth_attempt *l, const struct lockout_verdict *verdict)
     log_end(&line);
 }
 
-/* The delay of the reply, in ms. */
+/* The delay of the reply in ms. */
 static int64_t
 count_failure(struct auth_attempt *l)
 {
@@ -179,7 +179,7 @@ count_failure(struct auth_attempt *l)
     return verdict.delay_ms;
 }
 
-/* True: answered. */
+/* True: the reply is sent. */
 static bool
 conclude(struct auth_attempt *l, enum sasl_result result)
 {
@@ -198,7 +198,7 @@ conclude(struct auth_attempt *l, enum sasl_result result)
     return result != SASL_FAILED;
 }
 
-/* True: answered. */
+/* True: the reply is sent. */
 static bool
 auth_attempt_check(struct auth_attempt *l)
 {
@@ -220,7 +220,7 @@ refuse_locked(struct auth_attempt *l)
     return true;
 }
 
-/* While somebody waits. */
+/* The timer runs while an attempt waits. */
 static void
 set_pace(struct auth_gate *gate)
 {
@@ -243,7 +243,7 @@ next_check(void *context)
     } else {
         leave_row(l);
         gate->round = l->round;
-        /* Meanwhile others of that client may have failed. */
+        /* Other attempts of the client may have failed in the meantime. */
         answered = refuse_locked(l) || auth_attempt_check(l);
     }
     set_pace(gate);

@@ -1,14 +1,13 @@
-/* The gate of AUTH: when a password may be checked, how late a failure is answered, and
- * which clients are locked out. One gate for all sessions of a listener, one login for
- * each session that has sent AUTH.
+/* The gate of AUTH paces password checks, delays the replies to failures and locks
+ * clients out. A listener has one gate, each session that has sent AUTH one attempt.
  *
- * A check takes up to 5 ms of the loop, or several slices of 2 ms. So there is one each
- * AUTH_ATTEMPT_PACE_MS, a slice each AUTH_ATTEMPT_SLICE_MS, and further logins wait:
- * guessing takes a quarter of the loop at most. A client that leaves before its check
- * is over has failed, too. Waiting clients (see smtp/server/lockout.h) take turns: first
- * those that have logged in lately, last those that have failed. When the queue is full,
- * a client with a better claim takes the place of the one with the worst, which gets a
- * 4yz reply. A malformed response is answered immediately, and counts as a failure. */
+ * A check takes up to 5 ms of the loop, or several slices of 2 ms. The gate runs one
+ * check each AUTH_ATTEMPT_PACE_MS, or a slice each AUTH_ATTEMPT_SLICE_MS, and further
+ * attempts wait: password guessing takes a quarter of the loop at most. A client that
+ * disconnects before its check is complete has failed. Waiting clients take turns by
+ * their standing (smtp/server/lockout.h): recent logins first, failures last. When the
+ * queue is full, a client of better standing displaces the one of the worst, which gets
+ * a 4yz reply. A malformed response is refused immediately and counts as a failure. */
 #ifndef SMTP_SERVER_AUTH_GATE_H
 #define SMTP_SERVER_AUTH_GATE_H
 
@@ -21,30 +20,30 @@ enum {
     AUTH_ATTEMPT_PACE_MS = 20,
     AUTH_ATTEMPT_SLICE_MS = 8,
     AUTH_ATTEMPT_WAITING_MAX = 50, /* then 454 */
-    /* Of one client in the row; then 454. Many users may be behind an address from
-     * which one has logged in. */
+    /* Attempts of one client in the queue; then 454. An address from which a user has
+     * logged in may be that of many users. */
     AUTH_ATTEMPT_WAITING_EACH = 4,
     AUTH_ATTEMPT_WAITING_EACH_GOOD = 16
 };
 
 struct auth_gate;
 struct auth_gate *auth_gate_new(struct loop *loop, struct log *log);
-/* After its logins. */
+/* Call it after the gate's attempts are freed. */
 void auth_gate_free(struct auth_gate **gate);
 /* See lockout_set_limit(). */
 void auth_gate_set_limit(struct auth_gate *gate, int failure_limit);
 bool auth_gate_is_locked(const struct auth_gate *gate, const struct lockout_key *key);
 
 struct auth_attempt;
-/* server, and context of resume, outlive it. */
+/* server and context must outlive the attempt. */
 struct auth_attempt *auth_attempt_new(struct auth_gate *gate, struct server *server,
                                       const struct lockout_key *key,
                                       void (*resume)(void *context), void *context);
-/* Any time; resume comes no more. */
+/* May be called at any time; resume is not called afterwards. */
 void auth_attempt_free(struct auth_attempt **login);
 
-/* At SERVER_LOGIN. True: it is answered. False: resume will be called when it is, not
- * before this returns. */
+/* Call it at SERVER_LOGIN. True: the reply is sent. False: resume is called later, when
+ * the reply is sent. */
 bool auth_attempt_ask(struct auth_attempt *login) __attribute__((warn_unused_result));
 
 #endif

@@ -1,4 +1,4 @@
-/* Counts the sessions of clients and keeps them to their rates. */
+/* Counts the sessions of clients and enforces their rates. */
 #include "smtp/server/client_usage.h"
 
 #include "base/memory.h"
@@ -15,14 +15,15 @@ struct client {
     UT_hash_handle hh;
     unsigned char key[KEY_SIZE];
     int sessions;
-    size_t tls; /* of these */
+    size_t tls; /* sessions with TLS */
     struct bucket buckets[CLIENT_USAGE_KINDS];
-    struct client *prev, *next; /* among the idle, which it is without a session */
+    struct client *prev,
+        *next; /* in the list of idle clients: those without a session */
 };
 
 struct client_usage {
     struct client *table;
-    struct client *idle; /* the one that left first is first */
+    struct client *idle; /* in order of their last sessions' ends */
     size_t idle_count, sessions;
     bool stressed;
     struct bucket buckets[CLIENT_USAGE_KINDS];
@@ -44,7 +45,7 @@ client_usage_read_rate(struct text value, const char *key, struct rate *rate,
     if (text_trim(value).length == 0)
         return true;
     if (bucket_rate_parse(value, rate)) {
-        /* Who may send 100 an hour may send them in its first minute. */
+        /* A client with 100 messages an hour may send them in its first minute. */
         if (rate->amount > 0 && text_find(value, ',') == TEXT_NONE)
             rate->burst = rate->amount;
         return true;
@@ -94,11 +95,11 @@ client_usage_make_key(const struct net_address *address, unsigned char key[KEY_S
     if (plain.family != NET_IPV4 && plain.family != NET_IPV6)
         return false;
     key[0] = (unsigned char)plain.family;
-    memcpy(key + 1, plain.ip, NETWORK_BYTES); /* an IPv4 address has zeros behind it */
+    memcpy(key + 1, plain.ip, NETWORK_BYTES); /* zeros follow an IPv4 address */
     return true;
 }
 
-/* The same of its network of 48 bits; of IPv6 alone. */
+/* The key of the /48 network; IPv6 only. */
 static bool
 make_wide_key(const struct net_address *address, unsigned char key[KEY_SIZE])
 {
@@ -134,7 +135,7 @@ client_usage_forget(struct client_usage *clients, struct client *client)
     free(client);
 }
 
-/* Nothing is to be remembered of it. */
+/* All buckets are full: forgetting the client changes nothing. */
 static bool
 is_rested(const struct client *client, int64_t now_ms)
 {
@@ -144,7 +145,7 @@ is_rested(const struct client *client, int64_t now_ms)
     return true;
 }
 
-/* The first to leave are seldom kept by a later one's rates. */
+/* Clients that left first have mostly refilled their buckets first. */
 static void
 forget_some(struct client_usage *clients, int64_t now_ms)
 {
@@ -203,7 +204,7 @@ client_usage_free(struct client_usage **clients)
 
 /* --- Limits ----------------------------------------------------------------------- */
 
-/* 1 at least: who comes again in 0 s is refused again. */
+/* At least 1: a retry after 0 s would be refused again. */
 static long long
 seconds_until(int64_t ready_ms, int64_t now_ms)
 {
@@ -223,7 +224,7 @@ client_usage_refuse(struct outcome *refusal, enum client_usage_kind kind, bool e
     return false;
 }
 
-/* Both buckets give, or none. */
+/* Takes a token from both buckets or from neither. */
 static bool
 client_usage_take_token(struct client_usage *clients,
                         const struct client_usage_rules *rules, struct client *client,

@@ -1,10 +1,10 @@
-/* The clients: how many sessions each has, and at what rate it may come, send messages
- * and name recipients. No clock, no socket.
+/* The sessions of each client, and its rates of sessions, messages and recipients. No
+ * clock, no socket.
  *
- * A client is an IPv4 address or an IPv6 network of 64 bits, which is what one customer
- * has. An attacker may have one of 48 bits: when sessions are short, those of one count
- * together. Of a Unix socket nobody is counted: file permissions guard it. Times are
- * monotonic milliseconds. */
+ * A client is an IPv4 address or an IPv6 /64, the network of one customer. An attacker
+ * may own a /48: where sessions are scarce, those of one /48 count together. Clients of a Unix
+ * socket are not counted: file permissions protect it. Times are monotonic
+ * milliseconds. */
 #ifndef SMTP_SERVER_CLIENT_USAGE_H
 #define SMTP_SERVER_CLIENT_USAGE_H
 
@@ -19,17 +19,17 @@ enum client_usage_kind {
 };
 enum {
     CLIENT_USAGE_KINDS = 3,
-    /* Remembered clients without a session, for their rates; then the one that left
-     * first is forgotten. */
+    /* Clients without a session, kept for their rates; beyond this number the one whose
+     * last session ended first is forgotten. */
     CLIENT_USAGE_IDLE_MAX = 16384,
-    /* Of the sessions that there may be at a time: above the first there is stress,
-     * until there are fewer than the second. */
+    /* Percent of the session limit: stress begins above the first and ends below the
+     * second. */
     CLIENT_USAGE_STRESS_PERCENT = 80,
     CLIENT_USAGE_CALM_PERCENT = 60,
-    CLIENT_USAGE_STRESS_MIN = 10 /* of fewer a part says nothing */
+    CLIENT_USAGE_STRESS_MIN = 10 /* with a lower limit there is no stress */
 };
 
-/* As the settings have them: a rate like sched/limits/bucket.h's, or empty. */
+/* The text of the settings: a rate (sched/limits/bucket.h) or empty. */
 struct client_usage_settings {
     struct text
         each[CLIENT_USAGE_KINDS]; /* client_session_rate, _message_, _recipient_ */
@@ -45,7 +45,8 @@ struct client_usage_rules {
     int sessions, sessions_per_client;
 };
 
-/* rules is zeroed memory. One line per error; false then. Free in any case. */
+/* rules must be zeroed. Adds one line per error; false then. The caller frees rules in
+ * any case. */
 bool client_usage_read(struct client_usage_rules *rules,
                        const struct client_usage_settings *settings,
                        struct buffer *errors) __attribute__((warn_unused_result));
@@ -55,42 +56,40 @@ struct client_usage;
 struct client_usage *client_usage_new(void);
 void client_usage_free(struct client_usage **clients);
 
-/* A session begins: false with a 421 when it must not go on. In any case it counts as
- * one until client_usage_left(). */
+/* A session begins: false with a 421 when it exceeds a limit. It counts until
+ * client_usage_left() in either case. */
 bool client_usage_entered(struct client_usage *clients,
                           const struct client_usage_rules *rules,
                           const struct net_address *client, int64_t now_ms,
                           struct outcome *refusal) __attribute__((warn_unused_result));
-/* The address as above. */
+/* A session ends; client is the address of client_usage_entered(). */
 void client_usage_left(struct client_usage *clients, const struct net_address *client,
                        int64_t now_ms);
 
-/* A message or recipient of a client that has entered: false with a 450 that says when
- * to come again; then it does not count. */
+/* Counts a message or a recipient of a client with a session. False: not counted, and
+ * refusal is a 450 with the time of the retry. */
 bool client_usage_take(struct client_usage *clients,
                        const struct client_usage_rules *rules,
                        const struct net_address *client, enum client_usage_kind kind,
                        int64_t now_ms, struct outcome *refusal)
     __attribute__((warn_unused_result));
 
-/* A TLS session of a client that has entered begins, or ends, before it has left. */
+/* TLS begins or ends in a session of the client. */
 void client_usage_secured(struct client_usage *clients,
                           const struct net_address *client, bool begins);
-/* Its TLS sessions; 0 of a Unix socket. */
+/* The client's TLS sessions; 0 for a Unix socket. */
 size_t client_usage_tls(const struct client_usage *clients,
                         const struct net_address *client);
 
-/* Whether there are nearly too many sessions now. */
+/* True: the number of sessions is near its limit. */
 bool client_usage_stressed(struct client_usage *clients,
                            const struct client_usage_rules *rules);
-/* Sessions of the client, of IPv6 those of its network of 48 bits; 0 of a Unix socket.
- */
+/* Sessions of the client, for IPv6 those of its /48; 0 for a Unix socket. */
 size_t client_usage_weight(const struct client_usage *clients,
                            const struct net_address *client);
 
-/* Sessions of all clients. */
 size_t client_usage_sessions(const struct client_usage *clients);
-/* Clients that are remembered. */
+/* Clients with a session or kept for their rates. */
 size_t client_usage_known(const struct client_usage *clients);
 
 #endif

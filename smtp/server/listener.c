@@ -1,5 +1,4 @@
-/* The way in: binds the addresses, counts the clients, hands connections to sessions.
- */
+/* Binds the addresses, checks the limits of clients, hands connections to sessions. */
 #include "smtp/server/listener.h"
 
 #include "base/log/log.h"
@@ -19,9 +18,9 @@
 
 enum {
     MISTAKES_MAX = 64 * 1024,
-    UNIX_MODE = 0666,   /* its directory guards it */
-    FLUSH_CHECK_MS = 5, /* sendmail -bs: is the last reply out? */
-    FLUSH_CHECKS = 6000 /* then it never will be */
+    UNIX_MODE = 0666,   /* its directory restricts access */
+    FLUSH_CHECK_MS = 5, /* sendmail -bs: checks that the last reply is written */
+    FLUSH_CHECKS = 6000 /* then the reply is given up */
 };
 
 static const struct refusal no_space = {421, "4.7.0",
@@ -31,13 +30,13 @@ static const struct refusal not_this_user = {554, "5.7.1",
 static const struct refusal locked_out = {
     421, "4.7.0", "too many failed logins from your address, try again later"};
 
-/* One socket that listens. */
+/* One listening socket. */
 struct door {
     struct listener *listener;
     struct net_listener *socket;
     struct session_options options;
-    unsigned uids[ENDPOINT_UIDS_MAX]; /* of a Unix socket: who may use it... */
-    size_t uid_count;                 /* ...0: all */
+    unsigned uids[ENDPOINT_UIDS_MAX]; /* the users that may use a Unix socket */
+    size_t uid_count;                 /* 0: all users */
 };
 
 struct listener {
@@ -46,7 +45,7 @@ struct listener {
     struct net *net;
     struct door *doors;
     size_t door_count;
-    unsigned char secret[DIGEST_SIZE]; /* of users */
+    unsigned char secret[DIGEST_SIZE]; /* for users_new() */
     bool draining;
     struct loop_timer grace;
     struct loop_task gone;
@@ -66,7 +65,7 @@ hostname_is_good(const char *hostname, struct buffer *errors)
     return false;
 }
 
-/* The files of a list into paths, NUL-terminated copies. TEXT_NONE: too many. */
+/* Copies the files of a list to paths, NUL-terminated. TEXT_NONE: too many. */
 static size_t
 read_paths(struct text list, char *paths[TLS_PAIRS_MAX])
 {
@@ -125,8 +124,8 @@ read_tls(const struct listener_settings *settings, struct tls_server **server,
     return good;
 }
 
-/* An address that speaks TLS alone needs a certificate, one for proxies a list of them:
- * on a Unix socket file permissions are the list. */
+/* An address with ?tls requires a certificate, one with ?proxy requires proxy_from. File
+ * permissions replace proxy_from on a Unix socket. */
 static bool
 has_what_it_needs(const struct session_rules *rules, const struct endpoint *endpoints,
                   size_t count, struct buffer *errors)
@@ -144,7 +143,7 @@ has_what_it_needs(const struct session_rules *rules, const struct endpoint *endp
     return listener_auth_fits(rules, endpoints, count, errors);
 }
 
-/* Where the routes look <postmaster> up. The table may go before the rules. */
+/* Copies the domain of <postmaster>: the rules may outlive the routes. */
 static void
 take_postmaster(struct session_rules *r, const struct route_table *routes)
 {
@@ -155,7 +154,8 @@ take_postmaster(struct session_rules *r, const struct route_table *routes)
     r->server.postmaster_domain = r->postmaster_domain;
 }
 
-/* NULL: errors are in errors. The caller is its first user. routes may be NULL. */
+/* NULL: errors has the causes. The caller holds the first reference. routes may be
+ * NULL. */
 static struct session_rules *
 rules_new(const struct listener_settings *settings, const struct route_table *routes,
           const unsigned char secret[DIGEST_SIZE], struct buffer *errors)
@@ -207,7 +207,7 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
 bool
 listener_check(const struct listener_settings *settings, struct buffer *errors)
 {
-    static const unsigned char secret[DIGEST_SIZE]; /* nobody logs in by these */
+    static const unsigned char secret[DIGEST_SIZE]; /* these rules serve no login */
     struct endpoint *endpoints;
     size_t count;
     struct session_rules *rules = rules_new(settings, NULL, secret, errors);
@@ -228,7 +228,7 @@ drained(void *context)
     l->drained(l->context);
 }
 
-/* So that time-outs shrink before there is no space at all. */
+/* Time-outs become shorter before the session limit is reached. */
 static void
 watch_stress(struct listener *l)
 {
@@ -244,7 +244,7 @@ watch_stress(struct listener *l)
     session_host_stress(&l->host, stressed);
 }
 
-/* A session has ended. Never called from within a callback of that session. */
+/* A session has ended. The session posts this call: it is in none of its callbacks. */
 static void
 on_gone(void *context, const struct net_address *peer)
 {
@@ -262,7 +262,7 @@ may_relay(const struct listener *l, const struct net_address *client,
     return !options->stranger && policy_may_relay(&l->host.rules->policy, client);
 }
 
-/* The rates of untrusted clients do not limit fragments between hosts of ours. */
+/* The rates for untrusted clients do not apply to fragments between our hosts. */
 static bool
 may_enter(struct listener *l, const struct net_address *client,
           const struct session_options *options, struct outcome *why)
@@ -310,7 +310,7 @@ listener_enter(struct listener *l, struct net_connection *connection,
         session_start(&l->host, connection, options, refusal);
 }
 
-/* The client is known, if it ever will be. */
+/* The address of the client is known, or will not be. */
 static void
 on_named(void *context, struct net_connection *connection,
          const struct session_options *options)
@@ -326,7 +326,7 @@ listener_on_ready(void *context, struct net_connection *connection,
     session_start(&l->host, connection, options, refusal);
 }
 
-/* NULL, or why the peer is not trusted with a PROXY header. */
+/* NULL, or the reason not to trust a PROXY header of the peer. */
 static const char *
 is_no_proxy(const struct listener *l, const struct net_address *peer)
 {
@@ -379,7 +379,7 @@ listener_on_accept(void *context, struct net_connection *connection)
     net_abort(&connection);
 }
 
-/* One line for error of several that were collected. */
+/* Copies the first of the collected lines to error. */
 static void
 tell_errors(const struct buffer *errors, char *error, size_t error_size)
 {
@@ -609,7 +609,7 @@ listener_sessions(const struct listener *l)
     return l->host.count;
 }
 
-/* The descriptors are over when what was said last has left them. */
+/* The descriptors may be closed when the last reply is written. */
 static void
 check_flushed(void *context)
 {
@@ -636,19 +636,19 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
                         const struct listener_settings *settings,
                         void (*over)(void *context), void *context)
 {
-    static const unsigned char secret[DIGEST_SIZE]; /* no users here */
+    static const unsigned char secret[DIGEST_SIZE]; /* sendmail -bs has no AUTH */
     struct buffer errors;
     struct listener_settings plain = *settings;
     plain.auth_users = TEXT("");
     buffer_init(&errors, MISTAKES_MAX);
     struct session_rules *rules = rules_new(&plain, routes, secret, &errors);
-    /* The caller has had them checked. */
+    /* The caller has checked the settings. */
     assert(rules != NULL);
-    rules->server.etrn = false; /* nobody here delivers */
+    rules->server.etrn = false; /* this process does not deliver */
     buffer_free(&errors);
     struct listener *l = listener_make(loop, log, queue, routes, rules);
     l->net = net;
-    client_usage_free(&l->host.clients); /* it is one, and its caller's */
+    client_usage_free(&l->host.clients); /* the only session is local: no limits */
     l->host.on_gone = on_standard_gone;
     l->drained = over;
     l->context = context;

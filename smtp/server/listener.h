@@ -1,8 +1,8 @@
-/* SMTP and LMTP server: listening sockets, one session for each client, drafts for the
- * queue. The front door of smtp/server/, which never knows smtp/client/ and never
- * delivers anything.
+/* SMTP and LMTP server: listening sockets, one session for each connection, drafts for
+ * the queue. The front door of smtp/server/, which never uses smtp/client/ and never
+ * delivers.
  *
- * Ties smtp/server/server.h (a machine without sockets) to base/net/net.h,
+ * Connects smtp/server/server.h (a machine without sockets) to base/net/net.h,
  * smtp/server/policy.h and queue/queue.h. */
 #ifndef SMTP_SERVER_LISTENER_H
 #define SMTP_SERVER_LISTENER_H
@@ -23,21 +23,20 @@ struct listener_settings {
     struct text auth_cleartext;  /* "no", empty, or "loopback" */
     struct text sender_login, sender_domains; /* see smtp/server/senders.h */
     int auth_failure_limit;                   /* see lockout_set_limit() */
-    int server_tls_session_limit;             /* 0: none of its own */
+    int server_tls_session_limit;             /* 0: no separate limit */
     bool allow_open_relay;
     int64_t message_size_limit; /* bytes; 0 = none */
-    int64_t lifetime_ms;        /* of mail: for that which comes by XDEFRAG */
+    int64_t lifetime_ms;        /* of mail; see redirect_date() */
     int recipient_limit;
-    struct client_usage_settings
-        clients;            /* how many, how often: see smtp/server/client_usage.h */
-    struct text proxy_from; /* list of networks: see smtp/server/pregreet.h */
+    struct client_usage_settings clients; /* see smtp/server/client_usage.h */
+    struct text proxy_from;        /* list of networks: see smtp/server/pregreet.h */
     bool check_helo, check_sender; /* see smtp/server/sanity.h */
     int64_t greet_delay_ms;        /* untrusted: reject early talkers; 0 = off */
     bool refuses_partial;          /* see server_rules */
     int hop_limit;                 /* Received lines; 50 */
     int error_limit;               /* bad commands before 421; 20 */
-    int soft_error_limit;          /* ...before answers come late; 10 */
-    int64_t error_delay_ms;        /* ...by so much more each time; 1 s */
+    int soft_error_limit;          /* ...before replies are delayed; 10 */
+    int64_t error_delay_ms;        /* ...by this much more each time; 1 s */
     int junk_limit;        /* commands of an untrusted client without a message; 100 */
     int64_t data_rate_min; /* bytes a second of a message; 0 = any */
     int64_t idle_timeout_ms;      /* 300 s, RFC 5321 §4.5.3.2.7 */
@@ -58,10 +57,11 @@ struct listener *listener_new(struct loop *loop, struct net *net, struct log *lo
  * are not rebound. */
 void listener_reload(struct listener *l, const struct route_table *routes,
                      const struct listener_settings *settings);
-/* Who starts what ETRN asks for; without it that is refused (458). */
+/* on_flush starts the delivery that ETRN requests; without it ETRN is refused (458). */
 void listener_on_flush(struct listener *l, session_flush *on_flush, void *context);
-/* No new connections; sessions between transactions hear 421 4.3.2, those within finish
- * theirs; drained is called when the last is gone, after grace_ms at the latest. */
+/* Accepts no more connections. Sessions between transactions get 421 4.3.2, others after
+ * their transaction. drained is called after the last session has ended, at the latest
+ * after grace_ms. */
 void listener_drain(struct listener *l, int64_t grace_ms,
                     void (*drained)(void *context), void *context);
 void listener_free(struct listener **l);
@@ -69,8 +69,8 @@ size_t listener_sessions(const struct listener *l);
 /* See session_host_stress(). */
 bool listener_is_stressed(const struct listener *l);
 
-/* sendmail -bs: one session on descriptors 0 and 1 straight into queue, trusted to
- * relay; the callback comes when it is over. */
+/* sendmail -bs: one session on descriptors 0 and 1 directly into queue, trusted to relay.
+ * over is called after it has ended. */
 void listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
                              struct queue *queue, const struct route_table *routes,
                              const struct listener_settings *settings,

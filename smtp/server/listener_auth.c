@@ -1,4 +1,4 @@
-/* Reads users and sender rules for a listener; warns of what looks unwise. */
+/* Reads users and sender rules for a listener; warns of unwise settings. */
 #include "smtp/server/listener_auth.h"
 
 #include "base/log/log.h"
@@ -13,7 +13,7 @@ static const char secret_path[] = "lock/decoys", secret_draft[] = "lock/decoys.n
 static bool
 read_secret(struct disk *disk, unsigned char secret[DIGEST_SIZE])
 {
-    char bytes[DIGEST_SIZE + 1]; /* of a longer file one more */
+    char bytes[DIGEST_SIZE + 1]; /* one byte more detects a longer file */
     int file = disk_open_file(disk, secret_path, false);
     if (file < 0)
         return false;
@@ -31,7 +31,7 @@ write_secret(struct disk *disk, const unsigned char secret[DIGEST_SIZE])
     int file = disk_create(disk, secret_draft, 0600);
     if (file < 0)
         return;
-    /* Listening begins as root, and what is in the spool is its user's. */
+    /* Listening begins as root, but files in the spool belong to its user. */
     struct disk_info top;
     if (disk_inspect(disk, ".", &top) == 0 && top.owner != 0)
         (void)!disk_give(disk, secret_draft, top.owner, (unsigned)-1);
@@ -92,7 +92,7 @@ listener_auth_read(const struct listener_settings *settings,
     return good && rules->senders != NULL && (!set || rules->accounts != NULL);
 }
 
-/* Somebody could say AUTH there. */
+/* A client may use AUTH at this address. */
 static bool
 can_log_in(const struct session_rules *rules, const struct endpoint *e)
 {

@@ -1,4 +1,4 @@
-/* Counts failed logins of clients and locks those out that make too many. */
+/* Counts failed logins of clients; locks clients out that have too many. */
 #include "smtp/server/lockout.h"
 
 #include "base/memory.h"
@@ -16,7 +16,7 @@ struct client {
     UT_hash_handle hh;
 };
 
-/* One that has logged in. */
+/* A client that has logged in. */
 struct good {
     struct lockout_key key;
     int64_t at_ms; /* last */
@@ -107,7 +107,7 @@ lockout_left_ms(const struct lockout *l, const struct lockout_key *key, int64_t 
     return client->locked_until_ms - now_ms;
 }
 
-/* Found or made, and the last in order. */
+/* Finds or makes the client and moves it to the end of the order. */
 static struct client *
 touch(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {

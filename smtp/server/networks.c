@@ -1,4 +1,4 @@
-/* Reads and asks lists of networks. */
+/* Reads lists of networks and searches them. */
 #include "smtp/server/networks.h"
 
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 
 enum { WHY_MAX = 200 };
 
-/* "192.168.1.1/24" is meant as the network that it is in. */
+/* For "192.168.1.1/24" the error names the network of the address. */
 static const char *
 why_none(struct text word, char space[WHY_MAX])
 {
@@ -24,7 +24,7 @@ why_none(struct text word, char space[WHY_MAX])
     return space;
 }
 
-/* NULL, or why not. */
+/* NULL, or the error. */
 static const char *
 read_network(struct networks *networks, struct text word, const char *all_is_wrong,
              char space[WHY_MAX])

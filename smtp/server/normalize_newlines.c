@@ -1,4 +1,4 @@
-/* Makes CRLF of bare LF: in a whole stream, or in content alone. */
+/* Converts bare LF to CRLF: in a whole stream, or in content alone. */
 #include "smtp/server/normalize_newlines.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ normalize_content_start(struct newlines_content *n, bool repairs)
     *n = (struct newlines_content){.repairs = repairs, .line = LINE_EMPTY};
 }
 
-/* t went on as it is. */
+/* Notes bytes that were passed on unchanged. */
 static void
 normalize_newlines_note_bytes(struct newlines_content *n, struct text t)
 {
@@ -53,7 +53,7 @@ normalize_newlines_note_bytes(struct newlines_content *n, struct text t)
     n->after_lf = false;
 }
 
-/* How many bytes come before a bare LF; the first `clean` were looked at before. */
+/* The number of bytes before the first bare LF; the first clean bytes have none. */
 static size_t
 before_bare(const struct newlines_content *n, struct text t, size_t clean)
 {
@@ -69,8 +69,8 @@ before_bare(const struct newlines_content *n, struct text t, size_t clean)
     return t.length;
 }
 
-/* The byte behind a dot behind a bare LF: a dot alone in its line is content, for it
- * ends with LF or began behind one; of others the sender has put it there. */
+/* next follows a dot after a bare LF. A dot alone in its line is content, because its
+ * line ends with LF or began after one; any other dot is the sender's dot-stuffing. */
 static void
 let_dot_go(struct newlines_content *n, char next)
 {
@@ -80,7 +80,7 @@ let_dot_go(struct newlines_content *n, char next)
     n->line = LINE_LONGER;
 }
 
-/* A bare LF. The decoder has dropped a dot that is alone in its line. */
+/* A bare LF ends the line. The decoder has dropped a dot that is alone in its line. */
 static void
 normalize_newlines_end_line(struct newlines_content *n)
 {
@@ -90,7 +90,7 @@ normalize_newlines_end_line(struct newlines_content *n)
     n->after_lf = true;
 }
 
-/* What stands at the front and does not go on as it is. */
+/* Converts the bytes at the front that are not passed on unchanged. */
 static void
 look_at_front(struct newlines_content *n, struct text *input)
 {

@@ -1,24 +1,23 @@
-/* Newlines that are no CRLF: the three rules by which a bare LF is one, all of them
- * here. Everybody else, and every other command, bare CR and NUL, is refused behind
- * this (smtp/line.h, smtp/dot.h), which is as strict for all.
+/* The three rules by which a bare LF is accepted as a line end. In all other cases bare
+ * LF, bare CR and NUL are refused by the next layer (smtp/line.h, smtp/dot.h).
  *
- * 1. Content of a client that may relay by address, or that has logged in: a bare LF
- *    becomes CRLF. Only CRLF . CRLF ends it (Postfix: smtpd_forbid_bare_newline =
- *    normalize): LF . LF, LF . CRLF and CRLF . LF are a line with a dot. A chunk (BDAT)
- *    has as many bytes as it had before.
- * 2. sendmail -bs: where the first line ends with LF, LF ends every line, and LF . LF
- *    the content, as a program that writes to a pipe means it. Else rule 1.
+ * 1. Content of a client that may relay by address or has logged in: a bare LF becomes
+ *    CRLF. Only CRLF . CRLF ends the content (Postfix: smtpd_forbid_bare_newline =
+ *    normalize): LF . LF, LF . CRLF and CRLF . LF are a line with a dot. The size of a
+ *    chunk (BDAT) counts the bytes as received.
+ * 2. sendmail -bs: if the first line ends with LF, LF ends every line and LF . LF the
+ *    content, as programs write to a pipe. Otherwise rule 1.
  * 3. profile=legacy: LF ends lines and content like CRLF, for old devices.
  *
- * By 2 and 3 a client can say the same thing in two ways, which is what SMTP smuggling
- * needs in front of us: they are for who speaks for itself alone. */
+ * Rules 2 and 3 accept two encodings of one command, which SMTP smuggling through a
+ * relay in front of us would use: they are only for clients that send their own mail. */
 #ifndef SMTP_SERVER_NORMALIZE_NEWLINES_H
 #define SMTP_SERVER_NORMALIZE_NEWLINES_H
 
 #include "base/buffer.h"
 #include "smtp/dot.h"
 
-/* --- All that a client says: rules 2 and 3 ------------------------------------- */
+/* --- The whole stream: rules 2 and 3 -------------------------------------------- */
 
 enum newlines {
     NEWLINES_CRLF,  /* nothing is changed */
@@ -26,11 +25,11 @@ enum newlines {
     NEWLINES_LF     /* a bare LF becomes CRLF */
 };
 struct newlines_stream {
-    enum newlines rule; /* before the first bytes; the rest zero */
+    enum newlines rule; /* set before the first bytes; the rest zero */
     bool after_cr;
 };
 /* Adds bytes to out, which must have space for twice as many. The result does not depend
- * on how the stream was cut. */
+ * on the boundaries of the reads. */
 void normalize_stream(struct newlines_stream *n, struct text bytes, struct buffer *out);
 
 /* --- Content: rule 1 -------------------------------------------------------------- */
@@ -39,20 +38,20 @@ struct newlines_content {
     bool repairs;            /* false: nothing is changed */
     bool after_cr, after_lf; /* the last byte was CR, a bare LF */
     bool held;               /* a dot behind a bare LF */
-    unsigned char line;      /* what there is of it: normalize_newlines.c's */
-    size_t clean;            /* bytes of the input in which there is no bare LF */
-    struct text more;        /* said, not yet taken by the decoder */
+    unsigned char line;      /* its state, private to normalize_newlines.c */
+    size_t clean;            /* bytes of the input known to have no bare LF */
+    struct text more;        /* output that the decoder has not taken yet */
 };
 void normalize_content_start(struct newlines_content *n, bool repairs);
 
-/* dot_decode() of what DATA brings. */
+/* Normalizes content of DATA and calls dot_decode(). */
 enum progress normalize_data(struct newlines_content *n, struct dot_decoder *d,
                              struct text *input, struct text *content)
     __attribute__((warn_unused_result));
-/* There is content without more input: call normalize_data() again. */
+/* True: call normalize_data() again, even without more input. */
 bool normalize_has_more(const struct newlines_content *n);
 
-/* dot_check() of the next slice of a chunk, which is taken off *chunk. */
+/* Normalizes the next slice, taken off *chunk, and calls dot_check(). */
 bool normalize_chunk(struct newlines_content *n, struct dot_checker *c,
                      struct text *chunk, struct text *content)
     __attribute__((warn_unused_result));
