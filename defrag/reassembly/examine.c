@@ -17,7 +17,7 @@ examine_end(struct examine *l)
     tag_end(&l->tag, NULL);
 }
 
-/* False: the disk did not answer. */
+/* False: the content cannot be read. */
 static bool
 examine_read_header(struct examine *l, const struct fragment_envelope *envelope)
 {
@@ -35,7 +35,7 @@ examine_read_header(struct examine *l, const struct fragment_envelope *envelope)
     return got >= 0;
 }
 
-/* The next bytes of the body. < 0: the disk did not answer, 0: there are no more. */
+/* The next bytes of the body. < 0: they cannot be read, 0: there are no more. */
 static int64_t
 add_piece(struct examine *l, size_t budget)
 {

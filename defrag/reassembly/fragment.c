@@ -14,7 +14,7 @@ struct found {
     unsigned types;
     bool any_partial, encoded, versioned;
     bool ended_well; /* by an empty line, or with the message */
-    bool cut_off;    /* it goes on beyond FRAGMENT_HEADER_MAX */
+    bool cut_off;    /* the header is longer than FRAGMENT_HEADER_MAX */
     size_t body;
 };
 
@@ -65,7 +65,7 @@ find_fields(struct text message)
         fields += field.whole.length;
     }
     found.body = head.length - rest.length;
-    /* The empty line is cut off, a line that is no field stays in place. */
+    /* Cuts off the empty line; a line that is not a field stays in place. */
     if (found.body == fields && rest.length > 0)
         found.ended_well = false;
     if (found.body == fields && head.length == FRAGMENT_HEADER_MAX)
@@ -73,7 +73,7 @@ find_fields(struct text message)
     return found;
 }
 
-/* NULL: it is there and good. */
+/* NULL: present and valid. */
 static const char *
 read_count(const struct parameters *p, const char *name, uint32_t *value)
 {
@@ -108,7 +108,7 @@ read_id(const struct parameters *p, struct fragment_reading *out)
     return NULL;
 }
 
-/* Why it is malformed; NULL when it is not. */
+/* Why the fragment is malformed; NULL when it is not. */
 static const char *
 read_parameters(const struct parameters *p, struct fragment_reading *out)
 {
@@ -136,7 +136,7 @@ malformation(const struct found *found, struct fragment_reading *out)
     return read_parameters(&found->type, out);
 }
 
-/* Why one that is well formed passes all the same; NULL: it does not. */
+/* Why a well-formed fragment passes nevertheless; NULL: it does not. */
 static const char *
 objection(const struct fragment_envelope *envelope, const struct fragment_reading *r)
 {
@@ -151,7 +151,7 @@ objection(const struct fragment_envelope *envelope, const struct fragment_readin
     return NULL;
 }
 
-/* Of one that says message/partial. */
+/* Reads a message whose type is message/partial. */
 static void
 fragment_judge(const struct found *found, const struct fragment_envelope *envelope,
                struct fragment_reading *out)

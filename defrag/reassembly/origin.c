@@ -12,7 +12,7 @@ enum {
     KEY_STRICT = 3
 };
 
-/* prvs=TAG=local@domain becomes local@domain: the tag is another one each day. */
+/* prvs=TAG=local@domain becomes local@domain: the tag changes each day. */
 static struct text
 without_batv(struct text sender)
 {

@@ -35,7 +35,7 @@ parts_list_depth(struct text made_of)
     if (made_of.length == 0)
         return 0;
     if (!text_number(text_before(made_of, text_find(made_of, '\n')), 1000, &depth))
-        return PARTS_LIST_DEPTH_MAX; /* of nobody's making: leave it alone */
+        return PARTS_LIST_DEPTH_MAX; /* not written by us: not reassembled again */
     return (unsigned)depth;
 }
 
@@ -70,6 +70,6 @@ parts_list_next(struct text *rest, struct id *id, unsigned **indexes, size_t *co
     struct text line;
     while (rest->length > 0 && text_cut(rest, '\n', &line))
         if (read_part(line, id, indexes, count))
-            return true; /* the first line is none */
+            return true; /* the first line is the depth */
     return false;
 }

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* Whether fields of that name are taken from the header within. */
+/* True: fields of that name are taken from the inner header. */
 static bool
 is_inner(struct text name)
 {
@@ -45,7 +45,7 @@ put_field(struct reassemble *j, struct text whole)
            (text_ends_nocase(whole, TEXT("\n")) || reassemble_put(j, TEXT("\r\n")));
 }
 
-/* Without a line end at its end nothing has said so yet. */
+/* The scan decides at a line end, which a single line may lack. */
 static bool
 is_no_header(struct text t)
 {
@@ -82,7 +82,7 @@ put_outer(struct reassemble *j, bool with_subject)
     return true;
 }
 
-/* What is behind the fields is left in *header. */
+/* Leaves in *header what follows the fields. */
 static bool
 put_inner(struct reassemble *j, struct text *header)
 {
@@ -93,7 +93,7 @@ put_inner(struct reassemble *j, struct text *header)
     return true;
 }
 
-/* A line that no header has ends it, too, but is the first of the body. */
+/* A line that is not a field ends the header, too, and begins the body. */
 static bool
 reassemble_write_header(struct reassemble *j)
 {
@@ -128,7 +128,7 @@ reassemble_add(struct reassemble *j, struct text bytes)
         return reassemble_put(j, bytes);
     header_scan_add(&j->scan, bytes);
     if (!buffer_add(&j->inner, bytes)) {
-        /* What is behind the header is no part of it. */
+        /* What follows the header is not part of it. */
         size_t before = j->inner.length;
         size_t space = REASSEMBLE_HEADER_MAX - before;
         if (!j->scan.ended || j->scan.length + 2 > REASSEMBLE_HEADER_MAX)

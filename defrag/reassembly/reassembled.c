@@ -39,7 +39,7 @@ struct reassembled_row {
     unsigned index;   /* in its envelope */
     size_t group;     /* the last group that serves it; 0: none yet */
     bool has_notify;  /* one part has it */
-    bool all_default; /* and none says anything else than nothing */
+    bool all_default; /* and all have NOTIFY_DEFAULT */
 };
 
 struct reassembled {
@@ -54,8 +54,8 @@ struct reassembled {
     struct buffer made;
 
     uint32_t part;    /* the next of reassembly->parts to be opened */
-    int content;      /* of the one before it; < 0: none */
-    int64_t at, body; /* what is in front of the body is read for its sum alone */
+    int content;      /* of the part before it; < 0: none */
+    int64_t at, body; /* bytes before the body, read for the checksum alone */
     uint32_t sum, wanted;
     struct buffer outer;
     struct queue_draft *draft;
@@ -88,7 +88,7 @@ reassembled_is_refused(const struct reassembled *w)
 
 /* --- The envelope ----------------------------------------------------------------- */
 
-/* Of a part; *loaded is the caller's to free. NULL: it is gone. */
+/* The envelope of a part; the caller frees *loaded. NULL: the part is gone. */
 static const struct envelope *
 envelope_of(struct reassembled *w, struct id id, struct envelope **loaded)
 {
@@ -97,7 +97,7 @@ envelope_of(struct reassembled *w, struct id id, struct envelope **loaded)
     return active ? active : *loaded;
 }
 
-/* NEVER counts when all say so; else what any of them wants. */
+/* NEVER applies when all parts say so; else the union of what they say. */
 static void
 merge_notify(struct reassembled_row *row, struct recipient *to, unsigned notify)
 {
@@ -136,8 +136,8 @@ merge_message(struct reassembled *w, const struct envelope *from)
     e->utf8 = e->utf8 || from->utf8;
     if (parts_list_depth_of(from) + 1 > w->depth)
         w->depth = parts_list_depth_of(from) + 1;
-    /* A peer does not say how far he believed the sender; whoever else has the same key
-     * was believed as far. */
+    /* A peer does not say how far it trusted the sender; other parts with the same key
+     * were trusted as far. */
     if (!from->fragment.by_peer && e->trust.length == 0 && from->trust.length > 0)
         e->trust = envelope_text(e, from->trust);
 }
@@ -161,7 +161,8 @@ reassembled_note_served(struct reassembled *w, struct text address)
     row->group = w->groups;
 }
 
-/* All that one message serves. False: it is gone, or held by the operator. */
+/* Gathers the recipients that one message serves. False: it is gone, or held by the
+ * operator. */
 static bool
 gather_one(struct reassembled *w)
 {
@@ -216,8 +217,8 @@ size_of(const struct reassembled *w)
     return size;
 }
 
-/* What it sends on: its envelope says more of the sender than others', and its header
- * is what the whole's is made from. */
+/* The first part: its envelope and its header are the base of those of the reassembled
+ * message. */
 static bool
 reassembled_begin_content(struct reassembled *w, const struct envelope *first,
                           struct text header)
@@ -259,7 +260,7 @@ open_first(struct reassembled *w, const struct envelope *e)
     return good;
 }
 
-/* The first part's envelope is wanted, and that of one that serves others. */
+/* The envelope is needed of the first part, and of each part that serves recipients. */
 static bool
 open_part(struct reassembled *w)
 {
@@ -293,7 +294,7 @@ close_part(struct reassembled *w)
     w->content = -1;
 }
 
-/* The next bytes of the open part; *got 0: it has no more. */
+/* Reads the next bytes of the open part; *got 0: there are no more. */
 static bool
 copy_piece(struct reassembled *w, size_t *got)
 {

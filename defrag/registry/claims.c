@@ -21,7 +21,7 @@ struct owned {
     enum owner owner;
     char *host;
     int64_t ttl_ms;
-    bool is_closed; /* ASKED: to be closed when it is ours */
+    bool is_closed; /* ASKED: close the claim when it is granted */
     int64_t memory_ms;
     struct owned *prev, *next; /* ALONE */
     struct heap_due timer;     /* monotonic */
@@ -160,7 +160,7 @@ claims_claim(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
     struct owned *e = claims_find_claim(o, key);
     assert(ttl_ms > 0);
     if (e != NULL) {
-        e->is_closed = false; /* a set of that key has begun once more */
+        e->is_closed = false; /* a new set of that key has begun */
         return claims_view_of(e);
     }
     if (HASH_COUNT(o->by_key) >= CLAIMS_MAX)
@@ -202,7 +202,7 @@ claims_close(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
     case OWNER_ALONE:
         claims_forget(e);
         break;
-    case OWNER_OTHER: /* that host goes on having it */
+    case OWNER_OTHER: /* that host still owns it */
         e->is_closed = false;
         break;
     }
@@ -210,13 +210,13 @@ claims_close(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
 
 /* --- When it is back -------------------------------------------------------------- */
 
-/* Not all in one turn: it has just come back. */
+/* Not all in one turn: the registry has only just recovered. */
 static void
 recover(void *context)
 {
     struct claims *o = context;
     bool is_up = registry_is_up(o->setup.registry);
-    /* Down again: it says when it is back to whom it owes an answer. */
+    /* Down again: recovered() is called once more when it is back. */
     unsigned size = is_up ? CLAIMS_RECOVER_SIZE : 1;
     for (unsigned i = 0; o->alone != NULL && i < size; i++) {
         struct owned *e = o->alone;

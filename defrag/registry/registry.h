@@ -41,7 +41,7 @@ enum registry_kind { REGISTRY_LOCAL, REGISTRY_DIR, REGISTRY_REDIS };
 struct registry_place {
     enum registry_kind kind;
     char path[REGISTRY_SETTING_MAX];  /* DIR */
-    char host[REGISTRY_HOST_MAX + 1]; /* REDIS: a name or an address, no brackets */
+    char host[REGISTRY_HOST_MAX + 1]; /* REDIS: a host or address */
     uint16_t port;
     unsigned database;
     char user[REGISTRY_SECRET_MAX + 1], password[REGISTRY_SECRET_MAX + 1];
@@ -85,19 +85,20 @@ struct registry_setup {
 struct registry *registry_new(const struct registry_setup *setup,
                               const struct registry_place *place, char *error,
                               size_t error_size);
-/* Not from within a callback. No callback comes any more; claims under way are void. */
+/* Not from within a callback. No callback comes later; claims under way are void. */
 void registry_free(struct registry **registry);
 
 enum registry_answer {
     REGISTRY_OWN,        /* of this host, perhaps since an earlier claim */
-    REGISTRY_OTHER,      /* of the host that is named */
+    REGISTRY_OTHER,      /* of the named host */
     REGISTRY_UNAVAILABLE /* not known: work alone */
 };
 /* host is borrowed, "" unless OTHER. */
 typedef void registry_claimed(void *context, enum registry_answer answer,
                               const char *host);
 
-/* Embedded in its owner, who keeps it until done is called; zeroed before first use. */
+/* Embedded in its owner, which keeps it until done is called; zeroed before first
+ * use. */
 struct registry_claim {
     struct registry_claim *prev, *next; /* the registry's own, from here on */
     registry_claimed *done;
@@ -109,9 +110,9 @@ struct registry_claim {
     char host[REGISTRY_HOST_MAX + 1];
 };
 
-/* Claims the key unless a claim stands, which is not prolonged. done is called
- * in a later turn, once, within REGISTRY_ANSWER_MS and a turn. ttl_ms > 0; it
- * should outlive the set, so that late parts find the owner too. */
+/* Claims the key. An existing claim stays, and is not prolonged. done is called once,
+ * in a later turn, within REGISTRY_ANSWER_MS and a turn. ttl_ms > 0; it should outlive
+ * the set, so that late parts find the owner, too. */
 void registry_claim(struct registry *registry, struct registry_claim *claim,
                     const unsigned char key[REGISTRY_KEY_SIZE], int64_t ttl_ms,
                     registry_claimed *done, void *context);

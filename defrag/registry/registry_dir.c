@@ -1,21 +1,21 @@
 /* Owners of sets as small files in a directory that the hosts share.
  *
- * A file has the key in hexadecimal as its name, in one of 256 directories, and "host
- * ttl_ms born_ms mark" as content. A claim writes a file under a name of chance and
- * links it to the key's name: link(2) is atomic, on NFS too, and whoever comes second
- * finds the first. There is no lock that could hang or be left behind. How old a file
- * is, is told by the clock of the file server alone: a claim creates its file and asks
- * when that was, so that the hosts' clocks need not agree. The answer is written into
- * the file, since its time of change is new after each rename. A stale file is moved
- * aside before it is removed, and put back when it turns out to be another one, since a
- * host was faster and has claimed it anew; a mark of chance in each file tells them
- * apart. Nothing is synced: after a power cut some sets go on in pieces.
+ * A file is named after the key in hexadecimal, lies in one of 256 directories, and
+ * contains "host ttl_ms born_ms mark". A claim writes a file under a random name and
+ * links it to the key's name: link(2) is atomic, on NFS too, and the second host finds
+ * the file of the first. There is no lock that could hang or be left behind. Only the
+ * clock of the file server says how old a file is: a claim creates its file and asks
+ * for its time, so that the hosts' clocks need not agree. That time is written into the
+ * file, because each rename changes the file's own. A stale file is moved aside before
+ * it is removed. If another host was faster and has claimed the key anew, the file
+ * moved is the new one, and is put back; a random mark in each file tells the two
+ * apart. Nothing is synced: after a power cut some sets are not reassembled.
  *
  * File calls block. On NFS the directory therefore has to be mounted `soft` with short
- * times, as `soft,timeo=3,retrans=1`: with a hard mount a dead server stops every host
- * that uses it. A call that takes more than REGISTRY_ANSWER_MS opens the breaker, which
- * keeps away for 5 s, then longer, up to five minutes. The mount point itself should
- * not be writable, so that a host on which it is not mounted works alone instead of
+ * timeouts, as `soft,timeo=3,retrans=1`: with a hard mount a dead server stops every
+ * host that uses it. A call that takes more than REGISTRY_ANSWER_MS opens the breaker,
+ * which pauses for 5 s, then longer, up to five minutes. The mount point itself should
+ * not be writable, so that a host on which nothing is mounted works alone instead of
  * with files of its own. All hosts use the same uid. */
 #include "base/disk/disk.h"
 #include "base/memory.h"
@@ -30,18 +30,18 @@
 #include <utlist.h>
 
 enum {
-    DIRECTORIES = 256,  /* without that of hosts */
-    TURN_US = 10000,    /* of work in one turn, then others have theirs */
-    TRIES = 4,          /* of a claim, when others race for the same stale file */
+    DIRECTORIES = 256,  /* without the directory of hosts' names */
+    TURN_US = 10000,    /* work in one turn */
+    TRIES = 4,          /* attempts of a claim, when hosts race for a stale file */
     SWEEP_MS = 14000,   /* one of the directories: all of them in an hour */
     SWEEP_NAMES = 1024, /* examined in one directory */
-    LEFT_MS = 3600000,  /* a file of a claim is nobody's any more after that */
+    LEFT_MS = 3600000,  /* age at which a leftover file of a claim is removed */
     NAME_SIZE = 80,
     MARK_SIZE = 16 + 1,
     CONTENT_MAX = REGISTRY_HOST_MAX + MARK_SIZE + 64
 };
 
-/* In the place of the first digits of a key: directory of the hosts' names. */
+/* Directory of the hosts' names, beside those named after a key's first digits. */
 #define HOSTS "id"
 
 struct closing {
@@ -52,7 +52,7 @@ struct closing {
 
 struct registry_dir {
     struct registry *r;
-    struct disk *disk; /* NULL: cannot be opened now */
+    struct disk *disk; /* NULL: not open */
     struct loop_task work;
     struct loop_timer tick; /* sweeps, or tries again when it is down */
     struct closing *closings;
@@ -63,9 +63,9 @@ struct registry_dir {
 /* What is at a name. */
 struct owner {
     char host[REGISTRY_HOST_MAX + 1];
-    char mark[MARK_SIZE]; /* no two files have the same */
+    char mark[MARK_SIZE]; /* unique in each file */
     int64_t ttl_ms, born_ms;
-    int64_t changed_ms; /* of the file: any rename changes that */
+    int64_t changed_ms; /* of the file: each rename changes it */
 };
 
 static void
@@ -127,8 +127,7 @@ is_stale(const struct owner *owner, int64_t now_ms)
     return owner->ttl_ms < 0 || now_ms - owner->born_ms > owner->ttl_ms;
 }
 
-/* A file that nobody else knows yet; when it was made is what the server's clock says.
- */
+/* A file that no other host knows yet; its time is that of the server's clock. */
 static int
 write_with(struct registry_dir *d, const char *name, int64_t ttl_ms, const char *mark,
            int64_t *now_ms)
@@ -165,8 +164,8 @@ write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now
     return write_with(d, name, ttl_ms, mark, now_ms);
 }
 
-/* Of two who see the same stale file only one moves it; who is late may have moved what
- * the other has claimed since, and puts that back. */
+/* Of two hosts that see the same stale file only one moves it. The later one may have
+ * moved the file of a new claim, and puts that back. */
 static int
 registry_dir_remove_stale(struct registry_dir *d, const char *name,
                           const struct owner *stale)
@@ -183,7 +182,7 @@ registry_dir_remove_stale(struct registry_dir *d, const char *name,
     return result == -EEXIST || result == -ENOENT ? 0 : result;
 }
 
-/* 0: owner says whose it is. own: our file, which lives on under the key's name. */
+/* 0: owner is set. own: our file, which may now be the one under the key's name. */
 static int
 link_or_read(struct registry_dir *d, const char *own, const char *name, int64_t now_ms,
              struct owner *owner)
@@ -201,7 +200,7 @@ link_or_read(struct registry_dir *d, const char *own, const char *name, int64_t 
             return 0;
         if (result == 0)
             result = registry_dir_remove_stale(d, name, owner);
-        if (result < 0 && result != -ENOENT) /* it went away: once more */
+        if (result < 0 && result != -ENOENT) /* the file is gone: try again */
             return result;
     }
     return -EAGAIN;
@@ -240,8 +239,8 @@ close_set(struct registry_dir *d, const struct closing *c)
     return result < 0 ? result : disk_rename(d->disk, own, name);
 }
 
-/* Where our instance is: by a digest, since a name may be too long for a file, or "..".
- */
+/* The file of our instance, named by a digest: a host's name may be too long for a
+ * file, or "..". */
 static void
 name_of_host(const struct registry_dir *d, char out[NAME_SIZE])
 {
@@ -254,8 +253,8 @@ name_of_host(const struct registry_dir *d, char out[NAME_SIZE])
     snprintf(out, NAME_SIZE, HOSTS "/%s", hex);
 }
 
-/* Whoever holds the name refreshes it; what is stale anybody takes. Two who take it at
- * once are two of that name: who loses finds the other at his next look. */
+/* The holder of a name refreshes it, and any host of that name may take a stale one. If
+ * two take it at the same time, the loser finds the other at its next check. */
 static int
 keep_host(struct registry_dir *d)
 {
@@ -318,13 +317,13 @@ registry_dir_add_name(void *context, const char *name)
     struct names *names = context;
     size_t length = strlen(name);
     bool is_left = length == 17 && (name[0] == 't' || name[0] == 'x');
-    /* Nothing else is ours to remove. */
+    /* Other files are not ours to remove. */
     if (is_left || length == REGISTRY_HEX_SIZE - 1)
         snprintf(names->at[names->count++], NAME_SIZE, "%s/%.64s", names->path, name);
     return names->count < SWEEP_NAMES;
 }
 
-/* Removes what is stale in one of the directories, for TURN_US. */
+/* Removes stale files in one of the directories, for at most TURN_US. */
 static void
 registry_dir_sweep(struct registry_dir *d)
 {
@@ -348,7 +347,7 @@ registry_dir_sweep(struct registry_dir *d)
     free(names.at);
 }
 
-/* Opened anew each time: what was mounted over it meanwhile would not be seen. */
+/* Opened anew each time: an open descriptor would not see a later mount. */
 static int
 open_disk(struct registry_dir *d)
 {
@@ -365,8 +364,7 @@ open_disk(struct registry_dir *d)
     return result;
 }
 
-/* What a call said, and how long it took. 0: go on; else it is left alone for so long.
- */
+/* Judges a call by its result and its duration. 0: go on; otherwise the pause in ms. */
 static int64_t
 registry_dir_judge(struct registry_dir *d, int result, int64_t began_us)
 {
@@ -420,7 +418,7 @@ do_claim(struct registry_dir *d)
         registry_answer_owner(d->r, claim, text_from(owner.host));
     else
         registry_answer(d->r, claim, REGISTRY_UNAVAILABLE);
-    return result == -EAGAIN ? 0 : result; /* a race, and no trouble of the place */
+    return result == -EAGAIN ? 0 : result; /* a race, not a failure of the directory */
 }
 
 static void

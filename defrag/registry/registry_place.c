@@ -18,7 +18,7 @@ registry_is_host(struct text name)
     return name.length > 0 && name.length <= REGISTRY_HOST_MAX;
 }
 
-/* %XX decoded. False when it is too long, or a % encodes nothing, or a NUL. */
+/* %XX decoded. False when the result is too long, or a % encodes nothing or a NUL. */
 static bool
 decode(struct text t, char out[REGISTRY_SECRET_MAX + 1])
 {
@@ -91,7 +91,7 @@ read_redis(struct text rest, struct registry_place *place)
     size_t slash, at;
     uint64_t database = 0;
     const char *wrong = NULL;
-    /* A password may have been given with any of these in it. */
+    /* A password may have been written with any of these schemes. */
     at = text_find_last(rest, '@');
     slash = text_find(text_after(rest, at == TEXT_NONE ? 0 : at), '/');
     place->kind = REGISTRY_REDIS;

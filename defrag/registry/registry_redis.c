@@ -21,7 +21,7 @@
 #include <utlist.h>
 
 enum {
-    RESOLVE_MS = 5000, /* nobody waits for that but the connection */
+    RESOLVE_MS = 5000, /* no claim waits for the resolver */
     SECURE_TIMES = 8,  /* longer than a claim waits: a handshake */
     FLAP_MS = 1000,    /* pause when several in a row have lived for less than that */
     REPLY_MAX = 4096,  /* bytes of one reply */
@@ -38,13 +38,13 @@ enum request_kind {
     REQUEST_CLAIM,
     REQUEST_CLOSE,
     REQUEST_NAME,
-    REQUEST_KEEP /* of the name: nobody wants the reply */
+    REQUEST_KEEP /* of the name: the reply is not needed */
 };
 
 /* A command whose reply has not come. */
 struct request {
     enum request_kind kind;
-    struct registry_claim *claim; /* CLAIM: NULL when nobody wants the answer */
+    struct registry_claim *claim; /* CLAIM: NULL when the answer is no longer wanted */
     struct request *prev, *next;
 };
 
@@ -67,14 +67,13 @@ struct registry_redis {
     char why[256];            /* the last address did not answer */
 };
 
-/* Closing is for the owner alone; in one step, since the claim may expire between two.
- */
+/* Only the owner closes, and in one step: the claim may expire between two. */
 static const char close_script[] =
     "if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
     "if ARGV[2]=='0' then return redis.call('DEL',KEYS[1]) end "
     "return redis.call('PEXPIRE',KEYS[1],ARGV[2])";
 
-/* SET NX GET PX for a server that cannot. */
+/* SET NX GET PX for a server without it. */
 static const char set_script[] =
     "local o=redis.call('GET',KEYS[1]) if o then return o end "
     "redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) return false";
@@ -110,7 +109,7 @@ send_command(struct registry_redis *redis, enum request_kind kind,
     redis->closes += kind == REQUEST_CLOSE;
 }
 
-/* To be answered with nil, now that it has our value, or with the other's. */
+/* The reply is nil if our value was set, else the other host's value. */
 static void
 send_set(struct registry_redis *redis, enum request_kind kind, const char *key,
          const char *value, int64_t ttl_ms)
@@ -152,7 +151,7 @@ send_name(struct registry_redis *redis)
     send_set(redis, REQUEST_NAME, key, redis->r->name.instance, NAME_TTL_MS);
 }
 
-/* For ttl_ms from now on, if it is still there; 0: not at all. */
+/* For ttl_ms from now on, if it still exists; 0: removes it. */
 static void
 keep_name(struct registry_redis *redis, int ttl_ms)
 {
@@ -176,7 +175,7 @@ send_probe(struct registry_redis *redis)
 static void
 send_greeting(struct registry_redis *redis)
 {
-    redis->r->redis_is_old = false; /* it may be another one now */
+    redis->r->redis_is_old = false; /* the server may be another one now */
     const struct registry_place *place = &redis->r->place;
     char database[16];
     if (place->user[0] != '\0') {
@@ -196,7 +195,7 @@ send_greeting(struct registry_redis *redis)
 
 /* --- The connection --------------------------------------------------------------- */
 
-/* To REST; nothing is under way any more. */
+/* To REST; no command is under way then. */
 static void
 registry_redis_drop(struct registry_redis *redis)
 {
@@ -223,7 +222,8 @@ registry_redis_enter(struct registry_redis *redis, enum stage stage, int64_t lim
                      redis);
 }
 
-/* A server that lets us in only to throw us out is left alone after the second time. */
+/* When a server has dropped two young connections in a row, the pause is at least
+ * FLAP_MS. */
 static void
 registry_redis_fail(struct registry_redis *redis, const char *why)
 {
@@ -262,7 +262,7 @@ words_of(const redisReply *reply)
     return text_of(reply->str, reply->str == NULL ? 0 : (size_t)reply->len);
 }
 
-/* One that says no is the end of the connection. */
+/* An error reply ends the connection. */
 static void
 fail_with(struct registry_redis *redis, const char *asked, const redisReply *reply)
 {
@@ -382,7 +382,7 @@ take_reply(struct registry_redis *redis, const redisReply *reply)
     }
 }
 
-/* Lists are no replies of ours, and how long they are a server could claim at will. */
+/* No command of ours has a list as its reply, and a server could claim any length. */
 static bool
 begins_well(const redisReader *reader)
 {
@@ -402,8 +402,8 @@ registry_redis_take_input(struct registry_redis *redis)
     struct text input = net_input(redis->connection);
     int result = redisReaderFeed(redis->reader, input.at, input.length);
     net_consume(redis->connection, input.length);
-    /* Where nothing is there to read the reader is not called: it would begin a reply
-     * of which it does not know the kind. */
+    /* The reader is not called without bytes: it would begin a reply of unknown
+     * kind. */
     while (result == REDIS_OK && redis->reader != NULL && unread(redis->reader) > 0 &&
            begins_well(redis->reader)) {
         void *reply = NULL;
@@ -456,7 +456,7 @@ registry_redis_on_event(void *context, enum net_event event)
     }
 }
 
-/* To the next address that has not been tried. */
+/* Connects to the next untried address. */
 static void
 try_address(struct registry_redis *redis)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* That closed sets may have for each recipient that open ones may have. */
+/* Bytes that closed sets may use for each recipient that open sets may have. */
 enum { CLOSED_BYTES = 8 };
 
 const char *
@@ -85,7 +85,7 @@ set_note_closed(struct sets *s, const struct set *set)
     LL_PREPEND(s->closures, closure);
 }
 
-/* The one that has just been closed stays: it was no less when it was open. */
+/* The set that has just been closed stays: it used no less when it was open. */
 static bool
 remembers_too_much(const struct sets *s)
 {
@@ -95,7 +95,7 @@ remembers_too_much(const struct sets *s)
             s->closed_count > 1);
 }
 
-/* It is remembered for a while; of too many the oldest is not. */
+/* A closed set is remembered for a while; beyond the limit the oldest are forgotten. */
 static void
 set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
 {
@@ -126,7 +126,7 @@ by_number(const struct part *a, const struct part *b)
     return (a->slot->number > b->slot->number) - (a->slot->number < b->slot->number);
 }
 
-/* Whoever reads them one by one gets them in their order. */
+/* Reading them one by one keeps their order. */
 static void
 set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
@@ -191,7 +191,7 @@ may_begin(const struct sets *s, const struct fragment *f)
             set_quota_used(s->clients, f->client) < l->client_sets);
 }
 
-/* Those that are not busy, oldest first, but not `kept`. */
+/* Sets that are not busy, oldest first, except `kept`. */
 static void
 set_make_space(struct sets *s, const struct set *kept, int64_t now_ms)
 {
@@ -206,7 +206,7 @@ set_make_space(struct sets *s, const struct set *kept, int64_t now_ms)
     }
 }
 
-/* Recipients who have that number already need no second one. */
+/* Recipients that have this number need no second copy. */
 static size_t
 note_absorbed(struct set *set, const struct fragment *f, struct set_answer *answer)
 {
@@ -237,7 +237,7 @@ pass(struct set_answer *answer, enum set_reason reason)
     answer->absorbed_count = 0;
 }
 
-/* To a set that is closed. */
+/* Adds to a closed set. */
 static void
 come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
 {
@@ -250,7 +250,7 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
         pass(answer, set->state == SET_DONE ? SET_REASSEMBLED : SET_TIMEOUT);
 }
 
-/* They are not always added in the order of their births. */
+/* Sets are not always added in the order of their births. */
 static void
 set_hurry(struct sets *s, struct set *set, int64_t until_ms)
 {
@@ -471,7 +471,7 @@ sets_each_part(const struct sets *s, const unsigned char key[SET_KEY_SIZE],
     if (set == NULL)
         return;
     for (p = set->parts; p != NULL; p = next) {
-        next = p->set_next; /* with the last one the set may go, too */
+        next = p->set_next; /* the last part may end the set, too */
         each(context, p->id);
     }
 }

@@ -1,15 +1,16 @@
-/* Sets of fragments: which belong together, for whom they are complete, when they are
- * given up (doc/defragment.md "Sets"). Pure: (event, now) -> actions.
+/* Sets of fragments: which fragments belong together, for which recipients a set is
+ * complete, when a set is given up (doc/defragment.md "Sets"). Pure: (event, now) ->
+ * actions.
  *
  * A set has a key, and holds messages that are its fragments. Each fragment is for some
  * recipients, which may differ between fragments. A recipient is complete when all
- * numbers are there for that recipient; those who become complete together share one
- * reassembled message.
+ * numbers are there for that recipient; recipients that become complete together share
+ * one reassembled message.
  *
  * No limit, timeout or error removes a fragment: it is released, to be delivered as it
  * came. A closed set is remembered for as long as it could have been open: a repetition
- * of what was reassembled is absorbed, anything else passes, so that no second set is
- * begun that could never be complete. */
+ * of a reassembled fragment is absorbed, and any other fragment passes. Otherwise a
+ * second set would begin that could never be complete. */
 #ifndef DEFRAG_SET_SET_H
 #define DEFRAG_SET_SET_H
 
@@ -19,7 +20,7 @@
 
 enum {
     SET_KEY_SIZE = DIGEST_SIZE,
-    SET_NUMBER_MAX = 100000, /* whatever the limits say */
+    SET_NUMBER_MAX = 100000, /* regardless of the limits */
     SET_NOBODY = 0           /* a sender or client without a quota */
 };
 
@@ -67,8 +68,8 @@ struct set_answer {
     enum set_verdict verdict;
     enum set_reason reason;
     uint32_t have, total; /* numbers of the set that are there; total 0: not known */
-    /* HOLDS: indexes of recipients who have it already, for whom it is absorbed; space
-     * for fragment->count of them is the caller's. */
+    /* HOLDS: indexes of recipients that have it already, for which it is absorbed; the
+     * caller's array has space for fragment->count of them. */
     unsigned *absorbed;
     size_t absorbed_count;
 };
@@ -88,8 +89,8 @@ void sets_add(struct sets *sets, const struct fragment *f, int64_t now_ms,
 
 /* --- Actions ---------------------------------------------------------------------- */
 
-/* A message to be delivered as it is, to the recipients that are left; it is in no set
- * any more. False: none. */
+/* The next message to be delivered as it is, to the recipients that are left; it has
+ * left its set. False: none. */
 struct set_released {
     struct id id;
     enum set_reason reason;
@@ -98,7 +99,8 @@ struct set_released {
 bool sets_next_released(struct sets *sets, struct set_released *released)
     __attribute__((warn_unused_result));
 
-/* A set that was begun here has ended, and is remembered for so long. False: none. */
+/* The next set of this host that has ended, and the time for which it is remembered.
+ * False: none. */
 struct set_closed {
     unsigned char key[SET_KEY_SIZE];
     int64_t memory_ms;
@@ -122,12 +124,12 @@ struct set_reassembly {
     const struct set_served *served;
     size_t served_count;
 };
-/* NULL: none. Then, in any order and at any time, one of the two below. */
+/* NULL: none. Each must end, in any order and at any time, with one of the next two. */
 const struct set_reassembly *sets_next_reassembly(struct sets *sets);
-/* The reassembled message is durable: its recipients need the parts no more. */
+/* The reassembled message is durable: its recipients no longer need the parts. */
 void sets_reassembled(struct sets *sets, const struct set_reassembly *reassembly,
                       int64_t now_ms);
-/* It cannot be reassembled: releases the set. */
+/* The set cannot be reassembled, and is released. */
 void sets_failed(struct sets *sets, const struct set_reassembly *reassembly,
                  int64_t now_ms);
 
@@ -142,11 +144,11 @@ bool sets_forget(struct sets *sets, struct id id) __attribute__((warn_unused_res
 
 struct sets_count {
     size_t open, closed, messages;
-    int64_t bytes, oldest_ms; /* birth of the oldest open one's first; 0 = none */
+    int64_t bytes, oldest_ms; /* first birth in the oldest open set; 0 = none */
 };
 struct sets_count sets_count(const struct sets *sets);
 
-/* What is known of the set that holds a message. False: none does. */
+/* Describes the set that holds a message. False: none does. */
 struct set_view {
     uint32_t have, total, highest;
     int64_t until_ms;
@@ -154,12 +156,12 @@ struct set_view {
     unsigned char key[SET_KEY_SIZE];
 };
 bool sets_find(const struct sets *sets, struct id id, struct set_view *view);
-/* All messages that the set holds; each() may forget the one that it is told of. */
+/* Calls each() for every message of the set; each() may forget that message. */
 void sets_each_part(const struct sets *sets, const unsigned char key[SET_KEY_SIZE],
                     void (*each)(void *context, struct id id), void *context);
-/* Whether a set of that key waits, or is remembered. */
+/* True: a set of that key is open or remembered. */
 bool sets_have(const struct sets *sets, const unsigned char key[SET_KEY_SIZE]);
-/* Whether that number is there (for the view's set). */
+/* True: the set has that number (see sets_find()). */
 bool sets_has(const struct sets *sets, const unsigned char key[SET_KEY_SIZE],
               uint32_t number);
 

@@ -1,4 +1,4 @@
-/* What the files of sets share. Internal to defrag/set*.c. */
+/* What the files of sets share. Internal to defrag/set/. */
 #ifndef DEFRAG_SET_SET_INTERNAL_H
 #define DEFRAG_SET_SET_INTERNAL_H
 
@@ -8,13 +8,13 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* A recipient of a set, and which numbers there are for it. */
+/* A recipient of a set, and the numbers that it has. */
 struct wanted {
     UT_hash_handle hh;
     uint64_t *numbers; /* bits */
     size_t words;
     uint32_t count;
-    bool served; /* it has the reassembled message, or a reassembly is under way */
+    bool served; /* reassembled for it, or being so */
     char address[];
 };
 
@@ -62,7 +62,7 @@ struct set {
     struct part *parts;
     int64_t bytes, memory_ms, birth_ms;
     uint64_t sender, client;
-    /* Closed: the hashes of those who have all of it, sorted; and what it costs. */
+    /* Closed: the sorted hashes of recipients that have all numbers, and their size. */
     uint64_t *served;
     size_t served_count, closed_bytes;
     unsigned reassemblies; /* under way: it is not given up meanwhile... */
@@ -114,29 +114,30 @@ void set_quota_give(struct quota **quotas, uint64_t whose);
 
 /* --- set_parts.c ------------------------------------------------------------------ */
 
-/* NULL: nobody of the set. */
+/* NULL: not a recipient of the set. */
 struct wanted *set_wanted_find(struct set *set, struct text address);
 bool set_wanted_has(const struct wanted *w, uint32_t number);
-/* It is not there already, or is. */
+/* Sets or clears the number, which was not so before. */
 void set_wanted_put(struct wanted *w, uint32_t number, bool there);
 
 struct slot *set_slot_find(struct set *set, uint32_t number);
 
-/* A message of the set, for those recipients that absorbed (in order) does not name. */
+/* Adds a message for its recipients except the absorbed ones (indexes in order). */
 void set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
                    const unsigned *absorbed, size_t absorbed_count);
-/* The message is out of the set; what its recipients have of it is not taken back. */
+/* Removes the message from the set; its recipients keep the numbers that they have. */
 void set_part_free(struct sets *s, struct part *p);
-/* Of a set that is closed: its recipients become hashes. The bytes that it has then. */
+/* For a closed set: replaces its recipients by hashes. Returns its bytes then. */
 size_t set_compact(struct set *set);
-/* Closed: whoever else has the same hash loses a fragment of his own set. */
+/* Closed: on a collision of hashes another recipient loses a fragment of its own
+ * set. */
 bool set_has_served(const struct set *set, struct text address);
-/* All numbers and recipients; no message is left. */
+/* Frees all numbers and recipients; no message is left. */
 void set_forget_numbers(struct set *set);
 
 /* --- set_reassembly.c ------------------------------------------------------------------- */
 
-/* All for whom everything is there get one message together: sets_next_reassembly(). */
+/* Complete recipients get one message together: see sets_next_reassembly(). */
 void set_reassembly_complete(struct sets *s, struct set *set);
 struct completed *set_reassembly_of(const struct set_reassembly *view);
 void set_reassembly_free(struct completed *j);

@@ -1,4 +1,4 @@
-/* How many open sets each sender and each client has; of SET_NOBODY none is counted. */
+/* Counts the open sets of each sender and each client; SET_NOBODY has no quota. */
 #include "defrag/set/set_internal.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* Finds what is complete in a set, and the parts to reassemble it from. */
+/* Finds the complete recipients of a set, and the parts to reassemble for them. */
 #include "defrag/set/set_internal.h"
 
 #include "base/memory.h"
@@ -14,8 +14,8 @@ set_reassembly_is_complete(const struct set *set, const struct wanted *w)
     return set->total > 0 && w->count == set->total && !w->served;
 }
 
-/* Not just any message of that number: one that this reassembly serves, and that therefore
- * lives until it ends. */
+/* Only a message that this reassembly serves: it lives until the reassembly ends, which
+ * others of the same number may not. */
 static void
 keep_part(struct completed *j, const struct part *p)
 {
