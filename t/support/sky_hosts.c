@@ -85,6 +85,9 @@ note_notice(struct sky *w, struct text content)
         complain(w, "a notice about nothing:\n%.*s", TEXT_ARGS(content));
         return;
     }
+    struct text delayed = TEXT("Action: delayed");
+    if (memmem(content.at, content.length, delayed.at, delayed.length) != NULL)
+        return; /* the mail is still tried, at one of the times of notices= */
     bool is_timeout = !is_whole && w->on_timeout != CHANNEL_RELEASE;
     if (!is_timeout && !w->short_life && !w->sets[set].is_odd)
         complain(w, "a notice:\n%.*s", TEXT_ARGS(content));
