@@ -31,11 +31,17 @@ text_is_space(char c)
     return text_is_blank(c) || c == '\r' || c == '\n';
 }
 
+static inline bool
+text_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* 0 to 15, or -1. */
 static inline int
 text_hex_digit(char c)
 {
-    if (c >= '0' && c <= '9')
+    if (text_is_digit(c))
         return c - '0';
     if (c >= 'A' && c <= 'F')
         return c - 'A' + 10;

@@ -55,7 +55,7 @@ digit_of(char c)
         return c - 'A';
     if (c >= 'a' && c <= 'z')
         return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
+    if (text_is_digit(c))
         return c - '0' + 52;
     if (c == '+')
         return 62;

@@ -32,7 +32,7 @@ put_boundary(const struct report *r, struct emitter *e)
     for (size_t at = 0; at < name.length; at++) {
         char c = name.at[at], small = c;
         text_lower(&small, 1);
-        bool plain = (small >= 'a' && small <= 'z') || (c >= '0' && c <= '9') ||
+        bool plain = (small >= 'a' && small <= 'z') || text_is_digit(c) ||
                      (c != '\0' && strchr("'()+_,-./:=?", c) != NULL);
         emitter_put(e, plain ? text_of(&c, 1) : TEXT("_"));
     }

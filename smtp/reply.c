@@ -17,12 +17,6 @@ reply_start(struct reply *reply)
     reply->starts[0] = 0;
 }
 
-static bool
-reply_is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* The length of "d.ddd.ddd" at the start of t that fits code, or 0 (RFC 2034 §4). */
 static size_t
 enhanced_length(struct text t, int code)
@@ -34,7 +28,7 @@ enhanced_length(struct text t, int code)
         if (at >= t.length || t.at[at++] != '.')
             return 0;
         size_t first = at;
-        while (at < t.length && reply_is_digit(t.at[at]) && at - first < 3)
+        while (at < t.length && text_is_digit(t.at[at]) && at - first < 3)
             at++;
         if (at == first)
             return 0;

@@ -54,8 +54,8 @@ dns_host_copy(char out[DNS_NAME_MAX], struct text name)
         char c = name.at[i];
         if (c == '.' && label > 0)
             label = 0;
-        else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                 (c >= '0' && c <= '9') || c == '-' || c == '_')
+        else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || text_is_digit(c) ||
+                 c == '-' || c == '_')
             label++;
         else
             return false;

@@ -123,20 +123,14 @@ said(const struct outcome *o)
 }
 
 static bool
-reply_class_is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool
 is_word_byte(struct text t, size_t i)
 {
     unsigned char c = (unsigned char)t.at[i];
     if (c == ':') /* in a time */
-        return i > 0 && i + 1 < t.length && reply_class_is_digit(t.at[i - 1]) &&
-               reply_class_is_digit(t.at[i + 1]);
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           reply_class_is_digit((char)c) || c >= 0x80;
+        return i > 0 && i + 1 < t.length && text_is_digit(t.at[i - 1]) &&
+               text_is_digit(t.at[i + 1]);
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || text_is_digit((char)c) ||
+           c >= 0x80;
 }
 
 static void
@@ -262,7 +256,7 @@ reply_class_span_ms(struct text word, struct text next)
 {
     size_t digits = 0;
     uint64_t value;
-    while (digits < word.length && reply_class_is_digit(word.at[digits]))
+    while (digits < word.length && text_is_digit(word.at[digits]))
         digits++;
     if (!text_number(text_before(word, digits), 1000000, &value))
         return 0;

@@ -242,7 +242,7 @@ is_atom(struct text t)
     for (size_t i = 0; i < t.length; i++) {
         char c = t.at[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !(c >= '0' && c <= '9') && c != '-')
+        if (!letter && !text_is_digit(c) && c != '-')
             return false;
     }
     return t.length > 0;
