@@ -258,7 +258,7 @@ is_asked(const struct visit *v, const struct visited *row)
     return v->daemon != NULL && row->place != QUEUE_HOLD;
 }
 
-/* Of those from `from` on; may be fewer than these. NULL: ask about each. */
+/* States of the messages from `from` on, perhaps not of all. NULL: ask for each. */
 static json_t *
 ask_states(struct visit *v, size_t from)
 {

@@ -1,5 +1,4 @@
-/* Finds who has the queue - the daemon, or this very process when nobody has it - and
- * lets it run the operator's command. */
+/* Runs an operator's command in the daemon, or in this process when no daemon runs. */
 #include "admin/command/queue_command.h"
 
 #include "admin/control/control_client.h"
@@ -159,7 +158,7 @@ run_offline(struct queue_command *c)
     operation_free(&o);
 }
 
-/* --- Who has it ------------------------------------------------------------------- */
+/* --- The owner of the queue ------------------------------------------------------- */
 
 /* The daemon answers, or the lock is free. Neither: a daemon is starting or stopping,
  * or another command is at work; soon it is one or the other. */

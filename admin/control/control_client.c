@@ -86,12 +86,12 @@ control_client_new(struct loop *loop, const char *path, char *error, size_t erro
 }
 
 void
-control_client_free(struct control_client **ask)
+control_client_free(struct control_client **client)
 {
-    struct control_client *a = *ask;
+    struct control_client *a = *client;
     if (a == NULL)
         return;
-    *ask = NULL;
+    *client = NULL;
     net_abort(&a->connection);
     net_free(&a->net);
     buffer_free(&a->received);

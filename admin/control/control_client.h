@@ -13,15 +13,15 @@ struct control_client;
  * otherwise idle. */
 struct control_client *control_client_new(struct loop *loop, const char *path,
                                           char *error, size_t error_size);
-void control_client_free(struct control_client **ask);
+void control_client_free(struct control_client **client);
 /* Takes the request. The answer is the caller's. NULL, also for all later questions,
  * when the daemon closed the connection or was silent for 10 seconds (a stopped one
  * still accepts connections). */
-json_t *control_client_question(struct control_client *ask, json_t *request);
+json_t *control_client_question(struct control_client *client, json_t *request);
 /* The next line of an answer that has several. NULL as above, but after 30 seconds: the
  * daemon sends signs of life. */
-json_t *control_client_next(struct control_client *ask);
+json_t *control_client_next(struct control_client *client);
 /* After NULL: why, in words. */
-const char *control_client_trouble(const struct control_client *ask);
+const char *control_client_trouble(const struct control_client *client);
 
 #endif

@@ -207,7 +207,7 @@ reply(struct client *client, json_t *told)
     free(line);
 }
 
-/* --- What takes its time ---------------------------------------------------------- */
+/* --- Requests of several turns ---------------------------------------------------- */
 
 static bool
 control_server_is_busy(const struct client *client)

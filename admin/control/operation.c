@@ -143,7 +143,7 @@ operation_place_of(const struct operation *o, const struct row *row)
                                   : listing_place_name(place);
 }
 
-/* Where a message is that was named, not listed. */
+/* Finds the place of a message that was named, not listed. */
 static enum queue_place
 look_for(struct operation *o, struct id id, const struct envelope *e)
 {
@@ -184,7 +184,7 @@ operation_is_fragment(const struct operation *o, const struct row *row)
     return strcmp(operation_place_of(o, row), "defrag") == 0;
 }
 
-/* Whether the verb means anything there, when nobody named the message. */
+/* True: the verb applies to messages of that place which no id names. */
 static bool
 makes_sense(const struct operation *o, const struct row *row)
 {
@@ -216,7 +216,7 @@ operation_is_wanted(struct operation *o, struct row *row)
     return filter_matches_place(&o->filter, operation_place_of(o, row));
 }
 
-/* --- What ------------------------------------------------------------------------- */
+/* --- One message ------------------------------------------------------------------ */
 
 static void
 operation_tell(struct operation *o, struct id id, enum manager_result result,

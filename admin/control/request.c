@@ -1,5 +1,5 @@
-/* Writes and reads the operator's commands as JSON; strict, since half a filter would
- * mean messages that nobody meant. */
+/* Writes and reads the operator's commands as JSON; strict, since part of a filter
+ * would match other messages than meant. */
 #include "admin/control/request.h"
 
 #include <assert.h>

@@ -109,20 +109,20 @@ site_list_page(const struct sched *sched, size_t from, size_t count)
 }
 
 json_t *
-site_list_sorted(const json_t *hops)
+site_list_sorted(const json_t *sites)
 {
-    size_t count = json_array_size(hops);
+    size_t count = json_array_size(sites);
     struct row *rows = memory_array(count + 1, sizeof(*rows));
     for (size_t i = 0; i < count; i++) {
-        const json_t *hop = json_array_get(hops, i);
-        json_int_t mail = json_integer_value(json_object_get(hop, "waiting")) +
-                          json_integer_value(json_object_get(hop, "backlogged"));
+        const json_t *site = json_array_get(sites, i);
+        json_int_t mail = json_integer_value(json_object_get(site, "waiting")) +
+                          json_integer_value(json_object_get(site, "backlogged"));
         rows[i] = (struct row){(uint64_t)mail, i};
     }
     qsort(rows, count, sizeof(*rows), site_list_compare);
     json_t *sorted = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append(sorted, json_array_get(hops, rows[i].number));
+        json_array_append(sorted, json_array_get(sites, rows[i].number));
     free(rows);
     return sorted;
 }

@@ -18,6 +18,6 @@ json_t *site_list_top(const struct sched *sched, size_t limit,
  * end. Between two calls sites come and go. */
 json_t *site_list_page(const struct sched *sched, size_t from, size_t count);
 /* Most mail first. */
-json_t *site_list_sorted(const json_t *hops);
+json_t *site_list_sorted(const json_t *sites);
 
 #endif

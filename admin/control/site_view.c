@@ -19,10 +19,10 @@ enum {
 /* --- Output ----------------------------------------------------------------------- */
 
 static void
-put_time(json_t *hop, const char *key, int64_t ms)
+put_time(json_t *view, const char *key, int64_t ms)
 {
     if (ms > 0 && ms < INT64_MAX)
-        json_object_set_new(hop, key, json_integer(ms));
+        json_object_set_new(view, key, json_integer(ms));
 }
 
 static const char *
@@ -65,7 +65,7 @@ make_domains(const struct sched_site *site)
 }
 
 static void
-put_numbers(json_t *hop, const struct sched_site *site)
+put_numbers(json_t *view, const struct sched_site *site)
 {
     const struct {
         const char *key;
@@ -88,33 +88,34 @@ put_numbers(json_t *hop, const struct sched_site *site)
         {"failures",                site->failures                          },
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-        json_object_set_new(hop, numbers[i].key, json_integer(numbers[i].value));
+        json_object_set_new(view, numbers[i].key, json_integer(numbers[i].value));
 }
 
 json_t *
 site_view_make(const struct sched_site *site)
 {
     char rate[RATE_MAX];
-    json_t *hop = json_object();
-    json_object_set_new(hop, "site", listing_text(text_from(site->key)));
-    json_object_set_new(hop, "domains", make_domains(site));
-    json_object_set_new(hop, "state", json_string(state_of(site)));
-    put_numbers(hop, site);
-    json_object_set_new(hop, "rate",
+    json_t *view = json_object();
+    json_object_set_new(view, "site", listing_text(text_from(site->key)));
+    json_object_set_new(view, "domains", make_domains(site));
+    json_object_set_new(view, "state", json_string(state_of(site)));
+    put_numbers(view, site);
+    json_object_set_new(view, "rate",
                         json_string(rate_words(&site->transport->rate, rate)));
-    json_object_set_new(hop, "learnt_rate", json_real(site->rate / 1000.0));
-    json_object_set_new(hop, "bound", json_string(sched_bound_word(site->bound)));
-    put_time(hop, "bound_until_ms", site->bound_until_ms);
-    put_time(hop, "dead_since_ms", site->dead_since_ms);
-    put_time(hop, "dead_until_ms", site->dead_until_ms);
+    json_object_set_new(view, "learnt_rate", json_real(site->rate / 1000.0));
+    json_object_set_new(view, "bound", json_string(sched_bound_word(site->bound)));
+    put_time(view, "bound_until_ms", site->bound_until_ms);
+    put_time(view, "dead_since_ms", site->dead_since_ms);
+    put_time(view, "dead_until_ms", site->dead_until_ms);
     if (site->ceiling > 0)
-        put_time(hop, "ceiling_probe_ms", site->ceiling_probe_ms);
+        put_time(view, "ceiling_probe_ms", site->ceiling_probe_ms);
     if (site->reason) {
-        json_object_set_new(hop, "reason", listing_text(text_from(site->reason->text)));
-        json_object_set_new(hop, "remote",
+        json_object_set_new(view, "reason",
+                            listing_text(text_from(site->reason->text)));
+        json_object_set_new(view, "remote",
                             listing_text(text_from(site->reason->remote)));
     }
-    return hop;
+    return view;
 }
 
 /* --- In words --------------------------------------------------------------------- */
@@ -129,9 +130,9 @@ at_time(int64_t ms, int64_t now_ms, char out[AT_MAX])
 }
 
 static enum sched_bound
-bound_of(const json_t *hop)
+bound_of(const json_t *view)
 {
-    const char *word = json_field_string(hop, "bound");
+    const char *word = json_field_string(view, "bound");
     for (int i = 0; i < SCHED_BOUNDS; i++)
         if (strcmp(sched_bound_word((enum sched_bound)i), word) == 0)
             return (enum sched_bound)i;
@@ -139,13 +140,13 @@ bound_of(const json_t *hop)
 }
 
 static void
-say_next(const json_t *hop, int64_t now_ms, struct buffer *out)
+say_next(const json_t *view, int64_t now_ms, struct buffer *out)
 {
     char at[AT_MAX];
-    if (json_object_get(hop, "bound_until_ms"))
+    if (json_object_get(view, "bound_until_ms"))
         (void)!buffer_format(
             out, "; the next delivery may begin %s",
-            at_time(json_field_number(hop, "bound_until_ms"), now_ms, at));
+            at_time(json_field_number(view, "bound_until_ms"), now_ms, at));
     else
         (void)!buffer_add(out,
                           TEXT("; the next delivery begins when this one has ended"));
@@ -161,17 +162,17 @@ names(const char *reason, const char *remote)
 }
 
 static void
-say_dead(const json_t *hop, int64_t now_ms, struct buffer *out)
+say_dead(const json_t *view, int64_t now_ms, struct buffer *out)
 {
     char since[FORMAT_TIME_MAX], until[AT_MAX];
-    int64_t until_ms = json_field_number(hop, "dead_until_ms");
+    int64_t until_ms = json_field_number(view, "dead_until_ms");
     (void)!buffer_format(
         out, "the site has been dead since %s",
-        format_time_since(json_field_number(hop, "dead_since_ms"), now_ms, since));
+        format_time_since(json_field_number(view, "dead_since_ms"), now_ms, since));
     (void)!buffer_format(out, ", tried again %s: %s", at_time(until_ms, now_ms, until),
-                         json_field_string(hop, "reason"));
-    if (!names(json_field_string(hop, "reason"), json_field_string(hop, "remote")))
-        (void)!buffer_format(out, " (from %s)", json_field_string(hop, "remote"));
+                         json_field_string(view, "reason"));
+    if (!names(json_field_string(view, "reason"), json_field_string(view, "remote")))
+        (void)!buffer_format(out, " (from %s)", json_field_string(view, "remote"));
 }
 
 static void
@@ -182,97 +183,97 @@ say_delay(const char *name, int64_t ms, struct buffer *out)
 }
 
 static void
-say_window(const json_t *hop, struct buffer *out)
+say_window(const json_t *view, struct buffer *out)
 {
     (void)!buffer_format(out,
                          "its window is full: %" PRId64 " of %" PRId64
                          " sessions are open, %" PRId64 " carry mail",
-                         json_field_number(hop, "sessions"),
-                         json_field_number(hop, "window"),
-                         json_field_number(hop, "busy"));
-    if (json_field_number(hop, "window") == json_field_number(hop, "limit"))
+                         json_field_number(view, "sessions"),
+                         json_field_number(view, "window"),
+                         json_field_number(view, "busy"));
+    if (json_field_number(view, "window") == json_field_number(view, "limit"))
         (void)!buffer_add(out, TEXT("; it is at its concurrency limit"));
 }
 
 static void
-say_ceiling(const json_t *hop, int64_t now_ms, struct buffer *out)
+say_ceiling(const json_t *view, int64_t now_ms, struct buffer *out)
 {
     char at[AT_MAX];
     (void)!buffer_format(out, "it refused more than %" PRId64 " sessions (ceiling)",
-                         json_field_number(hop, "ceiling"));
-    if (json_object_get(hop, "ceiling_probe_ms"))
+                         json_field_number(view, "ceiling"));
+    if (json_object_get(view, "ceiling_probe_ms"))
         (void)!buffer_format(
             out, "; one more is tried %s",
-            at_time(json_field_number(hop, "ceiling_probe_ms"), now_ms, at));
+            at_time(json_field_number(view, "ceiling_probe_ms"), now_ms, at));
 }
 
 static void
-say_pause(const json_t *hop, int64_t now_ms, struct buffer *out)
+say_pause(const json_t *view, int64_t now_ms, struct buffer *out)
 {
     char at[AT_MAX];
     (void)!buffer_format(
         out, "a connection failed (%" PRId64 " in a row); the next one: %s",
-        json_field_number(hop, "failures"),
-        format_time_until(json_field_number(hop, "bound_until_ms"), now_ms, at));
+        json_field_number(view, "failures"),
+        format_time_until(json_field_number(view, "bound_until_ms"), now_ms, at));
 }
 
 static void
-say_nothing(const json_t *hop, struct buffer *out)
+say_nothing(const json_t *view, struct buffer *out)
 {
-    if (json_field_number(hop, "waiting") == 0)
+    if (json_field_number(view, "waiting") == 0)
         (void)!buffer_add(out, TEXT("nothing"));
-    else if (json_field_number(hop, "greeting") > 0)
+    else if (json_field_number(view, "greeting") > 0)
         (void)!buffer_format(out,
                              "nothing; connections being made: %" PRId64
                              ", each takes mail after its greeting",
-                             json_field_number(hop, "greeting"));
+                             json_field_number(view, "greeting"));
     else
         (void)!buffer_add(out, TEXT("nothing; a session takes it next"));
 }
 
 static void
-say_bound(const json_t *hop, int64_t delivery_session_limit, int64_t now_ms,
+say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
           struct buffer *out)
 {
-    switch (bound_of(hop)) {
+    switch (bound_of(view)) {
     case SCHED_BOUND_NONE:
     case SCHED_BOUNDS:
-        say_nothing(hop, out);
+        say_nothing(view, out);
         return;
     case SCHED_BOUND_DEAD:
-        say_dead(hop, now_ms, out);
+        say_dead(view, now_ms, out);
         return;
     case SCHED_BOUND_PROBE:
         (void)!buffer_add(out, TEXT("one session tries the site before others do"));
         return;
     case SCHED_BOUND_TRANSPORT_DELAY:
         say_delay("transport_rate_delay",
-                  json_field_number(hop, "transport_rate_delay_ms"), out);
+                  json_field_number(view, "transport_rate_delay_ms"), out);
         break;
     case SCHED_BOUND_RATE_DELAY:
-        say_delay("destination_rate_delay", json_field_number(hop, "rate_delay_ms"),
+        say_delay("destination_rate_delay", json_field_number(view, "rate_delay_ms"),
                   out);
         break;
     case SCHED_BOUND_RATE:
         (void)!buffer_format(out, "destination_rate is %s",
-                             json_field_string(hop, "rate"));
+                             json_field_string(view, "rate"));
         break;
     case SCHED_BOUND_LEARNT_RATE:
         (void)!buffer_format(out, "its replies asked us to slow down: %.3g/s learnt",
-                             json_real_value(json_object_get(hop, "learnt_rate")));
+                             json_real_value(json_object_get(view, "learnt_rate")));
         break;
     case SCHED_BOUND_WINDOW:
-        say_window(hop, out);
+        say_window(view, out);
         return;
     case SCHED_BOUND_CEILING:
-        say_ceiling(hop, now_ms, out);
+        say_ceiling(view, now_ms, out);
         return;
     case SCHED_BOUND_CONGESTED:
         (void)!buffer_add(out, TEXT("a connection waits long for its greeting; no "
                                     "more are made until then"));
         return;
     case SCHED_BOUND_PAUSE:
-        say_pause(hop, now_ms, out);
+        say_pause(view, now_ms, out);
         return;
     case SCHED_BOUND_BUDGET:
         (void)!buffer_format(
@@ -280,17 +281,17 @@ say_bound(const json_t *hop, int64_t delivery_session_limit, int64_t now_ms,
             delivery_session_limit);
         return;
     }
-    say_next(hop, now_ms, out);
+    say_next(view, now_ms, out);
 }
 
 void
-site_view_explain(const json_t *hop, int64_t delivery_session_limit, int64_t now_ms,
+site_view_explain(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
                   struct buffer *out)
 {
-    say_bound(hop, delivery_session_limit, now_ms, out);
-    if (json_field_number(hop, "waiting") > 1)
+    say_bound(view, delivery_session_limit, now_ms, out);
+    if (json_field_number(view, "waiting") > 1)
         (void)!buffer_format(out, "; %" PRId64 " recipients wait there",
-                             json_field_number(hop, "waiting"));
+                             json_field_number(view, "waiting"));
 }
 
 /* --- As a table ------------------------------------------------------------------- */
@@ -306,10 +307,10 @@ dash(int64_t value, const char *unit, char out[RATE_MAX])
 }
 
 static const char *
-rate_of(const json_t *hop, char out[RATE_MAX])
+rate_of(const json_t *view, char out[RATE_MAX])
 {
-    double learnt = json_real_value(json_object_get(hop, "learnt_rate"));
-    const char *configured = json_field_string(hop, "rate");
+    double learnt = json_real_value(json_object_get(view, "learnt_rate"));
+    const char *configured = json_field_string(view, "rate");
     if (learnt > 0)
         snprintf(out, RATE_MAX, "%.3g/s*", learnt);
     else
@@ -319,18 +320,18 @@ rate_of(const json_t *hop, char out[RATE_MAX])
 
 /* "dead until ...: reason", "alive, window", "alive, rate until ..." */
 static void
-print_state(const json_t *hop, int64_t now_ms)
+print_state(const json_t *view, int64_t now_ms)
 {
     char until[FORMAT_TIME_MAX];
-    bool dead = json_object_get(hop, "dead_until_ms") != NULL;
-    fputs(json_field_string(hop, "state"), stdout);
-    if (!dead && bound_of(hop) != SCHED_BOUND_NONE)
-        printf(", %s", json_field_string(hop, "bound"));
-    if (json_object_get(hop, "bound_until_ms") && bound_of(hop) != SCHED_BOUND_NONE)
-        printf(" until %s", format_time_until(json_field_number(hop, "bound_until_ms"),
+    bool dead = json_object_get(view, "dead_until_ms") != NULL;
+    fputs(json_field_string(view, "state"), stdout);
+    if (!dead && bound_of(view) != SCHED_BOUND_NONE)
+        printf(", %s", json_field_string(view, "bound"));
+    if (json_object_get(view, "bound_until_ms") && bound_of(view) != SCHED_BOUND_NONE)
+        printf(" until %s", format_time_until(json_field_number(view, "bound_until_ms"),
                                               now_ms, until));
     if (dead)
-        printf(": %s", json_field_string(hop, "reason"));
+        printf(": %s", json_field_string(view, "reason"));
     putchar('\n');
 }
 
@@ -352,31 +353,31 @@ print_site(const char *site, int width)
 }
 
 static void
-site_view_print_row(const json_t *hop, int width, int64_t now_ms)
+site_view_print_row(const json_t *view, int width, int64_t now_ms)
 {
     char ceiling[RATE_MAX], rate[RATE_MAX], latency[RATE_MAX];
-    print_site(json_field_string(hop, "site"), width);
+    print_site(json_field_string(view, "site"), width);
     printf("%7" PRId64 " %10" PRId64 " %6" PRId64 " %4" PRId64 " %4" PRId64 " %4" PRId64
            " %7s %8s %8s  ",
-           json_field_number(hop, "waiting"), json_field_number(hop, "backlogged"),
-           json_field_number(hop, "window"), json_field_number(hop, "sessions"),
-           json_field_number(hop, "busy"), json_field_number(hop, "idle"),
-           dash(json_field_number(hop, "ceiling"), "", ceiling), rate_of(hop, rate),
-           dash(json_field_number(hop, "latency_ms"), " ms", latency));
-    print_state(hop, now_ms);
+           json_field_number(view, "waiting"), json_field_number(view, "backlogged"),
+           json_field_number(view, "window"), json_field_number(view, "sessions"),
+           json_field_number(view, "busy"), json_field_number(view, "idle"),
+           dash(json_field_number(view, "ceiling"), "", ceiling), rate_of(view, rate),
+           dash(json_field_number(view, "latency_ms"), " ms", latency));
+    print_state(view, now_ms);
 }
 
 void
-site_view_print_table(const json_t *hops, int64_t now_ms)
+site_view_print_table(const json_t *sites, int64_t now_ms)
 {
     size_t index;
-    json_t *hop;
+    json_t *view;
     int width = SITE_WIDTH;
-    json_array_foreach (hops, index, hop)
-        width = wider(width, json_field_string(hop, "site"));
+    json_array_foreach (sites, index, view)
+        width = wider(width, json_field_string(view, "site"));
     printf("  %-*s %7s %10s %6s %4s %4s %4s %7s %8s %8s  %s\n", width, "site",
            "waiting", "backlogged", "window", "open", "busy", "idle", "ceiling", "rate",
            "latency", "state, and what binds");
-    json_array_foreach (hops, index, hop)
-        site_view_print_row(hop, width, now_ms);
+    json_array_foreach (sites, index, view)
+        site_view_print_row(view, width, now_ms);
 }

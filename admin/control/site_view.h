@@ -1,4 +1,4 @@
-/* A site (the servers behind a next hop) for the operator: one object, printed as a row
+/* A site (the servers behind a next site) for the operator: one object, printed as a row
  * of a table or as a sentence. */
 #ifndef ADMIN_CONTROL_SITE_VIEW_H
 #define ADMIN_CONTROL_SITE_VIEW_H
@@ -15,7 +15,7 @@
  *   window, limit  sessions it may have now; concurrency_limit, 0 = none
  *   sessions, busy, idle, greeting
  *                  open; of them with mail; without; not yet greeted
- *   waiting        recipients in memory; waits_s: so long waits what is next
+ *   waiting        recipients in memory; waits_s: how long the next one has waited
  *   backlogged     messages on disk until it lives or has space
  *   ceiling        sessions it was seen to bear, 0 = not known; ceiling_probe_ms: then
  *                  one more is tried
@@ -28,10 +28,10 @@
 json_t *site_view_make(const struct sched_site *site);
 
 /* The bound that applies, as a sentence. delivery_session_limit: of the status. */
-void site_view_explain(const json_t *hop, int64_t delivery_session_limit,
+void site_view_explain(const json_t *site, int64_t delivery_session_limit,
                        int64_t now_ms, struct buffer *out);
 
 /* A table with its heading. */
-void site_view_print_table(const json_t *hops, int64_t now_ms);
+void site_view_print_table(const json_t *sites, int64_t now_ms);
 
 #endif

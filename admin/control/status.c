@@ -129,7 +129,7 @@ status_sandbox(const struct sandbox_state *state)
                      (json_int_t)sandbox_refused());
 }
 
-/* --- What is shown ---------------------------------------------------------------- */
+/* --- Output ----------------------------------------------------------------------- */
 
 static const char *
 size(int64_t bytes, char out[FORMAT_TIME_MAX])

@@ -28,7 +28,7 @@ struct sessions {
     size_t more;
 };
 
-/* Those that carry the message come first. */
+/* Sessions that carry the message come first. */
 static void
 add_session(void *context, const struct activity *a)
 {

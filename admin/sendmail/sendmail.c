@@ -105,8 +105,8 @@ write_full_name(const struct flags *f, const struct passwd *who, struct buffer *
 
 /* --- The message ------------------------------------------------------------------ */
 
-/* What comes next on standard input: its length, 0 at the end, or -errno; -ETIME when
- * it has not come in time. */
+/* Reads the next piece of standard input. Returns its length, 0 at the end, or -errno;
+ * -ETIME after the timeout. */
 static ssize_t
 sendmail_read_piece(struct loop *loop, int64_t end_ms, char *piece)
 {

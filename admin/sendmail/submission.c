@@ -310,7 +310,7 @@ submission_commit(struct submission *s)
     queue_name(s->draft, s->envelope);
     id_format(s->envelope->id, s->id);
     compose_prefix(s);
-    if (s->scan.is_message) /* perhaps a fragment: nobody outside adds to those */
+    if (s->scan.is_message) /* perhaps a fragment: clients cannot add to its set */
         s->envelope->trust = TEXT("int");
     queue_commit(&s->draft, &s->envelope, submission_on_stored, s);
     assert(s->stored || s->code != 0); /* an injector's commit is not deferred */

@@ -4,8 +4,8 @@
 
 #include "admin/settings/options.h"
 
-/* One line on standard output for each address. Returns 0, EX_NOUSER when one is
- * refused, EX_DATAERR when one is none. */
+/* Prints a line for each address. Returns 0, EX_NOUSER when one is refused, EX_DATAERR
+ * when one is not an address. */
 int verify_addresses(int count, char **addresses, const struct options *options);
 
 #endif

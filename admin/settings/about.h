@@ -12,7 +12,7 @@
 /* The daemon's, at its start and after a reload. Where that fails nothing is lost. */
 void about_write(struct disk *spool, const struct options *options);
 
-/* options_read() for such a command. Mistakes that do not matter to it are one warning
+/* options_read() for such a command. Errors that do not matter to it are one warning
  * line on standard error, and none when all that is wrong is that the caller may not
  * read the file. The values are then those that could be read, and those that a daemon
  * of that spool has left. NULL: the errors are on standard error. */

@@ -65,7 +65,7 @@ struct options {
 
 extern const struct setting options_rows[];
 
-/* Where settings come from; each may be NULL. */
+/* The sources of settings; each may be NULL. */
 struct options_sources {
     const char *file;       /* -c */
     char *const *overrides; /* -o, NULL-ended */
@@ -77,7 +77,7 @@ struct options_sources {
 
 /* Reads all sources (without -c: $PETREL_CONFIG, ./petrel.conf,
  * /etc/petrel/petrel.conf), fills what depends on the machine (hostname, spool,
- * control, local_domains) and checks each value by itself. Mistakes are collected in
+ * control, local_domains) and checks each value by itself. Errors are collected in
  * the settings: settings_errors(). Free the settings to free the options' strings. */
 struct settings *options_read(const struct options_sources *sources,
                               struct options *options);
@@ -101,12 +101,12 @@ enum options_timeout options_timeout(const struct options *options);
 enum options_keying { KEYING_SENDER, KEYING_ID, KEYING_STRICT };
 enum options_keying options_keying(const struct options *options);
 bool options_refuse_partial(const struct options *options);
-/* defrag_max_total, or, when nobody has set it, less on a small file system. */
+/* defrag_max_total; its default is less on a small file system. */
 int64_t options_fragments_max(const struct options *options,
                               const struct settings *settings, struct disk *spool);
 /* The scheduling defaults that routes may override. */
 struct transport_params options_transport(const struct options *options);
-/* Of the queue; spool is borrowed from the options. */
+/* The settings of the queue; spool is borrowed from the options. */
 struct manager_settings options_manager(const struct options *options, uint64_t seed);
 struct queue_settings options_queue(const struct options *options);
 /* config.example, on standard output. */

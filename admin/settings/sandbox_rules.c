@@ -36,10 +36,10 @@ struct walk {
     struct log *log;
 };
 
-/* --- What the settings name ------------------------------------------------------- */
+/* --- Paths in the settings -------------------------------------------------------- */
 
-/* A word may be a path, or have one behind ':' or '=', up to '?' or '&'. What is no
- * file or directory is passed over where it is used. */
+/* A word may be a path, or have one behind ':' or '=', up to '?' or '&'. A word that is
+ * not a file or directory is skipped where it is used. */
 static void
 look_at_word(struct walk *w, struct text word)
 {

@@ -75,7 +75,7 @@ warnings_hostname(const char *hostname, const char *system_name,
 {
     if (hostname == NULL || is_full_name(text_from(hostname)))
         return false;
-    /* That is what remains of a name that is none. */
+    /* An invalid system name has been replaced by localhost. */
     bool replaced = strcmp(hostname, "localhost") == 0 && system_name != NULL &&
                     strcmp(system_name, hostname) != 0;
     snprintf(out, WARNINGS_HOSTNAME_MAX,
