@@ -196,7 +196,7 @@ address_parse(struct text mailbox, struct address *out)
     return address_is_local(out->local) && address_is_domain(out->domain);
 }
 
-/* Drops "@a,@b:" off the front of path; false when it is none. */
+/* Drops "@a,@b:" off the front of path; false if malformed. */
 static bool
 drop_route(struct text *path)
 {

@@ -97,7 +97,7 @@ take_enclosed(struct reader *r, char close)
         return;
     }
     r->at++;
-    /* "x"y is no word of RFC 5322, whatever address_parse() would make of the two. */
+    /* "x"y is not a word of RFC 5322, whatever address_parse() would make of the two. */
     if (close == '"' && r->entry.length > 0 && !r->entry.gap && !r->entry.in_route)
         r->entry.gap = true;
     add_token(&r->entry, text_of(r->in.at + start, r->at - start));

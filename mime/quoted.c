@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Room for "=" at the end of a line. */
+/* Space for "=" at the end of a line. */
 enum { TEXT_MAX = QUOTED_LINE_MAX - 1 };
 
 static void
