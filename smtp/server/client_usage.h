@@ -2,8 +2,8 @@
  * clock, no socket.
  *
  * A client is an IPv4 address or an IPv6 /64, the network of one customer. An attacker
- * may own a /48: where sessions are scarce, those of one /48 count together. Clients of a Unix
- * socket are not counted: file permissions protect it. Times are monotonic
+ * may own a /48: where sessions are scarce, those of one /48 count together. Clients of a
+ * Unix socket are not counted: file permissions protect it. Times are monotonic
  * milliseconds. */
 #ifndef SMTP_SERVER_CLIENT_USAGE_H
 #define SMTP_SERVER_CLIENT_USAGE_H

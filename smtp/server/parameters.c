@@ -1,5 +1,4 @@
-/* Reads path and ESMTP parameters of MAIL and RCPT; every one is checked after
- * decoding. */
+/* Reads path and ESMTP parameters of MAIL and RCPT; checks each after decoding. */
 #include "smtp/server/parameters.h"
 
 #include "queue/set_mark.h"
@@ -29,7 +28,7 @@ static const struct refusal bad_set_mark = {501, "5.5.4",
 static const struct refusal bad_notify = {501, "5.5.4", "bad NOTIFY"};
 static const struct refusal bad_orcpt = {501, "5.5.4", "bad ORCPT"};
 
-/* Valid once decoded. */
+/* True: valid xtext. */
 static bool
 is_xtext(struct text t)
 {
@@ -40,7 +39,7 @@ is_xtext(struct text t)
     return good;
 }
 
-/* "FROM:" or "TO:" and what follows in front of the path; blanks there are common. */
+/* Cuts "FROM:" or "TO:" off, with the blanks that many clients add before the path. */
 static bool
 take_prefix(struct text *argument, struct text prefix)
 {
@@ -52,7 +51,7 @@ take_prefix(struct text *argument, struct text prefix)
     return argument->length > 0;
 }
 
-/* The path, with a blank or the end behind it. */
+/* The path must be followed by a blank or the end. */
 static bool
 take_path(struct text *argument, struct address *address)
 {
@@ -77,7 +76,7 @@ static const struct refusal *
 parameters_read_size(struct mail_parameters *out, struct text value)
 {
     uint64_t size = 0;
-    /* Twenty digits, RFC 1870 §3; what does not fit is above any limit anyway. */
+    /* RFC 1870 §3: up to 20 digits; a value that overflows exceeds every limit. */
     for (size_t i = 0; i < value.length; i++)
         if (value.at[i] < '0' || value.at[i] > '9')
             return &bad_size;
@@ -119,7 +118,7 @@ read_envid(struct mail_parameters *out, struct text value)
     return value.length <= PARAMETER_ENVID_MAX && is_xtext(value) ? NULL : &bad_envid;
 }
 
-/* RFC 6710: 0, or 1 to 9 with a minus if wanted; no plus. */
+/* RFC 6710: 0, or 1 to 9 with an optional minus; no plus. */
 static const struct refusal *
 read_priority(struct mail_parameters *out, struct text value)
 {
@@ -134,8 +133,8 @@ read_priority(struct mail_parameters *out, struct text value)
     return NULL;
 }
 
-/* RFC 4954 §5: who has sent it first, says the client. It is checked, and not passed
- * on: that counts as <>. */
+/* RFC 4954 §5: the original submitter, as the client declares it. The syntax is checked;
+ * the value is not passed on, which is equivalent to <>. */
 static const struct refusal *
 parameters_read_auth(struct mail_parameters *out, struct text value)
 {
@@ -146,7 +145,7 @@ parameters_read_auth(struct mail_parameters *out, struct text value)
                : &bad_auth;
 }
 
-/* Our own: see smtp/redirect.h. */
+/* XDEFRAG: see smtp/redirect.h. */
 static const struct refusal *
 read_set_mark(struct mail_parameters *out, struct text value)
 {
@@ -196,7 +195,7 @@ parameters_read_mail(struct text argument, struct mail_parameters *out)
         return &mail_syntax;
     if (!take_path(&argument, &out->sender))
         return &bad_sender;
-    /* <postmaster> without a domain is for RCPT alone (RFC 5321 §4.1.1.3). */
+    /* <postmaster> without a domain is valid in RCPT only (RFC 5321 §4.1.1.3). */
     if (out->sender.domain.length == 0 && out->sender.local.length > 0)
         return &bad_sender;
     while (take_parameter(&argument, &key, &value)) {
@@ -248,7 +247,7 @@ is_atom(struct text t)
     return t.length > 0;
 }
 
-/* "type;address": xtext, or for type utf-8 also UTF-8 as it is (RFC 6533 §3). */
+/* "type;address": xtext; for type utf-8 also plain UTF-8 (RFC 6533 §3). */
 static const struct refusal *
 read_orcpt(struct rcpt_parameters *out, struct text value, bool utf8)
 {

@@ -19,11 +19,11 @@ struct mail_parameters {
     int64_t size; /* SIZE=, 0 when absent */
     bool eight_bit, utf8;
     bool binary;       /* BINARYMIME; then eight_bit, too */
-    bool has_priority; /* MT-PRIORITY is there; true for a bad one, too */
+    bool has_priority; /* MT-PRIORITY is present, valid or not */
     int priority;
     enum envelope_return ret;
     struct text envelope_id; /* ENVID as given, valid xtext; or empty */
-    bool has_set_mark;       /* XDEFRAG is there; true for a bad one, too */
+    bool has_set_mark;       /* XDEFRAG is present, valid or not */
     struct text set_mark;    /* as given, valid */
 };
 struct rcpt_parameters {
@@ -32,7 +32,7 @@ struct rcpt_parameters {
     struct text original; /* ORCPT as given, valid; or empty */
 };
 
-/* argument: what stands behind the verb. NULL when it is good, else what to answer. */
+/* argument: the text after the verb. NULL: valid; otherwise the reply. */
 const struct refusal *parameters_read_mail(struct text argument,
                                            struct mail_parameters *out);
 /* utf8: the transaction has SMTPUTF8. */

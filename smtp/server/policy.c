@@ -1,4 +1,4 @@
-/* Decides who may relay and which recipients are taken. */
+/* Decides which clients may relay and which recipients are accepted. */
 #include "smtp/server/policy.h"
 
 #include "base/dns/idna.h"
@@ -27,7 +27,7 @@ policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay
         errors);
 }
 
-/* NULL, or why not. */
+/* NULL, or the error. */
 static const char *
 read_flushed(struct policy *policy, struct text word)
 {
@@ -95,7 +95,7 @@ policy_flushes(const struct policy *policy)
     return policy->flushes_relayed || policy->flushed_count > 0;
 }
 
-/* Anybody may write to it, and it is another host's. */
+/* Every client may send to the domain, and a route sends its mail to another host. */
 static bool
 is_relayed(const struct route_table *routes, struct text domain)
 {
@@ -136,7 +136,7 @@ policy_may_relay(const struct policy *policy, const struct net_address *client)
     return client->family == NET_UNIX || networks_have(&policy->networks, client);
 }
 
-/* The full-width forms of @ % ! : and the small @, which a next hop may fold. */
+/* The full-width forms of @ % ! : and the small @, which a next hop may convert. */
 static bool
 has_wide_sign(struct text t)
 {
@@ -148,8 +148,8 @@ has_wide_sign(struct text t)
     return false;
 }
 
-/* user%other@here, other!user@here, "user@other"@here, "other::user"@here: a mailbox
- * here to us, but a source route to a next hop that still follows them. */
+/* user%other@local, other!user@local, "user@other"@local, "other::user"@local: local
+ * mailboxes for us, but source routes for a next hop that still obeys them. */
 static bool
 is_routed(const struct address *a)
 {
@@ -174,7 +174,7 @@ refuse_error(struct outcome *refusal, const struct target *target)
                           target->path[0] == '\0' ? "not accepted here" : target->path);
 }
 
-/* It has stayed as it was: nobody can look it up. */
+/* The domain has no A-label form and cannot be looked up. */
 static bool
 policy_refuse_domain(struct outcome *refusal)
 {
@@ -235,7 +235,7 @@ policy_read_auth(struct endpoint *endpoint, struct text value)
     return NULL;
 }
 
-/* Three octal digits, perhaps with a 0 before them. */
+/* Three octal digits, optionally after a 0. */
 static bool
 read_mode(struct text digits, unsigned *mode)
 {
@@ -289,7 +289,7 @@ read_option(struct endpoint *endpoint, struct text option)
     return NULL;
 }
 
-/* What is meant by "25", ":25", "*:25", "localhost:25". */
+/* For "25", ":25", "*:25" and "localhost:25" the error suggests an address. */
 static const char *
 why_no_address(struct text word, char space[WHY_MAX])
 {
@@ -327,7 +327,7 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors
     return good;
 }
 
-/* Port 0 is another one each time. */
+/* Port 0 is a new port each time. */
 static bool
 is_same_place(const struct net_address *a, const struct net_address *b)
 {

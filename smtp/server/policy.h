@@ -1,8 +1,9 @@
-/* Who may send what to whom: decisions on plain values, no session, no socket.
+/* Decides which clients may send mail to which recipients. Plain values, no session, no
+ * socket.
  *
- * The rule that makes Petrel no open relay: a client outside relay_from may only write
- * to local_domains (and postmaster), and not with a local part that some next hop could
- * take for a route. */
+ * The rule against open relaying: a client outside relay_from may send mail only to
+ * local_domains (and postmaster), and not to a local part that a next hop could interpret
+ * as a source route. */
 #ifndef SMTP_SERVER_POLICY_H
 #define SMTP_SERVER_POLICY_H
 
@@ -16,11 +17,11 @@ struct policy {
     char **flushed;           /* etrn: domains, and .domains */
     size_t flushed_count;
     bool flushes_relayed; /* etrn: relay */
-    bool priority;        /* mt_priority: not off... */
-    bool priority_of_all; /* ...also of untrusted clients */
+    bool priority;        /* mt_priority is not off */
+    bool priority_of_all; /* mt_priority: all */
 };
 
-/* Reads relay_from (a list). Adds one line per error to `errors`; false then. A
+/* Reads relay_from (a list). Adds one line per error to errors; false then. A
  * network of all addresses is an error unless allow_open_relay. */
 bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
                  struct buffer *errors) __attribute__((warn_unused_result));
@@ -30,32 +31,33 @@ void policy_free(struct policy *policy);
 bool policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *errors)
     __attribute__((warn_unused_result));
 
-/* The same for mt_priority: off, trusted (those who may relay) or all. */
+/* The same for mt_priority: off, trusted (clients that may relay) or all. */
 bool policy_read_priority(struct policy *policy, struct text mt_priority,
                           struct buffer *errors) __attribute__((warn_unused_result));
 
-/* By network. Clients on a Unix socket may: file permissions guard it. */
+/* True for a network of relay_from, and for a Unix socket: file permissions protect
+ * it. */
 bool policy_may_relay(const struct policy *policy, const struct net_address *client);
 
-/* Whether anybody's mail may be asked for by ETRN. */
+/* True: ETRN is permitted for some domain. */
 bool policy_flushes(const struct policy *policy);
-/* Whether a domain's may. relay means those of local_domains (anybody may write to
- * them) whose mail goes on to another host. */
+/* True: ETRN is permitted for the domain. The word relay permits the domains of
+ * local_domains whose mail a route sends to another host. */
 bool policy_may_flush(const struct policy *policy, const struct route_table *routes,
                       struct text domain);
 
-/* Whether mail of sender (as in route_find_from()) for recipient is taken: true, or
- * false with the refusal (554 5.7.1 relay denied, 550 5.1.1 no such mailbox, what
- * `error:` says). Asks the disk for a Maildir, nothing else. */
+/* True: mail from sender (as in route_find_from()) to recipient is accepted. False with
+ * the refusal: 554 5.7.1 relay denied, 550 5.1.1 no such mailbox, or the text of
+ * `error:`. The only I/O is the look-up of a Maildir. */
 bool policy_recipient(const struct route_table *routes, bool may_relay,
                       struct text sender, const struct address *recipient,
                       struct outcome *refusal) __attribute__((warn_unused_result));
 
-/* Whether mail of sender for it is joined when it comes in fragments. */
+/* True: fragments from sender to recipient are reassembled. */
 bool policy_joins(const struct route_table *routes, struct text sender,
                   const struct address *recipient);
 
-/* --- What `listen` says ------------------------------------------------------- */
+/* --- The setting `listen` ----------------------------------------------------- */
 
 enum endpoint_auth {
     ENDPOINT_AUTH_DEFAULT,
@@ -70,12 +72,11 @@ struct endpoint {
     bool tls;         /* from the first byte */
     bool no_starttls; /* not offered */
     bool proxy;       /* each connection begins with a header of a proxy */
-    bool legacy; /* profile=legacy: smtp/server/normalize_newlines.h, and AUTH in clear
-                  */
+    bool legacy; /* profile=legacy: bare LF (normalize_newlines.h), cleartext AUTH */
     enum endpoint_auth auth;
     unsigned mode;                    /* of a Unix socket; 0: 0666 */
-    unsigned uids[ENDPOINT_UIDS_MAX]; /* who may use a Unix socket... */
-    size_t uid_count;                 /* ...0: all */
+    unsigned uids[ENDPOINT_UIDS_MAX]; /* the users that may use a Unix socket */
+    size_t uid_count;                 /* 0: all users */
 };
 
 /* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.
@@ -83,8 +84,8 @@ struct endpoint {
 bool policy_endpoints_read(struct text listen, struct endpoint **endpoints,
                            size_t *count, struct buffer *errors)
     __attribute__((warn_unused_result));
-/* Clients from the internet could reach it: it is no loopback, private (RFC 1918, 6598,
- * 4193) or link-local address, and no Unix socket. */
+/* True: reachable from the internet, that is not a loopback, private (RFC 1918, 6598,
+ * 4193) or link-local address and not a Unix socket. */
 bool policy_endpoint_is_public(const struct endpoint *endpoint);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads the header of a proxy, and waits before a greeting for those who cannot. */
+/* Reads the header of a proxy; delays the greeting and detects early talkers. */
 #include "smtp/server/pregreet.h"
 
 #include "base/log/log.h"
@@ -25,7 +25,7 @@ static const struct refusal early = {554, "5.5.1",
                                      "client sent data before the greeting, closing"};
 static const struct refusal leaving = {421, "4.3.2", "shutting down, try again later"};
 
-/* The connection is somebody else's, or gone. */
+/* The connection is handed over or closed. */
 static void
 pregreet_end(struct pregreet *a)
 {
@@ -65,7 +65,7 @@ be_named(struct pregreet *a, const struct proxy_header *header)
     struct session_options options = a->options;
     if (header->kind == PROXY_CLIENT)
         net_set_peer(a->connection, &header->client);
-    /* Whom the proxy does not name could be anybody. */
+    /* A client without an address is not trusted. */
     options.stranger = header->kind == PROXY_UNNAMED;
     options.proxy = false;
     host->on_named(host->context, take_connection(a), &options);
@@ -131,7 +131,7 @@ pregreet_on_event(void *context, enum net_event event)
     case NET_CONNECTED:
     case NET_SECURED:
     case NET_DRAINED:
-    case NET_TIMED_OUT: /* none is set */
+    case NET_TIMED_OUT: /* no time-out is set */
         break;
     }
 }
@@ -175,7 +175,7 @@ pregreet_wait(struct pregreet_host *host, struct net_connection *connection,
 {
     assert(!options->proxy && delay_ms > 0);
     pregreet_start(host, connection, options, false, delay_ms);
-    /* Bytes behind a PROXY header count as input, too. */
+    /* Bytes after a PROXY header count as input, too. */
     net_want_input(connection, false);
     net_want_input(connection, true);
 }

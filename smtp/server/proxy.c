@@ -1,4 +1,4 @@
-/* Reads the header of the PROXY protocol, as text (version 1) and in bytes (2). */
+/* Reads the header of the PROXY protocol: text (version 1) and binary (version 2). */
 #include "smtp/server/proxy.h"
 
 #include "base/crc.h"
@@ -25,7 +25,7 @@ enum {
 static const struct text signature = {"\r\n\r\n\0\r\nQUIT\n", 12};
 static const struct text word = {"PROXY ", 6};
 
-/* input begins with it, or may do so once there is more. */
+/* True: input begins with beginning, or is a part of it. */
 static bool
 may_be(struct text input, struct text beginning)
 {
@@ -34,7 +34,7 @@ may_be(struct text input, struct text beginning)
 
 /* --- Version 1 -------------------------------------------------------------------- */
 
-/* One space stands before each of them, and no zero before a number. */
+/* A port after one space, without leading zeros. */
 static bool
 read_port(struct text *rest, uint16_t *port)
 {
@@ -56,7 +56,7 @@ read_address(struct text *rest, enum net_family family, struct net_address *addr
            address->family == family;
 }
 
-/* Behind "PROXY ", without the CRLF. */
+/* rest: the line after "PROXY ", without the CRLF. */
 static bool
 proxy_read_line(struct text rest, struct proxy_header *header)
 {
@@ -65,7 +65,7 @@ proxy_read_line(struct text rest, struct proxy_header *header)
     uint16_t port = 0;
     bool cut = text_cut(&rest, ' ', &protocol);
     if (cut && text_equal(protocol, TEXT("UNKNOWN"))) {
-        header->kind = PROXY_UNNAMED; /* what follows means nothing */
+        header->kind = PROXY_UNNAMED; /* the rest is ignored */
         return true;
     }
     bool ipv4 = text_equal(protocol, TEXT("TCP4"));
@@ -86,7 +86,7 @@ parse_text(struct text *input, struct proxy_header *header)
     struct text all = text_before(*input, PROXY_TEXT_MAX);
     size_t end = text_find(all, '\n');
     if (end == TEXT_NONE) {
-        /* A CR has a LF behind it. */
+        /* LF must follow CR. */
         size_t cr = text_find(all, '\r');
         bool bad =
             all.length == PROXY_TEXT_MAX || (cr != TEXT_NONE && cr + 1 < all.length);
@@ -119,7 +119,7 @@ byte_at(struct text t, size_t index)
     return (unsigned char)t.at[index];
 }
 
-/* The header's CRC32C, taken with zeros in its own place. */
+/* The CRC32C of the header, computed with zeros in place of the checksum. */
 static bool
 crc_is_right(struct text all, size_t at)
 {
@@ -131,7 +131,7 @@ crc_is_right(struct text all, size_t at)
     return crc == said;
 }
 
-/* What is attached behind the addresses is skipped, but must be whole. */
+/* The TLVs after the addresses are skipped, but must be complete. */
 static bool
 attached_is_right(struct text all, size_t at)
 {
@@ -174,10 +174,10 @@ read_bytes(struct text all, struct proxy_header *header)
         addresses = ADDRESSES_UNIX;
         break;
     case OVER_UNSPECIFIED:
-        /* Nobody says where what is attached would begin. */
+        /* The offset of the TLVs is undefined: they are not checked. */
         header->kind = PROXY_UNNAMED;
         return true;
-    default: /* datagrams, and what there is not */
+    default: /* datagrams and unknown values */
         return false;
     }
     if (all.length - FIXED_SIZE < addresses ||
@@ -203,7 +203,7 @@ parse_bytes(struct text *input, struct proxy_header *header)
         return PROGRESS_BAD;
     if (input->length < size)
         return PROGRESS_MORE;
-    if (command == COMMAND_LOCAL) /* what follows means nothing */
+    if (command == COMMAND_LOCAL) /* the rest is ignored */
         header->kind = PROXY_SELF;
     else if (!read_bytes(text_before(*input, size), header))
         return PROGRESS_BAD;

@@ -1,4 +1,4 @@
-/* Counts lines about refusals, and sums up those that are too many. */
+/* Limits the log lines about refusals; logs the number of those omitted. */
 #include "smtp/server/refusals.h"
 
 #include "base/log/log.h"
@@ -20,10 +20,10 @@ struct refused {
 struct refusals {
     struct loop *loop;
     struct log *log;
-    struct loop_timer timer; /* runs while somebody is in the table */
+    struct loop_timer timer; /* runs while the table is not empty */
     struct refused *table;
-    unsigned lines;       /* of all, in this period */
-    unsigned long others; /* of those for whom there is no place */
+    unsigned lines;       /* of all clients, in this period */
+    unsigned long others; /* refusals of clients beyond the table */
 };
 
 static void
@@ -66,7 +66,7 @@ refusals_free(struct refusals **refusals)
     free(r);
 }
 
-/* NULL: there is no place. */
+/* NULL: the table is full. */
 static struct refused *
 find_refused(struct refusals *r, const char *client)
 {

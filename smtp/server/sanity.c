@@ -1,5 +1,4 @@
-/* Checks what a untrusted client says of itself: HELO, sender, and how a bounce is addressed.
- */
+/* Checks HELO, the sender and the number of a bounce's recipients. */
 #include "smtp/server/sanity.h"
 
 #include "mime/address.h"
@@ -24,7 +23,7 @@ is_full_domain(struct text t)
            address_is_domain(t);
 }
 
-/* A bare address is no name: it has dots, too. */
+/* A bare address is not a name, although it has dots. */
 static bool
 is_bare_address(struct text t)
 {

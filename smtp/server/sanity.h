@@ -1,5 +1,5 @@
-/* Checks of what untrusted clients say of themselves, without look-ups: decisions on
- * plain values. Untrusted clients may not relay; others are not checked. */
+/* Checks of HELO and envelope of untrusted clients, without look-ups: decisions on plain
+ * values. Clients that may relay are not checked. */
 #ifndef SMTP_SERVER_SANITY_H
 #define SMTP_SERVER_SANITY_H
 
@@ -7,21 +7,22 @@
 #include "base/outcome.h"
 
 struct sanity_rules {
-    bool helo, sender; /* sanity_helo, check_sender */
+    bool helo, sender; /* check_helo, check_sender */
 };
 
-/* At MAIL, when it is known who may relay. helo as it was said; hostname and own are
- * ours (own may be a Unix socket). False with the refusal:
+/* At MAIL, after AUTH. helo: as received; hostname and own: our name and address (own may
+ * be a Unix socket). False with the refusal:
  *
- *   sanity_helo    550 5.7.1  HELO is neither a domain with a dot nor an address
- * literal 550 5.7.1  HELO is our own name or address check_sender  550 5.1.8  the
- * sender's domain has no dot: no reply would find it */
+ *   check_helo    550 5.7.1  HELO is neither a domain with a dot nor an address literal
+ *                 550 5.7.1  HELO is our own name or address
+ *   check_sender  550 5.1.8  the domain of the sender has no dot: replies would fail */
 bool sanity_mail(const struct sanity_rules *rules, struct text helo, struct text sender,
                  const char *hostname, const struct net_address *own,
                  struct outcome *refusal) __attribute__((warn_unused_result));
 
-/* At RCPT, accepted having been taken before: with check_sender a message without a
- * sender, a bounce, has one recipient: others hear 452 4.5.3 and come by themselves. */
+/* At RCPT, after accepted recipients: with check_sender, a message with the null sender
+ * (a bounce) has one recipient; the others get 452 4.5.3, and the client sends them
+ * separately. */
 bool sanity_recipient(const struct sanity_rules *rules, struct text sender,
                       unsigned accepted, struct outcome *refusal)
     __attribute__((warn_unused_result));

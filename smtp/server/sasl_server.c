@@ -1,4 +1,4 @@
-/* AUTH as a server: PLAIN, LOGIN and SCRAM-SHA-256 against the users. */
+/* Server side of AUTH: checks PLAIN, LOGIN and SCRAM-SHA-256 against the users. */
 #include "smtp/server/sasl_server.h"
 
 #include "base/crypto/base64.h"
@@ -83,7 +83,7 @@ sasl_server_on_login(struct sasl_server *s, struct text t)
     return sasl_server_send_challenge(s, TEXT("Password:"), SASL_SERVER_NEXT);
 }
 
-/* Keeps what the proof is about, and what of it the client must repeat. */
+/* Keeps the AuthMessage of the proof, and the header that the client must repeat. */
 static bool
 sasl_server_remember(struct sasl_server *s, const struct scram_first *first,
                      struct buffer *reply)
@@ -115,7 +115,7 @@ on_scram_first(struct sasl_server *s, struct text t)
     return result;
 }
 
-/* The nonce of both is in the challenge, at "r=", behind the client's first message. */
+/* The combined nonce is at "r=" in the challenge, after the client's first message. */
 static bool
 is_our_nonce(const struct sasl_server *s, struct text nonce)
 {

@@ -1,15 +1,16 @@
-/* AUTH as a server, as a machine: lines of the client in, challenges and a result out.
+/* The server side of AUTH as a machine: lines of the client in, challenges and result out.
  *
  *   AUTH mechanism [initial]   sasl_server_start()
- *   UNFINISHED                 a password is there: sasl_server_work(), when it suits
+ *   UNFINISHED                 check the password: sasl_server_work(), now or later
  *   CHALLENGE                  send "334 " + sasl_server_challenge(), then feed the
  *                              client's next line
  *   DONE                       235; sasl_server_user() is the user
- *   FAILED                     535 5.7.8, whatever it was
- *   MALFORMED                  501 5.5.2 (not Base64, no such message), or "*": 501
+ *   FAILED                     535 5.7.8, whatever the cause
+ *   MALFORMED                  501 5.5.2 (not Base64, not a message of the mechanism)
+ *   CANCELLED                  501, the client has sent "*"
  *
- * Only sasl_server_work() takes long, up to 5 ms. Its owner limits how often it is
- * called, and delays the reply to a failure. */
+ * Only sasl_server_work() takes long, up to 5 ms. The owner limits its rate and delays
+ * the reply to a failure. */
 #ifndef SMTP_SERVER_SASL_SERVER_H
 #define SMTP_SERVER_SASL_SERVER_H
 
@@ -22,28 +23,28 @@ enum sasl_result {
     SASL_FAILED,
     SASL_MALFORMED,
     SASL_CANCELLED,
-    SASL_UNFINISHED /* there is something, or more, to compute */
+    SASL_UNFINISHED /* call sasl_server_work() */
 };
 
 enum sasl_server_stage {
     SASL_SERVER_FIRST, /* of the mechanism: message, or user name */
     SASL_SERVER_NEXT,  /* LOGIN: the password; SCRAM: the proof */
-    SASL_SERVER_LAST,  /* SCRAM: the client has seen our signature */
-    SASL_SERVER_CHECK, /* of a password, unfinished */
+    SASL_SERVER_LAST,  /* SCRAM: our signature is sent */
+    SASL_SERVER_CHECK, /* of a password, not complete */
     SASL_SERVER_OVER
 };
 
 enum { SASL_SERVER_OUT_MAX = 2048 };
 
-/* One attempt; plain data with secrets: end it with sasl_server_end(). */
+/* One attempt; it holds secrets, which sasl_server_end() overwrites. */
 struct sasl_server {
     enum sasl_mechanism mechanism;
     enum sasl_server_stage stage;
     const struct users *users;
-    bool known; /* SCRAM: the keys are a user's */
+    bool known; /* SCRAM: the user exists; false: keys is a decoy */
     struct verifier keys;
     struct users_check check;
-    bool allowed; /* PLAIN: acts for itself */
+    bool allowed; /* PLAIN: no other authorization identity */
     char nonce[SASL_NONCE_MAX + 1];
     char user[SASL_NAME_MAX + 1];
     struct buffer header; /* SCRAM: the client's, in Base64 */
@@ -52,8 +53,8 @@ struct sasl_server {
 };
 
 /* PLAIN, LOGIN or SCRAM_SHA_256. users is borrowed until the end; nonce is from
- * sasl_nonce(), fresh. initial: the argument behind the mechanism, at == NULL when
- * there is none; "=" is the empty one (RFC 4954 §4). */
+ * sasl_nonce(), fresh. initial: the argument after the mechanism, at == NULL without
+ * one; "=" is an empty response (RFC 4954 §4). */
 enum sasl_result sasl_server_start(struct sasl_server *s, enum sasl_mechanism mechanism,
                                    const struct users *users, const char *nonce,
                                    struct text initial)
@@ -64,10 +65,10 @@ enum sasl_result sasl_server_work(struct sasl_server *s)
 /* A line of the client, without CRLF; after CHALLENGE only. */
 enum sasl_result sasl_server_feed(struct sasl_server *s, struct text line)
     __attribute__((warn_unused_result));
-/* Base64, perhaps empty. Until the next call. */
+/* Base64, may be empty; valid until the next call. */
 struct text sasl_server_challenge(const struct sasl_server *s);
-/* Who says to be; proven after DONE alone. "" before it was said. For an authorization
- * identity other than the user the attempt fails: nobody acts for another. */
+/* The user name that the client has sent, "" before; proven only after DONE. Another
+ * authorization identity makes the attempt fail. */
 const char *sasl_server_user(const struct sasl_server *s);
 void sasl_server_end(struct sasl_server *s);
 

@@ -1,4 +1,4 @@
-/* Knows which user owns which sender address, and the domains that may be sent from. */
+/* Maps sender addresses to their users; checks the permitted sender domains. */
 #include "smtp/server/senders.h"
 
 #include "base/memory.h"
@@ -58,7 +58,7 @@ free_table(struct entry **table)
     }
 }
 
-/* True when it fits, which everything within its limits does. */
+/* False: too long, which values within their limits never are. */
 static bool
 make_pair(struct key *key, struct text user, struct text pattern)
 {
@@ -71,7 +71,7 @@ make_pair(struct key *key, struct text user, struct text pattern)
     return true;
 }
 
-/* The pattern as keys have it. False: it is none. */
+/* Writes the pattern in the form of the keys. False: not a pattern. */
 static bool
 read_pattern(struct text word, struct buffer *normal)
 {
@@ -89,7 +89,7 @@ read_pattern(struct text word, struct buffer *normal)
     return good;
 }
 
-/* NULL, or why not. */
+/* NULL, or the error. */
 static const char *
 add_pattern(struct senders *s, struct text user, struct text word)
 {
@@ -185,10 +185,10 @@ senders_free(struct senders **senders)
     free(s);
 }
 
-/* What is asked about one sender. */
+/* The state of the check of one sender. */
 struct question {
     const struct senders *senders;
-    struct text user; /* at == NULL: nobody has logged in */
+    struct text user; /* at == NULL: no login */
     bool allowed, owned;
 };
 
@@ -202,8 +202,7 @@ senders_look(struct question *q, struct text pattern)
             q->allowed || senders_has(q->senders->pairs, text_of(key.at, key.length));
 }
 
-/* The parents of a domain, each with its dot: ".example.org", ".org". False at the end.
- */
+/* Goes to the next parent of a domain: ".example.org", ".org". False at the end. */
 static bool
 next_parent(struct text *domain)
 {

@@ -1,5 +1,4 @@
-/* Which sender addresses a client may use: `sender_login` and `sender_domains`. Pure.
- */
+/* The sender addresses that a client may use: `sender_login` and `sender_domains`. Pure. */
 #ifndef SMTP_SERVER_SENDERS_H
 #define SMTP_SERVER_SENDERS_H
 
@@ -13,20 +12,21 @@ enum {
 
 struct senders;
 
-/* login: lines of "USER PATTERN...", a pattern being user@domain, domain, .domain (its
+/* login: lines of "USER PATTERN..."; a pattern is user@domain, domain, .domain (its
  * sub-domains) or *; # starts a comment line. domains: a list of domain and .domain.
- * Either may be empty: no restriction. One line per error, and NULL then. */
+ * Either may be empty: no restriction. NULL with one line per error. */
 struct senders *senders_new(struct text login, struct text domains,
                             struct buffer *errors);
 void senders_free(struct senders **senders);
 
-/* user: the one that logged in, or NULL; trusted: may relay without a login. sender: in normal
- * form, "" for the null sender, which everybody may use. False with the refusal:
- *   a user may only use the addresses of the user's lines (553 5.7.1);
- *   who has not logged in, and is not trusted, may not use what stands in anybody's,
- *   which "*" does not count as (553 5.7.1);
+/* user: the user of the login, or NULL; trusted: the client may relay without a login.
+ * sender: in normal form, "" for the null sender, which is always permitted. False with
+ * the refusal:
+ *   a user may only use addresses of the lines of that user (553 5.7.1);
+ *   an untrusted client without a login may not use an address of any user; the pattern
+ *   "*" does not count (553 5.7.1);
  *   users and trusted clients may only use sender_domains (550 5.7.1).
- * Letters are compared in any case, except in the names of users. */
+ * The case of letters is ignored, except in user names. */
 bool senders_permit(const struct senders *senders, const char *user, bool trusted,
                     struct text sender, struct outcome *refusal)
     __attribute__((warn_unused_result));

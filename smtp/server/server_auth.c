@@ -1,4 +1,4 @@
-/* AUTH in a server session (RFC 4954): when it may come, its lines, its end. */
+/* AUTH in a server session (RFC 4954): the command, its lines, its end. */
 #include "smtp/server/server_internal.h"
 
 #include "base/crypto/digest.h"
@@ -11,7 +11,7 @@
 struct server_login {
     struct sasl_server sasl;
     enum sasl_mechanism mechanism;
-    bool begun;    /* sasl is */
+    bool begun;    /* sasl is started */
     bool has_line; /* false: AUTH without an initial response */
     struct buffer line;
     enum sasl_result result;
@@ -28,7 +28,7 @@ static const struct refusal malformed = {501, "5.5.2",
                                          "invalid response for this mechanism"};
 static const struct refusal cancelled = {501, "5.7.0", "authentication cancelled"};
 static const struct refusal failed = {535, "5.7.8", "authentication failed"};
-/* For the log alone. */
+/* For the log only. */
 static const struct refusal failed_whole = {
     535, "5.7.8",
     "authentication failed: auth_users lists this user without the domain"};
@@ -70,7 +70,7 @@ server_is_login(const struct server *s, struct text input)
     return s->stage == SERVER_SASL || (is_possible(s) && is_auth(input));
 }
 
-/* Clients have sent the secret where the mechanism belongs, and worse. */
+/* Some clients send the secret in place of the mechanism. */
 struct text
 server_shown(struct text line)
 {
@@ -100,7 +100,7 @@ server_auth_is_offered(const struct server *s, enum sasl_mechanism mechanism)
     return false;
 }
 
-/* NULL when AUTH may come now. */
+/* NULL: AUTH is permitted now. */
 static const struct refusal *
 trouble(const struct server *s)
 {
@@ -113,7 +113,7 @@ trouble(const struct server *s)
     return server_offers_auth(s) ? NULL : &needs_tls;
 }
 
-/* line.at == NULL: there is none. */
+/* line.at == NULL: AUTH without an initial response. */
 static enum server_action
 server_auth_ask(struct server *s, struct text line)
 {
@@ -190,7 +190,7 @@ server_user(const struct server *s, enum sasl_mechanism *mechanism)
     return s->user != NULL ? s->user : "";
 }
 
-/* Mail programs propose the whole address as the user's name. */
+/* Mail programs propose the whole address as the user name. */
 static bool
 is_user_with_domain(const struct server *s)
 {
@@ -200,7 +200,7 @@ is_user_with_domain(const struct server *s)
            users_have(s->rules->users, text_before(name, at));
 }
 
-/* So that a client that does not wait for the answer is known, too. */
+/* Logs a failure before its delayed reply: the client may not wait for that. */
 static enum sasl_result
 note_result(struct server *s, enum sasl_result result)
 {
@@ -220,7 +220,7 @@ server_login_step(struct server *s, const char *nonce)
     if (login->begun) {
         result = sasl_server_feed(&login->sasl, line);
     } else {
-        /* An empty buffer has no place; an empty response has one. */
+        /* An empty buffer has at == NULL, but an empty response must not. */
         struct text initial = login->has_line ? line : text_of(NULL, 0);
         login->begun = true;
         result = sasl_server_start(&login->sasl, login->mechanism, s->rules->users,
@@ -276,7 +276,7 @@ server_login_answer(struct server *s)
     assert(s->question == SERVER_ASKS_LOGIN && s->login->begun &&
            s->login->result != SASL_UNFINISHED);
     switch (s->login->result) {
-    case SASL_UNFINISHED: /* it has no answer yet */
+    case SASL_UNFINISHED: /* no reply yet */
         break;
     case SASL_CHALLENGE:
         server_auth_challenge(s);

@@ -1,5 +1,4 @@
-/* The commands of the SMTP server: a table of verbs, where each may come, and what it
- * does. */
+/* The commands of the SMTP server: a table of verbs, their stages and functions. */
 #include "smtp/server/server_internal.h"
 
 #include "base/memory.h"
@@ -10,7 +9,7 @@
 enum {
     ANY = SERVER_NEW | SERVER_READY | SERVER_MAIL | SERVER_RCPT | SERVER_CHUNKS,
     HELO_MAX = 255,
-    CHUNK_JUNK = 1024, /* a smaller one that is not the last brings no mail forward */
+    CHUNK_JUNK = 1024, /* a smaller chunk that is not the last counts as junk */
     NODE_MAX = 1 + ADDRESS_DOMAIN_MAX
 };
 
@@ -78,8 +77,7 @@ on_hello(struct server *s, struct text args, bool esmtp)
         return server_refuse(s, &needs_argument);
     if (args.length > HELO_MAX || !text_is_utf8(args))
         return server_refuse(s, &bad_name);
-    /* Not to offer STARTTLS would make others send in clear what they had sent by TLS.
-     */
+    /* Without the offer of STARTTLS some clients would send in cleartext. */
     if (esmtp && s->load.tls_full && server_is_untrusted(s)) {
         server_close_with(s, &tls_full_closing);
         return SERVER_GO_ON;
@@ -108,7 +106,7 @@ on_hello(struct server *s, struct text args, bool esmtp)
         reply_write_more(s->out, 250, NULL, "AUTH=%s", server_mechanisms(s));
     if (offers_etrn(s))
         reply_write_more(s->out, 250, NULL, "ETRN");
-    if (s->rules->priority) /* of no profile: each of the 19 is carried on as it is */
+    if (s->rules->priority) /* no profile name: all 19 values are passed on unchanged */
         reply_write_more(s->out, 250, NULL, "MT-PRIORITY");
     if (s->offer.defrag_host != NULL)
         reply_write_more(s->out, 250, NULL, "XDEFRAG");
@@ -134,16 +132,16 @@ on_lhlo(struct server *s, struct text args)
     return s->lmtp ? on_hello(s, args, true) : server_refuse(s, &not_here);
 }
 
-/* RFC 6710 §4.1 leaves the decision to the server; no client is refused for it. */
+/* RFC 6710 §4.1 lets the server change the priority; no client is refused for it. */
 static int
 grant_priority(const struct server *s, const struct mail_parameters *p)
 {
     bool trusted = server_may_relay(s) || s->rules->priority_of_strangers ||
-                   p->has_set_mark; /* granted where it came in */
+                   p->has_set_mark; /* granted by the host that received it */
     return p->priority > 0 && !trusted ? 0 : p->priority;
 }
 
-/* What parameters that are good by themselves may not say here. */
+/* Checks valid parameters against the extensions offered in this session. */
 static const struct refusal *
 server_command_forbid(const struct server *s, const struct mail_parameters *p,
                       const struct refusal *refusal)
@@ -164,7 +162,7 @@ needs_auth(const struct server *s)
     return s->offer.auth_required && s->user == NULL;
 }
 
-/* A client that was not offered AUTH cannot know that it needs TLS first. */
+/* AUTH may be offered only after STARTTLS: then the reply asks for both. */
 static enum server_action
 refuse_without_auth(struct server *s)
 {
@@ -213,7 +211,7 @@ on_rcpt(struct server *s, struct text args)
     }
     if (!transaction_knows(t))
         return SERVER_CHECK;
-    if (server_idles(s)) /* again and again is no way to stay */
+    if (server_idles(s)) /* a repeated recipient counts as junk */
         server_recipient_checked(s, NULL);
     return SERVER_GO_ON;
 }
@@ -246,7 +244,7 @@ server_refuse_chunk(struct server *s, uint64_t size, int code, const char *enhan
         server_close_with(s, &flood);
         return;
     }
-    /* The last chunk of an LMTP transaction is answered for each recipient. */
+    /* The last chunk of an LMTP transaction has a reply for each recipient. */
     if (s->transaction != NULL && s->transaction->chunk_last &&
         s->transaction->accepted)
         server_refuse_content(s, code, enhanced, text);
@@ -257,7 +255,7 @@ server_refuse_chunk(struct server *s, uint64_t size, int code, const char *enhan
         s->skip = size;
 }
 
-/* NULL when a chunk of that size may come now. */
+/* NULL: a chunk of that size is permitted now. */
 static const struct refusal *
 chunk_trouble(const struct server *s, uint64_t size, bool well_formed)
 {
@@ -279,12 +277,12 @@ on_bdat(struct server *s, struct text args)
     struct server_transaction *t = s->transaction;
     struct text word;
     uint64_t size;
-    /* Its bytes would be taken for commands. */
+    /* The session ends, because the chunk would be read as commands. */
     if (s->offer.legacy) {
         server_close_with(s, &no_chunks);
         return SERVER_GO_ON;
     }
-    /* Without a size nobody knows where the next command begins. */
+    /* Without a size the start of the next command is unknown. */
     if (!text_word(&args, " ", &word) || !text_number(word, INT64_MAX, &size)) {
         server_close_with(s, &bad_size);
         return SERVER_GO_ON;
@@ -340,8 +338,8 @@ on_vrfy(struct server *s, struct text args)
     return SERVER_GO_ON;
 }
 
-/* RFC 1985 §5.2: a domain, @domain with its sub-domains, or #queue. We name no queues.
- */
+/* RFC 1985 §5.2: a domain, @domain with its sub-domains, or #queue. There are no named
+ * queues. */
 static enum server_action
 on_etrn(struct server *s, struct text args)
 {
@@ -413,10 +411,10 @@ on_unsupported(struct server *s, struct text args)
 
 static const struct command {
     struct text verb;
-    unsigned legal;                  /* stages in which it may come... */
-    const struct refusal *otherwise; /* ...and the answer after EHLO, in others */
+    unsigned legal;                  /* stages in which it is permitted... */
+    const struct refusal *otherwise; /* ...and the reply in other stages, after EHLO */
     enum server_action (*run)(struct server *, struct text args);
-    bool idle; /* brings no mail forward */
+    bool idle; /* counts as junk: does not advance a transaction */
 } commands[] = {
     {TEXT("EHLO"),     ANY,                       NULL,        on_ehlo,        true },
     {TEXT("HELO"),     ANY,                       NULL,        on_helo,        true },
@@ -440,7 +438,7 @@ static const struct command {
     {TEXT("SAML"),     ANY,                       NULL,        on_unsupported, false},
 };
 
-/* A browser, or a page that makes a browser talk to us (the attack ALPACA). */
+/* A browser, or a web page that makes a browser connect to us (the ALPACA attack). */
 static bool
 is_http(struct text line)
 {
@@ -460,7 +458,7 @@ misplaced(const struct server *s, const struct command *command)
     return s->stage == SERVER_CHUNKS ? &after_chunks : command->otherwise;
 }
 
-/* A client that does not wait for the answer to AUTH says secrets where none belong. */
+/* A client that does not wait for the reply to AUTH may send a secret as a command. */
 static enum server_action
 refuse_unknown(struct server *s, const struct refusal *refusal)
 {

@@ -1,4 +1,4 @@
-/* How a server session refuses, logs and ends: one way each. */
+/* The common functions by which a server session refuses, logs and ends. */
 #include "smtp/server/server_internal.h"
 
 #include "base/log/log.h"
@@ -70,7 +70,7 @@ server_end_finish(struct server *s)
     server_enter(s, SERVER_CLOSED);
 }
 
-/* Names as Postfix has them. */
+/* The field names are those of Postfix. */
 static void
 log_user(struct log_line *line, const struct server *s)
 {
@@ -143,22 +143,22 @@ server_close_with(struct server *s, const struct refusal *r)
     server_end_finish(s);
 }
 
-/* Refusals that say that the client, not its mail, is wrong. */
+/* Codes that refuse the command, not the mail. */
 static bool
 is_bad_command(int code)
 {
     return (code >= 500 && code <= 504) || code == 555;
 }
 
-/* By LMTP it is our own mail system that speaks, though it may not relay. */
+/* An LMTP client is part of our own mail system, although it may not relay. */
 bool
 server_is_untrusted(const struct server *s)
 {
     return !server_may_relay(s) && !s->lmtp;
 }
 
-/* Whatever an untrusted client is refused is an error of its own (Postfix:
- * error_count): it gets no answers for nothing. */
+/* Every refusal of an untrusted client counts as an error (Postfix: error_count), to
+ * limit probing. */
 static bool
 is_error(const struct server *s, int code)
 {
@@ -173,14 +173,14 @@ server_penalty_ms(const struct server *s)
     return delay_ms < SERVER_PENALTY_MAX_MS ? (int)delay_ms : SERVER_PENALTY_MAX_MS;
 }
 
-/* 0: none. */
+/* 0: no limit. */
 static int
 limit_now(const struct server *s, int limit)
 {
     return limit > 1 && s->load.hurried ? 1 : limit;
 }
 
-/* False: it was one too many, and the session is over. */
+/* False: the limit is reached, and the session is closed. */
 static bool
 count_error(struct server *s)
 {
@@ -260,7 +260,7 @@ server_refuse_content(struct server *s, int code, const char *enhanced,
     for (unsigned i = server_answers(s); i > 0; i--)
         reply_write(s->out, code, enhanced, "%s", text);
     server_end_transaction(s);
-    /* What became of the message is said in any case. */
+    /* The result of the message is sent even if the limit closes the session. */
     if (is_error(s, code))
         (void)count_error(s);
 }
