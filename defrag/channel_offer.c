@@ -320,7 +320,7 @@ offer_examine(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     h->id = e->id;
     h->examining = l;
     h->by_peer = channel_offer_take_mark(e, h->key);
-    h->depth = parts_list_depth_of(e);
+    h->depth = parts_list_depth(e);
     enum examine_result result =
         examine_start(&l->examine, &c->examine, e, CHANNEL_BUDGET);
     if (result == EXAMINE_NONE || result == EXAMINE_FAILED) {
@@ -464,7 +464,7 @@ decide(struct defragmenter *c, struct manager_offer *o)
         ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
         completion_end_parts(c, e);
     if (o->count == 0 || e->delivery.released ||
-        parts_list_depth_of(e) >= PARTS_LIST_DEPTH_MAX)
+        parts_list_depth(e) >= PARTS_LIST_DEPTH_MAX)
         return MANAGER_PASS;
     if (completion_are_unfinished(c))
         return channel_offer_put_off(c, o, now);

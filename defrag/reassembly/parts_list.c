@@ -28,8 +28,8 @@ parts_list_add(struct id id, const unsigned *indexes, size_t count, struct buffe
     assert(fits);
 }
 
-unsigned
-parts_list_depth(struct text made_of)
+static unsigned
+parts_list_read_depth(struct text made_of)
 {
     uint64_t depth = 0;
     if (made_of.length == 0)
@@ -40,11 +40,11 @@ parts_list_depth(struct text made_of)
 }
 
 unsigned
-parts_list_depth_of(const struct envelope *e)
+parts_list_depth(const struct envelope *e)
 {
     struct set_mark mark;
     if (!e->fragment.by_peer)
-        return parts_list_depth(e->fragment.made_of);
+        return parts_list_read_depth(e->fragment.made_of);
     return set_mark_read(e->fragment.set_mark, &mark) ? mark.depth
                                                       : PARTS_LIST_DEPTH_MAX;
 }

@@ -16,10 +16,8 @@ void parts_list_begin(unsigned depth, struct buffer *out);
 void parts_list_add(struct id id, const unsigned *indexes, size_t count,
                     struct buffer *out);
 
-/* 0: never reassembled. */
-unsigned parts_list_depth(struct text made_of);
-/* The same of a message, also if another host reassembled it and sent it here. */
-unsigned parts_list_depth_of(const struct envelope *e);
+/* How often a message was reassembled, here or at a host that sent it here. */
+unsigned parts_list_depth(const struct envelope *e);
 /* The parts, one by one; *rest is all of made_of at first. The caller frees
  * indexes. False: no more. */
 bool parts_list_next(struct text *rest, struct id *id, unsigned **indexes,

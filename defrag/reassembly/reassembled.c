@@ -134,8 +134,8 @@ merge_message(struct reassembled *w, const struct envelope *from)
         e->priority = from->priority;
     e->eight_bit = e->eight_bit || from->eight_bit;
     e->utf8 = e->utf8 || from->utf8;
-    if (parts_list_depth_of(from) + 1 > w->depth)
-        w->depth = parts_list_depth_of(from) + 1;
+    if (parts_list_depth(from) + 1 > w->depth)
+        w->depth = parts_list_depth(from) + 1;
     /* A peer does not say how far it trusted the sender; other parts with the same key
      * were trusted as far. */
     if (!from->fragment.by_peer && e->trust.length == 0 && from->trust.length > 0)
