@@ -151,12 +151,12 @@ registry_configure(struct text setting, struct text password,
     if (!registry_parse(setting, place, error, error_size))
         return false;
     if (place->password[0] != '\0')
-        wrong = "no password stands here: say defrag_registry_password, or better "
-                "defrag_registry_password_file";
+        wrong = "write the password in defrag_registry_password_file or "
+                "defrag_registry_password, not here";
     else if (password.length > 0 && place->kind != REGISTRY_REDIS)
         wrong = "only Redis has a password (defrag_registry_password)";
     else if (password.length == 0 && place->user[0] != '\0')
-        wrong = "its user needs a defrag_registry_password";
+        wrong = "a user needs defrag_registry_password";
     else if (!text_copy(place->password, sizeof(place->password), password))
         wrong = "defrag_registry_password is longer than 256 bytes";
     if (wrong != NULL)

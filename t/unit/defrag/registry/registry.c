@@ -230,10 +230,10 @@ test_password_apart(void)
     is_string(configured("redis://h", "p@%/"), "redis", "with a password");
     is_string(configured("redis://u@h", "p"), "redis", "of a user");
     is_string(configured("redis://u@h", ""),
-              "its user needs a defrag_registry_password", "which is missing");
+              "a user needs defrag_registry_password", "which is missing");
     ok_named(strstr(configured("redis://u:secret@h", ""), "secret") == NULL &&
                  strstr(configured("redis://:secret@h", "p"),
-                        "no password stands here") != NULL,
+                        "write the password in") != NULL,
              "no password stands in the open");
     is_string(configured("redis://h", much),
               "defrag_registry_password is longer than 256 bytes", "too long");
