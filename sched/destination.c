@@ -116,13 +116,13 @@ move_entries(struct destinations *set, struct destination *d, struct site *from,
 
 /* Backlogged mail moves with the last destination: its destination is not known. */
 static void
-move_backlog(struct sites *set, struct site *from, struct site *to)
+move_backlog(struct sites *set, struct site *from, struct site *to, int64_t now_ms)
 {
     struct id id;
     if (from->destinations > 0)
         return;
     if (from->is_crowded)
-        site_set_crowded(set, to, true);
+        site_set_crowded(set, to, true, now_ms);
     for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
         while (site_backlog_take(from, age, &id))
             site_backlog_add(to, age, id);
@@ -144,7 +144,7 @@ destination_move(struct destinations *set, struct destination *d,
     move_entries(set, d, from, to);
     leave_site(d);
     enter_site(d, to);
-    move_backlog(&set->sites, from, to);
+    move_backlog(&set->sites, from, to, now_ms);
     site_update(&set->sites, from, now_ms);
     site_update(&set->sites, to, now_ms);
 }

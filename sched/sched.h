@@ -261,7 +261,8 @@ struct sched_site {
     const char *members[SCHED_MEMBERS_MAX]; /* some of them; NULL behind the last */
     size_t waiting;                         /* recipients */
     int64_t waits_s;                        /* time in memory of the next message */
-    size_t backlogged; /* messages on disk until it lives or has space */
+    size_t backlogged;        /* messages on disk until it lives or has space */
+    int64_t crowded_since_ms; /* alive, and has had a backlog since then; 0: has none */
     int64_t latency_ms;
     unsigned rate;         /* learnt, messages in 1000 s; 0 = none */
     unsigned failures;     /* sessions that never greeted since the last that did */

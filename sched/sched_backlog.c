@@ -103,7 +103,7 @@ sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_mess
     site_backlog_add(site, flow_age(m), m->id); /* even if another site has it, which
                                                  * may never recall it */
     k->backlogged = 1;
-    site_set_crowded(&s->destinations.sites, site, true);
+    site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
     message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
     s->active--;
     message_free(&s->destinations, &m, s->now_ms);
@@ -148,7 +148,7 @@ void
 sched_site_recall(struct sched *s, struct site *site)
 {
     if (!site->dead && site_has_backlog(site))
-        site_set_crowded(&s->destinations.sites, site, true);
+        site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
 }
 
 static void
@@ -175,7 +175,7 @@ sched_site_prune(struct sched *s, struct site *site)
 {
     for (int age = 0; age < FLOW_AGES; age++)
         prune(s, &site->backlog[age]);
-    site_set_crowded(&s->destinations.sites, site, false);
+    site_set_crowded(&s->destinations.sites, site, false, s->now_ms);
 }
 
 /* The message that has been in the site's backlog longest, if it is still there. */
@@ -219,7 +219,7 @@ sched_recall_next(struct sched *s)
             return k;
         }
         if (!site_has_backlog(site))
-            site_set_crowded(sites, site, false);
+            site_set_crowded(sites, site, false, s->now_ms);
     }
     return NULL;
 }

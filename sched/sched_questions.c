@@ -170,6 +170,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .waiting = site->queue.recipients,
         .waits_s = first_waits_s(s, site),
         .backlogged = site_backlog_count(site),
+        .crowded_since_ms = site->is_crowded ? site->crowded_since_ms : 0,
         .latency_ms = latency_short_ms(&site->latency),
         .rate = site->learnt.rate,
         .failures = site->failures,

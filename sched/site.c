@@ -272,11 +272,12 @@ enter_ready(struct sites *set, struct site *site)
 }
 
 void
-site_set_crowded(struct sites *set, struct site *site, bool is_crowded)
+site_set_crowded(struct sites *set, struct site *site, bool is_crowded, int64_t now_ms)
 {
     if (site->is_crowded == is_crowded)
         return;
     site->is_crowded = is_crowded;
+    site->crowded_since_ms = now_ms;
     site->recalled = site->passed = 0;
     if (is_crowded)
         DL_APPEND2(set->crowded, site, crowded_prev, crowded_next);
@@ -293,7 +294,7 @@ site_free(struct sites *set, struct site *site)
         heap_remove(&set->timers, &site->timer);
     if (site->dead)
         set->dead_count--;
-    site_set_crowded(set, site, false);
+    site_set_crowded(set, site, false, 0);
     reason_close(&site->reasons, &site->reason);
     reason_close(&site->reasons, &site->suspended);
     assert(!site->reasons);
@@ -751,6 +752,7 @@ site_shift(void *context, struct site *site)
     site->dead_until_ms += delta;
     site->pause_until_ms += delta;
     site->open_after_ms += delta;
+    site->crowded_since_ms += delta;
     ceiling_shift(&site->ceiling, delta);
     bucket_shift(&site->bucket, delta);
     bucket_learnt_shift(&site->learnt, delta);

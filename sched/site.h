@@ -74,6 +74,7 @@ struct site {
     struct destination *members;
     struct site *crowded_prev, *crowded_next; /* sites whose backlog is recalled */
     bool is_crowded;
+    int64_t crowded_since_ms;
     unsigned recalled, passed; /* since it became crowded: messages recalled, and those
                                 * of new senders that passed the backlog */
 };
@@ -149,7 +150,8 @@ bool site_backlog_take(struct site *site, enum flow_age age, struct id *id);
 bool site_has_backlog(const struct site *site);
 size_t site_backlog_count(const struct site *site);
 /* Whether its backlog is recalled while the site has space for it. */
-void site_set_crowded(struct sites *set, struct site *site, bool is_crowded);
+void site_set_crowded(struct sites *set, struct site *site, bool is_crowded,
+                      int64_t now_ms);
 
 /* To be called after each change of the site: updates ready lists and timers. Frees a
  * site that nothing uses; the caller must not use it afterwards. */

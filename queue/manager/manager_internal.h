@@ -104,6 +104,7 @@ struct manager {
     struct loop_timer wake, site_cache, trial;
     bool careful;                 /* see guard_is_careful() */
     int64_t started_ms, trial_ms; /* monotonic */
+    int64_t clog_warned_ms;       /* 0: never */
     struct loop_task stir;
 };
 
@@ -201,5 +202,10 @@ void delay_warning_forget(struct active *a, unsigned recipients);
 /* At the end of an attempt that leaves recipients open. True: the warning is being
  * sent, and attempt_warned() will be called. */
 bool delay_warning_start(struct active *a);
+
+/* --- clog_warning.c ------------------------------------------------------------- */
+
+/* Every minute: logs each site whose mail has waited on disk for minutes. */
+void clog_warn(struct manager *m);
 
 #endif
