@@ -1,5 +1,4 @@
-/* The SMTP server session: the driver, the content, the answers and events from
- * outside. */
+/* The SMTP server session: the driver, the content, the owner's answers and events. */
 #include "smtp/server/server.h"
 
 #include "base/log/log.h"
@@ -85,8 +84,7 @@ step_command(struct server *s, struct text *input)
 {
     struct text line;
     enum line_fault fault;
-    /* The beginning of a TLS handshake: somebody forgot that this port speaks clear
-     * text. */
+    /* A TLS handshake on a port without implicit TLS. */
     if (s->stage == SERVER_NEW && text_starts(*input, TEXT("\x16\x03"))) {
         server_close_with(s, &not_smtp);
         return SERVER_GO_ON;
@@ -110,7 +108,7 @@ step_command(struct server *s, struct text *input)
     return action;
 }
 
-/* The bytes of a refused chunk. */
+/* Skips the bytes of a refused chunk. */
 static enum server_action
 step_skip(struct server *s, struct text *input)
 {
@@ -120,7 +118,7 @@ step_skip(struct server *s, struct text *input)
     return s->skip > 0 ? SERVER_READ : SERVER_GO_ON;
 }
 
-/* The content is whole. */
+/* The content is complete. */
 static enum server_action
 complete(struct server *s)
 {
@@ -246,7 +244,7 @@ server_step(struct server *s, struct text *input)
     return step_command(s, input);
 }
 
-/* An outcome without a reply code is our own trouble. */
+/* An outcome without a reply code is a local error. */
 static int
 code_of(const struct outcome *refusal)
 {
@@ -259,8 +257,7 @@ server_admitted(struct server *s, const struct outcome *refusal)
     assert(s->question == SERVER_ASKS_ADMISSION);
     s->question = SERVER_ASKS_NOTHING;
     if (refusal != NULL) {
-        /* Whose address it is (smtp/server/senders.h): nothing to be learnt in numbers.
-         */
+        /* 553: the address is a user's (smtp/server/senders.h). Delays stop enumeration. */
         s->probing = s->probing || refusal->code == 553;
         server_refuse_with(s, code_of(refusal), refusal->enhanced, refusal->text);
         server_end_transaction(s);
@@ -448,7 +445,7 @@ server_secured(struct server *s, const char *version, const char *cipher)
 void
 server_give_way(struct server *s, const struct refusal *why)
 {
-    assert(s->question != SERVER_ASKS_STORED); /* then it is we who are slow */
+    assert(s->question != SERVER_ASKS_STORED); /* the client waits for us then */
     if (s->stage != SERVER_CLOSED)
         server_close_with(s, why);
 }

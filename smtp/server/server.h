@@ -1,8 +1,8 @@
 /* An SMTP or LMTP server session as a machine: bytes in, replies and actions out
  * (RFC 5321, 1985, 2033, 2034, 2920, 3030, 3461, 4954, 6531, 6710).
  *
- * It touches no socket, file or clock. Its owner calls server_step() until that says
- * READ, sends what has gathered in `out`, and does what the machine asks for:
+ * The machine uses no socket, file or clock. Its owner calls server_step() until the
+ * result is READ, sends the replies in `out`, and performs the requested action:
  *
  *   ADMIT    server_admitted()           is there space for server_expected_size()?
  *   CHECK    server_recipient_checked()  may mail for server_recipient() be taken?
@@ -10,13 +10,13 @@
  *   WRITE                                append server_content() to the draft
  *   STORE    server_seal(), server_stored()  commit draft and envelope
  *   DISCARD                              drop the draft
- *   FLUSH    server_flushed()            try what waits for server_node() now (ETRN)
- *   SECURE   server_secured()            send what is in out, forget all input; TLS
+ *   FLUSH    server_flushed()            deliver the mail for server_node() now (ETRN)
+ *   SECURE   server_secured()            send out, discard all input, start TLS
  *   LOGIN    server_login_step(), perhaps server_login_work(), and
  *            server_login_answer(), perhaps later, or server_login_refused()
- *                                        a line of AUTH is there
+ *                                        process a line of AUTH
  *
- * A transaction lives from MAIL to the one function that ends it, on every path. */
+ * A transaction lasts from MAIL to the one function that ends it on every path. */
 #ifndef SMTP_SERVER_SERVER_H
 #define SMTP_SERVER_SERVER_H
 
@@ -28,34 +28,34 @@ struct log;
 struct refusal;
 struct refusals;
 
-/* What the sessions of a listener have in common; borrowed, may be replaced between
+/* The settings common to the sessions of a listener; borrowed, may be replaced between
  * transactions (server_is_idle). */
 struct server_rules {
     const char *hostname;
-    const char *postmaster_domain; /* <postmaster> is at that; NULL: at hostname */
+    const char *postmaster_domain; /* the domain of <postmaster>; NULL: hostname */
     int64_t size_limit;            /* bytes of a message; 0 = none */
     int recipient_limit, hop_limit;
-    /* Errors (what is refused to untrusted clients, of others bad commands) that are
-     * answered before 421; 0 = no limit. */
+    /* Errors before 421: all refusals of untrusted clients, bad commands of others. 0 =
+     * no limit. */
     int error_limit;
-    /* Errors beyond the first of these are answered late, each a delay later than the
-     * one before, SERVER_PENALTY_MAX_MS at most; 0 = immediately. */
+    /* The replies to further errors are delayed, each by error_delay_ms more than the
+     * one before, at most SERVER_PENALTY_MAX_MS; 0 = no delay. */
     int soft_error_limit;
     int64_t error_delay_ms;
-    /* RSET, NOOP and the like of untrusted clients since their last message; more are errors. 0
-     * = no limit */
+    /* RSET, NOOP and the like of untrusted clients since their last message; more are
+     * errors. 0 = no limit. */
     int junk_limit;
-    bool etrn; /* is offered; by SMTP only */
-    /* MT-PRIORITY is offered. Clients that may not relay get more than 0 only with the
-     * second; else 0, as the reply says. */
+    bool etrn; /* offered; by SMTP only */
+    /* MT-PRIORITY is offered; the second: untrusted clients, too, get priorities above
+     * 0. */
     bool priority, priority_of_strangers;
-    const struct users *users; /* NULL: there is no AUTH */
-    /* message/partial, unless one of the recipients has it joined. */
+    const struct users *users; /* NULL: no AUTH */
+    /* Refuses message/partial, unless the message is reassembled for a recipient. */
     bool refuses_partial;
 };
 
 enum {
-    SERVER_LINE_MAX = 4096, /* a command; RFC 5321 §4.5.3.1.4 asks for 512 */
+    SERVER_LINE_MAX = 4096, /* a command; RFC 5321 §4.5.3.1.4 requires 512 */
     SERVER_EXCESS_MAX = 64 * 1024 * 1024, /* discarded beyond size_limit, then closed */
     SERVER_CLIENT_MAX = 56,
     SERVER_PENALTY_MAX_MS = 30000,
@@ -64,9 +64,10 @@ enum {
 };
 #define SERVER_NO_UID UINT32_MAX
 
-/* What the envelopes of all sessions take together until their messages are stored: a
- * recipient beyond it hears 452 4.3.1. What is free for each is not counted, so an
- * ordinary message always has space, and untrusted clients leave others theirs. */
+/* The memory of the envelopes of all sessions until their messages are stored; a
+ * recipient beyond the limit gets 452 4.3.1. SERVER_ENVELOPE_FREE of each envelope is not
+ * counted, so that an ordinary message always has space. The limit for untrusted clients
+ * is lower, which reserves space for trusted ones. */
 struct server_envelopes {
     size_t bytes;
 };
@@ -76,16 +77,16 @@ enum {
     SERVER_ENVELOPES_MAX = 32 * 1024 * 1024
 };
 
-enum server_stage { /* bits: the commands' table says in which of them each is legal */
+enum server_stage {                      /* bits, for the table of commands */
                     SERVER_NEW = 1,      /* greeted; no EHLO yet */
                     SERVER_READY = 2,    /* no transaction */
                     SERVER_MAIL = 4,     /* a sender */
-                    SERVER_RCPT = 8,     /* a recipient at least */
+                    SERVER_RCPT = 8,     /* at least one recipient */
                     SERVER_CHUNKS = 16,  /* between two BDATs */
                     SERVER_CHUNK = 32,   /* within the bytes of one */
                     SERVER_DATA = 64,    /* within the content of DATA */
-                    SERVER_CLOSED = 128, /* the last reply is out */
-                    SERVER_SASL = 256    /* within AUTH: its next line comes */
+                    SERVER_CLOSED = 128, /* the last reply is written */
+                    SERVER_SASL = 256    /* within AUTH: awaits its next line */
 };
 
 enum server_question {
@@ -99,16 +100,16 @@ enum server_question {
     SERVER_ASKS_LOGIN
 };
 
-/* Where AUTH is offered; always only to who may still need it. */
+/* The conditions of the offer of AUTH, which is made before a login only. */
 enum server_auth {
     SERVER_AUTH_NO,
     SERVER_AUTH_SECURE, /* under TLS */
-    SERVER_AUTH_CLEAR   /* in clear, too: nobody can listen, or it cannot be helped */
+    SERVER_AUTH_CLEAR   /* in cleartext, too: a loopback client or an old device */
 };
 
 enum server_action {
-    SERVER_READ,  /* come again when there is more input */
-    SERVER_GO_ON, /* a command is answered; call again */
+    SERVER_READ,  /* call again with more input */
+    SERVER_GO_ON, /* a command has its reply; call again */
     SERVER_ADMIT,
     SERVER_CHECK,
     SERVER_BEGIN,
@@ -118,16 +119,16 @@ enum server_action {
     SERVER_FLUSH,
     SERVER_SECURE,
     SERVER_LOGIN,
-    SERVER_WAIT, /* a question is open: only its answer helps */
-    SERVER_CLOSE /* send what is in out and close; the answer from now on */
+    SERVER_WAIT, /* the machine waits for an answer of the owner */
+    SERVER_CLOSE /* send out and close; the result of all further calls */
 };
 
-/* What becomes of the mail for a node (RFC 1985 §5.3). */
+/* The result of ETRN for a node (RFC 1985 §5.3). */
 enum server_flush {
-    SERVER_FLUSH_STARTED, /* it is due now, or soon */
-    SERVER_FLUSH_RECENT,  /* that was so already, a moment ago */
-    SERVER_FLUSH_UNABLE,  /* not now */
-    SERVER_FLUSH_DENIED   /* we do not do that for this node */
+    SERVER_FLUSH_STARTED, /* delivery begins now or soon */
+    SERVER_FLUSH_RECENT,  /* delivery was started a moment ago */
+    SERVER_FLUSH_UNABLE,  /* not possible now */
+    SERVER_FLUSH_DENIED   /* not permitted for this node */
 };
 
 /* The session's offer to its client, from the settings and the place of the listener. */
@@ -137,15 +138,15 @@ struct server_offer {
     bool auth_required; /* before mail */
     bool legacy;        /* an old device: AUTH=, AUTH after HELO, no chunks */
     enum server_auth auth;
-    /* Our name among our own hosts, of which the client is one: it may pass fragments
-     * on with XDEFRAG. NULL: it is not. Borrowed. */
+    /* Our name among our own hosts. The client is one of them and may pass fragments on
+     * with XDEFRAG; NULL: it is not. Borrowed. */
     const char *defrag_host;
 };
 
-/* Limits that the load of the daemon imposes for the moment. */
+/* Temporary limits under load. */
 struct server_load {
     bool tls_full; /* no STARTTLS now: 454, and 421 to the EHLO of untrusted clients */
-    bool hurried;  /* one error and one junk command, whatever the rules say */
+    bool hurried;  /* limits errors and junk to one each */
 };
 
 struct server_transaction;
@@ -154,9 +155,9 @@ struct server_login;
 struct server {
     const struct server_rules *rules;
     struct log *log;
-    struct refusals *refusals; /* limits lines about them; NULL: all are written */
-    struct server_envelopes *envelopes; /* of all sessions; NULL: nobody counts */
-    struct buffer *out; /* replies; shared by all sessions, the owner empties it after
+    struct refusals *refusals;          /* limits their log lines; NULL: no limit */
+    struct server_envelopes *envelopes; /* of all sessions; NULL: not counted */
+    struct buffer *out; /* replies; shared by all sessions, emptied by the owner after
                            each call */
     enum server_stage stage;
     enum server_question question;
@@ -166,120 +167,120 @@ struct server {
     bool lmtp, esmtp;
     bool secure;  /* under TLS */
     bool leaving; /* server_shut_down() within a transaction */
-    bool discard; /* a draft is to be dropped */
-    bool late;    /* what is in out is to be said server_penalty_ms() from now; the
-                     owner sets it back */
-    bool hushed;  /* after AUTH: what is no command may be a password */
-    bool probing; /* an untrusted client asks which addresses are users': late from
-                     the first error on */
+    bool discard; /* the owner must drop the draft */
+    bool late;    /* the owner must delay out by server_penalty_ms() and reset this */
+    bool hushed;  /* after AUTH: an unknown command may be a password */
+    bool probing; /* an untrusted client probes for addresses of users: replies are
+                     delayed from the first error on */
     int errors, junk;
-    int excess;                    /* recipients beyond what a message may have */
-    enum sasl_mechanism mechanism; /* by which user has logged in */
-    char *user;                    /* who has, or NULL */
-    struct server_login *login;    /* while AUTH goes on */
+    int excess;                    /* recipients beyond recipient_limit */
+    enum sasl_mechanism mechanism; /* of the login */
+    char *user;                    /* that has logged in, or NULL */
+    struct server_login *login;    /* NULL outside AUTH */
     uint64_t skip;                 /* bytes of a refused chunk still to come */
     char *helo;                    /* NULL before EHLO */
-    char *node;                    /* of an ETRN that waits for its answer, else NULL */
-    struct text command;           /* being run; for the log */
+    char *node;                    /* of an ETRN without a reply yet, else NULL */
+    struct text command;           /* the current one; for the log */
     struct server_transaction *transaction;
     char security[SERVER_SECURITY_MAX]; /* "TLSv1.3 with cipher ..."; "" in clear */
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
 };
 
-/* s is zeroed memory. Writes the greeting. log may be NULL. */
+/* s must be zeroed. Writes the greeting. log may be NULL. */
 void server_start(struct server *s, const struct server_rules *rules, struct log *log,
                   struct buffer *out, const char *client, bool lmtp, bool may_relay);
 /* Replaces rules and offer: after server_start(), and later while server_is_idle().
  * Only `legacy` may change at any time. */
 void server_set_offer(struct server *s, const struct server_rules *rules,
                       const struct server_offer *offer);
-/* Before server_step(), when the load has changed. */
+/* Call it before server_step() when the load has changed. */
 void server_set_load(struct server *s, const struct server_load *load);
-/* Instead: a session that only says why not and closes. */
+/* Instead of server_start(): the session sends the refusal and closes. */
 void server_start_refusing(struct server *s, const struct server_rules *rules,
                            struct log *log, struct buffer *out, const char *client,
                            const struct refusal *refusal);
-/* A draft that is still open is the owner's to drop. */
+/* The owner drops an open draft. */
 void server_free(struct server *s);
 
-/* Takes what it can use off *input and says what is next. Content slices point into
- * input. */
+/* Takes complete commands or content off *input and returns the next action. Content
+ * slices point into input. */
 enum server_action server_step(struct server *s, struct text *input)
     __attribute__((warn_unused_result));
 
-/* --- Wishes ------------------------------------------------------------------- */
+/* --- Actions ------------------------------------------------------------------ */
 
-/* ADMIT, at MAIL, so that a client hears early that it must come later (RFC 1870 §6).
- * refusal NULL: there is space now; BEGIN asks again. */
+/* ADMIT, at MAIL: lack of space is reported before the content (RFC 1870 §6). refusal
+ * NULL: there is space now; BEGIN asks again. */
 void server_admitted(struct server *s, const struct outcome *refusal);
 
-/* ADMIT, CHECK: as it was said, without <>; empty: none. */
+/* ADMIT, CHECK: the sender as received, without <>; empty: the null sender. */
 struct text server_sender(const struct server *s);
-/* ADMIT, CHECK: recipients that were taken. */
+/* ADMIT, CHECK: the number of accepted recipients. */
 unsigned server_accepted(const struct server *s);
 
 /* CHECK: valid until the answer. */
 const struct address *server_recipient(const struct server *s);
-/* Before the next, if its mail is joined when it comes in fragments. */
+/* Call it before server_recipient_checked() if fragments are reassembled for the
+ * recipient. */
 void server_recipient_joins(struct server *s);
-/* refusal NULL: taken. */
+/* refusal NULL: accepted. */
 void server_recipient_checked(struct server *s, const struct outcome *refusal);
 
-/* ADMIT, BEGIN: what the client has declared, or 0. */
+/* ADMIT, BEGIN: the SIZE that the client has declared, or 0. */
 int64_t server_expected_size(const struct server *s);
 /* refusal NULL: a draft is open. */
 void server_begun(struct server *s, const struct outcome *refusal);
 
-/* WRITE: until the input is consumed. */
+/* WRITE: valid until the input is consumed. */
 struct text server_content(const struct server *s);
 
-/* STORE: the envelope, to be named; then server_seal() composes the lines that go
- * before the content and gives the envelope away; then the answer: refusal NULL = it is
- * durable. */
+/* STORE: the owner sets the id of the envelope; then server_seal() composes the trace
+ * header and gives the envelope away; then server_stored() reports the result, refusal
+ * NULL: the message is durable. */
 struct envelope *server_envelope(struct server *s);
 struct envelope *server_seal(struct server *s, int64_t now_ms);
 void server_stored(struct server *s, const struct outcome *refusal);
 
-/* FLUSH, until the answer: "example.org", or "@example.org" for its sub-domains too; in
- * lower case. */
+/* FLUSH: "example.org", or "@example.org" with its sub-domains, in lower case; valid
+ * until server_flushed(). */
 const char *server_node(const struct server *s);
 void server_flushed(struct server *s, enum server_flush answer);
 
-/* SECURE: after the handshake nothing that was said before counts (RFC 3207 §4.2).
- * Also, unasked, for a connection that begins with TLS. */
+/* SECURE: the handshake is complete; resets the session (RFC 3207 §4.2). Also called
+ * without SECURE for a connection that begins with TLS. */
 void server_secured(struct server *s, const char *version, const char *cipher);
 
-/* How late what is said late has to be. */
+/* The delay of late replies. */
 int server_penalty_ms(const struct server *s);
-/* LOGIN: the answer may take as long as it likes; until then the client is not read.
- * Once for each LOGIN: reads the line, in less than 0.1 ms. nonce: sasl_nonce(), fresh.
- * A failure is logged here, so that a client that does not wait for the answer is
- * known, too. The rules may not be replaced before the end of AUTH (server_is_idle). */
+/* LOGIN: call it once for each LOGIN; it takes less than 0.1 ms. The owner may delay the
+ * answer; until then no input is read. nonce: sasl_nonce(), fresh. A failure is logged
+ * here, before its delayed reply, because the client may disconnect earlier. The rules
+ * must not be replaced before the end of AUTH (server_is_idle). */
 enum sasl_result server_login_step(struct server *s, const char *nonce)
     __attribute__((warn_unused_result));
-/* After SASL_UNFINISHED, before an answer: a slice of the check of a password, up to
- * 5 ms; again after the same, in another turn. */
+/* After SASL_UNFINISHED: a slice of the password check, up to 5 ms. When the result is
+ * SASL_UNFINISHED again, call it in a later turn of the loop. */
 enum sasl_result server_login_work(struct server *s)
     __attribute__((warn_unused_result));
 void server_login_answer(struct server *s);
-/* Instead of one or both of these: AUTH is over; with 421 the session is. */
+/* Instead of these calls: ends AUTH with the refusal; a 421 ends the session. */
 void server_login_refused(struct server *s, const struct refusal *refusal);
-/* The user has no rights any more. */
+/* Revokes the login. */
 void server_forget_user(struct server *s);
 
-/* Neither may relay nor speaks LMTP. */
+/* True: the client may not relay and does not use LMTP. */
 bool server_is_untrusted(const struct server *s);
-/* By may_relay or by AUTH: a submission client, who gets Date and Message-ID, too. */
+/* By may_relay or by AUTH: a submission client; its messages get Date and Message-ID. */
 bool server_may_relay(const struct server *s);
-/* ADMIT, CHECK: mail of one of our hosts that passes a fragment on: it was judged there
- * and may go to anybody. */
+/* ADMIT, CHECK: a fragment passed on by one of our hosts, which has checked its
+ * recipients: all are permitted. */
 bool server_is_redirect(const struct server *s);
 
 /* --- Events from outside ------------------------------------------------------ */
 
-/* 421 and CLOSE. Never while an answer to STORE is due. */
+/* 421 and CLOSE. Must not be called during STORE. */
 void server_timed_out(struct server *s);
-/* The same for another reason. */
+/* The same with another reply. */
 void server_give_way(struct server *s, const struct refusal *why);
 /* 421 between transactions; within one, after it. */
 void server_shut_down(struct server *s);

@@ -1,5 +1,4 @@
-/* What server.c, server_auth.c, server_command.c and server_end.c share; nobody else
- * includes it. */
+/* Shared by server.c, server_auth.c, server_command.c and server_end.c only. */
 #ifndef SMTP_SERVER_SERVER_INTERNAL_H
 #define SMTP_SERVER_SERVER_INTERNAL_H
 
@@ -8,43 +7,42 @@
 
 /* --- server_end.c ------------------------------------------------------------- */
 
-/* The only one that sets the stage. */
+/* The only function that sets the stage. */
 void server_enter(struct server *s, enum server_stage stage);
 
-/* The only end of a transaction, whatever became of it; there may be none. An open
- * draft becomes a wish to discard it. */
+/* The only end of a transaction; does nothing without one. An open draft requests
+ * DISCARD. */
 void server_end_transaction(struct server *s);
 
-/* A reply that refuses: written, logged, and counted as an error of an untrusted
- * client, of others when the command is wrong (which may end the session). Always
- * SERVER_GO_ON. */
+/* Writes and logs a refusal. Counts it as an error of an untrusted client, for others
+ * only if the command is wrong; this may end the session. Always SERVER_GO_ON. */
 enum server_action server_refuse(struct server *s, const struct refusal *r);
 void server_refuse_with(struct server *s, int code, const char *enhanced,
                         const char *text);
 
-/* One recipient more than a message may have here: the client sends it the rest later
- * (RFC 5321 §4.5.3.1.10), so the first SERVER_EXCESS_RECIPIENTS of them since its last
- * message are no errors. */
+/* Refuses a recipient beyond the limit. The client sends to it later (RFC 5321
+ * §4.5.3.1.10), so the first SERVER_EXCESS_RECIPIENTS since its last message are not
+ * errors. */
 enum server_action server_refuse_excess(struct server *s, const struct refusal *r);
-/* A login failed. False: it was one too many, and the session is over. */
+/* A login failed. False: the error limit is reached, and the session is closed. */
 bool server_login_is_error(struct server *s);
 
-/* The same with a text that is made now. */
+/* server_refuse() with a formatted text. */
 void server_refuse_format(struct server *s, int code, const char *enhanced,
                           const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* A command that brings no mail forward. False: there were too many of them, and the
- * session is over. */
+/* Counts a junk command, which does not advance a transaction. False: the limit is
+ * reached, and the session is closed. */
 bool server_idles(struct server *s);
 
-/* The content is refused: as many replies as its end gets; ends the transaction. */
+/* Refuses the content with server_answers() replies; ends the transaction. */
 void server_refuse_content(struct server *s, int code, const char *enhanced,
                            const char *text);
-/* How many that is: LMTP has one for each recipient. */
+/* The number of replies to the content: in LMTP one for each recipient. */
 unsigned server_answers(const struct server *s);
 
-/* A last word; ends transaction and session. */
+/* Writes the last reply; ends transaction and session. */
 void server_close_with(struct server *s, const struct refusal *r);
 
 void server_log_accepted(struct server *s);
@@ -57,15 +55,15 @@ bool server_offers_auth(const struct server *s);
 const char *server_mechanisms(const struct server *s);
 /* The command AUTH. */
 enum server_action server_auth(struct server *s, struct text args);
-/* The input is AUTH, or a line of it: it may be long. */
+/* True: the input is AUTH or one of its lines, which may be longer than others. */
 bool server_is_login(const struct server *s, struct text input);
-/* What the log may show of a command: of AUTH only the mechanism. */
+/* The part of a command that may be logged: of AUTH only the mechanism. */
 struct text server_shown(struct text line);
 /* A line of the client within AUTH. */
 enum server_action server_login_line(struct server *s, struct text line);
-/* The only end of AUTH, whatever became of it; there may be none. */
+/* The only end of AUTH; does nothing without one. */
 void server_end_login(struct server *s);
-/* Who says to be, or is: "" when nobody has said so. mechanism may be NONE. */
+/* The user name, proven or only sent; "" without one. mechanism may be NONE. */
 const char *server_user(const struct server *s, enum sasl_mechanism *mechanism);
 
 /* --- server_command.c --------------------------------------------------------- */
@@ -73,8 +71,8 @@ const char *server_user(const struct server *s, enum sasl_mechanism *mechanism);
 /* One line from the client, without its CRLF. */
 enum server_action server_command(struct server *s, struct text line);
 
-/* A chunk that is not taken: its bytes are skipped, never read as commands; what it
- * belonged to ends with it, for a hole in a message is worse than none. */
+/* Refuses a chunk: its bytes are skipped, not read as commands, and its transaction ends,
+ * because the message would be incomplete. */
 void server_refuse_chunk(struct server *s, uint64_t size, int code,
                          const char *enhanced, const char *text);
 
