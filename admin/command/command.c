@@ -201,20 +201,13 @@ static const struct verb verbs[] = {
 static const char *
 command_place_on_disk(enum queue_place place, const struct envelope *e)
 {
-    switch (place) {
-    case QUEUE_DEFRAG:
-        return "defrag";
-    case QUEUE_HOLD:
-        return "hold";
-    case QUEUE_CORRUPT:
-        return "corrupt";
-    case QUEUE_MAILDROP:
-        return e->storage.preprocessed ? "deferred" : "maildrop";
-    case QUEUE_INCOMING:
-    case QUEUE_DEFERRED:
-        break;
-    }
-    return e->storage.preprocessed ? "deferred" : "incoming";
+    bool is_open =
+        place == QUEUE_MAILDROP || place == QUEUE_INCOMING || place == QUEUE_DEFERRED;
+    if (is_open && e->storage.preprocessed)
+        place = QUEUE_DEFERRED;
+    else if (place == QUEUE_DEFERRED)
+        place = QUEUE_INCOMING;
+    return listing_disk_place(place);
 }
 
 static void

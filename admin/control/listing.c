@@ -82,6 +82,26 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
 }
 
 const char *
+listing_disk_place(enum queue_place place)
+{
+    switch (place) {
+    case QUEUE_MAILDROP:
+        return "maildrop";
+    case QUEUE_INCOMING:
+        break;
+    case QUEUE_DEFERRED:
+        return "deferred";
+    case QUEUE_DEFRAG:
+        return "defrag";
+    case QUEUE_HOLD:
+        return "hold";
+    case QUEUE_CORRUPT:
+        return "corrupt";
+    }
+    return "incoming";
+}
+
+const char *
 listing_place_name(enum sched_place place)
 {
     switch (place) {

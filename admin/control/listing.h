@@ -3,6 +3,7 @@
 #define ADMIN_CONTROL_LISTING_H
 
 #include "queue/queue.h"
+#include "queue/queue_operator.h"
 #include "sched/sched.h"
 
 #include <jansson.h>
@@ -16,6 +17,8 @@ json_t *listing_make(const struct envelope *e, const char *place, const json_t *
 
 /* The queue of a message in the scheduler; "unknown" if it does not have it. */
 const char *listing_place_name(enum sched_place place);
+/* The same of a message that the scheduler does not know. */
+const char *listing_disk_place(enum queue_place place);
 
 /* Text of a peer, escaped for a terminal. */
 json_t *listing_text(struct text t);

@@ -110,36 +110,16 @@ operation_list(struct operation *o)
 /* --- Which ------------------------------------------------------------------------ */
 
 static const char *
-operation_place_on_disk(enum queue_place place)
-{
-    switch (place) {
-    case QUEUE_MAILDROP:
-        return "maildrop";
-    case QUEUE_INCOMING:
-        break;
-    case QUEUE_DEFERRED:
-        return "deferred";
-    case QUEUE_DEFRAG:
-        return "defrag";
-    case QUEUE_HOLD:
-        return "hold";
-    case QUEUE_CORRUPT:
-        return "corrupt";
-    }
-    return "incoming";
-}
-
-static const char *
 operation_place_of(const struct operation *o, const struct row *row)
 {
     if (row->place == QUEUE_HOLD || row->place == QUEUE_CORRUPT ||
         (row->place == QUEUE_DEFRAG && manager_is_offline(o->manager)))
-        return operation_place_on_disk(row->place);
+        return listing_disk_place(row->place);
     if (manager_active(o->manager, row->id) == NULL &&
         manager_is_awaiting(o->manager, row->id))
         return "defrag";
     enum sched_place place = sched_find(manager_sched(o->manager), row->id).place;
-    return place == SCHED_UNKNOWN ? operation_place_on_disk(row->place)
+    return place == SCHED_UNKNOWN ? listing_disk_place(row->place)
                                   : listing_place_name(place);
 }
 
