@@ -1,4 +1,4 @@
-/* Feeds a server machine from a connection and does what it wishes. */
+/* Feeds a server machine from a connection and performs its actions. */
 #include "smtp/server/session.h"
 
 #include "smtp/server/session_internal.h"
@@ -19,15 +19,14 @@
 #include <utlist.h>
 
 enum {
-    OUT_MAX = NET_UNSENT_MAX, /* replies between two sends: in LMTP one a recipient */
-    /* Of replies that a client does not read; with them go the commands it gets run in
-     * one turn of the loop, while others wait. */
+    OUT_MAX = NET_UNSENT_MAX, /* replies between two sends: in LMTP one per recipient */
+    /* Bytes of unread replies; this also limits the commands of a client in one turn of
+     * the loop, while others wait. */
     REPLIES_MAX = 8 * 1024,
     REPLIES_LOW = 4 * 1024
 };
 
-/* A line of AUTH fits, so that the machine never waits for what is not normalized yet.
- */
+/* A line of AUTH fits: the machine never waits for bytes not normalized yet. */
 enum { NORMALIZE_PIECE = 16 * 1024 };
 
 static const struct refusal too_much_tls = {421, "4.7.0",
@@ -65,7 +64,6 @@ server_session_free(void *object)
     free(s);
 }
 
-/* The connection goes; the session stays while the queue may still call it. */
 void
 session_hang_up(struct server_session *s, bool politely)
 {
@@ -99,7 +97,6 @@ session_end(struct server_session *s)
         host->on_gone(host->context, &s->peer);
 }
 
-/* What the machine has said goes to the connection, if there still is one. */
 void
 session_send(struct server_session *s)
 {
@@ -110,7 +107,7 @@ session_send(struct server_session *s)
     buffer_clear(out);
 }
 
-/* AUTH in clear is for who cannot be listened to, and for who cannot do better. */
+/* Cleartext AUTH is for loopback clients and for old devices. */
 static enum server_auth
 auth_of(const struct server_session *s)
 {
@@ -147,7 +144,7 @@ meet_peer(struct server_session *s)
         is_peer ? memory_string(peers_own_name(route_peers(s->routes))) : NULL;
 }
 
-/* The session follows the present settings. */
+/* The session takes the current settings. */
 static void
 apply_rules(struct server_session *s)
 {
@@ -163,13 +160,13 @@ apply_rules(struct server_session *s)
         .legacy = s->options.legacy || has_bare_newlines(s),
         .defrag_host = s->defrag_host};
     server_set_offer(server, &rules->server, &offer);
-    /* A user who was removed from the file has no rights any longer. */
+    /* A user removed from the file loses the login. */
     if (server->user != NULL && (rules->accounts == NULL ||
                                  !users_have(rules->accounts, text_from(server->user))))
         server_forget_user(server);
 }
 
-/* Between transactions new settings may take over. */
+/* New settings take effect between transactions. */
 static void
 refresh(struct server_session *s)
 {
@@ -183,7 +180,7 @@ refresh(struct server_session *s)
     apply_rules(s);
 }
 
-/* One more of them from this client. */
+/* Counts one of that kind for the client. */
 static bool
 session_take(struct server_session *s, enum client_usage_kind kind,
              struct outcome *refusal)
@@ -273,7 +270,7 @@ session_store(struct server_session *s)
     queue_commit(&s->draft, &e, s->host->on_stored, s);
 }
 
-/* False: its answer comes later. */
+/* False: the reply comes later. */
 static bool
 session_log_in(struct server_session *s)
 {
@@ -285,7 +282,7 @@ session_log_in(struct server_session *s)
     return auth_attempt_ask(s->login);
 }
 
-/* There is input that the machine has not seen. */
+/* True: there is input that the machine has not read. */
 static bool
 has_more(const struct server_session *s)
 {
@@ -318,7 +315,7 @@ grant(struct server_session *s, enum server_action wish)
         session_begin_serving(s);
         break;
     case SERVER_WRITE:
-        /* The draft remembers a failure, and its commit reports it. */
+        /* The draft keeps an error, and its commit reports it. */
         (void)queue_write(s->draft, server_content(&s->server));
         break;
     case SERVER_STORE:
@@ -338,7 +335,7 @@ grant(struct server_session *s, enum server_action wish)
     return SESSION_GO;
 }
 
-/* The client has sent so much of content, or we have answered it. */
+/* The client has sent size bytes of content, or has got a reply. */
 static void
 session_note(struct server_session *s, size_t size, bool answered)
 {
@@ -353,7 +350,7 @@ session_note(struct server_session *s, size_t size, bool answered)
         session_be_patient(s);
 }
 
-/* What was just said is said later, and meanwhile nothing is listened to. */
+/* Delays the last reply; no input is read until it is sent. */
 static void
 session_hold(struct server_session *s)
 {
@@ -367,7 +364,7 @@ session_hold(struct server_session *s)
     s->server.late = false;
 }
 
-/* Says what was held. */
+/* Sends the delayed reply. */
 static void
 relent(struct server_session *s)
 {
@@ -391,7 +388,7 @@ normalize(struct server_session *s)
         normalize_stream(&s->newlines, input, &s->normalized);
         net_consume(s->connection, input.length);
     }
-    /* sendmail -bs: its bytes are not those that BDAT would count. */
+    /* sendmail -bs: no BDAT, because the conversion changes the number of bytes. */
     if (has_bare_newlines(s) && !s->server.offer.legacy) {
         struct server_offer offer = s->server.offer;
         offer.legacy = true;
@@ -418,8 +415,8 @@ session_step(struct server_session *s)
         return SESSION_OVER;
     if (s->handshake == SESSION_AWAITS_HELLO)
         return s->server.stage == SERVER_CLOSED ? SESSION_OVER : SESSION_PAUSE;
-    /* Who does not read what we say is not listened to: NET_DRAINED resumes. After the
-     * last word there is nothing to wait for. */
+    /* A client that does not read its replies is not read: NET_DRAINED resumes. After
+     * the last reply there is nothing to wait for. */
     if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
         return SESSION_PAUSE;
     refresh(s);
@@ -445,7 +442,7 @@ session_step(struct server_session *s)
     return s->ended ? SESSION_OVER : SESSION_PAUSE;
 }
 
-/* Goes on as far as input, queue and the peer's reading allow. */
+/* Continues as far as input, queue and unread replies allow. */
 static void
 session_pump(struct server_session *s)
 {
@@ -465,7 +462,6 @@ session_pump(struct server_session *s)
     }
 }
 
-/* A queue_stored(). */
 static void
 session_on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
@@ -510,7 +506,7 @@ session_on_slow(void *context)
     struct server_session *s = context;
     struct deadline_rules rules = session_patience(s);
     if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN) {
-        session_note(s, 0, true); /* now it is we who are slow */
+        session_note(s, 0, true); /* the client waits for us */
     } else if (!deadline_lasts(&s->patience, &rules,
                                loop_monotonic_ms(s->host->loop))) {
         session_time_out(s);
@@ -576,9 +572,7 @@ take_event(struct server_session *s, enum net_event event)
     }
 }
 
-/* No message is the reason of what a client sends: not the one that is on trial,
- * either.
- */
+/* Input of a client is not charged to a message, not even to the one on trial. */
 static void
 session_on_event(void *context, enum net_event event)
 {
@@ -691,7 +685,7 @@ session_start(struct session_host *host, struct net_connection *connection,
     s->newlines.rule = options->legacy ? NEWLINES_LF : NEWLINES_CRLF;
     net_attach(connection, session_on_event, s);
     net_set_low_water(connection, REPLIES_LOW);
-    /* Without TLS a refused client can only close, but that costs nothing. */
+    /* Without a TLS place the client cannot read the refusal, but the connection closes. */
     if (options->tls && refusal == NULL && session_tls_is_full(s))
         refusal = &too_much_tls;
     if (refusal != NULL) {
@@ -710,7 +704,7 @@ session_start(struct session_host *host, struct net_connection *connection,
             session_await_first_hello(s);
     }
     session_send(s);
-    if (net_input(connection).length > 0) { /* it came behind a proxy's header */
+    if (net_input(connection).length > 0) { /* received after a PROXY header */
         net_want_input(connection, false);
         net_want_input(connection, true);
     }

@@ -1,4 +1,4 @@
-/* Sessions when there are many: how long each may take, and who gives way. */
+/* Limits sessions under load: their time-outs, and the choice of the one to end. */
 #include "smtp/server/session_internal.h"
 
 #include "smtp/reply.h"
@@ -8,8 +8,8 @@
 
 enum {
     STRESS_TIMEOUT_MS = 10 * 1000, /* Postfix: smtpd_timeout under stress */
-    IDLE_MS = 2000,                /* a client silent for this time may give way */
-    LOOK_MAX = 100,                /* sessions examined for one that does */
+    IDLE_MS = 2000,                /* a session idle for this time may be ended */
+    LOOK_MAX = 100,                /* sessions examined to find one */
     MANY_MIN = 8
 };
 
@@ -64,12 +64,12 @@ session_set_timeout(struct server_session *s)
 {
     int64_t timeout_ms = session_hurry_ms(s, s->rules->idle_timeout_ms);
     if (s->handshake != SESSION_NO_HANDSHAKE) {
-        s->timeout_ms = -1; /* another one then */
+        s->timeout_ms = -1; /* set again after the handshake */
         net_set_timeout(s->connection, session_handshake_left_ms(s));
         return;
     }
     if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN)
-        timeout_ms = 0; /* now it is we who are slow */
+        timeout_ms = 0; /* the client waits for us */
     else if (server_is_receiving(&s->server))
         timeout_ms = session_hurry_ms(s, s->rules->data_timeout_ms);
     if (timeout_ms != s->timeout_ms)
@@ -103,7 +103,7 @@ session_leave_row(struct server_session *s)
     DL_DELETE2(s->host->idle, s, idle_prev, idle_next);
 }
 
-/* Waiting for us is no idleness. */
+/* A session that waits for us is not idle. */
 static bool
 may_give_way(const struct server_session *s)
 {
@@ -113,7 +113,7 @@ may_give_way(const struct server_session *s)
            !session_is_trusted(s);
 }
 
-/* Of TLS sessions, or of all; with those of its network. */
+/* The number of TLS sessions of the client, or of all sessions of its network. */
 static size_t
 company(const struct server_session *s, bool tls)
 {
@@ -122,7 +122,7 @@ company(const struct server_session *s, bool tls)
                : client_usage_weight(clients, &s->peer);
 }
 
-/* A client with more keeps none of them by being busy: half of what one may have. */
+/* A client with more sessions loses busy ones, too: half of the limit per client. */
 static size_t
 many(const struct session_host *host, bool tls)
 {

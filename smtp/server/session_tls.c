@@ -1,8 +1,8 @@
-/* The TLS of sessions: how a handshake begins, and who has a place.
+/* The TLS of sessions: begins handshakes and limits their number.
  *
- * A place is some 40 KB of memory, so it is taken when the first bytes of the
- * ClientHello have come. When places are short, the oldest handshake of an untrusted
- * client that is not finished gives way, then an idle session. */
+ * A TLS session is a place of some 40 KB of memory, taken at the first bytes of the
+ * ClientHello. When no place is free, the oldest incomplete handshake of an untrusted
+ * client is ended, or else an idle session. */
 #include "smtp/server/session_internal.h"
 
 #include "base/log/log.h"
@@ -23,7 +23,7 @@ is_same_client(const struct server_session *a, const struct server_session *b)
     return memcmp(&one, &other, sizeof(one)) == 0;
 }
 
-/* NULL: it has none. */
+/* NULL: none. */
 static struct server_session *
 oldest_of_client(const struct server_session *s)
 {
@@ -34,7 +34,7 @@ oldest_of_client(const struct server_session *s)
     return NULL;
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static struct server_session *
 oldest_untrusted(const struct session_host *host)
 {
@@ -54,8 +54,8 @@ has_its_share(const struct server_session *s)
            client_usage_tls(s->host->clients, &s->peer) >= share;
 }
 
-/* False: the handshake may begin now. True: *other must give way first; NULL: none
- * does. */
+/* False: the handshake may begin now. True: *other must end first; NULL: no session
+ * can. */
 static bool
 lacks_place(const struct server_session *s, struct server_session **other)
 {

@@ -21,7 +21,7 @@ trace_add(struct folder *f, struct text t)
     f->column += t.length;
 }
 
-/* A word that is not broken; folded to the next line when it does not fit. */
+/* Adds an unbreakable word, on a new line if it does not fit. */
 static void
 add_word(struct folder *f, struct text word)
 {
@@ -50,8 +50,8 @@ add_quoted_word(struct folder *f, const char *before, struct text word,
     add_word(f, text_of(whole, length));
 }
 
-/* Domains and literals as they are; whatever else a client calls itself must not be
- * able to end the line, open a comment or look like another clause. */
+/* Domains and literals are copied. In other names the bytes are replaced that could end
+ * the line, open a comment or imitate another clause. */
 static void
 add_helo(struct folder *f, struct text helo)
 {

@@ -1,4 +1,4 @@
-/* The header lines that the server puts before a message: Received, Date, Message-ID
+/* The header lines that the server adds to a message: Received, Date, Message-ID
  * (RFC 5321 §4.4, RFC 6409 §8). Pure. */
 #ifndef SMTP_SERVER_TRACE_H
 #define SMTP_SERVER_TRACE_H
@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 
 struct trace {
-    const char *helo;     /* as the client said it: escaped here */
+    const char *helo;     /* as received; trace.c escapes it */
     const char *client;   /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix", "local" */
     const char *hostname; /* ours */
     const char *protocol; /* "ESMTP", "SMTP", "LMTP", "UTF8SMTP", ... */

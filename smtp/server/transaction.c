@@ -102,7 +102,7 @@ take_ascii_domain(struct server_transaction *t)
         t->rcpt.original = buffer_text(&t->original);
 }
 
-/* So nobody later has to know of an address without a domain. */
+/* <postmaster> gets its domain: all later addresses have one. */
 static bool
 write_normal(struct server_transaction *t, struct text domain)
 {
@@ -140,7 +140,7 @@ transaction_knows(const struct server_transaction *t)
     return found != NULL;
 }
 
-/* What the recipients take, beyond what is free. */
+/* The memory of the recipients beyond SERVER_ENVELOPE_FREE. */
 static size_t
 countable_bytes(const struct server_transaction *t)
 {
@@ -151,7 +151,7 @@ countable_bytes(const struct server_transaction *t)
     return bytes > SERVER_ENVELOPE_FREE ? bytes - SERVER_ENVELOPE_FREE : 0;
 }
 
-/* All sessions together have taken enough, this one more than what is free for each. */
+/* True: the limit of all sessions is reached, and this one uses counted memory. */
 static bool
 is_crowded(const struct server_transaction *t)
 {
@@ -185,7 +185,7 @@ transaction_add(struct server_transaction *t)
     return NULL;
 }
 
-/* Many say nothing of it. The next hop hears the truth, or gets it converted. */
+/* Many clients omit BODY=8BITMIME. The next hop gets the parameter or converted content. */
 static void
 note_eight_bit(struct server_transaction *t, struct text content)
 {
@@ -246,8 +246,8 @@ protocol(const struct server *s, bool utf8)
     return names[s->lmtp][utf8][s->secure][user];
 }
 
-/* The trust of mail from another host of ours comes from the mark, which has the key,
- * not from the connection. */
+/* For mail of another of our hosts, the mark of the set proves the trust, not the
+ * connection. */
 static struct text
 trust_of(const struct server *s, struct envelope *e)
 {
@@ -262,7 +262,7 @@ trust_of(const struct server *s, struct envelope *e)
     return kept;
 }
 
-/* In no part of it is there UTF-8 in a header; the parts are not looked into. */
+/* True: no UTF-8 in the header, and no parts, whose headers are not parsed here. */
 static bool
 has_ascii_header(const struct server_transaction *t)
 {
@@ -276,7 +276,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     struct buffer lines;
     char priority[16] = "", client[SERVER_CLIENT_MAX + 20];
     assert(e != NULL && e->count > 0);
-    /* A fragment that was taken by another of our hosts is no submission any more. */
+    /* A fragment received by another of our hosts is not a submission. */
     bool submitted = server_may_relay(s) && !t->by_peer;
     id_format(e->id, t->id);
     t->protocol = protocol(s, e->utf8);
@@ -303,7 +303,8 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     buffer_init(&lines, TRACE_MAX);
     trace_write(&trace, &lines);
     e->prefix = envelope_text(e, buffer_text(&lines));
-    if (t->header.is_message) /* it may be a fragment: not to be joined with others' */
+    if (t->header
+            .is_message) /* possibly a fragment: reassembled only with its sender's */
         e->trust = trust_of(s, e);
     e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);
     buffer_free(&lines);

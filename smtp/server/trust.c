@@ -1,9 +1,9 @@
-/* Writes who has sent a message. */
+/* Writes the origin of a message. */
 #include "smtp/server/trust.h"
 
 #include "base/net_address.h"
 
-/* "[192.0.2.1]", "[IPv6:2001:db8::1]"; false: others, "unix". */
+/* Reads "[192.0.2.1]" and "[IPv6:2001:db8::1]"; false for others, such as "unix". */
 static bool
 trust_read_client(const char *client, struct net_address *address)
 {
@@ -17,7 +17,7 @@ trust_read_client(const char *client, struct net_address *address)
     return net_address_parse_ip(t, address);
 }
 
-/* What one customer has, or a little more. */
+/* The network of one customer, or a little more. */
 static bool
 write_network(const struct net_address *a, struct buffer *out)
 {

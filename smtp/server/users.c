@@ -1,4 +1,4 @@
-/* The users who may log in, and decoys for those who are none. */
+/* The users that may log in, and decoys for unknown names. */
 #include "smtp/server/users.h"
 
 #include "base/disk/disk.h"
@@ -15,14 +15,14 @@ struct user {
     char name[SASL_NAME_MAX + 1];
     size_t line;
     struct verifier verifier;
-    bool proven; /* by the password of this digest */
+    bool proven; /* the password of this digest was right */
     unsigned char digest[DIGEST_SIZE];
     UT_hash_handle hh;
 };
 
 struct users {
     struct user *table;
-    struct user **list; /* as in the file */
+    struct user **list; /* in the order of the file */
     size_t count, capacity, plain, crypt;
     unsigned char secret[DIGEST_SIZE];
 };
@@ -34,7 +34,7 @@ struct reading {
     struct buffer *errors;
 };
 
-/* name: "" or a good one. What does not fit is dropped: there are enough then. */
+/* name: "" or a valid name. Errors beyond the limit of the buffer are dropped. */
 static void
 users_add_error(struct reading *r, struct text name, const char *what)
 {
@@ -53,7 +53,7 @@ users_find(const struct users *users, struct text name)
     return user;
 }
 
-/* 32 bytes that only we know, for a purpose and a name. */
+/* Derives 32 secret bytes from the secret, a purpose and a name. */
 static void
 derive(const struct users *users, const char *purpose, struct text name,
        unsigned char out[DIGEST_SIZE])
@@ -208,7 +208,7 @@ users_have_scram(const struct users *users)
     return users->count > 0 && users->crypt == 0;
 }
 
-/* The verifier for a name that does not exist; always the same for a name. */
+/* The decoy of an unknown name, always the same for a name. */
 static void
 lend(const struct users *users, struct text name, struct verifier *decoy)
 {
@@ -257,7 +257,7 @@ users_check_start(const struct users *users, struct text name, struct text passw
     if (password.length > 0)
         memcpy(c->password, password.at, password.length);
     c->length = password.length;
-    lend(users, name, &c->check.verifier); /* for users too: the same for both */
+    lend(users, name, &c->check.verifier); /* for users, too: equal time */
     if (c->user)
         c->check.verifier = c->user->verifier;
     return VERIFIER_UNFINISHED;
