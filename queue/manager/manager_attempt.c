@@ -423,6 +423,66 @@ attempt_bounce(struct active *a)
     fail_some(a);
 }
 
+/* The results of the round are reported, or could not be: the next round that ends
+ * reports them then. */
+static void
+round_reported(void *context, struct envelope *notification,
+               const struct outcome *refusal)
+{
+    struct active *a = context;
+    struct manager *m = a->manager;
+    assert(m->notifications.ended < m->notifications.begun && a->warning);
+    m->notifications.ended++;
+    a->warning = false;
+    struct id before = queue_enter(m->queue, a->id);
+    if (refusal == NULL) { /* durable: the note may follow */
+        qmail_log_bounce(&m->qmail_log, a->id);
+        queue_notified(m->queue, a->envelope);
+        manager_accept(m, &notification);
+    }
+    if (a->holding && a->wanted)
+        sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
+    if (a->holding && attempt_goes_on(a))
+        begin_hold(a);
+    else if (a->holding)
+        attempt_finish(a);
+    else if (!attempt_goes_on(a) || !delay_warning_start(a))
+        attempt_warned(a);
+    queue_leave(m->queue, before);
+}
+
+/* The sender is notified of what failed, or of the success requested, while other
+ * recipients stay open: these may take days. */
+static bool
+round_report(struct active *a)
+{
+    struct manager *m = a->manager;
+    const struct delivery_state *d = &a->envelope->delivery;
+    unsigned notified = 0;
+    while (notified < d->failure_count && d->failures[notified].notified)
+        notified++;
+    if (notified == d->failure_count || !queue_may_notify(m->queue, a->envelope))
+        return false;
+    struct dsn_settings settings = attempt_dsn_settings(m);
+    if (dsn_begin(&settings, a->envelope, &a->notification, round_reported, a) !=
+        DSN_BEGUN)
+        return false;
+    m->notifications.begun++;
+    a->warning = true;
+    manager_turn(m); /* the commit needs its SYNC stage */
+    return true;
+}
+
+/* The recipients that are left are held by a route, until an operator acts: what became
+ * of the others is reported first. */
+static void
+hold_rest(struct active *a)
+{
+    a->holding = true;
+    if (!round_report(a))
+        begin_hold(a);
+}
+
 void
 attempt_finish(struct active *a)
 {
@@ -446,6 +506,10 @@ attempt_finish(struct active *a)
     case PENDING_RETRY:
         if (has_open(a) && a->awaits_until_ms < INT64_MAX) {
             manager_await_parts(a, 0);
+            return;
+        }
+        if (has_open(a) && a->has_held) {
+            hold_rest(a);
             return;
         }
         break;
@@ -506,50 +570,6 @@ manager_attempt_rest(struct active *a)
         assert(forgotten); /* SCHED_WAIT says so */
     }
     attempt_finish(a);
-}
-
-/* The results of the round are reported, or could not be: the next round that ends
- * reports them then. */
-static void
-round_reported(void *context, struct envelope *notification,
-               const struct outcome *refusal)
-{
-    struct active *a = context;
-    struct manager *m = a->manager;
-    assert(m->notifications.ended < m->notifications.begun && a->warning);
-    m->notifications.ended++;
-    a->warning = false;
-    struct id before = queue_enter(m->queue, a->id);
-    if (refusal == NULL) { /* durable: the note may follow */
-        qmail_log_bounce(&m->qmail_log, a->id);
-        queue_notified(m->queue, a->envelope);
-        manager_accept(m, &notification);
-    }
-    if (!attempt_goes_on(a) || !delay_warning_start(a))
-        attempt_warned(a);
-    queue_leave(m->queue, before);
-}
-
-/* The sender is notified of what failed, or of the success requested, while other
- * recipients stay open: these may take days. */
-static bool
-round_report(struct active *a)
-{
-    struct manager *m = a->manager;
-    const struct delivery_state *d = &a->envelope->delivery;
-    unsigned notified = 0;
-    while (notified < d->failure_count && d->failures[notified].notified)
-        notified++;
-    if (notified == d->failure_count || !queue_may_notify(m->queue, a->envelope))
-        return false;
-    struct dsn_settings settings = attempt_dsn_settings(m);
-    if (dsn_begin(&settings, a->envelope, &a->notification, round_reported, a) !=
-        DSN_BEGUN)
-        return false;
-    m->notifications.begun++;
-    a->warning = true;
-    manager_turn(m); /* the commit needs its SYNC stage */
-    return true;
 }
 
 void

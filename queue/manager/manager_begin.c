@@ -62,7 +62,7 @@ route_one(struct active *a, unsigned index)
         b->open[b->count++] = (struct sched_recipient){index, target, address.domain};
         break;
     case TARGET_HOLD:
-        b->hold = true;
+        a->has_held = true; /* it stays open while the others are delivered */
         break;
     case TARGET_DISCARD:
     case TARGET_ERROR:
@@ -90,8 +90,8 @@ route_some(struct active *a)
     return b->next == e->count;
 }
 
-static void
-manager_begin_hold(struct active *a)
+void
+begin_hold(struct active *a)
 {
     struct manager *m = a->manager;
     char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
@@ -198,9 +198,7 @@ do_without(struct active *a)
     bool is_awaiting = b.count == 0 && a->awaits_until_ms < INT64_MAX;
     begin_forget(a);
     sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
-    if (attempt_goes_on(a) && b.hold)
-        manager_begin_hold(a);
-    else if (attempt_goes_on(a) && is_awaiting)
+    if (attempt_goes_on(a) && is_awaiting)
         manager_await_parts(a, b.done_before);
     else
         attempt_finish(a);
@@ -211,7 +209,7 @@ static bool
 offer(struct active *a)
 {
     struct beginning *b = &a->beginning;
-    if (!attempt_goes_on(a) || b->hold)
+    if (!attempt_goes_on(a))
         return false;
     keep_unsettled(a);
     manager_offer_open(a, b->open, &b->count);
@@ -282,7 +280,7 @@ begin_attempt(struct active *a)
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
     a->loaded_ms = loop_now_ms(m->loop);
-    a->late = false;
+    a->late = a->has_held = false;
     a->awaits_until_ms = INT64_MAX;
     free(a->kinds);
     free(a->redirected);
@@ -335,7 +333,7 @@ begin_anew(struct manager *m)
         }
         a->beginning.next = 0;
         a->beginning.count = 0;
-        a->beginning.hold = a->late = false;
+        a->has_held = a->late = false;
     }
 }
 

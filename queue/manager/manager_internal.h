@@ -28,7 +28,6 @@ struct beginning {
     unsigned done_before;          /* recipients */
     struct sched_loading *loading; /* once all are routed */
     size_t added;                  /* added to loading */
-    bool hold;                     /* a route says hold */
     bool in_line;                  /* it takes more than one turn: see `scheduled` */
     struct active *prev, *next_in_line;
 };
@@ -50,6 +49,8 @@ struct active {
     bool *redirected;  /* per recipient: redirected to a peer; NULL: none is */
     bool late;         /* warn the sender of deferrals in this attempt */
     unsigned warnings; /* delay notifications with the one being committed */
+    bool has_held;     /* a route holds some of its recipients, which stay open */
+    bool holding;      /* as `warning`; then the message is held */
     bool warning;      /* a notification of this round, or the delay warning, is being
                        * committed; then the attempt ends */
     bool wanted;       /* SCHED_LOAD has come meanwhile, and is unanswered */
@@ -169,6 +170,8 @@ void begin_some(struct manager *m);
 bool begin_is_busy(const struct manager *m);
 /* Routes anew after a change of routes. */
 void begin_anew(struct manager *m);
+/* Only recipients that a route holds are left. */
+void begin_hold(struct active *a);
 /* Stops the beginning of its attempt. */
 void begin_forget(struct active *a);
 

@@ -188,7 +188,7 @@ test_hold(void)
     struct world w;
     manager_world_begin(&w, "keep.test hold\ndrop.test discard\n* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test x@keep.test y@drop.test");
-    world_saw(&w, "", "one holds all");
+    world_saw(&w, "ann@a.test>good@b.test ", "a route holds its own recipients alone");
     ok(world_logged(&w, "held by a route"));
     is_number(world_files(&w, "hold"), 1, "marked");
     is_number(world_files(&w, "mess"), 1, "kept");
@@ -202,6 +202,54 @@ test_hold(void)
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
+    manager_world_end(&w);
+}
+
+/* The others are retried, reported and expire as ever; then the rest is held. */
+static void
+test_hold_beside_others(void)
+{
+    struct world w;
+    manager_world_begin(&w, "keep.test hold\n* smtp://sink.test?lifetime=2h");
+    world_deliver(&w, "ann@a.test", "later@b.test bad@b.test x@keep.test");
+    world_saw(&w, "ann@a.test>later@b.test ann@a.test>bad@b.test >ann@a.test ",
+              "one is deferred, one has bounced");
+    ok_named(world_files(&w, "hold") == 0 && world_place(&w) == SCHED_DEFERRED,
+             "the message is not held while another recipient is open");
+    world_restart(&w);
+    sim_loop_advance(w.loop, 3 * 3600 * 1000);
+    ok(world_logged(&w, "status=expired"));
+    is_number(world_files(&w, "hold"), 1, "when that one is over it is held");
+    ok(world_place(&w) == SCHED_UNKNOWN);
+    buffer_clear(&w.seen);
+    world_restart(&w);
+    sim_loop_advance(w.loop, 24 * 3600 * 1000);
+    world_saw(&w, "", "for as long as it takes; the expiry was reported before");
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    w.all_good = true;
+    world_turns(&w);
+    world_saw(&w, "ann@a.test>x@keep.test ", "the operator lets it go");
+    ok(world_is_empty(&w));
+    manager_world_end(&w);
+}
+
+/* A route that no longer holds frees them with the next attempt. */
+static void
+test_hold_until_reload(void)
+{
+    struct world w;
+    manager_world_begin(&w, "keep.test hold\n* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "later@b.test good@keep.test");
+    world_saw(&w, "ann@a.test>later@b.test ", "held back");
+    w.routes_text.routes = TEXT("* smtp://sink.test");
+    world_stop(&w);
+    route_free(&w.routes);
+    w.routes = world_routes(&w);
+    manager_world_start(&w);
+    w.all_good = true;
+    sim_loop_advance(w.loop, 3600 * 1000);
+    world_saw(&w, "ann@a.test>later@b.test ann@a.test>good@keep.test ", "both go");
+    ok(world_is_empty(&w));
     manager_world_end(&w);
 }
 
@@ -717,6 +765,8 @@ main(void)
     test_expiry();
     test_immediate();
     test_hold();
+    test_hold_beside_others();
+    test_hold_until_reload();
     test_retry();
     test_remove();
     test_remove_in_delivery();
