@@ -1,6 +1,8 @@
 /* Counts the sessions of clients and enforces their rates. */
 #include "smtp/server/client_usage.h"
 
+#include "smtp/server/tables_internal.h"
+
 #include "base/memory.h"
 
 #include <assert.h>

@@ -89,7 +89,5 @@ size_t client_usage_weight(const struct client_usage *clients,
                            const struct net_address *client);
 
 size_t client_usage_sessions(const struct client_usage *clients);
-/* Clients with a session or kept for their rates. */
-size_t client_usage_known(const struct client_usage *clients);
 
 #endif

@@ -45,7 +45,7 @@ struct listener {
     struct net *net;
     struct door *doors;
     size_t door_count;
-    unsigned char secret[DIGEST_SIZE]; /* for users_new() */
+    unsigned char secret[DIGEST_SIZE]; /* for users_read() */
     bool draining;
     struct loop_timer grace;
     struct loop_task gone;

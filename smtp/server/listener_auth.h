@@ -5,7 +5,7 @@
 #include "base/crypto/digest.h"
 #include "smtp/server/listener.h"
 
-/* The secret for users_new(), read from the spool; created there at the first start. It
+/* The secret for users_read(), read from the spool; created there at the first start. It
  * is kept, because the salts of unknown names must not change at a restart: those of
  * users do not. After a disk error the secret is valid for this process only. */
 void listener_auth_secret(struct loop *loop, struct disk *disk,

@@ -1,6 +1,8 @@
 /* Counts failed logins of clients; locks clients out that have too many. */
 #include "smtp/server/lockout.h"
 
+#include "smtp/server/tables_internal.h"
+
 #include "base/memory.h"
 
 #include <assert.h>

@@ -61,6 +61,4 @@ enum lockout_standing {
 enum lockout_standing lockout_standing(const struct lockout *lockout,
                                        const struct lockout_key *key, int64_t now_ms);
 
-size_t lockout_clients(const struct lockout *lockout);
-
 #endif

@@ -1,6 +1,8 @@
 /* The users that may log in, and decoys for unknown names. */
 #include "smtp/server/users.h"
 
+#include "smtp/server/tables_internal.h"
+
 #include "base/disk/disk.h"
 #include "base/memory.h"
 #include "smtp/sasl.h"

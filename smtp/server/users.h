@@ -17,17 +17,13 @@ enum {
 
 struct users;
 
-/* Reads the content of a file called `file`. secret: random, kept over reloads and
- * restarts, so that a decoy does not change. NULL with a line "FILE:LINE: ..." for each
- * error; no line shows any part of a verifier. */
-struct users *users_new(struct text content, const char *file,
-                        const unsigned char secret[DIGEST_SIZE], struct buffer *errors);
-/* Verifiers are overwritten. */
-void users_free(struct users **users);
-/* The same for the file at path. */
+/* Reads the file at path. secret: random, kept over reloads and restarts, so that a
+ * decoy does not change. NULL with a line "FILE:LINE: ..." for each error; no line shows
+ * any part of a verifier. */
 struct users *users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
                          struct buffer *errors);
-size_t users_count(const struct users *users);
+/* Verifiers are overwritten. */
+void users_free(struct users **users);
 
 /* True: there are users, and all have SCRAM keys. Otherwise SCRAM is not offered: a client
  * that prefers SCRAM could not log in as a user with SHA-512 crypt. */

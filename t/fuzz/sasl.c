@@ -3,6 +3,7 @@
  * logs in who does not know the password; the client believes no impostor. */
 #include "base/crypto/base64.h"
 #include "smtp/client/sasl_client.h"
+#include "smtp/server/tables_internal.h"
 #include "smtp/server/sasl_server.h"
 #include "smtp/server/users.h"
 

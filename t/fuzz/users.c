@@ -2,6 +2,7 @@
  * of them. */
 #include "sched/route/secrets.h"
 #include "smtp/sasl.h"
+#include "smtp/server/tables_internal.h"
 #include "smtp/server/users.h"
 
 #include "t/support/must.h"

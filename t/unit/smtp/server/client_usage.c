@@ -1,4 +1,5 @@
 /* smtp/clients: who is counted, at what rates they may come, who is forgotten. */
+#include "smtp/server/tables_internal.h"
 #include "smtp/server/client_usage.h"
 
 #include "t/support/tap.h"

@@ -1,5 +1,6 @@
 /* smtp/lockout: who counts as one client, growing delays and lock-outs, what is forgotten,
  * a table that does not grow. */
+#include "smtp/server/tables_internal.h"
 #include "smtp/server/lockout.h"
 
 #include "t/support/tap.h"
