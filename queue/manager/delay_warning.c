@@ -80,9 +80,7 @@ manager_warning_stored(void *context, struct envelope *notification,
 {
     struct active *a = context;
     struct manager *m = a->manager;
-    assert(m->notifications.ended < m->notifications.begun && a->warning);
-    m->notifications.ended++;
-    a->warning = false;
+    attempt_notification_ended(a);
     struct id before = queue_enter(m->queue, a->id);
     if (refusal == NULL) { /* durable: the mark may follow */
         a->envelope->delivery.warnings = a->warnings;
@@ -107,8 +105,6 @@ delay_warning_start(struct active *a)
     free(delays);
     if (result != DSN_BEGUN)
         return false;
-    m->notifications.begun++;
-    a->warning = true;
-    manager_turn(m); /* the commit needs its SYNC stage */
+    attempt_notification_begun(a);
     return true;
 }

@@ -423,6 +423,23 @@ attempt_bounce(struct active *a)
     fail_some(a);
 }
 
+void
+attempt_notification_begun(struct active *a)
+{
+    a->manager->notifications.begun++;
+    a->warning = true;
+    manager_turn(a->manager); /* the commit needs its SYNC stage */
+}
+
+void
+attempt_notification_ended(struct active *a)
+{
+    struct manager *m = a->manager;
+    assert(m->notifications.ended < m->notifications.begun && a->warning);
+    m->notifications.ended++;
+    a->warning = false;
+}
+
 /* The results of the round are reported, or could not be: the next round that ends
  * reports them then. */
 static void
@@ -431,9 +448,7 @@ round_reported(void *context, struct envelope *notification,
 {
     struct active *a = context;
     struct manager *m = a->manager;
-    assert(m->notifications.ended < m->notifications.begun && a->warning);
-    m->notifications.ended++;
-    a->warning = false;
+    attempt_notification_ended(a);
     struct id before = queue_enter(m->queue, a->id);
     if (refusal == NULL) { /* durable: the note may follow */
         qmail_log_bounce(&m->qmail_log, a->id);
@@ -467,9 +482,7 @@ round_report(struct active *a)
     if (dsn_begin(&settings, a->envelope, &a->notification, round_reported, a) !=
         DSN_BEGUN)
         return false;
-    m->notifications.begun++;
-    a->warning = true;
-    manager_turn(m); /* the commit needs its SYNC stage */
+    attempt_notification_begun(a);
     return true;
 }
 

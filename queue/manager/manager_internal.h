@@ -146,6 +146,10 @@ void attempt_warned(struct active *a);
 bool attempt_goes_on(const struct active *a);
 /* SCHED_FINISH, or no recipient is open. */
 void attempt_finish(struct active *a);
+/* A notification of the round, or a delay warning, is being committed: dsn_begin() said
+ * DSN_BEGUN; its callback ends that. */
+void attempt_notification_begun(struct active *a);
+void attempt_notification_ended(struct active *a);
 /* The settings of a notification. */
 struct dsn_settings attempt_dsn_settings(struct manager *m);
 /* At the end, when no session is left and the pump no longer runs: ends the attempts

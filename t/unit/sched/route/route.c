@@ -547,15 +547,15 @@ test_long_targets(void)
 static void
 test_lists(void)
 {
-    static const char *const good[] = {
+    static const char *const lists[] = {
         "a.test smtp://x?rate=10/s,burst=2&notices=4h,1d,3d, b.test mx\n* hold",
         "a.test smtp://x?rate=10/s,burst=2&notices=4h,1d,3d,b.test mx\n* hold",
         "a.test smtp://x?notices=4h,1d,3d&rate=10/s,burst=2\nb.test mx,* hold",
         "a.test smtp://x?rate=10/s,burst=2&notices=4h,1d,3d , b.test mx,,* hold,",
     };
-    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-        struct route_table *t = table_with(good[i], "", "", "");
-        is_text(buffer_text(&mistakes), TEXT(""), good[i]);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+        struct route_table *t = table_with(lists[i], "", "", "");
+        is_text(buffer_text(&mistakes), TEXT(""), lists[i]);
         const struct target *a = find(t, "u@a.test");
         ok(a->transport.rate.amount == 10 && a->transport.rate.burst == 2);
         is_number(a->notice_count, 3, "all of the list");
@@ -566,7 +566,7 @@ test_lists(void)
     }
     static const struct {
         const char *routes, *says;
-    } bad[] = {
+    } wrong[] = {
         {"a.test smtp://x?notices=4h, 1d",    "'1d': no target; a list in an option is "},
         {"a smtp://x?rate=10/s, burst=2",     "'burst=2': no target; a list in an option"},
         {"a.test smtp://x?notices=4h,1d b mx", "text after the target"                   },
@@ -574,10 +574,10 @@ test_lists(void)
         {"a.test smtp://x,y",                 "'a.test smtp://x,y': "                    },
         {"a.test smtp://x, y.test",           "'y.test': no target; write PATTERN"       },
     };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        struct route_table *t = table_with(bad[i].routes, "", "", "");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct route_table *t = table_with(wrong[i].routes, "", "", "");
         ok(t == NULL);
-        ok_named(strstr(buffer_text(&mistakes).at, bad[i].says) != NULL, bad[i].says);
+        ok_named(strstr(buffer_text(&mistakes).at, wrong[i].says) != NULL, wrong[i].says);
     }
 }
 
