@@ -295,7 +295,7 @@ test_settled(void)
     end(&w, &meter);
 }
 
-/* A route that holds one of them holds them all, but for those that are refused. */
+/* Those that are refused are reported before the others are held. */
 static void
 test_held(void)
 {
@@ -305,7 +305,7 @@ test_held(void)
     send_many(&w, 2);
     world_turns(&w);
     is_number(meter.before, RECIPIENTS / 2, "each that is refused is told of");
-    is_number(world_files(&w, "hold"), 1, "it is held");
+    is_number(world_files(&w, "hold"), 2, "it is held, and so is its bounce");
     end(&w, &meter);
 }
 
