@@ -222,7 +222,7 @@ registry_redis_enter(struct registry_redis *redis, enum stage stage, int64_t lim
                      redis);
 }
 
-/* When a server has dropped two young connections in a row, the pause is at least
+/* When a server has dropped two new connections in a row, the pause is at least
  * FLAP_MS. */
 static void
 registry_redis_fail(struct registry_redis *redis, const char *why)
