@@ -1,5 +1,12 @@
 /* The client's side of an SMTP or LMTP session: reads replies, asks steps, returns
- * events. */
+ * events.
+ *
+ * Replies belong to the transaction in front. The other slot has the message whose
+ * commands leave with the final dot of the first one, so that two are always enough.
+ * client_next() returns verdicts before it reads another reply, since a transaction has
+ * space for the outcome of one reply only. It reads input before it returns other
+ * events: bytes behind the 220 of STARTTLS are found before TLS begins, and surplus
+ * replies before the message is reported as done. */
 #include "smtp/client/client.h"
 
 #include "base/memory.h"
@@ -24,6 +31,8 @@ client_settle(struct client_transaction *l, size_t which, struct client_event *e
     return true;
 }
 
+/* One reply may settle many recipients, and each call returns one event: spread_at is
+ * the place reached. Recipients that are already settled keep their verdict. */
 static bool
 next_verdict(struct client *c, struct client_event *event)
 {
@@ -81,6 +90,8 @@ doing(const struct client *c)
     return c->next != STEP_NONE ? client_steps[c->next].doing : "waiting for more mail";
 }
 
+/* Within content only a refusal is legal: a 2yz before the end cannot be about a
+ * message that the peer has not got. */
 static bool
 is_expected(const struct step *step, const struct reply *reply)
 {
@@ -94,7 +105,8 @@ is_expected(const struct step *step, const struct reply *reply)
     return class == (step == &client_steps[STEP_DATA] ? 3 : 2);
 }
 
-/* 421: the peer closes now, whatever was asked. */
+/* 421: the peer closes now, whatever was asked (RFC 5321 §3.8). The recipients without
+ * a verdict are deferred, and the site is blamed. */
 static void
 hear_421(struct client *c, const char *what)
 {
@@ -122,7 +134,9 @@ hear_reply(struct client *c)
         step->heard(c, &w, reply);
 }
 
-/* No reply was awaited: 421, or an error. */
+/* No reply was awaited: 421, or an error. Part of a line is enough for the error: with
+ * the next command in flight it would be taken for its reply, and all later replies
+ * would belong to the wrong recipients. */
 static void
 hear_unasked(struct client *c, enum progress progress)
 {
@@ -136,6 +150,7 @@ hear_unasked(struct client *c, enum progress progress)
 static bool
 hear(struct client *c, struct text *input)
 {
+    /* Not parsed: what came in cleartext would count as said under TLS. */
     if (c->in_flight > 0 && c->waiting[c->first].step == STEP_HANDSHAKE) {
         client_injected(c, input->length);
         return true;
@@ -195,6 +210,8 @@ is_at_rest(const struct client *c)
     return !l->sending && !l->preparing && c->in_flight == 0 && c->next == STEP_NONE;
 }
 
+/* CLIENT_AGAIN comes before CLIENT_OVER, so that the owner keeps the request when the
+ * connection ends. CLIENT_DONE is last: it lets the owner reuse the slot. */
 static bool
 next_event(struct client *c, struct client_event *event)
 {
@@ -242,6 +259,8 @@ client_next(struct client *c, struct text *input, struct client_event *event)
 
 /* --- Calls of the owner ----------------------------------------------------------- */
 
+/* Another program may have written such an address into the spool. It gets its verdict
+ * first, and the others are sent as usual. */
 static void
 check_recipients(const struct client *c, struct client_transaction *l)
 {
@@ -275,7 +294,9 @@ client_has_space(const struct client *c)
     return c->greeted && !c->over && (!c->slots[c->front].active || is_early(c));
 }
 
-/* After a dot no RSET is needed. */
+/* MAIL is illegal within an open transaction (RFC 5321 §4.1.4), and one whose
+ * recipients were all refused is still open. After a dot no RSET is needed, also before
+ * its reply, while needs_reset is still that of the message in front. */
 static void
 begin_asking(struct client *c, const struct client_transaction *l, bool early)
 {
@@ -300,6 +321,7 @@ client_send(struct client *c, const struct client_mail *mail)
     c->transactions++;
     check_recipients(c, l);
     const char *enhanced, *why = client_choose_form(c, l, &enhanced);
+    /* Otherwise the owner would be asked to convert a message that is settled. */
     if (client_next_rcpt(l, 0) == mail->count) /* none can be asked for */
         l->preparing = l->prepare_due = false;
     if (why != NULL)
@@ -369,6 +391,7 @@ client_content_end(struct client *c)
     struct client_transaction *l = client_front(c);
     assert(l->sending && !c->over && (!l->chunked || l->chunk_left == 0));
     l->sending = false;
+    /* A chunk has taken its step off the queue: client_end_chunk(). */
     if (!l->chunked)
         client_take(c);
     client_finish_content(c);

@@ -15,12 +15,15 @@ enum {
 
 /* --- The form --------------------------------------------------------------------- */
 
+/* A line end in an address would begin a command of its own. */
 bool
 client_is_sendable(struct text address)
 {
     return address.length <= ADDRESS_BYTES_MAX && !text_has_control(address);
 }
 
+/* A message that came with SMTPUTF8 need not need it: if its header and all addresses
+ * are ASCII it goes to hosts without the extension, too. */
 static bool
 client_mail_needs_utf8(const struct client_mail *mail)
 {
@@ -51,6 +54,9 @@ too_large(const struct client *c, const struct client_transaction *l)
                : NULL;
 }
 
+/* What cannot go to this host in any form is found first. 8-bit content without 8BITMIME
+ * and binary content without BINARYMIME must be scanned before MAIL (CLIENT_PREPARE),
+ * since MAIL has BODY and SIZE of the form that is sent. */
 const char *
 client_choose_form(const struct client *c, struct client_transaction *l,
                    const char **enhanced)
@@ -95,6 +101,9 @@ client_way(const struct client *c)
                                   .to_8bit = client_mail_has(c, EXTENSION_8BITMIME)};
 }
 
+/* A fragment of 8-bit content bounces: no host behind this one could convert a single
+ * fragment (RFC 2046 §5.2.2). Other 8-bit content that must not be converted goes
+ * unchanged, so that signatures stay valid. */
 const char *
 client_change_form(const struct client *c, struct client_transaction *l,
                    enum downgrade_verdict verdict, uint64_t size_max,
@@ -259,6 +268,7 @@ say_notify(struct client *c, unsigned notify)
     }
 }
 
+/* RFC 6533: UTF-8 is sent as it is only with SMTPUTF8; otherwise it is escaped. */
 static void
 say_original(struct client *c, const struct client_transaction *l, struct text original)
 {

@@ -1,4 +1,10 @@
-/* The steps of an SMTP client session: their commands, and what the replies do. */
+/* The steps of an SMTP client session: their commands, and what the replies do.
+ *
+ * The queue `waiting` has the steps whose replies are to come, in the order of their
+ * commands: a reply always belongs to the first one. ask() appends to it and sets the
+ * step after it; heard() gets the step that was taken off. With PIPELINING the next
+ * step is asked while others wait; without, only when the queue is empty. Nothing else
+ * differs between the two, so that both are the same code. */
 #include "smtp/client/client_internal.h"
 
 #include <assert.h>
@@ -23,6 +29,8 @@ client_back(struct client *c)
 
 /* --- The queue of steps that wait ------------------------------------------------- */
 
+/* The turn changes only if the step is the first that waits: the time-out is that of
+ * the first reply, and a command sent behind it must not extend it. */
 void
 client_put(struct client *c, enum step_name step, size_t which)
 {
@@ -80,6 +88,9 @@ client_hand_out(struct client_transaction *l, enum spread to, size_t at,
     l->spread_outcome = outcome;
 }
 
+/* Only a kept connection is replaced. If a fresh one were, a host that greets and then
+ * hangs up at MAIL would be tried without end. A reply that is being handed out to all
+ * stays their verdict. */
 static void
 end_transaction(struct client *c, struct client_transaction *l,
                 const struct outcome *outcome)
@@ -182,6 +193,8 @@ ask_rcpt(struct client *c)
         c->next = l->chunked ? STEP_BDAT : STEP_DATA;
 }
 
+/* Without PIPELINING all replies to RCPT are known here. With it DATA leaves in one
+ * group with them, and heard_data() sees whether a recipient was accepted. */
 static void
 ask_data(struct client *c)
 {
@@ -192,6 +205,9 @@ ask_data(struct client *c)
     client_put(c, STEP_DATA, 0);
 }
 
+/* STEP_CONTENT is in the queue although no reply is due: a refusal that comes within
+ * the content belongs to it, and its time-out limits how long the peer may read
+ * nothing. */
 static void
 start_content(struct client *c)
 {
@@ -233,6 +249,8 @@ ask_last(struct client *c)
     client_put(c, STEP_END, 0);
 }
 
+/* A refusal before MAIL says nothing about a message, not even with 5yz: mail waits,
+ * and the next host is tried. */
 static void
 refused_handshake(struct client *c, const struct reply *reply, const char *answered)
 {
@@ -332,6 +350,7 @@ heard_mail(struct client *c, const struct awaited_reply *w, const struct reply *
     if (reply->code == 530 && c->lacks_tls)
         outcome = reply_outcome_handshake(
             c->settings.peer, reply, "in reply to MAIL FROM command, in cleartext");
+    /* mail_heard stays false: the message goes over a new connection. */
     if (outcome.verdict == VERDICT_DEFERRED && c->transactions > 1) {
         client_end_politely(c, outcome);
         return;
@@ -380,6 +399,8 @@ client_finish_content(struct client *c)
     client_put(c, STEP_END, 0);
 }
 
+/* After a refused MAIL, or if every RCPT was refused, DATA may have been sent already.
+ * No recipient is open then, so that the outcome handed out here is for none. */
 static void
 heard_data(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
@@ -410,7 +431,8 @@ heard_early(struct client *c, const struct awaited_reply *w, const struct reply 
                                       "while it received the message"));
 }
 
-/* SMTP: one reply for all recipients. LMTP: one each, in order (RFC 2033 §4.2). */
+/* SMTP: one reply for all recipients. LMTP: one each, in order (RFC 2033 §4.2); the
+ * step goes back to the head of the queue, before commands that left with the dot. */
 static void
 heard_end(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
@@ -422,6 +444,7 @@ heard_end(struct client *c, const struct awaited_reply *w, const struct reply *r
     if (!c->settings.lmtp) {
         client_hand_out(l, SPREAD_ALL, 0, outcome);
         l->ended = true;
+        /* CLIENT_DONE comes now, and permits the same. */
         c->early_due = false;
         return;
     }
@@ -442,6 +465,9 @@ static const char end_of_data[] = "the end of the content";
 static const char sending_end_of_data[] =
     "sending end of data -- message may be sent more than once";
 
+/* The time-outs are those of RFC 5321 §4.5.3.2. Barriers are the commands that may only
+ * be the last of a group (RFC 2920 §3.1), and those whose reply decides what is asked
+ * next. The end of the content is none: the next MAIL leaves with the dot. */
 /* clang-format off */
 const struct step client_steps[] = {
     [STEP_HANDSHAKE] = {"",          "starting TLS",             60,  true,  NULL, NULL},

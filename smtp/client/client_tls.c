@@ -21,6 +21,8 @@ end_insecure(struct client *c, const char *enhanced, const char *what, bool poli
         client_end(c, outcome);
 }
 
+/* Called after the cleartext EHLO and again after the one under TLS. With tls=may a
+ * host without STARTTLS gets mail in cleartext; stricter levels defer it. */
 void
 client_introduced(struct client *c)
 {
@@ -42,6 +44,9 @@ client_ask_tls(struct client *c)
     c->next = STEP_NONE;
 }
 
+/* After another 2yz it is open whether the host now reads TLS or commands. A host that
+ * refuses STARTTLS gets mail in cleartext if the route permits it; if it
+ * then demands TLS with 530, lacks_tls makes that a deferral. */
 void
 client_heard_tls(struct client *c, const struct awaited_reply *w,
                  const struct reply *reply)
@@ -76,8 +81,9 @@ client_injected(struct client *c, size_t count)
     end_insecure(c, "4.7.5", what, false);
 }
 
-/* A host that closes between STARTTLS and its first reply under TLS has no usable
- * TLS. */
+/* A host that closes between STARTTLS and its first reply under TLS has no usable TLS.
+ * In TLS 1.3 our handshake ends before the host has checked it, so that its error comes
+ * only in place of that reply. */
 bool
 client_is_securing(const struct client *c)
 {
@@ -93,6 +99,7 @@ client_secured(struct client *c)
     assert(c->in_flight == 1 && c->waiting[c->first].step == STEP_HANDSHAKE);
     client_take(c);
     c->secured = true;
+    /* RFC 3207 §4.2: an attacker on the path may have changed the first EHLO reply. */
     c->extensions = 0;
     c->size_max = 0;
     c->limits = (struct client_limits){0};
@@ -110,6 +117,7 @@ client_insecure(struct client *c, const char *why)
     struct text reason = text_from(why);
     if (c->over)
         return;
+    /* The sentence around it names TLS already. */
     if (text_starts(reason, TEXT("TLS: ")))
         reason = text_after(reason, 5);
     assert(c->in_flight == 1 && c->waiting[c->first].step == STEP_HANDSHAKE);
