@@ -1,4 +1,9 @@
-/* Orders the hosts of a session by health. */
+/* Orders the hosts of a session by health.
+ *
+ * order[] is a permutation of the hosts: those before `at` have been tried, and that at
+ * `at` is the next one, or the one of the connection. Preferences are the groups of
+ * manager_hosts_order(): only hosts that fail again and again come behind worse ones.
+ */
 #include "smtp/client/candidates.h"
 
 #include <assert.h>
@@ -42,6 +47,8 @@ candidates_pass(struct candidates *c)
     c->at++;
 }
 
+/* The others keep their order, so that a host overtaken by the winner of a race is
+ * next. */
 void
 candidates_bring_forward(struct candidates *c, size_t which)
 {

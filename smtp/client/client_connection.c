@@ -1,4 +1,14 @@
-/* Moves bytes between a socket, the client machine and the spool. */
+/* Moves bytes between a socket, the client machine and the spool.
+ *
+ * pump_client() is the only function that calls client_next(): it passes input, handles
+ * the events, sends the output, and starts the time-out of the reply that is now
+ * awaited. The owner may send the next message within an event (pumping); the pump that
+ * is under way then sends its commands. Content is read from the spool in pieces, only
+ * as fast as the peer takes it. Content that may have to be converted is scanned in
+ * whole before MAIL, a part in each turn, and read a second time when it is sent.
+ *
+ * Work on a message is between client_connection_enter() and _leave(), so that a crash
+ * is attributed to it. */
 #include "smtp/client/client_connection.h"
 
 #include "base/loop/loop.h"
@@ -109,6 +119,9 @@ client_connection_leave(struct client_connection *s, struct id before)
 
 /* --- Content ------------------------------------------------------------------- */
 
+/* The file is damaged or cannot be read, which says nothing about the host. The
+ * connection ends before the end of the content, so that the peer does not accept a
+ * part. */
 static void
 content_failed(struct client_connection *s, const char *why)
 {
@@ -162,6 +175,7 @@ content_start(struct client_connection *s)
         return;
     s->content_rules = (struct deadline_rules){.data_ms = client_timeout_ms(s->client),
                                                .data_rate = s->settings.data_rate_min};
+    /* What was taken before this are commands. */
     (void)newly_taken(s);
     deadline_noted(&s->content_deadline, true, 0, true,
                    loop_monotonic_ms(s->settings.loop));
@@ -204,6 +218,8 @@ content_step(struct client_connection *s)
     return progress == PROGRESS_MORE;
 }
 
+/* Content goes into the socket's buffer up to PAUSE; NET_DRAINED continues. So a large
+ * message takes a bounded amount of memory, however slowly the peer reads. */
 static void
 content_pump(struct client_connection *s)
 {
@@ -292,6 +308,8 @@ client_connection_prepare(struct client_connection *s)
 
 /* --- The machine --------------------------------------------------------------- */
 
+/* The owner gets all events but those about content and TLS, which are dealt with here.
+ */
 static void
 handle(struct client_connection *s, const struct client_event *event)
 {
@@ -324,7 +342,9 @@ handle(struct client_connection *s, const struct client_event *event)
     s->on_event(s->context, event);
 }
 
-/* Starts the time-out of the awaited reply, or of the next byte of content. */
+/* Starts the time-out of the awaited reply, or of the next byte of content. Bytes that
+ * do not complete a reply do not change the turn, so that a peer that sends a reply
+ * byte by byte gets no more time. */
 static void
 rearm(struct client_connection *s)
 {
@@ -384,6 +404,8 @@ client_connection_work(void *context)
         loop_post(s->settings.loop, &s->task, s->task.run, s);
 }
 
+/* The task may be posted for news that this pump has just handled; only computing is
+ * left to do then. */
 static void
 client_connection_pump(void *context)
 {
@@ -537,6 +559,9 @@ client_connection_new(const struct client_connection_settings *settings,
     return s;
 }
 
+/* Within an event the pump sends the commands. Otherwise they leave now, and events
+ * that need no input, such as a verdict for an unfit recipient, come in a later turn.
+ */
 void
 client_connection_send(struct client_connection *s, const struct client_mail *mail)
 {
@@ -601,6 +626,7 @@ client_connection_abandon(struct client_connection *s, const struct outcome *out
     client_connection_pump(s);
 }
 
+/* At the end of the turn: the owner may end a connection within one of its events. */
 static void
 client_connection_release(void *object)
 {

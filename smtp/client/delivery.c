@@ -1,4 +1,11 @@
-/* Sessions for the queue manager: finds the hosts, connects, carries requests. */
+/* Sessions for the queue manager: finds the hosts, connects, carries requests.
+ *
+ * A session looks up the hosts (lookup or relays, which own them until it ends), puts
+ * them in order (candidates), connects (connecting) and converses (connection); the
+ * last two exclude each other. It takes mail only after a host has greeted, so that a
+ * dead host holds no message. A request that is taken is settled exactly once: by the
+ * client machine while it has it (sent), otherwise by the session.
+ * manager_session_ended() is the last call for a session. */
 #include "smtp/client/delivery.h"
 
 #include "base/dns/idna.h"
@@ -37,6 +44,8 @@ delivery_settle_all(struct delivery_session *s, const struct outcome *outcome)
     s->in_request = false;
 }
 
+/* The list `early` is emptied at the end of the turn. A session whose reply to the dot
+ * comes in the same turn, or whose connection ends, must leave it before. */
 static void
 leave_early(struct delivery_session *s)
 {
@@ -54,6 +63,8 @@ leave_idle(struct delivery_session *s)
     loop_timer_stop(s->delivery->loop, &s->idle_end);
 }
 
+/* Also called within events of the members that it frees: each of them stays valid
+ * until the end of the turn, and so does the session. */
 static void
 delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
 {
@@ -87,6 +98,7 @@ session_fail(struct delivery_session *s)
     }
 }
 
+/* In a later turn, since delivery_open() must not end a session before it returns. */
 static void
 fail_later(void *context)
 {
@@ -142,6 +154,7 @@ request_settle(struct delivery_session *s, size_t which, const struct outcome *o
     manager_settled(s->delivery->manager, &s->request, which, outcome, &s->timing);
 }
 
+/* A request that its last connection could not carry comes before new mail. */
 static bool
 request_take(struct delivery_session *s)
 {
@@ -154,6 +167,8 @@ request_take(struct delivery_session *s)
     return s->in_request;
 }
 
+/* Mail may have come in this turn: the hook at its end would find the connection gone.
+ */
 static void
 on_idle_end(void *context)
 {
@@ -187,6 +202,8 @@ request_take_early(struct delivery_session *s)
     request_say(s, &s->next_request);
 }
 
+/* Only the first message of a connection has waited for it: connect_ms is 0 for the
+ * next ones. The next request, if it was taken early, becomes the one under way. */
 static void
 request_done(struct delivery_session *s)
 {
@@ -217,6 +234,8 @@ delivery_at_stage_answer(void *context)
             (void)request_take(s);
 }
 
+/* A spent session gets no more mail, so that keeping its connection would only hold a
+ * place in the window of its site. */
 static void
 request_next(struct delivery_session *s)
 {
@@ -255,6 +274,8 @@ report_health(struct delivery_session *s, bool good)
     s->greeted = true;
 }
 
+/* Decided anew for each connection: the fall-back to cleartext is for one address only.
+ */
 static void
 decide_security(struct delivery_session *s, const struct mx_lookup_host *host,
                 const struct client_login *login)
@@ -350,6 +371,7 @@ connect_race(struct delivery_session *s, happy_eyeballs_happened *on_event)
     struct happy_eyeballs_settings settings = {
         .loop = d->loop,
         .net = d->net,
+        /* Other hosts of ours may know this one by its source address. */
         .sources = target_peer(s->target) ? &d->peer_sources : &d->sources,
         .timeout_ms = d->settings.connect_timeout_ms,
         .head_start_ms = HAPPY_EYEBALLS_HEAD_START_MS};
@@ -373,6 +395,8 @@ connect_next(struct delivery_session *s, happy_eyeballs_happened *on_event)
     return false;
 }
 
+/* The address that failed is brought forward and passed; the other one of the race may
+ * still answer. */
 static void
 connect_failed(struct delivery_session *s, const struct happy_eyeballs_event *event)
 {
@@ -388,6 +412,10 @@ connect_failed(struct delivery_session *s, const struct happy_eyeballs_event *ev
     candidates_pass(&s->candidates);
 }
 
+/* A session goes on after its connection only if a host never greeted (trouble), which
+ * leads to the next address or to the same one in cleartext, or if a kept connection
+ * left the request unsettled (again), which needs a new one to the same address. After
+ * any other end the scheduler opens another session if mail waits. */
 static void
 on_over(struct delivery_session *s, const struct outcome *trouble,
         happy_eyeballs_happened *on_event)
@@ -397,6 +425,7 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
     bool about_tls = client_connection_tls_failed(s->connection);
     leave_early(s);
     s->prompt = false;
+    /* The client machine has given each recipient a verdict. */
     if (s->sent && !again)
         s->in_request = false;
     client_connection_free(&s->connection);
@@ -404,6 +433,7 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
     s->again = s->sent = false;
     if (trouble != NULL && !back) {
         delivery_remember(s, trouble);
+        /* Other routes may demand less of the same host. */
         if (!about_tls)
             report_health(s, false);
         if (reply_class_refuses_us(trouble))
@@ -435,6 +465,7 @@ take_limits(struct delivery_session *s)
     manager_session_limit(s->session, &limits);
 }
 
+/* The limits come first: request_next() takes a request that must fit them. */
 static void
 delivery_on_ready(struct delivery_session *s)
 {
@@ -673,6 +704,7 @@ take_settings(struct delivery *d, const struct delivery_settings *settings)
     free(d->hostname);
     d->hostname = hostname;
     d->settings = *settings;
+    /* Borrowed only within this call. */
     d->settings.hostname = NULL;
     d->settings.peers = NULL;
     d->settings.tls = NULL;
@@ -753,6 +785,7 @@ delivery_free(struct delivery **delivery)
     struct delivery *d = *delivery;
     if (d == NULL)
         return;
+    /* Each of them leaves the list before session_abort() returns. */
     while (d->sessions != NULL)
         session_abort(d->sessions);
     manager_set_watch(d->manager, NULL, d);

@@ -1,4 +1,10 @@
-/* Races connections to the addresses of a destination. */
+/* Races connections to the addresses of a destination.
+ *
+ * attempts[] has at most one attempt of each family: next_for() finds nothing else
+ * beside one that is under way. tried[] is by place in order[]; the loser of a race is
+ * marked as not tried, so that it gets its turn if the winner proves unusable. The
+ * owner may free the race within each event but TRYING: `freed` is checked after FAILED
+ * and BEATEN, and the other events are the last act of their function. */
 #include "smtp/client/happy_eyeballs.h"
 
 #include "base/memory.h"
@@ -62,7 +68,7 @@ under_way(struct happy_eyeballs *d)
 }
 
 /* The next address that may be tried in parallel with `beside` (NULL: alone); count:
- * none. */
+ * none. A backup host must not win against a main one that is only slower. */
 static size_t
 next_for(const struct happy_eyeballs *d, const struct attempt *beside)
 {
@@ -116,7 +122,8 @@ on_head_start_over(void *context)
         happy_eyeballs_start(d, at);
 }
 
-/* After an attempt has failed, or at the start. */
+/* After an attempt has failed, or at the start. A failure does not wait for the rest of
+ * the head start (RFC 8305 §5): the timer runs only beside a first attempt. */
 static void
 happy_eyeballs_advance(struct happy_eyeballs *d)
 {
@@ -152,6 +159,8 @@ happy_eyeballs_on_deadline(void *context)
     failed(context, "timed out");
 }
 
+/* The loser is reported only if it had a head start: an attempt that began later has
+ * not shown that its address is bad. */
 static void
 connected(struct attempt *a)
 {

@@ -1,4 +1,11 @@
-/* Finds the addresses that take a domain's mail: MX, their hosts, the loop check. */
+/* Finds the addresses that take a domain's mail: MX, their hosts, the loop check.
+ *
+ * The hosts of one preference are looked up together, since this host may be any of
+ * them: only when all have answered is it known whether the group is used or ends the
+ * list (RFC 5321 §5.1). Worse preferences are not looked up once enough addresses are
+ * known. Hosts are sorted by preference; hosts[first] to hosts[end - 1] are the group
+ * at work, and all before it are done. Every way ends in one mx_lookup_finish(), which
+ * answers in a later turn, also for a literal that needs no DNS. */
 #include "smtp/client/mx_lookup.h"
 
 #include "base/loop/loop.h"
@@ -108,7 +115,10 @@ finish_no_name(struct mx_lookup *x)
                                    "Host or domain name not found: %s", name));
 }
 
-/* All preferences that count have been looked up. */
+/* All preferences that count have been looked up. Errors of DNS are checked before the
+ * loop: a backup MX must not bounce mail because the name of the primary cannot be
+ * looked up for some time. For the same reason mail waits if hosts preferred to this
+ * one exist and have no address. */
 static void
 finish_hosts(struct mx_lookup *x)
 {
@@ -189,6 +199,7 @@ host_add_address(struct host *h, const struct net_address *address)
         text_copy(x->reason, sizeof(x->reason), TEXT("not a host address"));
         return;
     }
+    /* First, since this host by a loopback address is a loop, too. */
     if (net_is_own(x->net, &a)) {
         h->own = true;
     } else if (is_forbidden_loopback(x, &a)) {
@@ -205,6 +216,7 @@ host_add_address(struct host *h, const struct net_address *address)
     memcpy(f->ips[place], a.ip, sizeof(a.ip));
 }
 
+/* Several names may have the same address, which is tried once. */
 static void
 found_add(struct mx_lookup *x, const struct host *h, enum net_family family,
           const unsigned char ip[16])
@@ -245,6 +257,7 @@ host_new(struct mx_lookup *x, struct text name, unsigned preference)
     h->preference = preference;
     h->chance = loop_random(x->loop);
     text_copy(h->name, sizeof(h->name), name);
+    /* By name as well: with a mapped port net_is_own() does not know our address. */
     h->own = x->by_mx && x->own_name[0] != '\0' &&
              text_equal_nocase(name, text_from(x->own_name));
     return h;
@@ -261,7 +274,8 @@ host_compare(const void *a, const void *b)
 }
 
 /* The hosts of one preference are known. They are used, unless this host is one of
- * them. True: no further preference is needed. */
+ * them: then mail goes only to better preferences, as else hosts of the same preference
+ * would send it to each other. True: no further preference is needed. */
 static bool
 group_finish(struct mx_lookup *x)
 {
@@ -348,6 +362,8 @@ take_mx(struct mx_lookup *x, const struct dns_answer *answer)
                                        "%s does not accept mail (null MX)", x->name));
 }
 
+/* Only the answer that there is no MX permits the address of the domain itself. After
+ * an error of DNS mail waits: that address may be of a host that takes no mail. */
 static void
 on_mx(void *context, const struct dns_answer *answer)
 {
@@ -371,7 +387,8 @@ on_mx(void *context, const struct dns_answer *answer)
     }
 }
 
-/* "[1.2.3.4]", "[IPv6:::1]"; the host of a route may be without brackets. */
+/* "[1.2.3.4]", "[IPv6:::1]"; the host of a route may be without brackets. An address
+ * passes the same checks as one from DNS. */
 static bool
 take_literal(struct mx_lookup *x)
 {
@@ -397,6 +414,8 @@ take_literal(struct mx_lookup *x)
     return true;
 }
 
+/* From a loopback source address nothing but loopback can be reached: whoever sets
+ * smtp_bind to one permits it. */
 static bool
 goes_by_loopback(const struct mx_lookup_query *query, enum net_family family)
 {
