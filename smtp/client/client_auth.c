@@ -1,4 +1,10 @@
-/* The client logs in: AUTH between EHLO and mail (RFC 4954). */
+/* The client logs in: AUTH between EHLO and mail (RFC 4954).
+ *
+ * A failed login is no verdict about a message: all mail waits. After a refusal of user
+ * or password no other mechanism is tried with them, since each try may count towards a
+ * lock-out; only a refusal of the mechanism itself leads to the next one. Replies go
+ * into logs and reports, so that secrets which a host repeats are hidden before a reply
+ * is used. */
 #include "smtp/client/client_internal.h"
 
 #include <assert.h>
@@ -141,6 +147,8 @@ write_said(struct client *c, const struct reply *reply, char said[SHOWN_REPLY_MA
 
 /* --- The exchange ----------------------------------------------------------------- */
 
+/* Each mechanism is tried once. `covered` is true, since client_log_in() has already
+ * refused cleartext where it is not permitted. */
 static bool
 client_auth_choose(struct client *c)
 {
@@ -170,6 +178,7 @@ client_note_mechanisms(struct client *c, const struct reply *reply)
             offered = text_after(line, 5);
             break;
         }
+    /* Of a list that is too long the first part counts. */
     (void)text_copy(c->auth.offered, sizeof(c->auth.offered), offered);
 }
 
@@ -189,6 +198,7 @@ client_log_in(struct client *c)
     } else if (!client_auth_choose(c)) {
         snprintf(what, sizeof(what), "it offers AUTH %.*s, none of which we can use",
                  SHOWN_OFFER_MAX, c->auth.offered);
+        /* An untrusted host has written it, and it goes into the log. */
         for (char *at = what; *at != '\0'; at++)
             if ((unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e)
                 *at = '?';
@@ -228,12 +238,15 @@ client_auth_go_on(struct client *c, enum sasl_client_result result)
     case SASL_WORK:
         return;
     case SASL_STOP:
+        /* RFC 4954 §4: cancels the exchange. */
         client_command(c, "*", TEXT(""));
         give_up_refused(c, 0, c->auth.sasl.problem);
         return;
     }
 }
 
+/* A 4yz is a trouble of the host: it does not count as a refused login, which would be
+ * tried again only seldom. */
 static void
 client_auth_refused(struct client *c, const struct reply *reply)
 {
@@ -245,6 +258,7 @@ client_auth_refused(struct client *c, const struct reply *reply)
         client_end_politely(c, outcome);
         return;
     }
+    /* Before auth_end(), which overwrites the detail that it reads. */
     write_said(c, reply, said);
     if (is_about_mechanism(reply)) {
         auth_end(&c->auth);
@@ -254,6 +268,8 @@ client_auth_refused(struct client *c, const struct reply *reply)
     give_up_refused(c, reply->code, said);
 }
 
+/* 235 alone proves nothing: a host that does not know the password may accept any, in
+ * order to get the mail. SCRAM notices this. */
 void
 client_heard_auth_reply(struct client *c, const struct awaited_reply *w,
                         const struct reply *reply)

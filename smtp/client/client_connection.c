@@ -31,6 +31,10 @@ enum {
 static_assert((int)PAUSE >= (int)NET_LOW_WATER, "NET_DRAINED would not come");
 static_assert((int)PIECE <= (int)CLIENT_PIECE_MAX, "a piece fits");
 
+/* Two time-outs exclude each other: `deadline` is that of the awaited reply, the
+ * time-out of the socket that of the next byte of content. Within content
+ * `content_timer` demands the least rate in addition: a peer that takes a byte now and
+ * then would otherwise hold the session as long as it likes. */
 struct client_connection {
     struct client_connection_settings settings;
     char *hostname, *redirect_to;
@@ -530,6 +534,7 @@ client_connection_new(const struct client_connection_settings *settings,
 {
     struct client_connection *s = memory_new(sizeof(*s));
     s->settings = *settings;
+    /* A reload may replace the settings while the connection lasts. */
     s->hostname = memory_string(settings->hostname);
     if (settings->redirect_to != NULL)
         s->redirect_to = memory_string(settings->redirect_to);

@@ -45,6 +45,7 @@ read_token(struct credentials *l, const struct secret *secret,
         strncat(what, strerror(-error), sizeof(what) - strlen(what) - 1);
         return credentials_fail(why, host, what);
     }
+    /* Of the whole file: all of it is overwritten in the end. */
     l->secret_length = length;
     l->login.credentials.token = text_trim(text_of(l->secret, length));
     return true;
@@ -83,6 +84,7 @@ credentials_new(struct credentials **login, struct loop *loop,
     l->user = text_string(host.user);
     l->login.credentials.user = text_from(l->user);
     l->login.allowed = mechanisms(target);
+    /* Nobody is on the path to this host itself. */
     l->login.may_be_clear = target->auth_clear || net_address_is_loopback(address);
     const uint64_t random[3] = {loop_random(loop), loop_random(loop),
                                 loop_random(loop)};

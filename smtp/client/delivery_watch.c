@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <utlist.h>
 
+/* Sessions keep monotonic times, since the wall clock may be set; operators read the
+ * wall clock. */
 static int64_t
 wall_ms(const struct delivery_session *s, int64_t monotonic_ms)
 {

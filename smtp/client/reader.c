@@ -1,4 +1,7 @@
-/* Reads the content of a message from the queue, and checks it. */
+/* Reads the content of a message from the queue, and checks it.
+ *
+ * A file may be damaged on disk. Its checksum is known only at the end, when most of it
+ * is sent already: the caller completes the message only after PROGRESS_DONE. */
 #include "smtp/client/reader.h"
 
 #include "base/crc.h"

@@ -1,4 +1,9 @@
-/* Looks up the hosts of a fail-over list together. */
+/* Looks up the hosts of a fail-over list together.
+ *
+ * One host of the list is enough to send mail, so that a name server which is silent
+ * about another one must not delay it: the wait begins when the first host is found.
+ * There is one answer; look-ups that end later are ignored, since the owner already
+ * uses the hosts. */
 #include "smtp/client/relayhosts.h"
 
 #include "base/loop/loop.h"
@@ -27,6 +32,7 @@ struct relayhosts {
     struct mx_lookup_answer answer;
 };
 
+/* The preference of an MX has 16 bits, so that hosts of two places never mix. */
 static void
 add_hosts(struct relayhosts *r, size_t at)
 {
@@ -40,6 +46,8 @@ add_hosts(struct relayhosts *r, size_t at)
     }
 }
 
+/* The outcome counts only if no host was found at all; it is that of the last one in
+ * the list that has answered. */
 static void
 relayhosts_answer(struct relayhosts *r)
 {

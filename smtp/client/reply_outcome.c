@@ -45,6 +45,9 @@ is_about_site(const struct reply *reply)
                                   strncmp(reply->enhanced, "4.7.", 4) == 0);
 }
 
+/* The class of the enhanced code follows the verdict: a 5yz that only defers must not
+ * look like a failure in logs and reports. A reply without a code gets that of its
+ * class. */
 static struct outcome
 reply_outcome_judge(const struct reply_outcome_peer *peer, const struct reply *reply,
                     enum verdict verdict, enum blame blame, const char *answered)

@@ -1,4 +1,9 @@
-/* AUTH as a client: SCRAM-SHA-256, PLAIN, LOGIN, XOAUTH2. */
+/* AUTH as a client: SCRAM-SHA-256, PLAIN, LOGIN, XOAUTH2.
+ *
+ * COMPLETE is the stage in which 235 may come. SCRAM reaches it only after the server
+ * has proven that it knows the password, the other mechanisms when theirs is sent.
+ * Memory that has held a secret is overwritten before it is freed, and has its full
+ * size from the beginning: a buffer that grows would leave copies behind. */
 #include "smtp/client/sasl_client.h"
 
 #include "base/crypto/base64.h"
@@ -8,7 +13,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* The best first. */
+/* The best first: SCRAM shows the password to nobody. A token is never sent as a
+ * password, nor a password as a token. */
 static const struct {
     enum sasl_mechanism mechanism;
     bool token, shows;
@@ -169,12 +175,14 @@ on_scram_challenge(struct sasl_client *c, struct text t)
     struct text nonce = text_from(c->nonce);
     if (!scram_read_challenge(t, &challenge))
         return sasl_client_stop(c, "the server's SCRAM message is malformed");
+    /* RFC 5802 §5.1: it must extend ours, or messages of an earlier login would do. */
     if (!text_starts(challenge.nonce, nonce) || challenge.nonce.length == nonce.length)
         return sasl_client_stop(c, "the server's nonce is not made from ours");
     if (challenge.iterations < SASL_STRETCH_MIN)
         return sasl_client_stop(c, "the server asks for too few iterations");
     if (challenge.iterations > SASL_STRETCH_MAX)
         return sasl_client_stop(c, "the server asks for too many iterations");
+    /* "biws" is "n,," in Base64: no channel binding. */
     bool fits = buffer_add_byte(&c->auth, ',') && buffer_add(&c->auth, t) &&
                 buffer_add(&c->auth, TEXT(",c=biws,r=")) &&
                 buffer_add(&c->auth, challenge.nonce);
@@ -186,6 +194,9 @@ on_scram_challenge(struct sasl_client *c, struct text t)
     return SASL_WORK;
 }
 
+/* c->auth is the AuthMessage of RFC 5802 §3. It ends with our final message,
+ * "c=biws,r=" and the nonce, which has no comma: so this message begins six bytes
+ * before the last comma. */
 static enum sasl_client_result
 send_proof(struct sasl_client *c)
 {
@@ -209,6 +220,8 @@ send_proof(struct sasl_client *c)
     return SASL_SEND;
 }
 
+/* The signature comes as one more challenge; an empty line answers it, and 235 follows.
+ */
 static enum sasl_client_result
 on_scram_verdict(struct sasl_client *c, struct text t)
 {

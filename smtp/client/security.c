@@ -62,6 +62,8 @@ security_tls_options(const struct security *security)
                                        .name_count = security->name_count};
 }
 
+/* A server that expects TLS from the first byte sends no greeting: each side waits for
+ * the other one to begin. */
 const char *
 security_other_scheme(const struct security *security, unsigned port,
                       enum activity_kind kind, int64_t waited_ms)

@@ -12,6 +12,8 @@ struct tls_failure {
     int64_t until_ms;
 };
 
+/* Each failure lasts equally long, and one that is renewed is removed and added again:
+ * the order of adding is the order of their ends, and the first one is the oldest. */
 struct tls_failures {
     struct tls_failure *by_address;
 };

@@ -61,6 +61,7 @@ trust_anchors_read(struct text tls_ca, bool needed, char place[TRUST_ANCHORS_PLA
                 "apt-get install ca-certificates), and a route demands tls=verify",
                 usual[0]);
         else if (client == NULL)
+            /* Levels below verify encrypt without anchors. */
             client = tls_client_new(tls, NULL, error, error_size);
     }
     tls_free(&tls);
