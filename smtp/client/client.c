@@ -333,6 +333,8 @@ client_send(struct client *c, const struct client_mail *mail)
         ask_all(c);
 }
 
+/* The content was scanned before MAIL, so that a message that cannot go in any form is
+ * never begun at the host. */
 void
 client_prepared(struct client *c, enum downgrade_verdict verdict, const char *reason,
                 uint64_t size_max)
@@ -437,6 +439,8 @@ client_activity(const struct client *c, const char **command)
     return ACTIVITY_REPLY;
 }
 
+/* Lost or silent while TLS is set up: this counts as a failure of TLS, so that with
+ * tls=may the host is tried once more in cleartext. */
 void
 client_lost(struct client *c)
 {

@@ -79,7 +79,8 @@ give_up_unable(struct client *c, const char *enhanced, const char *what)
 
 /* --- Replies --------------------------------------------------------------------- */
 
-/* Overwrites each place that begins like the secret, up to the next space. */
+/* Overwrites each place that begins like the secret, up to the next space: a host may
+ * repeat only a part. Secrets of less than 4 bytes occur in ordinary words. */
 static void
 hide(char *said, size_t length, struct text secret)
 {
@@ -112,7 +113,8 @@ client_hide_secrets(struct client *c)
         hide_all(c, c->reply.text, c->reply.length);
 }
 
-/* Not about user or password: another mechanism may succeed. */
+/* Not about user or password: another mechanism may succeed. Some hosts reply 535 in
+ * this case, too, and only the words tell the difference. */
 static bool
 is_about_mechanism(const struct reply *reply)
 {
@@ -245,7 +247,7 @@ client_auth_go_on(struct client *c, enum sasl_client_result result)
     }
 }
 
-/* A 4yz is a trouble of the host: it does not count as a refused login, which would be
+/* A 4yz is a temporary error of the host: it does not count as a refused login, which would be
  * tried again only seldom. */
 static void
 client_auth_refused(struct client *c, const struct reply *reply)

@@ -364,6 +364,8 @@ rearm(struct client_connection *s)
                          s);
 }
 
+/* The trust anchors are read here and not at the start of the connection: after a
+ * reload between the two the new ones count. */
 static void
 start_tls(struct client_connection *s)
 {

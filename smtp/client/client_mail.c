@@ -86,6 +86,7 @@ client_choose_form(const struct client *c, struct client_transaction *l,
     l->body = e->binary                                                ? BODY_BINARYMIME
               : e->eight_bit && client_mail_has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME
                                                                        : BODY_NONE;
+    /* Fragments for another host of ours are never converted: it reassembles them. */
     bool fits = e->binary ? takes_binary(c) : !e->eight_bit || l->body != BODY_NONE;
     l->preparing = !fits && !is_redirect;
     l->prepare_due = l->preparing;
@@ -226,6 +227,7 @@ client_say_mail(struct client *c, const struct client_transaction *l)
     say_word(c, "MAIL FROM:<");
     client_mail_say(c, e->sender);
     say_word(c, ">");
+    /* Of converted content an upper bound: it is converted only while it is sent. */
     if (c->extensions & EXTENSION_SIZE)
         say_number(c, " SIZE=", (int64_t)l->size);
     say_body(c, l->body);
@@ -282,6 +284,8 @@ client_say_rcpt(struct client *c, const struct client_transaction *l,
                 const struct recipient *r)
 {
     say_word(c, "RCPT TO:<");
+    /* A source route of one hop names the host for which a fragment is:
+     * smtp/redirect.h. */
     if (c->settings.redirect_to != NULL) {
         say_word(c, "@");
         say_word(c, c->settings.redirect_to);

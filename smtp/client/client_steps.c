@@ -257,6 +257,8 @@ refused_handshake(struct client *c, const struct reply *reply, const char *answe
     client_end_politely(c, reply_outcome_handshake(c->settings.peer, reply, answered));
 }
 
+/* The words of a reply before TLS are forgotten in client_secured(), and taken anew
+ * from the one under TLS. */
 static void
 take_extensions(struct client *c, const struct reply *reply)
 {
@@ -298,6 +300,8 @@ heard_220(struct client *c, const struct awaited_reply *w, const struct reply *r
         refused_handshake(c, reply, "as its greeting");
 }
 
+/* Only 5yz leads to HELO: a 4yz is a temporary error, not an unknown command. LMTP has
+ * no HELO (RFC 2033 §4.1). */
 static void
 heard_ehlo(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {

@@ -190,6 +190,7 @@ is_forbidden_loopback(const struct mx_lookup *x, const struct net_address *a)
     return !open && net_address_is_loopback(a);
 }
 
+/* Errors of single addresses are only noted: the host is used at its others. */
 static void
 host_add_address(struct host *h, const struct net_address *address)
 {
@@ -255,6 +256,7 @@ host_new(struct mx_lookup *x, struct text name, unsigned preference)
     struct host *h = memory_new(sizeof(*h));
     h->lookup = x;
     h->preference = preference;
+    /* RFC 5321 §5.1: hosts of equal preference share the load. */
     h->chance = loop_random(x->loop);
     text_copy(h->name, sizeof(h->name), name);
     /* By name as well: with a mapped port net_is_own() does not know our address. */
