@@ -113,7 +113,7 @@ END
 }
 
 # A route that holds.
-my $held = send_one('anna@here.test', 'a@x.hold.test', 'later@live.test');
+my $held = send_one('anna@here.test', 'a@x.hold.test', 'later@x.hold.test');
 ok in_place($held, 'hold'), 'a route holds';
 like +(queue('show', $held))[1], qr/^reason: +held by a route, \d+s ago$/m, 'and says so';
 says($held, 'released', 'release');
@@ -122,7 +122,7 @@ ok in_place($held, 'deferred') && $petrel->wait_filed, 'its other recipient is d
 is $petrel->stop, 0, 'a restart';
 $petrel->start;
 says($held, 'is due now', 'retry');
-ok Petrel::wait_for(sub { (() = $petrel->log =~ / $held: to=<later\@live\.test>/g) >= 2 }), 'and it passes after a restart, too';
+ok Petrel::wait_for(sub { (() = $petrel->log =~ / $held: to=<later\@x\.hold\.test>/g) >= 2 }), 'and it passes after a restart, too';
 ok in_place($held, 'deferred'), 'deferred again';
 says($held, 'removed', 'rm');
 
