@@ -440,6 +440,24 @@ attempt_notification_ended(struct active *a)
     a->warning = false;
 }
 
+/* Holds what the route holds, unless a command came after the routing. */
+static void
+hold_now(struct active *a)
+{
+    struct manager *m = a->manager;
+    int64_t now = loop_now_ms(m->loop);
+    if (!attempt_goes_on(a) || !has_open(a)) {
+        attempt_finish(a);
+    } else if (a->envelope->delivery.released) { /* no route holds it again */
+        a->holding = a->scheduled = a->wanted = false;
+        a->pending = PENDING_NONE;
+        sched_add(m->sched, now, a->id, now, a->envelope->delivery.attempts);
+        manager_stir(m);
+    } else {
+        begin_hold(a);
+    }
+}
+
 /* The results of the round are reported, or could not be: the next round that ends
  * reports them then. */
 static void
@@ -457,10 +475,8 @@ round_reported(void *context, struct envelope *notification,
     }
     if (a->holding && a->wanted)
         sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
-    if (a->holding && attempt_goes_on(a))
-        begin_hold(a);
-    else if (a->holding)
-        attempt_finish(a);
+    if (a->holding)
+        hold_now(a);
     else if (!attempt_goes_on(a) || !delay_warning_start(a))
         attempt_warned(a);
     queue_leave(m->queue, before);
@@ -492,8 +508,9 @@ static void
 hold_rest(struct active *a)
 {
     a->holding = true;
-    if (!round_report(a))
-        begin_hold(a);
+    a->scheduled = round_report(a); /* so that commands wait for its end */
+    if (!a->scheduled)
+        hold_now(a);
 }
 
 void

@@ -55,8 +55,8 @@ struct active {
                        * committed; then the attempt ends */
     bool wanted;       /* SCHED_LOAD has come meanwhile, and is unanswered */
     bool scheduled;    /* its recipients are being routed, some in a turn, or the
-                       * scheduler works on it; else it waits for SCHED_LOAD or its
-                       * end */
+                       * scheduler works on it, or it is `holding`; else it waits for
+                       * SCHED_LOAD or its end */
     struct beginning beginning;
     bool ending;           /* its notification is being committed, or will be: */
     unsigned failing;      /* recipients before this one have the operator's bounce */

@@ -80,7 +80,8 @@ test_rounds(void)
     begin(&w, "* smtp://sink.test?lifetime=1d", 1024 * 1024);
     world_deliver(&w, "ann@a.test", "bad@b.test later@b.test later@c.test");
     is_number(bounces(&w), 1, "the first");
-    w.routes_text.routes = TEXT("c.test error:5.7.1 no\n* smtp://sink.test?lifetime=1d");
+    w.routes_text.routes =
+        TEXT("c.test error:5.7.1 no\n* smtp://sink.test?lifetime=1d");
     world_stop(&w);
     route_free(&w.routes);
     w.routes = world_routes(&w);
@@ -192,6 +193,59 @@ test_operator(void)
     manager_world_end(&w);
 }
 
+/* Brings the report of what a route refused, before the rest is held, under way. */
+static void
+begin_report_before_hold(struct world *w)
+{
+    begin(w, "keep.test hold\nbad.test error:5.7.1 no\n* smtp://sink.test",
+          1024 * 1024);
+    world_send(w, "ann@a.test", "x@bad.test good@keep.test");
+    struct manager_notifications n = {0};
+    for (unsigned i = 0; i < 10000 && n.begun == n.ended; i++) {
+        loop_turn(w->loop, 0);
+        n = manager_notifications(w->manager);
+    }
+    ok_named(n.begun > n.ended, "the report is being committed");
+}
+
+/* Commands of the operator during the report that comes before a hold. */
+static void
+test_operator_before_hold(void)
+{
+    struct world w;
+    begin_report_before_hold(&w);
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
+    world_turns(&w);
+    is_number(bounces(&w), 1, "reported; then removed");
+    ok(world_place(&w) == SCHED_UNKNOWN && sim_disk_count("/info") == 0);
+    manager_world_end(&w);
+
+    begin_report_before_hold(&w);
+    ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
+    world_turns(&w);
+    is_number(bounces(&w), 2, "reported; then the rest is returned");
+    ok(world_place(&w) == SCHED_UNKNOWN && sim_disk_count("/info") == 0);
+    manager_world_end(&w);
+
+    begin_report_before_hold(&w);
+    ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
+    world_turns(&w);
+    is_number(bounces(&w), 1, "reported; then held by the operator");
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    world_saw(&w, "ann@a.test>good@keep.test ", "and released");
+    manager_world_end(&w);
+
+    begin_report_before_hold(&w);
+    ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    world_saw(&w, "ann@a.test>good@keep.test >ann@a.test ",
+              "a release during the report is past the route");
+    ok(world_place(&w) == SCHED_UNKNOWN && sim_disk_count("/info") == 0);
+    manager_world_end(&w);
+}
+
 int
 main(void)
 {
@@ -203,6 +257,7 @@ main(void)
     test_with_delay();
     test_refused();
     test_operator();
+    test_operator_before_hold();
     sim_disk_reset();
     return done();
 }
