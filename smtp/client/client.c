@@ -2,7 +2,9 @@
  * events.
  *
  * Replies belong to the transaction in front. The other slot has the message whose
- * commands leave with the final dot of the first one, so that two are always enough.
+ * commands leave with the final dot of the first one; a third one must wait until the
+ * reply to that dot has come.
+ *
  * client_next() returns verdicts before it reads another reply, since a transaction has
  * space for the outcome of one reply only. It reads input before it returns other
  * events: bytes behind the 220 of STARTTLS are found before TLS begins, and surplus

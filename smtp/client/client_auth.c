@@ -247,8 +247,8 @@ client_auth_go_on(struct client *c, enum sasl_client_result result)
     }
 }
 
-/* A 4yz is a temporary error of the host: it does not count as a refused login, which would be
- * tried again only seldom. */
+/* A 4yz is a temporary error of the host: it does not count as a refused login, which
+ * would be tried again only seldom. */
 static void
 client_auth_refused(struct client *c, const struct reply *reply)
 {

@@ -3,8 +3,7 @@
  * The queue `waiting` has the steps whose replies are to come, in the order of their
  * commands: a reply always belongs to the first one. ask() appends to it and sets the
  * step after it; heard() gets the step that was taken off. With PIPELINING the next
- * step is asked while others wait; without, only when the queue is empty. Nothing else
- * differs between the two, so that both are the same code. */
+ * step is asked while others wait; without, only when the queue is empty. */
 #include "smtp/client/client_internal.h"
 
 #include <assert.h>
