@@ -312,8 +312,7 @@ client_connection_prepare(struct client_connection *s)
 
 /* --- The machine --------------------------------------------------------------- */
 
-/* The owner gets all events but those about content and TLS, which are dealt with here.
- */
+/* The owner gets all events but those about content and TLS, which end here. */
 static void
 handle(struct client_connection *s, const struct client_event *event)
 {

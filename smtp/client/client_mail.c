@@ -54,9 +54,9 @@ too_large(const struct client *c, const struct client_transaction *l)
                : NULL;
 }
 
-/* What cannot go to this host in any form is found first. 8-bit content without 8BITMIME
- * and binary content without BINARYMIME must be scanned before MAIL (CLIENT_PREPARE),
- * since MAIL has BODY and SIZE of the form that is sent. */
+/* What cannot go to this host in any form is found first. 8-bit content without
+ * 8BITMIME and binary content without BINARYMIME must be scanned before MAIL
+ * (CLIENT_PREPARE), since MAIL has BODY and SIZE of the form that is sent. */
 const char *
 client_choose_form(const struct client *c, struct client_transaction *l,
                    const char **enhanced)
