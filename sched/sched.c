@@ -568,13 +568,14 @@ next_load(struct sched *s, struct sched_action *action)
         s->old_turn = false; /* the next free place is for new mail */
         return false;
     }
-    struct message_index *fresh = first_due(s, MESSAGE_INDEX_NEW),
-                         *old = first_due(s, MESSAGE_INDEX_OLD), *k = NULL;
-    if (s->recall_turn || (!fresh && !old))
-        k = sched_recall_next(s);
+    struct message_index *k = NULL;
+    if (s->recall_turn ||
+        (!first_due(s, MESSAGE_INDEX_NEW) && !first_due(s, MESSAGE_INDEX_OLD)))
+        k = sched_recall_next(s); /* may make mail of a dead site due */
     s->recall_turn = !k;
     if (!k)
-        k = due_next(s, fresh, old);
+        k = due_next(s, first_due(s, MESSAGE_INDEX_NEW),
+                     first_due(s, MESSAGE_INDEX_OLD));
     if (!k)
         return false;
     s->active++;
