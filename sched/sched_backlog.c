@@ -62,7 +62,8 @@ passes_backlog(const struct sched *s, const struct message_index *k,
             !flow_queue_has_sender(&s->destinations.sites.flows, &site->queue, m));
 }
 
-/* Whether the message must wait on disk behind the backlog of the site. */
+/* Whether the message must wait on disk behind the backlog of the site. A dead site
+ * settles it without delay: its backlog would return it without end. */
 static bool
 is_excluded(const struct sched *s, const struct message_index *k, struct site *site,
             struct sched_message *m)
@@ -71,7 +72,7 @@ is_excluded(const struct sched *s, const struct message_index *k, struct site *s
     size_t others = loaded_others(site, m);
     struct id first;
     bool is_behind = site->is_crowded && site_backlog_first(site, age, &first);
-    if (!is_behind && !is_full(s, site, age, s->active, others, 0))
+    if (site->dead || (!is_behind && !is_full(s, site, age, s->active, others, 0)))
         return false;
     if (!passes_backlog(s, k, site, m, others))
         return true;
