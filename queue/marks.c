@@ -232,6 +232,7 @@ keep_failed(struct marks *m, struct pending *p)
     p->failed = true;
     marks_leave_line(m, p);
     if (p->count == 0 && (p->owned || p->envelope == NULL) && !has_warning(p) &&
+        (p->envelope == NULL || !p->envelope->delivery.released) &&
         journaled_find(m->journaled, p->id) == NULL) {
         pending_free(m, p);
         return;
@@ -706,6 +707,8 @@ marks_overlay(struct marks *m, struct envelope *e)
         return;
     if (has_warning(p) && p->envelope->delivery.warnings > e->delivery.warnings)
         e->delivery.warnings = p->envelope->delivery.warnings;
+    e->delivery.released =
+        e->delivery.released || (p->envelope != NULL && p->envelope->delivery.released);
     e->fragment.awaits_parts =
         e->fragment.awaits_parts ||
         (p->envelope != NULL && p->envelope->fragment.awaits_parts);

@@ -361,7 +361,8 @@ message_index_force_all(struct message_index_set *set, int64_t now_ms)
             if (k->place != MESSAGE_INDEX_WAITING)
                 continue;
             k->forced = 1;
-            if (k->due_ms > now_ms)
+            /* Excess comes in its turn; to load it now would only put it back. */
+            if (k->due_ms > now_ms && !message_index_is_backlogged(k))
                 k->due_ms = now_ms;
         }
         block_attach(set, b);

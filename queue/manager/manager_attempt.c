@@ -458,6 +458,15 @@ hold_now(struct active *a)
     }
 }
 
+/* In hold/ no round would report what is not reported yet: the message is held after a
+ * later try. */
+static void
+hold_later(struct active *a)
+{
+    a->holding = a->scheduled = a->wanted = false;
+    notification_later(a);
+}
+
 /* The results of the round are reported, or could not be: the next round that ends
  * reports them then. */
 static void
@@ -475,7 +484,9 @@ round_reported(void *context, struct envelope *notification,
     }
     if (a->holding && a->wanted)
         sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
-    if (a->holding)
+    if (a->holding && refusal != NULL && attempt_goes_on(a))
+        hold_later(a);
+    else if (a->holding)
         hold_now(a);
     else if (!attempt_goes_on(a) || !delay_warning_start(a))
         attempt_warned(a);
@@ -484,7 +495,7 @@ round_reported(void *context, struct envelope *notification,
 
 /* The sender is notified of what failed, or of the success requested, while other
  * recipients stay open: these may take days. */
-static bool
+static enum dsn_result
 round_report(struct active *a)
 {
     struct manager *m = a->manager;
@@ -492,14 +503,16 @@ round_report(struct active *a)
     unsigned notified = 0;
     while (notified < d->failure_count && d->failures[notified].notified)
         notified++;
-    if (notified == d->failure_count || !queue_may_notify(m->queue, a->envelope))
-        return false;
+    if (notified == d->failure_count)
+        return DSN_NOTHING;
+    if (!queue_may_notify(m->queue, a->envelope))
+        return DSN_REFUSED;
     struct dsn_settings settings = attempt_dsn_settings(m);
-    if (dsn_begin(&settings, a->envelope, &a->notification, round_reported, a) !=
-        DSN_BEGUN)
-        return false;
-    attempt_notification_begun(a);
-    return true;
+    enum dsn_result result =
+        dsn_begin(&settings, a->envelope, &a->notification, round_reported, a);
+    if (result == DSN_BEGUN)
+        attempt_notification_begun(a);
+    return result;
 }
 
 /* The recipients that are left are held by a route, until an operator acts: what became
@@ -508,9 +521,17 @@ static void
 hold_rest(struct active *a)
 {
     a->holding = true;
-    a->scheduled = round_report(a); /* so that commands wait for its end */
-    if (!a->scheduled)
+    switch (round_report(a)) {
+    case DSN_BEGUN:
+        a->scheduled = true; /* so that commands wait for its end */
+        break;
+    case DSN_NOTHING:
         hold_now(a);
+        break;
+    case DSN_REFUSED:
+        hold_later(a);
+        break;
+    }
 }
 
 void
@@ -607,7 +628,7 @@ attempt_wait(struct active *a, int64_t due_ms, unsigned attempts)
 {
     a->envelope->delivery.due_ms = due_ms;
     a->envelope->delivery.attempts = attempts;
-    if (attempt_goes_on(a) && (round_report(a) || delay_warning_start(a)))
+    if (attempt_goes_on(a) && (round_report(a) == DSN_BEGUN || delay_warning_start(a)))
         return;
     manager_attempt_rest(a);
 }

@@ -7,6 +7,15 @@
 
 enum { MINUTE_MS = 60 * 1000, HOUR_MS = 60 * MINUTE_MS };
 
+/* Files in a directory of the spool. */
+static size_t
+files(const struct world *w, const char *dir)
+{
+    char path[100];
+    snprintf(path, sizeof(path), "%s/%s", w->folder, dir);
+    return sim_disk_count(path);
+}
+
 static void
 begin(struct world *w, const char *routes, int64_t journal_size)
 {
@@ -67,7 +76,7 @@ test_round(int64_t journal_size)
     sim_loop_advance(w.loop, 8 * HOUR_MS);
     if (journal_size > 0)
         is_number(bounces(&w), 0, "nor at the end of the message");
-    is_number(sim_disk_count("/info") + world_place(&w), SCHED_UNKNOWN, "all is over");
+    is_number(files(&w, "info") + world_place(&w), SCHED_UNKNOWN, "all is over");
     manager_world_end(&w);
 }
 
@@ -107,7 +116,7 @@ test_end_without_failure(void)
     w.all_good = true;
     sim_loop_advance(w.loop, HOUR_MS);
     world_saw(&w, "ann@a.test>later@b.test ", "the rest is delivered, and no bounce");
-    ok(world_place(&w) == SCHED_UNKNOWN && sim_disk_count("/info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
     manager_world_end(&w);
 }
 
@@ -189,7 +198,7 @@ test_operator(void)
     ok(world_operate(&w, MANAGER_BOUNCE) != MANAGER_UNKNOWN);
     world_turns(&w);
     is_number(bounces(&w), 1, "the operator's");
-    ok(world_place(&w) == SCHED_UNKNOWN && sim_disk_count("/info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
     manager_world_end(&w);
 }
 
@@ -217,14 +226,14 @@ test_operator_before_hold(void)
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
     world_turns(&w);
     is_number(bounces(&w), 1, "reported; then removed");
-    ok(world_place(&w) == SCHED_UNKNOWN && sim_disk_count("/info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
     manager_world_end(&w);
 
     begin_report_before_hold(&w);
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
     world_turns(&w);
     is_number(bounces(&w), 2, "reported; then the rest is returned");
-    ok(world_place(&w) == SCHED_UNKNOWN && sim_disk_count("/info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
     manager_world_end(&w);
 
     begin_report_before_hold(&w);
@@ -242,7 +251,52 @@ test_operator_before_hold(void)
     world_turns(&w);
     world_saw(&w, "ann@a.test>good@keep.test >ann@a.test ",
               "a release during the report is past the route");
-    ok(world_place(&w) == SCHED_UNKNOWN && sim_disk_count("/info") == 0);
+    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    manager_world_end(&w);
+}
+
+/* A full disk: the rest is held only when what failed has been reported. */
+static void
+test_refused_before_hold(void)
+{
+    struct world w;
+    begin(&w, "bad.test error:5.7.1 no\nkeep.test hold\n* smtp://sink.test", 0);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "x@bad.test y@keep.test good@b.test");
+    world_stop(&w);
+    w.stalled = false;
+    w.settings.queue.bytes_reserve = INT64_MAX / 4;
+    manager_world_start(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    ok(world_logged(&w, "cannot write the notification now: "));
+    is_number(files(&w, "hold"), 0, "not held while the report is refused");
+    is_number(bounces(&w), 0, "and not reported");
+    w.settings.queue.bytes_reserve = 0;
+    world_restart(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(bounces(&w), 1, "with space it is reported");
+    is_number(files(&w, "hold"), 1, "and then held");
+    manager_world_end(&w);
+}
+
+/* Held and released while it is delivered: the route does not hold the rest again, also
+ * when the next attempt begins before the release is written. */
+static void
+test_release_beside_hold(int64_t journal_size)
+{
+    struct world w;
+    begin(&w, "keep.test hold\n* smtp://sink.test", journal_size);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "later@b.test good@keep.test");
+    ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_unstall(&w);
+    world_turns(&w);
+    w.all_good = true;
+    sim_loop_advance(w.loop, 2 * HOUR_MS);
+    is_number(files(&w, "hold"), 0, "released");
+    ok_named(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0,
+             "and delivered past the route");
     manager_world_end(&w);
 }
 
@@ -258,6 +312,9 @@ main(void)
     test_refused();
     test_operator();
     test_operator_before_hold();
+    test_refused_before_hold();
+    test_release_beside_hold(0);
+    test_release_beside_hold(1024 * 1024);
     sim_disk_reset();
     return done();
 }
