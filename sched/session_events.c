@@ -163,10 +163,10 @@ work_finished(struct sched *s, struct sched_session *session, struct work *w,
     if (w->blamed)
         reason_read(w->blamed, &outcome);
     sched_session_finish(session, w);
-    bool was_dead = site->dead;
+    bool was_down = site->dead || site->window.probing;
     if (site_served(&s->destinations.sites, site, s->now_ms, w->feedback, busy, took))
         site_failed(s, site, &outcome);
-    else if (was_dead)
+    else if (was_down)
         sched_site_recall(s, site);
 }
 

@@ -236,8 +236,9 @@ test_domain_vanishes(void)
     sched_world_end(&w);
 }
 
+/* is_probe: the time of the first probe comes before the success. */
 static void
-test_late_success(void)
+late_success(bool is_probe)
 {
     struct world w;
     start(&w, 1000, 0);
@@ -249,8 +250,11 @@ test_late_success(void)
     c->has_second = sched_take(w.s, w.now, c->session, &c->second);
     ok(c->has_second);
     channel_answer(&w, c, VERDICT_DEFERRED, BLAME_SITE);
-    ok(world_site(&w, "smtp:a.example").site.dead_until_ms > 0);
+    int64_t until = world_site(&w, "smtp:a.example").site.dead_until_ms;
+    ok(until > 0);
     is_number(world_site(&w, "smtp:a.example").site.backlogged, 2, "it waits on disk");
+    world_pass(&w, is_probe ? until - w.now + 1 : 0);
+    ok(world_site(&w, "smtp:a.example").site.probing == is_probe);
     c->work = c->second;
     channel_send(&w, c);
     is_number(world_site(&w, "smtp:a.example").site.dead_until_ms, 0, "it lives");
@@ -259,6 +263,13 @@ test_late_success(void)
     channel_drain(&w, c);
     is_number(w.finishes, 3, "all are delivered");
     sched_world_end(&w);
+}
+
+static void
+test_late_success(void)
+{
+    late_success(false);
+    late_success(true); /* the session that is left is the probe */
 }
 
 static void
