@@ -1,4 +1,9 @@
-/* The real disk: paths relative to a directory's descriptor, files as descriptors. */
+/* The real disk: paths relative to a directory's descriptor, files as descriptors.
+ *
+ * Other users may write in directories where the daemon, or root, makes files. So no
+ * call follows a link in the last component (DISK_SAFELY), checks ask the open
+ * descriptor and not the name, and modes are set on descriptors, independent of the
+ * umask of the caller of sendmail(1). */
 #include "base/disk/disk.h"
 
 #include "base/disk/disk_internal.h"
@@ -52,6 +57,8 @@ disk_close_with(int file, int result)
     return result;
 }
 
+/* Asks the open file: between a check of a name and the open another process could
+ * replace the file. */
 int
 disk_only_of_type(int file, mode_t type)
 {
@@ -101,7 +108,8 @@ info_from(const struct stat *status)
     };
 }
 
-/* A new directory, whose name is durable. */
+/* A new directory, whose name is durable. A later sync of a file within promises
+ * nothing about the names above it, so that the parent is synced here. */
 static int
 make_durable(const char *path)
 {
@@ -255,6 +263,8 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
     return file;
 }
 
+/* acl(5): an entry for a single user demands a mask, and the mask limits what that user
+ * may do. */
 static int
 set_reader(int file, unsigned reader)
 {
@@ -338,6 +348,7 @@ disk_write_at(struct disk *disk, int file, int64_t offset, struct text bytes)
 
         if (written < 0 && errno == EINTR)
             continue;
+        /* 0 would be repeated forever. */
         if (written <= 0)
             return written < 0 ? -errno : -EIO;
         offset += written;
@@ -421,6 +432,7 @@ disk_list(struct disk *disk, const char *path,
     if (!directory)
         return disk_close_with(file, -errno);
     for (;;) {
+        /* Only errno tells an error of readdir() from the end. */
         errno = 0;
         entry = readdir(directory);
         result = entry ? 0 : -errno;
@@ -493,6 +505,9 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
     return disk_close_with(file, 0);
 }
 
+/* Root changes owners in directories of the daemon's user, who can replace any name
+ * there. O_PATH opens neither devices nor FIFOs; all checks and the change concern this
+ * one descriptor. */
 int
 disk_give(struct disk *disk, const char *path, unsigned user, unsigned group)
 {

@@ -26,6 +26,8 @@ write_quietly(int file, const char *bytes, size_t size)
     do {
         result = disk_answer((int)write(file, bytes, size));
     } while (result == -EINTR);
+    /* The pending signal is taken before the mask is restored: afterwards it would
+     * arrive. */
     if (result == -EPIPE && !sigismember(&before, SIGPIPE))
         sigtimedwait(&pipe_signal, NULL, &at_once);
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -115,6 +117,7 @@ disk_pull_fifo(struct disk *disk, const char *path)
     if (file < 0)
         return file;
     result = write_quietly(file, "!", 1);
+    /* Its only reader closed the FIFO after the open. */
     if (result == -EPIPE)
         result = -ENXIO;
     if (result > 0 || result == -EAGAIN) /* full: the reader is about to wake up */

@@ -1,4 +1,11 @@
-/* Syncs: blocking ones, and ones in the background by native AIO. */
+/* Syncs: blocking ones, and ones in the background by native AIO.
+ *
+ * A sync that has begun is in `begun` until the kernel reports it, then in `over` until
+ * done is called; in_flight counts both lists. done is never called in the turn in
+ * which its sync began (the first law of the loop), even if the disk is faster: hence
+ * the turn in struct disk_sync. The eventfd brings results into the loop; the loop
+ * waits for the kernel only when the ring begins, breaks or ends. A broken ring is
+ * never used again, and syncs block from then on. */
 #include "base/disk/disk.h"
 
 #include "base/disk/disk_internal.h"
@@ -71,6 +78,7 @@ static void
 disk_sync_report(void *context)
 {
     struct disk_ring *ring = context;
+    /* A callback may begin other syncs, or close the disk. */
     while (!ring->closed && ring->over && ring->over->turn != ring->turn) {
         struct disk_sync *first = ring->over;
 
@@ -89,6 +97,7 @@ add_over(struct disk_ring *ring, struct disk_sync *sync, int result)
     DL_DELETE(ring->begun, sync);
     sync->next = NULL;
     sync->result = result;
+    /* disk_sync_report() leaves `last` as it is when it empties the list. */
     if (!ring->over)
         ring->last = NULL;
     LL_APPEND_ELEM(ring->over, ring->last, sync);

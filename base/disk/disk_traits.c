@@ -130,11 +130,13 @@ has_fast_commit_feature(const char *name, dev_t device)
     int file;
 
     snprintf(path, sizeof(path), "/dev/%s", name);
+    /* The kernel writes '!' for the '/' in the name of a device. */
     for (char *at = path; (at = strchr(at, '!'));)
         *at = '/';
     file = disk_open_at(AT_FDCWD, path, O_RDONLY | DISK_SAFELY, 0);
     if (file < 0)
         return false;
+    /* The name is a guess: in /dev it may be another device, or none. */
     if (fstat(file, &status) == 0 && S_ISBLK(status.st_mode) &&
         status.st_rdev == device)
         got = pread(file, block, sizeof(block), 0);
@@ -170,6 +172,9 @@ write_block(int file, int fill)
     return pwrite(file, block, sizeof(block), 0) == (ssize_t)sizeof(block);
 }
 
+/* The first write allocates the block. What is measured after it is what the journal
+ * does: overwrites in place. A median, because one round may wait for writes of other
+ * programs. */
 static int64_t
 disk_traits_measure(int file)
 {

@@ -123,8 +123,9 @@ loop_on_ready(struct ev_loop *ev, struct ev_io *io, int events)
                                      (events & EV_WRITE ? LOOP_WRITE : 0));
 }
 
-/* Sets the one alarm to the first timer or to the end of the wait if that is
- * earlier. */
+/* Sets the one alarm to the first timer or to the end of the wait if that is earlier.
+ * Our timers are in a heap that the simulated loop shares (loop_turn.h): libev knows
+ * this alarm only. */
 static void
 set_alarm(struct real_loop *loop, int64_t wait_ms)
 {

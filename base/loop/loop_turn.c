@@ -1,4 +1,10 @@
-/* Tasks, timers and the end of a turn: the part of the loop that needs no system. */
+/* Tasks, timers and the end of a turn: the part of the loop that needs no system.
+ *
+ * Two rules keep every turn finite. Tasks that a task posts, and timers that start
+ * without a delay, run in the next turn: one that renews itself does not hold up the
+ * end of this one. And hooks never make work for earlier stages. The order of the
+ * stages is what makes a reply true: what a turn has written is submitted to the disk,
+ * then what became durable is reported, then replies go to sockets. */
 #include "base/loop/loop_turn.h"
 
 #include "base/memory.h"
@@ -56,6 +62,7 @@ run_releases(struct turn_calls *releases)
     releases->count = 0;
 }
 
+/* Now they get a due time, so that they fire in order with the other timers. */
 static void
 ripen(struct loop *loop)
 {
@@ -71,6 +78,7 @@ static void
 run_tasks(struct loop *loop)
 {
     struct loop_task *task;
+    /* Tasks posted from here on are for the next turn. */
     loop->running = loop->posted;
     loop->posted = loop->last = NULL;
     while ((task = loop->running) != NULL) {
@@ -224,6 +232,7 @@ loop_wake(struct loop *loop, struct loop_task *task)
     add_task(loop, task, NULL, NULL);
 }
 
+/* A task may be unposted by another one that runs before it in the same turn. */
 void
 loop_unpost(struct loop *loop, struct loop_task *task)
 {

@@ -1,4 +1,13 @@
-/* Connections: opening them, and closing them without loss of the last reply. */
+/* Connections: opening them, and closing them without loss of the last reply.
+ *
+ * A connection is connecting, then open, then failed or closing, then gone. A closing
+ * one (net_close()) has no user: it sends the rest of its output, closes its half, and
+ * reads and drops input until the peer closes, too. close() with unread input would
+ * send RST, and the peer could lose our last reply. Of one that is gone only the memory
+ * is left, until the end of the turn.
+ *
+ * A call of the user never emits an event (law 1 of the loop): what happens within it
+ * is noted in `notify`, and emitted in the next turn. */
 #include "base/net/net.h"
 
 #include "base/memory.h"
@@ -51,6 +60,7 @@ finish_connecting(struct net_connection *c)
     c->connecting = false;
     c->active_ms = loop_monotonic_ms(c->net->loop);
     net_read_name(c->out, getsockname, &c->local);
+    /* net_stream_mark() did nothing while it was connecting. */
     if (net_unsent(c) || c->tls)
         net_stream_mark(c);
     net_stream_update(c);
@@ -79,6 +89,7 @@ net_is_notified(struct net_connection *c, unsigned what)
     return notified && !c->gone;
 }
 
+/* Each event may close or free the connection, so that net_is_notified() asks again. */
 static void
 net_on_notify(void *context)
 {
@@ -101,6 +112,8 @@ net_on_notify(void *context)
         net_stream_emit(c, NET_FAILED);
 }
 
+/* Bytes do not restart the timer, which would be work for each piece. Once it fires, it
+ * is set again for the rest of the time-out. */
 static void
 net_on_timer(void *context)
 {
@@ -193,6 +206,8 @@ is_socket(int descriptor)
     return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
+/* At the end of the turn: net_free() may be called within an event, whose connection
+ * still uses the scratch buffer. */
 static void
 net_release(void *object)
 {
@@ -288,6 +303,7 @@ net_attach(struct net_connection *c, net_happened *on_event, void *context)
     c->context = context;
 }
 
+/* poll() for no events reports errors and the end of both directions only. */
 bool
 net_peer_is_gone(const struct net_connection *c)
 {
@@ -312,6 +328,7 @@ net_set_timeout(struct net_connection *c, int64_t timeout_ms)
     c->active_ms = loop_monotonic_ms(loop);
     if (!timeout_ms || c->failed)
         loop_timer_stop(loop, &c->timer);
+    /* A timer that fires earlier is sufficient: net_on_timer() sets it again. */
     else if (!heap_has(&c->timer.node) || c->timer.due_ms > c->active_ms + timeout_ms)
         loop_timer_start(loop, &c->timer, timeout_ms, net_on_timer, c);
 }

@@ -66,6 +66,8 @@ net_listener_on_ready(void *context, int events)
 
         if (fd < 0 && errno == EAGAIN)
             return;
+        /* Other errors concern one client; but if every accept4() fails, the listener
+         * would be ready again immediately, forever. */
         if (fd < 0 && (is_exhausted(errno) || i + 1 == ACCEPTS_PER_TURN)) {
             loop_watch_set(l->watch, 0);
             loop_timer_start(net->loop, &l->pause, PAUSE_MS, net_listener_on_pause_over,
@@ -110,13 +112,16 @@ remove_socket(const struct net_address *address)
     bool removed;
     if (open_directory_of(address, &directory, &name) < 0)
         return false;
+    /* Never a file or a directory of the same name. */
     removed = disk_inspect(directory, name, &info) == 0 && info.kind == DISK_OTHER &&
               disk_unlink(directory, name) == 0;
     disk_close(&directory);
     return removed;
 }
 
-/* A socket in the file system without a listener remains after a crash. */
+/* A socket in the file system without a listener remains after a crash. One that
+ * refuses connections has no listener; one that answers belongs to a program that runs,
+ * and stays. */
 static bool
 net_listener_remove_stale(const struct net_address *address,
                           const struct sockaddr_storage *name, socklen_t length)
@@ -143,6 +148,7 @@ bind_to(int fd, const struct net_address *address, unsigned unix_mode)
     /* Linux gives the file the mode of the socket, so it never has another one. */
     if (fchmod(fd, unix_mode ? unix_mode : UNIX_MODE) < 0)
         return errno;
+    /* bind() would apply it to the mode of the file. */
     mask = umask(0);
     result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
     if (result == EADDRINUSE && net_listener_remove_stale(address, &name, length))
@@ -167,6 +173,8 @@ open_listening(const struct net_address *address, unsigned unix_mode)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     }
+    /* So that [::] and 0.0.0.0 can use the same port, whatever the default of the
+     * system is. */
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     result = bind_to(fd, address, unix_mode);

@@ -1,4 +1,11 @@
-/* The bytes of connections (reading, writing, waiting) and their events. */
+/* The bytes of connections (reading, writing, waiting) and their events.
+ *
+ * All connections read into one buffer, net->scratch, so that an idle connection holds
+ * no memory for input. During NET_INPUT net_input() is a view of it, and only input
+ * that the user has not consumed is copied. Output is in up to three parts, in this
+ * order on the wire: cleartext from before net_start_tls() (the first `clear` bytes of
+ * output), TLS records (wire), and bytes that are not encrypted yet (the rest of
+ * output). */
 #include "base/net/net_internal.h"
 
 #include "base/memory.h"
@@ -161,6 +168,8 @@ net_stream_destroy(struct net_connection *c)
     loop_release(net->loop, connection_release, c);
 }
 
+/* net_send() may notice the failure, and the user does not expect events within it:
+ * NET_FAILED comes in the next turn. A closing connection has no user to inform. */
 void
 net_stream_fail(struct net_connection *c, int error_number, const char *format, ...)
 {
@@ -191,6 +200,8 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
     net_stream_notify(c, NOTIFY_FAILED);
 }
 
+/* FIN follows the last byte of output, with close_notify under TLS. Then the peer's end
+ * is awaited: see net.c on RST. */
 void
 net_stream_settle(struct net_connection *c)
 {
@@ -224,11 +235,14 @@ net_stream_deliver(struct net_connection *c, size_t held, size_t got)
         return;
     rest = c->view;
     c->view = (struct text){0};
+    /* Nothing was consumed: the held bytes are still in c->input. */
     if (rest.length == held + got)
         rest = text_after(rest, held);
     else
         net_waiting_clear(c->net, &c->input);
     if (rest.length) {
+        /* Fits: net_stream_receive() and receive_data() read at most what NET_INPUT_MAX
+         * leaves. */
         bool added = net_waiting_add(c->net, &c->input, rest);
 
         assert(added);
@@ -282,6 +296,7 @@ next_output(struct net_connection *c, struct text *bytes)
     struct net_waiting *w = &c->output;
     if (c->tls && !c->clear)
         net_tls_seal(c);
+    /* Records may be left although TLS has ended: net_tls_end(). */
     if (c->tls || net_waiting_length(&c->wire))
         w = c->clear ? &c->output : &c->wire;
     *bytes = net_waiting_text(w);

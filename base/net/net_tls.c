@@ -1,4 +1,9 @@
-/* Connections under TLS: records between the socket and the buffers. */
+/* Connections under TLS: records between the socket and the buffers.
+ *
+ * mbedTLS decrypts whole records, so that it may hold input while the socket has none:
+ * whoever stops reading early must ask for NOTIFY_MORE, or the rest would wait for the
+ * next byte of the peer. Output is encrypted only when no record waits: of what a slow
+ * peer does not read only about SEALED_AT_ONCE bytes are encrypted. */
 #include "base/net/net_internal.h"
 
 #include <assert.h>
@@ -135,6 +140,8 @@ void
 net_tls_drop_output(struct net_connection *c)
 {
     struct buffer *b = &c->output.bytes;
+    /* What was sent before net_start_tls() may go in cleartext: the reply to STARTTLS.
+     */
     b->length = c->output.taken + c->clear;
     if (!c->clear)
         net_waiting_clear(c->net, &c->output);
@@ -171,6 +178,7 @@ keep_input(struct net_connection *c)
     bool added;
     buffer_init(&c->early.bytes, NET_INPUT_MAX);
     added = !input.length || net_waiting_add(c->net, &c->early, input);
+    /* Fits: NET_INPUT_MAX is the limit of both. */
     assert(added);
     if (input.length)
         net_stream_notify(c, NOTIFY_MORE);
@@ -184,6 +192,7 @@ net_start_tls(struct net_connection *c, const struct net_tls *tls)
     assert(!tls->server != !tls->client);
     if (tls->begun)
         keep_input(c);
+    /* Cleartext must not count as secured (RFC 3207 §4.2). */
     net_stream_drop_input(c);
     if (tls->server)
         c->tls = tls_session_serve(tls->server, &pipe);

@@ -21,6 +21,7 @@ net_waiting_clear(struct net *net, struct net_waiting *w)
     struct buffer *b = &w->bytes;
     size_t limit = b->limit;
     w->taken = b->length = 0;
+    /* A buffer that has grown is freed: spares would keep its memory for good. */
     if (b->at != NULL && b->capacity <= NET_SPARE_MAX &&
         net->spare_count < NET_SPARES) {
         net->spare[net->spare_count++] = *b;
@@ -38,6 +39,7 @@ net_waiting_add(struct net *net, struct net_waiting *w, struct text t)
         w->bytes = net->spare[--net->spare_count];
         w->bytes.limit = limit;
     }
+    /* Moved only when more than half is free, so that each byte moves seldom. */
     if (w->taken > w->bytes.length / 2 || t.length > w->bytes.limit - w->bytes.length) {
         buffer_take(&w->bytes, w->taken);
         w->taken = 0;
