@@ -1,4 +1,11 @@
-/* DNS look-ups: c-ares on the loop; our own code parses the replies. */
+/* DNS look-ups: c-ares on the loop; our own code parses the replies.
+ *
+ * A query is in one of three lines: queued, asked (it may have a channel), or again. At
+ * most DNS_OPEN_MAX have a channel. Anyone can make us look up names whose servers are
+ * silent; so while others wait, a query without an answer gives up its channel after
+ * half a try, and asks anew behind them. `patience` limits the whole time. c-ares calls
+ * back into on_reply() only, which copies and posts: users may start, cancel and free
+ * whatever they like when they get the answer. */
 #include "base/dns/dns.h"
 
 #include "base/buffer.h"
@@ -152,6 +159,8 @@ merge(struct loop *loop, struct dns_answer *six, struct dns_answer *four,
     }
 }
 
+/* Without an address the milder answer counts: a family that could not be looked up may
+ * have one, and a name that is known for one type exists. */
 static void
 read_addresses(struct dns_query *query, struct dns_answer *out)
 {
@@ -208,6 +217,8 @@ attend(void *context)
     if (ares_timeout(query->channel, NULL, &wait) == NULL)
         loop_timer_stop(loop, &query->timer);
     else
+        /* Rounded up: a timer that fires too early would find nothing to do, again and
+         * again. */
         loop_timer_start(loop, &query->timer,
                          (int64_t)wait.tv_sec * 1000 + (wait.tv_usec + 999) / 1000,
                          attend, query);
@@ -460,6 +471,7 @@ static struct dns_query *
 query_start(struct dns_query *query)
 {
     struct dns *dns = query->dns;
+    /* Posted, too: an answer never comes before the function that asks has returned. */
     if (query->known != NULL) {
         dns_enter_line(query, &dns->asked);
         loop_post(dns->loop, &query->answering, dns_deliver, query);
@@ -512,6 +524,7 @@ is_localhost(const char *name)
     return text_equal(t, TEXT("localhost")) || text_ends_nocase(t, TEXT(".localhost"));
 }
 
+/* The system's hosts file counts before name servers. */
 static void
 look_here(struct dns_query *query)
 {

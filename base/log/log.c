@@ -1,4 +1,12 @@
-/* The log: builds a line in the chosen style and writes it with one call. */
+/* The log: builds a line in the chosen style and writes it with one call.
+ *
+ * Programs parse the log, and peers choose many of its words. So one event is one line,
+ * each byte from outside is escaped here (log_escape()), and a comma that could begin a
+ * field is, too (is_forgery()). Values are cut long before lines are.
+ *
+ * Lines wait in memory and are written twice in a turn: before the queue syncs and
+ * removes files, and before replies are sent. So nobody sees an effect before its line.
+ */
 #include "base/log/log.h"
 
 #include "base/log/log_internal.h"
@@ -134,7 +142,7 @@ build_value(struct buffer *value, struct text t, size_t limit, bool guard)
         end_in_ellipsis(value);
 }
 
-/* 2025-01-31T23:59:59.123Z */
+/* 2025-01-31T23:59:59.123Z strftime() once in a second, not once in a line. */
 static void
 format_time(struct log *log, char out[TIME_SIZE])
 {
@@ -238,7 +246,8 @@ start_json(struct fields *f, const struct log_line *line)
         set(f, "id", json_string(text_is_utf8(text_from(line->id)) ? line->id : "?"));
 }
 
-/* Cuts the longest string of the object by half of its bytes. */
+/* Cuts the longest string of the object by half of its bytes. Shorter ones than twice
+ * the ellipsis stay, so that finish_json() comes to an end. */
 static bool
 shorten_longest(json_t *object)
 {

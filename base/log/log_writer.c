@@ -1,4 +1,8 @@
-/* Keeps lines of the log until their descriptor takes them, and counts those lost. */
+/* Keeps lines of the log until their descriptor takes them, and counts those lost.
+ *
+ * A reader that pauses must not hold up the mail. Lines wait here up to LOG_WRITER_MAX;
+ * after the first one that is lost all others are lost, too, until the descriptor has
+ * taken what waits. So the report stands exactly where lines are missing. */
 #include "base/log/log_writer.h"
 
 #include "base/buffer.h"
@@ -57,6 +61,7 @@ log_writer_give_up(struct log_writer *w, int error)
     w->written = 0;
 }
 
+/* Or the next line would continue one whose end was lost. */
 static bool
 end_cut_line(struct log_writer *w)
 {
@@ -136,6 +141,8 @@ log_writer_new(struct loop *loop, int descriptor, void (*on_drained)(void *conte
     return w;
 }
 
+/* At the end of the program: a reader that has stopped delays it by LOG_WRITER_LAST_MS
+ * only. */
 static void
 write_last(struct log_writer *w)
 {

@@ -1,4 +1,7 @@
-/* The common part of both TLS roles: random numbers, cipher suites, PEM files. */
+/* The common part of both TLS roles: random numbers, cipher suites, PEM files.
+ *
+ * A server and a client hold a reference to struct tls, a session one to its server or
+ * client: a reload replaces them while connections last. */
 #include "base/tls/tls.h"
 
 #include "base/disk/disk.h"
@@ -179,6 +182,7 @@ bool
 tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *content,
                        size_t length, char *error, size_t error_size)
 {
+    /* For PEM mbedTLS counts the NUL. */
     int code = mbedtls_x509_crt_parse(chain, (unsigned char *)content, length + 1);
     /* A positive code is the number of certificates that could not be parsed: there
      * are others. */
@@ -191,6 +195,7 @@ tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *content,
     return false;
 }
 
+/* The file may hold a private key. */
 void
 tls_forget_file(char *content, size_t length)
 {

@@ -1,4 +1,9 @@
-/* The client's role: trust anchors, and sessions to resume. */
+/* The client's role: trust anchors, and sessions to resume.
+ *
+ * A resumed session shows no certificate: the verdict on the one of its full handshake
+ * is stored with it (struct tls_worth). So a session is resumed only for the same
+ * level, host and names, which are its key. Stored sessions hold secrets, and are
+ * overwritten before they are freed. */
 #include "base/tls/tls_internal.h"
 
 #include "base/crypto/digest.h"
@@ -203,6 +208,8 @@ save(const mbedtls_ssl_context *ssl, unsigned char **out, size_t *length)
     *out = NULL;
     mbedtls_ssl_session_init(&session);
     good = mbedtls_ssl_get_session(ssl, &session) == 0;
+    /* The size is the server's choice, since it makes the ticket. Without a buffer
+     * mbedtls_ssl_session_save() reports the size alone. */
     if (good)
         mbedtls_ssl_session_save(&session, NULL, 0, length);
     good = good && *length <= TLS_SESSION_SIZE_MAX;
@@ -226,6 +233,7 @@ tls_client_remember(struct tls_client *client, const char *key,
     tls_client_forget(client, key);
     if (!save(ssl, &session, &length))
         return;
+    /* uthash keeps the order of adding: the first one is the oldest. */
     if (HASH_COUNT(client->sessions) == TLS_SESSIONS_MAX)
         memory_forget(client, client->sessions);
     m = memory_new(sizeof(*m));

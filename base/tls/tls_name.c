@@ -23,6 +23,8 @@ tls_name_host_of(struct text host)
     return host;
 }
 
+/* RFC 6125 §6.4.3. Names are compared with their lengths, so that a NUL within the name
+ * of a certificate does not end it. */
 bool
 tls_name_matches(struct text pattern, struct text host)
 {
@@ -103,6 +105,7 @@ tls_certificate_name(const mbedtls_x509_crt *certificate)
     return common_name(certificate);
 }
 
+/* The peer chose the name, and it goes into the log. */
 void
 tls_copy_name(char *to, size_t size, struct text name)
 {
@@ -190,6 +193,8 @@ explain_time(const char *what, int depth, const mbedtls_x509_time *t, char *to,
              t->day, t->hour, t->min, t->sec);
 }
 
+/* The most serious first: without a trusted issuer anybody could have written the dates
+ * and names. */
 void
 tls_explain(const mbedtls_x509_crt *certificate, int depth, uint32_t flags,
             struct text host, char *to, size_t size)

@@ -108,7 +108,8 @@ read_pair(struct tls *tls, struct tls_own *own, const struct tls_pair *pair,
 }
 
 /* All pairs whose names match the host as well as the best one does, by wildcard or
- * not: their keys may be of different types. */
+ * not: their keys may be of different types. Without a match mbedTLS keeps the first
+ * pair (tls_server_configure()). */
 static int
 tls_server_choose(void *context, mbedtls_ssl_context *ssl, const unsigned char *name,
                   size_t length)
@@ -201,6 +202,7 @@ tls_server_new(struct tls *tls, const struct tls_pair *pairs, size_t count, char
 
         mbedtls_x509_crt_init(&own->certificate);
         mbedtls_pk_init(&own->key);
+        /* Counted before it is read: tls_server_free() frees a half-read one, too. */
         good = read_pair(tls, own, &pairs[server->own_count++], error, error_size);
     }
     if (good && (code = tls_server_configure(server)) != 0)

@@ -1,4 +1,10 @@
-/* One side of a TLS connection: handshake, records, and how it ends. */
+/* One side of a TLS connection: handshake, records, and how it ends.
+ *
+ * The verdict on a server is ours. tls_session_check() collects what is wrong while
+ * mbedTLS walks the chain; when the handshake is over, tls_session_finish() decides by
+ * the level. If no certificate came (`checked` is false), the session was resumed, and
+ * the stored verdict counts; but only if we offered a session. With TLS_LEVEL_NONE all
+ * are accepted; that one was verified is still known, for the log. */
 #include "base/tls/tls_session.h"
 
 #include "base/buffer.h"
@@ -38,6 +44,8 @@ struct tls_session {
     char *error;
 };
 
+/* mbedTLS has no codes for our errors: pipe_error keeps them, and fail_by_code()
+ * prefers it. */
 static int
 tls_session_receive(void *context, unsigned char *to, size_t size)
 {
@@ -61,6 +69,7 @@ tls_session_transmit(void *context, const unsigned char *from, size_t size)
     return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
 }
 
+/* A session that has failed must not be resumed (RFC 5246 §7.2). */
 static void
 tls_session_fail(struct tls_session *s, int error_number, const char *reason)
 {
@@ -371,6 +380,7 @@ tls_session_finish(struct tls_session *s)
 
         s->offered = false; /* or not accepted */
         s->worth.verified = s->name_count && !s->trouble && flags == 0;
+        /* Neither a certificate nor a session that we know: nothing is verified. */
     } else if (!s->offered) {
         s->worth.verified = false;
     }
