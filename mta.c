@@ -1,5 +1,15 @@
 /* The main program: selects the subcommand and connects the parts of the daemon. The
- * only file that knows all of them. */
+ * only file that knows all of them.
+ *
+ * Startup has a fixed order. Settings are checked as a whole before anything is
+ * touched. The log is made before net and queue, whose hooks at the end of a turn must
+ * run after its own (log.h). The queue is opened as `user`, so that its files belong to
+ * this user, and before the first client can connect. Then ports are bound as root,
+ * root is given up for good, and the sandbox closes last. mta_stop() takes everything
+ * down in the reverse order, also after a failed start.
+ *
+ * A reload makes a complete new configuration and tells each part; if one setting is
+ * wrong, all old ones stay. */
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
 #include "admin/settings/sandbox_rules.h"
@@ -285,6 +295,7 @@ on_drained(void *context)
 static void
 drain(struct petrel *p, int64_t grace_ms)
 {
+    /* Two answers: on_drained(). */
     p->draining = 2;
     listener_drain(p->listener, grace_ms, on_drained, p);
     delivery_drain(p->delivery);
@@ -380,6 +391,8 @@ on_hangup(void *context)
     local_reload(p->local, o->hostname);
     struct channel_settings channel = channel_settings(p, fresh);
     channel_reload(p->channel, &channel);
+    /* The old settings are freed only now: until here the parts have used their routes.
+     */
     char waits[OPTIONS_RESTART_MAX];
     options_need_restart(&p->configuration->options, o, waits);
     configuration_free(&p->configuration);
@@ -660,7 +673,9 @@ on_served(void *context)
     loop_stop(context);
 }
 
-/* sendmail -bs */
+/* sendmail -bs. Any user may run this, so that it gets settings without secrets and the
+ * injector's side of the queue. The log has no loop: warnings go to standard error
+ * immediately. */
 static int
 serve_standard(const struct options *o)
 {

@@ -60,6 +60,7 @@ arena_get(struct arena *a, size_t size)
     }
     char *at = chunk->bytes + chunk->filled;
     chunk->filled += whole;
+    /* Rounding up may exceed the limit by less than one unit. */
     a->used += whole < left ? whole : left;
     return at;
 }

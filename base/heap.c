@@ -90,6 +90,7 @@ heap_remove(struct heap *h, struct heap_node *n)
     if (last == n)
         return;
     heap_put(h, place, last);
+    /* It comes from another branch, and may belong above or below. */
     rise(h, last);
     sink(h, last);
 }

@@ -71,6 +71,7 @@ id_compare(struct id a, struct id b)
     return (a.hash > b.hash) - (a.hash < b.hash);
 }
 
+/* The top bits: twice as many slices split each one into two neighbours. */
 unsigned
 id_slice(struct id id, unsigned slices)
 {

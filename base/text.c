@@ -241,6 +241,8 @@ text_is_ascii(struct text t)
     return true;
 }
 
+/* A byte that cannot continue the character is not counted: it may begin the next one.
+ */
 size_t
 text_character_start(struct text t, size_t *whole)
 {

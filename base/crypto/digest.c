@@ -1,4 +1,9 @@
-/* HMAC and PBKDF2 over mbedTLS's SHA-256. */
+/* HMAC and PBKDF2 over mbedTLS's SHA-256.
+ *
+ * PBKDF2 takes milliseconds, and the loop must not wait for it: struct digest_stretch
+ * holds a computation that continues in slices. Its cost is SHA-256 over the same key
+ * again and again, so that both states after the key's block are computed once in a
+ * slice (struct keyed). Memory that held a secret is overwritten. */
 #include "base/crypto/digest.h"
 
 #include "base/memory.h"

@@ -171,6 +171,7 @@ verifier_write(const struct verifier *v, struct buffer *out)
            base64_encode(text_of(v->server_key, DIGEST_SIZE), out);
 }
 
+/* crypt(3) computes without a pause: hence VERIFIER_ROUNDS_MAX. */
 static bool
 check_crypt(const struct verifier *v, struct text password)
 {

@@ -379,6 +379,7 @@ dns_admit(struct dns *dns)
         DL_DELETE(*query->line, query);
         dns_ask(query);
     }
+    /* While others wait, the oldest query gives way when its turn is over. */
     query = query != NULL ? longest_out(dns) : NULL;
     if (query != NULL)
         loop_timer_start(dns->loop, &dns->turns, turn_left_ms(dns, query),

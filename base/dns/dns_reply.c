@@ -219,7 +219,9 @@ skip_questions(struct cursor *cursor)
     return true;
 }
 
-/* True if the header and the questions are complete. */
+/* True if the header and the questions are complete. Invalid records are ignored, but a
+ * reply that has only invalid ones is malformed: it does not prove that the name has no
+ * such record, and dns.c reports DNS_TRY_AGAIN. */
 static bool
 read_records(struct cursor *cursor, bool whole, enum dns_type type,
              struct dns_answer *answer)

@@ -4,9 +4,9 @@
  * each byte from outside is escaped here (log_escape()), and a comma that could begin a
  * field is, too (is_forgery()). Values are cut long before lines are.
  *
- * Lines wait in memory and are written twice in a turn: before the queue syncs and
- * removes files, and before replies are sent. So nobody sees an effect before its line.
- */
+ * Lines wait in memory and are written twice in a turn (warnings and errors
+ * immediately): before the queue syncs and removes files, and before replies are sent.
+ * So nobody sees an effect before its line. */
 #include "base/log/log.h"
 
 #include "base/log/log_internal.h"
@@ -142,7 +142,7 @@ build_value(struct buffer *value, struct text t, size_t limit, bool guard)
         end_in_ellipsis(value);
 }
 
-/* 2025-01-31T23:59:59.123Z strftime() once in a second, not once in a line. */
+/* 2025-01-31T23:59:59.123Z. strftime() runs once in a second, not once in a line. */
 static void
 format_time(struct log *log, char out[TIME_SIZE])
 {

@@ -1,4 +1,8 @@
-/* Changes the user and drops privileges, in the only order that works. */
+/* Changes the user and drops privileges, in the only order that works.
+ *
+ * The bounding set comes first, since lowering it needs a capability. Groups come
+ * before the user: afterwards they could not be changed. is_for_good() does not trust
+ * the results of the calls: it tries to become root again. */
 #include "base/sandbox/identity.h"
 
 #include "base/text.h"

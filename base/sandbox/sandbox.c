@@ -1,4 +1,8 @@
-/* Plans the rights of the process, and drops all others in the right order. */
+/* Plans the rights of the process, and drops all others in the right order.
+ *
+ * A Landlock rule belongs to a file or directory, not to its name. So a rule for a
+ * certificate would not cover the renewed one that replaces it; the plan has its
+ * directory instead, unless many files of others are there (is_wide()). */
 #include "base/sandbox/sandbox.h"
 
 #include "base/sandbox/identity.h"
@@ -252,7 +256,8 @@ limit(int what)
     return setrlimit((__rlimit_resource_t)what, &(struct rlimit){0, 0}) == 0;
 }
 
-/* In every kernel. */
+/* In every kernel. no_new_privs comes first: without it the kernel refuses Landlock and
+ * seccomp to a process that has no capabilities. */
 static void
 give_up_privileges(struct sandbox_state *state)
 {
@@ -295,6 +300,7 @@ sandbox_enter(struct sandbox *s)
         if (error != 0)
             lacks(state, "Landlock (%s)", strerror(error));
     }
+    /* The last step: the list has none of the calls that the steps above make. */
     if (sandbox_seccomp_lack() != NULL) {
         lacks(state, "%s", sandbox_seccomp_lack());
         return;

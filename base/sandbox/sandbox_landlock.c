@@ -1,4 +1,7 @@
-/* Landlock: limits the files that the process may use, and forbids binding ports. */
+/* Landlock: limits the files that the process may use, and forbids binding ports.
+ *
+ * The struct of a rule set grows with the ABI. A kernel gets only the part that it
+ * knows: it refuses larger ones, and rights that it does not know. */
 #include "base/sandbox/sandbox_internal.h"
 
 #include <errno.h>
@@ -104,6 +107,7 @@ allow_path(int ruleset, const struct sandbox_path *path, uint64_t known)
     if (place < 0)
         return 0;
     if (fstat(place, &status) == 0 && !S_ISDIR(status.st_mode))
+        /* The kernel refuses rights on directories for a file. */
         rule.rights &= OF_A_FILE;
     rule.parent = place;
     if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH, &rule, 0) != 0)

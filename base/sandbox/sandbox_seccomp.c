@@ -1,4 +1,9 @@
-/* seccomp: the system calls that the process may still make, by libseccomp. */
+/* seccomp: the system calls that the process may still make, by libseccomp.
+ *
+ * There are three kinds of calls. Those in `allowed`, or in add_conditions() with these
+ * arguments, work. Those in `deadly` are never made by Petrel, and end the process. All
+ * others raise SIGSYS, whose handler logs the number and returns EPERM: a call that was
+ * overlooked costs a line in the log, not the daemon. */
 #include "base/sandbox/sandbox_internal.h"
 
 #include <errno.h>
@@ -222,6 +227,7 @@ on_refused(int signal_number, siginfo_t *info, void *context)
     size_t length = sizeof(before) - 1;
     int saved = errno;
     (void)signal_number;
+    /* Straight to standard error, past the limits of the log: hence a limit here. */
     if (*refusals() < TOLD_MAX) {
         memcpy(line, before, length);
         length += sandbox_seccomp_put_number(line + length, (unsigned)info->si_syscall);
@@ -342,6 +348,7 @@ sandbox_seccomp_enter(void)
     if (result == 0)
         (void)!seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree */
     if (result == 0)
+        /* Before the filter: without a handler SIGSYS would end the process. */
         result = watch_refusals();
     if (result == 0)
         result = seccomp_load(filter);

@@ -1,4 +1,10 @@
-/* Typed settings: collects the values of each source and selects the strongest. */
+/* Typed settings: collects the values of each source and selects the strongest.
+ *
+ * Each row has an entry for each level, so that sources can be read in any order. No
+ * value is checked before settings_apply(), and only that of the strongest entry is: a
+ * weaker one may be malformed, or name a file that does not exist. Errors are
+ * collected, in order to report all of them at a time; is_bad keeps one of them from
+ * being reported twice. */
 #include "base/settings/settings.h"
 
 #include "base/disk/disk.h"
@@ -162,6 +168,8 @@ without_suffix(struct text key)
     return text_before(key, key.length - strlen(file_suffix));
 }
 
+/* Container systems put variables such as PETREL_SERVICE_HOST into the environment. So
+ * there an unknown name is an error only if it resembles a setting. */
 static void
 complain_unknown(struct settings *s, const struct place *place, struct text name,
                  struct text key)
@@ -269,6 +277,9 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
         return;
     }
     struct entry *entry = entry_at(s, row, place->level);
+    /* Twice in one file is an error. A later source of the level, such as a second -o,
+     * replaces the value, unless it uses another name of the setting: two names
+     * together are an error. */
     if (entry->text != NULL &&
         (entry->step == s->step || entry->synonym != m.synonym)) {
         complain_twice(s, place, name, entry);

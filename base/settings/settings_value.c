@@ -60,6 +60,7 @@ parse_with_unit(struct text t, const struct unit *units, int64_t *value)
     while (units->name.at != NULL && !text_equal(units->name, name))
         units++;
     uint64_t number;
+    /* The limit of the number keeps the product within int64_t. */
     if (units->name.at == NULL ||
         !text_number(text_before(t, count), (uint64_t)(INT64_MAX / units->factor),
                      &number))
