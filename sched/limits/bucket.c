@@ -1,4 +1,13 @@
-/* Token buckets as times, and a rate learnt from refusals. */
+/* Token buckets as times, and a rate learnt from refusals.
+ *
+ * A bucket is one time (GCRA): that at which it would be full again. Each transaction
+ * moves it by the time of one; a transaction conforms while the bucket, at that time,
+ * would miss at most burst - 1 of them. So nothing has to be refilled by a timer, and a
+ * restart keeps a bucket by keeping a number.
+ *
+ * The learnt rate is a machine of phases (bucket.h). What was accepted is measured
+ * between two refusals: at both the site's own bucket is empty, so its depth does not
+ * count. */
 #include "sched/limits/bucket.h"
 
 #include <assert.h>
@@ -54,6 +63,7 @@ bucket_rate_parse(struct text t, struct rate *out)
         !period_parse(text_trim(period), &r.period_ms))
         return false;
     r.amount = (uint32_t)value;
+    /* 600/m must not let 600 go in the first second. */
     r.burst = (uint32_t)(value * 1000 / (uint64_t)r.period_ms);
     if (r.burst == 0)
         r.burst = 1;
@@ -92,6 +102,7 @@ bucket_ready_ms(const struct bucket *b, const struct rate *r, int64_t now_ms)
         return INT64_MIN;
     assert(r->burst >= 1);
     int64_t ready = due_us(b, r, now_ms * 1000) - span_us(r, r->burst - 1);
+    /* Rounded up: a wake-up a fraction of a millisecond early would find nothing. */
     return ready / 1000 + (ready % 1000 > 0);
 }
 
@@ -102,10 +113,14 @@ bucket_take(struct bucket *b, const struct rate *r, int64_t now_ms)
         return;
     int64_t now_us = now_ms * 1000, due = due_us(b, r, now_us);
     uint64_t part = b->part < r->amount ? b->part : 0;
+    /* Within a millisecond the bucket counts as just empty: a timer is no more precise,
+     * and each of its delays would otherwise lower the rate. */
     if (due <= now_us - 1000) { /* full */
         due = now_us;
         part = 0;
     }
+    /* 7/s is no whole number of microseconds: the remainder is carried, or the error
+     * of a day would be seconds. */
     uint64_t period_us = (uint64_t)r->period_ms * 1000;
     part += period_us % r->amount;
     b->full_at_us = due + (int64_t)(period_us / r->amount + part / r->amount);
@@ -136,6 +151,7 @@ bucket_shift(struct bucket *b, int64_t delta_ms)
         b->full_at_us += delta_ms * 1000;
 }
 
+/* A rate below LEARNT_MIN would never be measured again: no transaction would come. */
 static uint32_t
 bucket_clip(int64_t rate)
 {
@@ -263,6 +279,8 @@ refused_first(struct learnt_rate *l, int64_t now_ms)
 {
     bool steady;
     uint32_t rate = recent(l, now_ms, &steady);
+    /* Only what was accepted in each of the last seconds is a measurement. After a rest
+     * the number is too low, and the rate is searched from there. */
     if (steady) {
         bucket_rest(l, rate, 0, now_ms);
     } else {
@@ -330,6 +348,8 @@ raise(struct learnt_rate *l, int64_t now_ms)
         l->before = l->rate;
         uint32_t up = l->rate / 1000 * l->step + l->rate % 1000 * l->step / 1000;
         l->rate += up > 0 ? up : 1;
+        /* Ever faster: a limit that was lifted is found in minutes, and one that still
+         * stands is passed by 1 % first. */
         if (l->phase == LEARNT_PROBE)
             l->step = l->step < 250 ? l->step * 2 : 500;
     }
@@ -417,6 +437,7 @@ bucket_learnt_accepted(struct learnt_rate *l, int64_t now_ms)
 void
 bucket_learnt_refused(struct learnt_rate *l, int64_t now_ms)
 {
+    /* Of a transaction that was under way at the last refusal: no news. */
     if (l->phase != LEARNT_NONE && now_ms - l->refused_at_ms < LEARNT_PAUSE_MS)
         return;
     if (l->phase != LEARNT_NONE && l->accepted == 0) {

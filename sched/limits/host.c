@@ -1,4 +1,8 @@
-/* Health of server addresses, and the order in which they are tried. */
+/* Health of server addresses, and the order in which they are tried.
+ *
+ * Addresses are known apart from sites: a server that fails is avoided in each session
+ * of each site that has it, while the site's other servers keep it alive. Those not
+ * reported longest are forgotten first. */
 #include "sched/limits/host.h"
 
 #include "base/memory.h"
@@ -126,6 +130,8 @@ void
 hosts_bad(struct hosts *hosts, int64_t now_ms, struct text address, uint64_t *random)
 {
     struct host *h = host_report(hosts, address);
+    /* Sessions that were opened before the hold fail one after the other; together they
+     * are one failure. */
     if (now_ms < h->until_ms)
         return;
     h->failures += h->failures < FAILURES_MAX;
@@ -189,7 +195,9 @@ host_weight(const struct host *h, int64_t fastest_us)
     return WEIGHT_ONE / (us < 1000 ? 1000 : us);
 }
 
-/* Draws the addresses one after the other. hosts[i] belongs to the address of order[i],
+/* Draws the addresses one after the other, with weights by speed. A fixed order would
+ * send all mail to the fastest and learn nothing of the others; a new address counts as
+ * fast as the fastest, so that it is tried. hosts[i] belongs to the address of order[i],
  * or is NULL. */
 static void
 host_shuffle(struct host *const *known, size_t *order, size_t count, uint64_t *random)
@@ -244,6 +252,9 @@ hosts_order(const struct hosts *hosts, int64_t now_ms, const struct text *addres
     size_t done = 0, end;
     for (size_t i = 0; i < count; i++)
         known[i] = host_find(hosts, addresses[i]);
+    /* Within a preference (RFC 5321 §5.1) by health; held addresses of all preferences
+     * come last, the one whose hold ends first before the others: a session must have
+     * something to try. */
     for (size_t from = 0; from < count; from = end) {
         for (end = from + 1; end < count && groups[end] == groups[from]; end++)
             continue;

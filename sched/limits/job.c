@@ -1,4 +1,8 @@
-/* Jobs of a destination: slot accounts, candidates by size class, preemption. */
+/* Jobs of a destination: slot accounts, candidates by size class, preemption.
+ *
+ * Within a class the oldest job stands first, and for jobs of about one size the oldest
+ * has the greatest age / size. So one job of each class is enough for a decision, and a
+ * bitmap tells which classes have any. */
 #include "sched/limits/job.h"
 
 #include "base/memory.h"
@@ -131,6 +135,7 @@ struct job *
 jobs_choose(struct jobs *jobs, const struct transport_params *t, struct job *current,
             uint32_t now_s)
 {
+    /* account <= 0: it has spent more than it has earned, and repays first. */
     int64_t cost = t->slot_cost;
     if (cost < 2 || !current->begun || current->account <= 0 ||
         current->size < t->minimum_slots * cost)
