@@ -1,4 +1,8 @@
-/* Compact index of all known messages: sorted blocks in heaps by due time. */
+/* Compact index of all known messages: sorted blocks in heaps by due time.
+ *
+ * A block is in the heap of an age while one of its records waits with that age, under
+ * the due time of the earliest. So each change of a record takes the block out of the
+ * heaps, changes it, and puts it back: a heap never sees a key change under it. */
 #include "sched/message_index.h"
 
 #include "base/memory.h"
@@ -181,6 +185,8 @@ block_split(struct message_index_set *set, size_t index, unsigned *at)
     return index + 1;
 }
 
+/* Neighbours are merged only well below a full block, or a queue that shrinks and grows
+ * by one message would split and merge at each step. */
 static void
 block_merge(struct message_index_set *set, size_t index)
 {

@@ -170,6 +170,8 @@ work_finished(struct sched *s, struct sched_session *session, struct work *w,
         sched_site_recall(s, site);
 }
 
+/* What a verdict says about the site, and not about the message: a refused recipient
+ * proves that the site works. */
 static enum session_feedback
 outcome_feedback(const struct site *site, const struct outcome *outcome)
 {
@@ -230,6 +232,8 @@ sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
         work_settled(s, session, w, w->indexes[i], outcome);
 }
 
+/* Two domains may turn out to have the same servers while each has sessions open: the
+ * sessions count for the common site from here on, or end when that has no space. */
 bool
 sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
                     struct text key)

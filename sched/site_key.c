@@ -121,7 +121,8 @@ is_host_of(const struct site_keys *p, size_t provider, struct text host)
     return false;
 }
 
-/* The first provider that matches every host. */
+/* The first provider that matches every host. One foreign host among them is another
+ * organisation's server, to which the provider's limits do not apply. */
 static bool
 find_provider(const struct site_keys *p, const struct exchange_name *hosts,
               size_t count, struct text *name)
@@ -196,6 +197,7 @@ site_key_key(const struct site_keys *providers, struct exchange_name *hosts,
     if (find_provider(providers, hosts, count, &name))
         return (size_t)snprintf(out, SITE_KEY_KEY_MAX, "provider:%.*s",
                                 name.length < 100 ? (int)name.length : 100, name.at);
+    /* DNS answers come in random order; the set must have one name. */
     qsort(hosts, count, sizeof(*hosts), compare_hosts);
     return write_set(hosts, count, out);
 }

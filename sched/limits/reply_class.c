@@ -12,7 +12,7 @@ enum { GAP_MAX = 40, WORD_MAX = 16 };
 #define HOUR_MS   (60 * MINUTE_MS)
 
 /* A row matches if all its members that are set match. A phrase matches from the start
- * of a word on, and may end within one; `follows` comes at most GAP_MAX bytes later. */
+ * of a word on, and may end within one; `then` comes at most GAP_MAX bytes later. */
 struct row {
     enum reply_class_class class;
     const char *enhanced, *phrase, *then;
