@@ -6,10 +6,8 @@
  * run after its own (log.h). The queue is opened as `user`, so that its files belong to
  * this user, and before the first client can connect. Then ports are bound as root,
  * root is given up for good, and the sandbox closes last. mta_stop() takes everything
- * down in the reverse order, also after a failed start.
- *
- * A reload makes a complete new configuration and tells each part; if one setting is
- * wrong, all old ones stay. */
+ * down in the reverse order, also after a failed start. */
+
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
 #include "admin/settings/sandbox_rules.h"
@@ -295,7 +293,6 @@ on_drained(void *context)
 static void
 drain(struct petrel *p, int64_t grace_ms)
 {
-    /* Two answers: on_drained(). */
     p->draining = 2;
     listener_drain(p->listener, grace_ms, on_drained, p);
     delivery_drain(p->delivery);
@@ -391,10 +388,9 @@ on_hangup(void *context)
     local_reload(p->local, o->hostname);
     struct channel_settings channel = channel_settings(p, fresh);
     channel_reload(p->channel, &channel);
-    /* The old settings are freed only now: until here the parts have used their routes.
-     */
     char waits[OPTIONS_RESTART_MAX];
     options_need_restart(&p->configuration->options, o, waits);
+    /* Only now: until here the parts have used the old routes. */
     configuration_free(&p->configuration);
     p->configuration = fresh;
     descriptors_want(o, p->log);
@@ -535,6 +531,7 @@ mta_start(struct petrel *p, char *error)
         return EX_CONFIG;
     }
     prepare_spool(p, &who);
+    /* What the queue makes belongs to the user. */
     if (!identity_try_on(&who)) {
         snprintf(error, ERROR_MAX, "user: cannot become '%s': %s", o->user,
                  strerror(errno));
@@ -548,6 +545,7 @@ mta_start(struct petrel *p, char *error)
                  strerror(errno));
         return EX_OSERR;
     }
+    /* As root again: for ports below 1024, and for keys that only root can read. */
     code = start_listening(p, error);
     if (code == 0 && !identity_keep(&who)) {
         snprintf(error, ERROR_MAX, "user: cannot become '%s' for good: %s", o->user,
@@ -621,6 +619,7 @@ mta_run(const struct options_sources *sources)
         code = enter_sandbox(&p, error);
     }
     if (code == 0) {
+        /* Until now a signal ended the process: startup is idempotent. */
         loop_on_signal(p.loop, SIGTERM, on_terminate, &p);
         loop_on_signal(p.loop, SIGINT, on_interrupt, &p);
         loop_on_signal(p.loop, SIGQUIT, on_interrupt, &p);
@@ -674,8 +673,7 @@ on_served(void *context)
 }
 
 /* sendmail -bs. Any user may run this, so that it gets settings without secrets and the
- * injector's side of the queue. The log has no loop: warnings go to standard error
- * immediately. */
+ * injector's side of the queue. */
 static int
 serve_standard(const struct options *o)
 {

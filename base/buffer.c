@@ -124,6 +124,7 @@ buffer_take(struct buffer *b, size_t size)
         memmove(b->at, b->at + size, b->length);
 }
 
+/* A buffer that has been large does not keep its memory. */
 void
 buffer_clear(struct buffer *b)
 {

@@ -128,6 +128,7 @@ digest_keyed(struct text key, struct text t, unsigned char out[DIGEST_SIZE])
     digest_forget(block, sizeof(block));
 }
 
+/* RFC 8018 §5.2. One block is enough, since the key has the size of the digest. */
 void
 digest_stretch_start(struct digest_stretch *s, struct text password, struct text salt,
                      unsigned iterations)
@@ -156,6 +157,7 @@ digest_stretch_go(struct digest_stretch *s, unsigned count)
     return s->left == 0;
 }
 
+/* No early end: the time must not tell how much of a guess is right. */
 bool
 digest_same(const void *a, const void *b, size_t size)
 {

@@ -130,6 +130,7 @@ read_question(const struct question *question, struct dns_answer *answer)
                 ares_strerror(code));
 }
 
+/* Each address is first at times: several hosts behind a name share the load. */
 static void
 dns_shuffle(struct loop *loop, struct net_address *addresses, size_t count)
 {
@@ -447,6 +448,7 @@ dns_deliver(void *context)
     else
         read_addresses(query, &answer);
     dns_let_go(query);
+    /* Last, since it may end in dns_free(). */
     done(query->context, &answer);
 }
 

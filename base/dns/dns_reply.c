@@ -221,7 +221,8 @@ skip_questions(struct cursor *cursor)
 
 /* True if the header and the questions are complete. Invalid records are ignored, but a
  * reply that has only invalid ones is malformed: it does not prove that the name has no
- * such record, and dns.c reports DNS_TRY_AGAIN. */
+ * such record, and dns.c reports DNS_TRY_AGAIN. The TTL is the least of all records
+ * that were used, with CNAMEs. */
 static bool
 read_records(struct cursor *cursor, bool whole, enum dns_type type,
              struct dns_answer *answer)
@@ -232,6 +233,7 @@ read_records(struct cursor *cursor, bool whole, enum dns_type type,
     struct record record;
     for (unsigned i = 0; i < records && i < RECORDS_MAX; i++) {
         if (!next_record(cursor, &record)) {
+            /* Of a cut reply the complete records count. */
             if (whole)
                 return false;
             break;

@@ -120,6 +120,7 @@ log_writer_on_ready(void *context, int events)
     push(context);
 }
 
+/* Also when no line waits: push() reports the lost ones. */
 void
 log_writer_flush(struct log_writer *w)
 {

@@ -162,6 +162,7 @@ loop_new(void)
 {
     struct real_loop *loop = memory_new(sizeof(*loop));
     ev_set_syserr_cb(on_trouble);
+    /* NOENV: the environment does not select the backend. */
     loop->ev = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL | EVBACKEND_POLL);
     if (!loop->ev)
         loop_give_up("cannot make an event loop");

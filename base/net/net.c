@@ -377,7 +377,8 @@ net_set_peer(struct net_connection *c, const struct net_address *peer)
     c->peer = *peer;
 }
 
-/* From now on it is closing. */
+/* From now on it is closing. The oldest gives way: it had the most time to take its
+ * last reply. */
 static void
 linger(struct net_connection *c)
 {
@@ -398,6 +399,7 @@ net_close(struct net_connection **connection)
     *connection = NULL;
     if (c->tls && !c->secured) /* never send in cleartext what was meant for TLS */
         net_tls_drop_output(c);
+    /* One that still connects goes on if it has bytes to send. */
     if (c->failed || (c->connecting && !net_unsent(c))) {
         net_stream_destroy(c);
         return;

@@ -167,6 +167,8 @@ open_listening(const struct net_address *address, unsigned unix_mode)
     if (fd < 0)
         return -errno;
     if (family != AF_UNIX) {
+        /* Otherwise connections of the last process in TIME_WAIT would hinder a
+         * restart. */
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
         /* Accepted sockets inherit these. Without a limit the kernel would buffer
          * megabytes for a peer that does not read. */

@@ -34,6 +34,7 @@ wants_read(const struct net_connection *c)
         return false;
     if (c->closing) /* input is read and dropped, so that close() does not reset */
         return c->in_is_socket && c->dropped < DROPPED_MAX;
+    /* The handshake continues while input is not wanted. */
     if (c->tls && !c->secured)
         return true;
     return !c->paused && net_waiting_length(&c->input) < NET_INPUT_MAX;
@@ -113,6 +114,7 @@ net_stream_notify(struct net_connection *c, unsigned what)
     loop_post(c->net->loop, &c->notifying, c->notifying.run, c);
 }
 
+/* The loop is level-triggered: a watch that is on without need would keep it awake. */
 void
 net_stream_update(struct net_connection *c)
 {
@@ -258,6 +260,7 @@ net_stream_receive(struct net_connection *c)
         net_tls_receive(c);
         return;
     }
+    /* The user pauses: TCP's window then slows the peer. */
     if (held == NET_INPUT_MAX)
         return;
     got = net_stream_read(c, c->net->scratch + held, NET_INPUT_MAX - held);
@@ -305,7 +308,7 @@ next_output(struct net_connection *c, struct text *bytes)
     return w;
 }
 
-/* False when it has failed. */
+/* False when it has failed. Once the socket is full, net_on_ready() continues. */
 static bool
 write_output(struct net_connection *c)
 {
@@ -350,6 +353,7 @@ net_stream_flush(struct net_connection *c)
     net_stream_settle(c);
 }
 
+/* At the end of a turn, so that all that the turn said to a peer goes in one write. */
 void
 net_stream_flush_all(void *context)
 {

@@ -70,7 +70,8 @@ finish_handshake(struct net_connection *c)
     return !c->gone && !c->closing && !c->paused && !c->failed;
 }
 
-/* Decrypts as much as fits: the bytes, or the result of tls_session_read(). */
+/* Decrypts as much as fits: the bytes, or the result of tls_session_read(). An end or
+ * an error behind bytes is returned by the next call: both are final. */
 static ssize_t
 open_records(struct net_connection *c, size_t held)
 {

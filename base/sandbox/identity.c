@@ -80,6 +80,7 @@ identity_name(char out[IDENTITY_NAME_MAX])
         snprintf(out, IDENTITY_NAME_MAX, "%u", (unsigned)geteuid());
 }
 
+/* Changes the effective ids only, so that identity_take_off() can return to root. */
 bool
 identity_try_on(const struct identity *who)
 {
@@ -128,6 +129,7 @@ is_for_good(const struct identity *who)
     if (getresuid(&real, &effective, &saved) != 0 ||
         getresgid(&real_group, &effective_group, &saved_group) != 0)
         return false;
+    /* For the message of the caller: a comparison sets none. */
     errno = EPERM;
     return real == who->uid && effective == who->uid && saved == who->uid &&
            real_group == who->gid && effective_group == who->gid &&

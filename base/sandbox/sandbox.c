@@ -102,6 +102,7 @@ parent_of(const char *path)
     return real;
 }
 
+/* /var/spool2 is not below /var/spool. */
 static bool
 is_below(const char *path, const char *directory)
 {
@@ -191,6 +192,7 @@ sandbox_let_remove(struct sandbox *s, const char *file)
 
 /* --- Asking ----------------------------------------------------------------------- */
 
+/* The right to write includes the right to read. */
 static bool
 covers(const struct sandbox *s, enum sandbox_right right, const char *real)
 {
@@ -265,6 +267,7 @@ give_up_privileges(struct sandbox_state *state)
         lacks(state, "no_new_privs (%s)", strerror(errno));
     if (!identity_shed())
         lacks(state, "dropping capabilities (%s)", strerror(errno));
+    /* Not traced, no core file, no new process, also in kernels without the rest. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || !limit(RLIMIT_CORE) ||
         !limit(RLIMIT_NPROC))
         lacks(state, "limits (%s)", strerror(errno));

@@ -159,6 +159,7 @@ static const char *const deadly[] = {"execve",
                                      "personality",
                                      "seccomp"};
 
+/* Streams for mail, UDP for DNS; no netlink, raw or packet sockets. */
 static const struct {
     int family, type, protocol;
 } sockets[] = {
@@ -296,6 +297,7 @@ add_conditions(scmp_filter_ctx filter)
 {
     /* abort() signals ourselves: we have one thread, with the number of the process. */
     const struct scmp_arg_cmp self = exact(0, getpid());
+    /* No memory becomes executable. */
     const struct scmp_arg_cmp data = masked(2, PROT_EXEC, 0);
     const struct scmp_arg_cmp unblock = exact(1, FIONBIO);
     /* An adopted slice may lack its trigger. */

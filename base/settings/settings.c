@@ -528,6 +528,7 @@ settings_read_environment(struct settings *s, char *const *environment)
             !text_starts(name, text_from(s->prefix)))
             continue;
         struct text key = text_after(name, skip);
+        /* PETREL_CONFIG names the settings file itself. */
         if (text_equal(key, TEXT("CONFIG")) || value.at == NULL)
             continue;
         char *lower = text_string(key);
@@ -536,6 +537,7 @@ settings_read_environment(struct settings *s, char *const *environment)
         bool mixed = false;
         for (size_t i = 0; i < key.length; i++)
             mixed = mixed || (key.at[i] >= 'a' && key.at[i] <= 'z');
+        /* Only upper case counts; complain_unknown() suggests it. */
         if (mixed)
             complain_unknown(s, &place, name, wanted);
         else

@@ -135,6 +135,8 @@ configure_version(mbedtls_ssl_config *config)
     mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
     mbedtls_ssl_conf_groups(config, groups);
 #if defined(MBEDTLS_SSL_PROTO_TLS1_3)
+    /* Resumed sessions make a key exchange, too: a ticket alone gives no forward
+     * secrecy (RFC 8446 §2.2). */
     mbedtls_ssl_conf_tls13_key_exchange_modes(
         config, MBEDTLS_SSL_TLS1_3_KEY_EXCHANGE_MODE_EPHEMERAL_ALL);
 #endif

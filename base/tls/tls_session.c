@@ -142,6 +142,7 @@ is_no_tls(int code)
     return code == MBEDTLS_ERR_SSL_INVALID_RECORD;
 }
 
+/* UINT32_MAX: mbedTLS has no result. */
 static bool
 has_flags(const struct tls_session *s)
 {
@@ -261,6 +262,7 @@ copy_names(struct tls_session *s, const struct tls_client_options *options)
     assert(s->name_count || options->level == TLS_LEVEL_NONE);
 }
 
+/* Without a host, or with more names than KEY_MAX allows, no session is stored. */
 static void
 tls_session_make_key(struct tls_session *s, struct text host)
 {
