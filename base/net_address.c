@@ -30,6 +30,7 @@ static bool
 parse_literal(struct text t, enum net_family family, struct net_address *out)
 {
     char literal[INET6_ADDRSTRLEN];
+    /* A NUL would end the literal for inet_pton(). */
     if (text_has_control(t) || !text_copy(literal, sizeof(literal), t))
         return false;
     *out = (struct net_address){.family = family};
@@ -194,6 +195,7 @@ network_read(struct text t, bool clears, struct net_network *out)
             out->base.ip[bit / 8] &= (unsigned char)~(0x80 >> bit % 8);
         else if (out->base.ip[bit / 8] & 0x80 >> bit % 8)
             return false;
+    /* Debian's main.cf has [::ffff:127.0.0.0]/104 in mynetworks. */
     if (bits >= MAPPED_BITS && out->base.family == NET_IPV6) {
         net_address_unmap(&out->base);
         bits -= out->base.family == NET_IPV4 ? MAPPED_BITS : 0;

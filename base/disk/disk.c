@@ -248,6 +248,8 @@ create_at(const struct disk *disk, const char *path, unsigned mode)
     return disk_answer(file);
 }
 
+/* A file with a wrong mode is removed, since its name would be taken for the next try.
+ */
 int
 disk_create(struct disk *disk, const char *path, unsigned mode)
 {

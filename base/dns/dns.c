@@ -237,6 +237,7 @@ dns_on_ready(void *context, int events)
     attend(query);
 }
 
+/* c-ares may close a socket within dns_on_ready() of it: hence loop_release(). */
 static void
 on_socket(void *context, ares_socket_t descriptor, int readable, int writable)
 {
@@ -463,6 +464,7 @@ query_new(struct dns *dns, dns_answered *done, void *context)
     return query;
 }
 
+/* Without a reply the query ends, at the latest by its patience, as timed out. */
 static void
 add_question(struct dns_query *query, enum dns_type type)
 {

@@ -290,6 +290,7 @@ finish_json(struct fields *f)
     json_decref(f->object);
 }
 
+/* At SYNC, before the queue's own hook, and again at SEND: ANSWER logs, too. */
 static void
 flush_lines(void *context)
 {

@@ -82,6 +82,8 @@ on_trouble(const char *what)
     (void)!poll(NULL, 0, PAUSE_MS);
 }
 
+/* libev calls this after the wait and before all other callbacks of a turn: they see
+ * the time of the turn, and its tasks and timers have run. */
 static void
 on_wake(struct ev_loop *ev, struct ev_check *check, int events)
 {
@@ -258,6 +260,7 @@ loop_watch_set(struct loop_watch *watch, int events)
     if ((watch->io.events & (EV_READ | EV_WRITE)) == wanted)
         return;
     ev_io_stop(watch->loop->ev, &watch->io);
+    /* libev forbids the change of an active watcher. */
     ev_io_modify(&watch->io, wanted);
     if (wanted)
         ev_io_start(watch->loop->ev, &watch->io);

@@ -168,6 +168,7 @@ try_connect(struct net_connection *c, const struct net_address *bind_to)
     if (fd < 0)
         return errno;
     use_descriptors(c, fd, true, fd, true);
+    /* Output is collected for a turn: Nagle's algorithm could only delay it. */
     if (family != AF_UNIX)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (bind_to) {

@@ -62,6 +62,7 @@ net_sockaddr_read(const struct sockaddr_storage *from, socklen_t length,
         out->family = NET_IPV6;
         out->port = ntohs(ipv6->sin6_port);
         memcpy(out->ip, &ipv6->sin6_addr, sizeof(ipv6->sin6_addr));
+        /* One host has one address, whatever the family of the socket is. */
         net_address_unmap(out);
     } else if (from->ss_family == AF_UNIX) {
         out->family = NET_UNIX;

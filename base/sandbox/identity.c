@@ -37,6 +37,7 @@ find_by_number(struct identity *who, struct text number)
     return true;
 }
 
+/* Root's own groups must not stay; a uid without a name has none. */
 static bool
 take_groups(const struct identity *who)
 {

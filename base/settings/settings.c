@@ -324,6 +324,7 @@ load_value(struct settings *s, struct entry *entry)
     struct place place = {LEVEL_FILE, entry->origin, 0};
     struct text name = text_from(entry->name);
     int error = read_whole(s, entry->text, &content, &length);
+    /* Until all checks have passed. */
     entry->is_bad = true;
     if (error < 0) {
         complain(s, &place, name, "cannot read '%s': %s", entry->text,
@@ -560,6 +561,7 @@ settings_read_argument(struct settings *s, const char *key_value)
         assign(s, &place, key, key, text_trim(value));
 }
 
+/* For defaults that depend on the machine, such as its name. */
 void
 settings_read_preset(struct settings *s, const char *key_value)
 {
@@ -645,6 +647,7 @@ settings_print(const struct settings *s, struct buffer *out)
             return;
 }
 
+/* For the plan of the sandbox: a reload must be able to read these files again. */
 void
 settings_each_file(const struct settings *s,
                    void (*each)(void *context, const char *path), void *context)
@@ -653,6 +656,7 @@ settings_each_file(const struct settings *s,
         each(context, s->files.at + at);
 }
 
+/* For warnings of files that other users can read. */
 void
 settings_each_secret(const struct settings *s,
                      void (*each)(void *context, const char *key, const char *path),

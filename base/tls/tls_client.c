@@ -36,6 +36,7 @@ struct reading {
 static bool
 is_seen(struct reading *r, struct text content)
 {
+    /* In the next free place, where a new one stays. */
     unsigned char *digest = r->seen[r->count];
     digest_plain(content, digest);
     for (size_t i = 0; i < r->count; i++)
@@ -78,6 +79,7 @@ read_anchors(struct tls_client *client, const char *path, char *error,
     struct reading *r;
     struct disk *directory;
     int result;
+    /* A file; or an error, which add_anchors() meets again. */
     if (disk_open(&directory, path, false) < 0)
         return add_anchors(client, path, NULL, error, error_size);
     r = memory_new(sizeof(*r));

@@ -83,6 +83,7 @@ tls_session_fail(struct tls_session *s, int error_number, const char *reason)
     s->error = memory_string(text);
 }
 
+/* The names are those of RFC 8446 §6. */
 static const char *
 alert_name(int alert)
 {
@@ -344,6 +345,7 @@ tls_session_free(struct tls_session **session)
     free(s);
 }
 
+/* mbedTLS writes TLS1-3-AES-128-GCM-SHA256, IANA TLS_AES_128_GCM_SHA256. */
 static void
 note_cipher(struct tls_session *s)
 {
@@ -485,6 +487,7 @@ tls_session_write(struct tls_session *s, struct text bytes)
     return s->state != FAILED;
 }
 
+/* Also after the end of the peer: TLS 1.2 demands an answer (RFC 5246 §7.2.1). */
 void
 tls_session_end(struct tls_session *s)
 {
@@ -500,6 +503,7 @@ tls_session_has_more(const struct tls_session *s)
         return false;
     case OPEN:
         return mbedtls_ssl_get_bytes_avail(&s->ssl) > 0;
+    /* The end or the error is still to be read. */
     case ENDED:
     case FAILED:
         return true;
