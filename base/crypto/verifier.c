@@ -100,6 +100,7 @@ is_crypt_text(struct text t, size_t shortest, size_t longest)
     return t.length >= shortest && t.length <= longest;
 }
 
+/* crypt(3) gets this text as its setting, so that every part is checked here. */
 static const char *
 parse_crypt(struct verifier *v, struct text t)
 {

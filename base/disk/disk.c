@@ -170,6 +170,8 @@ disk_open(struct disk **disk, const char *path, bool create)
     return 0;
 }
 
+/* Root gives away files below directories of another user (queue/spool/spool_owner.c):
+ * a link would lead elsewhere. */
 int
 disk_open_below(struct disk **disk, struct disk *above, const char *name)
 {
@@ -359,6 +361,7 @@ disk_write_at(struct disk *disk, int file, int64_t offset, struct text bytes)
     return 0;
 }
 
+/* Fewer bytes than asked for: the end, an error behind them, or an empty FIFO. */
 int64_t
 disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size)
 {
@@ -391,6 +394,7 @@ disk_file_info(struct disk *disk, int file, struct disk_info *info)
     return 0;
 }
 
+/* Without AT_SYMLINK_FOLLOW: a symbolic link gets a second name itself. */
 int
 disk_link(struct disk *disk, const char *from, const char *to)
 {

@@ -309,6 +309,7 @@ dns_enter_line(struct dns_query *query, struct dns_query **line)
     DL_APPEND(*line, query);
 }
 
+/* Questions that were answered before the query gave way are not asked again. */
 static void
 dns_ask(struct dns_query *query)
 {
@@ -673,6 +674,7 @@ dns_free(struct dns **dns)
     *dns = NULL;
     if (d == NULL)
         return;
+    /* Those that wait first: otherwise dns_let_go() would let them ask. */
     DL_FOREACH_SAFE (d->queued, query, next) {
         dns_let_go(query);
     }

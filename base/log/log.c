@@ -166,6 +166,7 @@ format_time(struct log *log, char out[TIME_SIZE])
     memcpy(out + length, end, sizeof(end));
 }
 
+/* Nothing follows the ellipsis of a line that was cut. */
 static void
 log_add(struct fields *f, struct text t)
 {
@@ -452,6 +453,7 @@ log_plain(struct log *log, const char *format, ...)
     buffer_free(&line);
 }
 
+/* A line above the level costs nothing: without fields all later calls return. */
 void
 log_start(struct log_line *line, struct log *log, enum log_level level,
           const char *program, const char *id)

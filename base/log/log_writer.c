@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* `lines` holds whole lines, of which the first `written` bytes are out. While lost > 0
+ * no line is accepted: log_writer_take_lost() ends this state. */
 struct log_writer {
     struct loop *loop;
     struct net_outlet outlet;
@@ -91,6 +93,7 @@ log_writer_write_some(struct log_writer *w)
     return true;
 }
 
+/* The loop is level-triggered: watched only while lines wait. */
 static void
 block(struct log_writer *w, bool blocked)
 {

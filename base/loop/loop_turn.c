@@ -90,6 +90,7 @@ run_tasks(struct loop *loop)
     }
 }
 
+/* Ends, since a timer that is started here is due later, or waits in `soon`. */
 static void
 run_timers(struct loop *loop)
 {
@@ -274,6 +275,7 @@ loop_at_end_remove(struct loop *loop, enum loop_stage stage, void (*run)(void *c
             hooks->rows[i].run = NULL;
 }
 
+/* Functions further up the stack may still use the object: law 2 of the loop. */
 void
 loop_release(struct loop *loop, void (*release)(void *object), void *object)
 {

@@ -23,6 +23,7 @@ enum {
     SEND_BUFFER = 64 * 1024 /* of replies, by the kernel */
 };
 
+/* watch is NULL once the listener is freed: net_listener_on_ready() may be running. */
 struct net_listener {
     struct net *net;
     struct net_listener *prev, *next;

@@ -233,6 +233,7 @@ find_name(const struct settings *s, struct text key)
     return m;
 }
 
+/* The whole name counts first: a key may end in _file itself. */
 static struct meaning
 find_meaning(const struct settings *s, struct text key)
 {
@@ -415,6 +416,7 @@ settings_print_row(const struct setting *row, const struct entry *entry,
                    struct buffer *out)
 {
     struct text value = text_from(entry->text);
+    /* The path of a key_file is not a secret. */
     if (row->secret && !entry->is_path && value.length > 0)
         value = TEXT("********");
     bool lines = text_find(value, '\n') != TEXT_NONE;

@@ -172,6 +172,7 @@ settings_value_set(const struct setting *row, char *text, void *target,
     case SETTING_LIST:
         if (t.length == 0)
             text = NULL;
+        /* Borrowed: the entry of the settings owns it. */
         memcpy(field, &text, sizeof(text));
         return true;
     case SETTING_BOOL:

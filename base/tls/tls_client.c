@@ -17,6 +17,7 @@
 #include <string.h>
 #include <uthash.h>
 
+/* One session for each key: the latest, and it is used once. */
 struct tls_memory {
     UT_hash_handle hh;
     char *key;

@@ -54,6 +54,7 @@ tls_name_kind_of(const mbedtls_x509_sequence *s)
     return s->buf.p ? s->buf.tag & MBEDTLS_ASN1_TAG_VALUE_MASK : -1;
 }
 
+/* For logs only: it proves nothing (RFC 9525 §2). */
 static struct text
 common_name(const mbedtls_x509_crt *certificate)
 {
@@ -75,6 +76,8 @@ names_address(const mbedtls_x509_crt *certificate, const struct net_address *ip)
     return false;
 }
 
+/* An IP literal is compared with the addresses of a certificate, never with its names.
+ */
 bool
 tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
                       struct text *matched)

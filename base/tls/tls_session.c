@@ -33,6 +33,7 @@ struct tls_session {
 
     enum tls_level level;
     char *key; /* of the client's memory; NULL: none */
+    /* The certificate must have one of these; the first one is named in errors. */
     char (*names)[TLS_NAME_MAX + 1];
     size_t name_count;
     bool offered;           /* a remembered session */
