@@ -228,6 +228,7 @@ start_text(struct fields *f, const struct log_line *line)
 static void
 set(struct fields *f, const char *key, json_t *value)
 {
+    /* jansson demands UTF-8: values are escaped or checked, keys are ours. */
     int failed = json_object_set_new(f->object, key, value);
     assert(failed == 0);
 }

@@ -77,6 +77,7 @@ net_on_ready(void *context, int events)
     }
     if (events & LOOP_READ)
         net_stream_receive(c);
+    /* The event of the input may have closed it. */
     if (events & LOOP_WRITE && !c->gone && c->blocked)
         net_stream_flush(c);
 }

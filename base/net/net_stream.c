@@ -145,6 +145,8 @@ net_stream_mark(struct net_connection *c)
     DL_APPEND2(net->dirty, c, dirty_prev, dirty_next);
 }
 
+/* Closes now, and frees at the end of the turn: an event of this connection may be
+ * running. */
 void
 net_stream_destroy(struct net_connection *c)
 {

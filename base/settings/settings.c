@@ -300,6 +300,7 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
         .is_path = m.is_path,
         .synonym = m.synonym,
     };
+    /* In a list each line is an entry; in other values a space joins the lines. */
     if (row->kind == SETTING_LIST && !m.is_path)
         return;
     for (char *at = entry->text; *at != '\0'; at++)

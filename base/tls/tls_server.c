@@ -41,6 +41,7 @@ check_pair(struct tls *tls, const struct tls_own *own)
 #endif
 }
 
+/* The content is overwritten: the same file may hold the key (struct tls_pair). */
 static bool
 read_certificate(struct tls_own *own, const char *path, char *error, size_t error_size)
 {
@@ -158,6 +159,7 @@ tls_server_configure(struct tls_server *server)
     return code;
 }
 
+/* After a reload the last connection frees the old server. */
 void
 tls_server_release(struct tls_server *server)
 {

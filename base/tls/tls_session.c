@@ -199,9 +199,9 @@ is_named(struct tls_session *s, const mbedtls_x509_crt *certificate)
     return false;
 }
 
-/* From the anchor's end of the chain down to the peer's own (depth 0). mbedTLS
- * compares with one name only, and 2.28 with no addresses, so this function does both.
- */
+/* From the anchor's end of the chain down to the peer's own (depth 0). mbedTLS compares
+ * with one name only, and 2.28 with no addresses, so this function does both. / Returns
+ * 0 in any case: another value would end the handshake, whatever the level is. */
 static int
 tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
                   uint32_t *flags)
@@ -399,6 +399,7 @@ tls_session_finish(struct tls_session *s)
         tls_session_remember(s);
 }
 
+/* Never waits to write: the pipe takes all records, or has failed. */
 enum progress
 tls_session_shake(struct tls_session *s)
 {
