@@ -25,6 +25,7 @@ verifier_password_error(struct text password)
     return NULL;
 }
 
+/* RFC 5802 §3. The stored keys can check a password, but do not suffice to log in. */
 void
 verifier_keys(const unsigned char salted[DIGEST_SIZE],
               unsigned char client_key[DIGEST_SIZE],
@@ -189,6 +190,7 @@ check_crypt(const struct verifier *v, struct text password)
     return good;
 }
 
+/* At most VERIFIER_SLICE iterations: other sessions run between two slices. */
 enum verifier_finding
 verifier_check_go(struct verifier_check *c)
 {

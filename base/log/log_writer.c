@@ -107,6 +107,7 @@ block(struct log_writer *w, bool blocked)
         loop_watch_set(w->watch, blocked ? LOOP_WRITE : 0);
 }
 
+/* on_drained comes after the lines that were kept, and where the lost ones would be. */
 static void
 push(struct log_writer *w)
 {

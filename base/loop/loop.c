@@ -114,6 +114,8 @@ loop_signal_came(struct ev_loop *ev, struct ev_signal *signal, int events)
     s->fire(s->context);
 }
 
+/* A callback may free other watches: loop_watch_free() stops them, so that libev drops
+ * their events of this turn, too. */
 static void
 loop_on_ready(struct ev_loop *ev, struct ev_io *io, int events)
 {

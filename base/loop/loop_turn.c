@@ -181,6 +181,8 @@ loop_monotonic_ms(const struct loop *loop)
     return loop->monotonic_ms;
 }
 
+/* A timer without a delay waits in `soon`, so that it never fires in the turn that
+ * starts it. */
 void
 loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t delay_ms,
                  void (*fire)(void *context), void *context)

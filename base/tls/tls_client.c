@@ -98,6 +98,8 @@ read_anchors(struct tls_client *client, const char *path, char *error,
     return false;
 }
 
+/* One configuration for each level, since mbedTLS keeps the demand for a valid
+ * certificate there. */
 static int
 tls_client_configure(struct tls_client *client, enum tls_level level)
 {

@@ -200,7 +200,7 @@ is_named(struct tls_session *s, const mbedtls_x509_crt *certificate)
 }
 
 /* From the anchor's end of the chain down to the peer's own (depth 0). mbedTLS compares
- * with one name only, and 2.28 with no addresses, so this function does both. / Returns
+ * with one name only, and 2.28 with no addresses, so this function does both. Returns
  * 0 in any case: another value would end the handshake, whatever the level is. */
 static int
 tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
