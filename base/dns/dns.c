@@ -4,8 +4,8 @@
  * most DNS_OPEN_MAX have a channel. Anyone can make us look up names whose servers are
  * silent; so while others wait, a query without an answer gives up its channel after
  * half a try, and asks anew behind them. `patience` limits the whole time. c-ares calls
- * back into on_reply() only, which copies and posts: users may start, cancel and free
- * whatever they like when they get the answer. */
+ * back into on_reply() only, which copies and posts: users may start and cancel
+ * queries, or free struct dns, when they get the answer. */
 #include "base/dns/dns.h"
 
 #include "base/buffer.h"

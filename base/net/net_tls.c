@@ -1,7 +1,7 @@
 /* Connections under TLS: records between the socket and the buffers.
  *
  * mbedTLS decrypts whole records, so that it may hold input while the socket has none:
- * whoever stops reading early must ask for NOTIFY_MORE, or the rest would wait for the
+ * code that stops reading early asks for NOTIFY_MORE, or the rest would wait for the
  * next byte of the peer. Output is encrypted only when no record waits: of what a slow
  * peer does not read only about SEALED_AT_ONCE bytes are encrypted. */
 #include "base/net/net_internal.h"

@@ -3,8 +3,8 @@
  * The verdict on a server is ours. tls_session_check() collects what is wrong while
  * mbedTLS walks the chain; when the handshake is over, tls_session_finish() decides by
  * the level. If no certificate came (`checked` is false), the session was resumed, and
- * the stored verdict counts; but only if we offered a session. With TLS_LEVEL_NONE all
- * are accepted; that one was verified is still known, for the log. */
+ * the stored verdict counts; but only if we offered a session. TLS_LEVEL_NONE accepts
+ * every certificate; whether it was valid is still known, for the log. */
 #include "base/tls/tls_session.h"
 
 #include "base/buffer.h"
