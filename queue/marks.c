@@ -1,4 +1,10 @@
-/* D marks, bounce texts and due times: gathered, then written in few syncs. */
+/* D marks, bounce texts and due times: gathered, then written in few syncs.
+ *
+ * A message with something unwritten has one struct pending. The end of a turn writes
+ * it in one of three ways: MARK records for a journaled message, a place in the line of
+ * the preprocessor for one that must become S5, or S5 in place. A write that the disk
+ * refuses leaves the pending as `failed`; a timer tries it again (doc/queue.md "Crash
+ * rules", 8). */
 #include "queue/marks.h"
 
 #include "base/memory.h"
@@ -105,6 +111,7 @@ add_mark(struct marks *m, struct pending *p, unsigned index, size_t text_length)
     m->unwritten++;
 }
 
+/* Marks and texts have the same order: the first marks own the first bytes of texts. */
 static void
 drop_marks(struct marks *m, struct pending *p, unsigned count)
 {
@@ -155,6 +162,7 @@ take_offsets(struct envelope *e, const struct envelope *from)
     e->storage.preprocessed = true;
 }
 
+/* An envelope from before S5 lacks the offsets at which the D marks are written. */
 static int
 bring_up_to_date(struct marks *m, struct envelope *e)
 {
@@ -309,6 +317,8 @@ fill_move(struct marks *m, struct pending *p)
     move.owned = p->owned;
     p->owned = p->due = false;
     p->moving = true;
+    /* The new files get the marks of this moment; later ones are written in place
+     * afterwards. */
     p->moved = p->count;
     m->preprocessor.moves[m->preprocessor.count++] = move;
 }
@@ -500,6 +510,7 @@ marks_write_some(struct marks *m, bool with_fresh, bool *left_fresh)
         }
         if (written >= MESSAGES_PER_TURN)
             return true;
+        /* A message with many marks takes a larger share of the turn. */
         written += 1 + p->count * MESSAGES_PER_TURN / MARKS_PER_TURN;
         if (write_one(m, p))
             return true;
@@ -554,6 +565,7 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
     struct pending *p = pending_for(m, e);
     size_t before = p->texts.length;
     assert(!r->done);
+    /* In S5 a file has the recipient already, and its mark belongs into that file. */
     if (!e->storage.preprocessed)
         r->channel = channel;
     r->done = true;
@@ -635,6 +647,8 @@ find_move(struct marks *m, struct id id)
     return NULL;
 }
 
+/* The preprocessor still uses the envelope of a message that is being moved, so the
+ * pending stays until take_move() frees it. */
 bool
 marks_forget(struct marks *m, struct id id)
 {
@@ -679,6 +693,7 @@ marks_move(struct marks *m, struct id id)
     struct pending *p = marks_find(m, id);
     if (p == NULL)
         p = pending_new(m, id);
+    /* The retry timer puts it into the line. */
     if (p->failed)
         return;
     marks_enter_line(m, p);
@@ -699,6 +714,8 @@ marks_write(struct marks *m, struct id id)
         write_soon(m);
 }
 
+/* The envelope was read from the disk, which refused these results. Without them a
+ * recipient that is done would get the message twice. */
 void
 marks_overlay(struct marks *m, struct envelope *e)
 {

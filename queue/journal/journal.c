@@ -1,4 +1,9 @@
-/* The journal's writer: gathers records, one sync for all of a turn. */
+/* The journal's writer: gathers records, one sync for all of a turn.
+ *
+ * The batches are a list, oldest first. The first may be in flight, the last one
+ * gathers. A batch without a segment waits for space: it has marks and ends but no
+ * message, and nothing overtakes it. An ACCEPT record is urgent, because a client waits
+ * for it; all others are lazy and wait for company. */
 #include "queue/journal/journal.h"
 
 #include "base/memory.h"
@@ -274,6 +279,7 @@ journal_fail(struct journal *j, int error)
     j->hurry = true;
     if (++j->failures > 1)
         pause_writing(j);
+    /* Last, because the owners may add records from their callback. */
     report_failed(j, error);
 }
 
@@ -325,6 +331,8 @@ journal_finish(struct journal *j, int result)
         finish_batch(j);
 }
 
+/* Only notes the answer. The stage SYNC takes it, before it decides on the next
+ * batch. */
 static void
 journal_on_synced(void *context, int result)
 {
@@ -394,6 +402,7 @@ journal_flush(struct journal *j)
     j->full_logged = j->full_logged && is_waiting(j);
     /* The header describes the state after this batch. */
     j->oldest = ring_oldest(&j->ring, b->number);
+    /* Readers rely on this batch, so its own segment is needed. */
     if (j->oldest > b->segment->sequence)
         j->oldest = b->segment->sequence;
     int result = batch_write(b, &j->ring, j->ring.durable, j->oldest);
@@ -432,6 +441,7 @@ admits(const struct journal *j, size_t size)
     return r->unused_count > 1 || (r->unused_count == 1 && frees);
 }
 
+/* The refused message sets the bar: with less space it would be refused again. */
 static void
 journal_log_full(struct journal *j)
 {
@@ -681,6 +691,7 @@ journal_open(struct journal **journal, struct spool *spool, struct loop *loop,
         result = journal_scan(spool->disk, j->directory, reading, summary, &scan);
     if (result == 0)
         result = ring_start(&j->ring, &scan);
+    /* Above the number of a torn batch, too: a number is never given twice. */
     j->number = scan.highest;
     j->ring.durable = scan.number;
     j->tail = scan.end;

@@ -120,6 +120,8 @@ is_over(const struct ring_segment *s, uint64_t batch)
     return s->live == 0 && s->last_batch <= batch;
 }
 
+/* A segment without live messages is still needed until the checkpoint: only its END
+ * records say that files which come back after a crash have ended. */
 uint64_t
 ring_oldest(const struct ring *r, uint64_t batch)
 {
@@ -149,12 +151,15 @@ ring_advance(struct ring *r)
     r->unused_count--;
     ring_close_current(r);
     s->sequence = ++r->sequence;
+    /* Records of the segment's former use do not match the new cookie. */
     s->cookie = loop_random(r->loop);
     s->used = false; /* readers rely on a batch in the oldest needed segment */
     r->current = s;
     return true;
 }
 
+/* The limit is a quarter of the segments, so that the oldest messages move to files
+ * before new mail has to wait. */
 uint64_t
 ring_crowded(const struct ring *r)
 {
@@ -276,6 +281,7 @@ begin_segment(struct ring *r)
     return 0;
 }
 
+/* Writing zeros once, and syncing them, spares every later sync the metadata. */
 static int
 fill_piece(struct ring *r)
 {
@@ -311,6 +317,7 @@ begin_sync(struct ring *r, int file)
         journal_ring_on_synced(r, result);
 }
 
+/* A batch must not become durable in a segment whose name may vanish. */
 static int
 sync_name(struct ring *r)
 {
@@ -385,6 +392,8 @@ journal_ring_fill(struct ring *r, int *error)
     return *error == 0 && r->filling != FILLING_NONE;
 }
 
+/* Stuck, even the reserve is used up. One segment above the maximum lets marks and ends
+ * reach the disk. */
 static bool
 wants_more(const struct ring *r)
 {

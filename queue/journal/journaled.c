@@ -1,4 +1,7 @@
-/* The table of journaled messages, and the payloads of the journal's records. */
+/* The table of journaled messages, and the payloads of the journal's records.
+ *
+ * A message is in the table from its ACCEPT record to its END or MOVED record. Its
+ * results stay in memory as long, because the envelope is read back without them. */
 #include "queue/journal/journaled.h"
 
 #include "base/crc.h"
@@ -45,6 +48,7 @@ get_number(const char *at)
 
 /* --- Contents -------------------------------------------------------------------- */
 
+/* Open content outlives its message, so the last reference frees it. */
 void
 journaled_content_release(struct journaled_content **content)
 {
@@ -230,6 +234,7 @@ read_accept(struct journaled *y, const struct journal_record *record)
         struct journaled_message *m = journaled_add(y, record->id);
         m->place = record->place;
         m->envelope_length = (uint32_t)parts.form.length;
+        /* An envelope that is not read cannot say how many; any mark may count. */
         m->recipients = deadly ? ENVELOPE_RECIPIENTS_MAX : e->count;
         m->large = parts.large;
         m->recovered = true;
@@ -271,6 +276,8 @@ journaled_take_record(struct journaled *y, const struct journal_record *record)
         read_mark(y, record);
         break;
     case RECORD_END:
+        /* END is durable before the files go: some may be left, and recovery removes
+         * them. */
         id_set_add(&y->ended, record->id);
         if (m != NULL)
             journaled_drop(y, m);
@@ -539,6 +546,8 @@ add_some_results(struct journaled *y, struct journaled_message *m,
     buffer_free(&payload);
 }
 
+/* A record must fit into a segment, so the results of many recipients become
+ * several. */
 void
 journaled_add_results(struct journaled *y, struct journaled_message *m,
                       const struct journaled_mark *marks, size_t count,

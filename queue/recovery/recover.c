@@ -70,6 +70,7 @@ settle_conflict(struct recover *r, struct id id, unsigned dirs)
     if (result == LOAD_LATER)
         return dirs; /* both stay: loading or the next startup decides */
     if (result == LOAD_DONE) {
+        /* todo/ID remains; every scan would report the message anew. */
         if (spool_remove(s, SPOOL_TODO, id) < 0)
             id_set_add(r->seen, id);
         (void)spool_remove(s, SPOOL_INTD, id);
@@ -112,6 +113,7 @@ static void
 recover_report_one(struct recover *r, struct id id, unsigned dirs)
 {
     struct queue_entry entry = {.id = id, .due_ms = loop_now_ms(r->loop)};
+    /* Until it is S5 every scan of todo/ lists it again. */
     if ((dirs & QUEUED) != 0)
         id_set_add(r->seen, id);
     else if ((dirs & INTD) != 0)
@@ -396,6 +398,7 @@ list_some(struct recover *r)
         r->dir = SPOOL_TODO;
     }
     r->seen_now = 0;
+    /* mess/ is last: a message of todo/ is never seen before its content is. */
     while (good && r->dir <= SPOOL_MESS && r->seen_now < NAMES_PER_TURN)
         good = list_dir(r, r->dir++, &r->wanted) == 0;
     r->listed = good && r->dir > SPOOL_MESS;
@@ -447,6 +450,7 @@ recover_work(void *context)
     }
     if (!good)
         loop_timer_start(r->loop, &r->again, AGAIN_MS, recover_work, r);
+    /* Every id has been judged, so no file of an ended message is left to be found. */
     if (r->listed && r->next == r->count)
         journaled_forget_ended(r->journaled);
     bool more = good && !*r->blocked && (r->rescan || !r->listed);

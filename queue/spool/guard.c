@@ -26,6 +26,7 @@ guard_find(const struct guard *g, struct id id)
     return NULL;
 }
 
+/* `used` shrinks with the last row, so that guard_enter() skips an empty table. */
 static void
 guard_drop(struct guard *g, struct guard_row *row)
 {
@@ -100,6 +101,7 @@ guard_is_name(uint64_t time_ms, uint64_t hash)
     return time_ms >> 50 == 0 && hash >> 40 == 0;
 }
 
+/* The page is never synced: after a power cut anything may be in it. */
 static bool
 is_sound(const struct guard_page *p)
 {
@@ -192,6 +194,7 @@ guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
         memcpy(g->page->magic, magic, sizeof(magic));
     }
     count_last(g, log);
+    /* Not earlier: count_last() reads what the last process left there. */
     crash_mark(&g->page->crashed);
 }
 

@@ -49,6 +49,8 @@ is_sender(struct text t)
 const char *
 injected_take(struct envelope *e, int64_t now_ms)
 {
+    /* birth_ms decides expiry: a time in the future would prolong the message's
+     * life. */
     if (e->birth_ms > now_ms || e->birth_ms < now_ms - age_max_ms)
         e->birth_ms = now_ms;
     e->envelope_id = injected_word_of(e->envelope_id, INJECTED_ID_MAX);

@@ -130,6 +130,7 @@ load_check_stop(struct load_check *c)
     if (c->copy >= 0 && !c->is_nameless)
         (void)spool_remove(c->spool, SPOOL_PID, c->id);
     c->is_nameless = true;
+    /* A sync in flight needs the open files: load_on_synced() stops the check again. */
     c->stage = syncs ? LOAD_CHECK_UNWANTED : LOAD_CHECK_NONE;
     if (syncs)
         return;
@@ -170,6 +171,7 @@ static int
 start_copy(struct spool *s, struct id id, int64_t size)
 {
     struct disk_space space;
+    /* The copy leaves the reserve of the disk alone, as new mail does. */
     if (disk_space(s->disk, &space) == 0 && space.bytes_free - s->bytes_reserve < size)
         return -ENOSPC;
     return spool_write_new(s, SPOOL_PID, id, TEXT(""), true);
@@ -271,6 +273,7 @@ check_content(struct spool *s, const struct envelope *e, struct content *c,
     enum load_result result = open_content(s, c, e, reason);
     if (result != LOAD_DONE)
         return result;
+    /* A check of the other kind does not count: a foreign file needs a copy. */
     if (check != NULL && c->foreign == check->foreign) {
         disk_close_file(s->disk, c->file);
         return judge_bytes(check, c->foreign, e, reason);
@@ -310,6 +313,7 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
     if (result < 0)
         return load_judge(result, "the envelope", reason);
     *owner = info.owner;
+    /* Two links are the names in intd/ and todo/. */
     if (info.kind != DISK_FILE || info.size > SPOOL_FILE_MAX ||
         (is_foreign(s, &info) && info.links > 2))
         return damaged("the envelope", reason);
@@ -441,6 +445,8 @@ read_envelope(struct spool *s, struct id id, struct envelope **e,
     *content = (struct content){0};
     *e = NULL;
     enum load_result result = load_preprocessed(s, id, &made, reason);
+    /* Beside todo/ID a damaged S5 was never complete: todo/ID is the authority until it
+     * is. */
     if (result == LOAD_GONE ||
         (result == LOAD_DAMAGED && spool_has(s, SPOOL_TODO, id))) {
         made = envelope_new();
@@ -505,6 +511,7 @@ load_check_start(struct load_check *c, struct spool *s, struct id id, int64_t bu
     if (disk_inspect(s->disk, path, &info) == 0 && info.size <= budget &&
         !is_foreign(s, &info))
         return false; /* nearly always: load_message() reads it in this turn */
+    /* load_message() finds the same fault and judges it. */
     if (read_envelope(s, id, &e, &content, reason) != LOAD_DONE)
         return false;
     bool begun = open_content(s, &content, e, reason) == LOAD_DONE;
@@ -514,6 +521,8 @@ load_check_start(struct load_check *c, struct spool *s, struct id id, int64_t bu
     return begun;
 }
 
+/* Startup calls it for every message in S5, so it reads only the start of the file.
+ * Damaged or unreadable, the due time is 0: an early attempt does no harm. */
 void
 load_due(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts)
 {

@@ -71,6 +71,8 @@ void
 spool_pull_trigger(struct spool *s, struct id id)
 {
     char path[SPOOL_PATH_MAX];
+    /* An injector does not know `slices`: it wakes the daemon of this id for every
+     * number. */
     for (unsigned slices = 1; slices <= ID_SLICES_MAX; slices *= 2) {
         spool_trigger_path(slices, id_slice(id, slices), path);
         (void)!disk_pull_fifo(s->disk, path);
@@ -93,6 +95,8 @@ spool_corrupt_id(const char *name, struct id *id)
            id_parse(text_before(t, ID_LENGTH), id);
 }
 
+/* EIO and EROFS end acceptance until a restart. A failed sync cannot be repeated: the
+ * kernel forgets the error, and a second sync succeeds without the data. */
 int
 spool_trouble(struct spool *s, int error, const struct id *id, const char *doing)
 {
@@ -204,6 +208,7 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
     return 0;
 }
 
+/* Other users may write a byte into the trigger; only the daemon reads it. */
 int
 spool_make_trigger(struct spool *s, const char *path)
 {
@@ -218,6 +223,7 @@ spool_close(struct spool *s)
 
 /* --- Single files ---------------------------------------------------------------- */
 
+/* The daemon must be able to read what another user injects. */
 int
 spool_create(struct spool *s, const char *path)
 {
@@ -337,6 +343,8 @@ spool_read_path(struct disk *disk, const char *path, struct buffer *out)
     return (int)got;
 }
 
+/* A reader sees the old text or the new one, because the rename replaces the whole
+ * file. */
 int
 spool_write_path(struct disk *disk, const char *path, struct text text)
 {
@@ -468,6 +476,8 @@ spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content
         (void)spool_remove(s, SPOOL_MESS, e->id);
 }
 
+/* mess/ID comes first, because no other file of a message may exist without its
+ * content. info/ID comes last, because it is what makes the files a message. */
 int
 spool_write_preprocessed(struct spool *s, struct envelope *e,
                          const struct text *content,
@@ -497,6 +507,8 @@ spool_write_preprocessed(struct spool *s, struct envelope *e,
     return w.result;
 }
 
+/* The process that wrote these files may have died before its syncs. Their names may
+ * not be durable either, hence unsynced[]. */
 int
 spool_sync_preprocessed(struct spool *s, struct id id)
 {
@@ -569,6 +581,7 @@ mark_channel(struct spool *s, const struct envelope *e, enum channel channel,
         if (file >= 0)
             result = disk_write_at(s->disk, file, r->mark_offset, TEXT("D"));
     }
+    /* Overwritten bytes change neither size nor name, so no metadata needs a sync. */
     if (result >= 0 && file >= 0) {
         result = disk_sync_data(s->disk, file);
         s->syncs++;
@@ -597,6 +610,8 @@ spool_write_due(struct spool *s, const struct envelope *e)
     if (file >= 0) {
         result = disk_write_at(s->disk, file, ENVELOPE_DUE_OFFSET,
                                text_of(due, sizeof(due)));
+        /* A lost due time means an early attempt; a lost warning, a second
+         * notification. */
         if (result == 0 && e->delivery.warnings > e->delivery.warnings_kept) {
             result = disk_sync(s->disk, file);
             s->syncs++;
@@ -648,6 +663,8 @@ write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
     buffer_free(&note);
 }
 
+/* mess/ID moves first, todo/ID and info/ID last: a crash in between leaves a message
+ * without content, which the next startup quarantines again. */
 void
 spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_ms)
 {
