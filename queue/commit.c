@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+/* A message on its way to the disk. It is in one list of struct commits at a time
+ * (files, syncing, blocked, appended, done), and its owner is called from `done`
+ * alone. */
 struct commit {
     struct commits *commits;
     struct queue_draft *draft;
@@ -64,6 +67,8 @@ write_intd(struct commit *c)
         c->intd = file;
 }
 
+/* Before todo/ID exists: a name says nothing about content that was not synced
+ * before. */
 static void
 sync_files(struct commit *c)
 {
@@ -86,6 +91,7 @@ link_todo(struct commit *c)
     if (d->refused)
         return;
     c->linked = true;
+    /* A scan of todo/ must not report a message that its owner is about to get. */
     id_set_add(c->commits->seen, d->id);
     int result = spool_enter_todo(c->commits->spool, d->id);
     if (result < 0)
@@ -243,6 +249,8 @@ commits_settled(struct commits *all, uint64_t batch, int error)
 {
     struct commit *c, *next;
     DL_FOREACH_SAFE (all->appended, c, next) {
+        /* Batches settle in the order of their numbers, in which `appended` is
+         * sorted. */
         if (c->batch > batch)
             break;
         DL_DELETE(all->appended, c);
@@ -267,6 +275,7 @@ commit_answer(struct commits *all, struct commit *c)
     struct envelope *e = NULL;
     struct journaled_message *m = journaled_find(all->journaled, id);
     if (m != NULL)
+        /* From here on the message can be loaded: queue_is_no_message(). */
         m->is_new = false;
     if (!refused && !ignored) {
         e = c->envelope;

@@ -197,6 +197,7 @@ queue_discard(struct queue_draft **draft)
 
 /* --- Its name -------------------------------------------------------------------- */
 
+/* Counter and random number give equal messages different names. */
 static struct id
 make_id(struct drafts *a, struct text form, int64_t now_ms)
 {
@@ -245,6 +246,7 @@ static int64_t
 name_time(struct drafts *a, int64_t now_ms)
 {
     int64_t last = a->named_ms, latest = now_ms + NAMES_AHEAD_MS;
+    /* A last name beyond `latest` means that the clock was set back. */
     if (last < now_ms || last > latest)
         a->named_ms = now_ms;
     else if (last < latest)

@@ -48,11 +48,14 @@ queue_end(struct queue *q, struct id id)
         id_set_remove(&q->share.made, id);
         marker_drop(&q->spool, MARKER_REASSEMBLED, id);
     }
+    /* The slice was taken over: its next daemon does not read the END in our
+     * journal. */
     if (m == NULL && !share_is_own(&q->share, id)) {
         removal_end_foreign(&q->removal, id);
     } else if (m == NULL) {
         q->last_end = removal_end(&q->removal, id);
     } else {
+        /* A message of the journal has no other files. */
         bool has_files = m->large || m->held;
         q->last_end = journaled_end(&q->journaled, m, RECORD_END);
         if (has_files)
@@ -84,6 +87,8 @@ on_settled(void *context, uint64_t batch, int error)
     removal_settled(&q->removal, batch, error);
 }
 
+/* Segments are recycled oldest first, so every message up to this sequence must
+ * move. */
 static void
 on_crowded(void *context, uint64_t sequence)
 {
@@ -109,6 +114,7 @@ checkpoint(void *context)
     if (!q->checkpointing || !removal_are_removed(&q->removal, q->checkpoint_batch))
         return;
     q->checkpointing = false;
+    /* A file that comes back elsewhere is no message, and recovery removes it. */
     int result =
         spool_sync_dirs(&q->spool, SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO) |
                                        SPOOL_BIT(SPOOL_MESS));
@@ -167,6 +173,8 @@ start_modules(struct queue *q)
     contents_start(&q->contents);
 }
 
+/* Marks become records before the journal writes its last batch, and removals wait for
+ * the END records in it. */
 static void
 stop_modules(struct queue *q)
 {
@@ -275,6 +283,8 @@ queue_free(struct queue *q)
     free(q);
 }
 
+/* The order is that of doc/queue.md "Recovery": the lock, the guard, journals of other
+ * daemons, our own journal, then the files. */
 int
 queue_open(struct queue **queue, struct loop *loop, struct log *log,
            const struct queue_settings *settings, queue_found *found, void *context,
@@ -590,6 +600,7 @@ queue_check_settings(struct queue *q, struct id id, int64_t *budget)
     struct load_check *c = &q->check;
     if (!is_checking(c, id)) {
         load_check_stop(c);
+        /* The sync of the last check still uses its files. */
         if (c->stage == LOAD_CHECK_UNWANTED)
             return QUEUE_CHECK_WAITS;
         marks_write(&q->marks, id);

@@ -1,4 +1,9 @@
-/* A bounded map from message to the outcome that says why it waits. */
+/* A bounded map from message to the outcome that says why it waits.
+ *
+ * Many messages share an outcome, so an entry has only the id and the number of a
+ * cause. Causes are in the order of their last use; beyond their limit of bytes the
+ * oldest are forgotten. The number of a forgotten cause is free again when its last
+ * message has gone. */
 #include "queue/manager/deferral_reasons.h"
 
 #include "base/memory.h"
@@ -249,6 +254,7 @@ void
 deferral_reasons_keep(struct deferral_reasons *r, struct id id,
                       const struct outcome *outcome)
 {
+    /* Held before the old cause is released, so that an equal one is not made anew. */
     unsigned number = cause_hold(r, outcome);
     struct deferral_reasons_entry *e = entry_find(r, id);
     r->changes++;
@@ -259,6 +265,7 @@ deferral_reasons_keep(struct deferral_reasons *r, struct id id,
     }
     if (r->count == r->limit)
         entry_evict(r);
+    /* A search ends at an empty place, so some must remain. */
     if (r->count + 1 > r->capacity / 8 * 7)
         entries_grow(r);
     e = entry_find(r, id);

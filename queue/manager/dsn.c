@@ -21,6 +21,7 @@ enum {
     ESCAPED_MAX = 4        /* of a byte of UTF-8: \x{80} for two */
 };
 
+/* Without NOTIFY, failures are reported, and delays may be (RFC 3461 §4.1). */
 static bool
 wants_failure(const struct recipient *r)
 {
@@ -331,6 +332,8 @@ write_original(struct dsn *n)
     copy_content(n->settings.queue, e, n->draft);
 }
 
+/* The sender is null (RFC 5321 §4.5.5): a notification that fails causes no other
+ * one. */
 static struct envelope *
 dsn_envelope(const struct dsn *n)
 {

@@ -114,6 +114,7 @@ local_step(struct visit *v)
     if (deliver(v, &outcome))
         local_settle(v, &outcome);
     queue_leave(queue, before);
+    /* To the end of the list, so that every session gets its step. */
     DL_DELETE(local->visits, v);
     DL_APPEND(local->visits, v);
 }

@@ -492,6 +492,8 @@ manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context
     sched_drain(m->sched);
     m->drained = drained;
     m->drained_context = context;
+    /* The scheduler needs no wake-up any more, so its timer measures the grace
+     * period. */
     loop_timer_start(m->loop, &m->wake, grace_ms, grace_over, m);
     manager_stir(m);
 }

@@ -176,6 +176,7 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
     log_field_format(&line, "to", "<%.*s>", TEXT_ARGS(e->recipients[index].address));
     log_field(&line, "relay", text_from(outcome->remote[0] ? outcome->remote : "none"));
     log_field_format(&line, "delay", "%.2f", (double)total / 1000);
+    /* Postfix's four: before loading, in the queue, connection, transmission. */
     log_field_format(&line, "delays", "%.2f/%.2f/%.2f/%.2f", (double)before / 1000,
                      waited > 0 ? (double)waited / 1000 : 0, (double)connect / 1000,
                      (double)transmit / 1000);
@@ -326,6 +327,7 @@ notification_stored(void *context, struct envelope *notification,
     if (refusal) {
         notification_later(a);
     } else {
+        /* The notification is durable, so the message may end. */
         qmail_log_bounce(&m->qmail_log, a->id);
         active_retire(a);
         manager_accept(m, &notification);
@@ -505,6 +507,7 @@ round_report(struct active *a)
         notified++;
     if (notified == d->failure_count)
         return DSN_NOTHING;
+    /* A failure that is not on the disk would be reported again after a crash. */
     if (!queue_may_notify(m->queue, a->envelope))
         return DSN_REFUSED;
     struct dsn_settings settings = attempt_dsn_settings(m);

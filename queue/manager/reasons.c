@@ -57,6 +57,7 @@ reasons_collect(void *context, struct id id, unsigned number)
     p->rows[p->count++] = (struct reasons_row){id, due_ms, number};
 }
 
+/* The size of the file is limited: messages that are due last are left out. */
 static int
 reasons_sooner(const void *a, const void *b)
 {
@@ -169,6 +170,7 @@ reasons_write(struct disk *disk, const char *path, struct deferral_reasons *reas
     buffer_init(&p.lines, REASONS_SIZE_MAX);
     deferral_reasons_each(reasons, reasons_collect, &p);
     int result = reasons_put(disk, path, &p);
+    /* Not during the walk: a removal moves other entries. */
     for (size_t i = 0; i < p.stranger_count; i++)
         deferral_reasons_forget(reasons, p.strangers[i]);
     buffer_free(&p.heads);

@@ -143,6 +143,8 @@ adopt_remove_files(struct disk *disk, const char *journal)
     free(all.rows);
     if (result == 0)
         result = disk_sync_directory(disk, journal);
+    /* The marker goes last: without it, segments that a crash leaves would count
+     * again. */
     return result == 0 ? disk_unlink(disk, marker) : result;
 }
 
@@ -359,6 +361,7 @@ end_journal(struct adopt *a)
 {
     struct journaled_message *m, *next;
     const char *journal = adopt_current(a)->path;
+    /* Files and marks must be durable before the segments stop to count. */
     if (!a->failed && spool_sync_dirs(a->spool, ~0u) < 0)
         a->failed = true;
     if (!a->failed && a->marked && marker_sync(a->spool) < 0)
@@ -367,6 +370,8 @@ end_journal(struct adopt *a)
         remove_segments(a, journal);
     if (a->failed) {
         a->result.refused = true;
+        /* The journal still has these messages: whatever became of their files, they
+         * would come again with the next pass. */
         HASH_ITER (hh, a->journaled.messages, m, next)
             withhold(a, m->id);
         id_set_each(&a->journaled.ended, withhold, a);
@@ -419,6 +424,8 @@ lock_journal(struct adopt *a)
 {
     const struct adopt_journal *journal = adopt_current(a);
     bool is_own = a->own != NULL && strcmp(journal->path, a->own) == 0;
+    /* Our own journal is read elsewhere; only what an adoption has left of it is
+     * removed here. */
     if (!slices_overlap(&a->slices, journal->first, journal->last) ||
         (is_own && !has_marker(a->spool->disk, journal->path)) ||
         adopt_is_empty(a, journal->path))

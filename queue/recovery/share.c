@@ -204,6 +204,8 @@ share_give_up(struct share *s, const char *error)
     share_report(s, error);
 }
 
+/* The lock is held until this daemon stops: no other one may serve the slice
+ * meanwhile. */
 static void
 keep_lock(struct share *s)
 {
@@ -245,6 +247,8 @@ share_on_adopted(void *context)
                "see the log");
     else if (concerned && !s->adopt.result.busy)
         share_take(s);
+    /* This pass began before the candidate was known, and did not look at its
+     * journal. */
     else if (s->taking && !concerned)
         start_pass(s);
     if (was_blocked && !s->blocked)
