@@ -299,6 +299,8 @@ envelope_write_channel(struct envelope *e, enum channel channel, struct buffer *
             out->at[e->recipients[i].mark_offset] = MARK_DONE;
 }
 
+/* The slot always has the same size, because it is overwritten in place; a checksum of
+ * its own tells a torn write. */
 static void
 due_write(const struct envelope *e, char warnings, char out[ENVELOPE_DUE_SIZE])
 {
@@ -563,6 +565,7 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     char again[ENVELOPE_DUE_SIZE];
     e->delivery.due_ms = 0;
     e->delivery.attempts = 0;
+    /* Warnings count even in a torn slot: else the sender would be warned again. */
     e->delivery.warnings = e->delivery.warnings_kept =
         slot.length > WARNED_OFFSET ? warnings_read(slot.at[WARNED_OFFSET]) : 0;
     if (!text_number(text_before(slot, DUE_DIGITS_MS), (uint64_t)due_max_ms, &due) ||
@@ -573,6 +576,7 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     trial.delivery.attempts = (unsigned)attempts;
     trial.delivery.released = slot.at[DUE_DIGITS_MS] == RELEASED;
     trial.delivery.warnings = e->delivery.warnings;
+    /* A slot counts only if its values, written again, give the same bytes. */
     envelope_write_due(&trial, again);
     bool is_old = slot.length > WARNED_OFFSET && slot.at[WARNED_OFFSET] == WARNED_ONCE;
     if (is_old)
@@ -692,6 +696,7 @@ read_failure(struct text rest, const struct envelope *e, struct failure *f)
     return r.at;
 }
 
+/* The text is durable no later than the D mark, which may be missing after a crash. */
 static void
 take_failure(struct envelope *e, const struct failure *f)
 {
@@ -702,6 +707,8 @@ take_failure(struct envelope *e, const struct failure *f)
     }
 }
 
+/* An append that a crash cuts off leaves a part of a record, and later ones follow it.
+ * So a damaged record is skipped, and the next title is searched. */
 void
 envelope_read_failures(struct text bytes, struct envelope *e)
 {

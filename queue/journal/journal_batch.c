@@ -49,6 +49,7 @@ batch_space(const struct journal_batch *b, size_t segment_size)
     size_t limit = segment_size / PARTS;
     if (limit > BATCH_MAX)
         limit = BATCH_MAX;
+    /* A single record may be larger, if only it fits into the segment. */
     if (b->count == 0 || limit > end)
         limit = end;
     return limit > b->bytes.length ? limit - b->bytes.length : 0;
@@ -105,6 +106,7 @@ batch_find(struct journal_batch *list, const struct journal_place *place)
     return NULL;
 }
 
+/* Number 0 tells a copy of the header from a batch. */
 int
 batch_write_copy(struct ring_segment *segment, struct ring *ring, uint64_t previous,
                  uint64_t oldest)

@@ -235,6 +235,9 @@ struct search {
     struct batch_header after; /* and of the next one; number 0: none */
 };
 
+/* A batch counts when the next header names it as durable, or when it is whole and no
+ * later header leaves it out. One that is left out has failed: its clients were
+ * refused. */
 static void
 keep_last(struct search *search, const struct batch_header *next)
 {

@@ -103,6 +103,7 @@ segment_has_record(struct text bytes, uint64_t cookie)
     return is_head(bytes, crc_start(cookie));
 }
 
+/* The length of a damaged record cannot be trusted, so a head may begin at any byte. */
 static struct text
 find_head(struct text bytes, uint32_t start)
 {
@@ -130,6 +131,7 @@ segment_take_record(struct text *rest, uint64_t cookie, struct journal_record *r
     *rest = text_after(*rest, (size_t)length);
     uint32_t crc = crc_add(start, bytes.at, RECORD_CHECKED);
     crc = crc_add(crc, payload.at, payload.length);
+    /* The head is good: the next record begins behind this payload. */
     if (crc != get(bytes.at + RECORD_CHECKED, 4))
         return PROGRESS_BAD;
     *record = (struct journal_record){

@@ -141,6 +141,8 @@ cause_release(struct deferral_reasons *r, unsigned number)
 
 /* --- Messages --------------------------------------------------------------------- */
 
+/* The factor is 2^64 divided by the golden ratio: it spreads ids that are close
+ * together. */
 static size_t
 entry_home(const struct deferral_reasons *r, uint64_t time_ms, uint64_t hash)
 {

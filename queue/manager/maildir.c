@@ -170,6 +170,7 @@ outcome_of(int error, const char *doing, const char *path)
         return with_path(outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
                                       "no such mailbox"),
                          path);
+    /* A quota is the mailbox's (4.2.2), a full disk the system's (4.3.1): RFC 3463. */
     const char *enhanced = error == -EDQUOT   ? "4.2.2"
                            : error == -ENOSPC ? "4.3.1"
                                               : "4.3.0";
@@ -254,6 +255,7 @@ maildir_move(struct disk *disk, const char *in_tmp, const char *in_new, int resu
     if (result == 0) {
         result = disk_sync_directory(disk, "new");
         if (result < 0)
+            /* The delivery is deferred and comes again, so this copy must go. */
             (void)!disk_unlink(disk, in_new);
     } else {
         (void)!disk_unlink(disk, in_tmp);
@@ -295,6 +297,7 @@ maildir_begin_file(struct maildir_delivery *d, struct loop *loop, const char *ho
         return;
     }
     buffer_init(&w->out, PIECE);
+    /* The final delivery adds it (RFC 5321 §4.4). */
     put_address_line(w, "Return-Path: <", e->sender, ">\n");
     put_address_line(w, "Delivered-To: ", e->recipients[recipient].address, "\n");
     maildir_put(w, e->prefix);

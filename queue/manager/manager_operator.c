@@ -329,6 +329,7 @@ manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id
         return MANAGER_REFUSED;
     }
     const struct active *a = manager_active_find(m, id);
+    /* Its notification is being committed: too late for a command. */
     if (a && a->ending)
         return MANAGER_ENDING;
     struct id before = queue_enter(m->queue, id);

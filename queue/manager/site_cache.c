@@ -1,4 +1,7 @@
-/* Writes and reads the cache file of learnt site states. */
+/* Writes and reads the cache file of learnt site states.
+ *
+ * The file is a hint and is never synced. So every value is checked by itself, and one
+ * that is out of range counts as 0. */
 #include "queue/manager/site_cache.h"
 
 #include "queue/spool/spool.h"

@@ -311,6 +311,7 @@ bite(void *context)
     bool good = true;
     if (has_drafts(c))
         check_drafts(c);
+    /* Files may belong to messages of a journal that could not be adopted yet. */
     else if (*c->careful)
         good = false;
     else if (c->dir != SPOOL_DIRS)
@@ -360,6 +361,7 @@ clean_start(struct clean *c)
     assert(c->spool != NULL && c->loop != NULL && c->suspect != NULL);
     assert(c->journaled != NULL && c->seen != NULL && c->removal != NULL);
     buffer_init(&c->drafts, DRAFTS_MAX);
+    /* Before this daemon makes drafts: their names look like those of a dead one. */
     list_drafts(c, remove_dead_draft);
     loop_timer_start(c->loop, &c->hourly, 0, sweep_first, c);
 }

@@ -172,6 +172,7 @@ remove_due(void *context)
     struct removal *n = context;
     int64_t until_us = loop_clock_us() + TURN_US;
     unsigned left = PER_TURN;
+    /* Beyond REMOVAL_MAX all are removed in this turn. */
     while (n->due != NULL && (n->stopping || HASH_COUNT(n->table) > REMOVAL_MAX ||
                               (left-- > 0 && loop_clock_us() < until_us))) {
         struct id id = n->due->id;

@@ -33,6 +33,8 @@ amount(int64_t bytes, int64_t files, char out[AMOUNT_MAX])
 
 /* --- How much must be free -------------------------------------------------------- */
 
+/* An eighth more than the reserve, so that acceptance does not change at every
+ * message. */
 static int64_t
 enough(int64_t reserve)
 {

@@ -52,6 +52,8 @@ give_name(struct giving *g, const char *name)
     int result = g->looks ? 0 : disk_give(g->directory, name, g->user, g->group);
     if (result == 0)
         g->count++;
+    /* A link, a second name of a file, or a file that is not root's: another user may
+     * have put it there, and it is left alone. */
     else if (result != -EINVAL && result != -EPERM)
         note_failure(g, result);
 }
