@@ -1,4 +1,9 @@
-/* Reads and writes the addresses of MAIL, RCPT and address lists. */
+/* Reads and writes the addresses of MAIL, RCPT and address lists.
+ *
+ * Whatever is accepted here goes into commands, log lines, reports and files of the
+ * spool. So controls and ill-formed UTF-8 are refused, also in quotes. Each accepted
+ * mailbox has a normal form within the limits, and equal mailboxes have the same
+ * one. */
 #include "mime/address.h"
 
 #include "base/dns/idna.h"
@@ -40,7 +45,8 @@ next_point(struct text t, size_t *at)
     return point;
 }
 
-/* Well-formed UTF-8 without C1 controls, line and paragraph separators. */
+/* Well-formed UTF-8 without C1 controls, line and paragraph separators. They end lines
+ * or control a terminal, as the controls of ASCII do. */
 static bool
 is_safe_utf8(struct text t)
 {
@@ -67,6 +73,8 @@ is_deceptive(uint32_t point)
            (point >= 0xff00 && point <= 0xff65);
 }
 
+/* The labels of RFC 5321 §4.1.2 and RFC 6531 §3.3, and '_', which names in the DNS
+ * have, too. */
 static bool
 is_label(struct text label)
 {
@@ -141,7 +149,8 @@ is_dot_string(struct text t)
 }
 
 /* The quoted string at the front of t with its quotes; 0 when it does not end or holds
- * a control. */
+ * a control. Behind a backslash only ASCII is allowed (quoted-pairSMTP of RFC 5321
+ * §4.1.2), and no control either: quotes do not make a line end safe. */
 static size_t
 quoted_length(struct text t)
 {
@@ -161,7 +170,8 @@ quoted_length(struct text t)
 }
 
 /* The length of the local part at the front: a quoted string, or all bytes up to the
- * first one that must be quoted. */
+ * first one that must be quoted. An @ is thus searched only behind the local part,
+ * whose quotes may hold others. */
 static size_t
 local_length(struct text t)
 {
@@ -196,7 +206,8 @@ address_parse(struct text mailbox, struct address *out)
     return address_is_local(out->local) && address_is_domain(out->domain);
 }
 
-/* Drops "@a,@b:" off the front of path; false if malformed. */
+/* Drops "@a,@b:" off the front of path; false if malformed. A server must accept such a
+ * route and should ignore it (RFC 5321 appendix C). */
 static bool
 drop_route(struct text *path)
 {
@@ -223,8 +234,9 @@ drop_route(struct text *path)
     return false;
 }
 
-/* The length of "<...>" at the front of t, quoted strings skipped; 0 when there is no
- * end. */
+/* The length of "<...>" at the front of t; 0 when there is no end. Quoted strings are
+ * skipped, since a '>' in quotes is data. The limit is that of RFC 5321 §4.5.3.1.3, 256
+ * bytes with the brackets. */
 static size_t
 path_length(struct text t)
 {
@@ -264,7 +276,8 @@ address_parse_path(struct text *rest, struct address *out)
     return address_parse(path, out);
 }
 
-/* Copies local without quotes and backslashes to out; the result is not longer. */
+/* Copies local without quotes and backslashes to out; the result is not longer. The
+ * quotes are notation: "a"@b and a@b are one mailbox. */
 static struct text
 unquote(struct text local, char out[ADDRESS_MAX])
 {
@@ -322,7 +335,8 @@ address_write_domain(struct text domain, struct buffer *out)
     return write_as_it_is(domain, out);
 }
 
-/* A-labels are longer: if they exceed the limit, the mailbox keeps its form. */
+/* A-labels are longer: if they exceed the limit, the mailbox keeps its form. Every
+ * accepted mailbox must have a normal form that can be parsed again. */
 static bool
 write_behind(struct text domain, size_t start, struct buffer *out)
 {
@@ -332,6 +346,8 @@ write_behind(struct text domain, size_t start, struct buffer *out)
     return fits ? buffer_add(out, text_from(ascii)) : write_as_it_is(domain, out);
 }
 
+/* The quotes are removed first and added again only where the local part needs them: so
+ * equal mailboxes have equal text. */
 bool
 address_write(const struct address *a, struct buffer *out)
 {

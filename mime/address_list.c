@@ -1,4 +1,10 @@
-/* The addresses of an address list (RFC 5322 §3.4), one pass, no recursion. */
+/* The addresses of an address list (RFC 5322 §3.4), one pass, no recursion.
+ *
+ * A word can be a part of a display name, of a group name or of a mailbox, and only a
+ * later byte decides which. So all words of an entry are appended to `mailbox`, and the
+ * byte that decides ('<', ':', ',' or ';') keeps, drops or checks them. Address lists
+ * come from header fields of any client: a malformed entry is counted and skipped, and
+ * the next one starts behind the next comma or semicolon. */
 #include "mime/header.h"
 
 #include "mime/address.h"
@@ -29,6 +35,9 @@ struct reader {
     void *context;
 };
 
+/* Two adjacent words are allowed only as the display name before <...>. In the end the
+ * mailbox is parsed by the rules of RCPT, or is a local part alone: nothing else is
+ * reported to each(). */
 static void
 finish_entry(struct reader *r)
 {
@@ -44,7 +53,9 @@ finish_entry(struct reader *r)
     *e = (struct entry){.gap = false};
 }
 
-/* Adds a word, "@" or ".". */
+/* Adds a word, "@" or ".". A route ("<@a,@b:") is not kept, and a token behind <...>
+ * makes the entry malformed. White space and comments around "." and "@" do not
+ * separate words (RFC 5322 §4.4, obs-local-part and obs-domain). */
 static void
 add_token(struct entry *e, struct text token)
 {
@@ -84,7 +95,8 @@ address_list_skip_comment(struct reader *r)
     r->entry.gap = true;
 }
 
-/* At a quote or a bracket: takes all bytes up to the closing one. */
+/* At a quote or a bracket: takes all bytes up to the closing one. A comma, a colon or
+ * an angle bracket in it has no meaning. */
 static void
 take_enclosed(struct reader *r, char close)
 {
@@ -116,6 +128,8 @@ address_list_take_word(struct reader *r)
     add_token(&r->entry, text_of(r->in.at + start, r->at - start));
 }
 
+/* The words before '<' were the display name, which is dropped; a second pair of
+ * brackets is malformed. */
 static void
 on_angle(struct entry *e, char c)
 {
@@ -152,6 +166,7 @@ on_colon(struct reader *r)
     r->in_group = true; /* the words before it are its name */
 }
 
+/* The commas of a route separate hosts, not entries. */
 static void
 on_separator(struct reader *r, char c)
 {

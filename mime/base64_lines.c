@@ -16,7 +16,9 @@ base64_lines_flush(struct base64_lines *b)
     b->out.length = 0;
 }
 
-/* bytes: those of a whole line, except for the last one. */
+/* bytes: those of a whole line, except for the last one. The line end is written before
+ * a line, because the last line has none: the line end behind it belongs to the
+ * delimiter. */
 static void
 put_line(struct base64_lines *b, struct text bytes)
 {
@@ -40,6 +42,8 @@ base64_lines_start(struct base64_lines *b,
     buffer_init(&b->out, BASE64_CHUNK);
 }
 
+/* Bytes are held only until they make a whole line: a short line within the output
+ * would end with padding, and base64 behind padding is invalid. */
 void
 base64_lines_add(struct base64_lines *b, struct text bytes)
 {

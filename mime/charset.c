@@ -1,5 +1,10 @@
 /* Converts charsets to UTF-8: UTF-8 and US-ASCII by its own code, the others by
- * iconv(3). */
+ * iconv(3).
+ *
+ * Own code finds and replaces invalid bytes of the two usual charsets in one way,
+ * whatever the C library does. It also needs none of iconv's tables, which a static
+ * binary may lack. An incomplete character at the end of a piece waits for the next
+ * one, either in held[] or in the state of iconv: pieces may be cut anywhere. */
 #include "mime/charset.h"
 
 #include "base/memory.h"
@@ -64,7 +69,8 @@ put_ascii(struct charset *c, struct text t, struct buffer *out)
 
 /* --- Others */
 
-/* Some versions of iconv emit code points that UTF-8 excludes. */
+/* Some versions of iconv emit code points that UTF-8 excludes. All output passes here,
+ * so it is well-formed in any case. */
 static bool
 put_checked(struct charset *c, struct text t, struct buffer *out)
 {
@@ -72,6 +78,10 @@ put_checked(struct charset *c, struct text t, struct buffer *out)
     return left != TEXT_NONE && (left == 0 || put_unknown(c, out));
 }
 
+/* Returns the number of bytes at the end that begin a character; TEXT_NONE at the
+ * limit. iconv() stops for three reasons: no space in chunk (E2BIG, the loop
+ * continues), an incomplete character (EINVAL) and an invalid one (EILSEQ), of which
+ * one byte is skipped. */
 static size_t
 put_foreign(struct charset *c, struct text t, struct buffer *out)
 {
@@ -84,9 +94,12 @@ put_foreign(struct charset *c, struct text t, struct buffer *out)
         int error = failed ? errno : 0;
         if (!put_checked(c, text_of(chunk, (size_t)(to - chunk)), out))
             return TEXT_NONE;
+        /* Some converters take the incomplete character into their state: nothing is
+         * left then, and only the error tells it. */
         c->is_swallowed = error == EINVAL && left == 0;
         if (error == EINVAL && left <= HELD_MAX)
             return left;
+        /* A call that neither reads nor writes anything would be repeated forever. */
         bool moved = left < before || to > chunk;
         if (left > 0 && (!moved || (failed && error != E2BIG))) {
             at++; /* iconv() stopped before an invalid character */
@@ -114,8 +127,8 @@ flush_foreign(struct charset *c, struct buffer *out)
 
 /* --- Names */
 
-/* The meaning in practice of names that stand for a smaller charset, or that iconv
- * does not know. */
+/* The meaning in practice of names that stand for a smaller charset, or that iconv does
+ * not know. The larger charset contains all characters of the smaller one. */
 static struct text
 usual_name(struct text name)
 {
@@ -139,7 +152,8 @@ usual_name(struct text name)
     return name;
 }
 
-/* Excludes names that iconv might take for a path or an option. */
+/* Excludes names that iconv might take for a path or an option. A '/' begins options
+ * such as "//IGNORE", which would hide invalid bytes. */
 static bool
 charset_is_name(struct text name)
 {
@@ -162,6 +176,8 @@ is_one_of(struct text name, const struct text *names, size_t count)
 
 /* --- What others call */
 
+/* The name is copied twice: iconv_open() needs the usual name with a NUL, and
+ * charset_is() compares the name as it was given. */
 struct charset *
 charset_open(struct text name)
 {
@@ -217,6 +233,8 @@ charset_put(struct charset *c, struct text bytes, struct buffer *out)
     return put_ascii(c, bytes, out);
 }
 
+/* The held bytes and the new ones are converted as one text, so that no converter must
+ * resume within a character. At the limit the state is undefined: see the header. */
 bool
 charset_add(struct charset *c, struct text bytes, struct buffer *out)
 {
@@ -244,6 +262,7 @@ charset_next(struct charset *c, struct buffer *out, bool *is_cut)
     return *is_cut || flush_foreign(c, out);
 }
 
+/* A part of a character at the end of the text is an invalid one. */
 bool
 charset_end(struct charset *c, struct buffer *out, bool *is_bad)
 {

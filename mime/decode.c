@@ -1,4 +1,8 @@
-/* Decodes the bodies of parts, valid or not. */
+/* Decodes the bodies of parts, valid or not.
+ *
+ * Both decoders are state machines over single bytes. All that is undecided at the end
+ * of a piece (base64 digits, an escape, white space that may end the line) is in struct
+ * decode, so the result does not depend on how the input is split. */
 #include "mime/decode.h"
 
 #include <assert.h>
@@ -75,6 +79,8 @@ put_digits(struct decode *d)
     d->bits = 0;
 }
 
+/* The first '=' ends the data. Of the four places of the last group, `digits` and this
+ * '=' are taken; the others are still to come. */
 static void
 take_padding(struct decode *d)
 {
@@ -89,6 +95,8 @@ take_padding(struct decode *d)
     }
 }
 
+/* RFC 2045 §6.8: a decoder must ignore all bytes that are not in the alphabet. Line
+ * ends and white space are usual; the others are reported, too. */
 static void
 take_base64(struct decode *d, char c)
 {
@@ -109,6 +117,7 @@ take_base64(struct decode *d, char c)
     }
 }
 
+/* A truncated body keeps its last bytes, as far as the digits make some. */
 static void
 end_base64(struct decode *d)
 {
@@ -128,7 +137,9 @@ put_blanks(struct decode *d)
     d->blanks_length = 0;
 }
 
-/* False: no space is left, so the bytes are text now. */
+/* White space waits for the byte that follows: before a line end it is dropped. False:
+ * no space is left, so the bytes are text now. Without a bound, a body of white space
+ * would be held in memory. */
 static bool
 keep_blank(struct decode *d, char c)
 {
@@ -138,7 +149,8 @@ keep_blank(struct decode *d, char c)
     return true;
 }
 
-/* Not an escape: its bytes are text. */
+/* Not an escape: its bytes are text. RFC 2045 §6.7 recommends this for a robust
+ * decoder. */
 static void
 put_escape(struct decode *d)
 {
@@ -173,7 +185,9 @@ take_plain(struct decode *d, char c)
     }
 }
 
-/* False: c starts something else. */
+/* Handles c if an escape or a CR is open. False: c is not part of it and must be
+ * handled as plain. Between '=' and its line end white space is allowed, because
+ * transports add it (RFC 2045 §6.7 (3)). */
 static bool
 take_escape(struct decode *d, char c)
 {
@@ -249,6 +263,8 @@ end_quoted(struct decode *d)
 
 /* --- What others call */
 
+/* Only base64 and quoted-printable are decoded. An unknown encoding is passed through,
+ * as there is no better reading of it. */
 void
 decode_start(struct decode *d, enum structure_encoding encoding,
              void (*write)(void *context, struct text bytes), void *context)

@@ -1,4 +1,9 @@
-/* The second pass of down-conversion: executes the plan of the first. */
+/* The second pass of down-conversion: executes the plan of the first.
+ *
+ * It parses the content again and writes each event as it is, or converted. Both passes
+ * receive the same bytes and use the same parser, so part numbers agree and a plan is
+ * an index. No decision is made here: the next hop has MAIL with the maximum size
+ * before the first byte is written. */
 #include "mime/downgrade.h"
 
 #include "mime/downgrade_internal.h"
@@ -34,7 +39,8 @@ feed_encoder(struct downgrade *d, struct text bytes)
         base64_lines_add(&d->base64, bytes);
 }
 
-/* Adds a CR to each lone LF; last_in is the byte before these. */
+/* Adds a CR to each lone LF; last_in is the byte before these. Nearly all content has
+ * none: then the scan has not set `untidy`, and nothing is searched. */
 static void
 with_line_ends(struct downgrade *d, struct text bytes,
                void (*put)(struct downgrade *d, struct text bytes))
@@ -63,6 +69,8 @@ copy(struct downgrade *d, struct text bytes)
 
 /* --- Headers */
 
+/* Folds lines that are too long, at the same places as the scan, which counted the
+ * added bytes. A field without a place to fold was forbidden there. */
 static void
 copy_field(struct downgrade *d, struct text bytes)
 {
@@ -87,6 +95,7 @@ copy_field(struct downgrade *d, struct text bytes)
     copy(d, bytes);
 }
 
+/* A second field is dropped: two labels that agree are one. */
 static void
 write_label(struct downgrade *d, const struct plan *plan)
 {
@@ -102,6 +111,8 @@ write_label(struct downgrade *d, const struct plan *plan)
     d->labelled = true;
 }
 
+/* Bytes without a name are from a header too long to be parsed, which the scan examined
+ * as a whole. */
 static void
 convert_field(struct downgrade *d, const struct structure_event *e)
 {
@@ -115,6 +126,7 @@ convert_field(struct downgrade *d, const struct structure_event *e)
         copy_field(d, e->bytes);
 }
 
+/* New fields come last in the header, so that all present ones keep their order. */
 static void
 convert_header(struct downgrade *d, const struct structure_event *e)
 {
@@ -140,6 +152,7 @@ convert_header(struct downgrade *d, const struct structure_event *e)
 
 /* --- Bodies */
 
+/* Of binary content a lone LF is data; of other content it is a line end. */
 static void
 encode_bytes(struct downgrade *d, struct text bytes)
 {
@@ -149,6 +162,8 @@ encode_bytes(struct downgrade *d, struct text bytes)
         with_line_ends(d, bytes, feed_encoder);
 }
 
+/* A body of quoted-printable may end within a line. If that is the end of the content,
+ * too, a soft line break ends the line, which adds no data. */
 static void
 end_encoding(struct downgrade *d)
 {
@@ -178,7 +193,7 @@ put_outside(struct downgrade *d, char c)
 }
 
 /* Bytes outside parts cannot be encoded: they are replaced, since no reader displays
- * them. */
+ * them. A CR waits for the byte behind it, which may be in the next piece. */
 static void
 copy_outside(struct downgrade *d, struct text bytes)
 {
@@ -242,6 +257,8 @@ convert_kind(struct downgrade *d, const struct structure_event *e)
     }
 }
 
+/* While a part is encoded, all events up to its END are its bytes: those of a
+ * message/global have a structure of their own. */
 static void
 convert_event(void *context, const struct structure_event *e)
 {
@@ -267,6 +284,7 @@ downgrade_stop(struct downgrade *d)
     structure_free(&d->structure);
 }
 
+/* The plan stays valid, so the conversion can be started again from the first byte. */
 void
 downgrade_start(struct downgrade *d, void (*write)(void *context, struct text bytes),
                 void *context)

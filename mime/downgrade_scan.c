@@ -1,4 +1,11 @@
-/* The first pass of down-conversion: examines each part and plans its conversion. */
+/* The first pass of down-conversion: examines each part and plans its conversion.
+ *
+ * The whole content is scanned before MAIL, so that a message that can be converted
+ * only in part is never begun at a host. Each part is counted by a tally up to its END,
+ * and only then is its plan known. The maximum size of the result grows with every
+ * change that is planned. A label alone never makes conversion necessary, as the bytes
+ * decide: wrong labels are corrected only in a message that is converted for another
+ * reason. */
 #include "mime/downgrade_internal.h"
 
 #include "base/memory.h"
@@ -14,6 +21,7 @@ enum {
         6 /* quoted-printable for text with at most one odd byte in this number */
 };
 
+/* The first reason counts: it is what the sender reads. */
 static void
 downgrade_scan_forbid(struct downgrade *d, enum downgrade_reason reason)
 {
@@ -32,13 +40,15 @@ note_line_ends(struct downgrade *d, const struct tally *t)
     d->size_max += t->lone_lf;
 }
 
-/* Bytes that the next hop does not accept anywhere. */
+/* Bytes that the next hop does not accept anywhere. Lone LFs are not among them: as
+ * line ends they become CRLF, and end_watched() adds those that are data. */
 static bool
 has_foreign(const struct downgrade *d, const struct tally *t)
 {
     return (t->high > 0 && !d->way.to_8bit) || t->nul > 0 || t->lone_cr > 0;
 }
 
+/* The capacity doubles, since a message may have many small parts. */
 static struct plan *
 plan_of(struct downgrade *d, unsigned number)
 {
@@ -63,6 +73,9 @@ tally_of(struct text bytes)
 
 /* --- Headers */
 
+/* White space at which a line can be folded follows a word and precedes one: else a
+ * line of white space alone would result, which some software takes for the end of the
+ * header. */
 size_t
 downgrade_fold(struct text line)
 {
@@ -76,6 +89,8 @@ downgrade_fold(struct text line)
     return 0;
 }
 
+/* The same steps as those of copy_field() in the second pass: size_max must count every
+ * line end that it adds. */
 static bool
 can_fold(struct downgrade *d, struct text bytes)
 {
@@ -96,6 +111,8 @@ can_fold(struct downgrade *d, struct text bytes)
     return true;
 }
 
+/* No header field can be encoded without knowledge of its syntax: 8-bit bytes in one
+ * forbid the conversion. */
 static void
 scan_field(struct downgrade *d, const struct structure_event *e)
 {
@@ -116,6 +133,8 @@ scan_field(struct downgrade *d, const struct structure_event *e)
         d->dkim = true;
 }
 
+/* A header that is too long is not split into fields, so nothing in it can be
+ * converted. */
 static void
 scan_raw(struct downgrade *d)
 {
@@ -136,6 +155,8 @@ is_global(const struct parameters *type)
             text_starts(type->subtype, TEXT("global-")));
 }
 
+/* The reason not to convert a part. A structure with two readings is one: the receiver
+ * might choose the other. */
 static enum downgrade_reason
 blocked_by(const struct structure_part *part)
 {
@@ -164,7 +185,8 @@ blocked_by(const struct structure_part *part)
     return DOWNGRADE_NO_REASON;
 }
 
-/* A label that claims more than is still true. */
+/* A label that claims more than is still true. high: the part has bytes above 127, or
+ * is a composite one, whose inner parts may have them. */
 static void
 relabel(struct downgrade *d, struct plan *plan, enum structure_encoding has, bool high)
 {
@@ -176,6 +198,9 @@ relabel(struct downgrade *d, struct plan *plan, enum structure_encoding has, boo
     d->size_max += LABEL_GROWTH;
 }
 
+/* The bytes behind this header belong to the part alone (`watching`), or to its inner
+ * parts, which have plans of their own. A part that must not be converted is watched as
+ * a whole, with all parts in it. */
 static void
 scan_header(struct downgrade *d, const struct structure_event *e)
 {
@@ -205,6 +230,8 @@ scan_header(struct downgrade *d, const struct structure_event *e)
 
 /* --- Bodies */
 
+/* RFC 2045 §4: only with MIME-Version have the fields that are added a meaning. It
+ * belongs to the header of the innermost message that contains the part. */
 static void
 add_version(struct downgrade *d, unsigned depth)
 {
@@ -216,6 +243,8 @@ add_version(struct downgrade *d, unsigned depth)
     message->add_version = !message->has_version;
 }
 
+/* Base64 makes four bytes of three, quoted-printable three of each odd byte: up to one
+ * odd byte in six the readable form is not longer. */
 static void
 downgrade_scan_encode(struct downgrade *d, struct plan *plan, unsigned depth)
 {
@@ -233,11 +262,14 @@ downgrade_scan_encode(struct downgrade *d, struct plan *plan, unsigned depth)
         plan->body = PLAN_BASE64;
         size = base64_lines_size(bytes);
     }
+    /* 8-bit text without a type has an unknown charset (RFC 1428); the default would be
+     * US-ASCII, which is false. */
     plan->add_type = !d->has_type && t->high > 0;
     d->size_max += (size > t->bytes ? size - t->bytes : 0) + FIELDS_MAX;
     add_version(d, depth);
 }
 
+/* A part that cannot be converted is no obstacle if it needs no conversion. */
 static void
 end_watched(struct downgrade *d, const struct structure_part *part)
 {
@@ -276,6 +308,8 @@ end_outside(struct downgrade *d, const struct structure_part *part)
         downgrade_scan_forbid(d, DOWNGRADE_BROKEN);
 }
 
+/* Delimiters are copied. Their bytes are a parameter of the header, too, so neither can
+ * be changed alone. */
 static void
 scan_delimiter(struct downgrade *d, const struct structure_event *e)
 {
@@ -341,6 +375,8 @@ downgrade_scan(struct downgrade *d, struct text piece)
     structure_add(d->structure, piece);
 }
 
+/* A fragment has a verdict of its own, since even a hop without conversion must not get
+ * it as it is (RFC 2046 §5.2.2). */
 enum downgrade_verdict
 downgrade_scan_end(struct downgrade *d)
 {

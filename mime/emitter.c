@@ -1,4 +1,8 @@
-/* Collects the text of a report; escapes all bytes from peers. */
+/* Collects the text of a report; escapes all bytes from peers.
+ *
+ * Replies and addresses of peers become part of a message that is sent to others.
+ * Without escapes a control byte could begin a header field or a delimiter of its own;
+ * without folding a line could exceed the 998 bytes of RFC 5322. */
 #include "mime/emitter.h"
 
 #include "base/log/log.h"
@@ -35,6 +39,8 @@ emitter_put(struct emitter *e, struct text own)
         e->used += part.length;
         size_t end = text_find_last(part, '\n');
         e->column = end == TEXT_NONE ? e->column + part.length : part.length - end - 1;
+        /* The words of our own are short; a failure here would be a peer's text that
+         * was not cut. */
         assert(e->column < 998);
         own = text_after(own, part.length);
         if (e->used == sizeof(e->chunk))
@@ -91,6 +97,7 @@ emitter_cut(struct text t, size_t max)
     return text_before(t, max);
 }
 
+/* An address is not folded: white space within would change it. */
 void
 emitter_put_address(struct emitter *e, struct text peer)
 {
@@ -100,6 +107,7 @@ emitter_put_address(struct emitter *e, struct text peer)
     buffer_free(&cleaned);
 }
 
+/* Only spaces separate words: other white space is a control and was escaped. */
 void
 emitter_put_words(struct emitter *e, struct text peer, const char *indent)
 {
@@ -123,6 +131,7 @@ emitter_put_words(struct emitter *e, struct text peer, const char *indent)
     buffer_free(&cleaned);
 }
 
+/* The fields of RFC 3464 need a value, so an empty one is omitted. */
 void
 emitter_field(struct emitter *e, const char *name, const char *prefix, struct text peer)
 {

@@ -1,4 +1,9 @@
-/* Scans a header while it is received, and splits one in memory into its fields. */
+/* Scans a header while it is received, and splits one in memory into its fields.
+ *
+ * The scan is one state per byte, so its result does not depend on how the bytes are
+ * split, and it keeps one name of at most 16 bytes. Both halves must agree on where a
+ * header ends: the scan decides what a relay adds in front of a message, header_next()
+ * what later readers find there. */
 #include "mime/header.h"
 
 #include <assert.h>
@@ -26,6 +31,8 @@ is_name_byte(unsigned char c)
     return c > ' ' && c < 0x7f && c != ':';
 }
 
+/* Received and Delivered-To both count towards the limit of hops, which ends mail
+ * loops. */
 static void
 header_note_name(struct header_scan *s)
 {
@@ -57,6 +64,8 @@ add_to_name(struct header_scan *s, char c)
         s->name_length++;
 }
 
+/* Comments may be nested, and a quoted pair in one may hold a parenthesis (RFC 5322
+ * §3.2.2). */
 static void
 header_skip_comment(struct header_scan *s, char c)
 {
@@ -68,7 +77,8 @@ header_skip_comment(struct header_scan *s, char c)
         s->comments--;
 }
 
-/* An ambiguous type counts as composite. */
+/* An ambiguous type counts as composite, since another reader may see a message
+ * there. */
 static void
 end_type(struct header_scan *s, bool has_subtype)
 {
@@ -91,6 +101,8 @@ end_subtype(struct header_scan *s)
                                       text_equal(type, TEXT("partial")));
 }
 
+/* A comment in the type, which few writers use and not all readers skip, makes the type
+ * ambiguous. */
 static void
 add_to_type(struct header_scan *s, char c)
 {
@@ -106,6 +118,8 @@ add_to_type(struct header_scan *s, char c)
     }
 }
 
+/* At the start of the header white space continues nothing, so there is no header. A
+ * line without a name ends the header: what follows is content. */
 static enum scan_state
 start_line(struct header_scan *s, char c, bool first)
 {
@@ -133,6 +147,9 @@ is_mailbox_name(struct text name)
     return text_equal_nocase(name, TEXT("from"));
 }
 
+/* "From " without a colon, in the first line only, is left from a mailbox file. It is
+ * skipped as if it were a field; otherwise it would end the header, and the fields
+ * behind it would be body to every reader. */
 static enum scan_state
 in_name(struct header_scan *s, char c)
 {
@@ -180,6 +197,8 @@ header_scan_start(struct header_scan *s)
     *s = (struct header_scan){.state = SCAN_FIRST};
 }
 
+/* A value is skipped to its line end by memchr(): only the line end changes the state,
+ * and most bytes of a header are in values. */
 void
 header_scan_add(struct header_scan *s, struct text bytes)
 {
@@ -243,6 +262,8 @@ header_skip_mailbox_line(struct text *message)
         *message = text_after(*message, folded_length(*message));
 }
 
+/* The end of the header is the same as for the scan. White space before the colon is
+ * obsolete syntax (RFC 5322 §4.5) that must be read. */
 bool
 header_next(struct text *rest, struct header_field *field)
 {
@@ -289,6 +310,7 @@ header_unfold(struct text value, struct buffer *out)
     return true;
 }
 
+/* A counter in place of recursion: the nesting is in the hands of the client. */
 size_t
 header_comment_length(struct text t)
 {

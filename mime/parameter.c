@@ -1,4 +1,10 @@
-/* Parses types and parameters of MIME fields, in all their forms. */
+/* Parses types and parameters of MIME fields, in all their forms.
+ *
+ * RFC 2231 lets a value be split ("name*0", "name*1") and its pieces come in any order,
+ * mixed with other parameters. So pieces are read into an array first, sorted by name,
+ * form and index, and joined. Sorting finds duplicates and gaps, too, and stays O(n log
+ * n) for a field that is made of pieces alone. All copies are in one allocation, whose
+ * size is known before: see struct store. */
 #include "mime/parameter.h"
 
 #include "base/memory.h"
@@ -39,6 +45,8 @@ is_token_byte(char c)
            strchr("()<>@,;:\\\"/[]?=", c) == NULL;
 }
 
+/* A comment without an end takes the rest of the field: header_comment_length() is
+ * TEXT_NONE then. */
 static void
 skip_blanks(struct text *rest)
 {
@@ -70,7 +78,8 @@ parameter_token(struct text *rest)
     return parameter_cut(rest, length);
 }
 
-/* Copied to convert it to lower case. */
+/* Copied to convert it to lower case. Names of types and parameters have no case (RFC
+ * 2045 §5.1), and callers compare plainly. */
 static struct text
 keep_lower(struct store *s, struct text t)
 {
@@ -98,7 +107,8 @@ read_quoted(struct text *rest, struct store *s)
     return closed;
 }
 
-/* A token, or an unquoted value with other bytes: all up to a semicolon or a space. */
+/* A token, or an unquoted value with other bytes: all up to a semicolon or a space.
+ * Some senders omit the quotes that such bytes need. */
 static bool
 read_bare(struct text *rest, struct store *s)
 {
@@ -148,6 +158,7 @@ read_form(struct text written, struct piece *piece)
     if (piece->percent)
         marks.length--;
     piece->form = FORM_CONTINUED;
+    /* RFC 2231 §7: an index has no leading zero. */
     if (!text_number(marks, PARAMETER_MAX, &index) ||
         (marks.length > 1 && marks.at[0] == '0'))
         return false;
@@ -155,7 +166,8 @@ read_form(struct text written, struct piece *piece)
     return true;
 }
 
-/* False when this is not a parameter: it is skipped up to the next semicolon. */
+/* False when this is not a parameter: it is skipped up to the next semicolon. It alone
+ * is lost, not the parameters behind it. */
 static bool
 parameter_read_piece(struct text *rest, struct store *s, struct piece *piece,
                      bool *broken)
@@ -210,6 +222,8 @@ compare_text(struct text a, struct text b)
     return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
 }
 
+/* The order of appearance comes last: of two equal pieces the first one counts,
+ * whatever qsort() does with equal elements. */
 static int
 compare_pieces(const void *left, const void *right)
 {
@@ -238,7 +252,8 @@ decode_percent(struct text t, struct store *s)
     return good;
 }
 
-/* Cuts charset'language' off the front. */
+/* Cuts charset'language' off the front. Both quotes are required, even if charset and
+ * language are empty (RFC 2231 §4). */
 static bool
 cut_charset(struct text *value, struct text *charset)
 {
@@ -253,6 +268,8 @@ cut_charset(struct text *value, struct text *charset)
     return true;
 }
 
+/* Of an extended value the first piece alone has a charset (RFC 2231 §4.1); pieces
+ * without a final asterisk are not percent-encoded. */
 static bool
 join_piece(const struct piece *piece, bool first, struct parameter *out,
            struct store *s)
@@ -269,7 +286,8 @@ join_piece(const struct piece *piece, bool first, struct parameter *out,
     return decode_percent(value, s) && good;
 }
 
-/* Joins count pieces of one name and form; their indices must be consecutive. */
+/* Joins count pieces of one name and form; their indices must be consecutive. A missing
+ * piece leaves the value as it is up to the gap. */
 static bool
 join_pieces(const struct piece *pieces, size_t count, struct parameter *out,
             struct store *s)
@@ -315,6 +333,9 @@ join_extended(const struct piece *pieces, size_t count, struct parameter *out,
     out->extended_charset = extended.charset;
 }
 
+/* The plain form becomes the value, since simple readers see that one: the comparison
+ * of the ids of fragments must agree with them. The extended form, which has a charset,
+ * is kept beside it for names of files. */
 static void
 parameter_gather(struct parameters *p, const struct piece *pieces, size_t count,
                  struct store *s)

@@ -1,4 +1,8 @@
-/* Quoted-printable: readable where possible, and safe in any transport. */
+/* Quoted-printable: readable where possible, and safe in any transport.
+ *
+ * A byte can be written only when the next one is known: a CR may begin a line end, and
+ * white space at the end of a line must be encoded (RFC 2045 §6.7 (3)). So one byte is
+ * held. */
 #include "mime/quoted.h"
 
 #include <assert.h>
@@ -25,6 +29,7 @@ quoted_put(struct quoted *q, const char *at, size_t length)
 }
 
 static void
+/* The byte held at the end is encoded: nobody knows which bytes will follow. */
 quoted_end_line(struct quoted *q, struct text end)
 {
     quoted_put(q, end.at, end.length);
@@ -38,7 +43,9 @@ quoted_is_plain(char c)
     return (c >= ' ' && c <= '~' && c != '=') || c == '\t';
 }
 
-/* True if some software would give c a meaning at this place of the line. */
+/* True if some software would give c a meaning at this place of the line. A '.' alone
+ * ends DATA if a hop forgets to stuff dots; mailbox files put '>' before "From "; and
+ * "--" may begin a delimiter. */
 static bool
 is_risky(const struct quoted *q, char c)
 {
@@ -53,6 +60,7 @@ put_byte(struct quoted *q, char c, bool encode)
     size_t length = encode || is_risky(q, c) ? 3 : 1;
     if (q->column + length > TEXT_MAX) {
         quoted_end_line(q, TEXT("=\r\n"));
+        /* The byte is at the start of a line now, where it may be risky. */
         length = encode || is_risky(q, c) ? 3 : 1;
     }
     const char coded[3] = {'=', hex[(unsigned char)c >> 4], hex[c & 15]};
@@ -70,7 +78,9 @@ quoted_is_visible(char c)
     return quoted_is_plain(c) && c != ' ' && c != '\t';
 }
 
-/* Adds the run of bytes at the front that need no encoding and fit into the line. */
+/* Adds the run of bytes at the front that need no encoding and fit into the line. Most
+ * bytes pass here, in one memcpy(). A space in the run has visible text behind it, so
+ * it cannot end the line. */
 static size_t
 quoted_put_run(struct quoted *q, struct text bytes)
 {

@@ -1,4 +1,8 @@
-/* Counts bytes by kind, 16 at a time, and measures lines. */
+/* Counts bytes by kind, 16 at a time, and measures lines.
+ *
+ * All content that a hop may not accept is counted before it is sent, so the loop is
+ * written for vector units. The lanes count in single bytes, which are added up before
+ * one can overflow. */
 #include "mime/tally.h"
 
 #include <assert.h>
@@ -24,8 +28,10 @@ sum(counts lane)
     return total;
 }
 
-/* A comparison gives -1 for true. Special: every byte below the space or above '~',
- * and '='. This includes line ends, which the caller subtracts. */
+/* A comparison gives -1 for true. Special: every byte below the space or above '~', and
+ * '='. This includes line ends, which the caller subtracts. As a signed byte, each byte
+ * above 127 is negative. So one comparison finds controls and 8-bit bytes. Counters are
+ * unsigned, since a signed one would overflow before ROUNDS. */
 static void
 count_lanes(const char *at, size_t rounds, struct lane_counts *c)
 {
@@ -39,6 +45,7 @@ count_lanes(const char *at, size_t rounds, struct lane_counts *c)
     }
 }
 
+/* The bytes behind the last 16 are counted one by one, by the same rules. */
 static void
 tally_count_bytes(struct tally *t, struct text bytes, uint64_t *crs)
 {
@@ -89,6 +96,8 @@ measure_lines(struct tally *t, struct text bytes)
     return pairs;
 }
 
+/* A CR at the end of a piece is counted when the next byte is known: before a LF it is
+ * a part of a line end. */
 void
 tally_add(struct tally *t, struct text bytes)
 {
