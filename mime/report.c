@@ -1,5 +1,10 @@
-/* Builds delivery status notifications: header, text for people, fields for
- * programs. */
+/* Builds delivery status notifications: header, text for people, fields for programs.
+ *
+ * A report has five passes over the recipients: a text for each of the four actions,
+ * then the status fields. A report of 50,000 recipients in one turn took 100 ms and
+ * more, in which nobody else was served. So report_begin() visits a number of
+ * recipients and leaves its place to the next call. All text of peers passes the
+ * emitter. */
 #include "mime/report.h"
 
 #include "mime/date.h"
@@ -23,7 +28,8 @@ put_date(struct emitter *e, const char *name, int64_t ms)
     emitter_say(e, "\r\n");
 }
 
-/* "=_" cannot occur in quoted-printable, and nothing but bchars may be inside. */
+/* "=_" cannot occur in quoted-printable, and nothing but bchars may be inside. The id
+ * is unique, so the copy of the original cannot contain the boundary by accident. */
 static void
 put_boundary(const struct report *r, struct emitter *e)
 {
@@ -50,6 +56,7 @@ start_part(const struct report *r, struct emitter *e, const char *type, bool eig
     emitter_say(e, "\r\n\r\n");
 }
 
+/* Auto-Submitted keeps automatic responders from a reply (RFC 3834 §2). */
 static void
 report_write_header(const struct report *r, struct emitter *e)
 {
@@ -92,7 +99,8 @@ action_word(enum report_action action)
     abort(); /* an action that does not exist */
 }
 
-/* class "." subject "." detail of RFC 3463 §2. */
+/* class "." subject "." detail of RFC 3463 §2. RFC 3464 §2.3.4 requires a status, and a
+ * peer may give none or a malformed one. */
 static bool
 is_status(struct text t)
 {
@@ -109,6 +117,7 @@ is_status(struct text t)
     return parts == 3;
 }
 
+/* Without a valid code of the peer only the class is known, from the action. */
 static void
 put_status(struct emitter *e, const struct report_recipient *recipient)
 {
@@ -145,6 +154,8 @@ has_code(struct text reply)
            (reply.length == 3 || reply.at[3] == ' ');
 }
 
+/* RFC 3464 §2.3.6: "smtp" is for replies of a host. What Petrel found by itself has a
+ * type of its own. */
 static void
 put_diagnostic(struct emitter *e, const struct outcome *outcome)
 {
@@ -210,6 +221,7 @@ start_words(const struct report *r, struct emitter *e)
     report_write_introduction(r, e);
 }
 
+/* With an SMTPUTF8 message the types are those of RFC 6533, which may hold UTF-8. */
 static void
 start_status(const struct report *r, struct emitter *e)
 {

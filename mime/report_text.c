@@ -56,6 +56,8 @@ report_has(const struct report *r, enum report_action action)
     return false;
 }
 
+/* A report can have recipients of several actions: the subject is that of the gravest
+ * one. */
 const char *
 report_subject(const struct report *r)
 {
@@ -68,6 +70,9 @@ report_subject(const struct report *r)
     return "Successful Mail Delivery Report";
 }
 
+/* The class is skipped: subject and detail mean the same in each (RFC 3463 §3). A
+ * detail must match as a whole, so that "1.1" does not match 1.10; a row that ends in a
+ * dot is for all other details of its subject. */
 static const char *
 reason_words(const struct outcome *outcome)
 {
@@ -83,6 +88,8 @@ reason_words(const struct outcome *outcome)
                               : "The message could not be delivered.";
 }
 
+/* The text of an outcome is for logs: "host x said: 550 ... (in reply to ...)". People
+ * and programs get the reply alone. */
 struct text
 report_reply(const struct outcome *outcome)
 {

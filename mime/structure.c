@@ -1,4 +1,14 @@
-/* Splits streaming content into parts, header fields, bodies and delimiters. */
+/* Splits streaming content into parts, header fields, bodies and delimiters.
+ *
+ * The open parts are a stack, levels[0] to levels[top], in place of recursion: the
+ * nesting is in the hands of the client. Each byte is reported in the mode that the top
+ * level is in. Two places need bytes that are not there yet. A header collects a whole
+ * field, since the next line decides whether the field goes on. A body holds only a
+ * line that may become a delimiter, and the line end before it; all other bytes are
+ * passed on from the piece without a copy.
+ *
+ * Limits (depth, parts, header, boundary) end the parsing of a part, never that of the
+ * content: what is not parsed is reported as bytes. */
 #include "mime/structure.h"
 
 #include "base/buffer.h"
@@ -79,6 +89,8 @@ tell_content(struct structure *s, struct text bytes)
     tell_bytes(s, s->mode == MODE_BODY ? STRUCTURE_BODY : STRUCTURE_OUTSIDE, bytes);
 }
 
+/* Once for each part, however often it occurs: a client could otherwise cause one event
+ * for every line. */
 static void
 tell_problem(struct structure *s, enum structure_problem problem)
 {
@@ -150,7 +162,10 @@ end_parts_above(struct structure *s, unsigned level)
     }
 }
 
-/* The innermost multipart that this line delimits; NULL = none. */
+/* The innermost multipart that this line delimits; NULL = none. RFC 2046 §5.1.2: the
+ * boundaries of all open multiparts count, as the closing delimiter of an inner one may
+ * be missing. The innermost is first: with equal boundaries it must be closed before
+ * the outer one. */
 static struct level *
 find_delimited(struct structure *s, struct text line, bool *closes)
 {
@@ -177,7 +192,9 @@ find_delimited(struct structure *s, struct text line, bool *closes)
     return NULL;
 }
 
-/* line: with the line end before it, if that was not reported yet. */
+/* line: with the line end before it, if that was not reported yet. Inner parts that
+ * were not closed end here. Behind a closing delimiter the boundary is text, so it is
+ * forgotten. */
 static void
 delimit(struct structure *s, struct level *level, bool closes, struct text line)
 {
@@ -228,6 +245,7 @@ has_room_below(struct structure *s)
     return false;
 }
 
+/* A multipart without a usable boundary is a leaf: no byte in it can be a delimiter. */
 static bool
 open_multipart(struct structure *s, struct level *level)
 {
@@ -253,7 +271,9 @@ open_multipart(struct structure *s, struct level *level)
     return true;
 }
 
-/* Type and encoding decide whether the part can be parsed. */
+/* Type and encoding decide whether the part can be parsed. RFC 2045 §6.4 forbids
+ * encodings of composite types. A multipart is parsed in spite of such a label; an
+ * encoded message is a leaf, since its header cannot be read. */
 static enum structure_holds
 choose_holds(struct structure *s, struct level *level)
 {
@@ -268,6 +288,7 @@ choose_holds(struct structure *s, struct level *level)
     return STRUCTURE_LEAF;
 }
 
+/* RFC 2046 §5.1.5: in a multipart/digest the default is message/rfc822. */
 static void
 settle_type(struct structure *s, struct level *level)
 {
@@ -279,6 +300,8 @@ settle_type(struct structure *s, struct level *level)
         tell_problem(s, PROBLEM_BROKEN_TYPE);
 }
 
+/* All levels share one s->type, which the header of the next part replaces: it is valid
+ * in this event alone. */
 static void
 end_header(struct structure *s, struct text empty_line)
 {
@@ -395,7 +418,8 @@ flush_field(struct structure *s)
     s->line_at = 0;
 }
 
-/* Handles a field whose last line is complete. */
+/* Handles a field whose last line is complete. A delimiter ends a header, too, even if
+ * it looks like a field or a continuation: parts may lack the empty line. */
 static void
 header_line(struct structure *s)
 {
@@ -554,7 +578,8 @@ structure_hold(struct structure *s, struct text piece, size_t from)
 }
 
 /* From the start of a line: the start of the next line that may be a delimiter, or of
- * the last line. */
+ * the last line. A line end before a line of text cannot belong to a delimiter, so
+ * short lines are not held one by one. */
 static size_t
 skip_lines(struct text piece, size_t at)
 {
@@ -602,6 +627,8 @@ take_lines(struct structure *s, struct text piece)
     }
 }
 
+/* Without an open boundary nothing can be a delimiter: the piece is passed on
+ * unsearched. */
 static struct text
 take_body(struct structure *s, struct text piece)
 {
@@ -672,6 +699,8 @@ end_body(struct structure *s)
         tell_content(s, held);
 }
 
+/* The content may end in any state: in a field, in an odd line, in a held line or in
+ * the header of an inner message. Each part reports HEADER and END all the same. */
 void
 structure_end(struct structure *s)
 {

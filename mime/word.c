@@ -1,4 +1,9 @@
-/* Reads encoded-words, and parameters in any charset. */
+/* Reads encoded-words, and parameters in any charset.
+ *
+ * RFC 2047 §6.2: white space between two encoded-words is not displayed. So the text
+ * behind a word is added only when the next word, or its absence, is known. Words of
+ * one charset that follow one another share a converter, because some senders split a
+ * character between two words. */
 #include "mime/word.h"
 
 #include "mime/charset.h"
@@ -48,7 +53,8 @@ field_length(struct text t)
     return length;
 }
 
-/* "=?charset*language?encoding?content?=" at the start of t. */
+/* "=?charset*language?encoding?content?=" at the start of t. SHAPE_TEXT: not even the
+ * beginning of a word, which is no problem: "=?" may be in any text. */
 static enum shape
 cut_word(struct text t, struct word *word)
 {
@@ -94,6 +100,7 @@ decode_base64(struct text content, struct reading *r, bool *is_careless)
            whole;
 }
 
+/* Strict: a malformed escape leaves the whole word as it is (RFC 2047 §6.3). */
 static bool
 decode_q(struct text content, struct reading *r)
 {
@@ -114,7 +121,8 @@ decode_q(struct text content, struct reading *r)
     return true;
 }
 
-/* Into r->bytes. */
+/* Into r->bytes. The size is exact: decoded text is never longer than the
+ * encoded one. */
 static bool
 decode_content(const struct word *word, struct reading *r, bool *is_careless)
 {
@@ -155,7 +163,8 @@ put_plain(struct reading *r, struct text plain)
         r->is_full = true;
 }
 
-/* False: the charset is unknown. */
+/* False: the charset is unknown. Characters do not continue in a word of another
+ * charset: the run ends here. */
 static bool
 use_charset(struct reading *r, struct text name)
 {
@@ -205,7 +214,8 @@ is_all_blank(struct text t)
 }
 
 /* False, with the problem noted, when the word is invalid. `plain`: bytes not added
- * yet. */
+ * yet. The word is decoded before the text in front of it is added: an invalid word
+ * stays text, and so does the white space before it. */
 static bool
 word_take_word(struct reading *r, const struct word *word, struct text plain,
                bool alone)
@@ -305,6 +315,8 @@ has_word(struct text value)
     return false;
 }
 
+/* The extended form is preferred, since it has a charset. If its charset is unknown or
+ * empty, the bytes are passed through. */
 bool
 word_decode_parameter(const struct parameter *p, struct buffer *out, unsigned *problems)
 {

@@ -2,6 +2,7 @@
  * §3). */
 #include "mime/address.h"
 
+/* RFC 3461 §4 has upper case only; lower case is read, too. */
 static int
 hex_value(char c)
 {
@@ -22,6 +23,7 @@ xtext_is_plain(unsigned char c)
 }
 
 static bool
+/* A failure leaves out unchanged: callers append to a buffer that they keep. */
 xtext_read_all(struct text t, struct buffer *out)
 {
     for (size_t at = 0; at < t.length; at++) {
@@ -73,7 +75,8 @@ character_at(struct text t, size_t at, size_t *length)
     return character;
 }
 
-/* plain(): ASCII bytes that are not encoded. */
+/* plain(): ASCII bytes that are not encoded. raw: non-ASCII characters stay, as in
+ * unitext. UTF-8 is checked first, so that character_at() stays within t. */
 static bool
 write_characters(struct text t, bool (*plain)(unsigned char c), bool raw,
                  struct buffer *out)
