@@ -1,4 +1,9 @@
-/* Reads the list of hosts that share sets of fragments, and finds them. */
+/* Reads the list of hosts that share sets of fragments, and finds them.
+ *
+ * All hosts can have the same list, with their own entry in it: that entry becomes no
+ * peer, but it gives the own address. Names and addresses are unique, so that fragments
+ * for one host never reach another and split a set. The list has at most PEERS_MAX
+ * hosts, so addresses are searched one by one. */
 #include "sched/route/peers.h"
 
 #include "base/memory.h"
@@ -58,7 +63,8 @@ name_read(struct text name, char out[PEERS_NAME_MAX + 1])
 }
 
 /* An address, not a name: neither the destination of fragments nor the trust in a peer
- * may depend on DNS. */
+ * may depend on DNS. A path is unused in a target of one host without a user, so it
+ * holds the name. */
 static bool
 target_read(struct peers_reading *r, struct text t, struct peer *peer,
             char problem[TARGET_PROBLEM_MAX])
@@ -104,7 +110,8 @@ peers_entry_read(struct peers_reading *r, const char *key, struct text entry,
     return false;
 }
 
-/* Two names for one host: mail for one would reach the other. */
+/* Two names for one host: mail for one would reach the other. Our own entry counts,
+ * too: a peer with our address would be ourselves. */
 static bool
 peers_is_taken(const struct peers *peers, const struct peer *peer)
 {
@@ -118,6 +125,7 @@ peers_is_taken(const struct peers *peers, const struct peer *peer)
     return false;
 }
 
+/* defrag_host is read first, so that its address wins over that of the own entry. */
 static void
 take_own_address(struct peers *peers, const struct peer *own)
 {
@@ -136,6 +144,7 @@ take_own_entry(struct peers *peers, const struct peer *own)
     take_own_address(peers, own);
 }
 
+/* The name is needed before the list: it tells which entry is our own. */
 static void
 own_read(struct peers_reading *r)
 {
@@ -173,6 +182,8 @@ list_read(struct peers_reading *r)
     }
 }
 
+/* Both settings are read in spite of errors, so that all errors are reported
+ * together. */
 struct peers *
 peers_new(const struct peers_settings *settings, struct buffer *errors)
 {
@@ -221,6 +232,7 @@ peers_find(const struct peers *peers, struct text name)
     return peer ? &peer->target : NULL;
 }
 
+/* A client's port is arbitrary: the address alone identifies a peer. */
 bool
 peers_have(const struct peers *peers, const struct net_address *client)
 {
@@ -233,6 +245,8 @@ peers_have(const struct peers *peers, const struct net_address *client)
     return false;
 }
 
+/* The name alone is not enough: a reload can have changed the address or the
+ * options. */
 bool
 peers_lead_to(const struct peers *peers, const struct target *target)
 {

@@ -1,4 +1,12 @@
-/* The table of routes: which target serves an address. */
+/* The table of routes: which target serves an address.
+ *
+ * The first match in the table wins, but a look-up does not read the table. It asks a
+ * hash table for each pattern that could match (the mailbox, the domain, each parent
+ * domain behind a dot, *) and takes the one with the least position. So the time
+ * depends on the labels of the address, not on the number of routes.
+ *
+ * Targets are compared as bytes, here and by transports: each is zeroed before it is
+ * parsed, and copied by memcpy(), which copies padding, too. */
 #include "sched/route/route.h"
 
 #include "base/memory.h"
@@ -75,7 +83,8 @@ without_password(struct text entry, char shown[ENTRY_SHOWN_MAX])
     return length;
 }
 
-/* "routes: 'x y': what". A full buffer has enough errors. */
+/* "routes: 'x y': what". A full buffer has enough errors. Reading goes on, so that one
+ * attempt reports all errors. */
 static void
 route_complain(struct reading *r, const char *key, struct text entry, const char *what)
 {
@@ -144,7 +153,8 @@ earlier(const struct route *a, const struct route *b)
     return !a || (b && b->position < a->position) ? b : a;
 }
 
-/* NULL: none, or only one that holds and is passed. */
+/* NULL: no route, or only one that says hold, while the mail has been released and
+ * passes holds. */
 static const struct route *
 route_through(const struct rules *rules, struct text key, bool passes_hold)
 {
@@ -229,7 +239,8 @@ read_target(struct reading *r, struct text t, struct target *target,
            target_secrets(r, target, problem);
 }
 
-/* relay_password is for the one user that relay names. */
+/* relay_password is for the one user that relay names. With several users nobody knows
+ * whose it is. */
 static bool
 relay_secret(struct reading *r, const struct target *target,
              char problem[TARGET_PROBLEM_MAX])
@@ -314,7 +325,7 @@ skip(struct text t, const char *bytes)
     return text_after(t, at);
 }
 
-/* Up to a blank or comma outside quotes. */
+/* Up to a blank or comma outside quotes. A quoted local part may hold both. */
 static size_t
 pattern_length(struct text t)
 {
@@ -359,7 +370,7 @@ entry_end(struct text rest)
 }
 
 /* PATTERN TARGET, PATTERN TARGET...; the text of an error: target is the rest of its
- * line. */
+ * line. An error text may contain blanks and commas. */
 static void
 route_line_read(struct reading *r, struct text line)
 {
@@ -430,7 +441,8 @@ relay_target(struct reading *r, struct text relay, struct target *target,
     return good;
 }
 
-/* relay is the last route: it replaces the default `* mx`, and nothing else. */
+/* relay is the last route: it replaces the default `* mx`, and nothing else. A "* mx"
+ * is replaced in its place, as no pattern behind it wins. */
 static void
 relay_read(struct reading *r)
 {
@@ -472,6 +484,7 @@ local_read(struct reading *r)
         route_complain(r, "local", local, problem);
 }
 
+/* Lower case, as local_domains_read() has stored them. */
 static struct domain *
 local_domain(const struct route_table *table, struct text name)
 {
@@ -519,6 +532,9 @@ peers_read(struct reading *r)
     r->bad = r->bad || r->table->peers == NULL;
 }
 
+/* The order matters: relay replaces a "* mx" of routes. All settings are read in spite
+ * of errors; but without the table of passwords each user would be reported as one
+ * without. */
 struct route_table *
 route_new(const struct route_settings *settings, struct buffer *errors)
 {
@@ -580,7 +596,8 @@ route_free(struct route_table **table)
     free(t);
 }
 
-/* The first in the table of those that match by more than "*". */
+/* The first in the table of those that match by more than "*". An address literal has
+ * no parent domains: its dots are not those of labels. */
 static const struct route *
 route_named(const struct rules *rules, const struct address *address, bool passes_hold)
 {
@@ -690,7 +707,9 @@ find_sender(const struct route_table *table, struct text sender, bool passes_hol
     return named ? &named->target : NULL;
 }
 
-/* by_sender: the target by its sender, or NULL. */
+/* by_sender: the target by its sender, or NULL. A mailbox without a domain
+ * ("postmaster") is of the first local domain. Order: a named route before "*"; for a
+ * local domain `local`; then the sender's target, "*" or MX. */
 static const struct target *
 find_target(const struct route_table *table, const struct target *by_sender,
             const struct address *address, bool passes_hold)

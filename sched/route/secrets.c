@@ -1,4 +1,8 @@
-/* The table of passwords for next hops. */
+/* The table of passwords for next hops.
+ *
+ * Errors name a line but show none of its text, and the copies in memory are
+ * overwritten when the table is freed. The key of a line has host, port and user: a
+ * password is sent to the host of its line only. */
 #include "sched/route/secrets.h"
 
 #include "base/crypto/digest.h"
@@ -25,7 +29,8 @@ struct secrets {
     struct line *lines; /* by "host:port user" */
 };
 
-/* 0: one of them is too long. */
+/* The key of a line; 0: host or user is too long. Hosts have no case, but users do:
+ * only the part before the user is in lower case. */
 static size_t
 key_write(struct text host, uint16_t port, struct text user, char key[KEY_MAX])
 {
@@ -81,7 +86,8 @@ secrets_error(struct text password)
     return text_is_utf8(password) ? NULL : "is not UTF-8";
 }
 
-/* host, host:port, [address], [address]:port; port 0: none. */
+/* host, host:port, [address], [address]:port; port 0: none. The form is that of
+ * targets, so that both settings name a host in the same way. */
 static bool
 host_read(struct text t, struct text *host, uint16_t *port)
 {
@@ -109,7 +115,8 @@ host_read(struct text t, struct text *host, uint16_t *port)
            (brackets ? !text_has_control(*host) : address_is_domain(*host));
 }
 
-/* NULL, or the error in the line. */
+/* NULL, or the error in the line. A value that begins with "@" is a token's file or an
+ * escape, so that such a password can still be written. */
 static const char *
 value_read(struct text value, struct secret *secret)
 {
@@ -200,6 +207,7 @@ secrets_add(struct secrets *secrets, struct text host, uint16_t port, struct tex
     return !secrets_error(password) && line_add(secrets, host, port, user, &secret);
 }
 
+/* The line of the port is more specific than that of all ports. */
 const struct secret *
 secrets_find(const struct secrets *secrets, struct text host, uint16_t port,
              struct text user)
@@ -222,6 +230,8 @@ secrets_each_file(const struct secrets *secrets,
                 each(context, line->value);
 }
 
+/* A part of a digest: a target must change with its password but not contain it. For a
+ * token the path is digested, since its file is read anew for each attempt. */
 uint64_t
 secrets_mark(const struct secret *secret)
 {

@@ -1,4 +1,8 @@
-/* Parser of the targets of routes: schemes, hosts, paths, options. */
+/* Parser of the targets of routes: schemes, hosts, paths, options.
+ *
+ * The body is parsed before the options, which depend on the kind of target. What
+ * concerns several options, such as a password without TLS, is checked last. Each error
+ * states the valid form. */
 #include "sched/route/target.h"
 
 #include "base/outcome.h"
@@ -16,6 +20,8 @@ enum { SMTP_PORT = 25, LMTP_PORT = 24 };
 #define NOTICES_MAX_MS (100 * 24 * 60 * MINUTE_MS)
 #define NOTICES_MS     (4 * 24 * 60 * MINUTE_MS) /* unless a route sets it */
 
+/* A scheme whose name promises TLS verifies the certificate, too; smtp:// takes what the
+ * host offers. */
 static const struct target_scheme schemes[] = {
     {TEXT("smtp"),                TARGET_SMTP, SMTP_PORT, TARGET_TLS_MAY,    false, false},
     {TEXT("smtp+starttls"),       TARGET_SMTP, SMTP_PORT, TARGET_TLS_VERIFY, false, true },
@@ -67,7 +73,8 @@ scale_parse(struct text value, double *scale)
     return *scale >= 0.01 && *scale <= 1000;
 }
 
-/* "4d" or "4h,1d,3d" */
+/* "4d" or "4h,1d,3d". The times rise, as the number of those sent is the index of the
+ * next. */
 static bool
 notices_parse(struct text value, struct target *t)
 {
@@ -95,6 +102,8 @@ target_notice_ms(const struct target *t, unsigned sent)
                : INT64_MAX;
 }
 
+/* A scheme whose name promises TLS can be lowered to encrypt at most: else the name
+ * would be false. */
 static bool
 option_tls(struct target_parser *p, struct text value)
 {
@@ -151,7 +160,8 @@ is_by_network(const struct target *t)
     return t->kind == TARGET_MX || t->kind == TARGET_SMTP || t->kind == TARGET_LMTP;
 }
 
-/* yes: for the users of the system; all: for any name in an address. */
+/* yes: for the users of the system; all: for any name in an address. A name in an
+ * address is chosen by the client, so that "all" lets any client make directories. */
 static bool
 option_create(struct target_parser *p, struct text value)
 {
@@ -253,7 +263,8 @@ scheme_find(struct text name)
     return NULL;
 }
 
-/* One host, or hosts with | between them, which may repeat the scheme. */
+/* One host, or hosts with | between them, which may repeat the scheme. All hosts share
+ * the options, so they must have one scheme, too. */
 static bool
 hosts_parse(struct target_parser *p, struct text list)
 {
@@ -296,6 +307,7 @@ scheme_parse(struct target_parser *p, const struct target_scheme *scheme,
 
 /* --- Paths and texts -------------------------------------------------------------- */
 
+/* An unknown %x is reported when the settings are read, not at the first delivery. */
 static bool
 maildir_parse(struct target_parser *p, struct text path)
 {
@@ -398,7 +410,8 @@ target_tls_word(enum target_tls tls)
     return tls_words[tls];
 }
 
-/* Checks the options of a target with a user. */
+/* Checks the options of a target with a user: its password must go only to a host that
+ * the settings name, and in cleartext only if they say so. */
 static bool
 check_auth(struct target_parser *p)
 {
@@ -417,6 +430,7 @@ check_auth(struct target_parser *p)
     return true;
 }
 
+/* A text behind "error:" may contain '?' and is parsed first. */
 bool
 target_parse(struct text t, uint16_t smtp_port, const struct transport_params *base,
              struct target *out, char problem[TARGET_PROBLEM_MAX])

@@ -1,11 +1,16 @@
-/* The hosts of a target, and their users. */
+/* The hosts of a target, and their users.
+ *
+ * The names of users and further hosts are in target->path, one behind the other, and
+ * the target has their offsets. So a target has no pointers: it can be compared and
+ * copied as bytes. */
 #include "sched/route/target_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* [1.2.3.4], [::1], [IPv6:::1], or a name in brackets as in Postfix. */
+/* [1.2.3.4], [::1], [IPv6:::1], or a name in brackets as in Postfix. The tag IPv6: is
+ * optional, as operators write addresses without it. */
 static bool
 literal_parse(struct text inner, struct text *host)
 {
@@ -37,7 +42,8 @@ is_scheme(struct text t)
            text_equal_nocase(t, TEXT("lmtp"));
 }
 
-/* host, host:port, [literal], [literal]:port, and any of them with user@ in front. */
+/* host, host:port, [literal], [literal]:port, and any of them with user@ in front. The
+ * last @ separates: a user's name often is a mail address. */
 static bool
 host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_part *out)
 {
@@ -112,7 +118,8 @@ user_decode(struct text t, char *to, size_t size, size_t *length)
     return *length > 0;
 }
 
-/* Its offset in path; 0: an error was reported. */
+/* Its offset in path; 0: an error was reported. Routes are shown in logs and by
+ * commands, so a password is not accepted in one. */
 static uint16_t
 user_parse(struct target_parser *p, struct text t)
 {
@@ -180,6 +187,7 @@ target_add_host(struct target_parser *p, struct text t, uint16_t port, bool is_f
     return host_parse(p, t, port, &part) && host_add(p, &part, is_first);
 }
 
+/* A password to our own host does not cross a network, so it needs no TLS. */
 static bool
 is_loopback(struct text host)
 {
