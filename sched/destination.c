@@ -44,6 +44,8 @@ leave_site(struct destination *d)
     d->site->destinations--;
 }
 
+/* Destinations of one key, which differ in their transports, are a list; only its first
+ * is in the hash table, so the next takes its place there. */
 static void
 forget_key(struct destinations *set, struct destination *d)
 {
@@ -62,6 +64,8 @@ forget_key(struct destinations *set, struct destination *d)
     *at = d->same;
 }
 
+/* The site may be freed with its last destination, so nothing uses it after
+ * site_update(). */
 static void
 destination_free(struct destinations *set, struct destination *d, int64_t now_ms)
 {
@@ -99,7 +103,8 @@ destination_transport(const struct destination *d)
     return &d->transport->target.transport;
 }
 
-/* Mail that waited at the old site keeps its order. */
+/* Mail that waited at the old site keeps its order. Recipients that a session carries
+ * are in no queue and stay with it. */
 static void
 move_entries(struct destinations *set, struct destination *d, struct site *from,
              struct site *to)
@@ -128,6 +133,8 @@ move_backlog(struct sites *set, struct site *from, struct site *to, int64_t now_
             site_backlog_add(to, age, id);
 }
 
+/* A new site of another transport is the same servers under new settings: it inherits
+ * what was learnt of them. */
 void
 destination_move(struct destinations *set, struct destination *d,
                  struct transport *transport, struct text key, int64_t now_ms)
@@ -161,7 +168,8 @@ change_target(struct destinations *set, struct destination *d,
     transport_close(&set->sites.transports, c);
 }
 
-/* The one with that target, or with a target of obsolete settings. */
+/* The one with that target, or with a target of obsolete settings. Two targets of today
+ * with one key stay two destinations, since they differ in their options. */
 static struct destination *
 find_destination(struct destinations *set, struct destination *first,
                  const struct target *target, int64_t now_ms)
@@ -191,6 +199,8 @@ enter_key(struct destinations *set, struct destination *first, struct destinatio
     }
 }
 
+/* The generation marks the target as one of today's settings: find_destination() must
+ * not take it for another target. */
 struct destination *
 destination_get(struct destinations *set, const struct target *target,
                 struct text domain, int64_t now_ms)
@@ -228,6 +238,8 @@ is_needed(const struct destination *d)
     return site_has_backlog(d->site) && d->site->destinations == 1;
 }
 
+/* One that is still needed is kept for another hour, at the end of the list: the list
+ * stays in the order of time. */
 static void
 forget_or_keep(struct destinations *set, struct destination *d, bool keep,
                int64_t now_ms)
@@ -241,6 +253,8 @@ forget_or_keep(struct destinations *set, struct destination *d, bool keep,
     DL_APPEND2(set->empty, d, empty_prev, empty_next);
 }
 
+/* The list is bounded, since mail to very many domains would otherwise keep all of them
+ * for an hour. */
 static void
 note_empty(struct destinations *set, struct destination *d, int64_t now_ms)
 {
@@ -255,6 +269,7 @@ void
 destination_update(struct destinations *set, struct destination *d, int64_t now_ms)
 {
     struct site *site = d->site;
+    /* A domain that does not exist has nothing to remember. */
     if (is_unused(d) && d->forget && !site->dead && !site_has_backlog(site)) {
         destination_free(set, d, now_ms);
         return;

@@ -42,6 +42,9 @@ flow_weight(const struct flow *f)
     return weights[f->key.sender & 3];
 }
 
+/* Among equals the heavier class is first: with a thousand senders that have had no
+ * turn yet, urgent mail would otherwise wait for all of them. Then first come, first
+ * served. */
 static bool
 served_before(const struct heap_node *a, const struct heap_node *b)
 {
@@ -95,6 +98,8 @@ flow_queue_has_sender(const struct flows *flows, const struct flow_queue *q,
     return f && f->waiting;
 }
 
+/* A new flow starts at the present virtual time. With 0 it would be served alone until
+ * it had caught up with the others. */
 static struct flow *
 flow_get(struct flows *flows, struct flow_turns *turns, uint64_t sender)
 {
@@ -131,6 +136,7 @@ entry_limit(const struct entry *e)
     return limit > 0 ? (unsigned)limit : UINT32_MAX;
 }
 
+/* Without overflow: a limit of UINT32_MAX means none. */
 static unsigned
 entry_works(const struct entry *e)
 {
@@ -167,7 +173,8 @@ flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
     q->recipients += e->count - e->given;
 }
 
-/* The flow that is served next; NULL when nothing waits. */
+/* The flow that is served next; NULL when nothing waits. When only one age has mail, it
+ * gets every turn. */
 static struct flow *
 flow_first(const struct flow_queue *q)
 {
@@ -199,6 +206,7 @@ flow_choose(struct flow *f, const struct transport_params *t, uint32_t job_s)
     return e;
 }
 
+/* A heavier class pays less for the same mail, so its turn comes more often. */
 static uint64_t
 entry_cost(const struct entry *e)
 {
@@ -206,7 +214,8 @@ entry_cost(const struct entry *e)
 }
 
 /* A sender without mail is remembered until the turns reach its virtual time. Otherwise
- * a sender of one message at a time would be new, and served next, each time. */
+ * a sender of one message at a time would be new, and served next, each time. IDLE_MAX
+ * bounds the memory for them. */
 static void
 flow_leave(struct flows *flows, struct flow_turns *turns, struct flow *f)
 {
@@ -230,6 +239,7 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
     assert(q->works > 0);
     struct flow *f = flow_first(q);
     struct flow_turns *turns = &q->turns[flow_age(f->waiting->message)];
+    /* The virtual time is the heap's key: it must not change inside the heap. */
     heap_remove(&turns->flows, &f->node);
     struct entry *e = flow_choose(f, t, job_s);
     unsigned left = e->count - e->given, limit = entry_limit(e), works = entry_works(e);
@@ -278,6 +288,8 @@ flow_keep(struct flow_queue *q, struct flow_turns *turns, struct flow *f,
     }
 }
 
+/* The heap is rebuilt: flows with mail of other destinations keep their turn, flows
+ * without mail are freed. */
 static void
 flow_turns_take(struct flows *flows, struct flow_queue *q, struct flow_turns *turns,
                 const struct destination *only, struct entry **list)

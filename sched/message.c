@@ -55,7 +55,8 @@ count_destinations(const struct sched_loading *l)
     return different;
 }
 
-/* The entries are in the order of their first recipients. */
+/* The entries are in the order of their first recipients. An entry must know its number
+ * of slots before the first slot is placed: count here, fill_slots() next. */
 static void
 make_entries(struct sched_message *m, const struct sched_loading *l)
 {
@@ -74,6 +75,7 @@ make_entries(struct sched_message *m, const struct sched_loading *l)
         entries[i].first = entries[i - 1].first + entries[i - 1].count;
 }
 
+/* `given` serves as the number of slots that are filled so far. */
 static void
 fill_slots(struct sched_message *m, const struct sched_loading *l)
 {
@@ -90,6 +92,7 @@ fill_slots(struct sched_message *m, const struct sched_loading *l)
     }
 }
 
+/* A large message takes a session for longer, so its sender pays more for it. */
 static unsigned
 mail_cost(const struct sched_mail *mail)
 {
@@ -143,6 +146,9 @@ message_free(struct destinations *set, struct sched_message **message, int64_t n
     free(m);
 }
 
+/* Only deferred recipients can expire, each with the reason of its deferral. */
+/* The last verdict leaves `unsettled` at 0, where it becomes `looked`: message_expire()
+ * starts at the first slot. */
 void
 message_settle(struct sched_message *m, unsigned slot, struct reason *reason)
 {
@@ -219,6 +225,8 @@ reason_delay_ms(const struct reason *reason, const struct transport_params *t,
                                 t->maximal_backoff_ms);
 }
 
+/* The shortest delay counts: a message is loaded as a whole, and its other recipients
+ * are tried with it. */
 int64_t
 message_delay_ms(struct sched_message *m, int64_t now_ms, bool *counts)
 {

@@ -41,6 +41,7 @@ message_index_age(const struct message_index *k)
     return k->attempts == 0 ? MESSAGE_INDEX_NEW : MESSAGE_INDEX_OLD;
 }
 
+/* Half of the mark, because steps of the clock shift all due times. */
 bool
 message_index_is_backlogged(const struct message_index *k)
 {
@@ -48,6 +49,7 @@ message_index_is_backlogged(const struct message_index *k)
            k->due_ms > MESSAGE_INDEX_BACKLOGGED_MS / 2;
 }
 
+/* The id breaks ties: ids sort by age, so the oldest is first. */
 static bool
 message_index_due_before(const struct message_index *a, const struct message_index *b)
 {
@@ -56,6 +58,7 @@ message_index_due_before(const struct message_index *a, const struct message_ind
     return id_compare(message_index_id(a), message_index_id(b)) < 0;
 }
 
+/* A node tells its block only together with its age: nodes[] has one for each heap. */
 static struct message_index_block *
 block_of(const struct heap_node *node, enum message_index_age age)
 {
@@ -93,6 +96,8 @@ block_detach(struct message_index_set *set, struct message_index_block *b)
             heap_remove(&set->due[age], &b->nodes[age]);
 }
 
+/* The walk through 64 records takes the place of a heap node for each message, which
+ * would cost more memory than the record. */
 static void
 block_attach(struct message_index_set *set, struct message_index_block *b)
 {
@@ -274,6 +279,7 @@ message_index_add(struct message_index_set *set, struct id id, int64_t due_ms,
     return true;
 }
 
+/* Both neighbours may be small enough to be merged with now. */
 void
 message_index_remove(struct message_index_set *set, struct id id)
 {
@@ -307,6 +313,7 @@ message_index_first(const struct message_index_set *set, enum message_index_age 
     return &b->records[b->first[age]];
 }
 
+/* Also for a record that waits already: its due time is the key of its block. */
 void
 message_index_wait(struct message_index_set *set, struct message_index *k,
                    int64_t due_ms, unsigned attempts)

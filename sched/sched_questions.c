@@ -1,10 +1,16 @@
-/* The scheduler's machine: questions and commands. */
+/* The scheduler's machine: questions and commands.
+ *
+ * Questions change nothing, and what binds a site is reported by the function that
+ * decides it, site_bound(). So `petrel queue why` and the status cannot disagree with
+ * what the scheduler does. Commands only make mail due and sites alive: sched_next()
+ * then does the rest. */
 #include "sched/sched_internal.h"
 
 #include <assert.h>
 #include <string.h>
 #include <utlist.h>
 
+/* The due time of excess is a mark, not a time. */
 struct sched_state
 sched_find(const struct sched *s, struct id id)
 {
@@ -24,6 +30,9 @@ sched_find(const struct sched *s, struct id id)
     return state;
 }
 
+/* `forced` is kept with the record until the message is loaded: it revives dead sites
+ * then, and passes a backlog. Active mail is being tried; for it the mark would have
+ * its effect one attempt too late. */
 bool
 sched_retry_at(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms)
 {
@@ -45,6 +54,7 @@ sched_retry(struct sched *s, int64_t now_ms, struct id id)
     return sched_retry_at(s, now_ms, id, s->now_ms);
 }
 
+/* A site lives on probation: with a single session first. */
 static void
 revive(void *context, struct site *site)
 {
@@ -63,6 +73,7 @@ sched_retry_all(struct sched *s, int64_t now_ms)
     sites_each(&s->destinations.sites, revive, s);
 }
 
+/* Active mail cannot be forgotten: sessions refer to it. */
 bool
 sched_forget(struct sched *s, struct id id)
 {
@@ -124,7 +135,8 @@ sched_bound_word(enum sched_bound bound)
     return "unknown";
 }
 
-/* The bound that mail waits for there, if any waits. */
+/* The bound that mail waits for there, if any waits. The limit of all sessions is not
+ * the site's own, so site_bound() does not know it. */
 static enum sched_bound
 bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
 {
@@ -143,6 +155,7 @@ view_members(const struct site *site, struct sched_site *view)
         view->members[i] = d->domain[0] ? d->domain : d->key;
 }
 
+/* Jobs are dated in seconds that no step of the clock changes. */
 static int64_t
 first_waits_s(const struct sched *s, const struct site *site)
 {
@@ -152,6 +165,7 @@ first_waits_s(const struct sched *s, const struct site *site)
     return (int64_t)sites_job_s(&s->destinations.sites, s->now_ms) - first->job.since_s;
 }
 
+/* A dead site has no window, whatever size is kept for its revival. */
 static struct sched_site
 site_view(const struct sched *s, struct site *site, struct outcome *outcome)
 {
@@ -273,12 +287,14 @@ sched_remember(const struct sched *s,
         each(context, r);
 }
 
+/* The state waits until mail makes its site: see recall() in sched/site.c. */
 void
 sched_recall(struct sched *s, const struct site_state *site)
 {
     site_state_add(&s->destinations.sites.states, site);
 }
 
+/* Several destinations can have the key, each with its own target. */
 void
 sched_find_site(const struct sched *s, const struct target *target, struct text domain,
                 void (*each)(void *context, const struct sched_site *site),
@@ -303,6 +319,8 @@ struct ahead {
     size_t count;
 };
 
+/* The order of loading: due first, then by id (message_index_first()). New and deferred
+ * mail are loaded in turn, so only mail of the same age counts. */
 static void
 count_ahead(void *context, struct message_index *k)
 {

@@ -51,6 +51,7 @@ sched_session_free(struct sched_session *session)
     free(session);
 }
 
+/* Before the greeting only: the servers are known then, but no mail is bound yet. */
 void
 sched_session_move(struct sched_session *session, struct site *site)
 {
@@ -88,6 +89,8 @@ sched_session_set_idle(struct sched_session *session, bool idle)
     return change;
 }
 
+/* Two limits: the transport's for the session, and the host's (RFC 9422 MAILMAX) for
+ * its present connection. */
 bool
 sched_session_is_spent(const struct sched_session *session)
 {
@@ -97,6 +100,8 @@ sched_session_is_spent(const struct sched_session *session)
            (most > 0 && session->taken - session->taken_before >= most);
 }
 
+/* A session may have had earlier connections: their messages do not count for this
+ * host. */
 void
 sched_session_limit(struct sched_session *session, const struct session_limits *limits)
 {
@@ -135,6 +140,8 @@ work_copy_indexes(struct work *w)
     }
 }
 
+/* The works are a ring: verdicts come for the oldest, as replies come in the order of
+ * the transactions. */
 struct work *
 sched_session_begin(struct sites *set, struct sched_session *session, int64_t now_ms)
 {
@@ -166,7 +173,8 @@ sched_session_newest_work(struct sched_session *session)
     return &session->works[(session->oldest + session->work_count - 1) % WORKS_MAX];
 }
 
-/* Verdicts mostly come in the order of the work. */
+/* Verdicts mostly come in the order of the work: the search starts behind the slot
+ * found last. */
 unsigned
 sched_session_slot(struct work *w, unsigned index)
 {
