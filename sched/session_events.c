@@ -1,4 +1,8 @@
-/* The scheduler's machine: what sessions report. */
+/* The scheduler's machine: what sessions report.
+ *
+ * Each report changes counts and queues; what may happen next is decided by
+ * sched_next(). A session has no mail before its greeting, so the death of its site
+ * settles the mail in the queue, not the session. */
 #include "sched/sched_internal.h"
 
 #include "sched/limits/reply_class.h"
@@ -12,7 +16,8 @@ enum {
     TRANSPORTS_TRIED = 32 /* of those that want a session */
 };
 
-/* One of its sessions has begun or ended a delivery. */
+/* One of its sessions has begun or ended a delivery. With a transport rate delay that
+ * changes what its other sites may do. */
 static void
 transport_changed(struct sched *s, struct site *site)
 {
@@ -100,6 +105,8 @@ sched_session_first(const struct sched_session *session)
     return e != NULL ? e->message->owner : NULL;
 }
 
+/* The checks are those of sched_take(), without an effect. An idle session does not
+ * count in session_limit, so it needs a free place to work again. */
 bool
 sched_has_work(const struct sched *s, const struct sched_session *session)
 {
@@ -112,6 +119,8 @@ sched_has_work(const struct sched *s, const struct sched_session *session)
            !must_yield(s, session);
 }
 
+/* The first sign of life: a dead site is revived, and the mail that waits on disk for
+ * it is recalled. */
 static void
 session_greeted(struct sched *s, struct sched_session *session)
 {
@@ -152,6 +161,9 @@ comparable_ms(const struct sched *s, const struct work *w, bool is_small)
     return is_small && w->count <= 2 ? s->now_ms - w->taken_ms : 0;
 }
 
+/* The counts are taken before the work ends, because the window compares its use with
+ * this work still in it. A site that was dead or on probation may live now, so its
+ * backlog is recalled. */
 static void
 work_finished(struct sched *s, struct sched_session *session, struct work *w,
               bool is_small)
@@ -189,6 +201,8 @@ outcome_feedback(const struct site *site, const struct outcome *outcome)
     return outcome->blame == BLAME_SITE ? FEEDBACK_BAD : FEEDBACK_NONE;
 }
 
+/* The worst verdict of a work counts, once. Its reason is held by a slot of the
+ * message, which sched_next() frees at the earliest. */
 static void
 work_settled(struct sched *s, struct sched_session *session, struct work *w,
              unsigned index, const struct outcome *outcome)
@@ -213,6 +227,7 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
     transport_changed(s, site);
 }
 
+/* Replies come in the order of transactions: a verdict is of the oldest work. */
 void
 sched_settled(struct sched *s, int64_t now_ms, struct sched_session *session,
               unsigned index, const struct outcome *outcome)
@@ -222,6 +237,7 @@ sched_settled(struct sched *s, int64_t now_ms, struct sched_session *session,
     work_settled(s, session, &session->works[session->oldest], index, outcome);
 }
 
+/* The newest work: the owner may refuse it between sched_take() and the session. */
 void
 sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
             const struct outcome *outcome)
@@ -283,7 +299,7 @@ sched_hosts_order(struct sched *s, int64_t now_ms, const struct text *addresses,
     hosts_order(s->hosts, s->now_ms, addresses, groups, count, &s->random, order);
 }
 
-/* The domain does not exist. */
+/* The domain does not exist: its mail fails, which says nothing about a site. */
 static void
 domain_failed(struct sched *s, struct sched_session *session,
               const struct outcome *trouble)
@@ -297,6 +313,8 @@ domain_failed(struct sched *s, struct sched_session *session,
     d->forget = true;
 }
 
+/* The session leaves its site before the site is judged, so that its failure is weighed
+ * against the sessions that are left. */
 void
 sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
                     const struct outcome *trouble)

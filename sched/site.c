@@ -66,7 +66,7 @@ site_is_adaptive(const struct site *site)
 
 /* --- Death ------------------------------------------------------------------------ */
 
-/* Too many logins with a wrong password may lock us out. */
+/* Each probe is a login: too many with a wrong password may lock us out. */
 static int64_t
 next_login(struct sites *set, struct site *site)
 {
@@ -105,6 +105,9 @@ next_probe(struct sites *set, struct site *site, int64_t now_ms,
     return retry_jitter_ms(site->probe_ms * 9 / 10, &set->random);
 }
 
+/* Mail that comes later is deferred with `suspended`, whose words say that it had no
+ * attempt of its own. dead_since_ms stays over deaths until a transaction shows that
+ * the site works: so probes of a site that only greets become rarer, too. */
 void
 site_die(struct sites *set, struct site *site, int64_t now_ms,
          const struct outcome *outcome)
@@ -126,6 +129,7 @@ site_die(struct sites *set, struct site *site, int64_t now_ms,
     set->dead_count++;
 }
 
+/* The learnt window is not used: the site begins with one session (window_probe()). */
 void
 site_revive(struct sites *set, struct site *site)
 {
@@ -141,6 +145,7 @@ site_revive(struct sites *set, struct site *site)
 
 /* --- Over a restart --------------------------------------------------------------- */
 
+/* The transport is in the key, since sites of different transports can have one key. */
 static void
 remembered_key(const struct site *site, char key[SITE_STATE_KEY_MAX])
 {
@@ -196,7 +201,8 @@ log_in_alone(struct site *site)
         window_probe(&site->window);
 }
 
-/* Restores the state from before the restart, within the present settings. */
+/* Restores the state from before the restart, within the present settings. A value of
+ * the file counts only where the settings still allow it. */
 static void
 recall(struct sites *set, struct site *site)
 {
@@ -243,6 +249,8 @@ site_get(struct sites *set, struct transport *transport, struct text key)
     return site;
 }
 
+/* The two ready lists, of a transport's sites and of transports, are kept consistent
+ * here: a transport is in its list while it has a ready site. */
 static void
 leave_ready(struct sites *set, struct site *site)
 {
@@ -409,6 +417,8 @@ has_other_turn(const struct site *site)
                site->sessions - site->idle - site->carrying;
 }
 
+/* The order is that of doc/scheduler.md "What binds": the first bound that applies is
+ * reported. */
 enum sched_bound
 site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
 {
@@ -595,6 +605,8 @@ pause_after_failure(struct site *site, int64_t now_ms)
     site->open_after_ms = now_ms + pause;
 }
 
+/* True: this killed the site. A refused login (is_final) would be refused again, so it
+ * needs no further failure. */
 bool
 site_refused(struct site *site, int64_t now_ms, bool is_final)
 {
@@ -614,6 +626,8 @@ site_refused(struct site *site, int64_t now_ms, bool is_final)
     return dead || site->greeted == 0;
 }
 
+/* A queue in an array: the space in front is reused when it is more than half, so an id
+ * is moved once on average at most. */
 void
 site_backlog_add(struct site *site, enum flow_age age, struct id id)
 {
@@ -652,6 +666,8 @@ site_backlog_take(struct site *site, enum flow_age age, struct id *id)
 
 /* --- Lists and timers ------------------------------------------------------------- */
 
+/* The earliest of the times at which the site's bound may end; what an event ends has
+ * no time. */
 static int64_t
 wake_time(struct site *site, int64_t now_ms)
 {
@@ -669,6 +685,8 @@ wake_time(struct site *site, int64_t now_ms)
     return wake;
 }
 
+/* Everything derived from the site's state is set anew, so no caller must know what
+ * depends on its change. */
 void
 site_update(struct sites *set, struct site *site, int64_t now_ms)
 {
@@ -693,6 +711,8 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
         heap_add(&set->timers, &site->timer);
 }
 
+/* The share keeps the transport while its sites, of which the last may free itself, are
+ * updated. */
 void
 sites_transport_changed(struct sites *set, struct transport *transport, int64_t now_ms)
 {

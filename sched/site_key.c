@@ -1,4 +1,9 @@
-/* Sites by mail exchangers: canonical sets and providers. */
+/* Sites by mail exchangers: canonical sets and providers.
+ *
+ * A key must be the same for all domains with the same servers, whatever the order, the
+ * case and the final dots of the DNS answer: so hosts are sorted, in lower case and
+ * without dots. The key is bounded, so a hash of the whole set replaces the hosts that
+ * do not fit. */
 #include "sched/site_key.h"
 
 #include "base/memory.h"
@@ -31,6 +36,8 @@ without_dot(struct text name)
     return name;
 }
 
+/* A suffix keeps its dot: "*.example.org" must not match badexample.org. A '*' in any
+ * other place is refused, so no pattern matches all hosts. */
 static bool
 pattern_add(struct site_keys *p, struct text word)
 {
@@ -138,6 +145,7 @@ find_provider(const struct site_keys *p, const struct exchange_name *hosts,
     return false;
 }
 
+/* By preference, then by name: the order that the key has. */
 static int
 compare_hosts(const void *a, const void *b)
 {
