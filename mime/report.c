@@ -168,6 +168,7 @@ put_diagnostic(struct emitter *e, const struct outcome *outcome)
                    (char)('0' + outcome->code / 10 % 10),
                    (char)('0' + outcome->code % 10), ' ', '\0'};
     emitter_say(e, "Diagnostic-Code: smtp; ");
+    /* An SMTP reply begins with its code; the text of an outcome may lack it. */
     if (!has_code(reply))
         emitter_say(e, code);
     emitter_put_words(e, reply, " ");
@@ -291,6 +292,8 @@ report_begin(const struct report *r, struct report_place *place, size_t most,
     emitter_start(&e, r->utf8, write, context);
     if (place->list == LIST_FIRST && place->next == 0)
         start_list(r, LIST_FIRST, &e);
+    /* Each list visits all recipients, so a call has a bound whatever their actions
+     * are. */
     for (; most > 0 && place->list < LIST_END; most--) {
         list_recipient(r, place, &e);
         if (++place->next < r->count)

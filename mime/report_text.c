@@ -213,6 +213,7 @@ heading(enum report_action action)
     abort(); /* not an action */
 }
 
+/* An action without recipients has no heading: its list writes nothing. */
 void
 report_write_heading(const struct report *r, enum report_action action,
                      struct emitter *e)

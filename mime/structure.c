@@ -433,6 +433,7 @@ header_line(struct structure *s)
         return;
     }
     flush_field(s);
+    /* Fields beyond the limit are passed on, but not parsed. */
     s->raw_line = s->header_size > STRUCTURE_HEADER_MAX;
     s->first_line = false;
     if (delimited == NULL && !empty && starts) {
@@ -609,6 +610,7 @@ take_lines(struct structure *s, struct text piece)
         const char *end = left == 0 ? NULL : memchr(line, '\n', left);
         size_t length = end == NULL ? left : (size_t)(end - line) + 1;
         bool candidate = s->line_start && may_delimit(line, left);
+        /* The line may go on in the next piece and become a delimiter. */
         if (candidate && end == NULL && left < LINE_MAX_HELD)
             return structure_hold(s, piece, before);
         struct level *delimited =

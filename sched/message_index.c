@@ -270,6 +270,7 @@ message_index_add(struct message_index_set *set, struct id id, int64_t due_ms,
     k->time_ms = id.time_ms & ((UINT64_C(1) << 50) - 1);
     k->hash = id.hash & ((UINT64_C(1) << 40) - 1);
     k->attempts = attempts & MESSAGE_INDEX_ATTEMPTS_MAX;
+    /* The field has 24 bits: more attempts must not count as few again. */
     if (attempts > MESSAGE_INDEX_ATTEMPTS_MAX)
         k->attempts = MESSAGE_INDEX_ATTEMPTS_MAX;
     set->count++;

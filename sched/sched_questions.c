@@ -1,9 +1,9 @@
 /* The scheduler's machine: questions and commands.
  *
- * Questions change nothing, and what binds a site is reported by the function that
- * decides it, site_bound(). So `petrel queue why` and the status cannot disagree with
- * what the scheduler does. Commands only make mail due and sites alive: sched_next()
- * then does the rest. */
+ * Questions decide nothing: what binds a site is reported by site_bound(), the function
+ * that decides it. So `petrel queue why` and the status cannot disagree with what the
+ * scheduler does. Commands only make mail due and sites alive: sched_next() then does
+ * the rest. */
 #include "sched/sched_internal.h"
 
 #include <assert.h>
@@ -231,6 +231,7 @@ sched_sites(const struct sched *s,
     sites_each(&s->destinations.sites, sched_questions_visit, &v);
 }
 
+/* Mail that is not active has no entries: sched_find() has its state. */
 bool
 sched_explain(const struct sched *s, struct id id,
               void (*each)(void *context, const struct sched_wait *wait), void *context)

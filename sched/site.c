@@ -427,6 +427,7 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
         return SCHED_BOUND_DEAD;
     *until_ms = site->transport->pause_until_ms;
     if (transport_pauses(site->transport, now_ms)) {
+        /* A delivery is under way: an event ends the bound. */
         if (*until_ms <= now_ms)
             *until_ms = INT64_MAX;
         return SCHED_BOUND_TRANSPORT_DELAY;
@@ -494,6 +495,7 @@ wants_session(struct site *site, int64_t now_ms)
     size_t without = (size_t)(site->sessions - site->carrying);
     if (works == 0 && site->window.probing && site_has_backlog(site))
         works = 1;
+    /* A session needs a destination, whose servers it looks up. */
     if (works <= without || site->destinations == 0)
         return false;
     if (site_transport(site)->transport_rate_delay_ms > 0 && without > 0)

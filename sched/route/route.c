@@ -759,6 +759,7 @@ rules_lead_to(const struct rules *rules, const struct target *target)
     return false;
 }
 
+/* Equal bytes: a target with another option or another password is another one. */
 bool
 route_leads_to(const struct route_table *table, const struct target *target)
 {

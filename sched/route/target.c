@@ -238,6 +238,7 @@ options_parse(struct target_parser *p, struct text options)
         if (!option_parse(p, text_before(option, equal), text_after(option, equal + 1)))
             return false;
     }
+    /* Either limit can come from the defaults: compared behind the last option. */
     const struct transport_params *t = &p->target->transport;
     if (t->maximal_backoff_ms < t->minimal_backoff_ms)
         return target_complain(p, "maximal_backoff is shorter than minimal_backoff");

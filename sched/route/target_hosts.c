@@ -61,6 +61,8 @@ host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_pa
         rest = text_after(t, end + 1);
     } else {
         size_t colon = text_find(t, ':');
+        /* More than one colon: a scheme without slashes, or an IPv6 address without
+         * brackets. */
         if (colon != text_find_last(t, ':') && is_scheme(text_before(t, colon)))
             return target_complain(
                 p, "write '%.*s://%.*s'", TEXT_ARGS(text_before(t, colon)),
