@@ -233,8 +233,8 @@ charset_put(struct charset *c, struct text bytes, struct buffer *out)
     return put_ascii(c, bytes, out);
 }
 
-/* The held bytes and the new ones are converted as one text, so that no converter must
- * resume within a character. At the limit the state is undefined: see the header. */
+/* The held bytes begin a character that the new ones complete: both are converted as
+ * one text. At the limit the state is undefined: see the header. */
 bool
 charset_add(struct charset *c, struct text bytes, struct buffer *out)
 {

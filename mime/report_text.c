@@ -224,6 +224,7 @@ report_write_heading(const struct report *r, enum report_action action,
     emitter_say(e, heading(action));
 }
 
+/* A double bounce names the sender of the original, since postmaster reads it. */
 void
 report_write_introduction(const struct report *r, struct emitter *e)
 {

@@ -96,8 +96,8 @@ block_detach(struct message_index_set *set, struct message_index_block *b)
             heap_remove(&set->due[age], &b->nodes[age]);
 }
 
-/* The walk through 64 records takes the place of a heap node for each message, which
- * would cost more memory than the record. */
+/* The walk through 64 records takes the place of a heap node for each message: see the
+ * header. */
 static void
 block_attach(struct message_index_set *set, struct message_index_block *b)
 {
@@ -114,7 +114,8 @@ block_attach(struct message_index_set *set, struct message_index_block *b)
             heap_add(&set->due[age], &b->nodes[age]);
 }
 
-/* The index of the last block that begins at or before id; 0 if there is none. */
+/* The index of the last block that begins at or before id; 0 if there is none. Blocks
+ * are never empty, so the first record of each is its key. */
 static size_t
 block_index(const struct message_index_set *set, struct id id)
 {
@@ -344,6 +345,7 @@ message_index_load(struct message_index_set *set, struct message_index *k)
     block_attach(set, b);
 }
 
+/* A record that is loaded or loading is in no heap, since it waits for no time. */
 void
 message_index_activate(struct message_index_set *set, struct message_index *k,
                        struct sched_message *message)

@@ -335,6 +335,7 @@ count_ahead(void *context, struct message_index *k)
     a->count += k->due_ms < mine->due_ms || id_compare(other, my) < 0;
 }
 
+/* By a walk over all records, since only `petrel queue why` asks. */
 size_t
 sched_ahead(struct sched *s, struct id id)
 {

@@ -709,7 +709,7 @@ find_sender(const struct route_table *table, struct text sender, bool passes_hol
 
 /* by_sender: the target by its sender, or NULL. A mailbox without a domain
  * ("postmaster") is of the first local domain. Order: a named route before "*"; for a
- * local domain `local`; then the sender's target, "*" or MX. */
+ * local domain `local`; then the sender's target or "*"; by MX other domains alone. */
 static const struct target *
 find_target(const struct route_table *table, const struct target *by_sender,
             const struct address *address, bool passes_hold)
