@@ -65,8 +65,10 @@ pending_new(struct marks *m, struct id id)
 static void
 marks_leave_line(struct marks *m, struct pending *p)
 {
-    if (p->waiting)
-        DL_DELETE(m->line, p);
+    if (!p->waiting)
+        return;
+    DL_DELETE(m->line, p);
+    m->lined--;
     p->waiting = false;
 }
 
@@ -205,9 +207,11 @@ write_soon(struct marks *m)
 static void
 marks_enter_line(struct marks *m, struct pending *p)
 {
-    if (!p->waiting && !p->moving)
-        DL_APPEND(m->line, p);
-    p->waiting = !p->moving;
+    if (p->waiting || p->moving)
+        return;
+    DL_APPEND(m->line, p);
+    m->lined++;
+    p->waiting = true;
 }
 
 static void
@@ -260,7 +264,7 @@ want_envelope(struct marks *m, struct pending *p, struct journaled_message *jour
     bool later = false;
     if (p->envelope != NULL)
         return true;
-    assert(journaled != NULL); /* has_files() otherwise */
+    assert(journaled != NULL); /* else it has files */
     p->envelope =
         journaled_load(m->journaled, journaled, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
@@ -278,21 +282,15 @@ want_envelope(struct marks *m, struct pending *p, struct journaled_message *jour
     return false;
 }
 
-/* The message has left the journal: recovery found its files whole while it was
- * queued. */
-static bool
-has_files(const struct pending *p)
-{
-    return p->envelope == NULL || p->envelope->storage.preprocessed;
-}
-
 static void
 fill_move(struct marks *m, struct pending *p)
 {
     struct journaled_message *journaled = journaled_find(m->journaled, p->id);
     struct preprocess move = {.journaled = journaled != NULL};
     marks_leave_line(m, p);
-    if (journaled == NULL && has_files(p)) {
+    /* It has left the journal: recovery found its files whole while it was queued. */
+    if (journaled == NULL &&
+        (p->envelope == NULL || p->envelope->storage.preprocessed)) {
         if (p->envelope == NULL)
             pending_free(m, p);
         else
@@ -746,11 +744,15 @@ marks_overlay(struct marks *m, struct envelope *e)
 uint64_t
 marks_rounds_left(const struct marks *m)
 {
-    const struct pending *p;
-    uint64_t waiting = 0;
-    DL_COUNT(m->line, p, waiting);
     return (m->preprocessor.count > 0) +
-           (waiting + PREPROCESSOR_MAX - 1) / PREPROCESSOR_MAX;
+           (m->lined + PREPROCESSOR_MAX - 1) / PREPROCESSOR_MAX;
+}
+
+bool
+marks_wait_in_line(const struct marks *m, struct id id)
+{
+    const struct pending *p = marks_find(m, id);
+    return p != NULL && p->waiting;
 }
 
 bool

@@ -33,6 +33,7 @@ struct marks {
     void *context;
 
     struct pending *table, *line; /* line: wait for a move, oldest first */
+    size_t lined;                 /* in the line */
     unsigned unwritten;           /* marks */
     bool urgent;                  /* write at the end of this turn */
     struct preprocessor preprocessor;
@@ -73,6 +74,8 @@ bool marks_forget(struct marks *m, struct id id);
 bool marks_have_ended(const struct marks *m, struct id id);
 /* By how much `rounds` must grow until all messages in the line now have moved. */
 uint64_t marks_rounds_left(const struct marks *m);
+/* True: the message waits for its move to files. */
+bool marks_wait_in_line(const struct marks *m, struct id id);
 /* True: no mark is pending and no move in progress; for tests. */
 bool marks_are_quiet(const struct marks *m);
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sysexits.h>
 
+enum { FILLING_PART = 4 }; /* of the journal */
+
 /* --- Events from the directories ---------------------------------------------------*/
 
 static void
@@ -704,6 +706,25 @@ queue_retire(struct queue *q, struct envelope **e)
         queue_end(q, id);
     }
     queue_leave(q, before);
+}
+
+size_t
+queue_moves(const struct queue *q)
+{
+    return q->marks.lined;
+}
+
+bool
+queue_waits_for_move(const struct queue *q, struct id id)
+{
+    return marks_wait_in_line(&q->marks, id);
+}
+
+bool
+queue_is_filling(const struct queue *q)
+{
+    const struct journal *j = q->journaled.journal;
+    return j != NULL && q->journaled.live > journal_size(j) / FILLING_PART;
 }
 
 /* --- Crashes --------------------------------------------------------------------- */

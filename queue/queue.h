@@ -153,6 +153,13 @@ void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
  * envelope is freed. */
 void queue_retire(struct queue *queue, struct envelope **e);
 
+/* Messages of the journal that wait in line to become files, and whether this one
+ * does. */
+size_t queue_moves(const struct queue *queue);
+bool queue_waits_for_move(const struct queue *queue, struct id id);
+/* Messages take more than a quarter of the journal. */
+bool queue_is_filling(const struct queue *queue);
+
 /* --- Crashes ---------------------------------------------------------------------- */
 
 /* These two bracket work on a message: a crash in between is attributed to it, and

@@ -84,6 +84,54 @@ sched_forget(struct sched *s, struct id id)
     return true;
 }
 
+/* A rate that the operator has set, or that the site has asked for, is no reason to
+ * slow clients down: more sessions would not help, and the mail is to wait. */
+static bool
+waits_for_time(const struct sched *s, struct site *site)
+{
+    int64_t until_ms;
+    switch (site_bound(site, s->now_ms, &until_ms)) {
+    case SCHED_BOUND_DEAD:
+    case SCHED_BOUND_TRANSPORT_DELAY:
+    case SCHED_BOUND_RATE_DELAY:
+    case SCHED_BOUND_RATE:
+    case SCHED_BOUND_LEARNT_RATE:
+        return true;
+    case SCHED_BOUND_NONE:
+    case SCHED_BOUND_PROBE:
+    case SCHED_BOUND_WINDOW:
+    case SCHED_BOUND_CEILING:
+    case SCHED_BOUND_CONGESTED:
+    case SCHED_BOUND_PAUSE:
+    case SCHED_BOUND_BUDGET:
+    case SCHED_BOUNDS:
+        break;
+    }
+    return false;
+}
+
+size_t
+sched_crowd(const struct sched *s, struct id id)
+{
+    const struct message_index *k = message_index_find(&s->known, id);
+    size_t crowd = 0;
+    if (!k)
+        return 0;
+    if (k->place != MESSAGE_INDEX_ACTIVE)
+        return message_index_age(k) == MESSAGE_INDEX_NEW
+                   ? s->known.waiting[MESSAGE_INDEX_NEW]
+                   : 0;
+    const struct site *last = NULL;
+    for (unsigned i = 0; i < k->message->entry_count; i++) {
+        struct site *site = message_entries(k->message)[i].destination->site;
+        size_t waiting = site->queue.works + site_backlog_count(site);
+        if (site != last && waiting > crowd && !waits_for_time(s, site))
+            crowd = waiting;
+        last = site;
+    }
+    return crowd;
+}
+
 struct sched_counts
 sched_count(const struct sched *s)
 {

@@ -516,6 +516,12 @@ journal_payload_max(const struct journal *j)
     return j->settings.segment_size / PARTS - BATCH_HEADER_SIZE - RECORD_HEADER_SIZE;
 }
 
+uint64_t
+journal_size(const struct journal *j)
+{
+    return (uint64_t)j->settings.segment_size * j->settings.segments;
+}
+
 static void
 journal_delay_over(void *context)
 {

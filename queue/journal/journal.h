@@ -119,6 +119,8 @@ void journal_close(struct journal **journal);
 
 /* The largest payload of a message. */
 size_t journal_payload_max(const struct journal *journal);
+/* The bytes that the ring may have. */
+uint64_t journal_size(const struct journal *journal);
 enum journal_appended { JOURNAL_APPENDED, JOURNAL_NO_ROOM };
 /* Adds a message; the payload is the pieces in sequence. own: our own mail, which
  * may use the reserve for marks and ends. NO_ROOM: wait for space. */

@@ -124,10 +124,12 @@ journaled_find(const struct journaled *y, struct id id)
 }
 
 static struct journaled_message *
-journaled_add(struct journaled *y, struct id id)
+journaled_add(struct journaled *y, struct id id, const struct journal_place *place)
 {
     struct journaled_message *m = memory_new(sizeof(*m));
     m->id = id;
+    m->place = *place;
+    y->live += place->length;
     m->directory = y->directory;
     HASH_ADD(hh, y->messages, id, sizeof(m->id), m);
     return m;
@@ -146,7 +148,9 @@ results_free(struct journaled_results *results)
 void
 journaled_drop(struct journaled *y, struct journaled_message *m)
 {
+    assert(y->live >= m->place.length);
     HASH_DEL(y->messages, m);
+    y->live -= m->place.length;
     journaled_forget_content(y, m);
     forget_form(y, m);
     results_free(m->results);
@@ -231,8 +235,7 @@ read_accept(struct journaled *y, const struct journal_record *record)
         (deadly || (envelope_read_todo(parts.form, record->id, e) == PROGRESS_DONE &&
                     is_whole(&parts, e)));
     if (good) {
-        struct journaled_message *m = journaled_add(y, record->id);
-        m->place = record->place;
+        struct journaled_message *m = journaled_add(y, record->id, &record->place);
         m->envelope_length = (uint32_t)parts.form.length;
         /* An envelope that is not read cannot say how many; any mark may count. */
         m->recipients = deadly ? ENVELOPE_RECIPIENTS_MAX : e->count;
@@ -427,8 +430,7 @@ journaled_accept(struct journaled *y, const struct envelope *e, struct text form
                        own, &place, batch);
     if (result != JOURNAL_APPENDED)
         return result;
-    struct journaled_message *m = journaled_add(y, e->id);
-    m->place = place;
+    struct journaled_message *m = journaled_add(y, e->id, &place);
     m->envelope_length = (uint32_t)form.length;
     m->recipients = e->count;
     m->large = content == NULL;

@@ -54,6 +54,7 @@ struct journaled {
     struct journaled_message *messages;
     struct id_set ended; /* with an END found at startup: their files go */
     size_t cached;       /* bytes of contents and forms in memory */
+    uint64_t live;       /* bytes of messages in the journal */
     unsigned damages;
 };
 

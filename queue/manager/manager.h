@@ -58,6 +58,15 @@ void manager_drain(struct manager *manager, int64_t grace_ms,
 /* A message is stored (the queue's callback): the manager takes ownership of it. */
 void manager_accept(struct manager *manager, struct envelope **e);
 
+/* Clients are paced while mail comes faster than it leaves (doc/scheduler.md "Pace"): the
+ * reply to a message waits while too much other mail waits with it. Mail that cannot
+ * leave now, because its site is dead or has a rate, counts only while it waits to
+ * become files. Calm: no message is crowded. The second is to be asked once the turn of
+ * manager_accept() is over; alone: the client has no other session, and waits only for
+ * twice as much. */
+bool manager_is_calm(const struct manager *manager);
+bool manager_is_crowded(const struct manager *manager, struct id id, bool alone);
+
 /* --- For channels ----------------------------------------------------------------- */
 
 /* The current work of a session. Valid until its last recipient has a verdict. */

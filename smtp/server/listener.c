@@ -517,6 +517,7 @@ listener_reload(struct listener *l, const struct route_table *routes,
     buffer_init(&errors, MISTAKES_MAX);
     struct session_rules *rules = rules_new(settings, routes, l->secret, &errors);
     l->host.routes = routes;
+    session_host_answer(&l->host);
     if (rules != NULL && !keeps_promises(l, rules, &errors))
         session_rules_release(&rules);
     if (rules != NULL) {

@@ -383,7 +383,6 @@ server_stored(struct server *s, const struct outcome *refusal)
         server_refuse_content(s, code_of(refusal), refusal->enhanced, refusal->text);
         return;
     }
-    server_log_accepted(s);
     s->errors = s->junk = s->excess = 0;
     s->probing = false;
     for (unsigned i = server_answers(s); i > 0; i--)

@@ -236,9 +236,10 @@ struct text server_content(const struct server *s);
 
 /* STORE: the owner sets the id of the envelope; then server_seal() composes the trace
  * header and gives the envelope away; then server_stored() reports the result, refusal
- * NULL: the message is durable. */
+ * NULL: the message is durable, and server_log_accepted() has said so. */
 struct envelope *server_envelope(struct server *s);
 struct envelope *server_seal(struct server *s, int64_t now_ms);
+void server_log_accepted(struct server *s);
 void server_stored(struct server *s, const struct outcome *refusal);
 
 /* FLUSH: "example.org", or "@example.org" with its sub-domains, in lower case; valid

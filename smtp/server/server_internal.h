@@ -45,7 +45,6 @@ unsigned server_answers(const struct server *s);
 /* Writes the last reply; ends transaction and session. */
 void server_close_with(struct server *s, const struct refusal *r);
 
-void server_log_accepted(struct server *s);
 void server_log_refused(struct server *s, const struct refusal *r);
 
 /* --- server_auth.c ------------------------------------------------------------ */

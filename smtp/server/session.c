@@ -462,10 +462,9 @@ session_pump(struct server_session *s)
     }
 }
 
-static void
-session_on_stored(void *context, struct envelope *e, const struct outcome *refusal)
+void
+session_answer(struct server_session *s, const struct outcome *refusal)
 {
-    struct server_session *s = context;
     assert(s->storing);
     s->storing = false;
     server_stored(&s->server, refusal);
@@ -473,11 +472,26 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
         session_hold(s);
     session_send(s);
     session_note(s, 0, true);
-    if (refusal == NULL && s->host->manager != NULL)
-        manager_accept(s->host->manager, &e);
-    if (refusal == NULL)
-        envelope_free(&e);
     session_pump(s);
+}
+
+static void
+session_on_stored(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    struct server_session *s = context;
+    bool paced = false;
+    assert(s->storing);
+    if (refusal == NULL) {
+        struct id id = e->id;
+        server_log_accepted(&s->server);
+        if (s->host->manager != NULL) {
+            manager_accept(s->host->manager, &e);
+            paced = session_pace(s, id);
+        }
+        envelope_free(&e);
+    }
+    if (!paced)
+        session_answer(s, refusal);
 }
 
 void
@@ -566,7 +580,9 @@ take_event(struct server_session *s, enum net_event event)
             log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: %s",
                     s->server.client, net_error(s->connection));
         session_hang_up(s, false);
-        if (!s->storing)
+        if (session_pace_leave(s))
+            session_answer(s, NULL);
+        else if (!s->storing)
             session_end(s);
         break;
     }
@@ -653,15 +669,19 @@ session_host_start(struct session_host *host)
     host->gate = auth_gate_new(host->loop, host->log);
     host->refusals = refusals_new(host->loop, host->log);
     buffer_init(&host->out, OUT_MAX);
+    /* Behind the manager's, which routes the messages of the turn. */
+    loop_at_end(host->loop, LOOP_STAGE_ANSWER, session_pace_some, host);
 }
 
 void
 session_host_stop(struct session_host *host)
 {
     host->on_gone = NULL;
+    loop_at_end_remove(host->loop, LOOP_STAGE_ANSWER, session_pace_some, host);
+    loop_timer_stop(host->loop, &host->pace);
     while (host->sessions != NULL) {
         struct server_session *s = host->sessions;
-        if (s->storing)
+        if (!session_pace_leave(s) && s->storing)
             queue_commit_ignore(host->queue, s);
         s->storing = false;
         session_hang_up(s, false);
@@ -731,6 +751,7 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
 void
 session_drain(struct session_host *host)
 {
+    session_host_answer(host);
     for (struct server_session *s = host->sessions, *next; s != NULL; s = next) {
         next = s->next; /* s may end */
         relent(s);

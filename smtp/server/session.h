@@ -3,6 +3,7 @@
 #ifndef SMTP_SERVER_SESSION_H
 #define SMTP_SERVER_SESSION_H
 
+#include "base/loop/loop.h"
 #include "base/net/net.h"
 #include "queue/manager/manager.h"
 #include "smtp/server/sanity.h"
@@ -52,9 +53,15 @@ struct session_host {
     struct session_rules *rules;      /* for new transactions */
     struct buffer out; /* replies not yet passed to net.h; empty between calls */
     struct server_session *sessions;
-    struct server_session *shaking; /* in TLS handshakes, the oldest first */
-    struct server_session *idle;    /* all sessions, the longest idle first */
-    bool stressed;                  /* see session_host_stress() */
+    struct server_session *shaking;           /* in TLS handshakes, the oldest first */
+    struct server_session *idle;              /* all sessions, the longest idle first */
+    struct server_session *paced, *paced_new; /* replies that wait, oldest first; new:
+                                               * from here on not looked at */
+    struct loop_timer pace;
+    bool pace_due;
+    unsigned pace_answers;  /* since the timer was started */
+    int64_t pace_logged_ms; /* monotonic; 0: never */
+    bool stressed;          /* see session_host_stress() */
     size_t count, tls_count;
     struct auth_gate *gate;    /* this and the next: made by session_host_start() */
     struct refusals *refusals; /* limits their log lines */
@@ -72,6 +79,8 @@ void session_host_start(struct session_host *host);
 /* Cuts all sessions off without a reply. Messages being stored may become durable. */
 void session_host_stop(struct session_host *host);
 
+/* Sends the replies that wait because mail comes faster than it leaves. */
+void session_host_answer(struct session_host *host);
 /* Stress begins or ends. Under stress untrusted clients have time-outs of at most 10 s,
  * one junk command and one error, as in Postfix. */
 void session_host_stress(struct session_host *host, bool stressed);

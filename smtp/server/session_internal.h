@@ -46,9 +46,12 @@ struct server_session {
     struct server_session *shaking_prev, *shaking_next; /* in the host's list */
     int64_t active_ms;                            /* of its last input, monotonic */
     struct server_session *idle_prev, *idle_next; /* in the host's list */
-    bool tls;                                     /* counted in tls_count */
-    bool ended;                                   /* the peer sends no more */
-    bool storing;                                 /* the queue will call on_stored */
+    struct id stored; /* the message to which the reply waits, if paced */
+    bool paced;
+    struct server_session *paced_prev, *paced_next; /* in the host's list */
+    bool tls;                                       /* counted in tls_count */
+    bool ended;                                     /* the peer sends no more */
+    bool storing; /* the client waits for the reply to its message */
     bool pumping;
 };
 
@@ -61,6 +64,20 @@ void session_hang_up(struct server_session *s, bool politely);
 /* The only end of a session; its connection is closed. */
 void session_end(struct server_session *s);
 void session_time_out(struct server_session *s);
+
+/* Replies to the message of the session and goes on with it; refusal NULL: it is
+ * stored. */
+void session_answer(struct server_session *s, const struct outcome *refusal);
+
+/* --- session_pace.c -------------------------------------------------------------- */
+
+/* The message, which is stored, is with the manager. True: session_answer() is called
+ * later. */
+bool session_pace(struct server_session *s, struct id id);
+/* The session waits for its turn no longer; false: it did not wait. */
+bool session_pace_leave(struct server_session *s);
+/* The hook of LOOP_STAGE_ANSWER; context: the host. */
+void session_pace_some(void *host);
 
 /* --- session_crowd.c ------------------------------------------------------------- */
 

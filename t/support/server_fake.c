@@ -94,6 +94,8 @@ fake_store(struct fake *f)
     }
     f->stored += refusal == NULL;
     buffer_clear(&f->draft);
+    if (refusal == NULL)
+        server_log_accepted(&f->server);
     server_stored(&f->server, refusal);
 }
 

@@ -49,6 +49,12 @@ state_of(struct world *w, unsigned mail)
     return sched_find(w->s, w->mails[mail].id);
 }
 
+static size_t
+crowd_of(const struct world *w, unsigned mail)
+{
+    return sched_crowd(w->s, w->mails[mail].id);
+}
+
 static void
 is_bound(const struct id_set *seen, enum sched_bound bound)
 {
@@ -229,9 +235,61 @@ test_deferred(void)
     sched_world_end(&w);
 }
 
+/* How many wait with a message, if it can leave. */
+static void
+test_crowd(void)
+{
+    struct world w;
+    sched_world_start(&w, 3, 100);
+    w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
+    w.target.transport.recipient_limit = 1;
+    unsigned first = world_add(&w, "a.test a.test", 0, 0);
+    unsigned both = world_add(&w, "b.test a.test", 0, 0);
+    unsigned other = world_add(&w, "b.test", 0, 0);
+    unsigned disk = world_add(&w, "a.test", 0, 0);
+    unsigned later = world_add(&w, "a.test", 3600 * 1000, 2);
+    world_run(&w);
+    is_number(crowd_of(&w, first), 3, "transactions of all messages");
+    is_number(crowd_of(&w, both), 3, "the more crowded site");
+    is_number(crowd_of(&w, other), 2, "the other site");
+    is_number(crowd_of(&w, disk), 1, "new mail on disk");
+    is_number(crowd_of(&w, later), 0, "none with what waits for its time");
+    struct channel *c = world_channel(&w, "b.test", 0);
+    ok(channel_take(&w, c));
+    is_number(crowd_of(&w, other), 1, "what a session has does not wait");
+    channel_refuse(&w, world_channel(&w, "a.test", 0));
+    is_number(crowd_of(&w, first), 0, "nothing waits for a dead site");
+    channel_send(&w, c);
+    channel_drain(&w, c);
+    is_number(sched_crowd(w.s, (struct id){.time_ms = 1}), 0, "nor what is unknown");
+    sched_world_end(&w);
+}
+
+/* With a rate more sessions would not help. */
+static void
+test_crowd_rate(void)
+{
+    struct world w;
+    sched_world_start(&w, 100, 100);
+    w.target.transport.rate_delay_ms = 60 * 1000;
+    unsigned first = world_add(&w, "a.test", 0, 0), second = world_add(&w, "a.test", 0, 0);
+    unsigned third = world_add(&w, "a.test", 0, 0);
+    world_run(&w);
+    is_number(crowd_of(&w, third), 3, "before the first one leaves");
+    struct channel *c = world_channel(&w, "a.test", 0);
+    ok(channel_take(&w, c));
+    channel_send(&w, c);
+    ok_named(crowd_of(&w, second) == 0 && crowd_of(&w, third) == 0 &&
+                 crowd_of(&w, first) == 0,
+             "afterwards they wait for time");
+    sched_world_end(&w);
+}
+
 int
 main(void)
 {
+    test_crowd();
+    test_crowd_rate();
     test_active();
     test_expiry();
     test_dead();
