@@ -1,4 +1,9 @@
-/* The defragment channel: construction, its timer, releases. */
+/* The defragment channel: construction, its timer, releases.
+ *
+ * A channel owns no mail. Its sets are memory alone, and each message stays in the spool
+ * until it is delivered or reassembled. So a restart may forget all of this: every
+ * fragment is offered again then. A release is no more than HELD_LEAVING and
+ * manager_resume(): the next offer answers "pass", or bounces it. */
 #include "defrag/channel.h"
 
 #include "defrag/channel_internal.h"
@@ -103,6 +108,8 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
     log_end(&line);
     if (holds)
         channel_hold(c, id, name);
+    /* withdrawn() has freed h if it is held now. A message that is gone is not offered
+     * again: nobody else would free h. */
     h = channel_find(c, id);
     if (!manager_resume_after(c->manager, id, delay_ms) && h != NULL)
         channel_forget(c, h);
@@ -118,7 +125,8 @@ close_sets(struct defragmenter *c)
             claims_close(c->claims, closed.key, closed.memory_ms);
 }
 
-/* In the order of their numbers, 1 ms apart. */
+/* In the order of their numbers, 1 ms apart: the manager then loads them in that
+ * order. */
 static void
 release_all(struct defragmenter *c)
 {
@@ -183,6 +191,8 @@ channel_work(void *context)
         c->has_adopted = true;
         completion_finish(c);
     }
+    /* Both below may release and close sets, so the lists of these are emptied after
+     * them. */
     sets_tick(c->sets, loop_now_ms(c->loop));
     bool more = channel_examine_on(c);
     more = completion_go_on(c) || more;
@@ -194,6 +204,8 @@ channel_work(void *context)
     wake = redirect < wake ? redirect : wake;
     int64_t delay = wake - loop_now_ms(c->loop);
     loop_timer_stop(c->loop, &c->wake);
+    /* A turn has a budget, CHANNEL_BUDGET: the rest waits, so that the loop serves
+     * others. */
     if (more)
         loop_post(c->loop, &c->task, channel_work, c);
     else if (wake < INT64_MAX)
@@ -310,9 +322,11 @@ channel_free(struct defragmenter **channel)
     if (c == NULL)
         return;
     *channel = NULL;
+    /* No offer comes from here on. */
     manager_set_defragment(c->manager, NULL);
     loop_unpost(c->loop, &c->task);
     loop_timer_stop(c->loop, &c->wake);
+    /* Before the sets: reassemblies borrow from them. */
     completion_stop(c);
     HASH_ITER (hh, c->held, h, next)
         channel_forget(c, h);

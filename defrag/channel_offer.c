@@ -1,4 +1,14 @@
-/* Answers the manager's offers: a message passes, waits, is absorbed or redirected. */
+/* Answers the manager's offers: a message passes, waits, is absorbed or redirected.
+ *
+ * A message is offered each time it is loaded, so the same one comes several times:
+ * first it is examined, then it waits in its set, at last it passes or has ended.
+ * decide() begins with the messages that the channel knows. A short fragment gets its
+ * answer within the first offer. The digest of a longer one is computed in later turns;
+ * meanwhile the message waits, and manager_resume() has it offered again for the
+ * answer.
+ *
+ * Within an offer nothing of another message is changed. What a fragment causes for
+ * others of its set (a release, a reassembly) is done by channel_work(). */
 #include "defrag/channel_internal.h"
 
 #include "base/memory.h"
@@ -51,6 +61,7 @@ by_address(const void *a, const void *b)
            (left->address.length < right->address.length);
 }
 
+/* Sorted: double recipients are neighbours, and tell_absorbed() needs one pass. */
 static struct offered *
 sort_offered(const struct manager_offer *o)
 {
@@ -72,7 +83,8 @@ channel_offer_put(char **space, struct text t)
     return copy;
 }
 
-/* Copies the sender, the trust and the recipients, each once. */
+/* Copies the sender, the trust and the recipients, each once: the envelope may leave
+ * memory before the digest is done. */
 static void
 copy_texts(struct examining *l, const struct envelope *e, const struct offered *all,
            size_t count)
@@ -227,6 +239,7 @@ enter_set(struct defragmenter *c, struct held *h)
         }
         break;
     }
+    /* Releases and reassemblies that this has caused are for channel_work(). */
     channel_stir(c);
 }
 
@@ -253,6 +266,7 @@ channel_offer_tell(struct defragmenter *c, struct held *h, struct manager_offer 
     tell_absorbed(h->examining, all, o);
     free(all);
     o->until_ms = h->examining->until_ms;
+    /* A little later than the set: the set's timer must come first, and release it. */
     if (verdict == SET_HOLDS && sets_find(c->sets, h->id, &view))
         o->until_ms = view.until_ms + CHANNEL_MOMENT_MS;
     if (verdict == SET_HOLDS)
@@ -270,6 +284,7 @@ offer_examined(struct defragmenter *c, struct held *h, enum examine_result resul
     if (result == EXAMINE_DONE) {
         h->examining->answered = true;
         channel_offer_find_place(c, h);
+        /* With absorbed recipients the next offer still needs the answer. */
         if (h->state == HELD_WAITING && h->examining->answer.absorbed_count == 0)
             channel_examining_free(h);
     } else {
@@ -290,6 +305,7 @@ channel_examine_on(struct defragmenter *c)
     struct held *h = c->examining;
     if (h == NULL)
         return false;
+    /* After repeated crashes in here the guard quarantines this message. */
     struct id before = queue_enter(c->queue, h->id);
     enum examine_result result = examine_go(&h->examining->examine, CHANNEL_BUDGET);
     queue_leave(c->queue, before);
@@ -378,6 +394,7 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
     bool was_let_go = was_tried || (int64_t)e->id.time_ms >= c->started_ms;
     if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
         return MANAGER_PASS;
+    /* The header decides; the digest is not needed. */
     enum examine_result result = examine_start(&examine, &c->examine, e, 1);
     examine_end(&examine);
     if (result == EXAMINE_NONE || result == EXAMINE_FAILED)
@@ -388,6 +405,8 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
         c->figures.timed_out++;
         return channel_offer_bounce(o);
     }
+    /* manager_hold() would change the message under its own offer: hold_overdue() does
+     * it. */
     struct held *h = memory_new(sizeof(*h));
     h->id = e->id;
     h->state = HELD_LEAVING;
@@ -421,6 +440,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         o->until_ms = loop_now_ms(c->loop) + FAR_MS;
         return MANAGER_AWAIT_ALL;
     }
+    /* Before the states: a waiting fragment may have recipients to be absorbed. */
     if (h->examining && h->examining->answered && o->count > 0)
         return channel_offer_tell(c, h, o);
     if (h->state == HELD_LEAVING)
@@ -457,6 +477,8 @@ decide(struct defragmenter *c, struct manager_offer *o)
     struct held *h = channel_find(c, e->id);
     if (h)
         return offer_again(c, h, o);
+    /* Delivered and removed before the ends of its parts are durable, it could no
+     * longer end them after a power cut: they would be delivered again. */
     if (e->fragment.made_of.length > 0 &&
         (c->is_ending || completion_are_unfinished(c)))
         return channel_offer_put_off(c, o, now);
@@ -466,6 +488,8 @@ decide(struct defragmenter *c, struct manager_offer *o)
     if (o->count == 0 || e->delivery.released ||
         parts_list_depth(e) >= PARTS_LIST_DEPTH_MAX)
         return MANAGER_PASS;
+    /* It may be a part that completion_finish() ends: in a set it would be reassembled
+     * a second time. */
     if (completion_are_unfinished(c))
         return channel_offer_put_off(c, o, now);
     return until > now ? offer_examine(c, o, until) : come_overdue(c, o);

@@ -1,4 +1,13 @@
-/* Complete sets become messages of the queue: reassembled, stored, parts ended. */
+/* Complete sets become messages of the queue, in steps, each durable before the next:
+ * the message is committed with the list of its parts, its parts are settled, it is
+ * accepted and delivered. So a crash finds either the parts alone, which are
+ * reassembled again, or the list, from which startup ends the parts that are left
+ * (doc/defragment.md "Crashes").
+ *
+ * A struct reassembling goes through the lists of the channel: `making` (its content is
+ * streamed), `storing` (its commit is under way), `settled` and `waiting` (for the
+ * barrier of its parts' ends). A refused one is in `refused` until the timer moves it
+ * to `renewed`, from where it begins anew. */
 #include "defrag/channel_internal.h"
 
 #include "base/memory.h"
@@ -38,6 +47,7 @@ completion_is_fragment(struct defragmenter *c, struct id id)
     if (active == NULL && loaded == NULL)
         return false;
     struct id before = queue_enter(c->queue, id);
+    /* The header alone decides: the body is not read to its end. */
     setup.parts_max = SET_NUMBER_MAX; /* the limit may have been another one */
     enum examine_result result =
         examine_start(&examine, &setup, active != NULL ? active : loaded, 1);
@@ -47,7 +57,8 @@ completion_is_fragment(struct defragmenter *c, struct id id)
     return result == EXAMINE_MORE || result == EXAMINE_DONE;
 }
 
-/* Ends the parts as delivered: the reassembled message has taken them over. */
+/* Ends the parts as delivered: the reassembled message has taken them over. is_new:
+ * this run has examined the parts itself. */
 static void
 settle_parts(struct defragmenter *c, const struct envelope *reassembled, bool is_new)
 {
@@ -107,6 +118,8 @@ on_parts_durable(void *context)
     c->is_ending = false;
 }
 
+/* Only messages of our slices: the others belong to another process, which ends their
+ * parts. */
 void
 completion_finish(struct defragmenter *c)
 {
@@ -124,6 +137,7 @@ completion_finish(struct defragmenter *c)
         envelope_free(&e);
     }
     free(ids);
+    /* Nothing has changed: offers need not wait for a barrier. */
     if (!found)
         return;
     c->is_ending = true;
@@ -139,6 +153,7 @@ accept_all(struct defragmenter *c, struct reassembling **list)
     struct reassembling *j, *next;
     DL_FOREACH_SAFE (*list, j, next) {
         DL_DELETE(*list, j);
+        /* The manager owns the envelope from here on. */
         manager_accept(c->manager, &j->envelope);
         free(j);
     }
@@ -175,6 +190,7 @@ reassembling_free(struct reassembling *j)
     free(j);
 }
 
+/* Its parts are released as they came: no failure of reassembly loses mail. */
 static void
 completion_give_up(struct defragmenter *c, struct reassembling *j, const char *why)
 {
@@ -212,6 +228,7 @@ completion_put_off(struct defragmenter *c, struct reassembling *j, const char *w
     log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
             "%u fragments are not reassembled yet, retry in 60 s: %s",
             (unsigned)j->reassembly->count, why);
+    /* The draft goes, and with it the space that it takes; the parts remain. */
     reassembled_free(&j->message);
     DL_APPEND(c->refused, j);
     if (!heap_has(&c->again.node))
@@ -232,6 +249,7 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
     c->figures.reassembled++;
     log_parts(c, e->id, j->reassembly);
     settle_parts(c, e, true);
+    /* This frees j->reassembly. */
     sets_reassembled(c->sets, j->reassembly, loop_now_ms(c->loop));
     j->reassembly = NULL;
     forget_parts(c, e);
@@ -254,6 +272,7 @@ next_reassembling(struct defragmenter *c)
     const struct set_reassembly *reassembly = sets_next_reassembly(c->sets);
     if (reassembly == NULL)
         return NULL;
+    /* The set stays busy until sets_reassembled() or sets_failed(). */
     j = memory_new(sizeof(*j));
     j->channel = c;
     j->reassembly = reassembly;
@@ -308,6 +327,7 @@ completion_go_on(struct defragmenter *c)
         char why[OUTCOME_TEXT_MAX];
         snprintf(why, sizeof(why), "%s", reassembled_trouble(j->message));
         c->making = NULL;
+        /* Space on the disk may return; parts that are missing or damaged do not. */
         if (reassembled_is_refused(j->message))
             completion_put_off(c, j, why);
         else
@@ -338,6 +358,7 @@ completion_stop(struct defragmenter *c)
     queue_barrier_cancel(&c->ends);
     queue_barrier_cancel(&c->parts_ended);
     loop_timer_stop(c->loop, &c->again);
+    /* Their callbacks would find j freed. */
     DL_FOREACH (c->storing, j)
         queue_commit_ignore(c->queue, j);
     if (c->making)

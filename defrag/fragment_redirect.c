@@ -1,4 +1,8 @@
-/* Fragments on their way to the host that owns their set. */
+/* Fragments on their way to the host that owns their set (HELD_SENT). To the scheduler
+ * that host is a destination like any other: while it does not answer the fragment is
+ * retried, and the message stays in this spool until the host has taken it. A host that
+ * refuses the fragment, or the end of its time, only ends the detour: the fragment goes
+ * on from here as it is. */
 #include "defrag/channel_internal.h"
 
 #include "base/memory.h"
@@ -21,6 +25,7 @@ way_to(const struct defragmenter *c, const char *host)
 
 /* --- Departures ------------------------------------------------------------------- */
 
+/* A fragment from a peer stays: so there are no loops, whatever the registry says. */
 static void
 depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_ms)
 {
@@ -57,7 +62,8 @@ are_too_many(const struct defragmenter *c)
     return limit > 0 && c->redirects.count >= limit;
 }
 
-/* A host that is not in defrag_peers is ignored: each host reassembles what it has. */
+/* A host that is not in defrag_peers is ignored: each host reassembles what it has. The
+ * key is claimed in any case, so that the other hosts find this one. */
 static const char *
 elsewhere(struct defragmenter *c, const struct held *h, int64_t ttl_ms)
 {
@@ -84,6 +90,7 @@ fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
 {
     const struct target *target = way_to(c, h->host);
     int64_t now = loop_now_ms(c->loop);
+    /* The peers or the routes were reloaded, or an operator released it. */
     if (target == NULL || o->count == 0 || o->envelope->delivery.released) {
         channel_forget(c, h);
         return MANAGER_PASS;
@@ -93,9 +100,11 @@ fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
         channel_stir(c);
         return MANAGER_AWAIT;
     }
+    /* The birth goes along, so that its time does not start anew at the other host. */
     struct set_mark mark = {.depth = h->depth, .epoch_s = o->envelope->birth_ms / 1000};
     memcpy(mark.key, h->key, sizeof(mark.key));
     set_mark_write(&mark, c->mark);
+    /* Each recipient of the attempt is answered alone: fragment_redirect_answered(). */
     h->untaken = o->count;
     o->target = target;
     o->set_mark = text_from(c->mark);
@@ -116,6 +125,7 @@ fragment_redirect_answered(void *context, struct id id, bool taken)
         if (h->untaken == 0) /* also if its time ended meanwhile */
             channel_forget(c, h);
     } else if (h->state == HELD_SENT) {
+        /* The manager offers the recipient again immediately: the fragment passes. */
         c->figures.returned++;
         fragment_redirect_ends(c, h);
         h->state = HELD_LEAVING;
@@ -163,6 +173,8 @@ send_on(void *context, struct id id)
         channel_forget(c, h);
 }
 
+/* The set was begun here before the registry answered: a fragment does not wait for
+ * that. */
 void
 fragment_redirect_other(void *context, const unsigned char key[DIGEST_SIZE],
                         const char *host)
