@@ -1,4 +1,13 @@
-/* Keeps sets of fragments: takes them, gives them up, remembers them. */
+/* Keeps sets of fragments: takes them, gives them up, remembers them.
+ *
+ * A set is open, then closed: DONE (all its messages were reassembled) or GIVEN_UP.
+ * Both lists are in order, so that the oldest make space. Nothing here calls out. Releases, closures and reassemblies are queued,
+ * and the channel takes them between two calls, so no callback can change a set that is
+ * being worked on.
+ *
+ * A set with a reassembly under way is busy: the reassembly borrows its parts and
+ * addresses. Such a set is not given up but doomed, and given up when the last of its
+ * reassemblies has ended. */
 #include "defrag/set/set.h"
 
 #include "base/memory.h"
@@ -82,6 +91,7 @@ set_note_closed(struct sets *s, const struct set *set)
     struct closure *closure = memory_new(sizeof(*closure));
     memcpy(closure->view.key, set->key, SET_KEY_SIZE);
     closure->view.memory_ms = set->memory_ms;
+    /* Their order does not matter, and LL_APPEND would walk the list. */
     LL_PREPEND(s->closures, closure);
 }
 
@@ -107,6 +117,7 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     if (heap_has(&set->timer.node))
         heap_remove(&s->timers, &set->timer.node);
     set->state = state;
+    /* Whatever comes for a set that was given up passes: its numbers are not needed. */
     if (state == SET_GIVEN_UP)
         set_forget_numbers(set);
     set_note_closed(s, set);
@@ -126,7 +137,7 @@ by_number(const struct part *a, const struct part *b)
     return (a->slot->number > b->slot->number) - (a->slot->number < b->slot->number);
 }
 
-/* Reading them one by one keeps their order. */
+/* By number, since the channel has them loaded in the order of their releases. */
 static void
 set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
@@ -148,12 +159,15 @@ set_doom(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms
     }
     set->is_doomed = true;
     set->doom = reason;
+    /* A due timer that stays would keep sets_tick() from ending. */
     if (heap_has(&set->timer.node))
         heap_remove(&s->timers, &set->timer.node);
 }
 
 /* --- Fragments ----------------------------------------------------------------- */
 
+/* Which of the two is right cannot be known, so such a set as a whole is released. A
+ * total may come after a number above it: then `highest` contradicts. */
 static bool
 contradicts(struct set *set, const struct fragment *f)
 {
@@ -181,6 +195,8 @@ is_too_much(const struct sets *s, const struct fragment *f)
            is_too_large(s, f->size);
 }
 
+/* Quotas count sets, and only their beginning is refused: a sender at the limit can
+ * still complete the sets that are open. */
 static bool
 may_begin(const struct sets *s, const struct fragment *f)
 {
@@ -237,7 +253,8 @@ pass(struct set_answer *answer, enum set_reason reason)
     answer->absorbed_count = 0;
 }
 
-/* Adds to a closed set. */
+/* Adds to a closed set. A fragment of other content, or for a recipient who was not
+ * served, is not a repetition: it passes, since no second set could become complete. */
 static void
 come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
 {
@@ -250,7 +267,8 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
         pass(answer, set->state == SET_DONE ? SET_REASSEMBLED : SET_TIMEOUT);
 }
 
-/* Sets are not always added in the order of their births. */
+/* A set ends with the earliest time of its fragments. These do not always come in the
+ * order of their births. */
 static void
 set_hurry(struct sets *s, struct set *set, int64_t until_ms)
 {
@@ -366,6 +384,7 @@ sets_reassembled(struct sets *s, const struct set_reassembly *view, int64_t now_
     DL_DELETE(s->taken, j);
     set->reassemblies--;
     for (size_t i = 0; i < view->served_count; i++)
+        /* A message for several recipients may be a part of several reassemblies. */
         if (--j->served_parts[i]->left == 0)
             set_part_free(s, j->served_parts[i]);
     set_reassembly_free(j);
@@ -416,11 +435,13 @@ sets_forget(struct sets *s, struct id id)
 {
     struct part *p;
     HASH_FIND(hh, s->by_id, &id, sizeof(id), p);
+    /* A reassembly under way borrows the part. */
     if (p == NULL || p->set->reassemblies > 0)
         return false;
     struct set *set = p->set;
     struct slot *slot = p->slot;
     for (size_t i = 0; i < p->count; i++)
+        /* So a repetition that comes later is taken, not absorbed. */
         if (!p->needs[i].served)
             set_wanted_put(p->needs[i].wanted, slot->number, false);
     set_part_free(s, p);
@@ -520,6 +541,7 @@ sets_free(struct sets **sets)
     struct set *set, *set_next;
     if (s == NULL)
         return;
+    /* Before the sets, which must not be busy then. */
     DL_CONCAT(s->reassemblies, s->taken);
     DL_FOREACH_SAFE (s->reassemblies, j, j_next) {
         j->set->reassemblies--;

@@ -1,4 +1,10 @@
-/* The messages, numbers and recipients of a set. */
+/* The messages, numbers and recipients of a set.
+ *
+ * Three views of the same fragments: a slot is a number, with the digest that every
+ * fragment of this number must have; a part is a message; a wanted is a recipient, with
+ * one bit for each number that is there for it. A message for recipients who all have
+ * its number is no part at all: it is absorbed. So of a slot
+ * each recipient needs one part at most. */
 #include "defrag/set/set_internal.h"
 
 #include "base/memory.h"
@@ -21,6 +27,8 @@ set_wanted_has(const struct wanted *w, uint32_t number)
     return number / 64 < w->words && (w->numbers[number / 64] >> number % 64 & 1) != 0;
 }
 
+/* The bits grow with the highest number that the recipient has, not with the total:
+ * that may be large, or unknown. */
 void
 set_wanted_put(struct wanted *w, uint32_t number, bool there)
 {
@@ -33,6 +41,7 @@ set_wanted_put(struct wanted *w, uint32_t number, bool there)
     uint64_t bit = UINT64_C(1) << number % 64;
     w->numbers[number / 64] &= ~bit;
     w->numbers[number / 64] |= there ? bit : 0;
+    /* Equal to the total: complete, without counting bits. */
     w->count += there ? 1u : -1u;
 }
 
@@ -151,6 +160,8 @@ set_compact(struct set *set)
     size_t count = HASH_COUNT(set->wanted);
     set->served = memory_array(count + 1, sizeof(*set->served));
     for (w = set->wanted; w != NULL; w = w->hh.next)
+        /* Others have no reassembled message: what comes for them is not a
+         * repetition. */
         if (w->count >= set->total)
             set->served[set->served_count++] =
                 address_hash(text_of(w->address, w->hh.keylen));

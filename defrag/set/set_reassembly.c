@@ -1,4 +1,9 @@
-/* Finds the complete recipients of a set, and the parts to reassemble for them. */
+/* Finds the complete recipients of a set, and the parts to reassemble for them.
+ *
+ * Fragments may be for different recipients, so a set can be reassembled more than
+ * once: recipients that become complete with the same fragment share one message, and
+ * later ones get another. `served` marks a recipient, and its share of each message, as
+ * soon as a reassembly has begun, so that no second one takes it. */
 #include "defrag/set/set_internal.h"
 
 #include "base/memory.h"
@@ -57,12 +62,14 @@ set_reassembly_complete(struct sets *s, struct set *set)
         complete += set_reassembly_is_complete(set, w);
     if (complete == 0)
         return;
+    /* An upper bound: one array, filled once. */
     DL_FOREACH2 (set->parts, p, set_next)
         needs += p->count;
     struct completed *j = memory_new(sizeof(*j));
     j->set = set;
     j->parts = memory_array(set->total, sizeof(j->parts[0]));
     j->sizes = memory_array(set->total, sizeof(j->sizes[0]));
+    /* Before the recipients are marked: a served one does not count as complete. */
     collect_served(set, j, needs);
     j->recipients = memory_array(complete, sizeof(j->recipients[0]));
     HASH_ITER (hh, set->wanted, w, next) {
@@ -95,6 +102,7 @@ set_reassembly_free(struct completed *j)
 struct completed *
 set_reassembly_of(const struct set_reassembly *view)
 {
+    /* The view is const for the channel; its owner may change it. */
     return (struct completed *)((char *)(uintptr_t)view -
                                 offsetof(struct completed, view));
 }
