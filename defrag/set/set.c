@@ -1,9 +1,9 @@
 /* Keeps sets of fragments: takes them, gives them up, remembers them.
  *
  * A set is open, then closed: DONE (all its messages were reassembled) or GIVEN_UP.
- * Both lists are in order, so that the oldest make space. Nothing here calls out. Releases, closures and reassemblies are queued,
- * and the channel takes them between two calls, so no callback can change a set that is
- * being worked on.
+ * Both lists are in order, so that the oldest make space. Nothing here calls out.
+ * Releases, closures and reassemblies are queued, and the channel takes them between
+ * two calls, so no callback can change a set that is being worked on.
  *
  * A set with a reassembly under way is busy: the reassembly borrows its parts and
  * addresses. Such a set is not given up but doomed, and given up when the last of its

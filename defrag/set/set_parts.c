@@ -3,8 +3,8 @@
  * Three views of the same fragments: a slot is a number, with the digest that every
  * fragment of this number must have; a part is a message; a wanted is a recipient, with
  * one bit for each number that is there for it. A message for recipients who all have
- * its number is no part at all: it is absorbed. So of a slot
- * each recipient needs one part at most. */
+ * its number is no part at all: it is absorbed. So of a slot each recipient needs one
+ * part at most. */
 #include "defrag/set/set_internal.h"
 
 #include "base/memory.h"
