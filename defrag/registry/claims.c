@@ -1,4 +1,9 @@
-/* Asks the registry once for each set, and keeps the answer. */
+/* Asks the registry once for each set, and keeps the answer.
+ *
+ * A struct owned lasts until the set closes here, or its claim expires: each fragment
+ * until then finds the same owner without asking again. A fragment does not wait for
+ * the answer: ASKED and ALONE sets begin here. If the set turns out to be another
+ * host's, setup.other is called, and its fragments leave for that host. */
 #include "defrag/registry/claims.h"
 
 #include "base/heap.h"
@@ -11,6 +16,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+/* Claims that have expired may stay for that long: one timer serves all of them. */
 enum { SWEEP_MS = 60 * 1000 };
 
 struct owned {
@@ -93,6 +99,7 @@ answered_ours(struct owned *e)
     claims_forget(e);
 }
 
+/* A set that has closed meanwhile has no fragments to send on. */
 static void
 answered_other(struct owned *e, const char *host)
 {
@@ -107,6 +114,7 @@ answered_other(struct owned *e, const char *host)
     o->setup.other(o->setup.context, e->key, e->host);
 }
 
+/* The set was begun here unclaimed: claims_recover() asks again. */
 static void
 answered_nothing(struct owned *e)
 {
@@ -136,6 +144,8 @@ on_claimed(void *context, enum registry_answer answer, const char *host)
     }
 }
 
+/* For the time that is left, so that the registry and this host forget the claim
+ * together. */
 static void
 claims_ask(struct owned *e)
 {
@@ -163,6 +173,7 @@ claims_claim(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
         e->is_closed = false; /* a new set of that key has begun */
         return claims_view_of(e);
     }
+    /* Keys come from clients, so their number has a limit. */
     if (HASH_COUNT(o->by_key) >= CLAIMS_MAX)
         return claims_view_of(NULL);
     e = memory_new(sizeof(*e));
@@ -193,6 +204,7 @@ claims_close(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
     e->is_closed = true;
     e->memory_ms = memory_ms;
     switch (e->owner) {
+    /* The answer closes it: the claim may have been granted by now. */
     case OWNER_ASKED:
         break;
     case OWNER_US:

@@ -1,4 +1,14 @@
-/* What all registries share: pending claims, time limits, a breaker, hosts' names. */
+/* What all registries share: pending claims, time limits, a breaker, hosts' names.
+ *
+ * A claim goes through the lists of the registry: `waiting` (a place has to be asked),
+ * `asked` (the reply of Redis has not come; a directory answers within the call),
+ * `answered`, and `telling` while its turn runs. done is called in a turn of its own,
+ * never within registry_claim(), so a caller need not expect its answer there.
+ * `waiting` and `asked` are in the order of their time limits: on_late() examines the
+ * first of each.
+ *
+ * Whatever a registry says or fails to say, a claim is answered in time: at the latest
+ * as `unavailable`, and then the host works alone. */
 #include "defrag/registry/registry.h"
 
 #include "base/memory.h"
@@ -80,12 +90,14 @@ on_tell(void *context)
 {
     struct registry *r = context;
     struct registry_claim *claim;
-    /* Answers from within done are reported in the next turn. */
+    /* Answers from within done are reported in the next turn: a claim that is made anew
+     * each time would keep this turn from ending. */
     assert(r->telling == NULL);
     DL_FOREACH (r->answered, claim)
         claim->state = CLAIM_TELLING;
     r->telling = r->answered;
     r->answered = NULL;
+    /* From the head each time: done may cancel any other claim of the list. */
     while ((claim = r->telling) != NULL) {
         registry_move(r, claim, CLAIM_IDLE);
         claim->done(claim->context, claim->answer, claim->host);
@@ -110,6 +122,7 @@ answer_with(struct registry *r, struct registry_claim *claim,
         break;
     case REGISTRY_UNAVAILABLE:
         r->counts.unavailable++;
+        /* Its set is claimed later, when the registry answers again. */
         r->is_owing = true;
         break;
     }
@@ -125,6 +138,8 @@ registry_answer(struct registry *r, struct registry_claim *claim,
     answer_with(r, claim, answer, TEXT(""));
 }
 
+/* The file or the value may have been written by anybody: a name that is not valid is
+ * no answer. */
 void
 registry_answer_owner(struct registry *r, struct registry_claim *claim,
                       struct text owner)
@@ -150,6 +165,7 @@ registry_ask_again(struct registry *r)
     struct registry_claim *claim;
     DL_FOREACH (r->asked, claim)
         claim->state = CLAIM_WAITING;
+    /* They are older, and their time limits do not start anew. */
     DL_CONCAT(r->asked, r->waiting);
     r->waiting = r->asked;
     r->asked = NULL;
@@ -163,6 +179,8 @@ on_recover(void *context)
     if (registry_breaker_is_open(&r->breaker) || !r->is_owing)
         return; /* down again: later */
     r->is_owing = false;
+    /* A place that fails again and again would otherwise be asked for all sets each
+     * time. */
     r->recover_ms = loop_monotonic_ms(r->setup.loop) + REGISTRY_RECOVER_MS;
     if (r->setup.recovered != NULL)
         r->setup.recovered(r->setup.context);
@@ -200,6 +218,7 @@ registry_failed(struct registry *r, const char *why)
                 "the registry %s does not answer, this host works alone: %s", place,
                 why);
     }
+    /* These would wait in vain: the pause is longer than a claim has time. */
     while (r->waiting != NULL)
         registry_answer(r, r->waiting, REGISTRY_UNAVAILABLE);
     return pause_ms;
@@ -257,6 +276,8 @@ registry_name_other(struct registry *r, struct text instance, int64_t born_ms)
         n->born_ms = born_ms;
         n->is_told = false;
     }
+    /* Redis tells no time, but it removes what is not refreshed: an instance seen for
+     * longer than that is refreshed. */
     bool is_alive = born_ms == 0 ? now_ms - n->seen_ms > NAME_TTL_MS + NAME_SLACK_MS
                                  : born_ms != n->born_ms;
     if (!is_alive || n->is_told || *n->other == '\0')
@@ -310,6 +331,7 @@ registry_new(const struct registry_setup *setup, const struct registry_place *pl
     r->place = *place;
     r->patience_ms = REGISTRY_ANSWER_MS;
     switch (place->kind) {
+    /* It never fails, but a breaker of zeros would count as open. */
     case REGISTRY_LOCAL:
         r->breaker = dir_breaker;
         break;
@@ -329,6 +351,7 @@ registry_new(const struct registry_setup *setup, const struct registry_place *pl
     return r;
 }
 
+/* Claims are parts of their owners' structs: they are not freed here. */
 static void
 abandon(struct registry_claim *claims)
 {
@@ -381,6 +404,7 @@ registry_claim(struct registry *r, struct registry_claim *claim,
     }
     bool is_first = r->waiting == NULL && r->asked == NULL;
     registry_move(r, claim, CLAIM_WAITING);
+    /* Otherwise the timer runs for an older claim, whose limit comes first. */
     if (is_first)
         loop_timer_start(r->setup.loop, &r->late, r->patience_ms, on_late, r);
     if (r->dir != NULL)
@@ -392,6 +416,7 @@ registry_claim(struct registry *r, struct registry_claim *claim,
 void
 registry_cancel(struct registry *r, struct registry_claim *claim)
 {
+    /* The reply still comes, and replies are matched by their order alone. */
     if (claim->state == CLAIM_ASKED)
         registry_redis_forget(r->redis, claim);
     registry_move(r, claim, CLAIM_IDLE);

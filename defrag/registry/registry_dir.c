@@ -111,6 +111,7 @@ read_owner(struct registry_dir *d, const char *name, struct owner *owner)
     int file = disk_open_file(d->disk, name, false);
     if (file < 0)
         return file;
+    /* Both of the open file: another host may rename the name meanwhile. */
     int64_t got = disk_read(d->disk, file, 0, content, sizeof(content));
     int result = disk_file_info(d->disk, file, &info);
     disk_close_file(d->disk, file);
@@ -135,6 +136,7 @@ write_with(struct registry_dir *d, const char *name, int64_t ttl_ms, const char 
     char content[CONTENT_MAX];
     struct disk_info info;
     int file = disk_create(d->disk, name, 0600);
+    /* The 256 directories are made when they are needed. */
     if (file == -ENOENT) {
         const char parent[] = {name[0], name[1], '\0'};
         int made = disk_make_directory(d->disk, parent, 0700);
@@ -222,6 +224,8 @@ registry_dir_find_owner(struct registry_dir *d, const struct registry_claim *cla
     return result;
 }
 
+/* The claim may expire between the check and the rename, and another host have it: two
+ * owners of a key cost a reassembly at most. */
 static int
 close_set(struct registry_dir *d, const struct closing *c)
 {
@@ -364,7 +368,8 @@ open_disk(struct registry_dir *d)
     return result;
 }
 
-/* Judges a call by its result and its duration. 0: go on; otherwise the pause in ms. */
+/* Judges a call by its result and its duration. 0: go on; otherwise the pause in ms. A
+ * failure closes the directory; on_tick() opens it again after the pause. */
 static int64_t
 registry_dir_judge(struct registry_dir *d, int result, int64_t began_us)
 {
@@ -428,6 +433,7 @@ on_work(void *context)
     int64_t turn_us = loop_clock_us(), pause_ms = 0;
     while (d->disk != NULL && (d->r->waiting != NULL || d->closings != NULL)) {
         int64_t began_us = loop_clock_us();
+        /* Each call blocks, so a turn has its share of time, not of claims. */
         if (began_us - turn_us > TURN_US) {
             loop_post(d->r->setup.loop, &d->work, on_work, d);
             return;

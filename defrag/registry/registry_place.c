@@ -91,7 +91,8 @@ read_redis(struct text rest, struct registry_place *place)
     size_t slash, at;
     uint64_t database = 0;
     const char *wrong = NULL;
-    /* A password may have been written with any of these schemes. */
+    /* The last @ ends the login: a password may have an @ or a / that is not
+     * encoded. */
     at = text_find_last(rest, '@');
     slash = text_find(text_after(rest, at == TEXT_NONE ? 0 : at), '/');
     place->kind = REGISTRY_REDIS;

@@ -101,6 +101,7 @@ send_command(struct registry_redis *redis, enum request_kind kind,
     long long length = redisFormatCommandArgv(&command, (int)count, arguments, NULL);
     assert(length > 0);
     net_send(redis->connection, text_of(command, (size_t)length));
+    /* It has the password. */
     if (kind == REQUEST_AUTH)
         digest_forget(command, (size_t)length);
     redisFreeCommand(command);
@@ -139,6 +140,7 @@ send_claim(struct registry_redis *redis, struct registry_claim *claim)
     registry_hex(claim->key, hex);
     snprintf(key, sizeof(key), "df:%s", hex);
     send_set(redis, REQUEST_CLAIM, key, redis->r->setup.host, claim->ttl_ms);
+    /* The last request: in utlist the head's prev is the tail. */
     redis->requests->prev->claim = claim;
     registry_asked(redis->r, claim);
 }
@@ -163,6 +165,8 @@ keep_name(struct registry_redis *redis, int ttl_ms)
     send_command(redis, REQUEST_KEEP, words, sizeof(words) / sizeof(words[0]));
 }
 
+/* A key of its own, which expires in a second: two hosts that connect at the same time
+ * do not meet there. */
 static void
 send_probe(struct registry_redis *redis)
 {
@@ -172,6 +176,8 @@ send_probe(struct registry_redis *redis)
     send_set(redis, REQUEST_PROBE, key, redis->r->setup.host, 1000);
 }
 
+/* All in one go. Replies come in the order of the commands, and the first error ends
+ * the connection. */
 static void
 send_greeting(struct registry_redis *redis)
 {
@@ -195,7 +201,9 @@ send_greeting(struct registry_redis *redis)
 
 /* --- The connection --------------------------------------------------------------- */
 
-/* To REST; no command is under way then. */
+/* To REST; no command is under way then. The claims that were asked wait again: a reply
+ * that was lost does not tell whether Redis has granted them, and asking twice is
+ * harmless, since a claim of this host is answered as its own. */
 static void
 registry_redis_drop(struct registry_redis *redis)
 {
@@ -282,6 +290,7 @@ take_probe(struct registry_redis *redis, const redisReply *reply)
         get_ready(redis);
     } else if (reply->type == REDIS_REPLY_ERROR && !r->redis_is_old &&
                text_starts(words_of(reply), TEXT("ERR syntax"))) {
+        /* Before version 7 NX and GET exclude each other. */
         r->redis_is_old = true;
         send_probe(redis);
     } else {
@@ -311,6 +320,7 @@ static void
 take_closed(struct registry_redis *redis, const redisReply *reply)
 {
     char place[REGISTRY_SETTING_MAX];
+    /* An error (scripts may be forbidden) fails nothing else: the claims expire. */
     redis->closes--;
     if (reply->type != REDIS_REPLY_ERROR || redis->has_complained)
         return;
@@ -356,6 +366,8 @@ take_reply(struct registry_redis *redis, const redisReply *reply)
         registry_redis_fail(redis, "a reply to nothing");
         return;
     }
+    /* Freed before it is handled: a reply that fails the connection frees all
+     * requests. */
     struct request request = *first;
     DL_DELETE(redis->requests, first);
     free(first);
@@ -404,10 +416,12 @@ registry_redis_take_input(struct registry_redis *redis)
     net_consume(redis->connection, input.length);
     /* The reader is not called without bytes: it would begin a reply of unknown
      * kind. */
+    /* take_reply() may end the connection, and the reader with it. */
     while (result == REDIS_OK && redis->reader != NULL && unread(redis->reader) > 0 &&
            begins_well(redis->reader)) {
         void *reply = NULL;
         result = redisReaderGetReply(redis->reader, &reply);
+        /* Incomplete; a server must not make this host store a reply without end. */
         if (result == REDIS_OK && reply == NULL && unread(redis->reader) <= REPLY_MAX)
             return;
         if (reply == NULL)
@@ -544,6 +558,8 @@ registry_redis_new(struct registry *r, char *error, size_t error_size)
     return redis;
 }
 
+/* A regular stop takes the name away, so that the next run of this host finds no other
+ * there. */
 void
 registry_redis_free(struct registry_redis **redis)
 {
@@ -551,6 +567,7 @@ registry_redis_free(struct registry_redis **redis)
         return;
     if ((*redis)->stage == READY && (*redis)->has_name) {
         keep_name(*redis, 0);
+        /* Not net_abort(): the command has to be sent first. */
         net_close(&(*redis)->connection);
     }
     registry_redis_drop(*redis);
@@ -565,6 +582,7 @@ registry_redis_claim(struct registry_redis *redis)
         send_waiting(redis);
 }
 
+/* The request stays in its place: its reply will come. */
 void
 registry_redis_forget(struct registry_redis *redis, const struct registry_claim *claim)
 {
@@ -596,6 +614,7 @@ registry_redis_check_name(struct registry_redis *redis)
         send_name(redis);
 }
 
+/* Replies come in order: those behind it wait for the same one. */
 void
 registry_redis_late(struct registry_redis *redis)
 {
