@@ -1,4 +1,8 @@
-/* Reads the header of a message, and the digest of a fragment's body. */
+/* Reads the header of a message, and the digest of a fragment's body.
+ *
+ * Most messages are not fragments, so the header decides first, and only fragments are
+ * read to their end. The content of a journaled message is in memory, and is used in
+ * place (queue_content_bytes()); that of others is read in pieces. */
 #include "defrag/reassembly/examine.h"
 
 #include "base/memory.h"
@@ -59,6 +63,7 @@ examine_go(struct examine *l, size_t budget)
     assert(l->content >= 0 && l->tag != NULL && budget > 0);
     while (l->at < l->size && budget > 0) {
         int64_t got = add_piece(l, budget);
+        /* 0, too: the file is shorter than its envelope says. */
         if (got <= 0) {
             examine_end(l);
             return EXAMINE_FAILED;

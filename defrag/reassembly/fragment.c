@@ -1,4 +1,8 @@
-/* Recognises fragments by the header of the message. */
+/* Recognises fragments by the header of the message.
+ *
+ * A message that breaks the rules is malformed and passes. It is not repaired: no set
+ * begins on a number or total that may be wrong. The whole header is read, not only its
+ * first Content-Type, since a second one makes the type ambiguous. */
 #include "defrag/reassembly/fragment.h"
 
 #include "mime/header.h"
@@ -192,6 +196,8 @@ fragment_id(const struct fragment_reading *reading)
     return text_of(reading->id, reading->id_length);
 }
 
+/* The length before each text: otherwise texts of other lengths could have the same
+ * bytes together, and two sets one key. */
 static void
 add_counted(struct buffer *to, struct text t)
 {
@@ -203,6 +209,7 @@ add_counted(struct buffer *to, struct text t)
     assert(fits);
 }
 
+/* The kind is hashed first, so that keys of different kinds are never equal. */
 void
 fragment_hash(char kind, const struct text *texts, size_t count,
               unsigned char key[DIGEST_SIZE])
@@ -228,6 +235,7 @@ fragment_key(enum fragment_trust trust, struct text login, struct text sender,
     char *lowered = text_string(sender);
     size_t at = text_find_last(sender, '@');
     struct buffer trusted;
+    /* The local part may be case-sensitive (RFC 5321 §2.4), the domain is not. */
     if (at != TEXT_NONE)
         text_lower(lowered + at, sender.length - at);
     buffer_init(&trusted, login.length + 8);

@@ -49,6 +49,7 @@ uint64_t
 origin_client(const struct origin *o)
 {
     uint64_t hash = text_hash_nocase(TEXT_HASH, o->network);
+    /* A hash that happens to be SET_NOBODY would have no quota. */
     return o->network.length == 0 ? SET_NOBODY : hash != SET_NOBODY ? hash : 1;
 }
 

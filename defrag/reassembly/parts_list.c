@@ -1,4 +1,8 @@
-/* Writes and reads the parts of a reassembled message. */
+/* Writes and reads the parts of a reassembled message.
+ *
+ * The list may be that of an earlier run, and the depth may come from another host. So
+ * a line that cannot be read is skipped, and a depth that cannot be read counts as the
+ * highest: the message is delivered, but not reassembled again. */
 #include "defrag/reassembly/parts_list.h"
 
 #include "base/memory.h"

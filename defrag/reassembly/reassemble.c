@@ -1,4 +1,9 @@
-/* Reassembles fragments: merges two headers, passes the bodies through. */
+/* Reassembles fragments: merges two headers, passes the bodies through.
+ *
+ * Only the header within is buffered. The header of the message cannot be written
+ * before it is complete: it shows whether there are fields at all, and a Subject. It
+ * may end in any fragment, so a header_scan looks for its end across pieces and seams.
+ * Everything behind is passed on unchanged. */
 #include "defrag/reassembly/reassemble.h"
 
 #include <assert.h>
@@ -144,7 +149,9 @@ reassemble_add(struct reassemble *j, struct text bytes)
 bool
 reassemble_seam(struct reassemble *j)
 {
+    /* A CR that is there already is half of the line end. */
     struct text end = j->last == '\r' ? TEXT("\n") : TEXT("\r\n");
+    /* An empty body has no line to end. */
     if (j->has_last && j->last != '\n' && !reassemble_add(j, end))
         return false;
     j->has_last = false;

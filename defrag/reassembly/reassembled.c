@@ -1,4 +1,14 @@
-/* Gathers, streams and names a reassembled message. */
+/* Gathers, streams and names a reassembled message.
+ *
+ * reassembled_go() does it in steps, each within a budget: it reads the envelopes of
+ * all messages that serve a recipient, then the content of one message for each number.
+ * The parts may change between two turns, because operators' commands and damage of the
+ * disk do not wait for a reassembly. So each part is checked again when its turn comes:
+ * it must exist, must not be held, and must have the checksum of its envelope. Otherwise
+ * the reassembly fails, and the set is released.
+ *
+ * The content is written into a draft. Nothing of it exists for the queue until the
+ * caller commits it. */
 #include "defrag/reassembly/reassembled.h"
 
 #include "base/crc.h"
@@ -130,6 +140,7 @@ merge_message(struct reassembled *w, const struct envelope *from)
     struct envelope *e = w->envelope;
     if (e->birth_ms == 0 || from->birth_ms < e->birth_ms)
         e->birth_ms = from->birth_ms;
+    /* The first one counts even if it is below the default. */
     if (from->priority > e->priority || w->groups == 1)
         e->priority = from->priority;
     e->eight_bit = e->eight_bit || from->eight_bit;
@@ -149,6 +160,7 @@ note_known(struct reassembled *w, const struct envelope *e)
     k->id = e->id;
     k->content_size = e->content_size;
     k->content_crc = e->content_crc;
+    /* An envelope need not be loaded a second time for its content. */
     HASH_ADD(hh, w->known, id, sizeof(k->id), k);
 }
 
@@ -185,6 +197,7 @@ gather_one(struct reassembled *w)
         const struct recipient *r = &e->recipients[i];
         struct reassembled_row *row;
         HASH_FIND(hh, w->by_address, r->address.at, r->address.length, row);
+        /* Others of its recipients wait for parts of their own, or have ended. */
         if (r->done || row == NULL || row->group != w->groups)
             continue;
         indexes[count++] = i;
@@ -278,6 +291,8 @@ open_part(struct reassembled *w)
     w->at = 0;
     w->sum = 0;
     w->wanted = e == NULL ? 0 : e->content_crc;
+    /* The size of the body is that of its examination: what is before it must still be
+     * a header. */
     bool good = w->content >= 0 && w->body >= 0 && w->body <= FRAGMENT_HEADER_MAX;
     if (good && w->part == 0)
         good = open_first(w, e);
@@ -310,6 +325,7 @@ copy_piece(struct reassembled *w, size_t *got)
         bytes = text_of(piece, (size_t)read);
     }
     *got = bytes.length;
+    /* Over the header, too: the checksum is of the whole content. */
     w->sum = crc_add(w->sum, bytes.at, bytes.length);
     size_t header = w->at < w->body ? (size_t)(w->body - w->at) : 0;
     w->at += (int64_t)bytes.length;
@@ -381,6 +397,7 @@ reassembled_finish(struct reassembled *w)
         return content_trouble(w);
     reassembled_note_bytes(w);
     buffer_init(&made, MADE_MAX + 16);
+    /* The depth is known only now: it is that of the deepest part, plus one. */
     parts_list_begin(w->depth, &made);
     bool fits = buffer_add(&made, buffer_text(&w->made));
     assert(fits);
@@ -399,6 +416,7 @@ reassembled_go(struct reassembled *w, size_t budget)
     size_t used = 0, got = 0;
     if (w->too_many)
         return reassembled_fail(w, "all together its parts have too many recipients");
+    /* Steps without bytes have a cost, too: a set may have 100000 small parts. */
     for (; used < budget; used += STEP_COST + got) {
         got = 0;
         if (w->served < w->setup.reassembly->served_count) {
@@ -414,6 +432,7 @@ reassembled_go(struct reassembled *w, size_t budget)
                 return reassembled_fail(w, "a part is damaged");
             if (is_last(w))
                 return reassembled_finish(w);
+            /* Not behind the last one: the message ends as its last fragment does. */
             if (!reassemble_seam(&w->machine))
                 return content_trouble(w);
         }

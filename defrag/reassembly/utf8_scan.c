@@ -1,4 +1,7 @@
-/* Looks for UTF-8 in the headers of a message that streams by. */
+/* Looks for UTF-8 in the headers of a message that streams by: of the message, and of
+ * each MIME part (RFC 6531 §3.2). The parser of the structure costs time, so it is
+ * dropped as soon as the answer is known: UTF-8 was found, or no part has a header of
+ * its own. */
 #include "defrag/reassembly/utf8_scan.h"
 
 #include "mime/structure.h"
@@ -12,6 +15,7 @@ utf8_scan_on_event(void *context, const struct structure_event *event)
         i->utf8 = i->utf8 || !text_is_ascii(event->bytes);
         break;
     case STRUCTURE_PROBLEM:
+        /* Beyond these limits the parser does not see the headers of further parts. */
         i->unsure = i->unsure || event->problem == PROBLEM_TOO_DEEP ||
                     event->problem == PROBLEM_TOO_MANY_PARTS ||
                     event->problem == PROBLEM_LONG_BOUNDARY;
