@@ -114,6 +114,7 @@ settings_add_line(struct buffer *lines, const char *origin, struct text name,
         whole =
             log_escape(text_before(name, 128), &line) && buffer_add(&line, TEXT(": "));
     whole = whole && log_escape(what, &line);
+    /* All of the line or nothing: error_count still has it. */
     if (lines->limit - lines->length > line.length)
         whole = buffer_add(lines, buffer_text(&line)) && buffer_add_byte(lines, '\n');
     (void)whole; /* a cut line is enough */
@@ -142,7 +143,7 @@ complain(struct settings *s, const struct place *place, struct text name,
     free(origin);
 }
 
-/* The spelling of the key in this source. */
+/* The spelling of the key in this source: a user can copy it from the message. */
 static char *
 spell(const struct settings *s, enum level level, const struct setting *row,
       bool is_path)
@@ -217,6 +218,7 @@ struct meaning {
     bool is_path;                          /* the name ends in _file */
 };
 
+/* Only the synonyms match in any case: they include names of other software. */
 static struct meaning
 find_name(const struct settings *s, struct text key)
 {
@@ -317,7 +319,8 @@ read_whole(struct settings *s, const char *path, char **content, size_t *length)
     return disk_read_whole(path, FILE_SIZE_MAX, content, length);
 }
 
-/* `key_file`: replaces the path by the content of the file. */
+/* `key_file`: replaces the path by the content of the file. Only the strongest entry
+ * comes here: a weaker one may name a file that does not exist. */
 static void
 load_value(struct settings *s, struct entry *entry)
 {
@@ -333,6 +336,7 @@ load_value(struct settings *s, struct entry *entry)
                  strerror(-error));
         return;
     }
+    /* Editors end a file with a line end, which is no part of a password. */
     while (length > 0 && (content[length - 1] == '\n' || content[length - 1] == '\r'))
         content[--length] = '\0';
     if (strlen(content) != length) {
@@ -348,6 +352,8 @@ load_value(struct settings *s, struct entry *entry)
     entry->origin = text_string(buffer_text(&origin));
     buffer_free(&origin);
     free(entry->path);
+    /* It is a plain value from here on: a further settings_apply() does not read the
+     * file again. */
     entry->path = entry->text;
     entry->text = content;
     entry->is_path = entry->is_bad = false;
@@ -362,12 +368,15 @@ has_comment(const struct entry *entry)
     return strstr(entry->text, " #") != NULL || strstr(entry->text, "\t#") != NULL;
 }
 
+/* An entry with an error keeps its field as it is, and is not examined again: each
+ * error is reported once, also when settings_apply() is called again. */
 static void
 apply_row(struct settings *s, const struct setting *row)
 {
     struct entry *entry = entry_effective(s, row);
     if (entry->text == NULL || entry->is_bad || (row->secret && s->leaves_secrets))
         return;
+    /* An empty key_file is no file: the setting is unset. */
     if (entry->is_path && entry->text[0] != '\0')
         load_value(s, entry);
     if (entry->is_bad)
@@ -500,6 +509,8 @@ settings_read_file(struct settings *s, const char *path)
     size_t length;
     struct place place = {LEVEL_FILE, path, 0};
     int error = read_whole(s, path, &content, &length);
+    /* Each call is a step of its own: assign() tells by that whether a key is set twice
+     * in one source or replaced by a later one. */
     s->step++;
     if (error < 0) {
         complain(s, &place, TEXT(""), "cannot read: %s", strerror(-error));

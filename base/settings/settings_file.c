@@ -1,4 +1,7 @@
-/* The syntax of a settings file: comments, continued lines, `key = value`. */
+/* The syntax of a settings file: comments, continued lines, `key = value`. A line with
+ * an error is skipped with its continuations, and reading goes on, so that all errors
+ * of the file are reported at a time. '#' begins a comment only at the beginning of a
+ * line, because values may contain it. */
 #include "base/settings/settings_file.h"
 
 #include <assert.h>

@@ -1,4 +1,7 @@
-/* One value of a setting: numbers, sizes and durations; and misspelt keys. */
+/* One value of a setting: numbers, sizes and durations; and misspelt keys. A value is
+ * taken as a whole or refused: what follows a number must be a unit, since a typing
+ * error that is cut off would become a wrong limit. The values of secret rows are not
+ * shown in errors. */
 #include "base/settings/settings_value.h"
 
 #include <assert.h>
@@ -120,7 +123,8 @@ set_number(const struct setting *row, int64_t value, void *field, struct buffer 
     return true;
 }
 
-/* The number of edits between two words; optimal string alignment. */
+/* The number of edits between two words; optimal string alignment. The array is on the
+ * stack, so words are at most KEY_MAX long. */
 static size_t
 count_slips(struct text a, struct text b)
 {
@@ -170,6 +174,7 @@ settings_value_set(const struct setting *row, char *text, void *target,
     switch (row->kind) {
     case SETTING_STRING:
     case SETTING_LIST:
+        /* "key =" unsets what a weaker source has set. */
         if (t.length == 0)
             text = NULL;
         /* Borrowed: the entry of the settings owns it. */

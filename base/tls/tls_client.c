@@ -63,6 +63,7 @@ add_anchors(struct tls_client *client, const char *path, struct reading *r, char
     return good;
 }
 
+/* Files without certificates are skipped: directories of anchors have others, too. */
 static bool
 tls_client_read_one(void *context, const char *name)
 {
@@ -89,6 +90,7 @@ read_anchors(struct tls_client *client, const char *path, char *error,
     result = disk_list(directory, ".", tls_client_read_one, r);
     disk_close(&directory);
     free(r);
+    /* The first certificate of a chain is within its head: version 0 is none. */
     if (result == 0 && client->anchors.version != 0)
         return true;
     if (result == 0)

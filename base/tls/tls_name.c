@@ -48,6 +48,7 @@ text_of_buf(const mbedtls_x509_buf *b)
     return text_of(b->p, b->len);
 }
 
+/* -1: the head of an empty list, which mbedTLS keeps in the certificate. */
 static int
 tls_name_kind_of(const mbedtls_x509_sequence *s)
 {
@@ -132,6 +133,7 @@ list_names(const mbedtls_x509_crt *certificate, char *to, size_t size)
 
         if (tls_name_kind_of(s) != SAN_DNS && !is_ip)
             continue;
+        /* The certificate of a large provider may have hundreds. */
         if (told == NAMES_TOLD) {
             others++;
             continue;
@@ -182,6 +184,7 @@ explain_issuer(const mbedtls_x509_crt *certificate, int depth, char *to, size_t 
     if (mbedtls_x509_dn_gets(issuer, sizeof(issuer), &certificate->issuer) < 0)
         snprintf(issuer, sizeof(issuer), "with a long name");
     for (char *c = issuer; *c; c++)
+        /* The peer chose it: see tls_copy_name(). */
         if (*c < 0x20 || *c > 0x7e)
             *c = '?';
     snprintf(to, size, "unknown issuer %s", issuer);

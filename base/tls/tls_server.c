@@ -1,4 +1,8 @@
-/* The server's role: certificates selected by name, and session tickets. */
+/* The server's role: certificates selected by name, and session tickets.
+ *
+ * Everything is read and checked before the server is used: a wrong file is an error at
+ * startup or of the reload, with one line that names it, and not a failure of
+ * handshakes later. */
 #include "base/tls/tls_internal.h"
 
 #include "base/memory.h"
@@ -143,6 +147,7 @@ tls_server_configure(struct tls_server *server)
     int code = tls_configure(tls, config, MBEDTLS_SSL_IS_SERVER);
     if (code != 0)
         return code;
+    /* Clients are not asked for certificates. */
     mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_NONE);
     mbedtls_ssl_conf_sni(config, tls_server_choose, server);
     code = mbedtls_ssl_conf_own_cert(config, &server->own[0].certificate,
@@ -214,6 +219,7 @@ tls_server_new(struct tls *tls, const struct tls_pair *pairs, size_t count, char
     return server;
 }
 
+/* Of the servers' own certificates, not of their intermediates. */
 int64_t
 tls_server_expires_ms(const struct tls_server *server)
 {

@@ -125,6 +125,8 @@ alert_name(int alert)
     return "unknown alert";
 }
 
+/* mbedTLS has no function for the alert: its description is the second byte of the
+ * record (RFC 8446 §6). */
 static void
 fail_by_alert(struct tls_session *s)
 {
@@ -153,7 +155,9 @@ has_flags(const struct tls_session *s)
            flags != 0 && flags != UINT32_MAX;
 }
 
-/* The error of mbedTLS as text. */
+/* The error of mbedTLS as text. From the cause to the symptom: an error of the pipe,
+ * the end or an alert of the peer, our verdict on the certificate, and only then the
+ * code, which for a refused certificate says no more than that. */
 static void
 fail_by_code(struct tls_session *s, int code)
 {
@@ -161,6 +165,8 @@ fail_by_code(struct tls_session *s, int code)
     if (s->pipe_error) {
         tls_session_fail(s, s->pipe_error, strerror(-s->pipe_error));
     } else if (code == 0 || code == MBEDTLS_ERR_SSL_CONN_EOF) {
+        /* Not the same as close_notify: an attacker may have cut the connection off
+         * (RFC 8446 §6.1). */
         tls_session_fail(s, -ECONNRESET,
                          s->state == SHAKING
                              ? "the peer ended the connection in the handshake"
@@ -214,6 +220,7 @@ tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
         if (!is_named(s, certificate))
             *flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
     }
+    /* The first one alone: an untrusted issuer matters more than what is below. */
     if (*flags && !s->trouble) {
         tls_explain(certificate, depth, *flags,
                     text_from(s->name_count ? s->names[0] : "anybody"), text,
@@ -318,6 +325,8 @@ tls_session_call(struct tls_client *client, const struct tls_client_options *opt
     tls_session_make_key(s, options->host);
     if (s->state == FAILED)
         return s;
+    /* At TLS_LEVEL_VERIFY mbedTLS refuses by the flags that are left, and sends the
+     * alert. */
     mbedtls_ssl_set_verify(&s->ssl, tls_session_check, s);
     code = set_host(s, options->host);
     if (code != 0)
@@ -363,6 +372,7 @@ note_cipher(struct tls_session *s)
 static void
 tls_session_remember(struct tls_session *s)
 {
+    /* A session that has failed must not be offered again. */
     if (s->key && s->state == OPEN)
         tls_client_remember(s->client, s->key, &s->ssl, &s->worth);
 }
@@ -389,6 +399,7 @@ tls_session_finish(struct tls_session *s)
     } else if (!s->offered) {
         s->worth.verified = false;
     }
+    /* If no certificate came, mbedTLS had nothing to refuse. */
     if (s->level == TLS_LEVEL_VERIFY && !s->worth.verified) {
         s->state = SHAKING;
         tls_session_fail(s, -EPROTO,
@@ -479,6 +490,7 @@ tls_session_write(struct tls_session *s, struct text bytes)
         int code =
             mbedtls_ssl_write(&s->ssl, (const unsigned char *)bytes.at, bytes.length);
 
+        /* At most one record at a time. */
         if (code > 0)
             bytes = text_after(bytes, (size_t)code);
         else if (is_ticket(code)) /* received earlier */
@@ -497,6 +509,7 @@ tls_session_end(struct tls_session *s)
         mbedtls_ssl_close_notify(&s->ssl);
 }
 
+/* Bytes that mbedTLS has decrypted already cause no event of the socket. */
 bool
 tls_session_has_more(const struct tls_session *s)
 {
