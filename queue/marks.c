@@ -752,7 +752,7 @@ bool
 marks_wait_in_line(const struct marks *m, struct id id)
 {
     const struct pending *p = marks_find(m, id);
-    return p != NULL && p->waiting;
+    return p != NULL && !p->moving && needs_move(m, p);
 }
 
 bool
