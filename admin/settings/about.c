@@ -38,6 +38,8 @@ about_format(const struct options *o, struct buffer *out)
         (void)!buffer_format(out, "control = %s\n", o->control);
 }
 
+/* Renamed into place: a reader never sees half of it. Not synced, since each start
+ * writes it anew. */
 void
 about_write(struct disk *spool, const struct options *options)
 {
@@ -105,11 +107,14 @@ about_take_line(struct settings *s, const struct options *o,
     if (buffer_format(&setting, "%.*s=%.*s", TEXT_ARGS(line->key),
                       TEXT_ARGS(line->value)) &&
         buffer_add_byte(&setting, '\0'))
+        /* The strongest source: an invalid value in the file of settings would win
+         * otherwise. */
         settings_read_argument(s, setting.at);
     buffer_free(&setting);
 }
 
-/* False: no daemon has left anything there. */
+/* False: no daemon has left anything there. A value of the daemon counts only where the
+ * caller's settings have none that is usable. */
 static bool
 take_about(struct settings *s, struct options *o)
 {

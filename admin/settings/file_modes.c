@@ -56,6 +56,8 @@ try_file(void *context, const char *path)
 {
     char *content;
     size_t length;
+    /* One byte at most: whether it can be opened is the question, and a larger file is
+     * -EFBIG. */
     int error = disk_read_whole(path, 1, &content, &length);
     if (error == 0)
         free(content);

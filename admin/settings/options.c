@@ -40,6 +40,7 @@
     }
 
 enum {
+    /* MAILER-DAEMON@hostname must be an address, too. */
     HOSTNAME_MAX = ADDRESS_MAX - (int)sizeof("MAILER-DAEMON"),
     FILLED_MAX = 5 * 1024 * 1024,
     EXAMPLE_MAX = 64 * 1024
@@ -430,7 +431,8 @@ check_word(struct settings *s, const char *key, const char *const *words,
         settings_complain(s, key, "'%.100s': say %s", word ? word : "", say);
 }
 
-/* A value that the machine gives when the user gave none. */
+/* A value that the machine gives when the user gave none: the weakest source, so
+ * what the user gave wins. */
 static void
 options_fill(struct settings *s, const char *key, const char *value, const char *rest)
 {
@@ -490,7 +492,8 @@ fill_spool(struct settings *s)
     options_fill(s, "spool", system ? SPOOL_SYSTEM : SPOOL_HERE, "");
 }
 
-/* Anything but an absent file: an unreadable one is an error, reported later. */
+/* Anything but an absent file: an unreadable one is an error, reported later. Not
+ * passed over: settings would silently be those of another file. */
 static bool
 options_is_there(const char *path)
 {
@@ -558,6 +561,8 @@ is_same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+/* An address in brackets is no name for a registry. "localhost" is then never used:
+ * check_fragments() demands defrag_host where hosts share sets. */
 const char *
 options_host_of(const struct options *o)
 {
@@ -647,6 +652,7 @@ options_read(const struct options_sources *sources, struct options *options)
     char control[32] = "/control";
     if (options->slices > 1)
         snprintf(control, sizeof(control), "/control.%u", (unsigned)options->slice);
+    /* These defaults depend on spool and hostname, which are final only now. */
     options_fill(s, "control", options->spool ? options->spool : "", control);
     options_fill(s, "local_domains", options->hostname ? options->hostname : "", "");
     settings_apply(s);
@@ -726,6 +732,7 @@ options_fragments_max(const struct options *options, const struct settings *sett
     if (is_set || disk_space(spool, &space) != 0 || space.bytes == 0 ||
         space.bytes / 10 > max)
         return max;
+    /* Not 0, which would be no limit. */
     return space.bytes / 10 > 0 ? space.bytes / 10 : 1;
 }
 

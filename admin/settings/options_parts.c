@@ -52,6 +52,8 @@ options_transport(const struct options *options)
     t.transport_rate_delay_ms = options->transport_rate_delay_ms;
     t.reuse_limit = (int)options->reuse_limit;
     t.adaptive = options->adaptive;
+    /* options_check() has complained of this value and of the two feedbacks, if they
+     * are wrong. */
     (void)!bucket_rate_parse(text_from(options->destination_rate), &t.rate);
     t.slot_cost = (int)options->slot_cost;
     t.slot_loan = (int)options->slot_loan;

@@ -1,4 +1,10 @@
-/* Plans the sandbox from the settings, and warns of further paths after a reload. */
+/* Plans the sandbox from the settings, and warns of further paths after a reload.
+ *
+ * There is no table of the settings that name files to read: each word of each value
+ * that may be a path counts, so that a setting that is added later is not forgotten. The plan
+ * and the review walk the same way (struct walk), and so cannot disagree on what is
+ * needed. A plan can only be made before the sandbox is entered; after a reload a path
+ * that was not planned is a warning, and needs a restart. */
 #include "admin/settings/sandbox_rules.h"
 
 #include "base/disk/disk.h"
@@ -65,6 +71,7 @@ look_at_values(struct walk *w, const struct options *options)
             continue;
         const char *at = (const char *)options + row->offset;
         struct text value = text_from(*(char *const *)(const void *)at), word;
+        /* Most words of these tables are patterns and hosts. */
         bool many =
             strcmp(row->key, "routes") == 0 || strcmp(row->key, "sender_routes") == 0;
         while (text_word(&value, separators, &word))

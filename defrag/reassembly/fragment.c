@@ -62,6 +62,7 @@ find_fields(struct text message)
     struct found found = {.ended_well = true};
     struct text head = text_before(message, FRAGMENT_HEADER_MAX), rest = head;
     struct header_field field;
+    /* "From SENDER DATE" of an mbox is not a field, and would end the header. */
     header_skip_mailbox_line(&rest);
     size_t fields = head.length - rest.length; /* their length */
     while (header_next(&rest, &field)) {
@@ -106,6 +107,7 @@ read_id(const struct parameters *p, struct fragment_reading *out)
         return "a parameter is given twice with different values";
     if (id->both)
         out->why = "its id is given plain, which is taken, and in RFC 2231's form";
+    /* Of a longer one the length alone: objection() lets the message pass. */
     out->id_length = id->value.length;
     if (id->value.length <= FRAGMENT_ID_MAX)
         memcpy(out->id, id->value.at, id->value.length);

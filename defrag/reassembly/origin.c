@@ -12,7 +12,8 @@ enum {
     KEY_STRICT = 3
 };
 
-/* prvs=TAG=local@domain becomes local@domain: the tag changes each day. */
+/* prvs=TAG=local@domain becomes local@domain: the tag changes each day. With the tag in
+ * the key, fragments that were sent on two days would never meet. */
 static struct text
 without_batv(struct text sender)
 {
@@ -32,6 +33,7 @@ origin_read(struct text trust, struct text sender, struct origin *out)
 {
     static const struct text mark = TEXT(" net:"), login = TEXT("auth:");
     *out = (struct origin){.sender = without_batv(sender)};
+    /* From the end: what is before it may be the name of a user. */
     size_t space = text_find_last(trust, ' ');
     if (space != TEXT_NONE && text_starts(text_after(trust, space), mark)) {
         out->network = text_after(trust, space + mark.length);

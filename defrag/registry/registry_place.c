@@ -7,6 +7,8 @@
 
 enum { REDIS_PORT = 6379, DATABASE_MAX = 65535 };
 
+/* registry_dir.c writes the name before numbers, with a space between them: so a name
+ * has none. */
 bool
 registry_is_host(struct text name)
 {
@@ -18,7 +20,8 @@ registry_is_host(struct text name)
     return name.length > 0 && name.length <= REGISTRY_HOST_MAX;
 }
 
-/* %XX decoded. False when the result is too long, or a % encodes nothing or a NUL. */
+/* %XX decoded. False when the result is too long, or a % encodes nothing or a NUL: the
+ * commands for Redis are made of strings, and AUTH would send what is before it. */
 static bool
 decode(struct text t, char out[REGISTRY_SECRET_MAX + 1])
 {
@@ -131,6 +134,7 @@ registry_place_read_place(struct text setting, struct registry_place *place)
     return read_redis(text_after(setting, place->tls ? 9 : 8), place);
 }
 
+/* No error quotes the setting: it may have a password. */
 bool
 registry_parse(struct text setting, struct registry_place *place, char *error,
                size_t error_size)
@@ -151,6 +155,7 @@ registry_configure(struct text setting, struct text password,
     const char *wrong = NULL;
     if (!registry_parse(setting, place, error, error_size))
         return false;
+    /* defrag_registry is not a secret: `petrel check` would print the password. */
     if (place->password[0] != '\0')
         wrong = "write the password in defrag_registry_password_file or "
                 "defrag_registry_password, not here";

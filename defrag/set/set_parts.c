@@ -65,6 +65,8 @@ set_slot_find(struct set *set, uint32_t number)
     return slot;
 }
 
+/* Its slot stays: the digest tells a repetition that comes later from a
+ * contradiction. */
 void
 set_part_free(struct sets *s, struct part *p)
 {
