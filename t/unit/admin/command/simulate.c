@@ -485,16 +485,27 @@ test_feed_flush(void)
         scenario_free(&s);
         end(&e);
     }
+    struct experiment e = run("feed-flush-busy");
+    ok_named(e.result->groups[0].last_ms <= 180000 + 61000,
+             "new mail does not hold up a flush: half of what leaves is deferred mail");
+    end(&e);
 }
 
+/* The wait depends on the moment of a transaction of the slow target at which the mail
+ * comes. */
 static void
 test_feed_targets(void)
 {
-    struct experiment e = run("feed-targets");
-    ok_named(e.result->groups[1].max_ms <= 500,
-             "the other target's mail waits for no more than one transaction");
-    ok_named(e.result->groups[0].max_ms <= 11000, "and the first loses little by it");
-    end(&e);
+    for (int64_t part = 0; part < 8; part++) {
+        struct experiment e = {.scenario = scenario_read("feed-targets")};
+        e.scenario->arrivals[1].at_us += part * 50000;
+        e.result = simulation_run(e.scenario, NULL, NULL);
+        ok_named(e.result->groups[1].max_ms <= 500,
+                 "the other target's mail waits for no more than one transaction");
+        ok_named(e.result->groups[0].max_ms <= 11000,
+                 "and the first loses little by it");
+        end(&e);
+    }
 }
 
 int
