@@ -286,7 +286,8 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     return c;
 }
 
-/* Offers every waiting fragment again, which then passes. */
+/* Offers every waiting fragment again, which then passes. No route asks for reassembly
+ * any more. */
 static void
 let_all_go(struct defragmenter *c)
 {
@@ -299,6 +300,7 @@ let_all_go(struct defragmenter *c)
 void
 channel_reload(struct defragmenter *c, const struct channel_settings *settings)
 {
+    /* A change of defrag_registry needs a restart: options_need_restart(). */
     assert(c->settings.registry == settings->registry);
     c->settings = *settings;
     c->examine.parts_max = settings->limits.parts;

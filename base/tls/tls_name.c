@@ -66,6 +66,7 @@ common_name(const mbedtls_x509_crt *certificate)
     return name;
 }
 
+/* Compared with its length: 4 bytes never match an IPv6 address. */
 static bool
 names_address(const mbedtls_x509_crt *certificate, const struct net_address *ip)
 {

@@ -112,6 +112,7 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     assert(set->state == SET_OPEN && set->parts == NULL && set->reassemblies == 0);
     DL_DELETE(s->open, set);
     s->open_count--;
+    /* Quotas count open sets: a closed one takes no place of its sender. */
     set_quota_give(&s->senders, set->sender);
     set_quota_give(&s->clients, set->client);
     if (heap_has(&set->timer.node))
@@ -207,7 +208,8 @@ may_begin(const struct sets *s, const struct fragment *f)
             set_quota_used(s->clients, f->client) < l->client_sets);
 }
 
-/* Sets that are not busy, oldest first, except `kept`. */
+/* Gives up sets that are not busy, oldest first, except `kept`: the fragment that was
+ * just added to it is answered with SET_HOLDS. */
 static void
 set_make_space(struct sets *s, const struct set *kept, int64_t now_ms)
 {
