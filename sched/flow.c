@@ -173,6 +173,12 @@ flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
     q->recipients += e->count - e->given;
 }
 
+bool
+flow_queue_has_both_ages(const struct flow_queue *q)
+{
+    return q->turns[FLOW_NEW].entries > 0 && q->turns[FLOW_OLD].entries > 0;
+}
+
 /* The flow that is served next; NULL when nothing waits. When only one age has mail, it
  * gets every turn. */
 static struct flow *

@@ -82,6 +82,7 @@ void flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *
 /* Whether mail of the message's sender waits, of the same age and class. */
 bool flow_queue_has_sender(const struct flows *flows, const struct flow_queue *q,
                            const struct sched_message *m);
+bool flow_queue_has_both_ages(const struct flow_queue *q);
 /* The entry whose sender is next; NULL when nothing waits. */
 struct entry *flow_queue_first(const struct flow_queue *q);
 /* Cuts the next transaction off the entry to be served now; something must wait. first

@@ -45,8 +45,8 @@ void sched_session_greet(struct sched_session *session);
 /* Sets idle, and returns the change: -1, 0, 1. */
 int sched_session_set_idle(struct sched_session *session, bool idle);
 
-/* Whether it may take a work. A second one needs a session within the window and a site
- * without a rate. */
+/* Whether it may take a work. A second one needs a session within the window, a site
+ * without a rate, and mail of one age. */
 bool sched_session_has_space(const struct sched_session *session, int64_t now_ms);
 /* Takes the site's next transaction. */
 struct work *sched_session_begin(struct sites *set, struct sched_session *session,

@@ -57,6 +57,30 @@ test_second_work(void)
     sched_world_end(&w);
 }
 
+/* Bound to a busy session, new mail would wait for the mail of a flush before it. */
+static void
+test_both_ages(void)
+{
+    struct world w;
+    sched_world_start(&w, 1000, 1000);
+    w.target.transport.initial_concurrency = 1;
+    for (unsigned i = 0; i < 4; i++)
+        world_add(&w, "a.example", 0, i < 2);
+    struct channel *c = first_channel(&w);
+    ok_named(channel_take(&w, c) && !sched_has_work(w.s, c->session),
+             "no second work while new and deferred mail wait");
+    for (unsigned i = 0; i < 2; i++) {
+        channel_send(&w, c);
+        ok(channel_take(&w, c));
+    }
+    is_number(w.finishes, 2, "they take turns");
+    ok_named(sched_has_work(w.s, c->session), "only one of them is left to wait");
+    channel_send(&w, c);
+    channel_drain(&w, c);
+    is_number(w.finishes, 4, "all are sent");
+    sched_world_end(&w);
+}
+
 static void
 test_each_its_own(void)
 {
@@ -172,6 +196,7 @@ int
 main(void)
 {
     test_second_work();
+    test_both_ages();
     test_each_its_own();
     test_waive();
     test_limits();
