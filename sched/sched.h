@@ -103,6 +103,11 @@ void sched_unloaded(struct sched *s, int64_t now_ms, struct id id);
  * and ask again; it counts in the window until sched_session_ended. indexes is valid
  * until the work is settled. While one work waits for its last verdicts a session may
  * take a second one, whose verdicts come after those of the first. */
+enum {
+    /* A host that has answered a dot within this time gets the next message with the
+     * next dot; a slow one does not, since that message waits for its answer. */
+    SCHED_PROMPT_MS = 200
+};
 struct sched_work {
     struct sched_message *message;
     void *owner;

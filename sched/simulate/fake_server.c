@@ -288,9 +288,9 @@ fake_server_begin(struct fake_server *r, int64_t now_ms)
 }
 
 int64_t
-fake_server_service_us(struct fake_server *r, size_t recipients)
+fake_server_service_us(struct fake_server *r, size_t recipients, int64_t *reply_us)
 {
-    int64_t time = fake_server_delay_us(r, r->settings.message_us);
+    int64_t time = *reply_us = fake_server_delay_us(r, r->settings.message_us);
     for (size_t i = 0; i < recipients; i++)
         time += fake_server_delay_us(r, r->settings.rcpt_us);
     return time;

@@ -84,7 +84,8 @@ void fake_server_gave_up(struct fake_server *r);
 enum receipt { RECEIPT_TAKEN, RECEIPT_TEMPFAIL, RECEIPT_REJECT, RECEIPT_RATE };
 /* A transaction begins. */
 enum receipt fake_server_begin(struct fake_server *r, int64_t now_ms);
-/* The duration of the transaction. */
-int64_t fake_server_service_us(struct fake_server *r, size_t recipients);
+/* The duration of the transaction; *reply_us: the part of it after the content. */
+int64_t fake_server_service_us(struct fake_server *r, size_t recipients,
+                               int64_t *reply_us);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * The client is a short form of smtp/client: a look-up finds a session's site,
  * addresses are tried one after the other, a greeted session takes mail until there is
- * none, and stays idle for a moment. Not simulated: two transactions under way on one
- * session, and network traffic. */
+ * none, the next with the content of the one before where a server replies promptly, and
+ * stays idle for a moment. Not simulated: network traffic. */
 #ifndef SCHED_SIMULATE_SIMULATION_H
 #define SCHED_SIMULATE_SIMULATION_H
 

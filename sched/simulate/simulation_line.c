@@ -12,6 +12,7 @@
 enum {
     ROUND_TRIP_MIN_US = 1000,
     ROUND_TRIP_MAX_US = 4000,
+    PROMPT_US = SCHED_PROMPT_MS * 1000,
     LOOK_EVERY_US = 50000 /* how often idle sessions ask regardless of events */
 };
 
@@ -20,6 +21,7 @@ enum step { /* what happens next */
             STEP_CONNECT,
             STEP_GREET,
             STEP_GIVE_UP, /* connection or greeting timed out */
+            STEP_CONTENT, /* a transaction's recipients have been accepted */
             STEP_ANSWER,  /* the reply to a transaction */
             STEP_QUIT     /* idle for long enough */
 };
@@ -33,14 +35,15 @@ struct line {
     struct line *waiting_prev, *waiting_next; /* in its queue */
     struct sched_session *session;
     const struct scenario_domain *domain;
-    struct station *station; /* its server; NULL: none */
-    size_t *order, tried;    /* of the site's addresses */
-    struct outcome trouble;  /* of the last address tried */
-    struct sched_work work;
+    struct station *station;       /* its server; NULL: none */
+    size_t *order, tried;          /* of the site's addresses */
+    struct outcome trouble;        /* of the last address tried */
+    struct sched_work work, early; /* early: the next */
     enum receipt receipt;
-    int64_t service_us, connected_ms;
+    int64_t service_us, reply_us, connected_ms;
     unsigned carried;
-    bool found, queued, greeted, busy, idle;
+    bool found, queued, greeted, busy, idle, has_early;
+    bool prompt; /* its server's last reply to content */
 };
 
 static const char *
@@ -121,7 +124,7 @@ line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
 {
     size_t place = l->domain->site;
     bool greeted = l->greeted;
-    assert(!l->busy);
+    assert(!l->busy && !l->has_early);
     leave_station(s, l);
     simulation_cancel(s, &l->event);
     set_idle(s, l, false);
@@ -137,6 +140,36 @@ line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
         simulation_feedback(s, place);
     free(l->order);
     free(l);
+}
+
+static void
+simulation_line_settle(struct simulation *s, struct line *l,
+                       const struct outcome *outcome)
+{
+    struct mail *mail = l->work.owner;
+    size_t count = l->work.count;
+    l->busy = false;
+    simulation_note(s, outcome_word(outcome->verdict), "%zu of message %td to %s%s%s",
+                    count, mail - s->mails + 1, l->domain->name,
+                    outcome->text[0] ? ": " : "", outcome->text);
+    for (size_t i = 0; i < count; i++) {
+        simulation_verdict(s, mail, l->work.indexes[i], outcome);
+        sched_settled(s->sched, simulation_now_ms(s), l->session, l->work.indexes[i],
+                      outcome);
+    }
+    line_touch(s, l->domain->site);
+    simulation_feedback(s, l->domain->site);
+}
+
+/* The same of mail that was taken early and not sent. */
+static void
+settle_early(struct simulation *s, struct line *l, const struct outcome *outcome)
+{
+    if (!l->has_early)
+        return;
+    l->work = l->early;
+    l->has_early = false;
+    simulation_line_settle(s, l, outcome);
 }
 
 /* --- Addresses -------------------------------------------------------------------- */
@@ -189,6 +222,7 @@ try_next(struct simulation *s, struct line *l)
 {
     if (l->tried == line_place(s, l)->station_count) {
         struct outcome trouble = l->trouble;
+        settle_early(s, l, &trouble);
         line_end(s, l, &trouble);
         return;
     }
@@ -283,11 +317,26 @@ on_give_up(struct simulation *s, struct line *l)
 
 /* --- Mail ------------------------------------------------------------------------- */
 
+static void
+transaction_begin(struct simulation *s, struct line *l)
+{
+    struct fake_server *r = &l->station->server;
+    l->busy = true;
+    s->result->transactions++;
+    l->receipt = fake_server_begin(r, simulation_now_ms(s));
+    l->service_us = l->receipt == RECEIPT_TAKEN
+                        ? fake_server_service_us(r, l->work.count, &l->reply_us)
+                        : round_trip_us(s);
+    if (l->receipt == RECEIPT_TAKEN && l->prompt)
+        plan(s, l, STEP_CONTENT, l->service_us - l->reply_us);
+    else
+        plan(s, l, STEP_ANSWER, l->service_us);
+}
+
 /* Gives the session mail, or makes it idle, or ends it. */
 static void
 take_mail(struct simulation *s, struct line *l)
 {
-    struct fake_server *r = &l->station->server;
     if (!sched_take(s->sched, simulation_now_ms(s), l->session, &l->work)) {
         if (sched_session_is_spent(l->session) || s->scenario->idle_us == 0) {
             line_end(s, l, NULL);
@@ -298,14 +347,28 @@ take_mail(struct simulation *s, struct line *l)
         return;
     }
     set_idle(s, l, false);
-    l->busy = true;
     simulation_begin(s, l->work.owner);
-    s->result->transactions++;
-    l->receipt = fake_server_begin(r, simulation_now_ms(s));
-    l->service_us = l->receipt == RECEIPT_TAKEN
-                        ? fake_server_service_us(r, l->work.count)
-                        : round_trip_us(s);
-    plan(s, l, STEP_ANSWER, l->service_us);
+    transaction_begin(s, l);
+}
+
+/* As smtp/client/delivery.c: the next envelope goes out with the content. */
+static void
+on_content(struct simulation *s, struct line *l)
+{
+    plan(s, l, STEP_ANSWER, l->reply_us);
+    if (!sched_has_work(s->sched, l->session) ||
+        !sched_take(s->sched, simulation_now_ms(s), l->session, &l->early))
+        return;
+    l->has_early = true;
+    simulation_begin(s, l->early.owner);
+}
+
+static void
+early_begin(struct simulation *s, struct line *l)
+{
+    l->work = l->early;
+    l->has_early = false;
+    transaction_begin(s, l);
 }
 
 static void
@@ -324,26 +387,22 @@ on_greet(struct simulation *s, struct line *l)
         site->peak_open = open;
     simulation_note(s, "greeted", "%s by %s", l->domain->name,
                     station_name(l->station));
-    take_mail(s, l);
+    if (l->has_early)
+        early_begin(s, l);
+    else
+        take_mail(s, l);
 }
 
+/* The server has hung up before mail that was taken early: the same address gets it by
+ * another connection. */
 static void
-simulation_line_settle(struct simulation *s, struct line *l,
-                       const struct outcome *outcome)
+line_reconnect(struct simulation *s, struct line *l)
 {
-    struct mail *mail = l->work.owner;
-    size_t count = l->work.count;
-    l->busy = false;
-    simulation_note(s, outcome_word(outcome->verdict), "%zu of message %td to %s%s%s",
-                    count, mail - s->mails + 1, l->domain->name,
-                    outcome->text[0] ? ": " : "", outcome->text);
-    for (size_t i = 0; i < count; i++) {
-        simulation_verdict(s, mail, l->work.indexes[i], outcome);
-        sched_settled(s->sched, simulation_now_ms(s), l->session, l->work.indexes[i],
-                      outcome);
-    }
-    line_touch(s, l->domain->site);
-    simulation_feedback(s, l->domain->site);
+    leave_station(s, l);
+    l->greeted = l->prompt = false;
+    l->carried = 0;
+    l->tried--;
+    plan(s, l, STEP_CONNECT, round_trip_us(s));
 }
 
 /* The outcome that smtp/client/reply_outcome.h would make. */
@@ -386,10 +445,16 @@ on_answer(struct simulation *s, struct line *l)
         result->rate_limited++;
     }
     l->carried++;
+    l->prompt = l->receipt == RECEIPT_TAKEN && l->reply_us <= PROMPT_US;
     simulation_line_settle(s, l, &outcome);
-    if (outcome.code == 421 ||
-        (r->settings.per_session > 0 && l->carried >= r->settings.per_session))
+    bool hangs_up = outcome.code == 421 || (r->settings.per_session > 0 &&
+                                            l->carried >= r->settings.per_session);
+    if (hangs_up && l->has_early)
+        line_reconnect(s, l);
+    else if (hangs_up)
         line_end(s, l, NULL);
+    else if (l->has_early)
+        early_begin(s, l);
     else
         take_mail(s, l);
 }
@@ -430,6 +495,9 @@ line_happened(struct simulation *s, struct event *event)
         return;
     case STEP_GIVE_UP:
         on_give_up(s, l);
+        return;
+    case STEP_CONTENT:
+        on_content(s, l);
         return;
     case STEP_ANSWER:
         on_answer(s, l);
@@ -499,6 +567,7 @@ line_station_changed(struct simulation *s, struct station *station)
         if (was_busy) {
             simulation_cancel(s, &l->event);
             simulation_line_settle(s, l, &lost);
+            settle_early(s, l, &lost);
         }
         line_end(s, l, was_busy ? &lost : NULL);
     }

@@ -20,12 +20,7 @@
 #include <string.h>
 #include <utlist.h>
 
-enum {
-    LMTP_PORT = 24,
-    /* A host that has answered a dot within this time gets the next message with the
-     * next dot; a slow one does not, since that message waits for its answer. */
-    PROMPT_MS = 200
-};
+enum { LMTP_PORT = 24 };
 
 static const char *
 program(const struct delivery_session *s)
@@ -208,7 +203,7 @@ static void
 request_done(struct delivery_session *s)
 {
     leave_early(s);
-    s->prompt = loop_monotonic_ms(s->delivery->loop) - s->dot_ms <= PROMPT_MS;
+    s->prompt = loop_monotonic_ms(s->delivery->loop) - s->dot_ms <= SCHED_PROMPT_MS;
     s->timing.connect_ms = 0;
     s->in_request = s->sent = s->has_next;
     if (s->has_next) {

@@ -388,6 +388,47 @@ test_weather(void)
     end(&e);
 }
 
+/* With the content of one message a prompt server gets the next: urgent mail that comes
+ * then is behind it. */
+static void
+test_early(void)
+{
+    static const char *const content =
+        "transport concurrency=1\nsite s delay.message=%dms %s\n"
+        "domain a.example site s\narrive domain=a.example count=4 at=1s every=1ms\n"
+        "arrive domain=a.example class=urgent at=%dms\n";
+    char text[400];
+    snprintf(text, sizeof(text), content, 100, "", 1150);
+    struct experiment e = run_text(text);
+    ok_named(e.result->groups[1].max_ms >= 250 && e.result->groups[1].max_ms < 300,
+             "the third message goes before");
+    end(&e);
+    snprintf(text, sizeof(text), content, 300, "", 1450);
+    e = run_text(text);
+    ok_named(e.result->groups[1].max_ms >= 450 && e.result->groups[1].max_ms < 500,
+             "a slow server gets it first");
+    end(&e);
+    snprintf(text, sizeof(text), content, 100, "per_session=3", 1150);
+    e = run_text(text);
+    is_number(e.result->greeted, 2, "a server that hangs up is connected to again");
+    is_number(e.result->messages_delivered, 5, "for what it has not taken");
+    is_number(e.result->deferred, 0, "which is no failure of it");
+    end(&e);
+    snprintf(text, sizeof(text), content, 100,
+             "\nat 1250ms site s down\nat 10m site s up", 1150);
+    e = run_text(text);
+    ok_named(e.result->deferred >= 2 && e.result->lost == 1,
+             "both are lost with the connection");
+    is_number(e.result->messages_delivered, 5, "and come later");
+    end(&e);
+    snprintf(text, sizeof(text), content, 100,
+             "per_session=3\nat 1290ms site s fail=1/1\nat 10m site s fail=0/1", 1150);
+    e = run_text(text);
+    ok_named(e.result->deferred >= 1, "nor can it be connected to");
+    is_number(e.result->messages_delivered, 5, "for some time");
+    end(&e);
+}
+
 /* The first of several addresses that answers has the mail. */
 static void
 test_addresses(void)
@@ -527,6 +568,7 @@ main(void)
     test_million();
     test_same_seed();
     test_weather();
+    test_early();
     test_addresses();
     test_command();
     return done();

@@ -112,11 +112,14 @@ test_delays(void)
 {
     uint64_t random = 1;
     struct fake_server r = receiver_with("delay.rcpt=1s delay.message=2s", &random);
-    is_number(fake_server_service_us(&r, 3), 5000000, "each recipient, and the message");
+    int64_t reply_us;
+    is_number(fake_server_service_us(&r, 3, &reply_us), 5000000,
+              "each recipient, and the message");
+    is_number(reply_us, 2000000, "which is answered after its content");
     r = receiver_with("delay.rcpt=1s delay.jitter=10%", &random);
     int64_t least = INT64_MAX, most = 0;
     for (int i = 0; i < 1000; i++) {
-        int64_t us = fake_server_service_us(&r, 1);
+        int64_t us = fake_server_service_us(&r, 1, &reply_us);
         least = us < least ? us : least;
         most = us > most ? us : most;
     }
