@@ -14,8 +14,9 @@
 #include <utlist.h>
 
 enum {
-    COST_UNIT = 1024, /* of a small transaction */
-    IDLE_MAX = 1000   /* flows of a queue without mail whose turn has not passed */
+    COST_UNIT = 1024,    /* of a small transaction */
+    IDLE_MAX = 1000,     /* flows of a queue without mail whose turn has not passed */
+    RUN_OLD_EARLY = 1000 /* run_old from which deferred mail may be early */
 };
 
 static const unsigned weights[4] = {
@@ -174,9 +175,10 @@ flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
 }
 
 bool
-flow_queue_has_both_ages(const struct flow_queue *q)
+flow_queue_may_be_early(const struct flow_queue *q)
 {
-    return q->turns[FLOW_NEW].entries > 0 && q->turns[FLOW_OLD].entries > 0;
+    return q->turns[FLOW_OLD].entries == 0 ||
+           (q->turns[FLOW_NEW].entries == 0 && q->run_old >= RUN_OLD_EARLY);
 }
 
 /* The flow that is served next; NULL when nothing waits. When only one age has mail, it
@@ -264,6 +266,10 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
     q->works -= more ? 0 : 1;
     q->recipients -= *count;
     q->next = flow_age(e->message) == FLOW_NEW ? FLOW_OLD : FLOW_NEW;
+    if (q->next == FLOW_OLD)
+        q->run_old = 0;
+    else if (q->run_old < RUN_OLD_EARLY)
+        q->run_old++;
     turns->virtual_time = f->virtual_time;
     if (e->given == e->count) {
         DL_DELETE(f->waiting, e);

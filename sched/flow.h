@@ -68,6 +68,7 @@ struct flow_turns {
 struct flow_queue {
     struct flow_turns turns[FLOW_AGES];
     enum flow_age next; /* served next if both have mail */
+    unsigned run_old;   /* transactions of deferred mail since the last of new mail */
     size_t works;       /* transactions that the waiting entries make */
     size_t recipients;  /* waiting */
 };
@@ -82,7 +83,10 @@ void flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *
 /* Whether mail of the message's sender waits, of the same age and class. */
 bool flow_queue_has_sender(const struct flows *flows, const struct flow_queue *q,
                            const struct sched_message *m);
-bool flow_queue_has_both_ages(const struct flow_queue *q);
+/* Whether the next transaction may be bound to a session that is still busy with
+ * another. Not with deferred mail where new mail waits or came lately: it would find all
+ * sessions bound to a flush twice. */
+bool flow_queue_may_be_early(const struct flow_queue *q);
 /* The entry whose sender is next; NULL when nothing waits. */
 struct entry *flow_queue_first(const struct flow_queue *q);
 /* Cuts the next transaction off the entry to be served now; something must wait. first

@@ -118,11 +118,10 @@ sched_session_has_space(const struct sched_session *session, int64_t now_ms)
         return false;
     if (session->work_count == 0)
         return site->carrying < allowed;
-    /* A second work begins before the first ends, which a pause between them forbids. It
-     * waits for the first: new mail beside a flush gets a session that is free. */
+    /* A second work begins before the first ends, which a pause between them forbids. */
     const struct transport_params *t = site_transport(site);
     return session->work_count < WORKS_MAX && site->carrying <= allowed &&
-           !flow_queue_has_both_ages(&site->queue) && t->rate_delay_ms == 0 &&
+           flow_queue_may_be_early(&site->queue) && t->rate_delay_ms == 0 &&
            t->transport_rate_delay_ms == 0;
 }
 

@@ -46,7 +46,7 @@ void sched_session_greet(struct sched_session *session);
 int sched_session_set_idle(struct sched_session *session, bool idle);
 
 /* Whether it may take a work. A second one needs a session within the window, a site
- * without a rate, and mail of one age. */
+ * without a rate, and mail that may be early (sched/flow.h). */
 bool sched_session_has_space(const struct sched_session *session, int64_t now_ms);
 /* Takes the site's next transaction. */
 struct work *sched_session_begin(struct sites *set, struct sched_session *session,
