@@ -11,6 +11,7 @@ perl t/bench/throughput.pl
 perl t/bench/tls.pl
 perl t/bench/intake.pl
 perl t/bench/limits.pl
+perl t/bench/agree.pl
 perl t/bench/join.pl
 perl t/bench/flood.pl
 "$BUILD"/t/bench/mime
