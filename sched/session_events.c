@@ -79,15 +79,40 @@ sched_next_ready(const struct sched *s, const struct site *except)
     return best;
 }
 
-/* With all sessions in use, a session that has had its turn gives way to a transport
- * that has fewer, or to a site of its own transport that has fewer. */
+/* Whether a session of the site may have mail, but for session_limit. */
 static bool
-must_yield(const struct sched *s, const struct sched_session *session)
+site_may_carry(const struct sched *s, struct site *site)
+{
+    return site->queue.works > 0 && !site->dead &&
+           !transport_pauses(site->transport, s->now_ms) &&
+           site_ready_ms(site, s->now_ms) <= s->now_ms;
+}
+
+/* As sched_next_ready(), of the sites that need no other session than their idle
+ * ones. */
+static const struct site *
+next_stalled(const struct sched *s, const struct site *except)
+{
+    struct site *site, *best = NULL;
+    int looked = 0;
+    DL_FOREACH2 (s->destinations.sites.stalled, site, stalled_next) {
+        if (site != except && site->idle > 0 && site_may_carry(s, site) &&
+            site->carrying < site_allows(site, s->now_ms) &&
+            (!best ||
+             transport_working(site->transport) < transport_working(best->transport)))
+            best = site;
+        if (++looked == TRANSPORTS_TRIED)
+            break;
+    }
+    return best;
+}
+
+/* Whether the other site's transport, or the site within the same transport, has
+ * fewer sessions that work. */
+static bool
+gives_way(const struct sched_session *session, const struct site *other)
 {
     const struct site *site = session->site;
-    if (sched_working_sessions(s) < s->settings.session_limit || session->run == 0)
-        return false;
-    const struct site *other = sched_next_ready(s, site);
     if (!other)
         return false;
     int mine = site->sessions - site->idle, its = other->sessions - other->idle;
@@ -95,7 +120,23 @@ must_yield(const struct sched *s, const struct sched_session *session)
         mine = transport_working(site->transport);
         its = transport_working(other->transport);
     }
+    mine += session->idle; /* it would work */
     return its + 1 < mine || (its < mine && session->run >= TURN_WORKS);
+}
+
+/* With all sessions in use, a session that has had its turn gives way to a transport
+ * that has fewer, or to a site of its own transport that has fewer. Idle since then, it
+ * does not take back what an idle session of another site waits for. */
+static bool
+must_yield(const struct sched *s, const struct sched_session *session)
+{
+    if (sched_working_sessions(s) + session->idle < s->settings.session_limit)
+        return false;
+    if (session->idle)
+        return gives_way(session, next_stalled(s, session->site));
+    return session->run > 0 &&
+           (gives_way(session, sched_next_ready(s, session->site)) ||
+            gives_way(session, next_stalled(s, session->site)));
 }
 
 void *
@@ -111,10 +152,7 @@ bool
 sched_has_work(const struct sched *s, const struct sched_session *session)
 {
     struct site *site = session->site;
-    return site->queue.works > 0 && !site->dead &&
-           !transport_pauses(site->transport, s->now_ms) &&
-           site_ready_ms(site, s->now_ms) <= s->now_ms &&
-           sched_session_has_space(session, s->now_ms) &&
+    return site_may_carry(s, site) && sched_session_has_space(session, s->now_ms) &&
            (!session->idle || sched_working_sessions(s) < s->settings.session_limit) &&
            !must_yield(s, session);
 }

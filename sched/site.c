@@ -279,6 +279,18 @@ enter_ready(struct sites *set, struct site *site)
     c->is_ready = true;
 }
 
+static void
+site_set_stalled(struct sites *set, struct site *site, bool is_stalled)
+{
+    if (site->is_stalled == is_stalled)
+        return;
+    site->is_stalled = is_stalled;
+    if (is_stalled)
+        DL_APPEND2(set->stalled, site, stalled_prev, stalled_next);
+    else
+        DL_DELETE2(set->stalled, site, stalled_prev, stalled_next);
+}
+
 void
 site_set_crowded(struct sites *set, struct site *site, bool is_crowded, int64_t now_ms)
 {
@@ -298,6 +310,7 @@ site_free(struct sites *set, struct site *site)
 {
     assert(site->sessions == 0 && !site->members && site->loaded == 0);
     leave_ready(set, site);
+    site_set_stalled(set, site, false);
     if (heap_has(&site->timer))
         heap_remove(&set->timers, &site->timer);
     if (site->dead)
@@ -702,6 +715,7 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
         enter_ready(set, site);
     else
         leave_ready(set, site);
+    site_set_stalled(set, site, site->idle > 0 && site->queue.works > 0);
     int64_t wake = wake_time(site, now_ms);
     if (heap_has(&site->timer)) {
         if (wake == site->wake_ms)

@@ -64,6 +64,8 @@ struct site {
     int greeted, idle, carrying;
     unsigned failures; /* sessions that never greeted since the last that did */
     unsigned slow;     /* slow transactions in this cohort */
+    struct site *stalled_prev, *stalled_next;
+    bool is_stalled;                  /* mail waits, and idle sessions could carry it */
     bool dead, is_ready, has_greeted; /* has_greeted: since its last death */
     int64_t dead_since_ms, dead_until_ms, pause_until_ms, open_after_ms;
     int64_t probe_ms;                  /* between the last two probes */
@@ -83,7 +85,7 @@ struct sites {
     struct transports transports;
     struct flows flows;
     struct heap timers;
-    struct site *crowded;
+    struct site *crowded, *stalled;
     struct site_state_set states;
     size_t count, dead_count;
     int64_t shift_ms; /* the sum of clock steps */

@@ -13,7 +13,8 @@ enum {
     ROUND_TRIP_MIN_US = 1000,
     ROUND_TRIP_MAX_US = 4000,
     PROMPT_US = SCHED_PROMPT_MS * 1000,
-    LOOK_EVERY_US = 50000 /* how often idle sessions ask regardless of events */
+    LOOK_EVERY_US = 50000, /* how often idle sessions ask regardless of events, */
+    LOOK_ALWAYS = 100      /* with more than these; the daemon asks in each turn */
 };
 
 enum step { /* what happens next */
@@ -530,7 +531,8 @@ line_wake_idle(struct simulation *s, bool all)
 {
     struct line *l;
     bool woke = false;
-    if (all || s->now_us - s->looked_us >= LOOK_EVERY_US) {
+    if (all || s->line_count <= LOOK_ALWAYS ||
+        s->now_us - s->looked_us >= LOOK_EVERY_US) {
         s->looked_us = s->now_us;
         DL_FOREACH (s->lines, l)
             if (l->idle)

@@ -152,4 +152,24 @@ sub simulated {
     is $petrel->stop, 0, 'it ends well';
 }
 
+# --- Two targets, of which one has an idle session
+
+{
+    my ($slow, $fast) = (Sink->start, Sink->start);
+    my $petrel = Petrel->new(delivery_session_limit => 2, smtp_connection_cache_time_limit => '10m',
+        routes => "slow.test smtp://127.0.0.1:$slow->{port}\n* smtp://127.0.0.1:$fast->{port}")->start;
+    send_some($petrel, 'x.test', 'fast1');
+    ok $petrel->wait_empty, 'its session stays idle';
+    $slow->hold('dot');
+    send_some($petrel, 'slow.test', map { "slow$_" } 1 .. 20);
+    ok Petrel::wait_for(sub { (() = glob "$slow->{base}/*/incoming.*") == 2 }), 'a slow target has all places';
+    send_some($petrel, 'x.test', 'fast2');
+    $slow->ask('hurry');
+    ok Petrel::wait_for(sub { grep { $_ eq 'fast2' } sent($petrel) }), 'the idle session gets one of them' or diag $petrel->log;
+    is_deeply [sort(sent($petrel))], [qw(fast1 fast2 slow1 slow2)], 'when their transactions end';
+    $slow->let_go('dot');
+    ok $petrel->wait_empty, 'all is delivered';
+    is $petrel->stop, 0, 'it ends well';
+}
+
 done_testing;

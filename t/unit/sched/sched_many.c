@@ -301,9 +301,48 @@ test_memory(void)
     sched_free(&s);
 }
 
+/* Mail of a site whose idle session finds no free place. */
+static void
+test_idle_beside_busy(void)
+{
+    struct world w;
+    sched_world_start(&w, 1000, 2);
+    world_add(&w, "b.example", 0, 0);
+    world_run(&w);
+    struct channel *idle = world_channel(&w, "b.example", 0), *busy[2];
+    ok(channel_take(&w, idle));
+    channel_send(&w, idle);
+    ok(!channel_take(&w, idle));
+    for (unsigned i = 0; i < 10; i++)
+        world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    for (int i = 0; i < 2; i++) {
+        busy[i] = world_channel(&w, "a.example", i);
+        ok(busy[i] && channel_take(&w, busy[i]));
+    }
+    world_add(&w, "b.example", 0, 0);
+    world_run(&w);
+    ok_named(!sched_has_work(w.s, idle->session), "all sessions are in use");
+    channel_send(&w, busy[0]);
+    ok_named(!channel_take(&w, busy[0]), "one gives way");
+    ok_named(!sched_has_work(w.s, busy[0]->session), "and does not take it back");
+    ok_named(channel_take(&w, idle), "but leaves the place to the idle one");
+    channel_send(&w, busy[1]);
+    ok_named(channel_take(&w, busy[1]), "the other goes on");
+    channel_send(&w, idle);
+    ok(!channel_take(&w, idle));
+    ok_named(channel_take(&w, busy[0]), "and when nobody waits, the first, too");
+    channel_send(&w, busy[0]);
+    channel_send(&w, busy[1]);
+    channel_drain(&w, busy[0]);
+    is_number(w.finishes, 12, "all are sent");
+    sched_world_end(&w);
+}
+
 int
 main(void)
 {
+    test_idle_beside_busy();
     test_memory();
     test_many(false);
     test_many(true);

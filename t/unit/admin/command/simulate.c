@@ -547,6 +547,10 @@ test_feed_targets(void)
                  "and the first loses little by it");
         end(&e);
     }
+    struct experiment e = run("feed-targets-steady");
+    ok_named(e.result->groups[1].max_ms <= 500, "nor does later mail wait longer");
+    ok_named(e.result->groups[0].max_ms <= 42000, "beside a target that loses little");
+    end(&e);
 }
 
 int
