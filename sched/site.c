@@ -470,21 +470,6 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     return SCHED_BOUND_NONE;
 }
 
-size_t
-site_backlog_count(const struct site *site)
-{
-    size_t count = 0;
-    for (int age = 0; age < FLOW_AGES; age++)
-        count += site->backlog[age].count - site->backlog[age].first;
-    return count;
-}
-
-bool
-site_has_backlog(const struct site *site)
-{
-    return site_backlog_count(site) > 0;
-}
-
 /* A session is opened for mail that a rate permits by the time of its greeting. */
 static size_t
 sessions_worth(const struct site *site, int64_t now_ms)
@@ -639,44 +624,6 @@ site_refused(struct site *site, int64_t now_ms, bool is_final)
     if (site_is_adaptive(site)) /* others may still be greeted */
         return !site->opening && (!site->has_greeted || site->failures >= FORGIVEN);
     return dead || site->greeted == 0;
-}
-
-/* A queue in an array: the space in front is reused when it is more than half, so an id
- * is moved once on average at most. */
-void
-site_backlog_add(struct site *site, enum flow_age age, struct id id)
-{
-    struct site_backlog *p = &site->backlog[age];
-    if (p->first == p->count)
-        p->first = p->count = 0;
-    if (p->count == p->capacity && p->first > p->capacity / 2) {
-        memmove(p->ids, &p->ids[p->first], (p->count - p->first) * sizeof(*p->ids));
-        p->count -= p->first;
-        p->first = 0;
-    }
-    if (p->count == p->capacity) {
-        p->capacity = p->capacity ? 2 * p->capacity : 16;
-        p->ids = memory_resize(p->ids, p->capacity * sizeof(*p->ids));
-    }
-    p->ids[p->count++] = id;
-}
-
-bool
-site_backlog_first(const struct site *site, enum flow_age age, struct id *id)
-{
-    const struct site_backlog *p = &site->backlog[age];
-    if (p->first == p->count)
-        return false;
-    *id = p->ids[p->first];
-    return true;
-}
-
-bool
-site_backlog_take(struct site *site, enum flow_age age, struct id *id)
-{
-    bool has = site_backlog_first(site, age, id);
-    site->backlog[age].first += has;
-    return has;
 }
 
 /* --- Lists and timers ------------------------------------------------------------- */
