@@ -13,8 +13,9 @@
 
 enum {
     PACE_MS = 10,                /* between two looks at what waits */
-    PACE_ANSWERS = 10,           /* replies in that time at least: 1000 a second, so
-                                  * that no client gives up and sends its message again */
+    PACE_ANSWERS = 10,           /* replies in that time at least, and one to a client
+                                  * of a crowded site: a thousand wait for 10 s at
+                                  * most, and no client gives up and sends again */
     PACE_LOG_MS = 10 * 60 * 1000 /* between two log lines */
 };
 
@@ -87,10 +88,11 @@ session_pace_some(void *context)
     struct session_host *host = context;
     struct server_session *s = host->pace_due ? host->paced : host->paced_new, *next;
     unsigned floor = 0;
-    if (host->pace_due && host->pace_answers < PACE_ANSWERS)
-        floor = PACE_ANSWERS - host->pace_answers;
-    if (host->pace_due)
+    if (host->pace_due) {
+        floor =
+            host->pace_answers < PACE_ANSWERS ? PACE_ANSWERS - host->pace_answers : 1;
         host->pace_answers = 0;
+    }
     host->pace_due = false;
     host->paced_new = NULL;
     for (; s != NULL; s = next) {

@@ -35,7 +35,8 @@ static void
 open_house(void)
 {
     struct buffer mistakes;
-    struct route_settings routes = {.routes = TEXT("* smtp://192.0.2.1"),
+    struct route_settings routes = {.routes =
+                                        TEXT("d.example discard, * smtp://192.0.2.1"),
                                     .local_domains = TEXT("mx.example.org"),
                                     .smtp_port = 25};
     listener_world_start(&w, &plain, false, true);
@@ -174,6 +175,42 @@ test_paced(void)
     leave_all(&first);
 }
 
+/* Mail for others is not delayed, and does not starve those that wait. */
+static void
+test_others(void)
+{
+    enum { OTHERS = FLOOR + 2 };
+    struct visitor first, others[OTHERS];
+    bool in_order;
+    open_house();
+    (void)crowd(&first);
+    enter_clients();
+    send_all(CROWD);
+    unsigned before = answered(&in_order);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        visit(&others[i], &w);
+        dialog_must(answers(&others[i], "", "220"), "220");
+        dialog_must(answers(&others[i], "EHLO c.example\r\n", "250"), "EHLO");
+        dialog_must(answers(&others[i],
+                            "MAIL FROM:<a@b.example>\r\nRCPT TO:<u@d.example>\r\n"
+                            "DATA\r\n",
+                            "354"),
+                    "354");
+    }
+    pass(&w, FLOOR_MS);
+    before = answered(&in_order);
+    bool good = true;
+    for (unsigned i = 0; i < OTHERS; i++)
+        good = good && answers_late(&others[i], content, "250 2.0.0 Ok: queued");
+    ok_named(good, "mail for others is answered at once");
+    is_number(answered(&in_order), before, "before those that wait");
+    pass(&w, FLOOR_MS);
+    is_number(answered(&in_order), before + 1, "of whom one has its turn");
+    for (unsigned i = 0; i < OTHERS; i++)
+        leave(&others[i]);
+    leave_all(&first);
+}
+
 /* A client that has gone waits no longer. */
 static void
 test_gone(void)
@@ -233,6 +270,7 @@ int
 main(void)
 {
     test_paced();
+    test_others();
     test_gone();
     test_reload();
     test_stop();
