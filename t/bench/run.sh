@@ -9,6 +9,7 @@ export PETREL="${PETREL:-$PWD/$BUILD/petrel}"
 [ "$(ulimit -n)" = unlimited ] || [ "$(ulimit -n)" -ge 4096 ] || ulimit -n 4096
 perl t/bench/throughput.pl
 perl t/bench/tls.pl
+perl t/bench/overload.pl
 perl t/bench/intake.pl
 perl t/bench/limits.pl
 perl t/bench/agree.pl
