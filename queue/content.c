@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A handle is the index of a row. Closed rows form a list and are used again. */
 struct open_content {
     bool open;
     int file;                        /* -1: bytes in memory */

@@ -423,6 +423,7 @@ begin_reading(struct text bytes, struct id id, const char *title)
         return r;
     }
     format_length(bytes.length, length);
+    /* A file that was cut off fails here, before a record is read. */
     r.bad = !text_starts(text_after(bytes, at), text_from(length));
     r.crc = crc_of_title(id, title);
     r.counted = at;
@@ -552,6 +553,7 @@ envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
     struct recipient made = {.channel = CHANNEL_REMOTE, .mark_offset = -1};
     for (unsigned i = 0; i < count && !r.bad; i++)
         envelope_take_recipient(&r, e, made);
+    /* Only S5 has marks. */
     return e->delivery.done == 0 ? envelope_end_reading(&r) : PROGRESS_BAD;
 }
 

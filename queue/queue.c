@@ -16,6 +16,8 @@ enum { FILLING_PART = 4 }; /* of the journal */
 
 /* --- Events from the directories ---------------------------------------------------*/
 
+/* Nobody waits for this durable message any more: it is reported as one that was
+ * found. */
 static void
 on_orphan(void *context, struct id id)
 {

@@ -64,6 +64,7 @@ queue_listing_note_journaled(const struct journaled *y, struct place_list *l)
 {
     struct journaled_message *m, *next;
     HASH_ITER (hh, y->messages, m, next)
+        /* The owner of a new message has not heard of it yet. */
         if (!m->is_new)
             add_place(l, m->id, QUEUE_INCOMING);
 }

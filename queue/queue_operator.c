@@ -10,11 +10,13 @@ int
 queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool durable)
 {
     struct journaled_message *m = journaled_find(&q->journaled, e->id);
+    /* Its END must remove hold/ID from now on. */
     if (m != NULL)
         m->held = true;
     int file = spool_write_new(&q->spool, SPOOL_HOLD, e->id, text_from(reason), true);
     if (file < 0)
         return file;
+    /* A route holds the message again after a crash; an operator does not. */
     int result = durable ? spool_sync(&q->spool, file, &e->id) : 0;
     disk_close_file(q->spool.disk, file);
     return result;
@@ -58,6 +60,7 @@ queue_release(struct queue *q, struct id id)
         return -EAGAIN;
     struct journaled_message *m = journaled_find(&q->journaled, id);
     int result = release_held(&q->spool, id);
+    /* Else recovery would quarantine it again. */
     guard_forget(&q->spool.guard, id);
     if (result == 0 && m != NULL)
         m->held = false;
@@ -91,6 +94,7 @@ queue_remove(struct queue *q, struct id id)
 {
     if (!is_removable(q, id))
         return false;
+    /* It is being moved, and ends after that. */
     if (marks_forget(&q->marks, id))
         return true;
     unsigned dirs = 0;

@@ -488,10 +488,12 @@ read_segment(struct scanner *s, struct found_segment *f)
     s->summary->segments++;
     s->summary->bytes += bytes.length;
     for (size_t at = 0; s->result == 0 && at < bytes.length;) {
+        /* Batches begin at a block, so damage hides no batch behind it. */
         if (!has_header(bytes, at, f, &h) || !meet_batch(s, f, at, &h)) {
             at += JOURNAL_BLOCK;
             continue;
         }
+        /* Kept until now: the last batch in them was not judged yet. */
         if (s->segment != f)
             free_bytes(&s->bytes);
         s->segment = f;

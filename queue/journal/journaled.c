@@ -293,6 +293,7 @@ journaled_take_record(struct journaled *y, const struct journal_record *record)
     return true;
 }
 
+/* A crash while the record is read counts for its message. */
 static bool
 read_record(void *context, const struct journal_record *record)
 {
@@ -371,6 +372,7 @@ journaled_open(struct journaled *y, const struct journal_settings *settings,
         journaled_close(y);
         return result;
     }
+    /* Their segments are needed until they have ended or moved. */
     HASH_ITER (hh, y->messages, m, next)
         journal_keep(y->journal, &m->place);
     journaled_log_summary(y, &summary);

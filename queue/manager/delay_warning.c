@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* Nothing is reported to the null sender (RFC 5321 §4.5.5). */
 bool
 delay_warning_is_due(const struct active *a, const struct recipient *r,
                      const struct target *t)

@@ -386,6 +386,7 @@ dsn_write_some(void *context)
         report_end(&n->report, write_to_draft, n->draft);
         dsn_commit(n);
         *n->under_way = NULL;
+        /* Nothing is freed inside its own callback. */
         loop_release(loop, dsn_free, n);
     } else {
         loop_post(loop, &n->task, dsn_write_some, n);

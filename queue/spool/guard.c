@@ -88,6 +88,7 @@ guard_count_end(struct guard *g, struct id id)
             p->used = index + 1;
     }
     add_end(p, row);
+    /* The daemon has ended at this message: drop_resting() must not forget it. */
     row->resting = 0;
     return row;
 }

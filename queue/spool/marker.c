@@ -16,6 +16,8 @@ marker_path(enum marker marker, struct id id, char path[SPOOL_PATH_MAX])
     snprintf(path, SPOOL_PATH_MAX, "%s/%s", directories[marker], name);
 }
 
+/* A mark in defrag/ is only a hint, so its failures are logged once. Without one in
+ * journal/ the next startup does not know that the message is a reassembled one. */
 static int
 marker_trouble(struct spool *s, enum marker marker, struct id id, const char *verb,
                int error)

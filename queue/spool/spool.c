@@ -380,6 +380,7 @@ spool_enter_todo(struct spool *s, struct id id)
     return result < 0 ? spool_trouble(s, result, &id, "link a file") : 0;
 }
 
+/* The sync of a new file makes its name durable, too. */
 static int
 put_durably(struct spool *s, enum spool_dir dir, struct id id, struct text bytes)
 {
