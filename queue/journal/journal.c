@@ -638,7 +638,7 @@ journal_figures(const struct journal *j)
 
 /* --- Open and close -------------------------------------------------------------- */
 
-/* Writes all parts of the record. */
+/* Without a parent that the spool lacks, such as journal/ at the first start. */
 static int
 journal_make_directory(struct disk *disk, const char *directory)
 {
