@@ -89,6 +89,7 @@ client_usage_rules_free(struct client_usage_rules *rules)
 
 /* --- The table -------------------------------------------------------------------- */
 
+/* An IPv4 address that comes mapped into IPv6 is the same client. */
 static bool
 client_usage_make_key(const struct net_address *address, unsigned char key[KEY_SIZE])
 {
@@ -102,6 +103,8 @@ client_usage_make_key(const struct net_address *address, unsigned char key[KEY_S
 }
 
 /* The key of the /48 network; IPv6 only. */
+/* A customer of a provider often has a whole /48, that is 65,536 networks of 64
+ * bits. */
 static bool
 make_wide_key(const struct net_address *address, unsigned char key[KEY_SIZE])
 {
@@ -148,6 +151,8 @@ is_rested(const struct client *client, int64_t now_ms)
 }
 
 /* Clients that left first have mostly refilled their buckets first. */
+/* A client is remembered while forgetting it would give it new tokens, or until too
+ * many others came after it. */
 static void
 forget_some(struct client_usage *clients, int64_t now_ms)
 {
@@ -252,6 +257,9 @@ refuse_crowd(struct outcome *refusal, const char *text)
     return false;
 }
 
+/* The session counts even when it is refused: the caller ends it, and
+ * client_usage_left() takes it back. So a refused session, too, is one of its client
+ * while its reply is being sent. */
 bool
 client_usage_entered(struct client_usage *clients,
                      const struct client_usage_rules *rules,
@@ -294,6 +302,7 @@ client_usage_left(struct client_usage *clients, const struct net_address *addres
     forget_some(clients, now_ms);
 }
 
+/* Two limits, so that stress does not begin and end with each session. */
 bool
 client_usage_stressed(struct client_usage *clients,
                       const struct client_usage_rules *rules)
@@ -308,6 +317,8 @@ client_usage_stressed(struct client_usage *clients,
     return clients->stressed;
 }
 
+/* For the choice of the session that gives way: a client must not gain by the many
+ * addresses of its network. */
 size_t
 client_usage_weight(const struct client_usage *clients,
                     const struct net_address *address)

@@ -31,6 +31,8 @@ struct lockout {
     int limit;
 };
 
+/* An IPv6 client counts by its network of 64 bits, since it can take any address there.
+ * Processes on a Unix socket count by user. */
 struct lockout_key
 lockout_key(const struct net_address *client, unsigned uid)
 {
@@ -110,6 +112,8 @@ lockout_left_ms(const struct lockout *l, const struct lockout_key *key, int64_t 
 }
 
 /* Finds or makes the client and moves it to the end of the order. */
+/* The order of the table is that of the last failures, so the client that makes space
+ * is the one that has been quiet longest. */
 static struct client *
 touch(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {
@@ -136,6 +140,9 @@ lockout_grow(int64_t first, int times, int64_t longest)
     return first < longest ? first : longest;
 }
 
+/* Two memories. Failures within a window lock a client out. The number of locks
+ * outlives them, so that an attacker who waits for the end of a lock is locked out for
+ * twice as long next time. */
 struct lockout_verdict
 lockout_failed(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {
@@ -169,6 +176,8 @@ find_good(const struct lockout *l, const struct lockout_key *key)
     return good;
 }
 
+/* A client that has logged in before is let in when many unknown ones wait for a check
+ * (smtp/server/auth_gate.c). */
 void
 lockout_passed(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {
@@ -192,6 +201,8 @@ has_failed_lately(const struct client *client, int64_t now_ms)
     return ago_ms <= (client->locks > 0 ? LOCKOUT_MEMORY_MS : LOCKOUT_WINDOW_MS);
 }
 
+/* A failure after the last login makes a good client unknown, not suspect: people
+ * mistype. */
 enum lockout_standing
 lockout_standing(const struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {

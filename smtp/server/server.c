@@ -79,6 +79,8 @@ server_free(struct server *s)
     s->helo = s->node = NULL;
 }
 
+/* A bare CR or a NUL in a command ends the session: another server on the way may read
+ * other commands than we do (SMTP smuggling). */
 static enum server_action
 step_command(struct server *s, struct text *input)
 {
@@ -108,7 +110,7 @@ step_command(struct server *s, struct text *input)
     return action;
 }
 
-/* Skips the bytes of a refused chunk. */
+/* Skips the bytes of a refused chunk, which would be read as commands. */
 static enum server_action
 step_skip(struct server *s, struct text *input)
 {
@@ -132,6 +134,9 @@ complete(struct server *s)
     return SERVER_STORE;
 }
 
+/* A refused content is read to its end, because the client reads no reply before that,
+ * but its draft is discarded now. A client that goes on far beyond the limit is cut
+ * off. */
 static enum server_action
 server_take(struct server *s, struct text content)
 {
@@ -149,6 +154,8 @@ server_take(struct server *s, struct text content)
     return t->draft && content.length > 0 ? SERVER_WRITE : SERVER_GO_ON;
 }
 
+/* Input is looked at even when it is empty: the repair of line ends may hold back a
+ * byte. */
 static enum server_action
 step_data(struct server *s, struct text *input)
 {
@@ -168,6 +175,8 @@ step_data(struct server *s, struct text *input)
     return complete(s);
 }
 
+/* Only the last chunk must end with a line end: chunks may cut a line, or a CRLF, in
+ * two (RFC 3030). */
 static enum server_action
 end_chunk(struct server *s)
 {
@@ -210,6 +219,10 @@ step_chunk(struct server *s, struct text *input)
     return server_take(s, content);
 }
 
+/* The order matters. A draft is discarded before anything else may begin another. No
+ * input is read while the owner's answer is outstanding, so replies keep the order of
+ * the commands. A stop waits for the end of a transaction, not of the session. Skipped
+ * bytes never reach the parser of commands. */
 enum server_action
 server_step(struct server *s, struct text *input)
 {
@@ -305,6 +318,8 @@ server_recipient_joins(struct server *s)
     s->transaction->joins = true;
 }
 
+/* A repeated recipient is accepted and not added: the client has one reply for each
+ * RCPT, and in LMTP one for each at the end of the content, hence the count. */
 void
 server_recipient_checked(struct server *s, const struct outcome *refusal)
 {
@@ -331,6 +346,8 @@ server_expected_size(const struct server *s)
     return s->transaction->expected;
 }
 
+/* After BDAT the chunk follows in any case and has to be skipped. After DATA no content
+ * comes without a 354. */
 void
 server_begun(struct server *s, const struct outcome *refusal)
 {

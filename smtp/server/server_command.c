@@ -54,6 +54,7 @@ static const struct refusal bad_node = {501, "5.5.4",
                                         "syntax: ETRN domain or ETRN @domain"};
 static const struct refusal bad_size = {521, "5.5.4", "bad chunk size, closing"};
 
+/* EHLO in the middle of a transaction is RSET as well (RFC 5321 §4.1.4). */
 static void
 server_command_greet(struct server *s, struct text name, bool esmtp)
 {
@@ -70,6 +71,8 @@ offers_etrn(const struct server *s)
     return s->rules->etrn && !s->lmtp;
 }
 
+/* The extensions follow what this session can do now: STARTTLS not under TLS, AUTH only
+ * where the password is safe, no chunks from devices whose line ends are repaired. */
 static enum server_action
 on_hello(struct server *s, struct text args, bool esmtp)
 {
@@ -102,6 +105,7 @@ on_hello(struct server *s, struct text args, bool esmtp)
         reply_write_more(s->out, 250, NULL, "STARTTLS");
     if (server_offers_auth(s))
         reply_write_more(s->out, 250, NULL, "AUTH %s", server_mechanisms(s));
+    /* Old devices look for the form before RFC 2554. */
     if (server_offers_auth(s) && s->offer.legacy)
         reply_write_more(s->out, 250, NULL, "AUTH=%s", server_mechanisms(s));
     if (offers_etrn(s))
@@ -156,6 +160,8 @@ server_command_forbid(const struct server *s, const struct mail_parameters *p,
     return refusal;
 }
 
+/* Asked before anything of the command is parsed, so that a client without a login
+ * learns nothing. */
 static bool
 needs_auth(const struct server *s)
 {
@@ -170,6 +176,8 @@ refuse_without_auth(struct server *s)
     return server_refuse(s, hidden ? &tls_and_auth_first : &auth_first);
 }
 
+/* The size that the client declares saves both sides the transfer (RFC 1870 §6.1). The
+ * checks that need settings and disk are the owner's: hence the question. */
 static enum server_action
 on_mail(struct server *s, struct text args)
 {
@@ -192,6 +200,9 @@ on_mail(struct server *s, struct text args)
     return SERVER_ADMIT;
 }
 
+/* The limit is looked at after the syntax: a bad address is an error of its own, and
+ * some clients take 452 as "send the rest in another transaction" (RFC 5321
+ * §4.5.3.1.10). */
 static enum server_action
 on_rcpt(struct server *s, struct text args)
 {
@@ -222,6 +233,8 @@ nobody(const struct server *s)
     return s->lmtp ? &no_recipients_lmtp : &no_recipients;
 }
 
+/* 554 is what RFC 5321 §3.3 asks for without recipients, 503 what RFC 2033 §4.2
+ * does. */
 static enum server_action
 on_data(struct server *s, struct text args)
 {
@@ -235,6 +248,8 @@ on_data(struct server *s, struct text args)
     return SERVER_BEGIN;
 }
 
+/* A chunk that is much larger than any message is not read: it would keep the
+ * session busy for nothing. */
 void
 server_refuse_chunk(struct server *s, uint64_t size, int code, const char *enhanced,
                     const char *text)
@@ -271,6 +286,8 @@ chunk_trouble(const struct server *s, uint64_t size, bool well_formed)
     return NULL;
 }
 
+/* The size has to be understood before anything is refused: without it nobody knows
+ * where the next command begins. */
 static enum server_action
 on_bdat(struct server *s, struct text args)
 {
@@ -296,6 +313,7 @@ on_bdat(struct server *s, struct text args)
         server_refuse_chunk(s, size, r->code, r->enhanced, r->text);
         return SERVER_GO_ON;
     }
+    /* A client that sends content byte by byte makes a reply for each. */
     if (!last && size < CHUNK_JUNK && !server_idles(s))
         return SERVER_GO_ON;
     t->chunk_left = t->chunk_size = size;
@@ -326,6 +344,8 @@ on_noop(struct server *s, struct text args)
     return SERVER_GO_ON;
 }
 
+/* 252 tells nothing about an address; 550 would let a client guess them (RFC 5321
+ * §3.5.3). */
 static enum server_action
 on_vrfy(struct server *s, struct text args)
 {
@@ -364,6 +384,8 @@ on_etrn(struct server *s, struct text args)
     return SERVER_FLUSH;
 }
 
+/* What is refused here leaves the session as it is: the client may go on in cleartext,
+ * or give up. */
 static enum server_action
 on_starttls(struct server *s, struct text args)
 {

@@ -56,6 +56,9 @@ users_find(const struct users *users, struct text name)
 }
 
 /* Derives 32 secret bytes from the secret, a purpose and a name. */
+/* All that a name gets is derived from the secret, not from chance, so that a client
+ * which asks twice gets the same answer. Otherwise a changed salt would tell that the
+ * name is unknown. */
 static void
 derive(const struct users *users, const char *purpose, struct text name,
        unsigned char out[DIGEST_SIZE])
@@ -65,6 +68,8 @@ derive(const struct users *users, const char *purpose, struct text name,
     digest_keyed(text_of(key, DIGEST_SIZE), name, out);
 }
 
+/* Keys are computed at startup, with few iterations: hence the limit on such lines. The
+ * salt is derived, too, or each reload would change it. */
 static const char *
 make_from_plain(struct users *users, struct text name, struct text password,
                 struct verifier *verifier)
@@ -140,6 +145,8 @@ users_read_line(struct reading *r, struct text line)
     digest_forget(&verifier, sizeof(verifier));
 }
 
+/* All errors are reported together, and a file with one of them is refused as a whole:
+ * a user who is missing because of a typing error is worse than a reload that fails. */
 struct users *
 users_new(struct text content, const char *file,
           const unsigned char secret[DIGEST_SIZE], struct buffer *errors)
@@ -204,6 +211,8 @@ users_count(const struct users *users)
     return users->count;
 }
 
+/* SCRAM is offered for all names or for none. A name for which it fails where others
+ * succeed would be known as one with a crypt verifier. */
 bool
 users_have_scram(const struct users *users)
 {
@@ -211,6 +220,8 @@ users_have_scram(const struct users *users)
 }
 
 /* The decoy of an unknown name, always the same for a name. */
+/* The decoy has the kind and the cost of a real user's verifier, so that the time of
+ * the answer does not tell unknown names from known ones. */
 static void
 lend(const struct users *users, struct text name, struct verifier *decoy)
 {
@@ -231,6 +242,8 @@ users_have(const struct users *users, struct text name)
     return users_find(users, name) != NULL;
 }
 
+/* The digest of a password that was right makes the next login of this user cheap: a
+ * mail program logs in for every message, and each check costs milliseconds. */
 static enum verifier_finding
 users_found(struct users_check *c, enum verifier_finding finding)
 {
@@ -243,6 +256,7 @@ users_found(struct users_check *c, enum verifier_finding finding)
     return VERIFIER_RIGHT;
 }
 
+/* The digest is keyed, and compared in constant time. It is never on disk. */
 enum verifier_finding
 users_check_start(const struct users *users, struct text name, struct text password,
                   struct users_check *c)
@@ -265,6 +279,7 @@ users_check_start(const struct users *users, struct text name, struct text passw
     return VERIFIER_UNFINISHED;
 }
 
+/* The copy of the password is overwritten as soon as the first step has used it. */
 enum verifier_finding
 users_check_go(struct users_check *c)
 {
@@ -279,6 +294,7 @@ users_check_go(struct users_check *c)
     return users_found(c, finding);
 }
 
+/* An unknown name goes through the whole exchange with keys that no password fits. */
 bool
 users_scram(const struct users *users, struct text name, struct verifier *keys)
 {
