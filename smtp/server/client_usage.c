@@ -102,9 +102,8 @@ client_usage_make_key(const struct net_address *address, unsigned char key[KEY_S
     return true;
 }
 
-/* The key of the /48 network; IPv6 only. */
-/* A customer of a provider often has a whole /48, that is 65,536 networks of 64
- * bits. */
+/* The key of the /48 network; IPv6 only. A customer of a provider often has a whole
+ * /48, that is 65,536 networks of 64 bits. */
 static bool
 make_wide_key(const struct net_address *address, unsigned char key[KEY_SIZE])
 {
@@ -150,9 +149,9 @@ is_rested(const struct client *client, int64_t now_ms)
     return true;
 }
 
-/* Clients that left first have mostly refilled their buckets first. */
-/* A client is remembered while forgetting it would give it new tokens, or until too
- * many others came after it. */
+/* Clients that left first have mostly refilled their buckets first. A client is
+ * remembered while forgetting it would give it new tokens, or until too many others
+ * came after it. */
 static void
 forget_some(struct client_usage *clients, int64_t now_ms)
 {

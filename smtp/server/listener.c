@@ -99,7 +99,8 @@ make_tls(const struct tls_pair *pairs, size_t count, struct tls_server **server,
     return *server != NULL || complain_tls(errors, error);
 }
 
-/* Without certificates *server stays NULL. */
+/* Without certificates *server stays NULL. Without tls_key each file of tls_certificate
+ * has its key, too, as most tools write them. */
 static bool
 read_tls(const struct listener_settings *settings, struct tls_server **server,
          struct buffer *errors)
@@ -155,7 +156,9 @@ take_postmaster(struct session_rules *r, const struct route_table *routes)
 }
 
 /* NULL: errors has the causes. The caller holds the first reference. routes may be
- * NULL. */
+ * NULL. Every part is read although another one is wrong, so that the operator sees all
+ * errors together. The rules are one object that sessions share: a reload replaces it,
+ * and a session keeps the old one until its transaction is over. */
 static struct session_rules *
 rules_new(const struct listener_settings *settings, const struct route_table *routes,
           const unsigned char secret[DIGEST_SIZE], struct buffer *errors)
@@ -262,7 +265,10 @@ may_relay(const struct listener *l, const struct net_address *client,
     return !options->stranger && policy_may_relay(&l->host.rules->policy, client);
 }
 
-/* The rates for untrusted clients do not apply to fragments between our hosts. */
+/* The rates for untrusted clients do not apply to fragments between our hosts. A
+ * listener that is full has space for a newcomer if another session gives way. So the
+ * limit is lifted for the count, and the newcomer is refused when nobody gives way. In
+ * this order, for only a counted client can be compared with the others. */
 static bool
 may_enter(struct listener *l, const struct net_address *client,
           const struct session_options *options, struct outcome *why)
@@ -287,6 +293,8 @@ may_enter(struct listener *l, const struct net_address *client,
     return enters;
 }
 
+/* A locked-out client of an address that requires a login could do nothing there, so it
+ * is refused at the greeting. */
 static void
 listener_enter(struct listener *l, struct net_connection *connection,
                const struct session_options *options, const struct refusal *refusal)
@@ -326,7 +334,9 @@ listener_on_ready(void *context, struct net_connection *connection,
     session_start(&l->host, connection, options, refusal);
 }
 
-/* NULL, or the reason not to trust a PROXY header of the peer. */
+/* NULL, or the reason not to trust a PROXY header of the peer. The header says who the
+ * client is, so anybody who may send one may claim any address. Connections without a
+ * header yet are counted by no client, hence the limit of their own. */
 static const char *
 is_no_proxy(const struct listener *l, const struct net_address *peer)
 {
@@ -338,6 +348,8 @@ is_no_proxy(const struct listener *l, const struct net_address *peer)
                : NULL;
 }
 
+/* The mode of a socket's file keeps users out, too, but not where all of them are in
+ * one group. */
 static bool
 is_welcome(const struct door *door, const struct net_connection *connection)
 {

@@ -111,9 +111,9 @@ lockout_left_ms(const struct lockout *l, const struct lockout_key *key, int64_t 
     return client->locked_until_ms - now_ms;
 }
 
-/* Finds or makes the client and moves it to the end of the order. */
-/* The order of the table is that of the last failures, so the client that makes space
- * is the one that has been quiet longest. */
+/* Finds or makes the client and moves it to the end of the order. The order of the
+ * table is that of the last failures, so the client that makes space is the one that
+ * has been quiet longest. */
 static struct client *
 touch(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {

@@ -117,6 +117,8 @@ is_relayed(const struct route_table *routes, struct text domain)
     return false;
 }
 
+/* With `relay` a client may start a delivery only to domains that everybody may send
+ * to: ETRN for others would be a way to make us connect anywhere. */
 bool
 policy_may_flush(const struct policy *policy, const struct route_table *routes,
                  struct text domain)
@@ -130,6 +132,7 @@ policy_may_flush(const struct policy *policy, const struct route_table *routes,
     return policy->flushes_relayed && is_relayed(routes, domain);
 }
 
+/* The permissions of a socket's file say who may use it. */
 bool
 policy_may_relay(const struct policy *policy, const struct net_address *client)
 {
@@ -165,6 +168,7 @@ is_routed(const struct address *a)
     return routed;
 }
 
+/* The operator's text is given to the client as it is: the route was written for it. */
 static bool
 refuse_error(struct outcome *refusal, const struct target *target)
 {
@@ -185,6 +189,10 @@ policy_refuse_domain(struct outcome *refusal)
                                 "not a valid domain name under IDNA");
 }
 
+/* Whether the client may relay is decided first, so that an untrusted one cannot learn
+ * from the replies what is routed where. Local recipients are looked up here, and not
+ * when the mail is delivered: a refusal in the dialog leaves the bounce to the client,
+ * and no forged sender gets it. */
 bool
 policy_recipient(const struct route_table *routes, bool may_relay, struct text sender,
                  const struct address *recipient, struct outcome *refusal)
@@ -289,7 +297,9 @@ read_option(struct endpoint *endpoint, struct text option)
     return NULL;
 }
 
-/* For "25", ":25", "*:25" and "localhost:25" the error suggests an address. */
+/* For "25", ":25", "*:25" and "localhost:25" the error suggests an address. People
+ * write what Postfix or a container image accepts. Port 25 alone is not guessed:
+ * whether it is to be open for all is the operator's decision. */
 static const char *
 why_no_address(struct text word, char space[WHY_MAX])
 {
@@ -356,6 +366,7 @@ policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *c
     return good;
 }
 
+/* What this address can be reached from is for warnings alone; it permits nothing. */
 bool
 policy_endpoint_is_public(const struct endpoint *endpoint)
 {

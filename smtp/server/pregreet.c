@@ -58,6 +58,8 @@ pregreet_cut_off(struct pregreet *a, const char *why)
     pregreet_end(a);
 }
 
+/* The header came from a trusted proxy. From here on the connection is the client's
+ * own: its address counts, limits and permits. */
 static void
 be_named(struct pregreet *a, const struct proxy_header *header)
 {
@@ -113,6 +115,8 @@ lose(struct pregreet *a)
     host->on_gone(host->context, &client);
 }
 
+/* A client that speaks before the greeting does not wait for replies. Spam programs do
+ * so, and no mail server does (RFC 5321 §4.3.1). */
 static void
 pregreet_on_event(void *context, enum net_event event)
 {

@@ -82,6 +82,9 @@ find_refused(struct refusals *r, const char *client)
     return found;
 }
 
+/* Each client may fill a part of the log; when all together have filled theirs, each
+ * new one still has one line. The rest is counted, so the log never hides that there
+ * was more. */
 bool
 refusals_admit(struct refusals *r, const char *client)
 {

@@ -32,6 +32,8 @@ take_user(struct sasl_server *s, struct text name)
     return sasl_is_name(name) && text_copy(s->user, sizeof(s->user), name);
 }
 
+/* Whether the user may act for another one is asked last: the reply to a wrong password
+ * must not tell it, and takes the same time. */
 static enum sasl_result
 checked(struct sasl_server *s, enum verifier_finding finding)
 {
@@ -60,7 +62,8 @@ sasl_server_work(struct sasl_server *s)
     return checked(s, users_check_go(&s->check));
 }
 
-/* RFC 4616 §2: [authzid] NUL authcid NUL passwd */
+/* RFC 4616 §2: [authzid] NUL authcid NUL passwd RFC 4616 permits an identity to act
+ * for. Nobody may act for another user here, so it must be the same name. */
 static enum sasl_result
 on_plain(struct sasl_server *s, struct text t)
 {
@@ -83,7 +86,9 @@ sasl_server_on_login(struct sasl_server *s, struct text t)
     return sasl_server_send_challenge(s, TEXT("Password:"), SASL_SERVER_NEXT);
 }
 
-/* Keeps the AuthMessage of the proof, and the header that the client must repeat. */
+/* Keeps the AuthMessage of the proof, and the header that the client must repeat. The
+ * proof covers the whole exchange (RFC 5802 §3), so each message is kept as it was
+ * sent, not as it was understood. */
 static bool
 sasl_server_remember(struct sasl_server *s, const struct scram_first *first,
                      struct buffer *reply)
@@ -96,6 +101,8 @@ sasl_server_remember(struct sasl_server *s, const struct scram_first *first,
            buffer_add(&s->auth, buffer_text(reply));
 }
 
+/* An unknown name goes on with a decoy: the failure comes at the proof, as for a wrong
+ * password. */
 static enum sasl_result
 on_scram_first(struct sasl_server *s, struct text t)
 {
@@ -133,6 +140,7 @@ is_our_nonce(const struct sasl_server *s, struct text nonce)
     return text_equal(end, ours) && text_equal(text_before(nonce, theirs), first);
 }
 
+/* The proof is computed for unknown names, too. */
 static enum sasl_result
 on_scram_final(struct sasl_server *s, struct text t)
 {
@@ -194,6 +202,7 @@ sasl_server_step(struct sasl_server *s, struct text message)
     return sasl_server_finish(s, SASL_MALFORMED);
 }
 
+/* The message has a password: it is overwritten on every way out. */
 enum sasl_result
 sasl_server_feed(struct sasl_server *s, struct text line)
 {
@@ -211,6 +220,8 @@ sasl_server_feed(struct sasl_server *s, struct text line)
     return result;
 }
 
+/* An initial response "=" is an empty one (RFC 4954 §4); without one the client waits
+ * for a challenge, even if that is empty. */
 enum sasl_result
 sasl_server_start(struct sasl_server *s, enum sasl_mechanism mechanism,
                   const struct users *users, const char *nonce, struct text initial)

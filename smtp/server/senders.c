@@ -58,7 +58,8 @@ free_table(struct entry **table)
     }
 }
 
-/* False: too long, which values within their limits never are. */
+/* False: too long, which values within their limits never are. A NUL stands in no name
+ * and in no pattern, so no two pairs have the same key. */
 static bool
 make_pair(struct key *key, struct text user, struct text pattern)
 {
@@ -89,7 +90,8 @@ read_pattern(struct text word, struct buffer *normal)
     return good;
 }
 
-/* NULL, or the error. */
+/* NULL, or the error. `*` gives a user all addresses and takes none from others: it is
+ * not owned. */
 static const char *
 add_pattern(struct senders *s, struct text user, struct text word)
 {
@@ -112,6 +114,7 @@ add_pattern(struct senders *s, struct text user, struct text word)
     return why;
 }
 
+/* A user without addresses would silently be one who may use none. */
 static void
 senders_read_line(struct senders *s, struct text line, struct buffer *errors)
 {
@@ -229,6 +232,9 @@ senders_refuse(struct outcome *refusal, int code, const char *text)
     return false;
 }
 
+/* An address belongs to a user if any line names it, its domain or a parent. Without a
+ * login such an address is refused, and all others pass: sender_login protects names,
+ * it does not close the host. */
 static bool
 permit_login(struct question *q, struct text sender, struct text domain, bool trusted,
              struct outcome *refusal)
@@ -246,6 +252,8 @@ permit_login(struct question *q, struct text sender, struct text domain, bool tr
            senders_refuse(refusal, 553, "sender address not owned by user");
 }
 
+/* The null sender belongs to nobody: bounces must always be possible. Case does not
+ * count, or a forger would change it. */
 bool
 senders_permit(const struct senders *s, const char *user, bool trusted,
                struct text sender, struct outcome *refusal)

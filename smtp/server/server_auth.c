@@ -64,6 +64,7 @@ is_auth(struct text t)
     return text_starts_nocase(t, TEXT("AUTH "));
 }
 
+/* Such a line may be longer than a command, and must not be logged. */
 bool
 server_is_login(const struct server *s, struct text input)
 {
@@ -100,7 +101,8 @@ server_auth_is_offered(const struct server *s, enum sasl_mechanism mechanism)
     return false;
 }
 
-/* NULL: AUTH is permitted now. */
+/* NULL: AUTH is permitted now. Without EHLO the client cannot know the mechanisms, so a
+ * password that is sent nevertheless comes from a guess. */
 static const struct refusal *
 trouble(const struct server *s)
 {
@@ -113,7 +115,8 @@ trouble(const struct server *s)
     return server_offers_auth(s) ? NULL : &needs_tls;
 }
 
-/* line.at == NULL: AUTH without an initial response. */
+/* line.at == NULL: AUTH without an initial response. The line is kept, because its
+ * check takes more than one turn. */
 static enum server_action
 server_auth_ask(struct server *s, struct text line)
 {
@@ -154,6 +157,7 @@ server_login_line(struct server *s, struct text line)
     return server_auth_ask(s, line);
 }
 
+/* The line may have a password. */
 void
 server_end_login(struct server *s)
 {
@@ -252,6 +256,7 @@ server_auth_challenge(struct server *s)
         server_enter(s, SERVER_SASL);
 }
 
+/* The rights of the login begin with the next command; those of the connection stay. */
 static void
 accept_user(struct server *s)
 {

@@ -45,6 +45,7 @@ oldest_untrusted(const struct session_host *host)
     return NULL;
 }
 
+/* A client with many handshakes competes with itself, not with others. */
 static bool
 has_its_share(const struct server_session *s)
 {
@@ -55,7 +56,9 @@ has_its_share(const struct server_session *s)
 }
 
 /* False: the handshake may begin now. True: *other must end first; NULL: no session
- * can. */
+ * can. First the client's own oldest handshake, then that of any untrusted client, for
+ * a handshake in progress has cost the least. An established session ends last, and
+ * only if it is idle. */
 static bool
 lacks_place(const struct server_session *s, struct server_session **other)
 {
@@ -104,6 +107,8 @@ await_hello(struct server_session *s)
     session_set_timeout(s);
 }
 
+/* Whatever came in cleartext behind STARTTLS is dropped: an attacker may have put it
+ * there (RFC 3207 §6). */
 void
 session_await_hello(struct server_session *s)
 {
@@ -113,6 +118,7 @@ session_await_hello(struct server_session *s)
     await_hello(s);
 }
 
+/* The greeting waits for the handshake, which begins with the client. */
 void
 session_await_first_hello(struct server_session *s)
 {
@@ -121,6 +127,8 @@ session_await_first_hello(struct server_session *s)
     await_hello(s);
 }
 
+/* The time-out is one for the whole handshake, so a byte now and then does not prolong
+ * it. */
 int64_t
 session_handshake_left_ms(const struct server_session *s)
 {
@@ -129,6 +137,8 @@ session_handshake_left_ms(const struct server_session *s)
     return left_ms > 0 ? left_ms : 1;
 }
 
+/* The place is taken with the first byte of the client, not with 220: silent clients
+ * cost none. */
 static void
 session_tls_begin(struct server_session *s)
 {

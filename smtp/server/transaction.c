@@ -35,6 +35,8 @@ struct id_set {
     UT_hash_handle hh;
 };
 
+/* What lives as long as the dialog is in the arena; what goes to the queue is in the
+ * envelope, which is given away as a whole. */
 struct server_transaction *
 transaction_new(const struct mail_parameters *parameters, int priority)
 {
@@ -64,6 +66,8 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     return t;
 }
 
+/* The memory of the recipients is taken out of the count of all sessions on every way a
+ * transaction can end. */
 void
 transaction_free(struct server_transaction **t)
 {

@@ -55,10 +55,9 @@ users_find(const struct users *users, struct text name)
     return user;
 }
 
-/* Derives 32 secret bytes from the secret, a purpose and a name. */
-/* All that a name gets is derived from the secret, not from chance, so that a client
- * which asks twice gets the same answer. Otherwise a changed salt would tell that the
- * name is unknown. */
+/* Derives 32 secret bytes from the secret, a purpose and a name. All that a name gets
+ * is derived from the secret, not from chance, so that a client which asks twice gets
+ * the same answer. Otherwise a changed salt would tell that the name is unknown. */
 static void
 derive(const struct users *users, const char *purpose, struct text name,
        unsigned char out[DIGEST_SIZE])
@@ -219,9 +218,9 @@ users_have_scram(const struct users *users)
     return users->count > 0 && users->crypt == 0;
 }
 
-/* The decoy of an unknown name, always the same for a name. */
-/* The decoy has the kind and the cost of a real user's verifier, so that the time of
- * the answer does not tell unknown names from known ones. */
+/* The decoy of an unknown name, always the same for a name. The decoy has the kind and
+ * the cost of a real user's verifier, so that the time of the answer does not tell
+ * unknown names from known ones. */
 static void
 lend(const struct users *users, struct text name, struct verifier *decoy)
 {
