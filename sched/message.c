@@ -146,9 +146,8 @@ message_free(struct destinations *set, struct sched_message **message, int64_t n
     free(m);
 }
 
-/* Only deferred recipients can expire, each with the reason of its deferral. The last
- * verdict leaves `unsettled` at 0, where it becomes `looked`: message_expire() starts
- * at the first slot. */
+/* The last verdict leaves `unsettled` at 0, where it becomes `looked`: message_expire()
+ * starts at the first slot. */
 void
 message_settle(struct sched_message *m, unsigned slot, struct reason *reason)
 {

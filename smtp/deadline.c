@@ -13,6 +13,8 @@ deadline_span_ms(const struct deadline *p, const struct deadline_rules *rules)
     return rules->data_rate > 0 ? rules->data_ms * SPAN_TIMEOUTS : 0;
 }
 
+/* A reply begins a new span: what the client has not read yet must not count against
+ * it. */
 void
 deadline_noted(struct deadline *p, bool content, int64_t size, bool answered,
                int64_t now_ms)
@@ -34,6 +36,7 @@ deadline_due_ms(const struct deadline *p, const struct deadline_rules *rules)
     return span > 0 ? p->since_ms + span : INT64_MAX;
 }
 
+/* The rate is judged by whole spans, so a fast client may pause within one. */
 bool
 deadline_lasts(struct deadline *p, const struct deadline_rules *rules, int64_t now_ms)
 {

@@ -11,7 +11,10 @@ enum state {
     AFTER_DOT_CR /* a CR kept back: only LF may follow, as the end of the content */
 };
 
-/* Takes one byte that may change the state. */
+/* Takes one byte that may change the state. Only CRLF ends a line. Whoever sees the end
+ * of the content elsewhere than the server before or behind it can be made to read
+ * content as commands (SMTP smuggling), so bare CR, bare LF and NUL are errors, not
+ * line ends. */
 static enum progress
 dot_step(struct dot_decoder *d, char c)
 {
@@ -101,7 +104,8 @@ dot_encode_start(struct dot_encoder *e)
     *e = (struct dot_encoder){.in_line = false};
 }
 
-/* run has no CR, LF or NUL. */
+/* run has no CR, LF or NUL. A line that begins with a dot gets another one (RFC 5321
+ * §4.5.2). */
 static bool
 encode_run(struct dot_encoder *e, struct text run, struct buffer *out)
 {
@@ -110,6 +114,8 @@ encode_run(struct dot_encoder *e, struct text run, struct buffer *out)
     return (!stuffed || buffer_add_byte(out, '.')) && buffer_add(out, run);
 }
 
+/* Content that has bare CR or LF nevertheless, from before it was refused or from a
+ * file, leaves with CRLF. */
 static bool
 encode_special(struct dot_encoder *e, char c, struct buffer *out)
 {

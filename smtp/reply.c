@@ -36,6 +36,8 @@ enhanced_length(struct text t, int code)
     return at == t.length || t.at[at] == ' ' ? at : 0;
 }
 
+/* The text goes to logs, bounces and terminals: control characters of a hostile server
+ * must not. */
 static void
 reply_keep(struct reply *reply, struct text t)
 {
@@ -62,7 +64,9 @@ keep_line(struct reply *reply, struct text t)
     reply_keep(reply, t);
 }
 
-/* DONE for the last line of a reply. */
+/* DONE for the last line of a reply. All lines of a reply have one code (RFC 5321
+ * §4.2.1). A server that changes it within a reply may answer another command than we
+ * think. */
 static enum progress
 parse_line(struct reply *reply, struct text line)
 {
@@ -78,6 +82,8 @@ parse_line(struct reply *reply, struct text line)
     return mark == '-' ? PROGRESS_MORE : PROGRESS_DONE;
 }
 
+/* A bare LF ends a line, too: servers are read more leniently than clients, for a reply
+ * cannot hide a message. */
 enum progress
 reply_parse(struct text *input, struct reply *reply)
 {
@@ -102,6 +108,8 @@ reply_text(const struct reply *reply)
     return text_of(reply->text, reply->length);
 }
 
+/* Lines are kept by their beginnings, so that the text can be shown as one and read as
+ * several. */
 bool
 reply_next_line(const struct reply *reply, unsigned *at, struct text *line)
 {
@@ -148,6 +156,8 @@ write_head(char line[WRITTEN_MAX + 1], int code, char mark, const char *enhanced
     return 4 + more.length + 1;
 }
 
+/* Nothing of a client that we repeat can end the line: what is not printable ASCII
+ * becomes a question mark. */
 static void __attribute__((format(printf, 5, 0)))
 reply_write_line(struct buffer *out, int code, char mark, const char *enhanced,
                  const char *format, va_list list)

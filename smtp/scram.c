@@ -17,7 +17,8 @@ cut_attribute(struct text *rest, char x, struct text *value)
     return true;
 }
 
-/* attr-val of RFC 5802 §7: ALPHA "=" 1*value-char. */
+/* attr-val of RFC 5802 §7: ALPHA "=" 1*value-char. An unknown attribute is ignored, but
+ * "m" demands an extension that we do not have (RFC 5802 §5.1). */
 static bool
 are_extensions(struct text rest)
 {
@@ -64,6 +65,8 @@ scram_read_name(struct text t, char to[SASL_NAME_MAX + 1])
     return sasl_is_name(text_of(to, used));
 }
 
+/* Channel binding ("p") is not offered, so a client that asks for it is refused; "y"
+ * says that it could have bound. */
 bool
 scram_read_first(struct text t, struct scram_first *first)
 {

@@ -470,8 +470,8 @@ static const char sending_end_of_data[] =
 
 /* The time-outs are those of RFC 5321 §4.5.3.2. Barriers are the commands that may only
  * be the last of a group (RFC 2920 §3.1), and those whose reply decides what is asked
- * next. The end of the content is none: the next MAIL leaves with the dot. clang-format
- * off */
+ * next. The end of the content is none: the next MAIL leaves with the dot. */
+/* clang-format off */
 const struct step client_steps[] = {
     [STEP_HANDSHAKE] = {"",          "starting TLS",             60,  true,  NULL, NULL},
     [STEP_GREETING]  = {"",          "waiting for the greeting", 300, true,  NULL, heard_220},

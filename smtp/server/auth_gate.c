@@ -1,4 +1,8 @@
-/* Paces password checks, delays the replies to failures, locks clients out. */
+/* Paces password checks, delays the replies to failures, locks clients out.
+ *
+ * A check costs milliseconds, so a flood of logins could stop the daemon. One check
+ * runs at a time, in slices, with a pause after each. Attempts wait in rounds: a client
+ * has one turn in each, and those that have logged in before come first. */
 #include "smtp/server/auth_gate.h"
 
 #include "base/log/log.h"
@@ -93,7 +97,9 @@ last_in_row(const struct auth_gate *gate)
     return last;
 }
 
-/* The number of waiting attempts of the same client; round gets its next turn. */
+/* The number of waiting attempts of the same client; round gets its next turn. A
+ * client's second attempt waits for the next round, so a crowd of connections gives it no
+ * more turns. */
 static int
 count_own(const struct auth_attempt *l, int64_t *round)
 {
@@ -108,6 +114,8 @@ count_own(const struct auth_attempt *l, int64_t *round)
     return own;
 }
 
+/* The failure was counted when it happened: a client that goes away during the delay
+ * gains nothing. */
 static void
 tell_late(void *context)
 {
@@ -130,7 +138,8 @@ give_way(struct auth_attempt *l)
     loop_timer_start(l->gate->loop, &l->late, 0, tell_late, l);
 }
 
-/* NULL: the attempt waits. */
+/* NULL: the attempt waits. A full queue keeps the better claim: a client that has
+ * logged in before displaces a suspect. */
 static const struct refusal *
 join_row(struct auth_attempt *l)
 {
@@ -179,7 +188,8 @@ count_failure(struct auth_attempt *l)
     return verdict.delay_ms;
 }
 
-/* True: the reply is sent. */
+/* True: the reply is sent. Only a wrong password is answered late. A malformed message
+ * is no guess, but it counts. */
 static bool
 conclude(struct auth_attempt *l, enum sasl_result result)
 {
@@ -220,7 +230,7 @@ refuse_locked(struct auth_attempt *l)
     return true;
 }
 
-/* The timer runs while an attempt waits. */
+/* The timer runs while an attempt waits. An idle gate has no timer. */
 static void
 set_pace(struct auth_gate *gate)
 {
@@ -321,6 +331,7 @@ auth_attempt_new(struct auth_gate *gate, struct server *server,
     return l;
 }
 
+/* A client that hangs up during its check would otherwise have had a free guess. */
 void
 auth_attempt_free(struct auth_attempt **login)
 {

@@ -107,7 +107,8 @@ session_send(struct server_session *s)
     buffer_clear(out);
 }
 
-/* Cleartext AUTH is for loopback clients and for old devices. */
+/* Cleartext AUTH is for loopback clients and for old devices. An address that a proxy
+ * names, or that stands for no client, is not this host's: no cleartext for it. */
 static enum server_auth
 auth_of(const struct server_session *s)
 {
@@ -166,7 +167,8 @@ apply_rules(struct server_session *s)
         server_forget_user(server);
 }
 
-/* New settings take effect between transactions. */
+/* New settings take effect between transactions. Not within a transaction: a recipient
+ * that was accepted by the old settings stays accepted. */
 static void
 refresh(struct server_session *s)
 {
@@ -350,7 +352,9 @@ session_note(struct server_session *s, size_t size, bool answered)
         session_be_patient(s);
 }
 
-/* Delays the last reply; no input is read until it is sent. */
+/* Delays the last reply; no input is read until it is sent. The delay is a penalty for
+ * errors. The next command is not read meanwhile, or pipelining would make the
+ * penalties run side by side. */
 static void
 session_hold(struct server_session *s)
 {
@@ -442,7 +446,8 @@ session_step(struct server_session *s)
     return s->ended ? SESSION_OVER : SESSION_PAUSE;
 }
 
-/* Continues as far as input, queue and unread replies allow. */
+/* Continues as far as input, queue and unread replies allow. A callback of the queue
+ * may come while the machine runs; the loop below sees what it has changed. */
 static void
 session_pump(struct server_session *s)
 {
@@ -494,6 +499,8 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
         session_answer(s, refusal);
 }
 
+/* The reply to a message that is being stored is still to come: the client waits for
+ * us. */
 void
 session_time_out(struct server_session *s)
 {
@@ -673,6 +680,8 @@ session_host_start(struct session_host *host)
     loop_at_end(host->loop, LOOP_STAGE_ANSWER, session_pace_some, host);
 }
 
+/* Messages that are being stored may become durable and are delivered; their clients,
+ * which have no reply, send them again. */
 void
 session_host_stop(struct session_host *host)
 {

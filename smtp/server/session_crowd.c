@@ -132,6 +132,8 @@ many(const struct session_host *host, bool tls)
     return half > MANY_MIN ? half : MANY_MIN;
 }
 
+/* The list is in the order of the last input. The walk is bounded: under attack it runs
+ * for each newcomer. */
 struct server_session *
 session_find_idle(const struct session_host *host, bool tls, size_t others)
 {
@@ -160,6 +162,8 @@ session_give_way(struct server_session *s)
     session_end(s);
 }
 
+/* The newcomer is counted already, so that the numbers of both clients can be compared.
+ * Trusted clients always find a place. */
 bool
 session_make_place(struct session_host *host, const struct net_address *newcomer,
                    bool trusted)

@@ -21,7 +21,8 @@ trace_add(struct folder *f, struct text t)
     f->column += t.length;
 }
 
-/* Adds an unbreakable word, on a new line if it does not fit. */
+/* Adds an unbreakable word, on a new line if it does not fit. A line may have 998 bytes
+ * (RFC 5322 §2.1.1); shorter ones survive hosts that count otherwise. */
 static void
 add_word(struct folder *f, struct text word)
 {
@@ -84,6 +85,8 @@ add_received(struct folder *f, const struct trace *trace, struct text date)
     trace_add(f, TEXT("\r\n"));
 }
 
+/* The end and the mailbox line repair headers that readers behind us would end at
+ * another place than we did. */
 void
 trace_write(const struct trace *trace, struct buffer *out)
 {
