@@ -52,7 +52,8 @@ set_done(struct commit *c)
 
 /* --- In files -------------------------------------------------------------------- */
 
-/* S3 */
+/* S3 The envelope stands in intd/ under the name it will have: the link into todo/ is
+ * the only step that makes it a message. */
 static void
 write_intd(struct commit *c)
 {
@@ -83,7 +84,8 @@ sync_files(struct commit *c)
         draft_refuse(d, spool_refusal(result));
 }
 
-/* S4 for every process, though not yet durable. */
+/* S4 for every process, though not yet durable. A link, not a rename: intd/ID stays as
+ * the proof that a half-made message was ours, and is removed with it. */
 static void
 link_todo(struct commit *c)
 {
@@ -116,6 +118,8 @@ sync_todo(struct commits *all, struct commit *list)
     }
 }
 
+/* In the order in which the files mean less: without todo/ID it is no message, whatever
+ * else is left after a crash. */
 static void
 undo(struct commit *c)
 {
@@ -129,7 +133,8 @@ undo(struct commit *c)
     id_set_remove(c->commits->seen, d->id);
 }
 
-/* Makes all of them durable, or returns the error. */
+/* Makes all of them durable, or returns the error. All of a turn together: each step is
+ * one sync for all, so a burst costs as many syncs as a single message. */
 static void
 sync_in_files(struct commits *all, struct commit *list)
 {
@@ -159,7 +164,8 @@ start_in_files(struct commit *c)
 
 /* --- In the journal -------------------------------------------------------------- */
 
-/* False: there is no space now. */
+/* False: there is no space now. The journal takes the buffer of the content instead of
+ * a copy: most messages are read from there a moment later. */
 static bool
 append(struct commit *c)
 {
@@ -189,6 +195,8 @@ append_or_wait(struct commit *c)
         DL_APPEND(all->blocked, c);
 }
 
+/* Strictly in order: a small message that overtook a large one would make it wait as
+ * long as small ones come. */
 void
 commits_resume(struct commits *all)
 {
@@ -202,6 +210,7 @@ commits_resume(struct commits *all)
     }
 }
 
+/* A large content is durable in its file before the record that makes it a message. */
 static void
 on_content_synced(void *context, int result)
 {
@@ -219,6 +228,8 @@ on_content_synced(void *context, int result)
     set_done(c);
 }
 
+/* The sync runs in the background: at some hundred MB it would stop the loop for
+ * seconds. */
 static void
 start_large(struct commit *c)
 {
@@ -230,6 +241,8 @@ start_large(struct commit *c)
         on_content_synced(c, result);
 }
 
+/* The client hears 451 and sends the message again. What may be on disk already gets an
+ * END, so that it is not delivered as well. */
 static void
 refuse_batch(struct commit *c, int error)
 {
@@ -244,6 +257,7 @@ refuse_batch(struct commit *c, int error)
     journaled_drop(all->journaled, m);
 }
 
+/* The owner is called later, in stage ANSWER: here the journal is still at work. */
 void
 commits_settled(struct commits *all, uint64_t batch, int error)
 {
@@ -319,6 +333,8 @@ commit_at_stage_sync(void *context)
 
 /* --- What comes in --------------------------------------------------------------- */
 
+/* For sendmail(1), which has no loop: it exits with the message durable, or with an
+ * error. */
 static void
 commit_synchronously(struct commit *c)
 {
@@ -333,6 +349,8 @@ commit_synchronously(struct commit *c)
         spool_pull_trigger(all->spool, id);
 }
 
+/* The order of the tests is that of cost: a refused draft writes nothing; what the
+ * journal takes needs no file; the rest becomes files. */
 void
 commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e,
             queue_stored *stored, void *context)
@@ -371,6 +389,8 @@ ignore_in(struct commit *list, void *context)
             c->ignored = true;
 }
 
+/* The owner has gone, but the message may be durable: it is reported as one that was
+ * found, and delivered. */
 void
 commits_ignore(struct commits *all, void *context)
 {
@@ -381,6 +401,7 @@ commits_ignore(struct commits *all, void *context)
     ignore_in(all->done, context);
 }
 
+/* A scan of the directories must not judge files of a message that is being made. */
 bool
 commits_have(const struct commits *all, struct id id)
 {

@@ -110,7 +110,8 @@ fits_current(const struct journal *j, size_t size)
                                           segment_batches_end(j->settings.segment_size);
 }
 
-/* segment: the current one, or NULL. */
+/* segment: the current one, or NULL. The number rises even if the batch fails: readers
+ * tell by it what came later. */
 static struct journal_batch *
 open_batch(struct journal *j, struct ring_segment *segment)
 {
@@ -133,6 +134,7 @@ take_first(struct journal *j)
     j->gathered -= b->bytes.length;
 }
 
+/* The rest of the current segment stays unused: a batch does not span two. */
 static bool
 next_segment(struct journal *j)
 {
@@ -142,7 +144,9 @@ next_segment(struct journal *j)
     return true;
 }
 
-/* The batch that a record of this size goes into; NULL: there is no space. */
+/* The batch that a record of this size goes into; NULL: there is no space. While a
+ * batch waits for space nothing may be added behind it, or ends would overtake
+ * marks. */
 static struct journal_batch *
 batch_for(struct journal *j, size_t size)
 {
@@ -156,7 +160,7 @@ batch_for(struct journal *j, size_t size)
     return open_batch(j, j->ring.current);
 }
 
-/* Logs that marks and ends wait in memory because even the reserve is used up. */
+/* Never refuses: with the reserve used up, marks and ends wait in memory. */
 static struct journal_batch *
 batch_for_end(struct journal *j, size_t size)
 {
@@ -189,7 +193,8 @@ journal_add_record(struct journal *j, struct journal_batch *b, enum record_type 
 
 /* Gathers the records of failed batches again, in two sweeps: ends first, so that they
  * are in the next batch (journal_end() promises it), then marks. A message gets an end,
- * because its client gets a refusal. */
+ * because its client gets a refusal. Each failed record is in memory still, and nothing
+ * of it may count as written: a part of the batch can be on disk. */
 static void
 save_records(struct journal *j, const struct journal_batch *b, bool ends)
 {
@@ -211,7 +216,9 @@ save_records(struct journal *j, const struct journal_batch *b, bool ends)
     }
 }
 
-/* Ends of a failed batch are in the last batch now. */
+/* Ends of a failed batch are in the last batch now. A segment waits for the batch that
+ * has the ends of its messages. That batch failed; the one with the copies counts
+ * now. */
 static void
 move_ends(struct journal *j, uint64_t first)
 {
@@ -225,6 +232,7 @@ move_ends(struct journal *j, uint64_t first)
         s->last_batch = last;
 }
 
+/* After all records are saved, because an owner may add others from its callback. */
 static void
 report_failed(struct journal *j, int error)
 {
@@ -244,6 +252,8 @@ pause_over(void *context)
     j->paused = false;
 }
 
+/* After two failures in a row the disk is likely full or broken, and each attempt costs
+ * a segment. */
 static void
 pause_writing(struct journal *j)
 {
@@ -285,6 +295,8 @@ journal_fail(struct journal *j, int error)
 
 /* --- Writing --------------------------------------------------------------------- */
 
+/* The batch is durable: what waited for it may go on, segments that its header does not
+ * need may be recycled. */
 static void
 finish_batch(struct journal *j)
 {
@@ -317,6 +329,8 @@ finish_copy(struct journal *j, int result)
     pause_writing(j);
 }
 
+/* In stage SYNC, not in the callback of the disk: the next batch is decided on in one
+ * place. */
 static void
 journal_finish(struct journal *j, int result)
 {
@@ -373,7 +387,8 @@ journal_find_place(struct journal *j, struct journal_batch *b)
 }
 
 /* Writes a header alone, which says which segments are not needed. batch: ends up to
- * this batch count. False: it would free nothing. */
+ * this batch count. False: it would free nothing. Recycling needs a durable header that
+ * says so. Without space for a batch, the reserved last block has one. */
 static bool
 free_segments(struct journal *j, uint64_t batch)
 {
@@ -415,6 +430,8 @@ journal_flush(struct journal *j)
     return true;
 }
 
+/* Lazy records wait for company, since a sync for one mark costs as much as one for a
+ * hundred messages. */
 static bool
 wants_flush(const struct journal *j)
 {
@@ -453,6 +470,7 @@ journal_log_full(struct journal *j)
         j->events.space(j->events.context);
 }
 
+/* Repeated while it lasts, because a move may have failed. */
 static void
 report_crowd(struct journal *j)
 {
@@ -638,7 +656,7 @@ journal_figures(const struct journal *j)
 
 /* --- Open and close -------------------------------------------------------------- */
 
-/* Without a parent that the spool lacks, such as journal/ at the first start. */
+/* Makes the directories above it, too: at the first start journal/ is missing. */
 static int
 journal_make_directory(struct disk *disk, const char *directory)
 {

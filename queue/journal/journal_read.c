@@ -493,7 +493,7 @@ read_segment(struct scanner *s, struct found_segment *f)
             at += JOURNAL_BLOCK;
             continue;
         }
-        /* Kept until now: the last batch in them was not judged yet. */
+        /* The old bytes were kept until now, to judge the last batch in them. */
         if (s->segment != f)
             free_bytes(&s->bytes);
         s->segment = f;

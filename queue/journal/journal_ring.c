@@ -59,6 +59,8 @@ segment_free(struct ring *r, struct ring_segment *s)
     free(s);
 }
 
+/* Only segments that no header needs are removed, so a crash before or after makes no
+ * difference. */
 static void
 remove_file(struct ring *r, uint32_t number)
 {
@@ -77,6 +79,8 @@ is_misfit(const struct ring *r, const struct ring_segment *s)
            (r->count > r->segments_max && r->unused_count >= SPARE);
 }
 
+/* A segment keeps its sequence until it is used again: so readers know the order of
+ * what they find. */
 static void
 make_unused(struct ring *r, struct ring_segment *s)
 {
@@ -94,6 +98,7 @@ make_unused(struct ring *r, struct ring_segment *s)
 
 /* --- Which one ------------------------------------------------------------------- */
 
+/* The list is short: journal_divide() makes about 16 segments. */
 struct ring_segment *
 ring_find(const struct ring *r, uint64_t sequence)
 {
@@ -220,6 +225,8 @@ ask_checkpoint(struct ring *r)
     r->checkpoint(r->checkpoint_context);
 }
 
+/* Strictly oldest first: a younger segment that is empty may hold the END of a message
+ * in an older one. */
 void
 ring_recycle(struct ring *r)
 {
@@ -258,6 +265,7 @@ journal_ring_is_taken(const struct ring *r, uint32_t number)
     return false;
 }
 
+/* A number is reused when its file is gone: names are no order, sequences are. */
 static int
 begin_segment(struct ring *r)
 {
@@ -329,6 +337,7 @@ sync_name(struct ring *r)
     return 0;
 }
 
+/* Usable only now: file and name are durable. */
 static void
 finish_segment(struct ring *r)
 {
@@ -364,7 +373,8 @@ give_up_segment(struct ring *r, int error)
     r->failure_logged = true;
 }
 
-/* One step; true while the next one can follow in this turn. */
+/* One step; true while the next one can follow in this turn. In pieces, and with syncs
+ * in the background: a segment of 16 MiB must not stop the loop. */
 static bool
 journal_ring_fill(struct ring *r, int *error)
 {
@@ -419,6 +429,7 @@ journal_ring_grow(struct ring *r)
         loop_wake(r->loop, &r->stir); /* the next one */
 }
 
+/* Recycled segments come first, so that none is made while one is free. */
 void
 ring_turn(struct ring *r)
 {
@@ -451,6 +462,7 @@ is_newest(const struct journal_scan *scan, uint64_t sequence)
            (scan->count == 1 || last[-1].sequence != sequence);
 }
 
+/* A segment of another size, from older settings, is read and then removed. */
 static int
 adopt_segment(struct ring *r, const struct journal_scan *scan,
               const struct found_segment *f)
@@ -505,7 +517,8 @@ sync_directory(struct ring *r)
     return result;
 }
 
-/* Makes the first segments, without a loop. */
+/* Makes the first segments, without a loop. Two segments at startup, so that the first
+ * message does not wait for one. */
 static int
 make_first(struct ring *r)
 {

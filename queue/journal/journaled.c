@@ -71,6 +71,8 @@ content_new(struct buffer *bytes)
     return c;
 }
 
+/* Most messages are delivered within a second: reading them back from disk would double
+ * the work. Beyond the limit they are read back. */
 static void
 keep_content(struct journaled *y, struct journaled_message *m,
              struct journaled_content *c)
@@ -83,6 +85,7 @@ keep_content(struct journaled *y, struct journaled_message *m,
     y->cached += c->bytes.length;
 }
 
+/* The bytes go when their last reader has closed them. */
 static void
 journaled_forget_content(struct journaled *y, struct journaled_message *m)
 {
@@ -145,6 +148,7 @@ results_free(struct journaled_results *results)
     free(results);
 }
 
+/* The only end of an entry, so that the counters agree with the table. */
 void
 journaled_drop(struct journaled *y, struct journaled_message *m)
 {
@@ -176,6 +180,8 @@ remember_texts(struct journaled_message *m, struct text texts)
     assert(fits);
 }
 
+/* Most messages have none: they are delivered to all recipients before a mark is
+ * written. */
 static void
 need_results(struct journaled_message *m)
 {
@@ -193,6 +199,8 @@ struct accepted {
     bool large;
 };
 
+/* Lengths come from the disk and are checked, though a checksum has covered them: a
+ * wrong one would read beyond the record. */
 static bool
 split_payload(struct text payload, struct accepted *parts)
 {
@@ -208,6 +216,7 @@ split_payload(struct text payload, struct accepted *parts)
     return !parts->large || parts->content.length == 0;
 }
 
+/* The checksum of the content goes with the envelope, too, for content in files. */
 static bool
 is_whole(const struct accepted *parts, const struct envelope *e)
 {
@@ -223,6 +232,7 @@ journaled_is_deadly(const struct journaled *y, struct id id)
     return y->spool != NULL && guard_is_deadly(&y->spool->guard, id);
 }
 
+/* An envelope that cannot be read is damage, not an empty message. */
 static bool
 read_accept(struct journaled *y, const struct journal_record *record)
 {
@@ -293,7 +303,7 @@ journaled_take_record(struct journaled *y, const struct journal_record *record)
     return true;
 }
 
-/* A crash while the record is read counts for its message. */
+/* A crash while the record is read counts against its message. */
 static bool
 read_record(void *context, const struct journal_record *record)
 {
@@ -379,6 +389,7 @@ journaled_open(struct journaled *y, const struct journal_settings *settings,
     return 0;
 }
 
+/* Nothing is changed: the journal may be a running daemon's. */
 int
 journaled_read(struct journaled *y, bool keeps)
 {
@@ -407,6 +418,8 @@ journaled_close(struct journaled *y)
 
 /* --- Acceptance ------------------------------------------------------------------ */
 
+/* A record must fit into a batch with others; what is larger has its content in a file,
+ * or is in files wholly. */
 bool
 journaled_fits(const struct journaled *y, const struct envelope *e, size_t form_length,
                bool large)
@@ -482,6 +495,8 @@ lay_marks_over(const struct journaled_message *m, struct envelope *e)
         envelope_read_failures(buffer_text(&m->results->texts), e);
 }
 
+/* The envelope is as it was accepted; marks and failures since then are applied to
+ * it. */
 struct envelope *
 journaled_load(struct journaled *y, struct journaled_message *m, bool *later,
                char *reason, size_t reason_size)
@@ -529,6 +544,8 @@ journaled_read_content(struct journaled *y, struct journaled_message *m, int *er
 
 /* --- What becomes of it ---------------------------------------------------------- */
 
+/* The marks stay in memory, too: the envelope may be read back before the message
+ * ends. */
 static void
 add_some_results(struct journaled *y, struct journaled_message *m,
                  const struct journaled_mark *marks, size_t count, struct text texts)
@@ -570,6 +587,7 @@ journaled_add_results(struct journaled *y, struct journaled_message *m,
     }
 }
 
+/* END and MOVED never wait for space: without them no segment would become free. */
 uint64_t
 journaled_end(struct journaled *y, struct journaled_message *m, enum record_type type)
 {
