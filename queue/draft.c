@@ -56,6 +56,7 @@ draft_free(struct queue_draft *d)
     free(d);
 }
 
+/* A file that cannot be removed now is found by its age (queue/recovery/clean.c). */
 void
 draft_erase(struct queue_draft *d)
 {
@@ -91,6 +92,8 @@ make_pid_file(struct queue_draft *d)
     d->file = file;
 }
 
+/* The first error counts, and the commit reports it: the client is told once, behind
+ * the content. */
 static void
 flush_content(struct queue_draft *d)
 {
@@ -104,6 +107,7 @@ flush_content(struct queue_draft *d)
     buffer_clear(&d->content);
 }
 
+/* Our own mail, a bounce for example, frees more space than it takes. */
 bool
 drafts_admit(struct drafts *a, int64_t size_expected, bool own, struct outcome *refusal)
 {
@@ -118,7 +122,9 @@ drafts_admit(struct drafts *a, int64_t size_expected, bool own, struct outcome *
     return fits;
 }
 
-/* How many bytes are gathered before they are written. */
+/* How many bytes are gathered before they are written. With a journal a message stays
+ * in memory until it is a record. When drafts of all clients together take too much,
+ * new bytes go to files. */
 static size_t
 content_max(const struct queue_draft *d)
 {
@@ -144,6 +150,7 @@ draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *r
     return d;
 }
 
+/* The content becomes a file as soon as it is larger than the journal takes. */
 static void
 draft_gather(struct queue_draft *d, struct text bytes)
 {

@@ -91,6 +91,8 @@ envelope_add(struct envelope *e, struct text address, unsigned notify,
     return true;
 }
 
+/* The second record of a recipient replaces the first: it says that the failure was
+ * reported. */
 void
 envelope_fail(struct envelope *e, const struct failure *failure)
 {
@@ -139,6 +141,8 @@ envelope_add_recipient(struct buffer *out, unsigned index, const struct recipien
     return mark;
 }
 
+/* The name is part of the checksum, so a file that a damaged directory shows under
+ * another name is not taken for that message. */
 static uint32_t
 crc_of_name(struct id id)
 {
@@ -189,7 +193,8 @@ envelope_begin_file(struct buffer *out, const struct envelope *e, const char *ti
     envelope_add_record_bytes(out, TEXT("length 0000000000\n"));
 }
 
-/* Fills in the length and the trailer. Marks must still be open. */
+/* Fills in the length and the trailer. Marks must still be open. A file without its
+ * trailer, or of another length, was cut off. */
 static void
 envelope_end_file(struct buffer *out, struct id id, const char *title)
 {
@@ -203,7 +208,8 @@ envelope_end_file(struct buffer *out, struct id id, const char *title)
     envelope_add_record_bytes(out, text_from(trailer));
 }
 
-/* Two flags share one number. Older files have only the first. */
+/* Two flags share one number. Older files have only the first. The form stays readable
+ * for older builds: flags were added to a number that they know. */
 static unsigned
 bits(bool first, bool second)
 {
@@ -255,6 +261,8 @@ channel_title(enum channel channel)
     return channel == CHANNEL_LOCAL ? "petrel-local  1\n" : "petrel-remote 1\n";
 }
 
+/* info/ID says how many recipients local/ID and remote/ID must have, so that a missing
+ * file is noticed. */
 static unsigned
 count_channel(const struct envelope *e, enum channel channel)
 {
@@ -284,6 +292,8 @@ envelope_write_info(const struct envelope *e, struct buffer *out)
     envelope_end_file(out, e->id, info_title);
 }
 
+/* The checksum is that of open marks. Marks are set behind it, because they are
+ * overwritten in place later. */
 void
 envelope_write_channel(struct envelope *e, enum channel channel, struct buffer *out)
 {

@@ -38,6 +38,7 @@ dsn_wants_delay(const struct recipient *r)
     return (r->notify & NOTIFY_DELAY) != 0 && (r->notify & NOTIFY_NEVER) == 0;
 }
 
+/* Only on request: nobody wants a message for each message (RFC 3461 §4.1). */
 bool
 dsn_wants_success(const struct recipient *r)
 {
@@ -54,7 +55,8 @@ original_in_utf8(struct text given, bool utf8, struct buffer *out)
     return text_of(out->at + before, out->length - before);
 }
 
-/* ORCPT with its address decoded: "rfc822;a+b@c"; empty when there is none to show. */
+/* ORCPT with its address decoded: "rfc822;a+b@c"; empty when there is none to show. An
+ * ORCPT that does not decode is left out: the address itself is in the report. */
 static struct text
 original_recipient(struct text given, bool utf8, struct buffer *out)
 {
@@ -85,7 +87,8 @@ last_line_end(struct text t)
     return end == TEXT_NONE ? 0 : end + 1;
 }
 
-/* Reads the header of the message as it was accepted, prefix included. */
+/* Reads the header of the message as it was accepted, prefix included. The header is
+ * read from the message, not kept in memory: most messages need no report. */
 static bool
 dsn_read_header(struct queue *queue, const struct envelope *e, struct buffer *out)
 {
@@ -160,6 +163,7 @@ dsn_free(void *object)
     free(n);
 }
 
+/* The draft is discarded: nobody has been told of it. */
 void
 dsn_drop(struct dsn **notification)
 {

@@ -118,6 +118,8 @@ trial_start(struct manager *m)
                      on_trial, m);
 }
 
+/* The queue of loads is the scheduler's order; a message that is in memory already
+ * needs no disk and does not wait in it. */
 void
 manager_load(struct manager *m, struct id id)
 {
@@ -134,6 +136,8 @@ manager_load(struct manager *m, struct id id)
     m->loads[m->load_count++] = id;
 }
 
+/* A turn loads a bounded number of messages and bytes: clients are served between two
+ * turns. */
 static bool
 may_load(struct manager *m)
 {
@@ -155,6 +159,8 @@ manager_is_checked(struct manager *m, struct id id)
     return result == QUEUE_CHECKED;
 }
 
+/* A message whose content is still being checked stays first: the order of arrival is
+ * kept. */
 static void
 load_next(struct manager *m)
 {
@@ -249,6 +255,7 @@ end_drain(struct manager *m)
     drained(m->drained_context);
 }
 
+/* Verdicts and ends come before loads: they free the places that loads take. */
 static void
 manager_pump(void *context)
 {
@@ -484,6 +491,8 @@ grace_over(void *context)
     m->patience_over = true;
 }
 
+/* The scheduler opens nothing any more; sessions that run may end, within the grace
+ * period. */
 void
 manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context),
               void *context)
@@ -527,6 +536,8 @@ pass_over(struct manager *m, struct sched_session *session)
     manager_stir(m);
 }
 
+/* The operator's command counts from the moment it is given, though the scheduler does
+ * not know it yet. */
 bool
 manager_take(struct manager *m, struct sched_session *session,
              struct delivery_request *request)

@@ -97,6 +97,7 @@ manager_active_drop(struct active *a)
     active_free(a, recipients);
 }
 
+/* The hints go with the message, so that they never tell of one that is over. */
 static void
 active_retire(struct active *a)
 {
@@ -147,6 +148,8 @@ attempt_hold_text(const struct manager *m, const char *why, char text[HOLD_TEXT_
 
 /* --- Verdicts --------------------------------------------------------------------- */
 
+/* Kept twice: for each recipient while the message is in memory, and one for the
+ * message when it is not. */
 static void
 remember_reason(struct active *a, unsigned index, const struct outcome *outcome)
 {
@@ -191,6 +194,7 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
     log_end(&line);
 }
 
+/* Only for qmail's log, which numbers deliveries. */
 void
 attempt_started(struct active *a, const unsigned *indexes, size_t count)
 {
@@ -314,6 +318,8 @@ notification_later(struct active *a)
     }
 }
 
+/* The notification is durable before the message ends: a crash between the two repeats
+ * it, and never loses it. */
 static void
 notification_stored(void *context, struct envelope *notification,
                     const struct outcome *refusal)
@@ -354,6 +360,7 @@ notification_cancel(struct active *a)
     a->ending = false;
 }
 
+/* A stop waits for notifications that are under way. */
 static void
 notification_expect(struct active *a)
 {

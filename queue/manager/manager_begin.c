@@ -74,7 +74,9 @@ route_one(struct active *a, unsigned index)
     }
 }
 
-/* Routes as many of the open recipients as this turn allows. True: all are routed. */
+/* Routes as many of the open recipients as this turn allows. True: all are routed. A
+ * bounded piece of the work: a message with many recipients must not stop the
+ * others. */
 static bool
 route_some(struct active *a)
 {
@@ -113,7 +115,9 @@ begin_hold(struct active *a)
 
 /* --- In one piece ----------------------------------------------------------------- */
 
-/* Loads a message from the disk. NULL: there is nothing to deliver. */
+/* Loads a message from the disk. NULL: there is nothing to deliver. Bytes read now
+ * count for this turn, those of journaled mail because they will be read when it is
+ * sent. */
 static struct active *
 begin_fetch(struct manager *m, struct id id)
 {
@@ -132,7 +136,8 @@ begin_fetch(struct manager *m, struct id id)
     return e ? manager_active_new(m, e) : NULL;
 }
 
-/* Mail with a priority comes first; large mail lets small mail of others pass. */
+/* Mail with a priority comes first; large mail lets small mail of others pass. What the
+ * client asked for counts before what the size suggests. */
 static enum sched_class
 manager_begin_class_of(const struct manager *m, const struct envelope *e)
 {
@@ -220,7 +225,8 @@ offer(struct active *a)
     return b->count > 0;
 }
 
-/* True: the scheduler has all of them. */
+/* True: the scheduler has all of them. The destinations count their entries from here
+ * on, so the message cannot be forgotten without sched_loading_drop(). */
 static bool
 add_some(struct active *a, unsigned most)
 {
@@ -234,6 +240,7 @@ add_some(struct active *a, unsigned most)
     return b->added == b->count;
 }
 
+/* From here on the message is the scheduler's until SCHED_WAIT or SCHED_FINISH. */
 static void
 hand_over(struct active *a)
 {

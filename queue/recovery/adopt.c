@@ -74,6 +74,7 @@ has_marker(struct disk *disk, const char *journal)
     return disk_inspect(disk, path, &info) == 0;
 }
 
+/* A missing folder is an empty one: no daemon with a journal has run yet. */
 static int
 list_journals(struct disk *disk, struct adopt_journals *journals)
 {
@@ -82,6 +83,8 @@ list_journals(struct disk *disk, struct adopt_journals *journals)
     return result == -ENOENT ? 0 : result;
 }
 
+/* Journals with the mark of a finished adoption have no mail any more, only files to be
+ * removed. */
 int
 adopt_list(struct disk *disk, struct adopt_journals *journals)
 {
@@ -102,6 +105,7 @@ struct names {
     const char *journal;
 };
 
+/* Longer names are not ours; they would not fit the path. */
 static bool
 note_file(void *context, const char *name)
 {
@@ -193,6 +197,7 @@ adopt_is_empty(struct adopt *a, const char *journal)
 
 /* --- One message ----------------------------------------------------------------- */
 
+/* A message that cannot be set aside keeps the journal: nothing of it may be lost. */
 static void
 adopt_quarantine(struct adopt *a, struct journaled_message *m, const char *reason)
 {
@@ -234,6 +239,7 @@ adopt_is_there(struct adopt *a, const struct journaled_message *m)
     return failed || whole;
 }
 
+/* What cannot be read now is tried in the next pass; damage is set aside. */
 static void
 add_move(struct adopt *a, struct journaled_message *m)
 {
@@ -272,6 +278,8 @@ adopt_examine(struct adopt *a, struct journaled_message *m)
         add_move(a, m);
 }
 
+/* A message that crashes the adoption is found by the guard, and quarantined in the
+ * next one. */
 static void
 adopt_prepare(struct adopt *a, struct journaled_message *m)
 {
@@ -280,6 +288,8 @@ adopt_prepare(struct adopt *a, struct journaled_message *m)
     guard_leave(&a->spool->guard, before);
 }
 
+/* A move that failed leaves the journal as it is: the next pass finds the others in
+ * files. */
 static void
 take_moves(struct adopt *a)
 {

@@ -59,13 +59,15 @@ guard_choose(struct guard_page *p)
     return best;
 }
 
+/* Two crashes are a pattern; a kill from outside mostly hits an innocent message. */
 static bool
 guard_row_is_deadly(const struct guard_row *row)
 {
     return row->crashes >= GUARD_CRASHES_MAX || row->ends >= GUARD_ENDS_MAX;
 }
 
-/* Counts one more end: a crash, or a kill from outside. */
+/* Counts one more end: a crash, or a kill from outside. The counters stop at their
+ * limits: more ends change nothing, and the page stays sound. */
 static void
 add_end(const struct guard_page *p, struct guard_row *row)
 {
@@ -148,6 +150,9 @@ say_end(const struct guard_page *p, struct id id, const struct guard_row *row,
                 row->ends, GUARD_ENDS_MAX);
 }
 
+/* The last process left its message in the page, or none. When mail is tried one
+ * message at a time and the daemon still ends, the third quarantined message proves
+ * that mail is not the reason. */
 static void
 count_last(struct guard *g, struct log *log)
 {
@@ -174,6 +179,8 @@ count_last(struct guard *g, struct log *log)
             p->unknown.ends, GUARD_EARLY_MS / 1000);
 }
 
+/* Without the page the daemon runs as well: it only cannot tell which message crashes
+ * it. */
 void
 guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
            unsigned slice)
@@ -206,6 +213,7 @@ forget_unknown(struct guard_page *p)
     p->refuted = 0;
 }
 
+/* An orderly stop is no end. What the unknown ends have taught is over with it. */
 void
 guard_stop(struct guard *g)
 {
@@ -222,6 +230,8 @@ guard_survive(struct guard *g)
         forget_unknown(g->page);
 }
 
+/* Not for ever: a daemon that ends for another reason must deliver mail between its
+ * ends. */
 bool
 guard_is_careful(const struct guard *g)
 {
@@ -249,6 +259,7 @@ set_at_work(struct guard *g, struct id id)
     g->page->suspected = id.time_ms != 0 && id_compare(id, g->suspect) == 0;
 }
 
+/* Two stores into shared memory, no system call: it brackets all work on a message. */
 struct id
 guard_enter(struct guard *g, struct id id)
 {
@@ -266,6 +277,8 @@ guard_enter(struct guard *g, struct id id)
     return before;
 }
 
+/* The suspect counts as at work while nothing else does, so that a crash in a callback
+ * without a message is charged to it. */
 void
 guard_leave(struct guard *g, struct id before)
 {
@@ -291,6 +304,8 @@ guard_suspect(struct guard *g, struct id id)
     guard_leave(g, id);
 }
 
+/* The deferral is no proof yet: writing it may be what crashes. The row goes when the
+ * message is processed again, or at the next startup. */
 void
 guard_rest(struct guard *g, struct id id)
 {
