@@ -61,6 +61,8 @@ local_end(struct visit *v)
     loop_release(local->loop, free, v);
 }
 
+/* The sandbox was closed at startup, before a reload named this directory. Mail waits,
+ * and the reason says what to do. */
 static bool
 local_is_forbidden(const struct local *local, const struct target *target)
 {
@@ -80,7 +82,8 @@ local_forbid(const struct visit *v)
                         root);
 }
 
-/* False: the delivery needs another turn. */
+/* False: the delivery needs another turn. A large message takes several steps: between
+ * them the sockets have their turn. */
 static bool
 deliver(struct visit *v, struct outcome *outcome)
 {
@@ -96,6 +99,8 @@ deliver(struct visit *v, struct outcome *outcome)
     return maildir_go(&v->delivery, STEP_BYTES, outcome);
 }
 
+/* The message counts as at work during its step alone, so that a crash in another's
+ * step is not charged to it. */
 static void
 local_step(struct visit *v)
 {
@@ -184,6 +189,8 @@ local_on_ask(struct local *local,
     local->ask_context = context;
 }
 
+/* Deliveries that are cut off are repeated after the next startup: a file in tmp/ is no
+ * mail yet. */
 void
 local_free(struct local **local)
 {
@@ -198,6 +205,7 @@ local_free(struct local **local)
     *local = NULL;
 }
 
+/* It starts in the next turn: a channel never ends a session before it returns. */
 void
 local_open(void *context, struct sched_session *session, const struct target *target,
            const char *domain)

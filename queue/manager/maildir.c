@@ -71,6 +71,7 @@ open_mailbox(const struct target *target, const struct address *address,
     return may < 0 ? may : result;
 }
 
+/* RCPT asks this: an unknown user is refused in the dialog. */
 bool
 maildir_exists(const struct target *target, const struct address *address)
 {
@@ -111,6 +112,7 @@ put_bytes(struct writing *w, struct text t)
     }
 }
 
+/* Maildirs have the line ends of the system. A lone CR is content and stays. */
 static void
 maildir_put(struct writing *w, struct text t)
 {
@@ -125,6 +127,7 @@ maildir_put(struct writing *w, struct text t)
     }
 }
 
+/* Synced before the file gets its name in new/: what a reader sees is whole. */
 static int
 maildir_finish(struct writing *w)
 {
@@ -156,6 +159,7 @@ put_address_line(struct writing *w, const char *name, struct text address,
 
 /* --- Outcomes --------------------------------------------------------------------- */
 
+/* The mailbox stands where others have the server: in the log and in the bounce. */
 static struct outcome
 with_path(struct outcome outcome, const char *path)
 {
@@ -236,6 +240,7 @@ create(struct disk *disk, struct loop *loop, const char *hostname,
     }
 }
 
+/* They may have been removed while the daemon runs. */
 static int
 make_dirs(struct disk *disk)
 {
@@ -283,6 +288,7 @@ maildir_end_early(struct maildir_delivery *d, struct outcome outcome)
     d->is_over = true;
 }
 
+/* Return-Path is the envelope's sender, which no later reader could know. */
 static void
 maildir_begin_file(struct maildir_delivery *d, struct loop *loop, const char *hostname,
                    const struct envelope *e, unsigned recipient)

@@ -33,6 +33,8 @@ preprocessor_take_result(struct preprocessor_sync *s, int result)
     }
 }
 
+/* All syncs of a stage are under way together; the last to end begins the next
+ * stage. */
 static void
 preprocessor_on_synced(void *context, int result)
 {
@@ -45,6 +47,7 @@ preprocessor_on_synced(void *context, int result)
         preprocessor_advance(m);
 }
 
+/* The file stays open until its sync is over. */
 static struct preprocessor_sync *
 add_sync(struct preprocessor *m, int file)
 {
@@ -85,6 +88,7 @@ add_dir(struct preprocessor *m, enum spool_dir dir)
     add_sync(m, directory)->dir = dir;
 }
 
+/* When all messages of the round have failed, the directories need no sync. */
 static bool
 has_one(const struct preprocessor *m)
 {
@@ -96,6 +100,7 @@ has_one(const struct preprocessor *m)
 
 /* --- Stages ---------------------------------------------------------------------- */
 
+/* Each message fails for itself: a damaged one does not hold the other 31. */
 static void
 write_files(struct preprocessor *m)
 {
@@ -114,6 +119,8 @@ write_files(struct preprocessor *m)
     }
 }
 
+/* A failed message keeps no file of this attempt: the journal, or todo/ID, is still
+ * what counts. */
 static void
 preprocessor_finish(struct preprocessor *m)
 {
@@ -180,6 +187,7 @@ preprocess_prepare(struct preprocessor *m)
     return m->stage == STAGE_DONE;
 }
 
+/* At a stop: what has not ended is where it was. */
 void
 preprocess_end(struct preprocessor *m)
 {

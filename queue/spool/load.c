@@ -16,7 +16,9 @@
 
 enum { CONTENT_PIECE = 64 * 1024 };
 
-/* Whether the file itself is wrong; all other errors are temporary. */
+/* Whether the file itself is wrong; all other errors are temporary. A disk that does
+ * not answer is no proof of damage: such a message is tried again, and not set
+ * aside. */
 static bool
 is_evidence(int error)
 {
@@ -31,6 +33,7 @@ load_judge(int error, const char *what, char reason[LOAD_REASON_MAX])
     return is_evidence(error) ? LOAD_DAMAGED : LOAD_LATER;
 }
 
+/* The daemon sets such a message aside; a command of the operator leaves it alone. */
 static enum load_result
 damaged(const char *what, char reason[LOAD_REASON_MAX])
 {
@@ -66,6 +69,7 @@ read_some(struct load_check *c, int64_t *budget)
     return got <= 0 || c->error != 0 || c->at > c->size;
 }
 
+/* A failed sync of a copy is a failed copy: it is never repeated. */
 static void
 take_sync(struct load_check *c, int result)
 {
@@ -121,6 +125,8 @@ load_check_go(struct load_check *c, int64_t *budget)
     return LOAD_STEP_OVER;
 }
 
+/* The copy has a name in pid/ until it replaces the content; without one nobody would
+ * remove it. */
 void
 load_check_stop(struct load_check *c)
 {
@@ -147,7 +153,9 @@ cannot_adopt(int error, char reason[LOAD_REASON_MAX])
     return LOAD_LATER;
 }
 
-/* Puts the whole copy in place of the file that another user owns. */
+/* Puts the whole copy in place of the file that another user owns. From here on the
+ * content is ours, and its owner can change it no more. A crash before leaves the file
+ * as it was. */
 static enum load_result
 load_adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
 {
@@ -177,7 +185,8 @@ start_copy(struct spool *s, struct id id, int64_t size)
     return spool_write_new(s, SPOOL_PID, id, TEXT(""), true);
 }
 
-/* Starts the check of open content; takes ownership of the file. */
+/* Starts the check of open content; takes ownership of the file. Another user's content
+ * is copied while it is checked: what was checked is what is delivered. */
 static void
 start_reading(struct load_check *c, struct spool *s, int file, bool foreign,
               const struct envelope *e)
@@ -247,6 +256,8 @@ judge_content(struct spool *s, struct content *c, const struct envelope *e,
     return info.size == e->content_size ? LOAD_DONE : damaged("the content", reason);
 }
 
+/* The open file is checked, not its name, behind which another file may stand a moment
+ * later. */
 static enum load_result
 open_content(struct spool *s, struct content *c, const struct envelope *e,
              char reason[LOAD_REASON_MAX])
@@ -288,6 +299,8 @@ check_content(struct spool *s, const struct envelope *e, struct content *c,
 
 /* --- S4 -------------------------------------------------------------------------- */
 
+/* Another user wrote the envelope: times, flags and trace lines that only the daemon
+ * may give are taken from it. */
 static enum load_result
 distrust(const struct spool *s, struct envelope *e, char reason[LOAD_REASON_MAX])
 {

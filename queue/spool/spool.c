@@ -126,6 +126,8 @@ spool_log_strange(struct spool *s, enum spool_dir dir, size_t count)
                 count);
 }
 
+/* 4yz in any case: the client keeps the message, and another host of ours may take
+ * it. */
 struct outcome
 spool_refusal(int error)
 {
@@ -160,6 +162,8 @@ write_remedy(const struct spool *s, const char *path, int error, char *out, size
         snprintf(out, size, "make it writable for this user");
 }
 
+/* The remedy stands in the line itself: it is read by people whose mail does not
+ * start. */
 int
 spool_complain(const struct spool *s, const char *path, const char *doing, int error,
                char *out, size_t size)
@@ -173,6 +177,8 @@ spool_complain(const struct spool *s, const char *path, const char *doing, int e
     return error;
 }
 
+/* An injector may find directories that it cannot write, and may go on without those it
+ * does not need. The daemon must have all of them. */
 int
 spool_open(struct spool *s, const char *path, bool injector, struct log *log,
            char *error, size_t error_size)
@@ -215,6 +221,7 @@ spool_make_trigger(struct spool *s, const char *path)
     return disk_make_fifo(s->disk, path, 0622);
 }
 
+/* The files are the daemon's whole state: there is nothing to write. */
 void
 spool_close(struct spool *s)
 {
@@ -231,6 +238,8 @@ spool_create(struct spool *s, const char *path)
                       : disk_create(s->disk, path, OWN_MODE);
 }
 
+/* Never over an existing file, which may be another user's link. `replace` removes it
+ * first. */
 int
 spool_write_new(struct spool *s, enum spool_dir dir, struct id id, struct text bytes,
                 bool replace)
@@ -263,6 +272,7 @@ spool_sync(struct spool *s, int file, const struct id *id)
     return result < 0 ? spool_trouble(s, result, id, "sync a file") : 0;
 }
 
+/* todo/ is the first: a message that is gone elsewhere must not come back there. */
 int
 spool_sync_dirs(struct spool *s, unsigned mask)
 {
@@ -284,6 +294,8 @@ spool_sync_dirs(struct spool *s, unsigned mask)
     return 0;
 }
 
+/* A file that is missing is removed: a startup repeats removals that a crash has cut
+ * off. */
 int
 spool_remove(struct spool *s, enum spool_dir dir, struct id id)
 {
@@ -307,6 +319,8 @@ spool_has(struct spool *s, enum spool_dir dir, struct id id)
     return disk_inspect(s->disk, path, &info) == 0;
 }
 
+/* Any other answer than "there" and "not there" is trouble: what is missing because of
+ * an error must not be judged as missing. */
 int
 spool_dirs_of(struct spool *s, struct id id, unsigned *found)
 {
@@ -324,6 +338,7 @@ spool_dirs_of(struct spool *s, struct id id, unsigned *found)
     return 0;
 }
 
+/* The size is not asked first: the file may be another user's, and grow. */
 int
 spool_read_path(struct disk *disk, const char *path, struct buffer *out)
 {
@@ -448,6 +463,8 @@ put_channel(struct writing *w, enum channel channel)
     spool_put(w, channel_dir(channel), buffer_text(&w->form));
 }
 
+/* Failures are written again as a whole: those that a file had before are in the
+ * envelope. */
 static void
 put_failures(struct writing *w)
 {

@@ -49,6 +49,7 @@ server_enter(struct server *s, enum server_stage stage)
     s->stage = stage;
 }
 
+/* The only end, on every path: the owner discards the draft that the flag names. */
 void
 server_end_transaction(struct server *s)
 {
@@ -107,6 +108,7 @@ log_refusal(struct server *s, int code, const char *enhanced, const char *text)
     log_end(&line);
 }
 
+/* The fields are named as in Postfix's log, but stand in one line. */
 void
 server_log_accepted(struct server *s)
 {
@@ -129,6 +131,7 @@ server_log_accepted(struct server *s)
     log_end(&line);
 }
 
+/* Limited for each client, so that an attacker cannot fill the log. */
 void
 server_log_refused(struct server *s, const struct refusal *r)
 {
@@ -158,13 +161,15 @@ server_is_untrusted(const struct server *s)
 }
 
 /* Every refusal of an untrusted client counts as an error (Postfix: error_count), to
- * limit probing. */
+ * limit probing. A client that may relay makes mistakes, too, but guesses nothing. */
 static bool
 is_error(const struct server *s, int code)
 {
     return server_is_untrusted(s) || is_bad_command(code);
 }
 
+/* The delay grows with the number of errors: guessing becomes slow, a typing error does
+ * not. */
 int
 server_penalty_ms(const struct server *s)
 {
@@ -194,6 +199,7 @@ count_error(struct server *s)
     return true;
 }
 
+/* Junk commands keep a session without mail. A few are common among honest clients. */
 bool
 server_idles(struct server *s)
 {
@@ -202,6 +208,7 @@ server_idles(struct server *s)
            count_error(s);
 }
 
+/* The limit may close the session: then its reply is the one that the client gets. */
 void
 server_refuse_with(struct server *s, int code, const char *enhanced, const char *text)
 {
@@ -230,6 +237,8 @@ server_refuse(struct server *s, const struct refusal *r)
     return SERVER_GO_ON;
 }
 
+/* A client that sends too many recipients is no attacker: some of these replies are
+ * free. */
 enum server_action
 server_refuse_excess(struct server *s, const struct refusal *r)
 {
