@@ -1,4 +1,9 @@
-/* Feeds a server machine from a connection and performs its actions. */
+/* Feeds a server machine from a connection and performs its actions.
+ *
+ * Input and answers lead to session_pump(), which steps the machine until it needs more
+ * input, an answer that comes later (of the queue or a password check), or a client
+ * that reads its replies. A commit keeps a pointer to the session: while `storing` is
+ * set the session may lose its connection, but is not freed. */
 #include "smtp/server/session.h"
 
 #include "smtp/server/session_internal.h"
@@ -107,8 +112,8 @@ session_send(struct server_session *s)
     buffer_clear(out);
 }
 
-/* Cleartext AUTH is for loopback clients and for old devices. An address that a proxy
- * names, or that stands for no client, is not this host's: no cleartext for it. */
+/* Cleartext AUTH is for loopback clients and for old devices. The address of a client
+ * that its proxy did not name is the proxy's: no cleartext AUTH for it. */
 static enum server_auth
 auth_of(const struct server_session *s)
 {
@@ -182,7 +187,7 @@ refresh(struct server_session *s)
     apply_rules(s);
 }
 
-/* Counts one of that kind for the client. */
+/* Counts one of that kind for the client. Fragments between our hosts are exempt. */
 static bool
 session_take(struct server_session *s, enum client_usage_kind kind,
              struct outcome *refusal)
@@ -200,6 +205,7 @@ session_is_checked(const struct server_session *s)
            !server_is_redirect(&s->server);
 }
 
+/* The rate comes after the checks of the sender: MAIL that they refuse is free. */
 static void
 session_admit(struct server_session *s)
 {
@@ -218,6 +224,7 @@ session_admit(struct server_session *s)
     server_admitted(&s->server, admitted ? NULL : &refusal);
 }
 
+/* The rate comes first: recipients refused for another reason count, too. */
 static void
 session_check(struct server_session *s)
 {
@@ -242,6 +249,7 @@ session_flush_node(struct server_session *s)
 {
     struct session_host *host = s->host;
     const char *node = server_node(&s->server);
+    /* "@example.org" names the domain with its subdomains (RFC 1985 §5.2). */
     struct text domain = text_from(node[0] == '@' ? node + 1 : node);
     enum server_flush answer = SERVER_FLUSH_DENIED;
     if (policy_may_flush(&s->rules->policy, host->routes, domain))
@@ -337,7 +345,8 @@ grant(struct server_session *s, enum server_action wish)
     return SESSION_GO;
 }
 
-/* The client has sent size bytes of content, or has got a reply. */
+/* The client has sent size bytes of content, or has got a reply. Bytes of an incomplete
+ * command are neither: they extend no deadline, and the session stays idle. */
 static void
 session_note(struct server_session *s, size_t size, bool answered)
 {
@@ -352,9 +361,8 @@ session_note(struct server_session *s, size_t size, bool answered)
         session_be_patient(s);
 }
 
-/* Delays the last reply; no input is read until it is sent. The delay is a penalty for
- * errors. The next command is not read meanwhile, or pipelining would make the
- * penalties run side by side. */
+/* Delays the last reply, as a penalty for errors. No input is read until it is sent, or
+ * pipelining would make the penalties run side by side. */
 static void
 session_hold(struct server_session *s)
 {
@@ -384,6 +392,7 @@ relent(struct server_session *s)
     session_note(s, 0, true);
 }
 
+/* Less than one piece waits, and another at most doubles: 4 pieces of space do. */
 static struct text
 normalize(struct server_session *s)
 {
@@ -439,10 +448,12 @@ session_step(struct server_session *s)
     size_t taken = input.length - rest.length;
     session_note(s, content ? taken : 0, !content && taken > 0);
     if (progress != SESSION_SECURE) {
+        /* Not earlier: server_content() points into the input. */
         consume(s, taken);
         return progress;
     }
     session_await_hello(s);
+    /* The end of the input was reported before: no event follows. */
     return s->ended ? SESSION_OVER : SESSION_PAUSE;
 }
 
@@ -487,7 +498,7 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
     bool paced = false;
     assert(s->storing);
     if (refusal == NULL) {
-        struct id id = e->id;
+        struct id id = e->id; /* manager_accept() takes the envelope */
         server_log_accepted(&s->server);
         if (s->host->manager != NULL) {
             manager_accept(s->host->manager, &e);
@@ -499,13 +510,11 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
         session_answer(s, refusal);
 }
 
-/* The reply to a message that is being stored is still to come: the client waits for
- * us. */
 void
 session_time_out(struct server_session *s)
 {
     if (s->storing)
-        return;
+        return; /* the client waits for the queue */
     bool hears = s->handshake == SESSION_NO_HANDSHAKE;
     server_timed_out(&s->server);
     session_send(s);
@@ -571,6 +580,7 @@ take_event(struct server_session *s, enum net_event event)
         session_pump(s);
         break;
     case NET_ENDED:
+        /* The client may still read: commands received before are answered first. */
         s->ended = true;
         session_pump(s);
         break;
@@ -587,6 +597,7 @@ take_event(struct server_session *s, enum net_event event)
             log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: %s",
                     s->server.client, net_error(s->connection));
         session_hang_up(s, false);
+        /* No callback of the queue will end a paced session: its message is stored. */
         if (session_pace_leave(s))
             session_answer(s, NULL);
         else if (!s->storing)
@@ -606,6 +617,7 @@ session_on_event(void *context, enum net_event event)
     queue_leave(queue, before);
 }
 
+/* Behind a proxy the process at the other end is the proxy, not the client. */
 static unsigned
 uid_of(const struct net_connection *connection, const struct session_options *options)
 {
@@ -685,11 +697,12 @@ session_host_start(struct session_host *host)
 void
 session_host_stop(struct session_host *host)
 {
-    host->on_gone = NULL;
+    host->on_gone = NULL; /* its owner is freed, or ends the drain itself */
     loop_at_end_remove(host->loop, LOOP_STAGE_ANSWER, session_pace_some, host);
     loop_timer_stop(host->loop, &host->pace);
     while (host->sessions != NULL) {
         struct server_session *s = host->sessions;
+        /* The commit of a paced session is complete: there is nothing to ignore. */
         if (!session_pace_leave(s) && s->storing)
             queue_commit_ignore(host->queue, s);
         s->storing = false;
@@ -714,13 +727,14 @@ session_start(struct session_host *host, struct net_connection *connection,
     s->newlines.rule = options->legacy ? NEWLINES_LF : NEWLINES_CRLF;
     net_attach(connection, session_on_event, s);
     net_set_low_water(connection, REPLIES_LOW);
-    /* Without a TLS place the client cannot read the refusal, but the connection closes. */
+    /* Without a TLS place the refusal cannot be read, but the connection closes. */
     if (options->tls && refusal == NULL && session_tls_is_full(s))
         refusal = &too_much_tls;
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
                               client, refusal);
         s->server.uid = uid;
+        /* The end calls the owner back, which has not returned from this call. */
         loop_post(host->loop, &s->hanging_up, on_hanging_up, s);
     } else {
         server_start(&s->server, &s->rules->server, host->log, &host->out, client,

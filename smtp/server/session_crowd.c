@@ -1,4 +1,9 @@
-/* Limits sessions under load: their time-outs, and the choice of the one to end. */
+/* Limits sessions under load: their time-outs, and the choice of the one to end.
+ *
+ * All sessions are in one list, in the order of their last activity. A session that
+ * gives way is the one that is idle longest, and never for an untrusted newcomer whose
+ * client has more sessions: an attacker that opens many cannot displace clients that
+ * have few. */
 #include "smtp/server/session_internal.h"
 
 #include "smtp/reply.h"
@@ -19,6 +24,7 @@ static const struct refusal crowded_out = {
 bool
 session_is_trusted(const struct server_session *s)
 {
+    /* File permissions protect a Unix socket, and sendmail -bs has no address. */
     bool is_distant = s->peer.family == NET_IPV4 || s->peer.family == NET_IPV6;
     return s->trusted || s->defrag_host != NULL || !is_distant ||
            !server_is_untrusted(&s->server);
@@ -72,11 +78,14 @@ session_set_timeout(struct server_session *s)
         timeout_ms = 0; /* the client waits for us */
     else if (server_is_receiving(&s->server))
         timeout_ms = session_hurry_ms(s, s->rules->data_timeout_ms);
+    /* A time-out that is set begins anew, so the same one is not set again. */
     if (timeout_ms != s->timeout_ms)
         net_set_timeout(s->connection, timeout_ms);
     s->timeout_ms = timeout_ms;
 }
 
+/* All sessions get their new time-outs immediately: a silent one has no event that
+ * would set them later. */
 void
 session_host_stress(struct session_host *host, bool stressed)
 {
@@ -140,6 +149,8 @@ session_find_idle(const struct session_host *host, bool tls, size_t others)
     int64_t now_ms = loop_monotonic_ms(host->loop);
     size_t looked = 0, most = many(host, tls);
     struct server_session *s;
+    /* Sessions of clients with fewer sessions may fill the front of the list, and each
+     * newcomer searches it: LOOK_MAX bounds the work. */
     for (s = host->idle; s != NULL && looked < LOOK_MAX; s = s->idle_next) {
         if (!may_give_way(s) || (tls && !s->tls))
             continue;
@@ -154,6 +165,7 @@ session_find_idle(const struct session_host *host, bool tls, size_t others)
 void
 session_give_way(struct server_session *s)
 {
+    /* During a handshake a reply can be sent neither in cleartext nor by TLS. */
     bool hears = s->handshake == SESSION_NO_HANDSHAKE;
     assert(may_give_way(s));
     server_give_way(&s->server, &crowded_out);

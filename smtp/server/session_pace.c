@@ -46,6 +46,8 @@ session_pace(struct server_session *s, struct id id)
     s->stored = id;
     s->paced = true;
     DL_APPEND2(host->paced, s, paced_prev, paced_next);
+    /* paced_new is a tail of the list: sessions are added at the end only, and each
+     * pass empties it. */
     if (host->paced_new == NULL)
         host->paced_new = s;
     return true;
@@ -71,7 +73,8 @@ answer_paced(struct server_session *s)
     session_answer(s, NULL);
 }
 
-/* One session of a client is not what floods us. */
+/* One session of a client is not what floods us: it waits for twice as much, so a
+ * client that sends now and then does not feel those that flood. */
 static bool
 session_has_turn(const struct server_session *s)
 {
@@ -96,7 +99,7 @@ session_pace_some(void *context)
     host->pace_due = false;
     host->paced_new = NULL;
     for (; s != NULL; s = next) {
-        next = s->paced_next;
+        next = s->paced_next; /* answer_paced() takes s off the list, and may end it */
         bool has_turn = session_has_turn(s);
         if (!has_turn && floor == 0)
             continue;

@@ -2,7 +2,8 @@
  *
  * A TLS session is a place of some 40 KB of memory, taken at the first bytes of the
  * ClientHello. When no place is free, the oldest incomplete handshake of an untrusted
- * client is ended, or else an idle session. */
+ * client is ended, or else an idle session. A client with its full share ends only its
+ * own handshakes: with many connections it cannot displace other clients. */
 #include "smtp/server/session_internal.h"
 
 #include "base/log/log.h"
@@ -15,6 +16,8 @@
 #include <string.h>
 #include <utlist.h>
 
+/* The key of lockouts: all addresses of an IPv6 /64 are one client, as in
+ * client_usage.h, which counts the share. */
 static bool
 is_same_client(const struct server_session *a, const struct server_session *b)
 {
@@ -34,7 +37,7 @@ oldest_of_client(const struct server_session *s)
     return NULL;
 }
 
-/* NULL: none. */
+/* NULL: none. The list is in the order in which the handshakes began. */
 static struct server_session *
 oldest_untrusted(const struct session_host *host)
 {
@@ -74,6 +77,7 @@ lacks_place(const struct server_session *s, struct server_session **other)
     if (host->tls_count < limit)
         return false;
     *other = oldest_untrusted(host);
+    /* The newcomer is not counted until its handshake begins: + 1. */
     if (*other == NULL && host->clients != NULL) {
         size_t own = client_usage_tls(host->clients, &s->peer) + 1;
         *other = session_find_idle(host, true, session_is_trusted(s) ? 0 : own);
@@ -98,6 +102,7 @@ session_tls_cut_off(struct server_session *s, const char *why)
     session_end(s);
 }
 
+/* No TLS place is taken yet: a client that connects and sends nothing costs none. */
 static void
 await_hello(struct server_session *s)
 {
@@ -145,6 +150,7 @@ session_tls_begin(struct server_session *s)
     struct session_host *host = s->host;
     struct net_tls tls = {.server = s->rules->tls, .begun = true};
     struct server_session *other;
+    /* Ends, because each turn ends a session or returns. */
     while (lacks_place(s, &other)) {
         if (other == NULL) {
             session_tls_cut_off(s, "too many TLS sessions");
