@@ -82,6 +82,7 @@ queue_note(struct queue *q, struct id id, enum queue_place place,
                         note);
 }
 
+/* A message that is being accepted or that ends already is none to others. */
 static bool
 is_removable(const struct queue *q, struct id id)
 {
@@ -89,6 +90,7 @@ is_removable(const struct queue *q, struct id id)
            !commits_have(&q->commits, id);
 }
 
+/* Files in corrupt/ go, too: the operator wants to be rid of it. */
 bool
 queue_remove(struct queue *q, struct id id)
 {

@@ -199,7 +199,8 @@ action_of(const struct failure *f)
     return f->relayed ? REPORT_RELAYED : REPORT_DELIVERED;
 }
 
-/* A success is recorded only if it is requested. */
+/* A success is recorded only if it is requested. A report of successes alone has only
+ * the header of the message, however small it is. */
 static void
 add_failures(struct dsn *n)
 {

@@ -22,6 +22,8 @@ struct sorted {
     int64_t retention_ms;
 };
 
+/* The shortest time of the recipients counts: after it the message is delivered to all
+ * of them. */
 static struct sorted
 sort_out(const struct sched_recipient *open, size_t count)
 {
@@ -72,6 +74,7 @@ settle_absorbed(struct active *a, const struct sorted *s)
             attempt_settle(a, s->indexes[i], &outcome, false, NULL);
 }
 
+/* Recipients of other targets stay with us. */
 static void
 redirect(struct active *a, const struct manager_offer *offer,
          struct sched_recipient *open, size_t count)
@@ -89,6 +92,8 @@ redirect(struct active *a, const struct manager_offer *offer,
     }
 }
 
+/* Every message is offered, also one without such recipients: the channel learns what
+ * has come. */
 void
 manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count)
 {
@@ -174,6 +179,8 @@ has_waiting(const struct active *a)
     return false;
 }
 
+/* The mark in defrag/ lets the next startup offer these messages first. Without a
+ * change nothing is written. */
 void
 awaiting_note(struct active *a)
 {
@@ -238,6 +245,7 @@ manager_is_awaiting(struct manager *m, struct id id)
                                                    m->explained, sizeof(m->explained));
 }
 
+/* A message whose attempt still runs is due at its end. */
 bool
 manager_resume_after(struct manager *m, struct id id, int64_t delay_ms)
 {
@@ -257,6 +265,7 @@ manager_resume(struct manager *m, struct id id)
 
 /* --- Settled ---------------------------------------------------------------------- */
 
+/* No route has been asked for these recipients, and none is needed. */
 static void
 settle_some(struct active *a, const unsigned *indexes, size_t count,
             const struct outcome *outcome)
@@ -273,6 +282,8 @@ settle_some(struct active *a, const unsigned *indexes, size_t count,
     }
 }
 
+/* The message may be in memory or on disk, waiting, or within an attempt of its own; in
+ * each case it must end once. */
 bool
 manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes,
                         size_t count, const struct outcome *outcome)

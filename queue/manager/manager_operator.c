@@ -39,7 +39,8 @@ manager_operator_say(const struct command *o, const char *what)
     log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by %s", what, o->by);
 }
 
-/* No envelope with that id was found. */
+/* No envelope with that id was found. An operator who names a quarantined message is
+ * told so, instead of "unknown". */
 static enum manager_result
 refuse_missing(const struct command *o)
 {
@@ -79,6 +80,8 @@ mark_held(const struct command *o, struct envelope *e)
     return MANAGER_DONE;
 }
 
+/* What a session has already is not called back: SMTP has no way to take mail back. The
+ * rest stays. */
 static enum manager_result
 hold_active(const struct command *o, struct active *a)
 {
@@ -113,7 +116,8 @@ manager_operator_hold(const struct command *o)
 
 /* --- Release ---------------------------------------------------------------------- */
 
-/* The fragment no longer waits for others: it passes when it is offered next. */
+/* The fragment no longer waits for others: it passes when it is offered next. The
+ * fragment goes on unchanged: the operator wants it now, not with the others. */
 static enum manager_result
 release_fragment(const struct command *o, struct active *a)
 {
@@ -125,6 +129,8 @@ release_fragment(const struct command *o, struct active *a)
     return MANAGER_DONE;
 }
 
+/* The hold was given during a delivery that still runs: its open recipients are due at
+ * the end of it. */
 static enum manager_result
 release_active(const struct command *o, struct active *a)
 {
@@ -194,6 +200,8 @@ manager_operator_release_quarantined(const struct command *o)
              : manager_operator_refuse(o, "cannot be read");
 }
 
+/* A message is looked for in memory, then on disk, then in corrupt/. In each place
+ * "released" means that nothing keeps it any more. */
 static enum manager_result
 manager_operator_release(const struct command *o)
 {
@@ -234,6 +242,8 @@ retry_offline(const struct command *o, struct envelope *e)
         envelope_free(&e);
 }
 
+/* The scheduler knows the message, unless startup has not found it yet; without a
+ * daemon there is no scheduler. */
 static enum manager_result
 manager_operator_retry(const struct command *o)
 {
@@ -261,6 +271,7 @@ manager_operator_retry(const struct command *o)
     return MANAGER_DONE;
 }
 
+/* The sender is told of all open recipients, so the message has to be in memory. */
 static enum manager_result
 manager_operator_bounce(const struct command *o)
 {
@@ -282,6 +293,8 @@ manager_operator_bounce(const struct command *o)
     return MANAGER_DONE;
 }
 
+/* Held and quarantined mail, too, and a message that cannot be read: nobody is told of
+ * it. */
 static enum manager_result
 remove_message(const struct command *o)
 {
@@ -310,6 +323,8 @@ manager_handles(const struct manager *m, struct id id)
     return queue_handles(m->queue, id);
 }
 
+/* A slice belongs to one daemon, which alone knows what it is doing with the
+ * message. */
 static enum manager_result
 manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id,
                          const char *by, bool listed, char why[MANAGER_WHY_MAX])

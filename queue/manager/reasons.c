@@ -43,6 +43,8 @@ struct reasons_page {
     struct buffer heads, lines;
 };
 
+/* A reason of a message that startup has not found yet is kept: it may still be
+ * found. */
 static void
 reasons_collect(void *context, struct id id, unsigned number)
 {
@@ -112,6 +114,7 @@ reasons_put_outcome(struct reasons_page *p, unsigned number)
     return p->numbers[number] = ++p->outcomes;
 }
 
+/* What does not fit is counted in the file, and forgotten: reasons are a hint. */
 static void
 reasons_put_message(struct reasons_page *p, const struct reasons_row *row)
 {
@@ -126,6 +129,7 @@ reasons_put_message(struct reasons_page *p, const struct reasons_row *row)
         p->messages++;
 }
 
+/* As a whole, with a checksum: a reader takes all of it or nothing. */
 static int
 reasons_put_file(struct disk *disk, const char *path, const struct reasons_page *p)
 {
@@ -142,6 +146,7 @@ reasons_put_file(struct disk *disk, const char *path, const struct reasons_page 
     return result;
 }
 
+/* Without reasons there is no file. */
 static int
 reasons_put(struct disk *disk, const char *path, struct reasons_page *p)
 {

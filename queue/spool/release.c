@@ -24,6 +24,7 @@ quarantined_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
     assert(length > 0 && length < SPOOL_PATH_MAX);
 }
 
+/* Durable before the operator is told: a crash must not hold it again. */
 int
 release_held(struct spool *s, struct id id)
 {
@@ -35,7 +36,8 @@ release_held(struct spool *s, struct id id)
 
 /* --- Out of corrupt/ -------------------------------------------------------------- */
 
-/* The directories whose files of the message are in corrupt/. */
+/* The directories whose files of the message are in corrupt/. What cannot be looked at
+ * may be there: no half message is moved back. */
 static int
 quarantined_dirs(struct spool *s, struct id id, unsigned *found)
 {
@@ -99,6 +101,8 @@ take_back(struct spool *s, struct id id, unsigned dirs, unsigned *moved)
     return result == 0 ? spool_sync_dirs(s, *moved) : result;
 }
 
+/* The message is read as for a delivery. One that is still damaged goes back, so that
+ * the daemon does not quarantine it again at once. */
 static int
 release_check(struct spool *s, struct id id)
 {
@@ -122,6 +126,7 @@ release_check(struct spool *s, struct id id)
     return -EBADMSG;
 }
 
+/* Last: as long as the note stands the operator can see why it was set aside. */
 static void
 drop_note(struct spool *s, struct id id)
 {

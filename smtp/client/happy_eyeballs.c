@@ -93,6 +93,8 @@ happy_eyeballs_stop(struct attempt *a)
     net_abort(&a->connection);
 }
 
+/* The first attempt has place 0 unless it is taken: at most one of each family is under
+ * way. */
 static void
 happy_eyeballs_start(struct happy_eyeballs *d, size_t at)
 {
@@ -111,6 +113,7 @@ happy_eyeballs_start(struct happy_eyeballs *d, size_t at)
                      d->on_deadline, a);
 }
 
+/* The first address had its time; the other family may win now. */
 static void
 on_head_start_over(void *context)
 {
@@ -142,6 +145,7 @@ happy_eyeballs_advance(struct happy_eyeballs *d)
                          on_head_start_over, d);
 }
 
+/* The owner may free the race in its callback. */
 static void
 failed(struct attempt *a, const char *why)
 {
@@ -232,6 +236,7 @@ happy_eyeballs_new(const struct happy_eyeballs_settings *settings,
     return d;
 }
 
+/* After a connection that did not greet: the addresses that were not tried are left. */
 bool
 happy_eyeballs_go_on(struct happy_eyeballs *d)
 {
@@ -242,6 +247,7 @@ happy_eyeballs_go_on(struct happy_eyeballs *d)
     return left;
 }
 
+/* The older attempt is what an operator sees the session wait for. */
 bool
 happy_eyeballs_now(const struct happy_eyeballs *d, size_t *which, int64_t *started_ms)
 {

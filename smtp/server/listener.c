@@ -54,6 +54,8 @@ struct listener {
     int flush_checks; /* sendmail -bs */
 };
 
+/* It stands in greetings, trace headers and notifications: a wrong one makes other
+ * servers refuse our mail. */
 static bool
 hostname_is_good(const char *hostname, struct buffer *errors)
 {
@@ -144,7 +146,8 @@ has_what_it_needs(const struct session_rules *rules, const struct endpoint *endp
     return listener_auth_fits(rules, endpoints, count, errors);
 }
 
-/* Copies the domain of <postmaster>: the rules may outlive the routes. */
+/* Copies the domain of <postmaster>: the rules may outlive the routes. <postmaster>
+ * without a domain must be accepted (RFC 5321 §4.5.1). */
 static void
 take_postmaster(struct session_rules *r, const struct route_table *routes)
 {
@@ -231,7 +234,8 @@ drained(void *context)
     l->drained(l->context);
 }
 
-/* Time-outs become shorter before the session limit is reached. */
+/* Time-outs become shorter before the session limit is reached. Asked when a session
+ * begins and when one ends; there is no timer for it. */
 static void
 watch_stress(struct listener *l)
 {
@@ -258,6 +262,7 @@ on_gone(void *context, const struct net_address *peer)
         loop_post(l->host.loop, &l->gone, drained, l);
 }
 
+/* Not for an address behind a proxy that named no client. */
 static bool
 may_relay(const struct listener *l, const struct net_address *client,
           const struct session_options *options)

@@ -69,6 +69,8 @@ server_session_free(void *object)
     free(s);
 }
 
+/* Politely means that the last replies are sent first; a client that has broken the
+ * protocol has no claim to that. */
 void
 session_hang_up(struct server_session *s, bool politely)
 {
@@ -80,6 +82,8 @@ session_hang_up(struct server_session *s, bool politely)
         net_abort(&s->connection);
 }
 
+/* Freed at the end of the turn, because the session may be in one of its own
+ * callbacks. */
 void
 session_end(struct server_session *s)
 {
@@ -102,6 +106,8 @@ session_end(struct server_session *s)
         host->on_gone(host->context, &s->peer);
 }
 
+/* The buffer is the host's: replies of all sessions pass through one, and a silent
+ * session costs none. */
 void
 session_send(struct server_session *s)
 {
@@ -140,6 +146,8 @@ has_bare_newlines(const struct server_session *s)
     return s->normalizes && s->newlines.rule == NEWLINES_LF;
 }
 
+/* The table of peers changes with a reload, so the answer holds only for these
+ * routes. */
 static void
 meet_peer(struct server_session *s)
 {
@@ -198,6 +206,7 @@ session_take(struct server_session *s, enum client_usage_kind kind,
                              loop_monotonic_ms(host->loop), refusal);
 }
 
+/* Clients of ours, and devices, often have no valid name. */
 static bool
 session_is_checked(const struct server_session *s)
 {
@@ -268,6 +277,7 @@ session_begin_serving(struct server_session *s)
     server_begun(&s->server, s->draft == NULL ? &refusal : NULL);
 }
 
+/* The id is in the trace header, so the name is taken before the envelope is sealed. */
 static void
 session_store(struct server_session *s)
 {
@@ -491,6 +501,8 @@ session_answer(struct server_session *s, const struct outcome *refusal)
     session_pump(s);
 }
 
+/* The message is with the manager before its client hears of it: a client that is paced
+ * must not delay its own mail. */
 static void
 session_on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
