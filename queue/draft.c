@@ -92,7 +92,7 @@ make_pid_file(struct queue_draft *d)
     d->file = file;
 }
 
-/* The first error counts, and the commit reports it: the client is told once, behind
+/* The first error counts, and the commit reports it: the client gets it once, behind
  * the content. */
 static void
 flush_content(struct queue_draft *d)

@@ -163,7 +163,7 @@ dsn_free(void *object)
     free(n);
 }
 
-/* The draft is discarded: nobody has been told of it. */
+/* The draft is discarded: nobody has been notified of it. */
 void
 dsn_drop(struct dsn **notification)
 {

@@ -161,7 +161,7 @@ server_is_untrusted(const struct server *s)
 }
 
 /* Every refusal of an untrusted client counts as an error (Postfix: error_count), to
- * limit probing. A client that may relay makes mistakes, too, but guesses nothing. */
+ * limit probing. A client that may relay errs, too, but guesses nothing. */
 static bool
 is_error(const struct server *s, int code)
 {
