@@ -39,8 +39,8 @@ manager_operator_say(const struct command *o, const char *what)
     log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by %s", what, o->by);
 }
 
-/* No envelope with that id was found. An operator who names a quarantined message is
- * told so, instead of "unknown". */
+/* No envelope with that id was found. For a quarantined message the operator gets that
+ * answer instead of "unknown". */
 static enum manager_result
 refuse_missing(const struct command *o)
 {
@@ -271,7 +271,7 @@ manager_operator_retry(const struct command *o)
     return MANAGER_DONE;
 }
 
-/* The sender is told of all open recipients, so the message has to be in memory. */
+/* The report names all open recipients, so the message has to be in memory. */
 static enum manager_result
 manager_operator_bounce(const struct command *o)
 {
@@ -293,8 +293,8 @@ manager_operator_bounce(const struct command *o)
     return MANAGER_DONE;
 }
 
-/* Held and quarantined mail, too, and a message that cannot be read: nobody is told of
- * it. */
+/* Held and quarantined mail, too, and a message that cannot be read: nobody is notified
+ * of it. */
 static enum manager_result
 remove_message(const struct command *o)
 {

@@ -24,7 +24,7 @@ quarantined_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
     assert(length > 0 && length < SPOOL_PATH_MAX);
 }
 
-/* Durable before the operator is told: a crash must not hold it again. */
+/* Durable before the operator is notified: a crash must not hold it again. */
 int
 release_held(struct spool *s, struct id id)
 {
@@ -102,7 +102,7 @@ take_back(struct spool *s, struct id id, unsigned dirs, unsigned *moved)
 }
 
 /* The message is read as for a delivery. One that is still damaged goes back, so that
- * the daemon does not quarantine it again at once. */
+ * the daemon does not quarantine it again. */
 static int
 release_check(struct spool *s, struct id id)
 {

@@ -98,8 +98,8 @@ last_in_row(const struct auth_gate *gate)
 }
 
 /* The number of waiting attempts of the same client; round gets its next turn. A
- * client's second attempt waits for the next round, so a crowd of connections gives it no
- * more turns. */
+ * client's second attempt waits for the next round, so a crowd of connections gives it
+ * no more turns. */
 static int
 count_own(const struct auth_attempt *l, int64_t *round)
 {
@@ -299,6 +299,7 @@ auth_gate_free(struct auth_gate **gate)
     *gate = NULL;
     if (g == NULL)
         return;
+    /* session_host_stop() has ended the sessions, which own the attempts. */
     assert(g->waiting == NULL && g->current == NULL);
     loop_timer_stop(g->loop, &g->pace);
     lockout_free(&g->lockout);

@@ -13,6 +13,8 @@
 
 enum { KEY_SIZE = 9, NETWORK_BYTES = 8, WIDE_BYTES = 6, WIDE = 0x80 };
 
+/* A client, or with WIDE in its key the /48 of several: sessions of both are counted,
+ * while only a client takes tokens. */
 struct client {
     UT_hash_handle hh;
     unsigned char key[KEY_SIZE];
@@ -102,8 +104,8 @@ client_usage_make_key(const struct net_address *address, unsigned char key[KEY_S
     return true;
 }
 
-/* The key of the /48 network; IPv6 only. A customer of a provider often has a whole
- * /48, that is 65,536 networks of 64 bits. */
+/* The key of the /48 network; IPv6 only. An attacker may own a /48, with
+ * 65,536 networks of 64 bits. */
 static bool
 make_wide_key(const struct net_address *address, unsigned char key[KEY_SIZE])
 {
@@ -244,6 +246,7 @@ client_usage_take_token(struct client_usage *clients,
         return client_usage_refuse(refusal, kind, true, client_ms, now_ms);
     if (all_ms > now_ms)
         return client_usage_refuse(refusal, kind, false, all_ms, now_ms);
+    /* Both are ready: a refusal by one must not cost a token of the other. */
     bucket_take(&client->buckets[kind], each, now_ms);
     bucket_take(&clients->buckets[kind], all, now_ms);
     return true;

@@ -1,4 +1,9 @@
-/* Binds the addresses, checks the limits of clients, hands connections to sessions. */
+/* Binds the addresses, checks the limits of clients, hands connections to sessions.
+ *
+ * A connection comes to listener_on_accept(), waits in pregreet.c for the header of its
+ * proxy (?proxy), is counted by listener_enter(), waits there again for its greeting
+ * (greet_delay), and becomes a session. From listener_enter() to on_gone() it counts as
+ * a session of its client, also while it waits and when it is refused. */
 #include "smtp/server/listener.h"
 
 #include "base/log/log.h"
@@ -20,7 +25,7 @@ enum {
     MISTAKES_MAX = 64 * 1024,
     UNIX_MODE = 0666,   /* its directory restricts access */
     FLUSH_CHECK_MS = 5, /* sendmail -bs: checks that the last reply is written */
-    FLUSH_CHECKS = 6000 /* then the reply is given up */
+    FLUSH_CHECKS = 6000 /* 30 s as in net_close(), then the reply is given up */
 };
 
 static const struct refusal no_space = {421, "4.7.0",
@@ -127,8 +132,8 @@ read_tls(const struct listener_settings *settings, struct tls_server **server,
     return good;
 }
 
-/* An address with ?tls requires a certificate, one with ?proxy requires proxy_from. File
- * permissions replace proxy_from on a Unix socket. */
+/* An address with ?tls requires a certificate, one with ?proxy requires proxy_from.
+ * File permissions replace proxy_from on a Unix socket. */
 static bool
 has_what_it_needs(const struct session_rules *rules, const struct endpoint *endpoints,
                   size_t count, struct buffer *errors)
@@ -251,7 +256,8 @@ watch_stress(struct listener *l)
     session_host_stress(&l->host, stressed);
 }
 
-/* A session has ended. The session posts this call: it is in none of its callbacks. */
+/* A session has ended, perhaps in a callback of its connection. drained() is posted, so
+ * its receiver is called in none. */
 static void
 on_gone(void *context, const struct net_address *peer)
 {
@@ -310,6 +316,7 @@ listener_enter(struct listener *l, struct net_connection *connection,
     bool is_peer = session_is_peer(&l->host, client, options);
     bool enters = may_enter(l, client, options, &why);
     struct refusal crowded = {why.code, why.enhanced, why.text};
+    /* With TLS from the first byte the client speaks first: it cannot be early. */
     bool waits = rules->greet_delay_ms > 0 && !options->tls && !is_peer &&
                  !may_relay(l, client, options);
     if (!enters)
@@ -533,6 +540,7 @@ listener_reload(struct listener *l, const struct route_table *routes,
     struct buffer errors;
     buffer_init(&errors, MISTAKES_MAX);
     struct session_rules *rules = rules_new(settings, routes, l->secret, &errors);
+    /* Even if the rules have errors: the old routes are borrowed until now only. */
     l->host.routes = routes;
     session_host_answer(&l->host);
     if (rules != NULL && !keeps_promises(l, rules, &errors))
@@ -569,7 +577,7 @@ static void
 on_grace_over(void *context)
 {
     struct listener *l = context;
-    session_host_stop(&l->host);
+    session_host_stop(&l->host); /* its sessions do not call on_gone() */
     drained(l);
 }
 
@@ -582,6 +590,7 @@ listener_drain(struct listener *l, int64_t grace_ms, void (*on_drained)(void *co
     l->drained = on_drained;
     l->context = context;
     close_doors(l);
+    /* Before the count: connections in the delay become sessions, to read their 421. */
     pregreet_drain(&l->arrivals);
     if (l->host.count == 0) {
         loop_post(l->host.loop, &l->gone, drained, l);

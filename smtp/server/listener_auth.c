@@ -24,6 +24,8 @@ read_secret(struct disk *disk, unsigned char secret[DIGEST_SIZE])
     return whole;
 }
 
+/* A synced draft that is renamed: a crash leaves no part of a secret. After an
+ * error the secret is valid for this process only. */
 static void
 write_secret(struct disk *disk, const unsigned char secret[DIGEST_SIZE])
 {
@@ -106,6 +108,8 @@ wants_auth(const struct endpoint *e)
     return e->auth == ENDPOINT_AUTH_OFFERED || e->auth == ENDPOINT_AUTH_REQUIRED;
 }
 
+/* At an address that requires AUTH where no client can log in, all mail would be
+ * refused. A reload without a usable certificate therefore keeps the old settings. */
 bool
 listener_auth_fits(const struct session_rules *rules, const struct endpoint *endpoints,
                    size_t count, struct buffer *errors)

@@ -1,4 +1,9 @@
-/* Converts bare LF to CRLF: in a whole stream, or in content alone. */
+/* Converts bare LF to CRLF: in a whole stream, or in content alone.
+ *
+ * Content is not copied: slices of the input go to smtp/dot.h as they are, and
+ * constants (`more`) take the place of a bare LF and of a dot after it. So the strict
+ * decoder, to which CRLF alone is a line end, decides for all clients where content
+ * ends. */
 #include "smtp/server/normalize_newlines.h"
 
 #include <assert.h>
@@ -11,6 +16,7 @@ normalize_stream(struct newlines_stream *n, struct text bytes, struct buffer *ou
     while (bytes.length > 0) {
         size_t at = text_find(bytes, '\n');
         struct text line = text_before(bytes, at == TEXT_NONE ? bytes.length : at);
+        /* The CR of this LF may have been the last byte of the previous read. */
         if (line.length > 0)
             n->after_cr = line.at[line.length - 1] == '\r';
         bool fits = buffer_add(out, line);
@@ -36,7 +42,8 @@ normalize_content_start(struct newlines_content *n, bool repairs)
     *n = (struct newlines_content){.repairs = repairs, .line = LINE_EMPTY};
 }
 
-/* Notes bytes that were passed on unchanged. */
+/* Notes bytes that were passed on unchanged. A line is compared with "." only as far as
+ * it matters: a bare LF after it decides whether the decoder has dropped that dot. */
 static void
 normalize_newlines_note_bytes(struct newlines_content *n, struct text t)
 {
@@ -90,7 +97,8 @@ normalize_newlines_end_line(struct newlines_content *n)
     n->after_lf = true;
 }
 
-/* Converts the bytes at the front that are not passed on unchanged. */
+/* Converts the bytes at the front that are not passed on unchanged. A dot after a bare
+ * LF is held back: the byte after it decides whether it is content. */
 static void
 look_at_front(struct newlines_content *n, struct text *input)
 {
@@ -117,18 +125,21 @@ normalize_data(struct newlines_content *n, struct dot_decoder *d, struct text *i
         return dot_decode(d, input, content);
     if (n->more.length == 0)
         look_at_front(n, input);
+    /* The output that replaces input comes before the rest of the input. */
     if (n->more.length > 0)
         return dot_decode(d, &n->more, content);
     struct text piece = text_before(*input, before_bare(n, *input, n->clean));
     struct text rest = piece;
     enum progress progress = dot_decode(d, &rest, content);
     size_t taken = piece.length - rest.length;
+    /* The decoder takes a piece in slices: the rest is not searched again for each. */
     n->clean = rest.length;
     normalize_newlines_note_bytes(n, text_before(piece, taken));
     *input = text_after(*input, taken);
     return progress;
 }
 
+/* The input may end with a bare LF: its CRLF is then left without input. */
 bool
 normalize_has_more(const struct newlines_content *n)
 {
@@ -143,7 +154,7 @@ normalize_chunk(struct newlines_content *n, struct dot_checker *c, struct text *
     *content = text_before(*chunk, size);
     if (size == 0 && chunk->length > 0) {
         *content = TEXT("\r\n");
-        size = 1;
+        size = 1; /* the client has counted one byte */
     }
     n->after_cr = size > 0 && chunk->at[size - 1] == '\r';
     *chunk = text_after(*chunk, size);

@@ -366,7 +366,7 @@ policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *c
     return good;
 }
 
-/* What this address can be reached from is for warnings alone; it permits nothing. */
+/* For warnings alone: a private address permits nothing. */
 bool
 policy_endpoint_is_public(const struct endpoint *endpoint)
 {

@@ -1,4 +1,8 @@
-/* Reads the header of a proxy; delays the greeting and detects early talkers. */
+/* Reads the header of a proxy; delays the greeting and detects early talkers.
+ *
+ * A connection that waits for its header is `unnamed`: it has one timer from the accept
+ * on, which bytes do not extend, and counts for no client. After the header the owner
+ * counts it for the client, and may bring it back for the delay of the greeting. */
 #include "smtp/server/pregreet.h"
 
 #include "base/log/log.h"
@@ -25,7 +29,8 @@ static const struct refusal early = {554, "5.5.1",
                                      "client sent data before the greeting, closing"};
 static const struct refusal leaving = {421, "4.3.2", "shutting down, try again later"};
 
-/* The connection is handed over or closed. */
+/* The connection is handed over or closed. The end comes before the callback of the
+ * owner, which may begin a delay for the same connection. */
 static void
 pregreet_end(struct pregreet *a)
 {
@@ -99,7 +104,8 @@ be_ready(struct pregreet *a, const struct refusal *refusal)
     host->on_ready(host->context, take_connection(a), &options, refusal);
 }
 
-/* Sends no reply: the client has gone, or is a proxy. */
+/* Sends no reply: the client has gone, or is a proxy. Only a connection in the delay is
+ * counted for its client, so only this one is reported. */
 static void
 lose(struct pregreet *a)
 {
@@ -115,8 +121,8 @@ lose(struct pregreet *a)
     host->on_gone(host->context, &client);
 }
 
-/* A client that speaks before the greeting does not wait for replies. Spam programs do
- * so, and no mail server does (RFC 5321 §4.3.1). */
+/* A client that sends before the greeting does not wait for replies, as spam programs
+ * do not. A mail client waits for the greeting (RFC 5321 §4.3.1). */
 static void
 pregreet_on_event(void *context, enum net_event event)
 {

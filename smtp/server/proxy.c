@@ -1,4 +1,8 @@
-/* Reads the header of the PROXY protocol: text (version 1) and binary (version 2). */
+/* Reads the header of the PROXY protocol: text (version 1) and binary (version 2).
+ *
+ * A header decides who the client is, so it is read strictly, and as a whole or not at
+ * all. Bytes that can begin neither version are BAD immediately: a peer that is not a
+ * proxy is cut off at its first bytes, not after a time-out. */
 #include "smtp/server/proxy.h"
 
 #include "base/crc.h"
@@ -77,6 +81,7 @@ proxy_read_line(struct text rest, struct proxy_header *header)
         return false;
     header->kind = PROXY_CLIENT;
     header->client.port = port;
+    /* The proxy's own address is not used, but must be right; nothing may follow. */
     return read_port(&rest, &here.port) && rest.at == NULL;
 }
 
@@ -149,6 +154,7 @@ attached_is_right(struct text all, size_t at)
     return true;
 }
 
+/* The addresses come first, then the ports; those of the client before the proxy's. */
 static void
 take_client(struct proxy_header *header, enum net_family family, struct text all)
 {
@@ -223,6 +229,8 @@ proxy_parse(struct text *input, struct proxy_header *header)
     else if (may_be(*input, word))
         progress =
             input->length < word.length ? PROGRESS_MORE : parse_text(input, header);
+    /* lockout_key() takes half of an IPv6 address: all mapped IPv4 clients would share
+     * one key. */
     net_address_unmap(&header->client);
     return progress;
 }

@@ -74,6 +74,7 @@ find_refused(struct refusals *r, const char *client)
     HASH_FIND_STR(r->table, client, found);
     if (found != NULL || HASH_COUNT(r->table) >= REFUSALS_CLIENTS_MAX)
         return found;
+    /* The table is for one period: the first entry starts it, the timer empties it. */
     if (r->table == NULL)
         loop_timer_start(r->loop, &r->timer, PERIOD_MS, refusals_sum_up, r);
     found = memory_new(sizeof(*found));

@@ -69,8 +69,8 @@ server_session_free(void *object)
     free(s);
 }
 
-/* Politely means that the last replies are sent first; a client that has broken the
- * protocol has no claim to that. */
+/* Politely means that the last replies are sent first. A connection that failed, or is
+ * in a TLS handshake, cannot carry them. */
 void
 session_hang_up(struct server_session *s, bool politely)
 {
@@ -82,8 +82,7 @@ session_hang_up(struct server_session *s, bool politely)
         net_abort(&s->connection);
 }
 
-/* Freed at the end of the turn, because the session may be in one of its own
- * callbacks. */
+/* Freed at the end of the turn: the session may be in one of its own callbacks. */
 void
 session_end(struct server_session *s)
 {
@@ -106,8 +105,7 @@ session_end(struct server_session *s)
         host->on_gone(host->context, &s->peer);
 }
 
-/* The buffer is the host's: replies of all sessions pass through one, and a silent
- * session costs none. */
+/* One buffer, of the host, serves all sessions: a silent session costs none. */
 void
 session_send(struct server_session *s)
 {
@@ -146,8 +144,7 @@ has_bare_newlines(const struct server_session *s)
     return s->normalizes && s->newlines.rule == NEWLINES_LF;
 }
 
-/* The table of peers changes with a reload, so the answer holds only for these
- * routes. */
+/* The table of peers changes with a reload: the answer holds for these routes. */
 static void
 meet_peer(struct server_session *s)
 {
@@ -158,7 +155,6 @@ meet_peer(struct server_session *s)
         is_peer ? memory_string(peers_own_name(route_peers(s->routes))) : NULL;
 }
 
-/* The session takes the current settings. */
 static void
 apply_rules(struct server_session *s)
 {
@@ -180,8 +176,7 @@ apply_rules(struct server_session *s)
         server_forget_user(server);
 }
 
-/* New settings take effect between transactions. Not within a transaction: a recipient
- * that was accepted by the old settings stays accepted. */
+/* Not within a transaction: a recipient accepted by the old settings stays accepted. */
 static void
 refresh(struct server_session *s)
 {
@@ -386,7 +381,6 @@ session_hold(struct server_session *s)
     s->server.late = false;
 }
 
-/* Sends the delayed reply. */
 static void
 relent(struct server_session *s)
 {
@@ -438,8 +432,7 @@ session_step(struct server_session *s)
         return SESSION_OVER;
     if (s->handshake == SESSION_AWAITS_HELLO)
         return s->server.stage == SERVER_CLOSED ? SESSION_OVER : SESSION_PAUSE;
-    /* A client that does not read its replies is not read: NET_DRAINED resumes. After
-     * the last reply there is nothing to wait for. */
+    /* A client must read its replies first (NET_DRAINED resumes), but not its last. */
     if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
         return SESSION_PAUSE;
     refresh(s);
@@ -501,8 +494,7 @@ session_answer(struct server_session *s, const struct outcome *refusal)
     session_pump(s);
 }
 
-/* The message is with the manager before its client hears of it: a client that is paced
- * must not delay its own mail. */
+/* The manager has the message before the reply: a pace does not delay delivery. */
 static void
 session_on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
@@ -592,7 +584,6 @@ take_event(struct server_session *s, enum net_event event)
         session_pump(s);
         break;
     case NET_ENDED:
-        /* The client may still read: commands received before are answered first. */
         s->ended = true;
         session_pump(s);
         break;
