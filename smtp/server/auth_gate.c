@@ -105,6 +105,7 @@ count_own(const struct auth_attempt *l, int64_t *round)
 {
     const struct auth_attempt *other;
     int own = 0;
+    /* The current round, not an earlier one: unused turns are not saved up. */
     *round = l->gate->round;
     DL_FOREACH (l->gate->waiting, other)
         if (memcmp(&other->key, &l->key, sizeof(l->key)) == 0) {

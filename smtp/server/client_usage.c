@@ -273,7 +273,9 @@ client_usage_entered(struct client_usage *clients,
         client_usage_make_key(address, key) ? client_usage_enter(clients, key) : NULL;
     struct client *wide =
         make_wide_key(address, wide_key) ? client_usage_enter(clients, wide_key) : NULL;
+    /* After both have entered: a client with a session is not idle, so it is kept. */
     forget_some(clients, now_ms);
+    /* Sessions of a Unix socket count here, and for no client. */
     clients->sessions++;
     if (clients->sessions > (size_t)rules->sessions)
         return refuse_crowd(refusal, "too many connections, try again later");
@@ -281,10 +283,12 @@ client_usage_entered(struct client_usage *clients,
         return true;
     if (client->sessions > rules->sessions_per_client)
         return refuse_crowd(refusal, "too many connections from your address");
+    /* Only where sessions are scarce: a /48 may have many customers. */
     if (clients->stressed && wide != NULL &&
         wide->sessions > rules->sessions_per_client)
         return refuse_crowd(refusal,
                             "too many connections from your network, try again later");
+    /* rate_exempt is for rates; the limits of sessions are for all clients. */
     return networks_have(&rules->exempt, address) ||
            client_usage_take_token(clients, rules, client, CLIENT_USAGE_SESSION, now_ms,
                                    refusal);

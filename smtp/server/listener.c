@@ -619,6 +619,7 @@ listener_free(struct listener **listener)
     close_doors(l);
     loop_timer_stop(l->host.loop, &l->grace);
     loop_unpost(l->host.loop, &l->gone);
+    /* First the arrivals: they borrow the refusals of the sessions' host. */
     pregreet_stop(&l->arrivals);
     session_host_stop(&l->host);
     loop_release(l->host.loop, listener_release, l);

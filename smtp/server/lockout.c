@@ -25,6 +25,8 @@ struct good {
     UT_hash_handle hh;
 };
 
+/* uthash keeps the order of insertion. An entry that is deleted and added again goes to
+ * the end, so the first of a table is the one to forget when it is full. */
 struct lockout {
     struct client *clients; /* in the order of their last failures */
     struct good *good;      /* in the order of their last logins */

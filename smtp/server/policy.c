@@ -178,7 +178,7 @@ refuse_error(struct outcome *refusal, const struct target *target)
                           target->path[0] == '\0' ? "not accepted here" : target->path);
 }
 
-/* The domain has no A-label form and cannot be looked up. */
+/* The domain has no A-label form and cannot be looked up: the delivery would fail. */
 static bool
 policy_refuse_domain(struct outcome *refusal)
 {
@@ -197,8 +197,10 @@ bool
 policy_recipient(const struct route_table *routes, bool may_relay, struct text sender,
                  const struct address *recipient, struct outcome *refusal)
 {
+    /* No domain: <postmaster>, which every server must accept (RFC 5321 §4.5.1). */
     bool local = recipient->domain.length == 0 ||
                  route_is_local_domain(routes, recipient->domain);
+    /* A client that may relay may also send to a source route: it gains nothing. */
     if (!may_relay && (!local || is_routed(recipient)))
         return outcome_refuse(refusal, 554, "5.7.1", "relay access denied");
     const struct target *target = route_find_from(routes, sender, recipient, false);
@@ -266,6 +268,7 @@ read_unix(struct endpoint *endpoint, struct text option)
         return read_mode(text_after(option, 5), &endpoint->mode)
                    ? NULL
                    : "the mode of a socket is like 0660";
+    /* UINT32_MAX is SERVER_NO_UID. */
     if (!text_number(text_after(option, 4), UINT32_MAX - 1, &uid))
         return "not a user id; use uid=NUMBER, once for each";
     if (endpoint->uid_count == ENDPOINT_UIDS_MAX)
@@ -350,6 +353,7 @@ policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *c
 {
     struct text word;
     bool good = true;
+    /* The caller frees them after an error, too. */
     *endpoints = memory_array(ENDPOINTS_MAX, sizeof(**endpoints));
     *count = 0;
     while (text_word(&listen, separators, &word)) {

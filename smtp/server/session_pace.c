@@ -101,6 +101,7 @@ session_pace_some(void *context)
     for (; s != NULL; s = next) {
         next = s->paced_next; /* answer_paced() takes s off the list, and may end it */
         bool has_turn = session_has_turn(s);
+        /* The oldest get the least number of replies: none waits for ever. */
         if (!has_turn && floor == 0)
             continue;
         floor -= !has_turn;

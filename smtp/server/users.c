@@ -1,4 +1,8 @@
-/* The users that may log in, and decoys for unknown names. */
+/* The users that may log in, and decoys for unknown names.
+ *
+ * A client must not learn which names exist: neither from a reply, nor from its time,
+ * nor from the salt of SCRAM. So an unknown name goes through the same steps as a user,
+ * with a decoy that is derived from a secret and the name, and fails at the end. */
 #include "smtp/server/users.h"
 
 #include "smtp/server/tables_internal.h"
@@ -24,7 +28,7 @@ struct user {
 
 struct users {
     struct user *table;
-    struct user **list; /* in the order of the file */
+    struct user **list; /* in the order of the file: decoys are chosen by index */
     size_t count, capacity, plain, crypt;
     unsigned char secret[DIGEST_SIZE];
 };
@@ -155,6 +159,7 @@ users_new(struct text content, const char *file,
     size_t before = errors->length;
     struct text rest = content, line;
     memcpy(users->secret, secret, DIGEST_SIZE);
+    /* A byte order mark would be a part of the first name. */
     if (text_starts(rest, TEXT("\xef\xbb\xbf")))
         rest = text_after(rest, 3);
     while (text_cut(&rest, '\n', &line)) {
@@ -199,7 +204,7 @@ users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
         return NULL;
     }
     struct users *users = users_new(text_of(content, length), path, secret, errors);
-    digest_forget(content, length);
+    digest_forget(content, length); /* it has the passwords of {PLAIN} */
     free(content);
     return users;
 }
@@ -248,6 +253,7 @@ users_found(struct users_check *c, enum verifier_finding finding)
 {
     if (finding != VERIFIER_RIGHT)
         return finding;
+    /* Only now: a decoy's password, though right for another user, proves nothing. */
     if (c->user == NULL)
         return VERIFIER_WRONG;
     c->user->proven = true;
