@@ -351,6 +351,8 @@ auth_attempt_free(struct auth_attempt **login)
     loop_release(gate->loop, free, l);
 }
 
+/* A locked-out client gets its refusal before anything is checked, the right password
+ * included. A malformed line takes no place and no pace, because it costs no check. */
 bool
 auth_attempt_ask(struct auth_attempt *l)
 {

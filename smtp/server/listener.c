@@ -277,9 +277,10 @@ may_relay(const struct listener *l, const struct net_address *client,
 }
 
 /* The rates for untrusted clients do not apply to fragments between our hosts. A
- * listener that is full has space for a newcomer if another session gives way. So the
- * limit is lifted for the count, and the newcomer is refused when nobody gives way. In
- * this order, for only a counted client can be compared with the others. */
+ * listener that is full has space for a newcomer if another session gives way. The
+ * choice of that session compares the clients' counts, the newcomer included: so the
+ * limit is lifted for the count, and the newcomer is refused if no session gives
+ * way. */
 static bool
 may_enter(struct listener *l, const struct net_address *client,
           const struct session_options *options, struct outcome *why)
@@ -388,6 +389,7 @@ listener_on_accept(void *context, struct net_connection *connection)
         listener_enter(l, connection, &door->options, welcome ? NULL : &not_this_user);
         return;
     }
+    /* From here on no reply is sent: the client behind the proxy is unknown. */
     const char *why = welcome ? is_no_proxy(l, net_peer(connection))
                               : "this user may not use this socket";
     if (why == NULL) {

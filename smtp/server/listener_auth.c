@@ -102,6 +102,7 @@ can_log_in(const struct session_rules *rules, const struct endpoint *e)
     return clear || (rules->tls != NULL && (e->tls || !e->no_starttls));
 }
 
+/* By default AUTH is offered where it is possible: that is no promise. */
 static bool
 wants_auth(const struct endpoint *e)
 {

@@ -70,11 +70,12 @@ be_named(struct pregreet *a, const struct proxy_header *header)
 {
     struct pregreet_host *host = a->host;
     struct session_options options = a->options;
+    /* With LOCAL, a check by the proxy, the client is the proxy itself. */
     if (header->kind == PROXY_CLIENT)
         net_set_peer(a->connection, &header->client);
     /* A client without an address is not trusted. */
     options.stranger = header->kind == PROXY_UNNAMED;
-    options.proxy = false;
+    options.proxy = false; /* a second header is a bad command */
     host->on_named(host->context, take_connection(a), &options);
 }
 

@@ -149,8 +149,6 @@ session_find_idle(const struct session_host *host, bool tls, size_t others)
     int64_t now_ms = loop_monotonic_ms(host->loop);
     size_t looked = 0, most = many(host, tls);
     struct server_session *s;
-    /* Sessions of clients with fewer sessions may fill the front of the list, and each
-     * newcomer searches it: LOOK_MAX bounds the work. */
     for (s = host->idle; s != NULL && looked < LOOK_MAX; s = s->idle_next) {
         if (!may_give_way(s) || (tls && !s->tls))
             continue;
@@ -175,7 +173,8 @@ session_give_way(struct server_session *s)
 }
 
 /* The newcomer is counted already, so that the numbers of both clients can be compared.
- * Trusted clients always find a place. */
+ * A trusted newcomer may displace the client of
+ * any untrusted session. */
 bool
 session_make_place(struct session_host *host, const struct net_address *newcomer,
                    bool trusted)

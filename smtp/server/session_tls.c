@@ -59,9 +59,9 @@ has_its_share(const struct server_session *s)
 }
 
 /* False: the handshake may begin now. True: *other must end first; NULL: no session
- * can. First the client's own oldest handshake, then that of any untrusted client, for
- * a handshake in progress has cost the least. An established session ends last, and
- * only if it is idle. */
+ * can. A client with its full share gives its own oldest handshake. Otherwise the
+ * oldest handshake of an untrusted client ends, and an established session only without
+ * one. */
 static bool
 lacks_place(const struct server_session *s, struct server_session **other)
 {
@@ -102,7 +102,6 @@ session_tls_cut_off(struct server_session *s, const char *why)
     session_end(s);
 }
 
-/* No TLS place is taken yet: a client that connects and sends nothing costs none. */
 static void
 await_hello(struct server_session *s)
 {
