@@ -62,7 +62,7 @@ refusals_free(struct refusals **refusals)
     if (r == NULL)
         return;
     loop_timer_stop(r->loop, &r->timer);
-    refusals_sum_up(r);
+    refusals_sum_up(r); /* the log must not lose the last second */
     free(r);
 }
 

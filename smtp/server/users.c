@@ -215,8 +215,8 @@ users_count(const struct users *users)
     return users->count;
 }
 
-/* SCRAM is offered for all names or for none. A name for which it fails where others
- * succeed would be known as one with a crypt verifier. */
+/* SCRAM is offered for all names or for none: it is offered before the name is known,
+ * and a client that prefers it could not log in as a user with SHA-512 crypt. */
 bool
 users_have_scram(const struct users *users)
 {
