@@ -300,8 +300,8 @@ read_option(struct endpoint *endpoint, struct text option)
     return NULL;
 }
 
-/* For "25", ":25", "*:25" and "localhost:25" the error suggests an address. It
- * is not guessed: the operator decides whether the port is open for all. */
+/* For "25", ":25", "*:25" and "localhost:25" the error suggests an address.
+ * It is not guessed: the operator decides whether the port is open for all. */
 static const char *
 why_no_address(struct text word, char space[WHY_MAX])
 {
