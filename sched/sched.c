@@ -200,8 +200,6 @@ sched_update(struct sched *s, struct destination *d)
 
 /* Idle sessions do not count in session_limit, so that they block no other site. */
 int
-/* One message at a time: those that leave wait while one enters, so a turn has
- * a bound. */
 sched_working_sessions(const struct sched *s)
 {
     return s->session_count - s->idle_count;
@@ -277,6 +275,8 @@ enter_some(struct sched *s)
         part_end(&s->entering);
 }
 
+/* One message at a time: those that leave wait while one enters, so a turn has a
+ * bound. */
 bool
 sched_work(struct sched *s, int64_t now_ms)
 {
