@@ -28,8 +28,8 @@ quoted_put(struct quoted *q, const char *at, size_t length)
     q->used += length;
 }
 
-static void
 /* The byte held at the end is encoded: nobody knows which bytes will follow. */
+static void
 quoted_end_line(struct quoted *q, struct text end)
 {
     quoted_put(q, end.at, end.length);

@@ -22,8 +22,8 @@ xtext_is_plain(unsigned char c)
     return c > ' ' && c < 0x7f && c != '+' && c != '=';
 }
 
-static bool
 /* A failure leaves out unchanged: callers append to a buffer that they keep. */
+static bool
 xtext_read_all(struct text t, struct buffer *out)
 {
     for (size_t at = 0; at < t.length; at++) {
