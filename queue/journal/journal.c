@@ -7,8 +7,7 @@
 #include "queue/journal/journal.h"
 
 #include "base/memory.h"
-#include "queue/journal/journal_batch.h"
-#include "queue/journal/journal_internal.h"
+#include "queue/journal/journal_writer.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,46 +20,13 @@ enum {
     GATHERED_MAX = 8 * 1024 * 1024, /* bytes in memory; beyond it messages wait */
     LAZY_MS = 100,
     LAZY_MAX = 64,
-    PAUSE_MS = 10 * 1000, /* after two failures in a row */
-    PARTS = 4,            /* of a segment: the largest message, about */
+    ASK_MS = 10 * 1000,
+    PARTS = 4, /* of a segment: the largest message, about */
     SEGMENT_MIN = 1024 * 1024,
     SEGMENT_MAX = 16 * 1024 * 1024,
     SEGMENTS_MIN = 4,
     SEGMENTS_MAX = 1024,
     FLUSHES_PER_TURN = 16 /* of syncs that block */
-};
-
-enum flight { FLIGHT_NONE, FLIGHT_BATCH, FLIGHT_COPY };
-
-struct journal {
-    struct spool *spool;
-    struct loop *loop;
-    char *directory;
-    struct journal_settings settings;
-    struct journal_events events;
-    struct ring ring;
-    size_t tail; /* of the current segment: behind all batches that are settled */
-
-    struct journal_batch *batches; /* oldest first; the last one gathers */
-    struct journal_batch *failed;  /* their owners are not notified yet */
-    size_t gathered;               /* bytes of batches */
-    uint64_t number;               /* of the batch opened last */
-
-    enum flight flight; /* the first of batches, or a copy of the header */
-    bool landed;
-    int result;
-    uint64_t oldest; /* as its header says */
-    struct disk_sync sync;
-
-    unsigned urgent, lazy; /* records gathered */
-    bool hurry, paused;
-    unsigned failures; /* in a row */
-    size_t refused;    /* bytes of a message that waits for space; 0: none */
-    bool full_logged;
-    uint64_t asked;                      /* reported as crowded up to this sequence */
-    struct loop_timer delay, pause, ask; /* ask: again */
-    struct loop_task stir;
-    uint64_t syncs, batches_written, bytes_written, records;
 };
 
 /* Requests a turn, whose stage SYNC writes. */
@@ -160,9 +126,8 @@ batch_for(struct journal *j, size_t size)
     return open_batch(j, j->ring.current);
 }
 
-/* Never refuses: with the reserve used up, marks and ends wait in memory. */
-static struct journal_batch *
-batch_for_end(struct journal *j, size_t size)
+struct journal_batch *
+journal_batch_for_end(struct journal *j, size_t size)
 {
     struct journal_batch *b = batch_for(j, size);
     assert(BATCH_HEADER_SIZE + size <= segment_batches_end(j->settings.segment_size));
@@ -178,7 +143,7 @@ batch_for_end(struct journal *j, size_t size)
     return open_batch(j, NULL);
 }
 
-static size_t
+size_t
 journal_add_record(struct journal *j, struct journal_batch *b, enum record_type type,
                    struct id id, const struct text *pieces, size_t count)
 {
@@ -187,110 +152,6 @@ journal_add_record(struct journal *j, struct journal_batch *b, enum record_type 
     j->gathered += b->bytes.length - before;
     j->records++;
     return payload;
-}
-
-/* --- Failure --------------------------------------------------------------------- */
-
-/* Gathers the records of failed batches again, in two sweeps: ends first, so that they
- * are in the next batch (journal_end() promises it), then marks. A message gets an end,
- * because its client gets a refusal. Each failed record is in memory still, and nothing
- * of it may count as written: a part of the batch can be on disk. */
-static void
-save_records(struct journal *j, const struct journal_batch *b, bool ends)
-{
-    struct text rest = text_after(buffer_text(&b->bytes), BATCH_HEADER_SIZE);
-    struct journal_record record;
-    for (uint32_t i = 0; i < b->count; i++) {
-        enum progress progress = segment_take_record(&rest, b->cookie, &record);
-        assert(progress == PROGRESS_DONE);
-        if ((record.type != RECORD_MARK) != ends)
-            continue;
-        if (record.type == RECORD_ACCEPT) {
-            record.type = RECORD_END;
-            record.payload = TEXT("");
-        }
-        struct journal_batch *to =
-            batch_for_end(j, RECORD_HEADER_SIZE + record.payload.length);
-        (void)journal_add_record(j, to, record.type, record.id, &record.payload, 1);
-        j->lazy++;
-    }
-}
-
-/* Ends of a failed batch are in the last batch now. A segment waits for the batch that
- * has the ends of its messages. That batch failed; the one with the copies counts
- * now. */
-static void
-move_ends(struct journal *j, uint64_t first)
-{
-    struct ring_segment *s;
-    uint64_t last = j->number;
-    DL_FOREACH (j->ring.closed, s)
-        if (s->last_batch >= first)
-            s->last_batch = last;
-    s = j->ring.current;
-    if (s != NULL && s->last_batch >= first)
-        s->last_batch = last;
-}
-
-/* After all records are saved, because an owner may add others from its callback. */
-static void
-report_failed(struct journal *j, int error)
-{
-    while (j->failed != NULL) {
-        struct journal_batch *b = j->failed;
-        uint64_t number = b->number;
-        DL_DELETE(j->failed, b);
-        batch_free(b);
-        j->events.settled(j->events.context, number, error);
-    }
-}
-
-static void
-pause_over(void *context)
-{
-    struct journal *j = context;
-    j->paused = false;
-}
-
-/* After two failures in a row the disk is likely full or broken, and each attempt costs
- * a segment. */
-static void
-pause_writing(struct journal *j)
-{
-    j->paused = true;
-    loop_timer_start(j->loop, &j->pause, PAUSE_MS, pause_over, j);
-}
-
-/* A batch is never written again in the same place. Gathered batches belong behind it,
- * so they fail, too; their marks and ends begin anew in the next segment. */
-static void
-journal_fail(struct journal *j, int error)
-{
-    struct journal_batch *b;
-    uint64_t first = j->batches->number;
-    (void)spool_trouble(j->spool, error, NULL, "write the journal");
-    if (j->batches->segment == j->ring.current)
-        ring_close_current(&j->ring);
-    j->failed = j->batches;
-    j->batches = NULL;
-    j->gathered = 0;
-    j->urgent = j->lazy = 0;
-    DL_FOREACH (j->failed, b)
-        if (b->segment != NULL) {
-            assert(b->segment->live >= b->live);
-            b->segment->live -= b->live;
-            ring_close_file(&j->ring, b->segment);
-        }
-    DL_FOREACH (j->failed, b)
-        save_records(j, b, true);
-    move_ends(j, first);
-    DL_FOREACH (j->failed, b)
-        save_records(j, b, false);
-    j->hurry = true;
-    if (++j->failures > 1)
-        pause_writing(j);
-    /* Last, because the owners may add records from their callback. */
-    report_failed(j, error);
 }
 
 /* --- Writing --------------------------------------------------------------------- */
@@ -326,7 +187,7 @@ finish_copy(struct journal *j, int result)
         return;
     }
     (void)spool_trouble(j->spool, result, NULL, "write the journal");
-    pause_writing(j);
+    journal_pause(j);
 }
 
 /* In stage SYNC, not in the callback of the disk: the next batch is decided on in one
@@ -480,7 +341,7 @@ report_crowd(struct journal *j)
         return;
     if (j->asked < up_to)
         j->asked = up_to;
-    loop_timer_start(j->loop, &j->ask, PAUSE_MS, NULL, NULL);
+    loop_timer_start(j->loop, &j->ask, ASK_MS, NULL, NULL);
     j->events.crowded(j->events.context, up_to);
 }
 
@@ -601,7 +462,8 @@ journal_accept(struct journal *j, struct id id, const struct text *pieces, size_
 void
 journal_mark(struct journal *j, struct id id, struct text payload)
 {
-    struct journal_batch *b = batch_for_end(j, RECORD_HEADER_SIZE + payload.length);
+    struct journal_batch *b =
+        journal_batch_for_end(j, RECORD_HEADER_SIZE + payload.length);
     (void)journal_add_record(j, b, RECORD_MARK, id, &payload, 1);
     count_lazy(j);
 }
@@ -628,7 +490,7 @@ journal_end(struct journal *j, struct id id, const struct journal_place *place,
             enum record_type type)
 {
     assert(type == RECORD_END || type == RECORD_MOVED);
-    struct journal_batch *b = batch_for_end(j, RECORD_HEADER_SIZE);
+    struct journal_batch *b = journal_batch_for_end(j, RECORD_HEADER_SIZE);
     (void)journal_add_record(j, b, type, id, NULL, 0);
     if (place != NULL)
         journal_count_end(j, place, b->number);
