@@ -87,19 +87,22 @@ on_settled(void *context, uint64_t batch, int error)
         q->durable_batch = batch;
         queue_barriers_stir(q);
     }
+    journaled_settled(&q->journaled, batch, error);
     commits_settled(&q->commits, batch, error);
     removal_settled(&q->removal, batch, error);
 }
 
-/* Segments are recycled oldest first, so every message up to this sequence must
- * move. */
+/* Segments are recycled oldest first, so every message up to this sequence must leave
+ * its segment. Mail of a slow site needs no files: it is copied to the end of the
+ * journal, unless copies alone would fill it again. */
 static void
 on_crowded(void *context, uint64_t sequence)
 {
     struct queue *q = context;
     struct journaled_message *m, *next;
     HASH_ITER (hh, q->journaled.messages, m, next)
-        if (m->place.sequence <= sequence && !m->moving)
+        if (m->place.sequence <= sequence && !m->moving &&
+            (queue_is_filling(q) || !journaled_copy(&q->journaled, m)))
             marks_move(&q->marks, m->id);
 }
 

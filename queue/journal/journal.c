@@ -429,6 +429,24 @@ count_lazy(struct journal *j)
         loop_timer_start(j->loop, &j->delay, LAZY_MS, journal_delay_over, j);
 }
 
+/* A message counts in its segment until journal_leave(). */
+static uint64_t
+add_message(struct journal *j, struct journal_batch *b, enum record_type type,
+            struct id id, const struct text *pieces, size_t count,
+            struct journal_place *place)
+{
+    size_t before = b->bytes.length;
+    size_t payload = journal_add_record(j, b, type, id, pieces, count);
+    b->live++;
+    b->segment->live++;
+    *place = (struct journal_place){
+        .sequence = b->segment->sequence,
+        .segment = b->segment->number,
+        .offset = (uint32_t)(b->offset + payload),
+        .length = (uint32_t)(b->bytes.length - before - RECORD_HEADER_SIZE)};
+    return b->number;
+}
+
 enum journal_appended
 journal_accept(struct journal *j, struct id id, const struct text *pieces, size_t count,
                bool own, struct journal_place *place, uint64_t *batch)
@@ -445,18 +463,24 @@ journal_accept(struct journal *j, struct id id, const struct text *pieces, size_
         journal_stir(j);
         return JOURNAL_NO_ROOM;
     }
-    size_t payload = journal_add_record(j, b, RECORD_ACCEPT, id, pieces, count);
-    b->live++;
-    b->segment->live++;
-    *place = (struct journal_place){.sequence = b->segment->sequence,
-                                    .segment = b->segment->number,
-                                    .offset = (uint32_t)(b->offset + payload),
-                                    .length = (uint32_t)length};
-    *batch = b->number;
+    *batch = add_message(j, b, RECORD_ACCEPT, id, pieces, count, place);
     j->urgent++;
     if (j->flight == FLIGHT_NONE)
         journal_stir(j);
     return JOURNAL_APPENDED;
+}
+
+bool
+journal_copy(struct journal *j, struct id id, struct text payload,
+             struct journal_place *place, uint64_t *batch)
+{
+    size_t size = RECORD_HEADER_SIZE + payload.length;
+    struct journal_batch *b = admits(j, size) ? batch_for(j, size) : NULL;
+    if (b == NULL)
+        return false;
+    *batch = add_message(j, b, RECORD_COPY, id, &payload, 1, place);
+    count_lazy(j);
+    return true;
 }
 
 void
@@ -468,9 +492,8 @@ journal_mark(struct journal *j, struct id id, struct text payload)
     count_lazy(j);
 }
 
-/* Counts one message less in its segment, by a record in this batch. */
-static void
-journal_count_end(struct journal *j, const struct journal_place *place, uint64_t batch)
+void
+journal_leave(struct journal *j, const struct journal_place *place, uint64_t batch)
 {
     if (batch_find(j->failed, place) != NULL)
         return; /* the segment does not count any more */
@@ -478,7 +501,8 @@ journal_count_end(struct journal *j, const struct journal_place *place, uint64_t
     struct journal_batch *b = batch_find(j->batches, place);
     assert(s != NULL && s->live > 0);
     s->live--;
-    s->last_batch = batch;
+    if (s->last_batch < batch)
+        s->last_batch = batch;
     if (b != NULL) {
         assert(b->live > 0);
         b->live--;
@@ -493,7 +517,7 @@ journal_end(struct journal *j, struct id id, const struct journal_place *place,
     struct journal_batch *b = journal_batch_for_end(j, RECORD_HEADER_SIZE);
     (void)journal_add_record(j, b, type, id, NULL, 0);
     if (place != NULL)
-        journal_count_end(j, place, b->number);
+        journal_leave(j, place, b->number);
     count_lazy(j);
     return b->number;
 }

@@ -17,8 +17,8 @@
  *   records     length, type, id, CRC32C of the cookie and these; CRC32C of all that
  *               and the payload; the payload
  * All numbers are little-endian. The last block has a copy of a header: see segment.h.
- * A segment is needed while a message accepted in it is neither ended nor moved, or its
- * checkpoint is to come, or an older segment is needed. */
+ * A segment is needed while a message accepted in it is neither ended nor moved nor
+ * copied, or its checkpoint is to come, or an older segment is needed. */
 #ifndef QUEUE_JOURNAL_JOURNAL_H
 #define QUEUE_JOURNAL_JOURNAL_H
 
@@ -31,7 +31,8 @@ enum record_type {
     RECORD_ACCEPT = 1, /* a message */
     RECORD_MARK,       /* results of recipients */
     RECORD_MOVED,      /* the spool has the message, durably, with all marks */
-    RECORD_END         /* nothing is left to do */
+    RECORD_END,        /* nothing is left to do */
+    RECORD_COPY        /* a message again, as ACCEPT, in a younger segment */
 };
 
 /* Where an accepted message's payload is; stays valid until its END or MOVED. */
@@ -127,6 +128,15 @@ enum journal_appended { JOURNAL_APPENDED, JOURNAL_NO_ROOM };
 enum journal_appended journal_accept(struct journal *journal, struct id id,
                                      const struct text *pieces, size_t count, bool own,
                                      struct journal_place *place, uint64_t *batch);
+/* Adds a copy of a message, whose payload is as ACCEPT has it, so that the older place
+ * is not needed once this batch has settled: then call journal_leave() for that place,
+ * or, after an error, forget the copy. False: there is no space for it. */
+bool journal_copy(struct journal *journal, struct id id, struct text payload,
+                  struct journal_place *place, uint64_t *batch)
+    __attribute__((warn_unused_result));
+/* The message does not need this place any more, by a record in this batch. */
+void journal_leave(struct journal *journal, const struct journal_place *place,
+                   uint64_t batch);
 /* Never refused. Written with the next batch, within 100 ms or 64 such records.
  * payload: at most a segment less two blocks. */
 void journal_mark(struct journal *journal, struct id id, struct text payload);

@@ -101,7 +101,7 @@ batch_find(struct journal_batch *list, const struct journal_place *place)
     struct journal_batch *b;
     DL_FOREACH (list, b)
         if (b->segment != NULL && b->segment->sequence == place->sequence &&
-            place->offset >= b->offset && place->offset < b->offset + b->bytes.length)
+            place->offset >= b->offset && place->offset <= b->offset + b->bytes.length)
             return b;
     return NULL;
 }

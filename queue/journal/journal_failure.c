@@ -10,7 +10,8 @@ enum { PAUSE_MS = 10 * 1000 }; /* after two failures in a row */
 /* Gathers the records of failed batches again, in two sweeps: ends first, so that they
  * are in the next batch (journal_end() promises it), then marks. A message gets an end,
  * because its client gets a refusal. Each failed record is in memory still, and nothing
- * of it may count as written: a part of the batch can be on disk. */
+ * of it may count as written: a part of the batch can be on disk. A copy is forgotten:
+ * the message is where it was. */
 static void
 save_records(struct journal *j, const struct journal_batch *b, bool ends)
 {
@@ -19,7 +20,7 @@ save_records(struct journal *j, const struct journal_batch *b, bool ends)
     for (uint32_t i = 0; i < b->count; i++) {
         enum progress progress = segment_take_record(&rest, b->cookie, &record);
         assert(progress == PROGRESS_DONE);
-        if ((record.type != RECORD_MARK) != ends)
+        if (record.type == RECORD_COPY || (record.type != RECORD_MARK) != ends)
             continue;
         if (record.type == RECORD_ACCEPT) {
             record.type = RECORD_END;

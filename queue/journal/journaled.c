@@ -12,12 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 enum {
     CACHE_MAX = 16 * 1024 * 1024, /* bytes of contents and forms in memory */
     HEAD_SIZE = 8,
     FLAG_LARGE = 1,
     MARKS_PER_RECORD = 256,
+    COPIES_MAX = 8, /* of a message: files cost as much as some ten copies */
     TEXTS_PER_RECORD = 32 * 1024, /* unless a single text is longer */
     /* Above ENVELOPE_RECIPIENTS_MAX failures, and the notes that they are notified. */
     TEXTS_MAX = 88 * 1024 * 1024
@@ -27,6 +29,14 @@ struct journaled_results {
     unsigned *marks;
     size_t count, capacity;
     struct buffer texts;
+};
+
+/* The message stays where it was until this is durable. */
+struct journaled_copy {
+    struct journaled_message *message;
+    struct journal_place place;
+    uint64_t batch;
+    struct journaled_copy *prev, *next;
 };
 
 /* --- Numbers --------------------------------------------------------------------- */
@@ -162,6 +172,14 @@ journaled_drop(struct journaled *y, struct journaled_message *m)
 }
 
 static void
+copy_free(struct journaled *y, struct journaled_copy *copy)
+{
+    copy->message->copy = NULL;
+    DL_DELETE(y->copies, copy);
+    free(copy);
+}
+
+static void
 remember_mark(struct journaled_message *m, unsigned recipient)
 {
     struct journaled_results *results = m->results;
@@ -257,6 +275,19 @@ read_accept(struct journaled *y, const struct journal_record *record)
     return good;
 }
 
+/* Without the segment of its ACCEPT it is the message. */
+static bool
+read_copy(struct journaled *y, const struct journal_record *record)
+{
+    struct journaled_message *m = journaled_find(y, record->id);
+    if (m == NULL)
+        return read_accept(y, record);
+    if (record->place.length != m->place.length)
+        return false;
+    m->place = record->place;
+    return true;
+}
+
 /* A message of the spool has no entry: its marks are in its files. */
 static void
 read_mark(struct journaled *y, const struct journal_record *record)
@@ -285,6 +316,8 @@ journaled_take_record(struct journaled *y, const struct journal_record *record)
     switch (record->type) {
     case RECORD_ACCEPT:
         return read_accept(y, record);
+    case RECORD_COPY:
+        return read_copy(y, record);
     case RECORD_MARK:
         read_mark(y, record);
         break;
@@ -411,6 +444,8 @@ journaled_close(struct journaled *y)
     struct journaled_message *m, *next;
     if (y->journal != NULL)
         journal_close(&y->journal);
+    while (y->copies != NULL)
+        copy_free(y, y->copies);
     HASH_ITER (hh, y->messages, m, next)
         journaled_drop(y, m);
     journaled_forget_ended(y);
@@ -587,12 +622,65 @@ journaled_add_results(struct journaled *y, struct journaled_message *m,
     }
 }
 
+/* Mail with marks moves to files: the marks would have to be copied, too. So does mail
+ * that waits for an operator or for other fragments, perhaps for days, and what was
+ * copied so often that files cost less. */
+static bool
+may_copy(const struct journaled_message *m)
+{
+    return m->results == NULL && !m->is_new && !m->recovered && !m->moving &&
+           !m->held && !m->awaits_parts && m->copies < COPIES_MAX;
+}
+
+bool
+journaled_copy(struct journaled *y, struct journaled_message *m)
+{
+    struct journaled_copy copy = {.message = m};
+    struct buffer payload;
+    if (m->copy != NULL)
+        return true;
+    if (!may_copy(m) || read_payload(y, m, 0, m->place.length, &payload) < 0)
+        return false;
+    bool copied = journal_copy(y->journal, m->id, buffer_text(&payload), &copy.place,
+                               &copy.batch);
+    buffer_free(&payload);
+    if (!copied)
+        return false;
+    m->copy = memory_new(sizeof(*m->copy));
+    *m->copy = copy;
+    m->copies++;
+    DL_APPEND(y->copies, m->copy);
+    return true;
+}
+
+void
+journaled_settled(struct journaled *y, uint64_t batch, int error)
+{
+    struct journaled_copy *copy, *next;
+    /* In the order of their batches. */
+    DL_FOREACH_SAFE (y->copies, copy, next) {
+        struct journaled_message *m = copy->message;
+        if (copy->batch > batch)
+            break;
+        if (error == 0) {
+            journal_leave(y->journal, &m->place, batch);
+            m->place = copy->place;
+        }
+        copy_free(y, copy);
+    }
+}
+
 /* END and MOVED never wait for space: without them no segment would become free. */
 uint64_t
 journaled_end(struct journaled *y, struct journaled_message *m, enum record_type type)
 {
     assert(type == RECORD_END || type == RECORD_MOVED);
     uint64_t batch = journal_end(y->journal, m->id, &m->place, type);
+    if (m->copy != NULL) {
+        /* Its place counts in the newer segment, too. */
+        journal_leave(y->journal, &m->copy->place, batch);
+        copy_free(y, m->copy);
+    }
     journaled_drop(y, m);
     return batch;
 }

@@ -26,6 +26,7 @@ struct journaled_content {
 void journaled_content_release(struct journaled_content **content);
 
 struct journaled_results; /* the marks written to the journal */
+struct journaled_copy;    /* a copy that is not durable yet */
 struct journaled_message {
     struct id id;
     const char *directory; /* of its journal */
@@ -37,12 +38,14 @@ struct journaled_message {
     bool made;         /* found at startup, with an envelope that has made_of */
     bool recovered;    /* found at startup and not yet examined: recover.c */
     bool moving;       /* to the spool: preprocess.h */
+    uint8_t copies;    /* within the journal: journaled_copy() */
     /* Not acknowledged yet, and its record may not be written: not a message to other
      * modules. */
     bool is_new;
     struct journaled_content *content; /* NULL: only in the journal */
     struct buffer form;                /* envelope; empty: only in the journal */
     struct journaled_results *results; /* NULL: none */
+    struct journaled_copy *copy;       /* NULL: none is being written */
     UT_hash_handle hh;
 };
 
@@ -52,6 +55,7 @@ struct journaled {
     const char *directory;   /* of the journal, below the spool */
     struct journal *journal; /* NULL: only read, or turned off */
     struct journaled_message *messages;
+    struct journaled_copy *copies;
     struct id_set ended; /* with an END found at startup: their files go */
     size_t cached;       /* bytes of contents and forms in memory */
     uint64_t live;       /* bytes of messages in the journal */
@@ -99,6 +103,13 @@ journaled_read_content(struct journaled *y, struct journaled_message *m, int *er
 void journaled_add_results(struct journaled *y, struct journaled_message *m,
                            const struct journaled_mark *marks, size_t count,
                            struct text texts);
+/* Copies a message to the end of the journal, so that its segment can be recycled.
+ * False: it has marks, waits for something other than its turn, or there is no space
+ * for it: move it to files. */
+bool journaled_copy(struct journaled *y, struct journaled_message *m)
+    __attribute__((warn_unused_result));
+/* A batch has settled: its copies count, or (-errno) are forgotten. */
+void journaled_settled(struct journaled *y, uint64_t batch, int error);
 /* Writes END or MOVED to the journal and frees m. Returns the batch. */
 uint64_t journaled_end(struct journaled *y, struct journaled_message *m,
                        enum record_type type);

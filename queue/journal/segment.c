@@ -86,7 +86,7 @@ static bool
 is_type(uint64_t type)
 {
     return type == RECORD_ACCEPT || type == RECORD_MARK || type == RECORD_MOVED ||
-           type == RECORD_END;
+           type == RECORD_END || type == RECORD_COPY;
 }
 
 /* Whether length and type can be trusted, whatever the payload is. */

@@ -58,9 +58,11 @@ sub status { my ($pid, $field) = @_; return Petrel::slurp("/proc/$pid/status") =
 sub median { my @sorted = sort { $a <=> $b } @_; return @sorted % 2 ? $sorted[ $#sorted / 2 ] : ($sorted[ $#sorted / 2 ] + $sorted[ @sorted / 2 ]) / 2 }
 
 # A sink that keeps nothing, with options: { pid, port, control (a connection) }.
+my $sinks = 0;
+
 sub sink {
     my @options = @_;
-    my $log = work_dir() . '/sink.log';
+    my $log = work_dir() . '/sink' . $sinks++ . '.log';
     my $pid = Petrel::spawn($log, "$Petrel::root/$Petrel::build/t/bench/sink", '--control', '127.0.0.1:0', @options);
     my $control = Petrel::wait_for(sub { Petrel::slurp($log) =~ /^control \S*?:(\d+)$/m && $1 }) or die 'no sink: ' . Petrel::slurp($log);
     my ($port) = Petrel::slurp($log) =~ /^listening \S*?:(\d+)$/m;

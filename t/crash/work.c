@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL = 300, MIDDLE = 9000, LARGE = 150000 };
+/* LARGEST: still in the journal. */
+enum { SMALL = 300, MIDDLE = 9000, LARGEST = 12000, LARGE = 150000 };
 
 /* --- Scenarios ------------------------------------------------------------------- */
 
@@ -213,7 +214,7 @@ scenario_recycle(struct work *w)
     act_start(w, 1);
     for (int m = 0; m < 40; m += 4) {
         for (int i = 0; i < 4; i++)
-            act_accept(w, 1 + (unsigned)i % 2, 2 * MIDDLE);
+            act_accept(w, 1 + (unsigned)i % 2, LARGEST);
         act_await(w);
         act_finish(w, m);
         act_settle(w, m + 1, 0, m % 8 == 0);
@@ -223,6 +224,38 @@ scenario_recycle(struct work *w)
     }
     act_flush(w);
     act_stop(w, true);
+}
+
+/* The journal goes round while some mail waits for its turn: it is copied ahead, and
+ * gets its marks there. */
+static void
+scenario_copy(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 4; i++)
+        act_accept(w, 1 + i % 3, i == 3 ? LARGE : SMALL);
+    act_await(w);
+    for (int m = 4; m < 44; m += 4) {
+        for (int i = 0; i < 4; i++)
+            act_accept(w, 1, LARGEST);
+        act_await(w);
+        for (int i = 0; i < 4; i++)
+            act_finish(w, m + i);
+        if (m == 20)
+            act_settle(w, 1, 0, true);
+        if (m == 24)
+            act_finish(w, 0);
+        if (m == 28)
+            act_load(w, 3);
+    }
+    act_settle(w, 2, 1, false);
+    act_defer(w, 3, 60000);
+    act_flush(w);
+    act_stop(w, true);
+    act_start(w, 1);
+    act_load_all(w);
+    act_finish(w, 1);
+    act_flush(w);
 }
 
 static void
@@ -431,6 +464,7 @@ const struct scenario scenarios[] = {
     {"rounds",           scenario_rounds          },
     {"materialise",      scenario_materialise     },
     {"recycle",          scenario_recycle         },
+    {"copy",             scenario_copy            },
     {"injection",        scenario_injection       },
     {"operator",         scenario_operator        },
     {"recovery",         scenario_recovery        },

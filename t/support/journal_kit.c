@@ -22,6 +22,18 @@ kit_payload(unsigned number, size_t size, char *out)
 /* --- Events ---------------------------------------------------------------------- */
 
 static void
+kit_settle_copy(struct kit *k, struct kit_message *m, uint64_t batch, int error)
+{
+    if (m->copy_batch == 0 || m->copy_batch > batch)
+        return;
+    if (error == 0) {
+        journal_leave(k->journal, &m->place, batch);
+        m->place = m->copy;
+    }
+    m->copy_batch = 0;
+}
+
+static void
 kit_settle_message(struct kit_message *m, uint64_t batch, int error)
 {
     if (m->batch == batch && batch > 0) {
@@ -49,8 +61,10 @@ kit_settled(void *context, uint64_t batch, int error)
     else
         k->failures++;
     k->last_error = error;
-    for (unsigned i = 1; i <= k->count; i++)
+    for (unsigned i = 1; i <= k->count; i++) {
+        kit_settle_copy(k, &k->messages[i], batch, error);
         kit_settle_message(&k->messages[i], batch, error);
+    }
 }
 
 static void
@@ -61,7 +75,8 @@ kit_crowded(void *context, uint64_t sequence)
     k->crowded = sequence;
     for (unsigned i = 1; k->ends_crowded && i <= k->count; i++) {
         const struct kit_message *m = &k->messages[i];
-        if (m->acked && m->place.sequence > 0 && m->place.sequence <= sequence)
+        if (m->acked && m->place.sequence > 0 && m->place.sequence <= sequence &&
+            !(k->copies && m->marks == 0 && kit_copy(k, i)))
             kit_end(k, i, RECORD_MOVED);
     }
 }
@@ -120,6 +135,10 @@ kit_record(void *context, const struct journal_record *record)
     struct kit_found *f = &k->found[number];
     const struct kit_message *m = &k->messages[number];
     switch (record->type) {
+    case RECORD_COPY:
+        k->alone += f->accepts == 0;
+        f->accepts = 0;
+        /* fall through */
     case RECORD_ACCEPT:
         f->accepts++;
         f->place = record->place;
@@ -297,12 +316,30 @@ kit_mark(struct kit *k, unsigned number, size_t size)
     free(bytes);
 }
 
+bool
+kit_copy(struct kit *k, unsigned number)
+{
+    struct kit_message *m = &k->messages[number];
+    if (m->copy_batch > 0)
+        return true;
+    char *bytes = malloc(m->size + 1);
+    kit_payload(number, m->size, bytes);
+    bool copied = journal_copy(k->journal, kit_id(number), text_of(bytes, m->size),
+                               &m->copy, &m->copy_batch);
+    free(bytes);
+    k->copied += copied;
+    return copied;
+}
+
 uint64_t
 kit_end(struct kit *k, unsigned number, enum record_type type)
 {
     struct kit_message *m = &k->messages[number];
     assert(m->place.sequence > 0);
     m->end_batch = journal_end(k->journal, kit_id(number), &m->place, type);
+    if (m->copy_batch > 0)
+        journal_leave(k->journal, &m->copy, m->end_batch);
+    m->copy_batch = 0;
     m->place.sequence = 0;
     return m->end_batch;
 }
@@ -420,7 +457,7 @@ kit_adopt(struct kit *k)
             m->end_batch = 0;
             continue;
         }
-        m->batch = m->end_batch = 0;
+        m->batch = m->end_batch = m->copy_batch = 0;
         m->refused = false;
         m->acked = there || m->acked;
         m->ended = !there;

@@ -20,6 +20,8 @@ struct kit_message {
     size_t size;
     struct journal_place place;
     uint64_t batch, end_batch; /* 0: not */
+    struct journal_place copy;
+    uint64_t copy_batch; /* 0: no copy is being written */
     unsigned marks;
     bool spool, removed, checkpointed;
     bool acked, refused; /* its batch is durable, or failed */
@@ -48,6 +50,8 @@ struct kit {
     bool checkpoints, checkpoint_at_once, checkpoint_waits;
     int checkpoint_result;
     bool ends_crowded; /* moves what is asked for */
+    bool copies;       /* or copies it, unless it has marks */
+    unsigned copied, alone; /* copies made; found without what they are a copy of */
     bool hoards;       /* ends little: the ring is full all the time */
 
     /* What a reading has found. */
@@ -109,6 +113,9 @@ bool kit_is_live(const struct kit_message *m);
 
 /* With so many bytes behind it. */
 void kit_mark(struct kit *k, unsigned number, size_t size);
+
+/* False: no space. */
+bool kit_copy(struct kit *k, unsigned number);
 
 uint64_t kit_end(struct kit *k, unsigned number, enum record_type type);
 

@@ -17,6 +17,8 @@ struct watch {
     unsigned every; /* how rarely a state is gone on with */
 };
 
+static unsigned copies_alone; /* found without what they are a copy of */
+
 static uint64_t
 chance(uint64_t *state, uint64_t below)
 {
@@ -85,6 +87,8 @@ act(struct kit *k, uint64_t *random)
         break;
     case 8:
         journal_hurry(k->journal);
+        if (k->copies && live > 0 && k->messages[live].marks == 0)
+            (void)kit_copy(k, live);
         break;
     case 9:
         if (k->checkpoint_waits)
@@ -121,6 +125,7 @@ clone(const struct kit *k)
     copy->settings = k->settings;
     copy->count = k->count;
     copy->ends_crowded = k->ends_crowded;
+    copy->copies = k->copies;
     copy->checkpoints = k->checkpoints;
     copy->hoards = k->hoards;
     copy->checkpoint_at_once = k->checkpoint_at_once;
@@ -149,6 +154,7 @@ recover(struct watch *w, const char *what)
         report(w, what, k->error);
     else if (!journal_kit_check(k, 0, what))
         report(w, what, "see above");
+    copies_alone += k->alone;
     if (goes_on && k->journal != NULL) {
         kit_adopt(k);
         work(k, &w->random, 12);
@@ -210,6 +216,7 @@ test_workload(uint64_t seed, size_t blocks, bool blocking, bool checkpoints,
     k->ends_crowded = seed % 6 != 1;
     k->checkpoints = checkpoints;
     k->hoards = seed % 3 == 1;
+    k->copies = seed % 2 == 1;
     k->checkpoint_at_once = seed % 4 == 0;
     kit_begin_process(k, blocking, seed);
     sim_disk_on_change(cut_everywhere, &w);
@@ -248,6 +255,7 @@ run_with_fault(uint64_t seed, uint64_t call, int error, bool dies, unsigned *wro
     struct kit *k = kit_start(16, 4, seed % 3 == 0);
     k->ends_crowded = seed % 5 > 0;
     k->hoards = seed % 4 == 1;
+    k->copies = seed % 2 == 1;
     sim_disk_count_anew();
     if (dies)
         sim_disk_die_at(call);
@@ -307,6 +315,7 @@ test_restarts(uint64_t seed)
     unsigned wrong = 0;
     struct kit *k = kit_start(16, 5, false);
     k->ends_crowded = true;
+    k->copies = seed % 2 == 0;
     for (unsigned round = 0; round < 150 && wrong == 0; round++) {
         sim_disk_count_anew();
         sim_disk_die_at(1 + chance(&random, 40));
@@ -348,6 +357,7 @@ main(void)
             test_workload(seed, seed % 3 == 0 ? 32 : 16, seed % 4 == 0, seed % 2 == 0,
                           160, &states);
     ok_named(states >= 5000, "more than 5000 states");
+    ok_named(copies_alone > 500, "copies were the only record of a message");
     printf("# %u cuts\n", states);
     test_faults(EIO, false, &states);
     test_faults(ENOSPC, false, &states);
