@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAKE_MAX_MS = 60 * 1000 }; /* a clock that is set cannot delay it for longer */
+enum {
+    WAKE_MAX_MS = 60 * 1000 /* a clock that is set cannot delay it for longer */
+};
 
 struct held *
 channel_find(const struct defragmenter *c, struct id id)
@@ -126,18 +128,23 @@ close_sets(struct defragmenter *c)
 }
 
 /* In the order of their numbers, 1 ms apart: the manager then loads them in that
- * order. */
-static void
-release_all(struct defragmenter *c)
+ * order. True: there are more. */
+static bool
+release_some(struct defragmenter *c)
 {
     struct set_released released;
-    int64_t delay_ms = 0;
-    while (sets_next_released(c->sets, &released)) {
+    int64_t now = loop_monotonic_ms(c->loop);
+    if (c->release_ms < now)
+        c->release_ms = now;
+    for (int i = 0; i < CHANNEL_RELEASES; i++) {
+        if (!sets_next_released(c->sets, &released))
+            return false;
         struct held *h = channel_find(c, released.id);
         count_release(c, released.reason);
         if (h != NULL)
-            channel_let_leave(c, h, released.reason, delay_ms++);
+            channel_let_leave(c, h, released.reason, c->release_ms++ - now);
     }
+    return true;
 }
 
 /* An operator's command for a waiting fragment. During reassembly it is too late: the
@@ -168,17 +175,19 @@ channel_forget_withdrawn(struct defragmenter *c)
             channel_forget(c, h);
 }
 
-/* Fragments whose time was over at startup: the offer bounces them, this holds them. */
-static void
+/* Fragments whose time was over at startup: the offer bounces them, this holds them.
+ * True: there are more. */
+static bool
 hold_overdue(struct defragmenter *c)
 {
-    struct held *h, *next;
-    DL_FOREACH_SAFE (c->overdue, h, next) {
+    for (int i = 0; i < CHANNEL_RELEASES && c->overdue != NULL; i++) {
+        struct held *h = c->overdue;
         DL_DELETE(c->overdue, h);
         h->is_overdue = false;
         count_release(c, SET_TIMEOUT);
         channel_let_leave(c, h, SET_TIMEOUT, 0);
     }
+    return c->overdue != NULL;
 }
 
 /* --- Turns ------------------------------------------------------------------------ */
@@ -196,13 +205,14 @@ channel_work(void *context)
     sets_tick(c->sets, loop_now_ms(c->loop));
     bool more = channel_examine_on(c);
     more = completion_go_on(c) || more;
-    release_all(c);
+    more = release_some(c) || more;
     close_sets(c);
-    hold_overdue(c);
+    more = hold_overdue(c) || more;
     int64_t wake = sets_wake_ms(c->sets);
     int64_t redirect = fragment_redirect_tick(c, loop_now_ms(c->loop));
     wake = redirect < wake ? redirect : wake;
     int64_t delay = wake - loop_now_ms(c->loop);
+    more = more || delay <= 0;
     loop_timer_stop(c->loop, &c->wake);
     /* A turn has a budget, CHANNEL_BUDGET: the rest waits, so that the loop serves
      * others. */

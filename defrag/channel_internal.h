@@ -108,14 +108,15 @@ struct defragmenter {
     bool is_ending;
     struct queue_barrier parts_ended;
     struct loop_timer wake, again;
-    int64_t started_ms;
-    uint64_t adoptions; /* queue_adoptions() that have been handled */
-    bool has_adopted;   /* offers may be reassembled messages with parts left */
+    int64_t started_ms, release_ms; /* release_ms: of the next release, monotonic */
+    uint64_t adoptions;             /* queue_adoptions() that have been handled */
+    bool has_adopted; /* offers may be reassembled messages with parts left */
     struct manager_fragments figures; /* since startup */
 };
 
 enum {
     CHANNEL_BUDGET = 256 * 1024, /* bytes in a turn */
+    CHANNEL_RELEASES = 100,      /* in a turn, of each kind: a hold syncs a file */
     CHANNEL_MOMENT_MS =
         60 * 1000 /* margin of the manager's timer: the channel acts first */
 };
@@ -158,7 +159,8 @@ void fragment_redirect_answered(void *context, struct id id, bool taken);
 /* claims_setup's. */
 void fragment_redirect_other(void *context, const unsigned char key[DIGEST_SIZE],
                              const char *host);
-/* Releases those whose time is over. Returns when the next is due; INT64_MAX: none. */
+/* Releases some of those whose time is over. Returns when the next is due; INT64_MAX:
+ * none. */
 int64_t fragment_redirect_tick(struct defragmenter *c, int64_t now_ms);
 void fragment_redirect_init(struct defragmenter *c);
 

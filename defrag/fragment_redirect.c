@@ -136,9 +136,9 @@ int64_t
 fragment_redirect_tick(struct defragmenter *c, int64_t now_ms)
 {
     struct heap_node *n;
-    while ((n = heap_first(&c->redirects)) != NULL) {
+    for (int i = 0; (n = heap_first(&c->redirects)) != NULL; i++) {
         struct held *h = memory_container(n, struct held, timer.node);
-        if (h->timer.due_ms > now_ms)
+        if (h->timer.due_ms > now_ms || i == CHANNEL_RELEASES)
             return h->timer.due_ms;
         c->figures.timed_out++;
         fragment_redirect_ends(c, h);

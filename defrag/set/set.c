@@ -17,8 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that closed sets may use for each recipient that open sets may have. */
-enum { CLOSED_BYTES = 8 };
+enum {
+    /* Bytes that closed sets may use for each recipient that open sets may have. */
+    CLOSED_BYTES = 8,
+    SETS_PER_TICK = 1000,
+    SET_RELEASES_MAX = 1000 /* of those that wait: no more sets are given up then */
+};
 
 const char *
 set_reason_text(enum set_reason reason)
@@ -41,7 +45,8 @@ set_release(struct sets *s, struct part *p, enum set_reason reason)
     struct release *r = memory_new(sizeof(*r));
     r->view = (struct set_released){.id = p->id, .reason = reason};
     memcpy(r->view.key, p->set->key, SET_KEY_SIZE);
-    LL_APPEND(s->releases, r);
+    DL_APPEND(s->releases, r);
+    s->release_count++;
     set_part_free(s, p);
 }
 
@@ -208,16 +213,22 @@ may_begin(const struct sets *s, const struct fragment *f)
             set_quota_used(s->clients, f->client) < l->client_sets);
 }
 
+static bool
+sets_have_space(const struct sets *s)
+{
+    const struct set_limits *l = &s->limits;
+    return (l->sets == 0 || s->open_count <= l->sets) &&
+           (l->bytes == 0 || s->bytes <= l->bytes);
+}
+
 /* Gives up sets that are not busy, oldest first, except `kept`: the fragment that was
- * just added to it is answered with SET_HOLDS. */
+ * just added to it is answered with SET_HOLDS. sets_tick() continues. */
 static void
 set_make_space(struct sets *s, const struct set *kept, int64_t now_ms)
 {
     struct set *set, *next;
-    const struct set_limits *l = &s->limits;
     DL_FOREACH_SAFE (s->open, set, next) {
-        if ((l->sets == 0 || s->open_count <= l->sets) &&
-            (l->bytes == 0 || s->bytes <= l->bytes))
+        if (sets_have_space(s) || s->release_count >= SET_RELEASES_MAX)
             return;
         if (set != kept && set->reassemblies == 0)
             set_give_up(s, set, SET_LIMIT, now_ms);
@@ -321,7 +332,8 @@ sets_add(struct sets *s, const struct fragment *f, int64_t now_ms,
         set_doom(s, set, SET_CONFLICT, now_ms);
     } else if (is_too_much(s, f) || (set == NULL && !may_begin(s, f))) {
         pass(answer, SET_LIMIT);
-    } else if (set != NULL && is_too_large(s, set->bytes + f->size)) {
+    } else if (set != NULL && (is_too_large(s, set->bytes + f->size) ||
+                               set->messages >= SET_MESSAGES_MAX)) {
         pass(answer, SET_LIMIT);
         set_doom(s, set, SET_LIMIT, now_ms);
     } else {
@@ -338,7 +350,8 @@ sets_next_released(struct sets *s, struct set_released *released)
     if (r == NULL)
         return false;
     *released = r->view;
-    LL_DELETE(s->releases, r);
+    DL_DELETE(s->releases, r);
+    s->release_count--;
     free(r);
     return true;
 }
@@ -424,12 +437,16 @@ void
 sets_tick(struct sets *s, int64_t now_ms)
 {
     struct set *set;
-    while ((set = next_timer(s)) != NULL && set->timer.due_ms <= now_ms) {
+    for (int i = 0; i < SETS_PER_TICK && s->release_count < SET_RELEASES_MAX; i++) {
+        set = next_timer(s);
+        if (set == NULL || set->timer.due_ms > now_ms)
+            break;
         if (set->state == SET_OPEN)
             set_doom(s, set, SET_TIMEOUT, now_ms);
         else
             set_free(s, set);
     }
+    set_make_space(s, NULL, now_ms);
 }
 
 bool

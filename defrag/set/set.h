@@ -20,8 +20,9 @@
 
 enum {
     SET_KEY_SIZE = DIGEST_SIZE,
-    SET_NUMBER_MAX = 100000, /* regardless of the limits */
-    SET_NOBODY = 0           /* a sender or client without a quota */
+    SET_NUMBER_MAX = 100000,  /* regardless of the limits */
+    SET_MESSAGES_MAX = 10000, /* of a set; beyond it the set is released */
+    SET_NOBODY = 0            /* a sender or client without a quota */
 };
 
 struct set_limits {
@@ -137,6 +138,8 @@ void sets_failed(struct sets *sets, const struct set_reassembly *reassembly,
 
 /* When sets_tick() is due; INT64_MAX: never. */
 int64_t sets_wake_ms(const struct sets *sets);
+/* Gives up what is due. Its work is bounded: while sets_wake_ms() is not later than
+ * now_ms it is to be called again, when the releases have been taken. */
 void sets_tick(struct sets *sets, int64_t now_ms);
 /* Takes the message out of its set: an operator has removed it, or it is to be delivered
  * now. False: it was in no set, or is being reassembled. */

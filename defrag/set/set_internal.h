@@ -61,6 +61,7 @@ struct set {
     struct wanted *wanted;
     struct part *parts;
     int64_t bytes, memory_ms, birth_ms;
+    size_t messages; /* parts */
     uint64_t sender, client;
     /* Closed: the sorted hashes of recipients that have all numbers, and their size. */
     uint64_t *served;
@@ -84,7 +85,7 @@ struct completed {
 };
 
 struct release {
-    struct release *next;
+    struct release *prev, *next;
     struct set_released view;
 };
 
@@ -102,7 +103,7 @@ struct sets {
     struct completed *reassemblies, *taken; /* not yet taken; under way */
     struct release *releases;
     struct closure *closures;
-    size_t open_count, closed_count, closed_bytes, messages, recipients;
+    size_t open_count, closed_count, closed_bytes, messages, recipients, release_count;
     int64_t bytes;
 };
 

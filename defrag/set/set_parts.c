@@ -75,6 +75,7 @@ set_part_free(struct sets *s, struct part *p)
     DL_DELETE(p->slot->parts, p);
     DL_DELETE2(set->parts, p, set_prev, set_next);
     set->bytes -= p->size;
+    set->messages--;
     s->bytes -= p->size;
     s->messages--;
     s->recipients -= p->count;
@@ -123,6 +124,7 @@ set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
     DL_APPEND(p->slot->parts, p);
     DL_APPEND2(set->parts, p, set_prev, set_next);
     set->bytes += p->size;
+    set->messages++;
     s->bytes += p->size;
     s->messages++;
     s->recipients += p->count;

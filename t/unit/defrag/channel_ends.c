@@ -96,6 +96,56 @@ test_time_over_a_restart(void)
     stage_end(&s);
 }
 
+/* --- Many at a time --------------------------------------------------------------- */
+
+static unsigned
+lines_with(const struct stage *s, const char *words)
+{
+    struct buffer copy;
+    unsigned count = 0;
+    buffer_init(&copy, 64 * 1024 * 1024);
+    if (!buffer_add(&copy, buffer_text((struct buffer *)&s->w.lines)) ||
+        !buffer_add(&copy, text_of("", 1)))
+        abort();
+    for (const char *at = buffer_text(&copy).at; (at = strstr(at, words)) != NULL;)
+        at++, count++;
+    buffer_free(&copy);
+    return count;
+}
+
+/* A turn releases a bounded number, and the next turns the others, in their order. */
+static void
+test_many_released(void)
+{
+    enum { PARTS = 150, PER_TURN = 100 };
+    struct stage s;
+    unsigned most = 0, before = 0;
+    begin(&s);
+    for (unsigned number = PARTS; number > 0; number--) {
+        stage_put(&s, "a@x", "b@y", "i", number, PARTS + 1, ONE);
+        if (number % 10 == 1)
+            world_turns(&s.w);
+    }
+    is_number(s.count, 0, "all wait");
+    stage_put(&s, "a@x", "b@y", "i", 1, PARTS, TWO);
+    for (int turn = 0; turn < 200; turn++) {
+        loop_turn(s.w.loop, 0);
+        unsigned released = lines_with(&s, "status=released");
+        most = released - before > most ? released - before : most;
+        before = released;
+    }
+    is_number(before, PARTS, "all are released");
+    is_number(most, PER_TURN, "so many in a turn");
+    sim_loop_advance(s.w.loop, 1000);
+    is_number(s.count, PARTS + 1, "and delivered");
+    unsigned wrong = 0;
+    for (unsigned i = 2; i < s.count; i++)
+        wrong += id_compare(s.delivered[i].id, s.delivered[i - 1].id) >= 0;
+    is_number(wrong, 0, "by number");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
 /* --- A route ---------------------------------------------------------------------- */
 
 /* Turned off everywhere, while one set waits, one is joined, and one looked into. */
@@ -388,6 +438,7 @@ main(void)
     test_damaged_while_waiting(12);
     test_damaged_while_waiting(-1 + (off_t)sizeof(ONE) + 80);
     test_time_over_a_restart();
+    test_many_released();
     test_turned_off();
     test_adopted_at_the_start();
     test_taken_over();
