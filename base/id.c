@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { TIME_DIGITS = 10, HASH_DIGITS = 8, TIME_BITS = 50, HASH_BITS = 40 };
+enum { TIME_DIGITS = 10, HASH_DIGITS = 8, TIME_BITS = 50 };
 
 /* Crockford's: no I, L, O, U, and sorted as ASCII is. */
 static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -44,7 +44,7 @@ id_make(uint64_t time_ms, const unsigned char digest[5])
 void
 id_format(struct id id, char out[ID_LENGTH + 1])
 {
-    assert(id.time_ms >> TIME_BITS == 0 && id.hash >> HASH_BITS == 0);
+    assert(id.time_ms >> TIME_BITS == 0 && id.hash >> ID_HASH_BITS == 0);
     write_digits(id.time_ms, out, TIME_DIGITS);
     out[TIME_DIGITS] = '-';
     write_digits(id.hash, out + TIME_DIGITS + 1, HASH_DIGITS);
@@ -76,5 +76,5 @@ unsigned
 id_slice(struct id id, unsigned slices)
 {
     assert(slices > 0 && slices <= ID_SLICES_MAX && (slices & (slices - 1)) == 0);
-    return (unsigned)(id.hash * slices >> HASH_BITS);
+    return (unsigned)(id.hash * slices >> ID_HASH_BITS);
 }

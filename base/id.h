@@ -9,11 +9,11 @@
 
 #include "base/text.h"
 
-enum { ID_LENGTH = 19, ID_SLICES_MAX = 1024 };
+enum { ID_LENGTH = 19, ID_HASH_BITS = 40, ID_SLICES_MAX = 1024 };
 
 struct id {
     uint64_t time_ms; /* 50 bits */
-    uint64_t hash;    /* 40 bits */
+    uint64_t hash;    /* ID_HASH_BITS */
 };
 
 struct id id_make(uint64_t time_ms, const unsigned char digest[5]);

@@ -126,7 +126,7 @@ move_backlog(struct sites *set, struct site *from, struct site *to, int64_t now_
     struct id id;
     if (from->destinations > 0)
         return;
-    if (from->is_crowded)
+    if (from->is_crowded || from->is_due)
         site_set_crowded(set, to, true, now_ms);
     for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
         while (site_backlog_take(from, age, &id))
@@ -281,13 +281,18 @@ destination_update(struct destinations *set, struct destination *d, int64_t now_
     site_update(&set->sites, site, now_ms);
 }
 
-void
-destinations_tick(struct destinations *set, int64_t now_ms)
+struct site *
+destinations_idle_site(const struct destinations *set, int64_t now_ms)
 {
-    sites_tick(&set->sites, now_ms);
-    while (set->empty && set->empty->free_at_ms <= now_ms)
-        forget_or_keep(set, set->empty, set->empty->site->dead || is_needed(set->empty),
-                       now_ms);
+    const struct destination *d = set->empty;
+    return d && d->free_at_ms <= now_ms ? d->site : NULL;
+}
+
+void
+destinations_forget_idle(struct destinations *set, int64_t now_ms)
+{
+    struct destination *d = set->empty;
+    forget_or_keep(set, d, d->site->dead || is_needed(d), now_ms);
 }
 
 int64_t

@@ -59,8 +59,10 @@ void destination_move(struct destinations *set, struct destination *d,
 void destination_update(struct destinations *set, struct destination *d,
                         int64_t now_ms);
 
-/* Does what is due: revivals, ends of pauses, forgetting. */
-void destinations_tick(struct destinations *set, int64_t now_ms);
+/* The site of the first destination that has been without mail for an hour, or NULL;
+ * that destination is forgotten, or kept for another hour while its site needs it. */
+struct site *destinations_idle_site(const struct destinations *set, int64_t now_ms);
+void destinations_forget_idle(struct destinations *set, int64_t now_ms);
 int64_t destinations_wake_ms(const struct destinations *set); /* INT64_MAX = never */
 /* Moves all times by delta_ms. */
 void destinations_shift(struct destinations *set, int64_t delta_ms);

@@ -189,7 +189,12 @@ sched_tick(struct sched *s, int64_t now_ms)
         hosts_shift(s->hosts, delta);
     }
     s->now_ms = now_ms;
-    destinations_tick(&s->destinations, now_ms);
+    sites_tick(&s->destinations.sites, now_ms);
+    struct site *idle;
+    while ((idle = destinations_idle_site(&s->destinations, now_ms)) != NULL) {
+        sched_backlog_clean(s, idle);
+        destinations_forget_idle(&s->destinations, now_ms);
+    }
 }
 
 static void

@@ -62,17 +62,58 @@ passes_backlog(const struct sched *s, const struct message_index *k,
             !flow_queue_has_sender(&s->destinations.sites.flows, &site->queue, m));
 }
 
+/* The oldest message in the site's backlog that is still there. */
+static struct message_index *
+backlog_first(struct sched *s, struct site *site, enum flow_age age)
+{
+    struct id id;
+    while (site_backlog_first(site, age, &id)) {
+        struct message_index *k = message_index_find(&s->known, id);
+        if (k && k->backlogged && k->place == MESSAGE_INDEX_WAITING)
+            return k;
+        (void)site_backlog_take(site, age, &id); /* gone, or loaded by time */
+        if (k)
+            k->backlogged = 0;
+    }
+    return NULL;
+}
+
+void
+sched_backlog_clean(struct sched *s, struct site *site)
+{
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
+        (void)backlog_first(s, site, age);
+}
+
+/* Whether deferred mail must wait behind older mail until a session is greeted. A site on
+ * probation may still be dead: it is probed without mail, and then gets what has waited
+ * longest. */
+static bool
+waits_for_probe(struct sched *s, const struct message_index *k, struct site *site,
+                enum flow_age age)
+{
+    if (!site->window.probing || site->is_crowded || age != FLOW_OLD || k->forced)
+        return false;
+    const struct message_index *first = backlog_first(s, site, age);
+    return first && id_compare(message_index_id(first), message_index_id(k)) < 0;
+}
+
 /* Whether the message must wait on disk behind the backlog of the site. A dead site
  * settles it without delay: its backlog would return it without end. */
 static bool
-is_excluded(const struct sched *s, const struct message_index *k, struct site *site,
+is_excluded(struct sched *s, const struct message_index *k, struct site *site,
             struct sched_message *m)
 {
     enum flow_age age = flow_age(m);
     size_t others = loaded_others(site, m);
     struct id first;
     bool is_behind = site->is_crowded && site_backlog_first(site, age, &first);
-    if (site->dead || (!is_behind && !is_full(s, site, age, s->active, others, 0)))
+    if (site->dead)
+        return false;
+    if (waits_for_probe(s, k, site, age))
+        return true;
+    if (site_share(s) == 0 ||
+        (!is_behind && !is_full(s, site, age, s->active, others, 0)))
         return false;
     if (!passes_backlog(s, k, site, m, others))
         return true;
@@ -81,12 +122,9 @@ is_excluded(const struct sched *s, const struct message_index *k, struct site *s
 }
 
 bool
-sched_is_excess(const struct sched *s, const struct message_index *k,
-                struct sched_message *m)
+sched_is_excess(struct sched *s, const struct message_index *k, struct sched_message *m)
 {
     const struct site *last = NULL;
-    if (site_share(s) == 0)
-        return false;
     for (unsigned i = 0; i < m->entry_count; i++) {
         struct site *site = message_entries(m)[i].destination->site;
         if (site != last && !is_excluded(s, k, site, m))
@@ -96,7 +134,8 @@ sched_is_excess(const struct sched *s, const struct message_index *k,
     return true;
 }
 
-/* Its site has space for it again when some of the site's mail has left. */
+/* Its site has space for it again when some of the site's mail has left, or a probe was
+ * greeted. */
 void
 sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_message *m)
 {
@@ -104,7 +143,10 @@ sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_mess
     site_backlog_add(site, flow_age(m), m->id); /* even if another site has it, which
                                                  * may never recall it */
     k->backlogged = 1;
-    site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
+    if (site->window.probing && !site->is_crowded)
+        site->is_due = true;
+    else
+        site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
     message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
     s->active--;
     message_free(&s->destinations, &m, s->now_ms);
@@ -117,7 +159,7 @@ sched_backlog_dead(struct message_index *k, struct sched_message *m)
     for (unsigned i = 0; i < m->entry_count && !k->backlogged; i++) {
         const struct entry *e = &message_entries(m)[i];
         struct site *site = e->destination->site;
-        if (!site->dead || !site_is_adaptive(site))
+        if (!site->dead)
             continue;
         for (unsigned j = e->first; j < e->first + e->count && !k->backlogged; j++) {
             if (m->slots[j].state != SLOT_DEFERRED)
@@ -153,46 +195,39 @@ sched_site_recall(struct sched *s, struct site *site)
 }
 
 static void
-prune(struct sched *s, struct site_backlog *p)
+prune(struct sched *s, struct site *site, enum flow_age age)
 {
-    size_t kept = 0;
-    for (size_t i = p->first; i < p->count; i++) {
-        struct message_index *k = message_index_find(&s->known, p->ids[i]);
+    struct site_backlog p = site->backlog[age];
+    site->backlog[age].count = 0;
+    for (size_t i = 0; i < p.count; i++) {
+        struct id id = site_backlog_at(&p, i);
+        struct message_index *k = message_index_find(&s->known, id);
         if (!k || !k->backlogged)
             continue;
         if (message_index_is_backlogged(k)) {
             k->backlogged = 0;
             message_index_wait(&s->known, k, s->now_ms, k->attempts);
         } else {
-            p->ids[kept++] = p->ids[i];
+            site_backlog_add(site, age, id); /* where it is read already */
         }
     }
-    p->first = 0;
-    p->count = kept;
 }
 
 void
 sched_site_prune(struct sched *s, struct site *site)
 {
-    for (int age = 0; age < FLOW_AGES; age++)
-        prune(s, &site->backlog[age]);
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
+        prune(s, site, age);
     site_set_crowded(&s->destinations.sites, site, false, s->now_ms);
 }
 
-/* The message that has been in the site's backlog longest, if it is still there. */
-static struct message_index *
-backlog_first(struct sched *s, struct site *site, enum flow_age age)
+/* A site on probation gets one message at a time, since a failure would settle all. */
+static bool
+site_may_recall(const struct sched *s, const struct site *site, enum flow_age age)
 {
-    struct id id;
-    while (site_backlog_first(site, age, &id)) {
-        struct message_index *k = message_index_find(&s->known, id);
-        if (k && k->backlogged && k->place == MESSAGE_INDEX_WAITING)
-            return k;
-        (void)site_backlog_take(site, age, &id); /* gone, or loaded by time */
-        if (k)
-            k->backlogged = 0;
-    }
-    return NULL;
+    if (site->window.probing && (site->queue.works > 0 || s->recalling > 0))
+        return false;
+    return !is_full(s, site, age, s->active + 1, site->loaded, s->recalling);
 }
 
 /* Takes the next message out of the backlog of a site that has space for it: as many
@@ -208,7 +243,7 @@ sched_recall_next(struct sched *s)
         for (enum flow_age age = FLOW_NEW; age < FLOW_AGES && !site->dead; age++) {
             struct message_index *k = backlog_first(s, site, age);
             struct id id;
-            if (!k || is_full(s, site, age, s->active + 1, site->loaded, s->recalling))
+            if (!k || !site_may_recall(s, site, age))
                 continue;
             (void)site_backlog_take(site, age, &id);
             k->backlogged = 0;

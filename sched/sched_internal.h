@@ -48,8 +48,9 @@ void sched_site_settle(struct sched *s, struct site *site,
 /* --- Mail that waits on disk for a site (sched_backlog.c) ------------------------ */
 
 /* Whether the message, which is being loaded, must wait in the backlog of its site:
- * that site has its share of the active set, or older mail waits there. */
-bool sched_is_excess(const struct sched *s, const struct message_index *k,
+ * that site has its share of the active set, or older mail waits there, perhaps for
+ * a probe. */
+bool sched_is_excess(struct sched *s, const struct message_index *k,
                      struct sched_message *m);
 /* Puts it there, and frees it. */
 void sched_backlog_excess(struct sched *s, struct message_index *k,
@@ -57,6 +58,8 @@ void sched_backlog_excess(struct sched *s, struct message_index *k,
 /* The same for a message that is deferred because its site died: it is loaded when the
  * site lives, before its due time. */
 void sched_backlog_dead(struct message_index *k, struct sched_message *m);
+/* Forgets ids at the front of the backlog whose messages are not in it any longer. */
+void sched_backlog_clean(struct sched *s, struct site *site);
 /* Makes all backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site);
 /* Backlogged messages of a live site are loaded from now on while the site has space

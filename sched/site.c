@@ -120,7 +120,7 @@ site_die(struct sites *set, struct site *site, int64_t now_ms,
     site->reason = reason_open(&site->reasons, outcome);
     site->suspended = reason_open(&site->reasons, &later);
     site->dead = true;
-    site->has_greeted = false;
+    site->has_greeted = site->is_due = false;
     if (site->dead_since_ms == 0)
         site->dead_since_ms = now_ms;
     site->dead_until_ms =
@@ -485,13 +485,15 @@ sessions_worth(const struct site *site, int64_t now_ms)
 }
 
 /* Sessions without mail are served first: those that greet, are idle, or are between
- * two works. A probe needs no mail in memory; backlogged mail is enough. */
+ * two works. A probe needs no mail in memory; backlogged mail is enough. By Postfix's
+ * rules there is a probe only when mail is due. */
 static bool
 wants_session(struct site *site, int64_t now_ms)
 {
     size_t works = site->queue.works;
     size_t without = (size_t)(site->sessions - site->carrying);
-    if (works == 0 && site->window.probing && site_has_backlog(site))
+    if (works == 0 && site->window.probing && site_has_backlog(site) &&
+        (site_is_adaptive(site) || site->is_due))
         works = 1;
     /* A session needs a destination, whose servers it looks up. */
     if (works <= without || site->destinations == 0)

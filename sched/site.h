@@ -40,10 +40,11 @@ enum session_feedback {
     FEEDBACK_BAD   /* the conversation with the site failed */
 };
 
-/* Messages that wait on disk for a site: ids in the order in which they came. */
+/* Messages that wait on disk for a site: a heap of their ids, the oldest first. */
 struct site_backlog {
     struct id *ids;
-    size_t first, count, capacity;
+    size_t count, capacity;
+    uint64_t added;
 };
 
 struct site {
@@ -76,6 +77,7 @@ struct site {
     struct destination *members;
     struct site *crowded_prev, *crowded_next; /* sites whose backlog is recalled */
     bool is_crowded;
+    bool is_due; /* deferred mail has come due since the site died */
     int64_t crowded_since_ms;
     unsigned recalled, passed; /* since it became crowded: messages recalled, and those
                                 * of new senders that passed the backlog */
@@ -145,9 +147,11 @@ void site_revive(struct sites *set, struct site *site);
 
 /* Adds an id that waits on disk until the site lives or has space. */
 void site_backlog_add(struct site *site, enum flow_age age, struct id id);
-/* The one added first; false: none. */
+/* One of p->count, in no order. */
+struct id site_backlog_at(const struct site_backlog *p, size_t i);
+/* The oldest; false: none. */
 bool site_backlog_first(const struct site *site, enum flow_age age, struct id *id);
-/* Takes the one added first; false: none. */
+/* Takes the oldest; false: none. */
 bool site_backlog_take(struct site *site, enum flow_age age, struct id *id);
 bool site_has_backlog(const struct site *site);
 size_t site_backlog_count(const struct site *site);

@@ -12,10 +12,10 @@ use Test::More;
 plan skip_all => 'no python3' unless Petrel::have('python3');
 
 # Nobody listens there, for now.
-my %port = map { $_ => Petrel::free_port() } qw(away wide other);
+my %port = map { $_ => Petrel::free_port() } qw(away sub wide other);
 my $petrel = Petrel->new(
     hostname => 'petrel.test', local_domains => "petrel.test, away.test, hold.test, box.test\nother.test",
-    routes => "away.test smtp://127.0.0.1:$port{away}\n.away.test smtp://127.0.0.1:$port{wide}\nwide.test smtp://127.0.0.1:$port{wide}\n"
+    routes => "away.test smtp://127.0.0.1:$port{away}\n.away.test smtp://127.0.0.1:$port{sub}\nwide.test smtp://127.0.0.1:$port{wide}\n"
         . ".wide.test smtp://127.0.0.1:$port{wide}\nhold.test hold\nbox.test maildir:/nowhere/%u\n* smtp://127.0.0.1:$port{other}",
     etrn => 'relay, wide.test', default_destination_adaptive => 'no', minimal_backoff_time => '10m', maximal_backoff_time => '20m')->start;
 my $body = "Subject: hi\n\nletter";
@@ -54,6 +54,7 @@ my %id = map { $_ => send_one($_) } @to;
 ok deferred($id{$_}), "$_ waits" for @to;
 my $away = Sink->start('--listen', "127.0.0.1:$port{away}");
 my $wide = Sink->start('--listen', "127.0.0.1:$port{wide}");
+my $sub = Sink->start('--listen', "127.0.0.1:$port{sub}"); # a site of its own: one that lives gets all its mail
 my $other = Sink->start('--listen', "127.0.0.1:$port{other}");
 is waits('away.test'), 2, 'nothing moves by itself';
 
@@ -78,7 +79,7 @@ ok $petrel->wait_log(qr/node other\.test: done, 0 messages are due now/), 'and s
 
 sub sendmail { return Petrel::command('', 'sh', '-c', 'exec "$@"', 'sh', $Petrel::binary, '-c', $petrel->conf, 'sendmail', @_) }
 is_deeply [sendmail('-qRsub.away.test')], [0, ''], 'sendmail -qRsite';
-ok $wide->wait_for('c@sub.away.test'), 'is delivered';
+ok $sub->wait_for('c@sub.away.test'), 'is delivered';
 is waits('elsewhere.test'), 1, 'the other waits';
 is_deeply [sendmail($_)], [0, ''], "sendmail $_: nothing matches" for qw(-qRsub.away.test -qRnowhere.test -qSb@here.test);
 is_deeply [sendmail("-v", "-qI$id{'f@elsewhere.test'}")], [0, "$id{'f@elsewhere.test'} is due now\n"], 'sendmail -v -qIid';

@@ -61,13 +61,16 @@ test_suspended(void)
     sched_world_end(&w);
 }
 
+/* Also when the share of a site in the active set is not limited. */
 static void
-test_revival(void)
+test_revival(int share)
 {
     struct world w;
     bool ordered = true;
-    int64_t last = 0;
     sched_world_start(&w, 1000, 1000);
+    sched_change(w.s, &(struct sched_settings){
+                          .active_limit = 1000, .session_limit = 1000, .site_share = share});
+    w.may_be_early = true; /* when the site lives */
     add_many(&w, "dead.example", 40);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -79,22 +82,66 @@ test_revival(void)
     world_pass(&w, 1);
     is_number(sched_count(w.s).dead, 0, "alive again in time");
     world_pass(&w, 30000);
-    is_number(w.active, 40, "its mail came due, spread over a tenth of the delay");
-    is_number(w.opens, opens + 1, "and got one session");
+    ok_named(w.active <= 1 && w.backlogged > 30,
+             "its mail came due, and waits behind older mail for a greeting");
+    is_number(w.opens, opens + 1, "one session");
     is_number(world_site(&w, "smtp:dead.example").site.window, 1, "a probe");
     struct channel *c = world_channel(&w, "", 0);
-    channel_take(&w, c);
-    is_number(w.opens, opens + 1, "a greeting alone is not yet a success");
-    last = channel_mail(&w, c)->due;
+    (void)!channel_take(&w, c);
+    ok_named(w.active <= 2, "a greeting alone is not yet a success: one message waits");
+    is_number(w.opens, opens + 1, "nor a second session");
+    if (!c->busy)
+        ok(channel_take(&w, c));
+    ok(channel_mail(&w, c) == &w.mails[0]);
     channel_send(&w, c);
     is_number(world_site(&w, "smtp:dead.example").site.window, 5,
               "a success: all of it");
-    for (; channel_take(&w, c); channel_send(&w, c)) {
-        ordered &= channel_mail(&w, c)->due >= last;
-        last = channel_mail(&w, c)->due;
-    }
-    ok_named(ordered, "then it drains in order");
+    is_number(w.active, 39, "all that waits is loaded");
+    for (unsigned next = 1; channel_take(&w, c); channel_send(&w, c))
+        ordered &= channel_mail(&w, c) == &w.mails[next++];
+    ok_named(ordered, "then it drains in order of arrival");
     is_number(w.finishes, 40, "all of it");
+    sched_world_end(&w);
+}
+
+/* Postfix's rules: nothing is probed before mail is due. */
+static void
+test_no_early_probe(void)
+{
+    struct world w;
+    sched_world_start(&w, 1000, 1000);
+    add_many(&w, "dead.example", 3);
+    world_run(&w);
+    while (world_channel(&w, "", 0))
+        channel_refuse(&w, world_channel(&w, "", 0));
+    int64_t first = w.mails[0].due;
+    for (unsigned i = 1; i < 3; i++)
+        if (w.mails[i].due < first)
+            first = w.mails[i].due;
+    unsigned opens = w.opens;
+    world_pass(&w, first - 1 - w.now);
+    ok(sched_count(w.s).dead == 0 && w.opens == opens);
+    is_number(world_site(&w, "smtp:dead.example").site.backlogged, 3, "all wait on disk");
+    world_pass(&w, 1);
+    is_number(w.opens, opens + 1, "a probe with the first that is due");
+    sched_world_end(&w);
+}
+
+/* Mail that has gone by another way is forgotten, and the site with it. */
+static void
+test_backlog_forgotten(void)
+{
+    struct world w;
+    sched_world_start(&w, 1000, 1000);
+    add_many(&w, "dead.example", 3);
+    world_run(&w);
+    while (world_channel(&w, "", 0))
+        channel_refuse(&w, world_channel(&w, "", 0));
+    world_pass(&w, 299999);
+    for (unsigned i = 0; i < 3; i++)
+        ok(sched_forget(w.s, w.mails[i].id));
+    world_pass(&w, 3 * 3600000);
+    is_number(sched_count(w.s).sites, 0, "no site waits for mail that is gone");
     sched_world_end(&w);
 }
 
@@ -152,6 +199,7 @@ test_cohort_death(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
+    w.may_be_early = true;
     add_many(&w, "a.example", 50);
     world_run(&w);
     for (int i = 0; i < 5; i++)
@@ -178,6 +226,7 @@ test_late_answers(void)
 {
     struct world w;
     sched_world_start(&w, 1000, 1000);
+    w.may_be_early = true;
     add_many(&w, "a.example", 5);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
@@ -192,6 +241,7 @@ test_late_answers(void)
     is_number(sched_count(w.s).dead, 1, "more of them change nothing");
     sched_world_end(&w);
     sched_world_start(&w, 1000, 1000);
+    w.may_be_early = true;
     add_many(&w, "a.example", 6);
     world_run(&w);
     for (int i = 0; i < 5; i++)
@@ -425,7 +475,10 @@ main(void)
 {
     test_dead_at_once();
     test_suspended();
-    test_revival();
+    test_revival(50);
+    test_revival(0);
+    test_no_early_probe();
+    test_backlog_forgotten();
     test_probe_fails();
     test_living_sessions();
     test_cohort_death();

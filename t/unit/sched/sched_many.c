@@ -250,8 +250,9 @@ test_many(bool passing)
     r.within = true;
     sched_world_start(&r.w, ACTIVE, SESSIONS);
     r.w.keep_outcomes = false;
+    r.w.may_be_early = true; /* when a dead site lives */
     r.w.target.transport.lifetime_ms = 4 * 3600000;
-    r.w.target.transport.bounce_lifetime_ms = 600000;
+    r.w.target.transport.bounce_lifetime_ms = 60000;
     if (passing) {
         r.w.target.transport.recipient_limit = 1;
         r.w.target.transport.slot_cost = 2;

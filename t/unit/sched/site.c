@@ -418,6 +418,17 @@ test_backlog(void)
                 in_order &= id.time_ms == ++out;
     }
     ok_named(in_order, "in the order they came");
+    for (uint64_t i = 0; i < 500; i++)
+        site_backlog_add(p.site, FLOW_OLD, (struct id){1 + i * 7919 % 500, i});
+    for (uint64_t i = 1; i <= 500; i++)
+        in_order &= site_backlog_take(p.site, FLOW_OLD, &id) && id.time_ms == i;
+    ok_named(in_order && !site_backlog_take(p.site, FLOW_OLD, &id),
+             "or oldest first, if they came back in another");
+    for (uint64_t i = 0; i < 500; i++)
+        site_backlog_add(p.site, FLOW_NEW, (struct id){7, 500 - i});
+    for (uint64_t i = 0; i < 500; i++)
+        in_order &= site_backlog_take(p.site, FLOW_NEW, &id) && id.hash == 500 - i;
+    ok_named(in_order, "those of one millisecond as they came");
     ok_named(p.site->backlog[FLOW_NEW].capacity <= 2048, "and room for no more than are backlogged");
     while (site_backlog_take(p.site, FLOW_NEW, &id))
         out++;
@@ -509,6 +520,13 @@ test_free_probing(void)
     site_backlog_add(p.site, FLOW_NEW, (struct id){1, 1});
     site_update(&p.set.sites, p.site, NOW);
     ok_named(p.site->is_ready, "backlogged mail wants a probe");
+    p.site->transport->target.transport.adaptive = 0;
+    site_update(&p.set.sites, p.site, NOW);
+    ok_named(!p.site->is_ready, "by Postfix's rules not before it is due");
+    p.site->is_due = true;
+    site_update(&p.set.sites, p.site, NOW);
+    ok(p.site->is_ready);
+    p.site->transport->target.transport.adaptive = 1;
     finish(&p);
 }
 

@@ -532,6 +532,27 @@ test_feed_flush(void)
     end(&e);
 }
 
+/* With Postfix's rules and with ours. */
+static void
+test_feed_outage(void)
+{
+    for (int adaptive = 0; adaptive < 2; adaptive++) {
+        struct experiment e = {.scenario = scenario_read("feed-outage")};
+        for (size_t i = 0; i < e.scenario->target_count; i++)
+            e.scenario->targets[i].transport.adaptive = adaptive;
+        e.result = simulation_run(e.scenario, NULL, NULL);
+        const struct simulation_group *waiting = &e.result->groups[0];
+        is_number(waiting->delivered, 2000, "all mail that waited for a site");
+        is_number(waiting->behind, 0, "leaves in order of arrival");
+        ok_named(waiting->last_ms <= 1200000 + 360000,
+                 "when the first that is due has found the site");
+        ok_named(e.result->groups[1].max_ms <= 1000, "later mail is not delayed");
+        ok_named(adaptive || e.result->deaths == 4,
+                 "and nothing was tried before mail was due");
+        end(&e);
+    }
+}
+
 /* The wait depends on the moment of a transaction of the slow target at which the mail
  * comes. */
 static void
@@ -568,6 +589,7 @@ main(void)
     test_rate();
     test_feed_overload();
     test_feed_flush();
+    test_feed_outage();
     test_feed_targets();
     test_million();
     test_same_seed();
