@@ -91,11 +91,11 @@ set_new(struct sets *s, const struct fragment *f)
 }
 
 static void
-set_note_closed(struct sets *s, const struct set *set)
+set_note_closed(struct sets *s, const struct set *set, int64_t memory_ms)
 {
     struct closure *closure = memory_new(sizeof(*closure));
     memcpy(closure->view.key, set->key, SET_KEY_SIZE);
-    closure->view.memory_ms = set->memory_ms;
+    closure->view.memory_ms = memory_ms;
     /* Their order does not matter, and LL_APPEND would walk the list. */
     LL_PREPEND(s->closures, closure);
 }
@@ -126,7 +126,7 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     /* Whatever comes for a set that was given up passes: its numbers are not needed. */
     if (state == SET_GIVEN_UP)
         set_forget_numbers(set);
-    set_note_closed(s, set);
+    set_note_closed(s, set, set->memory_ms);
     set->timer.due_ms = now_ms + set->memory_ms;
     heap_add(&s->timers, &set->timer.node);
     DL_APPEND(s->closed, set);
@@ -143,16 +143,18 @@ by_number(const struct part *a, const struct part *b)
     return (a->slot->number > b->slot->number) - (a->slot->number < b->slot->number);
 }
 
-/* By number, since the channel has them loaded in the order of their releases. */
+/* By number, since the channel has them loaded in the order of their releases. A set
+ * without messages was reassembled for all recipients but those who were forgotten. */
 static void
 set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
+    enum set_state state = set->parts == NULL ? SET_DONE : SET_GIVEN_UP;
     assert(set->state == SET_OPEN && set->reassemblies == 0);
     /* cppcheck-suppress nullPointer */
     DL_SORT2(set->parts, by_number, set_prev, set_next);
     while (set->parts != NULL)
         set_release(s, set->parts, reason);
-    set_close(s, set, SET_GIVEN_UP, now_ms);
+    set_close(s, set, state, now_ms);
 }
 
 /* Now, or when its reassemblies under way have ended. */
@@ -356,16 +358,21 @@ sets_next_released(struct sets *s, struct set_released *released)
     return true;
 }
 
+/* A set that is not remembered may have begun anew: then its key is in use. */
 bool
 sets_next_closed(struct sets *s, struct set_closed *closed)
 {
-    struct closure *first = s->closures;
-    if (first == NULL)
-        return false;
-    *closed = first->view;
-    LL_DELETE(s->closures, first);
-    free(first);
-    return true;
+    struct closure *first;
+    bool found = false;
+    while (!found && (first = s->closures) != NULL) {
+        struct set *set;
+        *closed = first->view;
+        HASH_FIND(hh, s->by_key, closed->key, SET_KEY_SIZE, set);
+        found = set == NULL || set->state != SET_OPEN;
+        LL_DELETE(s->closures, first);
+        free(first);
+    }
+    return found;
 }
 
 const struct set_reassembly *
@@ -449,6 +456,40 @@ sets_tick(struct sets *s, int64_t now_ms)
     set_make_space(s, NULL, now_ms);
 }
 
+/* A message for some of those recipients has been reassembled: they have the number. */
+static bool
+slot_is_needed(const struct set *set, const struct slot *slot)
+{
+    if (slot->parts != NULL)
+        return true;
+    for (const struct wanted *w = set->wanted; w != NULL; w = w->hh.next)
+        if (set_wanted_has(w, slot->number))
+            return true;
+    return false;
+}
+
+/* A total that nobody states any more must not contradict what comes later. That of a
+ * reassembled message is certain. */
+static void
+set_reread_totals(struct set *set)
+{
+    const struct part *p;
+    set->highest = set->total = 0;
+    for (const struct slot *slot = set->slots; slot != NULL; slot = slot->hh.next)
+        set->highest = slot->number > set->highest ? slot->number : set->highest;
+    DL_FOREACH2 (set->parts, p, set_next)
+        set->total = p->total > 0 ? p->total : set->total;
+}
+
+static bool
+set_was_reassembled(const struct set *set)
+{
+    for (const struct wanted *w = set->wanted; w != NULL; w = w->hh.next)
+        if (w->served)
+            return true;
+    return false;
+}
+
 bool
 sets_forget(struct sets *s, struct id id)
 {
@@ -464,13 +505,18 @@ sets_forget(struct sets *s, struct id id)
         if (!p->needs[i].served)
             set_wanted_put(p->needs[i].wanted, slot->number, false);
     set_part_free(s, p);
-    if (slot->parts == NULL) {
+    if (!slot_is_needed(set, slot)) {
         HASH_DEL(set->slots, slot);
         free(slot);
         set->have--;
     }
-    if (set->parts == NULL)
-        set_free(s, set);
+    if (set_was_reassembled(set))
+        return true; /* also without messages: it knows for whom, until its time is over */
+    set_reread_totals(set);
+    if (set->parts == NULL) {
+        set_note_closed(s, set, 0);
+        set_free(s, set); /* not remembered: its fragments may come again */
+    }
     return true;
 }
 

@@ -142,7 +142,8 @@ int64_t sets_wake_ms(const struct sets *sets);
  * now_ms it is to be called again, when the releases have been taken. */
 void sets_tick(struct sets *sets, int64_t now_ms);
 /* Takes the message out of its set: an operator has removed it, or it is to be delivered
- * now. False: it was in no set, or is being reassembled. */
+ * now. A set of which nothing was reassembled ends with its last message. False: it was
+ * in no set, or is being reassembled. */
 bool sets_forget(struct sets *sets, struct id id) __attribute__((warn_unused_result));
 
 struct sets_count {

@@ -31,6 +31,7 @@ struct part {
     struct set *set;
     struct slot *slot;
     struct id id;
+    uint32_t total; /* that it states */
     int64_t size;
     size_t left, count; /* needs not served; all */
     struct need needs[];

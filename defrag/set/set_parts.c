@@ -107,6 +107,7 @@ set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
     p->slot = slot_get(set, f->number, f->digest);
     p->id = f->id;
     p->size = f->size;
+    p->total = f->total;
     for (size_t i = 0; i < f->count; i++) {
         if (passed < absorbed_count && absorbed[passed] == i) {
             passed++;

@@ -114,7 +114,7 @@ is_joining(const struct world *w)
     for (size_t i = 0; i < w->count; i++)
         if (w->messages[i].where == HELD) {
             must(sets_find(w->sets, id_of(i), &view));
-            if (view.joining)
+            if (view.reassembling)
                 return true;
         }
     return false;
@@ -150,7 +150,7 @@ check_counts(const struct world *w)
             check_numbers(w, m->key, &view);
         seen |= 1u << m->key;
         must(sets_has(w->sets, view.key, m->number) && m->needs != 0);
-        must(view.joining || m->busy == 0);
+        must(view.reassembling || m->busy == 0);
         held++;
         recipients += m->count;
         bytes += m->size;
@@ -327,7 +327,7 @@ forget(struct world *w, unsigned which)
     which %= (unsigned)w->count;
     struct message *m = &w->messages[which];
     bool found = sets_find(w->sets, id_of(which), &view);
-    bool may = found && !view.joining;
+    bool may = found && !view.reassembling;
     must(sets_forget(w->sets, id_of(which)) == may);
     if (may)
         m->where = GONE;
@@ -343,7 +343,7 @@ pass_time(struct world *w, unsigned ms)
     for (size_t i = 0; i < w->count; i++) {
         struct set_view view;
         if (w->messages[i].where == HELD && sets_find(w->sets, id_of(i), &view))
-            must(view.joining || view.until_ms > w->now_ms);
+            must(view.reassembling || view.until_ms > w->now_ms);
     }
 }
 

@@ -495,7 +495,7 @@ test_forget(void)
     ok_named(join != NULL && join->recipient_count == 1, "it is complete with that");
     sets_reassembled(w.sets, join, NOW);
     ok(sets_forget(w.sets, second));
-    is_counted(&w, 0, 0, 0);
+    is_counted(&w, 1, 0, 0);
     is_released(&w, 0, SET_TIMEOUT, "nothing is released");
     finish(&w);
     w = begin(&wide);
