@@ -80,38 +80,49 @@ count_release(struct defragmenter *c, enum set_reason reason)
 }
 
 /* As an operator would: the channel forgets it then. */
-static void
-channel_hold(struct defragmenter *c, struct id id, const char *name)
+static bool
+channel_hold(struct defragmenter *c, struct id id)
 {
-    char why[MANAGER_WHY_MAX];
-    if (manager_hold(c->manager, id, "defrag_on_timeout", why) == MANAGER_REFUSED)
+    char why[MANAGER_WHY_MAX], name[ID_LENGTH + 1];
+    enum manager_result result = manager_hold(c->manager, id, "defrag_on_timeout", why);
+    id_format(id, name);
+    if (result == MANAGER_REFUSED)
         log_say(c->log, LOG_LEVEL_ERROR, "defrag", name, "cannot hold: %s", why);
+    return result != MANAGER_REFUSED;
+}
+
+static void
+log_release(const struct defragmenter *c, struct id id,
+            const unsigned char key[DIGEST_SIZE], struct text status,
+            enum set_reason reason)
+{
+    struct log_line line;
+    channel_log_start(&line, c, id, key);
+    log_field(&line, "status", status);
+    log_remark(&line, text_from(set_reason_text(reason)));
+    log_end(&line);
 }
 
 void
 channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
                   int64_t delay_ms)
 {
-    char name[ID_LENGTH + 1];
     struct id id = h->id;
-    id_format(id, name);
+    unsigned char key[DIGEST_SIZE];
+    memcpy(key, h->key, sizeof(key));
     h->state = HELD_LEAVING;
     h->expired = reason == SET_TIMEOUT;
     channel_examining_free(h); /* its set's answer is void */
-    bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD,
-         bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
-    struct log_line line;
-    channel_log_start(&line, c, id, h->key);
-    log_field(&line, "status",
-              holds     ? TEXT("held")
-              : bounces ? TEXT("returned")
-                        : TEXT("released"));
-    log_remark(&line, text_from(set_reason_text(reason)));
-    log_end(&line);
-    if (holds)
-        channel_hold(c, id, name);
-    /* withdrawn() has freed h if it is held now. A message that is gone is not offered
-     * again: nobody else would free h. */
+    bool bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
+    bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
+    /* withdrawn() frees h if it is held. One that cannot be held goes on. */
+    holds = holds && channel_hold(c, id);
+    log_release(c, id, key,
+                holds     ? TEXT("held")
+                : bounces ? TEXT("returned")
+                          : TEXT("released"),
+                reason);
+    /* A message that is gone is not offered again: nobody else would free h. */
     h = channel_find(c, id);
     if (!manager_resume_after(c->manager, id, delay_ms) && h != NULL)
         channel_forget(c, h);
@@ -140,6 +151,10 @@ release_some(struct defragmenter *c)
         if (!sets_next_released(c->sets, &released))
             return false;
         struct held *h = channel_find(c, released.id);
+        if (h != NULL && h->is_withdrawn) {
+            channel_forget(c, h); /* an operator was faster */
+            continue;
+        }
         count_release(c, released.reason);
         if (h != NULL)
             channel_let_leave(c, h, released.reason, c->release_ms++ - now);

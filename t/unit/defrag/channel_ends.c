@@ -5,6 +5,7 @@
 #include "t/support/channel_world.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #define ROUTES "z smtp://h\n* smtp://h?defragment=yes&notices=2h"
 #define ONE    "Subject: whole\r\n\r\none\r\n"
@@ -142,6 +143,52 @@ test_many_released(void)
     for (unsigned i = 2; i < s.count; i++)
         wrong += id_compare(s.delivered[i].id, s.delivered[i - 1].id) >= 0;
     is_number(wrong, 0, "by number");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+/* --- Not as the settings say ------------------------------------------------------ */
+
+/* The log says what happened, not what was to happen. */
+static void
+test_cannot_hold(void)
+{
+    struct stage s;
+    char hold[100];
+    begin(&s);
+    s.settings.on_timeout = CHANNEL_HOLD;
+    channel_reload(s.channel, &s.settings);
+    stage_part(&s, "i", 2, 3, TWO);
+    snprintf(hold, sizeof(hold), "%s/hold", s.w.folder);
+    ok_named(rmdir(hold) == 0, "it cannot be held");
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
+    ok(world_logged(&s.w, "cannot hold: cannot write its mark"));
+    is_number(lines_with(&s, "status=held"), 0, "it is not logged as held");
+    is_number(lines_with(&s, "status=released"), 1, "but as released");
+    is_number(s.count, 1, "so it is");
+    ok(mkdir(hold, 0700) == 0 && world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+/* A fragment that an operator has held is not released, though its set is. */
+static void
+test_held_meanwhile(void)
+{
+    struct stage s;
+    begin(&s);
+    stage_part(&s, "i", 2, 3, TWO);
+    struct id first = s.w.id;
+    stage_put(&s, "a@x", "b@y", "i", 2, 4, ONE);
+    for (int i = 0; i < 200 && stage_figures(&s).messages > 0; i++)
+        loop_turn(s.w.loop, 0);
+    s.w.id = first;
+    is_number(world_operate(&s.w, MANAGER_HOLD), MANAGER_DONE, "held");
+    world_turns(&s.w);
+    is_number(lines_with(&s, "status=released"), 0, "not released");
+    is_number(s.count, 1, "the other goes");
+    is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_DONE, "released");
+    world_turns(&s.w);
+    is_number(s.count, 2, "then it goes, too");
     ok(world_is_empty(&s.w));
     stage_end(&s);
 }
@@ -439,6 +486,8 @@ main(void)
     test_damaged_while_waiting(-1 + (off_t)sizeof(ONE) + 80);
     test_time_over_a_restart();
     test_many_released();
+    test_cannot_hold();
+    test_held_meanwhile();
     test_turned_off();
     test_adopted_at_the_start();
     test_taken_over();
