@@ -416,10 +416,10 @@ prepare_spool(const struct petrel *p, const struct identity *who)
 }
 
 static void
-on_registry(void *context)
+on_registry(void *context, bool is_empty)
 {
     struct petrel *p = context;
-    channel_recover(p->channel);
+    channel_recover(p->channel, is_empty);
 }
 
 static bool

@@ -335,10 +335,10 @@ channel_reload(struct defragmenter *c, const struct channel_settings *settings)
 }
 
 void
-channel_recover(struct defragmenter *c)
+channel_recover(struct defragmenter *c, bool is_empty)
 {
     if (c->claims)
-        claims_recover(c->claims);
+        claims_recover(c->claims, is_empty);
 }
 
 void

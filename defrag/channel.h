@@ -55,7 +55,7 @@ struct defragmenter *channel_new(struct loop *loop, struct log *log,
 void channel_reload(struct defragmenter *channel,
                     const struct channel_settings *settings);
 /* The registry answers again: its event `recovered`. */
-void channel_recover(struct defragmenter *channel);
+void channel_recover(struct defragmenter *channel, bool is_empty);
 /* Before the manager is freed. */
 void channel_free(struct defragmenter **channel);
 

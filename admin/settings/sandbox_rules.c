@@ -98,14 +98,23 @@ look_at_target(void *context, const struct target *target)
     w->on_write(w, root, maildir_may_be_made(target));
 }
 
-/* The directory that hosts share; it is not ours to make. */
+/* The directory that hosts share; NULL: there is none. */
+static const char *
+registry_directory(const struct options *options)
+{
+    static const char prefix[] = "dir:";
+    bool is_shared =
+        text_starts(text_from(options->defrag_registry), text_from(prefix));
+    return is_shared ? options->defrag_registry + strlen(prefix) : NULL;
+}
+
+/* It is not ours to make. */
 static void
 look_at_registry(struct walk *w, const struct options *options)
 {
-    static const char prefix[] = "dir:";
-    struct text setting = text_from(options->defrag_registry);
-    if (text_starts(setting, text_from(prefix)))
-        w->on_write(w, options->defrag_registry + strlen(prefix), false);
+    const char *directory = registry_directory(options);
+    if (directory)
+        w->on_write(w, directory, false);
 }
 
 static void
@@ -162,6 +171,8 @@ sandbox_rules_plan(struct sandbox *sandbox, const struct sandbox_rules *c)
     if (options_sandbox(c->options) == SANDBOX_NO)
         return;
     sandbox_let_write(sandbox, c->options->spool);
+    if (registry_directory(c->options))
+        sandbox_let_replace(sandbox, registry_directory(c->options));
     plan_sockets(sandbox, c->options);
     sandbox_rules_look(&w, c);
     for (const char *const *path = of_the_system; *path; path++)

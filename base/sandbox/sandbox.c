@@ -131,6 +131,20 @@ is_wide(const char *directory)
            strchr(directory + sizeof(homes) - 1, '/') == NULL;
 }
 
+/* Too many files of others to write to. */
+static bool
+is_shared(const char *directory)
+{
+    static const char *const system[] = {"/boot", "/dev", "/etc", "/proc",
+                                         "/sys",  "/usr", NULL};
+    size_t name = (size_t)(strrchr(directory, '/') - directory);
+    for (const char *const *each = system; *each; each++)
+        if (is_below(directory, *each))
+            return true;
+    return is_wide(directory) || name == 0 ||
+           (name == 4 && strncmp(directory, "/var", name) == 0);
+}
+
 /* Takes path. */
 static void
 add_narrow(struct sandbox *s, char *path)
@@ -175,6 +189,30 @@ sandbox_let_write(struct sandbox *s, const char *directory)
     assert(!s->state.entered);
     if (real)
         sandbox_add(s, SANDBOX_WRITE, real);
+}
+
+static bool
+is_mount_point(const char *directory, const char *above)
+{
+    struct stat below, beyond;
+    return stat(directory, &below) == 0 && stat(above, &beyond) == 0 &&
+           below.st_dev != beyond.st_dev;
+}
+
+/* What is not there may be in a file system that is not yet mounted. */
+void
+sandbox_let_replace(struct sandbox *s, const char *directory)
+{
+    char *real = resolve(directory), *above = parent_of(real ? real : directory);
+    char *beyond = above ? parent_of(above) : NULL;
+    assert(!s->state.entered);
+    if (beyond && (!real || is_mount_point(above, beyond)) && !is_shared(beyond))
+        sandbox_add(s, SANDBOX_WRITE, memory_string(beyond));
+    if (above && !is_shared(above))
+        sandbox_add(s, SANDBOX_WRITE, memory_string(above));
+    free(real);
+    free(above);
+    free(beyond);
 }
 
 void

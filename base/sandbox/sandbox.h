@@ -43,6 +43,11 @@ void sandbox_free(struct sandbox **sandbox);
 void sandbox_let_read(struct sandbox *s, const char *path);
 /* Everything below a directory of our own files: read, write, make, remove. */
 void sandbox_let_write(struct sandbox *s, const char *directory);
+/* The same for what is later made or mounted at that name: a rule holds the directory, not
+ * its name, so the directory above is let write, and when that is a mount point the one
+ * above it. Not when it is a directory of the system or of several services (/srv,
+ * /var/lib). */
+void sandbox_let_replace(struct sandbox *s, const char *directory);
 /* Allows the removal of our own socket at the end, in a directory that we own. */
 void sandbox_let_remove(struct sandbox *s, const char *file);
 

@@ -240,8 +240,12 @@ recover(void *context)
 }
 
 void
-claims_recover(struct claims *o)
+claims_recover(struct claims *o, bool is_empty)
 {
+    struct owned *e, *next;
+    HASH_ITER (hh, o->by_key, e, next)
+        if (is_empty && e->owner == OWNER_US)
+            answered_nothing(e);
     loop_timer_start(o->setup.loop, &o->recover, 0, recover, o);
 }
 

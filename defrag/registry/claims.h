@@ -46,8 +46,9 @@ struct owner_view claims_find(const struct claims *claims,
 /* The set has ended here: forgets it, see registry_close(). */
 void claims_close(struct claims *claims, const unsigned char key[REGISTRY_KEY_SIZE],
                   int64_t memory_ms);
-/* The registry answers again: claims the sets that were begun without it. */
-void claims_recover(struct claims *claims);
+/* The registry answers again: claims the sets that were begun without it; all sets of
+ * this host if it is empty. */
+void claims_recover(struct claims *claims, bool is_empty);
 
 struct claims_count {
     size_t known, alone;

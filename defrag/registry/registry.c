@@ -183,8 +183,22 @@ on_recover(void *context)
      * time. */
     r->recover_ms = loop_monotonic_ms(r->setup.loop) + REGISTRY_RECOVER_MS;
     if (r->setup.recovered != NULL)
-        r->setup.recovered(r->setup.context);
+        r->setup.recovered(r->setup.context, false);
 }
+
+void
+registry_emptied(struct registry *r)
+{
+    char place[REGISTRY_SETTING_MAX];
+    registry_place_text(&r->place, place);
+    log_say(r->setup.log, LOG_LEVEL_INFO, "defrag", NULL,
+            "the registry %s has forgotten this host, which claims its messages again",
+            place);
+    if (r->setup.recovered != NULL)
+        r->setup.recovered(r->setup.context, true);
+}
+
+static void on_check_name(void *context);
 
 void
 registry_good(struct registry *r)
@@ -194,6 +208,8 @@ registry_good(struct registry *r)
         registry_place_text(&r->place, place);
         log_say(r->setup.log, LOG_LEVEL_INFO, "defrag", NULL,
                 "the registry %s answers again", place);
+        if (r->dir != NULL) /* it may be another directory */
+            loop_timer_start(r->setup.loop, &r->name.check, 0, on_check_name, r);
     }
     registry_breaker_good(&r->breaker);
     if (r->is_owing && !r->is_recovering) {

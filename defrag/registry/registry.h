@@ -75,8 +75,9 @@ struct registry_setup {
      * that name is logged within two minutes; nothing else changes. */
     const char *host;
     /* The registry answers again after claims were unavailable: time to claim the sets
-     * that were begun meanwhile. May be NULL. */
-    void (*recovered)(void *context);
+     * that were begun meanwhile. is_empty: it has forgotten this host, so perhaps all
+     * claims: time to claim all sets again. May be NULL. */
+    void (*recovered)(void *context, bool is_empty);
     void *context;
 };
 

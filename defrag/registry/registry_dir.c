@@ -272,6 +272,7 @@ keep_host(struct registry_dir *d)
     if (result < 0)
         return result;
     result = read_owner(d, name, &owner);
+    bool is_gone = result == -ENOENT;
     bool is_other = result == 0 && !is_stale(&owner, now_ms) &&
                     strcmp(owner.mark, r->name.instance) != 0;
     if (is_other)
@@ -282,6 +283,10 @@ keep_host(struct registry_dir *d)
         (void)disk_unlink(d->disk, own);
     else
         registry_name_ours(&r->name);
+    if (is_gone && result == 0 && r->name.is_kept)
+        registry_emptied(r);
+    if (is_other || result == 0)
+        r->name.is_kept = !is_other;
     return result;
 }
 

@@ -40,6 +40,7 @@ struct registry_name {
     int64_t seen_ms;              /* monotonic: when the other was first seen */
     int64_t born_ms;              /* born_ms of registry_name_other() then */
     bool is_told;
+    bool is_kept; /* the registry has it */
     struct loop_timer check;
 };
 
@@ -84,6 +85,9 @@ void registry_good(struct registry *r);
 /* The place failed: counted, logged once, and the breaker may open, which answers all
  * waiting claims. Returns the pause before the next try. */
 int64_t registry_failed(struct registry *r, const char *why);
+
+/* The name that we kept there is gone. */
+void registry_emptied(struct registry *r);
 
 /* The instance found under our name is our own. */
 void registry_name_ours(struct registry_name *n);

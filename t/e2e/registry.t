@@ -34,6 +34,32 @@ sub meet { my ($name, @hosts) = @_;
 mkdir "$dir/shared" and (@user ? chown 65534, 65534, "$dir/shared" : 1) or die;
 meet('dir', hosts("dir:$dir/shared", @user));
 
+# The directory is moved away and made anew; nobody restarts. What waits is claimed again.
+sub make_shared { my $place = shift; return mkdir($place, 0755) && (@user ? chown 65534, 65534, $place : 1) || die "$place: $!" }
+{
+    mkdir "$dir/registry" or die;
+    make_shared("$dir/registry/shared");
+    my @hosts = hosts("dir:$dir/registry/shared", @user);
+    my $set = make_set(3);
+    waits($hosts[0], $set, 1, 'moved');
+    rename "$dir/registry/shared", "$dir/registry/away" or die;
+    ok $_->wait_log(qr{the registry dir:\S+/shared does not answer, this host works alone: No such file or directory}), "$_->{name} has lost it" for @hosts;
+    my $other = make_set(2);
+    waits($hosts[1], $other, 1, 'meanwhile');
+    make_shared("$dir/registry/shared");
+    ok $_->wait_log(qr{the registry dir:\S+/shared answers again}), "$_->{name} has it again" for @hosts;
+    ok $_->wait_log(qr{the registry dir:\S+/shared has forgotten this host, which claims its messages again}), 'and finds it empty' for @hosts;
+    ok wait_figure($hosts[1], 'alone', 0), 'all is claimed';
+    ok send_part($hosts[1], $set, 2), 'another part at another';
+    ok send_part($hosts[2], $set, 3), 'the last at the third';
+    is_whole($set, 'moved');
+    is figure('reassembled', $hosts[0]), 1, 'at the host of the first part';
+    ok send_part($hosts[2], $other, 2), 'the other part of what came meanwhile';
+    is_whole($other, 'meanwhile');
+    is_deeply [map { grep { !/does not answer, this host works alone/ } complaints($_) } @hosts], [], 'no other complaint';
+    ends('moved', @hosts);
+}
+
 SKIP: {
     skip 'built without hiredis', 1 if (Petrel->new->run('check', '-o', 'defrag_registry=redis://h'))[1] =~ /without hiredis/;
     my ($good, $other) = map { certificate($_) } qw(redis.localhost other.localhost);

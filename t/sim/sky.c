@@ -79,7 +79,7 @@ recovered(void *context)
     if (r->is_down || !r->is_owing || !r->host->is_up)
         return;
     r->is_owing = false;
-    channel_recover(r->host->s.channel);
+    channel_recover(r->host->s.channel, false);
 }
 
 void

@@ -3,10 +3,11 @@
 #include "t/support/registry_kit.h"
 
 static void
-on_recovered(void *context)
+on_recovered(void *context, bool is_empty)
 {
     struct world *w = context;
     w->recovered++;
+    w->emptied += is_empty;
 }
 
 void

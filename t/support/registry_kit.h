@@ -25,7 +25,7 @@ struct world {
     struct tls_client *tls;
     struct registry *registry;
     struct buffer said;
-    unsigned recovered;
+    unsigned recovered, emptied;
 };
 
 void registry_world_open(struct world *w);

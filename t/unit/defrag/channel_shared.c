@@ -431,7 +431,7 @@ test_alone(void)
     part(&h, "j", 3);
     is_number(h.s.count, 1, "what is all here is joined");
     h.registry.is_down = false;
-    channel_recover(h.s.channel);
+    channel_recover(h.s.channel, false);
     world_turns(&h.s.w);
     is_number(h.registry.count, 1, "the other is claimed when it is back");
     shared_tell(&h, REGISTRY_OTHER, "b.test");

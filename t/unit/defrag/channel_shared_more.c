@@ -270,7 +270,7 @@ test_too_many_at_once(void)
     h.s.settings.limits.recipients = 1;
     channel_reload(h.s.channel, &h.s.settings);
     h.registry.is_down = false;
-    channel_recover(h.s.channel);
+    channel_recover(h.s.channel, false);
     world_turns(&h.s.w);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
     is_number(h.s.channel->redirects.count, 1, "no more than may be");

@@ -137,10 +137,11 @@ plan_all(void)
              in_home("run/smtp"), spit("certs/one", "1"), spit("certs/two", "2"),
              spit("value/key", "/none/a, /none/b"), in_home("made"), in_home("there"),
              in_home("shared"), in_home("absent"), in_home("run/lmtp"));
-    must(mkdir(in_home("there"), 0777) == 0 && mkdir(in_home("owners"), 0777) == 0);
+    must(mkdir(in_home("there"), 0777) == 0 && mkdir(in_home("hosts"), 0777) == 0 &&
+         mkdir(in_home("hosts/owners"), 0777) == 0);
     size_t length = strlen(content);
     snprintf(content + length, sizeof(content) - length, "defrag_registry = dir:%s\n",
-             in_home("owners"));
+             in_home("hosts/owners"));
     begin(&w, content);
     sandbox_rules_plan(w.sandbox, &w.c);
     EXPECT(sandbox_rules_enter(w.sandbox, &w.options, w.log));
@@ -149,7 +150,10 @@ plan_all(void)
     EXPECT(sandbox_may_write(w.sandbox, in_home("made/user")));
     EXPECT(sandbox_may_write(w.sandbox, in_home("there/d/u")));
     EXPECT(sandbox_may_write(w.sandbox, in_home("shared")));
-    EXPECT(sandbox_may_write(w.sandbox, in_home("owners/00")));
+    EXPECT(sandbox_may_write(w.sandbox, in_home("hosts/owners/00")));
+    must(rename(in_home("hosts/owners"), in_home("hosts/away")) == 0);
+    EXPECT(mkdir(in_home("hosts/owners"), 0777) == 0);
+    EXPECT(mkdir(in_home("hosts/owners/00"), 0777) == 0);
     EXPECT(!sandbox_may_write(w.sandbox, in_home("absent")));
     EXPECT(!sandbox_may_write(w.sandbox, in_home("conf")));
     EXPECT(!sandbox_may_write(w.sandbox, in_home("run")));

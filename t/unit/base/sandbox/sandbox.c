@@ -7,10 +7,12 @@
 #include <linux/aio_abi.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -427,6 +429,140 @@ test_replaced(void)
     is_number(status, 0, "a renewed certificate behind a link is read again");
 }
 
+/* --- A directory that is made or mounted anew --------------------------------------- */
+
+#define REGISTRY "services/mount/registry"
+
+/* Within the sandbox: writes to each file that it is asked for by a letter. */
+static int
+write_asked(int asked, int said)
+{
+    for (char what; read(asked, &what, 1) == 1;) {
+        const char *path = what == 'r'   ? REGISTRY "/file"
+                           : what == 's' ? "services/secret"
+                                         : "others/secret";
+        char error = (char)try_open(in_home(path), O_WRONLY | O_CREAT);
+        must(write(said, &error, 1) == 1);
+    }
+    return 0;
+}
+
+static int to_child, from_child;
+
+static int
+answer_for(char what)
+{
+    char error;
+    must(write(to_child, &what, 1) == 1 && read(from_child, &error, 1) == 1);
+    return error;
+}
+
+static int
+replace_directory(bool mounts)
+{
+    EXPECT(answer_for('r') == 0);
+    must(rename(in_home(REGISTRY), in_home("services/mount/away")) == 0);
+    EXPECT(answer_for('r') == ENOENT);
+    must(mkdir(in_home(REGISTRY), 0777) == 0);
+    EXPECT(answer_for('r') == 0);
+    EXPECT(answer_for('o') == EACCES);
+    EXPECT(answer_for('s') == (mounts ? 0 : EACCES)); /* above a mount point alone */
+    if (!mounts)
+        return 0;
+    must(umount(in_home("services/mount")) == 0);
+    EXPECT(answer_for('r') == ENOENT);
+    must(mount("none", in_home("services/mount"), "tmpfs", 0, "") == 0);
+    must(mkdir(in_home(REGISTRY), 0777) == 0);
+    EXPECT(answer_for('r') == 0);
+    return 0;
+}
+
+/* In a process of its own, whose mounts no other has. is_late: nothing is mounted when
+ * the sandbox is entered. */
+static int
+replaces(bool mounts, bool is_late)
+{
+    int asks[2], says[2];
+    must(pipe(asks) == 0 && pipe(says) == 0);
+    if (mounts && !is_late)
+        must(mount("none", in_home("services/mount"), "tmpfs", 0, "") == 0);
+    if (!is_late)
+        must(mkdir(in_home(REGISTRY), 0777) == 0);
+    pid_t pid = fork();
+    must(pid >= 0);
+    if (pid == 0) {
+        struct sandbox *s = sandbox_new();
+        close(asks[1]);
+        child_plan(s);
+        sandbox_let_write(s, in_home(REGISTRY));
+        sandbox_let_replace(s, in_home(REGISTRY));
+        sandbox_enter(s);
+        child_exit(write_asked(asks[0], says[1]));
+    }
+    if (is_late)
+        must(mount("none", in_home("services/mount"), "tmpfs", 0, "") == 0 &&
+             mkdir(in_home(REGISTRY), 0777) == 0);
+    to_child = asks[1];
+    from_child = says[0];
+    return replace_directory(mounts);
+}
+
+static void
+test_replaced_directory(bool mounts, bool is_late, const char *name)
+{
+    int status;
+    char command[NAME_SIZE];
+    must(mkdir(in_home("services"), 0777) == 0);
+    must(mkdir(in_home("services/mount"), 0777) == 0);
+    spit(in_home("services/secret"), "theirs");
+    fflush(stdout);
+    pid_t pid = fork();
+    must(pid >= 0);
+    if (pid == 0) {
+        if (mounts && (unshare(CLONE_NEWNS) != 0 ||
+                       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0))
+            _exit(77);
+        _exit(replaces(mounts, is_late));
+    }
+    must(waitpid(pid, &status, 0) == pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        printf("# no mounts here: not tested: %s\n", name);
+    else
+        is_number(status, 0, name);
+    snprintf(command, sizeof(command), "rm -rf %s", in_home("services"));
+    must(system(command) == 0);
+}
+
+/* Directories of the system, or of several services, are not opened for that. */
+static int
+do_shared_directories(void)
+{
+    static const char *const registries[] = {
+        "/registry", "/srv/registry", "/var/lib/registry", "/var/registry",
+        "/usr/local/share/registry", "/etc/petrel/registry", "/tmp/registry",
+        "/home/somebody/registry", "/none/at/all"};
+    struct sandbox *s = planned();
+    for (size_t i = 0; i < sizeof(registries) / sizeof(*registries); i++)
+        sandbox_let_replace(s, registries[i]);
+    sandbox_enter(s);
+    for (size_t i = 0; i < sizeof(registries) / sizeof(*registries); i++)
+        EXPECT(!sandbox_may_write(s, registries[i]));
+    return 0;
+}
+
+static void
+test_shared_directories(void)
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    must(pid >= 0);
+    if (pid == 0)
+        child_exit(do_shared_directories());
+    must(waitpid(pid, &status, 0) == pid);
+    is_number(status, 0, "directories of others are not opened for one that is made anew");
+}
+
 static void
 test_words(void)
 {
@@ -488,8 +624,13 @@ main(void)
     test_old(true, "neither: the rest is done, and what lacks is said");
     if (offer.landlock)
         test_old(false, "no seccomp: Landlock all the same");
-    if (offer.landlock)
+    if (offer.landlock) {
         test_replaced();
+        test_replaced_directory(false, false, "a directory that is made anew");
+        test_replaced_directory(true, false, "one in a file system that is mounted anew");
+        test_replaced_directory(true, true, "one in a file system that is mounted late");
+        test_shared_directories();
+    }
     if (offer.landlock && offer.seccomp)
         test_entered_questions();
     sandbox_finish();

@@ -153,7 +153,7 @@ test_alone(void)
     is_number(s.registry.asked_ever, 250, "each once");
     claims_close(s.claims, key_of(250), 1);
     is_number(claims_count(s.claims).alone, 249, "what ends meanwhile is not claimed");
-    claims_recover(s.claims);
+    claims_recover(s.claims, false);
     sim_loop_advance(s.loop, 1);
     is_number(s.registry.count, CLAIMS_RECOVER_SIZE, "a hundred at once");
     is_number(s.registry.asked[0]->ttl_ms, HOUR_MS, "for what is left of their time");
@@ -170,9 +170,35 @@ test_alone(void)
     sim_loop_advance(s.loop, CLAIMS_RECOVER_MS);
     is_number(s.registry.count, CLAIMS_RECOVER_SIZE, "so that we hear when it is up");
     s.registry.is_down = false;
-    claims_recover(s.claims);
+    claims_recover(s.claims, false);
     sim_loop_advance(s.loop, 1);
     is_number(claims_count(s.claims).alone, 0, "and in the end all are claimed");
+    end(&s);
+}
+
+static void
+test_emptied(void)
+{
+    struct scene s;
+    begin(&s);
+    for (unsigned i = 1; i <= 4; i++)
+        claim(&s, i);
+    answer(&s.registry, REGISTRY_OWN, "");
+    answer(&s.registry, REGISTRY_OWN, "");
+    answer(&s.registry, REGISTRY_OTHER, "b.example");
+    claims_recover(s.claims, false);
+    sim_loop_advance(s.loop, 1);
+    is_number(s.registry.asked_ever, 4, "what was granted stays");
+    claims_recover(s.claims, true);
+    is_number(found(&s, 1), OWNER_ALONE, "unless the registry is empty");
+    sim_loop_advance(s.loop, 1);
+    is_number(s.registry.asked_ever, 6, "then it is claimed again, nothing else");
+    ok(found(&s, 3) == OWNER_OTHER && found(&s, 4) == OWNER_ASKED);
+    answer(&s.registry, REGISTRY_OWN, ""); /* of 4 */
+    answer(&s.registry, REGISTRY_OTHER, "c.example");
+    is_number(s.others, 2, "another was faster");
+    answer(&s.registry, REGISTRY_OWN, "");
+    is_number(found(&s, 2), OWNER_US, "or we were");
     end(&s);
 }
 
@@ -219,6 +245,7 @@ main(void)
     test_other();
     test_closed_before();
     test_alone();
+    test_emptied();
     test_time();
     test_many();
     return done();

@@ -50,6 +50,28 @@ crash(struct registry **r)
     sim_disk_restart();
 }
 
+static bool
+keep_path(void *context, const char *name)
+{
+    snprintf(context, 80, "id/%.64s", name);
+    return true;
+}
+
+/* The file of the only name. */
+static void
+take_name(struct disk *disk, char path[80])
+{
+    *path = '\0';
+    (void)disk_list(disk, "id", keep_path, path);
+}
+
+static void
+until_up(struct world *w)
+{
+    for (int i = 0; i < 600 && !registry_is_up(w->registry); i++)
+        pass(w, 1000);
+}
+
 static uint64_t
 found(const struct registry *r)
 {
@@ -253,6 +275,40 @@ test_untold(void)
     registry_world_end(&w);
 }
 
+/* A directory that is made anew has not our name; after a failure that is seen at once. */
+static void
+test_emptied(void)
+{
+    struct world w;
+    struct disk *disk;
+    char name[80];
+    begin(&w, "a.example");
+    pass(&w, MINUTE_MS);
+    is_number(w.emptied, 0, "an empty directory at startup is no loss");
+    if (disk_open(&disk, "/shared", false) != 0)
+        abort();
+    take_name(disk, name);
+    (void)disk_unlink(disk, name);
+    pass(&w, MINUTE_MS / 2 + 1000);
+    ok_named(w.emptied == 1 && w.recovered == 1, "our name is gone: claim all again");
+    ok_named(has_said(&w, "the registry dir:/shared has forgotten this host, which claims "
+                          "its messages again"),
+             "which is told");
+    is_number(sim_disk_count("/shared"), 1, "the name is there again");
+    sim_disk_die_at(sim_disk_calls() + 1);
+    pass(&w, 20000);
+    ok_named(!registry_is_up(w.registry), "the disk fails");
+    sim_disk_restart();
+    (void)disk_unlink(disk, name);
+    until_up(&w);
+    pass(&w, 1000);
+    is_number(w.emptied, 2, "back, and empty");
+    pass(&w, HOUR_MS);
+    is_number(w.emptied, 2, "once");
+    disk_close(&disk);
+    registry_world_end(&w);
+}
+
 int
 main(void)
 {
@@ -263,5 +319,6 @@ main(void)
     test_names();
     test_down();
     test_untold();
+    test_emptied();
     return done();
 }
