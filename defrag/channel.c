@@ -211,15 +211,13 @@ static void
 channel_work(void *context)
 {
     struct defragmenter *c = context;
-    if (completion_are_unfinished(c)) {
-        c->has_adopted = true;
+    if (completion_are_unfinished(c))
         completion_finish(c);
-    }
     /* Both below may release and close sets, so the lists of these are emptied after
      * them. */
     sets_tick(c->sets, loop_now_ms(c->loop));
     bool more = channel_examine_on(c);
-    more = completion_go_on(c) || more;
+    more = completion_are_unfinished(c) || completion_go_on(c) || more;
     more = release_some(c) || more;
     close_sets(c);
     more = hold_overdue(c) || more;
@@ -308,6 +306,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     manager_set_defragment(manager, &c->plug);
     /* The last run may have reassembled messages without ending their parts. */
     completion_finish(c);
+    channel_stir(c);
     return c;
 }
 

@@ -82,6 +82,16 @@ struct reassembling {
     struct envelope *envelope;               /* then, once stored */
 };
 
+/* Reassembled messages of earlier runs, whose parts are being ended. */
+struct finishing {
+    struct id *ids; /* NULL: none */
+    size_t count, at;
+    struct envelope *envelope; /* of the one before `at`... */
+    struct text rest;          /* ...its parts that are left */
+    bool found;                /* parts */
+    int64_t since_ms;
+};
+
 struct defragmenter {
     struct loop *loop;
     struct log *log;
@@ -106,6 +116,7 @@ struct defragmenter {
     struct loop_task task;
     /* Parts of messages that earlier runs reassembled are settled, not durably. */
     bool is_ending;
+    struct finishing finishing;
     struct queue_barrier parts_ended;
     struct loop_timer wake, again;
     int64_t started_ms, release_ms; /* release_ms: of the next release, monotonic */
@@ -169,12 +180,14 @@ void fragment_redirect_init(struct defragmenter *c);
 /* Continues the reassembly of complete sets. True: there is more. */
 bool completion_go_on(struct defragmenter *c);
 void completion_stop(struct defragmenter *c);
-/* A journal was adopted, perhaps with reassembled messages whose parts have not ended:
- * completion_finish() must come before any of these is examined. */
+/* Startup has found, or an adopted journal may hold, reassembled messages whose parts
+ * have not ended: no set is reassembled before completion_finish() has ended them. */
 bool completion_are_unfinished(const struct defragmenter *c);
-/* Ends the parts of all reassembled messages that a crash has left. Not within an
- * offer. None of these messages may be delivered until that is durable (is_ending): a
- * power cut could remove a message and leave its parts. */
+/* The message may be such a part: it came before. */
+bool completion_may_end(const struct defragmenter *c, struct id id);
+/* Ends some of the parts of all reassembled messages that a crash has left. Not within
+ * an offer. None of these messages may be delivered until that is durable (is_ending):
+ * a power cut could remove a message and leave its parts. */
 void completion_finish(struct defragmenter *c);
 /* Ends those parts that are left of a message that an earlier run has reassembled. */
 void completion_end_parts(struct defragmenter *c, const struct envelope *reassembled);

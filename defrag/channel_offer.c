@@ -459,7 +459,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
     return MANAGER_AWAIT;
 }
 
-/* Until completion_finish() is done, and durable. */
+/* Until completion_finish() has done it, and that is durable. */
 static enum manager_offered
 channel_offer_put_off(struct defragmenter *c, struct manager_offer *o, int64_t now)
 {
@@ -485,13 +485,12 @@ decide(struct defragmenter *c, struct manager_offer *o)
     if (e->fragment.made_of.length > 0 &&
         ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
         completion_end_parts(c, e);
+    /* It would be delivered, or reassembled, a second time. */
+    if (completion_may_end(c, e->id))
+        return channel_offer_put_off(c, o, now);
     if (o->count == 0 || e->delivery.released ||
         parts_list_depth(e) >= PARTS_LIST_DEPTH_MAX)
         return MANAGER_PASS;
-    /* It may be a part that completion_finish() ends: in a set it would be reassembled
-     * a second time. */
-    if (completion_are_unfinished(c))
-        return channel_offer_put_off(c, o, now);
     return until > now ? offer_examine(c, o, until) : come_overdue(c, o);
 }
 

@@ -19,7 +19,8 @@
 #include <stdlib.h>
 
 enum {
-    AGAIN_MS = 60 * 1000 /* after the queue has refused a message */
+    PARTS_PER_TURN = 100, /* ended; each is read */
+    AGAIN_MS = 60 * 1000  /* after the queue has refused a message */
 };
 
 static void
@@ -57,29 +58,38 @@ completion_is_fragment(struct defragmenter *c, struct id id)
     return result == EXAMINE_MORE || result == EXAMINE_DONE;
 }
 
-/* Ends the parts as delivered: the reassembled message has taken them over. is_new:
- * this run has examined the parts itself. */
-static void
-settle_parts(struct defragmenter *c, const struct envelope *reassembled, bool is_new)
+/* Ends the next part of *rest as delivered: the reassembled message has taken it over.
+ * is_new: this run has examined the parts itself. False: there is none. */
+static bool
+settle_part(struct defragmenter *c, const struct envelope *reassembled,
+            struct text *rest, bool is_new)
 {
     char name[ID_LENGTH + 1];
-    struct text rest = reassembled->fragment.made_of;
     struct id id;
     unsigned *indexes;
     size_t count;
+    if (!parts_list_next(rest, &id, &indexes, &count))
+        return false;
     struct id before = queue_enter(c->queue, reassembled->id); /* it names them */
     id_format(reassembled->id, name);
     struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
                                           "reassembled: continues in %s", name);
     outcome.notifies = true; /* the reassembled message answers for it */
-    while (parts_list_next(&rest, &id, &indexes, &count)) {
-        /* A part that cannot be read is offered again, and absorbed as a repetition. */
-        bool ends = is_new || completion_is_fragment(c, id);
-        if (!ends || !manager_settle_awaiting(c->manager, id, indexes, count, &outcome))
-            (void)manager_resume(c->manager, id);
-        free(indexes);
-    }
+    /* A part that cannot be read is offered again, and absorbed as a repetition. */
+    bool ends = is_new || completion_is_fragment(c, id);
+    if (!ends || !manager_settle_awaiting(c->manager, id, indexes, count, &outcome))
+        (void)manager_resume(c->manager, id);
+    free(indexes);
     queue_leave(c->queue, before);
+    return true;
+}
+
+static void
+settle_parts(struct defragmenter *c, const struct envelope *reassembled, bool is_new)
+{
+    struct text rest = reassembled->fragment.made_of;
+    while (settle_part(c, reassembled, &rest, is_new))
+        continue;
 }
 
 /* Forgets the parts that are in no set any more. */
@@ -105,10 +115,20 @@ completion_end_parts(struct defragmenter *c, const struct envelope *reassembled)
     settle_parts(c, reassembled, false);
 }
 
+/* --- Those of earlier runs -------------------------------------------------------- */
+
 bool
 completion_are_unfinished(const struct defragmenter *c)
 {
-    return c->adoptions != queue_adoptions(c->queue);
+    return c->finishing.ids != NULL || c->adoptions != queue_adoptions(c->queue);
+}
+
+bool
+completion_may_end(const struct defragmenter *c, struct id id)
+{
+    if (c->adoptions != queue_adoptions(c->queue))
+        return true;
+    return c->finishing.ids != NULL && (int64_t)id.time_ms < c->finishing.since_ms;
 }
 
 static void
@@ -118,31 +138,54 @@ on_parts_durable(void *context)
     c->is_ending = false;
 }
 
-/* Only messages of our slices: the others belong to another process, which ends their
- * parts. */
-void
-completion_finish(struct defragmenter *c)
+static void
+finishing_end(struct defragmenter *c)
 {
-    bool found = false;
-    struct id *ids;
-    size_t count = queue_made(c->queue, &ids);
-    c->adoptions = queue_adoptions(c->queue);
-    for (size_t i = 0; i < count; i++) {
-        struct envelope *e = manager_handles(c->manager, ids[i])
-                                 ? queue_load_envelope(c->queue, ids[i])
-                                 : NULL;
-        if (e)
-            completion_end_parts(c, e);
-        found = found || e;
-        envelope_free(&e);
-    }
-    free(ids);
+    bool found = c->finishing.found;
+    free(c->finishing.ids);
+    envelope_free(&c->finishing.envelope);
+    c->finishing = (struct finishing){0};
     /* Nothing has changed: offers need not wait for a barrier. */
     if (!found)
         return;
     c->is_ending = true;
     queue_barrier_cancel(&c->parts_ended); /* what ended now needs another one */
     queue_barrier(c->queue, &c->parts_ended, on_parts_durable, c);
+}
+
+/* Only messages of our slices: the others belong to another process, which ends their
+ * parts. False: no more. */
+static bool
+finishing_next(struct defragmenter *c)
+{
+    struct finishing *f = &c->finishing;
+    if (f->at == f->count)
+        return false;
+    struct id id = f->ids[f->at++];
+    if (manager_handles(c->manager, id))
+        f->envelope = queue_load_envelope(c->queue, id);
+    if (f->envelope != NULL)
+        f->rest = f->envelope->fragment.made_of;
+    f->found = f->found || f->rest.length > 0;
+    return true;
+}
+
+void
+completion_finish(struct defragmenter *c)
+{
+    struct finishing *f = &c->finishing;
+    if (f->ids == NULL) {
+        f->since_ms = loop_now_ms(c->loop);
+        f->count = queue_made(c->queue, &f->ids);
+        c->has_adopted = c->has_adopted || c->adoptions != queue_adoptions(c->queue);
+        c->adoptions = queue_adoptions(c->queue);
+    }
+    for (int i = 0; i < PARTS_PER_TURN && f->ids != NULL; i++) {
+        if (f->envelope == NULL && !finishing_next(c))
+            finishing_end(c);
+        else if (f->envelope != NULL && !settle_part(c, f->envelope, &f->rest, false))
+            envelope_free(&f->envelope);
+    }
 }
 
 /* --- Acceptance, when the ends of the parts are durable --------------------------- */
@@ -357,6 +400,8 @@ completion_stop(struct defragmenter *c)
     struct reassembling *j;
     queue_barrier_cancel(&c->ends);
     queue_barrier_cancel(&c->parts_ended);
+    free(c->finishing.ids);
+    envelope_free(&c->finishing.envelope);
     loop_timer_stop(c->loop, &c->again);
     /* Their callbacks would find j freed. */
     DL_FOREACH (c->storing, j)

@@ -1,6 +1,7 @@
 /* defrag/channel*.c, completion.c: what becomes of fragments, sets and joins when something
  * ends before its time: the daemon, a message, a route, another instance. */
 /* link: t/sim/loop.c */
+#include "defrag/reassembly/parts_list.h"
 #include "queue/queue_operator.h"
 #include "t/support/channel_world.h"
 
@@ -298,6 +299,91 @@ came_once(const struct stage *s)
            !world_logged(&s->w, "cannot be reassembled");
 }
 
+/* A reassembled message of `count` parts that wait, whose ends a crash has prevented. */
+static void
+die_before_the_ends(struct stage *s, unsigned count)
+{
+    struct outcome refusal;
+    struct envelope *e = envelope_new();
+    struct buffer list;
+    buffer_init(&list, 1000 * 1000);
+    parts_list_begin(1, &list);
+    for (unsigned number = 1; number <= count; number++) {
+        stage_put(s, "a@x", "b@y", "i", number, count + 1, ONE);
+        world_turns(&s->w);
+        parts_list_add(s->w.id, (unsigned[1]){0}, 1, &list);
+    }
+    e->sender = envelope_text(e, TEXT("a@x"));
+    e->fragment.made_of = envelope_text(e, buffer_text(&list));
+    buffer_free(&list);
+    if (!envelope_add(e, TEXT("b@y"), 0, (struct text){0}))
+        abort();
+    struct queue_draft *draft = queue_begin(manager_queue(s->w.manager), 0, &refusal);
+    if (draft == NULL || queue_write(draft, TEXT(WHOLE)) < 0)
+        abort();
+    queue_name(draft, e);
+    s->w.accepted = false;
+    queue_commit(&draft, &e, world_stored, &s->w);
+    while (!s->w.accepted)
+        loop_turn(s->w.loop, 0);
+    keep_spool(s, 0);
+    sim_loop_advance(s->w.loop, 2000);
+    stage_stop(s);
+    go_on_from(s, 0);
+}
+
+/* The parts that a startup ended before its first turn, and at most in a turn. */
+struct ended {
+    unsigned at_first, most;
+    void (*plug)(struct world *w);
+};
+
+static struct ended ended;
+
+static void
+plug_and_count(struct world *w)
+{
+    const struct stage *s = (struct stage *)w;
+    ended.plug(w);
+    ended.at_first = lines_with(s, "continues in");
+    ended.most = 0;
+    for (unsigned turn = 0, before = ended.at_first; turn < 200; turn++) {
+        loop_turn(w->loop, 0);
+        unsigned now = lines_with(s, "continues in");
+        ended.most = now - before > ended.most ? now - before : ended.most;
+        before = now;
+    }
+}
+
+/* A startup ends them a bounded number in a turn. Meanwhile none of them is delivered,
+ * also where fragments do not wait any more. */
+static void
+test_many_to_end(const char *routes)
+{
+    enum { PARTS = 150, PER_TURN = 100 };
+    struct stage s;
+    begin(&s);
+    die_before_the_ends(&s, PARTS);
+    struct route_table *waits = s.w.routes;
+    s.w.routes_text.routes = text_from(routes);
+    s.w.routes = world_routes(&s.w);
+    ended.plug = s.w.plug;
+    s.w.plug = plug_and_count;
+    manager_world_start(&s.w);
+    s.w.plug = ended.plug;
+    is_number(ended.at_first, PER_TURN, "not all before the first turn");
+    is_number(ended.most, PARTS - PER_TURN, "the others in the next");
+    sim_loop_advance(s.w.loop, 2000);
+    is_number(stage_wholes(&s, WHOLE), 1, "the message is delivered");
+    is_number(s.count, 1, "and no part");
+    ok(world_is_empty(&s.w));
+    stage_stop(&s);
+    route_free(&s.w.routes);
+    s.w.routes = waits;
+    manager_world_start(&s.w);
+    stage_end(&s);
+}
+
 /* Its journal is turned off: all of it is adopted, and the parts come first. */
 static void
 test_adopted_at_the_start(void)
@@ -489,6 +575,8 @@ main(void)
     test_cannot_hold();
     test_held_meanwhile();
     test_turned_off();
+    test_many_to_end(ROUTES);
+    test_many_to_end("* smtp://h");
     test_adopted_at_the_start();
     test_taken_over();
     test_gone_while_joining();
