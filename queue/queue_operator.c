@@ -60,17 +60,19 @@ queue_release(struct queue *q, struct id id)
         return -EAGAIN;
     struct journaled_message *m = journaled_find(&q->journaled, id);
     int result = release_held(&q->spool, id);
+    bool is_held = result != -ENOENT;
+    if (!is_held)
+        result = release_quarantined(&q->spool, id);
+    if (result != 0)
+        return result;
     /* Else recovery would quarantine it again. */
     guard_forget(&q->spool.guard, id);
-    if (result == 0 && m != NULL)
+    if (is_held && m != NULL)
         m->held = false;
-    if (result != -ENOENT)
-        return result;
-    result = release_quarantined(&q->spool, id);
     /* The caller knows the message: a scan of todo/ need not report it. */
-    if (result == 0 && spool_has(&q->spool, SPOOL_TODO, id))
+    if (!is_held && spool_has(&q->spool, SPOOL_TODO, id))
         id_set_add(&q->seen, id);
-    return result;
+    return 0;
 }
 
 int
