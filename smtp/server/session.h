@@ -54,7 +54,8 @@ struct session_host {
     struct buffer out; /* replies not yet passed to net.h; empty between calls */
     struct server_session *sessions;
     struct server_session *shaking;           /* in TLS handshakes, the oldest first */
-    struct server_session *idle;              /* all sessions, the longest idle first */
+    struct server_session *idle[2];           /* all sessions, without and with TLS, the
+                                                 longest idle first */
     struct server_session *paced, *paced_new; /* replies that wait, oldest first; new:
                                                * from here on not looked at */
     struct loop_timer pace;

@@ -1,9 +1,9 @@
 /* Limits sessions under load: their time-outs, and the choice of the one to end.
  *
- * All sessions are in one list, in the order of their last activity. A session that
- * gives way is the one that is idle longest, and never for an untrusted newcomer whose
- * client has more sessions: an attacker that opens many cannot displace clients that
- * have few. */
+ * All sessions are in two lists, without and with TLS, in the order of their last
+ * activity. A session that gives way is the one that is idle longest, and never for an
+ * untrusted newcomer whose client has more sessions: an attacker that opens many cannot
+ * displace clients that have few. */
 #include "smtp/server/session_internal.h"
 
 #include "smtp/reply.h"
@@ -103,13 +103,13 @@ void
 session_enter_row(struct server_session *s)
 {
     s->active_ms = loop_monotonic_ms(s->host->loop);
-    DL_APPEND2(s->host->idle, s, idle_prev, idle_next);
+    DL_APPEND2(s->host->idle[s->tls], s, idle_prev, idle_next);
 }
 
 void
 session_leave_row(struct server_session *s)
 {
-    DL_DELETE2(s->host->idle, s, idle_prev, idle_next);
+    DL_DELETE2(s->host->idle[s->tls], s, idle_prev, idle_next);
 }
 
 /* A session that waits for us is not idle. */
@@ -142,22 +142,39 @@ many(const struct session_host *host, bool tls)
 }
 
 /* The list is in the order of the last input. The walk is bounded: under attack it runs
- * for each newcomer. */
-struct server_session *
-session_find_idle(const struct session_host *host, bool tls, size_t others)
+ * for each newcomer. So a session that cannot give way does not stay at the front: it
+ * has less reason to than those that are idle. */
+static struct server_session *
+idle_in_row(struct server_session **row, bool tls, size_t others)
 {
-    int64_t now_ms = loop_monotonic_ms(host->loop);
-    size_t looked = 0, most = many(host, tls);
-    struct server_session *s;
-    for (s = host->idle; s != NULL && looked < LOOK_MAX; s = s->idle_next) {
-        if (!may_give_way(s) || (tls && !s->tls))
+    struct server_session *s = *row, *next, *moved = NULL;
+    size_t looked = 0;
+    for (; s != NULL && s != moved && looked < LOOK_MAX; looked++, s = next) {
+        const struct session_host *host = s->host;
+        int64_t idle_ms = loop_monotonic_ms(host->loop) - s->active_ms;
+        next = s->idle_next;
+        if (!may_give_way(s)) {
+            DL_DELETE2(*row, s, idle_prev, idle_next);
+            DL_APPEND2(*row, s, idle_prev, idle_next);
+            moved = moved != NULL ? moved : s;
             continue;
+        }
         size_t own = company(s, tls);
-        looked++;
-        if (own >= others && (now_ms - s->active_ms >= IDLE_MS || own > most))
+        if (own >= others && (idle_ms >= IDLE_MS || own > many(host, tls)))
             return s;
     }
     return NULL;
+}
+
+struct server_session *
+session_find_idle(struct session_host *host, bool tls, size_t others)
+{
+    struct server_session *secured = idle_in_row(&host->idle[true], tls, others);
+    struct server_session *clear =
+        tls ? NULL : idle_in_row(&host->idle[false], tls, others);
+    if (clear == NULL || (secured != NULL && secured->active_ms < clear->active_ms))
+        return secured;
+    return clear;
 }
 
 void

@@ -93,12 +93,13 @@ struct deadline_rules session_patience(const struct server_session *s);
 void session_be_patient(struct server_session *s);
 /* Sets the time-out for the current stage. */
 void session_set_timeout(struct server_session *s);
-/* The session has got input and goes to the end of the list of idle sessions. */
+/* The session has got input and goes to the end of its list of idle sessions. */
 void session_enter_row(struct server_session *s);
+/* Before s->tls changes. */
 void session_leave_row(struct server_session *s);
 /* The untrusted session, of those with TLS or of all, that is idle longest and whose
  * client has at least `others` sessions; NULL: none. */
-struct server_session *session_find_idle(const struct session_host *host, bool tls,
+struct server_session *session_find_idle(struct session_host *host, bool tls,
                                          size_t others);
 /* Sends 421 and ends the session. */
 void session_give_way(struct server_session *s);

@@ -65,7 +65,7 @@ has_its_share(const struct server_session *s)
 static bool
 lacks_place(const struct server_session *s, struct server_session **other)
 {
-    const struct session_host *host = s->host;
+    struct session_host *host = s->host;
     size_t limit = host->rules->tls_session_limit;
     *other = NULL;
     if (limit == 0)
@@ -162,7 +162,9 @@ session_tls_begin(struct server_session *s)
     }
     s->handshake = SESSION_SHAKES;
     DL_APPEND2(host->shaking, s, shaking_prev, shaking_next);
+    session_leave_row(s);
     s->tls = true;
+    session_enter_row(s);
     host->tls_count++;
     if (host->clients != NULL)
         client_usage_secured(host->clients, &s->peer, true);
@@ -212,7 +214,9 @@ session_leave_tls(struct server_session *s)
     session_end_handshake(s);
     if (!s->tls)
         return;
+    session_leave_row(s);
     s->tls = false;
+    session_enter_row(s);
     host->tls_count--;
     if (host->clients != NULL)
         client_usage_secured(host->clients, &s->peer, false);

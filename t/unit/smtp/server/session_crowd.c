@@ -189,6 +189,34 @@ trusted_newcomer(void)
     listener_world_end(&w);
 }
 
+/* A newcomer costs a bounded number of looks: sessions that cannot give way go to the
+ * end of the row, so that the next newcomer gets further. */
+static void
+bounded_walk(void)
+{
+    enum { TRUSTED = 120, LOOKS = 100 };
+    static struct visitor v[TRUSTED + 1];
+    struct visitor other;
+    open_house(TRUSTED + 1, TRUSTED + 1, false);
+    w.settings.relay_from = TEXT("127.0.0.9");
+    listener_reload(w.listener, w.routes, &w.settings);
+    for (int i = 0; i < TRUSTED + 1; i++) {
+        visit_from(&v[i], i < TRUSTED ? 9 : 2);
+        ok(answers(&v[i], "", "220"));
+    }
+    pass(&w, 2500);
+    visit_from(&other, 3);
+    ok_named(answers(&other, "", "421 4.7.0 too many connections, try again later"),
+             "the first is refused");
+    leave(&other);
+    visit_from(&other, 3);
+    ok_named(answers(&other, "", "220"), "the next finds who can give way");
+    ok(answers(&v[TRUSTED], "", "421 4.3.2"));
+    leave(&other);
+    leave_all(v, TRUSTED + 1);
+    listener_world_end(&w);
+}
+
 /* To be busy is no right to more than others have. */
 static void
 busy_crowd(void)
@@ -239,6 +267,7 @@ main(void)
     hurried();
     newcomers();
     trusted_newcomer();
+    bounded_walk();
     busy_crowd();
     no_way_to_stay();
     return done();
