@@ -232,6 +232,8 @@ const struct setting options_rows[] = {
     TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,
             "Source addresses of deliveries: one IPv4, one IPv6. Unset: the system "
             "chooses."),
+    TEXTUAL(STRING, smtp_family, "smtp_family", "any",
+            "Addresses that deliveries may go to: any, ipv4 or ipv6."),
     TEXTUAL(STRING, tls_ca, "tls_ca", NULL,
             "CA certificates used to verify next hops (tls=verify): a PEM file, or a "
             "directory of\n"
@@ -603,6 +605,7 @@ options_check(struct settings *s, const struct options *o)
     check_word(s, "log_style", styles, o->log_style, "petrel, postfix, qmail or json");
     check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");
     check_fragments(s, o);
+    check_word(s, "smtp_family", target_families, o->smtp_family, "any, ipv4 or ipv6");
     check_word(s, "sandbox", sandboxes, o->sandbox, "yes, no or require");
     if (o->slices > 0 && (o->slices & (o->slices - 1)) != 0)
         settings_complain(s, "slices", "%d is not a power of two (1, 2, 4, ...)",
@@ -694,6 +697,13 @@ options_need_restart(const struct options *old, const struct options *fresh,
                  is_same(options_host_of(old), options_host_of(fresh)));
     options_note(out, "journal_message_max",
                  old->journal_message_max == fresh->journal_message_max);
+}
+
+enum target_family
+options_family(const struct options *options)
+{
+    return TARGET_FAMILY_ANY +
+           (enum target_family)options_choose(target_families, options->smtp_family, 0);
 }
 
 enum log_style

@@ -36,7 +36,7 @@ struct options {
     char *local, *local_domains;
     bool without_secrets; /* no setting: of the sources below */
     /* out */
-    char *dns_servers, *smtp_bind, *tls_ca;
+    char *dns_servers, *smtp_bind, *smtp_family, *tls_ca;
     int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
     int64_t smtp_min_data_rate;
     int64_t smtp_connection_cache_time_limit_ms;
@@ -93,6 +93,7 @@ void options_need_restart(const struct options *old, const struct options *fresh
  * hostname. */
 const char *options_host_of(const struct options *o);
 enum log_style options_log_style(const struct options *options);
+enum target_family options_family(const struct options *options);
 enum log_level options_log_level(const struct options *options);
 enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };
 enum options_sandbox options_sandbox(const struct options *options);

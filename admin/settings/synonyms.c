@@ -61,8 +61,9 @@ const struct setting_synonym synonyms_rows[] = {
     REFUSED("home_mailbox", "write local = maildir:PATH/%u"),
     REFUSED("inet_interfaces", "write listen = ADDRESS:PORT, for example "
                                "listen = 0.0.0.0:25, [::]:25"),
-    REFUSED("inet_protocols", "the addresses in listen = ADDRESS:PORT say it for mail "
-                              "in; deliveries use IPv6 and IPv4"),
+    REFUSED("inet_protocols",
+            "the addresses in listen = ADDRESS:PORT say it for mail "
+            "in; for deliveries write smtp_family = any, ipv4 or ipv6"),
     REFUSED("mail_owner", "write user = NAME"),
     REFUSED("mailbox_command", "write local = maildir:PATH/%u or "
                                "local = lmtp://unix:/PATH"),
@@ -72,7 +73,9 @@ const struct setting_synonym synonyms_rows[] = {
     REFUSED("relay_domains", "write routes = DOMAIN TARGET and add DOMAIN to "
                              "local_domains"),
     REFUSED("sender_dependent_relayhost_maps", "write sender_routes = PATTERN TARGET"),
+    REFUSED("smtp_address_preference", "write smtp_family = ipv4 or ipv6"),
     REFUSED("smtp_bind_address6", "write smtp_bind = IPV4-ADDRESS, IPV6-ADDRESS"),
+    REFUSED("smtp_helo_name", "write hostname = NAME, or TARGET?helo=NAME in a route"),
     REFUSED("smtp_sasl_auth_enable", "write relay = submission://USER@HOST and "
                                      "relay_password_file = FILE"),
     REFUSED("smtp_sasl_password_maps", "write auth_passwords = FILE, with lines "

@@ -2,6 +2,7 @@
 #include "admin/settings/warnings.h"
 
 #include "admin/settings/file_modes.h"
+#include "base/net/net.h"
 #include "sched/route/peers.h"
 
 #include <stdio.h>
@@ -115,10 +116,28 @@ warn_of_ports(const struct target *target, struct log *log)
     }
 }
 
+/* Mail waits for an address that this host does not have. */
+static void
+warn_of_source(const struct bind_address *sources, const char *option, struct log *log)
+{
+    static const enum net_family families[] = {NET_IPV4, NET_IPV6};
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
+        struct net_address address;
+        char ip[NET_ADDRESS_TEXT_MAX];
+        if (!bind_address_for(sources, families[i], &address) || net_can_bind(&address))
+            continue;
+        net_address_ip(&address, ip);
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "%s: this host does not have the address %s: mail waits until it has",
+                option, ip);
+    }
+}
+
 static void
 warn_of_target(void *context, const struct target *target)
 {
     const struct transport_params *t = &target->transport;
+    warn_of_source(&target->bind, "bind=", context);
     if (target->kind == TARGET_SMTP)
         warn_of_ports(target, context);
     if (t->concurrency_limit > 0 && t->initial_concurrency > t->concurrency_limit &&
@@ -225,8 +244,11 @@ void
 warnings_say(const struct options *options, const struct settings *settings,
              const struct route_table *routes, struct log *log)
 {
+    struct bind_address sources;
     warn_of_names(settings, log);
     warn_of_hostname(options->hostname, log);
+    if (bind_address_read(&sources, text_from(options->smtp_bind), NULL))
+        warn_of_source(&sources, "smtp_bind", log);
     file_modes_warn(options, settings, log);
     warn_of_values(options, log);
     warn_of_units(settings, log);

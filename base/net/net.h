@@ -23,6 +23,8 @@ struct net *net_new(struct loop *loop);
  * more, without waiting. */
 void net_free(struct net **net);
 size_t net_connections(const struct net *net);
+/* Whether an address of this host, which a connection may have as its source. */
+bool net_can_bind(const struct net_address *address);
 /* True when address is this host's own and one of our listeners answers there: a mail
  * loop (RFC 5321 §5.1). */
 bool net_is_own(struct net *net, const struct net_address *address);

@@ -255,9 +255,8 @@ net_listener_free(struct net_listener **listener)
     loop_release(l->net->loop, free, l);
 }
 
-/* True if this address can be the source of a connection. */
-static bool
-can_be_ours(const struct net_address *address)
+bool
+net_can_bind(const struct net_address *address)
 {
     struct sockaddr_storage name;
     socklen_t length = net_sockaddr_fill(address, &name);
@@ -299,11 +298,11 @@ is_local(struct net_address address)
     if (net_address_is_loopback(&address))
         return true;
     address.port = 0;
-    if (!can_be_ours(&address))
+    if (!net_can_bind(&address))
         return false;
     net_address_parse_ip(
         address.family == NET_IPV4 ? TEXT("192.0.2.1") : TEXT("2001:db8::1"), &nobodys);
-    if (net_address_equal(&nobodys, &address) || !can_be_ours(&nobodys))
+    if (net_address_equal(&nobodys, &address) || !net_can_bind(&nobodys))
         return true;
     /* With ip_nonlocal_bind any address can be bound here. */
     address.port = 9; /* a port is required: discard */

@@ -13,6 +13,7 @@
 #define SCHED_ROUTE_ROUTE_H
 
 #include "mime/address.h"
+#include "sched/route/bind_address.h"
 #include "sched/route/secrets.h"
 #include "sched/limits/transport_params.h"
 
@@ -36,6 +37,13 @@ enum target_tls {
                          * cleartext */
     TARGET_TLS_ENCRYPT, /* any certificate; never cleartext */
     TARGET_TLS_VERIFY   /* a certificate from tls_ca for the host; never cleartext */
+};
+/* Addresses that a delivery may go to. */
+enum target_family {
+    TARGET_FAMILY_UNSET, /* smtp_family counts */
+    TARGET_FAMILY_ANY,
+    TARGET_FAMILY_IPV4,
+    TARGET_FAMILY_IPV6
 };
 enum {
     TARGET_HOST_MAX = 256,
@@ -68,8 +76,12 @@ struct target {
     uint64_t secret;            /* secrets_mark() of the user's password; 0: none */
     char auth[TARGET_AUTH_MAX]; /* SMTP: the only mechanism, in lower case; "": any */
     bool auth_clear;            /* SMTP ?auth_clear=yes: log in even without TLS */
-    uint16_t peer;     /* SMTP: offset in path of the name of a peer (peers.h); 0:
+    uint16_t peer; /* SMTP: offset in path of the name of a peer (peers.h); 0:
                         * none */
+    uint16_t
+        helo; /* MX, SMTP ?helo=: offset in path of our name in EHLO; 0: hostname */
+    struct bind_address bind; /* MX, SMTP ?bind=: where it has none, smtp_bind */
+    enum target_family family;
     char enhanced[12]; /* ERROR */
     bool create;       /* MAILDIR ?create=: missing user directories are made... */
     char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */
@@ -104,6 +116,10 @@ bool target_has_user(const struct target *target);
 /* The name of the host that shares sets of fragments with us; NULL: the target is not
  * one. */
 const char *target_peer(const struct target *target);
+/* Our name in EHLO; NULL: hostname. */
+const char *target_helo(const struct target *target);
+/* "any", "ipv4", "ipv6"; NULL-terminated, from TARGET_FAMILY_ANY on. */
+extern const char *const target_families[];
 
 /* All texts may be empty. base: the default_* settings, which a route's options
  * override. passwords: see sched/route/secrets.h. A host with a user and no secret is

@@ -7,28 +7,52 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
-/* "?tls=verify", unless the scheme implies it. */
+enum {
+    OPTIONS_MAX = 16 + sizeof("&bind=&helo=&family=ipv4") + BIND_ADDRESS_TEXT_MAX +
+                  TARGET_HOST_MAX
+};
+
+static void
+option_add(char out[OPTIONS_MAX], const char *key, const char *value)
+{
+    size_t length = strlen(out);
+    int written = snprintf(out + length, OPTIONS_MAX - length, "%c%s=%s",
+                           length > 0 ? '&' : '?', key, value);
+    assert(written > 0 && length + (size_t)written < OPTIONS_MAX);
+}
+
+/* "?tls=verify", unless the scheme implies it, and what makes the receiver see another
+ * client. */
 static const char *
-key_tls(const struct target *target, char out[16])
+key_options(const struct target *target, char out[OPTIONS_MAX])
 {
     enum target_tls usual = target->kind == TARGET_LMTP ? TARGET_TLS_NONE
                             : target->tls_implicit      ? TARGET_TLS_VERIFY
                                                         : TARGET_TLS_MAY;
+    char bind[BIND_ADDRESS_TEXT_MAX];
     out[0] = '\0';
     if (target->tls != usual)
-        snprintf(out, 16, "?tls=%s", target_tls_word(target->tls));
+        option_add(out, "tls", target_tls_word(target->tls));
+    bind_address_format(&target->bind, bind);
+    if (bind[0] != '\0')
+        option_add(out, "bind", bind);
+    if (target_helo(target) != NULL)
+        option_add(out, "helo", target_helo(target));
+    if (target->family != TARGET_FAMILY_UNSET)
+        option_add(out, "family", target_families[target->family - TARGET_FAMILY_ANY]);
     return out;
 }
 
 /* Lists that differ only beyond the end of the key have the same key; their targets
  * tell them apart. */
 static size_t
-host_key(const struct target *target, const char *scheme, const char *tls,
+host_key(const struct target *target, const char *scheme, const char *options,
          char out[ROUTE_KEY_MAX])
 {
     struct buffer key;
-    buffer_init(&key, ROUTE_KEY_MAX - 16);
+    buffer_init(&key, ROUTE_KEY_MAX - 1 - strlen(options));
     bool fits = buffer_format(&key, "%s:", scheme);
     if (target->kind == TARGET_LMTP || target->look_up_mx)
         fits = fits && buffer_format(&key, target->look_up_mx ? "%s:%u" : "[%s]:%u",
@@ -42,7 +66,7 @@ host_key(const struct target *target, const char *scheme, const char *tls,
     }
     text_lower(key.at, key.length);
     int length =
-        snprintf(out, ROUTE_KEY_MAX, "%.*s%s", TEXT_ARGS(buffer_text(&key)), tls);
+        snprintf(out, ROUTE_KEY_MAX, "%.*s%s", TEXT_ARGS(buffer_text(&key)), options);
     assert(length > 0 && length < ROUTE_KEY_MAX);
     buffer_free(&key);
     return (size_t)length;
@@ -52,14 +76,14 @@ size_t
 route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MAX])
 {
     int length = 0;
-    char tls[16], peer[sizeof("defrag:") + PEERS_NAME_MAX];
+    char options[OPTIONS_MAX], peer[sizeof("defrag:") + PEERS_NAME_MAX];
     const char *scheme = target->kind == TARGET_LMTP ? "lmtp"
                          : target->tls_implicit      ? "smtps"
                                                      : "smtp";
     switch (target->kind) {
     case TARGET_MX:
         length = snprintf(out, ROUTE_KEY_MAX, "smtp:%.*s%s", TEXT_ARGS(domain),
-                          key_tls(target, tls));
+                          key_options(target, options));
         break;
     case TARGET_SMTP:
     case TARGET_LMTP:
@@ -72,7 +96,7 @@ route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MA
             /* Paths are case-sensitive. */
             return (size_t)snprintf(out, ROUTE_KEY_MAX, "%s:unix:%s", scheme,
                                     target->path);
-        return host_key(target, scheme, key_tls(target, tls), out);
+        return host_key(target, scheme, key_options(target, options), out);
     case TARGET_MAILDIR:
         return (size_t)snprintf(out, ROUTE_KEY_MAX, "maildir");
     case TARGET_HOLD:

@@ -37,6 +37,8 @@ static const char *const tls_words[] = {[TARGET_TLS_NONE] = "none",
                                         [TARGET_TLS_ENCRYPT] = "encrypt",
                                         [TARGET_TLS_VERIFY] = "verify"};
 
+const char *const target_families[] = {"any", "ipv4", "ipv6", NULL};
+
 bool
 target_complain(struct target_parser *p, const char *format, ...)
 {
@@ -181,9 +183,78 @@ option_create(struct target_parser *p, struct text value)
 }
 
 static bool
+option_bind(struct target_parser *p, struct text value)
+{
+    struct text word = TEXT("");
+    const char *why = bind_address_parse(&p->target->bind, value, &word);
+    if (why == NULL && !p->target->bind.has_v4 && !p->target->bind.has_v6)
+        why = "no address";
+    return why == NULL ||
+           target_complain(
+               p,
+               "bind=%.*s: '%.*s' is %s: use up to one IPv4 and one IPv6 "
+               "address, as in bind=192.0.2.7 or bind=192.0.2.7,2001:db8::7",
+               TEXT_ARGS(text_before(value, 80)), TEXT_ARGS(text_before(word, 60)),
+               why);
+}
+
+/* Receivers refuse a name without a dot (RFC 5321 §4.1.1.1). */
+static bool
+option_helo(struct target_parser *p, struct text value)
+{
+    bool is_name = address_is_domain(value) && text_is_ascii(value) &&
+                   (value.at[0] == '[' || text_find(value, '.') != TEXT_NONE);
+    if (!is_name || value.length >= TARGET_HOST_MAX)
+        return target_complain(p,
+                               "helo=%.*s: use a full host name, as in "
+                               "helo=mail.example.org",
+                               TEXT_ARGS(text_before(value, 80)));
+    p->target->helo = target_add_name(p, value);
+    return p->target->helo > 0 || target_complain(p, "the names in it are too long");
+}
+
+static bool
+option_family(struct target_parser *p, struct text value)
+{
+    for (int i = 0; target_families[i] != NULL; i++)
+        if (text_equal_nocase(value, text_from(target_families[i]))) {
+            p->target->family = TARGET_FAMILY_ANY + (enum target_family)i;
+            return true;
+        }
+    return target_complain(p, "family=%.*s: use any, ipv4 or ipv6",
+                           TEXT_ARGS(text_before(value, 40)));
+}
+
+/* Where we come from, and to which addresses we go. True: it is such an option. */
+static bool
+option_of_source(struct target_parser *p, struct text key, struct text value,
+                 bool *good)
+{
+    static const struct {
+        struct text key;
+        bool (*parse)(struct target_parser *p, struct text value);
+    } options[] = {
+        {TEXT("bind"),   option_bind  },
+        {TEXT("helo"),   option_helo  },
+        {TEXT("family"), option_family}
+    };
+    if (p->target->kind != TARGET_MX && p->target->kind != TARGET_SMTP)
+        return false;
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+        if (text_equal_nocase(key, options[i].key)) {
+            *good = options[i].parse(p, value);
+            return true;
+        }
+    return false;
+}
+
+static bool
 option_parse(struct target_parser *p, struct text key, struct text value)
 {
     struct target *t = p->target;
+    bool good;
+    if (option_of_source(p, key, value, &good))
+        return good;
     if (text_equal_nocase(key, TEXT("tls")) && is_by_network(t))
         return option_tls(p, value);
     if (text_equal_nocase(key, TEXT("timeout_scale"))) {
@@ -220,7 +291,8 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         p,
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
-        "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth",
+        "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
+        "bind, helo, family",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 
@@ -431,6 +503,26 @@ check_auth(struct target_parser *p)
     return true;
 }
 
+/* An address literal has one family: the option, or a source address of the other one
+ * alone, would leave nothing to deliver to. */
+static bool
+check_family(struct target_parser *p)
+{
+    const struct target *t = p->target;
+    for (size_t i = 0; i < target_host_count(t); i++) {
+        struct target_host h = target_host(t, i);
+        struct net_address a;
+        if (!net_address_parse_ip(h.host, &a))
+            continue;
+        bool is_v6 = a.family == NET_IPV6;
+        if (t->family == (is_v6 ? TARGET_FAMILY_IPV4 : TARGET_FAMILY_IPV6))
+            return target_complain(p, "family=%s excludes the address %.*s",
+                                   target_families[t->family - TARGET_FAMILY_ANY],
+                                   TEXT_ARGS(h.host));
+    }
+    return true;
+}
+
 /* A text behind "error:" may contain '?' and is parsed first. */
 bool
 target_parse(struct text t, uint16_t smtp_port, const struct transport_params *base,
@@ -456,5 +548,5 @@ target_parse(struct text t, uint16_t smtp_port, const struct transport_params *b
         return false;
     if (question != TEXT_NONE && !options_parse(&p, text_after(t, question + 1)))
         return false;
-    return check_auth(&p);
+    return check_auth(&p) && check_family(&p);
 }

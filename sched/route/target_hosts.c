@@ -86,9 +86,8 @@ host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_pa
            target_complain(p, "the host name is too long");
 }
 
-/* Adds it to the names in path; 0: no space. */
-static uint16_t
-name_add(struct target_parser *p, struct text name)
+uint16_t
+target_add_name(struct target_parser *p, struct text name)
 {
     uint16_t at = p->names ? p->names : 1; /* offset 0 is the empty name */
     if (name.length >= (size_t)(TARGET_PATH_MAX - at))
@@ -141,7 +140,7 @@ user_parse(struct target_parser *p, struct text t)
                "%%25 is %%)");
         return 0;
     }
-    uint16_t at = name_add(p, text_of(user, length));
+    uint16_t at = target_add_name(p, text_of(user, length));
     if (at == 0)
         target_complain(p, "the names in it are too long");
     return at;
@@ -153,7 +152,7 @@ more_add(struct target_parser *p, const struct host_part *part, uint16_t user)
     struct target *t = p->target;
     if (t->more_count == TARGET_HOSTS_MAX - 1)
         return target_complain(p, "more than %d hosts", TARGET_HOSTS_MAX);
-    uint16_t host = name_add(p, part->host);
+    uint16_t host = target_add_name(p, part->host);
     if (host == 0)
         return target_complain(p, "the names in it are too long");
     text_lower(t->path + host, part->host.length);
@@ -231,6 +230,12 @@ const char *
 target_peer(const struct target *target)
 {
     return target->peer > 0 ? target->path + target->peer : NULL;
+}
+
+const char *
+target_helo(const struct target *target)
+{
+    return target->helo > 0 ? target->path + target->helo : NULL;
 }
 
 struct target_host

@@ -28,6 +28,8 @@ bool target_complain(struct target_parser *p, const char *format, ...)
 /* Adds [user@]host[:port], the first of a list or a further one. */
 bool target_add_host(struct target_parser *p, struct text t, uint16_t port,
                      bool is_first);
+/* Adds it to the names in path. Its offset; 0: no space. */
+uint16_t target_add_name(struct target_parser *p, struct text name);
 /* Whether a password would cross a network. */
 bool target_has_distant_user(const struct target *t);
 

@@ -93,7 +93,6 @@ session_fail(struct delivery_session *s)
     }
 }
 
-/* In a later turn, since delivery_open() must not end a session before it returns. */
 static void
 fail_later(void *context)
 {
@@ -119,6 +118,14 @@ delivery_remember(struct delivery_session *s, const struct outcome *trouble)
     if (!s->has_trouble || gave_reason(trouble) || !gave_reason(&s->trouble))
         s->trouble = *trouble;
     s->has_trouble = true;
+}
+
+/* In a later turn, since delivery_open() must not end a session before it returns. */
+static void
+delivery_give_up(struct delivery_session *s, const struct outcome *why)
+{
+    delivery_remember(s, why);
+    loop_post(s->delivery->loop, &s->task, fail_later, s);
 }
 
 /* --- Requests --------------------------------------------------------------------- */
@@ -336,6 +343,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
 {
     struct delivery *d = s->delivery;
     const struct mx_lookup_host *host = host_now(s);
+    const char *helo = target_helo(s->target);
     assert(s->connection == NULL);
     s->greeted = false;
     candidates_name(host, &s->peer);
@@ -345,7 +353,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .log = d->log,
         .queue = manager_queue(d->manager),
         .first = manager_first(s->session),
-        .hostname = d->hostname,
+        .hostname = helo != NULL ? helo : d->hostname,
         .redirect_to = target_peer(s->target),
         .lmtp = s->target->kind == TARGET_LMTP,
         .timeout_scale = s->target->timeout_scale > 0 ? s->target->timeout_scale : 1,
@@ -366,8 +374,7 @@ connect_race(struct delivery_session *s, happy_eyeballs_happened *on_event)
     struct happy_eyeballs_settings settings = {
         .loop = d->loop,
         .net = d->net,
-        /* Other hosts of ours may know this one by its source address. */
-        .sources = target_peer(s->target) ? &d->peer_sources : &d->sources,
+        .sources = &s->sources,
         .timeout_ms = d->settings.connect_timeout_ms,
         .head_start_ms = HAPPY_EYEBALLS_HEAD_START_MS};
     size_t count = candidates_race(&s->candidates, s->race);
@@ -602,8 +609,7 @@ find_socket(struct delivery_session *s)
         struct outcome outcome =
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
                          "not a valid path of a Unix socket: %s", s->target->path);
-        delivery_remember(s, &outcome);
-        loop_post(s->delivery->loop, &s->task, fail_later, s);
+        delivery_give_up(s, &outcome);
     }
     buffer_free(&name);
 }
@@ -628,8 +634,7 @@ delivery_refuse_domain(struct delivery_session *s, const char *domain)
                            "the domain %s needs libidn2, which is not built in", domain)
             : outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.1.2",
                            "%s is not a valid domain name under IDNA", domain);
-    delivery_remember(s, &outcome);
-    loop_post(s->delivery->loop, &s->task, fail_later, s);
+    delivery_give_up(s, &outcome);
 }
 
 static void
@@ -647,12 +652,14 @@ find_hosts(struct delivery_session *s, const char *domain)
                                     .by_mx = mx || s->target->look_up_mx,
                                     .smarthost = !mx,
                                     .hostname = d->hostname,
-                                    .sources = &d->sources,
+                                    .sources = &s->sources,
+                                    .skip_v4 = s->skip_v4,
+                                    .skip_v6 = s->skip_v6,
                                     .port = port_of(s),
                                     .address_limit = limit};
     if (target_host_count(s->target) > 1)
-        s->relays = relayhosts_find(d->loop, d->net, d->dns, s->target, query.port,
-                                    limit, on_hosts_found, s);
+        s->relays = relayhosts_find(d->loop, d->net, d->dns, s->target, &query,
+                                    on_hosts_found, s);
     else
         s->lookup = mx_lookup_find(d->loop, d->net, d->dns, &query, on_hosts_found, s);
 }
@@ -663,6 +670,7 @@ delivery_open(void *context, struct sched_session *session, const struct target 
 {
     struct delivery *d = context;
     struct delivery_session *s = memory_new(sizeof(*s));
+    struct outcome missing;
     assert(target->kind == TARGET_MX || target->kind == TARGET_SMTP ||
            target->kind == TARGET_LMTP);
     s->delivery = d;
@@ -674,49 +682,13 @@ delivery_open(void *context, struct sched_session *session, const struct target 
     DL_APPEND(d->sessions, s);
     if (target->kind == TARGET_LMTP && target->host[0] == '\0')
         find_socket(s);
-    else
+    else if (delivery_choose_source(s, &missing))
         find_hosts(s, domain);
+    else
+        delivery_give_up(s, &missing);
 }
 
 /* --- Settings --------------------------------------------------------------------- */
-
-bool
-delivery_check(const struct delivery_settings *settings, struct buffer *errors)
-{
-    struct bind_address sources;
-    struct site_keys *providers = site_keys_new(settings->providers, errors);
-    bool good = bind_address_read(&sources, settings->smtp_bind, errors);
-    good &= providers != NULL;
-    site_keys_free(&providers);
-    return good;
-}
-
-/* delivery_check() has reported errors of smtp_bind. */
-static void
-take_settings(struct delivery *d, const struct delivery_settings *settings)
-{
-    char *hostname = memory_string(settings->hostname);
-    free(d->hostname);
-    d->hostname = hostname;
-    d->settings = *settings;
-    /* Borrowed only within this call. */
-    d->settings.hostname = NULL;
-    d->settings.peers = NULL;
-    d->settings.tls = NULL;
-    if (settings->tls != NULL) {
-        tls_client_free(&d->tls);
-        d->tls = settings->tls;
-    }
-    d->settings.smtp_bind = d->settings.providers = TEXT("");
-    struct site_keys *providers = site_keys_new(settings->providers, NULL);
-    if (providers) {
-        site_keys_free(&d->providers);
-        d->providers = providers;
-    }
-    if (!bind_address_read(&d->sources, settings->smtp_bind, NULL))
-        log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has errors");
-    bind_address_for_peers(&d->peer_sources, &d->sources, settings->peers);
-}
 
 struct delivery *
 delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *log,
@@ -730,7 +702,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
     d->manager = manager;
     d->tls_failures = tls_failures_new();
     assert(settings->tls != NULL);
-    take_settings(d, settings);
+    delivery_take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
     loop_at_end(loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
     manager_set_watch(manager, delivery_watch, d);
@@ -741,7 +713,7 @@ void
 delivery_reload(struct delivery *d, const struct delivery_settings *settings)
 {
     struct delivery_session *s;
-    take_settings(d, settings);
+    delivery_take_settings(d, settings);
     DL_FOREACH2 (d->idle, s, idle_next)
         idle_timer_start(s);
 }

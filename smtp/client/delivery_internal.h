@@ -1,4 +1,4 @@
-/* What delivery.c and delivery_watch.c share. No other file includes this. */
+/* What delivery*.c share. No other file includes this. */
 #ifndef SMTP_CLIENT_DELIVERY_INTERNAL_H
 #define SMTP_CLIENT_DELIVERY_INTERNAL_H
 
@@ -10,7 +10,7 @@
 #include "smtp/client/tls_failures.h"
 #include "smtp/client/relayhosts.h"
 #include "smtp/client/client_connection.h"
-#include "smtp/client/bind_address.h"
+#include "sched/route/bind_address.h"
 
 struct delivery {
     struct loop *loop;
@@ -37,6 +37,8 @@ struct delivery_session {
     struct sched_session *session; /* the scheduler's */
     const struct target *target;
     const char *domain; /* for TARGET_MX; borrowed */
+    struct bind_address sources;
+    bool skip_v4, skip_v6; /* addresses of that family are not tried */
     struct mx_lookup *lookup;
     struct relayhosts *relays; /* in place of lookup: for a list of hosts */
     unsigned refused; /* hosts of the list that have refused our user, as bits */
@@ -68,6 +70,14 @@ struct delivery_session {
     struct loop_timer idle_end;
     struct loop_task task;
 };
+
+/* delivery_check() has reported errors of smtp_bind. */
+void delivery_take_settings(struct delivery *d,
+                            const struct delivery_settings *settings);
+/* Sets sources and families of a new session. False: the outcome says which source
+ * address this host does not have. */
+bool delivery_choose_source(struct delivery_session *s, struct outcome *why)
+    __attribute__((warn_unused_result));
 
 /* A manager_watch(); context is the struct delivery. */
 manager_watch delivery_watch;

@@ -106,9 +106,10 @@ happy_eyeballs_start(struct happy_eyeballs *d, size_t at)
     a->at = at;
     a->started_ms = loop_monotonic_ms(d->settings.loop);
     happy_eyeballs_report(a, HAPPY_EYEBALLS_TRYING, NULL, NULL);
-    a->connection = net_connect(d->settings.net, address,
-                                bind_address_for(d->settings.sources, address->family),
-                                d->on_net, a);
+    struct net_address source;
+    bool is_bound = bind_address_for(d->settings.sources, address->family, &source);
+    a->connection =
+        net_connect(d->settings.net, address, is_bound ? &source : NULL, d->on_net, a);
     loop_timer_start(d->settings.loop, &a->deadline, d->settings.timeout_ms,
                      d->on_deadline, a);
 }

@@ -10,7 +10,7 @@
 
 #include "base/loop/loop.h"
 #include "smtp/client/mx_lookup.h"
-#include "smtp/client/bind_address.h"
+#include "sched/route/bind_address.h"
 
 struct net_connection;
 struct net;

@@ -11,7 +11,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/net/net.h"
-#include "smtp/client/bind_address.h"
+#include "sched/route/bind_address.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ struct mx_lookup {
     struct net *net;
     struct dns *dns;
     bool by_mx, smarthost;
-    bool loopback_v4, loopback_v6;
+    bool loopback_v4, loopback_v6, skip_v4, skip_v6, skipped;
     char own_name[DNS_NAME_MAX];
     uint16_t port;
     size_t limit;
@@ -132,6 +132,12 @@ finish_hosts(struct mx_lookup *x)
                             "no mail host of %s preferred to this host has an "
                             "address%s%s",
                             x->name, x->reason[0] != '\0' ? ": " : "", x->reason));
+    else if (x->skipped && !x->looped)
+        finish_without(x, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
+                                       "no mail host of %s has an %s address, and the "
+                                       "settings (family, source address) permit no "
+                                       "other",
+                                       x->name, x->skip_v6 ? "IPv4" : "IPv6"));
     else if (x->looped)
         finish_without(x, outcome_make(VERDICT_FAILED, BLAME_SITE, 0, "5.4.6",
                                        "mail for %s loops back to myself", x->name));
@@ -206,6 +212,10 @@ host_add_address(struct host *h, const struct net_address *address)
     } else if (is_forbidden_loopback(x, &a)) {
         text_copy(x->reason, sizeof(x->reason),
                   TEXT("a loopback address, which only a route can name"));
+        return;
+    }
+    if (a.family == NET_IPV6 ? x->skip_v6 : x->skip_v4) {
+        x->skipped = true;
         return;
     }
     struct family *f = a.family == NET_IPV6 ? &h->v6 : &h->v4;
@@ -409,6 +419,8 @@ take_literal(struct mx_lookup *x)
     struct host *h = host_new(x, text_from(x->name), 0);
     x->hosts = memory_array(1, sizeof(struct host *));
     x->hosts[x->host_count++] = h;
+    x->skip_v4 = x->skip_v4 && !x->smarthost;
+    x->skip_v6 = x->skip_v6 && !x->smarthost;
     x->end = 1;
     host_add_address(h, &address);
     group_finish(x);
@@ -421,9 +433,10 @@ take_literal(struct mx_lookup *x)
 static bool
 goes_by_loopback(const struct mx_lookup_query *query, enum net_family family)
 {
-    const struct net_address *source =
-        query->sources != NULL ? bind_address_for(query->sources, family) : NULL;
-    return query->smarthost || (source != NULL && net_address_is_loopback(source));
+    struct net_address source;
+    return query->smarthost || (query->sources != NULL &&
+                                bind_address_for(query->sources, family, &source) &&
+                                net_address_is_loopback(&source));
 }
 
 struct mx_lookup *
@@ -441,6 +454,8 @@ mx_lookup_find(struct loop *loop, struct net *net, struct dns *dns,
     x->smarthost = query->smarthost;
     x->loopback_v4 = goes_by_loopback(query, NET_IPV4);
     x->loopback_v6 = goes_by_loopback(query, NET_IPV6);
+    x->skip_v4 = query->skip_v4;
+    x->skip_v6 = query->skip_v6;
     x->port = query->port;
     text_copy(x->own_name, sizeof(x->own_name), text_from(query->hostname));
     x->limit = (size_t)query->address_limit;

@@ -25,6 +25,9 @@ struct mx_lookup_query {
     /* smtp_bind; NULL: unset. Loopback addresses are used only for a smarthost, or if
      * the source address of their family is one. */
     const struct bind_address *sources;
+    /* Addresses of that family are not used, except a literal that the operator has
+     * named. Mail then waits, as an error of the settings, if there is no other. */
+    bool skip_v4, skip_v6;
     uint16_t port;
     int address_limit; /* at most MX_LOOKUP_ADDRESS_MAX */
 };

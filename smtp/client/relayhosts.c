@@ -96,7 +96,7 @@ limit_of(const struct target *target, int address_limit)
 
 struct relayhosts *
 relayhosts_find(struct loop *loop, struct net *net, struct dns *dns,
-                const struct target *target, uint16_t default_port, int address_limit,
+                const struct target *target, const struct mx_lookup_query *query,
                 mx_lookup_found *done, void *context)
 {
     struct relayhosts *r = memory_new(sizeof(*r));
@@ -105,20 +105,18 @@ relayhosts_find(struct loop *loop, struct net *net, struct dns *dns,
     r->context = context;
     r->hosts = memory_array(MX_LOOKUP_ADDRESS_MAX, sizeof(*r->hosts));
     r->count = r->waiting = target_host_count(target);
-    assert(r->count > 0 && r->count <= TARGET_HOSTS_MAX && address_limit > 0);
+    assert(r->count > 0 && r->count <= TARGET_HOSTS_MAX);
     for (size_t at = 0; at < r->count; at++) {
         struct target_host host = target_host(target, at);
         struct relay *relay = &r->list[at];
         relay->relays = r;
         text_copy(relay->host, sizeof(relay->host), host.host);
-        struct mx_lookup_query query = {.name = relay->host,
-                                        .by_mx = target->look_up_mx,
-                                        .smarthost = true,
-                                        .port = host.port ? host.port : default_port,
-                                        .address_limit =
-                                            limit_of(target, address_limit)};
+        struct mx_lookup_query one = *query;
+        one.name = relay->host;
+        one.port = host.port ? host.port : query->port;
+        one.address_limit = limit_of(target, query->address_limit);
         relay->lookup =
-            mx_lookup_find(loop, net, dns, &query, relayhosts_on_found, relay);
+            mx_lookup_find(loop, net, dns, &one, relayhosts_on_found, relay);
     }
     return r;
 }

@@ -4,7 +4,7 @@
 #include "smtp/client/delivery.h"
 #include "smtp/server/listener.h"
 #include "smtp/server/policy.h"
-#include "smtp/client/bind_address.h"
+#include "sched/route/bind_address.h"
 
 #include "t/support/must.h"
 

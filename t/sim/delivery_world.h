@@ -7,7 +7,7 @@
 #include "base/crc.h"
 #include "smtp/client/mx_lookup.h"
 #include "smtp/client/client_connection.h"
-#include "smtp/client/bind_address.h"
+#include "sched/route/bind_address.h"
 #include "t/sim/clock.h"
 #include "t/support/delivery_host.h"
 #include "t/sim/sim_dns.h"

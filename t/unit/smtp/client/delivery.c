@@ -527,10 +527,6 @@ test_sources(void)
         ok(good == (rows[i].mistakes[0] == '\0'));
         buffer_free(&mistakes);
     }
-    struct bind_address s;
-    ok(bind_address_read(&s, TEXT("2001:db8::1"), NULL));
-    ok(bind_address_for(&s, NET_IPV6) == &s.v6 && bind_address_for(&s, NET_IPV4) == NULL);
-    ok(bind_address_for(&s, NET_UNIX) == NULL && bind_address_for(&s, NET_NONE) == NULL);
 }
 
 /* The daemon stops in the middle: whatever was taken is settled, every session ended.

@@ -5,6 +5,7 @@
 #include "smtp/client/delivery.h"
 
 #include "base/memory.h"
+#include "sched/route/peers.h"
 #include "t/sim/delivery_world.h"
 
 #define MARK                                                                           \
@@ -141,14 +142,15 @@ test_sources(void)
     host_must(net_address_parse_ip(TEXT("2001:db8::1"), &six));
     ok(bind_address_read(&others, TEXT("2001:db8::1"), NULL));
     bind_address_for_peers(&s, &others, four);
-    ok(bind_address_for(&s, NET_IPV4) != NULL && bind_address_for(&s, NET_IPV4)->port == 0);
-    ok_named(net_address_equal(bind_address_for(&s, NET_IPV6), &six),
+    struct net_address at;
+    ok(bind_address_for(&s, NET_IPV4, &at) && at.port == 0);
+    ok_named(bind_address_for(&s, NET_IPV6, &at) && net_address_equal(&at, &six),
              "the other family is as it was");
-    ok(bind_address_for(&others, NET_IPV4) == NULL);
+    ok(!bind_address_for(&others, NET_IPV4, &at));
     bind_address_for_peers(&s, &others, none);
-    ok(bind_address_for(&s, NET_IPV4) == NULL && bind_address_for(&s, NET_IPV6) != NULL);
+    ok(!bind_address_for(&s, NET_IPV4, &at) && bind_address_for(&s, NET_IPV6, &at));
     bind_address_for_peers(&s, &others, NULL);
-    ok(bind_address_for(&s, NET_IPV4) == NULL && bind_address_for(&s, NET_IPV6) != NULL);
+    ok(!bind_address_for(&s, NET_IPV4, &at) && bind_address_for(&s, NET_IPV6, &at));
     peers_free(&four);
     peers_free(&none);
     bed_stop(&b);

@@ -5,7 +5,7 @@
 
 #include "base/net/net.h"
 
-#include "smtp/client/bind_address.h"
+#include "sched/route/bind_address.h"
 
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"
@@ -403,6 +403,34 @@ test_loopback(void)
 }
 
 static void
+test_skipped_family(void)
+{
+    struct bed b = bed_new(1);
+    sim_dns_mx(b.dns, "f.test", 10, "both.test");
+    sim_dns_address(b.dns, "both.test", "192.0.2.1");
+    sim_dns_address(b.dns, "both.test", "2001:db8::1");
+    struct mx_lookup_query query = {
+        .name = "f.test", .by_mx = true, .skip_v6 = true, .port = 25, .address_limit = 5};
+    ask(&b, &query);
+    is_list(&b, "both.test 192.0.2.1:25", "IPv4 alone");
+    query.skip_v6 = false;
+    query.skip_v4 = true;
+    ask(&b, &query);
+    is_list(&b, "both.test [2001:db8::1]:25", "IPv6 alone");
+    query.name = "192.0.2.9";
+    query.by_mx = false;
+    query.smarthost = true;
+    ask(&b, &query);
+    is_list(&b, "192.0.2.9 192.0.2.9:25", "an address that the operator has named");
+    query.name = "[192.0.2.9]";
+    query.by_mx = true;
+    query.smarthost = false;
+    ask(&b, &query);
+    is_refused(&b, VERDICT_DEFERRED, 0, "4.3.5", "not one that a sender has named");
+    bed_free(&b);
+}
+
+static void
 test_nobody(void)
 {
     static const char *const ips[] = {
@@ -516,6 +544,7 @@ main(void)
     test_own_name();
     test_primary();
     test_loopback();
+    test_skipped_family();
     test_nobody();
     test_literals();
     test_smarthost();

@@ -77,7 +77,10 @@ begin(struct bed *b, const char *written, int limit)
     relayhosts_free(&b->relays);
     b->answers = 0;
     b->list[0] = '\0';
-    b->relays = relayhosts_find(b->loop, b->net, b->dns, &target, 25, limit, on_answer, b);
+    struct mx_lookup_query query = {
+        .by_mx = target.look_up_mx, .smarthost = true, .port = 25, .address_limit = limit};
+    b->relays =
+        relayhosts_find(b->loop, b->net, b->dns, &target, &query, on_answer, b);
     must(b->answers == 0); /* never before it returns */
 }
 

@@ -1,0 +1,42 @@
+/* The settings of the client: checked, and taken over at startup and reload. */
+#include "base/memory.h"
+#include "smtp/client/delivery_internal.h"
+
+#include <stdlib.h>
+
+bool
+delivery_check(const struct delivery_settings *settings, struct buffer *errors)
+{
+    struct bind_address sources;
+    struct site_keys *providers = site_keys_new(settings->providers, errors);
+    bool good = bind_address_read(&sources, settings->smtp_bind, errors);
+    good &= providers != NULL;
+    site_keys_free(&providers);
+    return good;
+}
+
+void
+delivery_take_settings(struct delivery *d, const struct delivery_settings *settings)
+{
+    char *hostname = memory_string(settings->hostname);
+    free(d->hostname);
+    d->hostname = hostname;
+    d->settings = *settings;
+    /* Borrowed only within this call. */
+    d->settings.hostname = NULL;
+    d->settings.peers = NULL;
+    d->settings.tls = NULL;
+    if (settings->tls != NULL) {
+        tls_client_free(&d->tls);
+        d->tls = settings->tls;
+    }
+    d->settings.smtp_bind = d->settings.providers = TEXT("");
+    struct site_keys *providers = site_keys_new(settings->providers, NULL);
+    if (providers) {
+        site_keys_free(&d->providers);
+        d->providers = providers;
+    }
+    if (!bind_address_read(&d->sources, settings->smtp_bind, NULL))
+        log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has errors");
+    bind_address_for_peers(&d->peer_sources, &d->sources, settings->peers);
+}
