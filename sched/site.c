@@ -756,4 +756,5 @@ sites_shift(struct sites *set, int64_t delta_ms)
     HASH_ITER (hh, set->transports.by_target, c, next)
         c->pause_until_ms += delta_ms;
     sites_each(set, site_shift, &delta_ms);
+    site_state_shift(&set->states, delta_ms);
 }

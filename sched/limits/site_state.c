@@ -41,6 +41,20 @@ site_state_free(struct site_state **r)
 }
 
 void
+site_state_shift(struct site_state_set *set, int64_t delta_ms)
+{
+    for (struct site_state *r = set->by_key; r; r = r->hh.next) {
+        r->at_ms += r->at_ms > 0 ? delta_ms : 0;
+        r->pause_until_ms += delta_ms;
+        r->dead_since_ms += r->dead_since_ms > 0 ? delta_ms : 0;
+        r->dead_until_ms += delta_ms;
+        ceiling_shift(&r->ceiling, delta_ms);
+        bucket_shift(&r->bucket, delta_ms);
+        bucket_learnt_shift(&r->learnt, delta_ms);
+    }
+}
+
+void
 site_state_clear(struct site_state_set *set)
 {
     struct site_state *r, *next;

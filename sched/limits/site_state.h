@@ -37,6 +37,8 @@ bool site_state_add(struct site_state_set *set, const struct site_state *r);
 /* Removes it from the set; the caller frees it with site_state_free. NULL: not
  * found. */
 struct site_state *site_state_take(struct site_state_set *set, const char *key);
+/* The clock was set by delta_ms. */
+void site_state_shift(struct site_state_set *set, int64_t delta_ms);
 void site_state_free(struct site_state **r);
 void site_state_clear(struct site_state_set *set);
 

@@ -479,6 +479,36 @@ test_clock(void)
     finish(&p);
 }
 
+/* What a restart has left for a site that does not exist yet moves along, too. */
+static void
+test_clock_restored(void)
+{
+    struct place p;
+    struct site_state state;
+    char key[SITE_STATE_KEY_MAX];
+    const int64_t back = -3600000;
+    start(&p);
+    site_pause(p.site, NOW);
+    p.site->ceiling.sessions = p.site->ceiling.found = 7;
+    p.site->ceiling.probe_at_ms = NOW + 5000;
+    die(&p, NOW);
+    int64_t until = p.site->dead_until_ms;
+    ok(site_remember(p.site, &state, key));
+    state.at_ms = NOW;
+    finish(&p);
+    prepare(&p);
+    ok(site_state_add(&p.set.sites.states, &state));
+    sites_shift(&p.set.sites, back);
+    is_number(p.set.sites.states.by_key->at_ms, NOW + back, "its time");
+    begin(&p);
+    ok(p.site->dead);
+    is_number(p.site->dead_until_ms, until + back, "its probe");
+    is_number(p.site->dead_since_ms, NOW + back, "its death");
+    is_number(p.site->pause_until_ms, state.pause_until_ms + back, "its pause");
+    is_number(p.site->ceiling.probe_at_ms, NOW + 5000 + back, "what it has learnt");
+    finish(&p);
+}
+
 static void
 test_inherit(void)
 {
@@ -547,6 +577,7 @@ main(void)
     test_probe_times();
     test_backlog();
     test_clock();
+    test_clock_restored();
     test_inherit();
     test_free_probing();
     return done();
