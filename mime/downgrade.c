@@ -198,14 +198,24 @@ static void
 copy_outside(struct downgrade *d, struct text bytes)
 {
     for (size_t i = 0; i < bytes.length; i++) {
-        char c = bytes.at[i], before = i > 0 ? bytes.at[i - 1] : d->last_in;
-        if (before == '\r' && c != '\n') /* not a line end */
-            put_outside(d, before);
+        char c = bytes.at[i];
+        if (d->outside_cr && c != '\n') /* not a line end */
+            put_outside(d, '\r');
+        d->outside_cr = c == '\r';
         if (c == '\n')
             end_outside_line(d);
         else if (c != '\r')
             put_outside(d, c);
     }
+}
+
+/* No byte comes behind a CR that waits. */
+static void
+downgrade_end_outside(struct downgrade *d)
+{
+    if (d->outside_cr)
+        put_outside(d, '\r');
+    d->outside_cr = false;
 }
 
 static void
@@ -263,6 +273,8 @@ static void
 convert_event(void *context, const struct structure_event *e)
 {
     struct downgrade *d = context;
+    if (e->bytes.length > 0 && e->kind != STRUCTURE_OUTSIDE)
+        downgrade_end_outside(d);
     if (e->part->number >= d->planned) /* other content than in the scan */
         copy(d, e->bytes);
     else if (!d->encoding)
@@ -293,7 +305,7 @@ downgrade_start(struct downgrade *d, void (*write)(void *context, struct text by
     downgrade_stop(d);
     d->write = write;
     d->context = context;
-    d->labelled = d->soft_end = false;
+    d->labelled = d->soft_end = d->outside_cr = false;
     d->last_in = d->last_out = '\n';
     d->column = 0;
     d->structure = structure_new(convert_event, d);
@@ -310,6 +322,7 @@ downgrade_end(struct downgrade *d)
 {
     structure_end(d->structure);
     structure_free(&d->structure);
+    downgrade_end_outside(d);
     if (d->last_out == '\n')
         return;
     emit(d, d->soft_end ? TEXT("=\r\n") : TEXT("\r\n"));

@@ -47,7 +47,8 @@ struct downgrade {
     bool encoding, labelled, soft_end;
     unsigned encoded; /* number of the part that is being encoded */
     char last_in, last_out;
-    size_t column; /* of a preamble's line */
+    size_t column;   /* of a preamble's line */
+    bool outside_cr; /* its last byte was a CR, which is not written yet */
     struct quoted quoted;
     struct base64_lines base64;
 };

@@ -76,6 +76,11 @@ static const struct sample {
      "MIME-Version: 1.0\r\nContent-Type: text/plain\r\n" QP "\r\nenough text =E9\r\nmore\r\n\r\n", 0},
     {"a lone CR and a NUL", "MIME-Version: 1.0\r\nContent-Type: text/plain\r\n\r\nenough text, with \r inside and\r\n", "MIME-Version: 1.0\r\nContent-Type: text/plain\r\n" QP "\r\nenough text, with=20=0D inside and\r\n", 0},
     {"a lone CR in a preamble", MIXED "a\rb\r\n--b\r\n\r\nx\r\n--b--\r\n", MIXED "a?b\r\n--b\r\n\r\nx\r\n--b--\r\n", 0},
+    {"a lone CR at the end of a preamble", MIXED "a\xe9\r\r\n--b\r\n\r\nx\r\n--b--\r\n", MIXED "a??\r\n--b\r\n\r\nx\r\n--b--\r\n", 0},
+    {"nothing else in it", MIXED "\r\r\n--b\r\n\r\nx\r\n--b--\r\n", MIXED "?\r\n--b\r\n\r\nx\r\n--b--\r\n", 0},
+    {"a lone CR at the end of an epilogue", MIXED "--b\r\n\r\nx\r\n--b--\r\n\xe9\r", MIXED "--b\r\n\r\nx\r\n--b--\r\n??\r\n", 0},
+    {"lone CRs of an inner epilogue", MIXED "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\nx\r\n--c--\r\n\r\r\r\n--b--\r\n",
+     MIXED "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\nx\r\n--c--\r\n??\r\n--b--\r\n", 0},
     {"bytes that look like a delimiter once encoded", MIXED "--b\r\n" UTF8 "\r\nenough text: \xc3\xa9\r\n--c\r\n--b--\r\n",
      MIXED "--b\r\nContent-Type: text/plain; charset=utf-8\r\n" QP "\r\nenough text: =C3=A9\r\n-=2Dc\r\n--b--\r\n", 0},
     /* Forbidden. */
