@@ -2,19 +2,6 @@
  * §3). */
 #include "mime/address.h"
 
-/* RFC 3461 §4 has upper case only; lower case is read, too. */
-static int
-hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
 /* xchar: bytes that are not encoded. */
 static bool
 xtext_is_plain(unsigned char c)
@@ -31,7 +18,8 @@ xtext_read_all(struct text t, struct buffer *out)
         if (c == '+') {
             if (t.length - at < 3)
                 return false;
-            int high = hex_value(t.at[at + 1]), low = hex_value(t.at[at + 2]);
+            /* RFC 3461 §4 has upper case only; lower case is read, too. */
+            int high = text_hex_digit(t.at[at + 1]), low = text_hex_digit(t.at[at + 2]);
             if (high < 0 || low < 0)
                 return false;
             c = (unsigned char)(high * 16 + low);
