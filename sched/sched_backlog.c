@@ -20,18 +20,6 @@ site_share(const struct sched *s)
     return (size_t)s->settings.active_limit * (size_t)s->settings.site_share / 100;
 }
 
-/* The other messages that a site has in memory. A message to many domains of the site
- * must not exceed the share by itself, or it would be read and backlogged without
- * end. */
-static size_t
-loaded_others(const struct site *site, struct sched_message *m)
-{
-    size_t others = site->loaded;
-    for (unsigned i = 0; i < m->entry_count; i++)
-        others -= message_entries(m)[i].destination->site == site;
-    return others;
-}
-
 /* Whether the site has its share of a full active set, and mail of that age its half of
  * the share while mail of the other age waits. active: messages in memory with the one
  * in question; others: of the site; coming: those that may be on their way. */
@@ -99,13 +87,13 @@ waits_for_probe(struct sched *s, const struct message_index *k, struct site *sit
 }
 
 /* Whether the message must wait on disk behind the backlog of the site. A dead site
- * settles it without delay: its backlog would return it without end. */
+ * settles it without delay: its backlog would return it without end. others: messages
+ * of the site that are in memory. */
 static bool
 is_excluded(struct sched *s, const struct message_index *k, struct site *site,
-            struct sched_message *m)
+            struct sched_message *m, size_t others)
 {
     enum flow_age age = flow_age(m);
-    size_t others = loaded_others(site, m);
     struct id first;
     bool is_behind = site->is_crowded && site_backlog_first(site, age, &first);
     if (site->dead)
@@ -124,14 +112,20 @@ is_excluded(struct sched *s, const struct message_index *k, struct site *site,
 bool
 sched_is_excess(struct sched *s, const struct message_index *k, struct sched_message *m)
 {
-    const struct site *last = NULL;
+    bool is_excess = true;
+    for (unsigned i = 0; i < m->entry_count; i++)
+        message_entries(m)[i].destination->site->asked++;
+    /* Each site once: a message may have 50,000 domains of a few sites, in any order. */
     for (unsigned i = 0; i < m->entry_count; i++) {
         struct site *site = message_entries(m)[i].destination->site;
-        if (site != last && !is_excluded(s, k, site, m))
-            return false;
-        last = site;
+        /* A message to many domains of the site must not exceed the share by itself, or
+         * it would be read and backlogged without end. */
+        size_t own = site->asked;
+        site->asked = 0;
+        if (own > 0 && is_excess)
+            is_excess = is_excluded(s, k, site, m, site->loaded - own);
     }
-    return true;
+    return is_excess;
 }
 
 /* Its site has space for it again when some of the site's mail has left, or a probe was

@@ -79,6 +79,7 @@ struct site {
     bool is_crowded;
     bool is_due; /* deferred mail has come due since the site died */
     int64_t crowded_since_ms;
+    unsigned asked; /* entries of the message that sched_is_excess() asks about */
     unsigned recalled, passed; /* since it became crowded: messages recalled, and those
                                 * of new senders that passed the backlog */
 };

@@ -1,0 +1,101 @@
+/* sched/sched_backlog.c: mail to several sites, whose domains come in any order. */
+#include "sched/sched.h"
+
+#include "t/support/sched_world.h"
+
+enum { ACTIVE = 40, SHARE = 5 };
+
+static void
+excess_start(struct world *w)
+{
+    sched_world_start(w, ACTIVE, 100);
+    sched_change(w->s, &(struct sched_settings){.active_limit = ACTIVE,
+                                                .session_limit = 100,
+                                                .site_share = SHARE});
+    w->target.transport.adaptive = 1;
+    w->may_be_early = true;
+}
+
+/* Domains a and c are of the site "mx:10 one", b and d of "mx:10 two". */
+static void
+find_sites(struct world *w)
+{
+    static const struct {
+        const char *domain, *site;
+    } all[] = {
+        {"a.example", "mx:10 one"},
+        {"b.example", "mx:10 two"},
+        {"c.example", "mx:10 one"},
+        {"d.example", "mx:10 two"}
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        world_add(w, all[i].domain, 0, 0);
+        world_run(w);
+        struct channel *c = world_channel(w, all[i].domain, 0);
+        ok(c != NULL &&
+           sched_session_found(w->s, w->now, c->session, text_from(all[i].site)));
+    }
+}
+
+/* The domains alternate between the sites: each site is asked once, with what others
+ * have. */
+static void
+test_alternating(void)
+{
+    struct world w;
+    excess_start(&w);
+    find_sites(&w);
+    for (int i = 0; i < 2 * ACTIVE; i++)
+        world_add(&w, i % 2 == 0 ? "a.example" : "b.example", 0, 0);
+    world_run(&w);
+    size_t one = world_site(&w, "mx:10 one").site.backlogged;
+    ok_named(one > 0, "the first site has a backlog");
+    ok_named(world_site(&w, "mx:10 two").site.backlogged > 0, "the second, too");
+    unsigned both = world_add(&w, "a.example b.example c.example d.example", 0, 0);
+    unsigned other = world_add(&w, "a.example b.example e.example c.example", 0, 0);
+    world_run(&w);
+    ok_named(!w.mails[both].loaded, "it waits behind them");
+    is_number((long long)world_site(&w, "mx:10 one").site.backlogged, (long long)one + 1,
+              "once, for its first site");
+    ok_named(w.mails[other].loaded, "with a third site it does not");
+    while (world_channel(&w, "", 0))
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, w.count, "all are delivered");
+    sched_world_end(&w);
+}
+
+/* Alone it stays, however many domains of one site it has. */
+static void
+test_alone(void)
+{
+    struct world w;
+    excess_start(&w);
+    find_sites(&w);
+    while (world_channel(&w, "", 0))
+        channel_drain(&w, world_channel(&w, "", 0));
+    for (int i = 0; i <= ACTIVE / 2; i++) {
+        char domain[WORLD_DOMAIN];
+        snprintf(domain, sizeof(domain), "f%d.example", i);
+        world_add(&w, domain, 0, 0);
+    }
+    world_add(&w, "a.example", 0, 0);
+    world_add(&w, "b.example", 0, 0);
+    for (int i = 0; i < 2; i++)
+        world_add(&w, "a.example b.example c.example d.example", 0, 0);
+    world_run(&w);
+    ok_named(w.mails[w.count - 2].loaded,
+             "its own domains do not count");
+    ok_named(!w.mails[w.count - 1].loaded, "those of others do");
+    while (world_channel(&w, "", 0))
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, w.count, "all are delivered");
+    sched_world_end(&w);
+}
+
+int
+main(void)
+{
+    test_alternating();
+    test_alone();
+    return done();
+}
