@@ -174,9 +174,10 @@ append(struct commit *c)
     if (c->commits->journaled->journal == NULL)
         return false; /* the queue is being closed */
     size_t in_memory = d->content.length;
+    struct journaled_note note = {d->reported, buffer_text(&d->reports)};
     enum journal_appended result =
         journaled_accept(c->commits->journaled, c->envelope, buffer_text(&c->form),
-                         content, d->own, &c->batch);
+                         content, &note, d->own, &c->batch);
     if (result == JOURNAL_NO_ROOM)
         return false;
     /* The message owns the buffer now. */

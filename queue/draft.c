@@ -18,6 +18,8 @@ enum {
     CONTENT_BUFFER = 64 * 1024,    /* on the way to a file */
     MEMORY_MAX = 32 * 1024 * 1024, /* of all drafts; beyond it drafts become files
                                     * earlier */
+    REPORTS_MAX = 64 * 1024,       /* failures that a notification notes */
+    FAILURE_SIZE_MAX = 4200,       /* of envelope_write_failure() */
     NAMES_AHEAD_MS = 20,           /* of the clock, at most */
     NAME_TRIES = 100000            /* on average as many as there are slices are
                                     * needed */
@@ -53,6 +55,7 @@ draft_free(struct queue_draft *d)
     if (d->file >= 0)
         disk_close_file(d->drafts->spool->disk, d->file);
     draft_forget_content(d);
+    buffer_free(&d->reports);
     free(d);
 }
 
@@ -190,6 +193,26 @@ int64_t
 queue_draft_size(const struct queue_draft *d)
 {
     return d->size;
+}
+
+/* With their texts: the marks of e may not be on disk yet. */
+void
+queue_reports(struct queue_draft *d, const struct envelope *e)
+{
+    bool fits = true;
+    d->reported = e->id;
+    buffer_free(&d->reports);
+    buffer_init(&d->reports, REPORTS_MAX);
+    for (unsigned i = 0; i < e->delivery.failure_count && fits; i++) {
+        struct failure f = e->delivery.failures[i];
+        if (f.notified)
+            continue;
+        f.notified = true;
+        envelope_write_failure(e, &f, &d->reports);
+        fits = d->reports.length < REPORTS_MAX - FAILURE_SIZE_MAX;
+    }
+    if (!fits) /* noted afterwards alone */
+        buffer_clear(&d->reports);
 }
 
 void

@@ -35,6 +35,8 @@ struct queue_draft {
     struct id id;
     int64_t size;
     uint32_t crc;
+    struct id reported; /* the message whose failures it reports: queue_reports() */
+    struct buffer reports;
     bool refused;
     struct outcome refusal;
 };

@@ -100,6 +100,9 @@ typedef void queue_stored(void *context, struct envelope *e,
                           const struct outcome *refusal);
 void queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stored,
                   void *context);
+/* Before queue_commit(): the draft is a notification that reports e's failures. While
+ * both are journaled, the note that they are reported becomes durable with it. */
+void queue_reports(struct queue_draft *draft, const struct envelope *e);
 /* The callback will not come; the message may or may not exist. */
 void queue_commit_ignore(struct queue *queue, void *context);
 void queue_discard(struct queue_draft **draft);
@@ -142,8 +145,8 @@ void queue_settle(struct queue *queue, struct envelope *e, unsigned index,
  * disk would be reported again after a crash, and is better reported later. */
 bool queue_may_notify(struct queue *queue, const struct envelope *e);
 /* The failures and successes that e has now are reported by a notification that is
- * durable: no later one reports them again. A crash before this is on disk, within
- * 100 ms, repeats the notification. */
+ * durable: no later one reports them again. Unless queue_reports() has noted it, a crash
+ * before this is on disk, within 100 ms, repeats the notification. */
 void queue_notified(struct queue *queue, struct envelope *e);
 /* Not before due_ms (attempts made up to now); the envelope is written (S5) and
  * freed. */

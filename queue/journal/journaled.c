@@ -6,6 +6,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
+#include "queue/journal/journaled_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,6 +19,8 @@ enum {
     CACHE_MAX = 16 * 1024 * 1024, /* bytes of contents and forms in memory */
     HEAD_SIZE = 8,
     FLAG_LARGE = 1,
+    FLAG_NOTE = 2,
+    NUMBER_SIZE = 4,
     MARKS_PER_RECORD = 256,
     COPIES_MAX = 8, /* of a message: files cost as much as some ten copies */
     TEXTS_PER_RECORD = 32 * 1024, /* unless a single text is longer */
@@ -213,9 +216,25 @@ need_results(struct journaled_message *m)
 
 /* The parts of an ACCEPT's payload. */
 struct accepted {
-    struct text form, content;
+    struct text form, note, content;
     bool large;
 };
+
+/* False: it is longer than the rest. */
+static bool
+split_note(struct accepted *parts)
+{
+    struct text rest = parts->content;
+    if (rest.length < NUMBER_SIZE)
+        return false;
+    uint32_t length = get_number(rest.at);
+    rest = text_after(rest, NUMBER_SIZE);
+    if (length < ID_LENGTH || length > rest.length)
+        return false;
+    parts->note = text_before(rest, length);
+    parts->content = text_after(rest, length);
+    return true;
+}
 
 /* Lengths come from the disk and are checked, though a checksum has covered them: a
  * wrong one would read beyond the record. */
@@ -226,11 +245,13 @@ split_payload(struct text payload, struct accepted *parts)
         return false;
     uint32_t length = get_number(payload.at), flags = get_number(payload.at + 4);
     struct text rest = text_after(payload, HEAD_SIZE);
-    if (length > rest.length || (flags & ~(uint32_t)FLAG_LARGE) != 0)
+    if (length > rest.length || (flags & ~(uint32_t)(FLAG_LARGE | FLAG_NOTE)) != 0)
         return false;
     *parts = (struct accepted){.form = text_before(rest, length),
                                .content = text_after(rest, length),
                                .large = (flags & FLAG_LARGE) != 0};
+    if ((flags & FLAG_NOTE) != 0 && !split_note(parts))
+        return false;
     return !parts->large || parts->content.length == 0;
 }
 
@@ -250,6 +271,21 @@ journaled_is_deadly(const struct journaled *y, struct id id)
     return y->spool != NULL && guard_is_deadly(&y->spool->guard, id);
 }
 
+/* The message that a notification reports may have left the journal: then its files say
+ * what was reported. */
+static void
+take_note(struct journaled *y, struct text note)
+{
+    struct id id;
+    struct journaled_message *m = NULL;
+    if (note.length > 0 && id_parse(text_before(note, ID_LENGTH), &id))
+        m = journaled_find(y, id);
+    if (m == NULL)
+        return;
+    need_results(m);
+    remember_texts(m, text_after(note, ID_LENGTH));
+}
+
 /* An envelope that cannot be read is damage, not an empty message. */
 static bool
 read_accept(struct journaled *y, const struct journal_record *record)
@@ -265,6 +301,9 @@ read_accept(struct journaled *y, const struct journal_record *record)
     if (good) {
         struct journaled_message *m = journaled_add(y, record->id, &record->place);
         m->envelope_length = (uint32_t)parts.form.length;
+        if (parts.note.length > 0)
+            m->note_length = (uint32_t)(NUMBER_SIZE + parts.note.length);
+        take_note(y, parts.note);
         /* An envelope that is not read cannot say how many; any mark may count. */
         m->recipients = deadly ? ENVELOPE_RECIPIENTS_MAX : e->count;
         m->large = parts.large;
@@ -465,16 +504,33 @@ journaled_fits(const struct journaled *y, const struct envelope *e, size_t form_
            HEAD_SIZE + form_length + content <= limit;
 }
 
+/* Without space for it the note is written afterwards, in a record of its own. */
+static bool
+has_note(const struct journaled *y, const struct journaled_note *note, size_t length)
+{
+    return note->failures.length > 0 && journaled_find(y, note->of) != NULL &&
+           HEAD_SIZE + length + NUMBER_SIZE + ID_LENGTH + note->failures.length <=
+               journal_payload_max(y->journal);
+}
+
 enum journal_appended
 journaled_accept(struct journaled *y, const struct envelope *e, struct text form,
-                 struct buffer *content, bool own, uint64_t *batch)
+                 struct buffer *content, const struct journaled_note *note, bool own,
+                 uint64_t *batch)
 {
-    char head[HEAD_SIZE];
+    char head[HEAD_SIZE], of[NUMBER_SIZE + ID_LENGTH + 1];
     struct journal_place place = {0};
+    struct text bytes = content != NULL ? buffer_text(content) : TEXT("");
+    bool noted = has_note(y, note, form.length + bytes.length);
+    size_t length = noted ? ID_LENGTH + note->failures.length : 0;
     journaled_put_number(head, (uint32_t)form.length);
-    journaled_put_number(head + 4, content == NULL ? FLAG_LARGE : 0);
+    journaled_put_number(head + 4, (content == NULL ? FLAG_LARGE : 0U) |
+                                       (noted ? FLAG_NOTE : 0U));
+    journaled_put_number(of, (uint32_t)length);
+    id_format(note->of, of + NUMBER_SIZE);
     struct text pieces[] = {text_of(head, sizeof(head)), form,
-                            content != NULL ? buffer_text(content) : TEXT("")};
+                            text_of(of, noted ? NUMBER_SIZE + ID_LENGTH : 0),
+                            noted ? note->failures : TEXT(""), bytes};
     enum journal_appended result =
         journal_accept(y->journal, e->id, pieces, sizeof(pieces) / sizeof(pieces[0]),
                        own, &place, batch);
@@ -482,6 +538,7 @@ journaled_accept(struct journaled *y, const struct envelope *e, struct text form
         return result;
     struct journaled_message *m = journaled_add(y, e->id, &place);
     m->envelope_length = (uint32_t)form.length;
+    m->note_length = noted ? (uint32_t)(NUMBER_SIZE + length) : 0;
     m->recipients = e->count;
     m->large = content == NULL;
     m->is_new = true;
@@ -515,6 +572,21 @@ read_payload(struct journaled *y, const struct journaled_message *m, uint32_t of
     return 0;
 }
 
+int
+journaled_read_form(struct journaled *y, const struct journaled_message *m,
+                    struct buffer *out)
+{
+    return read_payload(y, m, HEAD_SIZE, m->envelope_length, out);
+}
+
+int
+journaled_read_bytes(struct journaled *y, const struct journaled_message *m,
+                     struct buffer *out)
+{
+    uint32_t before = HEAD_SIZE + m->envelope_length + m->note_length;
+    return read_payload(y, m, before, m->place.length - before, out);
+}
+
 static void
 lay_marks_over(const struct journaled_message *m, struct envelope *e)
 {
@@ -540,7 +612,7 @@ journaled_load(struct journaled *y, struct journaled_message *m, bool *later,
     int result = 0;
     *later = false;
     if (m->form.length == 0)
-        result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &read);
+        result = journaled_read_form(y, m, &read);
     if (result < 0) {
         *later = result != -ENODATA;
         snprintf(reason, reason_size, "its record in the journal: %s",
@@ -568,8 +640,7 @@ journaled_read_content(struct journaled *y, struct journaled_message *m, int *er
         m->content->references++;
         return m->content;
     }
-    uint32_t before = HEAD_SIZE + m->envelope_length;
-    *error = read_payload(y, m, before, m->place.length - before, &bytes);
+    *error = journaled_read_bytes(y, m, &bytes);
     if (*error < 0)
         return NULL;
     struct journaled_content *c = content_new(&bytes);
@@ -683,73 +754,4 @@ journaled_end(struct journaled *y, struct journaled_message *m, enum record_type
     }
     journaled_drop(y, m);
     return batch;
-}
-
-/* The spool's files first: a mess/ID that a move left incomplete must not replace the
- * content. Until both are durable the journal has everything. */
-static int
-put_corrupt(struct journaled *y, const struct journaled_message *m,
-            struct text envelope, struct text content, const char *reason)
-{
-    struct spool *s = y->spool;
-    spool_quarantine(s, m->id, reason, loop_now_ms(y->loop));
-    int result = spool_put_corrupt(s, m->id, SPOOL_TODO, envelope);
-    if (result == 0 && !m->large)
-        result = spool_put_corrupt(s, m->id, SPOOL_MESS, content);
-    return result == 0 ? disk_sync_directory(s->disk, spool_dir_name(SPOOL_CORRUPT))
-                       : result;
-}
-
-enum { REASON_SIZE = 160 };
-
-/* S4 would deliver again to recipients that are done; S5 has their marks. A process
- * that delivered has read this envelope, so reading it is not what crashes the daemon.
- * -EBADMSG: it cannot be read. */
-static int
-make_preprocessed(struct journaled *y, struct journaled_message *m)
-{
-    char reason[REASON_SIZE];
-    int files[SPOOL_PREPROCESSED_FILES], result = 0;
-    unsigned count = 0;
-    bool later = false;
-    struct envelope *e = journaled_load(y, m, &later, reason, sizeof(reason));
-    if (e == NULL)
-        return later ? -EIO : -EBADMSG;
-    struct journaled_content *content =
-        m->large ? NULL : journaled_read_content(y, m, &result);
-    struct text bytes = content != NULL ? buffer_text(&content->bytes) : TEXT("");
-    if (result == 0)
-        result = spool_write_preprocessed(y->spool, e, content != NULL ? &bytes : NULL,
-                                          files, &count);
-    while (count > 0)
-        disk_close_file(y->spool->disk, files[--count]);
-    if (result == 0)
-        result = spool_sync_preprocessed(y->spool, m->id);
-    journaled_content_release(&content);
-    envelope_free(&e);
-    return result;
-}
-
-int
-journaled_quarantine(struct journaled *y, struct journaled_message *m,
-                     const char *reason)
-{
-    struct buffer envelope, content;
-    uint32_t before = HEAD_SIZE + m->envelope_length;
-    int result = m->results != NULL ? make_preprocessed(y, m) : -EBADMSG;
-    if (result == 0)
-        spool_quarantine(y->spool, m->id, reason, loop_now_ms(y->loop));
-    if (result != -EBADMSG)
-        return result;
-    result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &envelope);
-    if (result < 0)
-        return result;
-    result = read_payload(y, m, before, m->place.length - before, &content);
-    if (result == 0) {
-        result =
-            put_corrupt(y, m, buffer_text(&envelope), buffer_text(&content), reason);
-        buffer_free(&content);
-    }
-    buffer_free(&envelope);
-    return result;
 }

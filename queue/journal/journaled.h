@@ -4,6 +4,8 @@
  * ACCEPT record is
  *   length of the envelope, flags (two 32-bit numbers)
  *   the envelope as todo/ID has it, with the size and CRC of the content
+ *   of a notification that reports failures of a journaled message: the length of the
+ *   rest, ID of that message, the failures as bounce/ID has them, marked as reported
  *   the content, unless it is large: then mess/ID has the content
  * and that of a MARK
  *   count, then that number of recipient indexes (32 bits each)
@@ -32,6 +34,7 @@ struct journaled_message {
     const char *directory; /* of its journal */
     struct journal_place place;
     uint32_t envelope_length, recipients;
+    uint32_t note_length; /* of what it reports, with its length */
     bool large;
     bool held;         /* hold/ID exists */
     bool awaits_parts; /* a fragment; it gets its mark in defrag/ when it moves */
@@ -85,11 +88,19 @@ struct journaled_message *journaled_find(const struct journaled *y,
 /* False: too large for a record, with its content or (large) without. */
 bool journaled_fits(const struct journaled *y, const struct envelope *e,
                     size_t form_length, bool large);
+/* The failures that a notification reports, marked as reported; failures: empty: it
+ * reports none. */
+struct journaled_note {
+    struct id of;
+    struct text failures;
+};
 /* Adds the message to the journal; takes content (NULL: large) with JOURNAL_APPENDED.
- * form: of todo/ID. */
+ * form: of todo/ID. The note is in the same record, if it fits and its message is
+ * journaled. */
 enum journal_appended journaled_accept(struct journaled *y, const struct envelope *e,
                                        struct text form, struct buffer *content,
-                                       bool own, uint64_t *batch);
+                                       const struct journaled_note *note, bool own,
+                                       uint64_t *batch);
 
 /* NULL: for the reason in reason; later: the disk did not answer, so the message may be
  * intact. Sets the marks that the journal has. */

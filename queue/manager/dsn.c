@@ -375,6 +375,8 @@ dsn_commit(struct dsn *n)
     id_format(made->id, notification_id);
     log_say(n->settings.log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(n),
             notification_id);
+    if (!n->is_delay)
+        queue_reports(n->draft, n->envelope);
     queue_commit(&n->draft, &made, n->stored, n->context);
 }
 

@@ -185,9 +185,32 @@ envelope_for(const struct message *m)
     return e;
 }
 
-/* The message's number, or -1: none. */
+static bool
+is_notified(const struct envelope *e, unsigned recipient)
+{
+    for (unsigned i = 0; i < e->delivery.failure_count; i++)
+        if (e->delivery.failures[i].recipient == recipient)
+            return e->delivery.failures[i].notified;
+    return false;
+}
+
+/* Failures that no notice has told. */
+static unsigned
+untold(const struct work *w, int message, bool which[RECIPIENTS_MAX])
+{
+    const struct message *m = &w->shadow.messages[message];
+    unsigned count = 0;
+    for (unsigned r = 0; r < m->recipients; r++) {
+        which[r] = m->failed[r] && !is_notified(w->envelopes[message], r);
+        count += which[r];
+    }
+    return count;
+}
+
+/* The message's number, or -1: none. failures: it tells those of told_of. */
 static int
-offer(struct work *w, struct queue *q, unsigned recipients, size_t size, int told_of)
+offer(struct work *w, struct queue *q, unsigned recipients, size_t size, int told_of,
+      bool failures)
 {
     struct outcome refusal;
     int number = shadow_add(&w->shadow, recipients, size, told_of);
@@ -208,6 +231,13 @@ offer(struct work *w, struct queue *q, unsigned recipients, size_t size, int tol
     struct answer *a = memory_new(sizeof(*a));
     *a = (struct answer){.work = w, .message = number};
     DL_APPEND(w->answers, a);
+    if (failures) {
+        (void)untold(w, told_of, m->tells);
+        queue_reports(draft, w->envelopes[told_of]);
+        for (unsigned r = 0; r < RECIPIENTS_MAX; r++)
+            if (m->tells[r]) /* perhaps: with the notice */
+                w->shadow.messages[told_of].notified[r] = MAYBE;
+    }
     queue_commit(&draft, &e, on_stored, a);
     return number;
 }
@@ -217,7 +247,7 @@ act_accept(struct work *w, unsigned recipients, size_t size)
 {
     unsigned which = w->slices > 0 ? w->shadow.count % w->slices : 0;
     if (w->slices > 0)
-        (void)!offer(w, w->daemons[which].queue, recipients, size, -1);
+        (void)!offer(w, w->daemons[which].queue, recipients, size, -1, false);
 }
 
 void
@@ -241,7 +271,7 @@ act_inject(struct work *w, unsigned recipients, size_t size)
         printf("# cannot inject\n");
         abort();
     }
-    int number = offer(w, injector.queue, recipients, size, -1);
+    int number = offer(w, injector.queue, recipients, size, -1, false);
     if (number >= 0)
         envelope_free(&w->envelopes[number]);
     daemon_close(&injector);
@@ -296,15 +326,6 @@ act_notice_injected(struct work *w)
 }
 
 /* --- Delivering ------------------------------------------------------------------ */
-
-static bool
-is_notified(const struct envelope *e, unsigned recipient)
-{
-    for (unsigned i = 0; i < e->delivery.failure_count; i++)
-        if (e->delivery.failures[i].recipient == recipient)
-            return e->delivery.failures[i].notified;
-    return false;
-}
 
 void
 act_load(struct work *w, int message)
@@ -375,7 +396,7 @@ act_warn(struct work *w, int message, int64_t in_ms)
     if (m == NULL || w->envelopes[message] == NULL)
         return;
     if (w->envelopes[message]->delivery.warnings == 0) {
-        int notice = offer(w, queue_of(w, m), 1, 200, message);
+        int notice = offer(w, queue_of(w, m), 1, 200, message, false);
         act_await(w);
         if (notice >= 0 && w->shadow.messages[notice].known == STORED) {
             w->envelopes[message]->delivery.warnings = 1;
@@ -385,19 +406,22 @@ act_warn(struct work *w, int message, int64_t in_ms)
     act_defer(w, message, in_ms);
 }
 
-/* False: nothing was to be told, or it could not be. */
+/* False: they could not be told. */
 static bool
 tell(struct work *w, int message)
 {
     struct message *m = find(w, message);
-    bool any = false;
-    for (unsigned r = 0; r < m->recipients; r++)
-        any = any || (m->failed[r] && m->notified[r] == NO);
-    if (!any)
+    bool which[RECIPIENTS_MAX];
+    if (untold(w, message, which) == 0)
         return true;
-    int notice = offer(w, queue_of(w, m), 1, 200, message);
+    int notice = offer(w, queue_of(w, m), 1, 200, message, true);
     act_await(w);
-    return notice >= 0 && w->shadow.messages[notice].known == STORED;
+    if (notice >= 0 && w->shadow.messages[notice].known == STORED)
+        return true;
+    for (unsigned r = 0; r < m->recipients; r++)
+        if (which[r])
+            m->notified[r] = NO;
+    return false;
 }
 
 void
@@ -406,12 +430,8 @@ act_report(struct work *w, int message, int64_t in_ms)
     struct message *m = find(w, message);
     if (m == NULL || w->envelopes[message] == NULL)
         return;
-    if (tell(w, message)) {
-        for (unsigned r = 0; r < m->recipients; r++)
-            if (m->failed[r] && m->notified[r] == NO)
-                m->notified[r] = MAYBE;
+    if (tell(w, message))
         queue_notified(queue_of(w, m), w->envelopes[message]);
-    }
     act_defer(w, message, in_ms);
 }
 

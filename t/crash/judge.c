@@ -30,6 +30,7 @@ struct trial {
     unsigned seen[MESSAGES_MAX];
     bool delivered[MESSAGES_MAX][RECIPIENTS_MAX];
     bool quarantined[MESSAGES_MAX];
+    bool journaled[MESSAGES_MAX], notified[MESSAGES_MAX][RECIPIENTS_MAX];
     struct id fresh; /* accepted after the recovery */
     unsigned answers;
 };
@@ -133,7 +134,8 @@ check_failures(struct trial *t, const struct envelope *e, unsigned m)
         expect(t, is_same(&e->delivery.failures[i], &want),
                "message %u: T4: the text of a failure", m);
         bool notified = e->delivery.failures[i].notified;
-        expect(t, !notified || s->notified[r] != NO,
+        t->notified[m][r] = notified;
+        expect(t, !notified || s->notified[r] != NO || t->shadow->troubled,
                "message %u: recipient %u counts as reported, and was not", m, r);
         expect_unless_over(t, s, notified || s->notified[r] != SURE,
                            "message %u: recipient %u is reported again", m, r);
@@ -201,6 +203,7 @@ take_message(struct trial *t, struct queue *q, struct id id, bool held)
                        m);
     expect(t, s->held != NO || !held, "message %d: held by nobody", m);
     t->finding->unasked += s->known != STORED;
+    t->journaled[m] = t->setup->journal_size > 0 && !e->storage.preprocessed;
     check_message(t, q, e, (unsigned)m);
     bool settle = (t->comeback->seed + (unsigned)m) % 2 == 0;
     for (unsigned r = 0; r < e->count && settle; r++)
@@ -289,9 +292,32 @@ take_held(struct trial *t)
     free(places.guarded);
 }
 
+/* A notice of what is in the journal, and the note of it, are durable together: both are
+ * there, or neither. A notice that has ended is not asked for. */
+static void
+check_notice(struct trial *t, unsigned notice)
+{
+    const struct message *n = &t->shadow->messages[notice];
+    if (n->told_of < 0 || !t->journaled[n->told_of])
+        return;
+    for (unsigned r = 0; r < RECIPIENTS_MAX; r++) {
+        if (!n->tells[r])
+            continue;
+        bool noted = t->notified[n->told_of][r];
+        expect(t, noted || t->seen[notice] == 0,
+               "message %d: recipient %u was reported by %u, and is again", n->told_of,
+               r, notice);
+        expect(t, !noted || t->seen[notice] > 0 || n->known == STORED,
+               "message %d: recipient %u counts as reported by %u, which is lost",
+               n->told_of, r, notice);
+    }
+}
+
 static void
 check_all_there(struct trial *t)
 {
+    for (unsigned m = 0; m < t->shadow->count; m++)
+        check_notice(t, m);
     for (unsigned m = 0; m < t->shadow->count; m++) {
         const struct message *s = &t->shadow->messages[m];
         if (s->known == STORED && s->retired == NO && s->removed == NO)

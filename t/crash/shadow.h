@@ -26,6 +26,7 @@ struct message {
     enum certainty notified[RECIPIENTS_MAX]; /* likewise, of a recipient that failed */
     bool unseen; /* since its process was killed: its marks may have been lost */
     int told_of; /* a notice: the message whose failures or delay it tells; else -1 */
+    bool tells[RECIPIENTS_MAX]; /* whose failures */
 };
 
 struct shadow {

@@ -341,6 +341,131 @@ test_told(void)
 }
 
 static void
+on_report(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    *(bool *)context = refusal == NULL;
+    envelope_free(&e);
+}
+
+/* A notification of the message's failures; it is stored. */
+static struct id
+report(const struct envelope *reports, struct text content)
+{
+    struct outcome refusal;
+    struct envelope *made = kit_envelope("", three);
+    struct queue_draft *draft = queue_begin_own(kit.queue, content.length, &refusal);
+    if (draft == NULL || !queue_write(draft, content))
+        abort();
+    queue_name(draft, made);
+    struct id id = made->id;
+    queue_reports(draft, reports);
+    bool is_stored = false;
+    queue_commit(&draft, &made, on_report, &is_stored);
+    sim_loop_advance(kit.loop, 300);
+    ok(is_stored);
+    return id;
+}
+
+static void
+fails(struct envelope *e, unsigned index, const char *text)
+{
+    struct failure failure = {.recipient = index,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "%s", text)};
+    queue_settle(kit.queue, e, index, CHANNEL_REMOTE, &failure);
+}
+
+static void
+cut_power(void)
+{
+    sim_disk_power_cut();
+    stop();
+    start();
+}
+
+/* The record of a notification notes what it reports, so that a power cut right behind it
+ * repeats nothing. */
+static void
+test_note(size_t size)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(100);
+    struct id id = e->id, notice;
+    fails(e, 2, "unknown");
+    notice = report(e, content_of(size));
+    envelope_free(&e);
+    cut_power();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->delivery.failure_count == 1 &&
+                 e->delivery.failures[0].notified && e->delivery.done == 1 &&
+                 strcmp(e->delivery.failures[0].outcome.text, "unknown") == 0,
+             "what was reported is known to be");
+    struct envelope *n = queue_load(kit.queue, notice);
+    ok_named(n != NULL && kit_content_is(&kit, n, content_of(size)),
+             "the notification is whole");
+    envelope_free(&n);
+    fails(e, 0, "unknown");
+    (void)report(e, content_of(size - 1)); /* another name */
+    queue_defer(kit.queue, &e, 5000, 1);
+    sim_loop_advance(kit.loop, 300);
+    cut_power();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->storage.preprocessed && e->delivery.failure_count == 2 &&
+                 e->delivery.failures[0].notified && !e->delivery.failures[1].notified,
+             "files have it, but for a report that is not yet noted");
+    notice = report(e, content_of(size));
+    envelope_free(&e);
+    cut_power();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && !e->delivery.failures[1].notified,
+             "a note is for journaled mail alone");
+    queue_notified(kit.queue, e);
+    sim_loop_advance(kit.loop, 300);
+    queue_retire(kit.queue, &e);
+    n = queue_load(kit.queue, notice);
+    ok(n != NULL && kit_content_is(&kit, n, content_of(size)));
+    queue_defer(kit.queue, &n, 5000, 1);
+    sim_loop_advance(kit.loop, 300);
+    n = queue_load(kit.queue, notice);
+    ok_named(n != NULL && n->storage.preprocessed &&
+                 kit_content_is(&kit, n, content_of(size)),
+             "and becomes files as any mail");
+    queue_retire(kit.queue, &n);
+    ok(!kit_logged(&kit, "damaged") && sim_disk_count("/spool/corrupt") == 0);
+    stop();
+}
+
+/* More failures than fit are noted afterwards alone. */
+static void
+test_long_note(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *many = kit_envelope("s@x", three);
+    char address[40], text[OUTCOME_TEXT_MAX] = "";
+    memset(text, 'x', sizeof(text) - 1);
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(address, sizeof(address), "%u@x", i);
+        (void)!envelope_add(many, text_from(address), NOTIFY_DEFAULT, TEXT(""));
+    }
+    struct envelope *e = queue_kit_accept(&kit, many, content_of(100));
+    struct id id = e->id;
+    for (unsigned i = 0; i < 100; i++)
+        fails(e, i, text);
+    (void)report(e, content_of(100));
+    is_number(queue_health(kit.queue).journaled, 2, "both are journaled");
+    envelope_free(&e);
+    cut_power();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && (e->delivery.failure_count == 0 ||
+                           !e->delivery.failures[0].notified),
+             "a long note is not in the record");
+    envelope_free(&e);
+    stop();
+}
+
+static void
 test_large(void)
 {
     sim_disk_reset();
@@ -459,6 +584,9 @@ main(void)
     test_from_memory();
     test_from_both();
     test_told();
+    test_note(100);
+    test_note(LARGE); /* in a file */
+    test_long_note();
     test_large();
     test_refused();
     test_held();

@@ -1,0 +1,13 @@
+/* What the files of journaled.h share. */
+#ifndef QUEUE_JOURNAL_JOURNALED_INTERNAL_H
+#define QUEUE_JOURNAL_JOURNALED_INTERNAL_H
+
+#include "queue/journal/journaled.h"
+
+/* The envelope and the content (none if it is large), from the disk. 0 or -errno. */
+int journaled_read_form(struct journaled *y, const struct journaled_message *m,
+                        struct buffer *out);
+int journaled_read_bytes(struct journaled *y, const struct journaled_message *m,
+                         struct buffer *out);
+
+#endif
