@@ -353,7 +353,7 @@ report(const struct envelope *reports, struct text content)
 {
     struct outcome refusal;
     struct envelope *made = kit_envelope("", three);
-    struct queue_draft *draft = queue_begin_own(kit.queue, content.length, &refusal);
+    struct queue_draft *draft = queue_begin_own(kit.queue, (int64_t)content.length, &refusal);
     if (draft == NULL || !queue_write(draft, content))
         abort();
     queue_name(draft, made);
