@@ -1,0 +1,110 @@
+/* HTTP/1.1 (RFC 9110, RFC 9112): reads heads and bodies, writes requests.
+ *
+ * Pure: bytes in, bytes out. One reader serves both roles: the caller names the kind of
+ * message and the limits. Strict, so that no two programs can differ about where a
+ * message ends: a line ends in CRLF, a bare CR, a bare LF, a NUL, another control
+ * character and folding are refused, as are Content-Length together with
+ * Transfer-Encoding and two different Content-Lengths. Chunks are read in responses
+ * only. No content coding is read. */
+#ifndef BASE_HTTP_HTTP_H
+#define BASE_HTTP_HTTP_H
+
+#include "base/buffer.h"
+#include "base/net_address.h"
+
+enum {
+    HTTP_LINES_MAX = 64,        /* of a head, and of trailers */
+    HTTP_HEAD_MAX = 16 * 1024,  /* octets of a head, and of trailers */
+    HTTP_BODY_MAX = 256 * 1024, /* no caller may ask for more */
+    HTTP_CHUNK_LINE_MAX = 256,  /* a chunk's size and extensions */
+    HTTP_INTERIM_MAX = 8,       /* 1xx responses before the final one */
+    HTTP_URL_MAX = 2048,
+    HTTP_HOST_MAX = 256
+};
+
+/* --- URL ------------------------------------------------------------------------- */
+
+struct http_url {
+    bool secure; /* https */
+    uint16_t port;
+    char host[HTTP_HOST_MAX]; /* lower case; an IPv6 address without brackets */
+    struct text path;         /* with its query; borrowed; "/" when there is none */
+};
+/* "https://HOST[:PORT][/PATH][?QUERY]" or http://, in ASCII. User names and fragments
+ * are refused: *why is a sentence then. */
+bool http_url_parse(struct text url, struct http_url *out, const char **why)
+    __attribute__((warn_unused_result));
+
+/* --- Request --------------------------------------------------------------------- */
+
+struct http_request {
+    struct text method; /* "GET", "POST" */
+    struct text type;   /* Content-Type; empty: no body is sent */
+    struct text fields; /* further header lines, each with its CRLF */
+    struct text body;
+};
+/* Asks for a connection that ends after the response, and for no content coding. False:
+ * out's limit is reached. */
+bool http_request_write(struct buffer *out, const struct http_url *url,
+                        const struct http_request *request)
+    __attribute__((warn_unused_result));
+
+/* --- Reader ---------------------------------------------------------------------- */
+
+enum http_kind { HTTP_REQUEST, HTTP_RESPONSE };
+struct http_limits {
+    size_t lines; /* of the head, the start line included; of trailers */
+    size_t head;  /* octets of it; of trailers */
+    size_t body;
+};
+
+/* One message. Members are for reading. */
+struct http_reader {
+    enum http_kind kind;
+    struct http_limits limits;
+    enum http_stage {
+        HTTP_START_LINE,
+        HTTP_FIELDS,
+        HTTP_SIZED,     /* body by Content-Length */
+        HTTP_UNTIL_END, /* body up to the end of the connection */
+        HTTP_CHUNK_SIZE,
+        HTTP_CHUNK,
+        HTTP_CHUNK_END,
+        HTTP_TRAILERS,
+        HTTP_DONE,
+        HTTP_REFUSED
+    } stage;
+    unsigned status, minor;     /* response; HTTP/1.minor. Valid from the head on */
+    struct text method, target; /* request; within head, valid from the head on */
+    struct buffer head, body;
+    const char *error; /* HTTP_REFUSED: one sentence */
+
+    struct buffer line; /* the line under way, with its CRLF */
+    size_t lines, octets, interim;
+    size_t left; /* octets of body or chunk to come */
+    size_t start_line;
+    bool expects_no_body;
+};
+
+/* limits: as the caller needs, none beyond the maxima above. expects_no_body: the
+ * response to HEAD. */
+void http_reader_init(struct http_reader *reader, enum http_kind kind,
+                      const struct http_limits *limits);
+void http_reader_free(struct http_reader *reader);
+/* Takes from input what belongs to the message. PROGRESS_DONE: it is complete; 1xx
+ * responses have been passed over. PROGRESS_BAD: see error. */
+enum progress http_reader_add(struct http_reader *reader, struct text *input)
+    __attribute__((warn_unused_result));
+/* The connection has ended, and not by an error: DONE or BAD. */
+enum progress http_reader_end(struct http_reader *reader)
+    __attribute__((warn_unused_result));
+/* The head is complete. */
+bool http_reader_has_head(const struct http_reader *reader);
+/* The value of the first field of that name, without surrounding white space; at is
+ * NULL when there is none. */
+struct text http_reader_field(const struct http_reader *reader, struct text name);
+/* The next field from *rest, which begins as http_reader_fields(). */
+struct text http_reader_fields(const struct http_reader *reader);
+bool http_field_next(struct text *rest, struct text *name, struct text *value);
+
+#endif

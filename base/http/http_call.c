@@ -1,0 +1,376 @@
+/* One call after the other goes through its stages: looked up, connected, secured,
+ * sent, read. Each stage ends in the next one, or in http_call_fail(). */
+#include "base/http/http_call.h"
+
+#include "base/dns/dns.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "base/net/net.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+/* Of a request: its head, and a body as large as a response's. */
+enum { HTTP_REQUEST_MAX = HTTP_BODY_MAX + 2 * HTTP_HEAD_MAX };
+
+struct http_line {
+    struct http_call *calls;
+    size_t count;
+};
+
+struct http_caller {
+    struct http_caller_settings settings;
+    struct http_line running, waiting,
+        refused; /* refused: will hear in the next turn */
+    void (*admit)(struct http_caller *caller);
+    net_happened *on_net;
+    void (*on_slow)(void *call);
+};
+
+struct http_call {
+    struct http_caller *caller;
+    struct http_call *prev, *next;
+    struct http_line *line; /* of struct http_caller */
+    char *url_text;         /* url.path points into it */
+    struct http_url url;
+    struct buffer request;
+    struct http_reader reader;
+    int64_t deadline_ms;
+    struct dns_query *query;
+    struct net_address addresses[HTTP_ADDRESSES_MAX];
+    size_t count, at;
+    struct net_connection *connection;
+    struct loop_timer deadline, connecting;
+    struct loop_task failing;
+    bool connected;
+    char error[HTTP_ERROR_MAX];
+    http_called *done; /* NULL: cancelled or answered */
+    void *context;
+};
+
+static void
+http_call_release(void *object)
+{
+    struct http_call *call = object;
+    free(call->url_text);
+    buffer_free(&call->request);
+    http_reader_free(&call->reader);
+    free(call);
+}
+
+static void
+http_call_enter(struct http_call *call, struct http_line *line)
+{
+    call->line = line;
+    DL_APPEND(line->calls, call);
+    line->count++;
+}
+
+static void
+http_call_leave(struct http_call *call)
+{
+    DL_DELETE(call->line->calls, call);
+    call->line->count--;
+}
+
+/* ---- the end ---- */
+
+static void
+http_call_disarm(struct http_call *call)
+{
+    struct loop *loop = call->caller->settings.loop;
+    dns_cancel(&call->query);
+    net_abort(&call->connection);
+    loop_timer_stop(loop, &call->deadline);
+    loop_timer_stop(loop, &call->connecting);
+    loop_unpost(loop, &call->failing);
+}
+
+/* Without a callback. */
+static void
+http_call_stop(struct http_call *call)
+{
+    struct http_caller *caller = call->caller;
+    assert(call->done != NULL);
+    call->done = NULL;
+    http_call_disarm(call);
+    http_call_leave(call);
+    loop_release(caller->settings.loop, http_call_release, call);
+}
+
+/* Last in its function: the callback may free the caller. */
+static void
+http_call_finish(struct http_call *call, const struct http_result *result)
+{
+    http_called *done = call->done;
+    http_call_stop(call);
+    call->caller->admit(call->caller);
+    done(call->context, result);
+}
+
+static void
+http_call_failed(void *context)
+{
+    struct http_call *call = context;
+    http_call_finish(call, &(struct http_result){.error = call->error,
+                                                 .connected = call->connected});
+}
+
+/* The callback comes in a later turn, whoever calls this. */
+static void __attribute__((format(printf, 2, 3)))
+http_call_fail(struct http_call *call, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(call->error, sizeof(call->error), format, list);
+    va_end(list);
+    http_call_disarm(call);
+    loop_post(call->caller->settings.loop, &call->failing, http_call_failed, call);
+}
+
+static void
+http_call_on_deadline(void *context)
+{
+    struct http_call *call = context;
+    http_call_fail(call, "%s: no complete response in %lld s", call->url.host,
+                   (long long)(call->deadline_ms / 1000));
+}
+
+/* ---- the response ---- */
+
+static void
+http_call_settle(struct http_call *call, enum progress progress)
+{
+    if (progress == PROGRESS_BAD)
+        http_call_fail(call, "%s: %s", call->url.host, call->reader.error);
+    if (progress != PROGRESS_DONE)
+        return;
+    net_close(&call->connection); /* with our close_notify */
+    http_call_finish(
+        call, &(struct http_result){.response = &call->reader, .connected = true});
+}
+
+static void
+http_call_read(struct http_call *call)
+{
+    struct text input = net_input(call->connection);
+    size_t before = input.length;
+    enum progress progress = http_reader_add(&call->reader, &input);
+    net_consume(call->connection, before - input.length);
+    http_call_settle(call, progress);
+}
+
+/* ---- the connection ---- */
+
+/* The next address, or, when there is none, why the last one failed. */
+static void
+http_call_connect(struct http_call *call, const char *why)
+{
+    const struct http_caller *caller = call->caller;
+    loop_timer_stop(caller->settings.loop, &call->connecting);
+    net_abort(&call->connection);
+    if (call->at == call->count) {
+        http_call_fail(call, "%s: %s", call->url.host, why);
+        return;
+    }
+    call->connection = net_connect(caller->settings.net, &call->addresses[call->at++],
+                                   NULL, caller->on_net, call);
+    loop_timer_start(caller->settings.loop, &call->connecting, HTTP_CONNECT_MS,
+                     caller->on_slow, call);
+}
+
+static void
+http_call_on_slow(void *context)
+{
+    struct http_call *call = context;
+    char address[NET_ADDRESS_TEXT_MAX], why[200];
+    net_address_format(net_peer(call->connection), address);
+    snprintf(why, sizeof(why), "cannot connect to %s: no answer in %d s", address,
+             HTTP_CONNECT_MS / 1000);
+    http_call_connect(call, why);
+}
+
+static void
+http_call_send(struct http_call *call)
+{
+    net_send(call->connection, buffer_text(&call->request));
+    buffer_free(&call->request);
+}
+
+static void
+http_call_connected(struct http_call *call)
+{
+    struct tls_client *client = *call->caller->settings.tls;
+    struct net_tls tls = {
+        .client = client,
+        .options = {.level = TLS_LEVEL_VERIFY, .host = text_from(call->url.host)}
+    };
+    call->connected = true;
+    loop_timer_stop(call->caller->settings.loop, &call->connecting);
+    if (!call->url.secure)
+        http_call_send(call);
+    else if (client == NULL)
+        http_call_fail(call, "%s: there are no trust anchors to verify its certificate",
+                       call->url.host);
+    else
+        net_start_tls(call->connection, &tls);
+}
+
+static void
+http_call_on_net(void *context, enum net_event event)
+{
+    struct http_call *call = context;
+    char why[HTTP_ERROR_MAX];
+    switch (event) {
+    case NET_CONNECTED:
+        http_call_connected(call);
+        break;
+    case NET_SECURED:
+        http_call_send(call);
+        break;
+    case NET_INPUT:
+        http_call_read(call);
+        break;
+    case NET_ENDED:
+        http_call_settle(call, http_reader_end(&call->reader));
+        break;
+    case NET_FAILED:
+        snprintf(why, sizeof(why), "%s", net_error(call->connection));
+        if (call->connected)
+            http_call_fail(call, "%s: %s", call->url.host, why);
+        else
+            http_call_connect(call, why);
+        break;
+    case NET_DRAINED:
+    case NET_TIMED_OUT: /* deadlines are our own timers */
+        break;
+    }
+}
+
+static void
+http_call_on_addresses(void *context, const struct dns_answer *answer)
+{
+    struct http_call *call = context;
+    call->query = NULL;
+    if (answer->status != DNS_FOUND) {
+        http_call_fail(call, "%s", answer->reason);
+        return;
+    }
+    for (; call->count < answer->count && call->count < HTTP_ADDRESSES_MAX;
+         call->count++) {
+        call->addresses[call->count] = answer->addresses[call->count];
+        call->addresses[call->count].port = call->url.port;
+    }
+    http_call_connect(call, "it has no address");
+}
+
+/* ---- the line ---- */
+
+static void
+http_call_begin(struct http_call *call)
+{
+    struct http_caller *caller = call->caller;
+    http_call_enter(call, &caller->running);
+    loop_timer_start(caller->settings.loop, &call->deadline, call->deadline_ms,
+                     http_call_on_deadline, call);
+    call->query = dns_find_addresses(caller->settings.dns, call->url.host,
+                                     http_call_on_addresses, call);
+}
+
+static void
+http_caller_admit(struct http_caller *caller)
+{
+    struct http_call *call;
+    while (caller->running.count < HTTP_CALLS_MAX &&
+           (call = caller->waiting.calls) != NULL) {
+        http_call_leave(call);
+        http_call_begin(call);
+    }
+}
+
+/* ---- public ---- */
+
+struct http_caller *
+http_caller_new(const struct http_caller_settings *settings)
+{
+    struct http_caller *caller = memory_new(sizeof(*caller));
+    caller->settings = *settings;
+    caller->admit = http_caller_admit;
+    caller->on_net = http_call_on_net;
+    caller->on_slow = http_call_on_slow;
+    return caller;
+}
+
+void
+http_caller_free(struct http_caller **caller)
+{
+    struct http_caller *c = *caller;
+    *caller = NULL;
+    if (c == NULL)
+        return;
+    struct http_line *lines[] = {&c->refused, &c->waiting, &c->running};
+    for (size_t i = 0; i < 3; i++)
+        while (lines[i]->calls != NULL)
+            http_call_stop(lines[i]->calls);
+    loop_release(c->settings.loop, free, c);
+}
+
+/* False with the reason posted. */
+static bool
+http_call_prepare(struct http_call *call, const struct http_request *request,
+                  bool cleartext)
+{
+    const char *why = "the request is too large";
+    if (call->caller->waiting.count >= HTTP_WAITING_MAX)
+        http_call_fail(call, "too many HTTPS calls wait");
+    else if (!http_url_parse(text_from(call->url_text), &call->url, &why) ||
+             !http_request_write(&call->request, &call->url, request))
+        http_call_fail(call, "%s", why);
+    else if (!call->url.secure && !cleartext)
+        http_call_fail(call, "%s: http:// is not permitted here, only https://",
+                       call->url.host);
+    else
+        return true;
+    return false;
+}
+
+struct http_call *
+http_call_start(struct http_caller *caller, struct text url,
+                const struct http_request *request,
+                const struct http_call_options *options, http_called *done,
+                void *context)
+{
+    struct http_call *call = memory_new(sizeof(*call));
+    struct http_limits limits = {HTTP_LINES_MAX, HTTP_HEAD_MAX,
+                                 options->body_max > 0 ? options->body_max
+                                                       : HTTP_BODY_MAX};
+    assert(done != NULL);
+    call->caller = caller;
+    call->done = done;
+    call->context = context;
+    call->deadline_ms =
+        options->deadline_ms > 0 ? options->deadline_ms : HTTP_DEADLINE_MS;
+    call->url_text = text_string(text_before(url, HTTP_URL_MAX + 1));
+    buffer_init(&call->request, HTTP_REQUEST_MAX);
+    http_reader_init(&call->reader, HTTP_RESPONSE, &limits);
+    call->reader.expects_no_body = text_equal(request->method, TEXT("HEAD"));
+    bool good = http_call_prepare(call, request, options->cleartext);
+    http_call_enter(call, good ? &caller->waiting : &caller->refused);
+    http_caller_admit(caller);
+    return call;
+}
+
+void
+http_call_cancel(struct http_call **call)
+{
+    struct http_call *c = *call;
+    *call = NULL;
+    if (c == NULL || c->done == NULL)
+        return;
+    struct http_caller *caller = c->caller;
+    http_call_stop(c);
+    http_caller_admit(caller);
+}

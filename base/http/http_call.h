@@ -1,0 +1,62 @@
+/* HTTPS calls: one request, one response, on the loop.
+ *
+ * A call resolves the URL's host, connects to up to HTTP_ADDRESSES_MAX of its addresses
+ * in turn, verifies the certificate for that host against the trust anchors (SNI is
+ * sent), sends the request, reads the response and closes. At most HTTP_CALLS_MAX are
+ * under way, the others wait in line. No redirects, cookies, proxies or compression;
+ * nothing is tried again: that is for the caller to decide. */
+#ifndef BASE_HTTP_HTTP_CALL_H
+#define BASE_HTTP_HTTP_CALL_H
+
+#include "base/http/http.h"
+
+struct dns;
+struct loop;
+struct net;
+struct tls_client;
+struct http_caller;
+struct http_call;
+
+enum {
+    HTTP_CALLS_MAX = 16,      /* under way */
+    HTTP_WAITING_MAX = 2048,  /* in line; beyond it a call fails */
+    HTTP_ADDRESSES_MAX = 4,   /* of a host */
+    HTTP_CONNECT_MS = 5000,   /* for one address */
+    HTTP_DEADLINE_MS = 30000, /* for a call, from its turn on */
+    HTTP_ERROR_MAX = 700
+};
+
+struct http_caller_settings {
+    struct loop *loop;
+    struct net *net;
+    struct dns *dns;
+    /* Its trust anchors; read when TLS starts, so that a reload may replace it. What it
+     * points to may be NULL: https:// fails then. */
+    struct tls_client *const *tls;
+};
+struct http_caller *http_caller_new(const struct http_caller_settings *settings);
+/* Cancels all calls. */
+void http_caller_free(struct http_caller **caller);
+
+struct http_call_options {
+    size_t body_max;     /* 0: HTTP_BODY_MAX */
+    int64_t deadline_ms; /* 0: HTTP_DEADLINE_MS */
+    bool cleartext;      /* http:// is permitted */
+};
+struct http_result {
+    const char *error;                  /* NULL: the response is complete */
+    const struct http_reader *response; /* borrowed; NULL with an error */
+    bool connected;                     /* by TCP; whatever came of it */
+};
+typedef void http_called(void *context, const struct http_result *result);
+
+/* Copies what it needs. The callback comes once, in a later turn; then the call is
+ * void. A malformed URL is an error like others. */
+struct http_call *http_call_start(struct http_caller *caller, struct text url,
+                                  const struct http_request *request,
+                                  const struct http_call_options *options,
+                                  http_called *done, void *context);
+/* The callback will not come. Allowed, without effect, within the callback. */
+void http_call_cancel(struct http_call **call);
+
+#endif

@@ -1,0 +1,81 @@
+/* Fuzz target: HTTP heads and bodies, requests and responses. The verdict does not
+ * depend on the pieces that the input comes in, nothing grows beyond its limit, and
+ * fields are well formed. */
+#include "base/http/http.h"
+
+#include "t/support/must.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct http_limits limits = {6, 500, 200};
+
+static void
+check_fields(const struct http_reader *reader)
+{
+    struct text rest = http_reader_fields(reader), name, value;
+    size_t count = 0;
+    while (http_field_next(&rest, &name, &value)) {
+        must(name.length > 0 && text_find(name, ' ') == TEXT_NONE);
+        must(text_find(value, '\r') == TEXT_NONE &&
+             text_find(value, '\n') == TEXT_NONE);
+        must(text_find(value, '\0') == TEXT_NONE);
+        must(http_reader_field(reader, name).at != NULL);
+        count++;
+    }
+    must(rest.length == 0 && count < limits.lines);
+}
+
+/* In pieces of that size, each in memory of its own; returns what was taken. */
+static size_t
+feed(struct http_reader *reader, struct text all, size_t piece, enum progress *progress)
+{
+    size_t taken = 0;
+    *progress = PROGRESS_MORE;
+    while (*progress == PROGRESS_MORE && taken < all.length) {
+        struct text part = text_before(text_after(all, taken), piece);
+        char *copy = malloc(part.length);
+        must(copy != NULL);
+        memcpy(copy, part.at, part.length);
+        struct text input = text_of(copy, part.length);
+        *progress = http_reader_add(reader, &input);
+        taken += part.length - input.length;
+        must(*progress != PROGRESS_MORE || input.length == 0);
+        free(copy);
+    }
+    return taken;
+}
+
+/* The first byte chooses the kind and the pieces. */
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct http_reader one, two;
+    enum progress first, second;
+    if (size == 0)
+        return 0;
+    enum http_kind kind = data[0] & 1 ? HTTP_REQUEST : HTTP_RESPONSE;
+    struct text all = text_of(data + 1, size - 1);
+    http_reader_init(&one, kind, &limits);
+    http_reader_init(&two, kind, &limits);
+    one.expects_no_body = two.expects_no_body = (data[0] & 2) != 0;
+    size_t whole = feed(&one, all, SIZE_MAX, &first);
+    size_t parts = feed(&two, all, 1 + (data[0] >> 4), &second);
+    must(first == second && one.stage == two.stage && one.status == two.status);
+    must(first == PROGRESS_BAD ||
+         text_equal(buffer_text(&one.body), buffer_text(&two.body)));
+    must(text_equal(buffer_text(&one.head), buffer_text(&two.head)));
+    must(first == PROGRESS_BAD || whole == parts);
+    must((first == PROGRESS_BAD) == (one.error != NULL));
+    must(one.body.length <= limits.body && one.head.length <= limits.head);
+    if (http_reader_has_head(&one))
+        check_fields(&one);
+    if (first == PROGRESS_MORE)
+        must(http_reader_end(&one) != PROGRESS_MORE);
+    http_reader_free(&one);
+    http_reader_free(&two);
+    return 0;
+}

@@ -1,0 +1,648 @@
+/* Proves HTTPS calls against a server in the same process: each stage may fail, be slow
+ * or be cancelled, and each call is answered once, with a response or a sentence. */
+/* link: t/sim/clock.c */
+/* link: t/sim/dns.c */
+#include "base/http/http_call.h"
+
+#include "t/sim/clock.h"
+#include "t/sim/sim_dns.h"
+#include "t/support/tls_world.h"
+
+#define HEAD "HTTP/1.1 200 OK\r\n"
+enum { PEERS_MAX = 128 };
+
+/* What the server does with a connection. */
+enum manner {
+    ANSWERS,   /* sends `response`, closes */
+    ANSWERS_AND_ABORTS, /* no close_notify */
+    ANSWERS_AND_STAYS,
+    SILENT, /* takes the request */
+    CLOSES  /* with the request */
+};
+
+struct peer {
+    struct calls *calls;
+    struct net_connection *connection;
+    bool answered;
+};
+
+struct calls {
+    struct world *world;
+    struct dns *dns;
+    struct secrets *secrets;
+    struct tls_server *server; /* NULL: cleartext */
+    struct tls_client *client;
+    struct http_caller *caller;
+    bool shakes; /* the server does its part of the handshake */
+    enum manner manner;
+    const char *response;
+    struct peer peers[PEERS_MAX];
+    int accepted, requests;
+    struct buffer got; /* the last request */
+    unsigned port;
+};
+
+struct heard {
+    struct http_call *call;
+    int times;
+    bool connected;
+    unsigned status;
+    char error[HTTP_ERROR_MAX], body[200];
+    size_t length;
+};
+
+static void
+answer_request(struct peer *peer)
+{
+    struct calls *c = peer->calls;
+    struct text input = net_input(peer->connection);
+    bool whole = input.length >= 4 && text_ends_nocase(input, TEXT("\r\n\r\n"));
+    if (peer->answered || (!whole && !text_ends_nocase(input, TEXT("=end"))))
+        return;
+    peer->answered = true;
+    c->requests++;
+    buffer_clear(&c->got);
+    ok(buffer_add(&c->got, input));
+    net_consume(peer->connection, input.length);
+    if (c->manner == ANSWERS || c->manner == ANSWERS_AND_STAYS ||
+        c->manner == ANSWERS_AND_ABORTS)
+        net_send(peer->connection, text_from(c->response));
+    if (c->manner == ANSWERS || c->manner == CLOSES)
+        net_close(&peer->connection);
+}
+
+static void
+peer_happened(void *context, enum net_event event)
+{
+    struct peer *peer = context;
+    if (event == NET_INPUT)
+        answer_request(peer);
+    else if (event == NET_ENDED || event == NET_FAILED)
+        net_abort(&peer->connection);
+}
+
+static void
+peer_accepted(void *context, struct net_connection *connection)
+{
+    struct calls *c = context;
+    struct peer *peer = &c->peers[c->accepted++ % PEERS_MAX];
+    struct net_tls tls = as_server(c->server);
+    *peer = (struct peer){.calls = c, .connection = connection};
+    net_attach(connection, peer_happened, peer);
+    if (c->server != NULL && c->shakes)
+        net_start_tls(connection, &tls);
+}
+
+/* The server has the certificate of that name; "": none, cleartext. */
+static struct calls *
+calls_start(struct secrets *secrets, const char *certificate, const char *anchors)
+{
+    static struct calls calls;
+    struct calls *c = &calls;
+    struct net_address at = address("127.0.0.1:0");
+    char error[200];
+    memset(c, 0, sizeof(*c));
+    c->world = start(NULL);
+    c->secrets = secrets;
+    c->dns = dns_new(c->world->loop, TEXT(""), error, sizeof(error));
+    sim_dns_address(c->dns, "mail.example.net", "127.0.0.1");
+    c->server = certificate[0] != '\0' ? server_of(secrets, certificate) : NULL;
+    c->client = anchors != NULL ? client_of(secrets, anchors) : NULL;
+    c->shakes = true;
+    c->response = HEAD "Content-Length: 2\r\n\r\nok";
+    buffer_init(&c->got, 10000);
+    c->world->listener =
+        net_listen(c->world->net, &at, 0, peer_accepted, c, error, sizeof(error));
+    c->port = net_where(c->world)->port;
+    c->caller = http_caller_new(&(struct http_caller_settings){
+        c->world->loop, c->world->net, c->dns, &c->client});
+    return c;
+}
+
+static void
+calls_finish(struct calls *c)
+{
+    http_caller_free(&c->caller);
+    ok_named(c->caller == NULL, "the caller is freed");
+    dns_free(&c->dns);
+    tls_server_free(&c->server);
+    if (c->client != NULL)
+        tls_client_free(&c->client);
+    buffer_free(&c->got);
+    net_finish(c->world);
+}
+
+static void
+hear(void *context, const struct http_result *result)
+{
+    struct heard *h = context;
+    h->times++;
+    h->connected = result->connected;
+    http_call_cancel(&h->call); /* without effect here */
+    ok_named((result->error == NULL) == (result->response != NULL), "one of the two");
+    if (result->error != NULL) {
+        snprintf(h->error, sizeof(h->error), "%s", result->error);
+        return;
+    }
+    struct text body = buffer_text(&result->response->body);
+    h->status = result->response->status;
+    h->length = body.length;
+    text_copy(h->body, sizeof(h->body), body);
+}
+
+static void
+call_with(struct calls *c, struct heard *h, const char *scheme, const char *host,
+          const struct http_call_options *options)
+{
+    static const struct http_request get = {.method = {"GET", 3}};
+    char url[300];
+    memset(h, 0, sizeof(*h));
+    snprintf(url, sizeof(url), "%s://%s:%u/path?q", scheme, host, c->port);
+    h->call = http_call_start(c->caller, text_from(url), &get, options, hear, h);
+    if (h->times > 0)
+        ok_named(false, "answered before the start returned");
+}
+
+static void
+call_start(struct calls *c, struct heard *h, const char *host)
+{
+    call_with(c, h, "https", host, &(struct http_call_options){0});
+}
+
+static struct heard
+call(struct calls *c, const char *host)
+{
+    struct heard h;
+    call_start(c, &h, host);
+    until(c->world, h.times > 0);
+    loop_turn(c->world->loop, 5);
+    is_number(h.times, 1, "answered once");
+    return h;
+}
+
+static void
+test_good(struct secrets *secrets)
+{
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    struct heard h = call(c, "mail.example.net");
+    char want[300];
+    is_string(h.error, "", "a call over TLS");
+    is_number(h.status, 200, "has its status");
+    is_string(h.body, "ok", "and its body");
+    ok(h.connected);
+    snprintf(want, sizeof(want),
+             "GET /path?q HTTP/1.1\r\nHost: mail.example.net:%u\r\n"
+             "User-Agent: petrel\r\nAccept-Encoding: identity\r\n"
+             "Connection: close\r\n\r\n",
+             c->port);
+    is_text(buffer_text(&c->got), text_from(want), "the request");
+    h = call(c, "MAIL.example.net.");
+    is_string(h.body, "ok", "in any spelling, and with a session that is resumed");
+    h = call(c, "127.0.0.1");
+    is_string(h.body, "ok", "an address that the certificate names");
+
+    c->response = "HTTP/1.1 302 Found\r\nLocation: https://mail.example.net/\r\n"
+                  "Content-Length: 0\r\n\r\n";
+    int before = c->requests;
+    h = call(c, "mail.example.net");
+    is_number(h.status, 302, "a redirect is a response");
+    is_number(c->requests, before + 1, "and is not followed");
+
+    c->response = HEAD "\r\nup to the end";
+    h = call(c, "mail.example.net");
+    is_string(h.body, "up to the end", "a body that the end of TLS ends");
+    c->response = "HTTP/1.1 100 Continue\r\n\r\n" HEAD
+                  "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    c->manner = ANSWERS_AND_STAYS;
+    h = call(c, "mail.example.net");
+    is_string(h.body, "abc", "no end is awaited where it is known");
+
+    struct http_request post = {TEXT("POST"), TEXT("text/plain"), TEXT("X-A: b\r\n"),
+                                TEXT("canary=end")};
+    char url[] = "https://mail.example.net:00000/";
+    snprintf(url, sizeof(url), "https://mail.example.net:%05u/", c->port);
+    memset(&h, 0, sizeof(h));
+    h.call = http_call_start(c->caller, text_from(url), &post,
+                             &(struct http_call_options){0}, hear, &h);
+    memset(url, 'x', sizeof(url) - 1); /* copied */
+    until(c->world, h.times > 0);
+    is_string(h.body, "abc", "POST");
+    ok_named(text_ends_nocase(buffer_text(&c->got),
+                              TEXT("X-A: b\r\nContent-Type: text/plain\r\n"
+                                   "Content-Length: 10\r\n\r\ncanary=end")),
+             "with its body and fields");
+    calls_finish(c);
+}
+
+/* A certificate that proves nothing ends the call before the request is sent. */
+static void
+test_certificates(struct secrets *secrets)
+{
+    static const struct {
+        const char *certificate, *anchors, *host, *error;
+    } rows[] = {
+        {"stranger", "ca.pem", "mail.example.net", "TLS: "},
+        {"self", "ca.pem", "mail.example.net", "TLS: "},
+        {"expired", "ca.pem", "mail.example.net", "TLS: "},
+        {"future", "ca.pem", "mail.example.net", "TLS: "},
+        {"wild", "ca.pem", "mail.example.net", "TLS: "},
+        {"common", "ca.pem", "common.example.net", "TLS: "},
+        {"good", "other-ca.pem", "mail.example.net", "TLS: "},
+        {"good", "ca.pem", "127.0.0.2", "TLS: "},
+        {"good", NULL, "mail.example.net", "there are no trust anchors"},
+        {"", "ca.pem", "mail.example.net", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct calls *c = calls_start(secrets, rows[i].certificate, rows[i].anchors);
+        struct net_address two = address("127.0.0.2:0");
+        struct net_listener *second;
+        char error[200];
+        two.port = (uint16_t)c->port;
+        second = net_listen(c->world->net, &two, 0, peer_accepted, c, error,
+                            sizeof(error));
+        sim_dns_address(c->dns, "common.example.net", "127.0.0.1");
+        if (rows[i].certificate[0] == '\0')
+            c->manner = CLOSES;
+        struct heard h;
+        call_start(c, &h, rows[i].host);
+        if (rows[i].certificate[0] == '\0') { /* a server without TLS says something */
+            until(c->world, c->accepted > 0);
+            net_send(c->peers[0].connection, TEXT("220 mail.example.net ESMTP\r\n"));
+        }
+        until(c->world, h.times > 0);
+        printf("# %s\n", h.error);
+        ok_named(h.error[0] != '\0' && strstr(h.error, rows[i].error) != NULL,
+                 rows[i].certificate);
+        ok_named(strncmp(h.error, rows[i].host, strlen(rows[i].host)) == 0,
+                 "  the error names the host");
+        is_number(c->requests, 0, "  and no request was sent");
+        ok_named(h.connected, "  but the host was reached");
+        net_listener_free(&second);
+        calls_finish(c);
+    }
+}
+
+static void
+test_refusals(struct secrets *secrets)
+{
+    static const struct {
+        const char *response, *error;
+    } rows[] = {
+        {"garbage\n", "a bare LF in the header"},
+        {"SSH-2.0-OpenSSH\r\n", "not HTTP/1.1 or HTTP/1.0"},
+        {HEAD "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+         "Content-Length together with Transfer-Encoding"},
+        {HEAD "Content-Length: 500\r\n\r\n", "the body is too large"},
+        {HEAD "Content-Length: 50\r\n\r\nhello", "the connection ended within the body"},
+        {HEAD "Content-Le", "the connection ended within the header"},
+        {"", "the connection ended within the header"},
+        {HEAD "\r\n"
+              "12345678901234567890123456789012345678901234567890"
+              "12345678901234567890123456789012345678901234567890"
+              "1",
+         "the body is too large"},
+        {HEAD "Content-Encoding: br\r\n\r\n", "a content coding that was not asked for"},
+    };
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct heard h;
+        char want[200];
+        c->response = rows[i].response;
+        call_with(c, &h, "https", "mail.example.net",
+                  &(struct http_call_options){.body_max = 100});
+        until(c->world, h.times > 0);
+        snprintf(want, sizeof(want), "mail.example.net: %s", rows[i].error);
+        is_string(h.error, want, "a response that is refused");
+    }
+    c->manner = CLOSES;
+    struct heard h = call(c, "mail.example.net");
+    is_string(h.error, "mail.example.net: the connection ended within the header",
+              "no response at all");
+    calls_finish(c);
+}
+
+/* Under TLS an end without close_notify may be an attacker's. */
+static void
+test_truncated(struct secrets *secrets)
+{
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    struct heard h;
+    c->response = HEAD "\r\npart of the";
+    c->manner = ANSWERS_AND_ABORTS;
+    call_start(c, &h, "mail.example.net");
+    until(c->world, c->requests > 0);
+    loop_turn(c->world->loop, 5);
+    net_abort(&c->peers[0].connection);
+    until(c->world, h.times > 0);
+    printf("# %s\n", h.error);
+    ok_named(h.error[0] != '\0' && h.status == 0, "a cut body is an error");
+    calls_finish(c);
+}
+
+static void
+test_schemes(struct secrets *secrets)
+{
+    struct calls *c = calls_start(secrets, "", NULL);
+    struct heard h;
+    call_with(c, &h, "http", "mail.example.net", &(struct http_call_options){0});
+    until(c->world, h.times > 0);
+    is_string(h.error,
+              "mail.example.net: http:// is not permitted here, only https://",
+              "http:// must be permitted");
+    is_number(sim_dns_questions(c->dns), 0, "  nothing was looked up");
+    call_with(c, &h, "http", "mail.example.net",
+              &(struct http_call_options){.cleartext = true});
+    until(c->world, h.times > 0);
+    is_string(h.body, "ok", "where it is, no TLS is needed");
+    call_with(c, &h, "gopher", "mail.example.net",
+              &(struct http_call_options){.cleartext = true});
+    until(c->world, h.times > 0);
+    is_string(h.error, "the URL does not begin with https://", "other schemes");
+    ok(!h.connected);
+    struct http_request large = {.method = TEXT("POST"), .type = TEXT("a/b")};
+    large.body.length = HTTP_BODY_MAX + 2 * HTTP_HEAD_MAX;
+    large.body.at = calloc(1, large.body.length);
+    memset(&h, 0, sizeof(h));
+    h.call = http_call_start(c->caller, TEXT("https://mail.example.net"), &large,
+                             &(struct http_call_options){0}, hear, &h);
+    until(c->world, h.times > 0);
+    is_string(h.error, "the request is too large", "a request has its limit");
+    free((char *)large.body.at);
+    calls_finish(c);
+}
+
+/* The listener is at 127.0.0.1 alone: the other addresses refuse. */
+static void
+test_addresses(struct secrets *secrets)
+{
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    struct heard h;
+    sim_dns_address(c->dns, "mx.example.net", "127.0.0.3");
+    sim_dns_address(c->dns, "mx.example.net", "127.0.0.4");
+    sim_dns_address(c->dns, "mx.example.net", "127.0.0.5");
+    sim_dns_address(c->dns, "mx.example.net", "127.0.0.1");
+    h = call(c, "mx.example.net");
+    is_string(h.body, "ok", "the fourth address answers");
+    sim_dns_address(c->dns, "one.example.org", "127.0.0.3");
+    sim_dns_address(c->dns, "one.example.org", "127.0.0.4");
+    sim_dns_address(c->dns, "one.example.org", "127.0.0.5");
+    sim_dns_address(c->dns, "one.example.org", "127.0.0.6");
+    sim_dns_address(c->dns, "one.example.org", "127.0.0.1");
+    h = call(c, "one.example.org");
+    char want[200];
+    snprintf(want, sizeof(want),
+             "one.example.org: cannot connect to 127.0.0.6:%u: Connection refused",
+             c->port);
+    is_string(h.error, want, "a fifth is not tried");
+    ok_named(!h.connected, "the host was not reached");
+    h = call(c, "nowhere.example.net");
+    is_string(h.error, "nowhere.example.net does not exist (NXDOMAIN)", "no such name");
+    sim_dns_status(c->dns, "dead.example.net", DNS_TRY_AGAIN);
+    h = call(c, "dead.example.net");
+    is_string(h.error, "dead.example.net cannot be looked up now", "no name server");
+    calls_finish(c);
+}
+
+/* A socket whose queue is full: connections to it neither fail nor succeed. */
+static int
+deaf_socket(uint32_t ip, unsigned port, int fillers[4])
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    name.sin_addr.s_addr = htonl(ip);
+    if (bind(fd, (struct sockaddr *)&name, sizeof(name)) != 0 || listen(fd, 0) != 0)
+        abort();
+    for (int i = 0; i < 4; i++) {
+        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)!connect(fillers[i], (struct sockaddr *)&name, sizeof(name));
+    }
+    usleep(20000);
+    return fd;
+}
+
+/* Nothing else happens meanwhile. */
+static void
+pass_time(struct calls *c, int64_t ms)
+{
+    clock_turns(c->world->loop, 5); /* what is under way */
+    clock_pass(ms);
+    clock_turns(c->world->loop, 5);
+}
+
+static void
+test_slow(struct secrets *secrets)
+{
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    int fillers[4], deaf = deaf_socket(0x7f000007, c->port, fillers);
+    struct heard h;
+    char want[200];
+    sim_dns_address(c->dns, "mx.example.net", "127.0.0.7");
+    sim_dns_address(c->dns, "mx.example.net", "127.0.0.1");
+    sim_dns_address(c->dns, "deaf.example.net", "127.0.0.7");
+    clock_stop();
+    loop_turn(c->world->loop, 0); /* from now on timers know the time */
+    call_start(c, &h, "mx.example.net");
+    clock_turns(c->world->loop, 30); /* the name server's delay */
+    pass_time(c, HTTP_CONNECT_MS - 100);
+    is_number(c->accepted, 0, "a deaf address has 5 s");
+    pass_time(c, 100);
+    for (int i = 0; i < 60000 && h.times == 0; i++)
+        clock_turn(c->world->loop);
+    is_string(h.body, "ok", "then the next one answers");
+
+    call_start(c, &h, "deaf.example.net");
+    clock_turns(c->world->loop, 30);
+    pass_time(c, HTTP_CONNECT_MS);
+    snprintf(want, sizeof(want),
+             "deaf.example.net: cannot connect to 127.0.0.7:%u: no answer in 5 s",
+             c->port);
+    is_string(h.error, want, "none is left");
+
+    c->manner = SILENT;
+    call_start(c, &h, "mail.example.net");
+    for (int i = 0; i < 60000 && c->requests < 2; i++)
+        clock_turn(c->world->loop);
+    pass_time(c, HTTP_DEADLINE_MS - 5000);
+    is_number(h.times, 0, "a silent server has 30 s");
+    is_number(c->requests, 2, "  with the request");
+    pass_time(c, 5000);
+    is_string(h.error, "mail.example.net: no complete response in 30 s", "no more");
+    ok(h.connected);
+
+    call_with(c, &h, "https", "mail.example.net",
+              &(struct http_call_options){.deadline_ms = 10000});
+    for (int i = 0; i < 60000 && c->requests < 3; i++)
+        clock_turn(c->world->loop);
+    net_send(c->peers[(c->accepted - 1) % PEERS_MAX].connection, TEXT(HEAD "\r\n"));
+    for (int i = 0; i < 200 && h.times == 0; i++) { /* a byte now and then */
+        net_send(c->peers[(c->accepted - 1) % PEERS_MAX].connection, TEXT("x"));
+        pass_time(c, 100);
+    }
+    is_string(h.error, "mail.example.net: no complete response in 10 s",
+              "bytes do not move the deadline");
+
+    c->shakes = false;
+    call_start(c, &h, "mail.example.net");
+    pass_time(c, HTTP_DEADLINE_MS);
+    is_string(h.error, "mail.example.net: no complete response in 30 s",
+              "nor does a handshake that does not end");
+    sim_dns_delay(c->dns, 100000);
+    call_start(c, &h, "mail.example.net");
+    pass_time(c, HTTP_DEADLINE_MS);
+    is_string(h.error, "mail.example.net: no complete response in 30 s",
+              "nor a name server that is slow");
+    clock_go();
+    close(deaf);
+    for (int i = 0; i < 4; i++)
+        close(fillers[i]);
+    calls_finish(c);
+}
+
+/* Where a call may be when it is cancelled, or the caller freed. */
+static const char *const stages[] = {"refused",   "in line",    "looked up", "connecting",
+                                     "handshake", "no response", "half a response"};
+
+static void
+reach_stage(struct calls *c, size_t stage, struct heard *h)
+{
+    struct loop *loop = c->world->loop;
+    struct heard *others = calloc(HTTP_CALLS_MAX, sizeof(*others));
+    c->manner = stage == 6 ? ANSWERS_AND_STAYS : SILENT;
+    c->response = HEAD "Content-Length: 5\r\n\r\nhel";
+    c->shakes = stage != 4;
+    if (stage == 0) {
+        call_with(c, h, "ftp", "mail.example.net", &(struct http_call_options){0});
+    } else if (stage == 1) {
+        for (int i = 0; i < HTTP_CALLS_MAX; i++)
+            call_start(c, &others[i], "mail.example.net");
+        call_start(c, h, "mail.example.net");
+        is_number(sim_dns_questions(c->dns), HTTP_CALLS_MAX, "16 at a time");
+        for (int i = 0; i < HTTP_CALLS_MAX; i++)
+            http_call_cancel(&others[i].call);
+        is_number(sim_dns_questions(c->dns), HTTP_CALLS_MAX + 1, "then the next");
+    } else {
+        call_start(c, h, "mail.example.net");
+    }
+    if (stage >= 3)
+        loop_turn(loop, 30); /* the name server's delay */
+    if (stage == 4)
+        until(c->world, c->accepted > 0);
+    if (stage >= 5)
+        until(c->world, c->requests > 0);
+    for (int i = 0; stage == 6 && i < 5; i++)
+        loop_turn(loop, 2);
+    is_number(h->times, 0, stages[stage]);
+    free(others);
+}
+
+static void
+test_cancel(struct secrets *secrets)
+{
+    for (size_t stage = 0; stage < sizeof(stages) / sizeof(stages[0]); stage++)
+        for (int frees = 0; frees < 2; frees++) {
+            struct calls *c = calls_start(secrets, "good", "ca.pem");
+            struct heard h;
+            reach_stage(c, stage, &h);
+            if (frees)
+                http_caller_free(&c->caller);
+            else
+                http_call_cancel(&h.call);
+            for (int i = 0; i < 10; i++)
+                loop_turn(c->world->loop, 3);
+            is_number(h.times, 0, "  cancelled, it is silent");
+            is_number(net_connections(c->world->net), 0, "  and holds no connection");
+            calls_finish(c);
+        }
+}
+
+static void
+test_crowd(struct secrets *secrets)
+{
+    enum { CROWD = 60 };
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    struct heard h[CROWD];
+    int answered = 0, good = 0;
+    for (int i = 0; i < CROWD; i++)
+        call_start(c, &h[i], i % 7 == 6 ? "nowhere.example.net" : "mail.example.net");
+    is_number(sim_dns_questions(c->dns), HTTP_CALLS_MAX, "16 begin, the others wait");
+    http_call_cancel(&h[0].call);
+    http_call_cancel(&h[50].call);
+    for (int turns = 0; turns < 60000 && answered < CROWD - 2; turns++) {
+        loop_turn(c->world->loop, 1);
+        answered = good = 0;
+        for (int i = 0; i < CROWD; i++) {
+            answered += h[i].times;
+            good += strcmp(h[i].body, "ok") == 0;
+        }
+    }
+    is_number(answered, CROWD - 2, "all but the cancelled ones are answered");
+    is_number(good, CROWD - 2 - CROWD / 7, "all that can be, well");
+    calls_finish(c);
+
+    c = calls_start(secrets, "", NULL);
+    struct heard *many = calloc(HTTP_CALLS_MAX + HTTP_WAITING_MAX + 1, sizeof(*many));
+    sim_dns_delay(c->dns, 100000);
+    for (int i = 0; i <= HTTP_CALLS_MAX + HTTP_WAITING_MAX; i++)
+        call_start(c, &many[i], "mail.example.net");
+    loop_turn(c->world->loop, 0);
+    loop_turn(c->world->loop, 0);
+    is_string(many[HTTP_CALLS_MAX + HTTP_WAITING_MAX].error,
+              "too many HTTPS calls wait", "the line has its limit");
+    is_number(many[HTTP_CALLS_MAX + HTTP_WAITING_MAX - 1].times, 0, "and is as long");
+    calls_finish(c);
+    free(many);
+}
+
+struct again {
+    struct calls *calls;
+    struct heard next;
+    int times;
+};
+
+static void
+hear_again(void *context, const struct http_result *result)
+{
+    struct again *a = context;
+    (void)result;
+    if (++a->times == 1)
+        call_start(a->calls, &a->next, "mail.example.net");
+    else
+        http_caller_free(&a->calls->caller);
+}
+
+/* A callback may start another call, and free the caller. */
+static void
+test_within(struct secrets *secrets)
+{
+    static const struct http_request get = {.method = {"GET", 3}};
+    struct calls *c = calls_start(secrets, "good", "ca.pem");
+    struct again a = {.calls = c};
+    http_call_start(c->caller, TEXT("https://nowhere.example.net/"), &get,
+                    &(struct http_call_options){0}, hear_again, &a);
+    until(c->world, a.next.times > 0);
+    is_string(a.next.body, "ok", "a call from within a callback");
+    http_call_start(c->caller, TEXT("x"), &get, &(struct http_call_options){0},
+                    hear_again, &a);
+    until(c->world, a.times > 1);
+    ok_named(c->caller == NULL, "and the end of all");
+    calls_finish(c);
+}
+
+int
+main(void)
+{
+    struct secrets secrets;
+    make_secrets(&secrets);
+    test_good(&secrets);
+    test_certificates(&secrets);
+    test_refusals(&secrets);
+    test_truncated(&secrets);
+    test_schemes(&secrets);
+    test_addresses(&secrets);
+    test_slow(&secrets);
+    test_cancel(&secrets);
+    test_crowd(&secrets);
+    test_within(&secrets);
+    drop_secrets(&secrets);
+    return done();
+}
