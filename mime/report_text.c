@@ -156,9 +156,12 @@ say_words_of(struct emitter *e, const struct outcome *outcome)
         size_t port = text_find_last(host, ':'), bracket = text_find_last(host, ']');
         if (port != TEXT_NONE && bracket != TEXT_NONE && port > bracket)
             host = text_before(host, port);
-        emitter_say(e, "The mail server ");
-        if (!text_starts(host, TEXT("/")) && !text_starts(host, TEXT("unix:")))
+        if (text_starts(host, TEXT("/")) || text_starts(host, TEXT("unix:"))) {
+            emitter_say(e, "The local mail server");
+        } else {
+            emitter_say(e, "The mail server ");
             emitter_put_words(e, host, INDENT);
+        }
         emitter_say(e, " replied:\r\n" INDENT INDENT);
         emitter_put_words(e, reply, INDENT INDENT);
     }

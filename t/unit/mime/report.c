@@ -160,6 +160,28 @@ read_by_python(const struct buffer *message)
     "to\n"                                                                             \
     "From Mail Delivery System <MAILER-DAEMON@mx.a.example>\n"
 
+/* The path of a socket is private: it is not named. */
+static void
+test_local_socket(void)
+{
+    static const char *const remotes[] = {"/run/dovecot/lmtp", "unix:/run/dovecot/lmtp"};
+    for (size_t i = 0; i < 2; i++) {
+        struct outcome full =
+            outcome_with(552, "5.2.2", "552 5.2.2 Quota exceeded", remotes[i]);
+        struct report_recipient recipient = {.address = TEXT("x@b.example"),
+                                             .action = REPORT_FAILED,
+                                             .outcome = &full};
+        struct report r = report_of(&recipient, 1);
+        struct buffer b;
+        build(&r, "Subject: hello\r\n", &b);
+        ok(is_clean(&b, false));
+        ok(has_line(&b, "The local mail server replied:"));
+        ok(has_line(&b, "552 5.2.2 Quota exceeded"));
+        ok(!has(&b, "dovecot"));
+        buffer_free(&b);
+    }
+}
+
 static void
 test_failed(void)
 {
@@ -687,6 +709,7 @@ int
 main(void)
 {
     test_failed();
+    test_local_socket();
     test_delayed();
     test_delivered();
     test_double();
