@@ -79,10 +79,19 @@ entry_effective(const struct settings *s, const struct setting *row)
     return entry;
 }
 
+/* It may be a password. */
+static void
+value_free(char *text)
+{
+    if (text != NULL)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
 static void
 entry_clear(struct entry *entry)
 {
-    free(entry->text);
+    value_free(entry->text);
     free(entry->path);
     free(entry->origin);
     free(entry->name);
@@ -341,6 +350,7 @@ load_value(struct settings *s, struct entry *entry)
         content[--length] = '\0';
     if (strlen(content) != length) {
         complain(s, &place, name, "a NUL byte in '%s'", entry->text);
+        explicit_bzero(content, length);
         free(content);
         return;
     }
@@ -527,6 +537,7 @@ settings_read_file(struct settings *s, const char *path)
             assign(s, &place, line.key, line.key, line.value);
     }
     settings_file_end(&file);
+    explicit_bzero(content, length); /* it may have passwords */
     free(content);
 }
 
@@ -584,7 +595,7 @@ settings_read_preset(struct settings *s, const char *key_value)
     const struct setting *row = settings_find(s->rows, key);
     assert(row != NULL && value.at != NULL);
     struct entry *entry = entry_at(s, row, LEVEL_DEFAULT);
-    free(entry->text);
+    value_free(entry->text);
     entry->text = text_string(value);
 }
 

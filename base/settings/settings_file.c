@@ -5,6 +5,7 @@
 #include "base/settings/settings_file.h"
 
 #include <assert.h>
+#include <string.h>
 
 static bool
 settings_file_is_empty(struct text line)
@@ -45,6 +46,17 @@ settings_file_start(struct settings_file *f, struct text content)
         content = text_after(content, 3);
     *f = (struct settings_file){.rest = content};
     buffer_init(&f->value, content.length);
+    /* A value may be a password: a buffer that grows would leave copies behind. */
+    (void)!buffer_reserve(&f->value, content.length);
+}
+
+/* Its next value is not longer than the file. */
+static void
+value_forget(struct settings_file *f)
+{
+    if (f->value.length > 0)
+        explicit_bzero(f->value.at, f->value.length);
+    f->value.length = 0;
 }
 
 bool
@@ -58,7 +70,7 @@ settings_file_next(struct settings_file *f, struct settings_line *line)
     } while (settings_file_is_empty(value));
 
     *line = (struct settings_line){.number = f->number};
-    buffer_clear(&f->value);
+    value_forget(f);
     if (is_indented(value)) {
         line->error = "an indented line continues the one above it, and there is none: "
                       "keys begin in the first column";
@@ -85,5 +97,6 @@ settings_file_next(struct settings_file *f, struct settings_line *line)
 void
 settings_file_end(struct settings_file *f)
 {
+    value_forget(f);
     buffer_free(&f->value);
 }

@@ -1,0 +1,144 @@
+/* base/settings/settings.c: nothing of a secret stays in memory when the settings are
+ * freed, wherever it came from. */
+#include "base/settings/settings.h"
+
+#include "t/support/tap.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct secret_target {
+    char *password, *other;
+};
+
+static const struct setting secret_rows[] = {
+    {.key = "password",
+     .kind = SETTING_STRING,
+     .offset = offsetof(struct secret_target, password),
+     .preset = "",
+     .help = "h",
+     .secret = true},
+    {.key = "other",
+     .kind = SETTING_STRING,
+     .offset = offsetof(struct secret_target, other),
+     .preset = "",
+     .help = "h"},
+    {.key = NULL}
+};
+
+enum { SECRET_LENGTH = 48 };
+
+/* Made anew each time, so that no literal in the binary is found. */
+static void
+make_secret(char secret[SECRET_LENGTH + 1], int salt)
+{
+    for (int i = 0; i < SECRET_LENGTH; i++)
+        secret[i] = (char)('a' + (i * 7 + salt * 5 + i * i) % 26);
+    secret[SECRET_LENGTH] = '\0';
+}
+
+/* The second half of the secret: free() itself overwrites the first bytes. */
+static bool
+is_in_heap(const char *secret)
+{
+    char line[300];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long from, to;
+        if (strstr(line, "[heap]") == NULL || sscanf(line, "%lx-%lx", &from, &to) != 2)
+            continue;
+        /* Never read across what sanitizers may have poisoned: the kernel copies. */
+        int memory = open("/proc/self/mem", O_RDONLY);
+        static char copy[16 * 1024 * 1024];
+        ssize_t got = memory < 0 ? -1
+                                 : pread(memory, copy,
+                                         to - from < sizeof(copy) ? to - from
+                                                                  : sizeof(copy),
+                                         (off_t)from);
+        found = got > 0 && memmem(copy, (size_t)got, secret + SECRET_LENGTH / 2,
+                                  SECRET_LENGTH / 2) != NULL;
+        explicit_bzero(copy, sizeof(copy));
+        if (memory >= 0)
+            close(memory);
+        break;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    return found;
+}
+
+static void
+write_secret(const char *path, const char *format, const char *secret)
+{
+    char content[200]; /* dprintf() would leave a copy in the heap */
+    int length = snprintf(content, sizeof(content), format, secret);
+    int file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    if (file < 0 || write(file, content, (size_t)length) != length || close(file) != 0)
+        abort();
+    explicit_bzero(content, sizeof(content));
+}
+
+enum source { FROM_FILE, FROM_FILE_OF_ITS_OWN, FROM_ENVIRONMENT, FROM_ARGUMENT, SOURCES };
+
+static void
+read_from(struct settings *s, enum source source, const char *path, const char *own,
+          const char *secret)
+{
+    char text[200];
+    switch (source) {
+    case FROM_FILE:
+        write_secret(path, "other = x\npassword = %s\nother = y\n", secret);
+        settings_read_file(s, path);
+        break;
+    case FROM_FILE_OF_ITS_OWN:
+        write_secret(own, "%s\n", secret);
+        write_secret(path, "password_file = %s\n", own);
+        settings_read_file(s, path);
+        break;
+    case FROM_ENVIRONMENT: {
+        snprintf(text, sizeof(text), "PETREL_PASSWORD=%s", secret);
+        char *environment[] = {text, NULL};
+        settings_read_environment(s, environment);
+        break;
+    }
+    case FROM_ARGUMENT:
+        settings_read_argument(s, "password=the first value, which is replaced");
+        snprintf(text, sizeof(text), "password=%s", secret);
+        settings_read_argument(s, text);
+        break;
+    case SOURCES:
+        break;
+    }
+    explicit_bzero(text, sizeof(text));
+}
+
+int
+main(void)
+{
+    char directory[] = "/tmp/petrel-secret-XXXXXX", path[64], own[64];
+    if (mkdtemp(directory) == NULL)
+        abort();
+    setvbuf(stdout, NULL, _IONBF, 0);
+    snprintf(path, sizeof(path), "%s/conf", directory);
+    snprintf(own, sizeof(own), "%s/own", directory);
+    for (int source = 0; source < SOURCES; source++) {
+        char secret[SECRET_LENGTH + 1];
+        struct secret_target target = {0};
+        make_secret(secret, source);
+        struct settings *s = settings_new(secret_rows, "PETREL", &target);
+        read_from(s, (enum source)source, path, own, secret);
+        settings_apply(s);
+        ok_named(target.password != NULL && strcmp(target.password, secret) == 0,
+                 "the secret is read");
+        settings_free(&s);
+        ok_named(!is_in_heap(secret), "and overwritten");
+    }
+    unlink(own);
+    unlink(path);
+    rmdir(directory);
+    return done();
+}
