@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { CHUNK_MIN = 1000, CHUNK_MAX = 64 * 1024 };
+enum { CHUNK_MIN = 256, CHUNK_MAX = 64 * 1024 };
 
 struct arena_chunk {
     struct arena_chunk *next;

@@ -132,3 +132,12 @@ buffer_clear(struct buffer *b)
     if (b->capacity > KEPT_CAPACITY)
         buffer_free(b);
 }
+
+void
+buffer_fit(struct buffer *b)
+{
+    if (b->at == NULL || b->capacity - b->length < FIRST_CAPACITY / 4)
+        return;
+    b->capacity = b->length;
+    b->at = memory_resize(b->at, b->capacity + 1);
+}

@@ -281,8 +281,9 @@ commits_settled(struct commits *all, uint64_t batch, int error)
 static void
 commit_answer(struct commits *all, struct commit *c)
 {
-    struct outcome refusal = c->draft->refusal;
+    struct outcome *refusal = c->draft->refusal;
     bool refused = c->draft->refused;
+    c->draft->refusal = NULL;
     struct id id = c->draft->id;
     queue_stored *stored = c->stored;
     void *context = c->context;
@@ -302,10 +303,11 @@ commit_answer(struct commits *all, struct commit *c)
     const struct id nobody = {0};
     struct id before = guard_enter(&all->spool->guard, refused ? nobody : id);
     if (!ignored)
-        stored(context, e, refused ? &refusal : NULL);
+        stored(context, e, refusal);
     else if (!refused)
         all->orphaned(all->context, id);
     guard_leave(&all->spool->guard, before);
+    free(refusal);
 }
 
 static void

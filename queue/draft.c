@@ -30,9 +30,11 @@ enum {
 void
 draft_refuse(struct queue_draft *d, struct outcome refusal)
 {
-    if (!d->refused)
-        d->refusal = refusal;
+    if (d->refused)
+        return;
     d->refused = true;
+    d->refusal = memory_new(sizeof(*d->refusal));
+    *d->refusal = refusal;
 }
 
 static void
@@ -56,6 +58,7 @@ draft_free(struct queue_draft *d)
         disk_close_file(d->drafts->spool->disk, d->file);
     draft_forget_content(d);
     buffer_free(&d->reports);
+    free(d->refusal);
     free(d);
 }
 

@@ -38,7 +38,7 @@ struct queue_draft {
     struct id reported; /* the message whose failures it reports: queue_reports() */
     struct buffer reports;
     bool refused;
-    struct outcome refusal;
+    struct outcome *refusal; /* NULL: not refused */
 };
 
 /* The caller sets the members from spool to synchronous before. */

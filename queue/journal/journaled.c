@@ -93,6 +93,7 @@ keep_content(struct journaled *y, struct journaled_message *m,
     if (y->journal == NULL || y->cached + c->bytes.length > CACHE_MAX)
         return;
     assert(m->content == NULL);
+    buffer_fit(&c->bytes);
     m->content = c;
     c->references++;
     y->cached += c->bytes.length;

@@ -13,6 +13,7 @@
 
 enum {
     SEEN_BYTES_MAX = 16 * 1024 * 1024,
+    SEEN_FROM = 16, /* the first recipients are compared one by one */
     NORMAL_MAX = 512,
     ORIGINAL_MAX = 2048,
     TRUST_MAX = 8192
@@ -140,6 +141,10 @@ bool
 transaction_knows(const struct server_transaction *t)
 {
     struct id_set *found;
+    const struct envelope *e = t->envelope;
+    for (unsigned i = 0; i < e->count && i < SEEN_FROM; i++)
+        if (text_equal(e->recipients[i].address, buffer_text(&t->normal)))
+            return true;
     HASH_FIND(hh, t->seen, t->normal.at, t->normal.length, found);
     return found != NULL;
 }
@@ -179,12 +184,14 @@ transaction_add(struct server_transaction *t)
     struct envelope *e = t->envelope;
     if (is_crowded(t))
         return &no_memory;
-    struct id_set *seen = arena_get(&t->arena, sizeof(*seen));
-    if (seen == NULL ||
-        !envelope_add(e, buffer_text(&t->normal), t->rcpt.notify, t->rcpt.original))
+    struct id_set *seen = NULL;
+    if (e->count >= SEEN_FROM && (seen = arena_get(&t->arena, sizeof(*seen))) == NULL)
+        return &too_many;
+    if (!envelope_add(e, buffer_text(&t->normal), t->rcpt.notify, t->rcpt.original))
         return &too_many;
     struct text address = e->recipients[e->count - 1].address;
-    HASH_ADD_KEYPTR(hh, t->seen, address.at, address.length, seen);
+    if (seen != NULL)
+        HASH_ADD_KEYPTR(hh, t->seen, address.at, address.length, seen);
     transaction_count_bytes(t);
     return NULL;
 }
@@ -273,6 +280,16 @@ has_ascii_header(const struct server_transaction *t)
     return !t->header.has_eight_bit && !(t->header.composite && t->body_utf8);
 }
 
+/* The reply to the content may be long in coming: many clients wait for it. */
+static void
+forget_recipients(struct server_transaction *t)
+{
+    HASH_CLEAR(hh, t->seen);
+    buffer_free(&t->argument);
+    buffer_free(&t->normal);
+    buffer_free(&t->original);
+}
+
 struct envelope *
 transaction_seal(struct server_transaction *t, const struct server *s, int64_t now_ms)
 {
@@ -314,5 +331,6 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     buffer_free(&lines);
     t->envelope = NULL;
     t->draft = false;
+    forget_recipients(t);
     return e;
 }

@@ -19,7 +19,7 @@ struct server_transaction {
     bool by_peer;              /* has XDEFRAG: see smtp/redirect.h */
     bool joins;                /* fragments are reassembled for a recipient */
     unsigned accepted;   /* RCPT commands with reply 250, repeated ones included */
-    struct id_set *seen; /* hash of recipients */
+    struct id_set *seen; /* hash of recipients, but for the first ones */
     struct arena arena;
     struct server_envelopes *envelopes; /* NULL: not counted */
     size_t envelopes_max, counted;      /* our limit in envelopes, our part of it */

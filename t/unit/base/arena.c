@@ -2,6 +2,8 @@
 #include "base/arena.h"
 #include "t/support/tap.h"
 
+#include <malloc.h>
+
 static void
 test_pieces(void)
 {
@@ -82,11 +84,25 @@ test_copy(void)
     arena_free(&a);
 }
 
+/* Many clients have one small message each. */
+static void
+test_small(void)
+{
+    struct arena a;
+    arena_init(&a, 1 << 20);
+    ok(arena_copy(&a, TEXT("sender@example.org")).at != NULL);
+    ok_named(malloc_usable_size(a.chunks) <= 320, "a small arena takes little memory");
+    ok(arena_get(&a, 5000) != NULL && arena_get(&a, 10) != NULL);
+    ok_named(malloc_usable_size(a.chunks) >= 5000, "chunks grow with it");
+    arena_free(&a);
+}
+
 int
 main(void)
 {
     test_pieces();
     test_limit();
     test_copy();
+    test_small();
     return done();
 }

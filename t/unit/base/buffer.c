@@ -140,6 +140,23 @@ test_clear(void)
     buffer_free(&b);
 }
 
+static void
+test_fit(void)
+{
+    struct buffer b;
+    buffer_init(&b, 1 << 20);
+    buffer_fit(&b);
+    ok_named(b.at == NULL && b.capacity == 0, "nothing to give back");
+    ok(buffer_format(&b, "%01050d", 7) && buffer_add_byte(&b, 'x'));
+    ok(b.capacity >= 2000);
+    buffer_fit(&b);
+    is_number(b.capacity, 1051, "as large as its content");
+    ok_named(b.at[1050] == 'x' && b.at[0] == '0', "which is as it was");
+    ok(buffer_add(&b, TEXT("y")));
+    is_number(b.length, 1052, "it can grow again");
+    buffer_free(&b);
+}
+
 int
 main(void)
 {
@@ -149,5 +166,6 @@ main(void)
     test_reserve();
     test_take();
     test_clear();
+    test_fit();
     return done();
 }
