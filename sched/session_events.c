@@ -107,13 +107,22 @@ next_stalled(const struct sched *s, const struct site *except)
     return best;
 }
 
-/* Whether the other site's transport, or the site within the same transport, has
- * fewer sessions that work. */
+/* Whether the free places are enough for what the site wants now. */
 static bool
-gives_way(const struct sched_session *session, const struct site *other)
+is_served_by(const struct sched *s, const struct site *site, int spare)
+{
+    int wants = site_allows(site, s->now_ms) - (site->sessions - site->idle);
+    return spare > 0 && (wants <= spare || site->queue.works <= (size_t)spare);
+}
+
+/* Whether the other site's transport, or the site within the same transport, has
+ * fewer sessions that work, even when it has got the free places. */
+static bool
+gives_way(const struct sched *s, const struct sched_session *session,
+          const struct site *other, int spare)
 {
     const struct site *site = session->site;
-    if (!other)
+    if (!other || is_served_by(s, other, spare))
         return false;
     int mine = site->sessions - site->idle, its = other->sessions - other->idle;
     if (other->transport != site->transport) {
@@ -121,22 +130,27 @@ gives_way(const struct sched_session *session, const struct site *other)
         its = transport_working(other->transport);
     }
     mine += session->idle; /* it would work */
+    its += spare;
     return its + 1 < mine || (its < mine && session->run >= TURN_WORKS);
 }
 
 /* With all sessions in use, a session that has had its turn gives way to a transport
- * that has fewer, or to a site of its own transport that has fewer. Idle since then, it
+ * that has fewer, or to a site of its own transport that has fewer. Several may do so in
+ * one turn: the places that are free are taken at its end. Idle since then, a session
  * does not take back what an idle session of another site waits for. */
 static bool
 must_yield(const struct sched *s, const struct sched_session *session)
 {
-    if (sched_working_sessions(s) + session->idle < s->settings.session_limit)
-        return false;
+    int spare = s->settings.session_limit - sched_working_sessions(s) - session->idle;
+    if (spare < 0)
+        spare = 0;
+    if (2 * spare >= s->settings.session_limit)
+        return false; /* far from the limit: without a search */
     if (session->idle)
-        return gives_way(session, next_stalled(s, session->site));
+        return gives_way(s, session, next_stalled(s, session->site), spare);
     return session->run > 0 &&
-           (gives_way(session, sched_next_ready(s, session->site)) ||
-            gives_way(session, next_stalled(s, session->site)));
+           (gives_way(s, session, sched_next_ready(s, session->site), spare) ||
+            gives_way(s, session, next_stalled(s, session->site), spare));
 }
 
 void *

@@ -234,6 +234,58 @@ test_round_robin(void)
     sched_world_end(&w);
 }
 
+/* Sessions that end their works in one turn, before a place that one of them leaves is
+ * taken. */
+static unsigned
+yields_together(struct world *w, int sessions)
+{
+    unsigned yielded = 0;
+    struct outcome sent =
+        outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "taken");
+    for (int i = 0; i < sessions; i++) {
+        struct channel *c = world_channel(w, "a.example", i);
+        channel_settle(w, c, 0, &sent);
+        c->busy = false;
+    }
+    for (int i = 0; i < sessions; i++) {
+        struct channel *c = world_channel(w, "a.example", i);
+        c->busy = sched_take(w->s, w->now, c->session, &c->work);
+        c->idle = !c->busy;
+        yielded += c->idle;
+    }
+    world_run(w);
+    return yielded;
+}
+
+static void
+test_yield_together(void)
+{
+    struct world w;
+    sched_world_start(&w, 1000, 10);
+    w.target.transport.initial_concurrency = 10;
+    w.target.transport.concurrency_limit = 10;
+    for (int i = 0; i < 50; i++)
+        world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    for (int i = 0; i < 10; i++)
+        channel_take(&w, world_channel(&w, "a.example", i));
+    is_number(yields_together(&w, 10), 0, "nobody waits");
+    world_add(&w, "b.example", 0, 0);
+    world_run(&w);
+    is_number(yields_together(&w, 10), 1, "one yields to a single message");
+    is_number(world_channels(&w, "b.example"), 1, "which has the place");
+    channel_drain(&w, world_channel(&w, "b.example", 0));
+    for (int i = 0; i < 10; i++)
+        if (world_channel(&w, "a.example", i)->idle)
+            ok(channel_take(&w, world_channel(&w, "a.example", i)));
+    for (int i = 0; i < 20; i++)
+        world_add(&w, "b.example", 0, 0);
+    world_run(&w);
+    is_number(yields_together(&w, 10), 5, "to many messages half of the sessions yield");
+    is_number(world_channels(&w, "b.example"), 5, "in one turn");
+    sched_world_end(&w);
+}
+
 static void
 test_open_in_turn(void)
 {
@@ -608,6 +660,7 @@ main(void)
     test_window_shrinks();
     test_worst_counts();
     test_round_robin();
+    test_yield_together();
     test_open_in_turn();
     test_time_slices();
     test_active_limit();
