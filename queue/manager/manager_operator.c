@@ -116,13 +116,39 @@ manager_operator_hold(const struct command *o)
 
 /* --- Release ---------------------------------------------------------------------- */
 
+/* Whether a route holds open recipients of a message that waits for others. */
+static bool
+has_held_recipients(const struct manager *m, const struct envelope *e)
+{
+    for (unsigned i = 0; i < e->count && !e->delivery.released; i++) {
+        const struct recipient *r = &e->recipients[i];
+        struct address address;
+        const struct target *t = r->done ? NULL : attempt_route(m, e, r, &address);
+        if (t != NULL && t->kind == TARGET_HOLD)
+            return true;
+    }
+    return false;
+}
+
+/* Those recipients are due at the end of the attempt that runs. */
+static enum manager_result
+release_recipients(const struct command *o, struct active *a)
+{
+    if (a->pending != PENDING_NONE || !has_held_recipients(o->manager, a->envelope))
+        return MANAGER_ALREADY;
+    a->envelope->delivery.released = true;
+    a->pending = PENDING_RETRY;
+    manager_operator_say(o, "released");
+    return MANAGER_DONE;
+}
+
 /* The fragment no longer waits for others: it passes when it is offered next. The
  * fragment goes on unchanged: the operator wants it now, not with the others. */
 static enum manager_result
 release_fragment(const struct command *o, struct active *a)
 {
     if (!manager_is_awaiting(o->manager, o->id))
-        return MANAGER_ALREADY;
+        return release_recipients(o, a);
     a->envelope->delivery.released = true;
     (void)manager_resume(o->manager, o->id);
     manager_operator_say(o, "released");
@@ -211,7 +237,8 @@ manager_operator_release(const struct command *o)
     struct envelope *e = queue_load(o->manager->queue, o->id);
     if (e == NULL)
         return manager_operator_release_quarantined(o);
-    bool waits = !e->delivery.held && manager_is_awaiting(o->manager, o->id);
+    bool waits = !e->delivery.held && (manager_is_awaiting(o->manager, o->id) ||
+                                       has_held_recipients(o->manager, e));
     if (waits)
         manager_operator_forget(o); /* it is then added as due now */
     if (e->delivery.held || waits)

@@ -25,16 +25,23 @@ begin(struct world *w, const char *routes, int64_t journal_size)
     world_restart(w);
 }
 
-/* How often the sender was written to since the last call. */
+/* How often that was tried since the last call. */
 static unsigned
-bounces(struct world *w)
+tries(struct world *w, const char *what)
 {
     unsigned count = 0;
     struct text rest = buffer_text(&w->seen), word;
     while (text_word(&rest, " ", &word))
-        count += text_equal(word, TEXT(">ann@a.test"));
+        count += text_equal(word, text_from(what));
     buffer_clear(&w->seen);
     return count;
+}
+
+/* How often the sender was written to since the last call. */
+static unsigned
+bounces(struct world *w)
+{
+    return tries(w, ">ann@a.test");
 }
 
 /* Failures of the message accepted last that are on the disk, and of these notified. */
@@ -300,6 +307,66 @@ test_release_beside_hold(int64_t journal_size)
     manager_world_end(&w);
 }
 
+/* Recipients that a route holds beside others that are deferred: released alone, once;
+ * the others go on, also over a power cut. */
+static void
+test_release_held_recipients(int64_t journal_size)
+{
+    static const char kept[] = "ann@a.test>good@keep.test";
+    struct world w;
+    begin(&w, "keep.test hold\n* smtp://sink.test", journal_size);
+    world_deliver(&w, "ann@a.test", "later@b.test good@keep.test");
+    ok(world_place(&w) == SCHED_DEFERRED && files(&w, "hold") == 0);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(tries(&w, kept), 0, "held beside one that is deferred");
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    is_number(tries(&w, kept), 1, "released: it leaves");
+    ok_named(world_place(&w) == SCHED_DEFERRED, "the other is still deferred");
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_ALREADY);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(tries(&w, kept), 0, "once");
+    world_stop(&w);
+    sim_disk_power_cut();
+    manager_world_start(&w);
+    w.all_good = true;
+    sim_loop_advance(w.loop, 3 * HOUR_MS);
+    is_number(tries(&w, kept), 0, "and not again");
+    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    manager_world_end(&w);
+
+    begin(&w, "* smtp://sink.test", journal_size);
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    ok_named(world_operate(&w, MANAGER_RELEASE) == MANAGER_ALREADY,
+             "no route holds any of it");
+    manager_world_end(&w);
+}
+
+/* The same during an attempt, and before the report of what failed in it. */
+static void
+test_release_during_attempt(void)
+{
+    static const char kept[] = "ann@a.test>good@keep.test";
+    struct world w;
+    begin(&w, "keep.test hold\n* smtp://sink.test", 1024 * 1024);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "later@b.test bad@b.test good@keep.test");
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_ALREADY);
+    world_unstall(&w);
+    world_turns(&w);
+    is_number(tries(&w, kept), 1, "released at its end");
+    ok(world_place(&w) == SCHED_DEFERRED && files(&w, "hold") == 0);
+    manager_world_end(&w);
+
+    begin_report_before_hold(&w);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    world_saw(&w, "ann@a.test>good@keep.test >ann@a.test ", "or of the report");
+    ok(world_place(&w) == SCHED_UNKNOWN && files(&w, "info") == 0);
+    manager_world_end(&w);
+}
+
 int
 main(void)
 {
@@ -315,6 +382,9 @@ main(void)
     test_refused_before_hold();
     test_release_beside_hold(0);
     test_release_beside_hold(1024 * 1024);
+    test_release_held_recipients(0);
+    test_release_held_recipients(1024 * 1024);
+    test_release_during_attempt();
     sim_disk_reset();
     return done();
 }
