@@ -383,6 +383,7 @@ on_hangup(void *context)
     struct manager_settings manager = options_manager(o, loop_random(p->loop));
     delivery.tls = anchors;
     log_restyle(p->log, options_log_style(o), options_log_level(o));
+    dns_set_trust(p->dns, options_dns_trust(o));
     listener_reload(p->listener, fresh->routes, &listener);
     delivery_reload(p->delivery, &delivery);
     manager_reload(p->manager, &manager, fresh->routes);
@@ -459,6 +460,7 @@ start_queue(struct petrel *p, char *error)
     p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
     if (p->dns == NULL)
         return EX_CONFIG;
+    dns_set_trust(p->dns, options_dns_trust(o));
     char place[TRUST_ANCHORS_PLACE_MAX];
     out.tls = open_anchors(p->configuration, place, error);
     if (out.tls == NULL)

@@ -25,7 +25,7 @@ may base
 may base/loop base
 may base/crypto base
 may base/sandbox base
-may base/dns base+loop
+may base/dns base+loop+disk
 may base/disk base+loop
 may base/tls base+crypto+disk
 may base/net base+disk+loop+tls

@@ -227,6 +227,10 @@ const struct setting options_rows[] = {
             "How long SIGTERM waits for sessions in the middle of a message."),
     TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
             "Name servers: list of ADDRESS[:PORT]. Unset: the system's."),
+    TEXTUAL(STRING, dns_trust, "dns_trust", "auto",
+            "Whether name servers are trusted to validate (DNSSEC): yes, no, or auto: "
+            "those on this\n"
+            "host, and those of a resolv.conf with \"options trust-ad\"."),
     BOUNDED(NUMBER, smtp_port, "smtp_port", "25", 1, 65535,
             "Port of deliveries by MX."),
     TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,
@@ -405,6 +409,7 @@ static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 static const char *const keyings[] = {"sender", "id", "strict", NULL};
 static const char *const partials[] = {"pass", "reject", NULL};
 static const char *const timeouts[] = {"release", "bounce", "hold", NULL};
+static const char *const trusts[] = {"auto", "yes", "no", NULL}; /* enum dns_trust */
 /* As enum options_sandbox. */
 static const char *const sandboxes[] = {"no", "yes", "require", NULL};
 
@@ -605,6 +610,7 @@ options_check(struct settings *s, const struct options *o)
     check_word(s, "log_style", styles, o->log_style, "petrel, postfix, qmail or json");
     check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");
     check_fragments(s, o);
+    check_word(s, "dns_trust", trusts, o->dns_trust, "auto, yes or no");
     check_word(s, "smtp_family", target_families, o->smtp_family, "any, ipv4 or ipv6");
     check_word(s, "sandbox", sandboxes, o->sandbox, "yes, no or require");
     if (o->slices > 0 && (o->slices & (o->slices - 1)) != 0)
@@ -697,6 +703,12 @@ options_need_restart(const struct options *old, const struct options *fresh,
                  is_same(options_host_of(old), options_host_of(fresh)));
     options_note(out, "journal_message_max",
                  old->journal_message_max == fresh->journal_message_max);
+}
+
+enum dns_trust
+options_dns_trust(const struct options *options)
+{
+    return (enum dns_trust)options_choose(trusts, options->dns_trust, DNS_TRUST_AUTO);
 }
 
 enum target_family

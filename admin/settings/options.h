@@ -6,6 +6,7 @@
 #define ADMIN_SETTINGS_OPTIONS_H
 
 #include "queue/manager/manager.h"
+#include "base/dns/dns.h"
 #include "base/log/log.h"
 #include "base/settings/settings.h"
 #include "sched/route/route.h"
@@ -36,7 +37,7 @@ struct options {
     char *local, *local_domains;
     bool without_secrets; /* no setting: of the sources below */
     /* out */
-    char *dns_servers, *smtp_bind, *smtp_family, *tls_ca;
+    char *dns_servers, *dns_trust, *smtp_bind, *smtp_family, *tls_ca;
     int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
     int64_t smtp_min_data_rate;
     int64_t smtp_connection_cache_time_limit_ms;
@@ -93,6 +94,7 @@ void options_need_restart(const struct options *old, const struct options *fresh
  * hostname. */
 const char *options_host_of(const struct options *o);
 enum log_style options_log_style(const struct options *options);
+enum dns_trust options_dns_trust(const struct options *options);
 enum target_family options_family(const struct options *options);
 enum log_level options_log_level(const struct options *options);
 enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };

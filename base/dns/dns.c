@@ -4,13 +4,15 @@
  * most DNS_OPEN_MAX have a channel. Anyone can make us look up names whose servers are
  * silent; so while others wait, a query without an answer gives up its channel after
  * half a try, and asks anew behind them. `patience` limits the whole time. c-ares calls
- * back into on_reply() only, which copies and posts: users may start and cancel
- * queries, or free struct dns, when they get the answer. */
+ * back into on_reply() only, which copies and posts: users may start and cancel queries,
+ * or free struct dns, when they get the answer. */
 #include "base/dns/dns.h"
 
-#include "base/buffer.h"
 #include "base/dns/dns_internal.h"
 #include "base/dns/dns_reply.h"
+#include "base/dns/dns_servers.h"
+#include "base/dns/dns_texts.h"
+#include "base/disk/disk.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 
@@ -31,8 +33,10 @@ enum {
     PATIENCE_TRIES = 6,   /* at most 6 * TRY_MS until the answer */
     TURN_PARTS = 2,       /* half of TRY_MS: then a query yields to a waiting one */
     REPLY_MAX = 8 * 1024, /* octets kept of a reply; the answer section comes first */
-    SERVERS_MAX = 16,
-    SERVER_PORT = 53,
+    LONG_REPLY_MAX = UINT16_MAX, /* of one to TXT and TLSA */
+    AUTHENTIC =
+        0x20, /* AD in octet 3: asks for the same in the reply (RFC 6840 §5.7) */
+    RESOLV_CONF_MAX = 64 * 1024,
     EDNS_SIZE = 1232 /* fits one IPv6 packet */
 };
 
@@ -47,8 +51,10 @@ struct dns_socket {
 
 struct dns {
     struct loop *loop;
-    ares_channel local;    /* for the system's files; asks no name server */
-    struct buffer servers; /* for c-ares; never empty */
+    ares_channel local;         /* for the system's files; asks no name server */
+    struct dns_servers servers; /* never empty */
+    enum dns_trust trust;
+    struct dns_texts *texts;
     int64_t try_ms;
     int tries;
     struct dns_query *queued;       /* wait for a channel... */
@@ -68,6 +74,7 @@ struct question {
     bool cut; /* bytes are only a part of the reply */
     char *bytes;
     size_t length;
+    char *joined; /* texts of bytes */
 };
 
 /* Each query has its own channel: c-ares 1.18 sends all concurrent queries of a
@@ -77,6 +84,7 @@ struct dns_query {
     struct dns_query *prev, *next;
     char name[DNS_NAME_MAX];
     struct dns_answer *known; /* the answer is known without a question */
+    char *texts;              /* of it */
     ares_channel channel;     /* NULL: waits for one, or needs none */
     struct dns_socket *sockets;
     struct loop_timer timer; /* the next time-out of c-ares */
@@ -104,60 +112,89 @@ explain(struct dns_answer *answer, enum dns_status status, const char *format, .
     va_end(list);
 }
 
+/* The names of a type in sentences; that of addresses is the last. */
+static const struct dns_kind {
+    enum dns_type type;
+    const char *lookup, *record;
+} dns_kinds[] = {
+    {DNS_TYPE_MX,   "MX",      "MX record"  },
+    {DNS_TYPE_TXT,  "TXT",     "TXT record" },
+    {DNS_TYPE_TLSA, "TLSA",    "TLSA record"},
+    {DNS_TYPE_PTR,  "PTR",     "PTR record" },
+    {DNS_TYPE_A,    "Address", "address"    },
+};
+
+static const struct dns_kind *
+dns_kind(enum dns_type type)
+{
+    const struct dns_kind *kind = dns_kinds;
+    while (kind->type != type && kind->type != DNS_TYPE_A)
+        kind++;
+    return kind;
+}
+
+/* c-ares' code for what the reply says. */
+static int
+read_reply(struct question *question, struct dns_answer *answer)
+{
+    static const int codes[] = {ARES_SUCCESS,   ARES_EFORMERR, ARES_ESERVFAIL,
+                                ARES_ENOTFOUND, ARES_ENOTIMP,  ARES_EREFUSED};
+    struct text reply = text_of(question->bytes, question->length);
+    int code = dns_reply_code(reply);
+    if (code != 0)
+        return code > 0 && code < (int)(sizeof(codes) / sizeof(codes[0]))
+                   ? codes[code]
+                   : ARES_EBADRESP;
+    if (question->type == DNS_TYPE_TXT && question->joined == NULL)
+        question->joined = memory_new(question->length);
+    if (!dns_reply_read(reply, !question->cut, question->type, question->joined,
+                        answer))
+        return ARES_EBADRESP;
+    return answer->count > 0 ? ARES_SUCCESS : ARES_ENODATA;
+}
+
 static void
-read_question(const struct question *question, struct dns_answer *answer)
+read_question(struct question *question, struct dns_answer *answer)
 {
     const char *name = question->query->name;
     int code = question->code;
     memset(answer, 0, sizeof(*answer));
-    /* c-ares returns ENODATA also when a server answers with an unknown error code. */
-    if ((code == ARES_SUCCESS || code == ARES_ENODATA) &&
-        !dns_reply_read(text_of(question->bytes, question->length), !question->cut,
-                        question->type, answer))
-        code = ARES_EBADRESP;
-    else if (code == ARES_SUCCESS && answer->count == 0)
-        code = ARES_ENODATA;
+    if (code == ARES_SUCCESS)
+        code = read_reply(question, answer);
     if (code == ARES_SUCCESS)
         answer->status = DNS_FOUND;
     else if (code == ARES_ENODATA)
         explain(answer, DNS_NO_DATA, "%.100s has no %s", name,
-                question->type == DNS_TYPE_MX ? "MX record" : "address");
+                dns_kind(question->type)->record);
     else if (code == ARES_ENOTFOUND || code == ARES_EBADNAME)
         explain(answer, DNS_NO_NAME, "%.100s does not exist (NXDOMAIN)", name);
     else
         explain(answer, DNS_TRY_AGAIN, "%s look-up of %.80s: %.50s",
-                question->type == DNS_TYPE_MX ? "MX" : "Address", name,
-                ares_strerror(code));
+                dns_kind(question->type)->lookup, name, ares_strerror(code));
+    answer->secure = answer->status != DNS_TRY_AGAIN &&
+                     dns_is_trusted(question->query->dns) &&
+                     dns_reply_is_authentic(text_of(question->bytes, question->length));
 }
 
 /* Each address is first at times: several hosts behind a name share the load. */
 static void
-dns_shuffle(struct loop *loop, struct net_address *addresses, size_t count)
+dns_shuffle(struct loop *loop, struct dns_answer *answer)
 {
-    for (size_t i = count; i > 1; i--) {
+    for (size_t i = answer->count; i > 1; i--) {
         size_t other = (size_t)(loop_random(loop) % i);
-        struct net_address saved = addresses[i - 1];
-        addresses[i - 1] = addresses[other];
-        addresses[other] = saved;
+        struct net_address saved = answer->addresses[i - 1];
+        answer->addresses[i - 1] = answer->addresses[other];
+        answer->addresses[other] = saved;
     }
 }
 
-/* Families alternate, IPv6 first; random order within each. */
 static void
 merge(struct loop *loop, struct dns_answer *six, struct dns_answer *four,
       struct dns_answer *out)
 {
-    dns_shuffle(loop, six->addresses, six->count);
-    dns_shuffle(loop, four->addresses, four->count);
-    out->status = DNS_FOUND;
-    for (size_t i = 0; out->count < DNS_ADDRESS_MAX; i++) {
-        if (i >= six->count && i >= four->count)
-            break;
-        if (i < six->count)
-            out->addresses[out->count++] = six->addresses[i];
-        if (i < four->count && out->count < DNS_ADDRESS_MAX)
-            out->addresses[out->count++] = four->addresses[i];
-    }
+    dns_shuffle(loop, six);
+    dns_shuffle(loop, four);
+    dns_answer_merge(six, four, out);
 }
 
 /* Without an address the milder answer counts: a family that could not be looked up may
@@ -171,9 +208,6 @@ read_addresses(struct dns_query *query, struct dns_answer *out)
     if (six.count + four.count > 0) {
         memset(out, 0, sizeof(*out));
         merge(query->dns->loop, &six, &four, out);
-        out->ttl_s = four.count == 0 || (six.count > 0 && six.ttl_s < four.ttl_s)
-                         ? six.ttl_s
-                         : four.ttl_s;
     } else if (four.status == DNS_TRY_AGAIN || six.status == DNS_NO_NAME) {
         *out = four;
     } else {
@@ -197,8 +231,11 @@ on_reply(void *context, int code, int timeouts, unsigned char *bytes, int length
     question->answered = true;
     question->code = code;
     if (length > 0) {
-        question->cut = length > REPLY_MAX;
-        question->length = question->cut ? REPLY_MAX : (size_t)length;
+        bool is_long =
+            question->type == DNS_TYPE_TXT || question->type == DNS_TYPE_TLSA;
+        int kept_max = is_long ? LONG_REPLY_MAX : REPLY_MAX;
+        question->cut = length > kept_max;
+        question->length = (size_t)(question->cut ? kept_max : length);
         question->bytes = memory_new(question->length);
         memcpy(question->bytes, bytes, question->length);
     }
@@ -299,7 +336,7 @@ open_channel(struct dns_query *query)
         return code;
     }
     dns->open++;
-    return ares_set_servers_ports_csv(query->channel, dns->servers.at);
+    return ares_set_servers_ports_csv(query->channel, dns->servers.spelt.at);
 }
 
 static void
@@ -307,6 +344,25 @@ dns_enter_line(struct dns_query *query, struct dns_query **line)
 {
     query->line = line;
     DL_APPEND(*line, query);
+}
+
+/* c-ares 1.18 sends the id as it is given. */
+static void
+ask_question(struct question *question)
+{
+    struct dns_query *query = question->query;
+    unsigned short id = (unsigned short)loop_random(query->dns->loop);
+    unsigned char *packet = NULL;
+    int size = 0;
+    int code = ares_create_query(query->name, DNS_CLASS_IN, (int)question->type, id, 1,
+                                 &packet, &size, EDNS_SIZE);
+    if (code == ARES_SUCCESS) {
+        packet[3] |= AUTHENTIC;
+        ares_send(query->channel, packet, size, on_reply, question);
+        ares_free_string(packet);
+    } else {
+        on_reply(question, code, 0, NULL, 0);
+    }
 }
 
 /* Questions that were answered before the query gave way are not asked again. */
@@ -329,8 +385,7 @@ dns_ask(struct dns_query *query)
     }
     for (size_t i = 0; i < query->count; i++)
         if (!query->questions[i].answered)
-            ares_query(query->channel, query->name, DNS_CLASS_IN,
-                       (int)query->questions[i].type, on_reply, &query->questions[i]);
+            ask_question(&query->questions[i]);
     attend(query);
 }
 
@@ -416,9 +471,12 @@ static void
 release_query(void *object)
 {
     struct dns_query *query = object;
-    for (size_t i = 0; i < query->count; i++)
+    for (size_t i = 0; i < query->count; i++) {
         free(query->questions[i].bytes);
+        free(query->questions[i].joined);
+    }
     free(query->known);
+    free(query->texts);
     free(query);
 }
 
@@ -449,6 +507,9 @@ dns_deliver(void *context)
         read_question(&query->questions[0], &answer);
     else
         read_addresses(query, &answer);
+    if (query->known == NULL && query->questions[0].type == DNS_TYPE_TXT)
+        dns_texts_keep(query->dns->texts, query->name, &answer,
+                       loop_monotonic_ms(query->dns->loop));
     dns_let_go(query);
     /* Last, since it may end in dns_free(). */
     done(query->context, &answer);
@@ -522,14 +583,6 @@ add_from_hosts(struct dns_query *query, int family, struct dns_answer *answer)
     ares_free_hostent(host);
 }
 
-/* RFC 6761 §6.3: never asked outside. */
-static bool
-is_localhost(const char *name)
-{
-    struct text t = text_from(name);
-    return text_equal(t, TEXT("localhost")) || text_ends_nocase(t, TEXT(".localhost"));
-}
-
 /* The system's hosts file counts before name servers. */
 static void
 look_here(struct dns_query *query)
@@ -538,7 +591,7 @@ look_here(struct dns_query *query)
     struct dns_answer six = {0}, four = {0};
     add_from_hosts(query, AF_INET6, &six);
     add_from_hosts(query, AF_INET, &four);
-    if (six.count + four.count == 0 && is_localhost(query->name)) {
+    if (six.count + four.count == 0 && dns_host_is_localhost(text_from(query->name))) {
         dns_answer_add(&six, NET_IPV6, one, sizeof(one));
         dns_answer_add(&four, NET_IPV4, loopback, sizeof(loopback));
     }
@@ -548,64 +601,24 @@ look_here(struct dns_query *query)
 
 /* ---- name servers ---- */
 
-static bool
-add_server(struct dns *dns, const char *spelt)
-{
-    return buffer_format(&dns->servers, "%s%s", dns->servers.length > 0 ? "," : "",
-                         spelt);
-}
-
-/* In the spelling that all versions of c-ares understand. */
-static bool
-take_server(struct dns *dns, struct text word)
-{
-    struct net_address address;
-    char spelt[NET_ADDRESS_TEXT_MAX];
-    if (net_address_parse_ip(word, &address))
-        address.port = SERVER_PORT;
-    else if (!net_address_parse(word, SERVER_PORT, &address))
-        return false;
-    if (address.family == NET_UNIX || address.port == 0)
-        return false;
-    net_address_format(&address, spelt);
-    return add_server(dns, spelt);
-}
-
-static bool
-take_servers(struct dns *dns, struct text servers, char *error, size_t error_size)
-{
-    struct text word;
-    int count = 0;
-    while (text_word(&servers, ", \t\r\n", &word)) {
-        if (++count > SERVERS_MAX) {
-            snprintf(error, error_size, "more than %d name servers", SERVERS_MAX);
-            return false;
-        }
-        if (!take_server(dns, word)) {
-            snprintf(error, error_size, "name server '%.*s' is not address[:port]",
-                     TEXT_ARGS(word));
-            return false;
-        }
-    }
-    return true;
-}
-
 /* From resolv.conf, read now; later the sandbox may forbid it. */
 static int
 take_servers_of_system(struct dns *dns)
 {
     struct ares_addr_port_node *list = NULL;
-    int code = ares_get_servers_ports(dns->local, &list), count = 0;
+    char *content = NULL;
+    size_t length = 0;
+    int code = ares_get_servers_ports(dns->local, &list);
     for (struct ares_addr_port_node *s = list; s != NULL; s = s->next) {
         struct net_address a = {.family = s->family == AF_INET6 ? NET_IPV6 : NET_IPV4};
-        char spelt[NET_ADDRESS_TEXT_MAX];
-        a.port = s->udp_port > 0 ? (uint16_t)s->udp_port : SERVER_PORT;
+        a.port = s->udp_port > 0 ? (uint16_t)s->udp_port : DNS_SERVER_PORT;
         memcpy(a.ip, &s->addr, a.family == NET_IPV6 ? 16 : 4);
-        net_address_format(&a, spelt);
-        if (++count <= SERVERS_MAX && !add_server(dns, spelt))
-            code = ARES_ENOMEM;
+        (void)dns_servers_add(&dns->servers, &a);
     }
     ares_free_data(list);
+    if (disk_read_whole("/etc/resolv.conf", RESOLV_CONF_MAX, &content, &length) == 0)
+        dns_servers_declare(&dns->servers, text_of(content, length));
+    free(content);
     return code;
 }
 
@@ -614,10 +627,10 @@ open_local(struct dns *dns)
 {
     struct ares_options options = {.flags = ARES_FLAG_EDNS};
     int code = ares_init_options(&dns->local, &options, ARES_OPT_FLAGS);
-    if (code != ARES_SUCCESS || dns->servers.length > 0)
+    if (code != ARES_SUCCESS || dns->servers.spelt.length > 0)
         return code;
     code = take_servers_of_system(dns);
-    if (code == ARES_SUCCESS && dns->servers.length == 0)
+    if (code == ARES_SUCCESS && dns->servers.spelt.length == 0)
         code = ARES_ENODATA;
     if (code != ARES_SUCCESS)
         ares_destroy(dns->local);
@@ -628,7 +641,8 @@ static void
 release_dns(void *object)
 {
     struct dns *dns = object;
-    buffer_free(&dns->servers);
+    buffer_free(&dns->servers.spelt);
+    dns_texts_free(&dns->texts);
     free(dns);
 }
 
@@ -650,8 +664,9 @@ dns_new(struct loop *loop, struct text servers, char *error, size_t error_size)
     dns->tries = TRIES;
     dns->deliver = dns_deliver;
     dns->turns.fire = take_turns;
-    buffer_init(&dns->servers, (size_t)SERVERS_MAX * NET_ADDRESS_TEXT_MAX);
-    if (!take_servers(dns, servers, error, error_size)) {
+    dns->texts = dns_texts_new();
+    dns_servers_init(&dns->servers);
+    if (!dns_servers_parse(&dns->servers, servers, error, error_size)) {
         release_dns(dns);
         return NULL;
     }
@@ -675,15 +690,10 @@ dns_free(struct dns **dns)
     if (d == NULL)
         return;
     /* Those that wait first: otherwise dns_let_go() would let them ask. */
-    DL_FOREACH_SAFE (d->queued, query, next) {
-        dns_let_go(query);
-    }
-    DL_FOREACH_SAFE (d->again, query, next) {
-        dns_let_go(query);
-    }
-    DL_FOREACH_SAFE (d->asked, query, next) {
-        dns_let_go(query);
-    }
+    struct dns_query **lines[] = {&d->queued, &d->again, &d->asked};
+    for (size_t i = 0; i < 3; i++)
+        DL_FOREACH_SAFE (*lines[i], query, next)
+            dns_let_go(query);
     loop_timer_stop(d->loop, &d->turns);
     assert(d->open == 0);
     ares_destroy(d->local);
@@ -699,13 +709,69 @@ dns_set_patience(struct dns *dns, int64_t try_ms, int tries)
     dns->tries = tries;
 }
 
-struct dns_query *
-dns_find_mx(struct dns *dns, const char *name, dns_answered *done, void *context)
+void
+dns_set_trust(struct dns *dns, enum dns_trust trust)
+{
+    dns->trust = trust;
+}
+
+bool
+dns_is_trusted(const struct dns *dns)
+{
+    return dns->trust == DNS_TRUST_AUTO ? dns->servers.vouched
+                                        : dns->trust == DNS_TRUST_YES;
+}
+
+static struct dns_query *
+dns_find(struct dns *dns, const char *name, enum dns_type type, dns_answered *done,
+         void *context)
 {
     struct dns_query *query = query_new(dns, done, context);
     if (dns_take_name(query, name))
-        add_question(query, DNS_TYPE_MX);
+        add_question(query, type);
     return query_start(query);
+}
+
+struct dns_query *
+dns_find_mx(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    return dns_find(dns, name, DNS_TYPE_MX, done, context);
+}
+
+struct dns_query *
+dns_find_texts(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    struct dns_query *query = query_new(dns, done, context);
+    struct dns_answer kept;
+    if (dns_take_name(query, name)) {
+        query->texts = dns_texts_find(dns->texts, query->name,
+                                      loop_monotonic_ms(dns->loop), &kept);
+        if (query->texts != NULL)
+            *known_new(query) = kept;
+        else
+            add_question(query, DNS_TYPE_TXT);
+    }
+    return query_start(query);
+}
+
+struct dns_query *
+dns_find_tlsa(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    if (dns_is_trusted(dns))
+        return dns_find(dns, name, DNS_TYPE_TLSA, done, context);
+    struct dns_query *query = query_new(dns, done, context);
+    explain(known_new(query), DNS_NO_DATA,
+            "no TLSA record is asked for: the name servers are not trusted");
+    return query_start(query);
+}
+
+struct dns_query *
+dns_find_hosts(struct dns *dns, const struct net_address *address, dns_answered *done,
+               void *context)
+{
+    char name[DNS_NAME_MAX];
+    dns_reverse_name(address, name);
+    return dns_find(dns, name, DNS_TYPE_PTR, done, context);
 }
 
 struct dns_query *

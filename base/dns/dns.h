@@ -3,8 +3,9 @@
  * Each query has its own sockets: an attacker must guess its port, and a failure of
  * one, as of a TCP connection, does not affect the others. Answers are copied and
  * delivered through the loop, never from inside c-ares. Sizes are bounded: a hostile
- * zone cannot use more than one struct dns_answer per question. base/dns/ caches
- * nothing and does not choose between the hosts it finds. */
+ * zone cannot use more than one struct dns_answer per question, or a reply of 64 KiB if
+ * that is for TXT or TLSA. base/dns/ caches TXT answers alone, and does not choose
+ * between the hosts it finds. */
 #ifndef BASE_DNS_DNS_H
 #define BASE_DNS_DNS_H
 
@@ -22,6 +23,12 @@ enum dns_status {
 };
 enum { DNS_NAME_MAX = 256, DNS_MX_MAX = 40, DNS_ADDRESS_MAX = 40 };
 enum {
+    DNS_TEXTS_MAX = 16, /* TXT records, of DNS_RECORD_MAX octets each */
+    DNS_TLSA_MAX = 32,  /* TLSA records, with as much data each */
+    DNS_HOSTS_MAX = 8,  /* PTR records */
+    DNS_RECORD_MAX = 4096
+};
+enum {
     DNS_OPEN_MAX = 64, /* queries out at a time, the others wait; c-ares 1.18 has 75 KB
                         * of memory for each */
     DNS_SOCKETS_MAX = 2 * DNS_OPEN_MAX /* for name servers that answer */
@@ -31,14 +38,23 @@ struct dns_mx {
     unsigned preference;
     char host[DNS_NAME_MAX]; /* lower case, no trailing dot; "" is the null MX's root */
 };
+struct dns_tlsa { /* RFC 6698 §2.1 */
+    unsigned char usage, selector, matching;
+    struct text data;
+};
 struct dns_answer {
     enum dns_status status;
     char reason[160]; /* one sentence for people when not DNS_FOUND */
     unsigned ttl_s;   /* 0 when not known */
-    size_t count;     /* of mx or of addresses, as asked */
+    bool secure;      /* a trusted name server has validated it, also that there is no
+                       * such record or name; of addresses: those of one family */
+    size_t count;     /* of the records, as asked */
     union {
         struct dns_mx mx[DNS_MX_MAX];                  /* in the order of the answer */
         struct net_address addresses[DNS_ADDRESS_MAX]; /* port 0; IPv6 and IPv4 */
+        struct text texts[DNS_TEXTS_MAX]; /* a record's strings, joined; any octets */
+        struct dns_tlsa tlsa[DNS_TLSA_MAX];
+        char hosts[DNS_HOSTS_MAX][DNS_NAME_MAX];
     };
 };
 typedef void dns_answered(void *context, const struct dns_answer *answer);
@@ -49,6 +65,12 @@ struct dns *dns_new(struct loop *loop, struct text servers, char *error,
                     size_t error_size);
 /* Cancels the queries that are left: no callback comes after this. */
 void dns_free(struct dns **dns);
+/* Whether name servers are trusted to validate. AUTO, as at first: all of them are on
+ * this host and not Docker's, or they are those of /etc/resolv.conf, which says
+ * "options trust-ad". For later queries. */
+enum dns_trust { DNS_TRUST_AUTO, DNS_TRUST_YES, DNS_TRUST_NO };
+void dns_set_trust(struct dns *dns, enum dns_trust trust);
+bool dns_is_trusted(const struct dns *dns);
 /* The version of c-ares at run time: "1.18.1". */
 const char *dns_version(void);
 
@@ -64,6 +86,17 @@ struct dns_query *dns_find_mx(struct dns *dns, const char *name, dns_answered *d
  * order within a family; DNS_TRY_AGAIN when none did and one is unknown. */
 struct dns_query *dns_find_addresses(struct dns *dns, const char *name,
                                      dns_answered *done, void *context);
+/* TXT. The answer is kept for its TTL, but for a minute at least and a day at most; so
+ * is, for a minute, that there is none. Records beyond the limits are dropped. */
+struct dns_query *dns_find_texts(struct dns *dns, const char *name, dns_answered *done,
+                                 void *context);
+/* TLSA; name: _25._tcp.HOST. DNS_NO_DATA, without a question, unless the name servers
+ * are trusted. */
+struct dns_query *dns_find_tlsa(struct dns *dns, const char *name, dns_answered *done,
+                                void *context);
+/* PTR: the names of an IPv4 or IPv6 address. */
+struct dns_query *dns_find_hosts(struct dns *dns, const struct net_address *address,
+                                 dns_answered *done, void *context);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void dns_cancel(struct dns_query **query);
 

@@ -1,4 +1,4 @@
-/* Reads a DNS reply: RFC 1035 §4.1, RFC 3596.
+/* Reads a DNS reply: RFC 1035 §4.1, RFC 3596, RFC 6698.
  *
  * Debian 12 has c-ares 1.18, which returns replies as bytes; c-ares 1.28 and newer parse
  * them into records. This module goes when the support of Debian 12 ends: on 10 June
@@ -6,6 +6,7 @@
 #include "base/dns/dns_reply.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -14,8 +15,10 @@ enum {
     LABEL_MAX = 63,
     POINTER = 0xc0,
     REPLY_HEADER = 12,
-    RCODE = 0x0f,      /* in the fourth octet */
-    RECORD_HEADER = 10 /* behind the owner's name */
+    RCODE = 0x0f,       /* in the fourth octet */
+    AUTHENTIC = 0x20,   /* there, too: RFC 4035 §3.1.6 */
+    RECORD_HEADER = 10, /* behind the owner's name */
+    TLSA_HEADER = 3
 };
 
 struct cursor {
@@ -67,6 +70,23 @@ dns_host_copy(char out[DNS_NAME_MAX], struct text name)
     return label > 0;
 }
 
+void
+dns_reverse_name(const struct net_address *address, char out[DNS_NAME_MAX])
+{
+    struct net_address plain = *address;
+    const unsigned char *ip = plain.ip;
+    char *at = out;
+    net_address_unmap(&plain);
+    if (plain.family == NET_IPV4) {
+        snprintf(out, DNS_NAME_MAX, "%u.%u.%u.%u.in-addr.arpa", ip[3], ip[2], ip[1],
+                 ip[0]);
+        return;
+    }
+    for (size_t i = 16; i-- > 0; at += 4)
+        snprintf(at, 5, "%x.%x.", ip[i] & 15U, ip[i] >> 4U);
+    snprintf(at, 9, "ip6.arpa");
+}
+
 bool
 dns_answer_add(struct dns_answer *answer, enum net_family family, const void *ip,
                size_t size)
@@ -80,6 +100,29 @@ dns_answer_add(struct dns_answer *answer, enum net_family family, const void *ip
     memcpy(address->ip, ip, size);
     answer->count++;
     return true;
+}
+
+bool
+dns_host_is_localhost(struct text name)
+{
+    return text_equal(name, TEXT("localhost")) ||
+           text_ends_nocase(name, TEXT(".localhost"));
+}
+
+void
+dns_answer_merge(const struct dns_answer *six, const struct dns_answer *four,
+                 struct dns_answer *out)
+{
+    for (size_t i = 0; i < six->count || i < four->count; i++) {
+        if (i < six->count && out->count < DNS_ADDRESS_MAX)
+            out->addresses[out->count++] = six->addresses[i];
+        if (i < four->count && out->count < DNS_ADDRESS_MAX)
+            out->addresses[out->count++] = four->addresses[i];
+    }
+    out->secure = six->secure || four->secure;
+    out->ttl_s = four->count == 0 || (six->count > 0 && six->ttl_s < four->ttl_s)
+                     ? six->ttl_s
+                     : four->ttl_s;
 }
 
 static bool
@@ -199,13 +242,78 @@ add_mx(struct dns_answer *answer, struct text reply, const struct record *record
 }
 
 static bool
-dns_reply_add_record(struct dns_answer *answer, struct text reply,
+add_ptr(struct dns_answer *answer, struct text reply, const struct record *record)
+{
+    char host[DNS_NAME_MAX];
+    if (!read_host(reply, record->data, record->data + record->size, host) ||
+        host[0] == '\0')
+        return false;
+    if (answer->count < DNS_HOSTS_MAX)
+        text_copy(answer->hosts[answer->count++], DNS_NAME_MAX, text_from(host));
+    return true;
+}
+
+/* Data is not judged here: a record that is not usable proves nothing, but says that
+ * there is a record (RFC 7671 §10.1). */
+static bool
+add_tlsa(struct dns_answer *answer, struct text reply, const struct record *record)
+{
+    struct text data = text_of(reply.at + record->data, record->size);
+    if (data.length < TLSA_HEADER || data.length - TLSA_HEADER > DNS_RECORD_MAX)
+        return false;
+    if (answer->count < DNS_TLSA_MAX)
+        answer->tlsa[answer->count++] =
+            (struct dns_tlsa){(unsigned char)data.at[0], (unsigned char)data.at[1],
+                              (unsigned char)data.at[2], text_after(data, TLSA_HEADER)};
+    return true;
+}
+
+/* Strings, each behind its length octet (RFC 1035 §3.3.14), joined without
+ * anything between them. */
+static bool
+add_texts(struct dns_answer *answer, struct text reply, const struct record *record,
+          char *joined)
+{
+    struct text rest = text_of(reply.at + record->data, record->size);
+    char *to = joined + record->data; /* records do not overlap */
+    size_t length = 0;
+    if (rest.length == 0)
+        return false;
+    while (rest.length > 0) {
+        size_t size = octet(rest, 0);
+        if (size >= rest.length)
+            return false;
+        memcpy(to + length, rest.at + 1, size);
+        length += size;
+        rest = text_after(rest, 1 + size);
+    }
+    if (length <= DNS_RECORD_MAX && answer->count < DNS_TEXTS_MAX)
+        answer->texts[answer->count++] = text_of(to, length);
+    return length <= DNS_RECORD_MAX;
+}
+
+/* False when the record is invalid. */
+static bool
+dns_reply_add_record(struct dns_answer *answer, struct text reply, char *joined,
                      const struct record *record)
 {
-    if (record->type == DNS_TYPE_MX)
+    switch ((enum dns_type)record->type) {
+    case DNS_TYPE_A:
+    case DNS_TYPE_AAAA:
+        return dns_answer_add(answer, record->type == DNS_TYPE_A ? NET_IPV4 : NET_IPV6,
+                              reply.at + record->data, record->size);
+    case DNS_TYPE_MX:
         return add_mx(answer, reply, record);
-    return dns_answer_add(answer, record->type == DNS_TYPE_AAAA ? NET_IPV6 : NET_IPV4,
-                          reply.at + record->data, record->size);
+    case DNS_TYPE_PTR:
+        return add_ptr(answer, reply, record);
+    case DNS_TYPE_TXT:
+        return add_texts(answer, reply, record, joined);
+    case DNS_TYPE_TLSA:
+        return add_tlsa(answer, reply, record);
+    case DNS_TYPE_CNAME:
+        break;
+    }
+    return true;
 }
 
 static bool
@@ -224,7 +332,7 @@ skip_questions(struct cursor *cursor)
  * such record, and dns.c reports DNS_TRY_AGAIN. The TTL is the least of all records
  * that were used, with CNAMEs. */
 static bool
-read_records(struct cursor *cursor, bool whole, enum dns_type type,
+read_records(struct cursor *cursor, bool whole, enum dns_type type, char *joined,
              struct dns_answer *answer)
 {
     unsigned records = two_octets(cursor->reply, 6);
@@ -241,7 +349,7 @@ read_records(struct cursor *cursor, bool whole, enum dns_type type,
         bool wanted = record.type == (unsigned)type;
         if (record.class != DNS_CLASS_IN || (!wanted && record.type != DNS_TYPE_CNAME))
             continue;
-        if (wanted && !dns_reply_add_record(answer, cursor->reply, &record))
+        if (wanted && !dns_reply_add_record(answer, cursor->reply, joined, &record))
             bad++;
         else if (record.ttl_s < ttl_s)
             ttl_s = record.ttl_s;
@@ -250,14 +358,26 @@ read_records(struct cursor *cursor, bool whole, enum dns_type type,
     return answer->count > 0 || bad == 0;
 }
 
+int
+dns_reply_code(struct text reply)
+{
+    return reply.length < REPLY_HEADER ? -1 : (int)(octet(reply, 3) & RCODE);
+}
+
 bool
-dns_reply_read(struct text reply, bool whole, enum dns_type type,
+dns_reply_is_authentic(struct text reply)
+{
+    return reply.length >= REPLY_HEADER && (octet(reply, 3) & AUTHENTIC) != 0;
+}
+
+bool
+dns_reply_read(struct text reply, bool whole, enum dns_type type, char *joined,
                struct dns_answer *answer)
 {
     struct cursor cursor = {reply, REPLY_HEADER};
-    assert(answer->count == 0);
-    if (reply.length >= REPLY_HEADER && (octet(reply, 3) & RCODE) == 0 &&
-        skip_questions(&cursor) && read_records(&cursor, whole, type, answer))
+    assert(answer->count == 0 && (type != DNS_TYPE_TXT || joined != NULL));
+    if (dns_reply_code(reply) == 0 && skip_questions(&cursor) &&
+        read_records(&cursor, whole, type, joined, answer))
         return true;
     answer->count = 0;
     return false;

@@ -16,7 +16,8 @@
 struct message_index {
     char name[DNS_NAME_MAX];
     enum dns_status status; /* DNS_FOUND: as the records say */
-    struct dns_answer mx, six, four;
+    struct dns_answer mx, six, four, texts, tlsa, hosts;
+    bool secure;
     UT_hash_handle hh;
 };
 
@@ -26,12 +27,13 @@ struct dns {
     struct dns_query *queries;
     int64_t delay_ms;
     size_t questions;
+    enum dns_trust trust;
 };
 
 struct dns_query {
     struct dns *dns;
     char name[DNS_NAME_MAX]; /* "": can be no name */
-    bool wants_mx;
+    enum dns_type type;      /* DNS_TYPE_A: addresses of both families */
     struct net_address literal;
     struct loop_timer timer;
     dns_answered *done; /* NULL: nobody waits any more */
@@ -53,17 +55,6 @@ known_for(struct dns *dns, const char *name)
         HASH_ADD_STR(dns->table, name, known);
     }
     return known;
-}
-
-static void
-answer_addresses(const struct message_index *known, struct dns_answer *answer)
-{
-    for (size_t i = 0; i < known->six.count || i < known->four.count; i++) {
-        if (i < known->six.count && answer->count < DNS_ADDRESS_MAX)
-            answer->addresses[answer->count++] = known->six.addresses[i];
-        if (i < known->four.count && answer->count < DNS_ADDRESS_MAX)
-            answer->addresses[answer->count++] = known->four.addresses[i];
-    }
 }
 
 static const char *
@@ -96,12 +87,20 @@ answer(struct dns_query *query, struct dns_answer *out)
         out->status = DNS_NO_NAME;
     else if (known->status != DNS_FOUND)
         out->status = known->status;
-    else if (query->wants_mx)
+    else if (query->type == DNS_TYPE_MX)
         *out = known->mx;
+    else if (query->type == DNS_TYPE_TXT)
+        *out = known->texts;
+    else if (query->type == DNS_TYPE_TLSA)
+        *out = known->tlsa;
+    else if (query->type == DNS_TYPE_PTR)
+        *out = known->hosts;
     else
-        answer_addresses(known, out);
+        dns_answer_merge(&known->six, &known->four, out);
     if (out->status == DNS_FOUND && out->count == 0)
         out->status = DNS_NO_DATA;
+    out->secure = dns_is_trusted(query->dns) && known != NULL && known->secure &&
+                  out->status != DNS_TRY_AGAIN;
     if (out->status == DNS_FOUND)
         out->ttl_s = SIM_DNS_TTL_S;
     else
@@ -131,11 +130,13 @@ tell(void *context)
 }
 
 static struct dns_query *
-query_start(struct dns *dns, const char *name, dns_answered *done, void *context)
+query_start(struct dns *dns, const char *name, enum dns_type type, dns_answered *done,
+            void *context)
 {
     struct dns_query *query = memory_new(sizeof(*query));
     assert(done != NULL);
     query->dns = dns;
+    query->type = type;
     query->done = done;
     query->context = context;
     if (!dns_host_copy(query->name, text_from(name)))
@@ -182,6 +183,43 @@ sim_dns_address(struct dns *dns, const char *name, const char *ip)
         dns_answer_add(address.family == NET_IPV6 ? &known->six : &known->four,
                        address.family, address.ip, address.family == NET_IPV6 ? 16 : 4);
     assert(good);
+}
+
+void
+sim_dns_text(struct dns *dns, const char *name, const char *text)
+{
+    struct dns_answer *texts = &known_for(dns, name)->texts;
+    assert(texts->count < DNS_TEXTS_MAX);
+    texts->texts[texts->count++] = text_from(text);
+}
+
+void
+sim_dns_tlsa(struct dns *dns, const char *name, unsigned parameters, struct text data)
+{
+    struct dns_answer *tlsa = &known_for(dns, name)->tlsa;
+    assert(tlsa->count < DNS_TLSA_MAX);
+    tlsa->tlsa[tlsa->count++] = (struct dns_tlsa){
+        (unsigned char)(parameters / 100), (unsigned char)(parameters / 10 % 10),
+        (unsigned char)(parameters % 10), data};
+}
+
+void
+sim_dns_host(struct dns *dns, const char *ip, const char *host)
+{
+    struct net_address address;
+    char name[DNS_NAME_MAX];
+    bool good = net_address_parse_ip(text_from(ip), &address);
+    assert(good);
+    dns_reverse_name(&address, name);
+    struct dns_answer *hosts = &known_for(dns, name)->hosts;
+    assert(hosts->count < DNS_HOSTS_MAX);
+    text_copy(hosts->hosts[hosts->count++], DNS_NAME_MAX, text_from(host));
+}
+
+void
+sim_dns_secure(struct dns *dns, const char *name, bool secure)
+{
+    known_for(dns, name)->secure = secure;
 }
 
 void
@@ -243,15 +281,46 @@ dns_set_patience(struct dns *dns, int64_t try_ms, int tries)
 struct dns_query *
 dns_find_mx(struct dns *dns, const char *name, dns_answered *done, void *context)
 {
-    struct dns_query *query = query_start(dns, name, done, context);
-    query->wants_mx = true;
-    return query;
+    return query_start(dns, name, DNS_TYPE_MX, done, context);
+}
+
+struct dns_query *
+dns_find_texts(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    return query_start(dns, name, DNS_TYPE_TXT, done, context);
+}
+
+struct dns_query *
+dns_find_tlsa(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    return query_start(dns, name, DNS_TYPE_TLSA, done, context);
+}
+
+struct dns_query *
+dns_find_hosts(struct dns *dns, const struct net_address *address, dns_answered *done,
+               void *context)
+{
+    char name[DNS_NAME_MAX];
+    dns_reverse_name(address, name);
+    return query_start(dns, name, DNS_TYPE_PTR, done, context);
+}
+
+void
+dns_set_trust(struct dns *dns, enum dns_trust trust)
+{
+    dns->trust = trust;
+}
+
+bool
+dns_is_trusted(const struct dns *dns)
+{
+    return dns->trust == DNS_TRUST_YES;
 }
 
 struct dns_query *
 dns_find_addresses(struct dns *dns, const char *name, dns_answered *done, void *context)
 {
-    struct dns_query *query = query_start(dns, name, done, context);
+    struct dns_query *query = query_start(dns, name, DNS_TYPE_A, done, context);
     if (!net_address_parse_ip(text_from(name), &query->literal))
         query->literal.family = NET_NONE;
     return query;

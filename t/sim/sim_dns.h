@@ -1,7 +1,7 @@
 /* What a simulation can do with the stand-in for base/dns/dns.h (t/sim/dns.c) beyond it.
  *
  * Names are answered from a table. A name that is not in it does not exist; one that
- * has only the other kind of records answers DNS_NO_DATA. IP literals and localhost
+ * has only other kinds of records answers DNS_NO_DATA. IP literals and localhost
  * answer as always. Addresses come IPv6 and IPv4 by turns, but within a family as they
  * were added. */
 #ifndef T_SIM_SIM_DNS_H
@@ -15,7 +15,14 @@ enum { SIM_DNS_DELAY_MS = 20, SIM_DNS_TTL_S = 300 };
 void sim_dns_mx(struct dns *dns, const char *name, unsigned preference,
                 const char *host);
 void sim_dns_address(struct dns *dns, const char *name, const char *ip);
-/* From now on both kinds of question answer this, whatever the table says; DNS_FOUND
+/* text and data are kept, not copied. parameters: 311 is "3 1 1". */
+void sim_dns_text(struct dns *dns, const char *name, const char *text);
+void sim_dns_tlsa(struct dns *dns, const char *name, unsigned parameters,
+                  struct text data);
+void sim_dns_host(struct dns *dns, const char *ip, const char *host);
+/* What is said of the name has been validated; DNS_TRUST_YES makes it secure. */
+void sim_dns_secure(struct dns *dns, const char *name, bool secure);
+/* From now on all kinds of question answer this, whatever the table says; DNS_FOUND
  * gives the table back. DNS_NO_DATA without records is a name that only exists. */
 void sim_dns_status(struct dns *dns, const char *name, enum dns_status status);
 /* Later questions take this long. */

@@ -97,6 +97,28 @@ test_all_told(void)
 }
 
 static void
+test_trust(void)
+{
+    static const struct {
+        char *word;
+        enum dns_trust trust;
+    } rows[] = {{"dns_trust=auto", DNS_TRUST_AUTO},
+                {"dns_trust=yes", DNS_TRUST_YES},
+                {"dns_trust=no", DNS_TRUST_NO},
+                {"user=", DNS_TRUST_AUTO}};
+    for (size_t i = 0; i < 4; i++) {
+        char copy[40];
+        snprintf(copy, sizeof(copy), "%s", rows[i].word);
+        char *const overrides[] = {copy, NULL};
+        struct fixture f;
+        begin(&f, NULL, overrides, NULL);
+        is_number(options_dns_trust(&f.options), rows[i].trust, rows[i].word);
+        end(&f);
+    }
+    mistake("dns_trust=always", "dns_trust: 'always': say auto, yes or no");
+}
+
+static void
 test_defaults(void)
 {
     struct fixture f;
@@ -572,6 +594,7 @@ main(void)
     if (mkdtemp(folder) == NULL || chdir(folder) != 0)
         abort();
     test_defaults();
+    test_trust();
     test_all_told();
     test_transport();
     test_names();

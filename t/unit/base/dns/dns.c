@@ -46,9 +46,10 @@ is_listening(unsigned port)
 static bool
 write_config(const struct server *s, const char *path)
 {
-    char zone[PATH_MAX];
+    char zone[PATH_MAX], reverse[PATH_MAX];
     FILE *config = fopen(path, "w");
-    if (config == NULL || realpath("t/e2e/zones/example.test.zone", zone) == NULL)
+    if (config == NULL || realpath("t/e2e/zones/example.test.zone", zone) == NULL ||
+        realpath("t/e2e/zones/2.0.192.in-addr.arpa.zone", reverse) == NULL)
         return false;
     fprintf(config,
             "server:\n ip-address: 127.0.0.1@%u\n server-count: 1\n username: \"\"\n"
@@ -58,9 +59,10 @@ write_config(const struct server *s, const char *path)
             " rrl-ratelimit: 0\n"
             "remote-control:\n control-enable: no\n"
             "zone:\n name: \"example.test\"\n zonefile: \"%s\"\n"
+            "zone:\n name: \"2.0.192.in-addr.arpa\"\n zonefile: \"%s\"\n"
             "zone:\n name: \"servfail.test\"\n zonefile: \"%s/missing.zone\"\n",
             s->port, s->directory, s->directory, s->directory, s->directory,
-            s->directory, s->directory, zone, s->directory);
+            s->directory, s->directory, zone, reverse, s->directory);
     return fclose(config) == 0;
 }
 
@@ -254,6 +256,80 @@ test_order(struct loop *loop, struct dns *dns)
     is_number(wrong, 0, "families take turns, IPv6 first, nothing is lost");
     is_number(first_six, 2 | 4, "each IPv6 address is first at times");
     is_number(first_four, 2 | 4 | 8 | 16, "each IPv4 address too");
+}
+
+static void
+test_texts(struct loop *loop, struct dns *dns, struct server *server)
+{
+    struct dns_answer a = ask(loop, dns, dns_find_texts, "_mta-sts.example.test");
+    is_number(a.count, 1, "TXT");
+    ok_named(!a.secure, "an authoritative server validates nothing");
+    a = ask(loop, dns, dns_find_texts, "s1._domainkey.example.test");
+    is_number(a.count, 1, "a long one");
+    is_number(a.texts[0].length, 410, "joined"); /* its octets are gone by now */
+    a = ask(loop, dns, dns_find_texts, "many._domainkey.example.test");
+    is_number(a.count, 2, "two");
+    a = ask(loop, dns, dns_find_texts, "alias.example.test");
+    is_number(a.status, DNS_NO_DATA, "none");
+    is_string(a.reason, "alias.example.test has no TXT record", "  with its reason");
+    a = ask(loop, dns, dns_find_texts, "nosuch.example.test");
+    is_number(a.status, DNS_NO_NAME, "no such name");
+    a = ask(loop, dns, dns_find_texts, "mail.servfail.test");
+    is_number(a.status, DNS_TRY_AGAIN, "unknown");
+    server_stop(server);
+    a = ask(loop, dns, dns_find_texts, "_MTA-STS.Example.test.");
+    is_number(a.count, 1, "kept, it needs no server");
+    a = ask(loop, dns, dns_find_texts, "nosuch.example.test");
+    is_number(a.status, DNS_NO_NAME, "nor does what is not there");
+    ok_named(server_start_once(server), "the server is back");
+    a = ask(loop, dns, dns_find_texts, "mail.servfail.test");
+    is_number(a.status, DNS_TRY_AGAIN, "a failure is not kept");
+}
+
+static void
+hear_text(void *context, const struct dns_answer *answer)
+{
+    struct text t = answer->count > 0 ? answer->texts[0] : TEXT("");
+    text_copy(context, 600, t);
+}
+
+static struct dns_query *
+find_hosts_of(struct dns *dns, const char *ip, dns_answered *done, void *context)
+{
+    struct net_address address;
+    ok(net_address_parse_ip(text_from(ip), &address));
+    return dns_find_hosts(dns, &address, done, context);
+}
+
+static void
+test_more_types(struct loop *loop, struct dns *dns)
+{
+    char got[600] = "";
+    for (int kept = 0; kept < 2; kept++) {
+        dns_find_texts(dns, "s1._domainkey.example.test", hear_text, got);
+        for (int i = 0; i < 600 && got[0] == '\0'; i++)
+            loop_turn(loop, 100);
+        is_number(strlen(got), 410, kept ? "the same, kept" : "strings joined");
+        is_string(got + 400, "0123456789", "  to their end");
+        ok(strncmp(got, "v=DKIM1; p=", 11) == 0);
+        got[0] = '\0';
+    }
+    dns_set_trust(dns, DNS_TRUST_YES);
+    struct dns_answer a = ask(loop, dns, dns_find_tlsa, "_25._tcp.mx1.example.test");
+    is_number(a.count, 2, "TLSA");
+    ok(a.tlsa[0].usage + a.tlsa[1].usage == 5 && !a.secure);
+    is_number(a.tlsa[0].data.length + a.tlsa[1].data.length, 96, "with their data");
+    a = ask(loop, dns, dns_find_tlsa, "_25._tcp.mx2.example.test");
+    is_number(a.status, DNS_NO_NAME, "none");
+    dns_set_trust(dns, DNS_TRUST_AUTO);
+    a = ask(loop, dns, find_hosts_of, "192.0.2.1");
+    is_number(a.count, 2, "PTR");
+    is_number(strlen(a.hosts[0]) + strlen(a.hosts[1]), 2 * strlen("mx1.example.test"),
+              "host names");
+    a = ask(loop, dns, find_hosts_of, "192.0.2.2");
+    is_number(a.status, DNS_NO_NAME, "no name");
+    a = ask(loop, dns, find_hosts_of, "2001:db8::1");
+    is_number(a.status, DNS_TRY_AGAIN, "another zone");
 }
 
 /* The first line of /etc/hosts that is good for a test. */
@@ -542,6 +618,8 @@ main(void)
         test_addresses(loop, dns);
         test_order(loop, dns);
         test_hosts_file(loop, dns);
+        test_texts(loop, dns, &s);
+        test_more_types(loop, dns);
         test_bad_names(loop, dns);
         test_cancel(loop, dns);
         test_crowd(loop, dns);

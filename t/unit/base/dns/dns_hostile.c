@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TYPE_A = 1, TYPE_MX = 15, TYPE_AAAA = 28, WIRE_MAX = 4096 };
+enum { TYPE_A = 1, TYPE_MX = 15, TYPE_AAAA = 28, WIRE_MAX = 4096, AUTHENTIC = 0x20 };
 
 /* ---- the server: a process of its own ---- */
 
@@ -105,6 +105,7 @@ begin(struct wire *w, const char *question, size_t size, unsigned count, int cod
     w->at[6] = (char)(count >> 8);
     w->at[7] = (char)count;
     memset(w->at + 8, 0, 4);
+    w->at[3] = (char)(w->at[3] | (question[3] & AUTHENTIC)); /* as far as asked for */
 }
 
 static uint32_t
@@ -610,6 +611,42 @@ test_turns(struct loop *loop, struct dns *dns)
     }
 }
 
+/* The server says AD when the question asked for it. */
+static void
+test_secure(struct loop *loop, struct dns *dns)
+{
+    static const struct {
+        const char *name;
+        bool secure;
+    } rows[] = {
+        {"good", true},      {"nothing", true},  {"nxdomain", true}, {"mixed", true},
+        {"servfail", false}, {"refused", false}, {"mx0", false},     {"short", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        dns_set_trust(dns, DNS_TRUST_AUTO);
+        struct dns_answer a = ask_for_long(loop, dns, dns_find_mx, rows[i].name);
+        ok_named(a.secure == rows[i].secure, rows[i].name);
+        dns_set_trust(dns, DNS_TRUST_NO);
+        a = ask_for_long(loop, dns, dns_find_mx, rows[i].name);
+        ok_named(!a.secure, "  whom nobody trusts cannot make it secure");
+    }
+    struct dns_answer a = ask_for_long(loop, dns, dns_find_tlsa, "good");
+    is_string(a.reason, "no TLSA record is asked for: the name servers are not trusted",
+              "nor are they asked for TLSA");
+    is_number(a.status, DNS_NO_DATA, "  there is none then");
+    dns_set_trust(dns, DNS_TRUST_YES);
+    a = ask_for_long(loop, dns, dns_find_tlsa, "good");
+    is_string(a.reason, "good has no TLSA record", "trusted, they are");
+    ok(a.secure && dns_is_trusted(dns));
+    a = ask_for_long(loop, dns, dns_find_addresses, "huge");
+    ok_named(a.secure, "addresses");
+    a = ask_for_long(loop, dns, dns_find_addresses, "localhost");
+    ok_named(!a.secure, "but not those of this host");
+    a = ask_for_long(loop, dns, dns_find_addresses, "192.0.2.1");
+    ok_named(!a.secure, "nor a literal");
+    dns_set_trust(dns, DNS_TRUST_AUTO);
+}
+
 int
 main(void)
 {
@@ -623,6 +660,7 @@ main(void)
     dns_set_patience(dns, 100, 2);
     test_addresses(loop, dns);
     test_mx(loop, dns);
+    test_secure(loop, dns);
     test_fuzz(loop, dns);
     test_patience(loop, dns);
     test_turns(loop, dns);

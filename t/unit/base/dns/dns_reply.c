@@ -85,20 +85,22 @@ add_raw_mx(struct wire *w, const void *name, size_t size)
 #define RAW(w, octets) add_raw_mx(w, octets, sizeof(octets) - 1)
 
 static struct dns_answer got;
+static char *octets, *joined; /* which the last answer may point into */
 
 /* The reader gets an exact copy, so that sanitizers see a step beyond. */
 static bool
 read_part(struct text reply, bool whole, enum dns_type type)
 {
-    char *copy = malloc(reply.length + 1);
-    if (copy == NULL)
+    size_t size = reply.length == 0 ? 1 : reply.length;
+    free(octets);
+    free(joined);
+    octets = malloc(size);
+    joined = malloc(size);
+    if (octets == NULL || joined == NULL)
         abort();
-    memcpy(copy, reply.at, reply.length);
-    copy = realloc(copy, reply.length == 0 ? 1 : reply.length);
+    memcpy(octets, reply.at, reply.length);
     memset(&got, 0, sizeof(got));
-    bool good = dns_reply_read(text_of(copy, reply.length), whole, type, &got);
-    free(copy);
-    return good;
+    return dns_reply_read(text_of(octets, reply.length), whole, type, joined, &got);
 }
 
 static bool
@@ -417,9 +419,149 @@ test_hosts(void)
     is_string(got.mx[0].host, name, "up to the last octet");
 }
 
+static void
+add_text(struct wire *w, struct text strings)
+{
+    add_record(w, DNS_TYPE_TXT, DNS_CLASS_IN, 300, strings.at, strings.length);
+}
+
+static void
+test_texts(void)
+{
+    struct wire w = wire_new(5);
+    add_text(&w, TEXT("\3abc\0\4 def"));
+    add_text(&w, TEXT("\0"));
+    add_text(&w, TEXT(""));
+    add_text(&w, TEXT("\5abcd"));
+    add_text(&w, TEXT("\3\0\n\xff"));
+    ok_named(read_wire(&w, DNS_TYPE_TXT), "TXT");
+    is_number(got.count, 3, "those that are malformed are ignored");
+    is_text(got.texts[0], TEXT("abc def"), "strings are joined without a space");
+    is_number(got.texts[1].length, 0, "an empty one");
+    is_text(got.texts[2], TEXT("\0\n\xff"), "any octets");
+    is_number(got.ttl_s, 300, "the TTL");
+
+    w = wire_new(2);
+    add_text(&w, TEXT(""));
+    add_text(&w, TEXT("\1"));
+    ok_named(!read_wire(&w, DNS_TYPE_TXT), "malformed ones alone prove nothing");
+
+    char large[17 * 256];
+    memset(large, 'x', sizeof(large));
+    for (size_t i = 0; i < sizeof(large); i += 256)
+        large[i] = '\xff';
+    w = wire_new(2);
+    add_text(&w, text_of(large, 16 * 256)); /* 16 * 255 octets */
+    add_text(&w, TEXT("\1y"));
+    ok(read_wire(&w, DNS_TYPE_TXT));
+    is_number(got.texts[0].length, 16 * 255, "a long one");
+    w = wire_new(2);
+    add_text(&w, text_of(large, 17 * 256));
+    add_text(&w, TEXT("\1y"));
+    ok(read_wire(&w, DNS_TYPE_TXT));
+    is_number(got.count, 1, "one beyond 4 KiB is dropped");
+    w = wire_new(20);
+    for (int i = 0; i < 20; i++)
+        add_text(&w, TEXT("\1z"));
+    ok(read_wire(&w, DNS_TYPE_TXT));
+    is_number(got.count, DNS_TEXTS_MAX, "16 at most");
+}
+
+static void
+test_tlsa(void)
+{
+    struct wire w = wire_new(4);
+    add_record(&w, DNS_TYPE_TLSA, DNS_CLASS_IN, 60, "\3\1\1\xab\0\xcd", 6);
+    add_record(&w, DNS_TYPE_TLSA, DNS_CLASS_IN, 70, "\xff\xfe\xfd", 3);
+    add_record(&w, DNS_TYPE_TLSA, DNS_CLASS_IN, 80, "\3\1", 2);
+    add_record(&w, DNS_TYPE_TLSA, 3, 80, "\3\1\1x", 4);
+    ok_named(read_wire(&w, DNS_TYPE_TLSA), "TLSA");
+    is_number(got.count, 2, "a short one and one of another class are ignored");
+    ok(got.tlsa[0].usage == 3 && got.tlsa[0].selector == 1 && got.tlsa[0].matching == 1);
+    is_text(got.tlsa[0].data, TEXT("\xab\0\xcd"), "its data");
+    ok(got.tlsa[1].usage == 255 && got.tlsa[1].selector == 254 &&
+       got.tlsa[1].matching == 253 && got.tlsa[1].data.length == 0);
+    is_number(got.ttl_s, 60, "the least TTL");
+    w = wire_new(40);
+    for (int i = 0; i < 40; i++)
+        add_record(&w, DNS_TYPE_TLSA, DNS_CLASS_IN, 60, "\2\0\0x", 4);
+    ok(read_wire(&w, DNS_TYPE_TLSA));
+    is_number(got.count, DNS_TLSA_MAX, "32 at most");
+    w = wire_new(1);
+    add_record(&w, DNS_TYPE_TLSA, DNS_CLASS_IN, 60, "\3\1", 2);
+    ok_named(!read_wire(&w, DNS_TYPE_TLSA), "a malformed one alone");
+}
+
+static void
+test_reverse(void)
+{
+    struct wire w = wire_new(3);
+    add_record(&w, DNS_TYPE_PTR, DNS_CLASS_IN, 60, "\4Mail\xc0\x0c", 7);
+    add_record(&w, DNS_TYPE_PTR, DNS_CLASS_IN, 60, "\0", 1);
+    add_record(&w, DNS_TYPE_PTR, DNS_CLASS_IN, 60, "\3a b\xc0\x0c", 6);
+    ok_named(read_wire(&w, DNS_TYPE_PTR), "PTR");
+    is_number(got.count, 1, "the root and what is no host name are ignored");
+    is_string(got.hosts[0], "mail.example.test", "the name in lower case");
+    w = wire_new(12);
+    for (int i = 0; i < 12; i++)
+        add_record(&w, DNS_TYPE_PTR, DNS_CLASS_IN, 60, "\1a\xc0\x0c", 4);
+    ok(read_wire(&w, DNS_TYPE_PTR));
+    is_number(got.count, DNS_HOSTS_MAX, "8 at most");
+    static const char *const reverse[][2] = {
+        {"192.0.2.17", "17.2.0.192.in-addr.arpa"},
+        {"::ffff:192.0.2.17", "17.2.0.192.in-addr.arpa"},
+        {"2001:db8::567:89ab",
+         "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        struct net_address address;
+        char name[DNS_NAME_MAX], copy[DNS_NAME_MAX];
+        ok(net_address_parse_ip(text_from(reverse[i][0]), &address));
+        dns_reverse_name(&address, name);
+        is_string(name, reverse[i][1], reverse[i][0]);
+        ok(dns_host_copy(copy, text_from(name)));
+    }
+}
+
+static void
+test_header(void)
+{
+    struct wire w = wire_new(0);
+    struct text reply = text_of(w.at, w.length);
+    is_number(dns_reply_code(reply), 0, "the code");
+    ok(!dns_reply_is_authentic(reply));
+    w.at[3] = '\xa3';
+    is_number(dns_reply_code(reply), 3, "NXDOMAIN");
+    ok_named(dns_reply_is_authentic(reply), "with the AD bit");
+    is_number(dns_reply_code(text_before(reply, 11)), -1, "less than a header");
+    ok(!dns_reply_is_authentic(text_before(reply, 11)));
+    ok(!dns_reply_is_authentic(text_before(reply, 0)));
+}
+
+static void
+test_merge(void)
+{
+    struct dns_answer six = {.ttl_s = 7}, four = {.ttl_s = 5, .secure = true}, out = {0};
+    dns_answer_merge(&six, &four, &out);
+    ok_named(out.count == 0 && out.secure, "nothing; of which one is secure");
+    ok(dns_answer_add(&six, NET_IPV6, "0123456789abcdef", 16));
+    ok(dns_answer_add(&four, NET_IPV4, "0123", 4));
+    ok(dns_answer_add(&four, NET_IPV4, "4567", 4));
+    memset(&out, 0, sizeof(out));
+    dns_answer_merge(&six, &four, &out);
+    ok(out.count == 3 && out.addresses[0].family == NET_IPV6 && out.ttl_s == 5);
+    ok(dns_host_is_localhost(TEXT("localhost")) && dns_host_is_localhost(TEXT("a.localhost")));
+    ok(!dns_host_is_localhost(TEXT("localhost.test")));
+}
+
 int
 main(void)
 {
+    test_texts();
+    test_tlsa();
+    test_reverse();
+    test_header();
+    test_merge();
     test_good();
     test_ttl();
     test_addresses();
@@ -429,5 +571,7 @@ main(void)
     test_bad_replies();
     test_mutilated();
     test_hosts();
+    free(octets);
+    free(joined);
     return done();
 }

@@ -365,7 +365,7 @@ test_urls(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct http_url url;
         const char *why = "";
-        char out[200];
+        char out[400];
         if (http_url_parse(text_from(rows[i].url), &url, &why))
             snprintf(out, sizeof(out), "%u %s %s %.*s", url.port, url.secure ? "s" : "-",
                      url.host, TEXT_ARGS(url.path));
