@@ -31,8 +31,9 @@ enum { MESSAGE_INDEX_ATTEMPTS_MAX = (1 << 24) - 1 };
 
 struct message_index {
     uint64_t time_ms : 50, place : 2, forced : 1, /* ignores dead marks once */
-        backlogged : 1,                           /* a site has its id */
-        recalled : 1;                             /* LOADING: from there */
+        backlogged : 1,                           /* a site recalls it */
+        listed : 1,   /* and has its id, perhaps only that */
+        recalled : 1; /* LOADING: from there */
     uint64_t hash : 40, attempts : 24;
     union {
         int64_t due_ms;                /* WAITING */

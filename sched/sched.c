@@ -323,7 +323,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
     }
     message_index_activate(&s->known, k, m);
     bool forced = k->forced;
-    k->forced = 0;
+    k->forced = k->backlogged = 0; /* what a site still has of it is of the past */
     if (m->entry_count > SCHED_ENTRIES_PER_TURN) {
         part_begin(&s->entering, m, forced);
         return m;

@@ -59,9 +59,9 @@ backlog_first(struct sched *s, struct site *site, enum flow_age age)
         struct message_index *k = message_index_find(&s->known, id);
         if (k && k->backlogged && k->place == MESSAGE_INDEX_WAITING)
             return k;
-        (void)site_backlog_take(site, age, &id); /* gone, or loaded by time */
+        site_backlog_drop(site, age); /* gone, or loaded by time */
         if (k)
-            k->backlogged = 0;
+            k->backlogged = k->listed = 0;
     }
     return NULL;
 }
@@ -134,9 +134,12 @@ void
 sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_message *m)
 {
     struct site *site = message_entries(m)[0].destination->site;
-    site_backlog_add(site, flow_age(m), m->id); /* even if another site has it, which
-                                                 * may never recall it */
-    k->backlogged = 1;
+    /* Even if another site has it, which may never recall it. */
+    if (k->listed)
+        site_backlog_repeat(site, flow_age(m), m->id);
+    else
+        site_backlog_add(site, flow_age(m), m->id);
+    k->backlogged = k->listed = 1;
     if (site->window.probing && !site->is_crowded)
         site->is_due = true;
     else
@@ -158,8 +161,11 @@ sched_backlog_dead(struct message_index *k, struct sched_message *m)
         for (unsigned j = e->first; j < e->first + e->count && !k->backlogged; j++) {
             if (m->slots[j].state != SLOT_DEFERRED)
                 continue;
-            site_backlog_add(site, FLOW_OLD, m->id);
-            k->backlogged = 1;
+            if (k->listed)
+                site_backlog_repeat(site, FLOW_OLD, m->id);
+            else
+                site_backlog_add(site, FLOW_OLD, m->id);
+            k->backlogged = k->listed = 1;
         }
     }
 }
@@ -173,10 +179,11 @@ sched_site_wake(struct sched *s, struct site *site)
     for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
         while (site_backlog_take(site, age, &id)) {
             struct message_index *k = message_index_find(&s->known, id);
-            if (!k || !k->backlogged)
+            if (!k)
                 continue;
-            k->backlogged = 0;
-            if (k->place == MESSAGE_INDEX_WAITING && k->due_ms > s->now_ms)
+            bool waits = k->backlogged && k->place == MESSAGE_INDEX_WAITING;
+            k->backlogged = k->listed = 0;
+            if (waits && k->due_ms > s->now_ms)
                 message_index_wait(&s->known, k, s->now_ms, k->attempts);
         }
 }
@@ -192,14 +199,16 @@ static void
 prune(struct sched *s, struct site *site, enum flow_age age)
 {
     struct site_backlog p = site->backlog[age];
-    site->backlog[age].count = 0;
+    site->backlog[age].count = site->backlog[age].repeated = 0;
     for (size_t i = 0; i < p.count; i++) {
         struct id id = site_backlog_at(&p, i);
         struct message_index *k = message_index_find(&s->known, id);
-        if (!k || !k->backlogged)
+        if (!k)
             continue;
-        if (message_index_is_backlogged(k)) {
-            k->backlogged = 0;
+        if (!k->backlogged) {
+            k->listed = 0;
+        } else if (message_index_is_backlogged(k)) {
+            k->backlogged = k->listed = 0;
             message_index_wait(&s->known, k, s->now_ms, k->attempts);
         } else {
             site_backlog_add(site, age, id); /* where it is read already */
@@ -240,7 +249,7 @@ sched_recall_next(struct sched *s)
             if (!k || !site_may_recall(s, site, age))
                 continue;
             (void)site_backlog_take(site, age, &id);
-            k->backlogged = 0;
+            k->backlogged = k->listed = 0;
             k->recalled = 1;
             s->recalling++;
             site->recalled++;

@@ -44,6 +44,7 @@ enum session_feedback {
 struct site_backlog {
     struct id *ids;
     size_t count, capacity;
+    size_t repeated; /* of these, about: added while another one was there */
     uint64_t added;
 };
 
@@ -148,12 +149,17 @@ void site_revive(struct sites *set, struct site *site);
 
 /* Adds an id that waits on disk until the site lives or has space. */
 void site_backlog_add(struct site *site, enum flow_age age, struct id id);
+/* Adds an id that is there already, unless the message has changed its site: an operator
+ * has retried it in vain. Memory is bounded, however often that happens. */
+void site_backlog_repeat(struct site *site, enum flow_age age, struct id id);
 /* One of p->count, in no order. */
 struct id site_backlog_at(const struct site_backlog *p, size_t i);
 /* The oldest; false: none. */
 bool site_backlog_first(const struct site *site, enum flow_age age, struct id *id);
 /* Takes the oldest; false: none. */
 bool site_backlog_take(struct site *site, enum flow_age age, struct id *id);
+/* Drops the oldest, which is not recalled: another one of that id was, or it is gone. */
+void site_backlog_drop(struct site *site, enum flow_age age);
 bool site_has_backlog(const struct site *site);
 size_t site_backlog_count(const struct site *site);
 /* Whether its backlog is recalled while the site has space for it. */

@@ -3,6 +3,10 @@
 #include "base/memory.h"
 #include "sched/site.h"
 
+#include <stdlib.h>
+
+enum { REPEATED_MIN = 64 };
+
 static bool
 id_before(const struct site_backlog *p, size_t a, size_t b)
 {
@@ -43,6 +47,52 @@ site_backlog_add(struct site *site, enum flow_age age, struct id id)
         ids_swap(p, at, (at - 1) / 2);
 }
 
+static uint64_t
+hash_of(const struct id *id)
+{
+    return id->hash & ((UINT64_C(1) << ID_HASH_BITS) - 1);
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    const struct id *x = a, *y = b;
+    if (x->time_ms == y->time_ms && hash_of(x) != hash_of(y))
+        return hash_of(x) < hash_of(y) ? -1 : 1;
+    return id_compare(*x, *y);
+}
+
+static int
+by_addition(const void *a, const void *b)
+{
+    return id_compare(*(const struct id *)a, *(const struct id *)b);
+}
+
+/* Keeps one of each id, the one that was added first. What is sorted is a heap. */
+static void
+backlog_unite(struct site_backlog *p)
+{
+    size_t kept = 0;
+    qsort(p->ids, p->count, sizeof(*p->ids), by_name);
+    for (size_t i = 0; i < p->count; i++)
+        if (i == 0 || p->ids[i].time_ms != p->ids[i - 1].time_ms ||
+            hash_of(&p->ids[i]) != hash_of(&p->ids[i - 1]))
+            p->ids[kept++] = p->ids[i];
+    p->count = kept;
+    p->repeated = 0;
+    qsort(p->ids, p->count, sizeof(*p->ids), by_addition);
+}
+
+void
+site_backlog_repeat(struct site *site, enum flow_age age, struct id id)
+{
+    struct site_backlog *p = &site->backlog[age];
+    site_backlog_add(site, age, id);
+    p->repeated++;
+    if (p->repeated >= REPEATED_MIN && p->repeated > p->count / 2)
+        backlog_unite(p);
+}
+
 bool
 site_backlog_first(const struct site *site, enum flow_age age, struct id *id)
 {
@@ -67,7 +117,18 @@ site_backlog_take(struct site *site, enum flow_age age, struct id *id)
             break;
         ids_swap(p, at, child);
     }
+    if (p->repeated > p->count)
+        p->repeated = p->count;
     return true;
+}
+
+void
+site_backlog_drop(struct site *site, enum flow_age age)
+{
+    struct site_backlog *p = &site->backlog[age];
+    struct id id;
+    if (site_backlog_take(site, age, &id))
+        p->repeated -= p->repeated > 0;
 }
 
 size_t
@@ -75,12 +136,15 @@ site_backlog_count(const struct site *site)
 {
     size_t count = 0;
     for (int age = 0; age < FLOW_AGES; age++)
-        count += site->backlog[age].count;
+        count += site->backlog[age].count - site->backlog[age].repeated;
     return count;
 }
 
 bool
 site_has_backlog(const struct site *site)
 {
-    return site_backlog_count(site) > 0;
+    for (int age = 0; age < FLOW_AGES; age++)
+        if (site->backlog[age].count > 0)
+            return true;
+    return false;
 }

@@ -92,9 +92,68 @@ test_alone(void)
     sched_world_end(&w);
 }
 
+/* An operator who retries all mail, one by one and again, cannot make a backlog grow. */
+static void
+test_retried_in_vain(void)
+{
+    enum { MAILS = 400 };
+    struct world w;
+    excess_start(&w);
+    for (int i = 0; i < MAILS; i++)
+        world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    for (int round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < w.count; i++)
+            (void)sched_retry(w.s, w.now, w.mails[i].id);
+        world_run(&w);
+    }
+    size_t backlogged = world_site(&w, "smtp:a.example").site.backlogged;
+    is_number((long long)backlogged + w.active, MAILS, "each waits once");
+    while (world_channel(&w, "", 0))
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, MAILS, "all are delivered");
+    ok_named(world_site(&w, "smtp:a.example").site.backlogged == 0, "none waits");
+    sched_world_end(&w);
+}
+
+/* Mail that came out of turn, by an operator, and was deferred waits for its time: the
+ * world aborts if a site recalls it before. */
+static void
+test_retried_and_deferred(void)
+{
+    enum { MAILS = 300, CHOSEN = 100 };
+    struct world w;
+    excess_start(&w);
+    sched_change(w.s, &(struct sched_settings){.active_limit = 100,
+                                               .session_limit = 1,
+                                               .site_share = 20});
+    w.may_be_early = false;
+    for (int i = 0; i < MAILS; i++)
+        world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    ok_named(!w.mails[CHOSEN].loaded, "it waits on disk");
+    ok(sched_retry(w.s, w.now, w.mails[CHOSEN].id));
+    world_run(&w);
+    ok_named(w.mails[CHOSEN].loaded, "it comes out of turn");
+    for (struct channel *c; (c = world_channel(&w, "", 0)) != NULL;) {
+        if (!channel_take(&w, c))
+            channel_end(&w, c, NULL);
+        else if (channel_mail(&w, c) == &w.mails[CHOSEN])
+            channel_answer(&w, c, VERDICT_DEFERRED, BLAME_MESSAGE);
+        else
+            channel_send(&w, c);
+    }
+    is_number(w.finishes, MAILS - 1, "all others are delivered");
+    is_number(w.mails[CHOSEN].deferrals, 1, "it was tried once");
+    ok_named(sched_find(w.s, w.mails[CHOSEN].id).due_ms > w.now, "and waits");
+    sched_world_end(&w);
+}
+
 int
 main(void)
 {
+    test_retried_in_vain();
+    test_retried_and_deferred();
     test_alternating();
     test_alone();
     return done();

@@ -444,6 +444,40 @@ test_backlog(void)
     finish(&p);
 }
 
+/* Ids that are added again and again take no more space, and keep their order. */
+static void
+test_backlog_repeated(void)
+{
+    enum { IDS = 1000, ROUNDS = 50 };
+    struct place p;
+    struct id id;
+    uint64_t wrong = 0;
+    start(&p);
+    for (int round = 0; round < ROUNDS; round++)
+        for (uint64_t i = 1; i <= IDS; i++) {
+            /* Three to a millisecond, their hashes in no order. */
+            struct id one = {i / 3, i * 7919 % IDS};
+            if (round == 0)
+                site_backlog_add(p.site, FLOW_OLD, one);
+            else
+                site_backlog_repeat(p.site, FLOW_OLD, one);
+        }
+    is_number((long long)site_backlog_count(p.site), IDS, "each counts once");
+    ok_named(p.site->backlog[FLOW_OLD].capacity <= 4 * IDS, "in bounded space");
+    static bool seen[IDS];
+    for (uint64_t i = 1; site_backlog_take(p.site, FLOW_OLD, &id);) {
+        if (seen[id.hash])
+            continue;
+        seen[id.hash] = true;
+        wrong += id.time_ms != i / 3 || id.hash != i * 7919 % IDS;
+        i++;
+    }
+    is_number((long long)wrong, 0, "in the order of their first addition");
+    site_backlog_drop(p.site, FLOW_OLD); /* nothing */
+    ok(site_backlog_count(p.site) == 0 && !site_has_backlog(p.site));
+    finish(&p);
+}
+
 static void
 test_clock(void)
 {
@@ -576,6 +610,7 @@ main(void)
     test_death();
     test_probe_times();
     test_backlog();
+    test_backlog_repeated();
     test_clock();
     test_clock_restored();
     test_inherit();
