@@ -25,16 +25,21 @@ enum message_index_place {
 /* New mail has had no attempt, old mail was deferred. */
 enum message_index_age { MESSAGE_INDEX_NEW, MESSAGE_INDEX_OLD, MESSAGE_INDEX_AGES };
 
-enum { MESSAGE_INDEX_ATTEMPTS_MAX = (1 << 24) - 1 };
-/* Due when its site wakes it, not by time. */
+enum {
+    MESSAGE_INDEX_ATTEMPTS_MAX = (1 << 14) - 1,
+    MESSAGE_INDEX_RECIPIENTS_MAX = (1 << 17) - 1
+};
+/* Due when its site wakes it, or when there is room for it, not by time. */
 #define MESSAGE_INDEX_BACKLOGGED_MS (INT64_MAX / 4)
 
 struct message_index {
-    uint64_t time_ms : 50, place : 2, forced : 1, /* ignores dead marks once */
-        backlogged : 1,                           /* a site recalls it */
-        listed : 1,   /* and has its id, perhaps only that */
-        recalled : 1; /* LOADING: from there */
-    uint64_t hash : 40, attempts : 24;
+    uint64_t time_ms : 50, attempts : 14;
+    uint64_t hash : 40, recipients : 17, /* of its envelope; 0: not known */
+        place : 2, forced : 1,           /* ignores dead marks once */
+        backlogged : 1,                  /* a site recalls it */
+        listed : 1,                      /* and has its id, perhaps only that */
+        recalled : 1,                    /* it comes from there */
+        in_line : 1;                     /* sched_room.c has its id */
     union {
         int64_t due_ms;                /* WAITING */
         struct sched_message *message; /* ACTIVE */

@@ -52,6 +52,7 @@ sched_change(struct sched *s, const struct sched_settings *settings)
 {
     assert(settings->active_limit > 0 && settings->session_limit > 0);
     s->settings = *settings;
+    sched_room_count(s);
     destinations_reload(&s->destinations);
 }
 
@@ -170,6 +171,7 @@ sched_free(struct sched **sched)
     }
     message_index_each(&s->known, free_loaded, s);
     message_index_free(&s->known);
+    free(s->room.line);
     destinations_free(&s->destinations);
     hosts_free(&s->hosts);
     free(s);
@@ -395,8 +397,8 @@ sched_unloaded(struct sched *s, int64_t now_ms, struct id id)
     struct message_index *k = message_index_find(&s->known, id);
     assert(k && k->place == MESSAGE_INDEX_LOADING);
     (void)sched_recall_end(s, k);
+    sched_room_leave(s, k);
     message_index_remove(&s->known, id);
-    s->active--;
 }
 
 void
@@ -470,6 +472,8 @@ next_end(struct sched *s, struct sched_action *action)
     }
     bool counts;
     int64_t delay = message_delay_ms(m, s->now_ms, &counts);
+    struct message_index *k = message_index_find(&s->known, m->id);
+    sched_room_leave(s, k);
     if (delay < INT64_MAX) {
         action->verb = SCHED_WAIT;
         action->attempts = m->attempts;
@@ -480,7 +484,6 @@ next_end(struct sched *s, struct sched_action *action)
         bool stranded = is_stranded(m);
         action->due_ms =
             s->now_ms + (stranded ? 1 : retry_jitter_ms(delay, &s->random));
-        struct message_index *k = message_index_find(&s->known, m->id);
         if (!stranded)
             sched_backlog_dead(k, m);
         message_index_wait(&s->known, k, action->due_ms, action->attempts);
@@ -488,7 +491,6 @@ next_end(struct sched *s, struct sched_action *action)
         action->verb = SCHED_FINISH;
         message_index_remove(&s->known, m->id);
     }
-    s->active--;
     s->ending = m->next;
     if (!s->ending)
         s->ending_last = &s->ending;
@@ -575,11 +577,12 @@ next_open(struct sched *s, struct sched_action *action)
     return true;
 }
 
+/* NULL, too, if it waits for room. */
 static struct message_index *
 first_due(const struct sched *s, enum message_index_age age)
 {
     struct message_index *k = message_index_first(&s->known, age);
-    return k && k->due_ms <= s->now_ms ? k : NULL;
+    return k && k->due_ms <= s->now_ms && !sched_room_blocks(s, k) ? k : NULL;
 }
 
 /* The due message that is loaded next; NULL: none is due. Neither age starves: they are
@@ -596,13 +599,9 @@ due_next(struct sched *s, struct message_index *fresh, struct message_index *old
 }
 
 /* The backlog and due mail take turns for each free place. */
-static bool
-next_load(struct sched *s, struct sched_action *action)
+static struct message_index *
+waiting_next(struct sched *s)
 {
-    if (s->active >= s->settings.active_limit) {
-        s->old_turn = false; /* the next free place is for new mail */
-        return false;
-    }
     struct message_index *k = NULL;
     if (s->recall_turn ||
         (!first_due(s, MESSAGE_INDEX_NEW) && !first_due(s, MESSAGE_INDEX_OLD)))
@@ -611,9 +610,33 @@ next_load(struct sched *s, struct sched_action *action)
     if (!k)
         k = due_next(s, first_due(s, MESSAGE_INDEX_NEW),
                      first_due(s, MESSAGE_INDEX_OLD));
+    return k;
+}
+
+/* Large mail that lacks room stands in line, so that it need not be looked at again. */
+static struct message_index *
+load_choose(struct sched *s)
+{
+    struct message_index *k = sched_room_first(s);
+    while (!k && (k = waiting_next(s)) != NULL && !sched_room_has(s, k)) {
+        sched_room_wait(s, k);
+        k = NULL;
+    }
+    return k;
+}
+
+static bool
+next_load(struct sched *s, struct sched_action *action)
+{
+    if (s->active >= s->settings.active_limit) {
+        s->old_turn = false; /* the next free place is for new mail */
+        return false;
+    }
+    struct message_index *k = load_choose(s);
     if (!k)
         return false;
-    s->active++;
+    s->recalling += k->recalled;
+    sched_room_enter(s, k);
     message_index_load(&s->known, k);
     *action = (struct sched_action){.verb = SCHED_LOAD, .id = message_index_id(k)};
     return true;
@@ -629,8 +652,8 @@ sched_next(struct sched *s, int64_t now_ms, struct sched_action *action)
     return !s->draining && (next_open(s, action) || next_load(s, action));
 }
 
-/* With a full active set no due message can be loaded, and the owner calls sched_next()
- * after the event that frees a place. */
+/* With a full active set, or without room, no due message can be loaded, and the owner
+ * calls sched_next() after the event that frees a place. */
 int64_t
 sched_wake_ms(const struct sched *s)
 {
@@ -641,7 +664,8 @@ sched_wake_ms(const struct sched *s)
          age++) {
         const struct message_index *k =
             message_index_first(&s->known, (enum message_index_age)age);
-        if (k && k->due_ms < wake && !message_index_is_backlogged(k))
+        if (k && k->due_ms < wake && !message_index_is_backlogged(k) &&
+            !sched_room_blocks(s, k))
             wake = k->due_ms;
     }
     return wake;

@@ -32,10 +32,11 @@ struct sched_session;
 /* New mail and due deferred mail are loaded in turn. When the active set is full new
  * mail goes first, at most three times in a row. */
 struct sched_settings {
-    int active_limit;  /* messages in memory, 20000 */
-    int session_limit; /* delivery sessions, 500; with idle ones twice that */
-    int site_share;    /* percent of the active set that one site may have; 0 = all */
-    uint64_t seed;     /* for jitter */
+    int active_limit;    /* messages in memory, 20000 */
+    int session_limit;   /* delivery sessions, 500; with idle ones twice that */
+    int site_share;      /* percent of the active set that one site may have; 0 = all */
+    uint64_t seed;       /* for jitter */
+    int recipient_limit; /* recipients of the messages in memory, 40000; 0: no limit */
 };
 
 struct sched *sched_new(const struct sched_settings *settings);
@@ -56,6 +57,11 @@ void sched_drain(struct sched *s);
  * due_ms <= now. Adding a known id does nothing. */
 void sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
                unsigned attempts);
+/* The number of its recipients, delivered ones too, when that is known before it is
+ * loaded: it is not loaded before there is room for them. */
+void sched_weigh(struct sched *s, struct id id, size_t recipients);
+/* Whether a message with that number of recipients would be loaded without delay. */
+bool sched_has_room(const struct sched *s, size_t recipients);
 
 struct sched_recipient {
     unsigned index;              /* the owner's */
@@ -77,6 +83,11 @@ struct sched_mail {
  * the local part is ignored, so that a list is one sender. The null sender is one,
  * too. */
 uint64_t sched_sender(struct text address);
+/* The envelope has been read: the number of its recipients, delivered ones too, counts
+ * until the message leaves memory. False: there is no room for them, and the message
+ * stays on disk until there is; no other answer to SCHED_LOAD may follow. */
+bool sched_admit(struct sched *s, int64_t now_ms, struct id id, size_t recipients)
+    __attribute__((warn_unused_result));
 /* Answers SCHED_LOAD with the open recipients. count > 0. NULL: its sites have more
  * than their share of a full active set; the message stays on disk, and is loaded again
  * when they have less. */
@@ -176,7 +187,8 @@ void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *
 /* --- Actions --------------------------------------------------------------------- */
 
 enum sched_verb {
-    SCHED_LOAD,   /* id: answer with sched_loaded() or sched_unloaded(), now or later */
+    SCHED_LOAD,   /* id: answer with sched_admit() and, if that is true, sched_loaded();
+                     or with sched_unloaded(); now or later */
     SCHED_OPEN,   /* session, target, domain: open one; ends in sched_session_ended() */
     SCHED_SETTLE, /* message, owner, index, outcome: verdict without a session; expired
                      says that the lifetime is over (outcome is FAILED then) */
@@ -216,6 +228,7 @@ struct sched_state {
     bool loading;    /* ACTIVE, but not yet answered by sched_loaded() */
     bool backlogged; /* its site wakes it when it lives, perhaps before due_ms */
     bool excess;     /* beyond the share of its site, which wakes it; ignore due_ms */
+    bool lacks_room; /* it has more recipients than there is room for now; the same */
 };
 struct sched_state sched_find(const struct sched *s, struct id id);
 /* Due now; loading it revives dead sites. Does nothing for active mail, which is being
@@ -234,8 +247,9 @@ bool sched_forget(struct sched *s, struct id id);
 size_t sched_crowd(const struct sched *s, struct id id);
 struct sched_counts {
     size_t incoming, active, deferred, sessions, destinations, sites, dead;
-    size_t idle; /* sessions that are idle */
-    size_t active_limit, session_limit;
+    size_t idle;       /* sessions that are idle */
+    size_t recipients; /* of active messages */
+    size_t active_limit, recipient_limit, session_limit;
 };
 struct sched_counts sched_count(const struct sched *s);
 /* The limit that keeps a site from more sessions or mail now; reported by the function

@@ -144,8 +144,8 @@ sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_mess
         site->is_due = true;
     else
         site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
+    sched_room_leave(s, k);
     message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
-    s->active--;
     message_free(&s->destinations, &m, s->now_ms);
 }
 
@@ -246,12 +246,11 @@ sched_recall_next(struct sched *s)
         for (enum flow_age age = FLOW_NEW; age < FLOW_AGES && !site->dead; age++) {
             struct message_index *k = backlog_first(s, site, age);
             struct id id;
-            if (!k || !site_may_recall(s, site, age))
+            if (!k || !site_may_recall(s, site, age) || sched_room_blocks(s, k))
                 continue;
             (void)site_backlog_take(site, age, &id);
             k->backlogged = k->listed = 0;
             k->recalled = 1;
-            s->recalling++;
             site->recalled++;
             DL_DELETE2(sites->crowded, site, crowded_prev, crowded_next);
             DL_APPEND2(sites->crowded, site, crowded_prev, crowded_next);
@@ -263,7 +262,8 @@ sched_recall_next(struct sched *s)
     return NULL;
 }
 
-/* The message is loaded, or cannot be. True: it came from the backlog of a site. */
+/* The message, which was being loaded, is loaded or cannot be. True: it came from the
+ * backlog of a site. */
 bool
 sched_recall_end(struct sched *s, struct message_index *k)
 {

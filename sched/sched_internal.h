@@ -15,6 +15,14 @@ struct sched_part {
     bool forced;
 };
 
+/* See sched_room.c. */
+struct room {
+    size_t recipients, small; /* of messages in memory; those of small mail among
+                               * them */
+    struct id *line;          /* a ring of ids that lack room, oldest first */
+    size_t first, count, capacity;
+};
+
 struct sched {
     bool draining;
     struct sched_settings settings;
@@ -25,7 +33,8 @@ struct sched {
     struct hosts *hosts;
     struct sched_session *sessions;
     int session_count, idle_count;
-    int active;             /* messages being loaded or loaded */
+    int active; /* messages being loaded or loaded */
+    struct room room;
     bool old_turn;          /* deferred mail is loaded next */
     unsigned new_run;       /* new messages loaded since */
     bool recall_turn;       /* backlogged mail is loaded next */
@@ -73,6 +82,24 @@ bool sched_recall_end(struct sched *s, struct message_index *k);
 /* Makes the excess of the site's backlog due now, so that a dead site can settle it,
  * and drops ids that have left by another way. */
 void sched_site_prune(struct sched *s, struct site *site);
+
+/* --- The limit of recipients (sched_room.c) --------------------------------------- */
+
+/* A message comes into memory, or leaves it. */
+void sched_room_enter(struct sched *s, struct message_index *k);
+void sched_room_leave(struct sched *s, struct message_index *k);
+/* Whether the message, which waits on disk, may be loaded now. */
+bool sched_room_has(const struct sched *s, const struct message_index *k);
+/* It may not, and cannot stand in line. */
+bool sched_room_blocks(const struct sched *s, const struct message_index *k);
+/* It stands in line from now on. */
+void sched_room_wait(struct sched *s, struct message_index *k);
+/* The first message in line, if there is room for it; or NULL. */
+struct message_index *sched_room_first(struct sched *s);
+/* The number of messages in line before one that is in it. */
+size_t sched_room_ahead(const struct sched *s, const struct message_index *k);
+/* After a change of the limit. */
+void sched_room_count(struct sched *s);
 
 /* Settles mail that has come to a dead site. */
 void sched_settle_dead(struct sched *s, struct site *site);

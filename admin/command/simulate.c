@@ -24,6 +24,7 @@ defaults_of(const struct options *o)
     struct scenario_defaults d = scenario_defaults();
     d.transport = options_transport(o);
     d.sched.active_limit = (int)o->active_limit;
+    d.sched.recipient_limit = (int)o->active_recipient_limit;
     d.sched.session_limit = (int)o->delivery_session_limit;
     d.sched.site_share = (int)o->site_active_share;
     d.connect_timeout_ms = o->smtp_connect_timeout_ms;

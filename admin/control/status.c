@@ -106,19 +106,20 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
                   status_number(counts.sessions), "idle", status_number(counts.idle),
                   "busy", status_number(sites.busy));
     json_t *limits =
-        json_pack("{s:o,s:o}", "active_limit", status_number(counts.active_limit),
+        json_pack("{s:o,s:o,s:o}", "active_limit", status_number(counts.active_limit),
+                  "active_recipient_limit", status_number(counts.recipient_limit),
                   "delivery_session_limit", status_number(counts.session_limit));
     json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", status_number(h.stored),
                                "ended", status_number(h.retired), "quarantined",
                                status_number(h.quarantined));
-    return json_pack("{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
-                     "ok", true, "version", PETREL_VERSION, "uptime_s",
-                     (json_int_t)(uptime_ms / 1000), "accepting", h.accepting, "reason",
-                     h.reason, "syncs", status_number(h.syncs), "spool", make_spool(&h),
-                     "journal", make_journal(&h), "queue", make_queue(m, &counts),
-                     "fragments", make_fragments(m), "sessions", sessions, "totals",
-                     totals, "limits", limits, "site_totals",
-                     make_sites(&sites, &counts), "sites", top);
+    return json_pack(
+        "{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok", true,
+        "version", PETREL_VERSION, "uptime_s", (json_int_t)(uptime_ms / 1000),
+        "accepting", h.accepting, "reason", h.reason, "syncs", status_number(h.syncs),
+        "spool", make_spool(&h), "journal", make_journal(&h), "queue",
+        make_queue(m, &counts), "active_recipients", status_number(counts.recipients),
+        "fragments", make_fragments(m), "sessions", sessions, "totals", totals,
+        "limits", limits, "site_totals", make_sites(&sites, &counts), "sites", top);
 }
 
 json_t *
@@ -256,6 +257,22 @@ print_sites(const json_t *status, int64_t now_ms)
         puts("  (sites with most mail; --sites shows all)");
 }
 
+static void
+print_queue(const json_t *queue, int64_t recipients)
+{
+    int64_t active = json_field_number(queue, "active");
+    printf("queue      %" PRId64 " incoming, %" PRId64 " active",
+           json_field_number(queue, "incoming"), active);
+    if (recipients > active)
+        printf(" (%" PRId64 " recipients)", recipients);
+    printf(", %" PRId64 " deferred, %" PRId64 " hold, %" PRId64 " corrupt",
+           json_field_number(queue, "deferred"), json_field_number(queue, "hold"),
+           json_field_number(queue, "corrupt"));
+    if (json_field_number(queue, "defrag") > 0)
+        printf(", %" PRId64 " defrag", json_field_number(queue, "defrag"));
+    putchar('\n');
+}
+
 void
 status_print(const json_t *status, int64_t now_ms)
 {
@@ -271,14 +288,7 @@ status_print(const json_t *status, int64_t now_ms)
     print_spool(status);
     print_journal(json_object_get(status, "journal"));
     print_sandbox(json_object_get(status, "sandbox"));
-    printf("queue      %" PRId64 " incoming, %" PRId64 " active, %" PRId64
-           " deferred, %" PRId64 " hold, %" PRId64 " corrupt",
-           json_field_number(queue, "incoming"), json_field_number(queue, "active"),
-           json_field_number(queue, "deferred"), json_field_number(queue, "hold"),
-           json_field_number(queue, "corrupt"));
-    if (json_field_number(queue, "defrag") > 0)
-        printf(", %" PRId64 " defrag", json_field_number(queue, "defrag"));
-    putchar('\n');
+    print_queue(queue, json_field_number(status, "active_recipients"));
     print_fragments(json_object_get(status, "fragments"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
            json_field_number(sessions, "in"),

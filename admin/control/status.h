@@ -15,10 +15,12 @@
  *   journal   segments (0: turned off), free_segments, messages, batches, full,
  *             damages (pieces that startup could not read)
  *   queue     incoming, active, deferred, hold, corrupt
+ *   active_recipients  those of the messages in `active`, delivered ones too
  *   sessions  in, stress (nearly too many are in; control_server.c adds it), out, idle
  *             (of out), busy (of out: carry mail)
  *   totals    stored, ended, quarantined, since startup
- *   limits    active_limit, delivery_session_limit: the settings
+ *   limits    active_limit, active_recipient_limit, delivery_session_limit: the
+ *             settings
  *   site_totals  sites, dead, destinations, waiting (recipients in memory), backlogged
  *             (messages on disk until their site is alive or has space for them)
  *   sites     as in site_view.h: the 20 with most mail, of those that have anything to

@@ -99,13 +99,15 @@ why_add(json_t *answer, struct manager *m, struct id id)
     struct sched *s = manager_sched(m);
     struct sched_state state = sched_find(s, id);
     struct sched_counts counts = sched_count(s);
-    json_t *told =
-        json_pack("{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I}", "loading", state.loading,
-                  "backlogged", state.backlogged, "excess", state.excess, "ahead",
-                  (json_int_t)sched_ahead(s, id), "active", (json_int_t)counts.active,
-                  "active_limit", (json_int_t)counts.active_limit, "sessions",
-                  (json_int_t)(counts.sessions - counts.idle), "delivery_session_limit",
-                  (json_int_t)counts.session_limit);
+    json_t *told = json_pack(
+        "{s:b,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "loading", state.loading,
+        "backlogged", state.backlogged, "excess", state.excess, "lacks_room",
+        state.lacks_room, "ahead", (json_int_t)sched_ahead(s, id), "active",
+        (json_int_t)counts.active, "active_limit", (json_int_t)counts.active_limit,
+        "active_recipients", (json_int_t)counts.recipients, "active_recipient_limit",
+        (json_int_t)counts.recipient_limit, "sessions",
+        (json_int_t)(counts.sessions - counts.idle), "delivery_session_limit",
+        (json_int_t)counts.session_limit);
     json_object_update(answer, told);
     json_decref(told);
     add_hops(answer, m, id);
@@ -185,6 +187,12 @@ print_turn(const json_t *why)
         printf("because:  the active set is full: %" PRId64 " of %" PRId64
                " messages (active_limit)",
                active, limit);
+    else if (json_field_is_true(why, "lacks_room"))
+        printf(
+            "because:  the active set has no room for its recipients: it has %" PRId64
+            " of %" PRId64 " (active_recipient_limit)",
+            json_field_number(why, "active_recipients"),
+            json_field_number(why, "active_recipient_limit"));
     else
         printf("because:  it is due, and is read from the disk in its turn");
     printf("; messages before it: %" PRId64 "\n", json_field_number(why, "ahead"));

@@ -11,8 +11,10 @@
  *   loading        it is being read from the disk
  *   backlogged     its site wakes it when it lives, if that is before due_ms
  *   excess         its site has more than its share of the active set: that wakes it
+ *   lacks_room     it has more recipients than there is room for in the active set
  *   ahead          due messages that are loaded before it
- *   active, active_limit, sessions, delivery_session_limit
+ *   active, active_limit, active_recipients, active_recipient_limit, sessions,
+ *   delivery_session_limit
  *                  of the daemon
  *   expires_ms     the first open recipient fails then; not there: none does
  *   hops           by next hop: destination, open (recipients; of them waiting, taken,

@@ -254,6 +254,10 @@ const struct setting options_rows[] = {
             "How long an idle connection is kept for more mail."),
     BOUNDED(NUMBER, active_limit, "active_limit", "20000", 1, 1000000,
             "Messages in memory; more wait on disk."),
+    BOUNDED(NUMBER, active_recipient_limit, "active_recipient_limit", "40000", 1,
+            100000000,
+            "Recipients of the messages in memory; more wait on disk. An eighth of it "
+            "is for\nmessages with few recipients."),
     BOUNDED(NUMBER, delivery_session_limit, "delivery_session_limit", "500", 1, 100000,
             "Concurrent deliveries, to all destinations together."),
     BOUNDED(NUMBER, initial_concurrency, "initial_destination_concurrency", "5", 1,

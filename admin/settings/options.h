@@ -42,7 +42,7 @@ struct options {
     int64_t smtp_min_data_rate;
     int64_t smtp_connection_cache_time_limit_ms;
     /* scheduler */
-    int64_t active_limit, delivery_session_limit;
+    int64_t active_limit, active_recipient_limit, delivery_session_limit;
     int64_t initial_concurrency, concurrency_limit, recipients_per_delivery;
     int64_t failed_cohort_limit, rate_delay_ms, transport_rate_delay_ms, reuse_limit;
     int64_t site_active_share, bulk_size;

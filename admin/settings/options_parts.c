@@ -30,6 +30,7 @@ options_manager(const struct options *o, uint64_t seed)
         .hostname = o->hostname,
         .queue = options_queue(o),
         .sched = {.active_limit = (int)o->active_limit,
+                  .recipient_limit = (int)o->active_recipient_limit,
                   .session_limit = (int)o->delivery_session_limit,
                   .site_share = (int)o->site_active_share,
                   .seed = seed},

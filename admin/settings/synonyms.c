@@ -44,6 +44,7 @@ const struct setting_synonym synonyms_rows[] = {
     SAME("mynetworks", "relay_from"),
     SAME("postscreen_greet_wait", "greet_delay"),
     SAME("qmgr_message_active_limit", "active_limit"),
+    SAME("qmgr_message_recipient_limit", "active_recipient_limit"),
     SAME("smtp_bind_address", "smtp_bind"),
     SAME("smtp_tls_CAfile", "tls_ca"),
     SAME("smtp_tls_CApath", "tls_ca"),

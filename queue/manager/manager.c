@@ -509,13 +509,23 @@ manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context
 
 /* --- For acceptors and channels --------------------------------------------------- */
 
+bool
+manager_has_room(const struct manager *m, unsigned recipients)
+{
+    const struct sched_settings *s = &m->settings.sched;
+    return HASH_COUNT(m->actives) < (unsigned)s->active_limit &&
+           (s->recipient_limit == 0 ||
+            m->recipients + recipients <= (size_t)s->recipient_limit) &&
+           sched_has_room(m->sched, recipients);
+}
+
 void
 manager_accept(struct manager *m, struct envelope **e)
 {
     struct id id = (*e)->id;
+    unsigned recipients = (*e)->count;
     /* Beyond the active set the envelope waits on disk, not in memory. */
-    if (!m->careful &&
-        HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit) {
+    if (!m->careful && manager_has_room(m, recipients)) {
         qmail_log_new(&m->qmail_log, *e);
         manager_active_new(m, *e);
     } else {
@@ -523,6 +533,7 @@ manager_accept(struct manager *m, struct envelope **e)
     }
     *e = NULL;
     sched_add(m->sched, loop_now_ms(m->loop), id, loop_now_ms(m->loop), 0);
+    sched_weigh(m->sched, id, recipients);
     manager_stir(m);
 }
 

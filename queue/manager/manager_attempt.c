@@ -62,6 +62,7 @@ manager_active_new(struct manager *m, struct envelope *e)
     a->envelope = e;
     a->awaits_until_ms = INT64_MAX;
     HASH_ADD(hh, m->actives, id, sizeof(a->id), a);
+    m->recipients += e->count;
     return a;
 }
 
@@ -72,6 +73,7 @@ active_free(struct active *a, unsigned recipients)
 {
     struct manager *m = a->manager;
     HASH_DEL(m->actives, a);
+    m->recipients -= recipients;
     if (m->careful)
         manager_turn(m); /* begins the trial of the next message */
     for (unsigned i = 0; a->reasons && i < recipients; i++)

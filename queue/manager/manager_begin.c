@@ -344,17 +344,31 @@ begin_anew(struct manager *m)
     }
 }
 
+/* A message without room leaves memory before its recipients are routed. Verdicts of one
+ * that was in memory may not have been written. */
+static void
+begin_admit(struct active *a, bool was_in_memory)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    if (sched_admit(m->sched, loop_now_ms(m->loop), a->id, e->count))
+        begin_attempt(a);
+    else
+        begin_put_back(a, was_in_memory ? 0 : e->delivery.done);
+}
+
 void
 begin_load(struct manager *m, struct id id)
 {
     struct id before = queue_enter(m->queue, id);
     struct active *a = manager_active_find(m, id);
+    bool was_in_memory = a != NULL;
     if (a == NULL)
         a = begin_fetch(m, id);
     if (a && a->warning)
         a->wanted = true; /* attempt_warned() loads it */
     else if (a && !a->ending)
-        begin_attempt(a);
+        begin_admit(a, was_in_memory);
     else
         sched_unloaded(m->sched, loop_now_ms(m->loop), id);
     queue_leave(m->queue, before);

@@ -81,6 +81,7 @@ struct manager {
     struct queue *queue;
     struct sched *sched;
     struct active *actives;
+    size_t recipients; /* of these */
     struct deferral_reasons *reasons;
     uint64_t noted_reasons; /* deferral_reasons_changes() when they were written */
     bool noted_all;         /* startup had found all messages by then */
@@ -114,6 +115,9 @@ void manager_stir(struct manager *m);
 /* The same from within the pump. */
 void manager_turn(struct manager *m);
 
+/* Whether a message with that number of recipients may stay in memory until SCHED_LOAD, which
+ * then comes soon. Else it waits on disk. */
+bool manager_has_room(const struct manager *m, unsigned recipients);
 /* SCHED_LOAD: a message in memory is taken up immediately, others as this turn
  * allows. */
 void manager_load(struct manager *m, struct id id);

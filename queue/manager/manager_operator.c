@@ -182,8 +182,8 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
     unsigned attempts = e->delivery.attempts;
-    bool has_space = !m->settings.offline &&
-                     HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit;
+    unsigned recipients = e->count;
+    bool has_space = !m->settings.offline && manager_has_room(m, recipients);
     e->delivery.released = true;
     e->delivery.held = false;
     if (!e->storage.preprocessed && has_space)
@@ -191,6 +191,7 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
     else
         queue_defer(m->queue, &e, now, attempts);
     sched_add(m->sched, now, o->id, now, attempts);
+    sched_weigh(m->sched, o->id, recipients);
     (void)sched_retry(m->sched, now, o->id);
     manager_operator_say(o, "released");
     manager_stir(m);
@@ -292,6 +293,7 @@ manager_operator_retry(const struct command *o)
         retry_offline(o, e);
     } else { /* startup has not yet found the message */
         sched_add(m->sched, now, o->id, now, e->delivery.attempts);
+        sched_weigh(m->sched, o->id, e->count);
         envelope_free(&e);
     }
     say_due(o);

@@ -498,6 +498,12 @@ read_active_limit(struct reader *r, struct text rest)
 }
 
 static void
+read_recipient_limit(struct reader *r, struct text rest)
+{
+    scenario_read_limit(r, rest, 1, 100000000, &r->scenario->sched.recipient_limit);
+}
+
+static void
 read_session_limit(struct reader *r, struct text rest)
 {
     scenario_read_limit(r, rest, 1, 100000, &r->scenario->sched.session_limit);
@@ -584,6 +590,7 @@ scenario_read_line(struct reader *r, struct text line)
         {TEXT("seed"),                   read_seed             },
         {TEXT("until"),                  read_until            },
         {TEXT("active_limit"),           read_active_limit     },
+        {TEXT("active_recipient_limit"), read_recipient_limit  },
         {TEXT("delivery_session_limit"), read_session_limit    },
         {TEXT("session_limit"),          read_session_limit    }, /* its old name */
         {TEXT("site_active_share"),      read_site_share       },
@@ -606,8 +613,9 @@ scenario_read_line(struct reader *r, struct text line)
         }
     scenario_complain(
         r,
-        "'%.*s' is not a statement: seed until active_limit delivery_session_limit "
-        "site_active_share transport target client site address domain at arrive",
+        "'%.*s' is not a statement: seed until active_limit active_recipient_limit "
+        "delivery_session_limit site_active_share transport target client site address "
+        "domain at arrive",
         TEXT_ARGS(scenario_shown(word)));
 }
 
@@ -615,7 +623,10 @@ struct scenario_defaults
 scenario_defaults(void)
 {
     struct scenario_defaults d = {
-        .sched = {.active_limit = 20000, .session_limit = 500, .site_share = 50},
+        .sched = {.active_limit = 20000,
+                  .recipient_limit = 40000,
+                  .session_limit = 500,
+                  .site_share = 50},
         .connect_timeout_ms = CONNECT_TIMEOUT_MS,
         .idle_ms = 2000
     };

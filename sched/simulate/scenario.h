@@ -5,8 +5,8 @@
  *
  *   seed N                      of all random choices; 1
  *   until TIME | until done     when to stop; done: when no message is left
- *   active_limit N              also delivery_session_limit and site_active_share:
- *                               as the settings
+ *   active_limit N              also active_recipient_limit, delivery_session_limit
+ *                               and site_active_share: as the settings
  *   transport KEY=VALUE...      options of a route: concurrency=20 adaptive=no
  *   target NAME [KEY=VALUE...]  another target of the routes; begins with the options
  *                               of the transport above

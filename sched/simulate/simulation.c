@@ -134,8 +134,9 @@ simulation_arrive(struct simulation *s, struct generator *g)
         mail->done = memory_new(mail->count);
     int64_t now_ms = simulation_now_ms(s);
     s->mail_count++;
-    sched_add(s->sched, now_ms,
-              (struct id){(uint64_t)now_ms, (uint64_t)(mail - s->mails)}, now_ms, 0);
+    struct id id = {(uint64_t)now_ms, (uint64_t)(mail - s->mails)};
+    sched_add(s->sched, now_ms, id, now_ms, 0);
+    sched_weigh(s->sched, id, mail->count);
     size_t queue = (size_t)(s->mail_count - s->ended);
     if (queue > s->result->peak_queue)
         s->result->peak_queue = queue;
@@ -252,6 +253,8 @@ observe(struct simulation *s)
     s->dead = counts.dead;
     if (counts.active > s->result->peak_active)
         s->result->peak_active = counts.active;
+    if (counts.recipients > s->result->peak_recipients)
+        s->result->peak_recipients = counts.recipients;
 }
 
 /* --- The run ---------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ struct simulation_result {
     uint64_t opens, connects, greeted, refused, timed_out, lost;
     uint64_t transactions; /* begun */
     uint64_t deaths;
-    size_t peak_queue, peak_active, peak_sessions;
+    size_t peak_queue, peak_active, peak_recipients, peak_sessions;
     uint64_t window_events; /* of up to 16 sites; after each feedback: */
     double window_mean, window_deviation;
     uint64_t actions; /* of the scheduler */

@@ -66,8 +66,8 @@ report_mail(const struct simulation_result *r, struct buffer *out)
         "%llu, %llu of them for the rate\n",
         (unsigned long long)r->deferred, (unsigned long long)r->suspended,
         (unsigned long long)r->tempfails, (unsigned long long)r->rate_limited);
-    simulation_report_say(out, "peak queue: %zu, active %zu\n", r->peak_queue,
-                          r->peak_active);
+    simulation_report_say(out, "peak queue: %zu, active %zu with %zu recipients\n",
+                          r->peak_queue, r->peak_active, r->peak_recipients);
 }
 
 static void

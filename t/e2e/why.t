@@ -150,7 +150,7 @@ is +($petrel->run('status', '--sites', '--yaml'))[0], 64, 'an unknown flag';
 my $status = decode_json($petrel->status);
 is scalar @{ $status->{sites} }, $status->{site_totals}{sites}, 'JSON has all sites';
 is $status->{site_totals}{dead}, 1, 'how many are dead';
-is_deeply $status->{limits}, {active_limit => 20000, delivery_session_limit => 500}, 'the limits';
+is_deeply $status->{limits}, {active_limit => 20000, active_recipient_limit => 40000, delivery_session_limit => 500}, 'the limits';
 
 # --- Who asks wrongly
 

@@ -97,6 +97,8 @@ world_load(struct world *w, struct id id)
     size_t count = 0;
     bool is_due = m->due <= w->now || w->may_be_early;
     world_must(!m->loaded && !m->gone && is_due, "only due mail is loaded");
+    if (!sched_admit(w->s, w->now, id, m->count))
+        return;
     for (unsigned i = 0; i < m->count; i++)
         if (m->to[i].fate == FATE_OPEN)
             recipients[count++] =

@@ -27,6 +27,7 @@ struct mail {
     struct id id;
     enum { AWAY, KNOWN, LOADING, LOADED, ENDED } place;
     unsigned count, sender, deferred;
+    unsigned recipients; /* of its envelope: some have been delivered before */
     unsigned site[TO_MAX];
     bool done[TO_MAX];
 };
@@ -83,10 +84,13 @@ add(struct feed *f)
     };
     m->count = draw(f, 5) ? 1 : 1 + draw(f, TO_MAX);
     m->sender = draw(f, 4);
+    m->recipients = m->count + (draw(f, 4) ? 0 : draw(f, 30));
     for (unsigned i = 0; i < m->count; i++)
         m->site[i] = draw(f, 3) ? 0 : draw(f, f->sites);
     f->added++;
     sched_add(f->s, f->now, m->id, f->now, draw(f, 3) ? 0 : 1 + draw(f, 3));
+    if (draw(f, 2))
+        sched_weigh(f->s, m->id, m->recipients);
 }
 
 static void
@@ -95,6 +99,10 @@ answer_load(struct feed *f, struct mail *m)
     struct sched_recipient to[TO_MAX];
     char domains[TO_MAX][16];
     size_t count = 0;
+    if (!sched_admit(f->s, f->now, m->id, m->recipients)) {
+        m->place = KNOWN;
+        return;
+    }
     for (unsigned i = 0; i < m->count; i++) {
         if (m->done[i])
             continue;
@@ -155,16 +163,20 @@ static void
 recount(struct feed *f)
 {
     struct sched_counts c = sched_count(f->s);
-    size_t known = 0, active = 0, sessions = 0;
+    size_t known = 0, active = 0, sessions = 0, recipients = 0, loading = 0;
     for (unsigned i = 0; i < f->added; i++) {
         known += f->mails[i].place == KNOWN;
         active += f->mails[i].place == LOADING || f->mails[i].place == LOADED;
+        loading += f->mails[i].place == LOADING ? f->mails[i].recipients : 0;
+        recipients += f->mails[i].place == LOADED ? f->mails[i].recipients : 0;
     }
     for (int i = 0; i < SESSIONS; i++)
         sessions += f->channels[i].session != NULL;
     must(f, c.incoming + c.deferred == known, "waiting mail is counted");
     must(f, c.active == active, "active mail is counted");
     must(f, c.sessions == sessions, "sessions are counted");
+    must(f, c.recipients >= recipients && c.recipients <= recipients + loading,
+         "recipients in memory are counted");
 }
 
 static void
@@ -254,6 +266,7 @@ change(struct feed *f)
     if (draw(f, 3) == 0)
         f->settings.site_share = (int)draw(f, 101);
     f->settings.session_limit = 1 + (int)draw(f, 10);
+    f->settings.recipient_limit = draw(f, 3) ? 1 + (int)draw(f, 60) : 0;
 }
 
 static void

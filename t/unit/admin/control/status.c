@@ -134,6 +134,9 @@ test_sites(void)
     is_at(status, "site_totals", "waiting", 2);
     is_at(status, "site_totals", "backlogged", 1);
     is_at(status, "limits", "active_limit", 1000);
+    is_at(status, "limits", "active_recipient_limit", 0);
+    is_number((long)json_integer_value(json_object_get(status, "active_recipients")), 2,
+              "their recipients");
     is_at(status, "limits", "delivery_session_limit", 100);
     is_at(status, "sessions", "out", 1);
     is_at(status, "sessions", "idle", 0);
@@ -218,6 +221,10 @@ test_page(void)
     has_line(
         text,
         "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt, 6 defrag");
+    json_object_set_new(status, "active_recipients", json_integer(70));
+    has_line(printed(status), "queue      1 incoming, 2 active (70 recipients), 3 "
+                              "deferred, 4 hold, 5 corrupt, 6 defrag");
+    text = printed(status);
     has_line(text, "sessions   6 in (stress: near the limit), 7 out");
     has_line(text, "so far     8 stored, 9 ended, 10 quarantined");
 

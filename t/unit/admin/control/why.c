@@ -48,6 +48,9 @@ test_active(void)
     ok(json_is_false(json_object_get(answer, "backlogged")));
     is_at(answer, "active", 2);
     is_at(answer, "active_limit", 1000);
+    ok(json_is_false(json_object_get(answer, "lacks_room")));
+    is_at(answer, "active_recipients", 3);
+    is_at(answer, "active_recipient_limit", 0);
     is_at(answer, "delivery_session_limit", 100);
     is_at(answer, "sessions", 1);
     is_at(answer, "ahead", 0);
@@ -264,6 +267,12 @@ test_because(void)
                 "'ahead':7}"),
         "\nbecause:  the active set is full: 20000 of 20000 messages (active_limit); "
         "messages before it: 7\n");
+    has(printed("{'queue_name':'incoming'," HEAD,
+                "{'place':'incoming','due_ms':1,'active':3,'active_limit':20000,"
+                "'lacks_room':true,'active_recipients':35000,"
+                "'active_recipient_limit':40000,'ahead':2}"),
+        "\nbecause:  the active set has no room for its recipients: it has 35000 of "
+        "40000 (active_recipient_limit); messages before it: 2\n");
     has(printed("{'queue_name':'incoming'," HEAD,
                 "{'place':'incoming','due_ms':1,'active':3,'active_limit':20000}"),
         "\nbecause:  it is due, and is read from the disk in its turn; messages before "

@@ -141,6 +141,7 @@ test_defaults(void)
     is_number(o->drain_timeout_ms, 20000, "drain_timeout");
     is_number(o->smtp_port, 25, "smtp_port");
     is_number(o->active_limit, 20000, "active_limit");
+    is_number(o->active_recipient_limit, 40000, "active_recipient_limit");
     is_number(o->bounce_size_limit, 50 << 10, "bounce_size_limit");
     ok(options_log_style(o) == LOG_STYLE_PETREL);
     ok(options_sandbox(o) == SANDBOX_YES);
@@ -479,6 +480,7 @@ test_passwords(void)
     ok(m.sched.seed == 7 && m.queue.slices == 4 && m.queue.slice == 2);
     is_string(m.queue.spool, "/s", "the manager's settings");
     is_number(m.sched.active_limit, 20000, "active_limit");
+    is_number(m.sched.recipient_limit, 40000, "active_recipient_limit");
     is_number(m.sched.session_limit, 500, "delivery_session_limit");
     unlink(path);
     end(&f);

@@ -32,7 +32,7 @@ test_all(void)
         "seed 18446744073709551615\r\n"
         "\n"
         "until 1h   # that long\n"
-        "active_limit 100\nsession_limit 7\nsite_active_share 0\n"
+        "active_limit 100\nactive_recipient_limit 900\nsession_limit 7\nsite_active_share 0\n"
         "transport concurrency=3 adaptive=no positive=1/concurrency\n"
         "client dns=1ms idle=0\n"
         "site pair sessions=5 over=queue:6 delay.rcpt=1s delay.jitter=2%\n"
@@ -49,6 +49,7 @@ test_all(void)
         "sender=u%d@x.example\n");
     ok(s->seed == UINT64_MAX && s->until_us == INT64_C(3600000000));
     ok(s->sched.active_limit == 100 && s->sched.session_limit == 7);
+    is_number(s->sched.recipient_limit, 900, "recipients");
     ok(s->sched.site_share == 0 && s->dns_us == 1000 && s->idle_us == 0);
     ok(s->targets[0].transport.concurrency_limit == 3 &&
        !s->targets[0].transport.adaptive);
@@ -79,7 +80,7 @@ test_all(void)
     const struct scenario_arrival *a = s->arrivals, *b = a + 1;
     ok(a->messages == 3 && a->recipients == 4 && a->at_us == 10000000);
     ok(a->every_us == 500000 && !a->random && a->class == SCHED_BULK);
-    is_string(a->name, "line 19", "its name is its line");
+    is_string(a->name, "line 20", "its name is its line");
     ok(b->first == 1 && b->count == 4 && b->every_us == 250000 && b->random);
     ok(b->class == SCHED_URGENT && b->size == 10240);
     is_number(s->messages, 11, "in all");
@@ -93,6 +94,7 @@ test_defaults(void)
     struct scenario *s = good("site s\ndomain d site s\narrive domain=d");
     ok(s->seed == 1 && s->until_us == INT64_MAX && s->targets[0].transport.adaptive);
     ok(s->sched.active_limit == 20000 && s->sched.session_limit == 500);
+    is_number(s->sched.recipient_limit, 40000, "recipients");
     const struct fake_server_settings *r = s->site_at[0]->servers;
     is_string(r->name, "s", "a site's only server has its name");
     ok(r->state == FAKE_SERVER_UP && r->sessions == 0 && r->rate.amount == 0);
@@ -161,6 +163,7 @@ static const struct {
     {"until late",                   "'late' is not a time such as 500ms, 10s, 30m, 2h"             },
     {"until -5s",                    "'-5s' is not a time"                                          },
     {"active_limit 0",               "'0' is not a number from 1 to 1000000"                        },
+    {"active_recipient_limit 0",     "'0' is not a number from 1 to 100000000"                      },
     {"site_active_share 101",        "'101' is not a number from 0 to 100"                          },
     {"transport concurrency=x",      "'concurrency=x' is not an option of a transport"               },
     {"target",                       "the name of a target must come first"                         },

@@ -35,7 +35,7 @@ test_nothing(void)
         "transactions delivered: 0, 0.00/s\n"
         "deferred: 0 recipients, 0 without a session; transactions with 4xx: 0, 0 of "
         "them for the rate\n"
-        "peak queue: 0, active 0\n"
+        "peak queue: 0, active 0 with 0 recipients\n"
         "connections: 0, refused 0, timed out 0, lost 0; refused or timed out for 100 "
         "deliveries: 0.00\n"
         "sessions: 0, 0 at a time, transactions in each: 0.0; deaths: 0\n"
@@ -80,6 +80,7 @@ test_figures(void)
                                   .rate_limited = 2,
                                   .peak_queue = 9,
                                   .peak_active = 6,
+                                  .peak_recipients = 60,
                                   .connects = 12,
                                   .refused = 1,
                                   .timed_out = 1,
@@ -103,7 +104,7 @@ test_figures(void)
         "transactions delivered: 8, 0.16/s\n"
         "deferred: 5 recipients, 4 without a session; transactions with 4xx: 3, 2 of "
         "them for the rate\n"
-        "peak queue: 9, active 6\n"
+        "peak queue: 9, active 6 with 60 recipients\n"
         "connections: 12, refused 1, timed out 1, lost 3; refused or timed out for 100 "
         "deliveries: 25.00\n"
         "sessions: 4, 5 at a time, transactions in each: 2.5; deaths: 2\n"
