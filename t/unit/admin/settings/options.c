@@ -100,7 +100,7 @@ static void
 test_trust(void)
 {
     static const struct {
-        char *word;
+        const char *word;
         enum dns_trust trust;
     } rows[] = {{"dns_trust=auto", DNS_TRUST_AUTO},
                 {"dns_trust=yes", DNS_TRUST_YES},

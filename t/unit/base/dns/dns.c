@@ -294,11 +294,11 @@ hear_text(void *context, const struct dns_answer *answer)
 }
 
 static struct dns_query *
-find_hosts_of(struct dns *dns, const char *ip, dns_answered *done, void *context)
+find_hosts_of(struct dns *dns, const char *ip, dns_answered *heard, void *context)
 {
     struct net_address address;
     ok(net_address_parse_ip(text_from(ip), &address));
-    return dns_find_hosts(dns, &address, done, context);
+    return dns_find_hosts(dns, &address, heard, context);
 }
 
 static void
