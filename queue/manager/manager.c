@@ -127,8 +127,14 @@ manager_load(struct manager *m, struct id id)
         begin_load(m, id);
         return;
     }
-    if (m->load_next == m->load_count)
-        m->load_next = m->load_count = 0;
+    /* It may never be empty while the disk is slower than the network. */
+    if (m->load_next > m->load_capacity / 2 || m->load_next == m->load_count) {
+        m->load_count -= m->load_next;
+        if (m->load_count > 0)
+            memmove(m->loads, m->loads + m->load_next,
+                    m->load_count * sizeof(*m->loads));
+        m->load_next = 0;
+    }
     if (m->load_count == m->load_capacity) {
         m->load_capacity = m->load_capacity > 0 ? m->load_capacity * 2 : 64;
         m->loads = memory_resize(m->loads, m->load_capacity * sizeof(*m->loads));
