@@ -241,9 +241,10 @@ void sched_retry_all(struct sched *s, int64_t now_ms);
 /* Forgets a message that is not active (removed or held by the operator). False: active
  * or unknown. */
 bool sched_forget(struct sched *s, struct id id);
-/* The number of transactions that wait with the message, at its most crowded site. 0:
- * it does not wait for its turn: it has left, waits for its next attempt, or its sites
- * are dead or wait for a rate. Unless it is in memory, all new mail on disk counts. */
+/* The number of transactions that wait with the message at its most crowded site, of
+ * the sites of its first four domains. 0: it does not wait for its turn: it has left,
+ * waits for its next attempt, or its sites are dead or wait for a rate. Unless it is in
+ * memory, all new mail on disk counts. */
 size_t sched_crowd(const struct sched *s, struct id id);
 struct sched_counts {
     size_t incoming, active, deferred, sessions, destinations, sites, dead;

@@ -10,6 +10,10 @@
 #include <string.h>
 #include <utlist.h>
 
+/* Each client whose reply waits asks every few milliseconds, a thousand may, and a
+ * message may have 50,000 domains. */
+enum { CROWD_ENTRIES = 4 };
+
 /* The due time of excess is a mark, not a time. */
 struct sched_state
 sched_find(const struct sched *s, struct id id)
@@ -125,7 +129,7 @@ sched_crowd(const struct sched *s, struct id id)
                    ? s->known.waiting[MESSAGE_INDEX_NEW]
                    : 0;
     const struct site *last = NULL;
-    for (unsigned i = 0; i < k->message->entry_count; i++) {
+    for (unsigned i = 0; i < k->message->entry_count && i < CROWD_ENTRIES; i++) {
         struct site *site = message_entries(k->message)[i].destination->site;
         size_t waiting = site->queue.works + site_backlog_count(site);
         if (site != last && waiting > crowd && !waits_for_time(s, site))

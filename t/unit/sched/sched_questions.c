@@ -265,6 +265,25 @@ test_crowd(void)
     sched_world_end(&w);
 }
 
+/* Each client that waits asks every few milliseconds, with up to 50,000 domains. */
+static void
+test_crowd_of_many(void)
+{
+    struct world w;
+    sched_world_start(&w, 100, 100);
+    w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
+    for (int i = 0; i < 10; i++)
+        world_add(&w, "z.test", 0, 0);
+    unsigned fourth = world_add(&w, "a.test b.test c.test z.test", 0, 0);
+    unsigned fifth = world_add(&w, "a.test b.test c.test d.test z.test", 0, 0);
+    world_run(&w);
+    is_number(crowd_of(&w, fourth), 12, "four domains are examined");
+    is_number(crowd_of(&w, fifth), 2, "and no more");
+    while (world_channel(&w, "", 0))
+        channel_drain(&w, world_channel(&w, "", 0));
+    sched_world_end(&w);
+}
+
 /* With a rate more sessions would not help. */
 static void
 test_crowd_rate(void)
@@ -289,6 +308,7 @@ int
 main(void)
 {
     test_crowd();
+    test_crowd_of_many();
     test_crowd_rate();
     test_active();
     test_expiry();
