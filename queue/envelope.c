@@ -8,6 +8,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
+#include "queue/envelope_internal.h"
 #include "queue/set_mark.h"
 
 #include <assert.h>
@@ -22,15 +23,10 @@ enum {
     TRAILER_SIZE = 17,
     MARK_OPEN = 'T',
     MARK_DONE = 'D',
-    DUE_DIGITS_MS = 14,
-    ATTEMPTS_DIGITS = 7,
-    WARNED_OFFSET = DUE_DIGITS_MS + 1 + ATTEMPTS_DIGITS,
-    PRIORITY_ZERO = 1 + ENVELOPE_PRIORITY_MAX, /* added, so that no sign is written */
-    RELEASED = '+',
-    WARNED_ONCE = '!' /* written by older builds */
+    PRIORITY_ZERO = 1 + ENVELOPE_PRIORITY_MAX /* added, so that no sign is written */
 };
-static const int64_t due_max_ms = 99999999999999;
-static const unsigned attempts_max = 9999999;
+
+static const int64_t time_max_ms = 99999999999999;
 
 /* --- In memory ------------------------------------------------------------------- */
 
@@ -141,10 +137,8 @@ envelope_add_recipient(struct buffer *out, unsigned index, const struct recipien
     return mark;
 }
 
-/* The name is part of the checksum, so a file that a damaged directory shows under
- * another name is not taken for that message. */
-static uint32_t
-crc_of_name(struct id id)
+uint32_t
+envelope_crc_of_name(struct id id)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
@@ -169,7 +163,7 @@ format_length(size_t size, char out[LENGTH_SIZE + 1])
 static uint32_t
 crc_of_title(struct id id, const char *title)
 {
-    return crc_add(crc_of_name(id), title, TITLE_SIZE);
+    return crc_add(envelope_crc_of_name(id), title, TITLE_SIZE);
 }
 
 /* Where the length line stands in a file with this title. */
@@ -307,42 +301,6 @@ envelope_write_channel(struct envelope *e, enum channel channel, struct buffer *
     for (unsigned i = 0; i < e->count; i++)
         if (e->recipients[i].channel == channel && e->recipients[i].done)
             out->at[e->recipients[i].mark_offset] = MARK_DONE;
-}
-
-/* The slot always has the same size, because it is overwritten in place; a checksum of
- * its own tells a torn write. */
-static void
-due_write(const struct envelope *e, char warnings, char out[ENVELOPE_DUE_SIZE])
-{
-    char slot[ENVELOPE_DUE_SIZE + 1];
-    int64_t due = e->delivery.due_ms < 0            ? 0
-                  : e->delivery.due_ms < due_max_ms ? e->delivery.due_ms
-                                                    : due_max_ms;
-    unsigned attempts =
-        e->delivery.attempts < attempts_max ? e->delivery.attempts : attempts_max;
-    int length = snprintf(slot, sizeof(slot), "%014" PRId64 "%c%07u%c", due,
-                          e->delivery.released ? RELEASED : ' ', attempts, warnings);
-    uint32_t crc = crc_add(crc_of_name(e->id), slot, (size_t)length);
-    length +=
-        snprintf(slot + length, sizeof(slot) - (size_t)length, "%08" PRIx32 "\n", crc);
-    assert(length == ENVELOPE_DUE_SIZE);
-    memcpy(out, slot, ENVELOPE_DUE_SIZE);
-}
-
-void
-envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
-{
-    unsigned warnings = e->delivery.warnings;
-    assert(warnings <= ENVELOPE_WARNINGS_MAX);
-    due_write(e, warnings > 0 ? (char)('0' + warnings) : ' ', out);
-}
-
-static unsigned
-warnings_read(char c)
-{
-    if (c == WARNED_ONCE)
-        return 1;
-    return c >= '1' && c <= '0' + ENVELOPE_WARNINGS_MAX ? (unsigned)(c - '0') : 0;
 }
 
 /* --- Reading --------------------------------------------------------------------- */
@@ -502,7 +460,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
         return;
     }
     /* Keeps sums with it from overflowing. */
-    e->birth_ms = number[0] < (uint64_t)due_max_ms ? (int64_t)number[0] : due_max_ms;
+    e->birth_ms = number[0] < (uint64_t)time_max_ms ? (int64_t)number[0] : time_max_ms;
     e->content_size = (int64_t)number[1];
     e->content_crc = (uint32_t)number[2];
     e->ret = (enum envelope_return)number[3];
@@ -567,39 +525,6 @@ envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
     return e->delivery.done == 0 ? envelope_end_reading(&r) : PROGRESS_BAD;
 }
 
-void
-envelope_read_due(struct text start, struct id id, struct envelope *e)
-{
-    struct text slot =
-        text_before(text_after(start, ENVELOPE_DUE_OFFSET), ENVELOPE_DUE_SIZE);
-    uint64_t due = 0, attempts = 0;
-    struct envelope trial = {.id = id};
-    char again[ENVELOPE_DUE_SIZE];
-    e->delivery.due_ms = 0;
-    e->delivery.attempts = 0;
-    /* Warnings count even in a torn slot: else the sender would be warned again. */
-    e->delivery.warnings = e->delivery.warnings_kept =
-        slot.length > WARNED_OFFSET ? warnings_read(slot.at[WARNED_OFFSET]) : 0;
-    if (!text_number(text_before(slot, DUE_DIGITS_MS), (uint64_t)due_max_ms, &due) ||
-        !text_number(text_before(text_after(slot, DUE_DIGITS_MS + 1), ATTEMPTS_DIGITS),
-                     attempts_max, &attempts))
-        return;
-    trial.delivery.due_ms = (int64_t)due;
-    trial.delivery.attempts = (unsigned)attempts;
-    trial.delivery.released = slot.at[DUE_DIGITS_MS] == RELEASED;
-    trial.delivery.warnings = e->delivery.warnings;
-    /* A slot counts only if its values, written again, give the same bytes. */
-    envelope_write_due(&trial, again);
-    bool is_old = slot.length > WARNED_OFFSET && slot.at[WARNED_OFFSET] == WARNED_ONCE;
-    if (is_old)
-        due_write(&trial, WARNED_ONCE, again);
-    if (!text_equal(slot, text_of(again, sizeof(again))))
-        return; /* torn write: due now */
-    e->delivery.due_ms = trial.delivery.due_ms;
-    e->delivery.attempts = trial.delivery.attempts;
-    e->delivery.released = trial.delivery.released;
-}
-
 enum progress
 envelope_read_info(struct text bytes, struct id id, struct envelope *e)
 {
@@ -661,7 +586,7 @@ envelope_write_failure(const struct envelope *e, const struct failure *f,
                               strlen(o->enhanced), strlen(o->text), strlen(o->remote),
                               o->enhanced, o->text, o->remote);
     assert(fits);
-    uint32_t crc = crc_add(crc_of_name(e->id), payload.at, payload.length);
+    uint32_t crc = crc_add(envelope_crc_of_name(e->id), payload.at, payload.length);
     fits = buffer_format(out, "%s%zu %" PRIu32 ":", failure_title, payload.length, crc);
     assert(fits);
     envelope_add_record_bytes(out, buffer_text(&payload));
@@ -702,7 +627,7 @@ read_failure(struct text rest, const struct envelope *e, struct failure *f)
     uint64_t crc = take_number(&r, ':', UINT32_MAX);
     struct text payload = envelope_take(&r, length);
     if (!text_equal(envelope_take(&r, 1), TEXT("\n")) || r.bad ||
-        crc_add(crc_of_name(e->id), payload.at, payload.length) != crc ||
+        crc_add(envelope_crc_of_name(e->id), payload.at, payload.length) != crc ||
         !parse_failure(payload, e->count, f))
         return 0;
     return r.at;

@@ -12,7 +12,7 @@ enum {
     ENVELOPE_RECIPIENTS_MAX = 50000, /* `recipient_limit` is a setting below it */
     ENVELOPE_BYTES_MAX = 64 * 1024 * 1024,
     ENVELOPE_PRIORITY_MAX = 9, /* and -9; RFC 6710 */
-    ENVELOPE_WARNINGS_MAX = 9  /* one digit of the due slot */
+    ENVELOPE_WARNINGS_MAX = 9  /* delay notifications that older builds counted */
 };
 
 /* RFC 3461 */
@@ -51,9 +51,10 @@ struct failure {
 struct delivery_state {
     bool held;     /* hold/ID exists */
     bool released; /* by an operator: passes routes that hold; with due_ms */
-    /* Delay notifications that the sender got, ENVELOPE_WARNINGS_MAX at most; with
-     * due_ms. warnings_kept: the number in info/ID, durably. */
-    unsigned warnings, warnings_kept;
+    /* The age of the message up to which the sender has been notified of the delay, by
+     * the times of the routes; 0: never; -n: n times, by an older build. With due_ms.
+     * warned_kept_s: the age in info/ID, durably. */
+    int64_t warned_s, warned_kept_s;
     int64_t due_ms; /* S5: next attempt */
     unsigned attempts;
     unsigned done; /* recipients with done set */
@@ -141,12 +142,11 @@ enum progress envelope_read_channel(struct text bytes, struct id id,
                                     enum channel channel, struct envelope *e)
     __attribute__((warn_unused_result));
 /* The bytes to overwrite in info/ID for a new due time (with attempts, released and
- * warnings), and where. */
+ * warned_s), and where. */
 enum { ENVELOPE_DUE_OFFSET = 16, ENVELOPE_DUE_SIZE = 32 };
 void envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE]);
-/* Reads due_ms, attempts, released and warnings alone, from the first 48 bytes of
- * info/ID. A torn slot means now; `warnings`, which never fall, are trusted even
- * then. */
+/* Reads due_ms, attempts, released and warned_s alone, from the first 48 bytes of
+ * info/ID. A torn slot means now; warned_s is trusted even then. */
 void envelope_read_due(struct text start, struct id id, struct envelope *e);
 /* One failure as appended to bounce/ID. Reading silently skips torn ones: a text is
  * durable before its D mark, so a torn one has no mark. Reading sets `done` of each

@@ -232,7 +232,7 @@ static bool
 has_warning(const struct pending *p)
 {
     return p->envelope != NULL &&
-           p->envelope->delivery.warnings > p->envelope->delivery.warnings_kept;
+           p->envelope->delivery.warned_s != p->envelope->delivery.warned_kept_s;
 }
 
 /* A due time alone is not written again: the scheduler knows it, and after a restart
@@ -720,8 +720,8 @@ marks_overlay(struct marks *m, struct envelope *e)
     struct pending *p = marks_find(m, e->id);
     if (p == NULL)
         return;
-    if (has_warning(p) && p->envelope->delivery.warnings > e->delivery.warnings)
-        e->delivery.warnings = p->envelope->delivery.warnings;
+    if (has_warning(p))
+        e->delivery.warned_s = p->envelope->delivery.warned_s;
     e->delivery.released =
         e->delivery.released || (p->envelope != NULL && p->envelope->delivery.released);
     e->fragment.awaits_parts =

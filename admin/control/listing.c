@@ -72,7 +72,7 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     json_object_set_new(listing, "attempts", json_integer(attempts));
     json_object_set_new(listing, "due_time", json_integer(due / 1000));
     json_object_set_new(listing, "sender_warned",
-                        json_boolean(e->delivery.warnings > 0));
+                        json_boolean(e->delivery.warned_s != 0));
     json_object_set_new(listing, "eight_bit", json_boolean(e->eight_bit));
     json_object_set_new(listing, "smtputf8", json_boolean(e->utf8));
     if (e->priority != 0)

@@ -6,27 +6,34 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* The age up to which the times of the target have had their notification. An older
+ * build has counted them. */
+static int64_t
+warned_up_to_ms(const struct envelope *e, const struct target *t)
+{
+    int64_t warned = e->delivery.warned_s;
+    return warned < 0 ? target_notice_ms(t, (unsigned)(-warned - 1)) : warned * 1000;
+}
+
+/* The last time of the target that has passed, 0: none; in s, rounded up. Several may
+ * have passed while no daemon ran: they have one notification. */
+static int64_t
+last_passed_s(const struct active *a, const struct target *t)
+{
+    int64_t age_ms = a->loaded_ms - a->envelope->birth_ms, last_ms = 0, next_ms;
+    for (unsigned i = 0; (next_ms = target_notice_ms(t, i)) <= age_ms; i++)
+        last_ms = next_ms;
+    return (last_ms + 999) / 1000;
+}
+
 /* Nothing is reported to the null sender (RFC 5321 §4.5.5). */
 bool
 delay_warning_is_due(const struct active *a, const struct recipient *r,
                      const struct target *t)
 {
     const struct envelope *e = a->envelope;
-    return e->sender.length > 0 && e->delivery.warnings < ENVELOPE_WARNINGS_MAX &&
-           a->loaded_ms - e->birth_ms >= target_notice_ms(t, e->delivery.warnings) &&
-           dsn_wants_delay(r);
-}
-
-/* Several times may have passed while no daemon ran: they have one notification. */
-static unsigned
-warnings_passed(const struct active *a, const struct target *t)
-{
-    const struct envelope *e = a->envelope;
-    unsigned count = e->delivery.warnings + 1;
-    while (count < ENVELOPE_WARNINGS_MAX &&
-           a->loaded_ms - e->birth_ms >= target_notice_ms(t, count))
-        count++;
-    return count;
+    return e->sender.length > 0 && dsn_wants_delay(r) &&
+           last_passed_s(a, t) * 1000 > warned_up_to_ms(e, t);
 }
 
 void
@@ -50,25 +57,26 @@ delay_warning_forget(struct active *a, unsigned recipients)
     a->delays = NULL;
 }
 
-/* The late recipients whose route warns at all. The caller frees the array. */
+/* The late recipients for which a time of their own route has passed, so that no route's
+ * times repeat or hide another's. The caller frees the array. */
 static struct dsn_delay *
 manager_warning_list(struct active *a, size_t *count)
 {
     const struct envelope *e = a->envelope;
     struct dsn_delay *delays = memory_array(e->count, sizeof(*delays));
     *count = 0;
-    a->warnings = 0;
+    a->warned_s = 0;
     for (unsigned i = 0; i < e->count; i++) {
         const struct recipient *r = &e->recipients[i];
         struct address address;
         if (r->done || a->delays[i] == NULL)
             continue;
         const struct target *target = attempt_route(a->manager, e, r, &address);
-        if (target == NULL || target_notice_ms(target, 0) == INT64_MAX)
+        if (target == NULL || !delay_warning_is_due(a, r, target))
             continue;
-        unsigned passed = warnings_passed(a, target);
-        if (passed > a->warnings)
-            a->warnings = passed;
+        int64_t passed_s = last_passed_s(a, target);
+        if (passed_s > a->warned_s)
+            a->warned_s = passed_s;
         int64_t until_ms = e->birth_ms + target->transport.lifetime_ms;
         delays[(*count)++] = (struct dsn_delay){i, until_ms, a->delays[i]};
     }
@@ -84,7 +92,7 @@ manager_warning_stored(void *context, struct envelope *notification,
     attempt_notification_ended(a);
     struct id before = queue_enter(m->queue, a->id);
     if (refusal == NULL) { /* durable: the mark may follow */
-        a->envelope->delivery.warnings = a->warnings;
+        a->envelope->delivery.warned_s = a->warned_s;
         manager_accept(m, &notification);
     }
     attempt_warned(a);

@@ -46,15 +46,15 @@ struct active {
     /* Until then open recipients that the scheduler does not have wait for other
      * fragments. INT64_MAX: none waits. */
     int64_t awaits_until_ms;
-    bool *redirected;  /* per recipient: redirected to a peer; NULL: none is */
-    bool late;         /* warn the sender of deferrals in this attempt */
-    unsigned warnings; /* delay notifications with the one being committed */
-    bool has_held;     /* a route holds some of its recipients, which stay open */
-    bool holding;      /* as `warning`; then the message is held */
-    bool warning;      /* a notification of this round, or the delay warning, is being
+    bool *redirected; /* per recipient: redirected to a peer; NULL: none is */
+    bool late;        /* warn the sender of deferrals in this attempt */
+    int64_t warned_s; /* delivery.warned_s with the notification being committed */
+    bool has_held;    /* a route holds some of its recipients, which stay open */
+    bool holding;     /* as `warning`; then the message is held */
+    bool warning;     /* a notification of this round, or the delay warning, is being
                        * committed; then the attempt ends */
-    bool wanted;       /* SCHED_LOAD has come meanwhile, and is unanswered */
-    bool scheduled;    /* its recipients are being routed, some in a turn, or the
+    bool wanted;      /* SCHED_LOAD has come meanwhile, and is unanswered */
+    bool scheduled;   /* its recipients are being routed, some in a turn, or the
                        * scheduler works on it, or it is `holding`; else it waits for
                        * SCHED_LOAD or its end */
     struct beginning beginning;

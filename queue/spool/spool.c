@@ -630,7 +630,7 @@ spool_write_due(struct spool *s, const struct envelope *e)
                                text_of(due, sizeof(due)));
         /* A lost due time means an early attempt; a lost warning, a second
          * notification. */
-        if (result == 0 && e->delivery.warnings > e->delivery.warnings_kept) {
+        if (result == 0 && e->delivery.warned_s != e->delivery.warned_kept_s) {
             result = disk_sync(s->disk, file);
             s->syncs++;
         }

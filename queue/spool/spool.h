@@ -145,8 +145,8 @@ int spool_append_failures(struct spool *s, struct id id, struct text texts);
 /* Marks the recipients durably. */
 int spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
                size_t count);
-/* In place, unsynced: after a power cut the old time holds. a new count of warnings alone is made
- * durable, once. */
+/* In place, unsynced: after a power cut the old time holds. A new age of warnings alone is
+ * made durable, once. */
 int spool_write_due(struct spool *s, const struct envelope *e);
 /* Without a sync. todo and info go first, mess last: files left by a crash are not a
  * message. < 0: todo or info could not be removed; the message stays as it is. */

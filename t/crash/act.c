@@ -349,7 +349,7 @@ act_load(struct work *w, int message)
             m->marks[r] = NO;
     if (m->retired == MAYBE)
         m->retired = NO;
-    if (m->warned == MAYBE && e->delivery.warnings == 0)
+    if (m->warned == MAYBE && e->delivery.warned_s == 0)
         m->warned = NO;
     for (unsigned r = 0; r < m->recipients; r++)
         if (m->notified[r] == MAYBE && !is_notified(e, r))
@@ -395,11 +395,11 @@ act_warn(struct work *w, int message, int64_t in_ms)
     struct message *m = find(w, message);
     if (m == NULL || w->envelopes[message] == NULL)
         return;
-    if (w->envelopes[message]->delivery.warnings == 0) {
+    if (w->envelopes[message]->delivery.warned_s == 0) {
         int notice = offer(w, queue_of(w, m), 1, 200, message, false);
         act_await(w);
         if (notice >= 0 && w->shadow.messages[notice].known == STORED) {
-            w->envelopes[message]->delivery.warnings = 1;
+            w->envelopes[message]->delivery.warned_s = 1;
             m->warned = MAYBE;
         }
     }

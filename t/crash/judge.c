@@ -171,9 +171,9 @@ check_message(struct trial *t, struct queue *q, const struct envelope *e, unsign
             t->delivered[m][r] = true;
     }
     /* The mark is never without its notice, which is a message as any other. */
-    expect(t, e->delivery.warnings == 0 || s->warned != NO,
+    expect(t, e->delivery.warned_s == 0 || s->warned != NO,
            "message %u: its sender counts as warned, and was not", m);
-    expect_unless_over(t, s, e->delivery.warnings > 0 || s->warned != SURE,
+    expect_unless_over(t, s, e->delivery.warned_s != 0 || s->warned != SURE,
                        "message %u: its sender was warned, and is to be again", m);
     check_failures(t, e, m);
 }

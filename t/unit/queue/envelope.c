@@ -331,25 +331,25 @@ test_due(void)
     f.info.at[ENVELOPE_DUE_OFFSET + 14] = '-';
     envelope_read_due(buffer_text(&f.info), e->id, &head);
     ok_named(head.delivery.due_ms == 0, "another byte there is damage");
-    ok(head.delivery.warnings == 0 && head.delivery.warnings_kept == 0);
+    ok(head.delivery.warned_s == 0 && head.delivery.warned_kept_s == 0);
     e->delivery.released = head.delivery.released = false;
-    e->delivery.warnings = 1;
+    e->delivery.warned_s = 1;
     envelope_write_due(e, due);
     memcpy(f.info.at + ENVELOPE_DUE_OFFSET, due, sizeof(due));
     read = read_all(&f, e->id);
-    ok_named(read != NULL && read->delivery.warnings > 0 && read->delivery.warnings_kept > 0 && !read->delivery.released &&
+    ok_named(read != NULL && read->delivery.warned_s != 0 && read->delivery.warned_kept_s != 0 && !read->delivery.released &&
                  read->delivery.due_ms == 1760000000001,
              "that the sender knows is told with it");
     envelope_free(&read);
     f.info.at[ENVELOPE_DUE_OFFSET + 3] ^= 1;
     envelope_read_due(buffer_text(&f.info), e->id, &head);
-    ok_named(head.delivery.due_ms == 0 && head.delivery.warnings > 0, "and believed when the rest is torn");
+    ok_named(head.delivery.due_ms == 0 && head.delivery.warned_s != 0, "and believed when the rest is torn");
     f.info.at[ENVELOPE_DUE_OFFSET + 22] = ' ';
     envelope_read_due(buffer_text(&f.info), e->id, &head);
-    ok_named(head.delivery.due_ms == 0 && head.delivery.warnings == 0, "unless its byte says no");
-    e->delivery.warnings = 0;
+    ok_named(head.delivery.due_ms == 0 && head.delivery.warned_s == 0, "unless its byte says no");
+    e->delivery.warned_s = 0;
     envelope_read_due(TEXT(""), e->id, &head);
-    ok(head.delivery.due_ms == 0 && head.delivery.warnings == 0);
+    ok(head.delivery.due_ms == 0 && head.delivery.warned_s == 0);
     e->delivery.due_ms = -5;
     e->delivery.attempts = 4000000000u;
     envelope_write_due(e, due);

@@ -117,7 +117,7 @@ test_warned(void)
     settle(e, 0);
     sim_loop_advance(kit.loop, 100);
     uint64_t syncs = queue_health(kit.queue).syncs;
-    e->delivery.warnings = 1;
+    e->delivery.warned_s = 1;
     queue_defer(kit.queue, &e, 5, 5);
     loop_turn(kit.loop, 0);
     is_number(queue_health(kit.queue).syncs - syncs, 1, "one sync");
@@ -127,13 +127,13 @@ test_warned(void)
         abort();
     sim_loop_advance(kit.loop, 10);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->delivery.warnings > 0 && e->delivery.warnings_kept > 0, "kept over a power cut");
+    ok_named(e != NULL && e->delivery.warned_s != 0 && e->delivery.warned_kept_s != 0, "kept over a power cut");
     syncs = queue_health(kit.queue).syncs;
     queue_defer(kit.queue, &e, 6, 6);
     loop_turn(kit.loop, 0);
     is_number(queue_health(kit.queue).syncs - syncs, 0, "and none again");
     e = queue_load(kit.queue, id);
-    ok(e != NULL && e->delivery.warnings > 0 && e->delivery.attempts == 6);
+    ok(e != NULL && e->delivery.warned_s != 0 && e->delivery.attempts == 6);
     queue_retire(kit.queue, &e);
     kit_close(&kit);
 
@@ -143,18 +143,18 @@ test_warned(void)
         if (preprocessed)
             settle(e, 0);
         sim_loop_advance(kit.loop, 100);
-        e->delivery.warnings = 1;
+        e->delivery.warned_s = 1;
         queue_defer(kit.queue, &e, 7, 7);
         refuse_next(ENOSPC);
         loop_turn(kit.loop, 0);
         if (preprocessed) /* to load it writes first; else that waits for the preprocessor */
             refuse_next(ENOSPC);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->delivery.warnings > 0 && e->delivery.warnings_kept == 0, "refused, but known");
+        ok_named(e != NULL && e->delivery.warned_s != 0 && e->delivery.warned_kept_s == 0, "refused, but known");
         envelope_free(&e);
         sim_loop_advance(kit.loop, 11000);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->delivery.warnings_kept > 0 && e->delivery.attempts == 7, "written later");
+        ok_named(e != NULL && e->delivery.warned_kept_s != 0 && e->delivery.attempts == 7, "written later");
         queue_retire(kit.queue, &e);
         kit_close(&kit);
     }

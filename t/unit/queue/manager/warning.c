@@ -63,9 +63,31 @@ static bool
 is_warned(const struct world *w)
 {
     struct envelope *e = queue_load(manager_queue(w->manager), w->id);
-    bool warned = e != NULL && e->delivery.warnings > 0;
+    bool warned = e != NULL && e->delivery.warned_s != 0;
     envelope_free(&e);
     return warned;
+}
+
+/* Overwrites the due slot as a build did that counted notifications. The daemon is
+ * stopped. */
+static void
+count_warnings(struct world *w, int64_t count)
+{
+    struct disk *disk;
+    struct envelope e = {.id = w->id};
+    char path[100], slot[ENVELOPE_DUE_SIZE], name[ID_LENGTH + 1];
+    e.delivery.warned_s = -count;
+    e.delivery.attempts = 1;
+    envelope_write_due(&e, slot);
+    id_format(w->id, name);
+    snprintf(path, sizeof(path), "info/%s", name);
+    if (disk_open(&disk, w->folder, false) != 0)
+        abort();
+    int file = disk_open_file(disk, path, true);
+    ok(file >= 0 && disk_write_at(disk, file, ENVELOPE_DUE_OFFSET,
+                                  text_of(slot, sizeof(slot))) == 0);
+    disk_close_file(disk, file);
+    disk_close(&disk);
 }
 
 static void
@@ -160,7 +182,7 @@ test_nobody(void)
     manager_world_end(&w);
 }
 
-/* Two of different patience: one notice, when the first is late, of all that may be. */
+/* Two of different patience: each is reported at its own time. */
 static void
 test_two_routes(void)
 {
@@ -173,7 +195,60 @@ test_two_routes(void)
     sim_loop_advance(w.loop, 3 * HOUR_MS);
     is_number(notices(&w), 1, "the first is late");
     sim_loop_advance(w.loop, 12 * HOUR_MS);
-    is_number(notices(&w), 0, "one notice a message");
+    is_number(notices(&w), 1, "then the other, and no more");
+    is_number(count_lines(&w, told), 2, "a notice for each time");
+    manager_world_end(&w);
+}
+
+/* Two lists in one message: no time of either is skipped, and none comes twice, over
+ * restarts and power cuts. */
+static void
+test_two_lists(int64_t journal_size, bool restarts)
+{
+    struct world w;
+    unsigned sent[12] = {0};
+    static const unsigned want[12] = {0, 0, 1, 1, 1, 1, 0, 1, 0, 0, 1, 0};
+    bool same = true;
+    begin(&w,
+          "one.test smtp://one.test?notices=2h,5h&maximal_backoff=10m, two.test "
+          "smtp://two.test?notices=3h,4h,7h,10h&maximal_backoff=10m, * smtp://x",
+          journal_size);
+    world_deliver(&w, "ann@a.test", "later@one.test later@two.test");
+    sim_loop_advance(w.loop, 30 * MINUTE_MS);
+    for (unsigned hour = 1; hour < 12; hour++) {
+        if (restarts && hour % 2) {
+            world_stop(&w);
+            sim_disk_power_cut();
+            manager_world_start(&w);
+        }
+        sim_loop_advance(w.loop, HOUR_MS);
+        sent[hour] = notices(&w);
+        same = same && sent[hour] == want[hour];
+    }
+    if (!ok_named(same, "a notice at each time of both lists"))
+        for (unsigned i = 1; i < 12; i++)
+            printf("# %u: %u, want %u\n", i, sent[i], want[i]);
+    is_number(count_lines(&w, told), 6, "logged");
+    manager_world_end(&w);
+}
+
+/* An older build has counted the notices: the list goes on behind them. */
+static void
+test_counted(void)
+{
+    struct world w;
+    begin(&w, "later.test smtp://sink.test?notices=20m,5h,10h&lifetime=1d, * smtp://x", 0);
+    world_deliver(&w, "ann@a.test", "later@later.test");
+    sim_loop_advance(w.loop, 2 * MINUTE_MS);
+    world_stop(&w);
+    count_warnings(&w, 2);
+    manager_world_start(&w);
+    sim_loop_advance(w.loop, 9 * HOUR_MS);
+    is_number(notices(&w), 0, "two of the list are told");
+    sim_loop_advance(w.loop, 2 * HOUR_MS);
+    is_number(notices(&w), 1, "the third comes");
+    sim_loop_advance(w.loop, 8 * HOUR_MS);
+    is_number(notices(&w), 0, "and no more");
     manager_world_end(&w);
 }
 
@@ -391,6 +466,10 @@ main(void)
     test_list();
     test_nobody();
     test_two_routes();
+    test_two_lists(0, false);
+    test_two_lists(1024 * 1024, false);
+    test_two_lists(1024 * 1024, true);
+    test_counted();
     test_refused();
     test_operators();
     test_ends();
