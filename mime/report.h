@@ -15,6 +15,8 @@ struct report_recipient {
     const struct outcome *outcome;
 };
 
+enum { REPORT_HINT_MAX = 240 };
+
 struct report {
     struct text reporting_host;  /* our host name */
     struct text to;              /* the original sender, or postmaster */
@@ -29,6 +31,9 @@ struct report {
     bool eight_bit; /* the original part has bytes >= 0x80 */
     const struct report_recipient *recipients;
     size_t count;
+    /* What a reader can do about the text of an outcome; false: nothing. NULL: no
+     * hints. */
+    bool (*hint)(const char *text, char out[REPORT_HINT_MAX]);
 };
 
 /* The progress of a report; zeroed before its start. */

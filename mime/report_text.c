@@ -182,6 +182,12 @@ report_write_words(const struct report *r, const struct report_recipient *recipi
     emitter_say(e, "\r\n");
     if (recipient->outcome->text[0] != '\0')
         say_words_of(e, recipient->outcome);
+    char hint[REPORT_HINT_MAX];
+    if (r->hint != NULL && r->hint(recipient->outcome->text, hint)) {
+        emitter_say(e, INDENT "Hint: ");
+        emitter_put_words(e, text_from(hint), INDENT);
+        emitter_say(e, ".\r\n");
+    }
     if (recipient->expired) {
         emitter_say(e, INDENT "Delivery was attempted for ");
         say_duration(e, r->now_ms - r->arrival_ms);

@@ -59,7 +59,7 @@ may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
 may defrag base+log+loop mime sched/route queue+manager defrag/set defrag/registry defrag/reassembly
 
 may admin/settings base+crypto+disk+dns+log+net+sandbox+settings mime sched/route queue/manager
-may admin/control base+log+loop+net+sandbox+settings sched queue+manager admin/settings
+may admin/control base+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings
 may admin/command base+crypto+disk+dns+log+loop+sandbox+tls mime sched/simulate queue+manager admin/settings admin/control
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
 

@@ -2,6 +2,7 @@
 #include "admin/control/listing.h"
 
 #include "admin/control/json_field.h"
+#include "sched/limits/refusal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,6 +31,19 @@ listing_reason_of(const json_t *state, unsigned recipient)
     return reason ? reason : "";
 }
 
+/* Why it waits, what that is about, and what can be done. */
+static void
+add_reason(json_t *item, const char *reason)
+{
+    char hint[REFUSAL_HINT_MAX];
+    const char *class = refusal_name(refusal_classify(reason));
+    json_object_set_new(item, "delay_reason", json_string(reason));
+    if (class[0] != '\0')
+        json_object_set_new(item, "class", json_string(class));
+    if (refusal_hint(reason, hint))
+        json_object_set_new(item, "hint", json_string(hint));
+}
+
 static json_t *
 list_recipients(const struct envelope *e, const json_t *state)
 {
@@ -40,8 +54,7 @@ list_recipients(const struct envelope *e, const json_t *state)
         json_object_set_new(item, "address", listing_text(r->address));
         json_object_set_new(item, "done", json_boolean(r->done));
         if (!r->done && listing_reason_of(state, i)[0])
-            json_object_set_new(item, "delay_reason",
-                                json_string(listing_reason_of(state, i)));
+            add_reason(item, listing_reason_of(state, i));
         json_array_append_new(list, item);
     }
     return list;
@@ -205,5 +218,7 @@ listing_print_page(const json_t *listing, int64_t now_ms)
         if (json_field_string(item, "delay_reason")[0])
             printf(" (%s)", json_field_string(item, "delay_reason"));
         putchar('\n');
+        if (json_field_string(item, "hint")[0])
+            printf("hint:     %s\n", json_field_string(item, "hint"));
     }
 }

@@ -332,6 +332,8 @@ print_recipients(const json_t *listing)
         if (json_field_string(item, "delay_reason")[0])
             printf(" %s", json_field_string(item, "delay_reason"));
         putchar('\n');
+        if (json_field_string(item, "hint")[0])
+            printf("hint:     %s\n", json_field_string(item, "hint"));
     }
     if (open > RECIPIENTS_SHOWN)
         printf("          and %u recipients more\n", open - RECIPIENTS_SHOWN);

@@ -7,6 +7,7 @@
 #include "mime/address.h"
 #include "mime/header.h"
 #include "mime/report.h"
+#include "sched/limits/refusal.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -281,6 +282,8 @@ dsn_needs_utf8(const struct envelope *e)
     return e->utf8 && !ascii;
 }
 
+static_assert((int)REPORT_HINT_MAX == (int)REFUSAL_HINT_MAX, "a hint fits");
+
 static struct dsn *
 compose(const struct dsn_settings *settings, const struct envelope *e)
 {
@@ -306,6 +309,7 @@ compose(const struct dsn_settings *settings, const struct envelope *e)
         .arrival_ms = e->birth_ms,
         .now_ms = loop_now_ms(settings->loop),
         .utf8 = dsn_needs_utf8(e),
+        .hint = refusal_hint,
     };
     return n;
 }

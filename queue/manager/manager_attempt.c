@@ -2,6 +2,7 @@
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
+#include "sched/limits/refusal.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -162,6 +163,17 @@ remember_reason(struct active *a, unsigned index, const struct outcome *outcome)
     deferral_reasons_keep(a->manager->reasons, a->id, outcome);
 }
 
+/* Postfix's line has no such field. */
+static void
+log_class(struct log_line *line, const struct log *log, const struct outcome *outcome)
+{
+    if (outcome->verdict == VERDICT_DELIVERED || log_style(log) == LOG_STYLE_POSTFIX)
+        return;
+    const char *class = refusal_name(refusal_classify(outcome->text));
+    if (class[0] != '\0')
+        log_field(line, "class", text_from(class));
+}
+
 static void
 log_verdict(const struct active *a, unsigned index, const struct outcome *outcome,
             bool expired, const struct timing *timing)
@@ -192,6 +204,7 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
     log_field(&line, "dsn", text_from(outcome->enhanced));
     log_field(&line, "status",
               text_from(expired ? "expired" : outcome_word(outcome->verdict)));
+    log_class(&line, m->log, outcome);
     log_remark(&line, text_from(outcome->text));
     log_end(&line);
 }
@@ -222,6 +235,8 @@ log_result(struct active *a, unsigned index, const struct outcome *outcome,
     if (!qmail_log_result(&a->manager->qmail_log, delivery, a->envelope, index,
                           manager_attempt_channel_of(a->kinds[index]), outcome))
         log_verdict(a, index, outcome, expired, timing);
+    if (outcome->verdict != VERDICT_DELIVERED)
+        refusal_warning(a->manager, outcome);
     if (a->deliveries)
         a->deliveries[index] = 0;
 }

@@ -107,6 +107,10 @@ struct manager {
     bool careful;                 /* see guard_is_careful() */
     int64_t started_ms, trial_ms; /* monotonic */
     int64_t clog_warned_ms;       /* 0: never */
+    struct refusal_logged {
+        uint32_t key; /* of class and host */
+        int64_t ms;   /* 0: unused */
+    } refusals_logged[64];
     struct loop_task stir;
 };
 
@@ -218,5 +222,11 @@ bool delay_warning_start(struct active *a);
 
 /* Every minute: logs each site whose mail has waited on disk for minutes. */
 void clog_warn(struct manager *m);
+
+/* --- refusal_warning.c ---------------------------------------------------------- */
+
+/* A verdict that did not deliver: logs what an operator can do about it, once an hour
+ * for a class of refusals and a host. */
+void refusal_warning(struct manager *m, const struct outcome *outcome);
 
 #endif

@@ -705,6 +705,41 @@ test_folding(void)
     is_number(wrong, 0, "folded lines hold the words and stay short");
 }
 
+static bool
+hint_of(const char *text, char out[REPORT_HINT_MAX])
+{
+    if (strstr(text, "5.7.26") == NULL)
+        return false;
+    snprintf(out, REPORT_HINT_MAX, "publish a DKIM record\r\nX-Not: a field");
+    return true;
+}
+
+/* What can be done stands below what the server said, as one line of text. */
+static void
+test_hint(void)
+{
+    struct outcome outcome =
+        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.7.26",
+                     "host mx.example[192.0.2.1] said: 550 5.7.26 unauthenticated");
+    struct report_recipient recipient = {.address = TEXT("a@b.example"),
+                                         .action = REPORT_FAILED,
+                                         .outcome = &outcome};
+    struct report r = report_of(&recipient, 1);
+    struct buffer out;
+    build(&r, "", &out);
+    ok_named(!has(&out, "Hint:"), "no hints");
+    buffer_free(&out);
+    r.hint = hint_of;
+    build(&r, "", &out);
+    ok_named(has(&out, "unauthenticated\r\n    Hint: publish a DKIM record"), "a hint");
+    ok_named(!has(&out, "\r\nX-Not:"), "which cannot add a field");
+    buffer_free(&out);
+    outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no such user");
+    build(&r, "", &out);
+    ok_named(!has(&out, "Hint:"), "none for this reply");
+    buffer_free(&out);
+}
+
 int
 main(void)
 {
@@ -721,5 +756,6 @@ main(void)
     test_many();
     test_pieces();
     test_folding();
+    test_hint();
     return done();
 }

@@ -92,6 +92,17 @@ test_state(void)
     json_decref(l);
     json_decref(state);
 
+    state = json_pack("{s:s,s:[s]}", "place", "deferred", "reasons",
+                      "host mx.test[192.0.2.1] said: 450 4.7.25 no PTR record (in reply "
+                      "to RCPT TO command)");
+    l = listing_make(e, "", state);
+    is_string(string_at(recipient_at(l, 1), "class"), "ptr", "what the reply is about");
+    ok_named(strstr(string_at(recipient_at(l, 1), "hint"), "needs a PTR record") != NULL,
+             "and what to do");
+    is_string(string_at(recipient_at(l, 0), "hint"), "(none)", "not for one that is done");
+    json_decref(l);
+    json_decref(state);
+
     state = json_pack("{s:s,s:[s]}", "place", "unknown", "reasons", "one for all");
     l = listing_make(e, "hold", state);
     is_string(string_at(l, "queue_name"), "hold", "the disk's word");

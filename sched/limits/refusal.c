@@ -1,0 +1,434 @@
+/* Classes of refusals, by a table of codes and phrases. */
+#include "sched/limits/refusal.h"
+
+#include "base/outcome.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GAP_MAX = 60 };
+
+enum provider { ANY, GOOGLE, MICROSOFT, YAHOO, AMAZON };
+
+static const struct {
+    const char *suffix;
+    enum provider provider;
+} hosts[] = {
+    {".google.com",     GOOGLE   },
+    {".googlemail.com", GOOGLE   },
+    {".gmail.com",      GOOGLE   },
+    {".outlook.com",    MICROSOFT},
+    {".office365.com",  MICROSOFT},
+    {".mx.microsoft",   MICROSOFT},
+    {".hotmail.com",    MICROSOFT},
+    {".yahoodns.net",   YAHOO    },
+    {".yahoo.com",      YAHOO    },
+    {".amazonaws.com",  AMAZON   },
+};
+static const char *const provider_names[] = {[ANY] = "the receiver",
+                                             [GOOGLE] = "Google",
+                                             [MICROSOFT] = "Microsoft",
+                                             [YAHOO] = "Yahoo",
+                                             [AMAZON] = "Amazon SES"};
+
+/* A row matches if all its members that are set match: the class of the code (4, 5), the
+ * code, subject and detail of the enhanced code (detail from..to), the receiver, the
+ * phrase from the start of a word on, and `then` behind it. */
+struct row {
+    enum refusal_class class;
+    int family, code, subject, from, to;
+    enum provider provider;
+    const char *phrase, *then;
+};
+#define DETAIL(class, family, subject, from, to, provider)                             \
+    {                                                                                  \
+        class, family, 0, subject, from, to, provider, NULL, NULL                      \
+    }
+#define CODE(class, code, phrase, then)                                                \
+    {                                                                                  \
+        class, 0, code, 0, 0, 0, ANY, phrase, then                                     \
+    }
+#define WORDS(class, phrase, then)                                                     \
+    {                                                                                  \
+        class, 0, 0, 0, 0, 0, ANY, phrase, then                                        \
+    }
+
+/* The first row that matches decides. */
+static const struct row rows[] = {
+  /* Codes with one meaning, or with one at this receiver. */
+    WORDS(REFUSAL_NO_DOMAIN, " null mx", NULL),
+    WORDS(REFUSAL_PTR, " email over ipv6", NULL),
+    WORDS(REFUSAL_PTR, " over ipv6 must pass", NULL),
+    WORDS(REFUSAL_PTR, " ipv6 sending guidelines", NULL),
+    DETAIL(REFUSAL_PTR, 0, 7, 25, 25, ANY),
+    DETAIL(REFUSAL_PTR, 4, 7, 23, 23, ANY),
+    DETAIL(REFUSAL_PTR, 5, 7, 510, 510, MICROSOFT),
+    DETAIL(REFUSAL_AUTH, 0, 7, 26, 26, ANY),
+    DETAIL(REFUSAL_AUTH, 4, 7, 27, 27, ANY),
+    DETAIL(REFUSAL_AUTH, 5, 7, 27, 27, GOOGLE),
+    DETAIL(REFUSAL_TLS, 0, 7, 29, 29, ANY),
+    DETAIL(REFUSAL_AUTH, 4, 7, 30, 32, ANY),
+    DETAIL(REFUSAL_AUTH, 5, 7, 30, 32, GOOGLE),
+    DETAIL(REFUSAL_AUTH, 0, 7, 40, 40, ANY),
+    DETAIL(REFUSAL_AUTH, 0, 7, 509, 509, MICROSOFT),
+    DETAIL(REFUSAL_AUTH, 0, 7, 515, 515, MICROSOFT),
+    DETAIL(REFUSAL_AUTH, 5, 7, 20, 24, ANY),
+    DETAIL(REFUSAL_AUTH, 0, 7, 9, 9, YAHOO),
+    DETAIL(REFUSAL_LOGIN, 0, 7, 57, 57, MICROSOFT),
+    DETAIL(REFUSAL_LOGIN, 0, 7, 139, 139, MICROSOFT),
+    DETAIL(REFUSAL_SENDER, 0, 7, 60, 60, MICROSOFT),
+    DETAIL(REFUSAL_REPUTATION, 5, 7, 606, 649, MICROSOFT),
+    DETAIL(REFUSAL_REPUTATION, 0, 7, 650, 650, MICROSOFT),
+    DETAIL(REFUSAL_REPUTATION, 0, 7, 511, 511, MICROSOFT),
+    DETAIL(REFUSAL_POLICY, 5, 1, 8, 8, MICROSOFT),
+    DETAIL(REFUSAL_QUOTA, 0, 4, 5, 5, GOOGLE),
+    DETAIL(REFUSAL_NO_DOMAIN, 5, 4, 310, 310, ANY),
+    DETAIL(REFUSAL_NO_DOMAIN, 5, 1, 2, 2, ANY),
+    DETAIL(REFUSAL_NO_USER, 5, 1, 1, 1, ANY),
+    DETAIL(REFUSAL_NO_USER, 5, 1, 10, 10, ANY),
+    DETAIL(REFUSAL_NO_USER, 5, 2, 1, 1, ANY),
+    DETAIL(REFUSAL_FULL, 0, 2, 2, 2, ANY),
+    DETAIL(REFUSAL_TOO_BIG, 5, 3, 4, 4, ANY),
+    DETAIL(REFUSAL_TOO_BIG, 5, 2, 3, 3, ANY),
+    DETAIL(REFUSAL_FORM, 5, 6, 0, 0, ANY),
+ /* Login. 535 and 534 have no other meaning. */
+    CODE(REFUSAL_LOGIN, 534, NULL, NULL),
+    CODE(REFUSAL_LOGIN, 535, NULL, NULL),
+    CODE(REFUSAL_TLS, 530, " starttls", NULL),
+    CODE(REFUSAL_LOGIN, 530, " authentic", NULL),
+    WORDS(REFUSAL_LOGIN, " basic authentication", NULL),
+    WORDS(REFUSAL_LOGIN, " application specific password", NULL),
+    WORDS(REFUSAL_LOGIN, " username and password", NULL),
+    WORDS(REFUSAL_LOGIN, " smtpclientauthentication is disabled", NULL),
+    WORDS(REFUSAL_LOGIN, " client was not authenticated", NULL),
+    WORDS(REFUSAL_TLS, " must issue a starttls", NULL),
+    WORDS(REFUSAL_TLS, " must issue starttls", NULL),
+    WORDS(REFUSAL_TLS, " tls required", NULL),
+    WORDS(REFUSAL_TLS, " tls is required", NULL),
+ /* What the account may send. */
+    WORDS(REFUSAL_QUOTA, " daily user sending limit", NULL),
+    WORDS(REFUSAL_QUOTA, " daily smtp relay", " limit"),
+    WORDS(REFUSAL_QUOTA, " daily message quota", NULL),
+    WORDS(REFUSAL_QUOTA, " daily sending quota", NULL),
+    WORDS(REFUSAL_QUOTA, " sending quota", NULL),
+    WORDS(REFUSAL_QUOTA, " maximum credits", NULL),
+    WORDS(REFUSAL_SENDER, " sendasdenied", NULL),
+    WORDS(REFUSAL_SENDER, " not allowed to send as", NULL),
+    WORDS(REFUSAL_SENDER, " not owned by", NULL),
+    WORDS(REFUSAL_SENDER, " email address is not verified", NULL),
+    WORDS(REFUSAL_SENDER, " from address does not match", NULL),
+    WORDS(REFUSAL_SENDER, " sender identity", NULL),
+    WORDS(REFUSAL_SENDER, " sender address rejected", " not owned"),
+ /* The address of this host. */
+    WORDS(REFUSAL_PTR, " ptr record", NULL),
+    WORDS(REFUSAL_PTR, " dns ptr", NULL),
+    WORDS(REFUSAL_PTR, " reverse dns", NULL),
+    WORDS(REFUSAL_PTR, " reverse hostname", NULL),
+    WORDS(REFUSAL_PTR, " cannot find your reverse", NULL),
+    WORDS(REFUSAL_PTR, " rdns", NULL),
+    WORDS(REFUSAL_AUTH, " unauthenticated", " email"),
+    WORDS(REFUSAL_AUTH, " dmarc", NULL),
+    WORDS(REFUSAL_AUTH, " spf", " fail"),
+    WORDS(REFUSAL_AUTH, " fail", " spf"),
+    WORDS(REFUSAL_AUTH, " spf", " not "),
+    WORDS(REFUSAL_AUTH, " not authorized to send", " domain"),
+    WORDS(REFUSAL_AUTH, " dkim", NULL),
+    WORDS(REFUSAL_REPUTATION, " s3140", NULL),
+    WORDS(REFUSAL_REPUTATION, " s3150", NULL),
+    WORDS(REFUSAL_REPUTATION, " tss09", NULL),
+    WORDS(REFUSAL_REPUTATION, " blocked using", NULL),
+    WORDS(REFUSAL_REPUTATION, " block list", NULL),
+    WORDS(REFUSAL_REPUTATION, " blocklist", NULL),
+    WORDS(REFUSAL_REPUTATION, " blacklist", NULL),
+    WORDS(REFUSAL_REPUTATION, " spamhaus", NULL),
+    WORDS(REFUSAL_REPUTATION, " spamcop", NULL),
+    WORDS(REFUSAL_REPUTATION, " barracuda", NULL),
+    WORDS(REFUSAL_REPUTATION, " dnsbl", NULL),
+    WORDS(REFUSAL_REPUTATION, " rbl", NULL),
+    WORDS(REFUSAL_REPUTATION, " poor reputation", NULL),
+    WORDS(REFUSAL_REPUTATION, " bad reputation", NULL),
+    WORDS(REFUSAL_REPUTATION, " low reputation", NULL),
+    WORDS(REFUSAL_REPUTATION, " reputation", " ip"),
+    WORDS(REFUSAL_REPUTATION, " ip", " reputation"),
+    WORDS(REFUSAL_REPUTATION, " unsolicited", NULL),
+    WORDS(REFUSAL_REPUTATION, " banned sending ip", NULL),
+    WORDS(REFUSAL_CONTENT, " virus", NULL),
+    WORDS(REFUSAL_CONTENT, " malware", NULL),
+    WORDS(REFUSAL_CONTENT, " spam", NULL),
+    WORDS(REFUSAL_CONTENT, " attachment", NULL),
+    WORDS(REFUSAL_CONTENT, " content", " security"),
+    {REFUSAL_CONTENT, 0, 552, 7, 0, 0, GOOGLE, NULL, NULL},
+    WORDS(REFUSAL_FORM, " rfc 5322", NULL),
+    WORDS(REFUSAL_FORM, " rfc 2822", NULL),
+    WORDS(REFUSAL_FORM, " valid from", NULL),
+    WORDS(REFUSAL_FORM, " message id", NULL),
+    WORDS(REFUSAL_FORM, " duplicate header", NULL),
+    WORDS(REFUSAL_FORM, " multiple from", NULL),
+    WORDS(REFUSAL_RELAY, " relay access denied", NULL),
+    WORDS(REFUSAL_RELAY, " relaying", NULL),
+    WORDS(REFUSAL_RELAY, " not permitted to relay", NULL),
+    WORDS(REFUSAL_RELAY, " unable to relay", NULL),
+    WORDS(REFUSAL_RELAY, " credentials for relay", NULL),
+    WORDS(REFUSAL_SENDER, " sender address rejected", NULL),
+ /* The mailbox. */
+    WORDS(REFUSAL_FULL, " over quota", NULL),
+    WORDS(REFUSAL_FULL, " overquota", NULL),
+    WORDS(REFUSAL_FULL, " out of storage", NULL),
+    WORDS(REFUSAL_FULL, " mailbox", " full"),
+    WORDS(REFUSAL_FULL, " quota", " exceed"),
+    WORDS(REFUSAL_TOO_BIG, " message", " too large"),
+    WORDS(REFUSAL_TOO_BIG, " message", " too big"),
+    WORDS(REFUSAL_TOO_BIG, " message size", " exceed"),
+    WORDS(REFUSAL_TOO_BIG, " size limit", NULL),
+    WORDS(REFUSAL_NO_DOMAIN, " domain not found", NULL),
+    WORDS(REFUSAL_NO_DOMAIN, " domain", " does not exist"),
+    WORDS(REFUSAL_NO_USER, " user unknown", NULL),
+    WORDS(REFUSAL_NO_USER, " unknown user", NULL),
+    WORDS(REFUSAL_NO_USER, " no such", NULL),
+    WORDS(REFUSAL_NO_USER, " user not found", NULL),
+    WORDS(REFUSAL_NO_USER, " does not exist", NULL),
+    WORDS(REFUSAL_NO_USER, " doesn t exist", NULL),
+    WORDS(REFUSAL_NO_USER, " doesn t have", " account"),
+    WORDS(REFUSAL_NO_USER, " not a valid", " mailbox"),
+    WORDS(REFUSAL_NO_USER, " invalid recipient", NULL),
+    WORDS(REFUSAL_NO_USER, " recipient not found", NULL),
+    WORDS(REFUSAL_NO_USER, " recipient unknown", NULL),
+    WORDS(REFUSAL_NO_USER, " unknown recipient", NULL),
+    WORDS(REFUSAL_NO_USER, " mailbox not found", NULL),
+    WORDS(REFUSAL_NO_USER, " no mailbox", NULL),
+    WORDS(REFUSAL_NO_USER, " mailbox", " disabled"),
+    WORDS(REFUSAL_NO_USER, " account", " disabled"),
+    WORDS(REFUSAL_NO_USER, " mailbox unavailable", NULL),
+};
+
+struct reply {
+    struct text host;
+    int code, subject, detail;
+    char words[OUTCOME_TEXT_MAX + 2]; /* lower case, one space before each and behind */
+};
+
+/* "5.7.26"; none: both -1. */
+static void
+read_enhanced(struct text word, struct reply *r)
+{
+    struct text part;
+    uint64_t class, subject, detail;
+    r->subject = r->detail = -1;
+    if (text_cut(&word, '.', &part) && text_number(part, 5, &class) && class >= 2 &&
+        text_cut(&word, '.', &part) && text_number(part, 999, &subject) &&
+        text_number(word, 999, &detail)) {
+        r->subject = (int)subject;
+        r->detail = (int)detail;
+    }
+}
+
+/* Addresses in angle brackets are no words: they could be anything. */
+static void
+refusal_read_words(struct text t, struct reply *r)
+{
+    size_t length = 0;
+    r->words[length++] = ' ';
+    for (size_t i = 0; i < t.length && length + 2 < sizeof(r->words); i++) {
+        unsigned char c = (unsigned char)t.at[i];
+        if (c == '<') {
+            size_t end = text_find(text_after(t, i), '>');
+            i = end == TEXT_NONE ? t.length : i + end;
+            c = ' ';
+        }
+        bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       text_is_digit((char)c) || c >= 0x80;
+        if (is_word)
+            r->words[length++] = (char)c;
+        else if (r->words[length - 1] != ' ')
+            r->words[length++] = ' ';
+    }
+    if (r->words[length - 1] != ' ')
+        r->words[length++] = ' ';
+    text_lower(r->words, length);
+    r->words[length] = '\0';
+}
+
+/* False: the text has no reply of a host. */
+static bool
+refusal_parse(const char *text, struct reply *r)
+{
+    struct text t = text_from(text), word;
+    const char *said = strstr(text, " said: ");
+    uint64_t code;
+    if (!text_starts(t, TEXT("host ")) || said == NULL)
+        return false;
+    r->host = text_of(text + 5, (size_t)(said - text) - 5);
+    r->host = text_before(r->host, text_find(r->host, '['));
+    t = text_from(said + strlen(" said: "));
+    for (size_t i = t.length; i > 0; i--)
+        if (text_starts(text_after(t, i - 1), TEXT(" (in reply to "))) {
+            t = text_before(t, i - 1);
+            break;
+        }
+    if (!text_word(&t, " ", &word) || !text_number(word, 599, &code) || code < 400)
+        return false;
+    r->code = (int)code;
+    struct text rest = t;
+    if (!text_word(&rest, " ", &word))
+        word = TEXT("");
+    read_enhanced(word, r);
+    refusal_read_words(t, r);
+    return true;
+}
+
+static enum provider
+provider_of(struct text host)
+{
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        struct text suffix = text_from(hosts[i].suffix);
+        if (host.length > suffix.length &&
+            text_equal_nocase(text_after(host, host.length - suffix.length), suffix))
+            return hosts[i].provider;
+    }
+    return ANY;
+}
+
+static bool
+has_words(const struct reply *r, const char *phrase, const char *then)
+{
+    for (const char *at = r->words; (at = strstr(at, phrase)) != NULL; at++) {
+        const char *rest = at + strlen(phrase);
+        const char *second = then != NULL ? strstr(rest, then) : rest;
+        if (second != NULL && second - rest <= GAP_MAX)
+            return true;
+    }
+    return false;
+}
+
+static bool
+row_matches(const struct row *row, const struct reply *r, enum provider provider)
+{
+    return (row->family == 0 || row->family == r->code / 100) &&
+           (row->code == 0 || row->code == r->code) &&
+           (row->subject == 0 || (row->subject == r->subject &&
+                                  r->detail >= row->from && r->detail <= row->to)) &&
+           (row->provider == ANY || row->provider == provider) &&
+           (row->phrase == NULL || has_words(r, row->phrase, row->then));
+}
+
+static enum refusal_class
+classify(const struct reply *r, enum provider provider)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (row_matches(&rows[i], r, provider))
+            return rows[i].class;
+    return REFUSAL_OTHER;
+}
+
+enum refusal_class
+refusal_classify(const char *text)
+{
+    struct reply r;
+    return refusal_parse(text, &r) ? classify(&r, provider_of(r.host)) : REFUSAL_OTHER;
+}
+
+const char *refusal_name(enum refusal_class class)
+{
+    static const char *const names[REFUSAL_CLASSES] = {
+        [REFUSAL_OTHER] = "",
+        [REFUSAL_NO_USER] = "no_user",
+        [REFUSAL_NO_DOMAIN] = "no_domain",
+        [REFUSAL_FULL] = "full",
+        [REFUSAL_TOO_BIG] = "too_big",
+        [REFUSAL_AUTH] = "auth",
+        [REFUSAL_PTR] = "ptr",
+        [REFUSAL_REPUTATION] = "reputation",
+        [REFUSAL_CONTENT] = "content",
+        [REFUSAL_SENDER] = "sender",
+        [REFUSAL_LOGIN] = "login",
+        [REFUSAL_QUOTA] = "quota",
+        [REFUSAL_TLS] = "tls",
+        [REFUSAL_FORM] = "form",
+        [REFUSAL_RELAY] = "relay",
+        [REFUSAL_POLICY] = "policy",
+    };
+    return names[class];
+}
+
+static const char *
+login_hint(enum provider provider)
+{
+    switch (provider) {
+    case MICROSOFT:
+        return "Microsoft ends logins with a password: SMTP AUTH must be enabled for "
+               "the "
+               "mailbox, with XOAUTH2";
+    case GOOGLE:
+        return "Google needs an app password or XOAUTH2 here, not the password of the "
+               "account";
+    case ANY:
+    case YAHOO:
+    case AMAZON:
+        break;
+    }
+    return "check the user in relay or routes, and its password";
+}
+
+/* A format with one %s, for who refuses. NULL: the reply says it all. */
+static const char *hint_format(enum refusal_class class)
+{
+    switch (class) {
+    case REFUSAL_NO_USER:
+        return "the address is wrong or gone: stop sending to it";
+    case REFUSAL_AUTH:
+        return "%s wants SPF, DKIM and DMARC that fit the domain in From: publish "
+               "these "
+               "records for it, or send through a smarthost that signs";
+    case REFUSAL_PTR:
+        return "the address of this host needs a PTR record, by its hoster, whose name "
+               "leads back to it; if IPv6 alone lacks it, set smtp_family = ipv4";
+    case REFUSAL_REPUTATION:
+        return "the address of this host is on a list of %s: the reply says where; a "
+               "smarthost has another address";
+    case REFUSAL_SENDER:
+        return "%s accepts only senders of the account that logs in";
+    case REFUSAL_QUOTA:
+        return "the account has reached its limit at %s; rate= of the route spreads "
+               "mail";
+    case REFUSAL_FORM:
+        return "the message is malformed: the program that made it must be corrected";
+    case REFUSAL_RELAY:
+        return "%s does not relay for this host: a login may be missing, or the route "
+               "is "
+               "wrong";
+    case REFUSAL_POLICY:
+        return "%s has blocked the account: its administrator must unblock it";
+    case REFUSAL_OTHER:
+    case REFUSAL_NO_DOMAIN:
+    case REFUSAL_FULL:
+    case REFUSAL_TOO_BIG:
+    case REFUSAL_CONTENT:
+    case REFUSAL_LOGIN:
+    case REFUSAL_TLS:
+    case REFUSAL_CLASSES:
+        break;
+    }
+    return NULL;
+}
+
+bool
+refusal_hint(const char *text, char out[REFUSAL_HINT_MAX])
+{
+    struct reply r;
+    if (!refusal_parse(text, &r))
+        return false;
+    enum provider provider = provider_of(r.host);
+    enum refusal_class class = classify(&r, provider);
+    const char *hint = class == REFUSAL_LOGIN ? login_hint(provider) : NULL;
+    const char *format = hint_format(class), *hole = NULL;
+    if (hint == NULL && format == NULL)
+        return false;
+    if (hint == NULL && (hole = strstr(format, "%s")) == NULL)
+        hint = format;
+    if (hint != NULL)
+        snprintf(out, REFUSAL_HINT_MAX, "%s", hint);
+    else
+        snprintf(out, REFUSAL_HINT_MAX, "%.*s%s%s", (int)(hole - format), format,
+                 provider_names[provider], hole + 2);
+    return true;
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/perl
+# What a refusal is about, and what can be done: in the log, the bounce, `queue why`, `queue show` and their JSON. The
+# peer is a server that refuses each recipient as its name says.
+use strict;
+use warnings;
+use IO::Socket::INET;
+use JSON::PP qw(decode_json);
+use Test::More;
+use lib 't/e2e';
+use Petrel;
+use Sink;
+
+my %says = (
+    spf => '550 5.7.26 This mail has been blocked because the sender is unauthenticated.',
+    ptr => '450 4.7.25 The IP address sending this message does not have a PTR record setup.',
+    listed => '554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org',
+    gone => '550 5.1.1 User unknown',
+    odd => '450 4.3.0 not today',
+);
+my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1:0', Listen => 20) or die "listen: $!";
+my $pid = fork // die "fork: $!";
+if (!$pid) {
+    while (my $c = $server->accept) {
+        next if fork;
+        print {$c} "220 peer.test\r\n";
+        while (my $line = <$c>) {
+            my $reply = $line =~ /^RCPT TO:<(\w+)@/ ? $says{$1} : $line =~ /^QUIT/ ? '221 bye' : '250 yes';
+            print {$c} "$reply\r\n";
+            last if $line =~ /^QUIT/;
+        }
+        exit 0;
+    }
+    exit 0;
+}
+my $bounces = Sink->start;
+my $petrel = Petrel->new(hostname => 'host.test', routes => "here.test smtp://127.0.0.1:$bounces->{port}\n* smtp://127.0.0.1:" . $server->sockport)->start;
+
+my %id;
+sub refused {
+    my ($name, $class) = @_;
+    ($id{$name}) = $petrel->send_mail('me@here.test', "$name\@there.test", "Subject: $name\n\nx\n") =~ /queued as (\S+)/ or die;
+    ok $petrel->wait_log(qr/to=<$name\@there\.test>, .*status=(?:deferred|bounced)/), "$name is refused";
+    my ($line) = $petrel->log =~ /^(.*to=<$name\@there\.test>.*)$/m;
+    is +($line =~ /, class=(\w+)/)[0], $class, 'the class in its line';
+    return;
+}
+refused('spf', 'auth');
+refused('ptr', 'ptr');
+refused('listed', 'reputation');
+refused('gone', 'no_user');
+refused('odd', undef);
+
+my %hint = (spf => qr/SPF, DKIM and DMARC/, ptr => qr/needs a PTR record/, listed => qr/is on a list/, gone => qr/stop sending to it/);
+for my $name (qw(spf listed gone)) {
+    my $of = sub { grep { /^Subject: $name\r?$/m } map { $_->{data} } $bounces->messages };
+    ok Petrel::wait_for($of), "the bounce of $name";
+    my ($bounce) = $of->();
+    $bounce =~ s/\r?\n {4}(?=\S)/ /g;
+    like $bounce, qr/Hint: .*$hint{$name}/, 'has the hint';
+}
+for my $verb (qw(why show)) {
+    like +($petrel->run('queue', $verb, $id{ptr}))[1], qr/^hint: +.*$hint{ptr}/m, "queue $verb has it";
+    unlike +($petrel->run('queue', $verb, $id{odd}))[1], qr/hint:/, 'not where nothing is known';
+}
+my $recipient = decode_json(($petrel->run(qw(queue show --json), $id{ptr}))[1])->{recipients}[0];
+is $recipient->{class}, 'ptr', 'the class in JSON';
+like $recipient->{hint}, $hint{ptr}, 'and the hint';
+
+is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(auth\): .*SPF/), 1, 'a warning says what to do';
+is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(no_user\)/), 0, 'not about what is the sender\'s';
+my $again = $petrel->send_mail('me@here.test', 'spf@other.test', "Subject: again\n\nx\n");
+ok $petrel->wait_log(qr/to=<spf\@other\.test>, .*class=auth/), 'the same again';
+is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(auth\)/), 1, 'is not logged again within the hour';
+is $petrel->stop, 0, 'it ends well';
+kill 'TERM', $pid;
+waitpid $pid, 0;
+done_testing;
