@@ -14,7 +14,7 @@ void
 post_start(struct post *p, int concurrency)
 {
     *p = (struct post){.now = INT64_C(1700000000000)};
-    p->s = sched_new(&(struct sched_settings){20000, 100, 0, 7});
+    p->s = sched_new(&(struct sched_settings){.active_limit = 20000, .session_limit = 100, .seed = 7});
     p->target.kind = TARGET_MX;
     p->target.tls = TARGET_TLS_MAY;
     transport_params_default(&p->target.transport);

@@ -407,7 +407,7 @@ test_reload(void)
     struct channel *first = world_channel(&w, "", 0),
                    *second = world_channel(&w, "", 1);
     ok(channel_take(&w, first));
-    sched_change(w.s, &(struct sched_settings){1000, 1000, 0, 7});
+    sched_change(w.s, &(struct sched_settings){.active_limit = 1000, .session_limit = 1000, .seed = 7});
     w.target.transport.concurrency_limit = 3;
     w.target.transport.rate =
         (struct rate){.amount = 60, .burst = 60, .period_ms = 60000};

@@ -200,7 +200,7 @@ static void
 test_many_recipients(void)
 {
     enum { MANY = 50000 };
-    struct sched *s = sched_new(&(struct sched_settings){10, 10000, 0, 1});
+    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 10, .session_limit = 10000, .seed = 1});
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     struct sched_recipient *recipients = memory_array(MANY, sizeof(*recipients));
     char(*domains)[24] = memory_array(MANY, sizeof(*domains));
@@ -250,7 +250,7 @@ test_many_recipients(void)
 static void
 test_loading_dropped(void)
 {
-    struct sched *s = sched_new(&(struct sched_settings){10, 10000, 0, 1});
+    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 10, .session_limit = 10000, .seed = 1});
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     struct sched_recipient recipients[] = {to(0, &target, "a.example"),
                                            to(1, &target, "b.example"),
@@ -286,7 +286,7 @@ test_end_in_between(void)
     }
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
     for (unsigned turns = 0; turns < 7; turns++) {
-        struct sched *s = sched_new(&(struct sched_settings){10, 10000, 0, 1});
+        struct sched *s = sched_new(&(struct sched_settings){.active_limit = 10, .session_limit = 10000, .seed = 1});
         struct sched_action a;
         unsigned ended = 0;
         sched_add(s, 1000, (struct id){1, 1}, 0, 0);

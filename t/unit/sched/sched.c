@@ -86,7 +86,7 @@ test_drain(void)
 static void
 test_unloaded(void)
 {
-    struct sched *s = sched_new(&(struct sched_settings){1, 1, 0, 1});
+    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1});
     struct sched_action a;
     struct id id = {1, 1}, next = {2, 2};
     sched_add(s, 1000, id, -99, 0);
@@ -503,7 +503,7 @@ test_session_limit(void)
     ok_named(within, "never more");
     is_number(w.finishes, 200, "all delivered");
     world_add(&w, "a.example b.example c.example", 0, 0);
-    sched_change(w.s, &(struct sched_settings){1000, 2, 0, 1});
+    sched_change(w.s, &(struct sched_settings){.active_limit = 1000, .session_limit = 2, .seed = 1});
     world_run(&w);
     is_number(w.open_now, 2, "a reload changes the limit");
     sched_world_end(&w);
@@ -624,7 +624,7 @@ test_targets(void)
     is_string(world_channel(&w, "", 0)->domain, "a.example",
               "lower case for the channel");
     w.target.transport.concurrency_limit = 1;
-    sched_change(w.s, &(struct sched_settings){100, 100, 0, 1});
+    sched_change(w.s, &(struct sched_settings){.active_limit = 100, .session_limit = 100, .seed = 1});
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     is_number(sched_count(w.s).destinations, 1, "other settings, as after a reload");

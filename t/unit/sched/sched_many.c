@@ -292,7 +292,7 @@ test_many(bool passing)
 static void
 test_memory(void)
 {
-    struct sched *s = sched_new(&(struct sched_settings){1, 1, 0, 1});
+    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 1, .session_limit = 1, .seed = 1});
     size_t before = mallinfo2().uordblks;
     for (unsigned i = 0; i < MESSAGES; i++)
         sched_add(s, 1000, (struct id){1000 + i / 4, i}, 5000 + i, 1);
