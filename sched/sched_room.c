@@ -183,6 +183,26 @@ line_at(const struct room *r, size_t i)
     return r->line[(r->first + i) % r->capacity];
 }
 
+/* Keeps one of each id that stands in line, the first: an operator may have held the
+ * message and released it, which adds it again. */
+static void
+line_clean(struct sched *s)
+{
+    struct room *r = &s->room;
+    size_t kept = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        struct id id = line_at(r, i);
+        struct message_index *k = message_index_find(&s->known, id);
+        if (!k || !k->in_line)
+            continue;
+        k->in_line = 0;
+        r->line[(r->first + kept++) % r->capacity] = id;
+    }
+    r->count = kept;
+    for (size_t i = 0; i < kept; i++)
+        message_index_find(&s->known, line_at(r, i))->in_line = 1;
+}
+
 static void
 line_grow(struct room *r)
 {
@@ -204,10 +224,15 @@ sched_room_wait(struct sched *s, struct message_index *k)
     message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
     if (k->in_line)
         return;
-    if (r->count == r->capacity)
+    if (r->capacity == 0)
         line_grow(r);
     k->in_line = 1;
     r->line[(r->first + r->count++) % r->capacity] = message_index_id(k);
+    if (r->count < r->capacity)
+        return;
+    line_clean(s);
+    if (r->count > r->capacity / 2)
+        line_grow(r);
 }
 
 /* Those that have left by another way are dropped. */

@@ -330,6 +330,29 @@ test_commands(void)
     end(&d);
 }
 
+/* Held and released, it stands in line anew. */
+static void
+test_many_commands(void)
+{
+    static struct disk d;
+    begin(&d, LIMIT);
+    arrive_all(&d, 5, 350, true);
+    run(&d);
+    for (int i = 0; i < 10000; i++) {
+        world_must(sched_forget(d.s, id_at(&d, 3)), "it is held");
+        sched_add(d.s, d.now, id_at(&d, 3), d.now, 0);
+        sched_weigh(d.s, id_at(&d, 3), 350);
+        run(&d);
+    }
+    is_number(in_memory(&d), 2, "it waits");
+    (void)arrive(&d, 1, true);
+    run(&d);
+    ok_named(d.messages[5].in_memory, "the line is not full of it");
+    ok_named(sched_ahead(d.s, id_at(&d, 4)) <= 2, "nor does it delay the others");
+    finish(&d);
+    end(&d);
+}
+
 /* The number is kept while deferred mail waits for its next attempt. */
 static void
 test_deferred(void)
@@ -407,6 +430,7 @@ main(void)
     test_unknown_small();
     test_long_line();
     test_commands();
+    test_many_commands();
     test_deferred();
     test_random();
     return done();
