@@ -339,6 +339,18 @@ heard_rset(struct client *c, const struct awaited_reply *w, const struct reply *
                                                        "in reply to RSET command"));
 }
 
+static struct outcome
+of_account(const struct client *c, struct outcome outcome)
+{
+    return c->settings.login != NULL ? reply_outcome_by_account(outcome) : outcome;
+}
+
+static struct outcome
+client_judge(const struct client *c, const struct reply *reply, const char *answered)
+{
+    return of_account(c, reply_outcome_reply(c->settings.peer, reply, answered));
+}
+
 static void
 heard_mail(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
@@ -347,8 +359,7 @@ heard_mail(struct client *c, const struct awaited_reply *w, const struct reply *
         client_front(c)->mail_heard = c->needs_reset = true;
         return;
     }
-    struct outcome outcome =
-        reply_outcome_reply(c->settings.peer, reply, "in reply to MAIL FROM command");
+    struct outcome outcome = client_judge(c, reply, "in reply to MAIL FROM command");
     /* RFC 3207 §4: it demands TLS, which failed only now: no reason to bounce. */
     if (reply->code == 530 && c->lacks_tls)
         outcome = reply_outcome_handshake(
@@ -374,9 +385,9 @@ heard_rcpt(struct client *c, const struct awaited_reply *w, const struct reply *
         l->accepted++;
         return;
     }
-    client_hand_out(
-        l, SPREAD_ONE, w->which,
-        reply_outcome_rcpt(c->settings.peer, reply, "in reply to RCPT TO command"));
+    struct outcome outcome =
+        reply_outcome_rcpt(c->settings.peer, reply, "in reply to RCPT TO command");
+    client_hand_out(l, SPREAD_ONE, w->which, of_account(c, outcome));
 }
 
 /* A refusal ends the connection: how the peer reads the bytes sent after the chunk is
@@ -386,8 +397,7 @@ heard_chunk(struct client *c, const struct awaited_reply *w, const struct reply 
 {
     (void)w;
     if (client_steps_class_of(reply) != 2)
-        client_end_politely(c, reply_outcome_reply(c->settings.peer, reply,
-                                                   "in reply to BDAT command"));
+        client_end_politely(c, client_judge(c, reply, "in reply to BDAT command"));
 }
 
 void
@@ -410,9 +420,8 @@ heard_data(struct client *c, const struct awaited_reply *w, const struct reply *
     (void)w;
     dot_encode_start(&c->dot);
     if (client_steps_class_of(reply) != 3) {
-        client_hand_out(
-            client_front(c), SPREAD_ALL, 0,
-            reply_outcome_reply(c->settings.peer, reply, "in reply to DATA command"));
+        client_hand_out(client_front(c), SPREAD_ALL, 0,
+                        client_judge(c, reply, "in reply to DATA command"));
     } else if (client_front(c)->accepted > 0) {
         start_content(c);
     } else if (!c->settings.lmtp) {
@@ -430,8 +439,7 @@ static void
 heard_early(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     (void)w;
-    client_end(c, reply_outcome_reply(c->settings.peer, reply,
-                                      "while it received the message"));
+    client_end(c, client_judge(c, reply, "while it received the message"));
 }
 
 /* SMTP: one reply for all recipients. LMTP: one each, in order (RFC 2033 §4.2); the
@@ -439,8 +447,7 @@ heard_early(struct client *c, const struct awaited_reply *w, const struct reply 
 static void
 heard_end(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
-    struct outcome outcome =
-        reply_outcome_reply(c->settings.peer, reply, "in reply to end of DATA command");
+    struct outcome outcome = client_judge(c, reply, "in reply to end of DATA command");
     outcome.notifies = (c->extensions & EXTENSION_DSN) != 0;
     c->needs_reset = false;
     struct client_transaction *l = client_front(c);

@@ -1,6 +1,8 @@
 /* Turns replies and failures of the next hop into outcomes. */
 #include "smtp/client/reply_outcome.h"
 
+#include "sched/limits/refusal.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,6 +107,20 @@ reply_outcome_handshake(const struct reply_outcome_peer *peer,
                         const struct reply *reply, const char *answered)
 {
     return reply_outcome_judge(peer, reply, VERDICT_DEFERRED, BLAME_SITE, answered);
+}
+
+struct outcome
+reply_outcome_by_account(struct outcome o)
+{
+    enum refusal_class class = REFUSAL_OTHER;
+    if (o.verdict == VERDICT_FAILED)
+        class = refusal_classify(o.text);
+    if (class != REFUSAL_LOGIN && class != REFUSAL_SENDER && class != REFUSAL_QUOTA)
+        return o;
+    o.verdict = VERDICT_DEFERRED;
+    o.blame = class == REFUSAL_LOGIN ? BLAME_SITE : BLAME_MESSAGE;
+    o.enhanced[0] = '4';
+    return o;
 }
 
 struct outcome

@@ -22,6 +22,10 @@ struct outcome reply_outcome_rcpt(const struct reply_outcome_peer *peer,
 /* Before MAIL: whatever the reply is, the site is blamed and the mail waits. */
 struct outcome reply_outcome_handshake(const struct reply_outcome_peer *peer,
                                        const struct reply *reply, const char *answered);
+/* The same outcome, of a host that we have logged in to: a refusal of the login, of the
+ * sender, or for the limit of the account is about our settings, not about the mail,
+ * which waits until they are corrected. */
+struct outcome reply_outcome_by_account(struct outcome outcome);
 /* doing: "sending MAIL FROM". */
 struct outcome reply_outcome_lost(const struct reply_outcome_peer *peer,
                                   const char *doing);

@@ -3,6 +3,7 @@
 # peer is a server that refuses each recipient as its name says.
 use strict;
 use warnings;
+use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP qw(decode_json);
 use Test::More;
@@ -24,7 +25,8 @@ if (!$pid) {
         next if fork;
         print {$c} "220 peer.test\r\n";
         while (my $line = <$c>) {
-            my $reply = $line =~ /^RCPT TO:<(\w+)@/ ? $says{$1} : $line =~ /^QUIT/ ? '221 bye' : '250 yes';
+            my $reply = $line =~ /^RCPT TO:<(\w+)@/ ? $says{$1} : $line =~ /^QUIT/ ? '221 bye' : $line =~ /^EHLO/ ? "250-peer.test\r\n250 AUTH PLAIN"
+                : $line =~ /^AUTH/ ? '235 2.7.0 welcome' : $line =~ /^MAIL FROM:<root@/ ? '553 5.7.1 <root@here.test>: Sender address rejected: not owned by user joe' : '250 yes';
             print {$c} "$reply\r\n";
             last if $line =~ /^QUIT/;
         }
@@ -32,8 +34,10 @@ if (!$pid) {
     }
     exit 0;
 }
+my $passwords = tempdir('refusals-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $bounces = Sink->start;
-my $petrel = Petrel->new(hostname => 'host.test', routes => "here.test smtp://127.0.0.1:$bounces->{port}\n* smtp://127.0.0.1:" . $server->sockport)->start;
+my $petrel = Petrel->new(hostname => 'host.test', auth_passwords => Petrel::spit("$passwords/auth", "127.0.0.1 joe secret\n"),
+    routes => "here.test smtp://127.0.0.1:$bounces->{port}\naccount.test smtp://joe\@127.0.0.1:" . $server->sockport . "?tls=none&auth_clear=yes\n* smtp://127.0.0.1:" . $server->sockport)->start;
 
 my %id;
 sub refused {
@@ -71,6 +75,14 @@ is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(no_user\)/), 0, 'n
 my $again = $petrel->send_mail('me@here.test', 'spf@other.test', "Subject: again\n\nx\n");
 ok $petrel->wait_log(qr/to=<spf\@other\.test>, .*class=auth/), 'the same again';
 is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(auth\)/), 1, 'is not logged again within the hour';
+# A host that we log in to refuses a sender: our settings are wrong, not the mail.
+$petrel->send_mail('root@here.test', 'gone@account.test', "Subject: waits\n\nx\n");
+ok $petrel->wait_log(qr/to=<gone\@account\.test>, .*dsn=4\.7\.1, status=deferred, class=sender /), 'mail of a sender that the account may not use waits';
+like $petrel->log, qr/warning: \S+ refuses mail \(sender\): the receiver accepts only senders of the account/, 'and the log says what is wrong';
+$petrel->send_mail('root@here.test', 'gone@free.test', "Subject: bounces\n\nx\n");
+ok $petrel->wait_log(qr/to=<gone\@free\.test>, .*status=bounced, class=sender /), 'without a login it bounces';
+$petrel->send_mail('me@here.test', 'gone@account.test', "Subject: unknown\n\nx\n");
+ok $petrel->wait_log(qr/to=<gone\@account\.test>, .*status=bounced, class=no_user /), 'as does mail for an unknown user';
 is $petrel->stop, 0, 'it ends well';
 kill 'TERM', $pid;
 waitpid $pid, 0;

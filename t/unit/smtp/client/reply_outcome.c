@@ -94,6 +94,33 @@ test_silences(void)
     is_number(o.code, 0, "nothing was said");
 }
 
+/* Of a host that we have logged in to. */
+static void
+test_account(void)
+{
+    static const struct {
+        const char *line;
+        enum verdict verdict;
+        enum blame blame;
+        const char *enhanced;
+    } rows[] = {
+        {"550 5.7.1 sender address rejected: not owned by user joe\r\n", VERDICT_DEFERRED, BLAME_MESSAGE, "4.7.1"},
+        {"554 Email address is not verified\r\n", VERDICT_DEFERRED, BLAME_MESSAGE, "4.0.0"},
+        {"550 5.4.5 Daily user sending limit exceeded\r\n", VERDICT_DEFERRED, BLAME_MESSAGE, "4.4.5"},
+        {"530 5.7.0 Authentication required\r\n", VERDICT_DEFERRED, BLAME_SITE, "4.7.0"},
+        {"550 5.1.1 user unknown\r\n", VERDICT_FAILED, BLAME_MESSAGE, "5.1.1"},
+        {"554 5.7.1 spam\r\n", VERDICT_FAILED, BLAME_MESSAGE, "5.7.1"},
+        {"450 4.7.1 sender address rejected\r\n", VERDICT_DEFERRED, BLAME_SITE, "4.7.1"},
+        {"250 ok\r\n", VERDICT_DELIVERED, BLAME_NONE, "2.0.0"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct reply r = heard(rows[i].line);
+        struct outcome o = reply_outcome_reply(&peer, &r, "in reply to MAIL FROM command");
+        is_outcome(reply_outcome_by_account(o), rows[i].verdict, rows[i].blame,
+                   rows[i].enhanced, rows[i].line);
+    }
+}
+
 /* With the longest names there is still the code and the end of the sentence. */
 static void
 test_long(void)
@@ -120,5 +147,6 @@ main(void)
     test_handshake();
     test_silences();
     test_long();
+    test_account();
     return done();
 }
