@@ -173,7 +173,10 @@ dsn_drop(struct dsn **notification)
         return;
     *notification = NULL;
     loop_unpost(n->settings.loop, &n->task);
-    queue_discard(&n->draft);
+    if (n->draft != NULL)
+        queue_discard(&n->draft);
+    else /* it is being committed: its owner ends */
+        queue_commit_ignore(n->settings.queue, n);
     dsn_free(n);
 }
 
@@ -370,18 +373,42 @@ notified(const struct dsn *n)
 }
 
 static void
+log_refused(const struct dsn_settings *settings, struct id message, const char *why)
+{
+    char id[ID_LENGTH + 1];
+    id_format(message, id);
+    log_say(settings->log, LOG_LEVEL_WARNING, "queue", id,
+            "cannot write the notification now: %s", why);
+}
+
+/* Only now it is certain that there is one. The owner may free the envelope. */
+static void
+dsn_stored(void *context, struct envelope *made, const struct outcome *refusal)
+{
+    struct dsn *n = context;
+    char id[ID_LENGTH + 1], notification_id[ID_LENGTH + 1];
+    *n->under_way = NULL;
+    if (refusal != NULL) {
+        log_refused(&n->settings, n->envelope->id, refusal->text);
+    } else {
+        id_format(n->envelope->id, id);
+        id_format(made->id, notification_id);
+        log_say(n->settings.log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(n),
+                notification_id);
+    }
+    n->stored(n->context, made, refusal);
+    /* Nothing is freed inside its own callback. */
+    loop_release(n->settings.loop, dsn_free, n);
+}
+
+static void
 dsn_commit(struct dsn *n)
 {
-    char id[ID_LENGTH + 1], notification_id[ID_LENGTH + 1];
     struct envelope *made = dsn_envelope(n);
-    id_format(n->envelope->id, id);
     queue_name(n->draft, made);
-    id_format(made->id, notification_id);
-    log_say(n->settings.log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(n),
-            notification_id);
     if (!n->is_delay)
         queue_reports(n->draft, n->envelope);
-    queue_commit(&n->draft, &made, n->stored, n->context);
+    queue_commit(&n->draft, &made, dsn_stored, n);
 }
 
 static void
@@ -396,9 +423,6 @@ dsn_write_some(void *context)
         write_original(n);
         report_end(&n->report, write_to_draft, n->draft);
         dsn_commit(n);
-        *n->under_way = NULL;
-        /* Nothing is freed inside its own callback. */
-        loop_release(loop, dsn_free, n);
     } else {
         loop_post(loop, &n->task, dsn_write_some, n);
     }
@@ -419,10 +443,7 @@ dsn_begin_draft(struct dsn *n, struct dsn **under_way, queue_stored *stored,
     int64_t size = n->is_delay ? 0 : e->content_size;
     n->draft = queue_begin_own(n->settings.queue, size, &refusal);
     if (n->draft == NULL) {
-        char id[ID_LENGTH + 1];
-        id_format(e->id, id);
-        log_say(n->settings.log, LOG_LEVEL_WARNING, "queue", id,
-                "cannot write the notification now: %s", refusal.text);
+        log_refused(&n->settings, e->id, refusal.text);
         dsn_free(n);
         return DSN_REFUSED;
     }

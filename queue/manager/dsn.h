@@ -28,9 +28,9 @@ enum dsn_result {
 };
 
 /* Reports those of e's failures, which include successes, that no notification has
- * reported yet, in one message. A report of many
- * recipients takes many turns: until it is complete *under_way is set, and e must stay
- * with its failures unchanged. dsn_drop() gives it up (stored will not be called). */
+ * reported yet, in one message. A report of many recipients takes many turns: until it
+ * is stored *under_way is set, and e must stay with its failures unchanged. dsn_drop()
+ * gives it up (stored will not be called). */
 enum dsn_result dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
                           struct dsn **under_way, queue_stored *stored, void *context);
 
@@ -47,7 +47,7 @@ enum dsn_result dsn_begin_delay(const struct dsn_settings *settings,
                                 const struct dsn_delay *delays, size_t count,
                                 struct dsn **under_way, queue_stored *stored,
                                 void *context);
-/* Drops one that is not yet complete; NULL: nothing. */
+/* Drops one that is not yet stored; NULL: nothing. */
 void dsn_drop(struct dsn **under_way);
 /* NOTIFY of RFC 3461 §4.1: absent or with DELAY; present and with SUCCESS. */
 bool dsn_wants_delay(const struct recipient *r);

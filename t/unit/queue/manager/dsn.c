@@ -504,6 +504,34 @@ test_drop(void)
     kit_close(&k);
 }
 
+/* The log says that the sender is notified when the notification is durable. */
+static void
+test_refused(void)
+{
+    struct kit k;
+    char todo[100], aside[100];
+    is_number(queue_kit_open(&k, folder), 0, k.error);
+    struct envelope *e = dsn_kit_accept(&k, "ann@a.test", dsn_kit_mail);
+    dsn_kit_fail(&k, e, 1, false);
+    kit_turns(&k, 3);
+    struct dsn_settings with = dsn_kit_settings_in(&k, &dsn_kit_settings);
+    k.answers = 0;
+    snprintf(todo, sizeof(todo), "%s/todo", folder);
+    snprintf(aside, sizeof(aside), "%s/aside", folder);
+    ok(rename(todo, aside) == 0);
+    is_number(dsn_begin(&with, e, &dsn_kit_under_way, kit_stored, &k), DSN_BEGUN,
+              "it is begun");
+    kit_turns(&k, 5);
+    ok(rename(aside, todo) == 0);
+    ok_named(k.answers == 1 && k.refused, "and refused");
+    ok(dsn_kit_under_way == NULL);
+    ok_named(!kit_logged(&k, "sender notified"), "nobody is notified");
+    ok(kit_logged(&k, "cannot write the notification now: "));
+    queue_retire(k.queue, &e);
+    kit_turns(&k, 3);
+    kit_close(&k);
+}
+
 int
 main(void)
 {
@@ -522,6 +550,7 @@ main(void)
     test_hostile();
     test_many();
     test_drop();
+    test_refused();
     char command[100];
     snprintf(command, sizeof(command), "rm -rf %s", folder);
     if (system(command) != 0)
