@@ -423,33 +423,64 @@ disk_inspect(struct disk *disk, const char *path, struct disk_info *info)
     return 0;
 }
 
+struct disk_listing {
+    DIR *directory;
+};
+
+int
+disk_listing_open(struct disk *disk, const char *path, struct disk_listing **listing)
+{
+    *listing = NULL;
+    int file =
+        disk_open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
+    if (file < 0)
+        return file;
+    DIR *directory = fdopendir(file);
+    if (!directory)
+        return disk_close_with(file, -errno);
+    *listing = memory_new(sizeof(**listing));
+    (*listing)->directory = directory;
+    return 0;
+}
+
+int
+disk_listing_read(struct disk_listing *listing, size_t most,
+                  bool (*each)(void *context, const char *name), void *context)
+{
+    for (size_t i = 0; i < most;) {
+        /* Only errno tells an error of readdir() from the end. */
+        errno = 0;
+        const struct dirent *entry = readdir(listing->directory);
+        if (!entry)
+            return -errno;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (!each(context, entry->d_name))
+            return 0;
+        i++;
+    }
+    return 1;
+}
+
+void
+disk_listing_close(struct disk_listing **listing)
+{
+    if (!*listing)
+        return;
+    closedir((*listing)->directory);
+    free(*listing);
+    *listing = NULL;
+}
+
 int
 disk_list(struct disk *disk, const char *path,
           bool (*each)(void *context, const char *name), void *context)
 {
-    int file =
-        disk_open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
-    struct dirent *entry;
-    DIR *directory;
-    int result;
-    if (file < 0)
-        return file;
-    directory = fdopendir(file);
-    if (!directory)
-        return disk_close_with(file, -errno);
-    for (;;) {
-        /* Only errno tells an error of readdir() from the end. */
-        errno = 0;
-        entry = readdir(directory);
-        result = entry ? 0 : -errno;
-        if (!entry)
-            break;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (!each(context, entry->d_name))
-            break;
-    }
-    closedir(directory);
+    struct disk_listing *listing;
+    int result = disk_listing_open(disk, path, &listing);
+    if (result == 0)
+        result = disk_listing_read(listing, SIZE_MAX, each, context);
+    disk_listing_close(&listing);
     return result;
 }
 

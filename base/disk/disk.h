@@ -113,6 +113,16 @@ int disk_inspect(struct disk *disk, const char *path, struct disk_info *info);
  * returns false. The directory may change meanwhile. */
 int disk_list(struct disk *disk, const char *path,
               bool (*each)(void *context, const char *name), void *context);
+/* The same in pieces, for large directories: names that are there from open to the end
+ * are met once, others perhaps. */
+struct disk_listing;
+int disk_listing_open(struct disk *disk, const char *path,
+                      struct disk_listing **listing);
+/* Calls each for at most `most` names. 1: there may be more; 0: there are none, or each
+ * returned false; or -errno. */
+int disk_listing_read(struct disk_listing *listing, size_t most,
+                      bool (*each)(void *context, const char *name), void *context);
+void disk_listing_close(struct disk_listing **listing); /* NULL inside: nothing */
 int disk_space(struct disk *disk, struct disk_space *space);
 
 /* Exclusive lock on count bytes from first on (whether the file has them or not), kept

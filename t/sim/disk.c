@@ -265,25 +265,67 @@ disk_open_directory(struct disk *disk, const char *path)
     return file;
 }
 
+/* The names as they are when it begins. */
+struct disk_listing {
+    char **names;
+    size_t count, next;
+};
+
 int
-disk_list(struct disk *disk, const char *path,
-          bool (*each)(void *context, const char *name), void *context)
+disk_listing_open(struct disk *disk, const char *path, struct disk_listing **listing)
 {
     char full[PATH_LIMIT];
     struct entry *e, *next;
     int result = world_gate();
+    *listing = NULL;
     if (result < 0)
         return result;
     full_path(disk, path, full);
     if (world_inode(full) == NULL)
         return -ENOENT;
-    /* Names that go meanwhile keep their entry, with nothing seen. */
+    struct disk_listing *l = *listing = memory_new(sizeof(*l));
     size_t length = strlen(full);
     HASH_ITER (hh, world()->entries, e, next)
-        if (e->seen != NULL && world_is_in(e, full, length) &&
-            !each(context, e->path + length + 1))
-            break;
+        if (e->seen != NULL && world_is_in(e, full, length)) {
+            l->names = memory_resize(l->names, (l->count + 1) * sizeof(*l->names));
+            l->names[l->count++] = memory_string(e->path + length + 1);
+        }
     return 0;
+}
+
+int
+disk_listing_read(struct disk_listing *l, size_t most,
+                  bool (*each)(void *context, const char *name), void *context)
+{
+    for (size_t i = 0; i < most; i++)
+        if (l->next == l->count || !each(context, l->names[l->next++]))
+            return 0;
+    return 1;
+}
+
+void
+disk_listing_close(struct disk_listing **listing)
+{
+    struct disk_listing *l = *listing;
+    *listing = NULL;
+    if (l == NULL)
+        return;
+    for (size_t i = 0; i < l->count; i++)
+        free(l->names[i]);
+    free(l->names);
+    free(l);
+}
+
+int
+disk_list(struct disk *disk, const char *path,
+          bool (*each)(void *context, const char *name), void *context)
+{
+    struct disk_listing *l;
+    int result = disk_listing_open(disk, path, &l);
+    if (result == 0)
+        (void)disk_listing_read(l, SIZE_MAX, each, context);
+    disk_listing_close(&l);
+    return result;
 }
 
 int

@@ -407,6 +407,39 @@ on_name(void *context, const char *name)
     return l->count != l->stop_at;
 }
 
+/* In pieces, while names come and go. */
+static void
+test_list_pieces(void)
+{
+    struct disk *disk = open_root();
+    struct listing l = {.disk = disk}, some = {.disk = disk, .stop_at = 2};
+    struct disk_listing *listing;
+    char path[32];
+    disk_make_directory(disk, "pieces", 0755);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof(path), "pieces/%d", i);
+        make_file(disk, path, "");
+    }
+    is_number(disk_listing_open(disk, "missing", &listing), -ENOENT,
+              "a missing one cannot be listed");
+    ok_named(listing == NULL, "and is no listing");
+    disk_listing_close(&listing);
+    is_number(disk_listing_open(disk, "pieces", &listing), 0, "listed in pieces");
+    is_number(disk_listing_read(listing, 3, on_name, &l), 1, "there are more");
+    is_number(l.count, 3, "three names were asked for");
+    disk_unlink(disk, "pieces/0");
+    is_number(disk_listing_read(listing, SIZE_MAX, on_name, &l), 0, "the end");
+    ok_named(l.count >= MANY - 1 && l.count <= MANY && !l.dots, "all that stayed, once");
+    is_number(disk_listing_read(listing, 3, on_name, &l), 0, "still the end");
+    disk_listing_close(&listing);
+    ok_named(listing == NULL, "closed");
+    is_number(disk_listing_open(disk, "pieces", &listing), 0, "listed again");
+    is_number(disk_listing_read(listing, 5, on_name, &some), 0, "until each is done");
+    is_number(some.count, 2, "two names");
+    disk_listing_close(&listing);
+    disk_close(&disk);
+}
+
 static void
 test_list(void)
 {
@@ -736,6 +769,7 @@ main(void)
     test_full();
     test_names();
     test_list();
+    test_list_pieces();
     test_space();
     test_lock();
     test_lock_ranges();
