@@ -185,8 +185,7 @@ queue_health(struct queue *q)
 bool
 queue_has_found_all(const struct queue *q)
 {
-    const struct recover *r = &q->recover;
-    return r->listed && r->next == r->count && r->later_count == 0;
+    return recover_has_found_all(&q->recover);
 }
 
 uint64_t

@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum { EVERY_MS = 60 * 60 * 1000, PAUSE_MS = 10 };
-/* Limits of a turn: disk calls, and rows that need none. Each suspect costs recovery as
- * many calls again. */
-enum { CALLS_PER_TURN = 200, ROWS_PER_TURN = 20000 };
+/* Limits of a turn: disk calls, names listed, and rows that need neither. Each suspect
+ * costs recovery as many calls again. */
+enum { CALLS_PER_TURN = 200, NAMES_PER_TURN = 5000, ROWS_PER_TURN = 20000 };
 enum {
     NAME_MAX_HERE = 256,
     PATH_MAX_HERE = SPOOL_PATH_MAX + NAME_MAX_HERE,
@@ -24,11 +24,6 @@ enum {
     MESS = SPOOL_BIT(SPOOL_MESS),
     QUEUED = SPOOL_BIT(SPOOL_TODO),
     INFO = SPOOL_BIT(SPOOL_INFO)
-};
-
-struct clean_row {
-    struct id id;
-    unsigned dirs;
 };
 
 static bool
@@ -147,89 +142,48 @@ check_drafts(struct clean *c)
 
 /* --- Lists ------------------------------------------------------------------------ */
 
-static int
-compare_rows(const void *a, const void *b)
-{
-    const struct clean_row *left = a, *right = b;
-    return id_compare(left->id, right->id);
-}
-
-static void
-clean_add_row(struct clean *c, struct id id, enum spool_dir dir)
-{
-    if (c->count == c->capacity) {
-        c->capacity = c->capacity > 0 ? c->capacity * 2 : 64;
-        c->rows = memory_resize(c->rows, c->capacity * sizeof(*c->rows));
-    }
-    c->rows[c->count++] = (struct clean_row){id, SPOOL_BIT(dir)};
-}
-
-struct listing {
-    struct clean *clean;
-    enum spool_dir dir;
-    size_t strange;
-};
-
 static bool
 clean_note_name(void *context, const char *name)
 {
-    struct listing *l = context;
-    struct clean *c = l->clean;
-    struct clean_row wanted = {0}, *row = NULL;
-    if (!id_parse(text_from(name), &wanted.id)) {
-        l->strange++;
-        return true;
-    }
-    if (!slices_have(c->slices, wanted.id))
-        return true;
-    if (c->mess_count > 0)
-        row = bsearch(&wanted, c->rows, c->mess_count, sizeof(wanted), compare_rows);
-    if (row != NULL)
-        row->dirs |= SPOOL_BIT(l->dir);
-    else
-        clean_add_row(c, wanted.id, l->dir);
+    struct clean *c = context;
+    struct id id;
+    if (!id_parse(text_from(name), &id))
+        c->strange++;
+    else if (slices_have(c->slices, id))
+        id_list_note(&c->names, id, SPOOL_BIT(c->dir));
     return true;
 }
 
-/* A name without mess may be in several directories, but is one suspect. */
-static void
-join_rows(struct clean *c)
+/* mess/ first, then the others. */
+static enum spool_dir
+dir_after(enum spool_dir dir)
 {
-    size_t kept = c->mess_count;
-    if (c->count > kept)
-        qsort(c->rows + kept, c->count - kept, sizeof(*c->rows), compare_rows);
-    for (size_t i = kept; i < c->count; i++) {
-        if (kept > c->mess_count &&
-            id_compare(c->rows[kept - 1].id, c->rows[i].id) == 0)
-            c->rows[kept - 1].dirs |= c->rows[i].dirs;
-        else
-            c->rows[kept++] = c->rows[i];
-    }
-    c->count = kept;
+    return dir == SPOOL_MESS       ? SPOOL_TODO
+           : dir + 1 == SPOOL_MESS ? SPOOL_DIRS
+                                   : dir + 1;
 }
 
-/* Lists mess/ first. False: the disk failed; the next hour tries again. */
+/* False: the disk failed; the next hour tries again. */
 static bool
-list_next_dir(struct clean *c)
+clean_list_names(struct clean *c)
 {
-    struct listing l = {.clean = c, .dir = c->dir};
-    int result = disk_list(c->spool->disk, spool_dir_name(l.dir), clean_note_name, &l);
+    int result = 0;
+    if (c->listing == NULL) {
+        c->strange = 0;
+        result = disk_listing_open(c->spool->disk, spool_dir_name(c->dir), &c->listing);
+    }
+    if (result == 0)
+        result = disk_listing_read(c->listing, NAMES_PER_TURN, clean_note_name, c);
+    if (result > 0)
+        return true;
+    disk_listing_close(&c->listing);
     if (result < 0) {
         (void)spool_trouble(c->spool, result, NULL, "list a directory");
         return false;
     }
-    spool_log_strange(c->spool, l.dir, l.strange);
-    if (l.dir == SPOOL_MESS) {
-        if (c->count > 0)
-            qsort(c->rows, c->count, sizeof(*c->rows), compare_rows);
-        c->mess_count = c->count;
-        c->dir = SPOOL_TODO;
-    } else if (l.dir + 1 == SPOOL_MESS) {
-        join_rows(c);
-        c->dir = SPOOL_DIRS;
-    } else {
-        c->dir++;
-    }
+    id_list_sort(&c->names);
+    spool_log_strange(c->spool, c->dir, c->strange);
+    c->dir = dir_after(c->dir);
     return true;
 }
 
@@ -275,14 +229,15 @@ check_some(struct clean *c)
 {
     unsigned calls = 0, dirs;
     for (unsigned i = 0; i < ROWS_PER_TURN && calls < CALLS_PER_TURN; i++) {
-        if (c->next == c->count)
+        if (c->next == c->names.count)
             return;
-        const struct clean_row *row = &c->rows[c->next++];
-        if (is_message(row->dirs) || is_known(c, row->id))
+        const struct id_list_row *row = &c->names.rows[c->next++];
+        struct id id = id_list_id(row);
+        if (is_message(row->dirs) || is_known(c, id))
             continue;
         calls += SPOOL_MESS - SPOOL_TODO + 1;
-        if (ask_files(c, row->id, &dirs) && !is_message(dirs))
-            c->suspect(c->context, row->id);
+        if (ask_files(c, id, &dirs) && !is_message(dirs))
+            c->suspect(c->context, id);
     }
 }
 
@@ -292,9 +247,9 @@ static void
 end_sweep(struct clean *c)
 {
     buffer_free(&c->drafts);
-    free(c->rows);
-    c->rows = NULL;
-    c->count = c->capacity = c->mess_count = c->next = 0;
+    disk_listing_close(&c->listing);
+    id_list_free(&c->names);
+    c->next = 0;
     c->sweeping = false;
 }
 
@@ -315,10 +270,10 @@ bite(void *context)
     else if (*c->careful)
         good = false;
     else if (c->dir != SPOOL_DIRS)
-        good = list_next_dir(c);
+        good = clean_list_names(c);
     else
         check_some(c);
-    if (good && (has_drafts(c) || c->dir != SPOOL_DIRS || c->next < c->count))
+    if (good && (has_drafts(c) || c->dir != SPOOL_DIRS || c->next < c->names.count))
         loop_timer_start(c->loop, &c->more, PAUSE_MS, bite, c);
     else
         end_sweep(c);

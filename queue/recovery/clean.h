@@ -14,13 +14,13 @@
 
 #include "base/loop/loop.h"
 #include "queue/recovery/removal.h"
+#include "queue/spool/id_list.h"
 #include "queue/spool/id_set.h"
 #include "queue/spool/slices.h"
 #include "queue/journal/journaled.h"
 
 enum { CLEAN_AGE_MS = 36 * 60 * 60 * 1000 };
 
-struct clean_row;
 struct clean {
     struct spool *spool;
     struct loop *loop;
@@ -37,9 +37,11 @@ struct clean {
     struct loop_timer hourly, more;
     struct buffer drafts; /* names in pid/, each with its NUL */
     size_t drafts_next, drafts_strange;
-    struct clean_row *rows; /* ids of mess/, sorted; then of others, sorted */
-    size_t count, capacity, mess_count, next;
-    enum spool_dir dir; /* to be listed next; SPOOL_DIRS: all are listed */
+    struct id_list names;
+    size_t next;
+    enum spool_dir dir;           /* being listed; SPOOL_DIRS: all are listed */
+    struct disk_listing *listing; /* NULL: dir is the next */
+    size_t strange;
     bool sweeping;
 };
 

@@ -46,12 +46,6 @@ struct recover_row {
     unsigned dirs; /* START: what the listing saw */
 };
 
-struct found_name {
-    struct id id;
-    unsigned dirs;
-    UT_hash_handle hh;
-};
-
 /* --- One message ----------------------------------------------------------------- */
 
 /* todo and S5 files: a whole S5 counts, with its marks; else todo does. Returns the
@@ -299,22 +293,7 @@ recover_one(struct recover *r, const struct recover_row *row)
 struct listing {
     struct recover *recover;
     const struct slices *slices;
-    enum spool_dir dir;
-    size_t strange;
 };
-
-static void
-note_id(struct recover *r, struct id id, unsigned dirs)
-{
-    struct found_name *n = NULL;
-    HASH_FIND(hh, r->names, &id, sizeof(id), n);
-    if (n == NULL) {
-        n = memory_new(sizeof(*n));
-        n->id = id;
-        HASH_ADD(hh, r->names, id, sizeof(n->id), n);
-    }
-    n->dirs |= dirs;
-}
 
 static bool
 recover_note_name(void *context, const char *name)
@@ -324,22 +303,52 @@ recover_note_name(void *context, const char *name)
     struct id id;
     r->seen_now++;
     if (!id_parse(text_from(name), &id))
-        l->strange++;
-    else if (slices_have(l->slices, id))
-        note_id(r, id, SPOOL_BIT(l->dir));
+        r->strange++;
+    else if (slices_have(l->slices, id) &&
+             (r->names_origin == START || !id_set_has(r->seen, id)))
+        id_list_note(&r->names, id, SPOOL_BIT(r->dir));
     return true;
 }
 
+/* Lists some names of r->dir. 1: there are more; 0: these were the last; or -errno. */
 static int
-list_dir(struct recover *r, enum spool_dir dir, const struct slices *slices)
+list_piece(struct recover *r, const struct slices *slices)
 {
     struct spool *s = r->spool;
-    struct listing l = {.recover = r, .slices = slices, .dir = dir};
-    int result = disk_list(s->disk, spool_dir_name(dir), recover_note_name, &l);
+    struct listing l = {.recover = r, .slices = slices};
+    int result = 0;
+    if (r->listing == NULL) {
+        r->strange = 0;
+        result = disk_listing_open(s->disk, spool_dir_name(r->dir), &r->listing);
+    }
+    if (result == 0)
+        result = disk_listing_read(r->listing, NAMES_PER_TURN, recover_note_name, &l);
+    if (result > 0)
+        return result;
+    disk_listing_close(&r->listing);
+    id_list_sort(&r->names);
     if (result < 0)
         return spool_trouble(s, result, NULL, "list a directory");
-    spool_log_strange(s, dir, l.strange);
+    spool_log_strange(s, r->dir, r->strange);
     return 0;
+}
+
+static void
+drop_names(struct recover *r)
+{
+    disk_listing_close(&r->listing);
+    id_list_free(&r->names);
+    r->dir = 0;
+    r->names_ready = false;
+}
+
+static void
+names_complete(struct recover *r)
+{
+    r->dir = 0;
+    r->names_ready = true;
+    r->names_marked = true;
+    r->names_next = 0;
 }
 
 static void
@@ -354,28 +363,46 @@ recover_add_row(struct recover *r, struct recover_row row)
     r->rows[r->count++] = row;
 }
 
-static int
-in_turn(const void *a, const void *b)
+/* The next of the listed names: those with markers before all others. */
+static bool
+next_name(struct recover *r, struct recover_row *row)
 {
-    const struct recover_row *left = a, *right = b;
-    int marked = (int)((right->dirs & DEFRAG) != 0) - (int)((left->dirs & DEFRAG) != 0);
-    return marked != 0 ? marked : id_compare(left->id, right->id);
+    while (r->names_ready) {
+        while (r->names_next < r->names.count) {
+            const struct id_list_row *found = &r->names.rows[r->names_next++];
+            if (((found->dirs & DEFRAG) != 0) != r->names_marked)
+                continue;
+            *row = (struct recover_row){id_list_id(found), (enum origin)r->names_origin,
+                                        found->dirs};
+            return true;
+        }
+        if (!r->names_marked)
+            drop_names(r);
+        r->names_marked = false;
+        r->names_next = 0;
+    }
+    return false;
 }
 
-/* Turns names into rows, oldest first, those with markers before all others. */
-static void
-take_names(struct recover *r, enum origin origin, bool good)
+static bool
+next_row(struct recover *r, struct recover_row *row)
 {
-    struct found_name *n = NULL, *next = NULL;
-    size_t before = r->next == r->count ? 0 : r->count;
-    HASH_ITER (hh, r->names, n, next) {
-        if (good && (origin == START || !id_set_has(r->seen, n->id)))
-            recover_add_row(r, (struct recover_row){n->id, origin, n->dirs});
-        HASH_DEL(r->names, n);
-        free(n);
-    }
-    if (r->count > before)
-        qsort(r->rows + before, r->count - before, sizeof(*r->rows), in_turn);
+    if (r->next == r->count)
+        return next_name(r, row);
+    *row = r->rows[r->next++];
+    return true;
+}
+
+static bool
+has_rows(const struct recover *r)
+{
+    return r->next < r->count || r->names_ready;
+}
+
+bool
+recover_has_found_all(const struct recover *r)
+{
+    return r->listed && !has_rows(r) && r->later_count == 0;
 }
 
 static void
@@ -384,31 +411,56 @@ recover_note_journaled(struct recover *r)
     struct journaled_message *m, *next;
     HASH_ITER (hh, r->journaled->messages, m, next)
         if (m->recovered)
-            note_id(r, m->id, 0);
+            id_list_note(&r->names, m->id, 0);
+    id_list_sort(&r->names);
 }
 
-/* Lists some directories, so that clients are served meanwhile. False: the disk failed.
+/* Lists some names, so that clients are served meanwhile. False: the disk failed.
  * Listing begins anew then, because a partial listing must not be judged. */
 static bool
 list_some(struct recover *r)
 {
-    bool good = true;
+    int more = 0;
+    r->names_origin = START;
     if (r->dir == 0) {
         recover_note_journaled(r);
         r->dir = SPOOL_TODO;
     }
     r->seen_now = 0;
     /* mess/ is last: a message of todo/ is never seen before its content is. */
-    while (good && r->dir <= SPOOL_MESS && r->seen_now < NAMES_PER_TURN)
-        good = list_dir(r, r->dir++, &r->wanted) == 0;
-    r->listed = good && r->dir > SPOOL_MESS;
-    if (good && !r->listed)
-        return true;
-    if (r->listed)
+    while (r->dir <= SPOOL_MESS && r->seen_now < NAMES_PER_TURN) {
+        more = list_piece(r, &r->wanted);
+        if (more < 0) {
+            drop_names(r);
+            return false;
+        }
+        if (more == 0)
+            r->dir++;
+    }
+    r->listed = r->dir > SPOOL_MESS;
+    if (r->listed) {
         memset(r->wanted.has, 0, sizeof(r->wanted.has));
-    r->dir = 0;
-    take_names(r, START, good);
-    return good;
+        names_complete(r);
+    }
+    return true;
+}
+
+/* Lists some of todo/, for mail of injectors. */
+static bool
+list_queued(struct recover *r)
+{
+    if (r->listing == NULL)
+        r->rescan = false; /* a trigger from now on means another scan */
+    r->names_origin = SCAN;
+    r->dir = SPOOL_TODO;
+    int more = list_piece(r, r->slices);
+    if (more < 0) {
+        drop_names(r);
+        r->rescan = true;
+    } else if (more == 0) {
+        names_complete(r);
+    }
+    return more >= 0;
 }
 
 /* --- In slices ------------------------------------------------------------------- */
@@ -424,37 +476,34 @@ take_later(struct recover *r)
 static bool
 make_list(struct recover *r)
 {
-    if (*r->blocked)
+    if (*r->blocked || r->names_ready)
         return true;
     if (!r->listed)
         return list_some(r);
-    if (!r->rescan || r->next < r->count)
+    if (r->next < r->count || (!r->rescan && r->listing == NULL))
         return true;
-    r->rescan = list_dir(r, SPOOL_TODO, r->slices) < 0;
-    take_names(r, SCAN, !r->rescan);
-    return !r->rescan;
+    return list_queued(r);
 }
 
 static void
 recover_work(void *context)
 {
     struct recover *r = context;
+    struct recover_row row;
     if (!heap_has(&r->again.node))
         take_later(r);
     bool good = make_list(r);
     uint64_t bytes_max = r->spool->bytes_read + BYTES_PER_TURN;
     for (unsigned i = 0;
-         i < PER_TURN && r->next < r->count && r->spool->bytes_read < bytes_max; i++) {
-        struct recover_row row = r->rows[r->next++];
+         i < PER_TURN && r->spool->bytes_read < bytes_max && next_row(r, &row); i++)
         recover_one(r, &row);
-    }
     if (!good)
         loop_timer_start(r->loop, &r->again, AGAIN_MS, recover_work, r);
     /* Every id has been judged, so no file of an ended message is left to be found. */
-    if (r->listed && r->next == r->count)
+    if (r->listed && !has_rows(r))
         journaled_forget_ended(r->journaled);
-    bool more = good && !*r->blocked && (r->rescan || !r->listed);
-    if (r->next < r->count || more)
+    bool more = good && !*r->blocked && (r->rescan || !r->listed || r->listing != NULL);
+    if (has_rows(r) || more)
         loop_post(r->loop, &r->task, recover_work, r);
 }
 
@@ -555,10 +604,12 @@ recover_add_slice(struct recover *r, unsigned slice)
     if (result < 0)
         return result;
     /* From the first directory on, so that moving messages are found, too. */
-    take_names(r, START, false);
+    if (r->listing != NULL && r->names_origin == SCAN)
+        r->rescan = true;
+    if (!r->names_ready)
+        drop_names(r);
     slices_add(&r->wanted, slice);
     r->listed = false;
-    r->dir = 0;
     recover_go_on(r);
     return 0;
 }
@@ -591,7 +642,7 @@ recover_stop(struct recover *r)
     loop_timer_stop(r->loop, &r->pause);
     loop_timer_stop(r->loop, &r->again);
     loop_unpost(r->loop, &r->task);
-    take_names(r, START, false);
+    drop_names(r);
     free(r->rows);
     free(r->later);
 }

@@ -8,13 +8,13 @@
 #define QUEUE_RECOVERY_RECOVER_H
 
 #include "base/loop/loop.h"
+#include "queue/spool/id_list.h"
 #include "queue/spool/id_set.h"
 #include "queue/queue.h"
 #include "queue/spool/slices.h"
 #include "queue/spool/spool.h"
 #include "queue/journal/journaled.h"
 
-struct found_name;
 struct recover_row;
 struct recover_trigger;
 
@@ -31,14 +31,20 @@ struct recover {
     void *damaged_context;
     void *context;
 
-    struct found_name *names; /* while a list is made */
-    struct recover_row *rows; /* to be examined, oldest first */
+    struct recover_row *rows; /* to be examined: asked for by this process */
     size_t count, capacity, next;
-    struct slices wanted; /* listed, or to be listed */
-    bool listed;          /* the whole spool, once for each slice */
-    enum spool_dir dir;   /* the next to be listed; 0: from the first on */
-    size_t seen_now;      /* names in this turn */
-    bool rescan;          /* list todo/ next */
+    struct id_list names; /* listed; once all are, examined, oldest first */
+    size_t names_next;
+    int names_origin;             /* enum origin */
+    bool names_ready;             /* they are examined, not added to */
+    bool names_marked;            /* those with markers, before all others */
+    struct disk_listing *listing; /* of dir, which is large; NULL: dir is the next */
+    size_t strange;               /* names in it that are no ids */
+    struct slices wanted;         /* listed, or to be listed */
+    bool listed;                  /* the whole spool, once for each slice */
+    enum spool_dir dir;           /* being listed; 0: from the first on */
+    size_t seen_now;              /* names in this turn */
+    bool rescan;                  /* list todo/ next */
     struct loop_task task;
     struct loop_timer scan, pause, again;
     struct id *later; /* the disk did not answer for these */
@@ -59,5 +65,7 @@ int recover_add_slice(struct recover *r, unsigned slice);
 void recover_report(struct recover *r, struct id id);
 /* Reports it in a minute, when the disk may answer. */
 void recover_report_later(struct recover *r, struct id id);
+/* Whether every message that was there has been reported. */
+bool recover_has_found_all(const struct recover *r);
 
 #endif

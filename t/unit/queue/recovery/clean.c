@@ -406,11 +406,29 @@ test_old_listing(void)
     plant_aged(SPOOL_INFO, gone, 50 * HOUR_MS);
     plant_aged(SPOOL_INFO, whole, 50 * HOUR_MS);
     sim_loop_advance(kit.loop, HOUR_MS + 85);
-    is_number(a.clean.count, 2, "both have been listed");
+    is_number((int64_t)a.clean.names.count, 2, "both have been listed");
     (void)!spool_remove(&a.spool, SPOOL_INFO, gone);
     plant_aged(SPOOL_MESS, whole, 50 * HOUR_MS);
     sim_loop_advance(kit.loop, 1000);
     is_number(a.count, 0, "asked again before they are suspects");
+    alone_stop(&a);
+}
+
+/* More names than a turn lists: the others wait for the next turns. */
+static void
+test_large_directory(void)
+{
+    static struct alone a;
+    enum { MANY = 12000 };
+    alone_start(&a);
+    for (uint64_t i = 1; i <= MANY; i++)
+        plant_aged(SPOOL_MESS, (struct id){i, 1}, 50 * HOUR_MS);
+    sim_loop_advance(kit.loop, HOUR_MS + 15);
+    ok_named(a.clean.names.count > 0 && a.clean.names.count < MANY,
+             "a turn lists a part of a large directory");
+    sim_loop_advance(kit.loop, HOUR_MS / 2);
+    is_number(a.count, MANY, "in the end each name is a suspect once");
+    is_number((int64_t)id_list_memory(&a.clean.names), 0, "and nothing is kept");
     alone_stop(&a);
 }
 
@@ -705,6 +723,7 @@ main(void)
     test_old_listing();
     test_injector_at_work();
     test_strange_names();
+    test_large_directory();
     test_dead_drafts();
     test_own_draft();
     test_living(0);

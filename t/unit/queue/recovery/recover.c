@@ -362,6 +362,109 @@ test_slices_of_turns(void)
     kit_close(&kit);
 }
 
+/* A directory of more names than a turn lists: the others wait for the next turns. */
+enum { STRANGE = 12000 };
+
+static void
+put_strange(const char *dir)
+{
+    struct disk *disk;
+    char path[40];
+    if (disk_open(&disk, "/spool", true) != 0)
+        abort();
+    for (unsigned i = 0; i < STRANGE; i++) {
+        snprintf(path, sizeof(path), "%s/strange%u", dir, i);
+        disk_close_file(disk, disk_create(disk, path, 0600));
+    }
+    disk_close(&disk);
+}
+
+static void
+test_large_directory(void)
+{
+    fresh();
+    struct id old = make_message(false, NULL), fragment = make_message(true, NULL);
+    put_in("defrag", fragment, TEXT(""));
+    put_strange("info");
+    if (queue_kit_open(&kit, "/spool") != 0)
+        abort();
+    kit_turns(&kit, 2);
+    is_number(kit.found_count, 0, "nothing is judged by a partial listing");
+    ok_named(!queue_has_found_all(kit.queue), "nor is all found");
+    struct envelope *e = queue_kit_accept(&kit, kit_envelope("", two), TEXT("young"));
+    ok_named(e != NULL, "mail is taken between its pieces");
+    sim_loop_advance(kit.loop, 20);
+    is_number(kit.found_count, 2, "all are found, and the young one is not");
+    ok_named(kit_entry(&kit, old) != NULL && kit_entry(&kit, fragment) != NULL,
+             "those that were there");
+    ok_named(id_compare(kit.found[0].id, fragment) == 0, "the marked one before older ones");
+    ok_named(kit_logged(&kit, "info/: 12000 files that are not messages"),
+             "each name was met once");
+    ok_named(queue_has_found_all(kit.queue), "and that was all");
+    envelope_free(&e);
+    kit_close(&kit);
+}
+
+/* The disk fails in the middle: what was listed counts for nothing, and a minute later
+ * the listing begins anew. */
+static void
+test_large_directory_fails(void)
+{
+    fresh();
+    (void)make_message(false, NULL);
+    put_strange("info");
+    if (queue_kit_open(&kit, "/spool") != 0)
+        abort();
+    kit_turns(&kit, 2);
+    sim_disk_count_anew();
+    sim_disk_fail_at(1, EIO);
+    sim_loop_advance(kit.loop, 20);
+    ok_named(sim_disk_has_failed() && kit.found_count == 0, "nothing is judged");
+    sim_loop_advance(kit.loop, 60 * 1000);
+    is_number(kit.found_count, 1, "a minute later all is found");
+    kit_close(&kit);
+}
+
+/* A stop in the middle leaves nothing open. */
+static void
+test_large_directory_stops(void)
+{
+    fresh();
+    (void)make_message(false, NULL);
+    put_strange("todo");
+    if (queue_kit_open(&kit, "/spool") != 0)
+        abort();
+    kit_turns(&kit, 1);
+    kit_close(&kit);
+    is_number(kit.found_count, 0, "stopped while it lists");
+}
+
+/* Mail of an injector is found while todo/ has more names than a turn lists, and once. */
+static void
+test_large_scan(void)
+{
+    struct buffer todo;
+    buffer_init(&todo, 1 << 16);
+    fresh();
+    struct id id = make_message(false, &todo);
+    take_away("todo", id);
+    take_away("intd", id);
+    put_strange("todo");
+    start_at(0);
+    is_number(kit.found_count, 0, "no message yet");
+    put_in("todo", id, buffer_text(&todo));
+    sim_loop_ready(kit.loop, sim_disk_fifo_reader("/spool/lock/trigger"), LOOP_READ);
+    kit_turns(&kit, 1);
+    is_number(kit.found_count, 0, "the scan takes several turns");
+    sim_loop_advance(kit.loop, 20);
+    is_number(kit.found_count, 1, "then it is found");
+    sim_loop_ready(kit.loop, sim_disk_fifo_reader("/spool/lock/trigger"), LOOP_READ);
+    sim_loop_advance(kit.loop, 2000);
+    is_number(kit.found_count, 1, "and never again");
+    kit_close(&kit);
+    buffer_free(&todo);
+}
+
 static void
 test_slices_of_hash(void)
 {
@@ -505,6 +608,10 @@ main(void)
     test_damage();
     test_conflicts();
     test_slices_of_turns();
+    test_large_directory();
+    test_large_directory_fails();
+    test_large_directory_stops();
+    test_large_scan();
     test_slices_of_hash();
     test_trigger();
     test_held();
