@@ -321,7 +321,7 @@ admits(const struct journal *j, size_t size)
 
 /* The refused message sets the bar: with less space it would be refused again. */
 static void
-journal_log_full(struct journal *j)
+journal_report_space(struct journal *j)
 {
     if (j->refused == 0 || !admits(j, j->refused))
         return;
@@ -355,7 +355,7 @@ journal_at_stage_sync(void *context)
     if (j->landed)
         journal_finish(j, j->result);
     ring_turn(&j->ring);
-    journal_log_full(j);
+    journal_report_space(j);
     while (flushes < FLUSHES_PER_TURN && wants_flush(j) && journal_flush(j)) {
         flushes++;
         ring_recycle(&j->ring);
