@@ -636,6 +636,7 @@ next_load(struct sched *s, struct sched_action *action)
     if (!k)
         return false;
     s->recalling += k->recalled;
+    s->recalling_recipients += k->recalled ? k->recipients : 0;
     sched_room_enter(s, k);
     message_index_load(&s->known, k);
     *action = (struct sched_action){.verb = SCHED_LOAD, .id = message_index_id(k)};

@@ -20,6 +20,28 @@ site_share(const struct sched *s)
     return (size_t)s->settings.active_limit * (size_t)s->settings.site_share / 100;
 }
 
+/* The recipients that wait at the site, and those that may be on their way to it. */
+static size_t
+waiting_recipients(const struct sched *s, const struct site *site)
+{
+    return site->queue.recipients + s->recalling_recipients;
+}
+
+/* The share by recipients: large mail for a slow site must not take all the room. */
+static size_t
+recipient_share(const struct sched *s)
+{
+    return (size_t)s->settings.recipient_limit * (size_t)s->settings.site_share / 100;
+}
+
+static bool
+has_its_recipients(const struct sched *s, const struct site *site)
+{
+    size_t share = recipient_share(s);
+    return share > 0 && s->room.recipients > (size_t)s->settings.recipient_limit / 2 &&
+           waiting_recipients(s, site) >= share;
+}
+
 /* Whether the site has its share of a full active set, and mail of that age its half of
  * the share while mail of the other age waits. active: messages in memory with the one
  * in question; others: of the site; coming: those that may be on their way. */
@@ -30,6 +52,8 @@ is_full(const struct sched *s, const struct site *site, enum flow_age age, int a
     const struct flow_turns *turns = site->queue.turns;
     enum flow_age other = age == FLOW_NEW ? FLOW_OLD : FLOW_NEW;
     size_t share = site_share(s);
+    if (has_its_recipients(s, site))
+        return true;
     if (share == 0 || active <= s->settings.active_limit / 2)
         return false;
     return others + coming >= share &&
@@ -44,6 +68,10 @@ passes_backlog(const struct sched *s, const struct message_index *k,
 {
     size_t share = site_share(s), half = (size_t)s->settings.active_limit / 2;
     if (others >= (share > half ? share : half) + share / OVERFLOW_PART)
+        return false;
+    size_t recipients = recipient_share(s);
+    if (has_its_recipients(s, site) &&
+        waiting_recipients(s, site) >= recipients + recipients / OVERFLOW_PART)
         return false;
     return k->forced ||
            (site->passed < PASSES + site->recalled / PASS_EVERY &&
@@ -270,5 +298,6 @@ sched_recall_end(struct sched *s, struct message_index *k)
     bool recalled = k->recalled;
     k->recalled = 0;
     s->recalling -= recalled;
+    s->recalling_recipients -= recalled ? k->recipients : 0;
     return recalled;
 }

@@ -35,11 +35,12 @@ struct sched {
     int session_count, idle_count;
     int active; /* messages being loaded or loaded */
     struct room room;
-    bool old_turn;          /* deferred mail is loaded next */
-    unsigned new_run;       /* new messages loaded since */
-    bool recall_turn;       /* backlogged mail is loaded next */
-    size_t recalling;       /* messages being loaded from the backlog of a site */
-    struct entry *settling; /* recipients to be settled without a session */
+    bool old_turn;               /* deferred mail is loaded next */
+    unsigned new_run;            /* new messages loaded since */
+    bool recall_turn;            /* backlogged mail is loaded next */
+    size_t recalling;            /* messages being loaded from the backlog of a site */
+    size_t recalling_recipients; /* of these, as far as known */
+    struct entry *settling;      /* recipients to be settled without a session */
     struct sched_message *ending, **ending_last; /* all settled */
     struct sched_part *entering, *leaving; /* messages of very many destinations */
     struct outcome outcome;                /* of the last SETTLE, or a sched_site */

@@ -146,7 +146,9 @@ sched_admit(struct sched *s, int64_t now_ms, struct id id, size_t recipients)
     sched_tick(s, now_ms);
     size_t before = recipients_of(k);
     remove_recipients(s, k);
+    s->recalling_recipients -= k->recalled ? k->recipients : 0;
     note_recipients(k, recipients);
+    s->recalling_recipients += k->recalled ? k->recipients : 0;
     bool fits = recipients_of(k) <= before || sched_room_has(s, k);
     add_recipients(s, k);
     if (fits)

@@ -381,6 +381,43 @@ test_deferred(void)
     sched_world_end(&w);
 }
 
+/* Large mail for a site that is slow leaves room for that of another, and mail that was
+ * recalled does not take it back. */
+static void
+test_share(int share, unsigned of_slow, unsigned of_other)
+{
+    struct world w;
+    unsigned slow = 0, other = 0;
+    sched_world_start(&w, 10000, 10);
+    sched_change(w.s, &(struct sched_settings){.active_limit = 10000,
+                                               .session_limit = 10,
+                                               .site_share = share,
+                                               .recipient_limit = 160});
+    for (int i = 0; i < 40; i++)
+        (void)world_add(&w, "a.test a.test a.test a.test a.test a.test a.test a.test", 0,
+                        0);
+    for (int i = 0; i < 5; i++)
+        (void)world_add(&w, "b.test b.test b.test b.test b.test b.test b.test b.test", 0,
+                        0);
+    world_run(&w);
+    for (unsigned i = 0; i < w.count; i++)
+        *(i < 40 ? &slow : &other) += w.mails[i].loaded;
+    is_number(slow, of_slow, "of the slow site");
+    is_number(other, of_other, "of the other one");
+    ok(sched_count(w.s).recipients <= 160);
+    for (struct channel *c; (c = world_channel(&w, "b.test", 0));)
+        channel_drain(&w, c);
+    world_run(&w);
+    slow = 0;
+    for (unsigned i = 0; i < 40; i++)
+        slow += w.mails[i].loaded;
+    is_number(slow, of_slow, "not more of it later");
+    for (struct channel *c; (c = world_channel(&w, "", 0));)
+        channel_drain(&w, c);
+    is_number(w.finishes, 45, "all are delivered");
+    sched_world_end(&w);
+}
+
 static unsigned
 draw(uint64_t *state, unsigned below)
 {
@@ -432,6 +469,8 @@ main(void)
     test_commands();
     test_many_commands();
     test_deferred();
+    test_share(50, 11, 5);
+    test_share(0, 17, 0);
     test_random();
     return done();
 }

@@ -505,6 +505,19 @@ test_feed_overload(void)
 }
 
 static void
+test_feed_recipients(void)
+{
+    struct experiment e = run("feed-recipients");
+    ok_named(e.result->finished && e.result->peak_recipients <= 40000,
+             "never more recipients than the limit in memory");
+    ok_named(e.result->groups[0].behind == 0, "large mail leaves in its order");
+    ok_named(e.result->groups[1].max_ms <= 1000,
+             "that of another site does not wait with it");
+    ok_named(e.result->groups[2].max_ms <= 1000, "nor does small mail");
+    end(&e);
+}
+
+static void
 test_feed_flush(void)
 {
     static const char *const names[] = {"feed-flush", "feed-flush-small"};
@@ -588,6 +601,7 @@ main(void)
     test_throttle();
     test_rate();
     test_feed_overload();
+    test_feed_recipients();
     test_feed_flush();
     test_feed_outage();
     test_feed_targets();
