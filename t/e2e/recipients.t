@@ -13,7 +13,7 @@ use Sink;
 my ($limit, $messages, $recipients) = (1000, 40, 100);
 my $sink = Sink->start;
 $sink->hold('dot');
-my $petrel = Petrel->new(active_recipient_limit => $limit, routes => "small.test smtp://127.0.0.1:$sink->{port}?concurrency=1&recipients=1\n"
+my $petrel = Petrel->new(active_recipient_limit => $limit, site_active_share => 0, routes => "small.test smtp://127.0.0.1:$sink->{port}?concurrency=1&recipients=1\n"
     . "* smtp://127.0.0.1:$sink->{port}?concurrency=2")->start;
 my @to = map { "r$_\@x.test" } 1 .. $recipients;
 
