@@ -1,12 +1,10 @@
 /* Classes of refusals, by a table of codes and phrases. */
 #include "sched/limits/refusal.h"
 
-#include "base/outcome.h"
+#include "sched/limits/reply_words.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum { GAP_MAX = 60 };
 
 enum provider { ANY, GOOGLE, MICROSOFT, YAHOO, AMAZON };
 
@@ -204,7 +202,7 @@ static const struct row rows[] = {
 struct reply {
     struct text host;
     int code, subject, detail;
-    char words[OUTCOME_TEXT_MAX + 2]; /* lower case, one space before each and behind */
+    struct reply_words words;
 };
 
 /* "5.7.26"; none: both -1. */
@@ -222,32 +220,6 @@ read_enhanced(struct text word, struct reply *r)
     }
 }
 
-/* Addresses in angle brackets are no words: they could be anything. */
-static void
-refusal_read_words(struct text t, struct reply *r)
-{
-    size_t length = 0;
-    r->words[length++] = ' ';
-    for (size_t i = 0; i < t.length && length + 2 < sizeof(r->words); i++) {
-        unsigned char c = (unsigned char)t.at[i];
-        if (c == '<') {
-            size_t end = text_find(text_after(t, i), '>');
-            i = end == TEXT_NONE ? t.length : i + end;
-            c = ' ';
-        }
-        bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                       text_is_digit((char)c) || c >= 0x80;
-        if (is_word)
-            r->words[length++] = (char)c;
-        else if (r->words[length - 1] != ' ')
-            r->words[length++] = ' ';
-    }
-    if (r->words[length - 1] != ' ')
-        r->words[length++] = ' ';
-    text_lower(r->words, length);
-    r->words[length] = '\0';
-}
-
 /* False: the text has no reply of a host. */
 static bool
 refusal_parse(const char *text, struct reply *r)
@@ -259,12 +231,7 @@ refusal_parse(const char *text, struct reply *r)
         return false;
     r->host = text_of(text + 5, (size_t)(said - text) - 5);
     r->host = text_before(r->host, text_find(r->host, '['));
-    t = text_from(said + strlen(" said: "));
-    for (size_t i = t.length; i > 0; i--)
-        if (text_starts(text_after(t, i - 1), TEXT(" (in reply to "))) {
-            t = text_before(t, i - 1);
-            break;
-        }
+    t = reply_words_said(text);
     if (!text_word(&t, " ", &word) || !text_number(word, 599, &code) || code < 400)
         return false;
     r->code = (int)code;
@@ -272,7 +239,7 @@ refusal_parse(const char *text, struct reply *r)
     if (!text_word(&rest, " ", &word))
         word = TEXT("");
     read_enhanced(word, r);
-    refusal_read_words(t, r);
+    reply_words_make(&r->words, text);
     return true;
 }
 
@@ -289,18 +256,6 @@ provider_of(struct text host)
 }
 
 static bool
-has_words(const struct reply *r, const char *phrase, const char *then)
-{
-    for (const char *at = r->words; (at = strstr(at, phrase)) != NULL; at++) {
-        const char *rest = at + strlen(phrase);
-        const char *second = then != NULL ? strstr(rest, then) : rest;
-        if (second != NULL && second - rest <= GAP_MAX)
-            return true;
-    }
-    return false;
-}
-
-static bool
 row_matches(const struct row *row, const struct reply *r, enum provider provider)
 {
     return (row->family == 0 || row->family == r->code / 100) &&
@@ -308,7 +263,7 @@ row_matches(const struct row *row, const struct reply *r, enum provider provider
            (row->subject == 0 || (row->subject == r->subject &&
                                   r->detail >= row->from && r->detail <= row->to)) &&
            (row->provider == ANY || row->provider == provider) &&
-           (row->phrase == NULL || has_words(r, row->phrase, row->then));
+           (row->phrase == NULL || reply_words_have(&r->words, row->phrase, row->then));
 }
 
 static enum refusal_class

@@ -1,12 +1,11 @@
 /* Classes of temporary refusals, by a table of codes and phrases. */
 #include "sched/limits/reply_class.h"
 
+#include "sched/limits/reply_words.h"
 #include "sched/limits/retry.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { GAP_MAX = 40, WORD_MAX = 16 };
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS   (60 * MINUTE_MS)
@@ -105,70 +104,6 @@ static const struct row rows[] = {
     {REPLY_CLASS_DNS,          NULL,      " dns",                    " error"     },
 };
 
-/* The peer's words: lower case, a space before each word and at the end. */
-struct words {
-    char at[OUTCOME_TEXT_MAX + 2];
-};
-
-/* Without our "host x said: " and our " (in reply to y)". */
-static struct text
-said(const struct outcome *o)
-{
-    const char *head = strstr(o->text, " said: ");
-    struct text t = text_from(head == NULL ? o->text : head + strlen(" said: "));
-    for (size_t i = t.length; i > 0; i--)
-        if (text_starts(text_after(t, i - 1), TEXT(" (in reply to ")))
-            return text_before(t, i - 1);
-    return t;
-}
-
-static bool
-is_word_byte(struct text t, size_t i)
-{
-    unsigned char c = (unsigned char)t.at[i];
-    if (c == ':') /* in a time */
-        return i > 0 && i + 1 < t.length && text_is_digit(t.at[i - 1]) &&
-               text_is_digit(t.at[i + 1]);
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || text_is_digit((char)c) ||
-           c >= 0x80;
-}
-
-static void
-words_make(struct words *w, const struct outcome *o)
-{
-    struct text t = said(o);
-    size_t length = 0;
-    w->at[length++] = ' ';
-    for (size_t i = 0; i < t.length; i++) {
-        if (t.at[i] == '<') { /* an address; if not closed, it ends the text */
-            size_t end = text_find(text_after(t, i), '>');
-            i = end == TEXT_NONE ? t.length - 1 : i + end;
-        } else if (is_word_byte(t, i)) {
-            w->at[length++] = t.at[i];
-            continue;
-        }
-        if (w->at[length - 1] != ' ')
-            w->at[length++] = ' ';
-    }
-    if (w->at[length - 1] != ' ')
-        w->at[length++] = ' ';
-    text_lower(w->at, length);
-    w->at[length] = '\0';
-}
-
-static bool
-words_have(const struct words *w, const char *phrase, const char *then)
-{
-    for (const char *at = w->at; (at = strstr(at, phrase)) != NULL; at++) {
-        if (then == NULL)
-            return true;
-        const char *rest = at + strlen(phrase), *second = strstr(rest, then);
-        if (second != NULL && second - rest <= GAP_MAX)
-            return true;
-    }
-    return false;
-}
-
 enum reply_class_class
 reply_class_classify(const struct outcome *outcome)
 {
@@ -179,11 +114,11 @@ reply_class_classify(const struct outcome *outcome)
                                                        : REPLY_CLASS_PLAIN;
     if (outcome->code / 100 != 4)
         return REPLY_CLASS_PLAIN;
-    struct words words;
-    words_make(&words, outcome);
+    struct reply_words words;
+    reply_words_make(&words, outcome->text);
     for (const struct row *r = rows; r < rows + sizeof(rows) / sizeof(rows[0]); r++)
         if ((r->enhanced == NULL || strcmp(r->enhanced, outcome->enhanced) == 0) &&
-            (r->phrase == NULL || words_have(&words, r->phrase, r->then)))
+            (r->phrase == NULL || reply_words_have(&words, r->phrase, r->then)))
             return r->class;
     return REPLY_CLASS_PLAIN;
 }
@@ -272,8 +207,8 @@ delay_asked_ms(const struct outcome *o)
 {
     static const struct text before[] = {TEXT("in"),   TEXT("after"), TEXT("for"),
                                          TEXT("wait"), TEXT("least"), TEXT("within")};
-    struct words words;
-    words_make(&words, o);
+    struct reply_words words;
+    reply_words_make(&words, o->text);
     struct text rest = text_from(words.at), last = TEXT(""), word = TEXT(""), next;
     while (text_word(&rest, " ", &next) || word.length > 0) {
         for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {

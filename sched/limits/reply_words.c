@@ -1,0 +1,64 @@
+/* Finds phrases in replies. */
+#include "sched/limits/reply_words.h"
+
+#include <string.h>
+
+enum { GAP_MAX = 40 };
+
+struct text
+reply_words_said(const char *text)
+{
+    const char *head = strstr(text, " said: ");
+    struct text t = text_from(head == NULL ? text : head + strlen(" said: "));
+    for (size_t i = t.length; i > 0; i--)
+        if (text_starts(text_after(t, i - 1), TEXT(" (in reply to ")))
+            return text_before(t, i - 1);
+    return t;
+}
+
+static bool
+is_word_byte(struct text t, size_t i)
+{
+    unsigned char c = (unsigned char)t.at[i];
+    if (c == ':') /* in a time */
+        return i > 0 && i + 1 < t.length && text_is_digit(t.at[i - 1]) &&
+               text_is_digit(t.at[i + 1]);
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || text_is_digit((char)c) ||
+           c >= 0x80;
+}
+
+void
+reply_words_make(struct reply_words *w, const char *text)
+{
+    struct text t = text_before(reply_words_said(text), OUTCOME_TEXT_MAX - 1);
+    size_t length = 0;
+    w->at[length++] = ' ';
+    for (size_t i = 0; i < t.length; i++) {
+        if (t.at[i] == '<') { /* an address; if not closed, it ends the text */
+            size_t end = text_find(text_after(t, i), '>');
+            i = end == TEXT_NONE ? t.length - 1 : i + end;
+        } else if (is_word_byte(t, i)) {
+            w->at[length++] = t.at[i];
+            continue;
+        }
+        if (w->at[length - 1] != ' ')
+            w->at[length++] = ' ';
+    }
+    if (w->at[length - 1] != ' ')
+        w->at[length++] = ' ';
+    text_lower(w->at, length);
+    w->at[length] = '\0';
+}
+
+bool
+reply_words_have(const struct reply_words *w, const char *phrase, const char *then)
+{
+    for (const char *at = w->at; (at = strstr(at, phrase)) != NULL; at++) {
+        if (then == NULL)
+            return true;
+        const char *rest = at + strlen(phrase), *second = strstr(rest, then);
+        if (second != NULL && second - rest <= GAP_MAX)
+            return true;
+    }
+    return false;
+}

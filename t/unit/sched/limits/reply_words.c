@@ -1,0 +1,83 @@
+/* The words of a reply: what counts as one, and where a phrase matches. */
+#include "sched/limits/reply_words.h"
+
+#include "t/support/tap.h"
+
+#include <string.h>
+
+static void
+test_said(void)
+{
+    is_text(reply_words_said("host a[b] said: 450 x (in reply to MAIL FROM command)"),
+            TEXT("450 x"), "between our words");
+    is_text(
+        reply_words_said("host a said: one said: two (in reply to x) (in reply to y)"),
+        TEXT("one said: two (in reply to x)"), "the peer may use them, too");
+    is_text(reply_words_said("lost connection"), TEXT("lost connection"), "no reply");
+    is_text(reply_words_said(""), TEXT(""), "nothing");
+}
+
+static void
+test_words(void)
+{
+    static const char *const rows[][2] = {
+        {"host a said: 450-4.7.1 Too  MANY,mails!", " 450 4 7 1 too many mails "},
+        {"retry at 00:05:00: soon",                 " retry at 00:05:00 soon "  },
+        {"<spam@b.test>: no such user",             " no such user "            },
+        {"open <spam and more",                     " open "                    },
+        {"",                                        " "                         },
+        {"\xc3\xa9t\xc3\xa9",                       " \xc3\xa9t\xc3\xa9 "       },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct reply_words w;
+        reply_words_make(&w, rows[i][0]);
+        is_string(w.at, rows[i][1], rows[i][0]);
+    }
+}
+
+static void
+test_have(void)
+{
+    struct reply_words w;
+    char far[200];
+    reply_words_make(&w, "your mailbox, dear user, is full; respam it");
+    ok(reply_words_have(&w, " mailbox", NULL) && reply_words_have(&w, " mailb", NULL));
+    ok_named(!reply_words_have(&w, " spam", NULL), "not within a word");
+    ok(reply_words_have(&w, " mailbox", " full") &&
+       !reply_words_have(&w, " full", " mailbox"));
+    memset(far, 'x', sizeof(far));
+    memcpy(far, "one ", 4);
+    strcpy(far + 43, " two");
+    reply_words_make(&w, far);
+    ok_named(reply_words_have(&w, " one", " two"), "40 bytes behind");
+    memset(far, 'x', sizeof(far));
+    memcpy(far, "one ", 4);
+    strcpy(far + 45, " two");
+    reply_words_make(&w, far);
+    ok_named(!reply_words_have(&w, " one", " two"), "not farther");
+}
+
+/* As long as an outcome's text can be, and longer. */
+static void
+test_long(void)
+{
+    struct reply_words w;
+    static char text[4 * OUTCOME_TEXT_MAX];
+    memset(text, 'a', sizeof(text) - 1);
+    reply_words_make(&w, text);
+    is_number(strlen(w.at), OUTCOME_TEXT_MAX + 1, "cut");
+    for (size_t i = 0; i + 1 < sizeof(text); i += 2)
+        text[i] = ',';
+    reply_words_make(&w, text);
+    ok(strlen(w.at) <= OUTCOME_TEXT_MAX + 1);
+}
+
+int
+main(void)
+{
+    test_said();
+    test_words();
+    test_have();
+    test_long();
+    return done();
+}
