@@ -31,7 +31,7 @@ may base/tls base+crypto+disk
 may base/net base+disk+loop+tls
 may base/log base+loop+net
 may base/settings base+disk+log
-may base/http base+crypto+dns+loop+net+tls
+may base/http base+crypto+disk+dns+log+loop+net+tls
 
 may mime base+crypto+dns+log
 

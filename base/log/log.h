@@ -43,7 +43,7 @@ void log_plain(struct log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* A sentence. id may be NULL. program, the part of Petrel that logs: smtpd, smtp, lmtp,
- * local, queue, sched, control, dns, main. */
+ * local, queue, sched, control, dns, oauth, main. */
 void log_say(struct log *log, enum log_level level, const char *program, const char *id,
              const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -1,0 +1,506 @@
+/* One struct account_tokens for each account goes round: it has a token; it asks; it
+ * waits after a failure. */
+#include "base/http/tokens.h"
+
+#include "base/crypto/digest.h"
+#include "base/disk/disk.h"
+#include "base/http/http_call.h"
+#include "base/http/oauth_state.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <utlist.h>
+
+enum { FIRST_REFRESH_MAX = OAUTH_TOKEN_MAX + 16 };
+
+struct account_tokens {
+    struct tokens *tokens;
+    struct account_tokens *prev, *next;
+    struct oauth_account account;
+    char path[16 + OAUTH_KEY_SIZE]; /* oauth/KEY */
+    struct oauth_state state;
+    int64_t read_ms; /* ctime of the file that state is from; 0: none */
+    int lock;        /* a file handle; -1: not locked */
+    struct http_call *call;
+    struct loop_timer timer;       /* asks again */
+    int64_t retry_ms, retry_at_ms; /* after trouble: the delay; when (monotonic) */
+    char why[2 * OAUTH_REASON_MAX];
+};
+
+struct tokens {
+    struct tokens_settings settings;
+    struct account_tokens *accounts;
+    void (*ask)(struct account_tokens *a);
+};
+
+/* --- The file -------------------------------------------------------------------- */
+
+static void
+tokens_read_state(struct account_tokens *a)
+{
+    const struct tokens_settings *s = &a->tokens->settings;
+    char content[OAUTH_STATE_MAX + 1];
+    struct disk_info info;
+    int file = disk_open_file(s->spool, a->path, false);
+    if (file < 0)
+        return;
+    int64_t length = disk_read(s->spool, file, 0, content, sizeof(content));
+    if (disk_file_info(s->spool, file, &info) == 0)
+        a->read_ms = info.changed_ms;
+    disk_close_file(s->spool, file);
+    oauth_state_free(&a->state);
+    oauth_state_init(&a->state);
+    if (length < 0 || length > OAUTH_STATE_MAX ||
+        !oauth_state_read(text_of(content, (size_t)length), &a->account, &a->state))
+        log_say(s->log, LOG_LEVEL_WARNING, "oauth", NULL,
+                "%s is damaged or of another account: omitted", a->path);
+    digest_forget(content, sizeof(content));
+}
+
+/* Durable when it returns 0: file, name, directory. */
+static int
+tokens_write_file(struct disk *spool, const char *path, struct text content)
+{
+    char fresh[64];
+    snprintf(fresh, sizeof(fresh), "%s.new", path);
+    int result = disk_make_directory(spool, "oauth", 0700);
+    (void)disk_unlink(spool, fresh);
+    int file = result == 0 ? disk_create(spool, fresh, 0600) : result;
+    if (file < 0)
+        return file;
+    result = disk_write(spool, file, content);
+    if (result == 0)
+        result = disk_sync(spool, file);
+    disk_close_file(spool, file);
+    if (result == 0)
+        result = disk_rename(spool, fresh, path);
+    if (result == 0)
+        result = disk_sync_directory(spool, "oauth");
+    return result;
+}
+
+static int
+tokens_write_state(struct account_tokens *a)
+{
+    const struct tokens_settings *s = &a->tokens->settings;
+    struct buffer content;
+    struct disk_info info;
+    int result = -EINVAL;
+    buffer_init(&content, OAUTH_STATE_MAX);
+    if (oauth_state_write(&content, &a->account, &a->state))
+        result = tokens_write_file(s->spool, a->path, buffer_text(&content));
+    if (content.at != NULL)
+        digest_forget(content.at, content.capacity);
+    buffer_free(&content);
+    if (result == 0 && disk_inspect(s->spool, a->path, &info) == 0)
+        a->read_ms = info.changed_ms;
+    return result;
+}
+
+static bool
+tokens_file_changed(const struct account_tokens *a)
+{
+    struct disk_info info;
+    return disk_inspect(a->tokens->settings.spool, a->path, &info) == 0 &&
+           info.changed_ms != a->read_ms;
+}
+
+/* --- Time ------------------------------------------------------------------------ */
+
+/* 0: none. A clock that was set back makes no token immortal. */
+static int64_t
+tokens_left_ms(const struct account_tokens *a)
+{
+    int64_t left_ms = a->state.expires_ms - loop_now_ms(a->tokens->settings.loop);
+    bool sane = left_ms > 0 && left_ms <= (int64_t)OAUTH_LIFETIME_MAX_S * 1000;
+    return a->state.access.length > 0 && sane ? left_ms : 0;
+}
+
+static void
+tokens_unlock(struct account_tokens *a)
+{
+    if (a->lock >= 0)
+        disk_close_file(a->tokens->settings.spool, a->lock);
+    a->lock = -1;
+}
+
+static void
+tokens_on_timer(void *context)
+{
+    struct account_tokens *a = context;
+    a->tokens->ask(a);
+}
+
+static void
+tokens_wait(struct account_tokens *a, int64_t delay_ms)
+{
+    loop_timer_start(a->tokens->settings.loop, &a->timer, delay_ms, tokens_on_timer, a);
+}
+
+/* --- The end of a request -------------------------------------------------------- */
+
+static void
+tokens_tell(struct account_tokens *a)
+{
+    const struct tokens_settings *s = &a->tokens->settings;
+    if (s->changed != NULL)
+        s->changed(s->context, &a->account);
+}
+
+/* Last in its function. least_ms: what the provider has asked for. */
+static void
+tokens_fail(struct account_tokens *a, bool refused, int64_t least_ms, const char *why)
+{
+    const struct tokens_settings *s = &a->tokens->settings;
+    int64_t delay_ms = a->retry_ms > 0 ? a->retry_ms * 2 : TOKENS_RETRY_MS;
+    if (refused || delay_ms > TOKENS_RETRY_MAX_MS)
+        delay_ms = TOKENS_RETRY_MAX_MS;
+    a->retry_ms = delay_ms;
+    if (delay_ms < least_ms)
+        delay_ms = least_ms;
+    a->retry_at_ms = loop_monotonic_ms(s->loop) + delay_ms;
+    snprintf(a->why, sizeof(a->why), "%s%s%s %s", why,
+             refused ? "; run: petrel oauth login " : "",
+             refused ? a->account.host : "", refused ? a->account.user : "");
+    text_copy(a->why, sizeof(a->why), text_trim(text_from(a->why)));
+    log_say(s->log, refused ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "oauth", NULL,
+            "no token for %s at %s: %s", a->account.user, a->account.host, a->why);
+    tokens_unlock(a);
+    tokens_wait(a, refused ? TOKENS_LOOK_MS : delay_ms);
+    tokens_tell(a);
+}
+
+static void
+tokens_say_granted(struct account_tokens *a)
+{
+    char until[32] = "";
+    time_t seconds = (time_t)(a->state.expires_ms / 1000);
+    struct tm utc;
+    if (gmtime_r(&seconds, &utc) != NULL)
+        strftime(until, sizeof(until), "%Y-%m-%d %H:%M:%S UTC", &utc);
+    log_say(a->tokens->settings.log, LOG_LEVEL_INFO, "oauth", NULL,
+            "token for %s at %s until %s", a->account.user, a->account.host, until);
+}
+
+static void
+tokens_granted(struct account_tokens *a, struct oauth_answer *answer)
+{
+    int64_t now_ms = loop_now_ms(a->tokens->settings.loop);
+    struct buffer old = a->state.access;
+    char why[200];
+    a->state.access = answer->access;
+    answer->access = old;
+    if (answer->refresh.length > 0) {
+        old = a->state.refresh;
+        a->state.refresh = answer->refresh;
+        answer->refresh = old;
+    }
+    a->state.updated_ms = now_ms;
+    a->state.expires_ms = now_ms + answer->lifetime_s * 1000;
+    a->state.error[0] = '\0';
+    int result = tokens_write_state(a);
+    if (result < 0) {
+        /* The new refresh token stays in memory: the next request uses it. */
+        a->state.expires_ms = 0;
+        snprintf(why, sizeof(why), "%s cannot be written: %s", a->path,
+                 strerror(-result));
+        tokens_fail(a, false, 0, why);
+        return;
+    }
+    a->retry_ms = a->retry_at_ms = 0;
+    a->why[0] = '\0';
+    tokens_unlock(a);
+    tokens_say_granted(a);
+    tokens_tell(a);
+}
+
+/* Seconds alone; a date is not heeded. */
+static int64_t
+tokens_retry_after_ms(const struct http_reader *response)
+{
+    uint64_t seconds = 0;
+    struct text value = http_reader_field(response, TEXT("Retry-After"));
+    bool good = value.at != NULL && text_number(value, 3600, &seconds);
+    return good ? (int64_t)seconds * 1000 : 0;
+}
+
+static void
+tokens_on_response(void *context, const struct http_result *result)
+{
+    struct account_tokens *a = context;
+    struct oauth_answer answer;
+    a->call = NULL;
+    if (result->error != NULL) {
+        tokens_fail(a, false, 0, result->error);
+        return;
+    }
+    const struct http_reader *response = result->response;
+    int64_t least_ms = tokens_retry_after_ms(response);
+    oauth_read_token(response->status, buffer_text(&response->body), &answer);
+    if (response->body.at != NULL)
+        digest_forget(response->body.at, response->body.capacity);
+    if (answer.verdict == OAUTH_GRANTED)
+        tokens_granted(a, &answer);
+    else
+        tokens_fail(a, answer.verdict == OAUTH_REFUSED, least_ms, answer.reason);
+    oauth_answer_free(&answer);
+}
+
+/* --- A request ------------------------------------------------------------------- */
+
+/* 0, or -errno; -EWOULDBLOCK: another process asks. */
+static int
+tokens_lock(struct account_tokens *a)
+{
+    struct disk *spool = a->tokens->settings.spool;
+    char path[sizeof(a->path) + 8];
+    int result = disk_make_directory(spool, "oauth", 0700);
+    snprintf(path, sizeof(path), "%s.lock", a->path);
+    if (result == 0)
+        a->lock = result = disk_lock(spool, path, 0, 1);
+    return result < 0 ? result : 0;
+}
+
+/* The file of a secret or of a first refresh token, without white space at its ends. */
+static int
+tokens_read_secret(const char *path, struct buffer *out)
+{
+    char *content = NULL;
+    size_t length = 0;
+    int result = disk_read_whole(path, FIRST_REFRESH_MAX, &content, &length);
+    if (result == 0 && (buffer_reserve(out, out->limit) == NULL ||
+                        !buffer_add(out, text_trim(text_of(content, length)))))
+        result = -EFBIG;
+    if (content != NULL)
+        digest_forget(content, length);
+    free(content);
+    return result;
+}
+
+static void
+tokens_send(struct account_tokens *a, struct text secret)
+{
+    struct buffer body;
+    buffer_init(&body, OAUTH_REQUEST_MAX);
+    bool fits = buffer_reserve(&body, OAUTH_REQUEST_MAX) != NULL &&
+                oauth_write_token_request(&body, &a->account, secret,
+                                          buffer_text(&a->state.refresh));
+    struct http_request request = {.method = TEXT("POST"),
+                                   .type = TEXT(OAUTH_FORM),
+                                   .fields = TEXT("Accept: application/json\r\n"),
+                                   .body = buffer_text(&body)};
+    if (fits)
+        a->call = http_call_start(
+            a->tokens->settings.http, text_from(a->account.token_url), &request,
+            &(struct http_call_options){.body_max = OAUTH_ANSWER_MAX},
+            tokens_on_response, a);
+    else
+        tokens_fail(a, true, 0, "the request is too large");
+    digest_forget(body.at, body.capacity);
+    buffer_free(&body);
+}
+
+static void
+tokens_request(struct account_tokens *a)
+{
+    struct oauth_account *account = &a->account;
+    bool in_file = account->secret[0] == '@';
+    struct buffer secret;
+    char why[OAUTH_REASON_MAX] = "";
+    int result = 0;
+    buffer_init(&secret, OAUTH_SECRET_MAX);
+    if (in_file && (result = tokens_read_secret(account->secret + 1, &secret)) < 0)
+        snprintf(why, sizeof(why), "its client secret cannot be read: %s",
+                 strerror(-result));
+    bool needs_refresh =
+        account->grant == OAUTH_REFRESH && a->state.refresh.length == 0;
+    if (needs_refresh && account->refresh[0] != '\0' &&
+        (result = tokens_read_secret(account->refresh, &a->state.refresh)) < 0)
+        snprintf(why, sizeof(why), "its refresh token cannot be read: %s",
+                 strerror(-result));
+    else if (needs_refresh && a->state.refresh.length == 0)
+        snprintf(why, sizeof(why), "nobody has logged in");
+    if (why[0] != '\0')
+        tokens_fail(a, true, 0, why);
+    else
+        tokens_send(a, in_file ? buffer_text(&secret) : text_from(account->secret));
+    if (secret.at != NULL)
+        digest_forget(secret.at, secret.capacity);
+    buffer_free(&secret);
+}
+
+/* Whoever has waited for the lock, and whoever was refused, reads the file anew: a login
+ * or another process may have written it. */
+static void
+tokens_ask(struct account_tokens *a)
+{
+    const struct tokens_settings *s = &a->tokens->settings;
+    bool changed = tokens_file_changed(a);
+    int64_t rest_ms = a->retry_at_ms - loop_monotonic_ms(s->loop);
+    if (a->call != NULL)
+        return;
+    if (!changed && a->retry_at_ms > 0 && rest_ms > 0) {
+        tokens_wait(a, rest_ms < TOKENS_LOOK_MS ? rest_ms : TOKENS_LOOK_MS);
+        return;
+    }
+    int result = tokens_lock(a);
+    if (result == -EWOULDBLOCK) {
+        tokens_wait(a, TOKENS_LOCKED_MS);
+        return;
+    }
+    if (result < 0) {
+        tokens_fail(a, false, 0, strerror(-result));
+        return;
+    }
+    if (tokens_file_changed(a))
+        tokens_read_state(a);
+    if (tokens_left_ms(a) <= TOKENS_AHEAD_MS) {
+        tokens_request(a);
+        return;
+    }
+    a->retry_ms = a->retry_at_ms = 0;
+    a->why[0] = '\0';
+    tokens_unlock(a);
+    tokens_tell(a);
+}
+
+/* --- Accounts -------------------------------------------------------------------- */
+
+static void
+tokens_release(void *object)
+{
+    struct account_tokens *a = object;
+    oauth_state_free(&a->state);
+    digest_forget(a, sizeof(*a));
+    free(a);
+}
+
+static void
+tokens_remove(struct account_tokens *a)
+{
+    struct tokens *tokens = a->tokens;
+    http_call_cancel(&a->call);
+    loop_timer_stop(tokens->settings.loop, &a->timer);
+    tokens_unlock(a);
+    DL_DELETE(tokens->accounts, a);
+    loop_release(tokens->settings.loop, tokens_release, a);
+}
+
+/* In the next turn, so that a start function calls nobody back. */
+static void
+tokens_add(struct tokens *tokens, const struct oauth_account *account)
+{
+    struct account_tokens *a = memory_new(sizeof(*a));
+    char key[OAUTH_KEY_SIZE];
+    a->tokens = tokens;
+    a->lock = -1;
+    a->account = *account;
+    oauth_account_key(account, key);
+    snprintf(a->path, sizeof(a->path), "oauth/%s", key);
+    oauth_state_init(&a->state);
+    tokens_read_state(a);
+    DL_APPEND(tokens->accounts, a);
+    if (tokens_left_ms(a) <= TOKENS_AHEAD_MS)
+        tokens_wait(a, 0);
+}
+
+static struct account_tokens *
+tokens_account(struct tokens *tokens, struct text host, uint16_t port, struct text user)
+{
+    struct account_tokens *a, *any = NULL;
+    DL_FOREACH (tokens->accounts, a) {
+        if (!text_equal_nocase(host, text_from(a->account.host)) ||
+            !text_equal(user, text_from(a->account.user)))
+            continue;
+        if (a->account.port == port)
+            return a;
+        if (a->account.port == 0)
+            any = a;
+    }
+    return any;
+}
+
+/* --- public ---------------------------------------------------------------------- */
+
+struct tokens *
+tokens_new(const struct tokens_settings *settings)
+{
+    struct tokens *tokens = memory_new(sizeof(*tokens));
+    tokens->settings = *settings;
+    tokens->ask = tokens_ask;
+    return tokens;
+}
+
+void
+tokens_free(struct tokens **tokens)
+{
+    struct tokens *t = *tokens;
+    *tokens = NULL;
+    if (t == NULL)
+        return;
+    while (t->accounts != NULL)
+        tokens_remove(t->accounts);
+    loop_release(t->settings.loop, free, t);
+}
+
+bool
+tokens_set(struct tokens *tokens, const struct oauth_account *accounts, size_t count,
+           char error[OAUTH_REASON_MAX])
+{
+    for (size_t i = 0; i < count; i++) {
+        struct buffer secret;
+        buffer_init(&secret, OAUTH_SECRET_MAX);
+        int result = accounts[i].secret[0] == '@'
+                         ? tokens_read_secret(accounts[i].secret + 1, &secret)
+                         : 0;
+        if (secret.at != NULL)
+            digest_forget(secret.at, secret.capacity);
+        buffer_free(&secret);
+        if (result == 0)
+            continue;
+        snprintf(error, OAUTH_REASON_MAX, "cannot read %.300s: %s",
+                 accounts[i].secret + 1, strerror(-result));
+        return false;
+    }
+    while (tokens->accounts != NULL)
+        tokens_remove(tokens->accounts);
+    for (size_t i = 0; i < count && i < TOKENS_ACCOUNTS_MAX; i++)
+        tokens_add(tokens, &accounts[i]);
+    return true;
+}
+
+enum tokens_status
+tokens_find(struct tokens *tokens, struct text host, uint16_t port, struct text user,
+            struct text *token, const char **why)
+{
+    struct account_tokens *a = tokens_account(tokens, host, port, user);
+    if (a == NULL)
+        return TOKENS_NO_ACCOUNT;
+    int64_t left_ms = tokens_left_ms(a);
+    bool rests = a->call != NULL || heap_has(&a->timer.node);
+    if (left_ms <= TOKENS_AHEAD_MS && !rests)
+        tokens_wait(a, 0);
+    *token = buffer_text(&a->state.access);
+    *why = a->why;
+    if (left_ms > 0)
+        return TOKENS_READY;
+    return a->why[0] != '\0' && a->call == NULL ? TOKENS_FAILED : TOKENS_ASKED;
+}
+
+void
+tokens_refused(struct tokens *tokens, struct text host, uint16_t port, struct text user,
+               struct text token)
+{
+    struct account_tokens *a = tokens_account(tokens, host, port, user);
+    if (a == NULL || !text_equal(buffer_text(&a->state.access), token))
+        return; /* there is another one already */
+    a->state.expires_ms = 0;
+    if (a->call == NULL && !heap_has(&a->timer.node))
+        tokens_wait(a, 0);
+}

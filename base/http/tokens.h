@@ -1,0 +1,62 @@
+/* Access tokens of OAuth2 accounts: kept on disk, fetched when they are needed.
+ *
+ * Each account has a state file, SPOOL/oauth/KEY, written whole and renamed. A refresh
+ * token that the provider has exchanged is durable before the access token that came
+ * with it is used: otherwise a crash would lose the account. A lock beside the file
+ * lets one process at a time ask for an account; one that has waited reads the file
+ * again. There is one request for an account at a time, whoever waits for it. */
+#ifndef BASE_HTTP_TOKENS_H
+#define BASE_HTTP_TOKENS_H
+
+#include "base/http/oauth.h"
+
+struct disk;
+struct http_caller;
+struct log;
+struct loop;
+struct tokens;
+
+enum {
+    TOKENS_ACCOUNTS_MAX = 1000,
+    TOKENS_AHEAD_MS = 5 * 60 * 1000,      /* asked for anew when less is left */
+    TOKENS_RETRY_MS = 30 * 1000,          /* after trouble; doubled up to: */
+    TOKENS_RETRY_MAX_MS = 15 * 60 * 1000, /* also after a refusal */
+    TOKENS_LOCKED_MS = 1000,              /* another process asks */
+    TOKENS_LOOK_MS = 5000 /* for a file that has changed, after a refusal */
+};
+
+struct tokens_settings {
+    struct loop *loop;
+    struct log *log;
+    struct disk *spool;
+    struct http_caller *http;
+    /* A token has come, or is refused; not called from within tokens_find(). */
+    void (*changed)(void *context, const struct oauth_account *account);
+    void *context;
+};
+struct tokens *tokens_new(const struct tokens_settings *settings);
+/* Ends requests under way. */
+void tokens_free(struct tokens **tokens);
+
+/* Replaces the accounts, copies of rows: at startup and reload. Tokens of accounts that
+ * stay are kept; each account without a good one asks. False, with one line in error,
+ * when a file with a secret cannot be read; nothing has changed then. */
+bool tokens_set(struct tokens *tokens, const struct oauth_account *accounts,
+                size_t count, char error[OAUTH_REASON_MAX])
+    __attribute__((warn_unused_result));
+
+enum tokens_status {
+    TOKENS_NO_ACCOUNT, /* it logs in by other means */
+    TOKENS_READY,
+    TOKENS_ASKED, /* the provider is being asked */
+    TOKENS_FAILED /* will be asked again; *why is a sentence */
+};
+/* The token of user at the host; asks for one if there is none, or soon will be.
+ * token: borrowed until the loop's next turn. */
+enum tokens_status tokens_find(struct tokens *tokens, struct text host, uint16_t port,
+                               struct text user, struct text *token, const char **why);
+/* The host has refused that token: it is not used again, and another one is fetched. */
+void tokens_refused(struct tokens *tokens, struct text host, uint16_t port,
+                    struct text user, struct text token);
+
+#endif
