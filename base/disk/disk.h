@@ -98,6 +98,10 @@ enum { DISK_SYNCING = 1 };
  * returned; done is not called. */
 int disk_sync_begin(struct disk *disk, int file, bool data_only,
                     struct disk_sync *sync);
+/* The same for several, with one system call for many of them: results[i] is what
+ * disk_sync_begin() would return. */
+void disk_sync_begin_many(struct disk *disk, const int *files, bool data_only,
+                          struct disk_sync *const *syncs, int *results, size_t count);
 /* Waits for all syncs in flight, and calls their done before it returns. For the end
  * of a program. */
 void disk_sync_wait(struct disk *disk);

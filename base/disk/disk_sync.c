@@ -25,6 +25,7 @@
 enum {
     RING = 256, /* syncs in flight; further ones block */
     REAPED_AT_ONCE = 32,
+    SUBMITTED_AT_ONCE = 64,
     SIGNAL_MS = 1000, /* without a signal by then AIO counts as unusable */
 };
 
@@ -44,18 +45,24 @@ struct disk_ring {
 
 /* --- The system calls, for which the C library has no names ----------------------- */
 
-static bool
-disk_sync_submit(const struct disk_ring *ring, int file, bool data_only, void *data)
+static long
+disk_sync_submit(const struct disk_ring *ring, const int *files, bool data_only,
+                 struct disk_sync *const *syncs, size_t count)
 {
-    struct iocb call = {
-        .aio_data = (uintptr_t)data,
-        .aio_lio_opcode = data_only ? IOCB_CMD_FDSYNC : IOCB_CMD_FSYNC,
-        .aio_fildes = (uint32_t)file,
-        .aio_flags = IOCB_FLAG_RESFD,
-        .aio_resfd = (uint32_t)ring->signal,
-    };
-    struct iocb *calls[] = {&call};
-    return syscall(SYS_io_submit, ring->context, 1L, calls) == 1;
+    struct iocb calls[SUBMITTED_AT_ONCE], *list[SUBMITTED_AT_ONCE];
+    if (count > SUBMITTED_AT_ONCE)
+        count = SUBMITTED_AT_ONCE;
+    for (size_t i = 0; i < count; i++) {
+        calls[i] = (struct iocb){
+            .aio_data = (uintptr_t)syncs[i],
+            .aio_lio_opcode = data_only ? IOCB_CMD_FDSYNC : IOCB_CMD_FSYNC,
+            .aio_fildes = (uint32_t)files[i],
+            .aio_flags = IOCB_FLAG_RESFD,
+            .aio_resfd = (uint32_t)ring->signal,
+        };
+        list[i] = &calls[i];
+    }
+    return syscall(SYS_io_submit, ring->context, (long)count, list);
 }
 
 /* Takes finished syncs, after waiting for at least this number; -1 if that is not
@@ -165,7 +172,8 @@ works(const struct disk_ring *ring, int directory)
     struct pollfd asked = {.fd = ring->signal, .events = POLLIN};
     struct io_event event;
     eventfd_t count;
-    if (!disk_sync_submit(ring, directory, false, NULL))
+    struct disk_sync *none = NULL;
+    if (disk_sync_submit(ring, &directory, false, &none, 1) != 1)
         return false;
     return reap(ring, 1, &event, 1) == 1 && event.res == 0 &&
            poll(&asked, 1, SIGNAL_MS) == 1 && eventfd_read(ring->signal, &count) == 0;
@@ -255,20 +263,50 @@ disk_sync_on(struct disk *disk, struct loop *loop)
     return DISK_SYNC_AIO;
 }
 
+/* Submits the first of them with as many others as the system takes. 0: none. */
+static size_t
+disk_sync_begin_some(struct disk_ring *ring, const int *files, bool data_only,
+                     struct disk_sync *const *syncs, size_t count)
+{
+    if (!ring || ring->broken || ring->in_flight == RING)
+        return 0;
+    if (count > RING - ring->in_flight)
+        count = RING - ring->in_flight;
+    long taken = disk_sync_submit(ring, files, data_only, syncs, count);
+    for (long i = 0; i < taken; i++) {
+        DL_APPEND(ring->begun, syncs[i]);
+        ring->in_flight++;
+        syncs[i]->turn = ring->turn;
+    }
+    return taken > 0 ? (size_t)taken : 0;
+}
+
+void
+disk_sync_begin_many(struct disk *disk, const int *files, bool data_only,
+                     struct disk_sync *const *syncs, int *results, size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        assert(syncs[i]->done);
+        size_t begun = disk_sync_begin_some(disk->ring, files + i, data_only, syncs + i,
+                                            count - i);
+        for (size_t end = i + begun; i < end; i++)
+            results[i] = DISK_SYNCING;
+        /* A sync that cannot be submitted has not begun: the blocking call does it, or
+         * returns the error. */
+        if (begun == 0) {
+            results[i] =
+                data_only ? disk_sync_data(disk, files[i]) : disk_sync(disk, files[i]);
+            i++;
+        }
+    }
+}
+
 int
 disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *sync)
 {
-    struct disk_ring *ring = disk->ring;
-    assert(sync->done);
-    /* A sync that cannot be submitted has not begun: the blocking call does it, or
-     * returns the error. */
-    if (!ring || ring->broken || ring->in_flight == RING ||
-        !disk_sync_submit(ring, file, data_only, sync))
-        return data_only ? disk_sync_data(disk, file) : disk_sync(disk, file);
-    DL_APPEND(ring->begun, sync);
-    ring->in_flight++;
-    sync->turn = ring->turn;
-    return DISK_SYNCING;
+    int result;
+    disk_sync_begin_many(disk, &file, data_only, &sync, &result, 1);
+    return result;
 }
 
 void

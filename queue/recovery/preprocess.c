@@ -62,13 +62,19 @@ add_sync(struct preprocessor *m, int file)
 static void
 begin_syncs(struct preprocessor *m)
 {
+    enum { MOST = sizeof(m->syncs) / sizeof(m->syncs[0]) };
+    int files[MOST], results[MOST];
+    struct disk_sync *syncs[MOST];
     for (unsigned i = 0; i < m->sync_count; i++) {
-        struct preprocessor_sync *s = &m->syncs[i];
-        int result = disk_sync_begin(m->spool->disk, s->file, false, &s->sync);
-        if (result == DISK_SYNCING)
+        files[i] = m->syncs[i].file;
+        syncs[i] = &m->syncs[i].sync;
+    }
+    disk_sync_begin_many(m->spool->disk, files, false, syncs, results, m->sync_count);
+    for (unsigned i = 0; i < m->sync_count; i++) {
+        if (results[i] == DISK_SYNCING)
             m->running++;
         else
-            preprocessor_take_result(s, result);
+            preprocessor_take_result(&m->syncs[i], results[i]);
     }
 }
 

@@ -255,7 +255,7 @@ spool_write_new(struct spool *s, enum spool_dir dir, struct id id, struct text b
     if (file < 0)
         return spool_trouble(s, file, &id, "make a file");
     s->unsynced[dir] = true;
-    int result = disk_write(s->disk, file, bytes);
+    int result = disk_write_at(s->disk, file, 0, bytes); /* it is empty */
     if (result < 0) {
         disk_close_file(s->disk, file);
         (void)spool_remove(s, dir, id);

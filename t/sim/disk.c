@@ -556,6 +556,14 @@ disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *s
 }
 
 void
+disk_sync_begin_many(struct disk *disk, const int *files, bool data_only,
+                     struct disk_sync *const *syncs, int *results, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        results[i] = disk_sync_begin(disk, files[i], data_only, syncs[i]);
+}
+
+void
 disk_sync_wait(struct disk *disk)
 {
     while (disk->flights != NULL) {
