@@ -319,7 +319,7 @@ die_before_the_ends(struct stage *s, unsigned count)
     if (!envelope_add(e, TEXT("b@y"), 0, (struct text){0}))
         abort();
     struct queue_draft *draft = queue_begin(manager_queue(s->w.manager), 0, &refusal);
-    if (draft == NULL || queue_write(draft, TEXT(WHOLE)) < 0)
+    if (draft == NULL || !queue_write(draft, TEXT(WHOLE)))
         abort();
     queue_name(draft, e);
     s->w.accepted = false;
