@@ -72,10 +72,10 @@ is_in_heap(const char *secret)
 }
 
 static void
-write_secret(const char *path, const char *format, const char *secret)
+write_secret(const char *path, const char *before, const char *secret, const char *after)
 {
     char content[200]; /* dprintf() would leave a copy in the heap */
-    int length = snprintf(content, sizeof(content), format, secret);
+    int length = snprintf(content, sizeof(content), "%s%s%s", before, secret, after);
     int file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
     if (file < 0 || write(file, content, (size_t)length) != length || close(file) != 0)
         abort();
@@ -91,12 +91,12 @@ read_from(struct settings *s, enum source source, const char *path, const char *
     char text[200];
     switch (source) {
     case FROM_FILE:
-        write_secret(path, "other = x\npassword = %s\nother = y\n", secret);
+        write_secret(path, "other = x\npassword = ", secret, "\nother = y\n");
         settings_read_file(s, path);
         break;
     case FROM_FILE_OF_ITS_OWN:
-        write_secret(own, "%s\n", secret);
-        write_secret(path, "password_file = %s\n", own);
+        write_secret(own, "", secret, "\n");
+        write_secret(path, "password_file = ", own, "\n");
         settings_read_file(s, path);
         break;
     case FROM_ENVIRONMENT: {
