@@ -201,10 +201,10 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
     if (timing && timing->tls && timing->tls[0] &&
         log_style(m->log) != LOG_STYLE_POSTFIX)
         log_field(&line, "tls", text_from(timing->tls));
+    log_class(&line, m->log, outcome);
     log_field(&line, "dsn", text_from(outcome->enhanced));
     log_field(&line, "status",
               text_from(expired ? "expired" : outcome_word(outcome->verdict)));
-    log_class(&line, m->log, outcome);
     log_remark(&line, text_from(outcome->text));
     log_end(&line);
 }

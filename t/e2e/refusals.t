@@ -77,12 +77,12 @@ ok $petrel->wait_log(qr/to=<spf\@other\.test>, .*class=auth/), 'the same again';
 is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(auth\)/), 1, 'is not logged again within the hour';
 # A host that we log in to refuses a sender: our settings are wrong, not the mail.
 $petrel->send_mail('root@here.test', 'gone@account.test', "Subject: waits\n\nx\n");
-ok $petrel->wait_log(qr/to=<gone\@account\.test>, .*dsn=4\.7\.1, status=deferred, class=sender /), 'mail of a sender that the account may not use waits';
+ok $petrel->wait_log(qr/to=<gone\@account\.test>, .*class=sender, dsn=4\.7\.1, status=deferred \(/), 'mail of a sender that the account may not use waits';
 like $petrel->log, qr/warning: \S+ refuses mail \(sender\): the receiver accepts only senders of the account/, 'and the log says what is wrong';
 $petrel->send_mail('root@here.test', 'gone@free.test', "Subject: bounces\n\nx\n");
-ok $petrel->wait_log(qr/to=<gone\@free\.test>, .*status=bounced, class=sender /), 'without a login it bounces';
+ok $petrel->wait_log(qr/to=<gone\@free\.test>, .*class=sender, dsn=5\.7\.1, status=bounced \(/), 'without a login it bounces';
 $petrel->send_mail('me@here.test', 'gone@account.test', "Subject: unknown\n\nx\n");
-ok $petrel->wait_log(qr/to=<gone\@account\.test>, .*status=bounced, class=no_user /), 'as does mail for an unknown user';
+ok $petrel->wait_log(qr/to=<gone\@account\.test>, .*class=no_user, dsn=5\.1\.1, status=bounced \(/), 'as does mail for an unknown user';
 is $petrel->stop, 0, 'it ends well';
 kill 'TERM', $pid;
 waitpid $pid, 0;
