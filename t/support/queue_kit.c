@@ -17,6 +17,8 @@ kit_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
     struct kit *k = context;
     k->answers++;
+    if (k->stored != NULL) /* stored late: nobody has asked for it */
+        envelope_free(&k->stored);
     k->stored = e;
     k->refused = refusal != NULL;
     if (refusal != NULL)

@@ -231,7 +231,7 @@ struct alone {
     struct slices slices;
     bool careful;
     struct clean clean;
-    struct id suspects[500];
+    struct id suspects[12000];
     size_t count;
     int64_t first_ms, last_ms;
 };
