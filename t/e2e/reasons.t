@@ -78,8 +78,12 @@ shows($refused, 'refused', 'stopped');
 like said('queue', 'why', $told), qr/^because:  no daemon runs; .*; the reasons below are those of its last run$/m, 'and since when';
 ok !exists decode_json(said('queue', 'why', '--json', $told))->{why}, 'nobody has answered';
 Petrel::spit($file, substr(my $whole = Petrel::slurp($file), 1));
-is_deeply [$petrel->run('queue', 'why', $told)], [0, said('queue', 'why', $told) =~ s/; the reasons below.*//r =~ s/^(to: +<\S+>).*/$1/mr],
-    'a damaged file tells nothing';
+my @two; # times in both go on: a second may end between them
+for (1 .. 5) {
+    @two = ([$petrel->run('queue', 'why', $told)], [0, said('queue', 'why', $told) =~ s/; the reasons below.*//r =~ s/^(to: +<\S+>).*/$1/mr]);
+    last if $two[0][1] eq $two[1][1];
+}
+is_deeply @two, 'a damaged file tells nothing';
 Petrel::spit($file, $whole);
 $petrel->start;
 
