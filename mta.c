@@ -18,6 +18,7 @@
 #include "admin/command/mime.h"
 #include "admin/command/passwd.h"
 #include "admin/sendmail/sendmail.h"
+#include "admin/startup/configuration.h"
 #include "admin/command/simulate.h"
 #include "admin/control/status.h"
 #include "admin/settings/warnings.h"
@@ -43,7 +44,6 @@
 #include <unistd.h>
 
 enum {
-    MISTAKES_MAX = 64 * 1024,
     ERROR_MAX = 512,
     OVERRIDES_MAX = 200,
     INTERRUPT_MS = 5000,            /* for what runs */
@@ -51,14 +51,6 @@ enum {
 };
 
 extern char **environ;
-
-/* The settings as read once, and everything made from them. */
-struct configuration {
-    struct options options;
-    struct settings *settings;
-    struct route_table *routes;
-    struct registry_place registry;
-};
 
 struct petrel {
     struct options_sources sources;
@@ -80,87 +72,7 @@ struct petrel {
     unsigned draining;
 };
 
-/* --- Settings --------------------------------------------------------------------- */
-
-static struct listener_settings
-listener_settings(const struct options *o)
-{
-    return (struct listener_settings){
-        .hostname = o->hostname,
-        .listen = text_from(o->listen),
-        .relay_from = text_from(o->relay_from),
-        .tls_certificate = text_from(o->tls_certificate),
-        .tls_key = text_from(o->tls_key),
-        .etrn = text_from(o->etrn),
-        .mt_priority = text_from(o->mt_priority),
-        .auth_users = text_from(o->auth_users),
-        .auth_cleartext = text_from(o->auth_cleartext),
-        .sender_login = text_from(o->sender_login),
-        .sender_domains = text_from(o->sender_domains),
-        .auth_failure_limit = (int)o->auth_failure_limit,
-        .server_tls_session_limit = (int)o->server_tls_session_limit,
-        .allow_open_relay = o->allow_open_relay,
-        .message_size_limit = o->message_size_limit,
-        .lifetime_ms = o->lifetime_ms,
-        .recipient_limit = (int)o->recipient_limit,
-        .clients =
-            {
-                      .each = {[CLIENT_USAGE_SESSION] = text_from(o->client_session_rate),
-                         [CLIENT_USAGE_MESSAGE] = text_from(o->client_message_rate),
-                         [CLIENT_USAGE_RECIPIENT] =
-                             text_from(o->client_recipient_rate)},
-                      .all = {[CLIENT_USAGE_SESSION] = text_from(o->server_session_rate),
-                        [CLIENT_USAGE_MESSAGE] = text_from(o->server_message_rate),
-                        [CLIENT_USAGE_RECIPIENT] = text_from(o->server_recipient_rate)},
-                      .exempt = text_from(o->rate_exempt),
-                      .sessions = (int)o->server_session_limit,
-                      .sessions_per_client = (int)o->client_session_limit,
-                      },
-        .proxy_from = text_from(o->proxy_from),
-        .check_helo = o->check_helo,
-        .check_sender = o->check_sender,
-        .greet_delay_ms = o->greet_delay_ms,
-        .refuses_partial = options_refuse_partial(o),
-        .hop_limit = (int)o->hopcount_limit,
-        .error_limit = (int)o->smtpd_hard_error_limit,
-        .soft_error_limit = (int)o->smtpd_soft_error_limit,
-        .error_delay_ms = o->smtpd_error_sleep_time_ms,
-        .junk_limit = (int)o->smtpd_junk_command_limit,
-        .data_rate_min = o->smtpd_min_data_rate,
-        .idle_timeout_ms = o->smtpd_timeout_ms,
-        .handshake_timeout_ms = o->smtpd_starttls_timeout_ms,
-        .data_timeout_ms = o->smtpd_data_timeout_ms,
-    };
-}
-
-/* For commands that any user may run: only the daemon may read keys and users, and
- * these commands do not listen. */
-static struct listener_settings
-public_settings(const struct options *o)
-{
-    struct listener_settings settings = listener_settings(o);
-    settings.listen = settings.tls_certificate = settings.tls_key =
-        settings.auth_users = TEXT("");
-    return settings;
-}
-
-static struct delivery_settings
-delivery_settings(const struct options *o, const struct route_table *routes)
-{
-    return (struct delivery_settings){
-        .hostname = o->hostname,
-        .smtp_port = (uint16_t)o->smtp_port,
-        .smtp_bind = text_from(o->smtp_bind),
-        .smtp_family = options_family(o),
-        .connect_timeout_ms = o->smtp_connect_timeout_ms,
-        .data_rate_min = o->smtp_min_data_rate,
-        .mx_address_limit = (int)o->smtp_mx_address_limit,
-        .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
-        .providers = text_from(o->providers),
-        .secrets = routes ? route_secrets(routes) : NULL,
-        .peers = routes ? route_peers(routes) : NULL,
-    };
-}
+/* --- The daemon ------------------------------------------------------------------- */
 
 static struct channel_settings
 channel_settings(const struct petrel *p, const struct configuration *c)
@@ -189,97 +101,6 @@ channel_settings(const struct petrel *p, const struct configuration *c)
         .on_timeout = timeouts[options_timeout(o)],
     };
 }
-
-static void
-configuration_free(struct configuration **c)
-{
-    if (*c == NULL)
-        return;
-    if ((*c)->routes)
-        route_free(&(*c)->routes);
-    settings_free(&(*c)->settings);
-    free(*c);
-    *c = NULL;
-}
-
-/* Lines "key: error", each with the place of the key before it. */
-static void
-add_places(const struct settings *settings, struct text lines, struct buffer *out)
-{
-    struct text line;
-    while (lines.length > 0 && text_cut(&lines, '\n', &line)) {
-        struct text key = text_before(line, text_find(line, ':'));
-        const char *place = settings_origin(settings, key);
-        (void)!buffer_format(out, "%s%s%.*s\n", place ? place : "", place ? ": " : "",
-                             TEXT_ARGS(line));
-    }
-}
-
-static void
-check_registry(struct configuration *c, struct buffer *errors)
-{
-    char error[ERROR_MAX];
-    if (!registry_configure(text_from(c->options.defrag_registry),
-                            text_from(c->options.defrag_registry_password),
-                            &c->registry, error, sizeof(error)))
-        (void)!buffer_format(errors, "defrag_registry: %s\n", error);
-}
-
-/* Reads and checks all settings, also those of listeners, unless the sources have no
- * secrets. NULL: with one line per error in out. */
-static struct configuration *
-configuration_read(const struct options_sources *sources, struct buffer *out)
-{
-    struct configuration *c = memory_new(sizeof(*c));
-    struct buffer errors;
-    struct identity who;
-    buffer_init(&errors, MISTAKES_MAX);
-    c->settings = options_read(sources, &c->options);
-    (void)!buffer_add(out, settings_errors(c->settings));
-    if (out->length == 0) {
-        bool is_daemon = !c->options.without_secrets;
-        struct listener_settings listener =
-            is_daemon ? listener_settings(&c->options) : public_settings(&c->options);
-        struct delivery_settings delivery = delivery_settings(&c->options, NULL);
-        c->routes = options_routes(&c->options, &errors);
-        (void)!listener_check(&listener, &errors);
-        (void)!delivery_check(&delivery, &errors);
-        if (is_daemon)
-            check_registry(c, &errors);
-        if (is_daemon && !identity_find(&who, c->options.user))
-            (void)!buffer_format(&errors, "user: no such user: '%.100s'\n",
-                                 c->options.user);
-        add_places(c->settings, buffer_text(&errors), out);
-    }
-    if (out->length > 0)
-        configuration_free(&c);
-    buffer_free(&errors);
-    return c;
-}
-
-/* Not for every command: reading a bundle takes time. NULL with one line in error. */
-static struct tls_client *
-open_anchors(const struct configuration *c, char place[TRUST_ANCHORS_PLACE_MAX],
-             char *error)
-{
-    bool needed = route_demands_verify(c->routes) || c->registry.tls;
-    return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error,
-                              ERROR_MAX);
-}
-
-/* NULL: errors were written to standard error. */
-static struct configuration *
-configuration_new(const struct options_sources *sources)
-{
-    struct buffer errors;
-    buffer_init(&errors, MISTAKES_MAX);
-    struct configuration *c = configuration_read(sources, &errors);
-    fwrite(errors.at, 1, errors.length, stderr);
-    buffer_free(&errors);
-    return c;
-}
-
-/* --- The daemon ------------------------------------------------------------------- */
 
 /* Called once for incoming and once for outgoing sessions. */
 static void
@@ -348,11 +169,11 @@ read_again(struct petrel *p, struct tls_client **anchors)
 {
     char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have errors";
     struct buffer errors;
-    buffer_init(&errors, MISTAKES_MAX);
+    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
     struct configuration *fresh = configuration_read(&p->sources, &errors);
     bool denied = errors.length > 0 && say_errors(p, buffer_text(&errors));
     buffer_free(&errors);
-    *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
+    *anchors = fresh ? configuration_anchors(fresh, place, error, ERROR_MAX) : NULL;
     if (*anchors != NULL) {
         trust_anchors_say(place, p->log);
         return fresh;
@@ -378,8 +199,8 @@ on_hangup(void *context)
     if (fresh == NULL)
         return;
     const struct options *o = &fresh->options;
-    struct listener_settings listener = listener_settings(o);
-    struct delivery_settings delivery = delivery_settings(o, fresh->routes);
+    struct listener_settings listener = configuration_listener(o);
+    struct delivery_settings delivery = configuration_delivery(o, fresh->routes);
     struct manager_settings manager = options_manager(o, loop_random(p->loop));
     delivery.tls = anchors;
     log_restyle(p->log, options_log_style(o), options_log_level(o));
@@ -431,7 +252,7 @@ start_channel(struct petrel *p, char *error)
     char place[TRUST_ANCHORS_PLACE_MAX];
     /* Separate, since a reload does not change it. */
     if (c->registry.tls)
-        p->registry_anchors = open_anchors(c, place, error);
+        p->registry_anchors = configuration_anchors(c, place, error, ERROR_MAX);
     if (c->registry.tls && p->registry_anchors == NULL)
         return false;
     struct registry_setup setup = {.loop = p->loop,
@@ -456,13 +277,13 @@ start_queue(struct petrel *p, char *error)
 {
     const struct options *o = &p->configuration->options;
     struct manager_settings settings = options_manager(o, loop_random(p->loop));
-    struct delivery_settings out = delivery_settings(o, p->configuration->routes);
+    struct delivery_settings out = configuration_delivery(o, p->configuration->routes);
     p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
     if (p->dns == NULL)
         return EX_CONFIG;
     dns_set_trust(p->dns, options_dns_trust(o));
     char place[TRUST_ANCHORS_PLACE_MAX];
-    out.tls = open_anchors(p->configuration, place, error);
+    out.tls = configuration_anchors(p->configuration, place, error, ERROR_MAX);
     if (out.tls == NULL)
         return EX_CONFIG;
     trust_anchors_say(place, p->log);
@@ -514,7 +335,8 @@ mta_flush_node(void *context, const char *node, const char *client)
 static int
 start_listening(struct petrel *p, char *error)
 {
-    struct listener_settings settings = listener_settings(&p->configuration->options);
+    struct listener_settings settings =
+        configuration_listener(&p->configuration->options);
     p->listener = listener_new(p->loop, p->net, p->log, p->manager,
                                p->configuration->routes, &settings, error, ERROR_MAX);
     if (p->listener == NULL)
@@ -652,8 +474,8 @@ mta_check(const struct options_sources *sources)
     int code = EX_CONFIG;
     if (c == NULL)
         return code;
-    buffer_init(&out, MISTAKES_MAX);
-    struct tls_client *anchors = open_anchors(c, place, error);
+    buffer_init(&out, CONFIGURATION_ERRORS_MAX);
+    struct tls_client *anchors = configuration_anchors(c, place, error, ERROR_MAX);
     if (anchors != NULL) {
         settings_print(c->settings, &out);
         fwrite(out.at, 1, out.length, stdout);
@@ -686,9 +508,9 @@ serve_standard(const struct options *o)
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     struct manager_settings settings = options_manager(o, 0);
-    buffer_init(&errors, MISTAKES_MAX);
+    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
     struct route_table *routes = options_routes(o, &errors);
-    struct listener_settings listener = public_settings(o);
+    struct listener_settings listener = configuration_public_listener(o);
     int code = routes != NULL && listener_check(&listener, &errors) ? 0 : EX_CONFIG;
     fwrite(errors.at, 1, errors.length, stderr);
     if (code == 0)

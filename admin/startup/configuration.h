@@ -1,0 +1,45 @@
+/* The settings as read once, checked as a whole, and what each part of the daemon gets
+ * of them. */
+#ifndef ADMIN_STARTUP_CONFIGURATION_H
+#define ADMIN_STARTUP_CONFIGURATION_H
+
+#include "admin/settings/options.h"
+#include "defrag/registry/registry.h"
+#include "smtp/client/delivery.h"
+#include "smtp/client/trust_anchors.h"
+#include "smtp/server/listener.h"
+
+enum { CONFIGURATION_ERRORS_MAX = 64 * 1024 }; /* bytes */
+
+struct configuration {
+    struct options options;
+    struct settings *settings;
+    struct route_table *routes;
+    struct registry_place registry;
+};
+
+/* Reads and checks all settings, also those of listeners, unless the sources have no
+ * secrets. NULL: with one line per error in out. */
+struct configuration *configuration_read(const struct options_sources *sources,
+                                         struct buffer *out);
+/* The same. NULL: the errors were written to standard error. */
+struct configuration *configuration_new(const struct options_sources *sources);
+/* Frees *c unless it is NULL, and sets it to NULL. */
+void configuration_free(struct configuration **c);
+
+/* The certificates that outgoing TLS trusts; the caller frees them. Not for every
+ * command: reading a bundle takes time. NULL: one line in error. */
+struct tls_client *configuration_anchors(const struct configuration *c,
+                                         char place[TRUST_ANCHORS_PLACE_MAX],
+                                         char *error, size_t size);
+
+/* These borrow from the options and routes. */
+struct listener_settings configuration_listener(const struct options *o);
+/* For commands that any user may run: only the daemon may read keys and users, and
+ * these commands do not listen. */
+struct listener_settings configuration_public_listener(const struct options *o);
+/* routes may be NULL: then without passwords and peers, for a check. */
+struct delivery_settings configuration_delivery(const struct options *o,
+                                                const struct route_table *routes);
+
+#endif
