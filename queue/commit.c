@@ -133,14 +133,12 @@ undo(struct commit *c)
     id_set_remove(c->commits->seen, d->id);
 }
 
-/* Makes all of them durable, or returns the error. All of a turn together: each step is
- * one sync for all, so a burst costs as many syncs as a single message. */
+/* Makes those durable whose files are synced. All of a turn together: each step is one
+ * sync for all, so a burst costs as many syncs as a single message. */
 static void
-sync_in_files(struct commits *all, struct commit *list)
+link_in_files(struct commits *all, struct commit *list)
 {
     struct commit *c;
-    DL_FOREACH (list, c)
-        sync_files(c);
     /* A failed sync is fatal for its whole batch (doc/design.md "Crash rules"). */
     if (all->spool->trouble[0] != '\0')
         DL_FOREACH (list, c)
@@ -326,30 +324,48 @@ static void
 commit_at_stage_sync(void *context)
 {
     struct commits *all = context;
+    struct commit *c;
     loop_unpost(all->loop, &all->stir);
     if (all->files == NULL)
         return;
-    sync_in_files(all, all->files);
+    DL_FOREACH (all->files, c)
+        sync_files(c);
+    link_in_files(all, all->files);
     DL_CONCAT(all->done, all->files);
     all->files = NULL;
 }
 
 /* --- What comes in --------------------------------------------------------------- */
 
+/* Before the first todo/ID exists: one that is refused now refuses the others. */
+static void
+refuse_together(struct commit *list)
+{
+    struct commit *c, *bad;
+    DL_SEARCH_SCALAR(list, bad, draft->refused, true);
+    if (bad != NULL)
+        DL_FOREACH (list, c)
+            draft_refuse(c->draft, *bad->draft->refusal);
+}
+
 /* For sendmail(1), which has no loop: it exits with the message durable, or with an
  * error. */
-static void
-commit_synchronously(struct commit *c)
+void
+commits_gathered(struct commits *all)
 {
-    struct commits *all = c->commits;
-    struct id id = c->draft->id;
-    write_intd(c);
-    DL_APPEND(all->done, c);
-    sync_in_files(all, c);
-    bool stored_well = !c->draft->refused;
+    struct commit *c, *list = all->files;
+    all->gathers = false;
+    all->files = NULL;
+    DL_FOREACH (list, c)
+        sync_files(c);
+    refuse_together(list);
+    link_in_files(all, list);
+    DL_FOREACH (list, c)
+        if (!c->draft
+                 ->refused) /* a daemon that starts later finds the message anyway */
+            spool_pull_trigger(all->spool, c->draft->id);
+    DL_CONCAT(all->done, list);
     commit_at_stage_answer(all);
-    if (stored_well) /* a daemon that starts later finds the message anyway */
-        spool_pull_trigger(all->spool, id);
 }
 
 /* The order of the tests is that of cost: a refused draft writes nothing; what the
@@ -368,9 +384,12 @@ commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e
     envelope_write_todo(c->envelope, &c->form);
     *draft = NULL;
     *e = NULL;
-    if (all->synchronous)
-        commit_synchronously(c);
-    else if (d->refused) {
+    if (all->synchronous) {
+        write_intd(c);
+        DL_APPEND(all->files, c);
+        if (!all->gathers)
+            commits_gathered(all);
+    } else if (d->refused) {
         draft_erase(d);
         set_done(c);
     } else if (all->journaled->journal == NULL ||

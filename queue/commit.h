@@ -22,6 +22,7 @@ struct commits {
     struct journaled *journaled;
     struct removal *removal;
     bool synchronous; /* an injector: no end of turn follows */
+    bool gathers;     /* then: until commits_gathered() */
     /* The owner of the message went away before it was durable. */
     void (*orphaned)(void *context, struct id id);
     void *context;
@@ -43,6 +44,7 @@ void commits_stop(struct commits *c);
 /* Behind the functions of queue.h with these names. */
 void commits_add(struct commits *c, struct queue_draft **draft, struct envelope **e,
                  queue_stored *stored, void *context);
+void commits_gathered(struct commits *c);
 void commits_ignore(struct commits *c, void *context);
 
 /* True while the message is being made durable and its owner has no answer. O(n). */

@@ -383,51 +383,6 @@ queue_close(struct queue **queue)
     queue_free(q);
 }
 
-/* --- Accepting ------------------------------------------------------------------- */
-
-static struct queue_draft *
-queue_begin_draft(struct queue *q, int64_t size_expected, bool own,
-                  struct outcome *refusal)
-{
-    if (q->own_loop != NULL)
-        loop_turn(q->own_loop, 0); /* updates the clock: no other turns come */
-    return draft_begin(&q->drafts, size_expected, own, refusal);
-}
-
-bool
-queue_admits(struct queue *q, int64_t size_expected, struct outcome *refusal)
-{
-    if (q->own_loop != NULL)
-        loop_turn(q->own_loop, 0); /* updates the clock: no other turns come */
-    return drafts_admit(&q->drafts, size_expected, false, refusal);
-}
-
-struct queue_draft *
-queue_begin(struct queue *q, int64_t size_expected, struct outcome *refusal)
-{
-    return queue_begin_draft(q, size_expected, false, refusal);
-}
-
-struct queue_draft *
-queue_begin_own(struct queue *q, int64_t size_expected, struct outcome *refusal)
-{
-    return queue_begin_draft(q, size_expected, true, refusal);
-}
-
-void
-queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stored,
-             void *context)
-{
-    struct queue *q = memory_container((*draft)->drafts, struct queue, drafts);
-    commits_add(&q->commits, draft, e, stored, context);
-}
-
-void
-queue_commit_ignore(struct queue *q, void *context)
-{
-    commits_ignore(&q->commits, context);
-}
-
 /* --- Delivering ------------------------------------------------------------------ */
 
 static struct envelope *

@@ -103,6 +103,11 @@ void queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored 
 /* Before queue_commit(): the draft is a notification that reports e's failures. While
  * both are journaled, the note that they are reported becomes durable with it. */
 void queue_reports(struct queue_draft *draft, const struct envelope *e);
+/* For an injector: messages committed between these two become durable together. One
+ * that is refused before any of them is a message refuses all. The callbacks come from
+ * the second; a crash within it may leave some of them, as messages. */
+void queue_commit_begin(struct queue *queue);
+void queue_commit_end(struct queue *queue);
 /* The callback will not come; the message may or may not exist. */
 void queue_commit_ignore(struct queue *queue, void *context);
 void queue_discard(struct queue_draft **draft);

@@ -38,6 +38,21 @@ recipients_fail(struct recipients *r, const char *error)
         r->error = error;
 }
 
+/* NULL: all are full. */
+static struct envelope *
+begin_next(struct recipients *r)
+{
+    struct envelope *last = r->envelope;
+    if (r->full_count == RECIPIENTS_ENVELOPES_MAX - 1)
+        return NULL;
+    r->full[r->full_count++] = last;
+    r->envelope = envelope_new();
+    r->envelope->sender = envelope_text(r->envelope, last->sender);
+    r->envelope->envelope_id = envelope_text(r->envelope, last->envelope_id);
+    r->envelope->ret = last->ret;
+    return r->envelope;
+}
+
 static void
 add_normal(struct recipients *r, struct text address)
 {
@@ -46,8 +61,10 @@ add_normal(struct recipients *r, struct text address)
     HASH_FIND(hh, r->known, address.at, address.length, known);
     if (known)
         return;
-    if (e->count >= r->limit || !envelope_add(e, address, r->notify, TEXT(""))) {
-        recipients_fail(r, "too many recipients (recipient_limit)");
+    if (e->count == RECIPIENTS_PER_ENVELOPE)
+        e = begin_next(r);
+    if (e == NULL || !envelope_add(e, address, r->notify, TEXT(""))) {
+        recipients_fail(r, "too many recipients (1000000 at most)");
         return;
     }
     struct text kept = e->recipients[e->count - 1].address;
@@ -77,6 +94,20 @@ recipients_add(struct recipients *r, struct text list)
     return r->error == NULL;
 }
 
+unsigned
+recipients_count(const struct recipients *r)
+{
+    return r->full_count * RECIPIENTS_PER_ENVELOPE + r->envelope->count;
+}
+
+struct envelope **
+recipients_envelope(struct recipients *r, unsigned index)
+{
+    if (index < r->full_count)
+        return &r->full[index];
+    return index == r->full_count ? &r->envelope : NULL;
+}
+
 void
 recipients_free(struct recipients *r)
 {
@@ -85,4 +116,6 @@ recipients_free(struct recipients *r)
         HASH_DEL(r->known, known);
         free(known);
     }
+    for (unsigned i = 0; i <= r->full_count; i++)
+        envelope_free(recipients_envelope(r, i));
 }

@@ -4,13 +4,22 @@
 
 #include "queue/envelope.h"
 
-enum { RECIPIENTS_ADDRESS_MAX = 320 };
+enum {
+    RECIPIENTS_ADDRESS_MAX = 320,
+    RECIPIENTS_MAX = 1000000,
+    /* The daemon loads the recipients of an envelope together: a message for more of
+     * them becomes several, so that its memory does not grow with them. */
+    RECIPIENTS_PER_ENVELOPE = 10000,
+    RECIPIENTS_ENVELOPES_MAX = RECIPIENTS_MAX / RECIPIENTS_PER_ENVELOPE
+};
 
 struct recipients {
-    struct envelope
-        *envelope;        /* where they go; recipients added by others are not seen */
-    const char *hostname; /* of those without a domain */
-    unsigned limit;
+    /* Where they go; recipients added by others are not seen. When it is full, it joins
+     * `full`, and a new one takes its place, of the same sender, ENVID and return. */
+    struct envelope *envelope;
+    struct envelope *full[RECIPIENTS_ENVELOPES_MAX - 1];
+    unsigned full_count;
+    const char *hostname;          /* of those without a domain */
     unsigned notify;               /* RFC 3461, of each */
     struct recipients_seen *known; /* recipients.c's; NULL at first */
     const char *error;             /* the first one; NULL */
@@ -20,6 +29,11 @@ struct recipients {
  * why; what came before it is in the envelope. */
 bool recipients_add(struct recipients *r, struct text list)
     __attribute__((warn_unused_result));
+/* How many there are, in all envelopes. */
+unsigned recipients_count(const struct recipients *r);
+/* Their envelopes: first the full ones. NULL: that was all. */
+struct envelope **recipients_envelope(struct recipients *r, unsigned index);
+/* Frees the envelopes, too, but for those that were taken and are NULL. */
 void recipients_free(struct recipients *r);
 
 /* One address: "<a@b>", "a@b", "a" (then a@hostname), in normal form. False: bad

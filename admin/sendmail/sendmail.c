@@ -59,13 +59,13 @@ set_recipients(struct recipients *to, const struct flags *f)
 {
     for (int i = 0; i < f->recipient_count; i++) {
         const char *given = f->recipients[i];
-        unsigned before = to->envelope->count;
+        unsigned before = recipients_count(to);
         if (given[0] == '-' || text_has_control(text_from(given)))
             return complaint_say("sendmail", EX_DATAERR,
                                  "the recipient is not a mail address", given);
         if (!recipients_add(to, text_from(given)))
             return complaint_say("sendmail", EX_DATAERR, to->error, given);
-        if (to->envelope->count == before && text_trim(text_from(given)).length == 0)
+        if (recipients_count(to) == before && text_trim(text_from(given)).length == 0)
             return complaint_say("sendmail", EX_DATAERR, "a recipient is empty", "");
     }
     return 0;
@@ -125,8 +125,8 @@ sendmail_read_piece(struct loop *loop, int64_t end_ms, char *piece)
 }
 
 static int
-read_message(struct submission *s, const struct flags *f, struct loop *loop,
-             int64_t end_ms)
+read_message(struct submission *s, const struct flags *f, const struct recipients *to,
+             struct loop *loop, int64_t end_ms)
 {
     char *piece = memory_new(PIECE);
     char id[ID_LENGTH + 1], error[512];
@@ -144,7 +144,9 @@ read_message(struct submission *s, const struct flags *f, struct loop *loop,
     int code = submission_finish(s, id, error, sizeof(error));
     if (code != 0)
         return complaint_say("sendmail", code, error, "");
-    if (f->verbose)
+    if (f->verbose && to->full_count > 0)
+        printf("queued as %s and %u more\n", id, to->full_count);
+    else if (f->verbose)
         printf("queued as %s\n", id);
     return 0;
 }
@@ -167,7 +169,7 @@ sendmail_submit(const struct flags *f, const struct options *o, struct recipient
         .uid = (unsigned)getuid(),
     };
     struct submission *s = submission_new(&settings, loop, queue, to);
-    int code = read_message(s, f, loop, end_ms);
+    int code = read_message(s, f, to, loop, end_ms);
     submission_free(&s);
     buffer_free(&name);
     return code;
@@ -180,24 +182,20 @@ inject(const struct flags *f, const struct options *o, struct queue *queue,
     const struct passwd *who = getpwuid(getuid());
     char user[64];
     struct envelope *e = envelope_new();
-    struct recipients to = {.envelope = e,
-                            .hostname = o->hostname,
-                            .limit = (unsigned)o->recipient_limit,
-                            .notify = f->notify};
+    struct recipients to = {
+        .envelope = e, .hostname = o->hostname, .notify = f->notify};
     if (who)
         snprintf(user, sizeof(user), "%s", who->pw_name);
     else
         snprintf(user, sizeof(user), "uid%u", (unsigned)getuid());
     int code = set_sender(e, f->sender ? f->sender : user, o->hostname);
     if (code == 0)
-        code = set_recipients(&to, f);
-    if (code == 0)
         code = set_envelope_id(e, f->envelope_id);
     e->ret = f->ret;
     if (code == 0)
+        code = set_recipients(&to, f);
+    if (code == 0)
         code = sendmail_submit(f, o, &to, who, queue, loop, end_ms);
-    else
-        envelope_free(&e);
     recipients_free(&to);
     return code;
 }

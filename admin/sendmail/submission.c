@@ -30,14 +30,17 @@ struct submission {
     struct loop *loop;
     struct queue *queue;
     struct recipients *recipients;
-    struct envelope *envelope;
-    struct queue_draft *draft;
+    /* Of the same content, one for each envelope; the others follow when the header has
+     * named all recipients. */
+    struct queue_draft *drafts[RECIPIENTS_ENVELOPES_MAX];
+    unsigned draft_count;
+    bool eight_bit;
     struct crlf_lines lines;
     enum part part;
     struct buffer header;    /* until it is complete, and a little more */
     struct header_scan scan; /* of it */
     struct buffer out;       /* one piece of the body */
-    bool stored;
+    unsigned stored;
     int code; /* sysexits */
     char error[1024];
     char id[ID_LENGTH + 1];
@@ -72,11 +75,15 @@ submission_write_out(struct submission *s, struct text bytes)
 {
     if (bytes.length == 0 || s->code != 0)
         return;
-    if (!text_is_ascii(bytes))
-        s->envelope->eight_bit = true;
-    (void)!queue_write(s->draft, bytes); /* reported at commit */
-    if (queue_draft_size(s->draft) > s->settings.message_size_limit)
+    int64_t size = queue_draft_size(s->drafts[0]) + (int64_t)bytes.length;
+    if (size > s->settings.message_size_limit) {
         submission_fail(s, EX_DATAERR, "the message is larger than message_size_limit");
+        return;
+    }
+    if (!text_is_ascii(bytes))
+        s->eight_bit = true;
+    for (unsigned i = 0; i < s->draft_count; i++)
+        (void)!queue_write(s->drafts[i], bytes); /* reported at commit */
 }
 
 /* --- The header ------------------------------------------------------------------- */
@@ -111,7 +118,7 @@ take_recipients(struct submission *s, const struct header_field *f)
 {
     struct buffer unfolded;
     char what[256];
-    buffer_init(&unfolded, SUBMISSION_HEADER_MAX);
+    buffer_init(&unfolded, SUBMISSION_LIST_MAX);
     bool whole = header_unfold(f->value, &unfolded);
     assert(whole); /* it is part of a header within the limit */
     if (!recipients_add(s->recipients, buffer_text(&unfolded))) {
@@ -123,16 +130,36 @@ take_recipients(struct submission *s, const struct header_field *f)
 }
 
 static void
-submission_take_header(struct submission *s, struct text header)
+begin_draft(struct submission *s)
+{
+    struct outcome refusal;
+    struct queue_draft *draft = queue_begin(s->queue, 0, &refusal);
+    if (draft == NULL)
+        submission_refuse(s, &refusal);
+    else
+        s->drafts[s->draft_count++] = draft;
+}
+
+static void
+take_all_recipients(struct submission *s, struct text header)
 {
     struct header_field f;
     bool resent = s->settings.from_header && has_resent(header);
-    while (header_next(&header, &f)) {
-        if (s->settings.from_header && names_recipients(&f, resent))
+    while (s->settings.from_header && header_next(&header, &f))
+        if (names_recipients(&f, resent))
             take_recipients(s, &f);
+    while (s->code == 0 && s->draft_count <= s->recipients->full_count)
+        begin_draft(s);
+}
+
+static void
+submission_take_header(struct submission *s, struct text header)
+{
+    struct header_field f;
+    take_all_recipients(s, header);
+    while (header_next(&header, &f))
         if (!is_field(&f, "Bcc") && !is_field(&f, "Resent-Bcc"))
             submission_write_out(s, f.whole);
-    }
     if (header.length > 0 && s->code == 0)
         submission_fail(s, EX_DATAERR, "the header cannot be read");
 }
@@ -156,7 +183,9 @@ static void
 put_header(struct submission *s, struct text bytes)
 {
     if (!buffer_add(&s->header, bytes)) {
-        submission_fail(s, EX_DATAERR, "the header is larger than 1 MB");
+        submission_fail(s, EX_DATAERR,
+                        s->settings.from_header ? "the header is larger than 64 MB"
+                                                : "the header is larger than 1 MB");
         return;
     }
     header_scan_add(&s->scan, bytes);
@@ -252,7 +281,7 @@ submission_put(void *context, struct text bytes)
 static bool
 write_from(const struct submission *s, struct buffer *out)
 {
-    struct text sender = s->envelope->sender, name = s->settings.full_name;
+    struct text sender = s->recipients->envelope->sender, name = s->settings.full_name;
     bool good = buffer_add(out, TEXT("From: ")) && buffer_add(out, name) &&
                 buffer_add(out, name.length > 0 ? TEXT(" <") : TEXT("<"));
     if (sender.length > 0)
@@ -262,16 +291,18 @@ write_from(const struct submission *s, struct buffer *out)
     return good && buffer_add(out, TEXT(">\r\n"));
 }
 
+/* All messages that come of one have the same Message-ID. */
 static void
-compose_prefix(struct submission *s)
+compose_prefix(struct submission *s, struct envelope *e)
 {
     struct buffer out;
-    char date[DATE_TEXT_MAX];
+    char date[DATE_TEXT_MAX], id[ID_LENGTH + 1];
     buffer_init(&out, PREFIX_MAX);
+    id_format(e->id, id);
     date_format(loop_now_ms(s->loop), date);
     bool good = buffer_format(
         &out, "Received: by %.255s (Petrel, from userid %u)\r\n\tid %s; %s\r\n",
-        s->settings.hostname, s->settings.uid, s->id, date);
+        s->settings.hostname, s->settings.uid, id, date);
     if (!s->scan.has_from)
         good = good && write_from(s, &out);
     if (!s->scan.has_date)
@@ -280,7 +311,7 @@ compose_prefix(struct submission *s)
         good = good && buffer_format(&out, "Message-ID: <%s@%.255s>\r\n", s->id,
                                      s->settings.hostname);
     assert(good); /* every part is bounded */
-    s->envelope->prefix = envelope_text(s->envelope, buffer_text(&out));
+    e->prefix = envelope_text(e, buffer_text(&out));
     buffer_free(&out);
 }
 
@@ -291,7 +322,7 @@ submission_on_stored(void *context, struct envelope *e, const struct outcome *re
     if (refusal)
         submission_refuse(s, refusal);
     else
-        s->stored = true;
+        s->stored++;
     envelope_free(&e);
 }
 
@@ -306,14 +337,22 @@ note_utf8(struct envelope *e)
 static void
 submission_commit(struct submission *s)
 {
-    note_utf8(s->envelope);
-    queue_name(s->draft, s->envelope);
-    id_format(s->envelope->id, s->id);
-    compose_prefix(s);
-    if (s->scan.is_message) /* perhaps a fragment: clients cannot add to its set */
-        s->envelope->trust = TEXT("int");
-    queue_commit(&s->draft, &s->envelope, submission_on_stored, s);
-    assert(s->stored || s->code != 0); /* an injector's commit is not deferred */
+    queue_commit_begin(s->queue);
+    for (unsigned i = 0; i < s->draft_count; i++) {
+        struct envelope **e = recipients_envelope(s->recipients, i);
+        note_utf8(*e);
+        (*e)->eight_bit = s->eight_bit;
+        queue_name(s->drafts[i], *e);
+        if (i == 0)
+            id_format((*e)->id, s->id);
+        compose_prefix(s, *e);
+        if (s->scan.is_message) /* perhaps a fragment: clients cannot add to its set */
+            (*e)->trust = TEXT("int");
+        queue_commit(&s->drafts[i], e, submission_on_stored, s);
+    }
+    queue_commit_end(s->queue);
+    /* An injector's commit is not deferred. */
+    assert(s->stored == s->draft_count || s->code != 0);
 }
 
 int
@@ -326,7 +365,7 @@ submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
     if (s->code == 0 && s->part != PART_BODY)
         header_complete(s);
     submission_flush(s);
-    if (s->code == 0 && s->envelope->count == 0)
+    if (s->code == 0 && recipients_count(s->recipients) == 0)
         submission_fail(s, EX_USAGE,
                         "no recipients: name them, or use -t with To, Cc or Bcc");
     if (s->code == 0)
@@ -348,19 +387,16 @@ submission_new(const struct submission_settings *settings, struct loop *loop,
                struct queue *queue, struct recipients *recipients)
 {
     struct submission *s = memory_new(sizeof(*s));
-    struct outcome refusal;
     s->settings = *settings;
     s->loop = loop;
     s->queue = queue;
     s->recipients = recipients;
-    s->envelope = recipients->envelope;
-    buffer_init(&s->header, SUBMISSION_HEADER_MAX);
+    buffer_init(&s->header,
+                settings->from_header ? SUBMISSION_LIST_MAX : SUBMISSION_HEADER_MAX);
     buffer_init(&s->out, PIECE);
     header_scan_start(&s->scan);
     crlf_lines_start(&s->lines, settings->dot_ends, submission_put, s);
-    s->draft = queue_begin(queue, 0, &refusal);
-    if (s->draft == NULL)
-        submission_refuse(s, &refusal);
+    begin_draft(s);
     return s;
 }
 
@@ -371,9 +407,8 @@ submission_free(struct submission **submission)
     if (s == NULL)
         return;
     *submission = NULL;
-    if (s->draft)
-        queue_discard(&s->draft);
-    envelope_free(&s->envelope);
+    for (unsigned i = 0; i < s->draft_count; i++)
+        queue_discard(&s->drafts[i]);
     buffer_free(&s->header);
     buffer_free(&s->out);
     free(s);

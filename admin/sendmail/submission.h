@@ -10,7 +10,10 @@
 #include "admin/sendmail/recipients.h"
 #include "queue/queue.h"
 
-enum { SUBMISSION_HEADER_MAX = 1024 * 1024 };
+enum {
+    SUBMISSION_HEADER_MAX = 1024 * 1024,
+    SUBMISSION_LIST_MAX = 64 * 1024 * 1024 /* with -t: a Bcc of RECIPIENTS_MAX */
+};
 
 struct submission_settings {
     const char *hostname;
@@ -23,15 +26,18 @@ struct submission_settings {
 
 struct submission;
 
-/* recipients->envelope is taken: with its sender, and the recipients known so far.
- * recipients and what settings point to live longer. loop is for the time. */
+/* The envelopes of recipients, with a sender and the recipients known so far, are taken
+ * when the message is committed. recipients and what settings point to live longer. loop
+ * is for the time. */
 struct submission *submission_new(const struct submission_settings *settings,
                                   struct loop *loop, struct queue *queue,
                                   struct recipients *recipients);
 void submission_free(struct submission **s);
 /* Bytes as they come. False: enough, the rest need not be read. */
 bool submission_add(struct submission *s, struct text bytes);
-/* Commits. Returns 0, or a sysexits code with one line in error. id gets the name. */
+/* Commits, one message for each envelope of the recipients. Returns 0, or a sysexits
+ * code with one line in error: then nothing is queued. id gets the name of the first
+ * one. */
 int submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
                       size_t error_size);
 

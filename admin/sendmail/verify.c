@@ -60,20 +60,20 @@ static int
 verify_list(const struct route_table *routes, const char *list, const char *hostname)
 {
     int code = 0;
-    struct envelope *e = envelope_new();
-    struct recipients r = {
-        .envelope = e, .hostname = hostname, .limit = ENVELOPE_RECIPIENTS_MAX};
+    struct envelope **e;
+    struct recipients r = {.envelope = envelope_new(), .hostname = hostname};
     struct text given = text_from(list);
-    if (text_has_control(given) || !recipients_add(&r, given) || e->count == 0) {
+    if (text_has_control(given) || !recipients_add(&r, given) ||
+        recipients_count(&r) == 0) {
         fputs("sendmail: an argument is not a mail address\n", stderr);
         code = EX_DATAERR;
     }
-    for (unsigned i = 0; i < e->count; i++) {
-        int one = verify(routes, e->recipients[i].address);
-        code = code ? code : one;
-    }
+    for (unsigned n = 0; (e = recipients_envelope(&r, n)) != NULL; n++)
+        for (unsigned i = 0; i < (*e)->count; i++) {
+            int one = verify(routes, (*e)->recipients[i].address);
+            code = code ? code : one;
+        }
     recipients_free(&r);
-    envelope_free(&e);
     return code;
 }
 

@@ -157,7 +157,7 @@ const struct setting options_rows[] = {
     BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
             INT64_C(1) << 40, "Larger messages are refused."),
     BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
-            "Recipients of one message, at most."),
+            "Recipients of one message that comes by SMTP, at most."),
     BOUNDED(NUMBER, server_session_limit, "server_session_limit", "1000", 1, 100000,
             "Concurrent incoming sessions, of all clients together."),
     BOUNDED(NUMBER, client_session_limit, "client_session_limit", "50", 1, 100000,

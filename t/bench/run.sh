@@ -10,6 +10,7 @@ export PETREL="${PETREL:-$PWD/$BUILD/petrel}"
 perl t/bench/throughput.pl
 perl t/bench/tls.pl
 perl t/bench/overload.pl
+perl t/bench/newsletter.pl
 perl t/bench/intake.pl
 perl t/bench/limits.pl
 perl t/bench/agree.pl

@@ -261,7 +261,7 @@ act_await(struct work *w)
 }
 
 void
-act_inject(struct work *w, unsigned recipients, size_t size)
+act_inject(struct work *w, unsigned messages, unsigned recipients, size_t size)
 {
     struct daemon injector;
     if (daemon_open_injector(&injector, &w->setup, act_chance(w, 1u << 30)) != 0) {
@@ -271,9 +271,15 @@ act_inject(struct work *w, unsigned recipients, size_t size)
         printf("# cannot inject\n");
         abort();
     }
-    int number = offer(w, injector.queue, recipients, size, -1, false);
-    if (number >= 0)
-        envelope_free(&w->envelopes[number]);
+    int numbers[INJECTED_MAX];
+    assert(messages <= INJECTED_MAX);
+    queue_commit_begin(injector.queue);
+    for (unsigned i = 0; i < messages; i++)
+        numbers[i] = offer(w, injector.queue, recipients, size, -1, false);
+    queue_commit_end(injector.queue);
+    for (unsigned i = 0; i < messages; i++)
+        if (numbers[i] >= 0)
+            envelope_free(&w->envelopes[numbers[i]]);
     daemon_close(&injector);
 }
 

@@ -36,7 +36,9 @@ void act_flush(struct work *w);
 
 void act_accept(struct work *w, unsigned recipients, size_t size);
 void act_await(struct work *w);
-void act_inject(struct work *w, unsigned recipients, size_t size);
+/* So many messages that become durable together. */
+enum { INJECTED_MAX = 3 };
+void act_inject(struct work *w, unsigned messages, unsigned recipients, size_t size);
 /* Files of its name, as any local user may put them there. */
 void act_plant(struct work *w, int message);
 void act_notice_injected(struct work *w);

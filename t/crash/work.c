@@ -261,16 +261,16 @@ scenario_copy(struct work *w)
 static void
 scenario_injection(struct work *w)
 {
-    act_inject(w, 2, SMALL);
+    act_inject(w, 1, 2, SMALL);
     act_start(w, 1);
-    act_inject(w, 1, SMALL);
-    act_inject(w, 3, LARGE);
+    act_inject(w, 1, 1, SMALL);
+    act_inject(w, INJECTED_MAX, 3, LARGE);
     act_notice_injected(w);
     act_settle(w, 0, 0, false);
     act_flush(w);
     act_finish(w, 1);
     act_stop(w, true);
-    act_inject(w, 1, SMALL);
+    act_inject(w, 1, 1, SMALL);
     act_start(w, 1);
     act_load_all(w);
     act_defer(w, 2, 60000);
@@ -442,7 +442,8 @@ scenario_anything(struct work *w)
             break;
         case 14:
             if (w->shadow.count < 12)
-                act_inject(w, 1, sizes[act_chance(w, 6)]);
+                act_inject(w, 1 + (unsigned)act_chance(w, INJECTED_MAX), 1,
+                           sizes[act_chance(w, 6)]);
             break;
         case 15:
             act_stop(w, act_chance(w, 3) > 0);

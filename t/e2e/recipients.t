@@ -54,6 +54,22 @@ my $most = 0;
 ok Petrel::wait_for(sub { my $now = active(); $most = $now if $now > $most; return $petrel->queued == 0 }), 'all is delivered' or diag $petrel->status;
 cmp_ok $most, '<=', $limit, 'never more than the limit';
 is Petrel::count($petrel->log, qr/to=<r$recipients\@x\.test>.*status=sent/), $messages, 'each of them';
+
+# A list longer than the limit, by sendmail(1).
+$sink->hold('dot');
+my @list = map { "l$_\@list.test" } 1 .. 25_000;
+Petrel::spit("$petrel->{dir}/list", "To: list\@x.test\nBcc: " . join(",\n ", @list) . "\n\nnews\n");
+is system("$Petrel::binary -c $petrel->{dir}/petrel.conf sendmail -t -f l\@x.test < $petrel->{dir}/list"), 0, 'a long list is taken';
+ok Petrel::wait_for(sub { active() > 0 }), 'its first envelope is in memory' or diag $petrel->status;
+cmp_ok active(), '<=', 10_000, 'and no other one, since it is above the limit';
+$sink->let_go('dot');
+$most = 0;
+ok Petrel::wait_for(sub { my $now = active(); $most = $now if $now > $most; return $petrel->queued == 0 }), 'all is delivered' or diag $petrel->status;
+cmp_ok $most, '<=', 10_000, 'an envelope at a time';
+my %times;
+$times{$_}++ for $petrel->log =~ /to=<(l\d+)\@list\.test>.*status=sent/g;
+is scalar(keys %times), 25_000, 'to each';
+is scalar(grep { $_ > 1 } values %times), 0, 'once';
 is $petrel->stop, 0, 'it ends well';
 
 done_testing;

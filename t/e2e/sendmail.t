@@ -91,11 +91,36 @@ clear();
 is $code, 0, '1,000 recipients' or diag $text;
 is scalar(() = `$Petrel::binary queue show --all` =~ /^to: /mg), 1000, 'all of them';
 clear();
-($code, $text) = sh('$B sendmail $(seq -f u%g@b.test 3000)', $letter);
-is $code, 65, '3,000 are too many';
-($code, $text) = sh('PETREL_RECIPIENT_LIMIT=3000 $B sendmail $(seq -f u%g@b.test 3000)', $letter);
-is $code, 0, 'unless they are allowed' or diag $text;
+($code, $text) = sh('PETREL_RECIPIENT_LIMIT=10 $B sendmail -v $(seq -f u%g@b.test 3000)', $letter);
+is $code, 0, '3,000, since recipient_limit is for SMTP' or diag $text;
+like $text, qr/^queued as [0-9A-Z-]+\n\z/, 'one message';
 clear();
+
+# --- More than an envelope takes
+
+sub list_of { my $count = shift; return "Subject: news\nTo: list\@a.test\nBcc: " . join(",\n u", '', map {"$_\@b.test"} 2 .. $count) =~ s/^,\n //r . "\n\nthe news\n" }
+($code, $text) = sh('$B sendmail -t -v -f list@a.test', list_of(20_001));
+is $code, 0, '20,001 recipients' or diag $text;
+like $text, qr/^queued as [0-9A-Z-]+ and 2 more\n\z/, 'become three messages';
+is queued(), 3, 'in the queue';
+my $shown = `$Petrel::binary queue show --all`;
+is scalar(() = $shown =~ /^to: /mg), 20_001, 'with all of them';
+my %seen;
+$seen{$_}++ for $shown =~ /^to: +(\S+)/mg;
+is scalar keys %seen, 20_001, 'each in one message';
+my $whole = `$Petrel::binary queue cat --all`;
+my %names = map { $_ => 1 } $whole =~ /^Message-ID: (\S+)/mg;
+is scalar keys %names, 1, 'of the same Message-ID';
+is scalar(() = $whole =~ /^the news/mg), 3, 'and content';
+unlike $whole, qr/^Bcc/m, 'without Bcc';
+clear();
+($code, $text) = sh('PETREL_MESSAGE_SIZE_LIMIT=5000 $B sendmail -t', list_of(20_001) . "x\n" x 3000);
+is $code, 65, 'when the content is too large';
+is queued(), 0, 'none of them is queued';
+($code, $text) = sh('ulimit -n 12; $B sendmail -t', list_of(100_000));
+isnt $code, 0, 'no descriptors for all' or diag $text;
+is queued(), 0, 'is no message at all';
+is scalar(() = glob "$spool/{pid,mess,intd,todo}/*"), 0, 'and leaves no files';
 
 # --- Signals at any moment
 

@@ -107,7 +107,8 @@ test_open_without_rights(void)
     kit_close(&k);
     if (seteuid(65534) != 0)
         abort();
-    is_number(queue_kit_open(&k, spool), EX_CANTCREAT, "another user's daemon gets no lock");
+    is_number(queue_kit_open(&k, spool), EX_CANTCREAT,
+              "another user's daemon gets no lock");
     kit_close(&k);
     if (seteuid(0) != 0)
         abort();
@@ -141,7 +142,8 @@ test_accept(const char *home)
     is_number(status.st_mode & 07777, 0600, "nobody else reads it");
 
     struct envelope *loaded = queue_load(k.queue, e->id);
-    ok(loaded != NULL && loaded->count == 4 && !loaded->storage.preprocessed && !loaded->delivery.held);
+    ok(loaded != NULL && loaded->count == 4 && !loaded->storage.preprocessed &&
+       !loaded->delivery.held);
     is_text(loaded->prefix, TEXT("Received: by test\r\n"), "the prefix is kept");
     is_text(loaded->sender, TEXT("sender@example.org"), "and the sender");
     envelope_free(&loaded);
@@ -283,7 +285,8 @@ test_settle(const char *home)
 {
     struct kit k;
     queue_kit_open(&k, home);
-    struct envelope *e = queue_kit_accept(&k, kit_envelope("s@x", four), TEXT("body\r\n"));
+    struct envelope *e =
+        queue_kit_accept(&k, kit_envelope("s@x", four), TEXT("body\r\n"));
     struct failure failure = a_failure(2);
     struct id id = e->id;
     queue_settle(k.queue, e, 0, CHANNEL_LOCAL, NULL);
@@ -292,7 +295,8 @@ test_settle(const char *home)
     is_string(queue_home_where(home, id), "mit", "a mark is not written at once");
     wait_ms(&k, 150);
     is_string(queue_home_where(home, id), "mIlr", "but after 100 ms: S5, without todo");
-    ok_named(e->storage.preprocessed && e->recipients[0].mark_offset > 0, "the envelope knows");
+    ok_named(e->storage.preprocessed && e->recipients[0].mark_offset > 0,
+             "the envelope knows");
     queue_settle(k.queue, e, 2, CHANNEL_REMOTE, &failure);
     ok_named(e->delivery.failure_count == 1, "a failure is in the envelope");
     wait_ms(&k, 150);
@@ -313,7 +317,9 @@ test_settle(const char *home)
         is_number(k.found[0].attempts, 5, "and attempts");
     }
     e = queue_load(k.queue, id);
-    ok_named(e != NULL && e->storage.preprocessed && e->count == 4 && e->delivery.done == 2, "loaded");
+    ok_named(e != NULL && e->storage.preprocessed && e->count == 4 &&
+                 e->delivery.done == 2,
+             "loaded");
     ok(e->recipients[0].done && e->recipients[2].done && !e->recipients[1].done);
     ok(e->delivery.due_ms == due && e->delivery.attempts == 5);
     is_number(e->delivery.failure_count, 1, "with its failure");
@@ -321,7 +327,8 @@ test_settle(const char *home)
     queue_settle(k.queue, e, 1, CHANNEL_REMOTE, NULL);
     queue_defer(k.queue, &e, due + 1, 6);
     e = queue_load(k.queue, id);
-    ok_named(e != NULL && e->delivery.done == 3 && e->delivery.due_ms == due + 1 && e->delivery.attempts == 6,
+    ok_named(e != NULL && e->delivery.done == 3 && e->delivery.due_ms == due + 1 &&
+                 e->delivery.attempts == 6,
              "a load writes first what is pending");
     failure = a_failure(3);
     queue_settle(k.queue, e, 3, CHANNEL_REMOTE, &failure);
@@ -373,10 +380,12 @@ test_young_marks(const char *home)
     clock_pass(110);
     loop_post(y.k.loop, &y.task, settle_young, &y);
     kit_turns(&y.k, 1);
-    is_string(queue_home_where(home, old->id), "mIr", "marks that are old enough are written");
+    is_string(queue_home_where(home, old->id), "mIr",
+              "marks that are old enough are written");
     ok_named(y.seen != NULL && strcmp(y.seen, "mit") == 0,
              "what is settled and retired in that turn costs no write");
-    is_string(queue_home_where(home, y.lasting->id), "mit", "nor is its neighbour written yet");
+    is_string(queue_home_where(home, y.lasting->id), "mit",
+              "nor is its neighbour written yet");
     wait_ms(&y.k, 150);
     is_string(queue_home_where(home, y.lasting->id), "mIr", "but 100 ms later it is");
     queue_retire(y.k.queue, &old);
@@ -443,6 +452,63 @@ test_many_deferrals(const char *home)
 }
 
 /* --- Injectors ------------------------------------------------------------------- */
+
+/* Commits a message of this size. */
+static void
+gather(struct kit *k, size_t size)
+{
+    struct outcome refusal;
+    struct queue_draft *d = queue_begin(k->queue, 0, &refusal);
+    struct envelope *e = kit_envelope("s@x", one);
+    char block[1000] = {0};
+    for (size_t left = size; left > 0; left -= left < 1000 ? left : 1000)
+        (void)!queue_write(d, text_of(block, left < 1000 ? left : 1000));
+    queue_name(d, e);
+    queue_commit(&d, &e, kit_stored, k);
+}
+
+/* What kit_stored() got last is freed. */
+static void
+test_together(const char *home)
+{
+    struct kit k, injector;
+    is_number(kit_open_injector(&injector, home), 0, "an injector opens");
+    queue_commit_begin(injector.queue);
+    for (size_t size = 1; size <= 3; size++)
+        gather(&injector, size * 100000);
+    is_number(injector.answers, 0, "no answer comes before all are durable");
+    queue_kit_open(&k, home);
+    wait_ms(&k, 150);
+    is_number(k.found_count, 0, "none is a message");
+    queue_commit_end(injector.queue);
+    is_number(injector.answers, 3, "then all are");
+    wait_ms(&k, 150);
+    is_number(k.found_count, 3, "and the daemon is told of each");
+    for (unsigned i = 0; i < k.found_count; i++) {
+        struct envelope *e = queue_load(k.queue, k.found[i].id);
+        if (e != NULL)
+            queue_retire(k.queue, &e);
+    }
+    is_number(count_all(home), 0, "delivered");
+    queue_commit_begin(injector.queue);
+    gather(&injector, 100);
+    gather(&injector, 2000000);
+    gather(&injector, 100);
+    queue_commit_end(injector.queue);
+    is_number(injector.answers, 6, "when one is too large");
+    ok(injector.refused && injector.refusal.code == 552);
+    is_number(count_all(home), 0, "none of them stays");
+    gather(&injector, 100);
+    ok_named(injector.answers == 7 && !injector.refused, "the next one is alone again");
+    wait_ms(&k, 150);
+    is_number(k.found_count, 4, "and found");
+    struct envelope *e = queue_load(k.queue, k.found[3].id);
+    ok(e != NULL);
+    if (e != NULL)
+        queue_retire(k.queue, &e);
+    kit_close(&injector);
+    kit_close(&k);
+}
 
 static void
 test_injector(const char *home)
@@ -523,7 +589,8 @@ test_operators(const char *home)
     struct id ids[4];
     queue_kit_open(&k, home);
     for (unsigned i = 0; i < 4; i++) {
-        struct envelope *e = queue_kit_accept(&k, kit_envelope("s@x", one), TEXT("x\r\n"));
+        struct envelope *e =
+            queue_kit_accept(&k, kit_envelope("s@x", one), TEXT("x\r\n"));
         ids[i] = e->id;
         if (i == 1) {
             queue_defer(k.queue, &e, 1, 1);
@@ -575,7 +642,8 @@ test_damage(const char *home)
     struct kit k;
     char path[200];
     queue_kit_open(&k, home);
-    struct envelope *e = queue_kit_accept(&k, kit_envelope("s@x", one), TEXT("good content"));
+    struct envelope *e =
+        queue_kit_accept(&k, kit_envelope("s@x", one), TEXT("good content"));
     queue_home_path_of(home, "mess", e->id, path);
     FILE *file = fopen(path, "r+");
     fputs("bad ", file);
@@ -629,6 +697,7 @@ main(void)
     test_many_marks(home);
     test_many_deferrals(home);
     test_injector(home);
+    test_together(home);
     test_operators(home);
     test_damage(home);
     remove_home(home);

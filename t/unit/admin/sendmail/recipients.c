@@ -25,10 +25,10 @@ test_qualify(void)
     qualified(TEXT("\"a b\"@x.test"), "\"a b\"@x.test");
     qualified(TEXT("a@[127.0.0.1]"), "a@[127.0.0.1]");
     static const struct text wrong[] = {
-        TEXT(""),        TEXT(" "),         TEXT("<>"),         TEXT("a@"),
-        TEXT("@b"),      TEXT("a b"),       TEXT("a@b@c"),      TEXT("a@b.test\n"),
-        TEXT("\na@b"),   TEXT("a\r@b"),     TEXT("a@b\0"),      TEXT("a@b\t"),
-        TEXT("a@b,c@d"), TEXT("a@b.test>"), TEXT("A <a@b>"),    TEXT("a@-b"),
+        TEXT(""),        TEXT(" "),          TEXT("<>"),      TEXT("a@"),
+        TEXT("@b"),      TEXT("a b"),        TEXT("a@b@c"),   TEXT("a@b.test\n"),
+        TEXT("\na@b"),   TEXT("a\r@b"),      TEXT("a@b\0"),   TEXT("a@b\t"),
+        TEXT("a@b,c@d"), TEXT("a@b.test>"),  TEXT("A <a@b>"), TEXT("a@-b"),
         TEXT("a..b"),    TEXT("a@b.test x"), TEXT("\\"),
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
@@ -44,19 +44,10 @@ test_qualify(void)
 }
 
 static struct recipients
-begin(unsigned limit)
+begin(void)
 {
-    return (struct recipients){.envelope = envelope_new(),
-                               .hostname = "h.test",
-                               .limit = limit,
-                               .notify = NOTIFY_DELAY};
-}
-
-static void
-end(struct recipients *r)
-{
-    recipients_free(r);
-    envelope_free(&r->envelope);
+    return (struct recipients){
+        .envelope = envelope_new(), .hostname = "h.test", .notify = NOTIFY_DELAY};
 }
 
 /* The addresses with spaces between. */
@@ -75,7 +66,7 @@ list_is(const struct recipients *r, const char *want)
 static void
 test_lists(void)
 {
-    struct recipients r = begin(10);
+    struct recipients r = begin();
     ok(recipients_add(&r, TEXT("a@b.test")));
     ok(recipients_add(&r, TEXT("Ann <ann@b.test>, root, \"x, y\" <c@d.test>")));
     ok(recipients_add(&r, TEXT("friends: e@f.test, a@B.test;")));
@@ -87,38 +78,73 @@ test_lists(void)
     ok(!recipients_add(&r, TEXT("g@h.test, x y z")));
     ok(r.error != NULL);
     list_is(&r, "a@b.test ann@b.test root@h.test c@d.test e@f.test g@h.test");
-    end(&r);
+    recipients_free(&r);
 }
 
 static void
 test_once(void)
 {
-    struct recipients r = begin(2);
+    struct recipients r = begin();
     ok(recipients_add(&r, TEXT("a@b.test, <a@b.test>, \"a\"@B.TEST")));
     ok(recipients_add(&r, TEXT("A@b.test")));
     list_is(&r, "a@b.test A@b.test");
-    ok_named(recipients_add(&r, TEXT("a@b.test")), "the limit counts others only");
-    ok(!recipients_add(&r, TEXT("c@b.test")));
-    is_string(r.error, "too many recipients (recipient_limit)", "the limit");
+    ok(!recipients_add(&r, TEXT("a b c")));
     ok_named(!recipients_add(&r, TEXT("a@b.test")), "a mistake stays");
-    is_number(r.envelope->count, 2, "nothing beyond it");
-    end(&r);
+    is_number(recipients_count(&r), 2, "each is counted once");
+    recipients_free(&r);
+}
+
+/* False: one was refused. */
+static bool
+add_users(struct recipients *r, int count)
+{
+    char address[40];
+    bool good = true;
+    for (int i = 0; i < count && good; i++) {
+        snprintf(address, sizeof(address), "user%d@b.test", i);
+        good = recipients_add(r, text_from(address));
+    }
+    return good;
 }
 
 static void
 test_many(void)
 {
-    struct recipients r = begin(20000);
-    char address[40];
-    bool good = true;
-    for (int round = 0; round < 2; round++)
-        for (int i = 0; i < 20000; i++) {
-            snprintf(address, sizeof(address), "user%d@b.test", i);
-            good = good && recipients_add(&r, text_from(address));
-        }
-    ok(good);
-    is_number(r.envelope->count, 20000, "20,000, each once");
-    end(&r);
+    struct recipients r = begin();
+    struct envelope *first = r.envelope, **last;
+    first->sender = envelope_text(first, TEXT("list@a.test"));
+    first->envelope_id = envelope_text(first, TEXT("Q1"));
+    first->ret = RETURN_HEADERS;
+    ok(add_users(&r, RECIPIENTS_PER_ENVELOPE));
+    ok_named(r.envelope == first, "an envelope that is full is the only one");
+    ok(add_users(&r, 2 * RECIPIENTS_PER_ENVELOPE + 1));
+    is_number(recipients_count(&r), 20001, "each once");
+    is_number(r.full_count, 2, "in three envelopes");
+    ok(recipients_envelope(&r, 0) != NULL && *recipients_envelope(&r, 0) == first);
+    is_number((*recipients_envelope(&r, 1))->count, 10000, "full ones first");
+    last = recipients_envelope(&r, 2);
+    is_number((*last)->count, 1, "then the last one");
+    ok(recipients_envelope(&r, 3) == NULL);
+    is_text((*last)->sender, TEXT("list@a.test"), "of the same sender");
+    is_text((*last)->envelope_id, TEXT("Q1"), "and ENVID");
+    is_number((*last)->ret, RETURN_HEADERS, "and return");
+    is_text((*last)->recipients[0].address, TEXT("user20000@b.test"), "in their order");
+    is_number((*last)->recipients[0].notify, NOTIFY_DELAY, "with what was asked");
+    envelope_free(last);
+    ok_named(*last == NULL, "one that was taken is not freed again");
+    recipients_free(&r);
+}
+
+static void
+test_limit(void)
+{
+    struct recipients r = begin();
+    ok_named(add_users(&r, RECIPIENTS_MAX), "a million");
+    ok(recipients_add(&r, TEXT("user0@b.test")));
+    ok(!recipients_add(&r, TEXT("one@more.test")));
+    is_string(r.error, "too many recipients (1000000 at most)", "the limit");
+    is_number(recipients_count(&r), RECIPIENTS_MAX, "nothing beyond it");
+    recipients_free(&r);
 }
 
 int
@@ -128,5 +154,6 @@ main(void)
     test_lists();
     test_once();
     test_many();
+    test_limit();
     return done();
 }
