@@ -245,7 +245,6 @@ for my $case (
     ['a flag without its value', ['-f'], "x\n", 64],
     ['-bd', ['-bd'], '', 64],
     ['too large', ['-fme@here.test', 'a@x.test'], "x\n" x 100, 65, { PETREL_MESSAGE_SIZE_LIMIT => 1024 }, 1024],
-    ['too many', [map { "u$_\@x.test" } 1 .. 4], "x\n", 65, { PETREL_RECIPIENT_LIMIT => 3 }],
     )
 {
     my ($name, $arguments, $input, $wanted, $environment) = @$case;
