@@ -41,47 +41,103 @@ struct tokens {
 
 /* --- The file -------------------------------------------------------------------- */
 
+/* 0: there is none. */
+static int64_t
+tokens_file_ms(const struct account_tokens *a)
+{
+    struct disk_info info;
+    int result = disk_inspect(a->tokens->settings.spool, a->path, &info);
+    if (result == 0)
+        return info.changed_ms;
+    return result == -ENOENT ? 0 : a->read_ms; /* not known: as it was */
+}
+
+static bool
+tokens_file_changed(const struct account_tokens *a)
+{
+    return tokens_file_ms(a) != a->read_ms;
+}
+
+/* The bytes of the file, or -errno. */
+static int64_t
+tokens_read_file(struct account_tokens *a, char content[OAUTH_STATE_MAX + 1])
+{
+    struct disk *spool = a->tokens->settings.spool;
+    struct disk_info info;
+    int file = disk_open_file(spool, a->path, false);
+    if (file < 0)
+        return file;
+    int64_t length = disk_read(spool, file, 0, content, OAUTH_STATE_MAX + 1);
+    if (disk_file_info(spool, file, &info) == 0)
+        a->read_ms = info.changed_ms;
+    disk_close_file(spool, file);
+    return length > OAUTH_STATE_MAX ? -EFBIG : length;
+}
+
+static void
+tokens_take_state(struct account_tokens *a, struct oauth_state *state)
+{
+    oauth_state_free(&a->state);
+    a->state = *state;
+    oauth_state_init(state);
+}
+
+/* A file that is gone was forgotten by its owner. One that cannot be used says nothing:
+ * what is in memory, if anything, stays and is written with the next token. */
 static void
 tokens_read_state(struct account_tokens *a)
 {
     const struct tokens_settings *s = &a->tokens->settings;
     char content[OAUTH_STATE_MAX + 1];
-    struct disk_info info;
-    int file = disk_open_file(s->spool, a->path, false);
-    if (file < 0)
-        return;
-    int64_t length = disk_read(s->spool, file, 0, content, sizeof(content));
-    if (disk_file_info(s->spool, file, &info) == 0)
-        a->read_ms = info.changed_ms;
-    disk_close_file(s->spool, file);
-    oauth_state_free(&a->state);
-    oauth_state_init(&a->state);
-    if (length < 0 || length > OAUTH_STATE_MAX ||
-        !oauth_state_read(text_of(content, (size_t)length), &a->account, &a->state))
-        log_say(s->log, LOG_LEVEL_WARNING, "oauth", NULL,
-                "%s is damaged or of another account: omitted", a->path);
+    struct oauth_state state;
+    oauth_state_init(&state);
+    a->read_ms = tokens_file_ms(a);
+    int64_t length = tokens_read_file(a, content);
+    if (length == -ENOENT ||
+        (length >= 0 &&
+         oauth_state_read(text_of(content, (size_t)length), &a->account, &state)))
+        tokens_take_state(a, &state);
+    else
+        log_say(s->log, LOG_LEVEL_WARNING, "oauth", NULL, "%s is omitted: %s", a->path,
+                length < 0 ? strerror((int)-length)
+                           : "it is damaged or of another account");
+    oauth_state_free(&state);
     digest_forget(content, sizeof(content));
 }
 
-/* Durable when it returns 0: file, name, directory. */
+/* Content, then name. The name is new: it must not be taken. */
+static int
+tokens_write_new(struct disk *spool, const char *fresh, const char *path,
+                 struct text content)
+{
+    (void)disk_unlink(spool, fresh);
+    int file = disk_create(spool, fresh, 0600);
+    if (file < 0)
+        return file;
+    int result = disk_write(spool, file, content);
+    if (result == 0)
+        result = disk_sync(spool, file);
+    disk_close_file(spool, file);
+    if (result == 0)
+        result = disk_rename(spool, fresh, path);
+    if (result < 0)
+        (void)disk_unlink(spool, fresh);
+    return result;
+}
+
+/* Durable when it returns 0: file, name, directory, and that directory's name. */
 static int
 tokens_write_file(struct disk *spool, const char *path, struct text content)
 {
     char fresh[64];
     snprintf(fresh, sizeof(fresh), "%s.new", path);
     int result = disk_make_directory(spool, "oauth", 0700);
-    (void)disk_unlink(spool, fresh);
-    int file = result == 0 ? disk_create(spool, fresh, 0600) : result;
-    if (file < 0)
-        return file;
-    result = disk_write(spool, file, content);
     if (result == 0)
-        result = disk_sync(spool, file);
-    disk_close_file(spool, file);
-    if (result == 0)
-        result = disk_rename(spool, fresh, path);
+        result = tokens_write_new(spool, fresh, path, content);
     if (result == 0)
         result = disk_sync_directory(spool, "oauth");
+    if (result == 0)
+        result = disk_sync_directory(spool, "");
     return result;
 }
 
@@ -90,7 +146,6 @@ tokens_write_state(struct account_tokens *a)
 {
     const struct tokens_settings *s = &a->tokens->settings;
     struct buffer content;
-    struct disk_info info;
     int result = -EINVAL;
     buffer_init(&content, OAUTH_STATE_MAX);
     if (oauth_state_write(&content, &a->account, &a->state))
@@ -98,17 +153,9 @@ tokens_write_state(struct account_tokens *a)
     if (content.at != NULL)
         digest_forget(content.at, content.capacity);
     buffer_free(&content);
-    if (result == 0 && disk_inspect(s->spool, a->path, &info) == 0)
-        a->read_ms = info.changed_ms;
+    /* Also after an error: a file that is perhaps not durable is not read. */
+    a->read_ms = tokens_file_ms(a);
     return result;
-}
-
-static bool
-tokens_file_changed(const struct account_tokens *a)
-{
-    struct disk_info info;
-    return disk_inspect(a->tokens->settings.spool, a->path, &info) == 0 &&
-           info.changed_ms != a->read_ms;
 }
 
 /* --- Time ------------------------------------------------------------------------ */
@@ -120,6 +167,17 @@ tokens_left_ms(const struct account_tokens *a)
     int64_t left_ms = a->state.expires_ms - loop_now_ms(a->tokens->settings.loop);
     bool sane = left_ms > 0 && left_ms <= (int64_t)OAUTH_LIFETIME_MAX_S * 1000;
     return a->state.access.length > 0 && sane ? left_ms : 0;
+}
+
+/* 5 minutes before its end; if it is short-lived, when half of its time is over: not all
+ * the time. */
+static bool
+tokens_is_due(const struct account_tokens *a)
+{
+    int64_t ahead_ms = (a->state.expires_ms - a->state.updated_ms) / 2;
+    if (ahead_ms < 0 || ahead_ms > TOKENS_AHEAD_MS)
+        ahead_ms = TOKENS_AHEAD_MS;
+    return tokens_left_ms(a) <= ahead_ms;
 }
 
 static void
@@ -220,14 +278,16 @@ tokens_granted(struct account_tokens *a, struct oauth_answer *answer)
     tokens_tell(a);
 }
 
-/* Seconds alone; a date is not heeded. */
+/* Seconds alone, an hour at most; a date is not heeded. */
 static int64_t
 tokens_retry_after_ms(const struct http_reader *response)
 {
     uint64_t seconds = 0;
     struct text value = http_reader_field(response, TEXT("Retry-After"));
-    bool good = value.at != NULL && text_number(value, 3600, &seconds);
-    return good ? (int64_t)seconds * 1000 : 0;
+    if (value.at == NULL || !text_number(value, INT64_MAX, &seconds))
+        return 0;
+    return seconds < TOKENS_HEEDED_MS / 1000 ? (int64_t)seconds * 1000
+                                             : TOKENS_HEEDED_MS;
 }
 
 static void
@@ -360,7 +420,7 @@ tokens_ask(struct account_tokens *a)
     }
     if (tokens_file_changed(a))
         tokens_read_state(a);
-    if (tokens_left_ms(a) <= TOKENS_AHEAD_MS) {
+    if (tokens_is_due(a)) {
         tokens_request(a);
         return;
     }
@@ -382,14 +442,16 @@ tokens_release(void *object)
 }
 
 static void
-tokens_remove(struct account_tokens *a)
+tokens_remove_all(struct tokens *tokens, struct account_tokens **list)
 {
-    struct tokens *tokens = a->tokens;
-    http_call_cancel(&a->call);
-    loop_timer_stop(tokens->settings.loop, &a->timer);
-    tokens_unlock(a);
-    DL_DELETE(tokens->accounts, a);
-    loop_release(tokens->settings.loop, tokens_release, a);
+    struct account_tokens *a;
+    while ((a = *list) != NULL) {
+        http_call_cancel(&a->call);
+        loop_timer_stop(tokens->settings.loop, &a->timer);
+        tokens_unlock(a);
+        DL_DELETE(*list, a);
+        loop_release(tokens->settings.loop, tokens_release, a);
+    }
 }
 
 /* In the next turn, so that a start function calls nobody back. */
@@ -406,8 +468,38 @@ tokens_add(struct tokens *tokens, const struct oauth_account *account)
     oauth_state_init(&a->state);
     tokens_read_state(a);
     DL_APPEND(tokens->accounts, a);
-    if (tokens_left_ms(a) <= TOKENS_AHEAD_MS)
+    if (tokens_is_due(a))
         tokens_wait(a, 0);
+}
+
+/* Moves the account from the old list, if it is there. A request under way goes on, since
+ * its answer may have the only valid refresh token; and memory may have one that could
+ * not be written. */
+static bool
+tokens_keep(struct tokens *tokens, struct account_tokens **old,
+            const struct oauth_account *account)
+{
+    struct account_tokens *a;
+    char key[OAUTH_KEY_SIZE];
+    oauth_account_key(account, key);
+    DL_FOREACH (*old, a)
+        if (a->account.port == account->port &&
+            strcmp(a->path + strlen("oauth/"), key) == 0)
+            break;
+    if (a == NULL)
+        return false;
+    DL_DELETE(*old, a);
+    DL_APPEND(tokens->accounts, a);
+    a->account = *account;
+    if (a->call != NULL)
+        return true;
+    a->retry_ms = a->retry_at_ms = 0;
+    a->why[0] = '\0';
+    if (tokens_file_changed(a))
+        tokens_read_state(a);
+    if (tokens_is_due(a))
+        tokens_wait(a, 0);
+    return true;
 }
 
 static struct account_tokens *
@@ -444,8 +536,7 @@ tokens_free(struct tokens **tokens)
     *tokens = NULL;
     if (t == NULL)
         return;
-    while (t->accounts != NULL)
-        tokens_remove(t->accounts);
+    tokens_remove_all(t, &t->accounts);
     loop_release(t->settings.loop, free, t);
 }
 
@@ -468,10 +559,12 @@ tokens_set(struct tokens *tokens, const struct oauth_account *accounts, size_t c
                  accounts[i].secret + 1, strerror(-result));
         return false;
     }
-    while (tokens->accounts != NULL)
-        tokens_remove(tokens->accounts);
+    struct account_tokens *old = tokens->accounts;
+    tokens->accounts = NULL;
     for (size_t i = 0; i < count && i < TOKENS_ACCOUNTS_MAX; i++)
-        tokens_add(tokens, &accounts[i]);
+        if (!tokens_keep(tokens, &old, &accounts[i]))
+            tokens_add(tokens, &accounts[i]);
+    tokens_remove_all(tokens, &old);
     return true;
 }
 
@@ -484,7 +577,7 @@ tokens_find(struct tokens *tokens, struct text host, uint16_t port, struct text 
         return TOKENS_NO_ACCOUNT;
     int64_t left_ms = tokens_left_ms(a);
     bool rests = a->call != NULL || heap_has(&a->timer.node);
-    if (left_ms <= TOKENS_AHEAD_MS && !rests)
+    if (tokens_is_due(a) && !rests)
         tokens_wait(a, 0);
     *token = buffer_text(&a->state.access);
     *why = a->why;

@@ -18,9 +18,11 @@ struct tokens;
 
 enum {
     TOKENS_ACCOUNTS_MAX = 1000,
-    TOKENS_AHEAD_MS = 5 * 60 * 1000,      /* asked for anew when less is left */
+    TOKENS_AHEAD_MS = 5 * 60 * 1000,      /* asked for anew when less is left; or less
+                                           * than half, of one that is short-lived */
     TOKENS_RETRY_MS = 30 * 1000,          /* after trouble; doubled up to: */
     TOKENS_RETRY_MAX_MS = 15 * 60 * 1000, /* also after a refusal */
+    TOKENS_HEEDED_MS = 60 * 60 * 1000,    /* of a provider's Retry-After */
     TOKENS_LOCKED_MS = 1000,              /* another process asks */
     TOKENS_LOOK_MS = 5000 /* for a file that has changed, after a refusal */
 };
@@ -38,8 +40,8 @@ struct tokens *tokens_new(const struct tokens_settings *settings);
 /* Ends requests under way. */
 void tokens_free(struct tokens **tokens);
 
-/* Replaces the accounts, copies of rows: at startup and reload. Tokens of accounts that
- * stay are kept; each account without a good one asks. False, with one line in error,
+/* Replaces the accounts, copies of rows: at startup and reload. Tokens and requests of
+ * accounts that stay are kept; each account without a good one asks. False, with one line in error,
  * when a file with a secret cannot be read; nothing has changed then. */
 bool tokens_set(struct tokens *tokens, const struct oauth_account *accounts,
                 size_t count, char error[OAUTH_REASON_MAX])
