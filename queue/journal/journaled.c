@@ -16,7 +16,7 @@
 #include <utlist.h>
 
 enum {
-    CACHE_MAX = 16 * 1024 * 1024, /* bytes of contents and forms in memory */
+    CACHE_MAX = 4 * 1024 * 1024, /* bytes of contents and forms in memory */
     HEAD_SIZE = 8,
     FLAG_LARGE = 1,
     FLAG_NOTE = 2,
