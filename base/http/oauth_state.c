@@ -50,16 +50,22 @@ oauth_state_is(const json_t *json, const char *name, const char *wanted)
     return value != NULL && strcmp(value, wanted) == 0;
 }
 
+static int64_t
+oauth_state_time(const json_t *json, const char *name)
+{
+    json_int_t value = json_integer_value(json_object_get(json, name));
+    return value > 0 ? value : 0;
+}
+
 static bool
 oauth_state_take(const json_t *json, const struct oauth_account *account,
                  struct oauth_state *state)
 {
-    const json_t *error = json_object_get(json, "error");
-    state->expires_ms = json_integer_value(json_object_get(json, "expires"));
-    state->updated_ms = json_integer_value(json_object_get(json, "updated"));
-    if (json_is_string(error) && !text_has_control(text_from(json_string_value(error))))
-        text_copy(state->error, sizeof(state->error),
-                  text_from(json_string_value(error)));
+    struct text error = text_from(json_string_value(json_object_get(json, "error")));
+    state->expires_ms = oauth_state_time(json, "expires");
+    state->updated_ms = oauth_state_time(json, "updated");
+    if (text_is_ascii(error) && !text_has_control(error))
+        text_copy(state->error, sizeof(state->error), error);
     return oauth_state_is(json, "host", account->host) &&
            oauth_state_is(json, "user", account->user) &&
            oauth_state_is(json, "client", account->client) &&

@@ -4,7 +4,7 @@
 
 #include "base/http/oauth.h"
 
-enum { OAUTH_STATE_MAX = 32 * 1024 }; /* octets of the file */
+enum { OAUTH_STATE_MAX = 40 * 1024 }; /* of the file: each octet may be escaped */
 
 struct oauth_state {
     struct buffer access, refresh; /* empty: none */

@@ -76,6 +76,34 @@ test_foreign(void)
     }
 }
 
+/* What somebody else has written does no harm: a time that is before all times, an error
+ * that a terminal would obey, or one that could not be written again. */
+static void
+test_odd(void)
+{
+    struct oauth_account a = account(ROW);
+    struct oauth_state state;
+    struct buffer out;
+    char content[1600], error[1000];
+    buffer_init(&out, OAUTH_STATE_MAX);
+    for (size_t i = 0; i + 1 < sizeof(error); i += 2)
+        memcpy(error + i, "\xc2\x9b", 2);
+    error[801] = '\0';
+    error[800] = 'x';
+    snprintf(content, sizeof(content),
+             "{\"host\":\"smtp.gmail.com\",\"user\":\"u@gmail.com\",\"client\":\"c\","
+             "\"access\":\"a\",\"refresh\":\"\",\"expires\":-9223372036854775808,"
+             "\"updated\":-1,\"error\":\"%s\"}",
+             error);
+    oauth_state_init(&state);
+    ok(oauth_state_read(text_from(content), &a, &state));
+    ok_named(state.expires_ms == 0 && state.updated_ms == 0, "no time before 1970");
+    is_string(state.error, "", "no control characters beyond ASCII");
+    ok_named(oauth_state_write(&out, &a, &state), "it can be written");
+    buffer_free(&out);
+    oauth_state_free(&state);
+}
+
 /* The longest tokens fit. */
 static void
 test_long(void)
@@ -89,8 +117,9 @@ test_long(void)
     oauth_state_init(&read);
     ok(buffer_add(&state.access, text_of(token, OAUTH_TOKEN_MAX)) &&
        buffer_add(&state.refresh, text_of(token, OAUTH_TOKEN_MAX)));
-    buffer_init(&out, OAUTH_STATE_MAX + 4096);
-    ok(oauth_state_write(&out, &a, &state) || out.length == 0);
+    buffer_init(&out, OAUTH_STATE_MAX);
+    memset(state.error, '"', sizeof(state.error) - 1);
+    ok_named(oauth_state_write(&out, &a, &state), "the longest there are");
     memset(state.access.at, 'x', OAUTH_TOKEN_MAX);
     memset(state.refresh.at, 'y', OAUTH_TOKEN_MAX);
     buffer_clear(&out);
@@ -108,6 +137,7 @@ main(void)
 {
     test_round();
     test_foreign();
+    test_odd();
     test_long();
     return done();
 }
