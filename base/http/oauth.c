@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-    SHOWN_MAX = 200, /* octets of a provider's description */
+    SHOWN_MAX = 200,   /* octets of a provider's description */
+    HIDDEN_LENGTH = 8, /* octets that identify a secret */
     INTERVAL_S = 5,
     INTERVAL_MAX_S = 60,
     DEVICE_LIFETIME_S = 900
@@ -54,8 +55,25 @@ static const struct oauth_key oauth_keys[] = {
 struct oauth_row {
     struct oauth_account *account;
     char tenant[OAUTH_NAME_MAX];
+    size_t words;
     char *why;
 };
+
+/* The word is not repeated: it may be a secret whose key was forgotten. */
+static bool
+oauth_refuse_key(const struct oauth_row *row)
+{
+    enum oauth_provider provider = row->account->provider;
+    char keys[100] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof(oauth_keys) / sizeof(oauth_keys[0]); i++)
+        if ((oauth_keys[i].providers & 1U << provider) != 0)
+            length += (size_t)snprintf(keys + length, sizeof(keys) - length, "%s ",
+                                       oauth_keys[i].name);
+    return oauth_refuse(row->why, "word %zu has no key of %s: %sgrant%s", row->words,
+                        oauth_providers[provider], keys,
+                        provider == OAUTH_MICROSOFT ? " tenant" : "");
+}
 
 static bool
 oauth_take_host(struct oauth_row *row, struct text word)
@@ -124,9 +142,7 @@ oauth_take_option(struct oauth_row *row, struct text word)
                                 known->name);
         return true;
     }
-    return oauth_refuse(row->why, "%.*s= is not a key of %s",
-                        TEXT_ARGS(text_before(key, 40)),
-                        oauth_providers[row->account->provider]);
+    return oauth_refuse_key(row);
 }
 
 static void
@@ -207,19 +223,25 @@ bool
 oauth_parse_account(struct text row_text, struct oauth_account *out,
                     char why[OAUTH_REASON_MAX])
 {
-    struct oauth_row row = {.account = out, .why = why};
+    struct oauth_row row = {.account = out, .words = 3, .why = why};
     struct text host, user, provider, word;
     memset(out, 0, sizeof(*out));
+    /* A word with = in place of another is not repeated: it may be a secret. */
     if (!text_word(&row_text, " \t", &host) || !text_word(&row_text, " \t", &user) ||
-        !text_word(&row_text, " \t", &provider))
+        !text_word(&row_text, " \t", &provider) || text_find(host, '=') != TEXT_NONE ||
+        text_find(provider, '=') != TEXT_NONE)
         return oauth_refuse(why, "say HOST USER PROVIDER KEY=VALUE...");
     if (!oauth_take_host(&row, host) || !oauth_take_provider(&row, provider))
         return false;
-    if (text_has_control(user) || !text_copy(out->user, sizeof(out->user), user))
-        return oauth_refuse(why, "the user is too long or has control characters");
-    while (text_word(&row_text, " \t", &word))
+    if (text_has_control(user) || !text_is_utf8(user) ||
+        !text_copy(out->user, sizeof(out->user), user))
+        return oauth_refuse(
+            why, "the user is too long, not UTF-8 or has control characters");
+    while (text_word(&row_text, " \t", &word)) {
+        row.words++;
         if (!oauth_take_option(&row, word))
             return false;
+    }
     return oauth_check_account(&row);
 }
 
@@ -369,7 +391,10 @@ oauth_decode(struct text value, char *out, size_t size)
         i += value.at[i] == '%' ? 2 : 0;
     }
     out[length] = '\0';
-    return length > 0 && strlen(out) == length && !text_has_control(text_from(out));
+    struct text whole = text_from(out);
+    return length > 0 && whole.length == length && !text_has_control(whole) &&
+           text_is_ascii(
+               whole); /* as RFC 6749 appendix A.11; it may go to a terminal */
 }
 
 static struct text
@@ -409,16 +434,33 @@ oauth_read_redirect(struct text address, struct text state, char code[OAUTH_SECR
 
 /* Whatever a provider says goes into logs. */
 static void
-oauth_add_shown(char why[OAUTH_REASON_MAX], const char *before, const char *said)
+oauth_add_shown(char why[OAUTH_REASON_MAX], const char *said)
 {
     size_t length = strlen(why);
-    char *at = why + length;
     if (said == NULL || said[0] == '\0')
         return;
-    snprintf(at, OAUTH_REASON_MAX - length, "%s%.*s", before, SHOWN_MAX, said);
-    for (at += strlen(before); *at != '\0'; at++)
+    snprintf(why + length, OAUTH_REASON_MAX - length, ": %.*s", SHOWN_MAX, said);
+    for (char *at = why + length; *at != '\0'; at++)
         if (*at < 0x20 || *at > 0x7e)
             *at = '?';
+}
+
+void
+oauth_hide(char reason[OAUTH_REASON_MAX], struct text secret)
+{
+    char out[OAUTH_REASON_MAX];
+    struct text start = text_before(secret, HIDDEN_LENGTH);
+    struct text rest = text_from(reason), word;
+    size_t length = 0;
+    if (start.length == 0)
+        return;
+    while (text_cut(&rest, ' ', &word) && length < sizeof(out)) {
+        if (memmem(word.at, word.length, start.at, start.length) != NULL)
+            word = TEXT("(hidden)");
+        length += (size_t)snprintf(out + length, sizeof(out) - length, "%.*s%s",
+                                   TEXT_ARGS(word), rest.at != NULL ? " " : "");
+    }
+    text_copy(reason, OAUTH_REASON_MAX, text_from(out));
 }
 
 static const char *
@@ -450,11 +492,10 @@ static enum oauth_verdict
 oauth_explain(unsigned status, const json_t *json, char reason[OAUTH_REASON_MAX])
 {
     const char *error = oauth_member(json, "error");
-    snprintf(reason, OAUTH_REASON_MAX, "status %u", status);
-    oauth_add_shown(reason, ": ", error);
-    oauth_add_shown(reason, ": ", oauth_member(json, "error_description"));
-    if (status / 100 == 3)
-        oauth_add_shown(reason, ": ", "redirects are not followed");
+    snprintf(reason, OAUTH_REASON_MAX, "status %u%s", status,
+             status / 100 == 3 ? ": redirects are not followed" : "");
+    oauth_add_shown(reason, error);
+    oauth_add_shown(reason, oauth_member(json, "error_description"));
     return oauth_judge(status, error);
 }
 

@@ -100,6 +100,9 @@ struct oauth_answer {
 /* To be freed, whatever the verdict. */
 void oauth_read_token(unsigned status, struct text body, struct oauth_answer *out);
 void oauth_answer_free(struct oauth_answer *answer);
+/* Replaces the words of a reason that have a secret, or its first octets: providers
+ * repeat what they were asked with. */
+void oauth_hide(char reason[OAUTH_REASON_MAX], struct text secret);
 
 struct oauth_device {
     enum oauth_verdict verdict; /* GRANTED, TRY_AGAIN or REFUSED */

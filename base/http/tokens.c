@@ -201,6 +201,84 @@ tokens_wait(struct account_tokens *a, int64_t delay_ms)
     loop_timer_start(a->tokens->settings.loop, &a->timer, delay_ms, tokens_on_timer, a);
 }
 
+/* --- Secrets --------------------------------------------------------------------- */
+
+struct tokens_secrets {
+    struct buffer client, refresh; /* empty: none */
+};
+
+/* The file of a secret or of a first refresh token, without white space at its ends. */
+static int
+tokens_read_secret(const char *path, struct buffer *out)
+{
+    char *content = NULL;
+    size_t length = 0;
+    int result = disk_read_whole(path, FIRST_REFRESH_MAX, &content, &length);
+    if (result == 0 && (buffer_reserve(out, out->limit) == NULL ||
+                        !buffer_add(out, text_trim(text_of(content, length)))))
+        result = -EFBIG;
+    if (content != NULL)
+        digest_forget(content, length);
+    free(content);
+    return result;
+}
+
+static void
+tokens_forget_secrets(struct tokens_secrets *secrets)
+{
+    struct buffer *both[] = {&secrets->client, &secrets->refresh};
+    for (size_t i = 0; i < 2; i++) {
+        if (both[i]->at != NULL)
+            digest_forget(both[i]->at, both[i]->capacity);
+        buffer_free(both[i]);
+    }
+}
+
+/* From settings, state and files. The file of a first refresh token counts until there
+ * is a second one. False, with the reason. */
+static bool
+tokens_read_secrets(const struct account_tokens *a, struct tokens_secrets *out,
+                    char why[OAUTH_REASON_MAX])
+{
+    const struct oauth_account *account = &a->account;
+    struct text client = text_from(account->secret);
+    struct text refresh = buffer_text(&a->state.refresh);
+    int result = 0;
+    buffer_init(&out->client, OAUTH_SECRET_MAX);
+    buffer_init(&out->refresh, OAUTH_TOKEN_MAX);
+    if (text_starts(client, TEXT("@")))
+        result = tokens_read_secret(account->secret + 1, &out->client);
+    else if (!buffer_add(&out->client, client))
+        result = -EFBIG;
+    if (result < 0) {
+        snprintf(why, OAUTH_REASON_MAX, "its client secret cannot be read: %s",
+                 strerror(-result));
+        return false;
+    }
+    if (refresh.length == 0 && account->refresh[0] != '\0')
+        result = tokens_read_secret(account->refresh, &out->refresh);
+    else if (!buffer_add(&out->refresh, refresh))
+        result = -EFBIG;
+    if (result < 0)
+        snprintf(why, OAUTH_REASON_MAX, "its refresh token cannot be read: %s",
+                 strerror(-result));
+    else if (account->grant == OAUTH_REFRESH && out->refresh.length == 0)
+        snprintf(why, OAUTH_REASON_MAX, "nobody has logged in");
+    return why[0] == '\0';
+}
+
+/* A provider may repeat in its error what it was asked with. */
+static void
+tokens_hide(const struct account_tokens *a, char reason[OAUTH_REASON_MAX])
+{
+    struct tokens_secrets secrets;
+    char why[OAUTH_REASON_MAX] = "";
+    (void)tokens_read_secrets(a, &secrets, why);
+    oauth_hide(reason, buffer_text(&secrets.client));
+    oauth_hide(reason, buffer_text(&secrets.refresh));
+    tokens_forget_secrets(&secrets);
+}
+
 /* --- The end of a request -------------------------------------------------------- */
 
 static void
@@ -305,10 +383,12 @@ tokens_on_response(void *context, const struct http_result *result)
     oauth_read_token(response->status, buffer_text(&response->body), &answer);
     if (response->body.at != NULL)
         digest_forget(response->body.at, response->body.capacity);
-    if (answer.verdict == OAUTH_GRANTED)
+    if (answer.verdict == OAUTH_GRANTED) {
         tokens_granted(a, &answer);
-    else
+    } else {
+        tokens_hide(a, answer.reason);
         tokens_fail(a, answer.verdict == OAUTH_REFUSED, least_ms, answer.reason);
+    }
     oauth_answer_free(&answer);
 }
 
@@ -327,30 +407,15 @@ tokens_lock(struct account_tokens *a)
     return result < 0 ? result : 0;
 }
 
-/* The file of a secret or of a first refresh token, without white space at its ends. */
-static int
-tokens_read_secret(const char *path, struct buffer *out)
-{
-    char *content = NULL;
-    size_t length = 0;
-    int result = disk_read_whole(path, FIRST_REFRESH_MAX, &content, &length);
-    if (result == 0 && (buffer_reserve(out, out->limit) == NULL ||
-                        !buffer_add(out, text_trim(text_of(content, length)))))
-        result = -EFBIG;
-    if (content != NULL)
-        digest_forget(content, length);
-    free(content);
-    return result;
-}
-
 static void
-tokens_send(struct account_tokens *a, struct text secret)
+tokens_send(struct account_tokens *a, const struct tokens_secrets *secrets)
 {
     struct buffer body;
     buffer_init(&body, OAUTH_REQUEST_MAX);
-    bool fits = buffer_reserve(&body, OAUTH_REQUEST_MAX) != NULL &&
-                oauth_write_token_request(&body, &a->account, secret,
-                                          buffer_text(&a->state.refresh));
+    bool fits =
+        buffer_reserve(&body, OAUTH_REQUEST_MAX) != NULL &&
+        oauth_write_token_request(&body, &a->account, buffer_text(&secrets->client),
+                                  buffer_text(&secrets->refresh));
     struct http_request request = {.method = TEXT("POST"),
                                    .type = TEXT(OAUTH_FORM),
                                    .fields = TEXT("Accept: application/json\r\n"),
@@ -369,30 +434,13 @@ tokens_send(struct account_tokens *a, struct text secret)
 static void
 tokens_request(struct account_tokens *a)
 {
-    struct oauth_account *account = &a->account;
-    bool in_file = account->secret[0] == '@';
-    struct buffer secret;
+    struct tokens_secrets secrets;
     char why[OAUTH_REASON_MAX] = "";
-    int result = 0;
-    buffer_init(&secret, OAUTH_SECRET_MAX);
-    if (in_file && (result = tokens_read_secret(account->secret + 1, &secret)) < 0)
-        snprintf(why, sizeof(why), "its client secret cannot be read: %s",
-                 strerror(-result));
-    bool needs_refresh =
-        account->grant == OAUTH_REFRESH && a->state.refresh.length == 0;
-    if (needs_refresh && account->refresh[0] != '\0' &&
-        (result = tokens_read_secret(account->refresh, &a->state.refresh)) < 0)
-        snprintf(why, sizeof(why), "its refresh token cannot be read: %s",
-                 strerror(-result));
-    else if (needs_refresh && a->state.refresh.length == 0)
-        snprintf(why, sizeof(why), "nobody has logged in");
-    if (why[0] != '\0')
-        tokens_fail(a, true, 0, why);
+    if (tokens_read_secrets(a, &secrets, why))
+        tokens_send(a, &secrets);
     else
-        tokens_send(a, in_file ? buffer_text(&secret) : text_from(account->secret));
-    if (secret.at != NULL)
-        digest_forget(secret.at, secret.capacity);
-    buffer_free(&secret);
+        tokens_fail(a, true, 0, why);
+    tokens_forget_secrets(&secrets);
 }
 
 /* Whoever has waited for the lock, and whoever was refused, reads the file anew: a login

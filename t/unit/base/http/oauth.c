@@ -69,8 +69,20 @@ test_mistakes(void)
         {"h u google", "client= is missing"},
         {"h u google client=", "client: empty, too long or with foreign characters"},
         {"h u google client=a s3cr3t", "something that is not KEY=VALUE"},
-        {"h u google client=a pass=s3cr3t", "pass= is not a key of google"},
-        {"h u google client=a token=https://x/", "token= is not a key of google"},
+        {"h u google client=a pass=s3cr3t",
+         "word 5 has no key of google: client secret scope refresh grant"},
+        {"h u google client=a token=https://x/",
+         "word 5 has no key of google: client secret scope refresh grant"},
+        {"h u google client=a secret= c3Vzcg==s3cr3t",
+         "secret: empty, too long or with foreign characters"},
+        {"h u microsoft s3cr3t== client=a",
+         "word 4 has no key of microsoft: client secret scope refresh grant tenant"},
+        {"h u custom s3cr3t=1",
+         "word 4 has no key of custom: client secret scope refresh token device "
+         "authorize grant"},
+        {"h google secret=s3cr3t client=a", "say HOST USER PROVIDER KEY=VALUE..."},
+        {"secret=s3cr3t h u google", "say HOST USER PROVIDER KEY=VALUE..."},
+        {"secret=s3cr3t:x h u google", "say HOST USER PROVIDER KEY=VALUE..."},
         {"h u google client=a tenant=x", "tenant: a domain or id of microsoft"},
         {"h u microsoft client=a tenant=x/y", "tenant: a domain or id of microsoft"},
         {"h u google client=a grant=both", "grant: say refresh or client"},
@@ -89,7 +101,10 @@ test_mistakes(void)
          "authorize: the URL has a user name"},
         {"h u google client=a secret=\xc3\xbc",
          "secret: empty, too long or with foreign characters"},
-        {"h u\x01 google client=a", "the user is too long or has control characters"},
+        {"h u\x01 google client=a",
+         "the user is too long, not UTF-8 or has control characters"},
+        {"h u\xff google client=a",
+         "the user is too long, not UTF-8 or has control characters"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct oauth_account a;
@@ -211,6 +226,8 @@ test_redirect(void)
         {"?state=st&code=%0d%0a", "there is no code in this address"},
         {"?state=st&code=a%00b", "there is no code in this address"},
         {"?state=st&code=%4", "there is no code in this address"},
+        {"?state=st&code=%c2%9b", "there is no code in this address"},
+        {"?state=st&error=%9b2J", "there is no code in this address"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char code[OAUTH_SECRET_MAX] = "", why[OAUTH_REASON_MAX] = "";
@@ -319,6 +336,47 @@ test_long(void)
     is_number(strlen(a.reason), strlen("status 400: invalid_grant: ") + 200,
               "200 octets of a description");
     oauth_answer_free(&a);
+    length = snprintf(body, sizeof(body),
+                      "{\"error\":\"%0200d\",\"error_description\":\"%0200d\"}", 1, 2);
+    oauth_read_token(302, text_of(body, (size_t)length), &a);
+    is_number(strlen(a.reason), OAUTH_REASON_MAX - 1, "as much as fits");
+    ok_named(strstr(a.reason, "status 302: redirects are not followed: 0") == a.reason,
+             "  our own words first");
+    oauth_answer_free(&a);
+}
+
+/* Some providers repeat what they were asked with. */
+static void
+test_hidden(void)
+{
+    static const struct {
+        const char *reason, *secret, *shown;
+    } rows[] = {
+        {"status 400: token canary-12345 is old", "canary-12345",
+         "status 400: token (hidden) is old"},
+        {"canary-12345", "canary-12345", "(hidden)"},
+        {"'canary-12345' and canary-12345x", "canary-12345",
+         "(hidden) and (hidden)"},
+        {"cut: canary-1", "canary-12345", "cut: (hidden)"},
+        {"key=canary-12345&x=y bad", "canary-12345", "(hidden) bad"},
+        {"canary is a bird", "canary-12345", "canary is a bird"},
+        {"a short one is abc", "abc", "a short one is (hidden)"},
+        {"none", "", "none"},
+        {"", "canary-12345", ""},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char reason[OAUTH_REASON_MAX];
+        text_copy(reason, sizeof(reason), text_from(rows[i].reason));
+        oauth_hide(reason, text_from(rows[i].secret));
+        is_string(reason, rows[i].shown, rows[i].reason);
+    }
+    char reason[OAUTH_REASON_MAX];
+    for (size_t i = 0; i < sizeof(reason) - 1; i++)
+        reason[i] = i % 2 ? ' ' : 's';
+    reason[sizeof(reason) - 1] = '\0';
+    oauth_hide(reason, TEXT("s"));
+    ok_named(strlen(reason) < sizeof(reason) && strchr(reason, 's') == NULL,
+             "a full one stays within its size");
 }
 
 static void
@@ -363,6 +421,7 @@ main(void)
     test_redirect();
     test_tokens();
     test_long();
+    test_hidden();
     test_device();
     return done();
 }

@@ -25,7 +25,7 @@ enum { HOUR_MS = 3600 * 1000, CALLS = 4 };
 /* --- In place of base/http/http_call.c --------------------------------------------- */
 
 struct http_call {
-    http_called *done; /* NULL: over */
+    http_called *called; /* NULL: over */
     void *context;
     char body[600];
 };
@@ -37,15 +37,15 @@ static struct {
 struct http_call *
 http_call_start(struct http_caller *caller, struct text url,
                 const struct http_request *request,
-                const struct http_call_options *options, http_called *done,
+                const struct http_call_options *options, http_called *called,
                 void *context)
 {
     struct http_call *call = &provider.calls[provider.started++ % CALLS];
     (void)caller;
     (void)url;
     (void)options;
-    ok(call->done == NULL);
-    *call = (struct http_call){.done = done, .context = context};
+    ok(call->called == NULL);
+    *call = (struct http_call){.called = called, .context = context};
     text_copy(call->body, sizeof(call->body), request->body);
     return call;
 }
@@ -53,8 +53,8 @@ http_call_start(struct http_caller *caller, struct text url,
 void
 http_call_cancel(struct http_call **call)
 {
-    if (*call != NULL && (*call)->done != NULL) {
-        (*call)->done = NULL;
+    if (*call != NULL && (*call)->called != NULL) {
+        (*call)->called = NULL;
         provider.cancelled++;
     }
     *call = NULL;
@@ -72,14 +72,14 @@ answer_with(const char *response)
     static const struct http_limits limits = {HTTP_LINES_MAX, HTTP_HEAD_MAX,
                                               HTTP_BODY_MAX};
     struct http_call *call = asked();
-    http_called *done = call->done;
+    http_called *called = call->called;
     struct http_reader reader;
     struct text input = text_from(response);
     http_reader_init(&reader, HTTP_RESPONSE, &limits);
     ok(http_reader_add(&reader, &input) == PROGRESS_DONE);
-    call->done = NULL;
-    if (done != NULL)
-        done(call->context,
+    call->called = NULL;
+    if (called != NULL)
+        called(call->context,
              &(struct http_result){.response = &reader, .connected = true});
     http_reader_free(&reader);
 }
@@ -380,6 +380,52 @@ test_short(void)
     daemon_end(&d);
 }
 
+/* A first refresh token that did not work, and another one in the same file. */
+static void
+test_first(void)
+{
+    struct daemon d = daemon_of("refresh=@/first");
+    char error[OAUTH_REASON_MAX], got[200];
+    ok(disk_open(&d.spool, "/spool", true) == 0);
+    write_file(&d, "/first", CANARY "-r0\n");
+    disk_close(&d.spool);
+    daemon_begin(&d);
+    ok(strstr(asked()->body, "refresh_token=" CANARY "-r0&") != NULL);
+    answer("400 No", "", "{\"error\":\"invalid_grant\"}");
+    write_file(&d, "/first", CANARY "-r9\n");
+    ok(tokens_set(d.tokens, &d.account, 1, error));
+    loop_turn(d.loop, 0);
+    ok_named(strstr(asked()->body, "refresh_token=" CANARY "-r9&") != NULL,
+             "a reload takes the next one");
+    grant(CANARY "-a1", CANARY "-r10", 3600);
+    is_ready(&d, CANARY "-a1", "  which works");
+    sim_loop_advance(d.loop, HOUR_MS);
+    is_number(find(&d, got), TOKENS_ASKED, "later");
+    loop_turn(d.loop, 0);
+    ok_named(strstr(asked()->body, "refresh_token=" CANARY "-r10&") != NULL,
+             "the provider's counts");
+    daemon_end(&d);
+}
+
+/* A provider that repeats what it was asked with. */
+static void
+test_hidden(void)
+{
+    struct daemon d = daemon_of("secret=" CANARY "-secret");
+    char got[200];
+    prepare(&d, state_of("", 0, 0, CANARY "-r0"));
+    daemon_begin(&d);
+    answer("400 No", "",
+           "{\"error\":\"invalid_grant\",\"error_description\":\"no token '" CANARY
+           "-r0' of client:" CANARY "-secret\"}");
+    is_number(find(&d, got), TOKENS_FAILED, "refused");
+    is_string(got,
+              "status 400: invalid_grant: no token (hidden) of (hidden); run: petrel "
+              "oauth login smtp.x.test u@x.test",
+              "without the secrets");
+    daemon_end(&d);
+}
+
 static void
 test_retry_after(void)
 {
@@ -483,6 +529,8 @@ main(void)
     test_damaged();
     test_forgotten();
     test_short();
+    test_first();
+    test_hidden();
     test_retry_after();
     test_clock();
     test_faults();
