@@ -112,27 +112,6 @@ explain(struct dns_answer *answer, enum dns_status status, const char *format, .
     va_end(list);
 }
 
-/* The names of a type in sentences; that of addresses is the last. */
-static const struct dns_kind {
-    enum dns_type type;
-    const char *lookup, *record;
-} dns_kinds[] = {
-    {DNS_TYPE_MX,   "MX",      "MX record"  },
-    {DNS_TYPE_TXT,  "TXT",     "TXT record" },
-    {DNS_TYPE_TLSA, "TLSA",    "TLSA record"},
-    {DNS_TYPE_PTR,  "PTR",     "PTR record" },
-    {DNS_TYPE_A,    "Address", "address"    },
-};
-
-static const struct dns_kind *
-dns_kind(enum dns_type type)
-{
-    const struct dns_kind *kind = dns_kinds;
-    while (kind->type != type && kind->type != DNS_TYPE_A)
-        kind++;
-    return kind;
-}
-
 /* c-ares' code for what the reply says. */
 static int
 read_reply(struct question *question, struct dns_answer *answer)
@@ -712,7 +691,12 @@ dns_set_patience(struct dns *dns, int64_t try_ms, int tries)
 void
 dns_set_trust(struct dns *dns, enum dns_trust trust)
 {
+    bool before = dns_is_trusted(dns);
     dns->trust = trust;
+    if (before == dns_is_trusted(dns))
+        return;
+    dns_texts_free(&dns->texts);
+    dns->texts = dns_texts_new();
 }
 
 bool

@@ -67,7 +67,7 @@ struct dns *dns_new(struct loop *loop, struct text servers, char *error,
 void dns_free(struct dns **dns);
 /* Whether name servers are trusted to validate. AUTO, as at first: all of them are on
  * this host and not Docker's, or they are those of /etc/resolv.conf, which says
- * "options trust-ad". For later queries. */
+ * "options trust-ad". For later queries; when it changes, no TXT answer is kept. */
 enum dns_trust { DNS_TRUST_AUTO, DNS_TRUST_YES, DNS_TRUST_NO };
 void dns_set_trust(struct dns *dns, enum dns_trust trust);
 bool dns_is_trusted(const struct dns *dns);

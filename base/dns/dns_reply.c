@@ -45,6 +45,24 @@ two_octets(struct text reply, size_t at)
     return octet(reply, at) << 8 | octet(reply, at + 1);
 }
 
+/* That of addresses is the last. */
+static const struct dns_kind dns_kinds[] = {
+    {DNS_TYPE_MX,   "MX",      "MX record"  },
+    {DNS_TYPE_TXT,  "TXT",     "TXT record" },
+    {DNS_TYPE_TLSA, "TLSA",    "TLSA record"},
+    {DNS_TYPE_PTR,  "PTR",     "PTR record" },
+    {DNS_TYPE_A,    "Address", "address"    },
+};
+
+const struct dns_kind *
+dns_kind(enum dns_type type)
+{
+    const struct dns_kind *kind = dns_kinds;
+    while (kind->type != type && kind->type != DNS_TYPE_A)
+        kind++;
+    return kind;
+}
+
 bool
 dns_host_copy(char out[DNS_NAME_MAX], struct text name)
 {

@@ -20,6 +20,13 @@ enum dns_type {
 };
 enum { DNS_CLASS_IN = 1 };
 
+/* The names of a type in sentences. */
+struct dns_kind {
+    enum dns_type type;
+    const char *lookup, *record; /* "MX", "MX record" */
+};
+const struct dns_kind *dns_kind(enum dns_type type);
+
 /* The header's response code (RFC 1035 §4.1.1), or -1: not even a header. */
 int dns_reply_code(struct text reply);
 /* The AD bit of a reply with a header: the name server has validated it. */

@@ -644,7 +644,15 @@ test_secure(struct loop *loop, struct dns *dns)
     ok_named(!a.secure, "but not those of this host");
     a = ask_for_long(loop, dns, dns_find_addresses, "192.0.2.1");
     ok_named(!a.secure, "nor a literal");
+    a = ask_for_long(loop, dns, dns_find_texts, "good");
+    ok_named(a.status == DNS_NO_DATA && a.secure, "that there is no TXT");
+    dns_set_trust(dns, DNS_TRUST_NO);
+    a = ask_for_long(loop, dns, dns_find_texts, "good");
+    ok_named(a.status == DNS_NO_DATA && !a.secure,
+             "is not secure by what was known when it was trusted");
     dns_set_trust(dns, DNS_TRUST_AUTO);
+    a = ask_for_long(loop, dns, dns_find_texts, "good");
+    ok_named(a.secure, "and is again when it is trusted again");
 }
 
 int
