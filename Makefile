@@ -16,7 +16,7 @@ sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
 SRC := $(foreach d,$(DIRS),$(call sources,$(d)))
 UNIT := $(patsubst t/unit/%.c,%,$(wildcard t/unit/*/*.c t/unit/*/*/*.c))
 SIM := $(wildcard t/sim/*.c)
-PEERS := sink load fill decide fetch
+PEERS := sink load fill decide fetch resolve
 
 # May be missing: domains beyond ASCII are refused then. LIBIDN2= builds without it.
 LIBIDN2 := $(shell pkg-config --libs libidn2 2>/dev/null)
@@ -250,7 +250,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
     libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev uthash-dev swaks \
     ca-certificates
-TEST_PACKAGES := openssl perl python3 curl msmtp nsd unbound nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps \
+TEST_PACKAGES := openssl perl python3 curl msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps \
     clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
 deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
