@@ -105,16 +105,19 @@ http_request_write(struct buffer *out, const struct http_url *url,
                    const struct http_request *request)
 {
     bool query_only = url->path.at[0] == '?';
+    bool has_body =
+        request->type.length > 0; /* otherwise it would be another request */
     return buffer_format(out, "%.*s %s%.*s HTTP/1.1\r\n", TEXT_ARGS(request->method),
                          query_only ? "/" : "", TEXT_ARGS(url->path)) &&
            http_write_host(out, url) &&
            buffer_add(out, TEXT("User-Agent: petrel\r\nAccept-Encoding: identity\r\n"
                                 "Connection: close\r\n")) &&
            buffer_add(out, request->fields) &&
-           (request->type.length == 0 ||
+           (!has_body ||
             buffer_format(out, "Content-Type: %.*s\r\nContent-Length: %zu\r\n",
                           TEXT_ARGS(request->type), request->body.length)) &&
-           buffer_add(out, TEXT("\r\n")) && buffer_add(out, request->body);
+           buffer_add(out, TEXT("\r\n")) &&
+           (!has_body || buffer_add(out, request->body));
 }
 
 /* --- Fields ---------------------------------------------------------------------- */

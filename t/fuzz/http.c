@@ -1,6 +1,6 @@
-/* Fuzz target: HTTP heads and bodies, requests and responses. The verdict does not
- * depend on the pieces that the input comes in, nothing grows beyond its limit, and
- * fields are well formed. */
+/* Fuzz target: HTTP heads and bodies, requests and responses; URLs, and the requests for
+ * them. The verdict does not depend on the pieces that the input comes in, nothing grows
+ * beyond its limit, and fields are well formed. */
 #include "base/http/http.h"
 
 #include "t/support/must.h"
@@ -49,7 +49,38 @@ feed(struct http_reader *reader, struct text all, size_t piece, enum progress *p
     return taken;
 }
 
-/* The first byte chooses the kind and the pieces. */
+/* Whatever URL is taken, our own reader finds one request for that path and host. */
+static void
+check_url(struct text t)
+{
+    static const struct http_limits wide = {HTTP_LINES_MAX, HTTP_HEAD_MAX, 100};
+    struct http_request post = {TEXT("POST"), TEXT("a/b"), TEXT("C: d\r\n"),
+                                TEXT("body")};
+    struct http_reader reader;
+    struct http_url url;
+    struct buffer out;
+    const char *why = NULL;
+    if (!http_url_parse(t, &url, &why)) {
+        must(why != NULL && !text_has_control(text_from(why)));
+        return;
+    }
+    must(url.host[0] != '\0' && url.port > 0 && url.path.length > 0);
+    buffer_init(&out, 4 * HTTP_HEAD_MAX);
+    must(http_request_write(&out, &url, &post));
+    http_reader_init(&reader, HTTP_REQUEST, &wide);
+    struct text input = buffer_text(&out);
+    must(http_reader_add(&reader, &input) == PROGRESS_DONE && input.length == 0);
+    must(text_ends_nocase(reader.target, url.path) && reader.target.at[0] == '/');
+    must(reader.target.length - url.path.length <= 1);
+    must(text_equal(buffer_text(&reader.body), TEXT("body")));
+    struct text host = http_reader_field(&reader, TEXT("Host"));
+    struct text name = text_from(url.host);
+    must(text_starts(text_after(host, host.at[0] == '['), name));
+    http_reader_free(&reader);
+    buffer_free(&out);
+}
+
+/* The first byte chooses what the rest is, and the pieces. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -59,6 +90,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     enum http_kind kind = data[0] & 1 ? HTTP_REQUEST : HTTP_RESPONSE;
     struct text all = text_of(data + 1, size - 1);
+    if (data[0] & 4) {
+        check_url(all);
+        return 0;
+    }
     http_reader_init(&one, kind, &limits);
     http_reader_init(&two, kind, &limits);
     one.expects_no_body = two.expects_no_body = (data[0] & 2) != 0;

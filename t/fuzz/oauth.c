@@ -1,8 +1,10 @@
-/* Fuzz target: rows of OAuth2 accounts, answers of providers, addresses pasted by users.
+/* Fuzz target: rows of OAuth2 accounts, answers of providers, addresses pasted by users,
+ * states in files.
  * What is taken is fit for a command and a terminal, and every refusal has one printable
  * sentence. */
 #include "base/http/oauth.h"
 
+#include "base/http/oauth_state.h"
 #include "t/support/must.h"
 
 #include <stdint.h>
@@ -66,6 +68,49 @@ check_account(struct text row)
     buffer_free(&out);
 }
 
+/* What is read can be written, and is then read the same. */
+static void
+check_state(struct text content)
+{
+    struct oauth_account a = {.host = "h", .user = "u", .client = "c"};
+    struct oauth_state one, two;
+    struct buffer out;
+    oauth_state_init(&one);
+    oauth_state_init(&two);
+    buffer_init(&out, OAUTH_STATE_MAX);
+    if (oauth_state_read(content, &a, &one)) {
+        must(one.expires_ms >= 0 && one.updated_ms >= 0);
+        must(is_printable(buffer_text(&one.access), '!'));
+        must(is_printable(text_from(one.error), ' '));
+        must(oauth_state_write(&out, &a, &one));
+        must(oauth_state_read(buffer_text(&out), &a, &two));
+        must(text_equal(buffer_text(&one.access), buffer_text(&two.access)));
+        must(text_equal(buffer_text(&one.refresh), buffer_text(&two.refresh)));
+        must(one.expires_ms == two.expires_ms && one.updated_ms == two.updated_ms);
+    } else {
+        must(one.access.length == 0 && one.refresh.length == 0);
+    }
+    buffer_free(&out);
+    oauth_state_free(&one);
+    oauth_state_free(&two);
+}
+
+/* The first line is the secret. */
+static void
+check_hidden(struct text rest)
+{
+    char reason[OAUTH_REASON_MAX];
+    struct text secret;
+    if (!text_cut(&rest, '\n', &secret))
+        return;
+    text_copy(reason, sizeof(reason), rest);
+    oauth_hide(reason, secret);
+    must(strlen(reason) < sizeof(reason));
+    bool is_word = text_find(secret, ' ') == TEXT_NONE && secret.length > 0 &&
+                   memmem("(hidden)", 8, secret.at, secret.length) == NULL;
+    must(!is_word || memmem(reason, strlen(reason), secret.at, secret.length) == NULL);
+}
+
 /* The first byte chooses. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -87,6 +132,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_account(rest);
         break;
     default:
+        if (data[0] & 32) {
+            check_state(rest);
+            return 0;
+        }
+        if (data[0] & 64) {
+            check_hidden(rest);
+            return 0;
+        }
         if (oauth_read_redirect(rest, TEXT("st"), code, why))
             must(code[0] != '\0' && !text_has_control(text_from(code)));
         else
