@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 /* Of a request: its head, and a body as large as a response's. */
@@ -291,12 +292,27 @@ http_call_begin(struct http_call *call)
                                      http_call_on_addresses, call);
 }
 
+/* A host that does not answer stalls its own calls. */
+static bool
+http_call_may_begin(const struct http_call *call)
+{
+    const struct http_line *running = &call->caller->running;
+    const struct http_call *other;
+    size_t count = 0;
+    DL_FOREACH (running->calls, other)
+        count += strcmp(other->url.host, call->url.host) == 0;
+    return running->count < HTTP_CALLS_MAX && count < HTTP_HOST_CALLS_MAX;
+}
+
 static void
 http_caller_admit(struct http_caller *caller)
 {
-    struct http_call *call;
-    while (caller->running.count < HTTP_CALLS_MAX &&
-           (call = caller->waiting.calls) != NULL) {
+    struct http_call *call, *next;
+    DL_FOREACH_SAFE (caller->waiting.calls, call, next) {
+        if (caller->running.count == HTTP_CALLS_MAX)
+            return;
+        if (!http_call_may_begin(call))
+            continue;
         http_call_leave(call);
         http_call_begin(call);
     }
@@ -335,10 +351,8 @@ http_call_prepare(struct http_call *call, const struct http_request *request,
                   bool cleartext)
 {
     const char *why = "the request is too large";
-    if (call->caller->waiting.count >= HTTP_WAITING_MAX)
-        http_call_fail(call, "too many HTTPS calls wait");
-    else if (!http_url_parse(text_from(call->url_text), &call->url, &why) ||
-             !http_request_write(&call->request, &call->url, request))
+    if (!http_url_parse(text_from(call->url_text), &call->url, &why) ||
+        !http_request_write(&call->request, &call->url, request))
         http_call_fail(call, "%s", why);
     else if (!call->url.secure && !cleartext)
         http_call_fail(call, "%s: http:// is not permitted here, only https://",
@@ -346,6 +360,16 @@ http_call_prepare(struct http_call *call, const struct http_request *request,
     else
         return true;
     return false;
+}
+
+static void
+http_call_wait(struct http_call *call)
+{
+    struct http_caller *caller = call->caller;
+    bool full = caller->waiting.count == HTTP_WAITING_MAX;
+    if (full)
+        http_call_fail(call, "too many HTTPS calls wait");
+    http_call_enter(call, full ? &caller->refused : &caller->waiting);
 }
 
 struct http_call *
@@ -368,9 +392,12 @@ http_call_start(struct http_caller *caller, struct text url,
     buffer_init(&call->request, HTTP_REQUEST_MAX);
     http_reader_init(&call->reader, HTTP_RESPONSE, &limits);
     call->reader.expects_no_body = text_equal(request->method, TEXT("HEAD"));
-    bool good = http_call_prepare(call, request, options->cleartext);
-    http_call_enter(call, good ? &caller->waiting : &caller->refused);
-    http_caller_admit(caller);
+    if (!http_call_prepare(call, request, options->cleartext))
+        http_call_enter(call, &caller->refused);
+    else if (http_call_may_begin(call)) /* those that wait may not */
+        http_call_begin(call);
+    else
+        http_call_wait(call);
     return call;
 }
 

@@ -3,8 +3,8 @@
  * A call resolves the URL's host, connects to up to HTTP_ADDRESSES_MAX of its addresses
  * in turn, verifies the certificate for that host against the trust anchors (SNI is
  * sent), sends the request, reads the response and closes. At most HTTP_CALLS_MAX are
- * under way, the others wait in line. No redirects, cookies, proxies or compression;
- * nothing is tried again: that is for the caller to decide. */
+ * under way, half of them to one host, the others wait in line. No redirects, cookies,
+ * proxies or compression; nothing is tried again: that is for the caller to decide. */
 #ifndef BASE_HTTP_HTTP_CALL_H
 #define BASE_HTTP_HTTP_CALL_H
 
@@ -19,6 +19,7 @@ struct http_call;
 
 enum {
     HTTP_CALLS_MAX = 16,      /* under way */
+    HTTP_HOST_CALLS_MAX = 8,  /* of them, to one host */
     HTTP_WAITING_MAX = 2048,  /* in line; beyond it a call fails */
     HTTP_ADDRESSES_MAX = 4,   /* of a host */
     HTTP_CONNECT_MS = 5000,   /* for one address */

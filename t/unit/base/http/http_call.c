@@ -514,8 +514,8 @@ reach_stage(struct calls *c, size_t stage, struct heard *h)
         call_with(c, h, "ftp", "mail.example.net", &(struct http_call_options){0});
     } else if (stage == 1) {
         for (int i = 0; i < HTTP_CALLS_MAX; i++)
-            call_start(c, &others[i], "mail.example.net");
-        call_start(c, h, "mail.example.net");
+            call_start(c, &others[i], i % 2 ? "mail.example.net" : "other.example.net");
+        call_start(c, h, "third.example.net");
         is_number(sim_dns_questions(c->dns), HTTP_CALLS_MAX, "16 at a time");
         for (int i = 0; i < HTTP_CALLS_MAX; i++)
             http_call_cancel(&others[i].call);
@@ -580,17 +580,42 @@ test_crowd(struct secrets *secrets)
     calls_finish(c);
 
     c = calls_start(secrets, "", NULL);
-    struct heard *many = calloc(HTTP_CALLS_MAX + HTTP_WAITING_MAX + 1, sizeof(*many));
+    struct heard *many = calloc(HTTP_HOST_CALLS_MAX + HTTP_WAITING_MAX + 1, sizeof(*many));
     sim_dns_delay(c->dns, 100000);
-    for (int i = 0; i <= HTTP_CALLS_MAX + HTTP_WAITING_MAX; i++)
+    for (int i = 0; i <= HTTP_HOST_CALLS_MAX + HTTP_WAITING_MAX; i++)
         call_start(c, &many[i], "mail.example.net");
     loop_turn(c->world->loop, 0);
     loop_turn(c->world->loop, 0);
-    is_string(many[HTTP_CALLS_MAX + HTTP_WAITING_MAX].error,
+    is_string(many[HTTP_HOST_CALLS_MAX + HTTP_WAITING_MAX].error,
               "too many HTTPS calls wait", "the line has its limit");
-    is_number(many[HTTP_CALLS_MAX + HTTP_WAITING_MAX - 1].times, 0, "and is as long");
+    is_number(many[HTTP_HOST_CALLS_MAX + HTTP_WAITING_MAX - 1].times, 0, "and is as long");
+    size_t questions = sim_dns_questions(c->dns);
+    call_start(c, &h[0], "other.example.net");
+    is_number(sim_dns_questions(c->dns), questions + 1, "another host needs no line");
     calls_finish(c);
     free(many);
+}
+
+/* A host that does not answer stalls its own calls. */
+static void
+test_fair(struct secrets *secrets)
+{
+    enum { CROWD = 100 };
+    struct calls *c = calls_start(secrets, "", NULL);
+    struct http_call_options options = {.cleartext = true};
+    struct heard silent[CROWD], h;
+    sim_dns_delay(c->dns, 100000);
+    for (int i = 0; i < CROWD; i++)
+        call_with(c, &silent[i], "http", "nowhere.example.net", &options);
+    is_number(sim_dns_questions(c->dns), HTTP_HOST_CALLS_MAX, "8 begin");
+    sim_dns_delay(c->dns, 1);
+    call_with(c, &h, "http", "mail.example.net", &options);
+    until(c->world, h.times > 0);
+    is_string(h.body, "ok", "a call to another host does not wait for them");
+    is_number(sim_dns_questions(c->dns), HTTP_HOST_CALLS_MAX + 1, "  nor do they go on");
+    http_call_cancel(&silent[0].call);
+    is_number(sim_dns_questions(c->dns), HTTP_HOST_CALLS_MAX + 2, "until one ends");
+    calls_finish(c);
 }
 
 struct again {
@@ -642,6 +667,7 @@ main(void)
     test_slow(&secrets);
     test_cancel(&secrets);
     test_crowd(&secrets);
+    test_fair(&secrets);
     test_within(&secrets);
     drop_secrets(&secrets);
     return done();
