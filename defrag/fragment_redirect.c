@@ -101,7 +101,9 @@ fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
         return MANAGER_AWAIT;
     }
     /* The birth goes along, so that its time does not start anew at the other host. */
-    struct set_mark mark = {.depth = h->depth, .epoch_s = o->envelope->birth_ms / 1000};
+    struct set_mark mark = {.depth = h->depth,
+                            .epoch_s = o->envelope->birth_ms / 1000,
+                            .ours = o->envelope->ours};
     memcpy(mark.key, h->key, sizeof(mark.key));
     set_mark_write(&mark, c->mark);
     /* Each recipient of the attempt is answered alone: fragment_redirect_answered(). */

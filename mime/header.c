@@ -31,6 +31,19 @@ is_name_byte(unsigned char c)
     return c > ' ' && c < 0x7f && c != ':';
 }
 
+static bool
+is_list(struct text name)
+{
+    static const struct text names[] = {TEXT("from"), TEXT("sender"), TEXT("reply-to"),
+                                        TEXT("to"), TEXT("cc")};
+    if (text_starts(name, TEXT("resent-")))
+        name = text_after(name, 7);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (text_equal(name, names[i]))
+            return true;
+    return false;
+}
+
 /* Received and Delivered-To both count towards the limit of hops, which ends mail
  * loops. */
 static void
@@ -47,11 +60,16 @@ header_note_name(struct header_scan *s)
         s->has_date = true;
     else if (text_equal(name, TEXT("message-id")))
         s->has_message_id = true;
+    else if (text_equal(name, TEXT("bcc")) || text_equal(name, TEXT("resent-bcc")) ||
+             text_equal(name, TEXT("return-path")))
+        s->has_private = true;
+    s->in_list = is_list(name);
+    s->comments = 0;
+    s->quoted = s->quoted_pair = s->has_at = s->has_word = false;
     if (!text_equal(name, TEXT("content-type")))
         return;
     s->in_type = IN_TYPE;
     s->name_length = 0;
-    s->comments = 0;
 }
 
 static void
@@ -118,6 +136,44 @@ add_to_type(struct header_scan *s, char c)
     }
 }
 
+static void
+end_entry(struct header_scan *s)
+{
+    s->bare = header_scan_has_bare(s);
+    s->has_at = s->has_word = false;
+}
+
+/* Comments and quoted strings hide what would divide the list. What stands before '<' is
+ * a name, and before ':' that of a group. */
+static void
+add_to_list(struct header_scan *s, char c)
+{
+    if (s->comments > 0 || (c == '(' && !s->quoted)) {
+        header_skip_comment(s, c);
+        return;
+    }
+    if (s->quoted) {
+        if (c == '"' && !s->quoted_pair)
+            s->quoted = false;
+        s->quoted_pair = c == '\\' && !s->quoted_pair;
+    } else if (c == ',' || c == ';') {
+        end_entry(s);
+    } else if (c == '<' || c == ':') {
+        s->has_at = s->has_word = false;
+    } else if (c == '@') {
+        s->has_at = true;
+    } else if (!text_is_blank(c) && c != '\r' && c != '\n' && c != '>') {
+        s->quoted = c == '"';
+        s->has_word = true;
+    }
+}
+
+bool
+header_scan_has_bare(const struct header_scan *s)
+{
+    return s->bare || (s->in_list && s->has_word && !s->has_at);
+}
+
 /* At the start of the header white space continues nothing, so there is no header. A
  * line without a name ends the header: what follows is content. */
 static enum scan_state
@@ -128,6 +184,8 @@ start_line(struct header_scan *s, char c, bool first)
         return first ? SCAN_OVER : SCAN_VALUE;
     if (s->in_type == IN_SUBTYPE)
         end_subtype(s);
+    end_entry(s);
+    s->in_list = false;
     s->name_length = 0;
     s->in_type = IN_NONE;
     if (c == '\r')
@@ -205,6 +263,8 @@ header_scan_add(struct header_scan *s, struct text bytes)
     for (size_t at = 0; at < bytes.length && !s->ended; at++) {
         if (s->state == SCAN_VALUE && s->in_type != IN_NONE) {
             add_to_type(s, bytes.at[at]);
+        } else if (s->state == SCAN_VALUE && s->in_list) {
+            add_to_list(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE) {
             const char *end = memchr(bytes.at + at, '\n', bytes.length - at);
             size_t skip =

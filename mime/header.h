@@ -10,6 +10,7 @@
 struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
     bool has_from, has_date, has_message_id;
+    bool has_private;   /* Bcc, Resent-Bcc or Return-Path: not for the next hop */
     bool has_eight_bit; /* a byte >= 0x80 in it */
     bool is_message;    /* Content-Type is message, or ambiguous */
     bool is_partial;    /* Content-Type (one of them) is message/partial */
@@ -24,11 +25,16 @@ struct header_scan {
     unsigned char name_length;
     size_t line_start;
     unsigned char in_type; /* the place in Content-Type: its words go to name */
-    unsigned comments;     /* open ones there */
-    bool quoted_pair;      /* in one of them */
+    unsigned comments;     /* open ones there, or in a list */
+    bool quoted_pair;      /* in one of them, or in a quoted string */
+    /* In the value of an address field: the entry of the list that is being read. */
+    bool in_list, quoted, has_at, has_word, bare;
 };
 void header_scan_start(struct header_scan *s);
 void header_scan_add(struct header_scan *s, struct text bytes);
+/* True: From, Sender, Reply-To, To, Cc or a Resent- one of them may have an address
+ * without a domain. Also true for some odd lists that have none. */
+bool header_scan_has_bare(const struct header_scan *s);
 
 /* Drops a first line "From SENDER DATE" (mbox), perhaps with '>' before it. */
 void header_skip_mailbox_line(struct text *message);

@@ -217,6 +217,16 @@ is_set_mark(struct text t)
     return set_mark_read(t, &mark);
 }
 
+static void
+add_submission(struct buffer *out, const struct envelope *e)
+{
+    bool fits = buffer_format(out, "O%zu:%u ", e->submitter.length + 2,
+                              e->header_needs & HEADER_NEEDS_ALL);
+    assert(fits);
+    envelope_add_record_bytes(out, e->submitter);
+    envelope_add_record_bytes(out, TEXT("\n"));
+}
+
 /* local, remote: recipients in each channel; a todo file counts all as local. failures:
  * in bounce/ID, at the least. */
 static void
@@ -244,6 +254,8 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
     assert(!e->fragment.by_peer || is_set_mark(e->fragment.set_mark));
     if (e->fragment.by_peer)
         envelope_add_record(out, 'S', e->fragment.set_mark);
+    if (e->ours)
+        add_submission(out, e);
 }
 
 static const char todo_title[] = "petrel-todo   1\n";
@@ -379,6 +391,24 @@ take_set_mark(struct reading *r, struct envelope *e)
         r->bad = true;
 }
 
+/* Its first byte is a digit, then a space: HEADER_NEEDS_... . */
+static void
+take_submission(struct reading *r, struct envelope *e)
+{
+    struct text needs, submitter;
+    e->ours = stands_there(r, 'O');
+    if (!e->ours)
+        return;
+    submitter = envelope_take_record(r, 'O');
+    uint64_t number = 0;
+    if (!text_cut(&submitter, ' ', &needs) || needs.length != 1 ||
+        !text_number(needs, HEADER_NEEDS_ALL, &number))
+        r->bad = true;
+    e->header_needs = (unsigned)number;
+    e->submitter = envelope_text(e, submitter);
+    r->bad = r->bad || e->submitter.at == NULL;
+}
+
 static struct reading
 begin_reading(struct text bytes, struct id id, const char *title)
 {
@@ -453,6 +483,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->fragment.made_of = envelope_text(e, take_optional(r, 'J'));
     e->trust = envelope_text(e, take_optional(r, 'C'));
     take_set_mark(r, e);
+    take_submission(r, e);
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
         e->prefix.at == NULL || e->fragment.made_of.at == NULL || e->trust.at == NULL ||
         e->fragment.set_mark.at == NULL) {

@@ -84,6 +84,14 @@ struct storage_state {
     unsigned failures_recorded; /* S5 as read: bounce/ID has at least this many */
 };
 
+/* What the header of a message that is ours may need before it leaves. */
+enum {
+    HEADER_NEEDS_FROM = 1,    /* it has none */
+    HEADER_NEEDS_REMOVAL = 2, /* Bcc, Resent-Bcc or Return-Path */
+    HEADER_NEEDS_DOMAIN = 4,  /* an address may have no domain */
+    HEADER_NEEDS_ALL = 7
+};
+
 struct envelope {
     struct id id;
     int64_t birth_ms;        /* first arrival; kept over requeues */
@@ -98,8 +106,13 @@ struct envelope {
     /* For content of type message/...: "auth:USER", "int" (may relay) or "ext", then
      * " net:" and the client's network, if there is a client; or "". */
     struct text trust;
-    struct text prefix;   /* header lines to send before the content, CRLF ended */
-    int64_t content_size; /* of mess/ID */
+    /* A client that may relay, sendmail(1) or this host itself has submitted it: only
+     * such mail is rewritten and signed. */
+    bool ours;
+    unsigned header_needs; /* then: HEADER_NEEDS_... */
+    struct text submitter; /* then: "user:NAME", "uid:N", or "" */
+    struct text prefix;    /* header lines to send before the content, CRLF ended */
+    int64_t content_size;  /* of mess/ID */
     uint32_t content_crc;
     struct recipient *recipients;
     unsigned count, capacity;

@@ -17,8 +17,8 @@ set_mark_write(const struct set_mark *mark, char out[SET_MARK_SIZE])
         out[2 * i] = digits[mark->key[i] >> 4];
         out[2 * i + 1] = digits[mark->key[i] & 15];
     }
-    int length =
-        snprintf(out + HEX, REST, ";%u;%" PRId64, mark->depth % 10, mark->epoch_s);
+    int length = snprintf(out + HEX, REST, ";%u;%" PRId64 "%s", mark->depth % 10,
+                          mark->epoch_s, mark->ours ? "o" : "");
     assert(length > 0 && length < REST);
 }
 
@@ -42,6 +42,8 @@ set_mark_read(struct text t, struct set_mark *mark)
 {
     struct text key, depth;
     uint64_t number = 0, epoch_s = 0;
+    mark->ours = t.length > 0 && t.at[t.length - 1] == 'o';
+    t.length -= mark->ours;
     /* The rest of t is the third field: another semicolon is not a digit and
      * refused. */
     if (!text_cut(&t, ';', &key) || !key_read(key, mark->key) ||

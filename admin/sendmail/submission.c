@@ -334,6 +334,18 @@ note_utf8(struct envelope *e)
         e->utf8 = !text_is_ascii(e->recipients[i].address);
 }
 
+/* Bcc has been removed, but not Return-Path; From is added by the prefix. */
+static void
+note_submitter(const struct submission *s, struct envelope *e)
+{
+    char uid[24];
+    snprintf(uid, sizeof(uid), "uid:%u", s->settings.uid);
+    e->ours = true;
+    e->submitter = envelope_text(e, text_from(uid));
+    e->header_needs = (s->scan.has_private ? HEADER_NEEDS_REMOVAL : 0) |
+                      (header_scan_has_bare(&s->scan) ? HEADER_NEEDS_DOMAIN : 0);
+}
+
 static void
 submission_commit(struct submission *s)
 {
@@ -342,6 +354,7 @@ submission_commit(struct submission *s)
         struct envelope **e = recipients_envelope(s->recipients, i);
         note_utf8(*e);
         (*e)->eight_bit = s->eight_bit;
+        note_submitter(s, *e);
         queue_name(s->drafts[i], *e);
         if (i == 0)
             id_format((*e)->id, s->id);

@@ -64,6 +64,7 @@ struct listener_settings
 configuration_public_listener(const struct options *o)
 {
     struct listener_settings settings = configuration_listener(o);
+    settings.sender_login = settings.sender_domains = TEXT("");
     settings.listen = settings.tls_certificate = settings.tls_key =
         settings.auth_users = TEXT("");
     return settings;

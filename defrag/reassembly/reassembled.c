@@ -19,6 +19,7 @@
 #include "defrag/reassembly/reassemble.h"
 #include "defrag/reassembly/parts_list.h"
 #include "mime/date.h"
+#include "queue/set_mark.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -134,6 +135,23 @@ merge_recipient(struct reassembled *w, struct reassembled_row *row,
         to->original = envelope_text(w->envelope, from->original);
 }
 
+/* Parts of one set were trusted as far as each other; but the sender of one may not
+ * have been permitted to its user. */
+static void
+merge_submitter(struct envelope *e, const struct envelope *from, bool is_first)
+{
+    struct set_mark mark;
+    bool ours = from->ours;
+    if (from->fragment.by_peer)
+        ours = set_mark_read(from->fragment.set_mark, &mark) && mark.ours;
+    e->ours = ours && (is_first || e->ours);
+    e->header_needs = e->ours ? HEADER_NEEDS_ALL : 0;
+    if (!e->ours)
+        e->submitter = TEXT("");
+    else if (e->submitter.length == 0)
+        e->submitter = envelope_text(e, from->submitter);
+}
+
 static void
 merge_message(struct reassembled *w, const struct envelope *from)
 {
@@ -151,6 +169,7 @@ merge_message(struct reassembled *w, const struct envelope *from)
      * were trusted as far. */
     if (!from->fragment.by_peer && e->trust.length == 0 && from->trust.length > 0)
         e->trust = envelope_text(e, from->trust);
+    merge_submitter(e, from, w->groups == 1);
 }
 
 static void

@@ -352,6 +352,7 @@ dsn_envelope(const struct dsn *n)
     const struct envelope *e = n->envelope;
     struct envelope *made = envelope_new();
     made->double_bounce = e->sender.length == 0;
+    made->ours = true;
     made->utf8 = n->report.utf8;
     made->priority = e->priority;
     made->eight_bit = n->report.eight_bit;

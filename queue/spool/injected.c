@@ -3,6 +3,10 @@
 
 #include "mime/address.h"
 
+#include <stdio.h>
+
+enum { INJECTED_SUBMITTER_MAX = 24 };
+
 static const int64_t age_max_ms = INT64_C(365) * 24 * 60 * 60 * 1000;
 
 /* An argument of an SMTP command. */
@@ -47,8 +51,9 @@ is_sender(struct text t)
 }
 
 const char *
-injected_take(struct envelope *e, int64_t now_ms)
+injected_take(struct envelope *e, unsigned user, int64_t now_ms)
 {
+    char submitter[INJECTED_SUBMITTER_MAX];
     /* birth_ms decides expiry: a time in the future would prolong the message's
      * life. */
     if (e->birth_ms > now_ms || e->birth_ms < now_ms - age_max_ms)
@@ -59,6 +64,10 @@ injected_take(struct envelope *e, int64_t now_ms)
     e->priority = 0;
     e->double_bounce = e->fragment.by_peer = false;
     e->fragment.made_of = e->fragment.set_mark = TEXT("");
+    snprintf(submitter, sizeof(submitter), "uid:%u", user);
+    e->ours = true;
+    e->header_needs = HEADER_NEEDS_ALL;
+    e->submitter = envelope_text(e, text_from(submitter));
     e->trust = TEXT("int"); /* as for every user who may submit mail here */
     if (!is_sender(e->sender))
         return "its sender is no address";

@@ -1,6 +1,7 @@
 /* Envelopes that another user of this machine has put into todo/.
  *
- * Such a user is trusted no more than a client that may relay. Taken are sender,
+ * Such a user is trusted no more than a client that may relay: the mail is ours, and
+ * the owner of the file is the submitter, whatever the envelope says. Taken are sender,
  * recipients with NOTIFY and ORCPT, ENVID, RET, BODY, SMTPUTF8, the header lines before
  * the content (sendmail(1) writes them), and the time of submission, unless it is in
  * the future. All other records of the envelope are dropped. */
@@ -17,9 +18,9 @@ enum {
     INJECTED_PREFIX_MAX = 64 * 1024
 };
 
-/* e: as read from a file of another user in todo/. NULL, or in a few words why it is
- * not an envelope. */
-const char *injected_take(struct envelope *e, int64_t now_ms)
+/* e: as read from a file of this user in todo/. NULL, or in a few words why it is not an
+ * envelope. */
+const char *injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     __attribute__((warn_unused_result));
 /* Logs the arrival of mail that sendmail(1) has put into the spool: sendmail(1) cannot
  * write to the daemon's log. Log style postfix has Postfix's words; style qmail logs

@@ -302,10 +302,11 @@ check_content(struct spool *s, const struct envelope *e, struct content *c,
 /* Another user wrote the envelope: times, flags and trace lines that only the daemon
  * may give are taken from it. */
 static enum load_result
-distrust(const struct spool *s, struct envelope *e, char reason[LOAD_REASON_MAX])
+distrust(const struct spool *s, struct envelope *e, unsigned owner,
+         char reason[LOAD_REASON_MAX])
 {
     int64_t now = s->loop != NULL ? loop_now_ms(s->loop) : (int64_t)e->id.time_ms;
-    const char *why = injected_take(e, now);
+    const char *why = injected_take(e, owner, now);
     if (why == NULL)
         return LOAD_DONE;
     snprintf(reason, LOAD_REASON_MAX, "the envelope cannot be trusted: %s", why);
@@ -338,7 +339,7 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
     else if (envelope_read_todo(buffer_text(&form), id, e) != PROGRESS_DONE)
         judged = damaged("the envelope", reason);
     else if (is_foreign(s, &info))
-        judged = distrust(s, e, reason);
+        judged = distrust(s, e, *owner, reason);
     buffer_free(&form);
     return judged;
 }

@@ -88,6 +88,8 @@ listener_auth_read(const struct listener_settings *settings,
     rules->server.users = rules->accounts;
     rules->senders =
         senders_new(settings->sender_login, settings->sender_domains, errors);
+    if (settings->sender_login.length > 0 || settings->sender_domains.length > 0)
+        rules->server.senders = rules->senders;
     rules->tls_session_limit = (size_t)settings->server_tls_session_limit;
     bool good =
         read_clear_text(settings->auth_cleartext, &rules->auth_cleartext, errors);

@@ -27,6 +27,7 @@ struct address;
 struct log;
 struct refusal;
 struct refusals;
+struct senders;
 
 /* The settings common to the sessions of a listener; borrowed, may be replaced between
  * transactions (server_is_idle). */
@@ -50,6 +51,8 @@ struct server_rules {
      * 0. */
     bool priority, priority_of_strangers;
     const struct users *users; /* NULL: no AUTH */
+    /* NULL: no sender_login and no sender_domains; From is not looked at, either. */
+    const struct senders *senders;
     /* Refuses message/partial, unless the message is reassembled for a recipient. */
     bool refuses_partial;
 };

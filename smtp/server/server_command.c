@@ -193,6 +193,7 @@ on_mail(struct server *s, struct text args)
         return server_refuse(s, &too_large);
     s->transaction = transaction_new(&parameters, grant_priority(s, &parameters));
     normalize_content_start(&s->transaction->newlines, server_may_relay(s));
+    s->transaction->gathers_head = server_may_relay(s) && s->rules->senders != NULL;
     s->transaction->envelopes = s->envelopes;
     s->transaction->envelopes_max =
         server_may_relay(s) ? SERVER_ENVELOPES_MAX : SERVER_ENVELOPES_UNTRUSTED_MAX;

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "smtp/redirect.h"
+#include "smtp/server/submitter.h"
 #include "smtp/server/trust.h"
 #include "smtp/server/trace.h"
 
@@ -47,6 +48,7 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     buffer_init(&t->argument, SERVER_LINE_MAX);
     buffer_init(&t->normal, NORMAL_MAX);
     buffer_init(&t->original, ORIGINAL_MAX);
+    buffer_init(&t->head, SUBMITTER_HEAD_MAX);
     header_scan_start(&t->header);
     dot_decode_start(&t->dot);
     bool written = address_write(&parameters->sender, &t->normal);
@@ -81,6 +83,7 @@ transaction_free(struct server_transaction **t)
     buffer_free(&(*t)->argument);
     buffer_free(&(*t)->normal);
     buffer_free(&(*t)->original);
+    buffer_free(&(*t)->head);
     arena_free(&(*t)->arena);
     free(*t);
     *t = NULL;
@@ -213,6 +216,8 @@ transaction_take(struct server_transaction *t, const struct server_rules *rules,
                  struct text content)
 {
     t->size += (int64_t)content.length;
+    if (t->gathers_head && !t->header.ended)
+        submitter_gather(t, content);
     if (!t->header.ended)
         header_scan_add(&t->header, content);
     note_eight_bit(t, content);
@@ -288,6 +293,7 @@ forget_recipients(struct server_transaction *t)
     buffer_free(&t->argument);
     buffer_free(&t->normal);
     buffer_free(&t->original);
+    buffer_free(&t->head);
 }
 
 struct envelope *
@@ -327,6 +333,8 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     if (t->header
             .is_message) /* possibly a fragment: reassembled only with its sender's */
         e->trust = trust_of(s, e);
+    if (submitted)
+        submitter_note(t, s);
     e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);
     buffer_free(&lines);
     t->envelope = NULL;

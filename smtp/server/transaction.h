@@ -37,6 +37,8 @@ struct server_transaction {
     struct dot_decoder dot;
     struct dot_checker checker;
     struct header_scan header;
+    bool gathers_head;
+    struct buffer head;          /* then: the header, for submitter.h */
     bool body_utf8;              /* possibly; computed only where needed */
     int64_t size;                /* of the content so far */
     const struct refusal *fault; /* of the content: the reply after its end */

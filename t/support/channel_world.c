@@ -34,6 +34,9 @@ stage_keep(struct stage *s, const struct delivery_request *request, size_t which
     d->notify = r->notify;
     d->birth_ms = e->birth_ms;
     d->priority = e->priority;
+    d->ours = e->ours;
+    d->header_needs = e->header_needs;
+    snprintf(d->submitter, sizeof(d->submitter), "%.*s", TEXT_ARGS(e->submitter));
     snprintf(d->peer, sizeof(d->peer), "%s", peer);
     snprintf(d->mark, sizeof(d->mark), "%.*s", TEXT_ARGS(e->fragment.set_mark));
     snprintf(d->to, sizeof(d->to), "%.*s", TEXT_ARGS(r->address));
@@ -169,6 +172,9 @@ stage_send(struct stage *s, const char *sender, const char *recipients,
         e->envelope_id = envelope_text(e, text_from(s->envelope_id));
     if (s->trust)
         e->trust = envelope_text(e, text_from(s->trust));
+    e->ours = s->submitter != NULL;
+    if (s->submitter)
+        e->submitter = envelope_text(e, text_from(s->submitter));
     e->fragment.by_peer = s->mark != NULL;
     if (s->mark)
         e->fragment.set_mark = envelope_text(e, text_from(s->mark));

@@ -20,6 +20,9 @@ struct delivered {
     unsigned notify;
     int64_t birth_ms;
     int priority;
+    bool ours;
+    unsigned header_needs;
+    char submitter[40];
     char peer[32], mark[SET_MARK_SIZE]; /* where it was sent to; else "" */
 };
 
@@ -32,6 +35,7 @@ struct stage {
     bool refuses;                           /* what is tried is deferred */
     struct text original;                   /* ORCPT of what is sent */
     const char *envelope_id, *trust, *mark; /* mark: a peer sends it */
+    const char *submitter;                  /* NULL: it is not ours */
     enum { PEERS_TAKE, PEERS_SLOW, PEERS_DEFER, PEERS_REFUSE } peers;
     unsigned asked; /* how often peers were */
 };

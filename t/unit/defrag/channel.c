@@ -280,6 +280,50 @@ test_recipients(void)
     stage_end(&s);
 }
 
+/* Sends three parts; a submitter NULL: that part is not ours. */
+static void
+submit_parts(struct stage *s, const char *id, const char *const submitters[3])
+{
+    stage_clear(s);
+    for (unsigned n = 1; n <= 3; n++) {
+        s->submitter = submitters[n - 1];
+        stage_part_to(s, "a@x", "b@y", id, n, 3, bodies[n - 1]);
+    }
+    is_number(s->count, 1, "joined");
+}
+
+static void
+test_submitter(void)
+{
+    static const char *const ours[3] = {"user:a", "user:a", "user:a"},
+                             *const none[3] = {NULL, NULL, NULL},
+                             *const last[3] = {NULL, NULL, "user:a"},
+                             *const first[3] = {"user:a", NULL, NULL};
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    submit_parts(&s, "o1", ours);
+    ok_named(s.delivered[0].ours, "of parts that are ours the whole is ours");
+    is_string(s.delivered[0].submitter, "user:a", "of the same user");
+    is_number(s.delivered[0].header_needs, HEADER_NEEDS_ALL, "its header is not known");
+    submit_parts(&s, "o2", none);
+    ok_named(!s.delivered[0].ours && s.delivered[0].header_needs == 0, "of others not");
+    submit_parts(&s, "o3", last);
+    ok_named(!s.delivered[0].ours, "nor if one of them is not");
+    is_string(s.delivered[0].submitter, "", "then it has no submitter");
+    submit_parts(&s, "o4", first);
+    ok_named(!s.delivered[0].ours, "whichever it is");
+    /* Parts from another of our hosts say so themselves. */
+    char mark[SET_MARK_SIZE] = "";
+    for (int letter = 0; letter < 2; letter++) {
+        snprintf(mark, sizeof(mark), "%064d;0;1750000000%s", 7 + letter, letter ? "o" : "");
+        s.mark = mark;
+        submit_parts(&s, letter ? "o6" : "o5", none);
+        ok_named(s.delivered[0].ours == (letter == 1), "by the letter of a peer");
+        s.mark = NULL;
+    }
+    stage_end(&s);
+}
+
 static void
 test_parameters(void)
 {
@@ -717,6 +761,7 @@ main(void)
     test_time();
     test_timeouts();
     test_recipients();
+    test_submitter();
     test_parameters();
     test_nested();
     test_large();

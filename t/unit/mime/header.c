@@ -135,6 +135,73 @@ test_scan(void)
     ok_named(s.ended && s.length == 6, "NUL ends a name, not a value");
 }
 
+/* What may need work before the next hop: b: a bare address, v: a private field. */
+static const struct {
+    const char *header, *facts;
+} needs[] = {
+    {"From: root\n\n", "b"},
+    {"From: root (Cron Daemon)\n\n", "b"},
+    {"From: Cron <root>\r\n\r\n", "b"},
+    {"From: \"Cron, a@b\" <root>\n\n", "b"},
+    {"From: root (a@b)\n\n", "b"},
+    {"From: (a, b; c:) <a@b>\n\n", ""},
+    {"From: a@b.test\n\n", ""},
+    {"From: Ann <a@b.test>\nTo: c@d.test, e@f.test\n\n", ""},
+    {"To: c@d.test,\r\n bob,\r\n e@f.test\r\n\r\n", "b"},
+    {"To: c@d.test,\n bob", "b"},
+    {"To: c@d.test, bob\n", "b"},
+    {"Cc: alice\n\n", "b"},
+    {"Reply-To: alice\n\n", "b"},
+    {"Sender: alice\n\n", "b"},
+    {"Resent-From: alice\n\n", "b"},
+    {"RESENT-TO: alice\n\n", "b"},
+    {"To: undisclosed-recipients:;\n\n", ""},
+    {"To: friends: a@b.test, c;\n\n", "b"},
+    {"To: friends: a@b.test;, d@e.test\n\n", ""},
+    {"To: \"a\\\"b, c\" <a@b.test>\n\n", ""},
+    {"To: (a\\) b (c), d) a@b.test\n\n", ""},
+    {"To:\n\n", ""},
+    {"To: , ,\n\n", ""},
+    {"To: <>\n\n", ""},
+    {"Subject: root, alice\n\n", ""},
+    {"X-To: root\nResent-Date: today\n\n", ""},
+    {"To: (never closed\nCc: bob\n\n", "b"},
+    {"To: \"never closed\nCc: bob\n\n", "b"},
+    {"Subject: x\n\nTo: bob\nBcc: x\n", ""},
+    {"Bcc: a@b.test\n\n", "v"},
+    {"bcc:\n\n", "v"},
+    {"Resent-Bcc: a@b.test\n\n", "v"},
+    {"Return-Path: <a@b.test>\nFrom: x\n\n", "vb"},
+    {"X-Bcc: a\nReturn: x\n\n", ""},
+};
+
+static bool
+is_needed(const struct header_scan *s, const char *facts)
+{
+    return header_scan_has_bare(s) == (strchr(facts, 'b') != NULL) &&
+           s->has_private == (strchr(facts, 'v') != NULL);
+}
+
+static void
+test_needs(void)
+{
+    for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+        struct text t = text_from(needs[i].header);
+        struct header_scan s;
+        header_scan_start(&s);
+        header_scan_add(&s, t);
+        ok_named(is_needed(&s, needs[i].facts), needs[i].header);
+        size_t wrong = 0;
+        for (size_t at = 0; at <= t.length; at++) {
+            header_scan_start(&s);
+            header_scan_add(&s, text_before(t, at));
+            header_scan_add(&s, text_after(t, at));
+            wrong += !is_needed(&s, needs[i].facts);
+        }
+        is_number((int64_t)wrong, 0, "the same from every split");
+    }
+}
+
 static void
 test_next(void)
 {
@@ -525,6 +592,7 @@ int
 main(void)
 {
     test_scan();
+    test_needs();
     test_next();
     test_agreement();
     test_unfold();

@@ -244,6 +244,46 @@ test_optional(void)
     }
 }
 
+/* Whose mail it is, and what its header needs. */
+static void
+test_ours(void)
+{
+    static const struct text submitters[] = {TEXT(""), TEXT("user:ann"), TEXT("uid:0"),
+                                             TEXT("user:a b 7\n")};
+    for (size_t i = 0; i < sizeof(submitters) / sizeof(*submitters); i++)
+        for (unsigned needs = 0; needs <= HEADER_NEEDS_ALL; needs++) {
+            struct envelope *e = sample(), *read = envelope_new(), *again;
+            struct forms f;
+            e->ours = true;
+            e->header_needs = needs;
+            e->submitter = envelope_text(e, submitters[i]);
+            write_forms(e, &f);
+            ok(envelope_read_todo(buffer_text(&f.todo), e->id, read) ==
+                   PROGRESS_DONE &&
+               read->ours && read->header_needs == needs);
+            is_text(read->submitter, submitters[i], "the submitter");
+            again = read_all(&f, e->id);
+            ok_named(again != NULL && again->ours && again->header_needs == needs &&
+                         text_equal(again->submitter, submitters[i]) &&
+                         same_particulars(e, again),
+                     "info has it, too");
+            envelope_free(&again);
+            envelope_free(&read);
+            free_forms(&f);
+            envelope_free(&e);
+        }
+    struct envelope *e = sample(), *read = envelope_new();
+    struct forms f;
+    e->submitter = envelope_text(e, TEXT("user:ann"));
+    write_forms(e, &f);
+    ok_named(!has_record(&f, "\nO"), "mail of others has no such record");
+    ok(envelope_read_todo(buffer_text(&f.todo), e->id, read) == PROGRESS_DONE);
+    ok(!read->ours && read->submitter.length == 0);
+    envelope_free(&read);
+    free_forms(&f);
+    envelope_free(&e);
+}
+
 /* Who can forge a checksum cannot make an envelope that asserts elsewhere. */
 static void
 test_bad_priority(void)
@@ -739,6 +779,7 @@ main(void)
     test_preprocessed();
     test_priority();
     test_optional();
+    test_ours();
     test_bad_priority();
     test_flags();
     test_due();

@@ -34,14 +34,17 @@ round_trips(void)
             for (unsigned byte = 0; byte < 256; byte++) {
                 mark.depth = depth;
                 mark.epoch_s = epochs[i];
+                mark.ours = byte % 3 == 0;
                 mark.key[byte % DIGEST_SIZE] = (unsigned char)byte;
                 set_mark_write(&mark, out);
                 wrong += !set_mark_read(text_from(out), &read) ||
                          memcmp(read.key, mark.key, DIGEST_SIZE) != 0 ||
-                         read.depth != depth || read.epoch_s != epochs[i];
+                         read.depth != depth || read.epoch_s != epochs[i] ||
+                         read.ours != mark.ours;
             }
     is_number(wrong, 0, "what is written is read");
-    mark = (struct set_mark){.depth = 3, .epoch_s = SET_MARK_EPOCH_MAX_S};
+    mark = (struct set_mark){
+        .depth = 3, .epoch_s = SET_MARK_EPOCH_MAX_S, .ours = true};
     memset(mark.key, 0xff, DIGEST_SIZE);
     set_mark_write(&mark, out);
     is_number(strlen(out), SET_MARK_LENGTH_MAX, "the longest fills its room");
@@ -57,6 +60,7 @@ one_is_known(void)
     is_number(mark.key[DIGEST_SIZE - 1], 0x0a, "the last byte");
     is_number(mark.depth, 0, "depth");
     is_number(mark.epoch_s, 1795219000, "epoch");
+    ok_named(!mark.ours, "not ours");
     set_mark_write(&mark, out);
     is_string(out, good, "it is written as it was read");
 }
@@ -88,6 +92,13 @@ others_are_refused(void)
         " " KEY ";0;1",
         KEY ";0;1;",
         KEY ";0;1;2",
+        KEY ";0;o",
+        KEY ";0;1O",
+        KEY ";0;1oo",
+        KEY ";0;o1",
+        KEY ";0;1o ",
+        KEY "o",
+        "o",
         KEY ";0;1234567890123",
         KEY ";0;000000000000001",
         KEY ",0,1",
@@ -119,7 +130,9 @@ each_byte_counts(void)
             bool legal = at < 64                ? hex
                          : at == 64 || at == 66 ? byte == ';'
                          : at == 65             ? byte >= '0' && byte <= '3'
-                                                : isdigit((int)byte) != 0;
+                         : at == sizeof(good) - 2
+                             ? isdigit((int)byte) != 0 || byte == 'o'
+                             : isdigit((int)byte) != 0;
             memcpy(t, good, sizeof(good));
             t[at] = (char)byte;
             wrong += reads(text_of(t, sizeof(good) - 1)) != legal;

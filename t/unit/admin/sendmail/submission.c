@@ -297,6 +297,14 @@ test_recipients(void)
     recipients_are(&w, "To: a@b.test, c@d.test\nCc: a@b.test\n\n", "a@b.test c@d.test");
     struct result r = submit(&w, TEXT("To: a@b.test\n\n"));
     is_number(r.envelope->recipients[0].notify, 4, "with what was asked");
+    ok_named(r.envelope->ours, "it is ours");
+    is_text(r.envelope->submitter, TEXT("uid:7"), "of the user who called");
+    is_number(r.envelope->header_needs, 0, "and needs nothing more");
+    forget(&r);
+    r = submit(&w, TEXT("Return-Path: <x@y.test>\nFrom: root\nTo: a@b.test\n\n"));
+    is_number(r.code, 0, "a bare From");
+    is_number(r.envelope == NULL ? 0 : r.envelope->header_needs,
+              HEADER_NEEDS_REMOVAL | HEADER_NEEDS_DOMAIN, "needs work");
     forget(&r);
     end(&w);
 }

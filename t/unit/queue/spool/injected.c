@@ -27,7 +27,7 @@ test_taken(void)
     e->ret = RETURN_FULL;
     e->eight_bit = e->utf8 = true;
     e->prefix = TEXT("Received: by x\r\n");
-    ok(injected_take(e, now_ms) == NULL);
+    ok(injected_take(e, 1000, now_ms) == NULL);
     is_text(e->sender, TEXT("s@x.test"), "the sender");
     is_text(e->recipients[0].address, TEXT("r@y.test"), "the recipient");
     is_number(e->recipients[0].notify, NOTIFY_SUCCESS, "NOTIFY");
@@ -38,6 +38,9 @@ test_taken(void)
     is_text(e->prefix, TEXT("Received: by x\r\n"), "header lines");
     is_number(e->birth_ms, now_ms - 1000, "when it was handed in");
     is_text(e->trust, TEXT("int"), "one of those who may relay");
+    ok_named(e->ours, "it is ours");
+    is_text(e->submitter, TEXT("uid:1000"), "of this user");
+    is_number(e->header_needs, HEADER_NEEDS_ALL, "and nobody has looked at the header");
     envelope_free(&e);
 }
 
@@ -50,12 +53,17 @@ test_dropped(void)
     e->fragment.by_peer = true;
     e->fragment.set_mark = TEXT("00;1;2");
     e->priority = 9;
+    e->ours = true;
+    e->header_needs = 0;
+    e->submitter = TEXT("user:alice");
     e->double_bounce = e->ascii_header = true;
-    ok_named(injected_take(e, now_ms) == NULL, "the null sender");
+    ok_named(injected_take(e, 1000, now_ms) == NULL, "the null sender");
     is_text(e->fragment.made_of, TEXT(""), "it is made of nothing");
     is_text(e->trust, TEXT("int"), "he is not alice");
     ok_named(!e->fragment.by_peer && e->fragment.set_mark.length == 0, "nor another host of ours");
     is_number(e->priority, 0, "nor urgent");
+    is_text(e->submitter, TEXT("uid:1000"), "the owner of the file is the submitter");
+    is_number(e->header_needs, HEADER_NEEDS_ALL, "whose word on the header does not count");
     ok_named(!e->double_bounce, "a failure is told");
     ok_named(!e->ascii_header, "nobody has looked");
     envelope_free(&e);
@@ -68,16 +76,16 @@ test_birth(void)
     for (size_t i = 0; i < sizeof(absurd) / sizeof(absurd[0]); i++) {
         struct envelope *e = envelope_of("s@x.test", "r@y.test");
         e->birth_ms = absurd[i];
-        ok(injected_take(e, now_ms) == NULL);
+        ok(injected_take(e, 1000, now_ms) == NULL);
         is_number(e->birth_ms, now_ms, "no such time: now");
         envelope_free(&e);
     }
     struct envelope *e = envelope_of("s@x.test", "r@y.test");
     e->birth_ms = now_ms - YEAR_DAYS * day_ms;
-    ok(injected_take(e, now_ms) == NULL);
+    ok(injected_take(e, 1000, now_ms) == NULL);
     is_number(e->birth_ms, now_ms - YEAR_DAYS * day_ms, "a year ago is a time");
     e->birth_ms = now_ms + 1;
-    ok(injected_take(e, now_ms) == NULL);
+    ok(injected_take(e, 1000, now_ms) == NULL);
     is_number(e->birth_ms, now_ms, "what is to come is not");
     envelope_free(&e);
 }
@@ -96,11 +104,11 @@ test_senders(void)
                                       "a@b.test\n"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct envelope *e = envelope_of(bad[i], "r@y.test");
-        ok_named(injected_take(e, now_ms) != NULL, bad[i]);
+        ok_named(injected_take(e, 1000, now_ms) != NULL, bad[i]);
         envelope_free(&e);
     }
     struct envelope *e = envelope_of("\"a b\"@c.test", "r@y.test");
-    ok_named(injected_take(e, now_ms) == NULL, "a quoted string is none of them");
+    ok_named(injected_take(e, 1000, now_ms) == NULL, "a quoted string is none of them");
     envelope_free(&e);
 }
 
@@ -111,7 +119,7 @@ test_words(void)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct envelope *e = envelope_of("s@x.test", "r@y.test");
         e->envelope_id = e->recipients[0].original = text_from(bad[i]);
-        ok(injected_take(e, now_ms) == NULL);
+        ok(injected_take(e, 1000, now_ms) == NULL);
         is_text(e->envelope_id, TEXT(""), "no ENVID");
         is_text(e->recipients[0].original, TEXT(""), "no ORCPT");
         envelope_free(&e);
@@ -123,13 +131,13 @@ test_words(void)
     e->recipients[0].original = text_of(much, INJECTED_ORIGINAL_MAX + 1);
     memcpy(much + INJECTED_PREFIX_MAX - 1, "\r\n", 2);
     e->prefix = text_of(much, INJECTED_PREFIX_MAX + 1);
-    ok(injected_take(e, now_ms) == NULL);
+    ok(injected_take(e, 1000, now_ms) == NULL);
     ok_named(e->envelope_id.length + e->recipients[0].original.length +
                      e->prefix.length ==
                  0,
              "what is too long is left out");
     e->prefix = TEXT("Received: x");
-    ok(injected_take(e, now_ms) == NULL);
+    ok(injected_take(e, 1000, now_ms) == NULL);
     is_text(e->prefix, TEXT(""), "and lines without an end");
     envelope_free(&e);
 }
@@ -140,21 +148,21 @@ test_recipients(void)
     static char much[INJECTED_ADDRESS_MAX + 2];
     memset(much, 'x', sizeof(much) - 1);
     struct envelope *e = envelope_of("s@x.test", much);
-    ok_named(injected_take(e, now_ms) != NULL, "an address of 1001 bytes");
+    ok_named(injected_take(e, 1000, now_ms) != NULL, "an address of 1001 bytes");
     envelope_free(&e);
     e = envelope_of("s@x.test", "");
-    ok_named(injected_take(e, now_ms) != NULL, "none");
+    ok_named(injected_take(e, 1000, now_ms) != NULL, "none");
     envelope_free(&e);
     e = envelope_new();
-    ok_named(injected_take(e, now_ms) != NULL, "nobody");
+    ok_named(injected_take(e, 1000, now_ms) != NULL, "nobody");
     envelope_free(&e);
     e = envelope_of("s@x.test", "no address");
-    ok_named(injected_take(e, now_ms) == NULL, "what is told of in a bounce passes");
+    ok_named(injected_take(e, 1000, now_ms) == NULL, "what is told of in a bounce passes");
     e->recipients[0].notify = UINT32_MAX;
-    ok(injected_take(e, now_ms) == NULL);
+    ok(injected_take(e, 1000, now_ms) == NULL);
     is_number(e->recipients[0].notify, NOTIFY_NEVER, "NEVER excludes the others");
     e->recipients[0].notify = 0xfffffff0;
-    ok(injected_take(e, now_ms) == NULL);
+    ok(injected_take(e, 1000, now_ms) == NULL);
     is_number(e->recipients[0].notify, NOTIFY_DEFAULT, "there are but four");
     envelope_free(&e);
 }

@@ -1,0 +1,162 @@
+/* Whose mail is ours, and what is noted of its header. */
+#include "smtp/server/submitter.h"
+
+#include "base/log/log_internal.h"
+#include "smtp/server/senders.h"
+#include "t/support/server_fake.h"
+#include "t/support/tap.h"
+
+#include <stdio.h>
+
+static struct buffer said;
+
+/* The envelope of what this client sends; it lasts until f ends. user: NULL, or logged in. */
+static const struct envelope *
+sends(struct fake *f, struct senders *senders, bool may_relay, const char *user,
+      const char *message)
+{
+    struct server_rules rules = {.hostname = "mx.example.org",
+                                 .size_limit = 1000000,
+                                 .recipient_limit = 10,
+                                 .hop_limit = 50,
+                                 .senders = senders};
+    static struct server_rules kept;
+    static char name[100];
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    kept = rules;
+    buffer_free(&said);
+    buffer_init(&said, 8192);
+    log_capture(log, &said);
+    *f = (struct fake){0};
+    fake_start(f, &kept, log, false, may_relay);
+    if (user != NULL) {
+        snprintf(name, sizeof(name), "%s", user);
+        f->server.user = memory_string(name);
+    }
+    fake_feed(f, TEXT("EHLO x\r\nMAIL FROM:<ann@a.example>\r\nRCPT TO:<b@b.example>\r\n"
+                      "DATA\r\n"));
+    for (struct text rest = text_from(message); rest.length > 0; rest = text_after(rest, 7))
+        fake_feed(f, text_before(rest, 7));
+    fake_feed(f, TEXT(".\r\n"));
+    log_free(&log);
+    if (f->count != 1)
+        abort();
+    return f->messages[0].envelope;
+}
+
+static bool
+is_said(const char *words)
+{
+    return said.length > 0 && memmem(said.at, said.length, words, strlen(words)) != NULL;
+}
+
+static void
+test_who(void)
+{
+    struct fake f;
+    static const char message[] = "From: a@b.example\r\n\r\nx\r\n";
+    const struct envelope *e = sends(&f, NULL, false, NULL, message);
+    ok_named(!e->ours && e->submitter.length == 0, "an untrusted client's is not ours");
+    server_fake_end(&f);
+    e = sends(&f, NULL, true, NULL, message);
+    ok_named(e->ours, "that of a client that may relay is");
+    is_text(e->submitter, TEXT(""), "without a name");
+    is_number(e->header_needs, 0, "a whole header needs nothing");
+    server_fake_end(&f);
+    e = sends(&f, NULL, false, "ann", message);
+    ok_named(e->ours, "that of a user is");
+    is_text(e->submitter, TEXT("user:ann"), "in the name of that user");
+    server_fake_end(&f);
+}
+
+static void
+test_needs(void)
+{
+    static const struct {
+        const char *message;
+        unsigned needs;
+    } rows[] = {
+        {"From: a@b.example\r\nTo: c@d.example\r\n\r\nx\r\n", 0},
+        {"Subject: x\r\n\r\nx\r\n", HEADER_NEEDS_FROM},
+        {"From: root\r\n\r\nx\r\n", HEADER_NEEDS_DOMAIN},
+        {"From: a@b.example\r\nTo: alice\r\n\r\nx\r\n", HEADER_NEEDS_DOMAIN},
+        {"From: a@b.example\r\nBcc: e@f.example\r\n\r\nx\r\n", HEADER_NEEDS_REMOVAL},
+        {"Return-Path: <>\r\nTo: bob\r\n\r\nx\r\n", HEADER_NEEDS_ALL},
+        {"no header at all\r\n", HEADER_NEEDS_FROM},
+        {"From: root\r\n", HEADER_NEEDS_DOMAIN},
+        {"From: a@b.example\r\n\r\nTo: alice\r\nBcc: x\r\n", 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct fake f;
+        const struct envelope *e = sends(&f, NULL, true, NULL, rows[i].message);
+        is_number(e->header_needs, rows[i].needs, rows[i].message);
+        server_fake_end(&f);
+    }
+}
+
+static void
+judged(struct senders *senders, const char *user, const char *message, bool ours,
+       const char *name)
+{
+    struct fake f;
+    const struct envelope *e = sends(&f, senders, user == NULL, user, message);
+    ok_named(e->ours == ours, name);
+    ok_named(is_said("neither signed nor rewritten") != ours, "what is not ours is logged");
+    server_fake_end(&f);
+}
+
+static void
+test_from(void)
+{
+    struct buffer errors;
+    static char late[SUBMITTER_HEAD_MAX + 200];
+    buffer_init(&errors, 4096);
+    struct senders *senders =
+        senders_new(TEXT("ann ann@a.example\nann .lists.example\nroot *\n"),
+                    TEXT("a.example .lists.example mx.example.org"), &errors);
+    is_text(buffer_text(&errors), TEXT(""), "the rules are good");
+    judged(senders, "ann", "From: Ann <Ann@A.example>\r\n\r\nx\r\n", true,
+           "the address of the user");
+    judged(senders, "ann", "From: bob@a.example\r\n\r\nx\r\n", false,
+           "that of another user");
+    ok(is_said("From <bob@a.example> is not a sender of user ann: neither"));
+    judged(senders, "ann",
+           "From: \"ann@a.example\" <bob@a.example>\r\n\r\nx\r\n", false,
+           "a display name is no address");
+    judged(senders, "ann", "From: bob@a.example, ann@a.example\r\n\r\nx\r\n", false,
+           "the first address counts");
+    judged(senders, "ann",
+           "From: bob@a.example\r\nFrom: ann@a.example\r\n\r\nx\r\n", false,
+           "of the first field");
+    judged(senders, "ann", "from :\r\n (Ann)\r\n ann@a.example\r\n\r\nx\r\n", true,
+           "a folded field");
+    judged(senders, "ann", "From: friends: x@y.lists.example;\r\n\r\nx\r\n", true,
+           "a group");
+    judged(senders, "ann", "Subject: x\r\n\r\nFrom: bob@a.example\r\n", true,
+           "no From: the sender's is added");
+    judged(senders, "ann", "From: root\r\n\r\nx\r\n", false,
+           "a bare address is one of this host");
+    ok(is_said("From <root@mx.example.org> is not"));
+    judged(senders, "root", "From: root\r\n\r\nx\r\n", true, "of who may use it");
+    judged(senders, NULL, "From: x@a.example\r\n\r\nx\r\n", true,
+           "a trusted client may use sender_domains");
+    judged(senders, NULL, "From: x@other.example\r\n\r\nx\r\n", false, "and no other");
+    ok(is_said("From <x@other.example> is not a sender of this client: neither"));
+    judged(senders, "ann", "From: ann@a.example\r\n", true, "a header without an end");
+    memset(late, 'x', sizeof(late));
+    memcpy(late, "X: ", 3);
+    snprintf(late + SUBMITTER_HEAD_MAX, 200, "\r\nFrom: ann@a.example\r\n\r\nx\r\n");
+    judged(senders, "ann", late, false, "a From that comes too late");
+    senders_free(&senders);
+    buffer_free(&errors);
+}
+
+int
+main(void)
+{
+    test_who();
+    test_needs();
+    test_from();
+    buffer_free(&said);
+    return done();
+}
