@@ -20,6 +20,7 @@ struct submitter_from {
     struct buffer address; /* of the first one, normal form */
     const char *hostname;  /* completes a bare one, as before it leaves */
     bool seen;
+    bool broken; /* an entry of its list: some programs would read an address there */
 };
 
 static void
@@ -36,19 +37,19 @@ keep_first(void *context, struct text mailbox)
         buffer_clear(&from->address);
 }
 
-/* A field without any address is no From for this. */
+/* A field without any entry is no From for this. */
 static void
 submitter_read_from(struct text head, struct submitter_from *from)
 {
     struct header_field f;
     struct buffer unfolded;
     header_skip_mailbox_line(&head);
-    while (!from->seen && header_next(&head, &f)) {
+    while (!from->seen && !from->broken && header_next(&head, &f)) {
         if (!text_equal_nocase(f.name, TEXT("From")))
             continue;
         buffer_init(&unfolded, SUBMITTER_HEAD_MAX);
-        if (header_unfold(f.value, &unfolded))
-            (void)address_list_read(buffer_text(&unfolded), keep_first, from);
+        from->broken = !header_unfold(f.value, &unfolded) ||
+                       address_list_read(buffer_text(&unfolded), keep_first, from) > 0;
         buffer_free(&unfolded);
     }
 }
@@ -63,11 +64,14 @@ submitter_may_use_from(struct server_transaction *t, const struct server *s)
     buffer_init(&from.address, FROM_MAX);
     submitter_read_from(buffer_text(&t->head), &from);
     struct text address = buffer_text(&from.address);
-    bool whole =
-        t->header.length <= SUBMITTER_HEAD_MAX && from.seen == (address.length > 0);
+    bool whole = !from.broken && t->header.length <= SUBMITTER_HEAD_MAX &&
+                 from.seen == (address.length > 0);
     bool permitted =
         whole && senders_permit(s->rules->senders, s->user, true, address, &refusal);
-    if (!permitted)
+    if (from.broken)
+        log_say(s->log, LOG_LEVEL_INFO, "smtpd", t->id,
+                "From is malformed: neither signed nor rewritten");
+    else if (!permitted)
         log_say(s->log, LOG_LEVEL_INFO, "smtpd", t->id,
                 "From <%.*s> is not a sender of %s%s: neither signed nor rewritten",
                 TEXT_ARGS(address), s->user != NULL ? "user " : "this client",

@@ -143,6 +143,17 @@ test_from(void)
     judged(senders, NULL, "From: x@other.example\r\n\r\nx\r\n", false, "and no other");
     ok(is_said("From <x@other.example> is not a sender of this client: neither"));
     judged(senders, "ann", "From: ann@a.example\r\n", true, "a header without an end");
+    static const char *const odd[] = {"x@other.example.", "x@other..example",
+                                      "x@other.example@", "x@other_.-.example@a.example",
+                                      "\"x@other.example\"@", "@other.example", "@",
+                                      "x@[other.example]", "<x@other.example@a.example>"};
+    char message[400];
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        snprintf(message, sizeof(message), "From: %s\r\n\r\nx\r\n", odd[i]);
+        judged(senders, NULL, message, false, odd[i]);
+    }
+    snprintf(message, sizeof(message), "From: %065d@other.example\r\n\r\nx\r\n", 1);
+    judged(senders, NULL, message, false, "a local part that is too long");
     memset(late, 'x', sizeof(late));
     memcpy(late, "X: ", 3);
     snprintf(late + SUBMITTER_HEAD_MAX, 200, "\r\nFrom: ann@a.example\r\n\r\nx\r\n");
