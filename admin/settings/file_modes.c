@@ -1,6 +1,7 @@
 /* Warns of secret files that all users can read, and of files the daemon cannot. */
 #include "admin/settings/file_modes.h"
 
+#include "admin/settings/accounts.h"
 #include "base/disk/disk.h"
 
 #include <errno.h>
@@ -41,6 +42,12 @@ look_at_secret(void *context, const char *key, const char *path)
     file_modes_look(key, path, context);
 }
 
+static void
+look_at_account(void *context, const char *path)
+{
+    file_modes_look("oauth", path, context);
+}
+
 void
 file_modes_warn(const struct options *options, const struct settings *settings,
                 struct log *log)
@@ -49,6 +56,7 @@ file_modes_warn(const struct options *options, const struct settings *settings,
     file_modes_look("auth_passwords", options->auth_passwords, log);
     file_modes_look("auth_users", options->auth_users, log);
     look_at_each("tls_key", options->tls_key, log);
+    accounts_each_file(options, look_at_account, log);
 }
 
 static void
@@ -90,4 +98,5 @@ file_modes_foresee(const struct options *options, const struct settings *setting
     try_each(options->auth_users, log);
     try_each(options->auth_passwords, log);
     try_each(options->tls_ca, log);
+    accounts_each_file(options, try_file, log);
 }

@@ -39,6 +39,11 @@
         key, SETTING_STRING, FIELD(field), NULL, 0, 0, true, help                      \
     }
 
+#define SECRET_TABLE(field, key, help)                                                 \
+    {                                                                                  \
+        key, SETTING_LIST, FIELD(field), NULL, 0, 0, true, help                        \
+    }
+
 enum {
     /* MAILER-DAEMON@hostname must be an address, too. */
     HOSTNAME_MAX = ADDRESS_MAX - (int)sizeof("MAILER-DAEMON"),
@@ -139,6 +144,14 @@ const struct setting options_rows[] = {
             "File with passwords of users in routes, sender_routes and relay, mode "
             "0600. Lines:\n"
             "HOST[:PORT] USER PASSWORD, or @/PATH of a file with a token for XOAUTH2."),
+    SECRET_TABLE(oauth, "oauth",
+                 "Table of users in routes, sender_routes and relay that log in with "
+                 "tokens of OAuth2:\n"
+                 "HOST[:PORT] USER PROVIDER KEY=VALUE..., one a line. PROVIDER: "
+                 "microsoft, google, custom.\n"
+                 "KEY: client (the id), secret, tenant, grant, refresh, scope, token, "
+                 "device, authorize.\n"
+                 "See petrel.conf(5), Logging in with OAuth2."),
     TEXTUAL(LIST, sender_routes, "sender_routes", NULL,
             "Table of PATTERN TARGET for the sender's address, <> for bounces. "
             "Consulted after\n"

@@ -33,7 +33,7 @@ struct options {
     int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, smtpd_min_data_rate;
     int64_t drain_timeout_ms;
     /* where to */
-    char *routes, *sender_routes, *relay, *relay_password, *auth_passwords;
+    char *routes, *sender_routes, *relay, *relay_password, *auth_passwords, *oauth;
     char *local, *local_domains;
     bool without_secrets; /* no setting: of the sources below */
     /* out */

@@ -1,8 +1,10 @@
 /* The options as the modules below take them. */
 #include "admin/settings/options.h"
 
+#include "admin/settings/accounts.h"
 #include "base/crypto/digest.h"
 #include "base/disk/disk.h"
+#include "base/memory.h"
 #include "mime/address.h"
 
 #include <assert.h>
@@ -88,17 +90,40 @@ read_passwords(const struct options *o, size_t *length, struct buffer *errors)
     return NULL;
 }
 
+/* As routes have them; borrowed from accounts, and from keys. malloc'ed. */
+static struct secrets_account *
+name_accounts(const struct accounts *accounts, char keys[][OAUTH_KEY_SIZE])
+{
+    struct secrets_account *named = memory_new((accounts->count + 1) * sizeof(*named));
+    for (size_t i = 0; i < accounts->count; i++) {
+        const struct oauth_account *a = &accounts->list[i];
+        oauth_account_key(a, keys[i]);
+        named[i] = (struct secrets_account){.host = text_from(a->host),
+                                            .user = text_from(a->user),
+                                            .port = a->port,
+                                            .name = text_from(keys[i])};
+    }
+    return named;
+}
+
 struct route_table *
 options_routes(const struct options *options, struct buffer *errors)
 {
-    size_t length, before = errors->length;
+    size_t length = 0, before = errors->length;
+    struct accounts accounts;
+    struct route_table *table = NULL;
     char *passwords = read_passwords(options, &length, errors);
+    bool good = accounts_read(options, &accounts, errors);
+    char(*keys)[OAUTH_KEY_SIZE] = memory_new((accounts.count + 1) * sizeof(*keys));
+    struct secrets_account *named = name_accounts(&accounts, keys);
     struct route_settings settings = {
         .routes = text_from(options->routes),
         .sender_routes = text_from(options->sender_routes),
         .relay = text_from(options->relay),
         .relay_password = text_from(options->relay_password),
         .passwords = text_of(passwords, length),
+        .accounts = named,
+        .account_count = accounts.count,
         .without_secrets = options->without_secrets,
         .local = text_from(options->local),
         .local_domains = text_from(options->local_domains),
@@ -108,10 +133,13 @@ options_routes(const struct options *options, struct buffer *errors)
         .base = options_transport(options),
     };
     /* One error, not one for each user that has no password because of it. */
-    struct route_table *table =
-        errors->length == before ? route_new(&settings, errors) : NULL;
+    if (good && errors->length == before)
+        table = route_new(&settings, errors);
     if (passwords)
         digest_forget(passwords, length);
     free(passwords);
+    free(named);
+    free(keys);
+    accounts_free(&accounts);
     return table;
 }

@@ -7,6 +7,7 @@
  * that was not planned is a warning, and needs a restart. */
 #include "admin/settings/sandbox_rules.h"
 
+#include "admin/settings/accounts.h"
 #include "base/disk/disk.h"
 #include "queue/manager/maildir_path.h"
 #include "sched/route/secrets.h"
@@ -125,6 +126,7 @@ sandbox_rules_look(struct walk *w, const struct sandbox_rules *c)
     look_at_values(w, c->options);
     route_each_target(c->routes, look_at_target, w);
     secrets_each_file(route_secrets(c->routes), look_at_file, w);
+    accounts_each_file(c->options, look_at_file, w);
 }
 
 /* --- Planning --------------------------------------------------------------------- */

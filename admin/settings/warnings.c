@@ -1,6 +1,7 @@
 /* Finds settings that contradict each other or their files. */
 #include "admin/settings/warnings.h"
 
+#include "admin/settings/accounts.h"
 #include "admin/settings/file_modes.h"
 #include "base/net/net.h"
 #include "sched/route/peers.h"
@@ -176,6 +177,47 @@ warn_of_hidden(void *context, const char *key, const char *pattern, const char *
                 place ? place : "", place ? ": " : "", key, pattern, by);
 }
 
+/* One account, and whether a target has its user. */
+struct account_use {
+    const struct oauth_account *account;
+    bool is_used;
+};
+
+static void
+note_account_use(void *context, const struct target *target)
+{
+    struct account_use *u = context;
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host h = target_host(target, i);
+        if (text_equal_nocase(h.host, text_from(u->account->host)) &&
+            text_equal(h.user, text_from(u->account->user)) &&
+            (u->account->port == 0 || u->account->port == h.port))
+            u->is_used = true;
+    }
+}
+
+/* Most often the user is written in two ways: joe@example.org there, joe here. */
+static void
+warn_of_accounts(const struct options *options, const struct route_table *routes,
+                 struct log *log)
+{
+    struct accounts accounts;
+    struct buffer errors;
+    buffer_init(&errors, OAUTH_REASON_MAX);
+    (void)!accounts_read(options, &accounts, &errors);
+    buffer_free(&errors);
+    for (size_t i = 0; i < accounts.count; i++) {
+        struct account_use use = {.account = &accounts.list[i]};
+        route_each_target(routes, note_account_use, &use);
+        if (!use.is_used)
+            log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                    "oauth: no route logs in to %s as %s: write that user in front of "
+                    "the host, with %%40 for @, or remove the account",
+                    use.account->host, use.account->user);
+    }
+    accounts_free(&accounts);
+}
+
 static void
 warn_of_routes(const struct settings *settings, const struct route_table *routes,
                struct log *log)
@@ -254,6 +296,7 @@ warnings_say(const struct options *options, const struct settings *settings,
     warn_of_units(settings, log);
     warn_of_routes(settings, routes, log);
     warn_of_fragments(options, routes, log);
+    warn_of_accounts(options, routes, log);
 }
 
 void

@@ -95,6 +95,7 @@ configuration_free(struct configuration **c)
         return;
     if ((*c)->routes)
         route_free(&(*c)->routes);
+    accounts_free(&(*c)->accounts);
     settings_free(&(*c)->settings);
     free(*c);
     *c = NULL;
@@ -139,6 +140,9 @@ configuration_read(const struct options_sources *sources, struct buffer *out)
                       : configuration_public_listener(&c->options);
         struct delivery_settings delivery = configuration_delivery(&c->options, NULL);
         c->routes = options_routes(&c->options, &errors);
+        if (c->routes != NULL) /* which has reported errors of accounts */
+            (void)!accounts_read(&c->options, &c->accounts, &errors);
+        accounts_try_secrets(&c->accounts, &errors);
         (void)!listener_check(&listener, &errors);
         (void)!delivery_check(&delivery, &errors);
         if (is_daemon)
@@ -158,7 +162,8 @@ struct tls_client *
 configuration_anchors(const struct configuration *c,
                       char place[TRUST_ANCHORS_PLACE_MAX], char *error, size_t size)
 {
-    bool needed = route_demands_verify(c->routes) || c->registry.tls;
+    bool needed =
+        route_demands_verify(c->routes) || c->registry.tls || c->accounts.count > 0;
     return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
 }
 

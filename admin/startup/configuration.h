@@ -3,6 +3,7 @@
 #ifndef ADMIN_STARTUP_CONFIGURATION_H
 #define ADMIN_STARTUP_CONFIGURATION_H
 
+#include "admin/settings/accounts.h"
 #include "admin/settings/options.h"
 #include "defrag/registry/registry.h"
 #include "smtp/client/delivery.h"
@@ -16,6 +17,7 @@ struct configuration {
     struct settings *settings;
     struct route_table *routes;
     struct registry_place registry;
+    struct accounts accounts;
 };
 
 /* Reads and checks all settings, also those of listeners, unless the sources have no

@@ -210,7 +210,7 @@ host_secret(struct reading *r, const struct target_host *h, uint64_t *mark,
     snprintf(
         problem, TARGET_PROBLEM_MAX,
         "no password for the user %.*s at %.*s; put a line '%.*s %.*s PASSWORD' into "
-        "the file that auth_passwords names%s",
+        "the file that auth_passwords names, or an account into oauth%s",
         TEXT_ARGS(text_before(h->user, 40)), TEXT_ARGS(text_before(h->host, 60)),
         TEXT_ARGS(text_before(h->host, 60)), TEXT_ARGS(text_before(h->user, 40)),
         r->rules ? "" : ", or set relay_password or relay_password_file");
@@ -269,9 +269,10 @@ relay_secret(struct reading *r, const struct target *target,
         snprintf(problem, TARGET_PROBLEM_MAX, "relay_password %s", error);
     else if (!secrets_add(r->table->secrets, found.host, found.port, found.user,
                           password, "relay_password"))
-        snprintf(problem, TARGET_PROBLEM_MAX,
-                 "auth_passwords has a line for this user and port, too; remove "
-                 "relay_password");
+        snprintf(
+            problem, TARGET_PROBLEM_MAX,
+            "auth_passwords or oauth has a line for this user and port, too; remove "
+            "relay_password");
     return problem[0] == '\0';
 }
 
@@ -535,6 +536,15 @@ peers_read(struct reading *r)
 /* The order matters: relay replaces a "* mx" of routes. All settings are read in spite
  * of errors; but without the table of passwords each user would be reported as one
  * without. */
+static void
+route_accounts_read(struct reading *r)
+{
+    for (size_t i = 0; i < r->settings->account_count; i++)
+        if (!secrets_add_account(r->table->secrets, &r->settings->accounts[i],
+                                 r->errors))
+            r->bad = true;
+}
+
 struct route_table *
 route_new(const struct route_settings *settings, struct buffer *errors)
 {
@@ -554,6 +564,7 @@ route_new(const struct route_settings *settings, struct buffer *errors)
         route_free(&table);
         return NULL;
     }
+    route_accounts_read(&r);
     rules_read(&r, &table->recipients, "routes", settings->routes);
     rules_read(&r, &table->senders, "sender_routes", settings->sender_routes);
     relay_read(&r);

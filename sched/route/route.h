@@ -129,6 +129,8 @@ struct route_settings {
     struct text routes, sender_routes, relay, local, local_domains;
     struct text defrag_host, defrag_peers; /* see peers.h; no host: no peers */
     struct text relay_password, passwords;
+    const struct secrets_account *accounts; /* these users need no password */
+    size_t account_count;
     bool without_secrets;
     uint16_t smtp_port;
     struct transport_params base;

@@ -22,6 +22,8 @@ static const char blanks[] = " \t\r";
 struct line {
     UT_hash_handle hh;
     struct secret secret;
+    struct text host, user; /* in key */
+    uint16_t port;
     char *key, *value;
 };
 
@@ -67,6 +69,9 @@ line_add(struct secrets *secrets, struct text host, uint16_t port, struct text u
     assert(length > 0);
     struct line *line = memory_new(sizeof(*line));
     line->key = text_string(text_of(key, length));
+    line->host = text_of(line->key, host.length);
+    line->user = text_of(line->key + length - user.length, user.length);
+    line->port = port;
     line->value = text_string(secret->value);
     line->secret = *secret;
     line->secret.value = text_of(line->value, secret->value.length);
@@ -205,6 +210,43 @@ secrets_add(struct secrets *secrets, struct text host, uint16_t port, struct tex
 {
     struct secret secret = {.value = password, .from = from};
     return !secrets_error(password) && line_add(secrets, host, port, user, &secret);
+}
+
+/* Without a port a line is for all ports. */
+static bool
+line_overlaps(const struct line *line, struct text host, uint16_t port,
+              struct text user)
+{
+    return text_equal_nocase(line->host, host) && text_equal(line->user, user) &&
+           (line->port == 0 || port == 0 || line->port == port);
+}
+
+/* Of two ways to log in nobody knows which one is meant; but of two accounts of a user
+ * one may be for a port. */
+static bool
+account_is_new(const struct secrets *secrets, const struct secrets_account *a)
+{
+    for (const struct line *line = secrets->lines; line; line = line->hh.next)
+        if (!line->secret.is_account && line_overlaps(line, a->host, a->port, a->user))
+            return false;
+    return a->host.length <= HOST_MAX && a->user.length <= SECRETS_USER_MAX;
+}
+
+bool
+secrets_add_account(struct secrets *secrets, const struct secrets_account *a,
+                    struct buffer *errors)
+{
+    struct secret secret = {.is_account = true, .value = a->name, .from = "oauth"};
+    if (account_is_new(secrets, a) &&
+        line_add(secrets, a->host, a->port, a->user, &secret))
+        return true;
+    (void)!buffer_format(
+        errors,
+        "oauth: the user %.*s at %.*s has a second line, here or in auth_passwords: "
+        "remove one\n",
+        TEXT_ARGS(text_before(a->user, SECRETS_USER_MAX)),
+        TEXT_ARGS(text_before(a->host, HOST_MAX)));
+    return false;
 }
 
 /* The line of the port is more specific than that of all ports. */

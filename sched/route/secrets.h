@@ -20,7 +20,8 @@ struct secrets;
 
 /* Owned by the table. */
 struct secret {
-    bool is_token; /* value is the path of the token's file */
+    bool is_token;   /* value is the path of the token's file */
+    bool is_account; /* of OAuth2: value names it, and who keeps its token is asked */
     struct text value;
     const char *from; /* the setting that contains it */
 };
@@ -36,6 +37,18 @@ void secrets_free(struct secrets **secrets);
 bool secrets_add(struct secrets *secrets, struct text host, uint16_t port,
                  struct text user, struct text password, const char *from)
     __attribute__((warn_unused_result));
+
+/* A user that logs in with a token of OAuth2. The name of the account, unlike its
+ * tokens, goes into the mark. */
+struct secrets_account {
+    struct text host, user;
+    uint16_t port; /* 0: all */
+    struct text name;
+};
+/* False, with a line in errors: host and user have a password for the same port or a
+ * second account. */
+bool secrets_add_account(struct secrets *secrets, const struct secrets_account *account,
+                         struct buffer *errors) __attribute__((warn_unused_result));
 
 /* NULL, or the reason why it cannot be a password, to follow "the password ". */
 const char *secrets_error(struct text password);

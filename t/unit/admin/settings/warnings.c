@@ -168,13 +168,13 @@ test_values(void)
          "warning: h.test:25: port 25 begins without TLS: write submission://\n"      },
         {{"relay=smtp://a.test|b.test:465"},
          "warning: b.test:465: port 465 has TLS from the first byte: write smtps://\n"},
-        {{"relay=smtps://h.test"},                                      NULL          },
-        {{"relay=submission://h.test"},                                 NULL          },
-        {{"relay=smtp://h.test:2525"},                                  NULL          },
+        {{"relay=smtps://h.test"},                                       NULL         },
+        {{"relay=submission://h.test"},                                  NULL         },
+        {{"relay=smtp://h.test:2525"},                                   NULL         },
         {{"routes=* smtp://h.test?concurrency=2&initial=3"},
          "warning: h.test: an initial concurrency of 3 is above the limit of 2, which "
          "applies\n"                                                                  },
-        {{"routes=* smtp://h.test?concurrency=3&initial=3"},            NULL          },
+        {{"routes=* smtp://h.test?concurrency=3&initial=3"},             NULL         },
         {{"spool=queue"},
          "warning: spool is not an absolute path: it depends on the directory in which "
          "the "
@@ -193,7 +193,8 @@ test_values(void)
          "warning: command line: delay_warning_time: 4 without a unit is 4 seconds, in "
          "Postfix hours: write 4h or 4s\n"                                            },
         {{"maximal_queue_lifetime=5d", "delay_warning_time=0",
-          "bounce_queue_lifetime=0"},                                   NULL          },
+          "bounce_queue_lifetime=0"},
+         NULL                                                                         },
         {{"relay=smtp://h.test?defragment=yes&lifetime=1d"},
          "warning: half of notices= is longer than the lifetime: fragments that wait "
          "expire "
@@ -202,16 +203,16 @@ test_values(void)
         {{"relay=smtp://h.test?notices=4h,1d&lifetime=1d"},
          "warning: notices= has a time beyond the lifetime: mail is returned to its "
          "sender before\n"                                                            },
-        {{"relay=smtp://h.test?notices=4h,23h&lifetime=1d"},            NULL          },
+        {{"relay=smtp://h.test?notices=4h,23h&lifetime=1d"},             NULL         },
         {{"slices=4", "slice=3"},
          "warning: slices = 4: each daemon applies the limits of sessions, rates and "
          "clients by itself, so all together may reach 4 times as much: divide them\n"},
-        {{"slices=1"},                                                  NULL          },
+        {{"slices=1"},                                                   NULL         },
         {{"routes=* mx\n    a.test smtp://h.test"},
          "warning: command line: routes: the route 'a.test' is never chosen, because "
          "'*' "
          "stands before it and the first match wins: move it up, or remove it\n"      },
-        {{"routes=a.test smtp://h.test\n    * mx"},                     NULL          },
+        {{"routes=a.test smtp://h.test\n    * mx"},                      NULL         },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         warns(rows[i].settings, rows[i].line);
@@ -233,6 +234,22 @@ test_many_hidden(void)
     ok(is_said("warning: 2 more routes are never chosen\n"));
 }
 
+static void
+test_accounts(void)
+{
+    static char account[100], relay[100];
+    char *const arguments[] = {account, relay, "hostname=mail.example.org", NULL};
+    strcpy(account, "oauth=h.test joe@h.test google client=x");
+    strcpy(relay, "relay=smtp://joe%40h.test@h.test");
+    say(arguments);
+    ok_named(!is_said("oauth"), "a route has the user");
+    strcpy(account, "oauth=h.test:25 joe google client=x");
+    strcpy(relay, "relay=smtp://h.test");
+    say(arguments);
+    ok_named(is_said("oauth: no route logs in to h.test as joe: write that user"),
+             "none has it");
+}
+
 int
 main(void)
 {
@@ -242,5 +259,6 @@ main(void)
     test_values();
     test_many_hidden();
     buffer_free(&said);
+    test_accounts();
     return done();
 }

@@ -44,21 +44,21 @@ test_targets(void)
     static const struct {
         const char *written, *key;
     } all[] = {
-        {"smtp://joe@a.example",                  "smtp:joe@[a.example]:25?tls=verify"   },
-        {"smtp://joe@a.example?tls=may",          "smtp:joe@[a.example]:25"              },
+        {"smtp://joe@a.example",                         "smtp:joe@[a.example]:25?tls=verify"  },
+        {"smtp://joe@a.example?tls=may",                 "smtp:joe@[a.example]:25"             },
         {"smtp://joe@a.example?tls=none&auth_clear=yes",
-                                                  "smtp:joe@[a.example]:25?tls=none"     },
-        {"smtp://joe@127.0.0.1:2525",             "smtp:joe@[127.0.0.1]:2525"            },
-        {"smtp://joe@127.example:26",             "smtp:joe@[127.example]:26?tls=verify" },
-        {"smtp://joe@[::1]:2525",                 "smtp:joe@[::1]:2525"                  },
-        {"smtp://joe@localhost?tls=none",         "smtp:joe@[localhost]:25?tls=none"     },
-        {"smtps://Joe%40b.example@a.example",     "smtps:joe@b.example@[a.example]:465"  },
-        {"smtps://joe@b.example@a.example",       "smtps:joe@b.example@[a.example]:465"  },
+         "smtp:joe@[a.example]:25?tls=none"                                                    },
+        {"smtp://joe@127.0.0.1:2525",                    "smtp:joe@[127.0.0.1]:2525"           },
+        {"smtp://joe@127.example:26",                    "smtp:joe@[127.example]:26?tls=verify"},
+        {"smtp://joe@[::1]:2525",                        "smtp:joe@[::1]:2525"                 },
+        {"smtp://joe@localhost?tls=none",                "smtp:joe@[localhost]:25?tls=none"    },
+        {"smtps://Joe%40b.example@a.example",            "smtps:joe@b.example@[a.example]:465" },
+        {"smtps://joe@b.example@a.example",              "smtps:joe@b.example@[a.example]:465" },
         {"submission://a|b.example:25|c",
-                             "smtp:[a]:587|[b.example]:25|[c]:587?tls=verify"            },
+         "smtp:[a]:587|[b.example]:25|[c]:587?tls=verify"                                      },
         {"smtp://A|smtp://joe@B|[::1]:26?tls=encrypt",
-                             "smtp:[a]:25|joe@[b]:25|[::1]:26?tls=encrypt"               },
-        {"a|b:26",                                "smtp:[a]:25|[b]:26"                   },
+         "smtp:[a]:25|joe@[b]:25|[::1]:26?tls=encrypt"                                         },
+        {"a|b:26",                                       "smtp:[a]:25|[b]:26"                  },
     };
     struct target t;
     char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
@@ -96,31 +96,31 @@ test_hosts(void)
 static const struct {
     const char *written, *says;
 } bad[] = {
-    {"smtp://@a",                          "the user before @"                  },
-    {"smtp://joe%4@a",                     "badly encoded"                      },
-    {"smtp://joe%zz@a",                    "badly encoded"                      },
-    {"smtp://joe%00@a",                    "badly encoded"                      },
-    {"smtp://joe%0a@a",                    "badly encoded"                      },
-    {"smtp://joe%ff@a",                    "badly encoded"                      },
-    {"smtp://joe:hush@a",                  "no password is allowed here"            },
-    {"lmtp://joe@a",                       "LMTP has no AUTH"                    },
-    {"lmtp://a|b",                         "only SMTP hosts can form a list"     },
-    {"smtp://a|smtps://b",                 "one scheme: smtp://"                },
-    {"smtps://a|smtp://b",                 "one scheme: smtps://"               },
-    {"smtp://a?tls=may|smtp://b",          "after the last host"               },
-    {"smtp://a|",                          "is not a host name"                    },
-    {"smtp://|a",                          "is not a host name"                    },
-    {"smtp://a|b|c|d|e|f|g|h|i",           "more than 8 hosts"                  },
-    {"mx|a",                               "mx is not a host"                      },
-    {"smtp://a|b?mx=yes&auth=plain",       "auth options need a user"        },
-    {"smtp://a?auth_clear=yes",            "auth options need a user"        },
-    {"smtp://joe@a?auth=cram-md5",         "use auth=plain, login"              },
-    {"smtp://joe@a?authx=1",               "use auth=plain, login"              },
-    {"smtp://joe@a?auth_clear=x",          "use yes or no"                      },
-    {"smtp://joe@a?mx=yes",                "must not decide which host gets"     },
-    {"smtp://joe@a?tls=none",              "sent in cleartext"                 },
-    {"smtp://a|joe@b?tls=none",            "sent in cleartext"                 },
-    {"smtps://joe@a?tls=none",             "contradicts"                        },
+    {"smtp://@a",                    "the user before @"              },
+    {"smtp://joe%4@a",               "badly encoded"                  },
+    {"smtp://joe%zz@a",              "badly encoded"                  },
+    {"smtp://joe%00@a",              "badly encoded"                  },
+    {"smtp://joe%0a@a",              "badly encoded"                  },
+    {"smtp://joe%ff@a",              "badly encoded"                  },
+    {"smtp://joe:hush@a",            "no password is allowed here"    },
+    {"lmtp://joe@a",                 "LMTP has no AUTH"               },
+    {"lmtp://a|b",                   "only SMTP hosts can form a list"},
+    {"smtp://a|smtps://b",           "one scheme: smtp://"            },
+    {"smtps://a|smtp://b",           "one scheme: smtps://"           },
+    {"smtp://a?tls=may|smtp://b",    "after the last host"            },
+    {"smtp://a|",                    "is not a host name"             },
+    {"smtp://|a",                    "is not a host name"             },
+    {"smtp://a|b|c|d|e|f|g|h|i",     "more than 8 hosts"              },
+    {"mx|a",                         "mx is not a host"               },
+    {"smtp://a|b?mx=yes&auth=plain", "auth options need a user"       },
+    {"smtp://a?auth_clear=yes",      "auth options need a user"       },
+    {"smtp://joe@a?auth=cram-md5",   "use auth=plain, login"          },
+    {"smtp://joe@a?authx=1",         "use auth=plain, login"          },
+    {"smtp://joe@a?auth_clear=x",    "use yes or no"                  },
+    {"smtp://joe@a?mx=yes",          "must not decide which host gets"},
+    {"smtp://joe@a?tls=none",        "sent in cleartext"              },
+    {"smtp://a|joe@b?tls=none",      "sent in cleartext"              },
+    {"smtps://joe@a?tls=none",       "contradicts"                    },
 };
 
 static void
@@ -194,7 +194,8 @@ test_passwords(void)
     s.passwords = TEXT("b.example joe one\nc.example jimmy two\nb.example jim x");
     ok(table_of(s) == NULL);
     ok(says("no password for the user jim at c.example; put a line 'c.example jim "
-            "PASSWORD' into the file that auth_passwords names\n"));
+            "PASSWORD' into the file that auth_passwords names, or an account into "
+            "oauth\n"));
     s.passwords = TEXT("b.example");
     ok(table_of(s) == NULL && says("auth_passwords: line 1: write HOST"));
     s.passwords = TEXT("");
@@ -212,6 +213,50 @@ test_passwords(void)
     ok(table_of(s) == NULL && !text_equal(buffer_text(&mistakes), TEXT("")));
     ok_named(says("routes: 'a.b smtp://joe:*@c") && !strstr(mistakes.at, "//joe:hush"),
              "a password in a route is not told again");
+}
+
+static void
+test_accounts(void)
+{
+    struct address address;
+    struct target first, second;
+    ok(address_parse(TEXT("x@a.example"), &address));
+    struct secrets_account accounts[2] = {
+        {TEXT("b.example"), TEXT("joe"), 0,  TEXT("one")},
+        {TEXT("b.example"), TEXT("joe"), 26, TEXT("two")}
+    };
+    struct route_settings s = {.relay = TEXT("smtps://joe@b.example"),
+                               .accounts = accounts,
+                               .account_count = 2};
+    struct route_table *t = table_of(s);
+    ok_named(t != NULL, "a user with an account needs no password");
+    memcpy(&first, route_find(t, &address), sizeof(first));
+    const struct secret *secret =
+        secrets_find(route_secrets(t), TEXT("b.example"), 465, TEXT("joe"));
+    ok_named(secret && secret->is_account && !secret->is_token, "it is an account");
+    route_free(&t);
+    accounts[0].name = TEXT("three");
+    t = table_of(s);
+    memcpy(&second, route_find(t, &address), sizeof(second));
+    ok_named(memcmp(&first, &second, sizeof(first)) != 0,
+             "with another account it is another target");
+    route_free(&t);
+    s.passwords = TEXT("B.example:465 joe one");
+    ok(table_of(s) == NULL &&
+       says("oauth: the user joe at b.example has a second line, "
+            "here or in auth_passwords: remove one\n"));
+    s.passwords = TEXT("b.example:465 Joe one\nc.example joe two");
+    t = table_of(s);
+    ok_named(t != NULL, "other users and hosts may have a password");
+    route_free(&t);
+    s.passwords = TEXT("");
+    s.relay_password = TEXT("x");
+    accounts[0].port = 465;
+    ok(table_of(s) == NULL && says("remove relay_password"));
+    s.account_count = 0;
+    s.passwords = TEXT("");
+    s.relay_password = TEXT("");
+    ok(table_of(s) == NULL && says("names, or an account into oauth, or set relay_"));
 }
 
 static void
@@ -269,8 +314,7 @@ goes(const struct route_table *t, const char *sender, const char *recipient,
     struct address address = {.local = text_from(recipient)};
     if (strchr(recipient, '@') && !address_parse(text_from(recipient), &address))
         abort();
-    const struct target *found =
-        route_find_from(t, text_from(sender), &address, false);
+    const struct target *found = route_find_from(t, text_from(sender), &address, false);
     const char *where = found->kind == TARGET_SMTP      ? found->host
                         : found->kind == TARGET_MX      ? "mx"
                         : found->kind == TARGET_HOLD    ? "hold"
@@ -345,18 +389,21 @@ test_more_senders(void)
     t = table_of(s);
     goes(t, "x@a.example", "c@here.example", "unknown");
     route_free(&t);
-    s = (struct route_settings){.sender_routes = TEXT("<x> hold, a@ hold, a.example hold, "
-                                                      "A.example mx, <> hold, <> mx, b")};
+    s = (struct route_settings){.sender_routes =
+                                    TEXT("<x> hold, a@ hold, a.example hold, "
+                                         "A.example mx, <> hold, <> mx, b")};
     ok(table_of(s) == NULL);
-    ok(says("sender_routes: '<x> hold': invalid pattern; use user@domain, domain, .domain "
-            "(sub-domains), <> (bounces) or *\n"));
+    ok(says(
+        "sender_routes: '<x> hold': invalid pattern; use user@domain, domain, .domain "
+        "(sub-domains), <> (bounces) or *\n"));
     ok(says("sender_routes: 'a@ hold': invalid pattern"));
     ok(says("sender_routes: 'A.example mx': duplicate pattern"));
     ok(says("sender_routes: '<> mx': duplicate pattern"));
     ok(says("sender_routes: 'b': no target"));
     s = (struct route_settings){.routes = TEXT("<> hold")};
-    ok(table_of(s) == NULL && says("routes: '<> hold': invalid pattern; use user@domain, "
-                                   "domain, .domain (sub-domains) or *\n"));
+    ok(table_of(s) == NULL &&
+       says("routes: '<> hold': invalid pattern; use user@domain, "
+            "domain, .domain (sub-domains) or *\n"));
     buffer_free(&mistakes);
 }
 
@@ -368,6 +415,7 @@ main(void)
     test_bad_targets();
     test_long_key();
     test_passwords();
+    test_accounts();
     test_relay_password();
     test_senders();
     test_more_senders();

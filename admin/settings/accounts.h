@@ -1,0 +1,26 @@
+/* The accounts of the setting `oauth`: users of routes that log in with a token. */
+#ifndef ADMIN_SETTINGS_ACCOUNTS_H
+#define ADMIN_SETTINGS_ACCOUNTS_H
+
+#include "admin/settings/options.h"
+#include "base/http/oauth.h"
+
+/* They have secrets: accounts_free() overwrites them. */
+struct accounts {
+    struct oauth_account *list;
+    size_t count; /* at most TOKENS_ACCOUNTS_MAX */
+};
+
+/* One account a line; "#" begins a comment line. False, with one line per error in
+ * errors, none of which shows a secret. None without the setting, or without secrets. */
+bool accounts_read(const struct options *options, struct accounts *out,
+                   struct buffer *errors) __attribute__((warn_unused_result));
+void accounts_free(struct accounts *accounts);
+/* One line for each client secret whose file cannot be read. */
+void accounts_try_secrets(const struct accounts *accounts, struct buffer *errors);
+
+/* Calls each with the files of client secrets and first refresh tokens. */
+void accounts_each_file(const struct options *options,
+                        void (*each)(void *context, const char *path), void *context);
+
+#endif
