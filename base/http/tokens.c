@@ -36,6 +36,7 @@ struct account_tokens {
 struct tokens {
     struct tokens_settings settings;
     struct account_tokens *accounts;
+    size_t locked; /* of them; at most TOKENS_ASKING_MAX */
     void (*ask)(struct account_tokens *a);
 };
 
@@ -183,9 +184,11 @@ tokens_is_due(const struct account_tokens *a)
 static void
 tokens_unlock(struct account_tokens *a)
 {
-    if (a->lock >= 0)
-        disk_close_file(a->tokens->settings.spool, a->lock);
+    if (a->lock < 0)
+        return;
+    disk_close_file(a->tokens->settings.spool, a->lock);
     a->lock = -1;
+    a->tokens->locked--;
 }
 
 static void
@@ -394,17 +397,23 @@ tokens_on_response(void *context, const struct http_result *result)
 
 /* --- A request ------------------------------------------------------------------- */
 
-/* 0, or -errno; -EWOULDBLOCK: another process asks. */
+/* 0, or -errno; -EWOULDBLOCK: another process asks, or enough of ours do. */
 static int
 tokens_lock(struct account_tokens *a)
 {
     struct disk *spool = a->tokens->settings.spool;
     char path[sizeof(a->path) + 8];
+    if (a->tokens->locked == TOKENS_ASKING_MAX)
+        return -EWOULDBLOCK;
     int result = disk_make_directory(spool, "oauth", 0700);
     snprintf(path, sizeof(path), "%s.lock", a->path);
     if (result == 0)
-        a->lock = result = disk_lock(spool, path, 0, 1);
-    return result < 0 ? result : 0;
+        result = disk_lock(spool, path, 0, 1);
+    if (result < 0)
+        return result;
+    a->lock = result;
+    a->tokens->locked++;
+    return 0;
 }
 
 static void

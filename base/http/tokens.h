@@ -18,12 +18,13 @@ struct tokens;
 
 enum {
     TOKENS_ACCOUNTS_MAX = 1000,
-    TOKENS_AHEAD_MS = 5 * 60 * 1000,      /* asked for anew when less is left; or less
+    TOKENS_ASKING_MAX = 64,          /* of them; each has a file open for its lock */
+    TOKENS_AHEAD_MS = 5 * 60 * 1000, /* asked for anew when less is left; or less
                                            * than half, of one that is short-lived */
-    TOKENS_RETRY_MS = 30 * 1000,          /* after trouble; doubled up to: */
+    TOKENS_RETRY_MS = 30 * 1000,     /* after trouble; doubled up to: */
     TOKENS_RETRY_MAX_MS = 15 * 60 * 1000, /* also after a refusal */
     TOKENS_HEEDED_MS = 60 * 60 * 1000,    /* of a provider's Retry-After */
-    TOKENS_LOCKED_MS = 1000,              /* another process asks */
+    TOKENS_LOCKED_MS = 1000,              /* another process asks, or enough do */
     TOKENS_LOOK_MS = 5000 /* for a file that has changed, after a refusal */
 };
 

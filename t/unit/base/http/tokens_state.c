@@ -20,7 +20,7 @@
 /* No secret of a test may be in the log: each has this word. */
 #define CANARY "canary"
 
-enum { HOUR_MS = 3600 * 1000, CALLS = 4 };
+enum { HOUR_MS = 3600 * 1000, CALLS = 128 };
 
 /* --- In place of base/http/http_call.c --------------------------------------------- */
 
@@ -467,6 +467,34 @@ test_clock(void)
     daemon_end(&d);
 }
 
+/* Each request has a file open: its lock. */
+static void
+test_many(void)
+{
+    enum { MANY = TOKENS_ASKING_MAX + 36 };
+    struct daemon d = daemon_of("grant=client secret=" CANARY);
+    struct oauth_account *accounts = calloc(MANY, sizeof(*accounts));
+    char error[OAUTH_REASON_MAX];
+    daemon_begin(&d);
+    grant(CANARY, "", 3600);
+    for (int i = 0; i < MANY; i++) {
+        accounts[i] = d.account;
+        snprintf(accounts[i].user, sizeof(accounts[i].user), "u%d", i);
+    }
+    ok(tokens_set(d.tokens, accounts, MANY, error));
+    sim_loop_advance(d.loop, 5000);
+    is_number((long)provider.started - 1, TOKENS_ASKING_MAX, "64 ask");
+    for (int i = 1; i <= TOKENS_ASKING_MAX; i++) {
+        http_called *called = provider.calls[i].called;
+        provider.calls[i].called = NULL;
+        called(provider.calls[i].context, &(struct http_result){.error = "no"});
+    }
+    sim_loop_advance(d.loop, 1000);
+    is_number((long)provider.started - 1, MANY, "then the others");
+    daemon_end(&d);
+    free(accounts);
+}
+
 /* The one law: an access token that is used has its refresh token on the disk. fault: 0:
  * the call fails; 1: the process is killed; 2: the power is cut. */
 static bool
@@ -533,6 +561,7 @@ main(void)
     test_hidden();
     test_retry_after();
     test_clock();
+    test_many();
     test_faults();
     return done();
 }
