@@ -11,7 +11,10 @@ Q := $(if $(V),,@)
 DIRS := base mime sched queue smtp defrag admin
 # May be missing: no registry in Redis then. LIBHIREDIS= builds without it.
 LIBHIREDIS := $(shell pkg-config --libs hiredis 2>/dev/null)
-LEFT_OUT := defrag/registry/registry_$(if $(LIBHIREDIS),no_redis,redis).c
+# May be missing: no Ed25519 keys for DKIM then. LIBSODIUM= builds without it.
+LIBSODIUM := $(shell pkg-config --libs libsodium 2>/dev/null)
+LEFT_OUT := defrag/registry/registry_$(if $(LIBHIREDIS),no_redis,redis).c \
+    base/crypto/sign_$(if $(LIBSODIUM),no_ed25519,ed25519).c
 sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
 SRC := $(foreach d,$(DIRS),$(call sources,$(d)))
 UNIT := $(patsubst t/unit/%.c,%,$(wildcard t/unit/*/*.c t/unit/*/*/*.c))
@@ -26,7 +29,7 @@ LIBIDN2 := $(shell pkg-config --libs libidn2 2>/dev/null)
 library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
 LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
           $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson) \
-          $(LIBHIREDIS) $(LIBIDN2) $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
+          $(LIBHIREDIS) $(LIBSODIUM) $(LIBIDN2) $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
 
 # Optional: found by pkg-config, reported by `petrel version`.
 ifeq ($(shell pkg-config --exists libseccomp 2>/dev/null && echo yes),yes)
@@ -231,8 +234,9 @@ uninstall-sendmail: ## Removes these links and restores what was there before.
 # those in /etc/passwd it finds by itself, and one line here says so.
 STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))
 QUIET_LD = $(if $(findstring --no-warnings,$(shell $(CC) -Wl$(comma)--help 2>/dev/null)),-Wl$(comma)--no-warnings)
+# Ed25519 is left out unless asked: make static STATIC_LIBSODIUM=-lsodium
 static: ## Builds ./petrel-static, one file for any Linux of this architecture.
-	$(MAKE) BUILD=build-static petrel-static LIBIDN2="$(STATIC_IDN2)"
+	$(MAKE) BUILD=build-static petrel-static LIBIDN2="$(STATIC_IDN2)" LIBSODIUM="$(STATIC_LIBSODIUM)"
 	@echo 'petrel-static is made. It finds the users in /etc/passwd, not those of LDAP and other services.'
 	$(if $(STATIC_IDN2),,@echo 'Domains beyond ASCII are left out (IDNA): apt-get install libidn2-dev libunistring-dev, make clean static')
 
@@ -248,10 +252,11 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
-    libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev uthash-dev swaks \
+    libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev libsodium-dev uthash-dev swaks \
     ca-certificates
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps \
-    clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
+    clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl \
+    opendkim opendkim-tools python3-dkim python3-nacl
 deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
 deps-test: deps ## Installs the packages and peers that the tests need, too.

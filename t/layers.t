@@ -101,10 +101,11 @@ include() {
 }
 include libev '<ev\.h>' base/loop/loop.c
 include c-ares '<ares' base/dns/dns.c base/dns/dns_reply.c
-include mbedTLS '<(mbedtls|psa)/' $(ls base/tls/*.c) base/tls/tls_internal.h base/crypto/digest.c base/crypto/tag.c base/crypto/base64.c
+include mbedTLS '<(mbedtls|psa)/' $(ls base/tls/*.c) base/tls/tls_internal.h base/crypto/digest.c base/crypto/tag.c base/crypto/base64.c base/crypto/sign.c
 include libidn2 '<idn2\.h>' base/dns/idna.c
 include iconv '<iconv\.h>' mime/charset.c
 include hiredis '<hiredis/' defrag/registry/registry_redis.c
+include libsodium '<sodium' base/crypto/sign_ed25519.c
 include crypt '<crypt\.h>' base/crypto/verifier.c
 include libseccomp '<seccomp\.h>' base/sandbox/sandbox_seccomp.c
 include sockets '<(sys/socket|sys/un|arpa/inet|netinet/.*|netdb)\.h>' base/net_address.c $(ls base/net/*.[ch] base/dns/*.c) base/sandbox/sandbox_seccomp.c

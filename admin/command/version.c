@@ -2,6 +2,7 @@
 #include "admin/command/command.h"
 
 #include "admin/control/status.h"
+#include "base/crypto/sign.h"
 #include "base/dns/dns.h"
 #include "base/dns/idna.h"
 #include "base/loop/loop.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { PARTS_MAX = 7 };
+enum { PARTS_MAX = 8 };
 
 /* No date: the same source makes the same binary. */
 #ifdef __clang__
@@ -47,6 +48,10 @@ command_version(int count, char **arguments, const char *redis)
     if (*redis != '\0') {
         parts[part_count++] = redis;
         json_array_append_new(features, json_string("redis"));
+    }
+    if (sign_ed25519_version()[0] != '\0') {
+        parts[part_count++] = sign_ed25519_version();
+        json_array_append_new(features, json_string("ed25519"));
     }
     if (!json) {
         printf("petrel %s (%s)\n", PETREL_VERSION, BUILT);

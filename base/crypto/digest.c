@@ -54,6 +54,34 @@ digest_finish(mbedtls_sha256_context *c, unsigned char out[DIGEST_SIZE])
     mbedtls_sha256_free(c); /* wipes */
 }
 
+/* The library's state is plain data, too: mbedtls_sha256_clone() copies its bytes, as
+ * an assignment of struct digest does. */
+static_assert(sizeof(mbedtls_sha256_context) <= DIGEST_STATE, "a state fits");
+
+static mbedtls_sha256_context *
+digest_state(struct digest *d)
+{
+    return (mbedtls_sha256_context *)(void *)d->state;
+}
+
+void
+digest_begin(struct digest *d)
+{
+    digest_start(digest_state(d));
+}
+
+void
+digest_add(struct digest *d, struct text piece)
+{
+    digest_update(digest_state(d), piece.at, piece.length);
+}
+
+void
+digest_end(struct digest *d, unsigned char out[DIGEST_SIZE])
+{
+    digest_finish(digest_state(d), out);
+}
+
 static void
 start_half(mbedtls_sha256_context *half, const unsigned char key[DIGEST_BLOCK],
            unsigned char pad)

@@ -5,10 +5,20 @@
 
 #include "base/text.h"
 
-enum { DIGEST_SIZE = 32, DIGEST_BLOCK = 64 };
+enum { DIGEST_SIZE = 32, DIGEST_BLOCK = 64, DIGEST_STATE = 128 };
 
 /* SHA-256. */
 void digest_plain(struct text t, unsigned char out[DIGEST_SIZE]);
+
+/* SHA-256 of a text that comes in pieces. Plain data: a copy is a state that can be
+ * continued by itself. Nothing to free. */
+struct digest {
+    _Alignas(8) unsigned char state[DIGEST_STATE];
+};
+void digest_begin(struct digest *d);
+void digest_add(struct digest *d, struct text piece);
+/* d may only be begun again. */
+void digest_end(struct digest *d, unsigned char out[DIGEST_SIZE]);
 
 /* HMAC-SHA-256 (RFC 2104). */
 void digest_keyed(struct text key, struct text t, unsigned char out[DIGEST_SIZE]);

@@ -97,6 +97,8 @@ is $json->{version}, $version, 'is JSON with the same';
 my ($hiredis) = grep { /^hiredis \d/ } @{ $json->{libraries} };
 is scalar(grep { $_ eq 'redis' } @{ $json->{features} }), defined $hiredis ? 1 : 0, 'Redis is a feature where hiredis is there';
 is ref $json->{libraries}, 'ARRAY', 'the libraries';
+my ($sodium) = grep { /^libsodium \d/ } @{ $json->{libraries} };
+is scalar(grep { $_ eq 'ed25519' } @{ $json->{features} }), defined $sodium ? 1 : 0, 'Ed25519 is one where libsodium is there';
 is ref $json->{features}, 'ARRAY', 'and the features';
 my $has_redis = grep { $_ eq 'redis' } @{ $json->{features} };
 is +(petrel('-c', 'good.conf', '-o', 'defrag_registry=redis://127.0.0.1', 'check'))[0], $has_redis ? 0 : 78, 'redis is told exactly when it can be named';

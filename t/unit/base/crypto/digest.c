@@ -32,6 +32,42 @@ test_keyed(void)
            "RFC 4231 case 6: a key longer than a block");
 }
 
+/* The same in pieces of any size, and from a copy of a state. */
+static void
+test_pieces(void)
+{
+    char content[1000];
+    unsigned char want[DIGEST_SIZE], got[DIGEST_SIZE];
+    struct digest d, copy;
+    for (size_t i = 0; i < sizeof(content); i++)
+        content[i] = (char)(i * 7);
+    digest_plain(text_of(content, sizeof(content)), want);
+    int wrong = 0;
+    for (size_t size = 1; size <= 200; size++) {
+        struct text rest = text_of(content, sizeof(content));
+        digest_begin(&d);
+        for (; rest.length > 0; rest = text_after(rest, size))
+            digest_add(&d, text_before(rest, size));
+        digest_end(&d, got);
+        wrong += !digest_same(want, got, DIGEST_SIZE);
+    }
+    is_number(wrong, 0, "pieces of any size make the same digest");
+    digest_begin(&d);
+    digest_add(&d, text_of(content, 333));
+    copy = d;
+    digest_add(&d, TEXT("something else"));
+    digest_end(&d, got);
+    ok_named(!digest_same(want, got, DIGEST_SIZE), "other text, other digest");
+    digest_add(&copy, text_of(content + 333, sizeof(content) - 333));
+    digest_end(&copy, got);
+    ok_named(digest_same(want, got, DIGEST_SIZE), "a copy continues by itself");
+    digest_begin(&d);
+    digest_add(&d, (struct text){0});
+    digest_end(&d, got);
+    is_hex(got, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+           "nothing");
+}
+
 static void
 test_stretch(void)
 {
@@ -72,6 +108,7 @@ int
 main(void)
 {
     test_keyed();
+    test_pieces();
     test_stretch();
     test_same();
     return done();
