@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* No secret of a test may be in the log: each has this word. */
 #define CANARY "canary"
@@ -548,9 +549,23 @@ test_faults(void)
     }
 }
 
+/* What the tests have logged. */
+static bool
+is_logged(FILE *log, const char *word)
+{
+    static char all[64 * 1024];
+    rewind(log);
+    size_t length = fread(all, 1, sizeof(all), log);
+    ok(length > 0 && length < sizeof(all));
+    return memmem(all, length, word, strlen(word)) != NULL;
+}
+
 int
 main(void)
 {
+    FILE *log = tmpfile();
+    if (log == NULL || dup2(fileno(log), STDERR_FILENO) < 0)
+        return 1;
     test_reload();
     test_reload_changed();
     test_unreadable();
@@ -563,5 +578,10 @@ main(void)
     test_clock();
     test_many();
     test_faults();
+    ok_named(is_logged(log, "is omitted: it is damaged or of another account"),
+             "damage is logged");
+    ok_named(is_logged(log, " is omitted: Invalid argument"), "a FIFO, too");
+    ok_named(!is_logged(log, CANARY), "no secret is");
+    fclose(log);
     return done();
 }
