@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RSA_EXPONENT = 65537, SEED_IN_BASE64 = BASE64_LENGTH(ED25519_SEED) };
+enum { RSA_EXPONENT = 65537 };
 
 static const char pem_begins[] = "-----BEGIN PRIVATE KEY-----";
 static const char pem_ends[] = "-----END PRIVATE KEY-----";
@@ -128,7 +128,7 @@ sign_read_seed(struct text content, unsigned char seed[ED25519_SEED])
         good =
             length == sizeof(der) && memcmp(der, ed25519_der, sizeof(ed25519_der)) == 0;
     else
-        good = good && used == SEED_IN_BASE64;
+        good = good && length == ED25519_SEED;
     if (good)
         memcpy(seed, der + (is_pem ? sizeof(ed25519_der) : 0), ED25519_SEED);
     digest_forget(packed, sizeof(packed));

@@ -127,6 +127,8 @@ test_refused(void)
     } rows[] = {
         {"", "no private key"},
         {"hello", "no private key"},
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==", "no private key"}, /* 31 octets */
+        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "no private key"}, /* 33 */
         {"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
          "no private key"},
         {"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n"
