@@ -47,6 +47,22 @@ void sched_change(struct sched *s, const struct sched_settings *settings);
  * any more is due now, to be routed anew; mail in memory for it, at the end of its
  * attempt. */
 void sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes);
+/* The token of OAuth2 with which we log in somewhere. Sites for which one is awaited get no
+ * session. When all logins of a site have failed to get one, its mail is deferred with
+ * why, which does not count as an attempt, until there is one. */
+enum sched_token {
+    SCHED_TOKEN_NONE, /* it needs none */
+    SCHED_TOKEN_THERE,
+    SCHED_TOKEN_AWAITED, /* will come soon, or fail */
+    SCHED_TOKEN_FAILED
+};
+struct sched_login {
+    struct text host, user;
+    uint16_t port; /* 0: all ports that have no login of their own */
+};
+void sched_set_token(struct sched *s, int64_t now_ms, const struct sched_login *login,
+                     enum sched_token token, const char *why);
+
 /* From now on there is no SCHED_LOAD and no SCHED_OPEN; running sessions end normally.
  * Cannot be undone. */
 void sched_drain(struct sched *s);
@@ -258,6 +274,7 @@ struct sched_counts sched_count(const struct sched *s);
 enum sched_bound {
     SCHED_BOUND_NONE,            /* all that waits is being served */
     SCHED_BOUND_DEAD,            /* none of its servers answers */
+    SCHED_BOUND_TOKEN,           /* it lacks a token to log in; reason says more */
     SCHED_BOUND_PROBE,           /* it was dead; one session tries */
     SCHED_BOUND_TRANSPORT_DELAY, /* transport_rate_delay */
     SCHED_BOUND_RATE_DELAY,      /* destination_rate_delay */
@@ -295,7 +312,7 @@ struct sched_site {
     int64_t dead_since_ms; /* it has not worked since then; 0 = it works */
     enum sched_bound bound;
     int64_t bound_until_ms;       /* INT64_MAX: until an event */
-    const struct outcome *reason; /* of its death; NULL */
+    const struct outcome *reason; /* of its death, or why it lacks a token; NULL */
 };
 /* Every site, in no order. */
 void sched_sites(const struct sched *s,

@@ -99,6 +99,7 @@ waits_for_time(const struct sched *s, struct site *site)
     int64_t until_ms;
     switch (site_bound(site, s->now_ms, &until_ms)) {
     case SCHED_BOUND_DEAD:
+    case SCHED_BOUND_TOKEN:
     case SCHED_BOUND_TRANSPORT_DELAY:
     case SCHED_BOUND_RATE_DELAY:
     case SCHED_BOUND_RATE:
@@ -166,6 +167,8 @@ sched_bound_word(enum sched_bound bound)
         return "nothing";
     case SCHED_BOUND_DEAD:
         return "dead";
+    case SCHED_BOUND_TOKEN:
+        return "token";
     case SCHED_BOUND_PROBE:
         return "probe";
     case SCHED_BOUND_TRANSPORT_DELAY:
@@ -222,7 +225,7 @@ first_waits_s(const struct sched *s, const struct site *site)
     return (int64_t)sites_job_s(&s->destinations.sites, s->now_ms) - first->job.since_s;
 }
 
-/* A dead site has no window, whatever size is kept for its revival. */
+/* A dead site, or one that lacks a token, has no window, whatever size is kept for its revival. */
 static struct sched_site
 site_view(const struct sched *s, struct site *site, struct outcome *outcome)
 {
@@ -246,13 +249,16 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .rate = site->learnt.rate,
         .failures = site->failures,
         .probing = !site->dead && site->window.probing,
-        .dead_until_ms = site->dead ? site->dead_until_ms : 0,
+        .dead_until_ms = site->dead && !site->lacks_token ? site->dead_until_ms : 0,
         .dead_since_ms = site->dead_since_ms,
     };
     view_members(site, &view);
     view.bound = bound_now(s, site, &view.bound_until_ms);
     if (site->dead) {
         reason_read(site->reason, outcome);
+        view.reason = outcome;
+    } else if (view.bound == SCHED_BOUND_TOKEN) {
+        *outcome = site_token_reason(&s->destinations.sites, site);
         view.reason = outcome;
     }
     return view;

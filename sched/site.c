@@ -48,6 +48,7 @@ void
 sites_free(struct sites *set)
 {
     assert(set->count == 0 && !set->transports.by_target && !set->flows.by_key);
+    token_table_clear(&set->transports.tokens);
     heap_free(&set->timers);
     site_state_clear(&set->states);
 }
@@ -133,7 +134,7 @@ site_die(struct sites *set, struct site *site, int64_t now_ms,
 void
 site_revive(struct sites *set, struct site *site)
 {
-    if (!site->dead)
+    if (!site->dead || site->lacks_token)
         return;
     reason_close(&site->reasons, &site->reason);
     reason_close(&site->reasons, &site->suspended);
@@ -158,7 +159,7 @@ static bool
 knows_something(const struct site *site)
 {
     const struct window *w = &site->window;
-    return site->dead || w->probing || w->size != w->initial ||
+    return (site->dead && !site->lacks_token) || w->probing || w->size != w->initial ||
            site->ceiling.sessions > 0 || site->learnt.phase != LEARNT_NONE ||
            site->bucket.full_at_us > 0 || site->pause_until_ms > 0;
 }
@@ -176,11 +177,11 @@ site_remember(const struct site *site, struct site_state *out,
                                .learnt = site->learnt,
                                .bucket = site->bucket,
                                .pause_until_ms = site->pause_until_ms,
-                               .dead = site->dead,
+                               .dead = site->dead && !site->lacks_token,
                                .dead_since_ms = site->dead_since_ms,
                                .dead_until_ms = site->dead_until_ms,
                                .probe_ms = site->probe_ms};
-    if (site->dead)
+    if (out->dead)
         reason_read(site->reason, &out->reason);
     return true;
 }
@@ -246,6 +247,8 @@ site_get(struct sites *set, struct transport *transport, struct text key)
     set->count++;
     recall(set, site);
     log_in_alone(site);
+    if (transport->token == SCHED_TOKEN_FAILED)
+        site_lose_token(set, site);
     return site;
 }
 
@@ -313,7 +316,7 @@ site_free(struct sites *set, struct site *site)
     site_set_stalled(set, site, false);
     if (heap_has(&site->timer))
         heap_remove(&set->timers, &site->timer);
-    if (site->dead)
+    if (site->dead && !site->lacks_token)
         set->dead_count--;
     site_set_crowded(set, site, false, 0);
     reason_close(&site->reasons, &site->reason);
@@ -436,8 +439,13 @@ enum sched_bound
 site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
 {
     *until_ms = site->dead_until_ms;
+    if (site->lacks_token)
+        return SCHED_BOUND_TOKEN;
     if (site->dead)
         return SCHED_BOUND_DEAD;
+    *until_ms = INT64_MAX;
+    if (site->transport->token == SCHED_TOKEN_AWAITED)
+        return SCHED_BOUND_TOKEN;
     *until_ms = site->transport->pause_until_ms;
     if (transport_pauses(site->transport, now_ms)) {
         /* A delivery is under way: an event ends the bound. */
@@ -734,7 +742,7 @@ site_shift(void *context, struct site *site)
 {
     int64_t delta = *(int64_t *)context;
     site->dead_since_ms += site->dead_since_ms ? delta : 0;
-    site->dead_until_ms += delta;
+    site->dead_until_ms += site->lacks_token ? 0 : delta;
     site->pause_until_ms += delta;
     site->open_after_ms += delta;
     site->crowded_since_ms += delta;

@@ -69,6 +69,7 @@ struct site {
     struct site *stalled_prev, *stalled_next;
     bool is_stalled;                  /* mail waits, and idle sessions could carry it */
     bool dead, is_ready, has_greeted; /* has_greeted: since its last death */
+    bool lacks_token; /* dead for that reason alone: only a token revives it */
     int64_t dead_since_ms, dead_until_ms, pause_until_ms, open_after_ms;
     int64_t probe_ms;                  /* between the last two probes */
     struct reason *reasons;            /* reason and suspended */
@@ -146,6 +147,12 @@ void site_die(struct sites *set, struct site *site, int64_t now_ms,
               const struct outcome *outcome);
 /* Revives it on probation: one session first. Does nothing to a live site. */
 void site_revive(struct sites *set, struct site *site);
+
+/* All its logins have failed to get a token: it is dead until site_gain_token(). */
+void site_lose_token(struct sites *set, struct site *site);
+void site_gain_token(struct sites *set, struct site *site);
+/* What its transport lacks, as a deferral. */
+struct outcome site_token_reason(const struct sites *set, const struct site *site);
 
 /* Adds an id that waits on disk until the site lives or has space. */
 void site_backlog_add(struct site *site, enum flow_age age, struct id id);

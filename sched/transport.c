@@ -21,6 +21,8 @@ transport_open(struct transports *set, const struct target *target)
     if (!c) {
         c = memory_new(sizeof(*c));
         memcpy(&c->target, target, sizeof(*target));
+        const char *why;
+        c->token = token_table_find(&set->tokens, target, &why);
         HASH_ADD(hh, set->by_target, target, sizeof(c->target), c);
     }
     set->last = c;

@@ -7,7 +7,7 @@
 #ifndef SCHED_TRANSPORT_H
 #define SCHED_TRANSPORT_H
 
-#include "sched/route/route.h"
+#include "sched/token_table.h"
 
 #include <uthash.h>
 
@@ -26,11 +26,13 @@ struct transport {
     unsigned generation; /* of the settings that used it last */
     bool is_gone;        /* no route leads there any more */
     int64_t pause_until_ms;
+    enum sched_token token; /* what it lacks to log in */
 };
 
 struct transports {
     struct transport *by_target, *ready;
     struct transport *last; /* the one opened last, or NULL */
+    struct token_table tokens;
 };
 
 struct transport *transport_open(struct transports *set, const struct target *target);

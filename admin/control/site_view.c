@@ -243,6 +243,10 @@ say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
     case SCHED_BOUND_DEAD:
         say_dead(view, now_ms, out);
         return;
+    case SCHED_BOUND_TOKEN:
+        (void)!buffer_format(out, "it lacks a token to log in: %s",
+                             json_field_string(view, "reason"));
+        return;
     case SCHED_BOUND_PROBE:
         (void)!buffer_add(out, TEXT("one session tries the site before others do"));
         return;
@@ -330,7 +334,7 @@ print_state(const json_t *view, int64_t now_ms)
     if (json_object_get(view, "bound_until_ms") && bound_of(view) != SCHED_BOUND_NONE)
         printf(" until %s", format_time_until(json_field_number(view, "bound_until_ms"),
                                               now_ms, until));
-    if (dead)
+    if (dead || bound_of(view) == SCHED_BOUND_TOKEN)
         printf(": %s", json_field_string(view, "reason"));
     putchar('\n');
 }

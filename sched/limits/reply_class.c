@@ -109,6 +109,9 @@ reply_class_classify(const struct outcome *outcome)
 {
     if (outcome->verdict != VERDICT_DEFERRED)
         return REPLY_CLASS_PLAIN;
+    if (outcome->code == 0 &&
+        strcmp(outcome->enhanced, REPLY_CLASS_TOKEN_ENHANCED) == 0)
+        return REPLY_CLASS_TOKEN;
     if (outcome->code == 0)
         return strcmp(outcome->enhanced, "4.4.3") == 0 ? REPLY_CLASS_DNS
                                                        : REPLY_CLASS_PLAIN;
@@ -138,6 +141,8 @@ const char *reply_class_name(enum reply_class_class class)
         return "busy";
     case REPLY_CLASS_DNS:
         return "dns";
+    case REPLY_CLASS_TOKEN:
+        return "token";
     }
     abort(); /* not a class */
 }
@@ -247,6 +252,7 @@ reply_class_delay_ms(enum reply_class_class class, const struct outcome *outcome
     case REPLY_CLASS_PLAIN:
     case REPLY_CLASS_BUSY:
     case REPLY_CLASS_DNS:
+    case REPLY_CLASS_TOKEN:
         return plain;
     case REPLY_CLASS_FULL_MAILBOX: {
         int64_t patient = reply_class_clip(age_ms, HOUR_MS, 4 * HOUR_MS);
@@ -273,5 +279,5 @@ reply_class_refuses_us(const struct outcome *outcome)
 
 bool reply_class_counts(enum reply_class_class class)
 {
-    return class != REPLY_CLASS_RATE;
+    return class != REPLY_CLASS_RATE && class != REPLY_CLASS_TOKEN;
 }

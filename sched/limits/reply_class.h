@@ -20,16 +20,19 @@ enum reply_class_class {
     REPLY_CLASS_RATE,
     REPLY_CLASS_FULL_MAILBOX,
     REPLY_CLASS_BUSY, /* the site has too many sessions, no space, or too much load */
-    REPLY_CLASS_DNS   /* a name was not resolved, by us or by them */
+    REPLY_CLASS_DNS,  /* a name was not resolved, by us or by them */
+    REPLY_CLASS_TOKEN /* we have no token to log in with: nothing was tried */
 };
+/* That of our own deferrals for lack of a token, which have no reply. */
+#define REPLY_CLASS_TOKEN_ENHANCED "4.7.0"
 
 enum reply_class_class reply_class_classify(const struct outcome *outcome);
 
-/* "plain", "greylist", "rate", "mailbox_full", "busy", "dns": for logs and status. */
+/* "plain", "greylist", "rate", "mailbox_full", "busy", "dns", "token": for logs and status. */
 const char *reply_class_name(enum reply_class_class class);
 
 /* The delay until the next attempt, without jitter. age_ms and the bounds are those of
- * retry_delay_ms, which gives the delay for the classes plain, busy and DNS.
+ * retry_delay_ms, which gives the delay for the classes plain, busy, DNS and token.
  * Greylisting: 5 minutes (or maximal_ms, if less) while the message is younger than 30
  * minutes, then as plain. Rate: the age, at least 60 s, regardless of minimal_ms. Full
  * mailbox: the age between 1 h and 4 h, or as plain if that is later. For greylisting
@@ -44,7 +47,7 @@ int64_t reply_class_delay_ms(enum reply_class_class class,
 bool reply_class_refuses_us(const struct outcome *outcome);
 
 /* Whether an attempt that ended with that class counts as one. One refused for the rate
- * does not: it says nothing about the message. */
+ * does not: it says nothing about the message; nor does one that lacked a token. */
 bool reply_class_counts(enum reply_class_class class);
 
 #endif

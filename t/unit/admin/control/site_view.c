@@ -163,6 +163,12 @@ test_more_sentences(void)
     site->ceiling_probe_ms = INT64_MAX;
     is_string(sentence(site), "it refused more than 5 sessions (ceiling)",
               "no probe by time");
+    struct outcome lack =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.0", "nobody has logged in");
+    site->bound = SCHED_BOUND_TOKEN;
+    site->reason = &lack;
+    is_string(sentence(site), "it lacks a token to log in: nobody has logged in",
+              "what to do about it is in the reason");
     site->bound = SCHED_BOUND_DEAD;
     site->dead_since_ms = now - 60000;
     site->dead_until_ms = site->bound_until_ms = now + 12000;

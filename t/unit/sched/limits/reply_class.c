@@ -113,6 +113,10 @@ test_only_refusals(void)
     is_number(reply_class_classify(&o), REPLY_CLASS_PLAIN, "nor what we made up ourselves");
     o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.3", "no answer");
     is_number(reply_class_classify(&o), REPLY_CLASS_DNS, "our own DNS trouble");
+    o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.0", "no token");
+    is_number(reply_class_classify(&o), REPLY_CLASS_TOKEN, "our own lack of a token");
+    o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 450, "4.7.0", "450 no token");
+    is_number(reply_class_classify(&o), REPLY_CLASS_PLAIN, "a peer cannot say so");
     o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 450, "4.2.0",
                      "host greylist.example[192.0.2.1]:25 said: 450 no");
     is_number(reply_class_classify(&o), REPLY_CLASS_PLAIN, "the peer's name does not speak");
@@ -165,8 +169,11 @@ test_delays(void)
               "rate: a minute always");
     ok_named(reply_class_counts(REPLY_CLASS_PLAIN) && reply_class_counts(REPLY_CLASS_GREYLIST) &&
                  reply_class_counts(REPLY_CLASS_FULL_MAILBOX) && reply_class_counts(REPLY_CLASS_BUSY) &&
-                 reply_class_counts(REPLY_CLASS_DNS) && !reply_class_counts(REPLY_CLASS_RATE),
-             "only a rate limit is no attempt");
+                 reply_class_counts(REPLY_CLASS_DNS) && !reply_class_counts(REPLY_CLASS_RATE) &&
+                 !reply_class_counts(REPLY_CLASS_TOKEN),
+             "a rate limit and a token that lacks are no attempts");
+    is_number(reply_class_delay_ms(REPLY_CLASS_TOKEN, &o, 0, 1000, 2000), 1000, "token: as plain");
+    is_string(reply_class_name(REPLY_CLASS_TOKEN), "token", "its name");
 }
 
 static void
