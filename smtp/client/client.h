@@ -19,6 +19,7 @@
 #include "queue/manager/activity.h"
 #include "queue/envelope.h"
 #include "sched/route/route.h"
+#include "smtp/client/outgoing.h"
 #include "smtp/client/reply_outcome.h"
 #include "smtp/client/sasl_client.h"
 
@@ -113,6 +114,7 @@ struct client_mail {
     const struct envelope *envelope;
     const unsigned *indexes;
     size_t count;
+    const struct outgoing *outgoing; /* the form in which it leaves; NULL: as stored */
 };
 bool client_has_space(const struct client *c);
 void client_send(struct client *c, const struct client_mail *mail);

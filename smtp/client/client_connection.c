@@ -58,7 +58,8 @@ struct client_connection {
     void (*pump)(void *context); /* what task does */
 
     const struct envelope *envelope; /* of the mail under way */
-    struct id mails[2]; /* sent and not done: the one under way, and the next */
+    struct id mails[2];        /* sent and not done: the one under way, and the next */
+    struct outgoing *forms[2]; /* of these; NULL: as stored */
     unsigned mail_count;
     bool in_content;
     struct reader reader;
@@ -143,7 +144,8 @@ client_connection_begin_content(struct client_connection *s)
 {
     const char *why;
     assert(!s->in_content && s->envelope != NULL);
-    if (reader_open(&s->reader, s->settings.queue, s->envelope, &why))
+    if (reader_open(&s->reader, s->settings.queue, s->envelope,
+                    s->forms[s->mail_count - 1], &why))
         return true;
     content_failed(s, why);
     return false;
@@ -330,7 +332,10 @@ handle(struct client_connection *s, const struct client_event *event)
     case CLIENT_DONE:
         assert(s->mail_count > 0 && !s->in_content);
         downgrade_free(&s->downgrade); /* no recipient was accepted */
+        outgoing_free(&s->forms[0]);
         s->mails[0] = s->mails[1];
+        s->forms[0] = s->forms[1];
+        s->forms[1] = NULL;
         s->mail_count--;
         break;
     case CLIENT_SECURE:
@@ -565,6 +570,17 @@ client_connection_new(const struct client_connection_settings *settings,
     return s;
 }
 
+/* Mailboxes and our own other hosts get the message as it is stored. */
+static struct outgoing *
+outgoing_for(struct client_connection *s, const struct envelope *e)
+{
+    bool stays = s->settings.lmtp || s->redirect_to != NULL;
+    return stays || s->settings.outgoing == NULL
+               ? NULL
+               : outgoing_new(s->settings.queue, e, s->settings.outgoing,
+                              s->settings.log);
+}
+
 /* Within an event the pump sends the commands. Otherwise they leave now, and events
  * that need no input, such as a verdict for an unfit recipient, come in a later turn.
  */
@@ -574,8 +590,11 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
     assert(!s->closed && !s->in_content && s->mail_count < 2);
     struct id before = queue_enter(s->settings.queue, mail->envelope->id);
     s->envelope = mail->envelope;
-    s->mails[s->mail_count++] = mail->envelope->id;
-    client_send(s->client, mail);
+    s->mails[s->mail_count] = mail->envelope->id;
+    s->forms[s->mail_count] = outgoing_for(s, mail->envelope);
+    struct client_mail formed = *mail;
+    formed.outgoing = s->forms[s->mail_count++];
+    client_send(s->client, &formed);
     client_connection_leave(s, before);
     if (s->pumping)
         return;
@@ -639,6 +658,8 @@ client_connection_release(void *object)
     struct client_connection *s = object;
     client_free(&s->client);
     credentials_free(&s->settings.login);
+    outgoing_free(&s->forms[0]);
+    outgoing_free(&s->forms[1]);
     free(s->hostname);
     free(s->redirect_to);
     free(s);

@@ -27,6 +27,8 @@ struct client_connection_settings {
     struct security security;  /* its texts live as long as the connection */
     /* The owner's variable: it may replace the value. level NONE: may be NULL. */
     struct tls_client *const *tls;
+    /* Likewise; NULL: all mail leaves as it is stored. */
+    const struct outgoing_rules *outgoing;
 };
 
 /* Every kind but CLIENT_CONTENT, CLIENT_PREPARE and CLIENT_SECURE, with the meaning of

@@ -28,7 +28,8 @@ static bool
 client_mail_needs_utf8(const struct client_mail *mail)
 {
     const struct envelope *e = mail->envelope;
-    bool ascii = !envelope_has_utf8_header(e) && text_is_ascii(e->sender);
+    bool ascii = !outgoing_has_utf8_header(mail->outgoing, e) &&
+                 text_is_ascii(outgoing_sender(mail->outgoing, e));
     for (size_t i = 0; ascii && i < mail->count; i++)
         ascii = text_is_ascii(e->recipients[mail->indexes[i]].address);
     return !ascii;
@@ -63,7 +64,7 @@ client_choose_form(const struct client *c, struct client_transaction *l,
 {
     const struct envelope *e = l->mail.envelope;
     l->preparing = l->prepare_due = false;
-    l->size = (uint64_t)e->content_size + e->prefix.length;
+    l->size = (uint64_t)outgoing_size(l->mail.outgoing, e);
     l->utf8 = client_mail_has(c, EXTENSION_SMTPUTF8) &&
               (e->utf8 || client_mail_needs_utf8(&l->mail));
     bool is_redirect = c->settings.redirect_to != NULL;
@@ -80,7 +81,7 @@ client_choose_form(const struct client *c, struct client_transaction *l,
     if (!client_mail_has(c, EXTENSION_SMTPUTF8) && client_mail_needs_utf8(&l->mail))
         return "message needs SMTPUTF8, which the host does not offer";
     *enhanced = "5.1.7";
-    if (!client_is_sendable(e->sender))
+    if (!client_is_sendable(outgoing_sender(l->mail.outgoing, e)))
         return "the sender's address cannot be sent";
     l->chunked = e->binary;
     l->body = e->binary                                                ? BODY_BINARYMIME
@@ -225,7 +226,7 @@ client_say_mail(struct client *c, const struct client_transaction *l)
 {
     const struct envelope *e = l->mail.envelope;
     say_word(c, "MAIL FROM:<");
-    client_mail_say(c, e->sender);
+    client_mail_say(c, outgoing_sender(l->mail.outgoing, e));
     say_word(c, ">");
     /* Of converted content an upper bound: it is converted only while it is sent. */
     if (c->extensions & EXTENSION_SIZE)

@@ -362,7 +362,8 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .peer = s->peer,
         .login = s->login,
         .security = s->security,
-        .tls = &d->tls};
+        .tls = &d->tls,
+        .outgoing = &d->outgoing};
     s->login = NULL;
     s->connection = client_connection_new(&settings, on_event, s);
 }

@@ -11,11 +11,12 @@
 
 bool
 reader_open(struct reader *c, struct queue *queue, const struct envelope *e,
-            const char **why)
+            const struct outgoing *outgoing, const char **why)
 {
     assert(!c->open);
     c->queue = queue;
     c->envelope = e;
+    c->outgoing = outgoing;
     c->handle = queue_content_open(queue, e);
     c->open = c->handle >= 0;
     c->prefix_read = 0;
@@ -32,24 +33,37 @@ is_intact(const struct reader *c)
     return c->offset == c->envelope->content_size && c->crc == c->envelope->content_crc;
 }
 
+/* What is replaced is read nevertheless: the checksum is that of all. */
+static struct text
+reader_take(struct reader *c, int64_t got)
+{
+    struct text piece = text_of(c->piece, got > 0 ? (size_t)got : 0);
+    int64_t skip = c->outgoing != NULL ? c->outgoing->skip - c->offset : 0;
+    c->crc = crc_add(c->crc, piece.at, piece.length);
+    c->offset += (int64_t)piece.length;
+    return skip > 0 ? text_after(piece, (size_t)skip) : piece;
+}
+
 enum progress
 reader_read(struct reader *c, struct text *piece, const char **why)
 {
     assert(c->open);
-    struct text prefix = text_after(c->envelope->prefix, c->prefix_read);
+    struct text prefix =
+        c->outgoing != NULL ? buffer_text(&c->outgoing->header) : c->envelope->prefix;
+    prefix = text_after(prefix, c->prefix_read);
     if (prefix.length > 0) {
         *piece = text_before(prefix, READER_PIECE);
         c->prefix_read += piece->length;
         return PROGRESS_MORE;
     }
-    int64_t got =
-        queue_content_read(c->queue, c->handle, c->offset, c->piece, sizeof(c->piece));
-    if (got > 0) {
-        *piece = text_of(c->piece, (size_t)got);
-        c->crc = crc_add(c->crc, piece->at, piece->length);
-        c->offset += got;
+    int64_t got;
+    do {
+        got = queue_content_read(c->queue, c->handle, c->offset, c->piece,
+                                 sizeof(c->piece));
+        *piece = reader_take(c, got);
+    } while (got > 0 && piece->length == 0);
+    if (got > 0)
         return PROGRESS_MORE;
-    }
     if (got == 0 && is_intact(c))
         return PROGRESS_DONE;
     *why = got < 0 ? strerror((int)-got) : "it differs from what was stored";

@@ -3,13 +3,14 @@
 #ifndef SMTP_CLIENT_READER_H
 #define SMTP_CLIENT_READER_H
 
-#include "queue/queue.h"
+#include "smtp/client/outgoing.h"
 
 enum { READER_PIECE = 32 * 1024 };
 
 struct reader { /* zeroed before its first use; private to reader.c */
     struct queue *queue;
     const struct envelope *envelope; /* borrowed while open */
+    const struct outgoing *outgoing; /* likewise; NULL: as it is stored */
     bool open;
     int handle;
     size_t prefix_read;
@@ -18,9 +19,10 @@ struct reader { /* zeroed before its first use; private to reader.c */
     char piece[READER_PIECE];
 };
 
-/* False: not open, with *why. */
+/* False: not open, with *why. outgoing: the form in which it leaves; or NULL. */
 bool reader_open(struct reader *c, struct queue *queue, const struct envelope *e,
-                 const char **why) __attribute__((warn_unused_result));
+                 const struct outgoing *outgoing, const char **why)
+    __attribute__((warn_unused_result));
 /* MORE: *piece is the next one, valid until the next call. DONE: all was read, and is
  * what was stored. BAD: it is not, or cannot be read: *why. */
 enum progress reader_read(struct reader *c, struct text *piece, const char **why)

@@ -145,6 +145,16 @@ sub prefix_pattern {
     return qr/\A$received\z/;
 }
 
+# A missing From is added on the way out.
+sub without_from {
+    my ($came, $message) = @_;
+    my ($header) = $message->{data} =~ /\A(.*?)(?:\r\n\r\n|\z)/s;
+    return if $header =~ /^From[ \t]*:/mi && $message->{data} !~ /\A\r\n/;
+    my $sender = $message->{from} eq '' ? 'MAILER-DAEMON@petrel.test' : $message->{from};
+    wrong(from => $came->{file}) if $came->{data} !~ s/^From: \Q$sender\E\r\n//m;
+    return;
+}
+
 my %of; # number => files
 for my $file ($sink->files) {
     my $envelope = Petrel::slurp($file =~ s/\.eml\z/.envelope/r);
@@ -157,10 +167,12 @@ for my $i (0 .. $count - 1) {
     for my $file (@{ $of{$i} || [] }) {
         my $came = Sink::read_message($file);
         my $about = "message $i ($message->{shape}, $modes[$i % @modes]), $file";
+        my $size = length $came->{data};
+        without_from($came, $message);
         my $prefix = length($came->{data}) - length $message->{data};
         wrong(sender => $about) if $came->{from} ne $message->{from};
         wrong(parameters => $about) if $message->{mail_parameters} =~ /8BIT/ && $came->{parameters} !~ /BODY=8BITMIME/;
-        wrong(size => $about) if $came->{parameters} !~ /SIZE=(\d+)/ || $1 != length $came->{data};
+        wrong(size => $about) if $came->{parameters} !~ /SIZE=(\d+)/ || $1 != $size;
         wrong(stranger => $about) if grep { !/^m${i}r\d+\@/ } @{ $came->{to} };
         wrong(content => $about), next if $prefix < 0 || substr($came->{data}, $prefix) ne $message->{data};
         wrong(prefix => "$about: " . substr $came->{data}, 0, $prefix) if substr($came->{data}, 0, $prefix) !~ $pattern;
@@ -171,7 +183,7 @@ for my $i (0 .. $count - 1) {
 is $wrong{$_->[0]} // 0, 0, $_->[1] for
     [content => 'each content is what was sent, byte for byte'], [prefix => 'before it stand the trace header and what was missing, no more'],
     [recipients => 'each recipient got it exactly once'], [stranger => 'nobody else did'], [sender => 'senders are kept'],
-    [parameters => '8BITMIME is told on'], [size => 'SIZE is exact'];
+    [parameters => '8BITMIME is told on'], [size => 'SIZE is exact'], [from => 'a missing From is added'];
 is $stray // 0, 0, 'nothing else came';
 my $bytes = 0;
 $bytes += -s $_ for $sink->files;

@@ -40,7 +40,7 @@ check(struct kit *k, size_t prefix, size_t length)
     struct envelope *e =
         queue_kit_accept(k, kit_envelope("a@a.test", to), text_of(bytes, length));
     e->prefix = text_of(lines, prefix);
-    ok(reader_open(&c, k->queue, e, &why));
+    ok(reader_open(&c, k->queue, e, NULL, &why));
     is_number(read_all(&c, &all, &why), PROGRESS_DONE, "whole");
     ok_named(all.length == prefix + length &&
                  (prefix == 0 || memcmp(all.at, lines, prefix) == 0) &&
@@ -51,13 +51,13 @@ check(struct kit *k, size_t prefix, size_t length)
 
     e->content_crc ^= 1;
     buffer_clear(&all);
-    ok(reader_open(&c, k->queue, e, &why));
+    ok(reader_open(&c, k->queue, e, NULL, &why));
     is_number(read_all(&c, &all, &why), PROGRESS_BAD, "other bytes");
     is_string(why, "it differs from what was stored", "and it says so");
     reader_close(&c);
     e->content_crc ^= 1;
     e->content_size++;
-    ok(reader_open(&c, k->queue, e, &why));
+    ok(reader_open(&c, k->queue, e, NULL, &why));
     buffer_clear(&all);
     is_number(read_all(&c, &all, &why), PROGRESS_BAD, "fewer than there should be");
     reader_close(&c);
@@ -75,7 +75,7 @@ test_gone(struct kit *k)
     const char *why = NULL;
     struct envelope *e = envelope_new();
     e->id = (struct id){.time_ms = 1700000000000, .hash = 5};
-    ok(!reader_open(&c, k->queue, e, &why));
+    ok(!reader_open(&c, k->queue, e, NULL, &why));
     ok(why != NULL && why[0] != '\0' && !c.open);
     reader_close(&c);
     envelope_free(&e);

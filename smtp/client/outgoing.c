@@ -1,0 +1,130 @@
+/* Reads the header of a message, which is part prefix and part content, and makes the one
+ * that leaves. */
+#include "smtp/client/outgoing.h"
+
+#include "base/memory.h"
+#include "mime/header.h"
+#include "mime/rewrite.h"
+
+#include <stdlib.h>
+
+enum { HEADER_PIECE = 16 * 1024 };
+
+/* Prefix and content up to the end of the header; a little more may follow. */
+struct outgoing_head {
+    struct buffer bytes;
+    struct header_scan scan;
+};
+
+static bool
+head_add(struct outgoing_head *h, struct text bytes)
+{
+    header_scan_add(&h->scan, bytes);
+    return buffer_add(&h->bytes, bytes);
+}
+
+/* False: it is too long, or cannot be read; the reader of the content will say so. */
+static bool
+head_read(struct outgoing_head *h, struct queue *queue, const struct envelope *e)
+{
+    int content = queue_content_open(queue, e);
+    bool good = content >= 0 && head_add(h, e->prefix);
+    char *piece = memory_new(HEADER_PIECE);
+    int64_t at = 0, got = 1;
+    while (good && !h->scan.ended && got > 0) {
+        got = queue_content_read(queue, content, at, piece, HEADER_PIECE);
+        good = got >= 0 && head_add(h, text_of(piece, got > 0 ? (size_t)got : 0));
+        at += got;
+    }
+    free(piece);
+    if (content >= 0)
+        queue_content_close(queue, content);
+    return good;
+}
+
+/* A header that ends within the prefix: the message came without one. */
+static bool
+write_header(struct outgoing *o, const struct outgoing_head *h,
+             const struct envelope *e, const struct outgoing_rules *rules)
+{
+    struct rewrite r = {.hostname = text_from(rules->hostname), .sender = e->sender};
+    struct text all = buffer_text(&h->bytes);
+    size_t length = h->scan.length;
+    bool good = rewrite_header(&r, text_before(all, length), &o->header);
+    if (length < e->prefix.length)
+        return good && buffer_add(&o->header, text_after(e->prefix, length));
+    o->skip = (int64_t)(length - e->prefix.length);
+    return good;
+}
+
+static void
+outgoing_log_unchanged(const struct envelope *e, struct log *log)
+{
+    char id[ID_LENGTH + 1];
+    id_format(e->id, id);
+    log_say(log, LOG_LEVEL_WARNING, "smtp", id,
+            "the header is longer than %d bytes: it leaves unchanged",
+            OUTGOING_HEADER_MAX);
+}
+
+static bool
+outgoing_make(struct outgoing *o, struct queue *queue, const struct envelope *e,
+              const struct outgoing_rules *rules, struct log *log)
+{
+    struct outgoing_head h = {0};
+    buffer_init(&h.bytes, OUTGOING_HEADER_MAX + HEADER_PIECE);
+    header_scan_start(&h.scan);
+    bool made = head_read(&h, queue, e) && h.scan.length <= OUTGOING_HEADER_MAX &&
+                write_header(o, &h, e, rules);
+    if (made) {
+        o->size = e->content_size - o->skip + (int64_t)o->header.length;
+        o->sender = e->sender;
+        o->utf8_header = envelope_has_utf8_header(e) &&
+                         (h.scan.composite || !text_is_ascii(buffer_text(&o->header)));
+    } else if (h.scan.length > OUTGOING_HEADER_MAX) {
+        outgoing_log_unchanged(e, log);
+    }
+    buffer_free(&h.bytes);
+    return made;
+}
+
+struct outgoing *
+outgoing_new(struct queue *queue, const struct envelope *e,
+             const struct outgoing_rules *rules, struct log *log)
+{
+    if (!e->ours || e->header_needs == 0)
+        return NULL;
+    struct outgoing *o = memory_new(sizeof(*o));
+    buffer_init(&o->header, 2 * OUTGOING_HEADER_MAX);
+    if (!outgoing_make(o, queue, e, rules, log))
+        outgoing_free(&o);
+    return o;
+}
+
+void
+outgoing_free(struct outgoing **o)
+{
+    if (*o == NULL)
+        return;
+    buffer_free(&(*o)->header);
+    free(*o);
+    *o = NULL;
+}
+
+struct text
+outgoing_sender(const struct outgoing *o, const struct envelope *e)
+{
+    return o != NULL ? o->sender : e->sender;
+}
+
+int64_t
+outgoing_size(const struct outgoing *o, const struct envelope *e)
+{
+    return o != NULL ? o->size : e->content_size + (int64_t)e->prefix.length;
+}
+
+bool
+outgoing_has_utf8_header(const struct outgoing *o, const struct envelope *e)
+{
+    return o != NULL ? o->utf8_header : envelope_has_utf8_header(e);
+}

@@ -1,0 +1,38 @@
+/* The form in which a message leaves: its header, its sender and its size.
+ *
+ * Only mail that is ours changes (envelope.ours), and only on its way to SMTP hosts that
+ * are not ours: mailboxes and our own other hosts get it as it is stored. The steps, in
+ * their order: the header (mime/rewrite.h); conversion of 8-bit and binary content, when
+ * the host needs it (mime/downgrade.h). */
+#ifndef SMTP_CLIENT_OUTGOING_H
+#define SMTP_CLIENT_OUTGOING_H
+
+#include "base/log/log.h"
+#include "queue/queue.h"
+
+enum { OUTGOING_HEADER_MAX = 256 * 1024 }; /* a longer one leaves unchanged */
+
+struct outgoing_rules {
+    const char *hostname; /* ours */
+};
+
+struct outgoing {
+    struct buffer header; /* instead of the prefix and the first `skip` bytes */
+    int64_t skip;         /* of content */
+    int64_t size;         /* of the whole message */
+    struct text sender;   /* of the envelope */
+    bool utf8_header;     /* it needs SMTPUTF8, or that is unknown */
+};
+
+/* NULL: it leaves as it is stored. A header that is too long is logged. e must outlive
+ * it. */
+struct outgoing *outgoing_new(struct queue *queue, const struct envelope *e,
+                              const struct outgoing_rules *rules, struct log *log);
+void outgoing_free(struct outgoing **o);
+
+/* The same for both; o may be NULL. */
+struct text outgoing_sender(const struct outgoing *o, const struct envelope *e);
+int64_t outgoing_size(const struct outgoing *o, const struct envelope *e);
+bool outgoing_has_utf8_header(const struct outgoing *o, const struct envelope *e);
+
+#endif

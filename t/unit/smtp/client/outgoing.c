@@ -1,0 +1,174 @@
+/* The form in which a message leaves: what is read of it, its size, its sender. */
+#include "smtp/client/outgoing.h"
+
+#include "base/memory.h"
+#include "smtp/client/reader.h"
+#include "t/support/queue_kit.h"
+#include "t/support/tap.h"
+
+#include <stdlib.h>
+
+static char folder[] = "/tmp/petrel-outgoing-XXXXXX";
+static const struct outgoing_rules rules = {.hostname = "h.test"};
+
+static struct envelope *
+stored(struct kit *k, const char *prefix, struct text content)
+{
+    static const char *const to[] = {"b@b.test", NULL};
+    struct envelope *e = kit_envelope("ann@a.test", to);
+    e->ours = true;
+    e->header_needs = HEADER_NEEDS_ALL;
+    e = queue_kit_accept(k, e, content);
+    e->prefix = envelope_text(e, text_from(prefix));
+    return e;
+}
+
+/* The whole message as it leaves is this; o's size is right. */
+static void
+leaves_as(struct kit *k, const struct envelope *e, const struct outgoing *o,
+          struct text want, const char *name)
+{
+    static struct reader reader;
+    struct buffer all;
+    struct text piece;
+    const char *why = "";
+    enum progress progress;
+    bool good = true;
+    buffer_init(&all, 4 * 1024 * 1024);
+    ok(reader_open(&reader, k->queue, e, o, &why));
+    while ((progress = reader_read(&reader, &piece, &why)) == PROGRESS_MORE)
+        good = good && piece.length > 0 && buffer_add(&all, piece);
+    ok_named(good && progress == PROGRESS_DONE, "whole, and what was stored");
+    reader_close(&reader);
+    is_text(buffer_text(&all), want, name);
+    is_number(outgoing_size(o, e), (int64_t)want.length, "the size");
+    buffer_free(&all);
+}
+
+static void
+becomes(struct kit *k, const char *prefix, const char *content, const char *want)
+{
+    struct envelope *e = stored(k, prefix, text_from(content));
+    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    ok(o != NULL);
+    leaves_as(k, e, o, text_from(want), want);
+    is_text(outgoing_sender(o, e), TEXT("ann@a.test"), "its sender");
+    outgoing_free(&o);
+    ok_named(o == NULL, "freed");
+    queue_retire(k->queue, &e);
+}
+
+static void
+test_forms(struct kit *k)
+{
+    becomes(k, "Received: x\r\n", "Bcc: c@d\r\nFrom: a@b\r\n\r\nBcc: body\r\n",
+            "Received: x\r\nFrom: a@b\r\n\r\nBcc: body\r\n");
+    becomes(k, "Received: x\r\n", "Subject: s\r\n\r\n",
+            "Received: x\r\nFrom: ann@a.test\r\nSubject: s\r\n\r\n");
+    becomes(k, "", "Subject: s\r\n", "From: ann@a.test\r\nSubject: s\r\n");
+    becomes(k, "Received: x\r\nDate: y\r\n\r\n", "no header\r\nBcc: x\r\n",
+            "Received: x\r\nFrom: ann@a.test\r\nDate: y\r\n\r\nno header\r\nBcc: x\r\n");
+    becomes(k, "Received: x\r\nMailbox-Line: ", "From a b\r\nBcc: c\r\n\r\nx\r\n",
+            "Received: x\r\nFrom: ann@a.test\r\nMailbox-Line: From a b\r\n\r\nx\r\n");
+    becomes(k, "Received: x\r\n", "", "Received: x\r\nFrom: ann@a.test\r\n");
+}
+
+/* A header that takes several pieces, and a long body behind it. */
+static void
+test_long(struct kit *k, size_t header, bool leaves)
+{
+    struct buffer content, want;
+    buffer_init(&content, 4 * 1024 * 1024);
+    buffer_init(&want, 4 * 1024 * 1024);
+    bool good = buffer_add(&content, TEXT("Bcc: c@d\r\nFrom: a@b\r\n"));
+    while (good && content.length + 30 < header)
+        good = buffer_add(&content, TEXT("X-Field: of this header\r\n"));
+    while (good && content.length < header + 100000)
+        good = buffer_add(&content, TEXT("\r\nA line of the body"));
+    ok(good && buffer_add(&want, text_after(buffer_text(&content), 10)));
+    struct envelope *e = stored(k, "", buffer_text(&content));
+    buffer_clear(&k->lines);
+    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    ok_named((o != NULL) == leaves, "within the limit or not");
+    ok_named(kit_logged(k, "the header is longer than 262144 bytes: it leaves unchanged") !=
+                 leaves,
+             "which is said");
+    leaves_as(k, e, o, leaves ? buffer_text(&want) : buffer_text(&content), "as it should");
+    outgoing_free(&o);
+    queue_retire(k->queue, &e);
+    buffer_free(&content);
+    buffer_free(&want);
+}
+
+static void
+test_unchanged(struct kit *k)
+{
+    struct envelope *e = stored(k, "P: x\r\n", TEXT("Bcc: x\r\n\r\ny\r\n"));
+    e->ours = false;
+    ok_named(outgoing_new(k->queue, e, &rules, k->log) == NULL, "mail of others stays");
+    leaves_as(k, e, NULL, TEXT("P: x\r\nBcc: x\r\n\r\ny\r\n"), "as it is");
+    is_text(outgoing_sender(NULL, e), TEXT("ann@a.test"), "with its sender");
+    e->ours = true;
+    e->header_needs = 0;
+    ok_named(outgoing_new(k->queue, e, &rules, k->log) == NULL, "and what needs nothing");
+    queue_retire(k->queue, &e);
+}
+
+static void
+utf8_is(struct kit *k, const char *content, bool ascii, bool want, const char *name)
+{
+    struct envelope *e = stored(k, "", text_from(content));
+    e->utf8 = true;
+    e->ascii_header = ascii;
+    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    ok_named(o != NULL && outgoing_has_utf8_header(o, e) == want, name);
+    ok_named(outgoing_has_utf8_header(NULL, e) == !ascii, "as it is stored");
+    outgoing_free(&o);
+    queue_retire(k->queue, &e);
+}
+
+static void
+test_utf8(struct kit *k)
+{
+    utf8_is(k, "From: a@b\r\nBcc: \xc3\xbc@d\r\n\r\n", false, false,
+            "a field that goes does not count");
+    utf8_is(k, "From: \xc3\xbc@b\r\nBcc: x\r\n\r\n", false, true, "one that stays does");
+    utf8_is(k, "Content-Type: multipart/mixed\r\nBcc: x\r\n\r\n", false, true,
+            "nobody has looked at the parts");
+    utf8_is(k, "From: a@b\r\n\r\n", true, false, "none was there");
+}
+
+/* The file is read at the time of delivery. */
+static void
+test_gone(struct kit *k)
+{
+    struct envelope *e = envelope_new();
+    e->id = (struct id){.time_ms = 1700000000000, .hash = 5};
+    e->ours = true;
+    e->header_needs = HEADER_NEEDS_ALL;
+    ok_named(outgoing_new(k->queue, e, &rules, k->log) == NULL,
+             "a file that cannot be read: the reader will say so");
+    envelope_free(&e);
+    struct outgoing *none = NULL;
+    outgoing_free(&none);
+}
+
+int
+main(void)
+{
+    struct kit k;
+    if (mkdtemp(folder) == NULL)
+        abort();
+    is_number(queue_kit_open(&k, folder), 0, k.error);
+    test_forms(&k);
+    test_long(&k, 100000, true);
+    test_long(&k, 200000, true);
+    test_long(&k, 270000, false);
+    test_unchanged(&k);
+    test_utf8(&k);
+    test_gone(&k);
+    kit_close(&k);
+    char command[100];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command) != 0 ? 1 : done();
+}
