@@ -60,6 +60,11 @@ int disk_write(struct disk *disk, int file, struct text bytes);
 int disk_write_at(struct disk *disk, int file, int64_t offset, struct text bytes);
 /* Bytes read, 0 at the end. */
 int64_t disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size);
+/* The start of a small file, which is not kept open: bytes read. -EAGAIN: they are not
+ * in memory, and the device has begun to read them: *file is open, disk_read() waits for
+ * them. Of a file that is not a regular one it may read anything. */
+int64_t disk_peek(struct disk *disk, const char *path, char *to, size_t size, int *file)
+    __attribute__((warn_unused_result));
 int disk_file_info(struct disk *disk, int file, struct disk_info *info);
 /* fsync: content, size and new name. */
 int disk_sync(struct disk *disk, int file);

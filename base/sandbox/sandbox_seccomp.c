@@ -64,14 +64,15 @@ enum { TOLD_MAX = 20, TYPE_MASK = 0xf /* of a socket, without its flags */ };
  * names that an architecture lacks are skipped. */
 static const char *const allowed[] = {
     /* files */
-    "read", "readv", "pread64", "preadv", "write", "writev", "pwrite64", "pwritev",
-    "close", "lseek", "open", "openat", "openat2", "stat", "fstat", "lstat",
-    "newfstatat", "fstatat64", "fstat64", "stat64", "lstat64", "statx", "statfs",
-    "fstatfs", "statfs64", "fstatfs64", "access", "faccessat", "faccessat2", "readlink",
-    "readlinkat", "getcwd", "getdents64", "mkdir", "mkdirat", "unlink", "unlinkat",
-    "rmdir", "link", "linkat", "rename", "renameat", "renameat2", "fsync", "fdatasync",
-    "ftruncate", "ftruncate64", "fallocate", "fchmod", "fcntl", "fcntl64", "_llseek",
-    "io_submit", "io_getevents", "io_setup", "io_destroy", "io_cancel",
+    "read", "readv", "pread64", "preadv", "preadv2", "readahead", "write", "writev",
+    "pwrite64", "pwritev", "close", "lseek", "open", "openat", "openat2", "stat",
+    "fstat", "lstat", "newfstatat", "fstatat64", "fstat64", "stat64", "lstat64",
+    "statx", "statfs", "fstatfs", "statfs64", "fstatfs64", "access", "faccessat",
+    "faccessat2", "readlink", "readlinkat", "getcwd", "getdents64", "mkdir", "mkdirat",
+    "unlink", "unlinkat", "rmdir", "link", "linkat", "rename", "renameat", "renameat2",
+    "fsync", "fdatasync", "ftruncate", "ftruncate64", "fallocate", "fchmod", "fcntl",
+    "fcntl64", "_llseek", "io_submit", "io_getevents", "io_setup", "io_destroy",
+    "io_cancel",
     /* waiting */
     "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll",
     "ppoll", "select", "pselect6", "_newselect", "eventfd2", "timerfd_create",

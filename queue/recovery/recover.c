@@ -113,7 +113,7 @@ recover_report_one(struct recover *r, struct id id, unsigned dirs)
     else if ((dirs & INTD) != 0)
         (void)spool_remove(r->spool, SPOOL_INTD, id);
     if ((dirs & INFO) != 0)
-        load_due(r->spool, id, &entry.due_ms, &entry.attempts);
+        due_times_take(&r->due, r->spool, id, &entry.due_ms, &entry.attempts);
     /* Before all others that are due, so that sets are soon complete again. */
     if ((dirs & DEFRAG) != 0 && entry.due_ms <= loop_now_ms(r->loop))
         entry.due_ms = 0;
@@ -348,7 +348,7 @@ names_complete(struct recover *r)
     r->dir = 0;
     r->names_ready = true;
     r->names_marked = true;
-    r->names_next = 0;
+    r->names_next = r->names_asked = 0;
 }
 
 static void
@@ -363,14 +363,36 @@ recover_add_row(struct recover *r, struct recover_row row)
     r->rows[r->count++] = row;
 }
 
+static bool
+is_of_pass(const struct recover *r, const struct id_list_row *row)
+{
+    return ((row->dirs & DEFRAG) != 0) == r->names_marked;
+}
+
+/* Begins to read the due times of the names from names_next on. */
+static void
+ask_due_times(struct recover *r)
+{
+    due_times_drop(&r->due, r->spool);
+    r->names_asked = r->names_next;
+    for (bool more = true; more && r->names_asked < r->names.count;
+         r->names_asked += more) {
+        const struct id_list_row *row = &r->names.rows[r->names_asked];
+        if (is_of_pass(r, row) && (row->dirs & INFO) != 0)
+            more = due_times_ask(&r->due, r->spool, id_list_id(row));
+    }
+}
+
 /* The next of the listed names: those with markers before all others. */
 static bool
 next_name(struct recover *r, struct recover_row *row)
 {
     while (r->names_ready) {
         while (r->names_next < r->names.count) {
+            if (r->names_next >= r->names_asked)
+                ask_due_times(r);
             const struct id_list_row *found = &r->names.rows[r->names_next++];
-            if (((found->dirs & DEFRAG) != 0) != r->names_marked)
+            if (!is_of_pass(r, found))
                 continue;
             *row = (struct recover_row){id_list_id(found), (enum origin)r->names_origin,
                                         found->dirs};
@@ -379,7 +401,7 @@ next_name(struct recover *r, struct recover_row *row)
         if (!r->names_marked)
             drop_names(r);
         r->names_marked = false;
-        r->names_next = 0;
+        r->names_next = r->names_asked = 0;
     }
     return false;
 }
@@ -497,6 +519,8 @@ recover_work(void *context)
     for (unsigned i = 0;
          i < PER_TURN && r->spool->bytes_read < bytes_max && next_row(r, &row); i++)
         recover_one(r, &row);
+    due_times_drop(&r->due, r->spool);
+    r->names_asked = r->names_next;
     if (!good)
         loop_timer_start(r->loop, &r->again, AGAIN_MS, recover_work, r);
     /* Every id has been judged, so no file of an ended message is left to be found. */

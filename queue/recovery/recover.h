@@ -8,6 +8,7 @@
 #define QUEUE_RECOVERY_RECOVER_H
 
 #include "base/loop/loop.h"
+#include "queue/spool/due_times.h"
 #include "queue/spool/id_list.h"
 #include "queue/spool/id_set.h"
 #include "queue/queue.h"
@@ -34,7 +35,8 @@ struct recover {
     struct recover_row *rows; /* to be examined: asked for by this process */
     size_t count, capacity, next;
     struct id_list names; /* listed; once all are, examined, oldest first */
-    size_t names_next;
+    size_t names_next, names_asked;
+    struct due_times due;         /* of the names from names_next to names_asked */
     int names_origin;             /* enum origin */
     bool names_ready;             /* they are examined, not added to */
     bool names_marked;            /* those with markers, before all others */

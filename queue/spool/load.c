@@ -534,22 +534,3 @@ load_check_start(struct load_check *c, struct spool *s, struct id id, int64_t bu
     envelope_free(&e);
     return begun;
 }
-
-/* Startup calls it for every message in S5, so it reads only the start of the file.
- * Damaged or unreadable, the due time is 0: an early attempt does no harm. */
-void
-load_due(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts)
-{
-    char path[SPOOL_PATH_MAX], head[ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE];
-    struct envelope e = {0};
-    spool_path(SPOOL_INFO, id, path);
-    int file = disk_open_file(s->disk, path, false);
-    if (file >= 0) {
-        int64_t got = disk_read(s->disk, file, 0, head, sizeof(head));
-        if (got == (int64_t)sizeof(head))
-            envelope_read_due(text_of(head, sizeof(head)), id, &e);
-        disk_close_file(s->disk, file);
-    }
-    *due_ms = e.delivery.due_ms;
-    *attempts = e.delivery.attempts;
-}

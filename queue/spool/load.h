@@ -35,8 +35,6 @@ enum load_result load_preprocessed(struct spool *s, struct id id, struct envelop
  * name is not ours and is ignored. */
 enum load_result load_moved(struct spool *s, struct id id, bool whole,
                             struct envelope **e, char reason[LOAD_REASON_MAX]);
-/* Due time and attempts from the head of info/ID; now and 0 when it cannot be read. */
-void load_due(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts);
 
 /* --- A check over several turns --------------------------------------------------- */
 

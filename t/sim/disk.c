@@ -449,6 +449,21 @@ disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size)
     return (int64_t)rest;
 }
 
+int64_t
+disk_peek(struct disk *disk, const char *path, char *to, size_t size, int *file)
+{
+    int opened = disk_open_file(disk, path, false);
+    if (opened < 0)
+        return opened;
+    if (world()->cold) {
+        *file = opened;
+        return -EAGAIN;
+    }
+    int64_t got = disk_read(disk, opened, 0, to, size);
+    disk_close_file(disk, opened);
+    return got;
+}
+
 int
 disk_file_info(struct disk *disk, int file, struct disk_info *info)
 {

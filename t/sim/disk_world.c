@@ -653,6 +653,21 @@ sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms)
     world()->sync_ms = sync_ms;
 }
 
+void
+sim_disk_set_cold(bool cold)
+{
+    world()->cold = cold;
+}
+
+size_t
+sim_disk_open_files(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < world()->handle_count; i++)
+        count += world()->handles[i].open;
+    return count;
+}
+
 size_t
 sim_disk_count(const char *under)
 {

@@ -63,7 +63,7 @@ struct world {
     unsigned user;
     struct disk_space space;
     struct disk_traits nature;
-    bool sync_blocks;
+    bool sync_blocks, cold;
     int64_t sync_ms;
     struct last_write {
         struct inode *inode; /* NULL: synced since */

@@ -51,6 +51,10 @@ void sim_disk_set_nature(const struct disk_traits *nature);
 /* How disk_sync_begin() works once disk_sync_on() was called: DISK_SYNC_AIO (so it is
  * without this) takes so many ms of the loop's time, 0 = until the next turn. */
 void sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms);
+/* Nothing is in memory: disk_peek() must wait for the device. */
+void sim_disk_set_cold(bool cold);
+/* Handles that are not closed. */
+size_t sim_disk_open_files(void);
 
 /* Files (not directories, not FIFOs) under an absolute or root-less path, "" = all. */
 size_t sim_disk_count(const char *under);

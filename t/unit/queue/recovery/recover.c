@@ -362,6 +362,43 @@ test_slices_of_turns(void)
     kit_close(&kit);
 }
 
+/* Due times come from the device, more at a time than are asked for together, for two
+ * kinds of messages. */
+static void
+test_cold(void)
+{
+    enum { MANY = 130 };
+    struct id ids[MANY];
+    unsigned wrong = 0;
+    fresh();
+    for (unsigned i = 0; i < MANY; i++) {
+        ids[i] = make_message(i % 3 > 0, NULL);
+        if (i % 3 == 2)
+            put_in("defrag", ids[i], TEXT(""));
+    }
+    sim_disk_restart();
+    sim_disk_set_cold(true);
+    start_at(0);
+    is_number(kit.found_count, MANY, "what is not in memory is found");
+    for (unsigned i = 0; i < MANY; i++) {
+        const struct queue_entry *entry = kit_entry(&kit, ids[i]);
+        wrong += entry == NULL || entry->attempts != (i % 3 > 0 ? 2 : 0) ||
+                 (i % 3 > 0 && entry->due_ms != SIM_WALL_START_MS + 5000);
+    }
+    is_number(wrong, 0, "each with its due time");
+    for (size_t i = 1; i < kit.found_count; i++)
+        wrong += i != MANY / 3 &&
+                 id_compare(kit.found[i - 1].id, kit.found[i].id) > 0;
+    is_number(wrong, 0, "fragments and others in their order");
+    size_t open = sim_disk_open_files();
+    sim_disk_set_cold(false);
+    kit_close(&kit);
+    sim_disk_restart();
+    start_at(0);
+    is_number((int64_t)open, (int64_t)sim_disk_open_files(), "no file stays open");
+    kit_close(&kit);
+}
+
 /* A directory of more names than a turn lists: the others wait for the next turns. */
 enum { STRANGE = 12000 };
 
@@ -608,6 +645,7 @@ main(void)
     test_damage();
     test_conflicts();
     test_slices_of_turns();
+    test_cold();
     test_large_directory();
     test_large_directory_fails();
     test_large_directory_stops();

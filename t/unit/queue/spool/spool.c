@@ -5,6 +5,7 @@
 
 #include "base/crc.h"
 #include "base/log/log_internal.h"
+#include "queue/spool/due_times.h"
 #include "queue/spool/load.h"
 #include "t/sim/sim_disk.h"
 #include "t/support/tap.h"
@@ -197,10 +198,9 @@ test_steps(void)
     ok(read != NULL && read->delivery.done == 2 && read->delivery.failure_count == 1);
     int64_t due_ms;
     unsigned attempts;
-    load_due(&s, e->id, &due_ms, &attempts);
+    struct due_times due = {0};
+    due_times_take(&due, &s, e->id, &due_ms, &attempts);
     ok_named(due_ms == 77 && attempts == 3, "the due time by itself");
-    load_due(&s, an_id(99), &due_ms, &attempts);
-    ok_named(due_ms == 0 && attempts == 0, "of nothing: now");
     envelope_free(&read);
     is_number(spool_remove_all(&s, e->id), 0, "retired");
     is_number(sim_disk_count("/spool"), 0, "nothing is left");
