@@ -22,10 +22,13 @@ rewrite_has_field(struct text header, struct text name)
     return false;
 }
 
+/* The last line of a message may lack its end (RFC 3030 §4.2). */
 static bool
 add_from(const struct rewrite *r, struct buffer *out)
 {
-    return buffer_add(out, TEXT("From: ")) &&
+    bool is_open = out->length > 0 && out->at[out->length - 1] != '\n';
+    return (!is_open || buffer_add(out, TEXT("\r\n"))) &&
+           buffer_add(out, TEXT("From: ")) &&
            (r->sender.length > 0 ? buffer_add(out, r->sender)
                                  : buffer_add(out, TEXT("MAILER-DAEMON@")) &&
                                        buffer_add(out, r->hostname)) &&
