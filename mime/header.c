@@ -65,7 +65,8 @@ header_note_name(struct header_scan *s)
         s->has_private = true;
     s->in_list = is_list(name);
     s->comments = 0;
-    s->quoted = s->quoted_pair = s->has_at = s->has_word = false;
+    s->quoted_pair = s->has_at = s->has_word = false;
+    s->closing = '\0';
     if (!text_equal(name, TEXT("content-type")))
         return;
     s->in_type = IN_TYPE;
@@ -143,18 +144,18 @@ end_entry(struct header_scan *s)
     s->has_at = s->has_word = false;
 }
 
-/* Comments and quoted strings hide what would divide the list. What stands before '<' is
- * a name, and before ':' that of a group. */
+/* Comments, quoted strings and literals hide what would divide the list. What stands
+ * before '<' is a name, and before ':' that of a group. */
 static void
 add_to_list(struct header_scan *s, char c)
 {
-    if (s->comments > 0 || (c == '(' && !s->quoted)) {
+    if (s->comments > 0 || (c == '(' && s->closing == '\0')) {
         header_skip_comment(s, c);
         return;
     }
-    if (s->quoted) {
-        if (c == '"' && !s->quoted_pair)
-            s->quoted = false;
+    if (s->closing != '\0') {
+        if (c == s->closing && !s->quoted_pair)
+            s->closing = '\0';
         s->quoted_pair = c == '\\' && !s->quoted_pair;
     } else if (c == ',' || c == ';') {
         end_entry(s);
@@ -163,7 +164,7 @@ add_to_list(struct header_scan *s, char c)
     } else if (c == '@') {
         s->has_at = true;
     } else if (!text_is_blank(c) && c != '\r' && c != '\n' && c != '>') {
-        s->quoted = c == '"';
+        s->closing = c == '"' ? '"' : c == '[' ? ']' : '\0';
         s->has_word = true;
     }
 }

@@ -28,7 +28,8 @@ struct header_scan {
     unsigned comments;     /* open ones there, or in a list */
     bool quoted_pair;      /* in one of them, or in a quoted string */
     /* In the value of an address field: the entry of the list that is being read. */
-    bool in_list, quoted, has_at, has_word, bare;
+    bool in_list, has_at, has_word, bare;
+    char closing; /* of an open quoted string or address literal; or 0 */
 };
 void header_scan_start(struct header_scan *s);
 void header_scan_add(struct header_scan *s, struct text bytes);

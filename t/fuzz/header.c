@@ -27,7 +27,41 @@ same(const struct header_scan *a, const struct header_scan *b)
 {
     return a->received == b->received && a->has_from == b->has_from &&
            a->has_date == b->has_date && a->has_message_id == b->has_message_id &&
-           a->headless == b->headless && a->ended == b->ended && a->length == b->length;
+           a->headless == b->headless && a->ended == b->ended && a->length == b->length &&
+           a->has_private == b->has_private &&
+           header_scan_has_bare(a) == header_scan_has_bare(b);
+}
+
+static void
+take_bare(void *context, struct text mailbox)
+{
+    bool *found = context;
+    *found = *found || text_find(mailbox, '@') == TEXT_NONE;
+}
+
+/* Whatever the parser reads as an address without a domain, the scan has noticed; and
+ * each field that is not for the next hop. */
+static void
+check_needs(struct text header, const struct header_scan *s)
+{
+    static const char *const lists[] = {"From", "Sender", "Reply-To", "To", "Cc",
+                                        "Resent-From", "Resent-Sender", "Resent-Reply-To",
+                                        "Resent-To", "Resent-Cc"};
+    static const char *const removed[] = {"Bcc", "Resent-Bcc", "Return-Path"};
+    struct header_field f;
+    while (header_next(&header, &f)) {
+        struct buffer unfolded;
+        bool bare = false;
+        buffer_init(&unfolded, 2 * f.value.length);
+        for (size_t i = 0; i < sizeof(removed) / sizeof(removed[0]); i++)
+            must(!text_equal_nocase(f.name, text_from(removed[i])) || s->has_private);
+        must(header_unfold(f.value, &unfolded));
+        for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+            if (text_equal_nocase(f.name, text_from(lists[i])))
+                (void)address_list_read(buffer_text(&unfolded), take_bare, &bare);
+        must(!bare || header_scan_has_bare(s));
+        buffer_free(&unfolded);
+    }
 }
 
 static void
@@ -80,8 +114,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct header_scan whole = scan(t, t.length), cut = scan(t, (size_t)data[0] + 1);
     must(same(&whole, &cut));
     size_t fields = check_fields(t);
+    struct text header = whole.ended ? text_before(t, whole.length) : t;
+    if (whole.mailbox_line)
+        header_skip_mailbox_line(&header);
+    check_needs(header, &whole);
     if (whole.ended)
-        must(check_fields(text_before(t, whole.length)) == whole.length);
+        must(check_fields(header) == header.length);
     must(!whole.headless || fields == 0);
     check_value(t);
     return 0;
