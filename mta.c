@@ -599,6 +599,7 @@ main(int count, char **arguments)
     char *overrides[OVERRIDES_MAX + 1] = {NULL};
     struct options_sources sources = {.environment = environ, .overrides = overrides};
     int option, code, used = 0;
+    memory_return_large();
     if (disk_fill_standard() != 0)
         return EX_OSERR;
     /* a file size limit makes write() fail; the process goes on */

@@ -1,16 +1,30 @@
 /* Allocation that ends the process when there is no memory. */
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { LARGE = 1 << 20 };
 
 static _Noreturn void
 memory_give_up(void)
 {
     fputs("petrel: out of memory\n", stderr);
     abort(); /* no peer can cause this: its data has limits */
+}
+
+/* By default glibc raises its threshold to the largest such block that was freed: a
+ * large array that grows then leaves its former places behind as holes. */
+void
+memory_return_large(void)
+{
+#ifdef __GLIBC__
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE);
+    (void)mallopt(M_TRIM_THRESHOLD, 2 * LARGE); /* glibc's own ratio */
+#endif
 }
 
 void *

@@ -8,6 +8,10 @@
 
 #include <stddef.h>
 
+/* To be called first in main(): blocks from 1 MiB on are given back to the system when
+ * they are freed, and grow without a copy. */
+void memory_return_large(void);
+
 /* size bytes, zeroed. The caller frees with free(). */
 void *memory_new(size_t size);
 

@@ -60,6 +60,42 @@ is_fatal(void (*run)(void))
     return WIFSIGNALED(status) || WEXITSTATUS(status) != 0;
 }
 
+static size_t
+resident(void)
+{
+    size_t all = 0, now = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%zu %zu", &all, &now) != 2)
+        ok_named(false, "the memory of this process");
+    if (file != NULL)
+        fclose(file);
+    return now * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A block that is used, and one above it that stays. */
+static void
+test_return_large(void)
+{
+    enum { MOST = 24 << 20, BLOCK = 12 << 20 };
+    memory_return_large();
+    char *most = memory_new(MOST);
+    memset(most, 1, MOST);
+    free(most);
+    size_t before = resident();
+    char *block = memory_resize(NULL, BLOCK);
+    memset(block, 1, BLOCK);
+    char *above = memory_new(1000);
+    size_t used = resident();
+    free(block);
+    size_t after = resident();
+    ok_named(used > before + BLOCK / 2, "a block that is used is resident");
+    if (TAP_ADDRESS_SANITIZER)
+        printf("# this build keeps what was freed\n");
+    else
+        ok_named(after < before + BLOCK / 2, "and given back, even below another one");
+    free(above);
+}
+
 int
 main(void)
 {
@@ -92,5 +128,6 @@ main(void)
     ok_named(is_fatal(overflow), "count * size that overflows ends the process");
     ok_named(is_fatal(too_much), "a size that nobody has ends the process");
     ok_named(is_fatal(resize_too_much), "so it does when resizing");
+    test_return_large();
     return done();
 }
