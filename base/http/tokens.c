@@ -26,6 +26,7 @@ struct account_tokens {
     char path[16 + OAUTH_KEY_SIZE]; /* oauth/KEY */
     struct oauth_state state;
     int64_t read_ms; /* ctime of the file that state is from; 0: none */
+    bool is_unread;  /* it could not be read */
     int lock;        /* a file handle; -1: not locked */
     struct http_call *call;
     struct loop_timer timer;       /* asks again */
@@ -94,6 +95,7 @@ tokens_read_state(struct account_tokens *a)
     oauth_state_init(&state);
     a->read_ms = tokens_file_ms(a);
     int64_t length = tokens_read_file(a, content);
+    a->is_unread = length < 0 && length != -ENOENT;
     if (length == -ENOENT ||
         (length >= 0 &&
          oauth_state_read(text_of(content, (size_t)length), &a->account, &state)))
@@ -266,7 +268,8 @@ tokens_read_secrets(const struct account_tokens *a, struct tokens_secrets *out,
         snprintf(why, OAUTH_REASON_MAX, "its refresh token cannot be read: %s",
                  strerror(-result));
     else if (account->grant == OAUTH_REFRESH && out->refresh.length == 0)
-        snprintf(why, OAUTH_REASON_MAX, "nobody has logged in");
+        snprintf(why, OAUTH_REASON_MAX, "%s",
+                 a->is_unread ? "its state cannot be read" : "nobody has logged in");
     return why[0] == '\0';
 }
 
@@ -448,7 +451,7 @@ tokens_request(struct account_tokens *a)
     if (tokens_read_secrets(a, &secrets, why))
         tokens_send(a, &secrets);
     else
-        tokens_fail(a, true, 0, why);
+        tokens_fail(a, !a->is_unread, 0, why);
     tokens_forget_secrets(&secrets);
 }
 
@@ -475,7 +478,7 @@ tokens_ask(struct account_tokens *a)
         tokens_fail(a, false, 0, strerror(-result));
         return;
     }
-    if (tokens_file_changed(a))
+    if (tokens_file_changed(a) || a->is_unread)
         tokens_read_state(a);
     if (tokens_is_due(a)) {
         tokens_request(a);
