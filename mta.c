@@ -19,6 +19,7 @@
 #include "admin/command/passwd.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/startup/configuration.h"
+#include "admin/startup/token_keeper.h"
 #include "admin/command/simulate.h"
 #include "admin/control/status.h"
 #include "admin/settings/warnings.h"
@@ -65,6 +66,7 @@ struct petrel {
     struct registry *registry; /* NULL: local */
     struct tls_client *registry_anchors;
     struct delivery *delivery;
+    struct token_keeper keeper;
     struct listener *listener;
     struct control_server *control;
     struct flush *flush;
@@ -188,6 +190,17 @@ read_again(struct petrel *p, struct tls_client **anchors)
     return NULL;
 }
 
+/* The files were read a moment ago: an error is a race. */
+static void
+use_accounts(struct petrel *p, const struct configuration *fresh)
+{
+    char error[OAUTH_REASON_MAX] = "";
+    if (!token_keeper_use(&p->keeper, &fresh->accounts, error))
+        log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
+                "oauth: %s; the old accounts stay", error);
+    control_server_on_tokens(p->control, p->keeper.tokens);
+}
+
 static void
 on_hangup(void *context)
 {
@@ -207,6 +220,7 @@ on_hangup(void *context)
     dns_set_trust(p->dns, options_dns_trust(o));
     listener_reload(p->listener, fresh->routes, &listener);
     delivery_reload(p->delivery, &delivery);
+    use_accounts(p, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
     struct channel_settings channel = channel_settings(p, fresh);
@@ -299,6 +313,14 @@ start_queue(struct petrel *p, char *error)
     }
     about_write(queue_disk(manager_queue(p->manager)), o);
     p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
+    p->keeper = (struct token_keeper){.loop = p->loop,
+                                      .log = p->log,
+                                      .net = p->net,
+                                      .dns = p->dns,
+                                      .manager = p->manager,
+                                      .delivery = p->delivery};
+    if (!token_keeper_use(&p->keeper, &p->configuration->accounts, error))
+        return EX_CONFIG;
     p->local = local_new(p->loop, p->manager, o->hostname);
     manager_set_channel(p->manager, TARGET_MX, delivery_open, p->delivery);
     manager_set_channel(p->manager, TARGET_SMTP, delivery_open, p->delivery);
@@ -307,7 +329,10 @@ start_queue(struct petrel *p, char *error)
     p->flush = flush_new(p->loop, p->log, p->manager);
     p->control = control_server_new(p->loop, p->net, p->log, p->manager, o->control,
                                     error, ERROR_MAX);
-    return p->control ? 0 : EX_CANTCREAT;
+    if (p->control == NULL)
+        return EX_CANTCREAT;
+    control_server_on_tokens(p->control, p->keeper.tokens);
+    return 0;
 }
 
 static size_t
@@ -409,6 +434,7 @@ mta_stop(struct petrel *p, bool ran)
     control_server_free(&p->control);
     flush_free(&p->flush);
     delivery_free(&p->delivery);
+    token_keeper_stop(&p->keeper);
     local_free(&p->local);
     channel_free(&p->channel);
     registry_free(&p->registry);

@@ -51,7 +51,7 @@ may queue/manager base+disk+log+loop mime sched+limits+route queue+spool
 # The two sides of SMTP do not know each other.
 may smtp base+crypto queue
 may smtp/server base+crypto+disk+dns+log+loop+net mime sched+limits+route queue+manager+spool smtp
-may smtp/client base+crypto+disk+dns+log+loop+net+tls mime sched+limits+route queue+manager smtp
+may smtp/client base+crypto+disk+dns+http+log+loop+net+tls mime sched+limits+route queue+manager smtp
 
 may defrag/set base+crypto
 may defrag/registry base+crypto+disk+dns+log+loop+net
@@ -59,7 +59,7 @@ may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
 may defrag base+log+loop mime sched/route queue+manager defrag/set defrag/registry defrag/reassembly
 
 may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/manager
-may admin/control base+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings
+may admin/control base+http+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings
 may admin/command base+crypto+disk+dns+log+loop+sandbox+tls mime sched/simulate queue+manager admin/settings admin/control
 # All settings come together here: the one room that knows both sides of SMTP.
 may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag/registry admin/settings

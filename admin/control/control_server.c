@@ -1,6 +1,7 @@
 /* Answers the operator's questions: one line of JSON each way. */
 #include "admin/control/control_server.h"
 
+#include "admin/control/account_list.h"
 #include "admin/control/listing.h"
 #include "admin/control/site_list.h"
 #include "admin/control/operation.h"
@@ -47,6 +48,7 @@ struct control_server {
     size_t (*count_sessions)(void *context, bool *stressed);
     void *count_context;
     const struct sandbox *sandbox; /* NULL: not reported */
+    const struct tokens *tokens;   /* NULL: no accounts */
     struct client *clients;
     unsigned count;
 };
@@ -136,6 +138,7 @@ answer_status(struct control_server *c)
     if (c->sandbox)
         json_object_set_new(status, "sandbox",
                             status_sandbox(sandbox_get_state(c->sandbox)));
+    json_object_set_new(status, "oauth", account_list_make(c->tokens));
     return status;
 }
 
@@ -439,6 +442,12 @@ control_server_on_count(struct control_server *c,
 {
     c->count_sessions = count;
     c->count_context = context;
+}
+
+void
+control_server_on_tokens(struct control_server *c, const struct tokens *tokens)
+{
+    c->tokens = tokens;
 }
 
 void

@@ -23,6 +23,7 @@
 
 struct control_server;
 struct sandbox;
+struct tokens;
 
 /* path of the Unix socket. NULL with one line in error. */
 struct control_server *control_server_new(struct loop *loop, struct net *net,
@@ -36,6 +37,9 @@ void control_server_on_count(struct control_server *control,
 /* State of the sandbox for the status, which omits it otherwise. */
 void control_server_on_sandbox(struct control_server *control,
                                const struct sandbox *sandbox);
+/* The accounts of `oauth` for the status; NULL: there are none. They live longer. */
+void control_server_on_tokens(struct control_server *control,
+                              const struct tokens *tokens);
 void control_server_free(struct control_server **control);
 
 #endif

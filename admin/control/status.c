@@ -1,6 +1,7 @@
 /* Tells how the daemon is: its part, and the command that asks it. */
 #include "admin/control/status.h"
 
+#include "admin/control/account_list.h"
 #include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
 #include "admin/control/site_list.h"
@@ -288,6 +289,7 @@ status_print(const json_t *status, int64_t now_ms)
     print_spool(status);
     print_journal(json_object_get(status, "journal"));
     print_sandbox(json_object_get(status, "sandbox"));
+    account_list_print(json_object_get(status, "oauth"), now_ms);
     print_queue(queue, json_field_number(status, "active_recipients"));
     print_fragments(json_object_get(status, "fragments"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",

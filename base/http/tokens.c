@@ -30,6 +30,9 @@ struct account_tokens {
     int lock;        /* a file handle; -1: not locked */
     struct http_call *call;
     struct loop_timer timer;       /* asks again */
+    bool renews;                   /* the timer is to renew a good token */
+    bool dropped, replaced;        /* after a refusal: the token; it, by this one */
+    enum tokens_status told;       /* to the owner */
     int64_t retry_ms, retry_at_ms; /* after trouble: the delay; when (monotonic) */
     char why[2 * OAUTH_REASON_MAX];
 };
@@ -172,15 +175,21 @@ tokens_left_ms(const struct account_tokens *a)
     return a->state.access.length > 0 && sane ? left_ms : 0;
 }
 
-/* 5 minutes before its end; if it is short-lived, when half of its time is over: not all
- * the time. */
-static bool
-tokens_is_due(const struct account_tokens *a)
+/* Until 5 minutes before its end; if it is short-lived, until half of its time is over:
+ * not all the time. */
+static int64_t
+tokens_rest_ms(const struct account_tokens *a)
 {
     int64_t ahead_ms = (a->state.expires_ms - a->state.updated_ms) / 2;
     if (ahead_ms < 0 || ahead_ms > TOKENS_AHEAD_MS)
         ahead_ms = TOKENS_AHEAD_MS;
-    return tokens_left_ms(a) <= ahead_ms;
+    return tokens_left_ms(a) - ahead_ms;
+}
+
+static bool
+tokens_is_due(const struct account_tokens *a)
+{
+    return tokens_rest_ms(a) <= 0;
 }
 
 static void
@@ -203,7 +212,17 @@ tokens_on_timer(void *context)
 static void
 tokens_wait(struct account_tokens *a, int64_t delay_ms)
 {
+    a->renews = false;
     loop_timer_start(a->tokens->settings.loop, &a->timer, delay_ms, tokens_on_timer, a);
+}
+
+/* Also without mail: the provider may end a login that is not used, and the operator
+ * learns of trouble before mail waits. */
+static void
+tokens_plan_renewal(struct account_tokens *a)
+{
+    tokens_wait(a, tokens_rest_ms(a));
+    a->renews = true;
 }
 
 /* --- Secrets --------------------------------------------------------------------- */
@@ -287,12 +306,83 @@ tokens_hide(const struct account_tokens *a, char reason[OAUTH_REASON_MAX])
 
 /* --- The end of a request -------------------------------------------------------- */
 
+static enum tokens_status
+tokens_status(const struct account_tokens *a)
+{
+    if (tokens_left_ms(a) > 0)
+        return TOKENS_READY;
+    return a->why[0] != '\0' && a->call == NULL ? TOKENS_FAILED : TOKENS_ASKED;
+}
+
+static void
+tokens_show(const struct account_tokens *a, tokens_each_view *each, void *context)
+{
+    const struct oauth_account *account = &a->account;
+    struct tokens_view view = {
+        .account = account, .status = tokens_status(a), .why = "", .trouble = a->why};
+    char why[sizeof(a->why) + OAUTH_NAME_MAX + HTTP_URL_MAX + 100];
+    struct http_url url = {.host = ""};
+    const char *wrong;
+    (void)!http_url_parse(text_from(account->token_url), &url, &wrong);
+    switch (view.status) {
+    case TOKENS_NO_ACCOUNT:
+        break;
+    case TOKENS_READY:
+        view.until_ms = a->state.expires_ms;
+        break;
+    case TOKENS_ASKED:
+        snprintf(why, sizeof(why), "waits for a token of %s from %s", account->user,
+                 url.host);
+        view.why = why;
+        break;
+    case TOKENS_FAILED:
+        snprintf(why, sizeof(why), "no token of %s from %s: %s", account->user,
+                 url.host, a->why);
+        view.why = why;
+        break;
+    }
+    each(context, &view);
+}
+
 static void
 tokens_tell(struct account_tokens *a)
 {
     const struct tokens_settings *s = &a->tokens->settings;
+    a->told = tokens_status(a);
     if (s->changed != NULL)
-        s->changed(s->context, &a->account);
+        tokens_show(a, s->changed, s->context);
+}
+
+/* Some of what changes comes with time alone. */
+static void
+tokens_tell_new(struct account_tokens *a)
+{
+    if (tokens_status(a) != a->told)
+        tokens_tell(a);
+}
+
+/* The provider is asked again later; a token that is still good ends before. */
+static void
+tokens_rest(struct account_tokens *a, int64_t delay_ms)
+{
+    int64_t left_ms = tokens_left_ms(a);
+    tokens_wait(a, left_ms > 0 && left_ms < delay_ms ? left_ms : delay_ms);
+}
+
+/* Nobody logs in for an application that has the right itself. */
+static void
+tokens_write_why(struct account_tokens *a, bool refused, const char *why)
+{
+    if (!refused)
+        snprintf(a->why, sizeof(a->why), "%s", why);
+    else if (a->account.grant == OAUTH_CLIENT)
+        snprintf(a->why, sizeof(a->why),
+                 "%s; check client, secret and tenant in oauth, and the rights of the "
+                 "application",
+                 why);
+    else
+        snprintf(a->why, sizeof(a->why), "%s; run: petrel oauth login %s %s", why,
+                 a->account.host, a->account.user);
 }
 
 /* Last in its function. least_ms: what the provider has asked for. */
@@ -307,14 +397,11 @@ tokens_fail(struct account_tokens *a, bool refused, int64_t least_ms, const char
     if (delay_ms < least_ms)
         delay_ms = least_ms;
     a->retry_at_ms = loop_monotonic_ms(s->loop) + delay_ms;
-    snprintf(a->why, sizeof(a->why), "%s%s%s %s", why,
-             refused ? "; run: petrel oauth login " : "",
-             refused ? a->account.host : "", refused ? a->account.user : "");
-    text_copy(a->why, sizeof(a->why), text_trim(text_from(a->why)));
+    tokens_write_why(a, refused, why);
     log_say(s->log, refused ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "oauth", NULL,
             "no token for %s at %s: %s", a->account.user, a->account.host, a->why);
     tokens_unlock(a);
-    tokens_wait(a, refused ? TOKENS_LOOK_MS : delay_ms);
+    tokens_rest(a, refused ? TOKENS_LOOK_MS : delay_ms);
     tokens_tell(a);
 }
 
@@ -328,6 +415,19 @@ tokens_say_granted(struct account_tokens *a)
         strftime(until, sizeof(until), "%Y-%m-%d %H:%M:%S UTC", &utc);
     log_say(a->tokens->settings.log, LOG_LEVEL_INFO, "oauth", NULL,
             "token for %s at %s until %s", a->account.user, a->account.host, until);
+}
+
+/* Last in its function: there is a token that is not due. */
+static void
+tokens_good(struct account_tokens *a)
+{
+    a->retry_ms = a->retry_at_ms = 0;
+    a->why[0] = '\0';
+    a->replaced = a->dropped;
+    a->dropped = false;
+    tokens_unlock(a);
+    tokens_plan_renewal(a);
+    tokens_tell(a);
 }
 
 static void
@@ -355,11 +455,8 @@ tokens_granted(struct account_tokens *a, struct oauth_answer *answer)
         tokens_fail(a, false, 0, why);
         return;
     }
-    a->retry_ms = a->retry_at_ms = 0;
-    a->why[0] = '\0';
-    tokens_unlock(a);
     tokens_say_granted(a);
-    tokens_tell(a);
+    tokens_good(a);
 }
 
 /* Seconds alone, an hour at most; a date is not heeded. */
@@ -466,12 +563,14 @@ tokens_ask(struct account_tokens *a)
     if (a->call != NULL)
         return;
     if (!changed && a->retry_at_ms > 0 && rest_ms > 0) {
-        tokens_wait(a, rest_ms < TOKENS_LOOK_MS ? rest_ms : TOKENS_LOOK_MS);
+        tokens_rest(a, rest_ms < TOKENS_LOOK_MS ? rest_ms : TOKENS_LOOK_MS);
+        tokens_tell_new(a);
         return;
     }
     int result = tokens_lock(a);
     if (result == -EWOULDBLOCK) {
         tokens_wait(a, TOKENS_LOCKED_MS);
+        tokens_tell_new(a);
         return;
     }
     if (result < 0) {
@@ -480,14 +579,13 @@ tokens_ask(struct account_tokens *a)
     }
     if (tokens_file_changed(a) || a->is_unread)
         tokens_read_state(a);
-    if (tokens_is_due(a)) {
-        tokens_request(a);
+    if (!tokens_is_due(a)) {
+        tokens_good(a);
         return;
     }
-    a->retry_ms = a->retry_at_ms = 0;
-    a->why[0] = '\0';
-    tokens_unlock(a);
-    tokens_tell(a);
+    tokens_request(a);
+    if (a->call != NULL && a->why[0] == '\0') /* a further attempt is no news */
+        tokens_tell_new(a);
 }
 
 /* --- Accounts -------------------------------------------------------------------- */
@@ -528,8 +626,8 @@ tokens_add(struct tokens *tokens, const struct oauth_account *account)
     oauth_state_init(&a->state);
     tokens_read_state(a);
     DL_APPEND(tokens->accounts, a);
-    if (tokens_is_due(a))
-        tokens_wait(a, 0);
+    a->told = tokens_status(a);
+    tokens_plan_renewal(a);
 }
 
 /* Moves the account from the old list, if it is there. A request under way goes on, since
@@ -557,8 +655,8 @@ tokens_keep(struct tokens *tokens, struct account_tokens **old,
     a->why[0] = '\0';
     if (tokens_file_changed(a))
         tokens_read_state(a);
-    if (tokens_is_due(a))
-        tokens_wait(a, 0);
+    a->told = tokens_status(a);
+    tokens_plan_renewal(a);
     return true;
 }
 
@@ -624,6 +722,12 @@ tokens_set(struct tokens *tokens, const struct oauth_account *accounts, size_t c
     for (size_t i = 0; i < count && i < TOKENS_ACCOUNTS_MAX; i++)
         if (!tokens_keep(tokens, &old, &accounts[i]))
             tokens_add(tokens, &accounts[i]);
+    struct account_tokens *a;
+    DL_FOREACH (old, a)
+        if (tokens->settings.changed != NULL)
+            tokens->settings.changed(
+                tokens->settings.context,
+                &(struct tokens_view){&a->account, TOKENS_NO_ACCOUNT, "", "", 0});
     tokens_remove_all(tokens, &old);
     return true;
 }
@@ -635,25 +739,39 @@ tokens_find(struct tokens *tokens, struct text host, uint16_t port, struct text 
     struct account_tokens *a = tokens_account(tokens, host, port, user);
     if (a == NULL)
         return TOKENS_NO_ACCOUNT;
-    int64_t left_ms = tokens_left_ms(a);
-    bool rests = a->call != NULL || heap_has(&a->timer.node);
-    if (tokens_is_due(a) && !rests)
+    enum tokens_status status = tokens_status(a);
+    bool rests = a->call != NULL || (heap_has(&a->timer.node) && !a->renews);
+    if ((tokens_is_due(a) || status != a->told) && !rests)
         tokens_wait(a, 0);
     *token = buffer_text(&a->state.access);
     *why = a->why;
-    if (left_ms > 0)
-        return TOKENS_READY;
-    return a->why[0] != '\0' && a->call == NULL ? TOKENS_FAILED : TOKENS_ASKED;
+    return status;
 }
 
-void
+bool
 tokens_refused(struct tokens *tokens, struct text host, uint16_t port, struct text user,
                struct text token)
 {
     struct account_tokens *a = tokens_account(tokens, host, port, user);
-    if (a == NULL || !text_equal(buffer_text(&a->state.access), token))
-        return; /* there is another one already */
+    if (a == NULL)
+        return false;
+    if (a->dropped || !text_equal(buffer_text(&a->state.access), token))
+        return true;
+    if (a->replaced) {
+        a->replaced = false;
+        return false;
+    }
+    a->dropped = true;
     a->state.expires_ms = 0;
-    if (a->call == NULL && !heap_has(&a->timer.node))
+    if (a->call == NULL)
         tokens_wait(a, 0);
+    return true;
+}
+
+void
+tokens_each(const struct tokens *tokens, tokens_each_view *each, void *context)
+{
+    const struct account_tokens *a;
+    DL_FOREACH (tokens->accounts, a)
+        tokens_show(a, each, context);
 }

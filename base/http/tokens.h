@@ -28,13 +28,29 @@ enum {
     TOKENS_LOOK_MS = 5000 /* for a file that has changed, after a refusal */
 };
 
+enum tokens_status {
+    TOKENS_NO_ACCOUNT, /* it logs in by other means */
+    TOKENS_READY,
+    TOKENS_ASKED, /* the provider is being asked */
+    TOKENS_FAILED /* will be asked again; *why is a sentence */
+};
+struct tokens_view {
+    const struct oauth_account *account;
+    enum tokens_status status; /* NO_ACCOUNT: it is being removed */
+    const char *why;           /* ASKED, FAILED: a sentence, without secrets; else "" */
+    const char *trouble;       /* why the last request failed, or "" */
+    int64_t until_ms;          /* READY: its end, wall clock; else 0 */
+};
+typedef void tokens_each_view(void *context, const struct tokens_view *view);
+
 struct tokens_settings {
     struct loop *loop;
     struct log *log;
     struct disk *spool;
     struct http_caller *http;
-    /* A token has come, or is refused; not called from within tokens_find(). */
-    void (*changed)(void *context, const struct oauth_account *account);
+    /* A token has come or ended, is asked for, or is refused. Not called from within
+     * tokens_find() and tokens_refused(); from tokens_set() for accounts removed. */
+    tokens_each_view *changed;
     void *context;
 };
 struct tokens *tokens_new(const struct tokens_settings *settings);
@@ -48,18 +64,16 @@ bool tokens_set(struct tokens *tokens, const struct oauth_account *accounts,
                 size_t count, char error[OAUTH_REASON_MAX])
     __attribute__((warn_unused_result));
 
-enum tokens_status {
-    TOKENS_NO_ACCOUNT, /* it logs in by other means */
-    TOKENS_READY,
-    TOKENS_ASKED, /* the provider is being asked */
-    TOKENS_FAILED /* will be asked again; *why is a sentence */
-};
 /* The token of user at the host; asks for one if there is none, or soon will be.
  * token: borrowed until the loop's next turn. */
 enum tokens_status tokens_find(struct tokens *tokens, struct text host, uint16_t port,
                                struct text user, struct text *token, const char **why);
-/* The host has refused that token: it is not used again, and another one is fetched. */
-void tokens_refused(struct tokens *tokens, struct text host, uint16_t port,
+/* The host has refused that token. True: it is not used again, and another one is
+ * fetched, or there already. False: it is fresh, fetched after the last refusal, so that
+ * it counts as a wrong password; when it is refused again, another one is fetched. */
+bool tokens_refused(struct tokens *tokens, struct text host, uint16_t port,
                     struct text user, struct text token);
+/* All accounts, in the order of the settings. */
+void tokens_each(const struct tokens *tokens, tokens_each_view *each, void *context);
 
 #endif

@@ -629,6 +629,14 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
     return found;
 }
 
+void
+manager_set_token(struct manager *m, const struct sched_login *login,
+                  enum sched_token token, const char *why)
+{
+    sched_set_token(m->sched, loop_now_ms(m->loop), login, token, why);
+    manager_stir(m);
+}
+
 bool
 manager_session_is_spent(const struct sched_session *session)
 {

@@ -234,6 +234,9 @@ enum manager_result manager_remove_listed(struct manager *manager, struct id id,
  * 30 bytes. */
 enum manager_result manager_hold(struct manager *manager, struct id id, const char *by,
                                  char why[MANAGER_WHY_MAX]);
+/* A sched_set_token(). */
+void manager_set_token(struct manager *manager, const struct sched_login *login,
+                       enum sched_token token, const char *why);
 /* Makes all waiting mail due now. */
 void manager_retry_all(struct manager *manager);
 /* Whether the id is in our slices. */

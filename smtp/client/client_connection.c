@@ -610,6 +610,12 @@ client_connection_tls(const struct client_connection *s)
     return s->tls;
 }
 
+const struct credentials *
+client_connection_credentials(const struct client_connection *s)
+{
+    return s->settings.login;
+}
+
 bool
 client_connection_tls_failed(const struct client_connection *s)
 {

@@ -50,6 +50,9 @@ void client_connection_send(struct client_connection *s,
 const char *client_connection_tls(const struct client_connection *s);
 /* At CLIENT_OVER: see client_tls_failed(). */
 bool client_connection_tls_failed(const struct client_connection *s);
+/* What it has logged in with, or NULL. */
+const struct credentials *
+client_connection_credentials(const struct client_connection *s);
 /* Since CLIENT_READY. */
 struct client_limits client_connection_limits(const struct client_connection *s);
 /* What it does, since when, and whether for that message; the owner fills in scheme. */

@@ -2,8 +2,10 @@
 #include "smtp/client/credentials.h"
 
 #include "base/disk/disk.h"
+#include "base/http/tokens.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "sched/limits/reply_class.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,6 +17,9 @@ struct credentials {
     struct client_login login; /* its texts point to: */
     char *user, *secret;
     size_t secret_length;
+    struct tokens *tokens; /* of an account; else NULL */
+    char host[TARGET_HOST_MAX];
+    uint16_t port;
 };
 
 /* Without the path, since the sender of the mail may read it. */
@@ -51,10 +56,43 @@ read_token(struct credentials *l, const struct secret *secret,
     return true;
 }
 
+/* Those who keep tokens log why there is none. */
 static bool
-take_secret(struct credentials *l, const struct secret *secret,
+credentials_take_token(struct credentials *l, struct tokens *tokens,
+                       const struct target_host *host, struct outcome *why)
+{
+    struct text token = TEXT("");
+    const char *trouble = "";
+    enum tokens_status status = TOKENS_NO_ACCOUNT;
+    if (tokens != NULL)
+        status =
+            tokens_find(tokens, host->host, host->port, host->user, &token, &trouble);
+    if (status == TOKENS_NO_ACCOUNT)
+        return credentials_fail(why, host, "its account is no longer in the settings");
+    if (status != TOKENS_READY) {
+        *why = outcome_make(
+            VERDICT_DEFERRED, BLAME_SITE, 0, REPLY_CLASS_TOKEN_ENHANCED,
+            "no token for %.*s at %.*s: %s", TEXT_ARGS(text_before(host->user, 64)),
+            TEXT_ARGS(text_before(host->host, 100)),
+            trouble[0] != '\0' ? trouble : "its provider is being asked");
+        return false;
+    }
+    l->login.remedy = "oauth, and the rights of the account there";
+    l->tokens = tokens;
+    (void)text_copy(l->host, sizeof(l->host), host->host);
+    l->port = host->port;
+    l->secret = text_string(token);
+    l->secret_length = token.length;
+    l->login.credentials.token = text_of(l->secret, l->secret_length);
+    return true;
+}
+
+static bool
+take_secret(struct credentials *l, const struct secret *secret, struct tokens *tokens,
             const struct target_host *host, struct outcome *why)
 {
+    if (secret->is_account)
+        return credentials_take_token(l, tokens, host, why);
     if (secret->is_token) {
         l->login.remedy = "the token file";
         return read_token(l, secret, host, why);
@@ -68,7 +106,8 @@ take_secret(struct credentials *l, const struct secret *secret,
 
 bool
 credentials_new(struct credentials **login, struct loop *loop,
-                const struct secrets *secrets, const struct target *target, size_t at,
+                const struct secrets *secrets, struct tokens *tokens,
+                const struct target *target, size_t at,
                 const struct net_address *address, struct outcome *why)
 {
     const struct target_host host = target_host(target, at);
@@ -89,7 +128,7 @@ credentials_new(struct credentials **login, struct loop *loop,
     const uint64_t random[3] = {loop_random(loop), loop_random(loop),
                                 loop_random(loop)};
     sasl_nonce(random, l->login.nonce);
-    bool good = take_secret(l, secret, &host, why);
+    bool good = take_secret(l, secret, tokens, &host, why);
     const char *error = good ? sasl_client_check(&l->login.credentials) : NULL;
     if (error != NULL)
         good = credentials_fail(why, &host, error);
@@ -97,6 +136,14 @@ credentials_new(struct credentials **login, struct loop *loop,
     if (!good)
         credentials_free(login);
     return good;
+}
+
+bool
+credentials_refused(const struct credentials *l)
+{
+    return l != NULL && l->tokens != NULL &&
+           tokens_refused(l->tokens, text_from(l->host), l->port, text_from(l->user),
+                          l->login.credentials.token);
 }
 
 void

@@ -79,17 +79,22 @@ delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
 }
 
 /* Every address was tried. A session that has a request once greeted, so its end is no
- * trouble of the site. */
+ * trouble of the site; nor is it if all that was missing is a token: the scheduler opens
+ * another one when that is there. */
 static void
 session_fail(struct delivery_session *s)
 {
-    assert(s->has_trouble);
+    assert(s->has_trouble || s->lacks_token);
     struct outcome trouble = s->trouble;
+    if (!s->has_trouble)
+        trouble =
+            outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, REPLY_CLASS_TOKEN_ENHANCED,
+                         "waits for a token to log in with");
     if (s->in_request) {
         delivery_settle_all(s, &trouble);
         delivery_session_end(s, NULL);
     } else {
-        delivery_session_end(s, &trouble);
+        delivery_session_end(s, s->has_trouble ? &trouble : NULL);
     }
 }
 
@@ -329,9 +334,13 @@ delivery_log_in(struct delivery_session *s, const struct mx_lookup_host *host)
         return true;
     if ((s->refused & 1u << number) != 0)
         return false;
-    if (credentials_new(&s->login, d->loop, d->settings.secrets, s->target, number,
-                        &host->address, &why))
+    if (credentials_new(&s->login, d->loop, d->settings.secrets, d->tokens, s->target,
+                        number, &host->address, &why))
         return true;
+    if (reply_class_classify(&why) == REPLY_CLASS_TOKEN) {
+        s->lacks_token = true;
+        return false;
+    }
     log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL, "%s", why.text);
     delivery_remember(s, &why);
     return false;
@@ -426,6 +435,11 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
     bool again = s->again;
     bool back = trouble != NULL && may_fall_back(s, trouble);
     bool about_tls = client_connection_tls_failed(s->connection);
+    bool renewed = trouble != NULL && !s->closing && reply_class_refuses_us(trouble) &&
+                   credentials_refused(client_connection_credentials(s->connection));
+    if (renewed)
+        log_say(s->delivery->log, LOG_LEVEL_INFO, program(s), NULL,
+                "%s; trying another token", trouble->text);
     leave_early(s);
     s->prompt = false;
     /* The client machine has given each recipient a verdict. */
@@ -434,7 +448,11 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
     client_connection_free(&s->connection);
     leave_idle(s);
     s->again = s->sent = false;
-    if (trouble != NULL && !back) {
+    if (renewed) {
+        s->lacks_token = true;
+        s->refused |= 1u << delivery_host_number(s, host_now(s));
+        candidates_pass(&s->candidates);
+    } else if (trouble != NULL && !back) {
         delivery_remember(s, trouble);
         /* Other routes may demand less of the same host. */
         if (!about_tls)

@@ -35,6 +35,7 @@ struct delivery_settings {
     const struct secrets *secrets;
 };
 struct net;
+struct tokens;
 struct delivery;
 
 /* False with one line per error (smtp_bind, providers). */
@@ -49,6 +50,10 @@ void delivery_reload(struct delivery *d, const struct delivery_settings *setting
 void delivery_drain(struct delivery *d);
 /* Aborts the sessions that are left: their requests are settled as deferred. */
 void delivery_free(struct delivery **d);
+/* Of the accounts among secrets; NULL: there are none. They live longer. */
+void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
+/* The trust anchors in use, for others. */
+struct tls_client *const *delivery_tls(const struct delivery *d);
 /* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */
 void delivery_open(void *context, struct sched_session *session,
                    const struct target *target, const char *domain);

@@ -25,6 +25,7 @@ struct delivery {
     struct site_keys *providers;
     struct tls_client *tls;
     struct tls_failures *tls_failures;
+    struct tokens *tokens;
     struct delivery_session *sessions;
     struct delivery_session *idle;  /* kept for more mail */
     struct delivery_session *early; /* their dot leaves in this turn, mail may, too */
@@ -65,6 +66,7 @@ struct delivery_session {
     int64_t dot_ms, next_request_ms;
     bool has_trouble, closing;
     struct outcome trouble;
+    bool lacks_token; /* of a host: no trouble, since the scheduler waits for it */
     int64_t opened_ms, request_ms;
     struct timing timing;
     int64_t idle_since_ms;

@@ -41,3 +41,15 @@ delivery_take_settings(struct delivery *d, const struct delivery_settings *setti
         log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has errors");
     bind_address_for_peers(&d->peer_sources, &d->sources, settings->peers);
 }
+
+void
+delivery_set_tokens(struct delivery *d, struct tokens *tokens)
+{
+    d->tokens = tokens;
+}
+
+struct tls_client *const *
+delivery_tls(const struct delivery *d)
+{
+    return &d->tls;
+}

@@ -4,7 +4,8 @@
 static struct {
     bool stands;
     int64_t now_us;
-    int64_t ahead_us; /* of the real one while it goes: it never goes back */
+    int64_t ahead_us;   /* of the real one while it goes: it never goes back */
+    int64_t stepped_ms; /* the wall clock's */
 } clock_is;
 
 void
@@ -24,6 +25,12 @@ void
 clock_pass(int64_t ms)
 {
     clock_pass_us(ms * 1000);
+}
+
+void
+clock_step(int64_t ms)
+{
+    clock_is.stepped_ms += ms;
 }
 
 void
@@ -61,6 +68,10 @@ clock_gettime(clockid_t which, struct timespec *now)
     int (*real)(clockid_t, struct timespec *) = NULL;
     *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
     int result = real(which, now);
+    if (which == CLOCK_REALTIME) {
+        int64_t ms = (int64_t)now->tv_sec * 1000 + clock_is.stepped_ms;
+        now->tv_sec = ms / 1000;
+    }
     if (which != CLOCK_MONOTONIC)
         return result;
     int64_t now_us = (int64_t)now->tv_sec * 1000000 + now->tv_nsec / 1000;

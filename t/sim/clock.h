@@ -14,6 +14,9 @@ void clock_stop(void);
 
 void clock_pass(int64_t ms);
 
+/* The wall clock is set, by whole seconds. */
+void clock_step(int64_t ms);
+
 /* A turn in which a millisecond passes at most, however long the machine lets it wait. */
 void clock_turn(struct loop *loop);
 

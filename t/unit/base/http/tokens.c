@@ -29,6 +29,7 @@ struct provider {
     char answer[1000]; /* "" : none, the request waits */
     int requests, changed;
     char body[2000];    /* of the last request */
+    char told[600];     /* when `changed` was called */
     char seen[4096];    /* the state file when `changed` was called */
 };
 
@@ -65,7 +66,7 @@ provider_accepted(void *context, struct net_connection *connection)
 }
 
 static void
-provider_changed(void *context, const struct oauth_account *account)
+provider_changed(void *context, const struct tokens_view *view)
 {
     struct provider *p = context;
     FILE *f = fopen(p->path, "r");
@@ -73,7 +74,8 @@ provider_changed(void *context, const struct oauth_account *account)
     p->seen[size] = '\0';
     if (f != NULL)
         fclose(f);
-    ok(strcmp(account->user, p->account.user) == 0);
+    ok(strcmp(view->account->user, p->account.user) == 0);
+    snprintf(p->told, sizeof(p->told), "%d %s", (int)view->status, view->why);
     p->changed++;
 }
 
@@ -210,6 +212,7 @@ test_client(void)
               "-secret&scope=end",
               "the request");
     is_number(p->changed, 1, "the user is told");
+    is_string(p->told, "1 ", "  that it is there");
     ok(stat(p->path, &info) == 0 && (info.st_mode & 07777) == 0600);
     ok_named(strstr(p->seen, CANARY "-1") != NULL, "durable before it is used");
     for (int i = 0; i < 1000; i++)
@@ -226,10 +229,10 @@ test_client(void)
     is_number(p->requests, 1, "  from the file");
 
     grants(p, CANARY "-2", "", 3600);
-    tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"), TEXT("other"));
+    ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"), TEXT("other")));
     is_number(find(p, got, why), TOKENS_READY, "another one was refused");
-    tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
-                   TEXT(CANARY "-1"));
+    ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
+                   TEXT(CANARY "-1")));
     ok_named(find(p, got, why) != TOKENS_READY, "a refused one is not used again");
     is_ready(p, CANARY "-2", "but replaced");
     is_number(p->requests, 2, "two requests in all");
@@ -253,16 +256,16 @@ test_rotation(void)
     ok_named(strstr(p->seen, CANARY "-r1") != NULL,
              "the next one was durable before anything was used");
     grants(p, CANARY "-a2", "", 3600);
-    tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
-                   TEXT(CANARY "-a1"));
+    ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
+                   TEXT(CANARY "-a1")));
     is_ready(p, CANARY "-a2", "by the next one");
     ok(strstr(p->body, "refresh_token=" CANARY "-r1&") != NULL);
     tokens_free(&p->tokens);
     tokens_begin(p);
     grants(p, CANARY "-a3", "", 3600);
     ok(tokens_use(p));
-    tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
-                   TEXT(CANARY "-a2"));
+    ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
+                   TEXT(CANARY "-a2")));
     is_ready(p, CANARY "-a3", "after a restart");
     ok_named(strstr(p->body, "refresh_token=" CANARY "-r1&") != NULL,
              "the file's counts, not the first");
@@ -428,6 +431,120 @@ test_files(void)
     provider_finish(p);
 }
 
+static void
+count_view(void *context, const struct tokens_view *view)
+{
+    struct provider *p = context;
+    snprintf(p->told, sizeof(p->told), "%s %d %lld %s", view->account->host,
+             (int)view->status, (long long)view->until_ms, view->trouble);
+}
+
+static bool
+refused(struct provider *p, const char *token)
+{
+    return tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
+                          text_from(token));
+}
+
+/* A fresh token that is refused, too, is as a wrong password; but not for ever. */
+static void
+test_refused_twice(void)
+{
+    struct provider *p = provider_start("grant=client secret=" CANARY);
+    char got[200], why[400];
+    grants(p, CANARY "-1", "", 3600);
+    ok(tokens_use(p));
+    is_ready(p, CANARY "-1", "the first");
+    grants(p, CANARY "-2", "", 3600);
+    ok_named(refused(p, CANARY "-1") && refused(p, CANARY "-1"),
+             "refused by two sessions: there will be another one");
+    is_ready(p, CANARY "-2", "there it is");
+    is_number(p->requests, 2, "  by one request");
+    ok_named(refused(p, CANARY "-1"), "an old session: it is there already");
+    ok_named(!refused(p, CANARY "-2"), "a fresh one is as a wrong password");
+    is_number(find(p, got, why), TOKENS_READY, "  and stays");
+    is_number(p->requests, 2, "  without a request");
+    grants(p, CANARY "-3", "", 3600);
+    ok_named(refused(p, CANARY "-2"), "refused later: another one");
+    is_ready(p, CANARY "-3", "there it is");
+    ok_named(!tokens_refused(p->tokens, TEXT("other.test"), 0, TEXT("x"), TEXT("y")),
+             "of no account");
+    provider_finish(p);
+}
+
+/* Both clocks. */
+static void
+pass(struct provider *p, int64_t ms)
+{
+    clock_step(ms);
+    later(p, ms);
+}
+
+/* Renewed without mail; when that fails the owner learns when the token ends. */
+static void
+test_renewal(void)
+{
+    struct provider *p = provider_start("grant=client secret=" CANARY);
+    char got[200], why[400];
+    grants(p, CANARY "-1", "", 3600);
+    clock_stop();
+    loop_turn(p->world->loop, 0);
+    ok(tokens_use(p));
+    pass(p, 0);
+    is_number(find(p, got, why), TOKENS_READY, "there");
+    pass(p, 54 * 60 * 1000);
+    is_number(p->requests, 1, "not renewed before");
+    answers(p, "503 Busy", "", "");
+    pass(p, 62 * 1000);
+    is_number(p->requests, 2, "renewed 5 min before its end");
+    is_number(find(p, got, why), TOKENS_READY, "in vain, but it is still good");
+    is_string(p->told, "1 ", "the owner knows it as good");
+    tokens_each(p->tokens, count_view, p);
+    ok_named(strstr(p->told, " status 503") != NULL, "a view has the trouble");
+    for (int i = 0; i < 6; i++)
+        pass(p, 59 * 1000);
+    is_number(find(p, got, why), TOKENS_FAILED, "then it has ended");
+    is_string(p->told, "3 no token of u@x.test from mail.example.net: status 503",
+              "the owner has learnt it");
+    grants(p, CANARY "-2", "", 3600);
+    pass(p, 16 * 60 * 1000);
+    is_number(find(p, got, why), TOKENS_READY, "there again");
+    is_string(p->told, "1 ", "the owner has learnt it");
+    char error[OAUTH_REASON_MAX];
+    ok(tokens_set(p->tokens, NULL, 0, error));
+    is_string(p->told, "0 ", "an account that is removed");
+    clock_go();
+    provider_finish(p);
+}
+
+/* The clock is set forward by a day while nothing happens. */
+static void
+test_clock(void)
+{
+    struct provider *p = provider_start("grant=client secret=" CANARY);
+    char got[200], why[400];
+    grants(p, CANARY "-1", "", 3600);
+    clock_stop();
+    loop_turn(p->world->loop, 0);
+    ok(tokens_use(p));
+    pass(p, 0);
+    grants(p, CANARY "-2", "", 3600);
+    clock_step(86400000);
+    loop_turn(p->world->loop, 0);
+    (void)find(p, got, why);
+    pass(p, 0);
+    is_number(find(p, got, why), TOKENS_READY, "asked without delay");
+    is_string(got, CANARY "-2", "  for another one");
+    grants(p, CANARY "-3", "", 3600);
+    clock_step(-INT64_C(2) * 86400000);
+    loop_turn(p->world->loop, 0);
+    ok_named(find(p, got, why) != TOKENS_READY, "set back: no token is immortal");
+    pass(p, 0);
+    is_number(find(p, got, why), TOKENS_READY, "  and a new one comes");
+    clock_go();
+    provider_finish(p);
+}
+
 /* Ends while the provider is silent: neither a call nor a lock is left. */
 static void
 test_end(void)
@@ -465,6 +582,9 @@ main(void)
     test_refused();
     test_lock();
     test_files();
+    test_refused_twice();
+    test_renewal();
+    test_clock();
     test_end();
     fflush(stderr);
     snprintf(word, sizeof(word), "! grep " CANARY " %s", log);

@@ -5,8 +5,41 @@
  * again at another address. */
 #include "smtp/client/credentials.h"
 
+#include "base/http/tokens.h"
 #include "sched/route/target.h"
 #include "t/sim/delivery_world.h"
+
+/* --- A stand-in for those who keep tokens ---------------------------------------- */
+
+struct tokens {
+    enum tokens_status status;
+    const char *token, *why;
+    bool is_renewed;
+    int asked, refused;
+};
+
+enum tokens_status
+tokens_find(struct tokens *t, struct text host, uint16_t port, struct text user,
+            struct text *token, const char **why)
+{
+    ok(text_equal(host, TEXT("a.test")) && port != 0 && text_equal(user, TEXT("joe")));
+    t->asked++;
+    *token = text_from(t->token);
+    *why = t->why;
+    return t->status;
+}
+
+bool
+tokens_refused(struct tokens *t, struct text host, uint16_t port, struct text user,
+               struct text token)
+{
+    ok(text_equal(host, TEXT("a.test")) && port != 0 && text_equal(user, TEXT("joe")) &&
+       text_equal(token, text_from(t->token)));
+    t->refused++;
+    return t->is_renewed;
+}
+
+/* --------------------------------------------------------------------------------- */
 
 static const struct host_rule welcome[] = {
     {"EHLO", "250-host\r\n250 AUTH PLAIN XOAUTH2\r\n", 0, 0},
@@ -146,9 +179,10 @@ test_gone(void)
     struct bed b;
     struct secrets *s = begin(&b, "smtp://joe@a.test", "a.test jim one");
     run(&b, "");
-    is_trouble(&b, VERDICT_DEFERRED, "4.3.5",
-               "cannot log in to the smarthost a.test as joe: its password is no longer "
-               "in the settings");
+    is_trouble(
+        &b, VERDICT_DEFERRED, "4.3.5",
+        "cannot log in to the smarthost a.test as joe: its password is no longer "
+        "in the settings");
     is_number(b.a.connections, 0, "nobody was asked");
     end(&b, s);
 }
@@ -171,10 +205,10 @@ test_token(void)
     static const struct {
         const char *content, *trouble;
     } all[] = {
-        {"a-token\n", NULL                                   },
-        {"",          "the password is empty"                },
-        {"two words", "the token is too long or has spaces"  },
-        {NULL,        "its token file: File too large"},
+        {"a-token\n", NULL                                 },
+        {"",          "the password is empty"              },
+        {"two words", "the token is too long or has spaces"},
+        {NULL,        "its token file: File too large"     },
     };
     for (size_t i = 0; i < 4; i++) {
         struct bed b;
@@ -213,13 +247,13 @@ test_distant(void)
     struct net_address address;
     struct outcome why;
     host_must(net_address_parse(TEXT("192.0.2.1:25"), 0, &address));
-    ok(credentials_new(&login, b.loop, s, t, 0, &address, &why) && login != NULL);
+    ok(credentials_new(&login, b.loop, s, NULL, t, 0, &address, &why) && login != NULL);
     ok_named(!credentials_login(login)->may_be_clear, "a distant host");
     char nonce[SASL_NONCE_SIZE];
     memcpy(nonce, credentials_login(login)->nonce, sizeof(nonce));
     credentials_free(&login);
     t->auth_clear = true;
-    ok(credentials_new(&login, b.loop, s, t, 0, &address, &why));
+    ok(credentials_new(&login, b.loop, s, NULL, t, 0, &address, &why));
     ok_named(credentials_login(login)->may_be_clear, "the user allows it");
     ok_named(memcmp(nonce, credentials_login(login)->nonce, sizeof(nonce)) != 0,
              "a fresh nonce");
@@ -227,6 +261,97 @@ test_distant(void)
     credentials_free(&login);
     ok(login == NULL && credentials_login(NULL) == NULL);
     credentials_free(&login);
+    end(&b, s);
+}
+
+static struct secrets *
+begin_account(struct bed *b, const char *target, struct tokens *tokens)
+{
+    static const struct secrets_account account = {TEXT("a.test"), TEXT("joe"), 0,
+                                                   TEXT("name")};
+    struct secrets *s = begin(b, target, "a.test joe x");
+    struct buffer errors;
+    buffer_init(&errors, 1000);
+    secrets_free(&s);
+    s = secrets_new(TEXT("b.test jim two"), &errors);
+    host_must(s != NULL && secrets_add_account(s, &account, &errors));
+    b->settings.secrets = s;
+    delivery_reload(b->delivery, &b->settings);
+    delivery_set_tokens(b->delivery, tokens);
+    return s;
+}
+
+static void
+test_account(void)
+{
+    struct bed b;
+    struct tokens t = {.status = TOKENS_READY, .token = "a-token", .why = ""};
+    struct secrets *s = begin_account(&b, "smtp://joe@a.test", &t);
+    run(&b, "");
+    is_settled(&b, "u@x.test sent 2.0.0 none\n", "sent");
+    ok_named(has(&b.a.commands, "AUTH XOAUTH2 "
+                                "dXNlcj1qb2UBYXV0aD1CZWFyZXIgYS10b2tlbgEB\n"),
+             "with the token of the account");
+    is_number(t.refused, 0, "nothing was refused");
+    end(&b, s);
+    s = begin_account(&b, "smtp://joe@a.test", NULL);
+    run(&b, "");
+    is_trouble(&b, VERDICT_DEFERRED, "4.3.5",
+               "its account is no longer in the settings");
+    end(&b, s);
+}
+
+/* The scheduler knows that the token lacks: no trouble of the site. */
+static void
+test_account_lacks(void)
+{
+    static const enum tokens_status lacks[] = {TOKENS_ASKED, TOKENS_FAILED};
+    for (size_t i = 0; i < 2; i++) {
+        struct bed b;
+        struct tokens t = {.status = lacks[i], .token = "", .why = "nobody is there"};
+        struct secrets *s = begin_account(&b, "smtp://joe@a.test", &t);
+        run(&b, "");
+        is_settled(&b, "", "no verdict");
+        ok_named(!b.manager.has_trouble && b.manager.ended == 1,
+                 "it ends without trouble");
+        is_number(b.a.connections, 0, "nobody was asked");
+        end(&b, s);
+        s = begin_account(&b, "smtp://joe@a.test|jim@b.test", &t);
+        run(&b, "");
+        is_settled(&b, "u@x.test sent 2.0.0 none\n", "sent by the second host");
+        end(&b, s);
+        s = begin_account(&b, "smtp://joe@a.test|jim@b.test", &t);
+        b.b.greeting = "421 4.3.2 busy\r\n";
+        run(&b, "");
+        is_trouble(&b, VERDICT_DEFERRED, "4.3.2", "busy");
+        end(&b, s);
+    }
+}
+
+static void
+test_account_refused(void)
+{
+    struct bed b;
+    struct tokens t = {
+        .status = TOKENS_READY, .token = "a-token", .why = "", .is_renewed = true};
+    struct secrets *s = begin_account(&b, "smtp://joe@a.test", &t);
+    sim_dns_address(b.dns, "a.test", "127.0.0.3");
+    b.a.rules = b.b.rules = refusal;
+    run(&b, "");
+    is_settled(&b, "", "no verdict");
+    ok_named(!b.manager.has_trouble && b.manager.ended == 1, "it ends without trouble");
+    is_number(b.a.connections + b.b.connections, 1, "tried at one of its addresses");
+    is_number(t.refused, 1, "the token is dropped");
+    ok(has(&b.lines, "refuses our user joe: 535 5.7.8 no"));
+    ok(has(&b.lines, "; trying another token"));
+    ok_named(!has(&b.lines, "a-token"), "the log does not tell the token");
+    end(&b, s);
+    t.is_renewed = false;
+    s = begin_account(&b, "smtp://joe@a.test", &t);
+    b.a.rules = refusal;
+    run(&b, "");
+    is_trouble(&b, VERDICT_DEFERRED, "4.7.8",
+               "535 5.7.8 no; check oauth, and the rights of the account there");
     end(&b, s);
 }
 
@@ -243,6 +368,9 @@ main(void)
     test_gone();
     test_token();
     test_distant();
+    test_account();
+    test_account_lacks();
+    test_account_refused();
     free(spool.content);
     return done();
 }

@@ -1,0 +1,29 @@
+/* Connects the accounts of `oauth` with delivery and scheduler: those who log in ask for
+ * tokens, and mail waits while there is none. */
+#ifndef ADMIN_STARTUP_TOKEN_KEEPER_H
+#define ADMIN_STARTUP_TOKEN_KEEPER_H
+
+#include "admin/settings/accounts.h"
+#include "base/http/tokens.h"
+#include "smtp/client/delivery.h"
+
+/* Zeroed without an account: then it costs nothing. The first five are the owner's. */
+struct token_keeper {
+    struct loop *loop;
+    struct log *log;
+    struct net *net;
+    struct dns *dns;
+    struct manager *manager;
+    struct delivery *delivery;
+    struct http_caller *http;
+    struct tokens *tokens; /* NULL: no account so far */
+};
+
+/* At startup and reload. False, with one line in error, when a file with a secret cannot
+ * be read; the old accounts stay. */
+bool token_keeper_use(struct token_keeper *keeper, const struct accounts *accounts,
+                      char error[OAUTH_REASON_MAX]) __attribute__((warn_unused_result));
+/* After delivery_free(). */
+void token_keeper_stop(struct token_keeper *keeper);
+
+#endif

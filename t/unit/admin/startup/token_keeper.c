@@ -1,0 +1,116 @@
+/* What the scheduler learns of accounts, at startup and after reloads. */
+/* link: t/sim/dns.c */
+#include "admin/startup/token_keeper.h"
+
+#include "base/disk/disk.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
+#include "base/net/net.h"
+#include "smtp/client/delivery_internal.h"
+#include "t/support/folder.h"
+#include "t/support/tap.h"
+
+/* --- Stand-ins for the manager and its queue ------------------------------------- */
+
+static struct disk *spool;
+static char told[1000];
+
+void
+manager_set_token(struct manager *manager, const struct sched_login *login,
+                  enum sched_token token, const char *why)
+{
+    size_t used = strlen(told);
+    (void)manager;
+    snprintf(told + used, sizeof(told) - used, "%.*s:%u %.*s %d %s\n",
+             TEXT_ARGS(login->host), (unsigned)login->port, TEXT_ARGS(login->user),
+             (int)token, why);
+}
+
+struct queue *
+manager_queue(struct manager *manager)
+{
+    (void)manager;
+    return NULL;
+}
+
+struct disk *
+queue_disk(struct queue *queue)
+{
+    (void)queue;
+    return spool;
+}
+
+/* --------------------------------------------------------------------------------- */
+
+static struct accounts
+accounts_of(const char *table)
+{
+    struct accounts accounts;
+    struct options options = {.oauth = strdup(table)};
+    struct buffer errors;
+    buffer_init(&errors, 1000);
+    ok(accounts_read(&options, &accounts, &errors));
+    is_text(buffer_text(&errors), TEXT(""), "good accounts");
+    buffer_free(&errors);
+    free(options.oauth);
+    return accounts;
+}
+
+static void
+is_told(struct token_keeper *k, const char *table, const char *expected)
+{
+    char error[OAUTH_REASON_MAX] = "";
+    struct accounts accounts = accounts_of(table);
+    told[0] = '\0';
+    ok_named(token_keeper_use(k, &accounts, error), error);
+    is_string(told, expected, "what the scheduler learns");
+    accounts_free(&accounts);
+}
+
+int
+main(void)
+{
+    char folder[64], error[OAUTH_REASON_MAX] = "";
+    struct delivery delivery = {0};
+    struct loop *loop = loop_new();
+    struct token_keeper k = {.loop = loop,
+                             .log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR),
+                             .net = net_new(loop),
+                             .dns = dns_new(loop, TEXT(""), error, sizeof(error)),
+                             .delivery = &delivery};
+    folder_make(folder, sizeof(folder), "keeper");
+    if (disk_open(&spool, folder, true) != 0)
+        abort();
+    is_told(&k, "", "");
+    ok_named(k.tokens == NULL && k.http == NULL, "without an account nothing is made");
+    is_told(&k, "h.test joe google client=x\nh.test:25 jim google client=x secret=y",
+            "h.test:0 joe 2 waits for a token of joe from oauth2.googleapis.com\n"
+            "h.test:25 jim 2 waits for a token of jim from oauth2.googleapis.com\n");
+    ok_named(delivery.tokens == k.tokens && k.tokens != NULL, "delivery asks for them");
+    loop_turn(loop, 0);
+    ok_named(strstr(told, "h.test:0 joe 3 no token of joe from oauth2.googleapis.com: "
+                          "nobody has logged in; run: petrel oauth login h.test joe\n"),
+             "then it is known that nobody has logged in");
+    is_told(&k, "h.test:25 jim google client=x",
+            "h.test:0 joe 0 \n"
+            "h.test:25 jim 2 waits for a token of jim from oauth2.googleapis.com\n");
+    struct accounts accounts = accounts_of("h.test joe google client=x secret=@/none");
+    told[0] = '\0';
+    ok(!token_keeper_use(&k, &accounts, error));
+    is_string(error, "cannot read /none: No such file or directory",
+              "a secret that is not there");
+    is_string(told, "", "the old accounts stay");
+    accounts_free(&accounts);
+    is_told(&k, "", "h.test:25 jim 0 \n");
+    token_keeper_stop(&k);
+    ok(k.tokens == NULL && k.http == NULL);
+    token_keeper_stop(&k);
+    dns_free(&k.dns);
+    net_free(&k.net);
+    disk_close(&spool);
+    log_free(&k.log);
+    loop_turn(loop, 0);
+    loop_free(&loop);
+    folder_remove(folder);
+    return done();
+}
