@@ -226,10 +226,10 @@ sched_site_recall(struct sched *s, struct site *site)
 static void
 prune(struct sched *s, struct site *site, enum flow_age age)
 {
-    struct site_backlog p = site->backlog[age];
-    site->backlog[age].count = site->backlog[age].repeated = 0;
-    for (size_t i = 0; i < p.count; i++) {
-        struct id id = site_backlog_at(&p, i);
+    struct id_queue all = site->backlog[age].ids;
+    struct id id;
+    site->backlog[age] = (struct site_backlog){0};
+    while (id_queue_take(&all, &id)) {
         struct message_index *k = message_index_find(&s->known, id);
         if (!k)
             continue;
@@ -239,7 +239,7 @@ prune(struct sched *s, struct site *site, enum flow_age age)
             k->backlogged = k->listed = 0;
             message_index_wait(&s->known, k, s->now_ms, k->attempts);
         } else {
-            site_backlog_add(site, age, id); /* where it is read already */
+            site_backlog_add(site, age, id);
         }
     }
 }

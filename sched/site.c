@@ -325,7 +325,7 @@ site_free(struct sites *set, struct site *site)
     HASH_DELETE(hh, site->transport->sites, site);
     flow_queue_free(&site->queue);
     for (int age = 0; age < FLOW_AGES; age++)
-        free(site->backlog[age].ids);
+        id_queue_free(&site->backlog[age].ids);
     free(site->key);
     transport_close(&set->transports, site->transport);
     free(site);

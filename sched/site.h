@@ -17,6 +17,7 @@
 #include "sched/transport.h"
 #include "sched/limits/ceiling.h"
 #include "sched/flow.h"
+#include "sched/id_queue.h"
 #include "sched/limits/latency.h"
 #include "sched/limits/site_state.h"
 #include "sched/sched.h"
@@ -40,12 +41,10 @@ enum session_feedback {
     FEEDBACK_BAD   /* the conversation with the site failed */
 };
 
-/* Messages that wait on disk for a site: a heap of their ids, the oldest first. */
+/* Messages that wait on disk for a site. */
 struct site_backlog {
-    struct id *ids;
-    size_t count, capacity;
+    struct id_queue ids;
     size_t repeated; /* of these, about: added while another one was there */
-    uint64_t added;
 };
 
 struct site {
@@ -159,8 +158,6 @@ void site_backlog_add(struct site *site, enum flow_age age, struct id id);
 /* Adds an id that is there already, unless the message has changed its site: an operator
  * has retried it in vain. Memory is bounded, however often that happens. */
 void site_backlog_repeat(struct site *site, enum flow_age age, struct id id);
-/* One of p->count, in no order. */
-struct id site_backlog_at(const struct site_backlog *p, size_t i);
 /* The oldest; false: none. */
 bool site_backlog_first(const struct site *site, enum flow_age age, struct id *id);
 /* Takes the oldest; false: none. */

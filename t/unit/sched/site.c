@@ -429,7 +429,8 @@ test_backlog(void)
     for (uint64_t i = 0; i < 500; i++)
         in_order &= site_backlog_take(p.site, FLOW_NEW, &id) && id.hash == 500 - i;
     ok_named(in_order, "those of one millisecond as they came");
-    ok_named(p.site->backlog[FLOW_NEW].capacity <= 2048, "and room for no more than are backlogged");
+    ok_named(id_queue_memory(&p.site->backlog[FLOW_NEW].ids) <= 24 * 2048,
+             "and room for no more than are backlogged");
     while (site_backlog_take(p.site, FLOW_NEW, &id))
         out++;
     ok(in == out && !site_has_backlog(p.site));
@@ -439,7 +440,7 @@ test_backlog(void)
         site_backlog_add(p.site, FLOW_NEW, (struct id){++in, 1});
         in_order &= site_backlog_take(p.site, FLOW_NEW, &id) && id.time_ms == ++out;
     }
-    ok_named(in_order && p.site->backlog[FLOW_NEW].capacity <= 4096,
+    ok_named(in_order && id_queue_memory(&p.site->backlog[FLOW_NEW].ids) <= 24 * 4096,
              "with many there all the time");
     finish(&p);
 }
@@ -463,7 +464,7 @@ test_backlog_repeated(void)
                 site_backlog_repeat(p.site, FLOW_OLD, one);
         }
     is_number((long long)site_backlog_count(p.site), IDS, "each counts once");
-    ok_named(p.site->backlog[FLOW_OLD].capacity <= 4 * IDS, "in bounded space");
+    ok_named(id_queue_memory(&p.site->backlog[FLOW_OLD].ids) <= 24 * 4 * IDS, "in bounded space");
     static bool seen[IDS];
     for (uint64_t i = 1; site_backlog_take(p.site, FLOW_OLD, &id);) {
         if (seen[id.hash])

@@ -1,0 +1,130 @@
+/* The queue of ids against a plain sorted array. */
+#include "sched/id_queue.h"
+
+#include "t/support/tap.h"
+
+enum { MANY = 200000, STEP = 7919 }; /* STEP has no factor in common with MANY */
+
+static struct id
+an_id(uint64_t time_ms, uint64_t hash)
+{
+    return (struct id){.time_ms = time_ms, .hash = hash};
+}
+
+static bool
+takes(struct id_queue *q, struct id want)
+{
+    struct id first, id;
+    return id_queue_first(q, &first) && id_queue_take(q, &id) &&
+           id_compare(first, want) == 0 && id_compare(id, want) == 0;
+}
+
+static void
+test_few(void)
+{
+    struct id_queue q = {0};
+    struct id id;
+    const struct id last = {(UINT64_C(1) << 50) - 1, (UINT64_C(1) << ID_HASH_BITS) - 1};
+    ok(!id_queue_first(&q, &id) && !id_queue_take(&q, &id));
+    is_number(id_queue_memory(&q), 0, "an empty one owns nothing");
+    id_queue_add(&q, last);
+    id_queue_add(&q, an_id(5, UINT64_C(1) << 39));
+    id_queue_add(&q, an_id(5, 3));
+    id_queue_add(&q, an_id(0, 0));
+    id_queue_add(&q, an_id(UINT64_C(1) << 18, UINT64_C(1) << 26));
+    is_number(q.count, 5, "added");
+    ok_named(takes(&q, an_id(0, 0)), "the least");
+    ok_named(takes(&q, an_id(5, UINT64_C(1) << 39)), "of one millisecond the first");
+    ok_named(takes(&q, an_id(5, 3)), "then the next, whatever its hash");
+    ok_named(takes(&q, an_id(UINT64_C(1) << 18, UINT64_C(1) << 26)), "all bits count");
+    ok_named(takes(&q, last), "the greatest");
+    is_number(q.count + id_queue_memory(&q), 0, "empty again: nothing");
+    id_queue_add(&q, last);
+    id_queue_free(&q);
+    is_number(q.count + id_queue_memory(&q), 0, "freed: nothing");
+}
+
+/* In order, backwards and mixed; what is taken is freed. */
+static void
+test_many(uint64_t factor, uint64_t offset, double most, const char *name)
+{
+    struct id_queue q = {0};
+    uint64_t wrong = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        uint64_t n = (offset + i * factor) % MANY;
+        id_queue_add(&q, an_id(1750000000000 + n, n * STEP));
+    }
+    double each = (double)id_queue_memory(&q) / MANY;
+    printf("# %s: %.1f bytes each\n", name, each);
+    ok_named(q.count == MANY && each < most, name);
+    for (uint64_t i = 0; i < MANY / 2; i++)
+        wrong += !takes(&q, an_id(1750000000000 + i, i * STEP));
+    ok_named((double)id_queue_memory(&q) < MANY * most * 0.52, "half of it is freed");
+    for (uint64_t i = MANY / 2; i < MANY; i++)
+        wrong += !takes(&q, an_id(1750000000000 + i, i * STEP));
+    is_number(wrong, 0, "oldest first");
+    is_number(id_queue_memory(&q), 0, "all is freed");
+}
+
+/* Five blocks of one millisecond between two others, with additions in between. */
+static void
+test_one_millisecond(void)
+{
+    struct id_queue q = {0};
+    uint64_t wrong = 0;
+    for (uint64_t i = 0; i < 600; i++) {
+        id_queue_add(&q, an_id(7, 600 - i));
+        if (i % 3 == 0)
+            id_queue_add(&q, an_id(9, i));
+        if (i % 5 == 0)
+            id_queue_add(&q, an_id(6, i));
+    }
+    for (uint64_t i = 0; i < 600; i += 5)
+        wrong += !takes(&q, an_id(6, i));
+    for (uint64_t i = 0; i < 600; i++)
+        wrong += !takes(&q, an_id(7, 600 - i));
+    for (uint64_t i = 0; i < 600; i += 3)
+        wrong += !takes(&q, an_id(9, i));
+    is_number(wrong, 0, "in the order of their addition");
+    is_number(q.count, 0, "and no more");
+}
+
+static void
+test_unite(void)
+{
+    struct id_queue q = {0};
+    uint64_t wrong = 0;
+    id_queue_unite(&q);
+    is_number(q.count, 0, "nothing remains nothing");
+    for (unsigned round = 0; round < 3; round++)
+        for (uint64_t i = 0; i < 1000; i++)
+            id_queue_add(&q, an_id(i / 300, (i + 500 * round) * STEP % 1000));
+    id_queue_unite(&q);
+    /* The second round has other hashes in a millisecond, which follow the first's. */
+    static bool seen[4][1000];
+    uint64_t left = q.count;
+    for (uint64_t time_ms = 0; time_ms < 4; time_ms++)
+        for (unsigned round = 0; round < 3; round++)
+            for (uint64_t i = time_ms * 300; i < 1000 && i < (time_ms + 1) * 300; i++) {
+                uint64_t hash = (i + 500 * round) * STEP % 1000;
+                if (!seen[time_ms][hash]) {
+                    wrong += !takes(&q, an_id(time_ms, hash));
+                    left--;
+                }
+                seen[time_ms][hash] = true;
+            }
+    is_number(wrong, 0, "one of each, in the order of the first additions");
+    is_number(left + q.count, 0, "and no other");
+}
+
+int
+main(void)
+{
+    test_few();
+    test_many(1, 0, 12.4, "in order");
+    test_many(MANY - 1, MANY - 1, 25, "backwards");
+    test_many(STEP, 0, 25, "in no order");
+    test_one_millisecond();
+    test_unite();
+    return done();
+}
