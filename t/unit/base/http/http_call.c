@@ -5,42 +5,9 @@
 #include "base/http/http_call.h"
 
 #include "t/sim/clock.h"
-#include "t/sim/sim_dns.h"
-#include "t/support/tls_world.h"
+#include "t/support/http_world.h"
 
-#define HEAD "HTTP/1.1 200 OK\r\n"
-enum { PEERS_MAX = 128 };
-
-/* What the server does with a connection. */
-enum manner {
-    ANSWERS,   /* sends `response`, closes */
-    ANSWERS_AND_ABORTS, /* no close_notify */
-    ANSWERS_AND_STAYS,
-    SILENT, /* takes the request */
-    CLOSES  /* with the request */
-};
-
-struct peer {
-    struct calls *calls;
-    struct net_connection *connection;
-    bool answered;
-};
-
-struct calls {
-    struct world *world;
-    struct dns *dns;
-    struct secrets *secrets;
-    struct tls_server *server; /* NULL: cleartext */
-    struct tls_client *client;
-    struct http_caller *caller;
-    bool shakes; /* the server does its part of the handshake */
-    enum manner manner;
-    const char *response;
-    struct peer peers[PEERS_MAX];
-    int accepted, requests;
-    struct buffer got; /* the last request */
-    unsigned port;
-};
+#define HEAD HTTP_WORLD_HEAD
 
 struct heard {
     struct http_call *call;
@@ -50,87 +17,6 @@ struct heard {
     char error[HTTP_ERROR_MAX], body[200];
     size_t length;
 };
-
-static void
-answer_request(struct peer *peer)
-{
-    struct calls *c = peer->calls;
-    struct text input = net_input(peer->connection);
-    bool whole = input.length >= 4 && text_ends_nocase(input, TEXT("\r\n\r\n"));
-    if (peer->answered || (!whole && !text_ends_nocase(input, TEXT("=end"))))
-        return;
-    peer->answered = true;
-    c->requests++;
-    buffer_clear(&c->got);
-    ok(buffer_add(&c->got, input));
-    net_consume(peer->connection, input.length);
-    if (c->manner == ANSWERS || c->manner == ANSWERS_AND_STAYS ||
-        c->manner == ANSWERS_AND_ABORTS)
-        net_send(peer->connection, text_from(c->response));
-    if (c->manner == ANSWERS || c->manner == CLOSES)
-        net_close(&peer->connection);
-}
-
-static void
-peer_happened(void *context, enum net_event event)
-{
-    struct peer *peer = context;
-    if (event == NET_INPUT)
-        answer_request(peer);
-    else if (event == NET_ENDED || event == NET_FAILED)
-        net_abort(&peer->connection);
-}
-
-static void
-peer_accepted(void *context, struct net_connection *connection)
-{
-    struct calls *c = context;
-    struct peer *peer = &c->peers[c->accepted++ % PEERS_MAX];
-    struct net_tls tls = as_server(c->server);
-    *peer = (struct peer){.calls = c, .connection = connection};
-    net_attach(connection, peer_happened, peer);
-    if (c->server != NULL && c->shakes)
-        net_start_tls(connection, &tls);
-}
-
-/* The server has the certificate of that name; "": none, cleartext. */
-static struct calls *
-calls_start(struct secrets *secrets, const char *certificate, const char *anchors)
-{
-    static struct calls calls;
-    struct calls *c = &calls;
-    struct net_address at = address("127.0.0.1:0");
-    char error[200];
-    memset(c, 0, sizeof(*c));
-    c->world = start(NULL);
-    c->secrets = secrets;
-    c->dns = dns_new(c->world->loop, TEXT(""), error, sizeof(error));
-    sim_dns_address(c->dns, "mail.example.net", "127.0.0.1");
-    c->server = certificate[0] != '\0' ? server_of(secrets, certificate) : NULL;
-    c->client = anchors != NULL ? client_of(secrets, anchors) : NULL;
-    c->shakes = true;
-    c->response = HEAD "Content-Length: 2\r\n\r\nok";
-    buffer_init(&c->got, 10000);
-    c->world->listener =
-        net_listen(c->world->net, &at, 0, peer_accepted, c, error, sizeof(error));
-    c->port = net_where(c->world)->port;
-    c->caller = http_caller_new(&(struct http_caller_settings){
-        c->world->loop, c->world->net, c->dns, &c->client});
-    return c;
-}
-
-static void
-calls_finish(struct calls *c)
-{
-    http_caller_free(&c->caller);
-    ok_named(c->caller == NULL, "the caller is freed");
-    dns_free(&c->dns);
-    tls_server_free(&c->server);
-    if (c->client != NULL)
-        tls_client_free(&c->client);
-    buffer_free(&c->got);
-    net_finish(c->world);
-}
 
 static void
 hear(void *context, const struct http_result *result)
@@ -258,7 +144,7 @@ test_certificates(struct secrets *secrets)
         struct net_listener *second;
         char error[200];
         two.port = (uint16_t)c->port;
-        second = net_listen(c->world->net, &two, 0, peer_accepted, c, error,
+        second = net_listen(c->world->net, &two, 0, calls_accepted, c, error,
                             sizeof(error));
         sim_dns_address(c->dns, "common.example.net", "127.0.0.1");
         if (rows[i].certificate[0] == '\0')
