@@ -219,9 +219,10 @@ tokens_wait(struct account_tokens *a, int64_t delay_ms)
 /* Also without mail: the provider may end a login that is not used, and the operator
  * learns of trouble before mail waits. */
 static void
-tokens_plan_renewal(struct account_tokens *a)
+tokens_plan_renewal(struct account_tokens *a, int64_t least_ms)
 {
-    tokens_wait(a, tokens_rest_ms(a));
+    int64_t rest_ms = tokens_rest_ms(a);
+    tokens_wait(a, rest_ms > least_ms ? rest_ms : least_ms);
     a->renews = true;
 }
 
@@ -426,7 +427,7 @@ tokens_good(struct account_tokens *a)
     a->replaced = a->dropped;
     a->dropped = false;
     tokens_unlock(a);
-    tokens_plan_renewal(a);
+    tokens_plan_renewal(a, TOKENS_RENEWED_MS);
     tokens_tell(a);
 }
 
@@ -627,7 +628,7 @@ tokens_add(struct tokens *tokens, const struct oauth_account *account)
     tokens_read_state(a);
     DL_APPEND(tokens->accounts, a);
     a->told = tokens_status(a);
-    tokens_plan_renewal(a);
+    tokens_plan_renewal(a, 0);
 }
 
 /* Moves the account from the old list, if it is there. A request under way goes on, since
@@ -656,7 +657,7 @@ tokens_keep(struct tokens *tokens, struct account_tokens **old,
     if (tokens_file_changed(a))
         tokens_read_state(a);
     a->told = tokens_status(a);
-    tokens_plan_renewal(a);
+    tokens_plan_renewal(a, 0);
     return true;
 }
 

@@ -21,6 +21,7 @@ enum {
     TOKENS_ASKING_MAX = 64,          /* of them; each has a file open for its lock */
     TOKENS_AHEAD_MS = 5 * 60 * 1000, /* asked for anew when less is left; or less
                                            * than half, of one that is short-lived */
+    TOKENS_RENEWED_MS = 30 * 1000,   /* at least, between two that nobody asks for */
     TOKENS_RETRY_MS = 30 * 1000,     /* after trouble; doubled up to: */
     TOKENS_RETRY_MAX_MS = 15 * 60 * 1000, /* also after a refusal */
     TOKENS_HEEDED_MS = 60 * 60 * 1000,    /* of a provider's Retry-After */

@@ -342,8 +342,6 @@ test_forgotten(void)
     grant(CANARY "-a1", CANARY "-r1", 3600);
     ok(disk_unlink(d.spool, d.path) == 0);
     sim_loop_advance(d.loop, HOUR_MS);
-    is_number(find(&d, got), TOKENS_ASKED, "the token has ended");
-    sim_loop_advance(d.loop, 1000);
     is_number((long)provider.started, 1, "a file that is gone is not written again");
     is_number(find(&d, got), TOKENS_FAILED, "somebody must log in");
     is_string(got, "nobody has logged in; run: petrel oauth login smtp.x.test u@x.test",
@@ -424,6 +422,27 @@ test_hidden(void)
               "status 400: invalid_grant: no token (hidden) of (hidden); run: petrel "
               "oauth login smtp.x.test u@x.test",
               "without the secrets");
+    daemon_end(&d);
+}
+
+/* A token of a second, and no mail. */
+static void
+test_shortest(void)
+{
+    struct daemon d = daemon_of("grant=client secret=" CANARY);
+    char got[200];
+    daemon_begin(&d);
+    for (int i = 0; i < 600; i++) {
+        if (asked()->called != NULL)
+            grant(CANARY, "", 1);
+        sim_loop_advance(d.loop, 100);
+    }
+    ok_named(provider.started >= 2 && provider.started <= 4, "renewed twice a minute");
+    is_number(find(&d, got), TOKENS_ASKED, "it is over, mail asks for another one");
+    loop_turn(d.loop, 0);
+    ok(asked()->called != NULL);
+    grant(CANARY, "", 1);
+    is_ready(&d, CANARY, "and gets it");
     daemon_end(&d);
 }
 
@@ -579,6 +598,7 @@ main(void)
     test_damaged();
     test_forgotten();
     test_short();
+    test_shortest();
     test_first();
     test_hidden();
     test_retry_after();
