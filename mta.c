@@ -216,6 +216,8 @@ on_hangup(void *context)
     struct delivery_settings delivery = configuration_delivery(o, fresh->routes);
     struct manager_settings manager = options_manager(o, loop_random(p->loop));
     delivery.tls = anchors;
+    configuration_warn(fresh, p->log);
+    delivery.dkim_keys = configuration_take_dkim_keys(fresh);
     log_restyle(p->log, options_log_style(o), options_log_level(o));
     dns_set_trust(p->dns, options_dns_trust(o));
     listener_reload(p->listener, fresh->routes, &listener);
@@ -312,6 +314,8 @@ start_queue(struct petrel *p, char *error)
         return EX_CONFIG;
     }
     about_write(queue_disk(manager_queue(p->manager)), o);
+    configuration_warn(p->configuration, p->log);
+    out.dkim_keys = configuration_take_dkim_keys(p->configuration);
     p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
     p->keeper = (struct token_keeper){.loop = p->loop,
                                       .log = p->log,
@@ -357,6 +361,18 @@ mta_flush_node(void *context, const char *node, const char *client)
     return SERVER_FLUSH_UNABLE;
 }
 
+static json_t *
+dkim_status(void *context)
+{
+    const struct petrel *p = context;
+    struct signing_counts counts;
+    if (!delivery_signing(p->delivery, &counts))
+        return NULL;
+    return json_pack("{s:I,s:I,s:I}", "signed", (json_int_t)counts.signed_count,
+                     "failed", (json_int_t)counts.failed, "longest",
+                     (json_int_t)counts.longest);
+}
+
 static int
 start_listening(struct petrel *p, char *error)
 {
@@ -367,6 +383,7 @@ start_listening(struct petrel *p, char *error)
     if (p->listener == NULL)
         return EX_UNAVAILABLE;
     control_server_on_count(p->control, count_sessions, p->listener);
+    control_server_on_part(p->control, "dkim", dkim_status, p);
     listener_on_flush(p->listener, mta_flush_node, p->flush);
     return 0;
 }
@@ -507,6 +524,7 @@ mta_check(const struct options_sources *sources)
         fwrite(out.at, 1, out.length, stdout);
         fflush(stdout); /* the state of the sandbox follows */
         code = sandbox_rules_check(&c->options) ? 0 : EX_OSERR;
+        configuration_warn(c, NULL);
         warnings_at_check(&c->options, c->settings, c->routes);
     } else {
         fprintf(stderr, "%s\n", error);

@@ -46,6 +46,12 @@ struct control_server {
     struct net_listener *listener;
     int64_t started_ms; /* monotonic */
     size_t (*count_sessions)(void *context, bool *stressed);
+    struct {
+        const char *name;
+        json_t *(*make)(void *context);
+        void *context;
+    } parts[CONTROL_SERVER_PARTS];
+    size_t part_count;
     void *count_context;
     const struct sandbox *sandbox; /* NULL: not reported */
     const struct tokens *tokens;   /* NULL: no accounts */
@@ -139,6 +145,11 @@ answer_status(struct control_server *c)
         json_object_set_new(status, "sandbox",
                             status_sandbox(sandbox_get_state(c->sandbox)));
     json_object_set_new(status, "oauth", account_list_make(c->tokens));
+    for (size_t i = 0; i < c->part_count; i++) {
+        json_t *part = c->parts[i].make(c->parts[i].context);
+        if (part != NULL)
+            json_object_set_new(status, c->parts[i].name, part);
+    }
     return status;
 }
 
@@ -434,6 +445,16 @@ control_server_new(struct loop *loop, struct net *net, struct log *log,
         return NULL;
     }
     return c;
+}
+
+void
+control_server_on_part(struct control_server *c, const char *name,
+                       json_t *(*make)(void *context), void *context)
+{
+    assert(c->part_count < CONTROL_SERVER_PARTS);
+    c->parts[c->part_count].name = name;
+    c->parts[c->part_count].make = make;
+    c->parts[c->part_count++].context = context;
 }
 
 void

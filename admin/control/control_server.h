@@ -21,6 +21,8 @@
 #include "base/net/net.h"
 #include "queue/manager/manager.h"
 
+#include <jansson.h>
+
 struct control_server;
 struct sandbox;
 struct tokens;
@@ -34,6 +36,11 @@ struct control_server *control_server_new(struct loop *loop, struct net *net,
 void control_server_on_count(struct control_server *control,
                              size_t (*count)(void *context, bool *stressed),
                              void *context);
+/* A part of the status with that name, made anew for each answer; NULL: there is none
+ * now. */
+enum { CONTROL_SERVER_PARTS = 4 };
+void control_server_on_part(struct control_server *control, const char *name,
+                            json_t *(*make)(void *context), void *context);
 /* State of the sandbox for the status, which omits it otherwise. */
 void control_server_on_sandbox(struct control_server *control,
                                const struct sandbox *sandbox);

@@ -172,6 +172,17 @@ print_fragments(const json_t *f)
                json_field_number(f, "limited") + json_field_number(f, "failed"));
 }
 
+/* Only with keys. */
+static void
+print_dkim(const json_t *dkim)
+{
+    if (dkim != NULL)
+        printf("dkim       %" PRId64 " signatures, %" PRId64
+               " failed; longest line: %" PRId64 "\n",
+               json_field_number(dkim, "signed"), json_field_number(dkim, "failed"),
+               json_field_number(dkim, "longest"));
+}
+
 static void
 print_space(const json_t *spool)
 {
@@ -292,6 +303,7 @@ status_print(const json_t *status, int64_t now_ms)
     account_list_print(json_object_get(status, "oauth"), now_ms);
     print_queue(queue, json_field_number(status, "active_recipients"));
     print_fragments(json_object_get(status, "fragments"));
+    print_dkim(json_object_get(status, "dkim"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
            json_field_number(sessions, "in"),
            json_field_is_true(sessions, "stress") ? " (stress: near the limit)" : "",

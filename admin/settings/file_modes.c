@@ -98,5 +98,6 @@ file_modes_foresee(const struct options *options, const struct settings *setting
     try_each(options->auth_users, log);
     try_each(options->auth_passwords, log);
     try_each(options->tls_ca, log);
+    try_each(options->dkim_keys, log);
     accounts_each_file(options, try_file, log);
 }

@@ -251,6 +251,12 @@ const struct setting options_rows[] = {
             "chooses."),
     TEXTUAL(STRING, smtp_family, "smtp_family", "any",
             "Addresses that deliveries may go to: any, ipv4 or ipv6."),
+    TEXTUAL(LIST, dkim_keys, "dkim_keys", NULL,
+            "Keys that sign outgoing mail (DKIM): table of DOMAIN SELECTOR PATH, one a "
+            "line, or a\n"
+            "directory of files SELECTOR._domainkey.DOMAIN.pem as `petrel dkim-key` "
+            "makes them.\n"
+            "Unset: nothing is signed."),
     TEXTUAL(STRING, tls_ca, "tls_ca", NULL,
             "CA certificates used to verify next hops (tls=verify): a PEM file, or a "
             "directory of\n"
@@ -759,20 +765,6 @@ bool
 options_refuse_partial(const struct options *options)
 {
     return find_word(partials, options->partial_policy) == 1;
-}
-
-int64_t
-options_fragments_max(const struct options *options, const struct settings *settings,
-                      struct disk *spool)
-{
-    struct disk_space space;
-    int64_t max = options->defrag_size;
-    bool is_set = settings_origin(settings, TEXT("defrag_max_total")) != NULL;
-    if (is_set || disk_space(spool, &space) != 0 || space.bytes == 0 ||
-        space.bytes / 10 > max)
-        return max;
-    /* Not 0, which would be no limit. */
-    return space.bytes / 10 > 0 ? space.bytes / 10 : 1;
 }
 
 enum options_sandbox

@@ -37,6 +37,7 @@ struct options {
     char *local, *local_domains;
     bool without_secrets; /* no setting: of the sources below */
     /* out */
+    char *dkim_keys;
     char *dns_servers, *dns_trust, *smtp_bind, *smtp_family, *tls_ca;
     int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
     int64_t smtp_min_data_rate;

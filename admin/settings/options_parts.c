@@ -143,3 +143,17 @@ options_routes(const struct options *options, struct buffer *errors)
     accounts_free(&accounts);
     return table;
 }
+
+int64_t
+options_fragments_max(const struct options *options, const struct settings *settings,
+                      struct disk *spool)
+{
+    struct disk_space space;
+    int64_t max = options->defrag_size;
+    bool is_set = settings_origin(settings, TEXT("defrag_max_total")) != NULL;
+    if (is_set || disk_space(spool, &space) != 0 || space.bytes == 0 ||
+        space.bytes / 10 > max)
+        return max;
+    /* Not 0, which would be no limit. */
+    return space.bytes / 10 > 0 ? space.bytes / 10 : 1;
+}

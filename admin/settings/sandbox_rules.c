@@ -73,8 +73,9 @@ look_at_values(struct walk *w, const struct options *options)
         const char *at = (const char *)options + row->offset;
         struct text value = text_from(*(char *const *)(const void *)at), word;
         /* Most words of these tables are patterns and hosts. */
-        bool many =
-            strcmp(row->key, "routes") == 0 || strcmp(row->key, "sender_routes") == 0;
+        bool many = strcmp(row->key, "routes") == 0 ||
+                    strcmp(row->key, "sender_routes") == 0 ||
+                    strcmp(row->key, "dkim_keys") == 0;
         while (text_word(&value, separators, &word))
             if (!many || text_find(word, '/') != TEXT_NONE)
                 look_at_word(w, word);

@@ -97,6 +97,7 @@ configuration_free(struct configuration **c)
         route_free(&(*c)->routes);
     accounts_free(&(*c)->accounts);
     settings_free(&(*c)->settings);
+    dkim_keys_free(&(*c)->dkim_keys);
     free(*c);
     *c = NULL;
 }
@@ -146,6 +147,8 @@ configuration_read(const struct options_sources *sources, struct buffer *out)
         (void)!listener_check(&listener, &errors);
         (void)!delivery_check(&delivery, &errors);
         if (is_daemon)
+            c->dkim_keys = dkim_keys_read(text_from(c->options.dkim_keys), &errors);
+        if (is_daemon)
             check_registry(c, &errors);
         if (is_daemon && !identity_find(&who, c->options.user))
             (void)!buffer_format(&errors, "user: no such user: '%.100s'\n",
@@ -165,6 +168,23 @@ configuration_anchors(const struct configuration *c,
     bool needed =
         route_demands_verify(c->routes) || c->registry.tls || c->accounts.count > 0;
     return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
+}
+
+struct dkim_keys *
+configuration_take_dkim_keys(struct configuration *c)
+{
+    struct dkim_keys *keys = c->dkim_keys;
+    c->dkim_keys = NULL;
+    return keys;
+}
+
+void
+configuration_warn(const struct configuration *c, struct log *log)
+{
+    struct log *own =
+        log == NULL ? log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING) : NULL;
+    dkim_keys_warn(c->dkim_keys, log != NULL ? log : own);
+    log_free(&own);
 }
 
 struct configuration *

@@ -18,6 +18,7 @@ struct configuration {
     struct route_table *routes;
     struct registry_place registry;
     struct accounts accounts;
+    struct dkim_keys *dkim_keys; /* until configuration_take_dkim_keys() */
 };
 
 /* Reads and checks all settings, also those of listeners, unless the sources have no
@@ -34,6 +35,12 @@ void configuration_free(struct configuration **c);
 struct tls_client *configuration_anchors(const struct configuration *c,
                                          char place[TRUST_ANCHORS_PLACE_MAX],
                                          char *error, size_t size);
+
+/* For the delivery; to be called once. */
+struct dkim_keys *configuration_take_dkim_keys(struct configuration *c);
+/* Warnings of what warnings.h does not know; before the keys are taken. log may be NULL:
+ * on standard error. */
+void configuration_warn(const struct configuration *c, struct log *log);
 
 /* These borrow from the options and routes. */
 struct listener_settings configuration_listener(const struct options *o);

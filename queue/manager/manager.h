@@ -95,7 +95,8 @@ bool manager_has_work(const struct manager *manager,
 /* The verdict for request->indexes[which]; exactly one for each. timing may be NULL. */
 struct timing { /* Postfix's delays c and d, in ms */
     int64_t connect_ms, transmit_ms;
-    const char *tls; /* for the log: version/cipher/verified; NULL or "": cleartext */
+    const char *tls;  /* for the log: version/cipher/verified; NULL or "": cleartext */
+    struct text dkim; /* for the log: "DOMAIN/SELECTOR,..." that signed it; or empty */
 };
 void manager_settled(struct manager *manager, const struct delivery_request *request,
                      size_t which, const struct outcome *outcome,

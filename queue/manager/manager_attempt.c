@@ -201,6 +201,8 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
     if (timing && timing->tls && timing->tls[0] &&
         log_style(m->log) != LOG_STYLE_POSTFIX)
         log_field(&line, "tls", text_from(timing->tls));
+    if (timing && timing->dkim.length > 0 && log_style(m->log) != LOG_STYLE_POSTFIX)
+        log_field(&line, "dkim", timing->dkim);
     log_class(&line, m->log, outcome);
     log_field(&line, "dsn", text_from(outcome->enhanced));
     log_field(&line, "status",

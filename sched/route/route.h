@@ -45,6 +45,8 @@ enum target_family {
     TARGET_FAMILY_IPV4,
     TARGET_FAMILY_IPV6
 };
+/* Whether mail that is ours is signed. */
+enum target_dkim { TARGET_DKIM_UNSET, TARGET_DKIM_YES, TARGET_DKIM_NO };
 enum {
     TARGET_HOST_MAX = 256,
     TARGET_PATH_MAX = 1024,
@@ -82,8 +84,9 @@ struct target {
         helo; /* MX, SMTP ?helo=: offset in path of our name in EHLO; 0: hostname */
     struct bind_address bind; /* MX, SMTP ?bind=: where it has none, smtp_bind */
     enum target_family family;
-    char enhanced[12]; /* ERROR */
-    bool create;       /* MAILDIR ?create=: missing user directories are made... */
+    enum target_dkim dkim; /* MX, SMTP ?dkim= */
+    char enhanced[12];     /* ERROR */
+    bool create;           /* MAILDIR ?create=: missing user directories are made... */
     char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */
     struct transport_params
         transport;        /* scheduling, with this route's options applied */
@@ -118,6 +121,9 @@ bool target_has_user(const struct target *target);
 const char *target_peer(const struct target *target);
 /* Our name in EHLO; NULL: hostname. */
 const char *target_helo(const struct target *target);
+/* Whether our mail is signed on this way: unless ?dkim= says it, not for Amazon SES,
+ * which replaces fields that we sign, and signs itself. */
+bool target_signs(const struct target *target);
 /* "any", "ipv4", "ipv6"; NULL-terminated, from TARGET_FAMILY_ANY on. */
 extern const char *const target_families[];
 

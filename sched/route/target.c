@@ -225,10 +225,21 @@ option_family(struct target_parser *p, struct text value)
                            TEXT_ARGS(text_before(value, 40)));
 }
 
-/* Where we come from, and to which addresses we go. True: it is such an option. */
 static bool
-option_of_source(struct target_parser *p, struct text key, struct text value,
-                 bool *good)
+option_dkim(struct target_parser *p, struct text value)
+{
+    bool signs;
+    if (!flag_parse(value, &signs))
+        return target_complain(p, "dkim=%.*s: use yes or no",
+                               TEXT_ARGS(text_before(value, 40)));
+    p->target->dkim = signs ? TARGET_DKIM_YES : TARGET_DKIM_NO;
+    return true;
+}
+
+/* Where we come from, to which addresses we go, what leaves. True: it is such an
+ * option. */
+static bool
+option_of_smtp(struct target_parser *p, struct text key, struct text value, bool *good)
 {
     static const struct {
         struct text key;
@@ -236,7 +247,8 @@ option_of_source(struct target_parser *p, struct text key, struct text value,
     } options[] = {
         {TEXT("bind"),   option_bind  },
         {TEXT("helo"),   option_helo  },
-        {TEXT("family"), option_family}
+        {TEXT("family"), option_family},
+        {TEXT("dkim"),   option_dkim  }
     };
     if (p->target->kind != TARGET_MX && p->target->kind != TARGET_SMTP)
         return false;
@@ -253,7 +265,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
 {
     struct target *t = p->target;
     bool good;
-    if (option_of_source(p, key, value, &good))
+    if (option_of_smtp(p, key, value, &good))
         return good;
     if (text_equal_nocase(key, TEXT("tls")) && is_by_network(t))
         return option_tls(p, value);
@@ -292,7 +304,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
-        "bind, helo, family",
+        "bind, helo, family, dkim",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 

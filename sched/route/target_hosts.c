@@ -238,6 +238,17 @@ target_helo(const struct target *target)
     return target->helo > 0 ? target->path + target->helo : NULL;
 }
 
+bool
+target_signs(const struct target *target)
+{
+    if (target->dkim != TARGET_DKIM_UNSET)
+        return target->dkim == TARGET_DKIM_YES;
+    for (size_t i = 0; i < target_host_count(target); i++)
+        if (text_ends_nocase(target_host(target, i).host, TEXT(".amazonaws.com")))
+            return false;
+    return true;
+}
+
 struct target_host
 target_host(const struct target *target, size_t at)
 {

@@ -339,12 +339,13 @@ client_send(struct client *c, const struct client_mail *mail)
  * never begun at the host. */
 void
 client_prepared(struct client *c, enum downgrade_verdict verdict, const char *reason,
-                uint64_t size_max)
+                uint64_t size_max, size_t added)
 {
     struct client_transaction *l = client_front(c);
     char words[REASON_MAX];
     const char *enhanced, *why;
     assert(!c->over && l->active && l->preparing && l->spread == SPREAD_NONE);
+    l->added = added;
     why = client_change_form(c, l, verdict, size_max, &enhanced);
     if (why == NULL) {
         begin_asking(c, l, false);
@@ -356,6 +357,12 @@ client_prepared(struct client *c, enum downgrade_verdict verdict, const char *re
              forbidden ? reason : "");
     client_hand_out(l, SPREAD_ALL, 0,
                     reply_outcome_unfit(c->settings.peer, enhanced, words));
+}
+
+bool
+client_converts(const struct client *c)
+{
+    return c->slots[c->front].converting;
 }
 
 bool

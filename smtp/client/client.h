@@ -22,6 +22,7 @@
 #include "smtp/client/outgoing.h"
 #include "smtp/client/reply_outcome.h"
 #include "smtp/client/sasl_client.h"
+#include "smtp/client/signing.h"
 
 struct client;
 
@@ -70,8 +71,8 @@ enum client_event_kind {
                       input before that. RFC 3207 */
     CLIENT_READY,   /* the peer has greeted, we have logged in: client_send() may be
                       called */
-    CLIENT_PREPARE, /* find out whether client_way() can convert the content, then call
-                       client_prepared() */
+    CLIENT_PREPARE, /* find out whether client_way() can convert the content, if
+                       client_converts(), and sign it; then call client_prepared() */
     CLIENT_VERDICT, /* outcome for recipient which */
     CLIENT_CONTENT, /* call client_content() until all is sent, then
                        client_content_end() */
@@ -115,6 +116,7 @@ struct client_mail {
     const unsigned *indexes;
     size_t count;
     const struct outgoing *outgoing; /* the form in which it leaves; NULL: as stored */
+    bool sign;                       /* CLIENT_PREPARE comes for a signature, too */
 };
 bool client_has_space(const struct client *c);
 void client_send(struct client *c, const struct client_mail *mail);
@@ -124,9 +126,14 @@ bool client_has_news(const struct client *c);
 /* After CLIENT_PREPARE. With CONVERTIBLE the content to come is the converted one, of
  * size_max bytes at most; otherwise the original. reason: part of a sentence, for
  * FORBIDDEN and FRAGMENT. Then call client_next(). */
+bool client_converts(const struct client *c);
 struct downgrade_way client_way(const struct client *c);
+/* What is signed of a message with that verdict; NOT_NEEDED if nothing was scanned. */
+enum signing_form client_signing_form(const struct client *c,
+                                      enum downgrade_verdict verdict);
+/* added: bytes of signatures that the owner passes before the content. */
 void client_prepared(struct client *c, enum downgrade_verdict verdict,
-                     const char *reason, uint64_t size_max);
+                     const char *reason, uint64_t size_max, size_t added);
 
 /* A piece of at most CLIENT_PIECE_MAX bytes: first the envelope's prefix, then the
  * content. */

@@ -64,6 +64,9 @@ struct client_connection {
     bool in_content;
     struct reader reader;
     struct downgrade *downgrade; /* while the content is scanned or converted */
+    enum downgrade_verdict verdict;
+    struct signing_pass *signing; /* of the mail under way; NULL: unsigned */
+    bool hashing;                 /* the content is read for it */
     struct loop_task scan;
 };
 
@@ -101,6 +104,7 @@ hang_up(struct client_connection *s)
     else if (s->connection != NULL)
         net_close(&s->connection);
     client_connection_forget_content(s);
+    signing_pass_free(&s->signing);
     loop_timer_stop(s->settings.loop, &s->deadline);
     loop_unpost(s->settings.loop, &s->task);
     s->closed = true;
@@ -173,6 +177,15 @@ content_timer_start(struct client_connection *s)
                          s->content_timer.fire, s);
 }
 
+/* A converter's output. */
+static void
+say_content(void *context, struct text bytes)
+{
+    struct client_connection *s = context;
+    for (; bytes.length > 0; bytes = text_after(bytes, CLIENT_PIECE_MAX))
+        client_content(s->client, text_before(bytes, CLIENT_PIECE_MAX));
+}
+
 static void
 content_start(struct client_connection *s)
 {
@@ -186,15 +199,9 @@ content_start(struct client_connection *s)
     deadline_noted(&s->content_deadline, true, 0, true,
                    loop_monotonic_ms(s->settings.loop));
     content_timer_start(s);
-}
-
-/* A converter's output. */
-static void
-say_content(void *context, struct text bytes)
-{
-    struct client_connection *s = context;
-    for (; bytes.length > 0; bytes = text_after(bytes, CLIENT_PIECE_MAX))
-        client_content(s->client, text_before(bytes, CLIENT_PIECE_MAX));
+    /* DKIM-Signature stands above all other fields. */
+    if (s->signing != NULL)
+        say_content(s, signing_pass_result(s->signing)->fields);
 }
 
 static void
@@ -237,35 +244,127 @@ content_pump(struct client_connection *s)
     }
 }
 
-/* --- Converting ---------------------------------------------------------------- */
+/* --- Preparing: conversion and signature --------------------------------------- */
 
+/* With CONVERTIBLE the converter goes on to the content. */
 static void
-end_scan(struct client_connection *s)
+end_preparing(struct client_connection *s)
 {
-    enum downgrade_verdict verdict = downgrade_scan_end(s->downgrade);
-    char id[ID_LENGTH + 1];
-    id_format(s->envelope->id, id);
-    const char *program = s->settings.lmtp ? "lmtp" : "smtp";
-    const char *reason = downgrade_reason_text(s->downgrade);
-    const char *lacks = s->envelope->binary ? "BINARYMIME" : "8BITMIME";
-    if (verdict == DOWNGRADE_CONVERTIBLE)
-        log_say(s->settings.log, LOG_LEVEL_INFO, program, id,
-                "converted for %s, which does not offer %s%s", s->settings.peer.remote,
-                lacks,
-                downgrade_breaks_dkim(s->downgrade) ? "; its DKIM signature breaks"
-                                                    : "");
-    else if (verdict != DOWNGRADE_NOT_NEEDED)
-        log_say(s->settings.log, LOG_LEVEL_INFO, program, id,
-                "not converted for %s, which does not offer %s: %s",
-                s->settings.peer.remote, lacks, reason);
+    bool converts = s->verdict == DOWNGRADE_CONVERTIBLE;
+    uint64_t size_max = converts ? downgrade_size_max(s->downgrade) : 0;
+    size_t added =
+        s->signing != NULL ? signing_pass_result(s->signing)->fields.length : 0;
     reader_close(&s->reader);
-    uint64_t size_max =
-        verdict == DOWNGRADE_CONVERTIBLE ? downgrade_size_max(s->downgrade) : 0;
-    client_prepared(s->client, verdict, reason, size_max);
-    if (verdict == DOWNGRADE_CONVERTIBLE)
+    s->hashing = false;
+    client_prepared(s->client, s->verdict,
+                    s->downgrade != NULL ? downgrade_reason_text(s->downgrade) : "",
+                    size_max, added);
+    if (converts)
         downgrade_start(s->downgrade, say_content, s);
     else
         downgrade_free(&s->downgrade);
+}
+
+/* Never unsigned where a key fits: the mail waits. */
+static void
+on_signed(void *context)
+{
+    struct client_connection *s = context;
+    struct id before = client_connection_enter(s);
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
+                                          "cannot sign the message (dkim_keys)");
+    if (signing_pass_result(s->signing)->failed)
+        client_abandon(s->client, &outcome);
+    else
+        end_preparing(s);
+    client_connection_leave(s, before);
+    s->pump(s);
+}
+
+static void
+hash_content(void *context, struct text bytes)
+{
+    struct client_connection *s = context;
+    signing_pass_add(s->signing, bytes);
+}
+
+/* Only mail that is ours. */
+static bool
+is_to_be_signed(const struct client_connection *s, const struct envelope *e)
+{
+    return s->settings.signing != NULL && e->ours && !s->settings.lmtp &&
+           s->redirect_to == NULL && signing_is_on(s->settings.signing);
+}
+
+/* Begins the pass over what will leave. False: nothing is to be signed, or it cannot be
+ * read. */
+static bool
+begin_hashing(struct client_connection *s)
+{
+    assert(s->signing == NULL);
+    reader_close(&s->reader);
+    if (s->verdict == DOWNGRADE_FRAGMENT || !is_to_be_signed(s, s->envelope)) {
+        end_preparing(s);
+        return false;
+    }
+    if (!client_connection_begin_content(s))
+        return false;
+    s->hashing = true;
+    s->signing = signing_pass_new(s->settings.signing, s->envelope,
+                                  outgoing_sender(s->forms[0], s->envelope),
+                                  client_signing_form(s->client, s->verdict));
+    if (s->verdict == DOWNGRADE_CONVERTIBLE)
+        downgrade_start(s->downgrade, hash_content, s);
+    return true;
+}
+
+/* False: there is more to do. */
+static bool
+end_scan(struct client_connection *s)
+{
+    s->verdict = downgrade_scan_end(s->downgrade);
+    char id[ID_LENGTH + 1];
+    id_format(s->envelope->id, id);
+    bool converts = s->verdict == DOWNGRADE_CONVERTIBLE;
+    const char *why =
+        downgrade_breaks_dkim(s->downgrade) ? "; its DKIM signature breaks" : "";
+    if (s->verdict != DOWNGRADE_NOT_NEEDED)
+        log_say(s->settings.log, LOG_LEVEL_INFO, s->settings.lmtp ? "lmtp" : "smtp", id,
+                "%sconverted for %s, which does not offer %s%s%s",
+                converts ? "" : "not ", s->settings.peer.remote,
+                s->envelope->binary ? "BINARYMIME" : "8BITMIME", converts ? "" : ": ",
+                converts ? why : downgrade_reason_text(s->downgrade));
+    return !begin_hashing(s);
+}
+
+/* The end of the pass; its signature comes in a later turn, and the pump with it. */
+static void
+end_hashing(struct client_connection *s)
+{
+    if (s->downgrade != NULL && !signing_pass_has_enough(s->signing))
+        downgrade_end(s->downgrade);
+    signing_pass_end(s->signing, on_signed, s);
+}
+
+/* False: there is more to do. */
+static bool
+end_reading(struct client_connection *s)
+{
+    if (!s->hashing)
+        return end_scan(s);
+    end_hashing(s);
+    return true;
+}
+
+static void
+take_piece(struct client_connection *s, struct text piece)
+{
+    if (!s->hashing)
+        downgrade_scan(s->downgrade, piece);
+    else if (s->downgrade != NULL && s->verdict == DOWNGRADE_CONVERTIBLE)
+        downgrade_add(s->downgrade, piece);
+    else
+        signing_pass_add(s->signing, piece);
 }
 
 /* SCAN_PER_TURN bytes at most: the loop serves others, too. False: there is more. */
@@ -275,15 +374,16 @@ scan_some(struct client_connection *s)
     struct text piece;
     const char *why;
     for (size_t done = 0; done < SCAN_PER_TURN; done += piece.length) {
+        if (s->hashing && signing_pass_has_enough(s->signing))
+            return end_reading(s);
         enum progress progress = reader_read(&s->reader, &piece, &why);
         if (progress == PROGRESS_MORE) {
-            downgrade_scan(s->downgrade, piece);
+            take_piece(s, piece);
             continue;
         }
         if (progress == PROGRESS_DONE)
-            end_scan(s);
-        else
-            content_failed(s, why);
+            return end_reading(s);
+        content_failed(s, why);
         return true;
     }
     return false;
@@ -300,15 +400,21 @@ client_connection_scan(void *context)
               ended ? s->pump : client_connection_scan, s);
 }
 
-/* Whether the content must and can be converted: all of it is scanned before MAIL. */
+/* Whether the content must and can be converted, and its signature: all of it is read
+ * before MAIL. */
 static void
 client_connection_prepare(struct client_connection *s)
 {
-    struct downgrade_way way = client_way(s->client);
-    assert(s->downgrade == NULL);
-    if (!client_connection_begin_content(s))
+    assert(s->downgrade == NULL && !s->hashing);
+    s->verdict = DOWNGRADE_NOT_NEEDED;
+    if (client_converts(s->client)) {
+        struct downgrade_way way = client_way(s->client);
+        if (!client_connection_begin_content(s))
+            return;
+        s->downgrade = downgrade_new(&way);
+    } else if (!begin_hashing(s)) {
         return;
-    s->downgrade = downgrade_new(&way);
+    }
     loop_post(s->settings.loop, &s->scan, client_connection_scan, s);
 }
 
@@ -332,6 +438,7 @@ handle(struct client_connection *s, const struct client_event *event)
     case CLIENT_DONE:
         assert(s->mail_count > 0 && !s->in_content);
         downgrade_free(&s->downgrade); /* no recipient was accepted */
+        signing_pass_free(&s->signing);
         outgoing_free(&s->forms[0]);
         s->mails[0] = s->mails[1];
         s->forms[0] = s->forms[1];
@@ -594,6 +701,7 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
     s->forms[s->mail_count] = outgoing_for(s, mail->envelope);
     struct client_mail formed = *mail;
     formed.outgoing = s->forms[s->mail_count++];
+    formed.sign = is_to_be_signed(s, mail->envelope);
     client_send(s->client, &formed);
     client_connection_leave(s, before);
     if (s->pumping)
@@ -614,6 +722,12 @@ const struct credentials *
 client_connection_credentials(const struct client_connection *s)
 {
     return s->settings.login;
+}
+
+struct text
+client_connection_dkim(const struct client_connection *s)
+{
+    return s->signing != NULL ? signing_pass_result(s->signing)->names : TEXT("");
 }
 
 bool

@@ -8,6 +8,7 @@
 #include "smtp/client/client.h"
 #include "smtp/client/credentials.h"
 #include "smtp/client/security.h"
+#include "smtp/client/signing.h"
 
 struct client_connection;
 
@@ -29,6 +30,7 @@ struct client_connection_settings {
     struct tls_client *const *tls;
     /* Likewise; NULL: all mail leaves as it is stored. */
     const struct outgoing_rules *outgoing;
+    struct signing *signing; /* NULL: nothing is signed */
 };
 
 /* Every kind but CLIENT_CONTENT, CLIENT_PREPARE and CLIENT_SECURE, with the meaning of
@@ -48,6 +50,9 @@ void client_connection_send(struct client_connection *s,
 /* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified" or "/unverified", "" in cleartext. Until
  * client_connection_free(). */
 const char *client_connection_tls(const struct client_connection *s);
+/* Of the mail under way: "D/S,D/S", the domains and selectors that sign it; empty: it is
+ * unsigned. Until its CLIENT_DONE. */
+struct text client_connection_dkim(const struct client_connection *s);
 /* At CLIENT_OVER: see client_tls_failed(). */
 bool client_connection_tls_failed(const struct client_connection *s);
 /* What it has logged in with, or NULL. */

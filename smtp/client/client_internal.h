@@ -70,7 +70,9 @@ struct client_transaction {
     bool utf8; /* goes with SMTPUTF8 */
     enum body body;
     uint64_t size;       /* of the content sent; at least its size */
-    bool preparing;      /* the owner finds out how to convert it */
+    size_t added;        /* bytes of signatures before the content; in size */
+    bool preparing;      /* the owner finds out how to convert it, or signs it */
+    bool converting;     /* the first of these */
     bool prepare_due;    /* CLIENT_PREPARE is due */
     bool chunked;        /* by BDAT; else by DATA */
     bool sending;        /* the owner passes its content */

@@ -63,7 +63,8 @@ client_choose_form(const struct client *c, struct client_transaction *l,
                    const char **enhanced)
 {
     const struct envelope *e = l->mail.envelope;
-    l->preparing = l->prepare_due = false;
+    l->preparing = l->prepare_due = l->converting = false;
+    l->added = 0;
     l->size = (uint64_t)outgoing_size(l->mail.outgoing, e);
     l->utf8 = client_mail_has(c, EXTENSION_SMTPUTF8) &&
               (e->utf8 || client_mail_needs_utf8(&l->mail));
@@ -89,7 +90,8 @@ client_choose_form(const struct client *c, struct client_transaction *l,
                                                                        : BODY_NONE;
     /* Fragments for another host of ours are never converted: it reassembles them. */
     bool fits = e->binary ? takes_binary(c) : !e->eight_bit || l->body != BODY_NONE;
-    l->preparing = !fits && !is_redirect;
+    l->converting = !fits && !is_redirect;
+    l->preparing = l->converting || l->mail.sign;
     l->prepare_due = l->preparing;
     return NULL;
 }
@@ -98,9 +100,18 @@ struct downgrade_way
 client_way(const struct client *c)
 {
     const struct client_transaction *l = &c->slots[c->front];
-    assert(l->active && l->preparing);
+    assert(l->active && l->preparing && l->converting);
     return (struct downgrade_way){.from_binary = l->mail.envelope->binary,
                                   .to_8bit = client_mail_has(c, EXTENSION_8BITMIME)};
+}
+
+enum signing_form
+client_signing_form(const struct client *c, enum downgrade_verdict verdict)
+{
+    const struct client_transaction *l = &c->slots[c->front];
+    if (verdict == DOWNGRADE_CONVERTIBLE)
+        return client_way(c).to_8bit ? SIGNING_8BIT : SIGNING_7BIT;
+    return l->chunked && !l->converting ? SIGNING_RAW : SIGNING_PLAIN;
 }
 
 /* A fragment of 8-bit content bounces: no host behind this one could convert a single
@@ -113,18 +124,26 @@ client_change_form(const struct client *c, struct client_transaction *l,
 {
     assert(l->preparing && !l->prepare_due);
     l->preparing = false;
+    if (!l->converting) {
+        *enhanced = "5.3.4";
+        l->size += l->added;
+        return too_large(c, l);
+    }
     *enhanced = "5.6.3";
     if (verdict == DOWNGRADE_FRAGMENT && !l->mail.envelope->binary)
         return "message needs 8BITMIME, which the host does not offer, and cannot be "
                "converted";
-    if (verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT)
+    if (verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT) {
+        l->size += l->added;
         return l->mail.envelope->binary ? "message needs BINARYMIME, which the host "
                                           "does not offer, and cannot be converted"
                                         : NULL;
+    }
     l->chunked = false;
     l->body = client_mail_has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME : BODY_NONE;
     if (verdict == DOWNGRADE_CONVERTIBLE)
         l->size = size_max;
+    l->size += l->added;
     *enhanced = "5.3.4";
     return too_large(c, l);
 }

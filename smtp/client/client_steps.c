@@ -232,7 +232,7 @@ ask_bdat(struct client *c)
     c->next = STEP_NONE;
     if (l->accepted == 0)
         return; /* every RCPT was refused */
-    l->chunk_left = (uint64_t)outgoing_size(l->mail.outgoing, e);
+    l->chunk_left = (uint64_t)outgoing_size(l->mail.outgoing, e) + l->added;
     bool added = buffer_format(&c->output, "BDAT %" PRIu64 "\r\n", l->chunk_left);
     assert(added);
     start_content(c);

@@ -158,6 +158,7 @@ request_settle(struct delivery_session *s, size_t which, const struct outcome *o
     assert(s->in_request);
     s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->request_ms;
     s->timing.tls = client_connection_tls(s->connection);
+    s->timing.dkim = client_connection_dkim(s->connection);
     manager_settled(s->delivery->manager, &s->request, which, outcome, &s->timing);
 }
 
@@ -372,7 +373,8 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .login = s->login,
         .security = s->security,
         .tls = &d->tls,
-        .outgoing = &d->outgoing};
+        .outgoing = &d->outgoing,
+        .signing = target_signs(s->target) ? d->signing : NULL};
     s->login = NULL;
     s->connection = client_connection_new(&settings, on_event, s);
 }
@@ -779,6 +781,7 @@ delivery_free(struct delivery **delivery)
     site_keys_free(&d->providers);
     tls_client_free(&d->tls);
     tls_failures_free(&d->tls_failures);
+    signing_free(&d->signing);
     free(d->hostname);
     free(d);
     *delivery = NULL;

@@ -13,6 +13,7 @@
 
 #include "base/dns/dns.h"
 #include "queue/manager/manager.h"
+#include "smtp/client/signing.h"
 
 struct delivery_settings {
     const char *hostname; /* EHLO */
@@ -31,6 +32,8 @@ struct delivery_settings {
     /* Taken over. Not NULL for delivery_new(); for delivery_reload() NULL keeps the old
      * one and its TLS sessions. delivery_check() ignores it. */
     struct tls_client *tls;
+    /* Taken over; NULL: nothing is signed. delivery_check() ignores it. */
+    struct dkim_keys *dkim_keys;
     /* Of the users of targets; borrowed until the next settings. */
     const struct secrets *secrets;
 };
@@ -54,6 +57,8 @@ void delivery_free(struct delivery **d);
 void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
 /* The trust anchors in use, for others. */
 struct tls_client *const *delivery_tls(const struct delivery *d);
+/* Signatures of outgoing mail; false: there are no keys. */
+bool delivery_signing(const struct delivery *d, struct signing_counts *counts);
 /* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */
 void delivery_open(void *context, struct sched_session *session,
                    const struct target *target, const char *domain);

@@ -24,6 +24,7 @@ struct delivery {
     struct bind_address sources, peer_sources;
     struct site_keys *providers;
     struct tls_client *tls;
+    struct signing *signing;
     struct tls_failures *tls_failures;
     struct tokens *tokens;
     struct delivery_session *sessions;

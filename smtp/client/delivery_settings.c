@@ -27,6 +27,11 @@ delivery_take_settings(struct delivery *d, const struct delivery_settings *setti
     d->settings.hostname = NULL;
     d->settings.peers = NULL;
     d->settings.tls = NULL;
+    d->settings.dkim_keys = NULL;
+    if (d->signing == NULL)
+        d->signing = signing_new(d->loop, d->log, settings->dkim_keys);
+    else
+        signing_reload(d->signing, settings->dkim_keys);
     if (settings->tls != NULL) {
         tls_client_free(&d->tls);
         d->tls = settings->tls;
@@ -52,4 +57,11 @@ struct tls_client *const *
 delivery_tls(const struct delivery *d)
 {
     return &d->tls;
+}
+
+bool
+delivery_signing(const struct delivery *d, struct signing_counts *counts)
+{
+    *counts = signing_counts(d->signing);
+    return signing_is_on(d->signing);
 }

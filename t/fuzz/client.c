@@ -106,7 +106,7 @@ take_event(struct run *r, const struct client_event *event)
         return;
     case CLIENT_PREPARE:
         must(r->sent);
-        client_prepared(r->client, (enum downgrade_verdict)(r->options % 4), "no", 40);
+        client_prepared(r->client, (enum downgrade_verdict)(r->options % 4), "no", 40, 0);
         return;
     case CLIENT_EARLY:
         r->early = r->early_wish && send_mail(r);

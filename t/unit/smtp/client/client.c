@@ -221,7 +221,7 @@ take_event(struct player *p, const struct client_event *event)
                         client_way(p->client).to_8bit ? TEXT(" 8bit") : TEXT(" 7bit")));
     must(buffer_add_byte(&p->said, '\n'));
     if (event->kind == CLIENT_PREPARE && !p->hold)
-        client_prepared(p->client, p->mail.verdict, "it is sealed", 77);
+        client_prepared(p->client, p->mail.verdict, "it is sealed", 77, 0);
     if (event->kind == CLIENT_READY || event->kind == CLIENT_DONE)
         send_another(p);
     if (event->kind == CLIENT_CONTENT)
@@ -317,7 +317,7 @@ happen(struct player *p, struct text what)
     else if (text_equal(what, TEXT("quit")))
         client_quit(p->client);
     else if (text_equal(what, TEXT("prepared")))
-        client_prepared(p->client, p->mail.verdict, "it is sealed", 77);
+        client_prepared(p->client, p->mail.verdict, "it is sealed", 77, 0);
     else if (text_equal(what, TEXT("end")))
         client_content_end(p->client);
     else if (text_equal(what, TEXT("secured")))

@@ -149,7 +149,7 @@ prepare(struct walk *w)
     w->preparing = false;
     (void)client_way(w->client);
     w->converted = verdict == DOWNGRADE_CONVERTIBLE;
-    client_prepared(w->client, verdict, "it is signed", 500 + chance(w, 1000));
+    client_prepared(w->client, verdict, "it is signed", 500 + chance(w, 1000), 0);
 }
 
 /* --- Events ----------------------------------------------------------------------- */

@@ -1,0 +1,40 @@
+/* The keys that sign outgoing mail: the setting `dkim_keys`, a table or a directory,
+ * and whose they are. */
+#ifndef SMTP_CLIENT_DKIM_KEYS_H
+#define SMTP_CLIENT_DKIM_KEYS_H
+
+#include "base/crypto/sign.h"
+#include "base/log/log.h"
+
+enum {
+    DKIM_KEYS_MAX = 10000,
+    DKIM_KEYS_PER_DOMAIN = 4,
+    DKIM_NAME_MAX = 255 /* of a domain or selector, with the final NUL */
+};
+
+struct dkim_key {
+    char *domain, *selector; /* in A-labels and lower case */
+    char *path;
+    struct sign_key *key;
+};
+struct dkim_keys {
+    struct sign_random *random;
+    struct dkim_key *list; /* by domain; of a domain RSA first */
+    size_t count;
+};
+
+/* Reads lines DOMAIN SELECTOR PATH, or all files SELECTOR._domainkey.DOMAIN.pem of the
+ * directory that the setting names. NULL: it is empty, or has errors, with one line for
+ * each ("dkim_keys: ..."). */
+struct dkim_keys *dkim_keys_read(struct text setting, struct buffer *errors);
+void dkim_keys_free(struct dkim_keys **keys);
+
+/* The keys for mail of a domain in A-labels: those of the domain itself or of the
+ * nearest one above it. *count: 0 for none. */
+const struct dkim_key *dkim_keys_find(const struct dkim_keys *keys, struct text domain,
+                                      size_t *count);
+
+/* Warns of keys that receivers do not like, and of files that all users can read. */
+void dkim_keys_warn(const struct dkim_keys *keys, struct log *log);
+
+#endif

@@ -1,0 +1,305 @@
+/* Signing: one operation a turn, one signature for a message and form, what is kept and
+ * dropped, passes that end early, and reloads under them. */
+#include "smtp/client/signing.h"
+
+#include "base/memory.h"
+#include "t/support/tap.h"
+
+#include <stdlib.h>
+
+#define LETTER "From: ann@a.test\r\nSubject: s\r\n\r\nhello\r\n"
+
+struct world {
+    struct loop *loop;
+    struct log *log;
+    struct signing *signing;
+    struct envelope *e;
+    int told;
+};
+
+/* Keys that dkim_keys_read() would give for the domain. */
+static struct dkim_keys *
+keys_of(const char *domain, const char *selector, size_t count)
+{
+    const char *why;
+    struct buffer pem;
+    struct dkim_keys *keys = memory_new(sizeof(*keys));
+    keys->random = sign_random_new();
+    keys->list = memory_array(count, sizeof(*keys->list));
+    keys->count = count;
+    for (size_t i = 0; i < count; i++) {
+        buffer_init(&pem, SIGN_FILE_MAX);
+        ok(sign_key_make(keys->random, SIGN_RSA, 1024, &pem, &why));
+        ok(buffer_add_byte(&pem, '\0'));
+        keys->list[i] = (struct dkim_key){
+            memory_string(domain), memory_string(selector), memory_string("-"),
+            sign_key_read(keys->random, text_of(pem.at, pem.length - 1), &why)};
+        buffer_free(&pem);
+    }
+    return keys;
+}
+
+static void
+world_begin(struct world *w, struct dkim_keys *keys)
+{
+    *w = (struct world){.loop = loop_new()};
+    w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
+    w->signing = signing_new(w->loop, w->log, keys);
+    w->e = envelope_new();
+    w->e->id.time_ms = 1;
+}
+
+static void
+world_end(struct world *w)
+{
+    envelope_free(&w->e);
+    signing_free(&w->signing);
+    loop_turn(w->loop, 0);
+    log_free(&w->log);
+    loop_free(&w->loop);
+}
+
+static void
+on_done(void *context)
+{
+    struct world *w = context;
+    w->told++;
+}
+
+static struct signing_pass *
+pass_over(struct world *w, const char *letter, size_t piece, enum signing_form form)
+{
+    struct signing_pass *p =
+        signing_pass_new(w->signing, w->e, TEXT("ann@sender.test"), form);
+    struct text rest = text_from(letter);
+    for (; rest.length > 0; rest = text_after(rest, piece))
+        signing_pass_add(p, text_before(rest, piece));
+    return p;
+}
+
+static void
+wait_told(struct world *w, int count)
+{
+    for (int i = 0; i < 1000 && w->told < count; i++)
+        loop_turn(w->loop, 0);
+    is_number(w->told, count, "told");
+}
+
+/* Signs the letter by itself; the caller frees. */
+static char *
+fields_of(struct world *w, const char *letter, size_t piece, enum signing_form form)
+{
+    struct signing_pass *p = pass_over(w, letter, piece, form);
+    signing_pass_end(p, on_done, w);
+    wait_told(w, w->told + 1);
+    char *fields = text_string(signing_pass_result(p)->fields);
+    signing_pass_free(&p);
+    return fields;
+}
+
+static void
+test_shared(void)
+{
+    struct world w;
+    struct signing_pass *p[50];
+    world_begin(&w, keys_of("a.test", "s", 1));
+    for (size_t i = 0; i < 50; i++) {
+        p[i] = pass_over(&w, LETTER, 1 + i, SIGNING_PLAIN);
+        signing_pass_end(p[i], on_done, &w);
+        is_number(w.told, 0, "not before the call returns");
+    }
+    wait_told(&w, 50);
+    is_number(signing_counts(w.signing).signed_count, 1, "50 hosts: one operation");
+    is_number(signing_counts(w.signing).longest, 1, "one job in the line");
+    for (size_t i = 0; i < 50; i++) {
+        ok(text_equal(signing_pass_result(p[i])->fields,
+                      signing_pass_result(p[0])->fields));
+        is_text(signing_pass_result(p[i])->names, TEXT("a.test/s"), "who signed");
+    }
+    for (size_t i = 0; i < 50; i++)
+        signing_pass_free(&p[i]);
+    struct signing_pass *later =
+        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN);
+    ok_named(signing_pass_has_enough(later), "a later one need not be read");
+    signing_pass_free(&later);
+    later = signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_7BIT);
+    ok_named(!signing_pass_has_enough(later), "another form must be");
+    signing_pass_free(&later);
+    world_end(&w);
+}
+
+/* Each turn has one operation; other tasks run between them. */
+static void
+test_line(void)
+{
+    struct world w;
+    struct signing_pass *p[10];
+    world_begin(&w, keys_of("a.test", "s", 1));
+    for (size_t i = 0; i < 10; i++) {
+        w.e->id.time_ms = i + 1;
+        p[i] = pass_over(&w, LETTER, 7, SIGNING_PLAIN);
+        signing_pass_end(p[i], on_done, &w);
+    }
+    is_number(signing_counts(w.signing).longest, 10, "10 in the line");
+    int too_many = 0;
+    for (int turn = 0; turn < 50 && w.told < 10; turn++) {
+        uint64_t before = signing_counts(w.signing).signed_count;
+        loop_turn(w.loop, 0);
+        too_many += signing_counts(w.signing).signed_count > before + 1;
+    }
+    is_number(w.told, 10, "all are told");
+    is_number(too_many, 0, "no turn has two operations");
+    for (size_t i = 0; i < 10; i++)
+        signing_pass_free(&p[i]);
+    world_end(&w);
+}
+
+/* What SMTP changes is changed before: the digest is that of what arrives. */
+static void
+test_normalized(void)
+{
+    struct world w;
+    world_begin(&w, keys_of("a.test", "s", 1));
+    char *a = fields_of(&w, LETTER, 3, SIGNING_PLAIN);
+    signing_reload(w.signing, keys_of("a.test", "s", 1));
+    w.e->id.time_ms = 2;
+    char *b = fields_of(&w, "From: ann@a.test\nSubject: s\n\nhello", 3, SIGNING_PLAIN);
+    const char *bh = strstr(a, "bh="), *other = strstr(b, "bh=");
+    ok_named(bh != NULL && other != NULL && strncmp(bh, other, 47) == 0,
+             "bare LF and a missing last line end");
+    free(a);
+    free(b);
+    w.e->id.time_ms = 3;
+    a = fields_of(&w, "From: ann@a.test\nSubject: s\n\nhello", 3, SIGNING_RAW);
+    is_string(a, "", "a raw header with bare LF is not signed");
+    free(a);
+    world_end(&w);
+}
+
+static void
+test_unsigned(void)
+{
+    static const char *const letters[] = {
+        "From: a@other.test\r\n\r\nx\r\n", "Subject: s\r\n\r\nx\r\n",
+        "From: a@a.test\r\nFrom: a@a.test\r\n\r\nx\r\n",
+        "From: a@a.test\r\nnonsense\r\n\r\nx\r\n", "", "\r\n", "x"};
+    struct world w;
+    world_begin(&w, keys_of("a.test", "s", 1));
+    for (size_t i = 0; i < sizeof(letters) / sizeof(*letters); i++) {
+        w.e->id.time_ms = i + 1;
+        char *fields = fields_of(&w, letters[i], 2, SIGNING_PLAIN);
+        is_string(fields, "", letters[i]);
+        free(fields);
+    }
+    is_number(signing_counts(w.signing).signed_count, 0, "nothing is signed");
+    world_end(&w);
+    world_begin(&w, keys_of("sender.test", "s", 1));
+    char *fields = fields_of(&w, "From: a@list.test\r\n\r\nx\r\n", 2, SIGNING_PLAIN);
+    ok_named(strstr(fields, "d=sender.test;") != NULL, "the sender's domain signs");
+    free(fields);
+    world_end(&w);
+}
+
+/* Headers too long for a signature, and content beyond one piece. */
+static void
+test_large(void)
+{
+    struct world w;
+    struct buffer letter;
+    world_begin(&w, keys_of("a.test", "s", 1));
+    buffer_init(&letter, 4 * 1024 * 1024);
+    ok(buffer_add(&letter, TEXT("From: a@a.test\r\nX: ")));
+    while (letter.length < 300 * 1024)
+        ok(buffer_add(&letter, TEXT("0123456789012345678901234567890\r\n ")));
+    ok(buffer_add(&letter, TEXT("\r\n\r\nx\r\n")) && buffer_add_byte(&letter, '\0'));
+    char *fields = fields_of(&w, letter.at, 30000, SIGNING_PLAIN);
+    is_string(fields, "", "a header of more than 256 KiB");
+    free(fields);
+    buffer_clear(&letter);
+    ok(buffer_add(&letter, TEXT("From: a@a.test\r\n\r\n")));
+    while (letter.length < 1024 * 1024)
+        ok(buffer_add(&letter, TEXT(".0123456789012345678901234567890\r\n")));
+    ok(buffer_add_byte(&letter, '\0'));
+    w.e->id.time_ms = 2;
+    fields = fields_of(&w, letter.at, SIZE_MAX, SIGNING_PLAIN);
+    ok_named(strncmp(fields, "DKIM-Signature:", 15) == 0, "a large body in one piece");
+    free(fields);
+    buffer_free(&letter);
+    world_end(&w);
+}
+
+/* At every step of a pass the keys go, or the pass does. */
+static void
+test_reload(void)
+{
+    for (int step = 0; step < 6; step++) {
+        struct world w;
+        world_begin(&w, keys_of("a.test", "old", 2));
+        struct signing_pass *p =
+            signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN);
+        if (step == 0)
+            signing_reload(w.signing, NULL);
+        signing_pass_add(p, TEXT(LETTER));
+        if (step == 1)
+            signing_reload(w.signing, NULL);
+        signing_pass_end(p, on_done, &w);
+        if (step == 2)
+            signing_reload(w.signing, NULL);
+        loop_turn(w.loop, 0);
+        if (step == 3)
+            signing_reload(w.signing, keys_of("a.test", "new", 1));
+        if (step == 4)
+            signing_pass_free(&p);
+        else
+            wait_told(&w, 1);
+        if (step < 4)
+            is_text(signing_pass_result(p)->names,
+                    step == 0 ? TEXT("") : TEXT("a.test/old,a.test/old"),
+                    "signed by the keys of its beginning");
+        if (p != NULL)
+            signing_pass_free(&p);
+        world_end(&w);
+    }
+}
+
+/* More messages than are kept; and a pass whose job is dropped while it reads. */
+static void
+test_kept(void)
+{
+    struct world w;
+    world_begin(&w, keys_of("other.test", "s", 1));
+    for (uint64_t i = 1; i <= SIGNING_KEPT_MAX + 1; i++) {
+        w.e->id.time_ms = i;
+        struct signing_pass *p = pass_over(&w, LETTER, 50, SIGNING_PLAIN);
+        signing_pass_end(p, on_done, &w);
+        signing_pass_free(&p);
+    }
+    w.e->id.time_ms = 1;
+    struct signing_pass *first =
+        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN);
+    ok_named(!signing_pass_has_enough(first), "the oldest is dropped");
+    w.e->id.time_ms = 2;
+    struct signing_pass *second =
+        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN);
+    ok_named(signing_pass_has_enough(second), "the next is kept");
+    signing_reload(w.signing, NULL);
+    signing_pass_add(second, TEXT("ignored"));
+    signing_pass_end(second, on_done, &w);
+    wait_told(&w, 1);
+    signing_pass_free(&first);
+    signing_pass_free(&second);
+    world_end(&w);
+}
+
+int
+main(void)
+{
+    test_shared();
+    test_line();
+    test_normalized();
+    test_unsigned();
+    test_large();
+    test_reload();
+    test_kept();
+    return done();
+}
