@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum {
+    NOTED_MAX = 4096, /* in the caches of a processor */
     TAIL_MIN = 16384, /* rows behind the sorted ones before they are merged, */
     TAIL_PART = 8 /* or this fraction of those: the work grows with the rows alone */
 };
@@ -42,9 +43,9 @@ tail_sort(struct id_list *l)
 }
 
 /* From the back, so that only the tail needs a copy. None of its ids is in front:
- * id_list_note() would have found it. */
-void
-id_list_sort(struct id_list *l)
+ * take_noted() would have found it. */
+static void
+tail_merge(struct id_list *l)
 {
     if (l->sorted == l->count)
         return;
@@ -61,31 +62,83 @@ id_list_sort(struct id_list *l)
     l->sorted = l->count;
 }
 
-void
-id_list_note(struct id_list *l, struct id id, unsigned dirs)
+/* The first sorted row, from this one on, that is not before row: near in most cases. */
+static size_t
+sorted_at(const struct id_list *l, size_t low, const struct id_list_row *row)
 {
-    struct id_list_row row = {.time_ms = id.time_ms & ((UINT64_C(1) << 50) - 1),
-                              .hash = id.hash & ((UINT64_C(1) << ID_HASH_BITS) - 1),
-                              .dirs = dirs & ((1u << 24) - 1)},
-                       *found = NULL;
-    if (l->sorted > 0)
-        found = bsearch(&row, l->rows, l->sorted, sizeof(row), rows_compare);
-    if (found != NULL) {
-        found->dirs |= row.dirs;
-        return;
+    size_t step = 1;
+    while (low + step < l->sorted && rows_compare(&l->rows[low + step], row) < 0) {
+        low += step;
+        step *= 2;
     }
+    size_t high = low + step < l->sorted ? low + step : l->sorted;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (rows_compare(&l->rows[middle], row) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void
+tail_add(struct id_list *l, struct id_list_row row)
+{
     if (l->count == l->capacity) {
         l->capacity = l->capacity > 0 ? l->capacity + l->capacity / 4 : 64;
         l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
     }
     l->rows[l->count++] = row;
+}
+
+/* One walk through the rows for many notes: a search for each would miss the caches. */
+static void
+take_noted(struct id_list *l)
+{
+    size_t at = 0;
+    if (l->noted_count == 0)
+        return;
+    qsort(l->noted, l->noted_count, sizeof(*l->noted), rows_compare);
+    for (size_t i = 0; i < l->noted_count; i++) {
+        const struct id_list_row *row = &l->noted[i];
+        at = sorted_at(l, at, row);
+        if (at < l->sorted && rows_compare(&l->rows[at], row) == 0)
+            l->rows[at].dirs |= row->dirs;
+        else
+            tail_add(l, *row);
+    }
+    l->noted_count = 0;
     if (l->count - l->sorted >= TAIL_MIN + l->sorted / TAIL_PART)
-        id_list_sort(l);
+        tail_merge(l);
+}
+
+void
+id_list_sort(struct id_list *l)
+{
+    take_noted(l);
+    free(l->noted);
+    l->noted = NULL;
+    tail_merge(l);
+}
+
+void
+id_list_note(struct id_list *l, struct id id, unsigned dirs)
+{
+    if (l->noted == NULL)
+        l->noted = memory_array(NOTED_MAX, sizeof(*l->noted));
+    l->noted[l->noted_count++] =
+        (struct id_list_row){.time_ms = id.time_ms & ((UINT64_C(1) << 50) - 1),
+                             .hash = id.hash & ((UINT64_C(1) << ID_HASH_BITS) - 1),
+                             .dirs = dirs & ((1u << 24) - 1)};
+    if (l->noted_count == NOTED_MAX)
+        take_noted(l);
 }
 
 void
 id_list_free(struct id_list *l)
 {
+    free(l->noted);
     free(l->rows);
     *l = (struct id_list){0};
 }
@@ -93,5 +146,5 @@ id_list_free(struct id_list *l)
 size_t
 id_list_memory(const struct id_list *l)
 {
-    return l->capacity * sizeof(*l->rows);
+    return (l->capacity + (l->noted != NULL ? NOTED_MAX : 0)) * sizeof(*l->rows);
 }

@@ -19,13 +19,14 @@ struct id_list_row {
 struct id_list {
     struct id_list_row *rows;
     size_t count, capacity;
-    size_t sorted; /* rows before this are sorted, one for each id */
+    size_t sorted;             /* rows before this are sorted, one for each id */
+    struct id_list_row *noted; /* not yet looked for in rows */
+    size_t noted_count;
 };
 
-/* Adds dirs to those of id. */
+/* Adds dirs to those of id; rows have it after id_list_sort(). */
 void id_list_note(struct id_list *list, struct id id, unsigned dirs);
-/* Sorts all rows. Notes after it are found in them quickly: call it at the end of each
- * directory. */
+/* Takes all notes, and sorts all rows. Call it at the end of each directory. */
 void id_list_sort(struct id_list *list);
 void id_list_free(struct id_list *list); /* empty afterwards */
 

@@ -53,10 +53,12 @@ spool_dir_name(enum spool_dir dir)
 void
 spool_path(enum spool_dir dir, struct id id, char out[SPOOL_PATH_MAX])
 {
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s", spool_dir_name(dir), name);
-    assert(length > 0 && length < SPOOL_PATH_MAX);
+    const char *name = spool_dir_name(dir);
+    size_t length = strlen(name);
+    assert(length + 1 + ID_LENGTH < SPOOL_PATH_MAX);
+    memcpy(out, name, length);
+    out[length] = '/';
+    id_format(id, out + length + 1);
 }
 
 void

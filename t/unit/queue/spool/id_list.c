@@ -47,6 +47,42 @@ test_few(void)
     is_number((int64_t)(l.count + id_list_memory(&l)), 0, "freed: empty");
 }
 
+/* More notes than are taken together: new ids, known ones and repeated ones between
+ * each other, against a plain table. */
+static void
+test_mixed(void)
+{
+    enum { IDS = 20000, NOTES = 100000 };
+    static unsigned want[IDS];
+    struct id_list l = {0};
+    unsigned wrong = 0;
+    size_t count = 0;
+    for (uint64_t i = 0; i < NOTES; i++) {
+        uint64_t n = i * i * 31 % 65537 % IDS;
+        unsigned dirs = 1u << i % 7;
+        want[n] |= dirs;
+        id_list_note(&l, an_id(n), dirs);
+        if (i % 30011 == 0)
+            id_list_sort(&l);
+    }
+    ok_named(id_list_memory(&l) > l.capacity * sizeof(*l.rows), "notes that wait count");
+    id_list_sort(&l);
+    is_number(id_list_memory(&l), l.capacity * sizeof(*l.rows), "and none waits");
+    for (uint64_t n = 0; n < IDS; n++) {
+        if (want[n] == 0)
+            continue;
+        wrong += count >= l.count || l.rows[count].dirs != want[n] ||
+                 id_compare(id_list_id(&l.rows[count]), an_id(n)) != 0;
+        count++;
+    }
+    ok_named(count > IDS / 2 && count < NOTES, "some are new, some known, some repeated");
+    is_number(wrong, 0, "each has all its directories");
+    is_number((int64_t)l.count, (int64_t)count, "once");
+    id_list_note(&l, an_id(1), 1);
+    id_list_free(&l);
+    is_number((int64_t)(l.count + id_list_memory(&l)), 0, "freed with a note: empty");
+}
+
 static void
 test_limits(void)
 {
@@ -85,6 +121,7 @@ int
 main(void)
 {
     test_few();
+    test_mixed();
     test_limits();
     test_million();
     return done();
