@@ -104,7 +104,7 @@ channel_settings(const struct petrel *p, const struct configuration *c)
     };
 }
 
-/* Called once for incoming and once for outgoing sessions. */
+/* Called once for incoming and once for outgoing sessions, and once for tokens. */
 static void
 on_drained(void *context)
 {
@@ -118,6 +118,7 @@ static void
 drain(struct petrel *p, int64_t grace_ms)
 {
     p->draining = 2;
+    p->draining += token_keeper_drain(&p->keeper, grace_ms, on_drained, p);
     listener_drain(p->listener, grace_ms, on_drained, p);
     delivery_drain(p->delivery);
     manager_drain(p->manager, grace_ms, on_drained, p);

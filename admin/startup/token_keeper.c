@@ -51,6 +51,15 @@ token_keeper_use(struct token_keeper *k, const struct accounts *accounts,
     return true;
 }
 
+bool
+token_keeper_drain(struct token_keeper *k, int64_t grace_ms,
+                   void (*done)(void *context), void *context)
+{
+    if (k->tokens != NULL)
+        tokens_drain(k->tokens, grace_ms, done, context);
+    return k->tokens != NULL;
+}
+
 void
 token_keeper_stop(struct token_keeper *k)
 {

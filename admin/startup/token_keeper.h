@@ -23,6 +23,11 @@ struct token_keeper {
  * be read; the old accounts stay. */
 bool token_keeper_use(struct token_keeper *keeper, const struct accounts *accounts,
                       char error[OAUTH_REASON_MAX]) __attribute__((warn_unused_result));
+/* Requests under way may end within grace_ms. False: there is none, and done will not be
+ * called. */
+bool token_keeper_drain(struct token_keeper *keeper, int64_t grace_ms,
+                        void (*done)(void *context), void *context)
+    __attribute__((warn_unused_result));
 /* After delivery_free(). */
 void token_keeper_stop(struct token_keeper *keeper);
 

@@ -6,6 +6,7 @@
 #include "base/disk/disk.h"
 #include "base/http/http_call.h"
 #include "base/http/oauth_state.h"
+#include "base/http/tokens_file.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -40,7 +41,10 @@ struct account_tokens {
 struct tokens {
     struct tokens_settings settings;
     struct account_tokens *accounts;
-    size_t locked; /* of them; at most TOKENS_ASKING_MAX */
+    size_t locked;                  /* of them; at most TOKENS_ASKING_MAX */
+    void (*drained)(void *context); /* NULL: requests may begin */
+    void *drain_context;
+    struct loop_timer drain;
     void (*ask)(struct account_tokens *a);
 };
 
@@ -63,22 +67,6 @@ tokens_file_changed(const struct account_tokens *a)
     return tokens_file_ms(a) != a->read_ms;
 }
 
-/* The bytes of the file, or -errno. */
-static int64_t
-tokens_read_file(struct account_tokens *a, char content[OAUTH_STATE_MAX + 1])
-{
-    struct disk *spool = a->tokens->settings.spool;
-    struct disk_info info;
-    int file = disk_open_file(spool, a->path, false);
-    if (file < 0)
-        return file;
-    int64_t length = disk_read(spool, file, 0, content, OAUTH_STATE_MAX + 1);
-    if (disk_file_info(spool, file, &info) == 0)
-        a->read_ms = info.changed_ms;
-    disk_close_file(spool, file);
-    return length > OAUTH_STATE_MAX ? -EFBIG : length;
-}
-
 static void
 tokens_take_state(struct account_tokens *a, struct oauth_state *state)
 {
@@ -97,7 +85,7 @@ tokens_read_state(struct account_tokens *a)
     struct oauth_state state;
     oauth_state_init(&state);
     a->read_ms = tokens_file_ms(a);
-    int64_t length = tokens_read_file(a, content);
+    int64_t length = tokens_file_read(s->spool, a->path, content, &a->read_ms);
     a->is_unread = length < 0 && length != -ENOENT;
     if (length == -ENOENT ||
         (length >= 0 &&
@@ -111,42 +99,6 @@ tokens_read_state(struct account_tokens *a)
     digest_forget(content, sizeof(content));
 }
 
-/* Content, then name. The name is new: it must not be taken. */
-static int
-tokens_write_new(struct disk *spool, const char *fresh, const char *path,
-                 struct text content)
-{
-    (void)disk_unlink(spool, fresh);
-    int file = disk_create(spool, fresh, 0600);
-    if (file < 0)
-        return file;
-    int result = disk_write(spool, file, content);
-    if (result == 0)
-        result = disk_sync(spool, file);
-    disk_close_file(spool, file);
-    if (result == 0)
-        result = disk_rename(spool, fresh, path);
-    if (result < 0)
-        (void)disk_unlink(spool, fresh);
-    return result;
-}
-
-/* Durable when it returns 0: file, name, directory, and that directory's name. */
-static int
-tokens_write_file(struct disk *spool, const char *path, struct text content)
-{
-    char fresh[64];
-    snprintf(fresh, sizeof(fresh), "%s.new", path);
-    int result = disk_make_directory(spool, "oauth", 0700);
-    if (result == 0)
-        result = tokens_write_new(spool, fresh, path, content);
-    if (result == 0)
-        result = disk_sync_directory(spool, "oauth");
-    if (result == 0)
-        result = disk_sync_directory(spool, "");
-    return result;
-}
-
 static int
 tokens_write_state(struct account_tokens *a)
 {
@@ -155,7 +107,7 @@ tokens_write_state(struct account_tokens *a)
     int result = -EINVAL;
     buffer_init(&content, OAUTH_STATE_MAX);
     if (oauth_state_write(&content, &a->account, &a->state))
-        result = tokens_write_file(s->spool, a->path, buffer_text(&content));
+        result = tokens_file_write(s->spool, a->path, buffer_text(&content));
     if (content.at != NULL)
         digest_forget(content.at, content.capacity);
     buffer_free(&content);
@@ -193,6 +145,20 @@ tokens_is_due(const struct account_tokens *a)
 }
 
 static void
+tokens_on_drained(void *context)
+{
+    struct tokens *t = context;
+    t->drained(t->drain_context);
+}
+
+static void
+tokens_note_drained(struct tokens *t)
+{
+    if (t->drained != NULL && t->locked == 0 && heap_has(&t->drain.node))
+        loop_timer_start(t->settings.loop, &t->drain, 0, tokens_on_drained, t);
+}
+
+static void
 tokens_unlock(struct account_tokens *a)
 {
     if (a->lock < 0)
@@ -200,6 +166,7 @@ tokens_unlock(struct account_tokens *a)
     disk_close_file(a->tokens->settings.spool, a->lock);
     a->lock = -1;
     a->tokens->locked--;
+    tokens_note_drained(a->tokens);
 }
 
 static void
@@ -561,7 +528,7 @@ tokens_ask(struct account_tokens *a)
     const struct tokens_settings *s = &a->tokens->settings;
     bool changed = tokens_file_changed(a);
     int64_t rest_ms = a->retry_at_ms - loop_monotonic_ms(s->loop);
-    if (a->call != NULL)
+    if (a->call != NULL || a->tokens->drained != NULL)
         return;
     if (!changed && a->retry_at_ms > 0 && rest_ms > 0) {
         tokens_rest(a, rest_ms < TOKENS_LOOK_MS ? rest_ms : TOKENS_LOOK_MS);
@@ -689,12 +656,23 @@ tokens_new(const struct tokens_settings *settings)
 }
 
 void
+tokens_drain(struct tokens *t, int64_t grace_ms, void (*done)(void *context),
+             void *context)
+{
+    t->drained = done;
+    t->drain_context = context;
+    loop_timer_start(t->settings.loop, &t->drain, t->locked > 0 ? grace_ms : 0,
+                     tokens_on_drained, t);
+}
+
+void
 tokens_free(struct tokens **tokens)
 {
     struct tokens *t = *tokens;
     *tokens = NULL;
     if (t == NULL)
         return;
+    loop_timer_stop(t->settings.loop, &t->drain);
     tokens_remove_all(t, &t->accounts);
     loop_release(t->settings.loop, free, t);
 }

@@ -55,6 +55,10 @@ struct tokens_settings {
     void *context;
 };
 struct tokens *tokens_new(const struct tokens_settings *settings);
+/* No request begins any more. done is called once, in a later turn: when those under way
+ * have ended, whose answers may have the only valid refresh token, or after grace_ms. */
+void tokens_drain(struct tokens *tokens, int64_t grace_ms, void (*done)(void *context),
+                  void *context);
 /* Ends requests under way. */
 void tokens_free(struct tokens **tokens);
 

@@ -159,7 +159,17 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
     like why($petrel, $last), qr/it lacks a token to log in: waits for a token of joe from 127\.0\.0\.1|delivered|no such/, 'what mail waits for meanwhile';
     ok $provider->wait_for(qr/^mail /, $mails += 50), 'all mail goes';
     is scalar($provider->events(qr/^request/)), $requests + 1, 'with one request';
-    finish($petrel);
+    # Stopped while the provider is asked: its answer may have the only refresh token that is good.
+    $petrel->stop;
+    expire($petrel);
+    $provider->mode('slow seconds=1');
+    $petrel->start;
+    ok $provider->wait_for(qr/^request/, $requests + 2), 'it is asked';
+    push @said, $petrel->log;
+    Petrel::spit($petrel->{log}, '');
+    $petrel->stop;
+    like $petrel->log, qr/oauth: token for joe/, 'a stop waits for the answer';
+    push @said, $petrel->log;
     $provider->stop;
     expire($petrel);
     $petrel->start;

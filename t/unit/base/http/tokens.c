@@ -27,10 +27,10 @@ struct provider {
     struct oauth_account account;
     char folder[64], path[160];
     char answer[1000]; /* "" : none, the request waits */
-    int requests, changed;
-    char body[2000];    /* of the last request */
-    char told[600];     /* when `changed` was called */
-    char seen[4096];    /* the state file when `changed` was called */
+    int requests, changed, drained;
+    char body[2000]; /* of the last request */
+    char told[600];  /* when `changed` was called */
+    char seen[4096]; /* the state file when `changed` was called */
 };
 
 static const struct secrets *secrets;
@@ -83,26 +83,25 @@ static void
 answers(struct provider *p, const char *status, const char *fields, const char *body)
 {
     snprintf(p->answer, sizeof(p->answer),
-             "HTTP/1.1 %s\r\n%sContent-Length: %zu\r\n\r\n%s", status, fields, strlen(body),
-             body);
+             "HTTP/1.1 %s\r\n%sContent-Length: %zu\r\n\r\n%s", status, fields,
+             strlen(body), body);
 }
 
 static void
 grants(struct provider *p, const char *access, const char *refresh, int lifetime_s)
 {
     char body[500];
-    snprintf(body, sizeof(body),
-             "{\"access_token\":\"%s\",\"expires_in\":%d%s%s%s}", access, lifetime_s,
-             refresh[0] != '\0' ? ",\"refresh_token\":\"" : "", refresh,
-             refresh[0] != '\0' ? "\"" : "");
+    snprintf(body, sizeof(body), "{\"access_token\":\"%s\",\"expires_in\":%d%s%s%s}",
+             access, lifetime_s, refresh[0] != '\0' ? ",\"refresh_token\":\"" : "",
+             refresh, refresh[0] != '\0' ? "\"" : "");
     answers(p, "200 OK", "", body);
 }
 
 static void
 tokens_begin(struct provider *p)
 {
-    p->tokens = tokens_new(&(struct tokens_settings){
-        p->world->loop, p->log, p->spool, p->http, provider_changed, p});
+    p->tokens = tokens_new(&(struct tokens_settings){p->world->loop, p->log, p->spool,
+                                                     p->http, provider_changed, p});
 }
 
 static bool
@@ -168,8 +167,8 @@ find(struct provider *p, char token[200], char why[400])
 {
     struct text t = TEXT("");
     const char *reason = "";
-    enum tokens_status status = tokens_find(p->tokens, TEXT("SMTP.x.test"), 587,
-                                            TEXT("u@x.test"), &t, &reason);
+    enum tokens_status status =
+        tokens_find(p->tokens, TEXT("SMTP.x.test"), 587, TEXT("u@x.test"), &t, &reason);
     text_copy(token, 200, t);
     text_copy(why, 400, text_from(reason));
     return status;
@@ -229,10 +228,11 @@ test_client(void)
     is_number(p->requests, 1, "  from the file");
 
     grants(p, CANARY "-2", "", 3600);
-    ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"), TEXT("other")));
+    ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
+                      TEXT("other")));
     is_number(find(p, got, why), TOKENS_READY, "another one was refused");
     ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
-                   TEXT(CANARY "-1")));
+                      TEXT(CANARY "-1")));
     ok_named(find(p, got, why) != TOKENS_READY, "a refused one is not used again");
     is_ready(p, CANARY "-2", "but replaced");
     is_number(p->requests, 2, "two requests in all");
@@ -257,7 +257,7 @@ test_rotation(void)
              "the next one was durable before anything was used");
     grants(p, CANARY "-a2", "", 3600);
     ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
-                   TEXT(CANARY "-a1")));
+                      TEXT(CANARY "-a1")));
     is_ready(p, CANARY "-a2", "by the next one");
     ok(strstr(p->body, "refresh_token=" CANARY "-r1&") != NULL);
     tokens_free(&p->tokens);
@@ -265,7 +265,7 @@ test_rotation(void)
     grants(p, CANARY "-a3", "", 3600);
     ok(tokens_use(p));
     ok(tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
-                   TEXT(CANARY "-a2")));
+                      TEXT(CANARY "-a2")));
     is_ready(p, CANARY "-a3", "after a restart");
     ok_named(strstr(p->body, "refresh_token=" CANARY "-r1&") != NULL,
              "the file's counts, not the first");
@@ -326,9 +326,10 @@ test_refused(void)
               "without a refresh token");
     is_number(p->requests, 0, "  nobody is asked");
     tokens_free(&p->tokens);
-    snprintf(content, sizeof(content),
-             "{\"host\":\"smtp.x.test\",\"user\":\"u@x.test\",\"client\":\"c\",\"access\":"
-             "\"\",\"expires\":0,\"refresh\":\"" CANARY "-r\"}");
+    snprintf(
+        content, sizeof(content),
+        "{\"host\":\"smtp.x.test\",\"user\":\"u@x.test\",\"client\":\"c\",\"access\":"
+        "\"\",\"expires\":0,\"refresh\":\"" CANARY "-r\"}");
     FILE *f = fopen(p->path, "w");
     fputs(content, f);
     fclose(f);
@@ -375,10 +376,11 @@ test_lock(void)
     is_number(p->requests, 0, "nobody is asked meanwhile");
     is_number(find(p, got, why), TOKENS_ASKED, "we wait");
     FILE *f = fopen(p->path, "w");
-    fprintf(f,
-            "{\"host\":\"smtp.x.test\",\"user\":\"u@x.test\",\"client\":\"c\",\"access\":"
-            "\"" CANARY "-other\",\"expires\":%lld,\"refresh\":\"\"}",
-            (long long)loop_now_ms(p->world->loop) + 3000000);
+    fprintf(
+        f,
+        "{\"host\":\"smtp.x.test\",\"user\":\"u@x.test\",\"client\":\"c\",\"access\":"
+        "\"" CANARY "-other\",\"expires\":%lld,\"refresh\":\"\"}",
+        (long long)loop_now_ms(p->world->loop) + 3000000);
     fclose(f);
     disk_close_file(p->spool, other);
     later(p, 1000);
@@ -420,10 +422,11 @@ test_files(void)
     /* The expiry of a clock that was ahead by a year. */
     tokens_free(&p->tokens);
     f = fopen(p->path, "w");
-    fprintf(f,
-            "{\"host\":\"smtp.x.test\",\"user\":\"u@x.test\",\"client\":\"c\",\"access\":"
-            "\"" CANARY "-future\",\"expires\":%lld,\"refresh\":\"\"}",
-            (long long)loop_now_ms(p->world->loop) + 31536000000);
+    fprintf(
+        f,
+        "{\"host\":\"smtp.x.test\",\"user\":\"u@x.test\",\"client\":\"c\",\"access\":"
+        "\"" CANARY "-future\",\"expires\":%lld,\"refresh\":\"\"}",
+        (long long)loop_now_ms(p->world->loop) + 31536000000);
     fclose(f);
     tokens_begin(p);
     ok(tokens_use(p));
@@ -545,6 +548,52 @@ test_clock(void)
     provider_finish(p);
 }
 
+static void
+note_drained(void *context)
+{
+    struct provider *p = context;
+    p->drained++;
+}
+
+/* A stop waits for the answer, which has a new refresh token. */
+static void
+test_drain(void)
+{
+    struct provider *p = provider_start("grant=client secret=" CANARY);
+    char got[200], why[400];
+    ok(tokens_use(p));
+    until(p->world, p->requests == 1);
+    tokens_drain(p->tokens, 60000, note_drained, p);
+    loop_turn(p->world->loop, 5);
+    is_number(p->drained, 0, "a request is under way");
+    grants(p, CANARY "-1", "", 3600);
+    net_send(p->connection, text_from(p->answer));
+    net_close(&p->connection);
+    until(p->world, p->drained == 1);
+    is_number(find(p, got, why), TOKENS_READY, "its answer was taken");
+    ok_named(strstr(p->seen, CANARY "-1") != NULL, "and is durable");
+    (void)tokens_refused(p->tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
+                         TEXT(CANARY "-1"));
+    loop_turn(p->world->loop, 5);
+    is_number(p->requests, 1, "no other request begins");
+    provider_finish(p);
+
+    p = provider_start("grant=client secret=" CANARY);
+    ok(tokens_use(p));
+    until(p->world, p->requests == 1);
+    tokens_drain(p->tokens, 1, note_drained, p);
+    until(p->world, p->drained == 1);
+    is_number(p->changed, 0, "a silent provider is not waited for");
+    provider_finish(p);
+
+    p = provider_start("grant=client secret=" CANARY);
+    tokens_drain(p->tokens, 60000, note_drained, p);
+    is_number(p->drained, 0, "not within the call");
+    loop_turn(p->world->loop, 5);
+    is_number(p->drained, 1, "nothing is under way");
+    provider_finish(p);
+}
+
 /* Ends while the provider is silent: neither a call nor a lock is left. */
 static void
 test_end(void)
@@ -585,14 +634,18 @@ main(void)
     test_refused_twice();
     test_renewal();
     test_clock();
+    test_drain();
     test_end();
     fflush(stderr);
     snprintf(word, sizeof(word), "! grep " CANARY " %s", log);
     ok_named(system(word) == 0, "no secret is in the log");
-    snprintf(word, sizeof(word), "grep -q 'token for u@x.test at smtp.x.test until 20' %s",
-             log);
+    snprintf(word, sizeof(word),
+             "grep -q 'token for u@x.test at smtp.x.test until 20' %s", log);
     ok_named(system(word) == 0, "but that there is a token");
-    snprintf(word, sizeof(word), "grep -q 'oauth.*error.*no token for u@x.test at smtp.x.test: status 400' %s", log);
+    snprintf(
+        word, sizeof(word),
+        "grep -q 'oauth.*error.*no token for u@x.test at smtp.x.test: status 400' %s",
+        log);
     ok_named(system(word) == 0, "or why not");
     if (tap_failed > 0) {
         snprintf(word, sizeof(word), "sed 's/^/# /' %s", log);
