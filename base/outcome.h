@@ -11,7 +11,8 @@ enum verdict { VERDICT_DELIVERED, VERDICT_DEFERRED, VERDICT_FAILED };
 enum blame {
     BLAME_NONE,    /* delivered */
     BLAME_MESSAGE, /* this message or this recipient */
-    BLAME_SITE     /* the site cannot be reached, or asks to slow down */
+    BLAME_SITE,    /* the site cannot be reached, or asks to slow down */
+    BLAME_ADDRESS /* the site does not accept this source address: another carries it */
 };
 
 enum { OUTCOME_TEXT_MAX = 480, OUTCOME_REMOTE_MAX = 320 };

@@ -64,8 +64,8 @@ refusal_warning(struct manager *m, const struct outcome *outcome)
 {
     char hint[REFUSAL_HINT_MAX];
     enum refusal_class class = refusal_classify(outcome->text);
-    if (!is_operators(class) || !refusal_hint(outcome->text, hint) ||
-        !is_due(m, class, name_of(outcome)))
+    if (outcome->blame == BLAME_ADDRESS || !is_operators(class) ||
+        !refusal_hint(outcome->text, hint) || !is_due(m, class, name_of(outcome)))
         return;
     log_say(m->log, LOG_LEVEL_WARNING, "smtp", NULL, "%.*s refuses mail (%s): %s",
             TEXT_ARGS(name_of(outcome)), refusal_name(class), hint);

@@ -282,6 +282,17 @@ refusal_classify(const char *text)
     return refusal_parse(text, &r) ? classify(&r, provider_of(r.host)) : REFUSAL_OTHER;
 }
 
+bool
+refusal_is_of_ipv6(const char *text)
+{
+    struct reply r;
+    if (!refusal_parse(text, &r))
+        return false;
+    enum refusal_class class = classify(&r, provider_of(r.host));
+    return class == REFUSAL_PTR ||
+           (class == REFUSAL_AUTH && reply_words_have(&r.words, " ipv6", NULL));
+}
+
 const char *refusal_name(enum refusal_class class)
 {
     static const char *const names[REFUSAL_CLASSES] = {

@@ -39,6 +39,8 @@ enum refusal_class {
 enum refusal_class refusal_classify(const char *text);
 /* "no_user", "auth" ...; "" for OTHER. */
 const char *refusal_name(enum refusal_class class);
+/* Whether it is about an IPv6 address as such: a message may pass from an IPv4 one. */
+bool refusal_is_of_ipv6(const char *text);
 /* One sentence without a period. False: there is nothing to say. */
 bool refusal_hint(const char *text, char out[REFUSAL_HINT_MAX])
     __attribute__((warn_unused_result));

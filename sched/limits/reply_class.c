@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MINUTE_MS INT64_C(60000)
-#define HOUR_MS   (60 * MINUTE_MS)
+#define ADDRESS_MS INT64_C(1000)
+#define MINUTE_MS  INT64_C(60000)
+#define HOUR_MS    (60 * MINUTE_MS)
 
 /* A row matches if all its members that are set match. A phrase matches from the start
  * of a word on, and may end within one; `then` comes at most GAP_MAX bytes later. */
@@ -109,6 +110,8 @@ reply_class_classify(const struct outcome *outcome)
 {
     if (outcome->verdict != VERDICT_DEFERRED)
         return REPLY_CLASS_PLAIN;
+    if (outcome->blame == BLAME_ADDRESS)
+        return REPLY_CLASS_ADDRESS;
     if (outcome->code == 0 &&
         strcmp(outcome->enhanced, REPLY_CLASS_TOKEN_ENHANCED) == 0)
         return REPLY_CLASS_TOKEN;
@@ -141,6 +144,8 @@ const char *reply_class_name(enum reply_class_class class)
         return "busy";
     case REPLY_CLASS_DNS:
         return "dns";
+    case REPLY_CLASS_ADDRESS:
+        return "address";
     case REPLY_CLASS_TOKEN:
         return "token";
     }
@@ -254,6 +259,8 @@ reply_class_delay_ms(enum reply_class_class class, const struct outcome *outcome
     case REPLY_CLASS_DNS:
     case REPLY_CLASS_TOKEN:
         return plain;
+    case REPLY_CLASS_ADDRESS:
+        return ADDRESS_MS;
     case REPLY_CLASS_FULL_MAILBOX: {
         int64_t patient = reply_class_clip(age_ms, HOUR_MS, 4 * HOUR_MS);
         return patient > plain ? patient : plain;
@@ -279,5 +286,6 @@ reply_class_refuses_us(const struct outcome *outcome)
 
 bool reply_class_counts(enum reply_class_class class)
 {
-    return class != REPLY_CLASS_RATE && class != REPLY_CLASS_TOKEN;
+    return class != REPLY_CLASS_RATE && class != REPLY_CLASS_ADDRESS &&
+           class != REPLY_CLASS_TOKEN;
 }

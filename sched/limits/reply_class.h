@@ -21,23 +21,25 @@ enum reply_class_class {
     REPLY_CLASS_FULL_MAILBOX,
     REPLY_CLASS_BUSY, /* the site has too many sessions, no space, or too much load */
     REPLY_CLASS_DNS,  /* a name was not resolved, by us or by them */
-    REPLY_CLASS_TOKEN /* we have no token to log in with: nothing was tried */
+    REPLY_CLASS_ADDRESS, /* another source address may carry it */
+    REPLY_CLASS_TOKEN    /* we have no token to log in with: nothing was tried */
 };
 /* That of our own deferrals for lack of a token, which have no reply. */
 #define REPLY_CLASS_TOKEN_ENHANCED "4.7.0"
 
 enum reply_class_class reply_class_classify(const struct outcome *outcome);
 
-/* "plain", "greylist", "rate", "mailbox_full", "busy", "dns", "token": for logs and status. */
+/* "plain", "greylist", "rate", "mailbox_full", "busy", "dns", "address", "token":
+ * for logs and status. */
 const char *reply_class_name(enum reply_class_class class);
 
 /* The delay until the next attempt, without jitter. age_ms and the bounds are those of
  * retry_delay_ms, which gives the delay for the classes plain, busy, DNS and token.
  * Greylisting: 5 minutes (or maximal_ms, if less) while the message is younger than 30
  * minutes, then as plain. Rate: the age, at least 60 s, regardless of minimal_ms. Full
- * mailbox: the age between 1 h and 4 h, or as plain if that is later. For greylisting
- * and rate, a time given in words ("in 300 seconds", "after 5 minutes", "in 00:05:00")
- * takes precedence, between 60 s and 1 h. */
+ * mailbox: the age between 1 h and 4 h, or as plain if that is later. Address:
+ * 1 s. For greylisting and rate, a time given in words ("in 300 seconds", "after 5
+ * minutes", "in 00:05:00") takes precedence, between 60 s and 1 h. */
 int64_t reply_class_delay_ms(enum reply_class_class class,
                              const struct outcome *outcome, int64_t age_ms,
                              int64_t minimal_ms, int64_t maximal_ms);
@@ -47,7 +49,8 @@ int64_t reply_class_delay_ms(enum reply_class_class class,
 bool reply_class_refuses_us(const struct outcome *outcome);
 
 /* Whether an attempt that ended with that class counts as one. One refused for the rate
- * does not: it says nothing about the message; nor does one that lacked a token. */
+ * does not: it says nothing about the message; nor does one for our address, nor one that
+ * lacked a token. */
 bool reply_class_counts(enum reply_class_class class);
 
 #endif

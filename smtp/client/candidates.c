@@ -76,6 +76,26 @@ candidates_race(const struct candidates *c, size_t race[2])
     return 1;
 }
 
+bool
+candidates_have(const struct candidates *c, enum net_family family)
+{
+    for (size_t at = c->at; at < c->count; at++)
+        if (c->hosts[c->order[at]].address.family == family)
+            return true;
+    return false;
+}
+
+void
+candidates_drop(struct candidates *c, enum net_family family)
+{
+    size_t kept = 0;
+    assert(c->at == 0);
+    for (size_t at = 0; at < c->count; at++)
+        if (c->hosts[c->order[at]].address.family != family)
+            c->order[kept++] = c->order[at];
+    c->count = kept;
+}
+
 void
 candidates_good(struct candidates *c, size_t which, int64_t took_ms)
 {

@@ -33,6 +33,11 @@ void candidates_bring_forward(struct candidates *c, size_t which);
  * list have different ones: smtp/client/relayhosts.h). Returns their number. */
 size_t candidates_race(const struct candidates *c, size_t race[2]);
 
+/* Whether one of the hosts that are left, with the next one, has that family. */
+bool candidates_have(const struct candidates *c, enum net_family family);
+/* Leaves out the hosts of that family; before the first is tried. */
+void candidates_drop(struct candidates *c, enum net_family family);
+
 /* hosts[which] greeted, took_ms after the first attempt to connect. */
 void candidates_good(struct candidates *c, size_t which, int64_t took_ms);
 /* hosts[which] did not greet. */

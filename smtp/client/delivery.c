@@ -159,14 +159,15 @@ request_settle(struct delivery_session *s, size_t which, const struct outcome *o
     s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->request_ms;
     s->timing.tls = client_connection_tls(s->connection);
     s->timing.dkim = client_connection_dkim(s->connection);
-    manager_settled(s->delivery->manager, &s->request, which, outcome, &s->timing);
+    struct outcome judged = delivery_family_judge(s, outcome);
+    manager_settled(s->delivery->manager, &s->request, which, &judged, &s->timing);
 }
 
 /* A request that its last connection could not carry comes before new mail. */
 static bool
 request_take(struct delivery_session *s)
 {
-    if (!s->in_request)
+    if (!s->in_request && !delivery_family_rests(s))
         s->in_request = manager_take(s->delivery->manager, s->session, &s->request);
     if (s->in_request) {
         leave_idle(s);
@@ -202,7 +203,7 @@ request_take_early(struct delivery_session *s)
     struct manager *m = s->delivery->manager;
     assert(s->in_request && s->sent && !s->has_next);
     if (!s->prompt || s->closing || !client_connection_has_space(s->connection) ||
-        !manager_has_work(m, s->session) ||
+        delivery_family_rests(s) || !manager_has_work(m, s->session) ||
         !manager_take(m, s->session, &s->next_request))
         return;
     s->has_next = true;
@@ -238,7 +239,9 @@ delivery_at_stage_answer(void *context)
         request_take_early(s);
     }
     DL_FOREACH_SAFE2 (d->idle, s, next, idle_next)
-        if (manager_has_work(d->manager, s->session))
+        if (delivery_family_rests(s))
+            delivery_session_end(s, NULL);
+        else if (manager_has_work(d->manager, s->session))
             (void)request_take(s);
 }
 
@@ -250,7 +253,7 @@ request_next(struct delivery_session *s)
     struct delivery *d = s->delivery;
     if (request_take(s))
         return;
-    if (manager_session_is_spent(s->session)) {
+    if (manager_session_is_spent(s->session) || delivery_family_rests(s)) {
         delivery_session_end(s, NULL);
         return;
     }
@@ -421,6 +424,7 @@ connect_failed(struct delivery_session *s, const struct happy_eyeballs_event *ev
                      s->peer.remote, event->why);
     text_copy(outcome.remote, sizeof(outcome.remote), text_from(s->peer.remote));
     delivery_remember(s, &outcome);
+    delivery_family_failed(s, &s->candidates.hosts[event->which], event->why);
     s->greeted = false;
     report_health(s, false);
     candidates_pass(&s->candidates);
@@ -456,6 +460,7 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
         candidates_pass(&s->candidates);
     } else if (trouble != NULL && !back) {
         delivery_remember(s, trouble);
+        (void)delivery_family_refused(s, trouble);
         /* Other routes may demand less of the same host. */
         if (!about_tls)
             report_health(s, false);
@@ -594,6 +599,7 @@ belongs_to_site(struct delivery_session *s, const struct mx_lookup_answer *answe
         return true;
     size_t length =
         site_key_key(s->delivery->providers, answer->set, answer->set_count, key);
+    s->site = text_hash_nocase(TEXT_HASH, text_of(key, length));
     return manager_session_found(s->delivery->manager, s->session,
                                  text_of(key, length));
 }
@@ -611,6 +617,7 @@ on_hosts_found(void *context, const struct mx_lookup_answer *answer)
     } else {
         candidates_start(&s->candidates, s->delivery->manager, answer->hosts,
                          answer->count);
+        delivery_family_choose(s);
         if (!connect_next(s, on_connecting))
             session_fail(s);
     }
@@ -669,6 +676,7 @@ find_hosts(struct delivery_session *s, const char *domain)
     }
     int wanted = d->settings.mx_address_limit, most = MX_LOOKUP_ADDRESS_MAX;
     int limit = wanted < 1 ? 1 : wanted > most ? most : wanted;
+    s->site = text_hash_nocase(TEXT_HASH, text_from(mx ? domain : s->target->host));
     struct mx_lookup_query query = {.name = mx ? domain : s->target->host,
                                     .by_mx = mx || s->target->look_up_mx,
                                     .smarthost = !mx,

@@ -12,6 +12,14 @@
 #include "smtp/client/client_connection.h"
 #include "sched/route/bind_address.h"
 
+/* Sites that have refused our IPv6 address; one that hashes to the same place replaces
+ * another, which is asked once more then. Times are monotonic. */
+enum { DELIVERY_IPV6_RESTS_MAX = 64 };
+struct ipv6_rest {
+    uint64_t site;
+    int64_t until_ms;
+};
+
 struct delivery {
     struct loop *loop;
     struct net *net;
@@ -27,6 +35,8 @@ struct delivery {
     struct signing *signing;
     struct tls_failures *tls_failures;
     struct tokens *tokens;
+    struct ipv6_rest ipv6_rests[DELIVERY_IPV6_RESTS_MAX];
+    int64_t no_ipv4_until_ms; /* this host had no route for IPv4; monotonic */
     struct delivery_session *sessions;
     struct delivery_session *idle;  /* kept for more mail */
     struct delivery_session *early; /* their dot leaves in this turn, mail may, too */
@@ -40,6 +50,7 @@ struct delivery_session {
     struct sched_session *session; /* the scheduler's */
     const struct target *target;
     const char *domain; /* for TARGET_MX; borrowed */
+    uint64_t site;      /* a hash of the name of its servers */
     struct bind_address sources;
     bool skip_v4, skip_v6; /* addresses of that family are not tried */
     struct mx_lookup *lookup;
@@ -82,6 +93,20 @@ void delivery_take_settings(struct delivery *d,
  * address this host does not have. */
 bool delivery_choose_source(struct delivery_session *s, struct outcome *why)
     __attribute__((warn_unused_result));
+
+/* Whether the session's connection is over IPv6, which the site has refused: it gets no
+ * more mail. */
+bool delivery_family_rests(const struct delivery_session *s);
+/* Leaves IPv6 out of the candidates if the site has refused it, and has IPv4, too. */
+void delivery_family_choose(struct delivery_session *s);
+/* An address could not be connected to. */
+void delivery_family_failed(struct delivery_session *s,
+                            const struct mx_lookup_host *host, const char *why);
+/* True: the outcome is of our IPv6 address, and the mail can go over IPv4. */
+bool delivery_family_refused(struct delivery_session *s, const struct outcome *outcome);
+/* The same outcome, deferred if so. */
+struct outcome delivery_family_judge(struct delivery_session *s,
+                                     const struct outcome *outcome);
 
 /* A manager_watch(); context is the struct delivery. */
 manager_watch delivery_watch;

@@ -5,12 +5,12 @@ use strict;
 use warnings;
 use IO::Select;
 use IO::Socket::INET;
-use Socket qw(SOL_SOCKET SO_LINGER inet_aton);
+use Socket qw(AF_INET6 SOL_SOCKET SO_LINGER inet_aton inet_pton);
 use lib 't/e2e';
 use Nsd;
 use Petrel;
 
-my %number = (A => 1, MX => 15);
+my %number = (A => 1, MX => 15, AAAA => 28);
 
 sub name_octets { my $name = shift; return join('', map { pack 'C/a*', $_ } split /\./, $name) . "\0" }
 
@@ -27,6 +27,7 @@ sub answer {
     my @records;
     push @records, map { my ($preference, $host) = split ' '; [15, pack('n', $preference) . name_octets($host)] } @{ $of->{MX} || [] } if $type == $number{MX};
     push @records, map { [1, inet_aton($_)] } @{ $of->{A} || [] } if $type == $number{A};
+    push @records, map { [28, inet_pton(AF_INET6, $_)] } @{ $of->{AAAA} || [] } if $type == $number{AAAA};
     my $head = pack 'a2 C2 n4', $query, 0x81, $of ? 0x80 : 0x83, 1, scalar @records, 0, 0;
     return ($name, $type, $head . substr($query, 12, $at - 12 + 5) . join '', map { pack 'n3 N n/a*', 0xc00c, $_->[0], 1, 60, $_->[1] } @records);
 }

@@ -249,7 +249,7 @@ void
 manager_settled(struct manager *m, const struct delivery_request *request, size_t which,
                 const struct outcome *outcome, const struct timing *timing)
 {
-    static const char *const blames[] = {"none", "message", "site"};
+    static const char *const blames[] = {"none", "message", "site", "address"};
     struct recipient *r = &request->envelope->recipients[request->indexes[which]];
     host_must(!r->done && m->open[0] > 0 && request->indexes == m->under_way[0]);
     r->done = true;

@@ -211,11 +211,35 @@ test_hints(void)
     ok_named(!refusal_hint("lost connection", hint), "no reply");
 }
 
+/* Those that IPv4 may avoid. */
+static void
+test_of_ipv6(void)
+{
+    static const struct {
+        bool is_so;
+        const char *host, *reply;
+    } all[] = {
+        {true, GMAIL, "550 5.7.25 x"},
+        {true, GMAIL, "421 4.7.23 x"},
+        {true, OUTLOOK, "550 5.7.510 x"},
+        {true, OUTLOOK, "450 4.7.26 Service does not accept messages sent over IPv6 unless they pass SPF or DKIM"},
+        {true, OTHER, "550 5.7.1 no SPF: not accepted over IPv6"},
+        {false, GMAIL, "550 5.7.26 unauthenticated"},
+        {false, OTHER, "550 5.7.1 spam over IPv6"},
+        {false, OTHER, "550 5.1.1 User unknown over IPv6"},
+        {false, OTHER, "550 5.7.1 <ipv6@b.example>: SPF fail"},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        is_number(refusal_is_of_ipv6(outcome_text(all[i].host, all[i].reply)), all[i].is_so, all[i].reply);
+    ok_named(!refusal_is_of_ipv6("connect to mx[::1]:25: no PTR record over IPv6"), "no reply");
+}
+
 int
 main(void)
 {
     test_replies();
     test_other_texts();
     test_hints();
+    test_of_ipv6();
     return done();
 }

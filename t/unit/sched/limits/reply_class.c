@@ -122,6 +122,8 @@ test_only_refusals(void)
     is_number(reply_class_classify(&o), REPLY_CLASS_PLAIN, "the peer's name does not speak");
     o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 450, "4.2.0", "450 greylisted");
     is_number(reply_class_classify(&o), REPLY_CLASS_GREYLIST, "a text without our frame");
+    o = outcome_make(VERDICT_DEFERRED, BLAME_ADDRESS, 550, "4.7.25", "550 no PTR record");
+    is_number(reply_class_classify(&o), REPLY_CLASS_ADDRESS, "our IPv6 address is refused");
     char long_words[2000];
     memset(long_words, 'x', sizeof(long_words));
     long_words[sizeof(long_words) - 1] = '\0';
@@ -170,10 +172,12 @@ test_delays(void)
     ok_named(reply_class_counts(REPLY_CLASS_PLAIN) && reply_class_counts(REPLY_CLASS_GREYLIST) &&
                  reply_class_counts(REPLY_CLASS_FULL_MAILBOX) && reply_class_counts(REPLY_CLASS_BUSY) &&
                  reply_class_counts(REPLY_CLASS_DNS) && !reply_class_counts(REPLY_CLASS_RATE) &&
-                 !reply_class_counts(REPLY_CLASS_TOKEN),
+                 !reply_class_counts(REPLY_CLASS_TOKEN) && !reply_class_counts(REPLY_CLASS_ADDRESS),
              "a rate limit and a token that lacks are no attempts");
     is_number(reply_class_delay_ms(REPLY_CLASS_TOKEN, &o, 0, 1000, 2000), 1000, "token: as plain");
     is_string(reply_class_name(REPLY_CLASS_TOKEN), "token", "its name");
+    is_number(reply_class_delay_ms(REPLY_CLASS_ADDRESS, &o, 4 * HOUR, MINUTE, HOUR), 1000, "address: at once, whatever its age");
+    is_string(reply_class_name(REPLY_CLASS_ADDRESS), "address", "its name");
 }
 
 static void

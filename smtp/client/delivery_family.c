@@ -1,0 +1,86 @@
+/* Sites that refuse our IPv6 address: their mail goes over IPv4 for a day.
+ *
+ * Receivers demand more of IPv6: a PTR record, SPF or DKIM. Such a refusal says nothing
+ * about the mail, which IPv4 may carry. So it is deferred for a moment, and the site's
+ * sessions over IPv6 end. */
+#include "sched/limits/refusal.h"
+#include "smtp/client/delivery_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define REST_MS    (INT64_C(24) * 60 * 60 * 1000)
+#define NO_IPV4_MS (INT64_C(60) * 60 * 1000)
+
+static struct ipv6_rest *
+rest_of(struct delivery *d, uint64_t site)
+{
+    return &d->ipv6_rests[site % DELIVERY_IPV6_RESTS_MAX];
+}
+
+/* Without a route for IPv4 nothing but IPv6 can carry mail. */
+static bool
+site_rests(const struct delivery_session *s)
+{
+    const struct ipv6_rest *rest = rest_of(s->delivery, s->site);
+    int64_t now = loop_monotonic_ms(s->delivery->loop);
+    return rest->site == s->site && now < rest->until_ms &&
+           now >= s->delivery->no_ipv4_until_ms;
+}
+
+static bool
+is_over_ipv6(const struct delivery_session *s)
+{
+    const struct mx_lookup_host *host = candidates_next(&s->candidates);
+    return host != NULL && host->address.family == NET_IPV6;
+}
+
+bool
+delivery_family_rests(const struct delivery_session *s)
+{
+    return s->connection != NULL && is_over_ipv6(s) && site_rests(s);
+}
+
+void
+delivery_family_choose(struct delivery_session *s)
+{
+    if (site_rests(s) && candidates_have(&s->candidates, NET_IPV4))
+        candidates_drop(&s->candidates, NET_IPV6);
+}
+
+void
+delivery_family_failed(struct delivery_session *s, const struct mx_lookup_host *host,
+                       const char *why)
+{
+    struct delivery *d = s->delivery;
+    if (host->address.family == NET_IPV4 && strcmp(why, strerror(ENETUNREACH)) == 0)
+        d->no_ipv4_until_ms = loop_monotonic_ms(d->loop) + NO_IPV4_MS;
+}
+
+bool
+delivery_family_refused(struct delivery_session *s, const struct outcome *outcome)
+{
+    struct delivery *d = s->delivery;
+    int64_t now = loop_monotonic_ms(d->loop);
+    if (outcome->verdict == VERDICT_DELIVERED || !is_over_ipv6(s) ||
+        !candidates_have(&s->candidates, NET_IPV4) || now < d->no_ipv4_until_ms ||
+        !refusal_is_of_ipv6(outcome->text))
+        return false;
+    if (!site_rests(s))
+        log_say(d->log, LOG_LEVEL_INFO, "smtp", NULL,
+                "%s refuses our IPv6 address: using IPv4", s->peer.where);
+    *rest_of(d, s->site) = (struct ipv6_rest){s->site, now + REST_MS};
+    return true;
+}
+
+struct outcome
+delivery_family_judge(struct delivery_session *s, const struct outcome *outcome)
+{
+    struct outcome judged = *outcome;
+    if (!delivery_family_refused(s, outcome))
+        return judged;
+    judged.verdict = VERDICT_DEFERRED;
+    judged.blame = BLAME_ADDRESS;
+    judged.enhanced[0] = '4';
+    return judged;
+}
