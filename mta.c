@@ -10,6 +10,7 @@
 
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
+#include "admin/command/dkim_key.h"
 #include "admin/settings/sandbox_rules.h"
 #include "admin/control/control_server.h"
 #include "admin/settings/descriptors.h"
@@ -603,6 +604,8 @@ with_options(const struct options_sources *sources, int count, char **arguments)
         return EX_CONFIG;
     if (strcmp(arguments[0], "sendmail") == 0)
         code = sendmail_main(count - 1, arguments + 1, &options, &helpers);
+    else if (strcmp(arguments[0], "dkim-key") == 0)
+        code = command_dkim_key(count - 1, arguments + 1, &options);
     else if (strcmp(arguments[0], "status") == 0)
         code = status_command(count - 1, arguments + 1, &options);
     else
@@ -616,7 +619,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
 {
     const char *command = count > 0 ? arguments[0] : "run";
     if (strcmp(command, "sendmail") == 0 || strcmp(command, "queue") == 0 ||
-        strcmp(command, "status") == 0 || strcmp(command, "simulate") == 0)
+        strcmp(command, "status") == 0 || strcmp(command, "simulate") == 0 ||
+        strcmp(command, "dkim-key") == 0)
         return with_options(sources, count, arguments);
     if (strcmp(command, "version") == 0)
         return command_version(count - 1, arguments + 1, registry_redis_version());

@@ -22,6 +22,27 @@
 
 enum { LINE_WIDTH = 75, NAME_SIZE = 32 };
 
+/* --- Names ------------------------------------------------------------------------ */
+
+bool
+dkim_is_name(struct text t)
+{
+    struct text label;
+    if (t.length == 0 || t.length >= DKIM_NAME_MAX)
+        return false;
+    while (text_cut(&t, '.', &label)) {
+        if (label.length == 0 || label.length > 63 || label.at[0] == '-' ||
+            label.at[label.length - 1] == '-')
+            return false;
+        for (size_t i = 0; i < label.length; i++)
+            if (!text_is_digit(label.at[i]) && label.at[i] != '-' &&
+                label.at[i] != '_' &&
+                !((label.at[i] | 32) >= 'a' && (label.at[i] | 32) <= 'z'))
+                return false;
+    }
+    return true;
+}
+
 /* --- The body --------------------------------------------------------------------- */
 
 static void

@@ -16,8 +16,12 @@ enum {
     DKIM_INSTANCES_MAX = 10,      /* of a field that is signed */
     DKIM_ADDRESS_MAX = 1024,      /* of the author */
     DKIM_FIELD_MAX = 16 * 1024,   /* of a whole DKIM-Signature, line ends included */
-    DKIM_PENDING = 512
+    DKIM_PENDING = 512,
+    DKIM_NAME_MAX = 255 /* of a domain or selector, with the final NUL */
 };
+
+/* Whether d= or s= may have it: labels of letters, digits, hyphens and underscores. */
+bool dkim_is_name(struct text t);
 
 /* The hash of a body that comes in pieces of any size (RFC 6376 §3.4.4). Plain data. */
 struct dkim_body {

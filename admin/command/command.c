@@ -476,18 +476,20 @@ command_queue(int count, char **arguments, const struct options *options)
 int
 command_name_all(void)
 {
-    fputs("usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
-          "  run                      the daemon, in the foreground (default)\n"
-          "  check [--example]        print the settings in effect, or their errors\n"
-          "  version [--json]         version, libraries\n"
-          "  sendmail ARGS...         sendmail(1)\n"
-          "  status [--sites] [--json]  state of the daemon, and the sites it delivers "
-          "to\n"
-          "  passwd USER              a line for auth_users; asks for the password\n"
-          "  mime [--convert] FILE    the structure of a message, or its 7-bit form\n"
-          "  simulate SCENARIO        run the scheduler against simulated servers\n"
-          "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
-          "petrel(8)\n",
-          stderr);
+    fputs(
+        "usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
+        "  run                      the daemon, in the foreground (default)\n"
+        "  check [--example]        print the settings in effect, or their errors\n"
+        "  version [--json]         version, libraries\n"
+        "  sendmail ARGS...         sendmail(1)\n"
+        "  status [--sites] [--json]  state of the daemon, and the sites it delivers "
+        "to\n"
+        "  passwd USER              a line for auth_users; asks for the password\n"
+        "  dkim-key DOMAIN [SELECTOR]  make a key for dkim_keys, and print its record\n"
+        "  mime [--convert] FILE    the structure of a message, or its 7-bit form\n"
+        "  simulate SCENARIO        run the scheduler against simulated servers\n"
+        "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
+        "petrel(8)\n",
+        stderr);
     return EX_USAGE;
 }

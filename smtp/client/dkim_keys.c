@@ -43,27 +43,6 @@ keys_complain(struct keys_reading *r, const char *format, ...)
 
 /* --- One key ---------------------------------------------------------------------- */
 
-/* Labels of letters, digits and hyphens, as in the record's name; no other character
- * can be in d= and s=. */
-static bool
-is_dkim_name(struct text t)
-{
-    struct text label;
-    if (t.length == 0 || t.length >= DKIM_NAME_MAX)
-        return false;
-    while (text_cut(&t, '.', &label)) {
-        if (label.length == 0 || label.length > 63 || label.at[0] == '-' ||
-            label.at[label.length - 1] == '-')
-            return false;
-        for (size_t i = 0; i < label.length; i++)
-            if (!text_is_digit(label.at[i]) && label.at[i] != '-' &&
-                label.at[i] != '_' &&
-                !((label.at[i] | 32) >= 'a' && (label.at[i] | 32) <= 'z'))
-                return false;
-    }
-    return true;
-}
-
 static struct sign_key *
 read_key_file(struct keys_reading *r, const char *path)
 {
@@ -90,11 +69,11 @@ keys_add(struct keys_reading *r, struct text domain, struct text selector,
 {
     struct dkim_keys *keys = r->keys;
     char ascii[IDNA_NAME_MAX];
-    if (!idna_to_ascii(domain, ascii) || !is_dkim_name(text_from(ascii))) {
+    if (!idna_to_ascii(domain, ascii) || !dkim_is_name(text_from(ascii))) {
         keys_complain(r, "'%.*s' is not a domain", TEXT_ARGS(text_before(domain, 300)));
         return;
     }
-    if (!is_dkim_name(selector)) {
+    if (!dkim_is_name(selector)) {
         keys_complain(r, "'%.*s' is not a selector: use letters, digits and hyphens",
                       TEXT_ARGS(text_before(selector, 300)));
         return;

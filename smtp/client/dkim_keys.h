@@ -5,12 +5,9 @@
 
 #include "base/crypto/sign.h"
 #include "base/log/log.h"
+#include "mime/dkim.h"
 
-enum {
-    DKIM_KEYS_MAX = 10000,
-    DKIM_KEYS_PER_DOMAIN = 4,
-    DKIM_NAME_MAX = 255 /* of a domain or selector, with the final NUL */
-};
+enum { DKIM_KEYS_MAX = 10000, DKIM_KEYS_PER_DOMAIN = 4 };
 
 struct dkim_key {
     char *domain, *selector; /* in A-labels and lower case */

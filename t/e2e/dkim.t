@@ -215,6 +215,21 @@ $petrel->configure(%settings, dkim_keys => "a.test s9 $dir/open.pem\nweak.test w
 $said .= $text = `$Petrel::binary -c $petrel->{dir}/petrel.conf check 2>&1`;
 like $text, qr/dkim_keys: \S+open\.pem can be read by all users: chmod 600/, 'a warning of one that is not';
 like $text, qr/dkim_keys: the key w of weak\.test has 1024 bits: 2048 are advised/, 'and of a short key';
+# What `petrel dkim-key` makes is what the daemon needs: from the first key to a mail that verifies.
+mkdir "$dir/made";
+my $told = `$Petrel::binary dkim-key new.test k1 --directory $dir/made 2>&1`;
+is $? >> 8, 0, 'petrel dkim-key';
+my ($value) = $told =~ /^(v=DKIM1;.*)$/m;
+Petrel::spit($records, Petrel::slurp($records) . "k1._domainkey.new.test $value\n");
+# The first lines have the modulus, which the record shows.
+push @private, (grep { length > 20 && !/-----/ } split /\n/, Petrel::slurp("$dir/made/k1._domainkey.new.test.pem"))[7 .. 20];
+$petrel->configure(%settings, dkim_keys => "$dir/made");
+my $before_made = Petrel::count($petrel->log, qr/settings reloaded/);
+kill 'HUP', $petrel->{pid};
+ok Petrel::wait_for(sub { Petrel::count($petrel->log, qr/settings reloaded/) > $before_made }), 'its directory is read at a reload';
+send_from('127.0.0.1', from => 'x@new.test', to => ['made@c.test'], data => "From: x\@new.test\r\n\r\nx\r\n");
+is((verify($sink->wait_for('made@c.test', 1)))[0][0], 'pass', 'and a mail verifies by the record that it printed');
+$said .= $told;
 is $petrel->stop, 0, 'it ends well';
 $said .= $petrel->log . $petrel->status;
 is scalar(grep { index($said, $_) >= 0 } @private), 0, 'no part of a private key is in any output';
