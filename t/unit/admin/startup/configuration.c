@@ -10,10 +10,18 @@ has(const struct buffer *out, const char *words)
            memmem(out->at, out->length, words, strlen(words)) != NULL;
 }
 
+enum { GIVEN_MAX = 8, GIVEN_LENGTH = 60 };
+
 /* Reads these settings; the errors, or "", are in out. */
 static struct configuration *
-read_these(char *const *settings, bool without_secrets, struct buffer *out)
+read_these(const char *const *given, bool without_secrets, struct buffer *out)
 {
+    static char copies[GIVEN_MAX][GIVEN_LENGTH];
+    char *settings[GIVEN_MAX + 1] = {NULL};
+    for (size_t i = 0; i < GIVEN_MAX && given[i] != NULL; i++) {
+        snprintf(copies[i], sizeof(copies[i]), "%s", given[i]);
+        settings[i] = copies[i];
+    }
     struct options_sources sources = {.overrides = settings,
                                       .without_secrets = without_secrets};
     buffer_clear(out);
@@ -24,11 +32,11 @@ static void
 test_errors(struct buffer *out)
 {
     struct configuration *c = read_these(
-        (char *[]){"hostname=a b", "recipient_limit=many", NULL}, false, out);
+        (const char *[]){"hostname=a b", "recipient_limit=many", NULL}, false, out);
     ok_named(c == NULL, "settings that cannot be read");
     ok_named(has(out, "hostname") && has(out, "recipient_limit"),
              "have a line for each error");
-    c = read_these((char *[]){"hostname=a.test", "listen=nowhere", "routes=* nowhere:",
+    c = read_these((const char *[]){"hostname=a.test", "listen=nowhere", "routes=* nowhere:",
                               "defrag_registry=what://x", "user=no-such-user", NULL},
                    false, out);
     ok_named(c == NULL, "values that only their part can judge");
@@ -36,7 +44,7 @@ test_errors(struct buffer *out)
                                        "user: no such user: 'no-such-user'"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         ok_named(has(out, keys[i]), keys[i]);
-    c = read_these((char *[]){"hostname=a.test", "listen=nowhere",
+    c = read_these((const char *[]){"hostname=a.test", "listen=nowhere",
                               "tls_key=/does/not/exist", "user=no-such-user", NULL},
                    true, out);
     ok_named(c != NULL, "a command without secrets does not ask for what it lacks");
@@ -50,7 +58,7 @@ static void
 test_parts(struct buffer *out)
 {
     struct configuration *c = read_these(
-        (char *[]){"hostname=a.test", "listen=127.0.0.1:2525", "recipient_limit=7",
+        (const char *[]){"hostname=a.test", "listen=127.0.0.1:2525", "recipient_limit=7",
                    "auth_failure_limit=3", "routes=* smtp://b.test", "smtp_port=2526",
                    "client_session_rate=9/m", NULL},
         false, out);
@@ -80,7 +88,7 @@ test_anchors(struct buffer *out)
 {
     char place[TRUST_ANCHORS_PLACE_MAX], error[200] = "";
     struct configuration *c = read_these(
-        (char *[]){"hostname=a.test", "tls_ca=/does/not/exist", NULL}, false, out);
+        (const char *[]){"hostname=a.test", "tls_ca=/does/not/exist", NULL}, false, out);
     if (c == NULL) {
         ok_named(has(out, "tls_ca"), "a file that is missing");
         return;
