@@ -216,6 +216,7 @@ on_hangup(void *context)
     const struct options *o = &fresh->options;
     struct listener_settings listener = configuration_listener(o);
     struct delivery_settings delivery = configuration_delivery(o, fresh->routes);
+    delivery.rewrites = fresh->rewrites;
     struct manager_settings manager = options_manager(o, loop_random(p->loop));
     delivery.tls = anchors;
     configuration_warn(fresh, p->log);
@@ -296,6 +297,7 @@ start_queue(struct petrel *p, char *error)
     const struct options *o = &p->configuration->options;
     struct manager_settings settings = options_manager(o, loop_random(p->loop));
     struct delivery_settings out = configuration_delivery(o, p->configuration->routes);
+    out.rewrites = p->configuration->rewrites;
     p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
     if (p->dns == NULL)
         return EX_CONFIG;

@@ -23,6 +23,9 @@ struct entry {
     bool in_angle; /* behind < */
     bool closed;   /* behind > */
     bool in_route; /* behind <@ and before its colon */
+    bool named;    /* words stand before < */
+    bool started;  /* start is known */
+    size_t start, end, angle;
 };
 
 struct reader {
@@ -31,7 +34,7 @@ struct reader {
     struct entry entry;
     bool in_group;
     size_t broken;
-    void (*each)(void *context, struct text mailbox);
+    void (*each)(void *context, const struct address_place *place);
     void *context;
 };
 
@@ -46,18 +49,32 @@ finish_entry(struct reader *r)
     struct address parsed;
     bool good = !e->broken && !e->in_angle && (e->closed || !e->phrase) &&
                 (address_parse(mailbox, &parsed) || address_is_local(mailbox));
+    struct address_place place = {.mailbox = mailbox,
+                                  .start = e->start,
+                                  .end = e->end,
+                                  .angle = e->closed ? e->angle : TEXT_NONE,
+                                  .has_name = e->named};
     if (good)
-        r->each(r->context, mailbox);
+        r->each(r->context, &place);
     else if (e->present)
         r->broken++;
     *e = (struct entry){.gap = false};
+}
+
+static void
+note_span(struct entry *e, size_t at, size_t length)
+{
+    if (!e->started)
+        e->start = at;
+    e->started = true;
+    e->end = at + length;
 }
 
 /* Adds a word, "@" or ".". A route ("<@a,@b:") is not kept, and a token behind <...>
  * makes the entry malformed. White space and comments around "." and "@" do not
  * separate words (RFC 5322 §4.4, obs-local-part and obs-domain). */
 static void
-add_token(struct entry *e, struct text token)
+add_token(struct entry *e, struct text token, size_t at)
 {
     assert(token.length > 0);
     e->present = true;
@@ -65,6 +82,7 @@ add_token(struct entry *e, struct text token)
         e->broken = true; /* <a@b> c */
         return;
     }
+    note_span(e, at, token.length);
     if (e->in_route)
         return;
     char last = e->length > 0 ? e->mailbox[e->length - 1] : '.';
@@ -112,7 +130,7 @@ take_enclosed(struct reader *r, char close)
     /* "x"y is not a word of RFC 5322, whatever address_parse() would make of the two. */
     if (close == '"' && r->entry.length > 0 && !r->entry.gap && !r->entry.in_route)
         r->entry.gap = true;
-    add_token(&r->entry, text_of(r->in.at + start, r->at - start));
+    add_token(&r->entry, text_of(r->in.at + start, r->at - start), start);
     r->entry.gap = r->entry.gap || close == '"';
 }
 
@@ -125,19 +143,22 @@ address_list_take_word(struct reader *r)
         (r->in.at[r->at] == '\0' || strchr("()<>[]:;@,.\"", r->in.at[r->at]) == NULL))
         r->at++;
     assert(r->at > start);
-    add_token(&r->entry, text_of(r->in.at + start, r->at - start));
+    add_token(&r->entry, text_of(r->in.at + start, r->at - start), start);
 }
 
 /* The words before '<' were the display name, which is dropped; a second pair of
  * brackets is malformed. */
 static void
-on_angle(struct entry *e, char c)
+on_angle(struct entry *e, char c, size_t at)
 {
     e->present = true;
     if (c == '<') {
         e->broken = e->broken || e->in_angle || e->closed;
         e->in_angle = true;
+        e->named = e->length > 0;
         e->length = 0; /* it was the display name */
+        e->started = false;
+        e->angle = at;
     } else {
         e->broken = e->broken || !e->in_angle || e->in_route;
         e->in_angle = e->in_route = false;
@@ -185,7 +206,7 @@ take_special(struct reader *r, char c)
     switch (c) {
     case '<':
     case '>':
-        on_angle(e, c);
+        on_angle(e, c, r->at - 1);
         return;
     case ':':
         on_colon(r);
@@ -197,10 +218,10 @@ take_special(struct reader *r, char c)
     case '@':
         if (e->in_angle && e->length == 0)
             e->in_route = true;
-        add_token(e, TEXT("@"));
+        add_token(e, TEXT("@"), r->at - 1);
         return;
     case '.':
-        add_token(e, TEXT("."));
+        add_token(e, TEXT("."), r->at - 1);
         return;
     default: /* ) or ] by itself */
         e->present = e->broken = true;
@@ -209,12 +230,13 @@ take_special(struct reader *r, char c)
 }
 
 size_t
-address_list_read(struct text unfolded,
-                  void (*each)(void *context, struct text mailbox), void *context)
+address_list_places(struct text value,
+                    void (*each)(void *context, const struct address_place *place),
+                    void *context)
 {
-    struct reader r = {.in = unfolded, .each = each, .context = context};
-    while (r.at < unfolded.length) {
-        char c = unfolded.at[r.at];
+    struct reader r = {.in = value, .each = each, .context = context};
+    while (r.at < value.length) {
+        char c = value.at[r.at];
         if (text_is_space(c)) {
             r.entry.gap = true;
             r.at++;
@@ -232,4 +254,25 @@ address_list_read(struct text unfolded,
     }
     finish_entry(&r);
     return r.broken;
+}
+
+/* Those who ask for mailboxes alone. */
+struct plain {
+    void (*each)(void *context, struct text mailbox);
+    void *context;
+};
+
+static void
+give_mailbox(void *context, const struct address_place *place)
+{
+    struct plain *plain = context;
+    plain->each(plain->context, place->mailbox);
+}
+
+size_t
+address_list_read(struct text unfolded,
+                  void (*each)(void *context, struct text mailbox), void *context)
+{
+    struct plain plain = {each, context};
+    return address_list_places(unfolded, give_mailbox, &plain);
 }

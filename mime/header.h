@@ -65,4 +65,18 @@ size_t address_list_read(struct text unfolded,
                          void (*each)(void *context, struct text mailbox),
                          void *context);
 
+/* The same for a value that may be folded, with the place of each addr-spec in it (RFC
+ * 5322 §3.4.1), for those who replace it: bytes [start, end), with its route, without
+ * angle brackets and comments around it. */
+struct address_place {
+    struct text mailbox;
+    size_t start, end;
+    size_t angle;  /* of '<'; TEXT_NONE: there is none */
+    bool has_name; /* a display name stands before it */
+};
+size_t address_list_places(struct text value,
+                           void (*each)(void *context,
+                                        const struct address_place *place),
+                           void *context);
+
 #endif

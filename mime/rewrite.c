@@ -1,61 +1,355 @@
-/* Passes a header field by field, and changes what must not leave as it is. */
+/* Passes a header field by field, and changes what must not leave as it is.
+ *
+ * Two passes: the first finds what becomes of From, on which Sender and Reply-To depend,
+ * the second writes. */
 #include "mime/rewrite.h"
 
+#include "mime/address.h"
 #include "mime/header.h"
 
-/* Postfix drops the same (RFC 5322 §3.6.3, RFC 5321 §4.4). */
-static bool
-is_private(struct text name)
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OLD_MAX = 8 * 1024 };
+
+/* Which addresses of a field are replaced. */
+enum field_kind {
+    FIELD_OTHER,
+    FIELD_PRIVATE, /* removed; Postfix drops the same */
+    FIELD_FROM,
+    FIELD_SENDER,
+    FIELD_ORIGIN, /* like these two */
+    FIELD_TARGET  /* only those that are local to their host: replies must not go to an
+                   * address that is everybody's, and recipients are not ours */
+};
+
+/* A field while it is rewritten, and what became of its addresses. */
+struct rewritten {
+    const struct rewrite *rewrite;
+    enum field_kind kind;
+    struct text value;
+    struct buffer *out;
+    size_t done; /* bytes of value that have been written */
+    bool full;   /* out is */
+    unsigned count;
+    bool replaced;                  /* one, not only completed */
+    char last[REWRITE_ADDRESS_MAX]; /* the last address as it leaves */
+    struct buffer *old;             /* those replaced that were not local; or NULL */
+};
+
+/* What the first pass has found. */
+struct survey {
+    bool has_from, has_reply_to;
+    bool replaced; /* an address of From was */
+    char
+        only[REWRITE_ADDRESS_MAX]; /* From as it leaves, if it has one address; or "" */
+    struct buffer old;
+};
+
+static enum field_kind
+field_kind(struct text name)
 {
-    return text_equal_nocase(name, TEXT("Bcc")) ||
-           text_equal_nocase(name, TEXT("Resent-Bcc")) ||
-           text_equal_nocase(name, TEXT("Return-Path"));
+    static const struct {
+        struct text name;
+        enum field_kind kind;
+    } fields[] = {
+        {TEXT("From"),                        FIELD_FROM   },
+        {TEXT("Sender"),                      FIELD_SENDER },
+        {TEXT("To"),                          FIELD_TARGET },
+        {TEXT("Cc"),                          FIELD_TARGET },
+        {TEXT("Reply-To"),                    FIELD_TARGET },
+        {TEXT("Bcc"),                         FIELD_PRIVATE},
+        {TEXT("Return-Path"),                 FIELD_PRIVATE},
+        {TEXT("Resent-Bcc"),                  FIELD_PRIVATE},
+        {TEXT("Resent-From"),                 FIELD_ORIGIN },
+        {TEXT("Resent-Sender"),               FIELD_ORIGIN },
+        {TEXT("Resent-To"),                   FIELD_TARGET },
+        {TEXT("Resent-Cc"),                   FIELD_TARGET },
+        {TEXT("Errors-To"),                   FIELD_ORIGIN },
+        {TEXT("Return-Receipt-To"),           FIELD_ORIGIN },
+        {TEXT("Disposition-Notification-To"), FIELD_ORIGIN },
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (text_equal_nocase(name, fields[i].name))
+            return fields[i].kind;
+    return FIELD_OTHER;
+}
+
+/* --- A field ------------------------------------------------------------------------ */
+
+static void
+rewritten_put(struct rewritten *w, struct text t)
+{
+    w->full = w->full || !buffer_add(w->out, t);
+}
+
+/* Copies the value up to this byte. */
+static void
+copy_to(struct rewritten *w, size_t at)
+{
+    assert(at >= w->done && at <= w->value.length);
+    rewritten_put(w, text_of(w->value.at + w->done, at - w->done));
+    w->done = at;
 }
 
 static bool
-rewrite_has_field(struct text header, struct text name)
+is_printable(const char *address)
+{
+    for (; *address != '\0'; address++)
+        if (*address < ' ' || *address > '~')
+            return false;
+    return true;
+}
+
+/* Says where the mail is from, in place of a name: "\"root@vps7\" ". */
+static void
+put_name(struct rewritten *w, const char *old)
+{
+    rewritten_put(w, TEXT("\""));
+    for (; *old != '\0'; old++) {
+        if (*old == '"' || *old == '\\')
+            rewritten_put(w, TEXT("\\"));
+        rewritten_put(w, text_of(old, 1));
+    }
+    rewritten_put(w, TEXT("\" "));
+}
+
+/* The address as it would be without any table: complete. False: it is too long. */
+static bool
+complete_address(const struct rewritten *w, struct text mailbox, bool bare,
+                 char out[REWRITE_ADDRESS_MAX])
+{
+    struct text host = bare ? w->rewrite->hostname : TEXT("");
+    int length = snprintf(out, REWRITE_ADDRESS_MAX, "%.*s%s%.*s", TEXT_ARGS(mailbox),
+                          bare ? "@" : "", TEXT_ARGS(host));
+    return length > 0 && length < REWRITE_ADDRESS_MAX;
+}
+
+/* Asks the table. True: the address is replaced by the answer's. */
+static bool
+is_replaced(const struct rewritten *w, struct text mailbox,
+            const struct address *parsed, struct rewrite_answer *answer)
+{
+    struct buffer normal;
+    *answer = (struct rewrite_answer){.local = false};
+    if (w->rewrite->find == NULL)
+        return false;
+    buffer_init(&normal, REWRITE_ADDRESS_MAX);
+    bool asked = parsed == NULL || address_write(parsed, &normal);
+    if (asked)
+        w->rewrite->find(w->rewrite->table,
+                         parsed != NULL ? buffer_text(&normal) : mailbox, answer);
+    buffer_free(&normal);
+    return asked && answer->address[0] != '\0' &&
+           (w->kind != FIELD_TARGET || answer->local) &&
+           !text_equal(mailbox, text_from(answer->address));
+}
+
+static void
+note_old(struct rewritten *w, const char *old)
+{
+    if (w->old != NULL)
+        (void)!buffer_format(w->old, "%s%s", w->old->length > 0 ? ", " : "", old);
+}
+
+/* A From without a name gets one, since the new address may be everybody's. */
+static void
+replace(struct rewritten *w, const struct address_place *place, const char *old,
+        const struct rewrite_answer *answer)
+{
+    bool named = w->kind != FIELD_FROM || place->has_name || !is_printable(old);
+    bool has_angle = place->angle != TEXT_NONE;
+    if (!answer->local)
+        note_old(w, old);
+    w->replaced = true;
+    if (!named) {
+        copy_to(w, has_angle ? place->angle : place->start);
+        put_name(w, old);
+    }
+    copy_to(w, place->start);
+    if (!named && !has_angle)
+        rewritten_put(w, TEXT("<"));
+    rewritten_put(w, text_from(answer->address));
+    if (!named && !has_angle)
+        rewritten_put(w, TEXT(">"));
+    w->done = place->end;
+}
+
+static void
+rewrite_place(void *context, const struct address_place *place)
+{
+    struct rewritten *w = context;
+    struct address parsed;
+    struct rewrite_answer answer;
+    char old[REWRITE_ADDRESS_MAX];
+    bool bare = !address_parse(place->mailbox, &parsed);
+    if (++w->count > REWRITE_ADDRESSES_MAX ||
+        !complete_address(w, place->mailbox, bare, old))
+        return;
+    if (is_replaced(w, place->mailbox, bare ? NULL : &parsed, &answer)) {
+        replace(w, place, old, &answer);
+        snprintf(w->last, sizeof(w->last), "%s", answer.address);
+        return;
+    }
+    snprintf(w->last, sizeof(w->last), "%s", old);
+    if (!bare)
+        return;
+    copy_to(w, place->start);
+    rewritten_put(w, text_from(old));
+    w->done = place->end;
+}
+
+/* Appends the field as it leaves. False: it cannot be parsed; what was appended is
+ * undefined. */
+static bool
+rewrite_field(struct rewritten *w, const struct header_field *f)
+{
+    size_t before = (size_t)(f->value.at - f->whole.at);
+    if (f->value.length > REWRITE_FIELD_MAX)
+        return false;
+    w->value = f->value;
+    rewritten_put(w, text_before(f->whole, before));
+    size_t broken = address_list_places(f->value, rewrite_place, w);
+    copy_to(w, w->value.length);
+    rewritten_put(w, text_after(f->whole, before + f->value.length));
+    return broken == 0 && w->count <= REWRITE_ADDRESSES_MAX;
+}
+
+/* --- The header --------------------------------------------------------------------- */
+
+/* The first From counts for the others. */
+static void
+survey_from(struct survey *s, const struct rewrite *r, const struct header_field *f)
+{
+    struct buffer unused;
+    struct rewritten w = {
+        .rewrite = r, .kind = FIELD_FROM, .out = &unused, .old = &s->old};
+    if (s->has_from)
+        return;
+    s->has_from = true;
+    buffer_init(&unused, 2 * REWRITE_FIELD_MAX);
+    if (!rewrite_field(&w, f)) {
+        buffer_clear(&s->old);
+    } else {
+        s->replaced = w.replaced;
+        if (w.count == 1)
+            snprintf(s->only, sizeof(s->only), "%s", w.last);
+    }
+    buffer_free(&unused);
+}
+
+static void
+survey_header(struct survey *s, const struct rewrite *r, struct text header)
 {
     struct header_field f;
-    while (header_next(&header, &f))
-        if (text_equal_nocase(f.name, name))
-            return true;
-    return false;
+    while (header_next(&header, &f)) {
+        if (field_kind(f.name) == FIELD_FROM)
+            survey_from(s, r, &f);
+        s->has_reply_to =
+            s->has_reply_to || text_equal_nocase(f.name, TEXT("Reply-To"));
+    }
 }
 
 /* The last line of a message may lack its end (RFC 3030 §4.2). */
 static bool
-add_from(const struct rewrite *r, struct buffer *out)
+end_line(struct buffer *out)
 {
-    bool is_open = out->length > 0 && out->at[out->length - 1] != '\n';
-    return (!is_open || buffer_add(out, TEXT("\r\n"))) &&
-           buffer_add(out, TEXT("From: ")) &&
-           (r->sender.length > 0 ? buffer_add(out, r->sender)
-                                 : buffer_add(out, TEXT("MAILER-DAEMON@")) &&
-                                       buffer_add(out, r->hostname)) &&
-           buffer_add(out, TEXT("\r\n"));
+    bool open = out->length > 0 && out->at[out->length - 1] != '\n';
+    return !open || buffer_add(out, TEXT("\r\n"));
+}
+
+/* Replies must not go to an address that is everybody's. */
+static bool
+add_reply_to(struct survey *s, struct buffer *out)
+{
+    bool needed = !s->has_reply_to && s->old.length > 0;
+    s->has_reply_to = true;
+    return !needed ||
+           (end_line(out) && buffer_add(out, TEXT("Reply-To: ")) &&
+            buffer_add(out, buffer_text(&s->old)) && buffer_add(out, TEXT("\r\n")));
+}
+
+/* RFC 5322 §3.6.2: a Sender that equals From should not be there; some hosts refuse
+ * it. */
+static bool
+is_needless(const struct rewritten *w, const struct survey *s)
+{
+    return w->kind == FIELD_SENDER && (w->replaced || s->replaced) && w->count == 1 &&
+           s->only[0] != '\0' && strcmp(w->last, s->only) == 0;
+}
+
+/* False: out is full. */
+static bool
+add_field(struct rewrite *r, struct survey *s, const struct header_field *f,
+          struct buffer *out)
+{
+    struct rewritten w = {.rewrite = r, .kind = field_kind(f->name), .out = out};
+    size_t start = out->length;
+    if (w.kind == FIELD_PRIVATE)
+        return true;
+    if (w.kind == FIELD_OTHER)
+        return buffer_add(out, f->whole);
+    if (!rewrite_field(&w, f)) {
+        out->length = start;
+        r->odd = r->unparsed++ == 0 ? f->name : r->odd;
+        return buffer_add(out, f->whole);
+    }
+    if (is_needless(&w, s))
+        out->length = start;
+    return !w.full && (w.kind != FIELD_FROM || add_reply_to(s, out));
+}
+
+/* From the envelope's sender, and rewritten like any other. */
+static void
+make_from(const struct rewrite *r, struct buffer *line)
+{
+    bool fits = r->sender.length > 0
+                    ? buffer_format(line, "From: %.*s\r\n", TEXT_ARGS(r->sender))
+                    : buffer_format(line, "From: MAILER-DAEMON@%.*s\r\n",
+                                    TEXT_ARGS(r->hostname));
+    assert(fits);
 }
 
 /* A new field stands behind the trace fields, which come first. */
 static bool
-is_trace(struct text name)
+add_fields(struct rewrite *r, struct survey *s, struct text header,
+           const struct header_field *from, struct buffer *out)
 {
-    return text_equal_nocase(name, TEXT("Received"));
+    struct header_field f;
+    bool good = true;
+    while (good && header_next(&header, &f)) {
+        if (from != NULL && !text_equal_nocase(f.name, TEXT("Received"))) {
+            good = add_field(r, s, from, out);
+            from = NULL;
+        }
+        good = good && add_field(r, s, &f, out);
+    }
+    if (good && from != NULL)
+        good = end_line(out) && add_field(r, s, from, out);
+    return good && buffer_add(out, header);
 }
 
 bool
-rewrite_header(const struct rewrite *r, struct text header, struct buffer *out)
+rewrite_header(struct rewrite *r, struct text header, struct buffer *out)
 {
-    struct header_field f;
-    bool needs_from = !rewrite_has_field(header, TEXT("From")), good = true;
-    while (good && header_next(&header, &f)) {
-        if (needs_from && !is_trace(f.name)) {
-            good = add_from(r, out);
-            needs_from = false;
-        }
-        if (good && !is_private(f.name))
-            good = buffer_add(out, f.whole);
+    struct survey s = {.has_from = false};
+    struct header_field from;
+    struct buffer line;
+    r->unparsed = 0;
+    buffer_init(&s.old, OLD_MAX);
+    buffer_init(&line, r->sender.length + r->hostname.length + 64);
+    survey_header(&s, r, header);
+    bool needs_from = !s.has_from;
+    if (needs_from) {
+        make_from(r, &line);
+        struct text rest = buffer_text(&line);
+        bool is_field = header_next(&rest, &from);
+        assert(is_field);
+        survey_from(&s, r, &from);
     }
-    if (good && needs_from)
-        good = add_from(r, out);
-    return good && buffer_add(out, header);
+    bool good = add_fields(r, &s, header, needs_from ? &from : NULL, out);
+    buffer_free(&line);
+    buffer_free(&s.old);
+    return good;
 }

@@ -158,6 +158,15 @@ const struct setting options_rows[] = {
             "routes with other patterns than * and after local mail, before relay and "
             "the route *."),
     TEXTUAL(
+        LIST, rewrite, "rewrite", NULL,
+        "Table of PATTERN REPLACEMENT, one a line: addresses of submitted mail, as "
+        "it leaves.\n"
+        "PATTERN: user@domain, domain, .domain, *, local (of hosts that nobody else "
+        "knows).\n"
+        "REPLACEMENT: user@domain, @domain (keeps the local part), = (keeps the "
+        "address).\n"
+        "Example: local alerts@example.org"),
+    TEXTUAL(
         STRING, local, "local", NULL,
         "Target of mail for local_domains that no route but * matches, for example\n"
         "maildir:/var/mail/%u. Unset: the target of * gets it, unless that is mx: then "

@@ -9,6 +9,7 @@
 #include "base/dns/dns.h"
 #include "base/log/log.h"
 #include "base/settings/settings.h"
+#include "sched/route/rewrites.h"
 #include "sched/route/route.h"
 
 struct options {
@@ -33,7 +34,8 @@ struct options {
     int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, smtpd_min_data_rate;
     int64_t drain_timeout_ms;
     /* where to */
-    char *routes, *sender_routes, *relay, *relay_password, *auth_passwords, *oauth;
+    char *routes, *sender_routes, *rewrite, *relay, *relay_password, *auth_passwords,
+        *oauth;
     char *local, *local_domains;
     bool without_secrets; /* no setting: of the sources below */
     /* out */
@@ -116,6 +118,9 @@ struct queue_settings options_queue(const struct options *options);
 /* config.example, on standard output. */
 void options_print_example(void);
 /* The caller frees. NULL with one line per error. */
+struct rewrites *options_rewrites(const struct options *options,
+                                  const struct settings *settings,
+                                  struct buffer *errors);
 struct route_table *options_routes(const struct options *options,
                                    struct buffer *errors);
 

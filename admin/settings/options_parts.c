@@ -106,6 +106,19 @@ name_accounts(const struct accounts *accounts, char keys[][OAUTH_KEY_SIZE])
     return named;
 }
 
+/* local_domains has a preset, the hostname: only what was set counts. */
+struct rewrites *
+options_rewrites(const struct options *options, const struct settings *settings,
+                 struct buffer *errors)
+{
+    bool is_set = settings_origin(settings, TEXT("local_domains")) != NULL;
+    struct rewrites_settings table = {
+        .table = text_from(options->rewrite),
+        .hostname = options->hostname,
+        .local_domains = is_set ? text_from(options->local_domains) : TEXT("")};
+    return rewrites_new(&table, errors);
+}
+
 struct route_table *
 options_routes(const struct options *options, struct buffer *errors)
 {

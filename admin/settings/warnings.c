@@ -177,6 +177,19 @@ warn_of_hidden(void *context, const char *key, const char *pattern, const char *
                 place ? place : "", place ? ": " : "", key, pattern, by);
 }
 
+static void
+warn_of_hidden_rewrite(void *context, const char *pattern, const char *by)
+{
+    struct hidden *h = context;
+    const char *place = settings_origin(h->settings, TEXT("rewrite"));
+    if (h->count++ < HIDDEN_MAX)
+        log_say(
+            h->log, LOG_LEVEL_WARNING, "main", NULL,
+            "%s%srewrite: '%s' never matches, because '%s' stands before it and the "
+            "first match wins: move it up, or remove it",
+            place ? place : "", place ? ": " : "", pattern, by);
+}
+
 /* One account, and whether a target has its user. */
 struct account_use {
     const struct oauth_account *account;
@@ -228,6 +241,21 @@ warn_of_routes(const struct settings *settings, const struct route_table *routes
     if (hidden.count > HIDDEN_MAX)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
                 "%zu more routes are never chosen", hidden.count - HIDDEN_MAX);
+}
+
+/* The table is read anew, as only this needs it. */
+static void
+warn_of_rewrites(const struct options *options, const struct settings *settings,
+                 struct log *log)
+{
+    struct hidden hidden = {settings, log, 0};
+    struct buffer unused;
+    buffer_init(&unused, 0);
+    struct rewrites *rewrites = options_rewrites(options, settings, &unused);
+    if (rewrites != NULL)
+        rewrites_each_hidden(rewrites, warn_of_hidden_rewrite, &hidden);
+    rewrites_free(&rewrites);
+    buffer_free(&unused);
 }
 
 static void
@@ -295,6 +323,7 @@ warnings_say(const struct options *options, const struct settings *settings,
     warn_of_values(options, log);
     warn_of_units(settings, log);
     warn_of_routes(settings, routes, log);
+    warn_of_rewrites(options, settings, log);
     warn_of_fragments(options, routes, log);
     warn_of_accounts(options, routes, log);
 }

@@ -95,6 +95,7 @@ configuration_free(struct configuration **c)
         return;
     if ((*c)->routes)
         route_free(&(*c)->routes);
+    rewrites_free(&(*c)->rewrites);
     accounts_free(&(*c)->accounts);
     settings_free(&(*c)->settings);
     dkim_keys_free(&(*c)->dkim_keys);
@@ -143,6 +144,7 @@ configuration_read(const struct options_sources *sources, struct buffer *out)
         c->routes = options_routes(&c->options, &errors);
         if (c->routes != NULL) /* which has reported errors of accounts */
             (void)!accounts_read(&c->options, &c->accounts, &errors);
+        c->rewrites = options_rewrites(&c->options, c->settings, &errors);
         accounts_try_secrets(&c->accounts, &errors);
         (void)!listener_check(&listener, &errors);
         (void)!delivery_check(&delivery, &errors);

@@ -16,6 +16,7 @@ struct configuration {
     struct options options;
     struct settings *settings;
     struct route_table *routes;
+    struct rewrites *rewrites;
     struct registry_place registry;
     struct accounts accounts;
     struct dkim_keys *dkim_keys; /* until configuration_take_dkim_keys() */

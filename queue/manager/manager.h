@@ -97,6 +97,7 @@ struct timing { /* Postfix's delays c and d, in ms */
     int64_t connect_ms, transmit_ms;
     const char *tls;  /* for the log: version/cipher/verified; NULL or "": cleartext */
     struct text dkim; /* for the log: "DOMAIN/SELECTOR,..." that signed it; or empty */
+    struct text sender; /* likewise: with which it left; empty: the envelope's */
 };
 void manager_settled(struct manager *manager, const struct delivery_request *request,
                      size_t which, const struct outcome *outcome,

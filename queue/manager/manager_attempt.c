@@ -203,6 +203,10 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
         log_field(&line, "tls", text_from(timing->tls));
     if (timing && timing->dkim.length > 0 && log_style(m->log) != LOG_STYLE_POSTFIX)
         log_field(&line, "dkim", timing->dkim);
+    if (timing && timing->sender.length > 0 && log_style(m->log) != LOG_STYLE_POSTFIX) {
+        log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(timing->sender));
+        log_field_format(&line, "orig_from", "<%.*s>", TEXT_ARGS(e->sender));
+    }
     log_class(&line, m->log, outcome);
     log_field(&line, "dsn", text_from(outcome->enhanced));
     log_field(&line, "status",

@@ -649,6 +649,9 @@ client_connection_new(const struct client_connection_settings *settings,
     s->settings = *settings;
     /* A reload may replace the settings while the connection lasts. */
     s->hostname = memory_string(settings->hostname);
+    /* Mailboxes and our own other hosts get each message as it is stored. */
+    if (settings->lmtp || settings->redirect_to != NULL)
+        s->settings.outgoing = NULL;
     if (settings->redirect_to != NULL)
         s->redirect_to = memory_string(settings->redirect_to);
     s->on_event = on_event;
@@ -677,17 +680,6 @@ client_connection_new(const struct client_connection_settings *settings,
     return s;
 }
 
-/* Mailboxes and our own other hosts get the message as it is stored. */
-static struct outgoing *
-outgoing_for(struct client_connection *s, const struct envelope *e)
-{
-    bool stays = s->settings.lmtp || s->redirect_to != NULL;
-    return stays || s->settings.outgoing == NULL
-               ? NULL
-               : outgoing_new(s->settings.queue, e, s->settings.outgoing,
-                              s->settings.log);
-}
-
 /* Within an event the pump sends the commands. Otherwise they leave now, and events
  * that need no input, such as a verdict for an unfit recipient, come in a later turn.
  */
@@ -698,7 +690,8 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
     struct id before = queue_enter(s->settings.queue, mail->envelope->id);
     s->envelope = mail->envelope;
     s->mails[s->mail_count] = mail->envelope->id;
-    s->forms[s->mail_count] = outgoing_for(s, mail->envelope);
+    s->forms[s->mail_count] = outgoing_new(s->settings.queue, mail->envelope,
+                                           s->settings.outgoing, s->settings.log);
     struct client_mail formed = *mail;
     formed.outgoing = s->forms[s->mail_count++];
     formed.sign = is_to_be_signed(s, mail->envelope);
@@ -728,6 +721,13 @@ struct text
 client_connection_dkim(const struct client_connection *s)
 {
     return s->signing != NULL ? signing_pass_result(s->signing)->names : TEXT("");
+}
+
+struct text
+client_connection_sender(const struct client_connection *s)
+{
+    return s->mail_count > 0 && s->forms[0] != NULL ? text_from(s->forms[0]->sender)
+                                                    : TEXT("");
 }
 
 bool

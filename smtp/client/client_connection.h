@@ -53,6 +53,9 @@ const char *client_connection_tls(const struct client_connection *s);
 /* Of the mail under way: "D/S,D/S", the domains and selectors that sign it; empty: it is
  * unsigned. Until its CLIENT_DONE. */
 struct text client_connection_dkim(const struct client_connection *s);
+/* At CLIENT_VERDICT: the sender with which the mail has left, if it is not that of the
+ * envelope; else empty. */
+struct text client_connection_sender(const struct client_connection *s);
 /* At CLIENT_OVER: see client_tls_failed(). */
 bool client_connection_tls_failed(const struct client_connection *s);
 /* What it has logged in with, or NULL. */

@@ -159,6 +159,7 @@ request_settle(struct delivery_session *s, size_t which, const struct outcome *o
     s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->request_ms;
     s->timing.tls = client_connection_tls(s->connection);
     s->timing.dkim = client_connection_dkim(s->connection);
+    s->timing.sender = client_connection_sender(s->connection);
     struct outcome judged = delivery_family_judge(s, outcome);
     manager_settled(s->delivery->manager, &s->request, which, &judged, &s->timing);
 }

@@ -36,6 +36,8 @@ struct delivery_settings {
     struct dkim_keys *dkim_keys;
     /* Of the users of targets; borrowed until the next settings. */
     const struct secrets *secrets;
+    /* Of submitted mail; borrowed likewise. NULL: none. */
+    const struct rewrites *rewrites;
 };
 struct net;
 struct tokens;

@@ -21,7 +21,9 @@ delivery_take_settings(struct delivery *d, const struct delivery_settings *setti
     char *hostname = memory_string(settings->hostname);
     free(d->hostname);
     d->hostname = hostname;
-    d->outgoing = (struct outgoing_rules){.hostname = hostname};
+    d->outgoing = (struct outgoing_rules){
+        .hostname = hostname,
+        .rewrites = rewrites_are_empty(settings->rewrites) ? NULL : settings->rewrites};
     d->settings = *settings;
     /* Borrowed only within this call. */
     d->settings.hostname = NULL;

@@ -6,7 +6,9 @@
 #include "mime/header.h"
 #include "mime/rewrite.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { HEADER_PIECE = 16 * 1024 };
 
@@ -42,15 +44,54 @@ head_read(struct outgoing_head *h, struct queue *queue, const struct envelope *e
     return good;
 }
 
+static void
+find_address(const void *table, struct text address, struct rewrite_answer *answer)
+{
+    struct rewrites_answer found;
+    static_assert(sizeof(found.address) == sizeof(answer->address), "one length");
+    rewrites_find(table, address, &found);
+    answer->local = found.local;
+    memcpy(answer->address, found.address, sizeof(answer->address));
+}
+
+/* Bounces of the next hop come to the new address, ours go to the old one. */
+static void
+replace_sender(struct outgoing *o, const struct envelope *e,
+               const struct outgoing_rules *rules)
+{
+    struct rewrites_answer found;
+    if (rules->rewrites == NULL || e->sender.length == 0)
+        return;
+    rewrites_find(rules->rewrites, e->sender, &found);
+    if (!text_equal(e->sender, text_from(found.address)))
+        memcpy(o->sender, found.address, sizeof(o->sender));
+}
+
+static void
+log_odd(const struct envelope *e, const struct rewrite *r, struct log *log)
+{
+    char id[ID_LENGTH + 1];
+    id_format(e->id, id);
+    log_say(log, LOG_LEVEL_INFO, "smtp", id,
+            "%.*s leaves as it is: its addresses cannot be parsed%s", TEXT_ARGS(r->odd),
+            r->unparsed > 1 ? "; so do other fields" : "");
+}
+
 /* A header that ends within the prefix: the message came without one. */
 static bool
 write_header(struct outgoing *o, const struct outgoing_head *h,
-             const struct envelope *e, const struct outgoing_rules *rules)
+             const struct envelope *e, const struct outgoing_rules *rules,
+             struct log *log)
 {
-    struct rewrite r = {.hostname = text_from(rules->hostname), .sender = e->sender};
+    struct rewrite r = {.hostname = text_from(rules->hostname),
+                        .sender = e->sender,
+                        .find = rules->rewrites != NULL ? find_address : NULL,
+                        .table = rules->rewrites};
     struct text all = buffer_text(&h->bytes);
     size_t length = h->scan.length;
     bool good = rewrite_header(&r, text_before(all, length), &o->header);
+    if (r.unparsed > 0)
+        log_odd(e, &r, log);
     if (length < e->prefix.length)
         return good && buffer_add(&o->header, text_after(e->prefix, length));
     o->skip = (int64_t)(length - e->prefix.length);
@@ -75,10 +116,10 @@ outgoing_make(struct outgoing *o, struct queue *queue, const struct envelope *e,
     buffer_init(&h.bytes, OUTGOING_HEADER_MAX + HEADER_PIECE);
     header_scan_start(&h.scan);
     bool made = head_read(&h, queue, e) && h.scan.length <= OUTGOING_HEADER_MAX &&
-                write_header(o, &h, e, rules);
+                write_header(o, &h, e, rules, log);
     if (made) {
         o->size = e->content_size - o->skip + (int64_t)o->header.length;
-        o->sender = e->sender;
+        replace_sender(o, e, rules);
         o->utf8_header = envelope_has_utf8_header(e) &&
                          (h.scan.composite || !text_is_ascii(buffer_text(&o->header)));
     } else if (h.scan.length > OUTGOING_HEADER_MAX) {
@@ -92,7 +133,7 @@ struct outgoing *
 outgoing_new(struct queue *queue, const struct envelope *e,
              const struct outgoing_rules *rules, struct log *log)
 {
-    if (!e->ours || e->header_needs == 0)
+    if (rules == NULL || !e->ours || (e->header_needs == 0 && rules->rewrites == NULL))
         return NULL;
     struct outgoing *o = memory_new(sizeof(*o));
     buffer_init(&o->header, 2 * OUTGOING_HEADER_MAX);
@@ -114,7 +155,7 @@ outgoing_free(struct outgoing **o)
 struct text
 outgoing_sender(const struct outgoing *o, const struct envelope *e)
 {
-    return o != NULL ? o->sender : e->sender;
+    return o != NULL && o->sender[0] != '\0' ? text_from(o->sender) : e->sender;
 }
 
 int64_t

@@ -9,23 +9,25 @@
 
 #include "base/log/log.h"
 #include "queue/queue.h"
+#include "sched/route/rewrites.h"
 
 enum { OUTGOING_HEADER_MAX = 256 * 1024 }; /* a longer one leaves unchanged */
 
 struct outgoing_rules {
-    const char *hostname; /* ours */
+    const char *hostname;            /* ours */
+    const struct rewrites *rewrites; /* NULL: no table */
 };
 
 struct outgoing {
     struct buffer header; /* instead of the prefix and the first `skip` bytes */
     int64_t skip;         /* of content */
     int64_t size;         /* of the whole message */
-    struct text sender;   /* of the envelope */
-    bool utf8_header;     /* it needs SMTPUTF8, or that is unknown */
+    char sender[REWRITES_ADDRESS_MAX]; /* of the envelope, replaced; "": it stays */
+    bool utf8_header;                  /* it needs SMTPUTF8, or that is unknown */
 };
 
-/* NULL: it leaves as it is stored. A header that is too long is logged. e must outlive
- * it. */
+/* NULL: it leaves as it is stored, always so without rules (NULL). A header that is too
+ * long is logged. e must outlive it. */
 struct outgoing *outgoing_new(struct queue *queue, const struct envelope *e,
                               const struct outgoing_rules *rules, struct log *log);
 void outgoing_free(struct outgoing **o);

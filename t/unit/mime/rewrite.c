@@ -43,6 +43,159 @@ test_from(void)
     becomes("s@x.test", "Subject: From: y\r\nFrom:\r\n", "Subject: From: y\r\nFrom:\r\n");
 }
 
+/* h.test and bare names are local; x.test is everybody's; keep.test stays. */
+static void
+find(const void *table, struct text address, struct rewrite_answer *answer)
+{
+    (void)table;
+    *answer = (struct rewrite_answer){.local = false};
+    answer->local = text_find(address, '@') == TEXT_NONE ||
+                    text_ends_nocase(address, TEXT("@h.test"));
+    const char *to = answer->local                                      ? "alerts@z.test"
+                     : text_ends_nocase(address, TEXT("@keep.test"))    ? ""
+                     : text_ends_nocase(address, TEXT("@relay.test"))   ? "relay@relay.test"
+                     : text_ends_nocase(address, TEXT("@example.test")) ? "relay@relay.test"
+                                                                        : "";
+    snprintf(answer->address, sizeof(answer->address), "%s", to);
+}
+
+static void
+changes(bool with_table, const char *header, const char *want)
+{
+    struct rewrite r = {.hostname = TEXT("h.test"),
+                        .sender = TEXT("s@example.test"),
+                        .find = with_table ? find : NULL};
+    struct buffer out, again;
+    buffer_init(&out, 1024 * 1024);
+    buffer_init(&again, 1024 * 1024);
+    ok(rewrite_header(&r, text_from(header), &out));
+    is_text(buffer_text(&out), text_from(want), want);
+    ok(rewrite_header(&r, buffer_text(&out), &again));
+    is_text(buffer_text(&again), text_from(want), "twice is as once");
+    buffer_free(&out);
+    buffer_free(&again);
+}
+
+/* What cron, PHP and logwatch send, without any table. */
+static void
+test_completed(void)
+{
+    static const char *const rows[][2] = {
+        {"From: root (Cron Daemon)\r\nTo: root\r\n",
+         "From: root@h.test (Cron Daemon)\r\nTo: root@h.test\r\n"},
+        {"From: \"Cron\r\n Daemon\" <root>\r\n", "From: \"Cron\r\n Daemon\" <root@h.test>\r\n"},
+        {"From: =?utf-8?q?Cr=C3=B6n?= <root>\r\n", "From: =?utf-8?q?Cr=C3=B6n?= <root@h.test>\r\n"},
+        {"From: a@b\r\nTo: alice, b@c.test,\r\n\t(see) bob (x, y),\r\n <carl>\r\n",
+         "From: a@b\r\nTo: alice@h.test, b@c.test,\r\n\t(see) bob@h.test (x, y),\r\n <carl@h.test>\r\n"},
+        {"From: a@b\r\nCc: friends: ann, bob@c.test;, undisclosed:;\r\n",
+         "From: a@b\r\nCc: friends: ann@h.test, bob@c.test;, undisclosed:;\r\n"},
+        {"From: \"a b\"\r\n", "From: \"a b\"@h.test\r\n"},
+        {"From: a . b\r\n", "From: a.b@h.test\r\n"},
+        {"From: a@b\r\nReply-To:root\r\nSender:\r\n root\r\n",
+         "From: a@b\r\nReply-To:root@h.test\r\nSender:\r\n root@h.test\r\n"},
+        {"From: a@b\r\nSubject: root, bob\r\nX-From: root\r\n",
+         "From: a@b\r\nSubject: root, bob\r\nX-From: root\r\n"},
+        {"From: root", "From: root@h.test"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        changes(false, rows[i][0], rows[i][1]);
+}
+
+static void
+test_replaced(void)
+{
+    static const char *const rows[][2] = {
+        {"From: root (Cron Daemon)\r\n",
+         "From: \"root@h.test\" <alerts@z.test> (Cron Daemon)\r\n"},
+        {"From: <root@h.test>\r\n", "From: \"root@h.test\" <alerts@z.test>\r\n"},
+        {"From: Cron <root@h.test>\r\n", "From: Cron <alerts@z.test>\r\n"},
+        {"From: \"o\\\"k\"@h.test\r\n",
+         "From: \"\\\"o\\\\\\\"k\\\"@h.test\" <alerts@z.test>\r\n"},
+        /* Replies go to who wrote it, if that is known outside. */
+        {"From: Ann <ann@example.test>\r\nTo: bob@x.test\r\n",
+         "From: Ann <relay@relay.test>\r\nReply-To: ann@example.test\r\nTo: bob@x.test\r\n"},
+        {"From: ann@example.test\r\nReply-To: list@x.test\r\n",
+         "From: \"ann@example.test\" <relay@relay.test>\r\nReply-To: list@x.test\r\n"},
+        {"From: a@keep.test\r\nTo: root\r\nCc: b@example.test, root@h.test\r\n",
+         "From: a@keep.test\r\nTo: alerts@z.test\r\nCc: b@example.test, alerts@z.test\r\n"},
+        /* A Sender that equals From goes. */
+        {"From: ann@example.test\r\nReply-To: x@x.test\r\nSender: bob@example.test\r\n",
+         "From: \"ann@example.test\" <relay@relay.test>\r\nReply-To: x@x.test\r\n"},
+        {"From: a@keep.test\r\nSender: a@keep.test\r\n",
+         "From: a@keep.test\r\nSender: a@keep.test\r\n"},
+        {"From: a@keep.test\r\nSender: <bob@example.test>\r\n",
+         "From: a@keep.test\r\nSender: <relay@relay.test>\r\n"},
+        {"From: relay@relay.test\r\n", "From: relay@relay.test\r\n"},
+        {"From: G: ann@example.test, root;\r\n",
+         "From: G: \"ann@example.test\" <relay@relay.test>, \"root@h.test\" <alerts@z.test>;\r\n"
+         "Reply-To: ann@example.test\r\n"},
+        {"From: a@keep.test\r\nErrors-To: root\r\nReturn-Receipt-To: <ann@example.test>\r\n"
+         "Disposition-Notification-To: x@example.test\r\nResent-From: root\r\n"
+         "Resent-To: ann@example.test\r\n",
+         "From: a@keep.test\r\nErrors-To: alerts@z.test\r\nReturn-Receipt-To: "
+         "<relay@relay.test>\r\nDisposition-Notification-To: relay@relay.test\r\n"
+         "Resent-From: alerts@z.test\r\nResent-To: ann@example.test\r\n"},
+        {"From: <@route.test:root@h.test>\r\n", "From: \"root@h.test\" <alerts@z.test>\r\n"},
+        {"Subject: x\r\n",
+         "From: \"s@example.test\" <relay@relay.test>\r\nReply-To: s@example.test\r\nSubject: x\r\n"},
+        {"From: r\xc3\xbc@h.test\r\n", "From: alerts@z.test\r\n"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        changes(true, rows[i][0], rows[i][1]);
+}
+
+static void
+test_odd(void)
+{
+    static const char *const values[] = {
+        "Cron Daemon", "root, <", "a@b@c", "(never closed root", "\"never closed", "<root> x",
+        "a b@h.test", "root;;<<", "@", "a@", "x: y: root;;",
+    };
+    char header[200];
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        struct rewrite r = {.hostname = TEXT("h.test"), .find = find};
+        struct buffer out;
+        buffer_init(&out, 4096);
+        snprintf(header, sizeof(header), "From: %s\r\nTo: root\r\n", values[i]);
+        ok(rewrite_header(&r, text_from(header), &out));
+        snprintf(header, sizeof(header), "From: %s\r\nTo: alerts@z.test\r\n", values[i]);
+        is_text(buffer_text(&out), text_from(header), "it stays, the others do not");
+        is_number(r.unparsed, 1, "and is counted");
+        is_text(r.odd, TEXT("From"), "by name");
+        buffer_free(&out);
+    }
+}
+
+/* A field of this many addresses, each this long. */
+static void
+large(unsigned count, size_t each, bool stays)
+{
+    struct buffer header, out;
+    struct rewrite r = {.hostname = TEXT("h.test"), .find = find};
+    bool good;
+    buffer_init(&header, 1024 * 1024);
+    buffer_init(&out, 1024 * 1024);
+    good = buffer_add(&header, TEXT("From: a@keep.test\r\nTo: "));
+    for (unsigned i = 0; i < count && good; i++) {
+        good = buffer_format(&header, "%s%0*u", i > 0 ? ",\r\n " : "", (int)each, i);
+    }
+    ok(good && buffer_add(&header, TEXT("\r\n")) &&
+       rewrite_header(&r, buffer_text(&header), &out));
+    ok_named(text_equal(buffer_text(&header), buffer_text(&out)) == stays, "by its size");
+    is_number(r.unparsed, stays, "counted");
+    buffer_free(&header);
+    buffer_free(&out);
+}
+
+static void
+test_sizes(void)
+{
+    large(REWRITE_ADDRESSES_MAX, 5, false);
+    large(REWRITE_ADDRESSES_MAX + 1, 5, true);
+    large(900, 60, false);
+    large(990, 64, true); /* above 64 KiB */
+}
+
 static void
 test_limit(void)
 {
@@ -61,6 +214,10 @@ main(void)
 {
     test_removal();
     test_from();
+    test_completed();
+    test_replaced();
+    test_odd();
+    test_sizes();
     test_limit();
     return done();
 }
