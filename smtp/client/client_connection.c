@@ -310,9 +310,9 @@ begin_hashing(struct client_connection *s)
     if (!client_connection_begin_content(s))
         return false;
     s->hashing = true;
-    s->signing = signing_pass_new(s->settings.signing, s->envelope,
-                                  outgoing_sender(s->forms[0], s->envelope),
-                                  client_signing_form(s->client, s->verdict));
+    s->signing = signing_pass_new(
+        s->settings.signing, s->envelope, outgoing_sender(s->forms[0], s->envelope),
+        client_signing_form(s->client, s->verdict), outgoing_header(s->forms[0]));
     if (s->verdict == DOWNGRADE_CONVERTIBLE)
         downgrade_start(s->downgrade, hash_content, s);
     return true;

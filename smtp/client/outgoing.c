@@ -164,6 +164,12 @@ outgoing_size(const struct outgoing *o, const struct envelope *e)
     return o != NULL ? o->size : e->content_size + (int64_t)e->prefix.length;
 }
 
+struct text
+outgoing_header(const struct outgoing *o)
+{
+    return o != NULL ? buffer_text(&o->header) : TEXT("");
+}
+
 bool
 outgoing_has_utf8_header(const struct outgoing *o, const struct envelope *e)
 {

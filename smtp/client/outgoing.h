@@ -35,6 +35,8 @@ void outgoing_free(struct outgoing **o);
 /* The same for both; o may be NULL. */
 struct text outgoing_sender(const struct outgoing *o, const struct envelope *e);
 int64_t outgoing_size(const struct outgoing *o, const struct envelope *e);
+/* "": the one stored. */
+struct text outgoing_header(const struct outgoing *o);
 bool outgoing_has_utf8_header(const struct outgoing *o, const struct envelope *e);
 
 #endif

@@ -5,6 +5,7 @@
  * later. A job is freed when no pass uses it and it is not kept. */
 #include "smtp/client/signing.h"
 
+#include "base/crc.h"
 #include "base/dns/idna.h"
 #include "base/memory.h"
 #include "mime/address.h"
@@ -23,7 +24,7 @@ enum { NAMES_MAX = DKIM_KEYS_PER_DOMAIN * 2 * DKIM_NAME_MAX, PIECE_MAX = 128 * 1
 /* Both members together are the key of the table: no padding between them. */
 struct job_key {
     struct id id;
-    uint64_t form;
+    uint64_t form; /* and the header's checksum */
 };
 
 struct signing_job {
@@ -101,11 +102,12 @@ keys_release(struct signing_keys **set)
 }
 
 static struct signing_job *
-job_new(const struct signing_pass *p)
+job_new(const struct signing_pass *p, struct text header)
 {
     struct signing_job *job = memory_new(sizeof(*job));
     job->key.id = p->envelope->id;
-    job->key.form = (uint64_t)p->form;
+    job->key.form =
+        (uint64_t)crc_add(0, header.at, header.length) << 8 | (uint64_t)p->form;
     job->users = 1;
     buffer_init(&job->fields, DKIM_KEYS_PER_DOMAIN * DKIM_FIELD_MAX);
     buffer_init(&job->names, NAMES_MAX);
@@ -368,7 +370,7 @@ pass_take_wire(struct signing_pass *p, struct text wire)
 
 struct signing_pass *
 signing_pass_new(struct signing *s, const struct envelope *e, struct text sender,
-                 enum signing_form form)
+                 enum signing_form form, struct text header)
 {
     struct signing_pass *p = memory_new(sizeof(*p));
     assert(signing_is_on(s));
@@ -376,7 +378,7 @@ signing_pass_new(struct signing *s, const struct envelope *e, struct text sender
     p->envelope = e;
     p->form = form;
     domain_of(sender, p->sender_domain);
-    p->job = job_new(p);
+    p->job = job_new(p, header);
     DL_APPEND(s->passes, p);
     struct signing_job *known = job_find(s, p->job);
     if (known != NULL) {

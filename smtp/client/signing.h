@@ -45,9 +45,11 @@ struct signature {
 
 /* One message on its way to one host, in one form. */
 struct signing_pass;
-/* sender: of the envelope as it leaves. */
+/* sender: of the envelope as it leaves. header: as it leaves if it differs from the one
+ * stored, else empty: after a reload it may be another one, which shares no signature. */
 struct signing_pass *signing_pass_new(struct signing *s, const struct envelope *e,
-                                      struct text sender, enum signing_form form);
+                                      struct text sender, enum signing_form form,
+                                      struct text header);
 /* Header and content of that form, before dot-stuffing, in pieces. */
 void signing_pass_add(struct signing_pass *p, struct text bytes);
 /* No more bytes are needed: the signature is kept from before, or there is none. */

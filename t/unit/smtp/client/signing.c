@@ -70,7 +70,7 @@ static struct signing_pass *
 pass_over(struct world *w, const char *letter, size_t piece, enum signing_form form)
 {
     struct signing_pass *p =
-        signing_pass_new(w->signing, w->e, TEXT("ann@sender.test"), form);
+        signing_pass_new(w->signing, w->e, TEXT("ann@sender.test"), form, TEXT(""));
     struct text rest = text_from(letter);
     for (; rest.length > 0; rest = text_after(rest, piece))
         signing_pass_add(p, text_before(rest, piece));
@@ -119,11 +119,15 @@ test_shared(void)
     for (size_t i = 0; i < 50; i++)
         signing_pass_free(&p[i]);
     struct signing_pass *later =
-        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN);
+        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN, TEXT(""));
     ok_named(signing_pass_has_enough(later), "a later one need not be read");
     signing_pass_free(&later);
-    later = signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_7BIT);
+    later = signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_7BIT, TEXT(""));
     ok_named(!signing_pass_has_enough(later), "another form must be");
+    signing_pass_free(&later);
+    later = signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN,
+                             TEXT("From: other@a.test\r\n"));
+    ok_named(!signing_pass_has_enough(later), "so must one with a rewritten header");
     signing_pass_free(&later);
     world_end(&w);
 }
@@ -236,7 +240,7 @@ test_reload(void)
         struct world w;
         world_begin(&w, keys_of("a.test", "old", 2));
         struct signing_pass *p =
-            signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN);
+            signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN, TEXT(""));
         if (step == 0)
             signing_reload(w.signing, NULL);
         signing_pass_add(p, TEXT(LETTER));
@@ -276,11 +280,11 @@ test_kept(void)
     }
     w.e->id.time_ms = 1;
     struct signing_pass *first =
-        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN);
+        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN, TEXT(""));
     ok_named(!signing_pass_has_enough(first), "the oldest is dropped");
     w.e->id.time_ms = 2;
     struct signing_pass *second =
-        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN);
+        signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN, TEXT(""));
     ok_named(signing_pass_has_enough(second), "the next is kept");
     signing_reload(w.signing, NULL);
     signing_pass_add(second, TEXT("ignored"));
