@@ -65,6 +65,7 @@ sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes
     struct transport *transport, *next_transport;
     struct site *site, *next;
     sched_tick(s, now_ms);
+    sched_quota_forget(s);
     HASH_ITER (hh, s->destinations.sites.transports.by_target, transport,
                next_transport) {
         transport->is_gone = !route_leads_to(routes, &transport->target);
@@ -147,6 +148,7 @@ sched_free(struct sched **sched)
     if (!s)
         return;
     *sched = NULL;
+    sched_quota_forget(s);
     struct sched_session *session, *next;
     DL_FOREACH_SAFE (s->sessions, session, next) {
         session->work_count = 0;

@@ -275,6 +275,7 @@ enum sched_bound {
     SCHED_BOUND_NONE,            /* all that waits is being served */
     SCHED_BOUND_DEAD,            /* none of its servers answers */
     SCHED_BOUND_TOKEN,           /* it lacks a token to log in; reason says more */
+    SCHED_BOUND_QUOTA,           /* the provider's limit of our account is used up */
     SCHED_BOUND_PROBE,           /* it was dead; one session tries */
     SCHED_BOUND_TRANSPORT_DELAY, /* transport_rate_delay */
     SCHED_BOUND_RATE_DELAY,      /* destination_rate_delay */

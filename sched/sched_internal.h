@@ -70,6 +70,11 @@ void sched_backlog_excess(struct sched *s, struct message_index *k,
 void sched_backlog_dead(struct message_index *k, struct sched_message *m);
 /* Forgets ids at the front of the backlog whose messages are not in it any longer. */
 void sched_backlog_clean(struct sched *s, struct site *site);
+/* The last verdict of a work: a provider's limit of our account is used up, or is not. */
+void sched_quota_settled(struct sched *s, struct site *site,
+                         const struct outcome *outcome);
+/* Settings have changed. */
+void sched_quota_forget(struct sched *s);
 /* Makes all backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site);
 /* Backlogged messages of a live site are loaded from now on while the site has space

@@ -100,6 +100,7 @@ waits_for_time(const struct sched *s, struct site *site)
     switch (site_bound(site, s->now_ms, &until_ms)) {
     case SCHED_BOUND_DEAD:
     case SCHED_BOUND_TOKEN:
+    case SCHED_BOUND_QUOTA:
     case SCHED_BOUND_TRANSPORT_DELAY:
     case SCHED_BOUND_RATE_DELAY:
     case SCHED_BOUND_RATE:
@@ -169,6 +170,8 @@ sched_bound_word(enum sched_bound bound)
         return "dead";
     case SCHED_BOUND_TOKEN:
         return "token";
+    case SCHED_BOUND_QUOTA:
+        return "quota";
     case SCHED_BOUND_PROBE:
         return "probe";
     case SCHED_BOUND_TRANSPORT_DELAY:

@@ -276,6 +276,7 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
     if (--w->unsettled > 0)
         return; /* nothing has changed for the site */
     work_finished(s, session, w, is_small);
+    sched_quota_settled(s, site, outcome);
     transport_changed(s, site);
 }
 

@@ -446,6 +446,9 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     *until_ms = INT64_MAX;
     if (site->transport->token == SCHED_TOKEN_AWAITED)
         return SCHED_BOUND_TOKEN;
+    *until_ms = site->transport->quota_until_ms;
+    if (now_ms < *until_ms)
+        return SCHED_BOUND_QUOTA;
     *until_ms = site->transport->pause_until_ms;
     if (transport_pauses(site->transport, now_ms)) {
         /* A delivery is under way: an event ends the bound. */
@@ -650,7 +653,8 @@ wake_time(struct site *site, int64_t now_ms)
     int64_t wake = INT64_MAX;
     const int64_t times[] = {site_ready_ms(site, now_ms), site->open_after_ms,
                              ceiling_wake_ms(&site->ceiling),
-                             site->transport->pause_until_ms};
+                             site->transport->pause_until_ms,
+                             site->transport->quota_until_ms};
     for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
         if (times[i] > now_ms && times[i] < wake)
             wake = times[i];
@@ -761,8 +765,10 @@ sites_shift(struct sites *set, int64_t delta_ms)
 {
     struct transport *c, *next;
     set->shift_ms += delta_ms;
-    HASH_ITER (hh, set->transports.by_target, c, next)
+    HASH_ITER (hh, set->transports.by_target, c, next) {
         c->pause_until_ms += delta_ms;
+        c->quota_until_ms += c->quota_until_ms != 0 ? delta_ms : 0;
+    }
     sites_each(set, site_shift, &delta_ms);
     site_state_shift(&set->states, delta_ms);
 }

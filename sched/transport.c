@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define QUOTA_LEAST_MS   INT64_C(60000)
+#define QUOTA_FIRST_MS   (60 * QUOTA_LEAST_MS)
+#define QUOTA_LONGEST_MS (6 * QUOTA_FIRST_MS)
+#define QUOTA_DAY_MS     (24 * QUOTA_FIRST_MS)
+
 struct transport *
 transport_open(struct transports *set, const struct target *target)
 {
@@ -52,8 +57,35 @@ transport_close(struct transports *set, struct transport *c)
 bool
 transport_pauses(const struct transport *c, int64_t now_ms)
 {
-    return c->target.transport.transport_rate_delay_ms > 0 &&
-           (c->carrying > 0 || now_ms < c->pause_until_ms);
+    return now_ms < c->quota_until_ms ||
+           (c->target.transport.transport_rate_delay_ms > 0 &&
+            (c->carrying > 0 || now_ms < c->pause_until_ms));
+}
+
+/* Several sessions may be refused for one limit: only the first of them counts. */
+void
+transport_quota_used_up(struct transport *c, int64_t now_ms, int64_t asked_ms)
+{
+    if (now_ms < c->quota_until_ms)
+        return;
+    if (c->quota_until_ms == 0)
+        transport_share(c); /* its mail may all be on disk meanwhile */
+    int64_t pause = asked_ms < QUOTA_DAY_MS ? asked_ms : QUOTA_DAY_MS;
+    if (asked_ms == 0) {
+        pause = c->quota_pause_ms == 0 ? QUOTA_FIRST_MS : 2 * c->quota_pause_ms;
+        pause = pause < QUOTA_LONGEST_MS ? pause : QUOTA_LONGEST_MS;
+        c->quota_pause_ms = pause;
+    }
+    c->quota_until_ms = now_ms + (pause > QUOTA_LEAST_MS ? pause : QUOTA_LEAST_MS);
+}
+
+void
+transport_quota_end(struct transports *set, struct transport *c)
+{
+    if (c->quota_until_ms == 0)
+        return;
+    c->quota_until_ms = c->quota_pause_ms = 0;
+    transport_close(set, c);
 }
 
 void

@@ -26,6 +26,9 @@ struct transport {
     unsigned generation; /* of the settings that used it last */
     bool is_gone;        /* no route leads there any more */
     int64_t pause_until_ms;
+    /* The provider's own limit of the account is used up: until when, and for how long
+     * it was taken to be, unless the provider said. */
+    int64_t quota_until_ms, quota_pause_ms;
     enum sched_token token; /* what it lacks to log in */
 };
 
@@ -38,8 +41,15 @@ struct transports {
 struct transport *transport_open(struct transports *set, const struct target *target);
 struct transport *transport_share(struct transport *c);
 void transport_close(struct transports *set, struct transport *c);
-/* Whether the transport's rate delay forbids a transaction now. */
+/* Whether the transport's rate delay, or the provider's limit, forbids a transaction
+ * now. */
 bool transport_pauses(const struct transport *c, int64_t now_ms);
+/* The provider has refused mail because of the account's limit. asked_ms: the time that
+ * it gave, or 0: an hour then, and twice as long each further time, up to 6 hours. It stays
+ * until transport_quota_end(). */
+void transport_quota_used_up(struct transport *c, int64_t now_ms, int64_t asked_ms);
+/* Mail has passed, or other settings stand. May free it. */
+void transport_quota_end(struct transports *set, struct transport *c);
 /* One transaction has begun, or ended. */
 void transport_begin(struct transport *c, int64_t now_ms);
 void transport_end(struct transport *c);

@@ -247,6 +247,11 @@ say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
         (void)!buffer_format(out, "it lacks a token to log in: %s",
                              json_field_string(view, "reason"));
         return;
+    case SCHED_BOUND_QUOTA:
+        (void)!buffer_add(out,
+                          TEXT("it has refused mail because the account has reached "
+                               "its limit"));
+        break;
     case SCHED_BOUND_PROBE:
         (void)!buffer_add(out, TEXT("one session tries the site before others do"));
         return;

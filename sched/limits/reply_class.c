@@ -211,9 +211,8 @@ reply_class_span_ms(struct text word, struct text next)
     return clock > 0 ? clock : (int64_t)value * unit_ms(text_after(word, digits));
 }
 
-/* The first time given after "in", "after" and the like. 0: none. */
-static int64_t
-delay_asked_ms(const struct outcome *o)
+int64_t
+reply_class_asked_ms(const struct outcome *o)
 {
     static const struct text before[] = {TEXT("in"),   TEXT("after"), TEXT("for"),
                                          TEXT("wait"), TEXT("least"), TEXT("within")};
@@ -267,7 +266,7 @@ reply_class_delay_ms(enum reply_class_class class, const struct outcome *outcome
     }
     case REPLY_CLASS_GREYLIST:
     case REPLY_CLASS_RATE:
-        delay = delay_asked_ms(outcome);
+        delay = reply_class_asked_ms(outcome);
         if (delay > 0)
             return reply_class_clip(delay, MINUTE_MS, HOUR_MS);
         return class == REPLY_CLASS_GREYLIST

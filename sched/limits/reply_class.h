@@ -44,6 +44,9 @@ int64_t reply_class_delay_ms(enum reply_class_class class,
                              const struct outcome *outcome, int64_t age_ms,
                              int64_t minimal_ms, int64_t maximal_ms);
 
+/* The first time that the reply gives after "in", "after" and the like. 0: none. */
+int64_t reply_class_asked_ms(const struct outcome *outcome);
+
 /* Whether a host has rejected our user or password (4.7.8, RFC 4954 §6). That says
  * nothing about the mail, and a quick retry may lock us out. */
 bool reply_class_refuses_us(const struct outcome *outcome);

@@ -77,9 +77,30 @@ test_delay(void)
     transport_close(&set, c);
 }
 
+/* The limit of an account keeps the transport, whoever leaves it. */
+static void
+test_quota(void)
+{
+    struct transports set = {0};
+    struct target target;
+    memset(&target, 0, sizeof(target));
+    struct transport *c = transport_open(&set, &target);
+    transport_quota_used_up(c, 1000, 0);
+    ok_named(transport_pauses(c, 3600999) && !transport_pauses(c, 3601000), "an hour");
+    transport_quota_used_up(c, 2000, 7000000);
+    is_number(c->quota_until_ms, 3601000, "a further refusal meanwhile does not count");
+    transport_close(&set, c);
+    is_number((long)HASH_COUNT(set.by_target), 1, "it stays");
+    transport_quota_used_up(c, 3601000, 0);
+    is_number(c->quota_until_ms, 3601000 + 7200000, "then two hours");
+    transport_quota_end(&set, c);
+    ok_named(set.by_target == NULL && set.last == NULL, "mail that passed ends it");
+}
+
 int
 main(void)
 {
+    test_quota();
     test_sharing();
     test_no_delay();
     test_delay();

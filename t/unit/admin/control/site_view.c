@@ -104,6 +104,8 @@ test_sentences(void)
         const char *sentence;
     } cases[] = {
         {SCHED_BOUND_PROBE,           "one session tries the site before others do"                         },
+        {SCHED_BOUND_QUOTA, "it has refused mail because the account has reached its limit; the next "
+                            "delivery may begin at 22:13:23Z (in 3 s)"},
         {SCHED_BOUND_TRANSPORT_DELAY, "transport_rate_delay is 2 s; the next delivery "
                                       "may begin at 22:13:23Z (in 3 s)"},
         {SCHED_BOUND_RATE_DELAY,      "destination_rate_delay is 5 s; the next delivery "
