@@ -3,6 +3,7 @@ package Dovecot;
 
 use strict;
 use warnings;
+use MIME::Base64 qw(encode_base64);
 use Petrel;
 
 # Why there can be none; empty when there can.
@@ -75,9 +76,17 @@ END
     return $self;
 }
 
-# Dovecot's SASL on a port, for Postfix: start_auth(DIRECTORY, USER => PASSWORD...). {port}, {log}.
+# Why it cannot verify tokens of OAuth2; empty when it can.
+sub no_tokens {
+    my ($version) = `dovecot --version` =~ /^(\d+\.\d+)/ or return 'no dovecot';
+    return $version >= 2.4 ? 'the settings are written for dovecot 2.3' : '';
+}
+
+# Dovecot's SASL on a port, for Postfix: start_auth(DIRECTORY, USER => PASSWORD...). {port}, {log}. With `hmac =>
+# KEY` it takes tokens (XOAUTH2, OAUTHBEARER) that are signed with that key, too.
 sub start_auth {
     my ($class, $directory, %users) = @_;
+    my $hmac = delete $users{hmac};
     my $self = bless { directory => $directory, log => "$directory/dovecot.log", port => Petrel::free_port() }, $class;
     my ($first, $store) = flavour($directory);
     chmod 0755, $directory;
@@ -90,7 +99,8 @@ log_path = $self->{log}
 protocols =
 listen = 127.0.0.1
 ssl = no
-auth_mechanisms = plain login scram-sha-256
+auth_mechanisms = plain login scram-sha-256${\($hmac ? ' xoauth2 oauthbearer' : '')}
+${\($hmac ? tokens($directory, $hmac) : '')}
 $store
 service auth {
   inet_listener auth {
@@ -102,6 +112,25 @@ END
     Petrel::wait_for(sub { IO::Socket::INET->new(PeerAddr => "127.0.0.1:$self->{port}") })
         or die 'dovecot does not start: ' . Petrel::slurp("$directory/output") . Petrel::slurp($self->{log});
     return $self;
+}
+
+# The settings for tokens; the key is where Dovecot looks for one without a name.
+sub tokens {
+    my ($directory, $hmac) = @_;
+    for my $folder (qw(keys keys/default keys/default/HS256)) { mkdir "$directory/$folder" or die $! }
+    Petrel::spit("$directory/keys/default/HS256/default", encode_base64($hmac, ''));
+    Petrel::spit("$directory/oauth2.conf", <<"END");
+introspection_mode = local
+local_validation_key_dict = fs:posix:prefix=$directory/keys/
+username_attribute = sub
+END
+    return <<"END";
+passdb {
+  driver = oauth2
+  mechanisms = xoauth2 oauthbearer
+  args = $directory/oauth2.conf
+}
+END
 }
 
 # The messages that a user has, as they are in the files.

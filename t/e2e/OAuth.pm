@@ -4,6 +4,7 @@ package OAuth;
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
+use JSON::PP;
 use Petrel;
 
 # Why there can be none; empty when there can.
@@ -29,6 +30,16 @@ sub start {
 sub mode { my ($self, $words) = @_; Petrel::spit("$self->{dir}/mode.new", $words); rename "$self->{dir}/mode.new", "$self->{dir}/mode"; return $self }
 # Somebody has logged in: the file of a first refresh token.
 sub first { my $self = shift; Petrel::spit("$self->{dir}/first", 'canary-refresh-first'); chmod 0600, "$self->{dir}/first"; return "$self->{dir}/first" }
+# The token in the file of state, which is whole, has ended, as after an hour.
+sub expire {
+    my $petrel = shift;
+    for my $file (grep { m{/[0-9a-f]{16}\z} } glob "$petrel->{settings}{spool}/oauth/*") {
+        my $state = decode_json(Petrel::slurp($file));
+        $state->{expires} = 1000;
+        Petrel::spit($file, encode_json($state));
+    }
+    return;
+}
 sub events { my ($self, $pattern) = @_; return grep { $_ =~ $pattern } split /\n/, Petrel::slurp("$self->{dir}/events") }
 sub wait_for { my ($self, $pattern, $count) = @_; return Petrel::wait_for(sub { (() = $self->events($pattern)) >= ($count || 1) }) }
 sub stop { my $self = shift; Petrel::reap(delete $self->{pid}, 'KILL') if $self->{pid}; return }

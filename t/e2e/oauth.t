@@ -113,7 +113,7 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
     my $mails = 1;
     for my $fault (sort keys %line) {
         $petrel->stop;
-        expire($petrel);
+        OAuth::expire($petrel);
         $provider->mode($fault);
         $petrel->start;
         my $waits = take($petrel);
@@ -139,7 +139,7 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
 
     # Another certificate.
     $petrel->stop;
-    expire($petrel);
+    OAuth::expire($petrel);
     $petrel->configure(tls_ca => "$provider->{dir}/keys/other-ca.pem")->start;
     ok $petrel->wait_log(qr/no token for joe at 127\.0\.0\.1: 127\.0\.0\.1: TLS: unknown issuer/), 'a certificate that nobody vouches for';
     take($petrel);
@@ -149,7 +149,7 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
 
     # Slow, with many messages: one request.
     $petrel->stop;
-    expire($petrel);
+    OAuth::expire($petrel);
     $requests = () = $provider->events(qr/^request/);
     $provider->mode('slow seconds=2');
     $petrel->start;
@@ -161,7 +161,7 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
     is scalar($provider->events(qr/^request/)), $requests + 1, 'with one request';
     # Stopped while the provider is asked: its answer may have the only refresh token that is good.
     $petrel->stop;
-    expire($petrel);
+    OAuth::expire($petrel);
     $provider->mode('slow seconds=1');
     $petrel->start;
     ok $provider->wait_for(qr/^request/, $requests + 2), 'it is asked';
@@ -171,7 +171,7 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
     like $petrel->log, qr/oauth: token for joe/, 'a stop waits for the answer';
     push @said, $petrel->log;
     $provider->stop;
-    expire($petrel);
+    OAuth::expire($petrel);
     $petrel->start;
     ok $petrel->wait_log(qr/no token for joe at 127\.0\.0\.1: .*127\.0\.0\.1: .*refused/i), 'nobody is there';
     finish($petrel);
@@ -223,17 +223,6 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
     finish($petrel);
     $petrel = Petrel->new(%with, oauth => "$with{oauth}\n127.0.0.2 jim google client=x");
     like said($petrel, 'check'), qr/oauth: no route logs in to 127\.0\.0\.2 as jim/, 'an account without a route';
-}
-
-# The token in the file of state has ended, as after an hour.
-sub expire {
-    my $petrel = shift;
-    for my $file (grep { !/\.lock$/ } glob "$petrel->{settings}{spool}/oauth/*") {
-        my $text = Petrel::slurp($file);
-        $text =~ s/("expires":\s*)\d+/${1}1000/ or die "$file: no expiry";
-        Petrel::spit($file, $text);
-    }
-    return;
 }
 
 my @leaks = grep { /canary/ } map { split /\n/ } @said;

@@ -5,7 +5,6 @@
 # SEED=n repeats the moments; ROUNDS=200 makes it longer.
 use strict;
 use warnings;
-use JSON::PP;
 use Test::More;
 use Time::HiRes qw(sleep time);
 use lib 't/e2e';
@@ -23,19 +22,9 @@ my $petrel = Petrel->new($provider->settings('refresh=@' . $provider->first), mi
     smtp_connection_cache_time_limit => '0s');
 my $stated = sub { grep { m{/[0-9a-f]{16}\z} } glob "$petrel->{settings}{spool}/oauth/*" };
 
-# As after an hour: the next start exchanges the refresh token.
-sub expire {
-    for my $file ($stated->()) {
-        my $state = decode_json(Petrel::slurp($file)); # whole, whenever it was killed
-        $state->{expires} = 1000;
-        Petrel::spit($file, encode_json($state));
-    }
-    return;
-}
-
 my ($taken, $between) = (0, 0);
 for my $round (1 .. $rounds) {
-    expire();
+    OAuth::expire($petrel); # the next start exchanges the refresh token
     my $before = () = $provider->events(qr/^granted/);
     my $read = join '', map { Petrel::slurp($_) } $stated->();
     $petrel->start;
@@ -46,7 +35,7 @@ for my $round (1 .. $rounds) {
     $between++ if $granted > $before && $read eq join '', map { Petrel::slurp($_) } $stated->();
 }
 $provider->mode('ok');
-expire();
+OAuth::expire($petrel);
 $petrel->start;
 is $taken, $rounds, 'all mail was taken';
 ok Petrel::wait_for(sub {

@@ -2,12 +2,12 @@
 # XOAUTH2, on free ports of loopback. Prints "ports HTTPS SMTP".
 #
 # DIRECTORY/mode has words, read for each request: how the token URL answers (ok, or a fault below), and lifetime=N,
-# smtp=WORD, rotate=no, pending=N. DIRECTORY/events has a line for each thing that happened, without secrets but for
+# smtp=WORD, rotate=no, pending=N, jwt=FILE (the HMAC key of its tokens). DIRECTORY/events has a line for each thing that happened, without secrets but for
 # digests. Every secret that it makes begins with "canary-".
 #
 # A refresh token is exchanged for a new one each time. The old one is good until the new one, or the access token that
 # came with it, is used: who loses the new one by a crash before that loses nothing, who loses it later has lost the login.
-import base64, hashlib, http.server, json, os, re, socketserver, ssl, sys, threading, time, urllib.parse
+import base64, hashlib, hmac, http.server, json, os, re, socketserver, ssl, sys, threading, time, urllib.parse
 
 directory, certificates = sys.argv[1:3]
 lock = threading.RLock()
@@ -33,6 +33,15 @@ def fresh(kind):
     serial[0] += 1
     return 'canary-%s-%d-%d' % (kind, os.getpid(), serial[0])
 
+# A token that others can verify: with the HMAC key in the file (RFC 7519).
+def signed(path, lifetime):
+    part = lambda value: base64.urlsafe_b64encode(value).rstrip(b'=')
+    serial[0] += 1
+    claims = {'sub': 'joe', 'iat': int(time.time()) - 1, 'exp': int(time.time()) + lifetime, 'jti': str(serial[0])}
+    with open(path, 'rb') as f: key = f.read()
+    text = part(b'{"typ":"JWT","alg":"HS256"}') + b'.' + part(json.dumps(claims).encode())
+    return (text + b'.' + part(hmac.new(key, text, hashlib.sha256).digest())).decode()
+
 # Whoever was logged in before DIRECTORY/first was written has that refresh token.
 def first():
     try:
@@ -40,8 +49,8 @@ def first():
     except OSError: return
     if token not in refresh: refresh[token] = {'good': True, 'before': None}
 
-def grant(before, rotate, lifetime):
-    token = fresh('access')
+def grant(before, rotate, lifetime, key):
+    token = signed(key, lifetime) if key else fresh('access')
     answer = {'token_type': 'Bearer', 'access_token': token, 'expires_in': lifetime}
     replaced = None
     if before is not None and rotate:
@@ -136,7 +145,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
                 if devices[device] >= 0: return self.error(options.get('poll', 'authorization_pending'))
                 before = ''
             else: return self.error('unsupported_grant_type')
-            answer = grant(before, rotate, lifetime)
+            answer = grant(before, rotate, lifetime, options.get('jwt'))
         tell('granted %s' % digest(answer['access_token']))
         self.answer(200, json.dumps(answer))
 
