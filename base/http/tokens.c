@@ -5,7 +5,7 @@
 #include "base/crypto/digest.h"
 #include "base/disk/disk.h"
 #include "base/http/http_call.h"
-#include "base/http/oauth_state.h"
+#include "base/http/oauth_file.h"
 #include "base/http/tokens_file.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
@@ -18,13 +18,11 @@
 #include <time.h>
 #include <utlist.h>
 
-enum { FIRST_REFRESH_MAX = OAUTH_TOKEN_MAX + 16 };
-
 struct account_tokens {
     struct tokens *tokens;
     struct account_tokens *prev, *next;
     struct oauth_account account;
-    char path[16 + OAUTH_KEY_SIZE]; /* oauth/KEY */
+    char path[OAUTH_FILE_PATH_MAX];
     struct oauth_state state;
     int64_t read_ms; /* ctime of the file that state is from; 0: none */
     bool is_unread;  /* it could not be read */
@@ -102,15 +100,8 @@ tokens_read_state(struct account_tokens *a)
 static int
 tokens_write_state(struct account_tokens *a)
 {
-    const struct tokens_settings *s = &a->tokens->settings;
-    struct buffer content;
-    int result = -EINVAL;
-    buffer_init(&content, OAUTH_STATE_MAX);
-    if (oauth_state_write(&content, &a->account, &a->state))
-        result = tokens_file_write(s->spool, a->path, buffer_text(&content));
-    if (content.at != NULL)
-        digest_forget(content.at, content.capacity);
-    buffer_free(&content);
+    int result =
+        oauth_file_write(a->tokens->settings.spool, a->path, &a->account, &a->state);
     /* Also after an error: a file that is perhaps not durable is not read. */
     a->read_ms = tokens_file_ms(a);
     return result;
@@ -199,22 +190,6 @@ struct tokens_secrets {
     struct buffer client, refresh; /* empty: none */
 };
 
-/* The file of a secret or of a first refresh token, without white space at its ends. */
-static int
-tokens_read_secret(const char *path, struct buffer *out)
-{
-    char *content = NULL;
-    size_t length = 0;
-    int result = disk_read_whole(path, FIRST_REFRESH_MAX, &content, &length);
-    if (result == 0 && (buffer_reserve(out, out->limit) == NULL ||
-                        !buffer_add(out, text_trim(text_of(content, length)))))
-        result = -EFBIG;
-    if (content != NULL)
-        digest_forget(content, length);
-    free(content);
-    return result;
-}
-
 static void
 tokens_forget_secrets(struct tokens_secrets *secrets)
 {
@@ -239,7 +214,7 @@ tokens_read_secrets(const struct account_tokens *a, struct tokens_secrets *out,
     buffer_init(&out->client, OAUTH_SECRET_MAX);
     buffer_init(&out->refresh, OAUTH_TOKEN_MAX);
     if (text_starts(client, TEXT("@")))
-        result = tokens_read_secret(account->secret + 1, &out->client);
+        result = oauth_file_secret(account->secret + 1, &out->client);
     else if (!buffer_add(&out->client, client))
         result = -EFBIG;
     if (result < 0) {
@@ -248,7 +223,7 @@ tokens_read_secrets(const struct account_tokens *a, struct tokens_secrets *out,
         return false;
     }
     if (refresh.length == 0 && account->refresh[0] != '\0')
-        result = tokens_read_secret(account->refresh, &out->refresh);
+        result = oauth_file_secret(account->refresh, &out->refresh);
     else if (!buffer_add(&out->refresh, refresh))
         result = -EFBIG;
     if (result < 0)
@@ -469,14 +444,9 @@ tokens_on_response(void *context, const struct http_result *result)
 static int
 tokens_lock(struct account_tokens *a)
 {
-    struct disk *spool = a->tokens->settings.spool;
-    char path[sizeof(a->path) + 8];
     if (a->tokens->locked == TOKENS_ASKING_MAX)
         return -EWOULDBLOCK;
-    int result = disk_make_directory(spool, "oauth", 0700);
-    snprintf(path, sizeof(path), "%s.lock", a->path);
-    if (result == 0)
-        result = disk_lock(spool, path, 0, 1);
+    int result = oauth_file_lock(a->tokens->settings.spool, a->path);
     if (result < 0)
         return result;
     a->lock = result;
@@ -585,12 +555,10 @@ static void
 tokens_add(struct tokens *tokens, const struct oauth_account *account)
 {
     struct account_tokens *a = memory_new(sizeof(*a));
-    char key[OAUTH_KEY_SIZE];
     a->tokens = tokens;
     a->lock = -1;
     a->account = *account;
-    oauth_account_key(account, key);
-    snprintf(a->path, sizeof(a->path), "oauth/%s", key);
+    oauth_file_path(account, a->path);
     oauth_state_init(&a->state);
     tokens_read_state(a);
     DL_APPEND(tokens->accounts, a);
@@ -685,7 +653,7 @@ tokens_set(struct tokens *tokens, const struct oauth_account *accounts, size_t c
         struct buffer secret;
         buffer_init(&secret, OAUTH_SECRET_MAX);
         int result = accounts[i].secret[0] == '@'
-                         ? tokens_read_secret(accounts[i].secret + 1, &secret)
+                         ? oauth_file_secret(accounts[i].secret + 1, &secret)
                          : 0;
         if (secret.at != NULL)
             digest_forget(secret.at, secret.capacity);
