@@ -17,6 +17,7 @@
 #include "admin/control/flush.h"
 #include "admin/settings/options.h"
 #include "admin/command/mime.h"
+#include "admin/command/oauth_command.h"
 #include "admin/command/passwd.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/startup/configuration.h"
@@ -591,6 +592,28 @@ simulate(const struct options_sources *sources, int count, char **arguments)
     return code;
 }
 
+/* With all settings: accounts have secrets. */
+static int
+mta_oauth(const struct options_sources *sources, int count, char **arguments)
+{
+    struct configuration *c = configuration_new(sources);
+    struct tls_client *anchors = NULL;
+    char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
+    int code = EX_CONFIG;
+    if (c == NULL)
+        return code;
+    bool asks = oauth_command_asks(count, arguments);
+    if (asks)
+        anchors = configuration_anchors(c, place, error, ERROR_MAX);
+    if (!asks || anchors != NULL)
+        code = oauth_command(count, arguments, &c->options, &c->accounts, anchors);
+    else
+        fprintf(stderr, "petrel oauth: %s\n", error);
+    tls_client_free(&anchors);
+    configuration_free(&c);
+    return code;
+}
+
 static int
 with_options(const struct options_sources *sources, int count, char **arguments)
 {
@@ -624,6 +647,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         strcmp(command, "status") == 0 || strcmp(command, "simulate") == 0 ||
         strcmp(command, "dkim-key") == 0)
         return with_options(sources, count, arguments);
+    if (strcmp(command, "oauth") == 0)
+        return mta_oauth(sources, count - 1, arguments + 1);
     if (strcmp(command, "version") == 0)
         return command_version(count - 1, arguments + 1, registry_redis_version());
     if (strcmp(command, "passwd") == 0)

@@ -60,7 +60,7 @@ may defrag base+log+loop mime sched/route queue+manager defrag/set defrag/regist
 
 may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/manager
 may admin/control base+http+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings
-may admin/command base+crypto+disk+dns+log+loop+sandbox+tls mime sched/simulate queue+manager admin/settings admin/control
+may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+tls mime sched/simulate queue+manager admin/settings admin/control
 # All settings come together here: the one room that knows both sides of SMTP.
 may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag/registry admin/settings
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command

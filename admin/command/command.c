@@ -486,6 +486,8 @@ command_name_all(void)
         "to\n"
         "  passwd USER              a line for auth_users; asks for the password\n"
         "  dkim-key DOMAIN [SELECTOR]  make a key for dkim_keys, and print its record\n"
+        "  oauth login|status|forget ...   logins at smarthosts with OAuth2: see "
+        "petrel(8)\n"
         "  mime [--convert] FILE    the structure of a message, or its 7-bit form\n"
         "  simulate SCENARIO        run the scheduler against simulated servers\n"
         "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "

@@ -28,9 +28,8 @@ become(unsigned owner)
            setresuid(owner, owner, owner) == 0;
 }
 
-/* A spool that is not there is not made: nothing could be in it. */
-static int
-look_at_spool(const char *path, char *error, size_t error_size)
+int
+offline_become_owner(const char *path, char *error, size_t error_size)
 {
     struct disk *disk;
     struct disk_info info = {0};
@@ -67,7 +66,7 @@ offline_open(struct offline **offline, struct loop *loop, struct log *log,
     };
     struct manager *manager = NULL;
     *offline = NULL;
-    int code = look_at_spool(options->spool, error, error_size);
+    int code = offline_become_owner(options->spool, error, error_size);
     if (code == 0)
         code = manager_new(&manager, loop, log, &settings, NULL, error, error_size);
     if (code != 0)

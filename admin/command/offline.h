@@ -8,9 +8,13 @@
 
 struct offline;
 
-/* Root becomes the owner of the spool, for good: the daemon must be able to read what
- * is written. 0, or a sysexits code with one line in error; EX_TEMPFAIL: somebody has
- * the lock. loop is the caller's. */
+/* Root becomes the owner of the spool at path, for good: the daemon must be able to read
+ * what is written. A spool that is missing is not made: nothing could be in it. 0, or a
+ * sysexits code with one line in error. */
+int offline_become_owner(const char *path, char *error, size_t error_size);
+
+/* Begins with offline_become_owner(). 0, or a sysexits code with one line in error;
+ * EX_TEMPFAIL: somebody has the lock. loop is the caller's. */
 int offline_open(struct offline **offline, struct loop *loop, struct log *log,
                  const struct options *options, char *error, size_t error_size);
 struct manager *offline_manager(struct offline *offline);
