@@ -128,9 +128,12 @@ move_backlog(struct sites *set, struct site *from, struct site *to, int64_t now_
         return;
     if (from->is_crowded || from->is_due)
         site_set_crowded(set, to, true, now_ms);
-    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++) {
+        to->backlog[age].excess += from->backlog[age].excess;
+        from->backlog[age].excess = 0;
         while (site_backlog_take(from, age, &id))
             site_backlog_add(to, age, id);
+    }
 }
 
 /* A new site of another transport is the same servers under new settings: it inherits

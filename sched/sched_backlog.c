@@ -167,6 +167,7 @@ sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_mess
         site_backlog_repeat(site, flow_age(m), m->id);
     else
         site_backlog_add(site, flow_age(m), m->id);
+    site->backlog[flow_age(m)].excess++;
     k->backlogged = k->listed = 1;
     if (site->window.probing && !site->is_crowded)
         site->is_due = true;
@@ -223,11 +224,16 @@ sched_site_recall(struct sched *s, struct site *site)
         site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
 }
 
+/* What has a due time stays. Only when there is no other and few are new there is nothing
+ * to do: a site with a million messages may die every second while they are retried. */
 static void
 prune(struct sched *s, struct site *site, enum flow_age age)
 {
-    struct id_queue all = site->backlog[age].ids;
+    const struct site_backlog *p = &site->backlog[age];
+    struct id_queue all = p->ids;
     struct id id;
+    if (p->excess == 0 && p->added <= p->ids.count / 2)
+        return;
     site->backlog[age] = (struct site_backlog){0};
     while (id_queue_take(&all, &id)) {
         struct message_index *k = message_index_find(&s->known, id);
@@ -242,6 +248,7 @@ prune(struct sched *s, struct site *site, enum flow_age age)
             site_backlog_add(site, age, id);
         }
     }
+    site->backlog[age].added = 0;
 }
 
 void

@@ -45,6 +45,8 @@ enum session_feedback {
 struct site_backlog {
     struct id_queue ids;
     size_t repeated; /* of these, about: added while another one was there */
+    size_t added;    /* since it was pruned, of which: */
+    size_t excess;   /* without a due time: only the site recalls them */
 };
 
 struct site {

@@ -8,6 +8,7 @@ void
 site_backlog_add(struct site *site, enum flow_age age, struct id id)
 {
     id_queue_add(&site->backlog[age].ids, id);
+    site->backlog[age].added++;
 }
 
 void

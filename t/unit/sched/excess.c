@@ -154,6 +154,42 @@ test_retried_and_deferred(void)
     sched_world_end(&w);
 }
 
+/* Mail of a dead site goes while it waits: the backlog forgets it although nothing else
+ * makes the site prune it. */
+static void
+test_dies_again(void)
+{
+    enum { ROUNDS = 60, EACH = 20 };
+    struct world w;
+    unsigned deaths = 0;
+    sched_world_start(&w, 1000, 100);
+    w.target.transport.adaptive = 1;
+    w.may_be_early = true;
+    world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "", 0);
+    ok(sched_session_found(w.s, w.now, c->session, TEXT("mx:10 one")));
+    channel_refuse(&w, c);
+    for (int round = 0; round < ROUNDS; round++) {
+        unsigned first = w.count;
+        for (int i = 0; i < EACH; i++)
+            world_add(&w, "a.example", 0, 0);
+        world_run(&w);
+        for (unsigned i = first; i < w.count; i++) {
+            world_must(sched_forget(w.s, w.mails[i].id), "it waits");
+            w.mails[i].gone = true;
+        }
+        world_pass(&w, 3600000);
+        for (; (c = world_channel(&w, "", 0)) != NULL; deaths++)
+            channel_refuse(&w, c);
+    }
+    ok_named(deaths > ROUNDS / 2, "it dies again and again");
+    size_t backlogged = world_site(&w, "mx:10 one").site.backlogged;
+    printf("# %zu in the backlog\n", backlogged);
+    ok_named(backlogged >= 1 && backlogged <= EACH, "what has gone is forgotten");
+    sched_world_end(&w);
+}
+
 int
 main(void)
 {
@@ -161,5 +197,6 @@ main(void)
     test_retried_and_deferred();
     test_alternating();
     test_alone();
+    test_dies_again();
     return done();
 }
