@@ -2,9 +2,13 @@
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
+#include "sched/limits/refusal.h"
 
 #include <assert.h>
 #include <stdlib.h>
+
+/* The age of the early notification, before any time of a route. */
+enum { EARLY_S = 1 };
 
 /* The age up to which the times of the target have had their notification. An older
  * build has counted them. */
@@ -36,10 +40,21 @@ delay_warning_is_due(const struct active *a, const struct recipient *r,
            last_passed_s(a, t) * 1000 > warned_up_to_ms(e, t);
 }
 
+/* A smarthost has refused the sender of our account, and the mail waits for other
+ * settings: the sender is notified early, once, and at the times of the route as well. */
+static bool
+is_told_early(const struct active *a, unsigned index, const struct outcome *outcome)
+{
+    const struct envelope *e = a->envelope;
+    return e->sender.length > 0 && e->delivery.warned_s == 0 &&
+           dsn_wants_delay(&e->recipients[index]) && outcome->code / 100 == 5 &&
+           refusal_classify(outcome->text) == REFUSAL_SENDER;
+}
+
 void
 delay_warning_remember(struct active *a, unsigned index, const struct outcome *outcome)
 {
-    if (!a->late)
+    if (!a->late && !is_told_early(a, index, outcome))
         return;
     if (a->delays == NULL)
         a->delays = memory_array(a->envelope->count, sizeof(struct outcome *));
@@ -57,8 +72,8 @@ delay_warning_forget(struct active *a, unsigned recipients)
     a->delays = NULL;
 }
 
-/* The late recipients for which a time of their own route has passed, so that no route's
- * times repeat or hide another's. The caller frees the array. */
+/* The recipients for which a time of their own route has passed, so that no route's times
+ * repeat or hide another's, and those of an early notification. The caller frees the array. */
 static struct dsn_delay *
 manager_warning_list(struct active *a, size_t *count)
 {
@@ -72,9 +87,12 @@ manager_warning_list(struct active *a, size_t *count)
         if (r->done || a->delays[i] == NULL)
             continue;
         const struct target *target = attempt_route(a->manager, e, r, &address);
-        if (target == NULL || !delay_warning_is_due(a, r, target))
+        if (target == NULL)
             continue;
-        int64_t passed_s = last_passed_s(a, target);
+        bool is_due = delay_warning_is_due(a, r, target);
+        if (!is_due && !is_told_early(a, i, a->delays[i]))
+            continue;
+        int64_t passed_s = is_due ? last_passed_s(a, target) : EARLY_S;
         if (passed_s > a->warned_s)
             a->warned_s = passed_s;
         int64_t until_ms = e->birth_ms + target->transport.lifetime_ms;

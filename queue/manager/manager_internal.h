@@ -41,7 +41,8 @@ struct active {
     char **reasons;          /* per recipient: text of the last deferral; NULL until
                               * one */
     unsigned *deliveries;    /* per recipient: qmail_log.h's number; NULL until one */
-    struct outcome **delays; /* per recipient, when late: that outcome; or NULL */
+    struct outcome *
+        *delays; /* per recipient, when late or early: that outcome; or NULL */
     int64_t loaded_ms;
     /* Until then open recipients that the scheduler does not have wait for other
      * fragments. INT64_MAX: none waits. */

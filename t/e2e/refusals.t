@@ -79,6 +79,27 @@ is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(auth\)/), 1, 'is n
 $petrel->send_mail('root@here.test', 'gone@account.test', "Subject: waits\n\nx\n");
 ok $petrel->wait_log(qr/to=<gone\@account\.test>, .*class=sender, dsn=4\.7\.1, status=deferred \(/), 'mail of a sender that the account may not use waits';
 like $petrel->log, qr/warning: \S+ refuses mail \(sender\): the receiver accepts only senders of the account/, 'and the log says what is wrong';
+my $notices = sub { grep { /^Subject: Delayed/m } map { $_->{data} } $bounces->messages };
+ok Petrel::wait_for($notices), 'the sender is notified';
+my ($notice) = $notices->();
+$notice =~ s/\r?\n {4}(?=\S)/ /g;
+like $notice, qr/Hint: .*accepts only senders of the account/, 'of what is wrong';
+like $notice, qr/^Action: delayed\r?$/m, 'as of a delay';
+# Not again, not one that asked for none.
+my ($waiting) = $petrel->log =~ /: (\S+): to=<gone\@account\.test>, .*class=sender/ or die;
+my $before = Petrel::count($petrel->log, qr/ $waiting: to=<gone/);
+is +($petrel->run('queue', 'retry', $waiting))[0], 0, 'a retry';
+ok Petrel::wait_for(sub { Petrel::count($petrel->log, qr/ $waiting: to=<gone/) > $before }), 'is refused again';
+my $smtp = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $petrel->{port}, Timeout => 10) or die;
+my $greeting = <$smtp>;
+for ("HELO x.test", "EHLO x.test", 'MAIL FROM:<root@here.test>', 'RCPT TO:<never@account.test> NOTIFY=NEVER', 'RCPT TO:<failure@account.test> NOTIFY=FAILURE', 'DATA', "Subject: never\r\n\r\nx\r\n.", 'QUIT') {
+    print {$smtp} "$_\r\n";
+    while (my $line = <$smtp>) { last if $line =~ /^\d{3} / }
+}
+ok $petrel->wait_log(qr/to=<$_\@account\.test>, .*class=sender.*status=deferred/), "$_ is refused" for 'never', 'failure';
+$petrel->send_mail('root@here.test', 'last@account.test', "Subject: last\n\nx\n");
+ok Petrel::wait_for(sub { $notices->() == 2 }), 'the next message has its own notification';
+is Petrel::count($petrel->log, qr/ sender notified of the delay/), 2, 'and there are no others';
 $petrel->send_mail('root@here.test', 'gone@free.test', "Subject: bounces\n\nx\n");
 ok $petrel->wait_log(qr/to=<gone\@free\.test>, .*class=sender, dsn=5\.7\.1, status=bounced \(/), 'without a login it bounces';
 $petrel->send_mail('me@here.test', 'gone@account.test', "Subject: unknown\n\nx\n");
