@@ -200,6 +200,60 @@ $bare->stop;
 is $code, 78, 'an account without device= and authorize=';
 like $text, qr/neither device= nor authorize=/, 'says so';
 
+my $distrustful = petrel(tls_ca => "$provider->{dir}/keys/other-ca.pem");
+$distrustful->start;
+$distrustful->stop;
+my $before = $provider->events(qr/^device/);
+($code, $text) = login($distrustful);
+is $code, 75, 'a certificate of another authority';
+like $text, qr/the provider gives no code: .*TLS: unknown issuer/, 'says so';
+is scalar($provider->events(qr/^device/)), $before, 'nothing was asked';
+
+# --- A slow provider; a disk that cannot be written
+
+$provider->mode('slow seconds=2');
+is((login($petrel))[0], 0, 'a slow provider');
+$provider->mode('ok pending=0');
+my $spool = $petrel->{settings}{spool};
+rename "$spool/oauth", "$spool/aside" or die;
+Petrel::spit("$spool/oauth", '');
+($code, $text) = login($petrel);
+is $code, 74, 'no directory for the state';
+like $text, qr/the login cannot be kept: Not a directory/, 'says so';
+unlink "$spool/oauth";
+rename "$spool/aside", "$spool/oauth" or die;
+is account($petrel)->{state}, 'ready', 'the login before it stays';
+my ($state_file) = files($petrel);
+my $state = decode_json(Petrel::slurp($state_file));
+for (['a clock that was set back' => 48 * 3600, 'due'], ['a clock an hour ahead' => -1, 'due'], ['the time of the login' => 3600, 'ready']) {
+    my ($name, $left, $want) = @$_;
+    Petrel::spit($state_file, encode_json({ %$state, expires => (time + $left) * 1000 }));
+    is account($petrel)->{state}, $want, $name;
+}
+Petrel::spit($state_file, '{"host":');
+($code, $text) = said($petrel, qw(oauth status));
+is $code, 74, 'status of a damaged file';
+like $text, qr/damaged, or of another account/, 'says so';
+is((login($petrel))[0], 0, 'a login repairs it');
+like state_of($petrel), qr/canary-refresh/, 'with new tokens';
+
+# --- As root: the files belong to the owner of the spool
+
+SKIP: {
+    skip 'not root', 3 if $> != 0;
+    my $owned = petrel($provider->settings(''));
+    chmod 0755, $owned->{dir};
+    $owned->start;
+    $owned->stop;
+    my $uid = getpwnam('nobody');
+    system('chown', '-R', $uid, $owned->{settings}{spool});
+    ($code, $text) = login($owned);
+    is $code, 0, 'as root' or diag $text;
+    my ($file) = files($owned);
+    is((stat $file)[4], $uid, 'the state belongs to the owner of the spool');
+    is((stat "$owned->{settings}{spool}/oauth")[4], $uid, 'so does its directory');
+}
+
 is scalar(grep { /canary/ } @said), 0, 'no secret in any output' or diag grep { /canary/ } @said;
 $provider->stop;
 ($code, $text) = login($petrel);
