@@ -41,7 +41,18 @@ check_rest(struct text before, struct text after)
     must(count(after, "From") == (count(before, "From") > 0 ? count(before, "From") : 1));
 }
 
-/* The first byte chooses the sender. */
+/* As "rewrite = local all@example.org", and a row for a domain. */
+static void
+find(const void *table, struct text address, struct rewrite_answer *answer)
+{
+    bool local = text_find(address, '@') == TEXT_NONE;
+    (void)table;
+    *answer = (struct rewrite_answer){.local = local};
+    if (local || text_ends_nocase(address, TEXT("@x.test")))
+        text_copy(answer->address, sizeof(answer->address), TEXT("all@example.org"));
+}
+
+/* The first byte chooses the sender, and whether there is a table. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -51,6 +62,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (data[0] & 1)
         r.sender = TEXT("s@x.test");
+    if (data[0] & 2)
+        r.find = find;
     struct text header = header_of(text_of(data + 1, size - 1));
     buffer_init(&once, 4 * size + 1000);
     buffer_init(&twice, 8 * size + 2000);
