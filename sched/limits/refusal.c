@@ -54,6 +54,7 @@ struct row {
 /* The first row that matches decides. */
 static const struct row rows[] = {
   /* Codes with one meaning, or with one at this receiver. */
+    WORDS(REFUSAL_OTHER, " rate that prevents", NULL),
     WORDS(REFUSAL_NO_DOMAIN, " null mx", NULL),
     WORDS(REFUSAL_PTR, " email over ipv6", NULL),
     WORDS(REFUSAL_PTR, " over ipv6 must pass", NULL),
@@ -79,7 +80,7 @@ static const struct row rows[] = {
     DETAIL(REFUSAL_REPUTATION, 0, 7, 650, 650, MICROSOFT),
     DETAIL(REFUSAL_REPUTATION, 0, 7, 511, 511, MICROSOFT),
     DETAIL(REFUSAL_POLICY, 5, 1, 8, 8, MICROSOFT),
-    DETAIL(REFUSAL_QUOTA, 0, 4, 5, 5, GOOGLE),
+    DETAIL(REFUSAL_QUOTA, 5, 4, 5, 5, GOOGLE),
     DETAIL(REFUSAL_NO_DOMAIN, 5, 4, 310, 310, ANY),
     DETAIL(REFUSAL_NO_DOMAIN, 5, 1, 2, 2, ANY),
     DETAIL(REFUSAL_NO_USER, 5, 1, 1, 1, ANY),
