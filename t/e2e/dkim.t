@@ -44,7 +44,7 @@ Petrel::spit($records, join '', map { "$_ $record{$_}\n" } sort keys %record);
 
 my $sink = Sink->start;
 my $plain = Sink->start('--no-8bitmime');
-my %settings = (relay_from => '127.0.0.1', local_domains => 'here.test', log_style => 'petrel',
+my %settings = (relay_from => '127.0.0.1', local_domains => 'here.test, mine.test', log_style => 'petrel',
     routes => "plain.test smtp://127.0.0.1:$plain->{port}\nno.test smtp://127.0.0.1:$sink->{port}?dkim=no\n* smtp://127.0.0.1:$sink->{port}");
 my $petrel = Petrel->new(%settings, dkim_keys => join("\n", @rows))->start;
 
@@ -144,7 +144,10 @@ for (@cases) {
     is join(' ', sort split / /, signers("$name\@c.test")), join(' ', sort split / /, $want), $what;
 }
 like $petrel->log, qr/warning: not signed: \Q$_\E/, "a warning: $_" for 'it has more than one From', 'its From is malformed', 'it has a field more than 10 times that is signed';
-send_from('127.0.0.2', %letter, to => ['stranger@c.test']) if 0;
+send_from('127.0.0.2', %letter, to => ['stranger@mine.test']);
+is signers('stranger@mine.test'), '', "an untrusted client's mail with our From: unsigned";
+send_from('127.0.0.1', %letter, to => ['friend@mine.test']);
+is signers('friend@mine.test'), 'a.test a.test', 'and that of one who may relay: signed';
 send_from('127.0.0.1', %letter, to => ['x@no.test']);
 is signers('x@no.test'), '', 'dkim=no: unsigned';
 
