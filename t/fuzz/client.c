@@ -77,7 +77,7 @@ send_mail(struct run *r)
     static const unsigned indexes[RECIPIENTS] = {0, 1, 2};
     if (r->mails == MAILS)
         return false;
-    struct client_mail mail = {r->envelopes[r->mails++], indexes, RECIPIENTS, NULL};
+    struct client_mail mail = {.envelope = r->envelopes[r->mails++], .indexes = indexes, .count = RECIPIENTS};
     client_send(r->client, &mail);
     return true;
 }

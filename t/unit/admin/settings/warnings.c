@@ -237,8 +237,8 @@ test_many_hidden(void)
 static void
 test_accounts(void)
 {
-    static char account[100], relay[100];
-    char *const arguments[] = {account, relay, "hostname=mail.example.org", NULL};
+    static char account[100], relay[100], host[] = "hostname=mail.example.org";
+    char *const arguments[] = {account, relay, host, NULL};
     strcpy(account, "oauth=h.test joe@h.test google client=x");
     strcpy(relay, "relay=smtp://joe%40h.test@h.test");
     say(arguments);

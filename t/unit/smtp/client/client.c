@@ -132,7 +132,7 @@ static void
 send_mail(struct player *p, struct mail *m, struct text words)
 {
     mail_read(m, words);
-    struct client_mail mail = {m->envelope, m->indexes, m->envelope->count, NULL};
+    struct client_mail mail = {.envelope = m->envelope, .indexes = m->indexes, .count = m->envelope->count};
     client_send(p->client, &mail);
 }
 
@@ -571,7 +571,7 @@ test_window(void)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
-    struct client_mail mail = {many_recipients(&m, 1000), m.indexes, 1000, NULL};
+    struct client_mail mail = {.envelope = many_recipients(&m, 1000), .indexes = m.indexes, .count = 1000};
     struct client_event event;
     unsigned verdicts = 0, wrong = 0, replies = 0, most = 0, asked = 0;
     struct text input = TEXT("");
@@ -614,7 +614,7 @@ test_window(void)
 static void
 start_content(struct client *c, struct mail *m)
 {
-    struct client_mail mail = {many_recipients(m, 1), m->indexes, 1, NULL};
+    struct client_mail mail = {.envelope = many_recipients(m, 1), .indexes = m->indexes, .count = 1};
     struct client_event event;
     struct text input = TEXT("");
     client_send(c, &mail);
@@ -724,7 +724,7 @@ test_end_between_verdicts(void)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
-    struct client_mail mail = {many_recipients(&m, 3), m.indexes, 3, NULL};
+    struct client_mail mail = {.envelope = many_recipients(&m, 3), .indexes = m.indexes, .count = 3};
     struct client_event event;
     struct text input = TEXT("");
     client_send(c, &mail);
@@ -751,7 +751,7 @@ test_abandon_reused(void)
 {
     struct client *c = greeted_client(1);
     struct mail m = {0};
-    struct client_mail mail = {many_recipients(&m, 1), m.indexes, 1, NULL};
+    struct client_mail mail = {.envelope = many_recipients(&m, 1), .indexes = m.indexes, .count = 1};
     struct client_event event;
     struct text input = TEXT("");
     struct outcome own = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2", "x");

@@ -82,7 +82,7 @@ send_letter(struct walk *w)
 {
     struct client_transaction *l = &w->transactions[w->sent++];
     make_letter(w, l);
-    struct client_mail mail = {l->envelope, l->indexes, l->count, NULL};
+    struct client_mail mail = {.envelope = l->envelope, .indexes = l->indexes, .count = l->count};
     client_send(w->client, &mail);
 }
 
