@@ -156,7 +156,7 @@ my @letters = (
     ['an unknown flag', ['-fme@here.test', '-Z', 'a@x.test'], "${letter}Z\n", 'me@here.test', 'a@x.test', "${without_bcc}Z\n"],
     ['two megabytes', ['-fme@here.test', 'a@x.test'], $letter . "0123456789abcde\n" x 131072, 'me@here.test', 'a@x.test', $without_bcc . "0123456789abcde\n" x 131072],
     ['-bs', ['-bs'], "EHLO me.test\r\nMAIL FROM:<s\@g.test>\r\nRCPT TO:<a\@x.test>\r\nDATA\r\n" . ("${letter}bs\n..\n" =~ s/\n/\r\n/gr) . ".\r\nQUIT\r\n",
-        's@g.test', 'a@x.test', "${letter}bs\n.\n"],
+        's@g.test', 'a@x.test', "${without_bcc}bs\n.\n"],
 );
 
 # Runs one; its id is known when the daemon's log or the spool tells it.
