@@ -369,6 +369,16 @@ is_of_pass(const struct recover *r, const struct id_list_row *row)
     return ((row->dirs & DEFRAG) != 0) == r->names_marked;
 }
 
+/* A crash is attributed to the message, as in all work on it. */
+static bool
+ask_due_time(struct recover *r, struct id id)
+{
+    struct id before = guard_enter(&r->spool->guard, id);
+    bool asked = due_times_ask(&r->due, r->spool, id);
+    guard_leave(&r->spool->guard, before);
+    return asked;
+}
+
 /* Begins to read the due times of the names from names_next on. */
 static void
 ask_due_times(struct recover *r)
@@ -379,7 +389,7 @@ ask_due_times(struct recover *r)
          r->names_asked += more) {
         const struct id_list_row *row = &r->names.rows[r->names_asked];
         if (is_of_pass(r, row) && (row->dirs & INFO) != 0)
-            more = due_times_ask(&r->due, r->spool, id_list_id(row));
+            more = ask_due_time(r, id_list_id(row));
     }
 }
 
