@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
+use IPC::Open2;
 use Test::More;
 use lib 't/e2e';
 use Client;
@@ -12,9 +13,9 @@ use Sink;
 
 my $dir = tempdir('rewrite-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 mkdir "$dir/taken" or die;
-my $child = open my $smarthost, '-|', 'python3', 't/e2e/strict_smarthost.py', "$dir/taken", 'example.org' or die;
+my $child = open2(my $smarthost, my $end, 'python3', 't/e2e/strict_smarthost.py', "$dir/taken", 'example.org');
 my ($port) = (readline $smarthost) =~ /(\d+)/ or die 'no smarthost';
-END { kill 'TERM', $child if $child }
+END { local $?; close $end if $end; waitpid $child, 0 if $child }
 my $petrel = Petrel->new(hostname => 'vps7.host.test', relay => "smtp://127.0.0.1:$port", relay_from => '127.0.0.1',
     rewrite => "example.org =\nlocal alerts\@example.org\n* relay\@example.org")->start;
 

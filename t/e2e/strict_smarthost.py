@@ -2,8 +2,9 @@
 """A smarthost as providers are: it takes mail of one account only, and says why not.
 
 strict_smarthost.py DIRECTORY DOMAIN: prints its port; a message that it takes becomes a file in DIRECTORY. MAIL FROM and
-the one From of the header must be of DOMAIN (553), the header must have one From and no bare address (550 5.6.0)."""
-import email, email.policy, email.utils, os, socketserver, sys
+the one From of the header must be of DOMAIN (553), the header must have one From and no bare address (550 5.6.0). It
+ends with its standard input."""
+import email, email.policy, email.utils, os, socketserver, sys, threading
 
 directory, domain = sys.argv[1:3]
 
@@ -77,5 +78,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 with Server(('127.0.0.1', 0), Session) as server:
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
-    server.serve_forever()
+    sys.stdin.read()
+    os._exit(0)
