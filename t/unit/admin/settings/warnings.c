@@ -48,7 +48,8 @@ ask(const char *registry, const char *list, bool joins, const char *slices)
 static bool
 is_said(const char *words)
 {
-    return memmem(said.at, said.length, words, strlen(words)) != NULL;
+    return said.length > 0 &&
+           memmem(said.at, said.length, words, strlen(words)) != NULL;
 }
 
 static size_t
