@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # `rewrite`, and what is done without it: cron, PHP, logwatch and devices send through a smarthost that takes mail of one
-# account only, and refuses bare addresses. All of it arrives. Reload, the log, and mail of others.
+# account only, and refuses bare addresses and what its domain has not signed. All of it arrives. Reload, the log, and mail of others.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -12,11 +12,12 @@ use Petrel;
 use Sink;
 
 my $dir = tempdir('rewrite-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-mkdir "$dir/taken" or die;
+mkdir "$dir/$_" or die for qw(taken keys);
+is system("$Petrel::binary -o spool=$dir/none dkim-key example.org s1 --bits 1024 --directory $dir/keys >/dev/null 2>&1"), 0, 'a key';
 my $child = open2(my $smarthost, my $end, 'python3', 't/e2e/strict_smarthost.py', "$dir/taken", 'example.org');
 my ($port) = (readline $smarthost) =~ /(\d+)/ or die 'no smarthost';
 END { local $?; close $end if $end; waitpid $child, 0 if $child }
-my $petrel = Petrel->new(hostname => 'vps7.host.test', relay => "smtp://127.0.0.1:$port", relay_from => '127.0.0.1',
+my $petrel = Petrel->new(hostname => 'vps7.host.test', relay => "smtp://127.0.0.1:$port", relay_from => '127.0.0.1', dkim_keys => "$dir/keys",
     rewrite => "example.org =\nlocal alerts\@example.org\n* relay\@example.org")->start;
 
 sub mail {

@@ -2,7 +2,7 @@
 """A smarthost as providers are: it takes mail of one account only, and says why not.
 
 strict_smarthost.py DIRECTORY DOMAIN: prints its port; a message that it takes becomes a file in DIRECTORY. MAIL FROM and
-the one From of the header must be of DOMAIN (553), the header must have one From and no bare address (550 5.6.0). It
+the one From of the header must be of DOMAIN (553), the header must have one From and no bare address (550 5.6.0), and a DKIM signature of DOMAIN (5.7.515). It
 ends with its standard input."""
 import email, email.policy, email.utils, os, socketserver, sys, threading
 
@@ -22,6 +22,9 @@ def fault(sender, data):
         return '550 5.6.0 Bcc and Return-Path are not for others'
     if not email.utils.parseaddr(authors[0])[1].endswith('@' + domain):
         return '553 5.7.1 From is not owned by this account'
+    signature = ''.join(message.get('DKIM-Signature', '').split())
+    if ';d=%s;' % domain not in signature or ';h=from:' not in signature.lower():
+        return '550 5.7.515 Access denied, the sending domain does not meet the required authentication level'
     return None
 
 
