@@ -76,7 +76,7 @@ main(void)
 {
     static const char *const names[] = {"one", "none", "fifo", "link"};
     char root[] = "/tmp/petrel-peek-XXXXXX";
-    struct disk *disk;
+    struct disk *disk = NULL;
     ok(mkdtemp(root) != NULL && disk_open(&disk, root, true) == 0);
     test_file(disk);
     test_others(disk);
