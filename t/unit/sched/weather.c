@@ -20,7 +20,7 @@
 enum {
     SEEDS = TAP_ADDRESS_SANITIZER ? 60 : 400,
     TWICE = 8,            /* of so many one is run again */
-    CPU_S = 20,           /* more: it hangs */
+    CPU_S = TAP_ADDRESS_SANITIZER ? 200 : 20, /* more: it hangs */
     AT_ONCE_MAX = 200000, /* lines of a trace at one millisecond */
     MESSAGES_MAX = 300,   /* in one statement */
     SITES_MAX = 5
