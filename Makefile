@@ -145,14 +145,14 @@ demo: petrel $(PEERS:%=$(BUILD)/t/bench/%) ## Sends mail through Petrel to a sin
 bench: petrel $(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime) ## Measures Petrel on this machine, beside Postfix if that is set up.
 	BUILD=$(BUILD) sh t/bench/run.sh
 
-# SECONDS_EACH=60 a target; the input that broke one goes to t/fuzz/corpus.
+# SECONDS_EACH=60 a target, of at most MAX_LEN=65536 octets; the input that broke one goes to t/fuzz/corpus.
 FUZZERS := $(basename $(notdir $(wildcard t/fuzz/*.c)))
-FUZZ_FLAGS := -g -O1 -fno-sanitize-recover=all
+FUZZ_FLAGS := -g -O2 -fno-sanitize-recover=all
 fuzz: ## Runs each fuzzer for SECONDS_EACH=60 (needs clang).
 	$(MAKE) BUILD=build-fuzz CC=clang SAN=address,undefined,fuzzer-no-link \
 	    CFLAGS='$(FUZZ_FLAGS)' $(FUZZERS:%=build-fuzz/fuzz/%)
 	broken=; for f in $(FUZZERS); do mkdir -p build-fuzz/corpus/$$f t/fuzz/corpus/$$f; \
-	    build-fuzz/fuzz/$$f -max_total_time=$${SECONDS_EACH:-60} -timeout=10 -max_len=65536 \
+	    build-fuzz/fuzz/$$f -max_total_time=$${SECONDS_EACH:-60} -timeout=10 -max_len=$${MAX_LEN:-65536} \
 	        -artifact_prefix=t/fuzz/corpus/$$f/ build-fuzz/corpus/$$f t/fuzz/corpus/$$f || \
 	        broken="$$broken $$f"; done; \
 	    [ -z "$$broken" ] || { echo "broken:$$broken"; exit 1; }
@@ -186,13 +186,15 @@ tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (co
 # the package makes them. SYSCONFDIR is never overwritten.
 SYSCONFDIR ?= /etc
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
-    share/man/man5/petrel-spool.5 share/doc/petrel/config.example \
+    share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/config.example \
     lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service
 install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=.
 	install -D -s -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
 	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
 	install -D -m 644 man/petrel.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel.conf.5
 	install -D -m 644 man/petrel-spool.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel-spool.5
+	install -D -m 644 man/petrel-metrics.7 $(DESTDIR)$(PREFIX)/share/man/man7/petrel-metrics.7
+	install -D -m 644 etc/prometheus/petrel.rules.yml $(DESTDIR)$(PREFIX)/share/doc/petrel/petrel.rules.yml
 	install -D -m 644 config.example $(DESTDIR)$(PREFIX)/share/doc/petrel/config.example
 	install -D -m 644 etc/petrel.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/petrel.conf
 	install -D -m 644 etc/petrel.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/petrel.conf
@@ -256,7 +258,7 @@ PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev
     ca-certificates
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps \
     clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl \
-    opendkim opendkim-tools python3-dkim python3-nacl
+    opendkim opendkim-tools python3-dkim python3-nacl prometheus python3-prometheus-client
 deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
 deps-test: deps ## Installs the packages and peers that the tests need, too.

@@ -21,6 +21,8 @@
 #include "admin/command/passwd.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/startup/configuration.h"
+#include "admin/startup/http_wiring.h"
+#include "admin/startup/reload.h"
 #include "admin/startup/token_keeper.h"
 #include "admin/command/simulate.h"
 #include "admin/control/status.h"
@@ -31,7 +33,9 @@
 #include "base/memory.h"
 #include "defrag/channel.h"
 #include "defrag/registry/registry.h"
+#include "queue/event/event.h"
 #include "queue/manager/local.h"
+#include "queue/queue_operator.h"
 #include "queue/spool/spool_owner.h"
 #include "smtp/client/trust_anchors.h"
 #include "smtp/client/delivery.h"
@@ -48,6 +52,7 @@
 
 enum {
     ERROR_MAX = 512,
+    STARTED_MAX = 1024,
     OVERRIDES_MAX = 200,
     INTERRUPT_MS = 5000,            /* for what runs */
     DEFRAGMENT_RECIPIENTS = 1000000 /* of all waiting fragments: 100 MB */
@@ -60,6 +65,7 @@ struct petrel {
     struct configuration *configuration;
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     struct net *net;
     struct dns *dns;
     struct manager *manager;
@@ -71,8 +77,10 @@ struct petrel {
     struct token_keeper keeper;
     struct listener *listener;
     struct control_server *control;
+    struct http_wiring http;
     struct flush *flush;
     struct sandbox *sandbox;
+    struct reload reload;
     unsigned draining;
 };
 
@@ -120,6 +128,7 @@ static void
 drain(struct petrel *p, int64_t grace_ms)
 {
     p->draining = 2;
+    reload_stop(&p->reload);
     p->draining += token_keeper_drain(&p->keeper, grace_ms, on_drained, p);
     listener_drain(p->listener, grace_ms, on_drained, p);
     delivery_drain(p->delivery);
@@ -175,7 +184,8 @@ read_again(struct petrel *p, struct tls_client **anchors)
     char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have errors";
     struct buffer errors;
     buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
-    struct configuration *fresh = configuration_read(&p->sources, &errors);
+    struct configuration *fresh = configuration_end(p->reload.fresh, &errors);
+    p->reload.fresh = NULL;
     bool denied = errors.length > 0 && say_errors(p, buffer_text(&errors));
     buffer_free(&errors);
     *anchors = fresh ? configuration_anchors(fresh, place, error, ERROR_MAX) : NULL;
@@ -201,19 +211,63 @@ use_accounts(struct petrel *p, const struct configuration *fresh)
     if (!token_keeper_use(&p->keeper, &fresh->accounts, error))
         log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
                 "oauth: %s; the old accounts stay", error);
-    control_server_on_tokens(p->control, p->keeper.tokens);
+    questions_on_tokens(control_server_questions(p->control), p->keeper.tokens);
+}
+
+static size_t
+count_sessions(void *context, bool *stressed)
+{
+    *stressed = listener_is_stressed(context);
+    return listener_sessions(context);
+}
+
+/* An http_routes_checks(). */
+static size_t
+mta_checks(void *context, struct http_check checks[HTTP_CHECKS_MAX])
+{
+    const struct petrel *p = context;
+    struct queue_health health = queue_health(manager_queue(p->manager));
+    checks[0] = (struct http_check){.name = "accepting",
+                                    .good = health.accepting && p->draining == 0};
+    text_copy(checks[0].why, sizeof(checks[0].why),
+              text_from(p->draining > 0 ? "the daemon stops" : health.reason));
+    return 1;
+}
+
+static bool
+mta_is_draining(void *context)
+{
+    const struct petrel *p = context;
+    return p->draining > 0;
+}
+
+static bool
+start_http(struct petrel *p, char *error)
+{
+    p->http = (struct http_wiring){.loop = p->loop,
+                                   .net = p->net,
+                                   .log = p->log,
+                                   .manager = p->manager,
+                                   .listener = p->listener,
+                                   .events = p->events,
+                                   .questions = control_server_questions(p->control),
+                                   .count_sessions = count_sessions,
+                                   .is_draining = mta_is_draining,
+                                   .checks = mta_checks,
+                                   .context = p};
+    return http_wiring_start(&p->http, p->configuration, error, ERROR_MAX);
 }
 
 static void
-on_hangup(void *context)
+on_reload(void *context)
 {
     struct petrel *p = context;
     struct tls_client *anchors;
-    if (p->draining > 0)
-        return;
     struct configuration *fresh = read_again(p, &anchors);
-    if (fresh == NULL)
+    if (fresh == NULL) {
+        http_wiring_reload(&p->http, NULL);
         return;
+    }
     const struct options *o = &fresh->options;
     struct listener_settings listener = configuration_listener(o);
     struct delivery_settings delivery = configuration_delivery(o, fresh->routes);
@@ -223,10 +277,12 @@ on_hangup(void *context)
     configuration_warn(fresh, p->log);
     delivery.dkim_keys = configuration_take_dkim_keys(fresh);
     log_restyle(p->log, options_log_style(o), options_log_level(o));
+    log_name_host(p->log, o->hostname);
     dns_set_trust(p->dns, options_dns_trust(o));
     listener_reload(p->listener, fresh->routes, &listener);
     delivery_reload(p->delivery, &delivery);
     use_accounts(p, fresh);
+    http_wiring_reload(&p->http, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
     struct channel_settings channel = channel_settings(p, fresh);
@@ -243,6 +299,14 @@ on_hangup(void *context)
     sandbox_rules_review(p->sandbox, &confine, p->log);
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "settings reloaded%s%s",
             waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
+}
+
+static void
+on_hangup(void *context)
+{
+    struct petrel *p = context;
+    if (p->draining == 0)
+        reload_begin(&p->reload, &p->sources);
 }
 
 /* A spool made by root belongs to the user. */
@@ -288,7 +352,7 @@ start_channel(struct petrel *p, char *error)
     if (c->registry.kind != REGISTRY_LOCAL && p->registry == NULL)
         return false;
     struct channel_settings channel = channel_settings(p, c);
-    p->channel = channel_new(p->loop, p->log, p->manager, &channel);
+    p->channel = channel_new(p->loop, p->events, p->manager, &channel);
     return true;
 }
 
@@ -308,7 +372,7 @@ start_queue(struct petrel *p, char *error)
     if (out.tls == NULL)
         return EX_CONFIG;
     trust_anchors_say(place, p->log);
-    int code = manager_new(&p->manager, p->loop, p->log, &settings,
+    int code = manager_new(&p->manager, p->loop, p->events, &settings,
                            p->configuration->routes, error, ERROR_MAX);
     if (code != 0) {
         tls_client_free(&out.tls);
@@ -321,7 +385,7 @@ start_queue(struct petrel *p, char *error)
     about_write(queue_disk(manager_queue(p->manager)), o);
     configuration_warn(p->configuration, p->log);
     out.dkim_keys = configuration_take_dkim_keys(p->configuration);
-    p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
+    p->delivery = delivery_new(p->loop, p->net, p->dns, p->events, p->manager, &out);
     p->keeper = (struct token_keeper){.loop = p->loop,
                                       .log = p->log,
                                       .net = p->net,
@@ -340,15 +404,8 @@ start_queue(struct petrel *p, char *error)
                                     error, ERROR_MAX);
     if (p->control == NULL)
         return EX_CANTCREAT;
-    control_server_on_tokens(p->control, p->keeper.tokens);
+    questions_on_tokens(control_server_questions(p->control), p->keeper.tokens);
     return 0;
-}
-
-static size_t
-count_sessions(void *context, bool *stressed)
-{
-    *stressed = listener_is_stressed(context);
-    return listener_sessions(context);
 }
 
 /* A session_flush(). */
@@ -383,14 +440,15 @@ start_listening(struct petrel *p, char *error)
 {
     struct listener_settings settings =
         configuration_listener(&p->configuration->options);
-    p->listener = listener_new(p->loop, p->net, p->log, p->manager,
+    p->listener = listener_new(p->loop, p->net, p->events, p->manager,
                                p->configuration->routes, &settings, error, ERROR_MAX);
     if (p->listener == NULL)
         return EX_UNAVAILABLE;
-    control_server_on_count(p->control, count_sessions, p->listener);
-    control_server_on_part(p->control, "dkim", dkim_status, p);
+    questions_on_count(control_server_questions(p->control), count_sessions,
+                       p->listener);
+    questions_on_part(control_server_questions(p->control), "dkim", dkim_status, p);
     listener_on_flush(p->listener, mta_flush_node, p->flush);
-    return 0;
+    return start_http(p, error) ? 0 : EX_UNAVAILABLE;
 }
 
 static int
@@ -440,7 +498,7 @@ enter_sandbox(struct petrel *p, char *error)
     struct sandbox_rules confine = confinement(p->configuration);
     sandbox_rules_plan(p->sandbox, &confine);
     local_on_ask(p->local, may_write, p->sandbox);
-    control_server_on_sandbox(p->control, p->sandbox);
+    questions_on_sandbox(control_server_questions(p->control), p->sandbox);
     if (sandbox_rules_enter(p->sandbox, confine.options, p->log))
         return 0;
     snprintf(error, ERROR_MAX, "sandbox: required, but this system lacks: %s",
@@ -452,6 +510,7 @@ enter_sandbox(struct petrel *p, char *error)
 static void
 mta_stop(struct petrel *p, bool ran)
 {
+    http_wiring_stop(&p->http);
     listener_free(&p->listener);
     control_server_free(&p->control);
     flush_free(&p->flush);
@@ -466,10 +525,41 @@ mta_stop(struct petrel *p, bool ran)
     net_free(&p->net);
     sandbox_free(&p->sandbox);
     if (ran)
-        log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "stopped");
+        event_tell(p->events, &(struct event){.kind = EVENT_STOPPING,
+                                              .program = "main",
+                                              .text = TEXT("stopped")});
+    event_hub_free(&p->events);
     log_free(&p->log);
     loop_free(&p->loop);
     configuration_free(&p->configuration);
+}
+
+/* Its socket is made before the sandbox, which makes no new ones. */
+static void
+mta_open_log(struct petrel *p)
+{
+    const struct options *o = &p->configuration->options;
+    const char *path = options_log_socket(o);
+    p->log = log_new(p->loop, options_log_style(o), options_log_level(o));
+    log_name_host(p->log, o->hostname);
+    log_watch_journal(p->log);
+    int error = path != NULL ? log_open_syslog(p->log, path) : 0;
+    if (error != 0)
+        log_say(p->log, LOG_LEVEL_WARNING, "main", NULL,
+                "log_to: %s: %s: the log goes to standard error", path,
+                strerror(-error));
+}
+
+static void
+tell_started(const struct petrel *p)
+{
+    const struct options *o = &p->configuration->options;
+    char text[STARTED_MAX];
+    snprintf(text, sizeof(text), "petrel " PETREL_VERSION " is %s, spool %s",
+             o->hostname, o->spool);
+    event_tell(p->events, &(struct event){.kind = EVENT_STARTED,
+                                          .program = "main",
+                                          .text = text_from(text)});
 }
 
 static int
@@ -482,7 +572,8 @@ mta_run(const struct options_sources *sources)
         return EX_CONFIG;
     const struct options *o = &p.configuration->options;
     p.loop = loop_new();
-    p.log = log_new(p.loop, options_log_style(o), options_log_level(o));
+    mta_open_log(&p);
+    p.events = event_hub_new(p.log);
     p.net = net_new(p.loop);
     descriptors_want(o, p.log);
     p.sandbox = sandbox_new();
@@ -496,9 +587,9 @@ mta_run(const struct options_sources *sources)
         loop_on_signal(p.loop, SIGTERM, on_terminate, &p);
         loop_on_signal(p.loop, SIGINT, on_interrupt, &p);
         loop_on_signal(p.loop, SIGQUIT, on_interrupt, &p);
+        p.reload = (struct reload){.loop = p.loop, .done = on_reload, .context = &p};
         loop_on_signal(p.loop, SIGHUP, on_hangup, &p);
-        log_say(p.log, LOG_LEVEL_INFO, "main", NULL,
-                "petrel " PETREL_VERSION " is %s, spool %s", o->hostname, o->spool);
+        tell_started(&p);
         if (geteuid() == 0 && o->user == NULL)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
@@ -556,6 +647,7 @@ serve_standard(const struct options *o)
     struct queue *queue;
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    struct event_hub *events = event_hub_new(log);
     struct manager_settings settings = options_manager(o, 0);
     buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
     struct route_table *routes = options_routes(o, &errors);
@@ -568,7 +660,7 @@ serve_standard(const struct options *o)
         snprintf(error, sizeof(error), "the settings have errors");
     if (code == 0) {
         struct net *net = net_new(loop);
-        listener_serve_standard(loop, net, log, queue, routes, &listener, on_served,
+        listener_serve_standard(loop, net, events, queue, routes, &listener, on_served,
                                 loop);
         loop_run(loop);
         net_free(&net);
@@ -578,6 +670,7 @@ serve_standard(const struct options *o)
     }
     route_free(&routes);
     buffer_free(&errors);
+    event_hub_free(&events);
     log_free(&log);
     loop_free(&loop);
     return code;

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,16 +45,43 @@ channel_forget(struct defragmenter *c, struct held *h)
 /* --- The log ---------------------------------------------------------------------- */
 
 void
-channel_log_start(struct log_line *line, const struct defragmenter *c, struct id id,
-                  const unsigned char key[DIGEST_SIZE])
+channel_event_start(struct fragment_event *f, struct id id,
+                    const unsigned char key[DIGEST_SIZE])
 {
     static const unsigned char unknown[DIGEST_SIZE];
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    log_start(line, c->log, LOG_LEVEL_INFO, "defrag", name);
-    if (memcmp(key, unknown, sizeof(unknown)) != 0)
-        log_field_format(line, "set", "%02x%02x%02x%02x%02x%02x", key[0], key[1],
-                         key[2], key[3], key[4], key[5]);
+    f->event = (struct event){
+        .kind = EVENT_FRAGMENT, .program = "defrag", .id = id, .fields = f->fields};
+    if (memcmp(key, unknown, sizeof(unknown)) == 0)
+        return;
+    snprintf(f->set, sizeof(f->set), "%02x%02x%02x%02x%02x%02x", key[0], key[1], key[2],
+             key[3], key[4], key[5]);
+    channel_event_add(f, "set", EVENT_TEXT, text_from(f->set));
+}
+
+static struct event_field *
+fragment_event_next(struct fragment_event *f, const char *key)
+{
+    assert(f->event.field_count < FRAGMENT_FIELDS_MAX);
+    struct event_field *field = &f->fields[f->event.field_count++];
+    *field = (struct event_field){.key = key};
+    return field;
+}
+
+void
+channel_event_add(struct fragment_event *f, const char *key, enum event_field_kind kind,
+                  struct text value)
+{
+    struct event_field *field = fragment_event_next(f, key);
+    field->kind = kind;
+    field->value = value;
+}
+
+void
+channel_event_add_number(struct fragment_event *f, const char *key, int64_t number)
+{
+    struct event_field *field = fragment_event_next(f, key);
+    field->kind = EVENT_NUMBER;
+    field->number = number;
 }
 
 /* --- Releases --------------------------------------------------------------------- */
@@ -92,15 +120,15 @@ channel_hold(struct defragmenter *c, struct id id)
 }
 
 static void
-log_release(const struct defragmenter *c, struct id id,
-            const unsigned char key[DIGEST_SIZE], struct text status,
-            enum set_reason reason)
+tell_release(const struct defragmenter *c, struct id id,
+             const unsigned char key[DIGEST_SIZE], struct text status,
+             enum set_reason reason)
 {
-    struct log_line line;
-    channel_log_start(&line, c, id, key);
-    log_field(&line, "status", status);
-    log_remark(&line, text_from(set_reason_text(reason)));
-    log_end(&line);
+    struct fragment_event f;
+    channel_event_start(&f, id, key);
+    channel_event_add(&f, "status", EVENT_TEXT, status);
+    f.event.text = text_from(set_reason_text(reason));
+    event_tell(c->events, &f.event);
 }
 
 void
@@ -117,11 +145,11 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
     /* withdrawn() frees h if it is held. One that cannot be held goes on. */
     holds = holds && channel_hold(c, id);
-    log_release(c, id, key,
-                holds     ? TEXT("held")
-                : bounces ? TEXT("returned")
-                          : TEXT("released"),
-                reason);
+    tell_release(c, id, key,
+                 holds     ? TEXT("held")
+                 : bounces ? TEXT("returned")
+                           : TEXT("released"),
+                 reason);
     /* A message that is gone is not offered again: nobody else would free h. */
     h = channel_find(c, id);
     if (!manager_resume_after(c->manager, id, delay_ms) && h != NULL)
@@ -277,12 +305,13 @@ make_examine_setup(struct defragmenter *c)
 }
 
 struct defragmenter *
-channel_new(struct loop *loop, struct log *log, struct manager *manager,
+channel_new(struct loop *loop, struct event_hub *events, struct manager *manager,
             const struct channel_settings *settings)
 {
     struct defragmenter *c = memory_new(sizeof(*c));
     c->loop = loop;
-    c->log = log;
+    c->events = events;
+    c->log = event_hub_log(events);
     c->manager = manager;
     c->queue = manager_queue(manager);
     c->settings = *settings;

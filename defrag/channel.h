@@ -28,6 +28,8 @@
 #include "queue/manager/manager.h"
 #include "sched/route/peers.h"
 
+struct event_hub;
+
 /* What becomes of fragments whose time is over. */
 enum channel_timeout { CHANNEL_RELEASE, CHANNEL_BOUNCE, CHANNEL_HOLD };
 
@@ -47,7 +49,7 @@ struct defragmenter;
 
 /* Plugs itself into the manager, before the first turn, and finishes what a crash has
  * left half done. */
-struct defragmenter *channel_new(struct loop *loop, struct log *log,
+struct defragmenter *channel_new(struct loop *loop, struct event_hub *events,
                                  struct manager *manager,
                                  const struct channel_settings *settings);
 /* After manager_reload(). When no route says defragment any more, all fragments are

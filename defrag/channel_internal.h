@@ -24,6 +24,7 @@
 
 #include "base/heap.h"
 #include "base/log/log.h"
+#include "queue/event/event.h"
 #include "base/loop/loop.h"
 #include "defrag/channel.h"
 #include "defrag/reassembly/examine.h"
@@ -94,7 +95,8 @@ struct finishing {
 
 struct defragmenter {
     struct loop *loop;
-    struct log *log;
+    struct event_hub *events;
+    struct log *log; /* of these */
     struct manager *manager;
     struct queue *queue;
     struct channel_settings settings;
@@ -132,10 +134,21 @@ enum {
         60 * 1000 /* margin of the manager's timer: the channel acts first */
 };
 
-/* Begins a log line about a message of that set; `set` is the same at all hosts. A key
- * of zeros is not known yet and is omitted. */
-void channel_log_start(struct log_line *line, const struct defragmenter *c,
-                       struct id id, const unsigned char key[DIGEST_SIZE]);
+/* An event about a message of that set; `set` is the same at all hosts. A key of zeros: it
+ * is not known. Reported by event_tell(). */
+enum { FRAGMENT_FIELDS_MAX = 8 };
+struct fragment_event {
+    struct event event;
+    struct event_field fields[FRAGMENT_FIELDS_MAX];
+    char set[13];
+};
+void channel_event_start(struct fragment_event *f, struct id id,
+                         const unsigned char key[DIGEST_SIZE]);
+/* value is borrowed until the event is reported. */
+void channel_event_add(struct fragment_event *f, const char *key,
+                       enum event_field_kind kind, struct text value);
+void channel_event_add_number(struct fragment_event *f, const char *key,
+                              int64_t number);
 /* Runs channel_work() in the next turn. */
 void channel_stir(struct defragmenter *c);
 struct held *channel_find(const struct defragmenter *c, struct id id);

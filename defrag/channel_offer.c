@@ -165,33 +165,29 @@ channel_examining_free(struct held *h)
 }
 
 static void
-log_answer(const struct defragmenter *c, const struct held *h,
-           const struct set_answer *answer)
+tell_answer(const struct defragmenter *c, const struct held *h,
+            const struct set_answer *answer)
 {
     const struct fragment_reading *r = &h->examining->examine.reading;
-    struct log_line line;
-    channel_log_start(&line, c, h->id, h->key);
-    log_field(&line, "partial", fragment_id(r));
-    log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(h->examining->sender));
-    log_field_number(&line, "number", r->number);
+    struct text status = TEXT("absorbed");
+    struct fragment_event f;
+    channel_event_start(&f, h->id, h->key);
+    channel_event_add(&f, "partial", EVENT_TEXT, fragment_id(r));
+    channel_event_add(&f, "from", EVENT_ADDRESS, h->examining->sender);
+    channel_event_add_number(&f, "number", r->number);
     if (r->total > 0)
-        log_field_number(&line, "total", r->total);
-    switch (answer->verdict) {
-    case SET_HOLDS:
-        log_field_number(&line, "have", answer->have);
-        log_field(&line, "status", TEXT("waiting"));
-        break;
-    case SET_ABSORBS:
-        log_field(&line, "status", TEXT("absorbed"));
-        break;
-    case SET_PASSES:
-        log_field(&line, "status", TEXT("passed"));
-        log_remark(&line, text_from(set_reason_text(answer->reason)));
-        break;
+        channel_event_add_number(&f, "total", r->total);
+    if (answer->verdict == SET_HOLDS) {
+        channel_event_add_number(&f, "have", answer->have);
+        status = TEXT("waiting");
+    } else if (answer->verdict == SET_PASSES) {
+        status = TEXT("passed");
+        f.event.text = text_from(set_reason_text(answer->reason));
     }
+    channel_event_add(&f, "status", EVENT_TEXT, status);
     if (r->why)
-        log_remark(&line, text_from(r->why));
-    log_end(&line);
+        f.event.hint = text_from(r->why);
+    event_tell(c->events, &f.event);
 }
 
 /* A set beyond a quota was not begun here, so it must not stay claimed: an untrusted
@@ -221,7 +217,7 @@ enter_set(struct defragmenter *c, struct held *h)
     note_quotas(h, &f);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
     sets_add(c->sets, &f, loop_now_ms(c->loop), &l->answer);
-    log_answer(c, h, &l->answer);
+    tell_answer(c, h, &l->answer);
     switch (l->answer.verdict) {
     case SET_HOLDS:
         h->state = HELD_WAITING;

@@ -24,14 +24,23 @@ enum {
 };
 
 static void
-log_parts(const struct defragmenter *c, struct id id, const struct set_reassembly *j)
+tell_reassembled(const struct defragmenter *c, const struct envelope *e,
+                 const struct set_reassembly *j)
 {
-    struct log_line line;
-    channel_log_start(&line, c, id, j->key);
-    log_field_number(&line, "fragments", j->count);
-    log_field_number(&line, "recipients", (int64_t)j->recipient_count);
-    log_field(&line, "status", TEXT("reassembled"));
-    log_end(&line);
+    struct fragment_event f;
+    channel_event_start(&f, e->id, j->key);
+    channel_event_add_number(&f, "fragments", j->count);
+    channel_event_add_number(&f, "recipients", (int64_t)j->recipient_count);
+    channel_event_add(&f, "status", EVENT_TEXT, TEXT("reassembled"));
+    event_tell(c->events, &f.event);
+    event_tell(c->events, &(struct event){.kind = EVENT_MADE,
+                                          .program = "defrag",
+                                          .id = e->id,
+                                          .sender = e->sender,
+                                          .size = e->content_size,
+                                          .recipients = e->count,
+                                          .reason = "reassembled",
+                                          .text = TEXT("reassembled message stored")});
 }
 
 /* --- Its parts -------------------------------------------------------------------- */
@@ -290,7 +299,7 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
     }
     j->envelope = e;
     c->figures.reassembled++;
-    log_parts(c, e->id, j->reassembly);
+    tell_reassembled(c, e, j->reassembly);
     settle_parts(c, e, true);
     /* This frees j->reassembly. */
     sets_reassembled(c->sets, j->reassembly, loop_now_ms(c->loop));

@@ -35,12 +35,12 @@ depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_m
     h->timer.due_ms = until_ms;
     heap_add(&c->redirects, &h->timer.node);
     c->figures.redirected++;
-    struct log_line line;
-    channel_log_start(&line, c, h->id, h->key);
-    log_field_format(&line, "host", "%s", host);
-    log_field(&line, "status", TEXT("redirected"));
-    log_remark(&line, TEXT("that host owns its set"));
-    log_end(&line);
+    struct fragment_event f;
+    channel_event_start(&f, h->id, h->key);
+    channel_event_add(&f, "host", EVENT_TEXT, text_from(host));
+    channel_event_add(&f, "status", EVENT_TEXT, TEXT("redirected"));
+    f.event.text = TEXT("that host owns its set");
+    event_tell(c->events, &f.event);
     channel_stir(c);
 }
 

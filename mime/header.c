@@ -44,6 +44,13 @@ is_list(struct text name)
     return false;
 }
 
+static void
+note_message_id(struct header_scan *s)
+{
+    s->in_id = !s->has_message_id;
+    s->has_message_id = true;
+}
+
 /* Received and Delivered-To both count towards the limit of hops, which ends mail
  * loops. */
 static void
@@ -59,7 +66,7 @@ header_note_name(struct header_scan *s)
     else if (text_equal(name, TEXT("date")))
         s->has_date = true;
     else if (text_equal(name, TEXT("message-id")))
-        s->has_message_id = true;
+        note_message_id(s);
     else if (text_equal(name, TEXT("bcc")) || text_equal(name, TEXT("resent-bcc")) ||
              text_equal(name, TEXT("return-path")))
         s->has_private = true;
@@ -169,6 +176,19 @@ add_to_list(struct header_scan *s, char c)
     }
 }
 
+static void
+add_to_id(struct header_scan *s, char c)
+{
+    if (s->id_length < HEADER_ID_MAX && !text_is_blank(c) && c != '\r' && c != '\n')
+        s->id[s->id_length++] = c;
+}
+
+struct text
+header_scan_message_id(const struct header_scan *s)
+{
+    return text_of(s->id, s->id_length);
+}
+
 bool
 header_scan_has_bare(const struct header_scan *s)
 {
@@ -186,7 +206,7 @@ start_line(struct header_scan *s, char c, bool first)
     if (s->in_type == IN_SUBTYPE)
         end_subtype(s);
     end_entry(s);
-    s->in_list = false;
+    s->in_list = s->in_id = false;
     s->name_length = 0;
     s->in_type = IN_NONE;
     if (c == '\r')
@@ -266,6 +286,8 @@ header_scan_add(struct header_scan *s, struct text bytes)
             add_to_type(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE && s->in_list) {
             add_to_list(s, bytes.at[at]);
+        } else if (s->state == SCAN_VALUE && s->in_id) {
+            add_to_id(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE) {
             const char *end = memchr(bytes.at + at, '\n', bytes.length - at);
             size_t skip =

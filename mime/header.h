@@ -6,6 +6,8 @@
 
 #include "base/buffer.h"
 
+enum { HEADER_ID_MAX = 255 }; /* bytes of a Message-ID that are kept */
+
 /* Facts that a relay needs, from any split of the bytes. LF and CRLF both end lines. */
 struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
@@ -29,10 +31,15 @@ struct header_scan {
     bool quoted_pair;      /* in one of them, or in a quoted string */
     /* In the value of an address field: the entry of the list that is being read. */
     bool in_list, has_at, has_word, bare;
+    bool in_id; /* in the value of the first Message-ID */
+    unsigned char id_length;
+    char id[HEADER_ID_MAX];
     char closing; /* of an open quoted string or address literal; or 0 */
 };
 void header_scan_start(struct header_scan *s);
 void header_scan_add(struct header_scan *s, struct text bytes);
+/* The first Message-ID without white space, cut at its limit; or empty. */
+struct text header_scan_message_id(const struct header_scan *s);
 /* True: From, Sender, Reply-To, To, Cc or a Resent- one of them may have an address
  * without a domain. Also true for some odd lists that have none. */
 bool header_scan_has_bare(const struct header_scan *s);

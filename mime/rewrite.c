@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OLD_MAX = 8 * 1024 };
+enum { OLD_MAX = 8 * 1024, LINE_MAX_BYTES = 998, FOLD_AT = 78 };
 
 /* Which addresses of a field are replaced. */
 enum field_kind {
@@ -150,7 +150,21 @@ static void
 note_old(struct rewritten *w, const char *old)
 {
     if (w->old != NULL)
-        (void)!buffer_format(w->old, "%s%s", w->old->length > 0 ? ", " : "", old);
+        (void)!buffer_format(w->old, "%s%s", w->old->length > 0 ? ",\r\n " : "", old);
+}
+
+/* A line that would become too long (RFC 5322 §2.1.1) is folded, before an address of
+ * this length that goes here. */
+static void
+fold_before(struct rewritten *w, size_t length, size_t end)
+{
+    struct text rest = text_after(w->value, end);
+    size_t before = text_find_last(buffer_text(w->out), '\n');
+    size_t line = w->out->length + length - (before == TEXT_NONE ? 0 : before + 1);
+    size_t until = text_find(rest, '\n');
+    if (line > FOLD_AT &&
+        line + (until == TEXT_NONE ? rest.length : until) > LINE_MAX_BYTES)
+        rewritten_put(w, TEXT("\r\n "));
 }
 
 /* A From without a name gets one, since the new address may be everybody's. */
@@ -170,6 +184,7 @@ replace(struct rewritten *w, const struct address_place *place, const char *old,
     copy_to(w, place->start);
     if (!named && !has_angle)
         rewritten_put(w, TEXT("<"));
+    fold_before(w, strlen(answer->address), place->end);
     rewritten_put(w, text_from(answer->address));
     if (!named && !has_angle)
         rewritten_put(w, TEXT(">"));
@@ -196,6 +211,7 @@ rewrite_place(void *context, const struct address_place *place)
     if (!bare)
         return;
     copy_to(w, place->start);
+    fold_before(w, strlen(old), place->end);
     rewritten_put(w, text_from(old));
     w->done = place->end;
 }

@@ -23,6 +23,7 @@
 #include "base/log/log.h"
 #include "queue/envelope.h"
 
+struct event_hub;
 struct guard;
 struct loop;
 struct queue;
@@ -36,8 +37,9 @@ struct queue_settings {
     /* Size of the journal in bytes; 0 = no journal, every message becomes files
      * immediately. Messages larger than journal_message_max do so, too. */
     int64_t journal_size, journal_message_max;
-    int64_t journal_segment; /* 0 = derived from journal_size; for tests */
-    bool sync_blocks;        /* never sync in the background; for tests */
+    int64_t journal_segment;  /* 0 = derived from journal_size; for tests */
+    bool sync_blocks;         /* never sync in the background; for tests */
+    struct event_hub *events; /* borrowed; NULL: nothing is reported */
 };
 
 /* Opens the queue for a daemon: makes the directories, takes the lock, cleans up and

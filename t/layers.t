@@ -45,24 +45,26 @@ may sched/simulate base+settings sched+limits
 may queue/spool base+disk+log+loop+sandbox mime queue
 may queue/journal base+loop queue/spool
 may queue/recovery base+log+loop queue+spool+journal
-may queue base+crypto+disk+log+loop queue/spool queue/journal queue/recovery
-may queue/manager base+disk+log+loop mime sched+limits+route queue+spool
+may queue base+crypto+disk+log+loop queue/spool queue/journal queue/recovery queue/event
+may queue/event base+log
+may queue/manager base+disk+log+loop mime sched+limits+route queue+event+spool
 
 # The two sides of SMTP do not know each other.
 may smtp base+crypto queue
-may smtp/server base+crypto+disk+dns+log+loop+net mime sched+limits+route queue+manager+spool smtp
-may smtp/client base+crypto+disk+dns+http+log+loop+net+tls mime sched+limits+route queue+manager smtp
+may smtp/server base+crypto+disk+dns+log+loop+net mime sched+limits+route queue+event+manager+spool smtp
+may smtp/client base+crypto+disk+dns+http+log+loop+net+tls mime sched+limits+route queue+event+manager smtp
 
 may defrag/set base+crypto
 may defrag/registry base+crypto+disk+dns+log+loop+net
 may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
-may defrag base+log+loop mime sched/route queue+manager defrag/set defrag/registry defrag/reassembly
+may defrag base+log+loop mime sched/route queue+event+manager defrag/set defrag/registry defrag/reassembly
 
 may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/manager
 may admin/control base+http+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings
-may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+tls mime sched/simulate queue+manager admin/settings admin/control
+may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits queue+event+manager admin/settings admin/control
+may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+tls mime sched/simulate queue+event+manager admin/settings admin/control
 # All settings come together here: the one room that knows both sides of SMTP.
-may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag/registry admin/settings
+may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag/registry admin/settings admin/control admin/http queue/event
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
 
 result 'every folder is a room' "$(for d in */ */*/; do

@@ -27,6 +27,7 @@ enum {
 };
 
 static const char dkim_key_program[] = "petrel dkim-key";
+static const char until_whole[] = ".new"; /* not the ending of a key */
 
 /* The arguments. */
 struct key_request {
@@ -127,7 +128,7 @@ read_key_request(struct key_request *r, int count, char **arguments)
     text_lower(r->selector, strlen(r->selector));
     int length = snprintf(r->file, sizeof(r->file), "%s._domainkey.%s.pem", r->selector,
                           r->domain);
-    if (length > NAME_FILE_MAX)
+    if (length + (int)strlen(until_whole) > NAME_FILE_MAX)
         return complaint_say(dkim_key_program, EX_DATAERR, "the names are too long",
                              r->file);
     return 0;
@@ -135,12 +136,17 @@ read_key_request(struct key_request *r, int count, char **arguments)
 
 /* --- The file --------------------------------------------------------------------- */
 
-/* Removes what is not whole. */
+/* Whole before it has its name, under which the daemon would read it, and never over
+ * another one. */
 static int
 write_key_file(struct disk *disk, const char *name, struct text pem,
                const struct identity *owner)
 {
-    int file = disk_create(disk, name, KEY_MODE);
+    char fresh[NAME_FILE_MAX + 1];
+    snprintf(fresh, sizeof(fresh), "%.*s%s",
+             NAME_FILE_MAX - (int)(sizeof(until_whole) - 1), name, until_whole);
+    (void)disk_unlink(disk, fresh); /* of one that was killed */
+    int file = disk_create(disk, fresh, KEY_MODE);
     if (file < 0)
         return file;
     int error = disk_write(disk, file, pem);
@@ -148,9 +154,13 @@ write_key_file(struct disk *disk, const char *name, struct text pem,
         error = disk_sync(disk, file);
     disk_close_file(disk, file);
     if (error == 0 && owner->change)
-        error = disk_give(disk, name, owner->uid, owner->gid);
+        error = disk_give(disk, fresh, owner->uid, owner->gid);
     if (error == 0)
-        error = disk_sync_directory(disk, ".");
+        error = disk_link(disk, fresh, name);
+    (void)disk_unlink(disk, fresh);
+    if (error != 0)
+        return error;
+    error = disk_sync_directory(disk, "");
     if (error != 0)
         (void)disk_unlink(disk, name);
     return error;

@@ -4,6 +4,7 @@
 
 #include "admin/command/oauth_login.h"
 #include "admin/command/offline.h"
+#include "admin/control/control_client.h"
 #include "admin/control/format_time.h"
 #include "admin/control/listing.h"
 #include "admin/settings/complaint.h"
@@ -181,9 +182,30 @@ oauth_forget_account(struct disk *spool, const struct oauth_account *a)
     if (result < 0)
         return complaint_say(program, EX_IOERR, path, strerror(-result));
     printf("The login of %s at %s is forgotten here. End it at the provider, too: it "
-           "is\nvalid there. A running daemon forgets its token at the next reload.\n",
+           "is\nvalid there.\n",
            a->user, a->host);
     return 0;
+}
+
+/* What a command has changed counts for a running daemon immediately. */
+static void
+oauth_tell_daemon(const struct options *options)
+{
+    char error[512];
+    struct loop *loop = loop_new();
+    struct control_client *client =
+        control_client_new(loop, options->control, error, sizeof(error));
+    json_t *answer =
+        client != NULL
+            ? control_client_question(client, json_pack("{s:s}", "command", "tokens"))
+            : NULL;
+    if (client != NULL && !json_is_true(json_object_get(answer, "ok")))
+        fputs("petrel oauth: the running daemon did not answer: petrel reload, or "
+              "SIGHUP, tells it\n",
+              stderr);
+    json_decref(answer);
+    control_client_free(&client);
+    loop_free(&loop);
 }
 
 /* --- public ------------------------------------------------------------------------ */
@@ -259,6 +281,8 @@ oauth_command(int count, char **arguments, const struct options *options,
     code = account != NULL ? oauth_act(&words, options, account, spool, anchors)
                            : oauth_status(spool, accounts, words.json);
     disk_close(&spool);
+    if (code == 0 && account != NULL)
+        oauth_tell_daemon(options);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
         code = EX_IOERR;
     return code;

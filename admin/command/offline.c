@@ -51,7 +51,7 @@ offline_become_owner(const char *path, char *error, size_t error_size)
 }
 
 int
-offline_open(struct offline **offline, struct loop *loop, struct log *log,
+offline_open(struct offline **offline, struct loop *loop, struct event_hub *events,
              const struct options *options, char *error, size_t error_size)
 {
     struct manager_settings settings = {
@@ -68,7 +68,7 @@ offline_open(struct offline **offline, struct loop *loop, struct log *log,
     *offline = NULL;
     int code = offline_become_owner(options->spool, error, error_size);
     if (code == 0)
-        code = manager_new(&manager, loop, log, &settings, NULL, error, error_size);
+        code = manager_new(&manager, loop, events, &settings, NULL, error, error_size);
     if (code != 0)
         return code;
     *offline = memory_new(sizeof(**offline));

@@ -6,6 +6,7 @@
 #include "admin/settings/options.h"
 #include "queue/manager/manager.h"
 
+struct event_hub;
 struct offline;
 
 /* Root becomes the owner of the spool at path, for good: the daemon must be able to read
@@ -15,7 +16,7 @@ int offline_become_owner(const char *path, char *error, size_t error_size);
 
 /* Begins with offline_become_owner(). 0, or a sysexits code with one line in error;
  * EX_TEMPFAIL: somebody has the lock. loop is the caller's. */
-int offline_open(struct offline **offline, struct loop *loop, struct log *log,
+int offline_open(struct offline **offline, struct loop *loop, struct event_hub *events,
                  const struct options *options, char *error, size_t error_size);
 struct manager *offline_manager(struct offline *offline);
 /* Everything is on disk when it returns. */

@@ -7,6 +7,7 @@
 #include "admin/command/offline.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
+#include "queue/event/event.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ struct queue_command {
     bool silent;         /* but for complaints */
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     const struct options *options;
     const struct filter *filter;
     enum manager_verb verb;
@@ -174,7 +176,7 @@ queue_command_find_owner(struct queue_command *c)
             return 0;
         if (errno == EACCES)
             return queue_command_complain(c, EX_NOPERM, refused);
-        int code = offline_open(&c->offline, c->loop, c->log, c->options, error,
+        int code = offline_open(&c->offline, c->loop, c->events, c->options, error,
                                 sizeof(error));
         if (code == 0)
             return 0;
@@ -196,6 +198,7 @@ queue_command_begin(struct queue_command *c, const struct options *options)
     if (!c->silent)
         counter_start_here(&c->counter);
     c->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    c->events = event_hub_new(c->log);
 }
 
 static int
@@ -203,6 +206,7 @@ queue_command_finish(struct queue_command *c)
 {
     offline_close(&c->offline);
     control_client_free(&c->daemon);
+    event_hub_free(&c->events);
     log_free(&c->log);
     loop_free(&c->loop);
     if ((fflush(stdout) != 0 || ferror(stdout)) && c->code == 0)

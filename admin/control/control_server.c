@@ -1,13 +1,8 @@
 /* Answers the operator's questions: one line of JSON each way. */
 #include "admin/control/control_server.h"
 
-#include "admin/control/account_list.h"
-#include "admin/control/listing.h"
-#include "admin/control/site_list.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
-#include "admin/control/status.h"
-#include "admin/control/why.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/queue_operator.h"
@@ -22,10 +17,7 @@ enum {
     CLIENTS_MAX = 32,
     REQUEST_MAX = 32 * 1024, /* FILTER_IDS_MAX ids */
     PULSE_MS = 5 * 1000,
-    IDLE_MS = 60 * 1000,
-    REASONS_MAX = 1000, /* recipients whose reason is reported */
-    STATES_MAX = 500,   /* in one answer: some 300 kB, or one message's reasons more */
-    SITES_PAGE = 500    /* in one answer: some 500 kB */
+    IDLE_MS = 60 * 1000
 };
 
 struct client {
@@ -44,153 +36,10 @@ struct control_server {
     struct log *log;
     struct manager *manager;
     struct net_listener *listener;
-    int64_t started_ms; /* monotonic */
-    size_t (*count_sessions)(void *context, bool *stressed);
-    struct {
-        const char *name;
-        json_t *(*make)(void *context);
-        void *context;
-    } parts[CONTROL_SERVER_PARTS];
-    size_t part_count;
-    void *count_context;
-    const struct sandbox *sandbox; /* NULL: not reported */
-    const struct tokens *tokens;   /* NULL: no accounts */
+    struct questions *questions;
     struct client *clients;
     unsigned count;
 };
-
-static json_t *
-refusal(const char *why)
-{
-    return json_pack("{s:b,s:s}", "ok", false, "error", why);
-}
-
-static json_t *
-json_reason(const char *reason)
-{
-    struct buffer clean;
-    buffer_init(&clean, 4 * OUTCOME_TEXT_MAX + 64);
-    (void)!log_escape(text_from(reason), &clean);
-    json_t *value = json_stringn(clean.length ? clean.at : "", clean.length);
-    buffer_free(&clean);
-    return value;
-}
-
-/* Not the scheduler's: held, not yet found, or over; what an ended message leaves on
- * the disk goes some time later. Another daemon's is not ours to judge. */
-static const char *
-place_unknown(struct control_server *c, struct id id)
-{
-    if (!queue_handles(manager_queue(c->manager), id))
-        return "unknown";
-    struct envelope *e = queue_peek(manager_queue(c->manager), id, QUEUE_DEFERRED);
-    const char *name = e ? "unknown" : "gone";
-    envelope_free(&e);
-    return name;
-}
-
-static json_t *
-answer_state(struct control_server *c, struct id id)
-{
-    struct sched_state state = sched_find(manager_sched(c->manager), id);
-    const struct envelope *active = manager_active(c->manager, id);
-    unsigned count = active ? active->count : 1;
-    json_t *reasons = json_array();
-    for (unsigned i = 0; i < count && i < REASONS_MAX; i++)
-        json_array_append_new(reasons, json_reason(manager_reason(c->manager, id, i)));
-    const char *place = listing_place_name(state.place);
-    if (state.place == SCHED_UNKNOWN && active == NULL)
-        place = place_unknown(c, id);
-    else if (active == NULL && manager_is_awaiting(c->manager, id))
-        place = "defrag";
-    return json_pack("{s:b,s:s,s:I,s:i,s:o}", "ok", true, "place", place, "due_ms",
-                     (json_int_t)state.due_ms, "attempts", (int)state.attempts,
-                     "reasons", reasons);
-}
-
-/* States of as many ids as fit, in their order; the client asks again for the rest. */
-static json_t *
-answer_states(struct control_server *c, const json_t *request)
-{
-    const json_t *ids = json_object_get(request, "ids");
-    json_t *states = json_array(), *name;
-    size_t index, reasons = 0;
-    json_array_foreach (ids, index, name) {
-        struct id id;
-        const char *text = json_string_value(name);
-        if (text == NULL || !id_parse(text_from(text), &id)) {
-            json_decref(states);
-            return refusal("unknown command or invalid id");
-        }
-        json_t *state = answer_state(c, id);
-        reasons += json_array_size(json_object_get(state, "reasons"));
-        json_array_append_new(states, state);
-        if (reasons >= REASONS_MAX || index + 1 == STATES_MAX)
-            break;
-    }
-    return json_pack("{s:b,s:o}", "ok", true, "states", states);
-}
-
-static json_t *
-answer_status(struct control_server *c)
-{
-    bool stressed = false;
-    size_t sessions =
-        c->count_sessions ? c->count_sessions(c->count_context, &stressed) : 0;
-    json_t *status =
-        status_make(c->manager, loop_monotonic_ms(c->loop) - c->started_ms, sessions);
-    json_object_set_new(json_object_get(status, "sessions"), "stress",
-                        json_boolean(stressed));
-    if (c->sandbox)
-        json_object_set_new(status, "sandbox",
-                            status_sandbox(sandbox_get_state(c->sandbox)));
-    json_object_set_new(status, "oauth", account_list_make(c->tokens));
-    for (size_t i = 0; i < c->part_count; i++) {
-        json_t *part = c->parts[i].make(c->parts[i].context);
-        if (part != NULL)
-            json_object_set_new(status, c->parts[i].name, part);
-    }
-    return status;
-}
-
-static json_t *
-answer_why(struct control_server *c, struct id id)
-{
-    json_t *told = answer_state(c, id);
-    why_add(told, c->manager, id);
-    return told;
-}
-
-static json_t *
-answer_sites(struct control_server *c, const json_t *request)
-{
-    const json_t *from = json_object_get(request, "from");
-    if (!json_is_integer(from) || json_integer_value(from) < 0)
-        return refusal("invalid start");
-    json_t *page = site_list_page(manager_sched(c->manager),
-                                  (size_t)json_integer_value(from), SITES_PAGE);
-    return json_pack("{s:b,s:o}", "ok", true, "sites", page);
-}
-
-/* The answer to a question that needs no waiting. */
-static json_t *
-control_server_answer(struct control_server *c, const json_t *request)
-{
-    const char *name = json_string_value(json_object_get(request, "command"));
-    const char *id_text = json_string_value(json_object_get(request, "id"));
-    struct id id;
-    if (name && strcmp(name, "status") == 0)
-        return answer_status(c);
-    if (name && strcmp(name, "sites") == 0)
-        return answer_sites(c, request);
-    if (name && strcmp(name, "states") == 0)
-        return answer_states(c, request);
-    if (name && strcmp(name, "state") == 0 && id_parse(text_from(id_text), &id))
-        return answer_state(c, id);
-    if (name && strcmp(name, "why") == 0 && id_parse(text_from(id_text), &id))
-        return answer_why(c, id);
-    return refusal("unknown command or invalid id");
-}
 
 static void
 control_server_client_end(struct client *client)
@@ -261,7 +110,7 @@ control_server_on_adopted(void *context, const char *error, unsigned messages)
 {
     struct client *client = context;
     client->adopting = false;
-    reply(client, error ? refusal(error)
+    reply(client, error ? questions_refuse(error)
                         : json_pack("{s:b,s:b,s:I}", "ok", true, "end", true,
                                     "messages", (json_int_t)messages));
     end_work(client);
@@ -279,7 +128,7 @@ control_server_adopt(struct client *client, const json_t *request)
                             control_server_on_adopted, client);
     client->adopting = error == NULL;
     if (error)
-        reply(client, refusal(error));
+        reply(client, questions_refuse(error));
     else
         begin_work(client);
 }
@@ -307,8 +156,8 @@ static void
 on_operated(void *context, const char *error)
 {
     struct client *client = context;
-    reply(client,
-          error ? refusal(error) : json_pack("{s:b,s:b}", "ok", true, "end", true));
+    reply(client, error ? questions_refuse(error)
+                        : json_pack("{s:b,s:b}", "ok", true, "end", true));
     operation_free(&client->operation);
     json_decref(client->request);
     client->request = NULL;
@@ -327,11 +176,13 @@ control_server_operate(struct client *client, json_t *request)
     enum manager_verb verb;
     const char *error = request_read(request, &verb, filter);
     if (error) {
-        reply(client, refusal(error));
+        reply(client, questions_refuse(error));
         json_decref(request);
     } else {
         mine.context = client;
         client->request = request;
+        if (verb == MANAGER_RETRY)
+            questions_look_for_tokens(c->questions);
         client->operation =
             operation_new(c->loop, c->log, c->manager, verb, filter, &mine);
         begin_work(client);
@@ -354,7 +205,7 @@ take_request(struct client *client, struct text line)
         json_decref(request);
         return;
     }
-    reply(client, control_server_answer(client->control, request));
+    reply(client, questions_answer(client->control->questions, request));
     json_decref(request);
 }
 
@@ -437,44 +288,20 @@ control_server_new(struct loop *loop, struct net *net, struct log *log,
     c->net = net;
     c->log = log;
     c->manager = manager;
-    c->started_ms = loop_monotonic_ms(loop);
     c->listener =
         net_listen(net, &address, 0600, control_server_on_accept, c, error, error_size);
     if (c->listener == NULL) {
         free(c);
         return NULL;
     }
+    c->questions = questions_new(loop, manager);
     return c;
 }
 
-void
-control_server_on_part(struct control_server *c, const char *name,
-                       json_t *(*make)(void *context), void *context)
+struct questions *
+control_server_questions(const struct control_server *c)
 {
-    assert(c->part_count < CONTROL_SERVER_PARTS);
-    c->parts[c->part_count].name = name;
-    c->parts[c->part_count].make = make;
-    c->parts[c->part_count++].context = context;
-}
-
-void
-control_server_on_count(struct control_server *c,
-                        size_t (*count)(void *context, bool *stressed), void *context)
-{
-    c->count_sessions = count;
-    c->count_context = context;
-}
-
-void
-control_server_on_tokens(struct control_server *c, const struct tokens *tokens)
-{
-    c->tokens = tokens;
-}
-
-void
-control_server_on_sandbox(struct control_server *c, const struct sandbox *sandbox)
-{
-    c->sandbox = sandbox;
+    return c->questions;
 }
 
 void
@@ -488,5 +315,6 @@ control_server_free(struct control_server **control)
     net_listener_free(&c->listener);
     DL_FOREACH_SAFE (c->clients, client, next)
         control_server_client_end(client);
+    questions_free(&c->questions);
     free(c);
 }

@@ -18,35 +18,19 @@
 #ifndef ADMIN_CONTROL_CONTROL_SERVER_H
 #define ADMIN_CONTROL_CONTROL_SERVER_H
 
+#include "admin/control/questions.h"
 #include "base/net/net.h"
 #include "queue/manager/manager.h"
 
-#include <jansson.h>
-
 struct control_server;
-struct sandbox;
-struct tokens;
 
 /* path of the Unix socket. NULL with one line in error. */
 struct control_server *control_server_new(struct loop *loop, struct net *net,
                                           struct log *log, struct manager *manager,
                                           const char *path, char *error,
                                           size_t error_size);
-/* The sessions in, for the status; without it there are none. */
-void control_server_on_count(struct control_server *control,
-                             size_t (*count)(void *context, bool *stressed),
-                             void *context);
-/* A part of the status with that name, made anew for each answer; NULL: there is none
- * now. */
-enum { CONTROL_SERVER_PARTS = 4 };
-void control_server_on_part(struct control_server *control, const char *name,
-                            json_t *(*make)(void *context), void *context);
-/* State of the sandbox for the status, which omits it otherwise. */
-void control_server_on_sandbox(struct control_server *control,
-                               const struct sandbox *sandbox);
-/* The accounts of `oauth` for the status; NULL: there are none. They live longer. */
-void control_server_on_tokens(struct control_server *control,
-                              const struct tokens *tokens);
+/* What it answers from; HTTP asks the same. */
+struct questions *control_server_questions(const struct control_server *control);
 void control_server_free(struct control_server **control);
 
 #endif

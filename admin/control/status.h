@@ -16,7 +16,7 @@
  *             damages (pieces that startup could not read)
  *   queue     incoming, active, deferred, hold, corrupt
  *   active_recipients  those of the messages in `active`, delivered ones too
- *   sessions  in, stress (nearly too many are in; control_server.c adds it), out, idle
+ *   sessions  in, stress (nearly too many are in; questions.c adds it), out, idle
  *             (of out), busy (of out: carry mail)
  *   totals    stored, ended, quarantined, since startup
  *   limits    active_limit, active_recipient_limit, delivery_session_limit: the

@@ -106,7 +106,8 @@ accounts_try_secrets(const struct accounts *accounts, struct buffer *errors)
         size_t length;
         if (a->secret[0] != '@')
             continue;
-        int error = disk_read_whole(a->secret + 1, SECRET_FILE_MAX, &content, &length);
+        int error =
+            disk_read_regular(a->secret + 1, SECRET_FILE_MAX, &content, &length);
         if (error < 0) {
             (void)!buffer_format(errors, "oauth: cannot read '%.1000s': %s\n",
                                  a->secret + 1, strerror(-error));

@@ -15,7 +15,9 @@
 struct options {
     /* the host */
     char *hostname, *spool, *user, *control;
-    char *log_style, *log_level, *sandbox;
+    char *http, *http_names, *http_token, *http_read_token;
+    char *log_style, *log_to, *log_level, *sandbox;
+    int64_t metrics_sites;
     /* in */
     char *tls_certificate, *tls_key;
     char *listen, *relay_from, *proxy_from, *etrn, *mt_priority;
@@ -100,6 +102,8 @@ enum log_style options_log_style(const struct options *options);
 enum dns_trust options_dns_trust(const struct options *options);
 enum target_family options_family(const struct options *options);
 enum log_level options_log_level(const struct options *options);
+/* The path of the syslog socket, or NULL: standard error. */
+const char *options_log_socket(const struct options *options);
 enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };
 enum options_sandbox options_sandbox(const struct options *options);
 enum options_timeout { TIMEOUT_RELEASE, TIMEOUT_BOUNCE, TIMEOUT_HOLD };

@@ -149,13 +149,11 @@ plan_writing(struct walk *w, const char *directory, bool make)
 }
 
 static void
-plan_sockets(struct sandbox *sandbox, const struct options *o)
+plan_unix_sockets(struct sandbox *sandbox, const char *list)
 {
     static const char prefix[] = "unix:";
-    struct text rest = text_from(o->listen), word;
+    struct text rest = text_from(list), word;
     char path[PATH_LIMIT];
-    if (o->control)
-        sandbox_let_remove(sandbox, o->control);
     while (text_word(&rest, separators, &word)) {
         if (!text_starts(word, text_from(prefix)))
             continue;
@@ -164,6 +162,15 @@ plan_sockets(struct sandbox *sandbox, const struct options *o)
         if (text_copy(path, sizeof(path), word))
             sandbox_let_remove(sandbox, path);
     }
+}
+
+static void
+plan_sockets(struct sandbox *sandbox, const struct options *o)
+{
+    if (o->control)
+        sandbox_let_remove(sandbox, o->control);
+    plan_unix_sockets(sandbox, o->listen);
+    plan_unix_sockets(sandbox, o->http);
 }
 
 void

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { REGISTRY_ERROR_MAX = 512 };
 
@@ -98,7 +99,10 @@ configuration_free(struct configuration **c)
     rewrites_free(&(*c)->rewrites);
     accounts_free(&(*c)->accounts);
     settings_free(&(*c)->settings);
+    if ((*c)->reading != NULL)
+        (*c)->dkim_keys = dkim_keys_end(&(*c)->reading);
     dkim_keys_free(&(*c)->dkim_keys);
+    buffer_free(&(*c)->errors);
     free(*c);
     *c = NULL;
 }
@@ -126,41 +130,102 @@ check_registry(struct configuration *c, struct buffer *errors)
         (void)!buffer_format(errors, "defrag_registry: %s\n", error);
 }
 
+/* Never a value: tokens are secrets. */
+static void
+check_token(const char *key, const char *token, struct buffer *errors)
+{
+    if (token != NULL && strlen(token) < HTTP_TOKEN_MIN)
+        (void)!buffer_format(errors, "%s: has fewer than %d characters\n", key,
+                             HTTP_TOKEN_MIN);
+}
+
+static void
+check_http(struct configuration *c, struct buffer *errors)
+{
+    const struct options *o = &c->options;
+    (void)!http_places_read(text_from(o->http), &c->http, errors);
+    (void)!http_names_check(text_from(o->http_names), errors);
+    check_token("http_token", o->http_token, errors);
+    check_token("http_read_token", o->http_read_token, errors);
+    for (size_t i = 0; i < c->http.count; i++)
+        if (c->http.list[i].tls && o->tls_certificate == NULL)
+            (void)!buffer_add_error(errors, "http", TEXT("tls"),
+                                    "needs tls_certificate");
+}
+
+struct http_server_settings
+configuration_http(const struct configuration *c)
+{
+    return (struct http_server_settings){
+        .places = &c->http,
+        .names = {text_from(c->options.hostname), text_from(c->options.http_names)},
+        .token = text_from(c->options.http_token),
+        .read_token = text_from(c->options.http_read_token)
+    };
+}
+
+static void
+check_all(struct configuration *c)
+{
+    struct buffer *errors = &c->errors;
+    struct identity who;
+    bool is_daemon = !c->options.without_secrets;
+    struct listener_settings listener =
+        is_daemon ? configuration_listener(&c->options)
+                  : configuration_public_listener(&c->options);
+    struct delivery_settings delivery = configuration_delivery(&c->options, NULL);
+    c->routes = options_routes(&c->options, errors);
+    if (c->routes != NULL) /* which has reported errors of accounts */
+        (void)!accounts_read(&c->options, &c->accounts, errors);
+    c->rewrites = options_rewrites(&c->options, c->settings, errors);
+    accounts_try_secrets(&c->accounts, errors);
+    (void)!listener_check(&listener, errors);
+    (void)!delivery_check(&delivery, errors);
+    if (!is_daemon)
+        return;
+    c->reading = dkim_keys_begin(text_from(c->options.dkim_keys), errors);
+    check_registry(c, errors);
+    check_http(c, errors);
+    if (!identity_find(&who, c->options.user))
+        (void)!buffer_format(errors, "user: no such user: '%.100s'\n", c->options.user);
+}
+
+struct configuration *
+configuration_begin(const struct options_sources *sources)
+{
+    struct configuration *c = memory_new(sizeof(*c));
+    buffer_init(&c->errors, CONFIGURATION_ERRORS_MAX);
+    c->settings = options_read(sources, &c->options);
+    if (settings_errors(c->settings).length == 0)
+        check_all(c);
+    return c;
+}
+
+bool
+configuration_go_on(struct configuration *c)
+{
+    return c->reading == NULL || dkim_keys_go_on(c->reading);
+}
+
+struct configuration *
+configuration_end(struct configuration *c, struct buffer *out)
+{
+    if (c->reading != NULL)
+        c->dkim_keys = dkim_keys_end(&c->reading);
+    (void)!buffer_add(out, settings_errors(c->settings));
+    add_places(c->settings, buffer_text(&c->errors), out);
+    if (out->length > 0)
+        configuration_free(&c);
+    return c;
+}
+
 struct configuration *
 configuration_read(const struct options_sources *sources, struct buffer *out)
 {
-    struct configuration *c = memory_new(sizeof(*c));
-    struct buffer errors;
-    struct identity who;
-    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
-    c->settings = options_read(sources, &c->options);
-    (void)!buffer_add(out, settings_errors(c->settings));
-    if (out->length == 0) {
-        bool is_daemon = !c->options.without_secrets;
-        struct listener_settings listener =
-            is_daemon ? configuration_listener(&c->options)
-                      : configuration_public_listener(&c->options);
-        struct delivery_settings delivery = configuration_delivery(&c->options, NULL);
-        c->routes = options_routes(&c->options, &errors);
-        if (c->routes != NULL) /* which has reported errors of accounts */
-            (void)!accounts_read(&c->options, &c->accounts, &errors);
-        c->rewrites = options_rewrites(&c->options, c->settings, &errors);
-        accounts_try_secrets(&c->accounts, &errors);
-        (void)!listener_check(&listener, &errors);
-        (void)!delivery_check(&delivery, &errors);
-        if (is_daemon)
-            c->dkim_keys = dkim_keys_read(text_from(c->options.dkim_keys), &errors);
-        if (is_daemon)
-            check_registry(c, &errors);
-        if (is_daemon && !identity_find(&who, c->options.user))
-            (void)!buffer_format(&errors, "user: no such user: '%.100s'\n",
-                                 c->options.user);
-        add_places(c->settings, buffer_text(&errors), out);
-    }
-    if (out->length > 0)
-        configuration_free(&c);
-    buffer_free(&errors);
-    return c;
+    struct configuration *c = configuration_begin(sources);
+    while (!configuration_go_on(c))
+        ;
+    return configuration_end(c, out);
 }
 
 struct tls_client *
@@ -180,12 +245,35 @@ configuration_take_dkim_keys(struct configuration *c)
     return keys;
 }
 
+static void
+warn_of_http(const struct http_places *places, struct log *log)
+{
+    for (size_t i = 0; i < places->count; i++) {
+        const struct http_place *place = &places->list[i];
+        char address[NET_ADDRESS_TEXT_MAX];
+        bool local = place->address.family == NET_UNIX ||
+                     net_address_is_loopback(&place->address);
+        net_address_format(&place->address, address);
+        if (!local && !place->tls)
+            log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                    "http = %s: keys and tokens go over the network in cleartext; set "
+                    "?tls, or use a proxy with TLS",
+                    address);
+        if (place->access != HTTP_MAY_NOTHING && place->address.family != NET_UNIX)
+            log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                    "http = %s: every user of this host, and every container that "
+                    "shares its network, may %s",
+                    address, place->access == HTTP_MAY_READ ? "read" : "operate");
+    }
+}
+
 void
 configuration_warn(const struct configuration *c, struct log *log)
 {
     struct log *own =
         log == NULL ? log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING) : NULL;
     dkim_keys_warn(c->dkim_keys, log != NULL ? log : own);
+    warn_of_http(&c->http, log != NULL ? log : own);
     log_free(&own);
 }
 

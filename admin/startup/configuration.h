@@ -5,6 +5,7 @@
 
 #include "admin/settings/accounts.h"
 #include "admin/settings/options.h"
+#include "admin/http/http_server.h"
 #include "defrag/registry/registry.h"
 #include "smtp/client/delivery.h"
 #include "smtp/client/trust_anchors.h"
@@ -19,13 +20,22 @@ struct configuration {
     struct rewrites *rewrites;
     struct registry_place registry;
     struct accounts accounts;
-    struct dkim_keys *dkim_keys; /* until configuration_take_dkim_keys() */
+    struct http_places http;
+    struct dkim_keys *dkim_keys;       /* until configuration_take_dkim_keys() */
+    struct dkim_keys_reading *reading; /* of these; until configuration_end() */
+    struct buffer errors;
 };
 
 /* Reads and checks all settings, also those of listeners, unless the sources have no
  * secrets. NULL: with one line per error in out. */
 struct configuration *configuration_read(const struct options_sources *sources,
                                          struct buffer *out);
+/* The same in parts, for a loop that serves others: thousands of keys of dkim_keys are
+ * not read in one turn. configuration_end() takes c; configuration_free() may end it. */
+struct configuration *configuration_begin(const struct options_sources *sources);
+/* True: there is nothing more to read. */
+bool configuration_go_on(struct configuration *c);
+struct configuration *configuration_end(struct configuration *c, struct buffer *out);
 /* The same. NULL: the errors were written to standard error. */
 struct configuration *configuration_new(const struct options_sources *sources);
 /* Frees *c unless it is NULL, and sets it to NULL. */
@@ -44,6 +54,7 @@ struct dkim_keys *configuration_take_dkim_keys(struct configuration *c);
 void configuration_warn(const struct configuration *c, struct log *log);
 
 /* These borrow from the options and routes. */
+struct http_server_settings configuration_http(const struct configuration *c);
 struct listener_settings configuration_listener(const struct options *o);
 /* For commands that any user may run: only the daemon may read keys and users, and
  * these commands do not listen. */

@@ -26,7 +26,7 @@ void sign_random_free(struct sign_random **r);
 
 /* Reads PEM: RSA in PKCS #1 or PKCS #8, Ed25519 in PKCS #8 (RFC 8410); or the 32 octets
  * of an Ed25519 seed in base64, as dkimpy keeps them. A NUL must stand behind the
- * content, which the caller overwrites. The key has signed and verified once, and
+ * content, which the caller overwrites. The parts of the key fit together; it
  * borrows r. NULL: *why is a constant, for "PATH WHY". */
 struct sign_key;
 struct sign_key *sign_key_read(struct sign_random *r, struct text content,

@@ -508,22 +508,29 @@ disk_space(struct disk *disk, struct disk_space *space)
     return 0;
 }
 
-int
-disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
+/* Perhaps a secret: no copy may stay behind. */
+static void
+disk_drop(char *at, size_t size)
 {
-    /* Blocking, for /dev/stdin and <(command); a FIFO without a writer is empty. */
-    int file = disk_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    size_t size = 0, capacity = 0;
+    if (at != NULL)
+        explicit_bzero(at, size);
+    free(at);
+}
+
+/* Into memory with a NUL behind the content. Closes the file. */
+static int
+disk_read_all(int file, size_t limit, char **content, size_t *length)
+{
+    size_t size = 0, capacity = 4096;
     ssize_t got = 1;
-    char *at = NULL;
-    if (file < 0)
-        return file;
-    if (fcntl(file, F_SETFL, 0) < 0)
-        return disk_close_with(file, -errno);
+    char *at = memory_new(capacity + 1);
     while (got > 0 && size <= limit) {
         if (size == capacity) {
-            capacity = capacity ? capacity * 2 : 4096;
-            at = memory_resize(at, capacity + 1);
+            char *more = memory_new(2 * capacity + 1);
+            memcpy(more, at, size);
+            disk_drop(at, size);
+            at = more;
+            capacity *= 2;
         }
         got = read(file, at + size, capacity - size);
         if (got < 0 && errno == EINTR)
@@ -533,13 +540,41 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
     }
     if (got < 0 || size > limit) {
         got = got < 0 ? -errno : -EFBIG;
-        free(at);
+        disk_drop(at, size);
         return disk_close_with(file, (int)got);
     }
     at[size] = '\0';
     *content = at;
     *length = size;
     return disk_close_with(file, 0);
+}
+
+static int
+disk_open_any(const char *path)
+{
+    return disk_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                        0);
+}
+
+int
+disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
+{
+    /* Blocking, for /dev/stdin and <(command); a FIFO without a writer is empty. */
+    int file = disk_open_any(path);
+    if (file < 0)
+        return file;
+    if (fcntl(file, F_SETFL, 0) < 0)
+        return disk_close_with(file, -errno);
+    return disk_read_all(file, limit, content, length);
+}
+
+int
+disk_read_regular(const char *path, size_t limit, char **content, size_t *length)
+{
+    int file = disk_open_any(path);
+    if (file >= 0)
+        file = disk_only_of_type(file, S_IFREG);
+    return file < 0 ? file : disk_read_all(file, limit, content, length);
 }
 
 /* Root changes owners in directories of the daemon's user, who can replace any name

@@ -166,8 +166,11 @@ int disk_pull_fifo(struct disk *disk, const char *path);
 
 /* Reads a whole small file (at most limit bytes, else -EFBIG) into malloc'ed memory
  * with a NUL behind it. path is relative to the working directory; links are followed.
- */
+ * Waits for the writer of a FIFO. */
 int disk_read_whole(const char *path, size_t limit, char **content, size_t *length);
+/* The same for a daemon that runs: never waits, and anything but a regular file is
+ * -EINVAL. Another user may own the directory, and put a FIFO there. */
+int disk_read_regular(const char *path, size_t limit, char **content, size_t *length);
 
 /* Opens /dev/null as each of the descriptors 0, 1, 2 that is closed. Otherwise the next
  * file would get that number, and error messages would be written into it. */

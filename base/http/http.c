@@ -6,7 +6,18 @@
 #include <assert.h>
 #include <string.h>
 
-enum { HTTPS_PORT = 443, HTTP_PORT = 80, STATUS_SWITCHING = 101 };
+enum { HTTPS_PORT = 443, HTTP_PORT = 80, LENGTH_DIGITS = 9 };
+enum {
+    STATUS_SWITCHING = 101,
+    BAD_REQUEST = 400,
+    LENGTH_REQUIRED = 411,
+    CONTENT_TOO_LARGE = 413,
+    URI_TOO_LONG = 414,
+    UNSUPPORTED_TYPE = 415,
+    HEADER_TOO_LARGE = 431,
+    NOT_IMPLEMENTED = 501,
+    VERSION_NOT_SUPPORTED = 505
+};
 
 /* --- URL ------------------------------------------------------------------------- */
 
@@ -116,6 +127,8 @@ http_request_write(struct buffer *out, const struct http_url *url,
            (!has_body ||
             buffer_format(out, "Content-Type: %.*s\r\nContent-Length: %zu\r\n",
                           TEXT_ARGS(request->type), request->body.length)) &&
+           (has_body || !text_equal(request->method, TEXT("POST")) ||
+            buffer_add(out, TEXT("Content-Length: 0\r\n"))) &&
            buffer_add(out, TEXT("\r\n")) &&
            (!has_body || buffer_add(out, request->body));
 }
@@ -153,11 +166,26 @@ http_reader_field(const struct http_reader *reader, struct text name)
 /* --- Lines ----------------------------------------------------------------------- */
 
 static bool
-http_refuse(struct http_reader *reader, const char *sentence)
+http_refuse_as(struct http_reader *reader, unsigned status, const char *sentence)
 {
     reader->error = sentence;
+    reader->refusal = status;
     reader->stage = HTTP_REFUSED;
     return false;
+}
+
+static bool
+http_refuse(struct http_reader *reader, const char *sentence)
+{
+    return http_refuse_as(reader, BAD_REQUEST, sentence);
+}
+
+static bool
+http_refuse_large_head(struct http_reader *reader)
+{
+    return http_refuse_as(
+        reader, reader->stage == HTTP_START_LINE ? URI_TOO_LONG : HEADER_TOO_LARGE,
+        "the header is too large");
 }
 
 /* A token of RFC 9110 §5.6.2. */
@@ -178,7 +206,8 @@ http_read_version(struct http_reader *reader, struct text version)
 {
     if (!text_equal(version, TEXT("HTTP/1.1")) &&
         !text_equal(version, TEXT("HTTP/1.0")))
-        return http_refuse(reader, "not HTTP/1.1 or HTTP/1.0");
+        return http_refuse_as(reader, VERSION_NOT_SUPPORTED,
+                              "not HTTP/1.1 or HTTP/1.0");
     reader->minor = version.at[7] == '1';
     return true;
 }
@@ -246,7 +275,33 @@ http_read_length(struct http_reader *reader, struct text list, bool *found,
 struct framing {
     bool chunked, sized;
     uint64_t length;
+    unsigned hosts;
 };
+
+/* Of a request. */
+static bool
+http_read_one_length(struct http_reader *reader, struct text value,
+                     struct framing *framing)
+{
+    if (framing->sized)
+        return http_refuse(reader, "two Content-Lengths");
+    framing->sized = true;
+    return (value.length <= LENGTH_DIGITS &&
+            text_number(value, SIZE_MAX / 2, &framing->length)) ||
+           http_refuse(reader, "Content-Length is malformed");
+}
+
+/* RFC 9112 §3.2. */
+static bool
+http_check_request(struct http_reader *reader, const struct framing *framing)
+{
+    if (framing->hosts > 1)
+        return http_refuse(reader, "two Hosts");
+    if (framing->hosts == 0 && reader->minor == 1)
+        return http_refuse(reader, "no Host");
+    return framing->sized || !text_equal(reader->method, TEXT("POST")) ||
+           http_refuse_as(reader, LENGTH_REQUIRED, "POST without Content-Length");
+}
 
 static bool
 http_read_framing(struct http_reader *reader, struct framing *framing)
@@ -255,18 +310,26 @@ http_read_framing(struct http_reader *reader, struct framing *framing)
     bool answer = reader->kind == HTTP_RESPONSE;
     while (http_field_next(&rest, &name, &value)) {
         if (text_equal_nocase(name, TEXT("Content-Length"))) {
-            if (!http_read_length(reader, value, &framing->sized, &framing->length))
+            if (answer ? !http_read_length(reader, value, &framing->sized,
+                                           &framing->length)
+                       : !http_read_one_length(reader, value, framing))
                 return false;
+        } else if (text_equal_nocase(name, TEXT("Host"))) {
+            framing->hosts++;
         } else if (text_equal_nocase(name, TEXT("Transfer-Encoding"))) {
             if (!answer || framing->chunked || reader->minor == 0 ||
                 !text_equal_nocase(value, TEXT("chunked")))
-                return http_refuse(reader, "a transfer coding that is not accepted");
+                return http_refuse_as(reader, NOT_IMPLEMENTED,
+                                      "a transfer coding that is not accepted");
             framing->chunked = true;
         } else if (text_equal_nocase(name, TEXT("Content-Encoding")) &&
                    !text_equal_nocase(value, TEXT("identity"))) {
-            return http_refuse(reader, "a content coding that was not asked for");
+            return http_refuse_as(reader, UNSUPPORTED_TYPE,
+                                  "a content coding that was not asked for");
         }
     }
+    if (!answer)
+        return http_check_request(reader, framing);
     return !framing->chunked || !framing->sized ||
            http_refuse(reader, "Content-Length together with Transfer-Encoding");
 }
@@ -309,7 +372,7 @@ http_head_complete(struct http_reader *reader)
                         reader->status == 304))
         reader->stage = HTTP_DONE;
     else if (framing.length > reader->limits.body)
-        http_refuse(reader, "the body is too large");
+        http_refuse_as(reader, CONTENT_TOO_LARGE, "the body is too large");
     else if (framing.chunked)
         reader->stage = HTTP_CHUNK_SIZE;
     else if (framing.sized || !answer)
@@ -411,9 +474,10 @@ http_count_line(struct http_reader *reader, struct text line)
         return true;
     reader->octets += line.length;
     if (line.length > 2 && ++reader->lines > reader->limits.lines)
-        return http_refuse(reader, "the header has too many lines");
+        return http_refuse_as(reader, HEADER_TOO_LARGE,
+                              "the header has too many lines");
     if (keeps && line.length > 2 && !buffer_add(&reader->head, line))
-        return http_refuse(reader, "the header is too large");
+        return http_refuse_large_head(reader);
     return true;
 }
 
@@ -434,7 +498,7 @@ http_take_line(struct http_reader *reader, struct text *input)
     *input = text_after(*input, part.length);
     if (reader->line.length + part.length > http_line_max(reader) ||
         !buffer_add(&reader->line, part)) {
-        http_refuse(reader, "the header is too large");
+        http_refuse_large_head(reader);
         return;
     }
     if (end == TEXT_NONE)
@@ -452,7 +516,7 @@ http_take_body(struct http_reader *reader, struct text *input)
     struct text part = counted ? text_before(*input, reader->left) : *input;
     *input = text_after(*input, part.length);
     if (!buffer_add(&reader->body, part)) {
-        http_refuse(reader, "the body is too large");
+        http_refuse_as(reader, CONTENT_TOO_LARGE, "the body is too large");
         return;
     }
     if (!counted || (reader->left -= part.length) > 0)

@@ -5,7 +5,11 @@
  * message ends: a line ends in CRLF, a bare CR, a bare LF, a NUL, another control
  * character and folding are refused, as are Content-Length together with
  * Transfer-Encoding and two different Content-Lengths. Chunks are read in responses
- * only. No content coding is read. */
+ * only. No content coding is read.
+ *
+ * Requests are read more strictly, since they come from anybody: one Host, which
+ * HTTP/1.0 may leave out, at most one Content-Length of 1 to 9 digits, and POST has it.
+ * http_target.h judges the target. */
 #ifndef BASE_HTTP_HTTP_H
 #define BASE_HTTP_HTTP_H
 
@@ -13,7 +17,7 @@
 #include "base/net_address.h"
 
 enum {
-    HTTP_LINES_MAX = 64,        /* of a head, and of trailers */
+    HTTP_LINES_MAX = 65,        /* of a head: 64 fields; of trailers */
     HTTP_HEAD_MAX = 16 * 1024,  /* octets of a head, and of trailers */
     HTTP_BODY_MAX = 256 * 1024, /* no caller may ask for more */
     HTTP_CHUNK_LINE_MAX = 256,  /* a chunk's size and extensions */
@@ -78,6 +82,7 @@ struct http_reader {
     struct text method, target; /* request; within head, valid from the head on */
     struct buffer head, body;
     const char *error; /* HTTP_REFUSED: one sentence */
+    unsigned refusal;  /* request: the status of the answer, 400 to 505 */
 
     struct buffer line; /* the line under way, with its CRLF */
     size_t lines, octets, interim;

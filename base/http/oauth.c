@@ -13,7 +13,7 @@
 
 enum {
     SHOWN_MAX = 200,   /* octets of a provider's description */
-    HIDDEN_LENGTH = 8, /* octets that identify a secret */
+    HIDDEN_LENGTH = 8, /* octets in a row that are of a secret by no accident */
     INTERVAL_S = 5,
     INTERVAL_MAX_S = 60,
     DEVICE_LIFETIME_S = 900
@@ -82,11 +82,10 @@ oauth_take_host(struct oauth_row *row, struct text word)
     size_t colon = text_find(word, ':');
     if (colon != TEXT_NONE &&
         (!text_number(text_after(word, colon + 1), UINT16_MAX, &port) || port == 0))
-        return oauth_refuse(row->why, "'%.*s' has no valid port", TEXT_ARGS(word));
+        return oauth_refuse(row->why, "HOST has no valid port");
     row->account->port = (uint16_t)port;
     return dns_host_copy(row->account->host, text_before(word, colon)) ||
-           oauth_refuse(row->why, "'%.*s' is not a host",
-                        TEXT_ARGS(text_before(word, 100)));
+           oauth_refuse(row->why, "HOST is not the name of a host");
 }
 
 static bool
@@ -97,8 +96,7 @@ oauth_take_provider(struct oauth_row *row, struct text word)
             row->account->provider = (enum oauth_provider)i;
             return true;
         }
-    return oauth_refuse(row->why, "'%.*s': say microsoft, google or custom",
-                        TEXT_ARGS(text_before(word, 100)));
+    return oauth_refuse(row->why, "PROVIDER: say microsoft, google or custom");
 }
 
 static bool
@@ -226,10 +224,11 @@ oauth_parse_account(struct text row_text, struct oauth_account *out,
     struct oauth_row row = {.account = out, .words = 3, .why = why};
     struct text host, user, provider, word;
     memset(out, 0, sizeof(*out));
-    /* A word with = in place of another is not repeated: it may be a secret. */
+    /* No word is repeated: it may be a secret in a wrong place. A user with = would be
+     * named in warnings. */
     if (!text_word(&row_text, " \t", &host) || !text_word(&row_text, " \t", &user) ||
         !text_word(&row_text, " \t", &provider) || text_find(host, '=') != TEXT_NONE ||
-        text_find(provider, '=') != TEXT_NONE)
+        text_find(user, '=') != TEXT_NONE || text_find(provider, '=') != TEXT_NONE)
         return oauth_refuse(why, "say HOST USER PROVIDER KEY=VALUE...");
     if (!oauth_take_host(&row, host) || !oauth_take_provider(&row, provider))
         return false;
@@ -374,21 +373,28 @@ oauth_write_authorize_url(struct buffer *out, const struct oauth_account *accoun
             buffer_add(out, TEXT("&access_type=offline&prompt=consent")));
 }
 
+/* The octet that "%41" at this place stands for; -1: it is not of this form. */
+static int
+oauth_escaped(struct text t, size_t at)
+{
+    if (at + 2 >= t.length || t.at[at] != '%')
+        return -1;
+    int high = text_hex_digit(t.at[at + 1]), low = text_hex_digit(t.at[at + 2]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 /* Decodes a parameter of a query; false when it is too long or malformed. */
 static bool
 oauth_decode(struct text value, char *out, size_t size)
 {
     size_t length = 0;
     for (size_t i = 0; i < value.length; i++) {
-        int high = -1, low = -1;
-        if (value.at[i] == '%' && i + 2 < value.length) {
-            high = text_hex_digit(value.at[i + 1]);
-            low = text_hex_digit(value.at[i + 2]);
-        }
-        if (length + 1 >= size || (value.at[i] == '%' && (high < 0 || low < 0)))
+        bool escaped = value.at[i] == '%';
+        int octet = oauth_escaped(value, i);
+        if (length + 1 >= size || (escaped && octet < 0))
             return false;
-        out[length++] = value.at[i] == '%' ? (char)(high * 16 + low) : value.at[i];
-        i += value.at[i] == '%' ? 2 : 0;
+        out[length++] = escaped ? (char)octet : value.at[i];
+        i += escaped ? 2 : 0;
     }
     out[length] = '\0';
     struct text whole = text_from(out);
@@ -445,17 +451,40 @@ oauth_add_shown(char why[OAUTH_REASON_MAX], const char *said)
             *at = '?';
 }
 
+/* Marks the octets of the reason that may be of the secret: as they are, or decoded, since
+ * a provider may repeat the form that the secret came in. */
+static void
+oauth_find_secret(struct text reason, bool decodes, struct text secret,
+                  bool marks[OAUTH_REASON_MAX])
+{
+    char plain[OAUTH_REASON_MAX];
+    size_t places[OAUTH_REASON_MAX], length = 0;
+    size_t known = secret.length < HIDDEN_LENGTH ? secret.length : HIDDEN_LENGTH;
+    for (size_t at = 0; at < reason.length; length++) {
+        int octet = decodes ? oauth_escaped(reason, at) : -1;
+        plain[length] = octet >= 0 ? (char)octet : reason.at[at];
+        places[length] = at;
+        at += octet >= 0 ? 3 : 1;
+    }
+    places[length] = reason.length;
+    for (size_t i = 0; i + known <= length; i++)
+        if (memmem(secret.at, secret.length, plain + i, known) != NULL)
+            memset(marks + places[i], true, places[i + known] - places[i]);
+}
+
 void
 oauth_hide(char reason[OAUTH_REASON_MAX], struct text secret)
 {
     char out[OAUTH_REASON_MAX];
-    struct text start = text_before(secret, HIDDEN_LENGTH);
+    bool marks[OAUTH_REASON_MAX] = {false};
     struct text rest = text_from(reason), word;
     size_t length = 0;
-    if (start.length == 0)
+    if (secret.length == 0)
         return;
+    oauth_find_secret(rest, false, secret, marks);
+    oauth_find_secret(rest, true, secret, marks);
     while (text_cut(&rest, ' ', &word) && length < sizeof(out)) {
-        if (memmem(word.at, word.length, start.at, start.length) != NULL)
+        if (word.length > 0 && memchr(marks + (word.at - reason), 1, word.length))
             word = TEXT("(hidden)");
         length += (size_t)snprintf(out + length, sizeof(out) - length, "%.*s%s",
                                    TEXT_ARGS(word), rest.at != NULL ? " " : "");

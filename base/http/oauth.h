@@ -100,7 +100,7 @@ struct oauth_answer {
 /* To be freed, whatever the verdict. */
 void oauth_read_token(unsigned status, struct text body, struct oauth_answer *out);
 void oauth_answer_free(struct oauth_answer *answer);
-/* Replaces the words of a reason that have a secret, or its first octets: providers
+/* Replaces the words of a reason that have a part of a secret, encoded or not: providers
  * repeat what they were asked with. */
 void oauth_hide(char reason[OAUTH_REASON_MAX], struct text secret);
 

@@ -44,6 +44,14 @@ oauth_file_read(struct disk *spool, const char *path,
     return result;
 }
 
+static void
+oauth_file_forget(struct buffer *content)
+{
+    if (content->at != NULL)
+        digest_forget(content->at, content->capacity);
+    buffer_free(content);
+}
+
 int
 oauth_file_write(struct disk *spool, const char *path,
                  const struct oauth_account *account, const struct oauth_state *state)
@@ -53,15 +61,48 @@ oauth_file_write(struct disk *spool, const char *path,
     buffer_init(&content, OAUTH_STATE_MAX);
     if (oauth_state_write(&content, account, state))
         result = tokens_file_write(spool, path, buffer_text(&content));
-    if (content.at != NULL)
-        digest_forget(content.at, content.capacity);
-    buffer_free(&content);
+    oauth_file_forget(&content);
     return result;
+}
+
+struct tokens_write *
+oauth_file_begin(struct disk *spool, const char *path,
+                 const struct oauth_account *account, const struct oauth_state *state,
+                 void (*done)(void *context, int result), void *context)
+{
+    struct buffer content;
+    struct tokens_write *write = NULL;
+    buffer_init(&content, OAUTH_STATE_MAX);
+    if (oauth_state_write(&content, account, state))
+        write = tokens_file_begin(spool, path, buffer_text(&content), done, context);
+    else
+        done(context, -EINVAL);
+    oauth_file_forget(&content);
+    return write;
+}
+
+int
+oauth_file_settle(struct disk *spool, const char *path,
+                  const struct oauth_account *account)
+{
+    struct oauth_state state;
+    char fresh[TOKENS_FILE_PATH_MAX];
+    tokens_file_fresh(path, fresh);
+    oauth_state_init(&state);
+    int result = oauth_file_read(spool, fresh, account, &state);
+    oauth_state_free(&state);
+    if (result < 0)
+        return result == -ENOENT ? 0 : disk_unlink(spool, fresh);
+    result = tokens_file_complete(spool, path);
+    return result == 0 ? 1 : result;
 }
 
 int
 oauth_file_remove(struct disk *spool, const char *path)
 {
+    char fresh[TOKENS_FILE_PATH_MAX];
+    tokens_file_fresh(path, fresh);
+    (void)disk_unlink(spool, fresh);
     int result = disk_unlink(spool, path);
     return result == 0 ? disk_sync_directory(spool, "oauth") : result;
 }
@@ -71,7 +112,7 @@ oauth_file_secret(const char *path, struct buffer *out)
 {
     char *content = NULL;
     size_t length = 0;
-    int result = disk_read_whole(path, SECRET_FILE_MAX, &content, &length);
+    int result = disk_read_regular(path, SECRET_FILE_MAX, &content, &length);
     if (result == 0 && (buffer_reserve(out, out->limit) == NULL ||
                         !buffer_add(out, text_trim(text_of(content, length)))))
         result = -EFBIG;

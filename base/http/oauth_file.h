@@ -7,6 +7,7 @@
 #include "base/http/oauth_state.h"
 
 struct disk;
+struct tokens_write;
 
 enum { OAUTH_FILE_PATH_MAX = 16 + OAUTH_KEY_SIZE };
 
@@ -27,7 +28,19 @@ int oauth_file_write(struct disk *spool, const char *path,
                      const struct oauth_account *account,
                      const struct oauth_state *state)
     __attribute__((warn_unused_result));
-/* Durable, too. -ENOENT: there is none. */
+/* The same in the background (tokens_file_begin()). */
+struct tokens_write *
+oauth_file_begin(struct disk *spool, const char *path,
+                 const struct oauth_account *account, const struct oauth_state *state,
+                 void (*done)(void *context, int result), void *context)
+    __attribute__((warn_unused_result));
+/* For the holder of the lock: completes a write that a crash has ended, whose content may
+ * be the only valid refresh token; one that is not whole is removed. 1:
+ * the file is another one now. */
+int oauth_file_settle(struct disk *spool, const char *path,
+                      const struct oauth_account *account)
+    __attribute__((warn_unused_result));
+/* Durable, too, with what a crash has left. -ENOENT: there is none. */
 int oauth_file_remove(struct disk *spool, const char *path)
     __attribute__((warn_unused_result));
 /* The content of a file that the settings name, without white space at its ends. out has

@@ -11,6 +11,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,16 +19,24 @@
 #include <time.h>
 #include <utlist.h>
 
+struct tokens_secrets {
+    struct buffer client, refresh; /* empty: none */
+};
+
 struct account_tokens {
     struct tokens *tokens;
     struct account_tokens *prev, *next;
     struct oauth_account account;
     char path[OAUTH_FILE_PATH_MAX];
     struct oauth_state state;
-    int64_t read_ms; /* ctime of the file that state is from; 0: none */
-    bool is_unread;  /* it could not be read */
-    int lock;        /* a file handle; -1: not locked */
+    struct oauth_state granted; /* becomes state when it is durable */
+    struct tokens_write *write; /* of granted; NULL: none is under way */
+    bool exchanged;             /* the file's refresh token is not valid any more */
+    int64_t read_ms;            /* ctime of the file that state is from; 0: none */
+    bool is_unread;             /* it could not be read */
+    int lock;                   /* a file handle; -1: not locked */
     struct http_call *call;
+    struct tokens_secrets sent;    /* with the call */
     struct loop_timer timer;       /* asks again */
     bool renews;                   /* the timer is to renew a good token */
     bool dropped, replaced;        /* after a refusal: the token; it, by this one */
@@ -95,16 +104,6 @@ tokens_read_state(struct account_tokens *a)
                            : "it is damaged or of another account");
     oauth_state_free(&state);
     digest_forget(content, sizeof(content));
-}
-
-static int
-tokens_write_state(struct account_tokens *a)
-{
-    int result =
-        oauth_file_write(a->tokens->settings.spool, a->path, &a->account, &a->state);
-    /* Also after an error: a file that is perhaps not durable is not read. */
-    a->read_ms = tokens_file_ms(a);
-    return result;
 }
 
 /* --- Time ------------------------------------------------------------------------ */
@@ -186,10 +185,6 @@ tokens_plan_renewal(struct account_tokens *a, int64_t least_ms)
 
 /* --- Secrets --------------------------------------------------------------------- */
 
-struct tokens_secrets {
-    struct buffer client, refresh; /* empty: none */
-};
-
 static void
 tokens_forget_secrets(struct tokens_secrets *secrets)
 {
@@ -235,26 +230,21 @@ tokens_read_secrets(const struct account_tokens *a, struct tokens_secrets *out,
     return why[0] == '\0';
 }
 
-/* A provider may repeat in its error what it was asked with. */
-static void
-tokens_hide(const struct account_tokens *a, char reason[OAUTH_REASON_MAX])
-{
-    struct tokens_secrets secrets;
-    char why[OAUTH_REASON_MAX] = "";
-    (void)tokens_read_secrets(a, &secrets, why);
-    oauth_hide(reason, buffer_text(&secrets.client));
-    oauth_hide(reason, buffer_text(&secrets.refresh));
-    tokens_forget_secrets(&secrets);
-}
-
 /* --- The end of a request -------------------------------------------------------- */
+
+/* For the provider, or for the disk. */
+static bool
+tokens_is_busy(const struct account_tokens *a)
+{
+    return a->call != NULL || a->write != NULL;
+}
 
 static enum tokens_status
 tokens_status(const struct account_tokens *a)
 {
     if (tokens_left_ms(a) > 0)
         return TOKENS_READY;
-    return a->why[0] != '\0' && a->call == NULL ? TOKENS_FAILED : TOKENS_ASKED;
+    return a->why[0] != '\0' && !tokens_is_busy(a) ? TOKENS_FAILED : TOKENS_ASKED;
 }
 
 static void
@@ -374,32 +364,51 @@ tokens_good(struct account_tokens *a)
 }
 
 static void
-tokens_granted(struct account_tokens *a, struct oauth_answer *answer)
+tokens_written(void *context, int result)
 {
-    int64_t now_ms = loop_now_ms(a->tokens->settings.loop);
-    struct buffer old = a->state.access;
+    struct account_tokens *a = context;
     char why[200];
-    a->state.access = answer->access;
-    answer->access = old;
-    if (answer->refresh.length > 0) {
-        old = a->state.refresh;
-        a->state.refresh = answer->refresh;
-        answer->refresh = old;
-    }
-    a->state.updated_ms = now_ms;
-    a->state.expires_ms = now_ms + answer->lifetime_s * 1000;
-    a->state.error[0] = '\0';
-    int result = tokens_write_state(a);
-    if (result < 0) {
-        /* The new refresh token stays in memory: the next request uses it. */
-        a->state.expires_ms = 0;
+    a->write = NULL;
+    tokens_take_state(a, &a->granted);
+    /* Also after an error: a file that is perhaps not durable is not read. */
+    a->read_ms = tokens_file_ms(a);
+    if (result < 0)
         snprintf(why, sizeof(why), "%s cannot be written: %s", a->path,
                  strerror(-result));
+    if (result < 0 && a->exchanged) {
+        /* The new refresh token stays in memory: the next request uses it. */
+        a->state.expires_ms = 0;
         tokens_fail(a, false, 0, why);
         return;
     }
+    /* Nothing would be lost but this token. On a full disk mail must be able to leave. */
+    if (result < 0)
+        log_say(a->tokens->settings.log, LOG_LEVEL_WARNING, "oauth", NULL, "%s", why);
+    else
+        a->exchanged = false;
     tokens_say_granted(a);
     tokens_good(a);
+}
+
+/* The old state counts until the new one is durable. */
+static void
+tokens_granted(struct account_tokens *a, struct oauth_answer *answer)
+{
+    const struct tokens_settings *s = &a->tokens->settings;
+    struct oauth_state *new = &a->granted;
+    struct buffer *refresh =
+        answer->refresh.length > 0 ? &answer->refresh : &a->state.refresh;
+    bool fits = buffer_reserve(&new->refresh, OAUTH_TOKEN_MAX) != NULL &&
+                buffer_add(&new->refresh, buffer_text(refresh));
+    assert(fits);
+    a->exchanged = a->exchanged ||
+                   !text_equal(buffer_text(refresh), buffer_text(&a->state.refresh));
+    struct buffer empty = new->access;
+    new->access = answer->access;
+    answer->access = empty;
+    new->updated_ms = loop_now_ms(s->loop);
+    new->expires_ms = new->updated_ms + answer->lifetime_s * 1000;
+    a->write = oauth_file_begin(s->spool, a->path, &a->account, new, tokens_written, a);
 }
 
 /* Seconds alone, an hour at most; a date is not heeded. */
@@ -421,6 +430,7 @@ tokens_on_response(void *context, const struct http_result *result)
     struct oauth_answer answer;
     a->call = NULL;
     if (result->error != NULL) {
+        tokens_forget_secrets(&a->sent);
         tokens_fail(a, false, 0, result->error);
         return;
     }
@@ -429,12 +439,14 @@ tokens_on_response(void *context, const struct http_result *result)
     oauth_read_token(response->status, buffer_text(&response->body), &answer);
     if (response->body.at != NULL)
         digest_forget(response->body.at, response->body.capacity);
-    if (answer.verdict == OAUTH_GRANTED) {
+    /* A provider may repeat what it was asked with; the files may be others now. */
+    oauth_hide(answer.reason, buffer_text(&a->sent.client));
+    oauth_hide(answer.reason, buffer_text(&a->sent.refresh));
+    tokens_forget_secrets(&a->sent);
+    if (answer.verdict == OAUTH_GRANTED)
         tokens_granted(a, &answer);
-    } else {
-        tokens_hide(a, answer.reason);
+    else
         tokens_fail(a, answer.verdict == OAUTH_REFUSED, least_ms, answer.reason);
-    }
     oauth_answer_free(&answer);
 }
 
@@ -454,15 +466,16 @@ tokens_lock(struct account_tokens *a)
     return 0;
 }
 
-static void
-tokens_send(struct account_tokens *a, const struct tokens_secrets *secrets)
+/* False: the request is too large. */
+static bool
+tokens_send(struct account_tokens *a)
 {
     struct buffer body;
     buffer_init(&body, OAUTH_REQUEST_MAX);
     bool fits =
         buffer_reserve(&body, OAUTH_REQUEST_MAX) != NULL &&
-        oauth_write_token_request(&body, &a->account, buffer_text(&secrets->client),
-                                  buffer_text(&secrets->refresh));
+        oauth_write_token_request(&body, &a->account, buffer_text(&a->sent.client),
+                                  buffer_text(&a->sent.refresh));
     struct http_request request = {.method = TEXT("POST"),
                                    .type = TEXT(OAUTH_FORM),
                                    .fields = TEXT("Accept: application/json\r\n"),
@@ -472,22 +485,23 @@ tokens_send(struct account_tokens *a, const struct tokens_secrets *secrets)
             a->tokens->settings.http, text_from(a->account.token_url), &request,
             &(struct http_call_options){.body_max = OAUTH_ANSWER_MAX},
             tokens_on_response, a);
-    else
-        tokens_fail(a, true, 0, "the request is too large");
     digest_forget(body.at, body.capacity);
     buffer_free(&body);
+    return fits;
 }
 
 static void
 tokens_request(struct account_tokens *a)
 {
-    struct tokens_secrets secrets;
     char why[OAUTH_REASON_MAX] = "";
-    if (tokens_read_secrets(a, &secrets, why))
-        tokens_send(a, &secrets);
+    bool read = tokens_read_secrets(a, &a->sent, why);
+    if (read && tokens_send(a))
+        return;
+    tokens_forget_secrets(&a->sent);
+    if (read)
+        tokens_fail(a, true, 0, "the request is too large");
     else
         tokens_fail(a, !a->is_unread, 0, why);
-    tokens_forget_secrets(&secrets);
 }
 
 /* Whoever has waited for the lock, and whoever was refused, reads the file anew: a login
@@ -498,7 +512,7 @@ tokens_ask(struct account_tokens *a)
     const struct tokens_settings *s = &a->tokens->settings;
     bool changed = tokens_file_changed(a);
     int64_t rest_ms = a->retry_at_ms - loop_monotonic_ms(s->loop);
-    if (a->call != NULL || a->tokens->drained != NULL)
+    if (tokens_is_busy(a) || a->tokens->drained != NULL)
         return;
     if (!changed && a->retry_at_ms > 0 && rest_ms > 0) {
         tokens_rest(a, rest_ms < TOKENS_LOOK_MS ? rest_ms : TOKENS_LOOK_MS);
@@ -515,7 +529,8 @@ tokens_ask(struct account_tokens *a)
         tokens_fail(a, false, 0, strerror(-result));
         return;
     }
-    if (tokens_file_changed(a) || a->is_unread)
+    bool settled = oauth_file_settle(s->spool, a->path, &a->account) > 0;
+    if (settled || tokens_file_changed(a) || a->is_unread)
         tokens_read_state(a);
     if (!tokens_is_due(a)) {
         tokens_good(a);
@@ -533,6 +548,8 @@ tokens_release(void *object)
 {
     struct account_tokens *a = object;
     oauth_state_free(&a->state);
+    oauth_state_free(&a->granted);
+    tokens_forget_secrets(&a->sent);
     digest_forget(a, sizeof(*a));
     free(a);
 }
@@ -543,6 +560,7 @@ tokens_remove_all(struct tokens *tokens, struct account_tokens **list)
     struct account_tokens *a;
     while ((a = *list) != NULL) {
         http_call_cancel(&a->call);
+        tokens_file_leave(&a->write);
         loop_timer_stop(tokens->settings.loop, &a->timer);
         tokens_unlock(a);
         DL_DELETE(*list, a);
@@ -560,6 +578,7 @@ tokens_add(struct tokens *tokens, const struct oauth_account *account)
     a->account = *account;
     oauth_file_path(account, a->path);
     oauth_state_init(&a->state);
+    oauth_state_init(&a->granted);
     tokens_read_state(a);
     DL_APPEND(tokens->accounts, a);
     a->told = tokens_status(a);
@@ -585,7 +604,7 @@ tokens_keep(struct tokens *tokens, struct account_tokens **old,
     DL_DELETE(*old, a);
     DL_APPEND(tokens->accounts, a);
     a->account = *account;
-    if (a->call != NULL)
+    if (tokens_is_busy(a))
         return true;
     a->retry_ms = a->retry_at_ms = 0;
     a->why[0] = '\0';
@@ -687,7 +706,7 @@ tokens_find(struct tokens *tokens, struct text host, uint16_t port, struct text 
     if (a == NULL)
         return TOKENS_NO_ACCOUNT;
     enum tokens_status status = tokens_status(a);
-    bool rests = a->call != NULL || (heap_has(&a->timer.node) && !a->renews);
+    bool rests = tokens_is_busy(a) || (heap_has(&a->timer.node) && !a->renews);
     if ((tokens_is_due(a) || status != a->told) && !rests)
         tokens_wait(a, 0);
     *token = buffer_text(&a->state.access);
@@ -710,9 +729,21 @@ tokens_refused(struct tokens *tokens, struct text host, uint16_t port, struct te
     }
     a->dropped = true;
     a->state.expires_ms = 0;
-    if (a->call == NULL)
+    if (!tokens_is_busy(a))
         tokens_wait(a, 0);
     return true;
+}
+
+void
+tokens_look(struct tokens *tokens)
+{
+    struct account_tokens *a;
+    DL_FOREACH (tokens->accounts, a) {
+        if (tokens_is_busy(a) || (a->why[0] == '\0' && !tokens_file_changed(a)))
+            continue;
+        a->retry_ms = a->retry_at_ms = 0;
+        tokens_wait(a, 0);
+    }
 }
 
 void

@@ -78,6 +78,9 @@ enum tokens_status tokens_find(struct tokens *tokens, struct text host, uint16_t
  * it counts as a wrong password; when it is refused again, another one is fetched. */
 bool tokens_refused(struct tokens *tokens, struct text host, uint16_t port,
                     struct text user, struct text token);
+/* An operator has logged in or out, or wants trouble to be tried again: files are looked at,
+ * and accounts in trouble ask their provider now. Those that ask already go on. */
+void tokens_look(struct tokens *tokens);
 /* All accounts, in the order of the settings. */
 void tokens_each(const struct tokens *tokens, tokens_each_view *each, void *context);
 

@@ -10,9 +10,11 @@
 #include "base/log/log.h"
 
 #include "base/log/log_internal.h"
+#include "base/log/log_prefix.h"
 #include "base/log/log_writer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/net/net_datagram.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -20,25 +22,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The length of a field's value after escaping: small compared with the line, so that
  * a name from a peer cannot push the outcome off its end. */
-enum { VALUE_MAX = 1024, TIME_SIZE = 40, DATE_SIZE = 32, LINE_USUAL = 400 };
+enum { VALUE_MAX = 1024, LINE_USUAL = 400 };
+enum { SECONDS_MAX = 4, /* numbers in a field */ ID_SIZE = 64 };
 /* more bytes than this do not wait for the end of the turn */
 enum { TURN_MAX = 64 * 1024 };
 #define ELLIPSIS "..."
 
 struct log {
     struct loop *loop;
-    enum log_style style;
+    struct log_prefix prefix;
     enum log_level max;
     struct buffer *captured;
     struct log_writer *writer; /* NULL without a loop */
     struct loop_task wake;     /* posted while lines wait: the turn comes immediately */
-    int64_t date_s;            /* the second of date; -1 = none yet */
-    char date[DATE_SIZE];
+    struct net_datagram syslog;
 };
 
 /* The target of log_line.fields. */
@@ -142,30 +143,6 @@ build_value(struct buffer *value, struct text t, size_t limit, bool guard)
         end_in_ellipsis(value);
 }
 
-/* 2025-01-31T23:59:59.123Z. strftime() runs once in a second, not once in a line. */
-static void
-format_time(struct log *log, char out[TIME_SIZE])
-{
-    int64_t now_ms = loop_now_ms(log->loop);
-    time_t seconds = (time_t)(now_ms / 1000);
-    struct tm utc;
-    if (seconds != log->date_s &&
-        (gmtime_r(&seconds, &utc) == NULL ||
-         strftime(log->date, DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &utc) == 0))
-        log->date[0] = '\0';
-    log->date_s = seconds;
-    unsigned ms = (unsigned)(now_ms % 1000);
-    char end[] = {'.',
-                  (char)('0' + ms / 100),
-                  (char)('0' + ms / 10 % 10),
-                  (char)('0' + ms % 10),
-                  'Z',
-                  '\0'};
-    size_t length = strlen(log->date);
-    memcpy(out, log->date, length);
-    memcpy(out + length, end, sizeof(end));
-}
-
 /* Nothing follows the ellipsis of a line that was cut. */
 static void
 log_add(struct fields *f, struct text t)
@@ -178,7 +155,7 @@ log_add(struct fields *f, struct text t)
     end_in_ellipsis(&f->line);
 }
 
-/* multilog adds the time, and its readers expect the level first. */
+/* Its readers expect the level first. */
 static void
 start_qmail(struct fields *f, const struct log_line *line)
 {
@@ -189,37 +166,37 @@ start_qmail(struct fields *f, const struct log_line *line)
         log_add(f, text_from(line->program));
         log_add(f, TEXT(": "));
     }
-    if (line->id != NULL) {
-        log_add(f, text_from(line->id));
-        log_add(f, TEXT(": "));
+}
+
+static void
+log_add_id(struct fields *f, const struct log_line *line)
+{
+    char bare[ID_SIZE];
+    const char *id = line->id;
+    if (id == NULL)
+        return;
+    if (line->log->prefix.style == LOG_STYLE_POSTFIX && strlen(id) < sizeof(bare)) {
+        log_bare_id(id, bare);
+        id = bare;
     }
+    log_add(f, text_from(id));
+    log_add(f, TEXT(": "));
+}
+
+static int64_t
+log_now_ms(const struct log *log)
+{
+    return log->loop != NULL ? loop_now_ms(log->loop) : 0;
 }
 
 static void
 start_text(struct fields *f, const struct log_line *line)
 {
     struct log *log = line->log;
-    char start[TIME_SIZE + 64];
-    if (log->style == LOG_STYLE_QMAIL) {
+    if (log->prefix.style == LOG_STYLE_QMAIL)
         start_qmail(f, line);
-        return;
-    }
-    if (log->loop != NULL) {
-        format_time(log, start);
-        log_add(f, text_from(start));
-        log_add(f, TEXT(" "));
-    }
-    if (log->style == LOG_STYLE_POSTFIX)
-        snprintf(start, sizeof(start), "postfix/%.20s[%ld]: ", line->program,
-                 (long)getpid());
-    else
-        snprintf(start, sizeof(start), "%.20s: ", line->program);
-    log_add(f, text_from(start));
-    if (line->id != NULL) {
-        log_add(f, text_from(line->id));
-        log_add(f, TEXT(": "));
-    }
-    if (line->level <= LOG_LEVEL_WARNING) {
+    log_add_id(f, line);
+    if (log->prefix.style != LOG_STYLE_QMAIL && line->level <= LOG_LEVEL_WARNING) {
         log_add(f, text_from(level_name(line->level)));
         log_add(f, TEXT(": "));
     }
@@ -238,8 +215,8 @@ start_json(struct fields *f, const struct log_line *line)
 {
     f->object = json_object();
     if (line->log->loop != NULL) {
-        char start[TIME_SIZE];
-        format_time(line->log, start);
+        char start[LOG_TIME_SIZE];
+        log_prefix_time(&line->log->prefix, log_now_ms(line->log), start);
         set(f, "time", json_string(start));
     }
     set(f, "level", json_string(level_name(line->level)));
@@ -282,9 +259,9 @@ shorten_longest(json_t *object)
 static void
 finish_json(struct fields *f)
 {
-    size_t flags = JSON_COMPACT | JSON_PRESERVE_ORDER;
+    size_t flags = JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12);
     size_t length = json_dumpb(f->object, NULL, 0, flags);
-    while (length > f->line.limit && shorten_longest(f->object))
+    while (length > f->line.limit - f->line.length && shorten_longest(f->object))
         length = json_dumpb(f->object, NULL, 0, flags);
     char *at = buffer_reserve(&f->line, length);
     if (at != NULL)
@@ -380,10 +357,12 @@ format_value(char out[LOG_LINE_MAX + 1], const char *format, va_list list)
 static void
 tell_lost(void *context)
 {
+    struct log *log = context;
     const char *why;
-    uint64_t lost = log_writer_take_lost(((struct log *)context)->writer, &why);
-    log_say(context, LOG_LEVEL_WARNING, "main", NULL,
-            "%" PRIu64 " log lines lost: standard error: %s", lost, why);
+    uint64_t lost = log_writer_take_lost(log->writer, &why);
+    log_say(log, LOG_LEVEL_WARNING, "main", NULL, "%" PRIu64 " log lines lost: %s: %s",
+            lost, log->prefix.target == LOG_TO_SYSLOG ? "syslog" : "standard error",
+            why);
 }
 
 struct log *
@@ -391,7 +370,9 @@ log_new(struct loop *loop, enum log_style style, enum log_level max)
 {
     struct log *log = memory_new(sizeof(*log));
     log->loop = loop;
-    log->date_s = -1;
+    log->prefix.date_s = -1;
+    log->prefix.has_time = loop != NULL;
+    log->syslog.descriptor = -1;
     if (loop != NULL) {
         log->writer = log_writer_new(loop, STDERR_FILENO, tell_lost, log);
         loop_at_end(loop, LOOP_STAGE_SYNC, flush_lines, log);
@@ -414,14 +395,53 @@ log_free(struct log **log)
         loop_at_end_remove(l->loop, LOOP_STAGE_SEND, flush_lines, l);
     }
     log_writer_free(&l->writer);
+    net_datagram_close(&l->syslog);
     free(l);
+}
+
+void
+log_watch_journal(struct log *log)
+{
+    if (log_prefix_is_journal(STDERR_FILENO))
+        log->prefix.target = LOG_TO_JOURNAL;
+}
+
+int
+log_open_syslog(struct log *log, const char *path)
+{
+    assert(log->writer != NULL);
+    int error = net_datagram_open(&log->syslog, path);
+    if (error != 0) {
+        net_datagram_close(&log->syslog);
+        return error;
+    }
+    log->prefix.target = LOG_TO_SYSLOG;
+    log->prefix.date_s = -1;
+    log_writer_use(log->writer, &log->syslog);
+    return 0;
 }
 
 void
 log_restyle(struct log *log, enum log_style style, enum log_level max)
 {
-    log->style = style;
+    log->prefix.style = style;
     log->max = max;
+}
+
+void
+log_name_host(struct log *log, const char *hostname)
+{
+    snprintf(log->prefix.host, sizeof(log->prefix.host), "%.*s",
+             (int)strcspn(hostname, "."), hostname);
+}
+
+void
+log_bare_id(const char *id, char *out)
+{
+    for (; *id != '\0'; id++)
+        if (*id != '-')
+            *out++ = *id;
+    *out = '\0';
 }
 
 void
@@ -433,7 +453,7 @@ log_capture(struct log *log, struct buffer *buffer)
 enum log_style
 log_style(const struct log *log)
 {
-    return log->style;
+    return log->prefix.style;
 }
 
 void
@@ -442,14 +462,17 @@ log_plain(struct log *log, const char *format, ...)
     char made[LOG_LINE_MAX + 1];
     struct buffer line;
     va_list list;
-    assert(log->style == LOG_STYLE_QMAIL);
+    assert(log->prefix.style == LOG_STYLE_QMAIL);
     if (log->max < LOG_LEVEL_INFO)
         return;
     va_start(list, format);
     struct text t = format_value(made, format, list);
     va_end(list);
+    char prefix[LOG_PREFIX_MAX];
+    log_prefix_write(&log->prefix, LOG_LEVEL_INFO, "queue", log_now_ms(log), prefix);
     buffer_init(&line, LOG_LINE_MAX);
-    if (buffer_add(&line, text_before(t, LOG_LINE_MAX - 1)))
+    if (buffer_add(&line, text_from(prefix)) &&
+        buffer_add(&line, text_before(t, LOG_LINE_MAX - 1 - line.length)))
         log_write_line(log, LOG_LEVEL_INFO, &line);
     buffer_free(&line);
 }
@@ -465,7 +488,10 @@ log_start(struct log_line *line, struct log *log, enum log_level level,
     struct fields *f = line->fields = memory_new(sizeof(*f));
     buffer_init(&f->line, LOG_LINE_MAX - 1);
     buffer_reserve(&f->line, LINE_USUAL);
-    if (log->style == LOG_STYLE_JSON)
+    char prefix[LOG_PREFIX_MAX];
+    log_prefix_write(&log->prefix, level, program, log_now_ms(log), prefix);
+    log_add(f, text_from(prefix));
+    if (log->prefix.style == LOG_STYLE_JSON)
         start_json(f, line);
     else
         start_text(f, line);
@@ -477,6 +503,27 @@ log_field(struct log_line *line, const char *key, struct text value)
     assert(key != NULL);
     if (line->fields != NULL)
         add_value(line, key, value, is_forgery(value, false));
+}
+
+void
+log_field_list(struct log_line *line, const char *key, struct text list)
+{
+    struct buffer value;
+    struct text item;
+    struct fields *f = line->fields;
+    if (f == NULL || f->object == NULL) {
+        log_field(line, key, list);
+        return;
+    }
+    json_t *array = json_array();
+    build_value(&value, list, VALUE_MAX, false);
+    for (struct text rest = buffer_text(&value); text_cut(&rest, ',', &item);) {
+        int failed = json_array_append_new(array, json_stringn(item.at, item.length));
+        assert(failed == 0);
+    }
+    buffer_free(&value);
+    set(f, key, array);
+    f->count++;
 }
 
 void
@@ -501,6 +548,65 @@ log_field_number(struct log_line *line, const char *key, int64_t value)
         set(f, key, json_integer(value));
     else
         log_field_format(line, key, "%" PRId64, value);
+}
+
+void
+log_field_seconds(struct log_line *line, const char *key, const int64_t *ms,
+                  size_t count)
+{
+    struct fields *f = line->fields;
+    char made[SECONDS_MAX * 24];
+    size_t length = 0;
+    assert(count >= 1 && count <= SECONDS_MAX);
+    if (f == NULL)
+        return;
+    if (f->object != NULL) {
+        json_t *array = json_array();
+        for (size_t i = 0; i < count; i++)
+            json_array_append_new(array, json_real((double)ms[i] / 1000));
+        set(f, key, count == 1 ? json_incref(json_array_get(array, 0)) : array);
+        if (count == 1)
+            json_decref(array);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        length += (size_t)snprintf(made + length, sizeof(made) - length, "%s%.2f",
+                                   i > 0 ? "/" : "", (double)ms[i] / 1000);
+    log_field(line, key, text_of(made, length));
+}
+
+void
+log_field_address(struct log_line *line, const char *key, struct text address)
+{
+    struct fields *f = line->fields;
+    if (f != NULL && f->object != NULL)
+        add_value(line, key, address, false);
+    else
+        log_field_format(line, key, "<%.*s>", TEXT_ARGS(address));
+}
+
+void
+log_field_client(struct log_line *line, const char *key, struct text client)
+{
+    struct fields *f = line->fields;
+    if (f != NULL && f->object != NULL && text_starts(client, TEXT("["))) {
+        bool is_ipv6 = text_starts(client, TEXT("[IPv6:"));
+        client = text_after(client, is_ipv6 ? strlen("[IPv6:") : 1);
+        client = text_before(client, client.length - 1);
+    }
+    log_field(line, key, client);
+}
+
+void
+log_sentence(struct log_line *line, const char *format, ...)
+{
+    if (line->fields == NULL)
+        return;
+    char made[LOG_LINE_MAX + 1];
+    va_list list;
+    va_start(list, format);
+    add_value(line, NULL, format_value(made, format, list), false);
+    va_end(list);
 }
 
 void

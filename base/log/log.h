@@ -3,7 +3,8 @@
  * Styles (petrel.conf(5)):
  *
  *     petrel   TIME program: ID: key=value, key=value (text)
- *     postfix  the same fields behind the tag postfix/PROGRAM[pid]:
+ *     postfix  the same fields behind TIME HOST postfix/PROGRAM[pid]: and ids without
+ *              their hyphen; queue/event/ has the lines about mail and clients
  *     json     one object
  *     qmail    no time; log_plain() lines as they are, all others behind
  *              "PROGRAM: ID: ", "warning: " or "alert: "
@@ -34,16 +35,30 @@ enum { LOG_LINE_MAX = 8192 };
  * Levels above max are not written. Free the log before its loop. */
 struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
 void log_free(struct log **log);
+/* Lines go to the syslog service whose socket is path (a datagram each, RFC 3164, of
+ * facility mail). 0; or -errno, and they go to standard error as before. Call it before
+ * the sandbox is entered. A service that is away for some time gets the lines that wait
+ * when it is back. */
+int log_open_syslog(struct log *log, const char *path)
+    __attribute__((warn_unused_result));
+/* If standard error is a stream of systemd's journal: no time, and each line begins with
+ * its priority. */
+void log_watch_journal(struct log *log);
 void log_restyle(struct log *log, enum log_style style, enum log_level max);
 
 enum log_style log_style(const struct log *log);
+/* The host of style postfix is the first label of hostname. */
+void log_name_host(struct log *log, const char *hostname);
+/* An id as the tools that read Postfix's log take it: without its hyphen. out has at
+ * least the length of id. */
+void log_bare_id(const char *id, char *out);
 
 /* For LOG_STYLE_QMAIL alone: the whole line. The caller has escaped bytes of peers. */
 void log_plain(struct log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* A sentence. id may be NULL. program, the part of Petrel that logs: smtpd, smtp, lmtp,
- * local, queue, sched, control, dns, oauth, main. */
+ * local, queue, sched, control, dns, oauth, http, main. */
 void log_say(struct log *log, enum log_level level, const char *program, const char *id,
              const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -57,9 +72,22 @@ struct log_line {
 void log_start(struct log_line *line, struct log *log, enum log_level level,
                const char *program, const char *id);
 void log_field(struct log_line *line, const char *key, struct text value);
+/* Items with commas between them, none empty; in json an array of strings. */
+void log_field_list(struct log_line *line, const char *key, struct text list);
 void log_field_format(struct log_line *line, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void log_field_number(struct log_line *line, const char *key, int64_t value);
+/* Numbers in ms: "0.02", "0.00/0.00/0.01/0.01"; in json a number of seconds, or an array
+ * of such. */
+void log_field_seconds(struct log_line *line, const char *key, const int64_t *ms,
+                       size_t count);
+/* "<a@example.org>"; in json without the brackets. */
+void log_field_address(struct log_line *line, const char *key, struct text address);
+/* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix"; in json the address alone. */
+void log_field_client(struct log_line *line, const char *key, struct text client);
+/* The line's sentence, in place of fields; key "text" in json. */
+void log_sentence(struct log_line *line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The closing remark: " (value)" in petrel and postfix style, key "text" in json. */
 void log_remark(struct log_line *line, struct text value);
 void log_end(struct log_line *line);

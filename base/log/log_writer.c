@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/net/net_datagram.h"
 #include "base/net/net_outlet.h"
 
 #include <assert.h>
@@ -20,6 +21,8 @@
 struct log_writer {
     struct loop *loop;
     struct net_outlet outlet;
+    struct net_datagram *datagram; /* instead of the outlet, or NULL */
+    struct loop_timer again;       /* runs while its service is slow or gone */
     void (*on_drained)(void *context);
     void *context;
     struct buffer lines;
@@ -28,6 +31,7 @@ struct log_writer {
     struct loop_watch *watch; /* NULL until it first had to wait */
     void (*on_ready)(void *context, int events);
     bool blocked; /* watched */
+    bool gone;    /* the service: connect again */
     uint64_t lost;
     uint64_t told; /* lost lines reported by on_drained in lines that still wait */
     int error;     /* why; 0: it was not read */
@@ -72,10 +76,39 @@ end_cut_line(struct log_writer *w)
     return !w->cut;
 }
 
-/* False: some lines still wait. */
+static void log_writer_again(void *context);
+
+/* False: some lines still wait. Not every kernel reports a datagram socket as writable
+ * once its peer has read, hence the timer. A line that the service refuses (too long for its
+ * buffer) is lost. */
+static bool
+log_writer_send_some(struct log_writer *w)
+{
+    while (w->written < w->lines.length) {
+        struct text rest = unwritten(w), line;
+        (void)text_cut(&rest, '\n', &line);
+        int error = net_datagram_send(w->datagram, line);
+        bool is_slow = error == -EAGAIN || error == -ENOBUFS;
+        if (is_slow || net_datagram_is_gone(error)) {
+            w->gone = !is_slow;
+            loop_timer_start(w->loop, &w->again,
+                             is_slow ? LOG_WRITER_SLOW_MS : LOG_WRITER_CONNECT_MS,
+                             log_writer_again, w);
+            return false;
+        }
+        w->lost += error != 0;
+        w->error = error != 0 ? -error : w->error;
+        w->written += line.length + 1;
+    }
+    return true;
+}
+
+/* The same for a stream. */
 static bool
 log_writer_write_some(struct log_writer *w)
 {
+    if (w->datagram != NULL && !log_writer_send_some(w))
+        return false;
     while (w->written < w->lines.length) {
         int64_t wrote =
             end_cut_line(w) ? net_outlet_write(&w->outlet, unwritten(w)) : -EAGAIN;
@@ -112,7 +145,8 @@ static void
 push(struct log_writer *w)
 {
     bool drained = log_writer_write_some(w);
-    block(w, w->lines.length > 0);
+    if (w->datagram == NULL)
+        block(w, w->lines.length > 0);
     if (drained && w->lost > 0)
         w->on_drained(w->context);
 }
@@ -128,8 +162,25 @@ log_writer_on_ready(void *context, int events)
 void
 log_writer_flush(struct log_writer *w)
 {
-    if (!w->blocked && (w->lines.length > 0 || w->lost > 0))
+    if (!w->blocked && !heap_has(&w->again.node) &&
+        (w->lines.length > 0 || w->lost > 0))
         push(w);
+}
+
+static void
+log_writer_again(void *context)
+{
+    struct log_writer *w = context;
+    if (w->gone)
+        (void)!net_datagram_connect(w->datagram);
+    push(w);
+}
+
+void
+log_writer_use(struct log_writer *w, struct net_datagram *datagram)
+{
+    assert(w->watch == NULL && w->lines.length == 0);
+    w->datagram = datagram;
 }
 
 struct log_writer *
@@ -146,6 +197,17 @@ log_writer_new(struct loop *loop, int descriptor, void (*on_drained)(void *conte
     return w;
 }
 
+/* False: it is pointless. */
+static bool
+wait_for_space(const struct log_writer *w, int64_t left_us)
+{
+    int left_ms = (int)((left_us + 999) / 1000);
+    if (w->datagram == NULL)
+        return net_outlet_wait(&w->outlet, left_ms);
+    net_datagram_wait(w->datagram, LOG_WRITER_SLOW_MS);
+    return !w->gone;
+}
+
 /* At the end of the program: a reader that has stopped delays it by LOG_WRITER_LAST_MS
  * only. */
 static void
@@ -154,8 +216,7 @@ write_last(struct log_writer *w)
     int64_t end_us = loop_clock_us() + LOG_WRITER_LAST_MS * INT64_C(1000);
     int64_t left_us = LOG_WRITER_LAST_MS * INT64_C(1000);
     push(w);
-    while (w->lines.length > 0 && left_us > 0 &&
-           net_outlet_wait(&w->outlet, (int)((left_us + 999) / 1000))) {
+    while (w->lines.length > 0 && left_us > 0 && wait_for_space(w, left_us)) {
         push(w);
         left_us = end_us - loop_clock_us();
     }
@@ -170,6 +231,7 @@ log_writer_free(struct log_writer **writer)
     write_last(w);
     *writer = NULL;
     loop_watch_free(&w->watch);
+    loop_timer_stop(w->loop, &w->again);
     net_outlet_close(&w->outlet);
     buffer_free(&w->lines);
     free(w);

@@ -15,7 +15,9 @@ struct log_writer;
 
 enum {
     LOG_WRITER_MAX = 1024 * 1024, /* bytes: some thousands of lines */
-    LOG_WRITER_LAST_MS = 2000     /* to write the rest at the end */
+    LOG_WRITER_LAST_MS = 2000,    /* to write the rest at the end */
+    LOG_WRITER_CONNECT_MS = 1000, /* to a service of datagrams that is gone */
+    LOG_WRITER_SLOW_MS = 10       /* until one that is slow is tried again */
 };
 
 /* The caller keeps the descriptor; others may share it (base/net/net_outlet.h).
@@ -24,6 +26,11 @@ enum {
 struct log_writer *log_writer_new(struct loop *loop, int descriptor,
                                   void (*on_drained)(void *context), void *context);
 void log_writer_free(struct log_writer **writer);
+/* From now on each line, without its LF, is a datagram of that socket, which the caller
+ * keeps open. While nobody listens, the writer connects again every
+ * LOG_WRITER_CONNECT_MS. Call it before the first line. */
+struct net_datagram;
+void log_writer_use(struct log_writer *w, struct net_datagram *datagram);
 
 /* Adds complete lines, with their LF; nothing is written yet. False: they are lost and
  * counted. */

@@ -102,6 +102,7 @@ void net_set_peer(struct net_connection *c, const struct net_address *peer);
 /* Exactly one of server and client is set: our role. */
 struct net_tls {
     struct tls_server *server;
+    enum tls_protocol protocol; /* server */
     struct tls_client *client;
     struct tls_client_options options; /* client */
     /* server: buffered input is TLS already and is kept, because it arrived in one

@@ -68,3 +68,11 @@ net_outlet_write(struct net_outlet *o, struct text bytes)
     while (wrote < 0 && errno == EINTR);
     return wrote < 0 ? -errno : wrote;
 }
+
+bool
+net_outlet_is(int descriptor, uint64_t device, uint64_t inode)
+{
+    struct stat info;
+    return fstat(descriptor, &info) == 0 && info.st_dev == device &&
+           info.st_ino == inode;
+}

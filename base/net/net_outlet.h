@@ -27,4 +27,7 @@ int64_t net_outlet_write(struct net_outlet *o, struct text bytes)
 bool net_outlet_wait(const struct net_outlet *o, int timeout_ms)
     __attribute__((warn_unused_result));
 
+/* Whether the descriptor is of that file: fstat(2)'s st_dev and st_ino. */
+bool net_outlet_is(int descriptor, uint64_t device, uint64_t inode);
+
 #endif

@@ -196,7 +196,7 @@ net_start_tls(struct net_connection *c, const struct net_tls *tls)
     /* Cleartext must not count as secured (RFC 3207 §4.2). */
     net_stream_drop_input(c);
     if (tls->server)
-        c->tls = tls_session_serve(tls->server, &pipe);
+        c->tls = tls_session_serve(tls->server, tls->protocol, &pipe);
     else
         c->tls = tls_session_call(tls->client, &tls->options, &pipe);
     c->clear = net_waiting_length(&c->output);

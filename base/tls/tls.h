@@ -32,6 +32,11 @@ struct tls_pair {
 };
 struct tls_server;
 
+/* What is spoken under TLS: a client that offers only other protocols (ALPN, RFC 7301)
+ * is refused, so that no browser can be made to speak to the mail ports, nor the other
+ * way round (ALPACA). */
+enum tls_protocol { TLS_MAIL, TLS_HTTP, TLS_PROTOCOLS };
+
 /* 1 to TLS_PAIRS_MAX pairs. A client that names a host (SNI) gets the pair with that
  * name, else the one with a wildcard for it, else the first. Reads the files; NULL with
  * one line in error that names the file. Tickets of one server are not valid for

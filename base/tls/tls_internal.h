@@ -39,7 +39,7 @@ struct tls_server {
     struct tls_own *own;
     size_t own_count;
     mbedtls_ssl_ticket_context tickets;
-    mbedtls_ssl_config config;
+    mbedtls_ssl_config config[TLS_PROTOCOLS];
 };
 void tls_server_release(struct tls_server *server);
 /* When the first of its certificates expires, ms since the epoch. For tests. */

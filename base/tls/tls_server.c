@@ -17,7 +17,10 @@
 enum { TICKET_LIFE_S = 4 * 3600 };
 
 /* A client of another protocol was redirected here by an attacker (ALPACA). */
-static const char *protocols[] = {"smtp", "lmtp", NULL};
+static const char *mail_protocols[] = {"smtp", "lmtp", NULL};
+static const char *http_protocols[] = {"http/1.1", "http/1.0", NULL};
+static const char **const protocols[TLS_PROTOCOLS] = {
+    [TLS_MAIL] = mail_protocols, [TLS_HTTP] = http_protocols};
 
 static int
 tls_server_parse_key(struct tls *tls, mbedtls_pk_context *key, const char *content,
@@ -140,9 +143,9 @@ tls_server_choose(void *context, mbedtls_ssl_context *ssl, const unsigned char *
 }
 
 static int
-tls_server_configure(struct tls_server *server)
+tls_server_configure_for(struct tls_server *server, enum tls_protocol protocol)
 {
-    mbedtls_ssl_config *config = &server->config;
+    mbedtls_ssl_config *config = &server->config[protocol];
     struct tls *tls = server->tls;
     int code = tls_configure(tls, config, MBEDTLS_SSL_IS_SERVER);
     if (code != 0)
@@ -153,15 +156,23 @@ tls_server_configure(struct tls_server *server)
     code = mbedtls_ssl_conf_own_cert(config, &server->own[0].certificate,
                                      &server->own[0].key);
     if (code == 0)
-        code = mbedtls_ssl_conf_alpn_protocols(config, protocols);
-    if (code == 0)
+        code = mbedtls_ssl_conf_alpn_protocols(config, protocols[protocol]);
+    /* A ticket of mail opens no session of HTTP: there are none for it. */
+    if (code == 0 && protocol == TLS_MAIL)
         code = mbedtls_ssl_ticket_setup(&server->tickets, mbedtls_ctr_drbg_random,
                                         &tls->random, MBEDTLS_CIPHER_AES_256_GCM,
                                         TICKET_LIFE_S);
-    if (code == 0)
+    if (code == 0 && protocol == TLS_MAIL)
         mbedtls_ssl_conf_session_tickets_cb(config, mbedtls_ssl_ticket_write,
                                             mbedtls_ssl_ticket_parse, &server->tickets);
     return code;
+}
+
+static int
+tls_server_configure(struct tls_server *server)
+{
+    int code = tls_server_configure_for(server, TLS_MAIL);
+    return code != 0 ? code : tls_server_configure_for(server, TLS_HTTP);
 }
 
 /* After a reload the last connection frees the old server. */
@@ -171,7 +182,8 @@ tls_server_release(struct tls_server *server)
     assert(server->references > 0);
     if (--server->references)
         return;
-    mbedtls_ssl_config_free(&server->config);
+    for (int i = 0; i < TLS_PROTOCOLS; i++)
+        mbedtls_ssl_config_free(&server->config[i]);
     mbedtls_ssl_ticket_free(&server->tickets);
     for (size_t i = 0; i < server->own_count; i++) {
         mbedtls_x509_crt_free(&server->own[i].certificate);
@@ -202,7 +214,8 @@ tls_server_new(struct tls *tls, const struct tls_pair *pairs, size_t count, char
     server->tls = tls;
     tls->references++;
     server->own = memory_array(count, sizeof(*server->own));
-    mbedtls_ssl_config_init(&server->config);
+    for (int i = 0; i < TLS_PROTOCOLS; i++)
+        mbedtls_ssl_config_init(&server->config[i]);
     mbedtls_ssl_ticket_init(&server->tickets);
     while (good && server->own_count < count) {
         struct tls_own *own = &server->own[server->own_count];

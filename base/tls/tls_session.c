@@ -245,9 +245,10 @@ tls_session_new(const struct tls_pipe *pipe, const mbedtls_ssl_config *config)
 }
 
 struct tls_session *
-tls_session_serve(struct tls_server *server, const struct tls_pipe *pipe)
+tls_session_serve(struct tls_server *server, enum tls_protocol protocol,
+                  const struct tls_pipe *pipe)
 {
-    struct tls_session *s = tls_session_new(pipe, &server->config);
+    struct tls_session *s = tls_session_new(pipe, &server->config[protocol]);
     s->server = server;
     server->references++;
     return s;

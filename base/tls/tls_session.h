@@ -23,6 +23,7 @@ struct tls_pipe {
 /* The session holds a reference to server or client. No byte is sent or received
  * yet. */
 struct tls_session *tls_session_serve(struct tls_server *server,
+                                      enum tls_protocol protocol,
                                       const struct tls_pipe *pipe);
 struct tls_session *tls_session_call(struct tls_client *client,
                                      const struct tls_client_options *options,

@@ -7,6 +7,7 @@
 #include "mime/address.h"
 #include "mime/header.h"
 #include "mime/report.h"
+#include "queue/event/event.h"
 #include "sched/limits/refusal.h"
 
 #include <assert.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MESSAGE_ID_MAX = 320 };
 enum {
     HEADER_MAX = 64 * 1024,
     PIECE = 32 * 1024,
@@ -378,8 +380,42 @@ log_refused(const struct dsn_settings *settings, struct id message, const char *
 {
     char id[ID_LENGTH + 1];
     id_format(message, id);
-    log_say(settings->log, LOG_LEVEL_WARNING, "queue", id,
+    log_say(event_hub_log(settings->events), LOG_LEVEL_WARNING, "queue", id,
             "cannot write the notification now: %s", why);
+}
+
+static const char *
+notification_kind(const struct dsn *n)
+{
+    if (n->is_delay)
+        return "delay";
+    if (!n->has_failure)
+        return "success";
+    return n->envelope->sender.length == 0 ? "postmaster" : "failure";
+}
+
+static void
+tell_notified(const struct dsn *n, const struct envelope *made)
+{
+    struct event_hub *events = n->settings.events;
+    char id[MESSAGE_ID_MAX];
+    snprintf(id, sizeof(id), "<%.*s@%.*s>", TEXT_ARGS(n->report.boundary),
+             TEXT_ARGS(n->report.reporting_host));
+    event_tell(events, &(struct event){.kind = EVENT_MADE,
+                                       .id = made->id,
+                                       .other = n->envelope->id,
+                                       .recipient = made->recipients[0].address,
+                                       .size = made->content_size,
+                                       .recipients = made->count,
+                                       .message_id = text_from(id),
+                                       .reason = "notification",
+                                       .text = TEXT("notification stored")});
+    event_tell(events, &(struct event){.kind = EVENT_NOTIFIED,
+                                       .id = n->envelope->id,
+                                       .other = made->id,
+                                       .recipient = made->recipients[0].address,
+                                       .reason = notification_kind(n),
+                                       .text = text_from(notified(n))});
 }
 
 /* Only now it is certain that there is one. The owner may free the envelope. */
@@ -387,16 +423,11 @@ static void
 dsn_stored(void *context, struct envelope *made, const struct outcome *refusal)
 {
     struct dsn *n = context;
-    char id[ID_LENGTH + 1], notification_id[ID_LENGTH + 1];
     *n->under_way = NULL;
-    if (refusal != NULL) {
+    if (refusal != NULL)
         log_refused(&n->settings, n->envelope->id, refusal->text);
-    } else {
-        id_format(n->envelope->id, id);
-        id_format(made->id, notification_id);
-        log_say(n->settings.log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(n),
-                notification_id);
-    }
+    else
+        tell_notified(n, made);
     n->stored(n->context, made, refusal);
     /* Nothing is freed inside its own callback. */
     loop_release(n->settings.loop, dsn_free, n);
@@ -466,7 +497,7 @@ dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
     if (e->double_bounce) {
         char id[ID_LENGTH + 1];
         id_format(e->id, id);
-        log_say(settings->log, LOG_LEVEL_WARNING, "queue", id,
+        log_say(event_hub_log(settings->events), LOG_LEVEL_WARNING, "queue", id,
                 "notification to postmaster failed; discarded");
         return DSN_NOTHING;
     }

@@ -9,14 +9,14 @@
 
 #include "queue/queue.h"
 
-struct log;
+struct event_hub;
 struct loop;
 struct dsn; /* while it is composed */
 
 struct dsn_settings {
     struct queue *queue;
     struct loop *loop;
-    struct log *log;
+    struct event_hub *events;
     const char *hostname;
     size_t size_limit; /* RET=FULL of a larger message gives its header only */
 };

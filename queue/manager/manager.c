@@ -382,18 +382,19 @@ read_hints(struct manager *m)
 }
 
 int
-manager_new(struct manager **manager, struct loop *loop, struct log *log,
+manager_new(struct manager **manager, struct loop *loop, struct event_hub *events,
             const struct manager_settings *settings, const struct route_table *routes,
             char *error, size_t error_size)
 {
     struct manager *m = memory_new(sizeof(*m));
     m->loop = loop;
-    m->log = log;
-    m->qmail_log = (struct qmail_log){.log = log,
-                                      .limit = (unsigned)settings->sched.session_limit};
+    m->events = events;
+    m->log = event_hub_log(events);
     m->settings = *settings;
+    m->settings.queue.events = events;
+    event_hub_limit(events, (unsigned)settings->sched.session_limit);
     m->routes = routes;
-    int code = queue_open(&m->queue, loop, log, &settings->queue, manager_found, m,
+    int code = queue_open(&m->queue, loop, m->log, &m->settings.queue, manager_found, m,
                           error, error_size);
     if (code != 0) {
         free(m);
@@ -431,7 +432,6 @@ manager_free(struct manager **manager)
         loop_timer_stop(m->loop, &m->site_cache);
         attempt_conclude(m);
         note_hints(m);
-        qmail_log_exit(&m->qmail_log);
     }
     loop_unpost(m->loop, &m->stir);
     HASH_ITER (hh, m->actives, a, next)
@@ -471,7 +471,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
 {
     m->settings = *settings;
     m->routes = routes;
-    m->qmail_log.limit = (unsigned)settings->sched.session_limit;
+    event_hub_limit(m->events, (unsigned)settings->sched.session_limit);
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, loop_now_ms(m->loop), routes);
@@ -532,10 +532,10 @@ manager_accept(struct manager *m, struct envelope **e)
     unsigned recipients = (*e)->count;
     /* Beyond the active set the envelope waits on disk, not in memory. */
     if (!m->careful && manager_has_room(m, recipients)) {
-        qmail_log_new(&m->qmail_log, *e);
         manager_active_new(m, *e);
+        begin_tell_loaded(m, *e);
     } else {
-        envelope_free(e); /* qmail's log calls it new when it is loaded */
+        envelope_free(e); /* EVENT_LOADED is reported when it is loaded */
     }
     *e = NULL;
     sched_add(m->sched, loop_now_ms(m->loop), id, loop_now_ms(m->loop), 0);

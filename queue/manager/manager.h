@@ -13,6 +13,7 @@
 #include "queue/queue.h"
 #include "sched/sched.h"
 
+struct event_hub;
 struct manager;
 
 /* A channel: opens a session for a destination. It starts the session but never
@@ -34,7 +35,7 @@ struct manager_settings {
 
 /* Opens the queue and starts. routes is borrowed and may be replaced; NULL when
  * offline. Returns 0, or a sysexits code with one line in error. */
-int manager_new(struct manager **manager, struct loop *loop, struct log *log,
+int manager_new(struct manager **manager, struct loop *loop, struct event_hub *events,
                 const struct manager_settings *settings,
                 const struct route_table *routes, char *error, size_t error_size);
 /* To be called when no session is left. Commands of operators for mail whose delivery

@@ -67,6 +67,20 @@ manager_active_new(struct manager *m, struct envelope *e)
     return a;
 }
 
+/* Its delivery is not made. */
+static void
+attempt_withdrawn(const struct active *a, unsigned index)
+{
+    if (a->deliveries[index] == 0)
+        return;
+    event_tell(a->manager->events,
+               &(struct event){.kind = EVENT_WITHDRAWN,
+                               .id = a->id,
+                               .delivery = a->deliveries[index],
+                               .is_local = manager_attempt_channel_of(
+                                               a->kinds[index]) == CHANNEL_LOCAL});
+}
+
 /* Forgets the message. The caller has retired, deferred or freed the envelope before;
  * count is the number of its recipients then. */
 static void
@@ -80,7 +94,7 @@ active_free(struct active *a, unsigned recipients)
     for (unsigned i = 0; a->reasons && i < recipients; i++)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
-        qmail_log_stopped(&m->qmail_log, a->deliveries[i]);
+        attempt_withdrawn(a, i);
     begin_forget(a);
     loop_unpost(m->loop, &a->fail);
     dsn_drop(&a->notification);
@@ -106,7 +120,7 @@ active_retire(struct active *a)
 {
     unsigned recipients = a->envelope->count;
     deferral_reasons_forget(a->manager->reasons, a->id);
-    qmail_log_end(&a->manager->qmail_log, a->id);
+    event_tell(a->manager->events, &(struct event){.kind = EVENT_ENDED, .id = a->id});
     queue_retire(a->manager->queue, &a->envelope);
     active_free(a, recipients);
 }
@@ -122,9 +136,10 @@ manager_active_defer(struct active *a, int64_t due_ms, unsigned attempts)
 void
 manager_active_remove(struct active *a)
 {
-    char name[ID_LENGTH + 1];
-    id_format(a->id, name);
-    log_say(a->manager->log, LOG_LEVEL_INFO, "queue", name, "removed by the operator");
+    event_tell(a->manager->events,
+               &(struct event){.kind = EVENT_REMOVED,
+                               .id = a->id,
+                               .text = TEXT("removed by the operator")});
     active_retire(a);
 }
 
@@ -163,84 +178,103 @@ remember_reason(struct active *a, unsigned index, const struct outcome *outcome)
     deferral_reasons_keep(a->manager->reasons, a->id, outcome);
 }
 
-/* Postfix's line has no such field. */
-static void
-log_class(struct log_line *line, const struct log *log, const struct outcome *outcome)
+static enum event_kind
+verdict_kind(const struct outcome *outcome, bool expired)
 {
-    if (outcome->verdict == VERDICT_DELIVERED || log_style(log) == LOG_STYLE_POSTFIX)
-        return;
-    const char *class = refusal_name(refusal_classify(outcome->text));
-    if (class[0] != '\0')
-        log_field(line, "class", text_from(class));
+    switch (outcome->verdict) {
+    case VERDICT_DELIVERED:
+        return EVENT_DELIVERED;
+    case VERDICT_DEFERRED:
+        return EVENT_DEFERRED;
+    case VERDICT_FAILED:
+        break;
+    }
+    return expired ? EVENT_EXPIRED : EVENT_BOUNCED;
 }
 
+/* Postfix's four: before loading, in the queue, connection, transmission. */
 static void
-log_verdict(const struct active *a, unsigned index, const struct outcome *outcome,
-            bool expired, const struct timing *timing)
+verdict_delays(const struct active *a, const struct timing *timing, struct event *event)
 {
-    struct manager *m = a->manager;
-    const struct envelope *e = a->envelope;
-    int64_t now = loop_now_ms(m->loop);
+    int64_t now = loop_now_ms(a->manager->loop), birth = a->envelope->birth_ms;
+    int64_t before = a->loaded_ms > birth ? a->loaded_ms - birth : 0;
     int64_t connect = timing ? timing->connect_ms : 0;
     int64_t transmit = timing ? timing->transmit_ms : 0;
-    int64_t total = now > e->birth_ms ? now - e->birth_ms : 0;
-    int64_t before = a->loaded_ms > e->birth_ms ? a->loaded_ms - e->birth_ms : 0;
-    int64_t waited = total - before - connect - transmit;
-    char id[ID_LENGTH + 1];
-    id_format(e->id, id);
-    struct log_line line;
-    log_start(&line, m->log, LOG_LEVEL_INFO, program_of(a->kinds[index]), id);
-    log_field_format(&line, "to", "<%.*s>", TEXT_ARGS(e->recipients[index].address));
-    log_field(&line, "relay", text_from(outcome->remote[0] ? outcome->remote : "none"));
-    log_field_format(&line, "delay", "%.2f", (double)total / 1000);
-    /* Postfix's four: before loading, in the queue, connection, transmission. */
-    log_field_format(&line, "delays", "%.2f/%.2f/%.2f/%.2f", (double)before / 1000,
-                     waited > 0 ? (double)waited / 1000 : 0, (double)connect / 1000,
-                     (double)transmit / 1000);
-    /* As in Postfix, TLS has a log line of its own. */
-    if (timing && timing->tls && timing->tls[0] &&
-        log_style(m->log) != LOG_STYLE_POSTFIX)
-        log_field(&line, "tls", text_from(timing->tls));
-    if (timing && timing->dkim.length > 0 && log_style(m->log) != LOG_STYLE_POSTFIX)
-        log_field(&line, "dkim", timing->dkim);
-    if (timing && timing->sender.length > 0 && log_style(m->log) != LOG_STYLE_POSTFIX) {
-        log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(timing->sender));
-        log_field_format(&line, "orig_from", "<%.*s>", TEXT_ARGS(e->sender));
-    }
-    log_class(&line, m->log, outcome);
-    log_field(&line, "dsn", text_from(outcome->enhanced));
-    log_field(&line, "status",
-              text_from(expired ? "expired" : outcome_word(outcome->verdict)));
-    log_remark(&line, text_from(outcome->text));
-    log_end(&line);
+    event->total_ms = now > birth ? now - birth : 0;
+    int64_t waited = event->total_ms - before - connect - transmit;
+    event->delay_ms[0] = before;
+    event->delay_ms[1] = waited > 0 ? waited : 0;
+    event->delay_ms[2] = connect;
+    event->delay_ms[3] = transmit;
 }
 
-/* Only for qmail's log, which numbers deliveries. */
-void
-attempt_started(struct active *a, const unsigned *indexes, size_t count)
+static void
+tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
+             bool expired, const struct timing *timing)
 {
-    struct qmail_log *s = &a->manager->qmail_log;
-    if (!qmail_log_is_on(s))
+    const struct envelope *e = a->envelope;
+    bool failed = outcome->verdict != VERDICT_DELIVERED;
+    struct event event = {
+        .kind = verdict_kind(outcome, expired),
+        .program = program_of(a->kinds[index]),
+        .id = e->id,
+        .sender = e->sender,
+        .recipient = e->recipients[index].address,
+        .reason = failed ? refusal_name(refusal_classify(outcome->text)) : "",
+        .attempt = e->delivery.attempts,
+        .delivery = a->deliveries ? a->deliveries[index] : 0,
+        .is_local = manager_attempt_channel_of(a->kinds[index]) == CHANNEL_LOCAL,
+        .outcome = outcome};
+    verdict_delays(a, timing, &event);
+    if (timing != NULL) {
+        event.tls = text_from(timing->tls != NULL ? timing->tls : "");
+        event.dkim = timing->dkim;
+        event.left_as = timing->sender;
+    }
+    event_tell(a->manager->events, &event);
+}
+
+/* Only for a log that numbers deliveries, as qmail's does. */
+static void
+tell_attempted(struct active *a, unsigned index)
+{
+    struct manager *m = a->manager;
+    if (!event_is_read(m->events, EVENT_ATTEMPTED))
         return;
     if (a->deliveries == NULL)
         a->deliveries = memory_array(a->envelope->count, sizeof(*a->deliveries));
-    for (size_t i = 0; i < count; i++)
-        if (a->deliveries[indexes[i]] == 0) /* else it was started before and had to
-                                             * wait */
-            a->deliveries[indexes[i]] =
-                qmail_log_start(s, a->envelope, indexes[i],
-                                manager_attempt_channel_of(a->kinds[indexes[i]]));
+    if (a->deliveries[index] != 0) /* it was begun before and had to wait */
+        return;
+    a->deliveries[index] = m->deliveries = m->deliveries % UINT32_MAX + 1;
+    event_tell(m->events,
+               &(struct event){.kind = EVENT_ATTEMPTED,
+                               .id = a->id,
+                               .recipient = a->envelope->recipients[index].address,
+                               .delivery = a->deliveries[index],
+                               .is_local = manager_attempt_channel_of(
+                                               a->kinds[index]) == CHANNEL_LOCAL});
 }
 
-/* Logs the verdict in the style that is set. */
-static void
-log_result(struct active *a, unsigned index, const struct outcome *outcome,
-           bool expired, const struct timing *timing)
+void
+attempt_started(struct active *a, const unsigned *indexes, size_t count)
 {
-    unsigned delivery = a->deliveries ? a->deliveries[index] : 0;
-    if (!qmail_log_result(&a->manager->qmail_log, delivery, a->envelope, index,
-                          manager_attempt_channel_of(a->kinds[index]), outcome))
-        log_verdict(a, index, outcome, expired, timing);
+    for (size_t i = 0; i < count; i++)
+        tell_attempted(a, indexes[i]);
+}
+
+/* A recipient that no channel has taken begins and ends here. */
+static void
+tell_result(struct active *a, unsigned index, const struct outcome *outcome,
+            bool expired, const struct timing *timing)
+{
+    tell_attempted(a, index);
+    tell_verdict(a, index, outcome, expired, timing);
+    if (expired && !a->expired) {
+        a->expired = true;
+        event_tell(a->manager->events, &(struct event){.kind = EVENT_LIFETIME,
+                                                       .id = a->id,
+                                                       .sender = a->envelope->sender});
+    }
     if (outcome->verdict != VERDICT_DELIVERED)
         refusal_warning(a->manager, outcome);
     if (a->deliveries)
@@ -277,10 +311,10 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
     bool redirected = awaiting_is_redirected(a, index);
     struct outcome reported;
     if (redirected && !manager_awaiting_answered(a, index, outcome, &reported)) {
-        log_result(a, index, &reported, false, timing);
+        tell_result(a, index, &reported, false, timing);
         return;
     }
-    log_result(a, index, outcome, expired, timing);
+    tell_result(a, index, outcome, expired, timing);
     switch (outcome->verdict) {
     case VERDICT_DEFERRED:
         remember_reason(a, index, outcome);
@@ -357,7 +391,6 @@ notification_stored(void *context, struct envelope *notification,
         notification_later(a);
     } else {
         /* The notification is durable, so the message may end. */
-        qmail_log_bounce(&m->qmail_log, a->id);
         active_retire(a);
         manager_accept(m, &notification);
     }
@@ -369,7 +402,7 @@ attempt_dsn_settings(struct manager *m)
 {
     return (struct dsn_settings){.queue = m->queue,
                                  .loop = m->loop,
-                                 .log = m->log,
+                                 .events = m->events,
                                  .hostname = m->settings.hostname,
                                  .size_limit = m->settings.bounce_size_limit};
 }
@@ -401,7 +434,8 @@ notify_sender(struct active *a)
         dsn_begin(&settings, a->envelope, &a->notification, notification_stored, a)) {
     case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->delivery.failure_count > 0)
-            qmail_log_discard(&m->qmail_log, a->id);
+            event_tell(m->events,
+                       &(struct event){.kind = EVENT_DISCARDED, .id = a->id});
         notification_cancel(a);
         active_retire(a);
         break;
@@ -510,7 +544,6 @@ round_reported(void *context, struct envelope *notification,
     attempt_notification_ended(a);
     struct id before = queue_enter(m->queue, a->id);
     if (refusal == NULL) { /* durable: the note may follow */
-        qmail_log_bounce(&m->qmail_log, a->id);
         queue_notified(m->queue, a->envelope);
         manager_accept(m, &notification);
     }

@@ -103,9 +103,13 @@ begin_hold(struct active *a)
     /* After a crash the route holds it again. */
     int error = queue_hold(m->queue, a->envelope, text, false);
     a->envelope->delivery.held = error == 0;
-    log_say(m->log, error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", id, "%s%s",
-            error ? "cannot hold for a route: " : "held by a route",
-            error ? strerror(-error) : "");
+    if (error)
+        log_say(m->log, LOG_LEVEL_ERROR, "queue", id, "cannot hold for a route: %s",
+                strerror(-error));
+    else
+        event_tell(m->events, &(struct event){.kind = EVENT_HELD,
+                                              .id = a->id,
+                                              .text = TEXT("held by a route")});
     int64_t due = loop_now_ms(m->loop) + (error ? LATER_MS : 0);
     if (error)
         sched_add(m->sched, loop_now_ms(m->loop), a->id, due,
@@ -114,6 +118,18 @@ begin_hold(struct active *a)
 }
 
 /* --- In one piece ----------------------------------------------------------------- */
+
+void
+begin_tell_loaded(const struct manager *m, const struct envelope *e)
+{
+    struct event event = {.kind = EVENT_LOADED,
+                          .id = e->id,
+                          .sender = e->sender,
+                          .size = (int64_t)e->prefix.length + e->content_size,
+                          .recipients = e->count,
+                          .injector = e->storage.injector};
+    event_tell(m->events, &event);
+}
 
 /* Loads a message from the disk. NULL: there is nothing to deliver. Bytes read now
  * count for this turn, those of journaled mail because they will be read when it is
@@ -132,7 +148,7 @@ begin_fetch(struct manager *m, struct id id)
     if (e && e->delivery.held && e->delivery.done < e->count)
         envelope_free(&e);
     if (e && !e->storage.preprocessed)
-        qmail_log_new(&m->qmail_log, e);
+        begin_tell_loaded(m, e);
     return e ? manager_active_new(m, e) : NULL;
 }
 

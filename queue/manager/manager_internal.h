@@ -5,7 +5,7 @@
 #include "base/loop/loop.h"
 #include "queue/manager/manager.h"
 #include "queue/manager/dsn.h"
-#include "queue/manager/qmail_log.h"
+#include "queue/event/event.h"
 #include "queue/manager/deferral_reasons.h"
 
 #include <uthash.h>
@@ -40,7 +40,7 @@ struct active {
     enum target_kind *kinds; /* per recipient; NULL until routed */
     char **reasons;          /* per recipient: text of the last deferral; NULL until
                               * one */
-    unsigned *deliveries;    /* per recipient: qmail_log.h's number; NULL until one */
+    unsigned *deliveries;    /* per recipient: EVENT_ATTEMPTED's number, or NULL */
     struct outcome *
         *delays; /* per recipient, when late or early: that outcome; or NULL */
     int64_t loaded_ms;
@@ -59,6 +59,7 @@ struct active {
                        * scheduler works on it, or it is `holding`; else it waits for
                        * SCHED_LOAD or its end */
     struct beginning beginning;
+    bool expired;          /* a recipient has: EVENT_LIFETIME is reported */
     bool ending;           /* its notification is being committed, or will be: */
     unsigned failing;      /* recipients before this one have the operator's bounce */
     struct loop_task fail; /* the others */
@@ -76,7 +77,8 @@ struct manager_channel {
 struct manager {
     struct loop *loop;
     struct log *log;
-    struct qmail_log qmail_log;
+    struct event_hub *events;
+    unsigned deliveries; /* numbered for EVENT_ATTEMPTED */
     struct manager_settings settings;
     const struct route_table *routes;
     struct queue *queue;
@@ -174,6 +176,8 @@ void attempt_hold_text(const struct manager *m, const char *why,
 
 /* --- manager_begin.c -------------------------------------------------------------- */
 
+/* EVENT_LOADED: for the first time in the active queue. */
+void begin_tell_loaded(const struct manager *m, const struct envelope *e);
 /* SCHED_LOAD for a message in memory, or from the disk, where its content has been
  * checked as required (queue_check()). */
 void begin_load(struct manager *m, struct id id);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { OPERATOR_TEXT_MAX = 128 };
+
 /* One command on one message. */
 struct command {
     struct manager *manager;
@@ -32,11 +34,12 @@ refuse_errno(const struct command *o, const char *doing, int error)
 }
 
 static void
-manager_operator_say(const struct command *o, const char *what)
+manager_operator_say(const struct command *o, enum event_kind kind)
 {
-    char name[ID_LENGTH + 1];
-    id_format(o->id, name);
-    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by %s", what, o->by);
+    char text[OPERATOR_TEXT_MAX];
+    snprintf(text, sizeof(text), "%s by %s", event_word(kind), o->by);
+    event_tell(o->manager->events,
+               &(struct event){.kind = kind, .id = o->id, .text = text_from(text)});
 }
 
 /* No envelope with that id was found. For a quarantined message the operator gets that
@@ -76,7 +79,7 @@ mark_held(const struct command *o, struct envelope *e)
     e->delivery.held = true;
     if (e->fragment.awaits_parts)
         queue_wait(o->manager->queue, e, false);
-    manager_operator_say(o, "held");
+    manager_operator_say(o, EVENT_HELD);
     return MANAGER_DONE;
 }
 
@@ -138,7 +141,7 @@ release_recipients(const struct command *o, struct active *a)
         return MANAGER_ALREADY;
     a->envelope->delivery.released = true;
     a->pending = PENDING_RETRY;
-    manager_operator_say(o, "released");
+    manager_operator_say(o, EVENT_RELEASED);
     return MANAGER_DONE;
 }
 
@@ -151,7 +154,7 @@ release_fragment(const struct command *o, struct active *a)
         return release_recipients(o, a);
     a->envelope->delivery.released = true;
     (void)manager_resume(o->manager, o->id);
-    manager_operator_say(o, "released");
+    manager_operator_say(o, EVENT_RELEASED);
     return MANAGER_DONE;
 }
 
@@ -169,7 +172,7 @@ release_active(const struct command *o, struct active *a)
     a->envelope->delivery.released = true;
     if (a->pending == PENDING_HOLD)
         a->pending = PENDING_RETRY;
-    manager_operator_say(o, "released");
+    manager_operator_say(o, EVENT_RELEASED);
     return MANAGER_DONE;
 }
 
@@ -193,7 +196,7 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
     sched_add(m->sched, now, o->id, now, attempts);
     sched_weigh(m->sched, o->id, recipients);
     (void)sched_retry(m->sched, now, o->id);
-    manager_operator_say(o, "released");
+    manager_operator_say(o, EVENT_RELEASED);
     manager_stir(m);
 }
 
@@ -253,9 +256,9 @@ manager_operator_release(const struct command *o)
 static void
 say_due(const struct command *o)
 {
-    char name[ID_LENGTH + 1];
-    id_format(o->id, name);
-    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "retry requested");
+    event_tell(o->manager->events, &(struct event){.kind = EVENT_RETRIED,
+                                                   .id = o->id,
+                                                   .text = TEXT("retry requested")});
 }
 
 /* No daemon runs, so the due time on disk is changed. */
@@ -317,7 +320,7 @@ manager_operator_bounce(const struct command *o)
     }
     a->loaded_ms = loop_now_ms(o->manager->loop);
     manager_operator_forget(o);
-    manager_operator_say(o, "returned");
+    manager_operator_say(o, EVENT_RETURNED);
     attempt_bounce(a);
     return MANAGER_DONE;
 }
@@ -340,7 +343,7 @@ remove_message(const struct command *o)
     if (o->listed ? !queue_remove_listed(o->manager->queue, o->id)
                   : !queue_remove(o->manager->queue, o->id))
         return MANAGER_UNKNOWN;
-    manager_operator_say(o, "removed");
+    manager_operator_say(o, EVENT_REMOVED);
     return MANAGER_DONE;
 }
 

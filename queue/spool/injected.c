@@ -2,6 +2,7 @@
 #include "queue/spool/injected.h"
 
 #include "mime/address.h"
+#include "mime/header.h"
 
 #include <stdio.h>
 
@@ -80,23 +81,12 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
 }
 
 void
-injected_log(struct log *log, const struct envelope *e)
+injected_message_id(struct text prefix, struct text head,
+                    char out[INJECTED_MESSAGE_ID_MAX])
 {
-    struct log_line line;
-    char id[ID_LENGTH + 1];
-    if (log_style(log) == LOG_STYLE_QMAIL)
-        return;
-    id_format(e->id, id);
-    if (log_style(log) == LOG_STYLE_POSTFIX) {
-        log_say(log, LOG_LEVEL_INFO, "pickup", id, "uid=%u from=<%.*s>",
-                e->storage.injector, TEXT_ARGS(e->sender));
-        return;
-    }
-    log_start(&line, log, LOG_LEVEL_INFO, "sendmail", id);
-    log_field_number(&line, "uid", e->storage.injector);
-    log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(e->sender));
-    log_field_number(&line, "size", e->content_size);
-    log_field_number(&line, "nrcpt", e->count);
-    log_remark(&line, TEXT("queued"));
-    log_end(&line);
+    struct header_scan scan;
+    header_scan_start(&scan);
+    header_scan_add(&scan, prefix);
+    header_scan_add(&scan, head);
+    text_copy(out, INJECTED_MESSAGE_ID_MAX, header_scan_message_id(&scan));
 }

@@ -22,9 +22,9 @@ enum {
  * envelope. */
 const char *injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     __attribute__((warn_unused_result));
-/* Logs the arrival of mail that sendmail(1) has put into the spool: sendmail(1) cannot
- * write to the daemon's log. Log style postfix has Postfix's words; style qmail logs
- * "info msg" elsewhere (qmail_log.h) and nothing here. */
-void injected_log(struct log *log, const struct envelope *e);
+enum { INJECTED_MESSAGE_ID_MAX = 256 };
+/* The Message-ID of the header that begins with these bytes, prefix first; or "". */
+void injected_message_id(struct text prefix, struct text head,
+                         char out[INJECTED_MESSAGE_ID_MAX]);
 
 #endif

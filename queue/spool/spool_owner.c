@@ -11,6 +11,7 @@ enum { DEPTH_MAX = 2, READABLE_BY_ALL = 0004, WRITABLE_BY_ALL = 0002 };
 
 /* Files beside the directories. */
 static const char journal[] = "journal", control[] = "control";
+static const char oauth[] = "oauth"; /* base/http/oauth_file.c makes it */
 
 /* The walk through one directory of the spool. Each is entered by its own descriptor:
  * the owner of a parent could redirect a path. */
@@ -30,7 +31,7 @@ is_space(const char *name)
     for (unsigned i = 0; i < SPOOL_DIRS; i++)
         if (strcmp(name, spool_dir_name((enum spool_dir)i)) == 0)
             return true;
-    return strcmp(name, journal) == 0;
+    return strcmp(name, journal) == 0 || strcmp(name, oauth) == 0;
 }
 
 static bool

@@ -10,11 +10,13 @@
 #include "smtp/client/security.h"
 #include "smtp/client/signing.h"
 
+struct event_hub;
 struct client_connection;
 
 struct client_connection_settings {
     struct loop *loop;
-    struct log *log;
+    struct event_hub *events;
+    struct log *log;         /* of these */
     struct queue *queue;     /* of the content */
     struct id first;         /* a crash before any mail is attributed to this message */
     const char *hostname;    /* copied */

@@ -45,7 +45,8 @@ read_token(struct credentials *l, const struct secret *secret,
 {
     size_t length;
     char what[128] = "its token file: ";
-    int error = disk_read_whole(secret->value.at, TOKEN_FILE_MAX, &l->secret, &length);
+    int error =
+        disk_read_regular(secret->value.at, TOKEN_FILE_MAX, &l->secret, &length);
     if (error < 0) {
         strncat(what, strerror(-error), sizeof(what) - strlen(what) - 1);
         return credentials_fail(why, host, what);

@@ -11,6 +11,7 @@
 #include "base/dns/idna.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/event/event.h"
 #include "sched/limits/reply_class.h"
 #include "smtp/client/delivery_internal.h"
 
@@ -364,7 +365,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
     decide_security(s, host, credentials_login(s->login));
     struct client_connection_settings settings = {
         .loop = d->loop,
-        .log = d->log,
+        .events = d->events,
         .queue = manager_queue(d->manager),
         .first = manager_first(s->session),
         .hostname = helo != NULL ? helo : d->hostname,
@@ -721,14 +722,16 @@ delivery_open(void *context, struct sched_session *session, const struct target 
 /* --- Settings --------------------------------------------------------------------- */
 
 struct delivery *
-delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *log,
-             struct manager *manager, const struct delivery_settings *settings)
+delivery_new(struct loop *loop, struct net *net, struct dns *dns,
+             struct event_hub *events, struct manager *manager,
+             const struct delivery_settings *settings)
 {
     struct delivery *d = memory_new(sizeof(*d));
     d->loop = loop;
     d->net = net;
     d->dns = dns;
-    d->log = log;
+    d->events = events;
+    d->log = event_hub_log(events);
     d->manager = manager;
     d->tls_failures = tls_failures_new();
     assert(settings->tls != NULL);

@@ -15,6 +15,8 @@
 #include "queue/manager/manager.h"
 #include "smtp/client/signing.h"
 
+struct event_hub;
+
 struct delivery_settings {
     const char *hostname; /* EHLO */
     uint16_t smtp_port;   /* for MX */
@@ -46,7 +48,7 @@ struct delivery;
 /* False with one line per error (smtp_bind, providers). */
 bool delivery_check(const struct delivery_settings *settings, struct buffer *errors);
 struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dns,
-                              struct log *log, struct manager *manager,
+                              struct event_hub *events, struct manager *manager,
                               const struct delivery_settings *settings);
 /* For connections opened from now on; reuse_idle_ms for all. */
 void delivery_reload(struct delivery *d, const struct delivery_settings *settings);

@@ -12,6 +12,8 @@
 #include "smtp/client/client_connection.h"
 #include "sched/route/bind_address.h"
 
+struct event_hub;
+
 /* Sites that have refused our IPv6 address; one that hashes to the same place replaces
  * another, which is asked once more then. Times are monotonic. */
 enum { DELIVERY_IPV6_RESTS_MAX = 64 };
@@ -24,7 +26,8 @@ struct delivery {
     struct loop *loop;
     struct net *net;
     struct dns *dns;
-    struct log *log;
+    struct event_hub *events;
+    struct log *log; /* of these */
     struct manager *manager;
     struct delivery_settings settings; /* without hostname, peers, tls and the texts */
     char *hostname;

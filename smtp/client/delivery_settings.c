@@ -31,7 +31,7 @@ delivery_take_settings(struct delivery *d, const struct delivery_settings *setti
     d->settings.tls = NULL;
     d->settings.dkim_keys = NULL;
     if (d->signing == NULL)
-        d->signing = signing_new(d->loop, d->log, settings->dkim_keys);
+        d->signing = signing_new(d->loop, d->log, d->dns, settings->dkim_keys);
     else
         signing_reload(d->signing, settings->dkim_keys);
     if (settings->tls != NULL) {

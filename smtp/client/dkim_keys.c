@@ -17,19 +17,20 @@ enum { PATH_LIMIT = 4096, BITS_ADVISED = 2048, READ_BY_ALL = 04 };
 static const char between[] = "._domainkey.";
 static const char ending[] = ".pem";
 
-struct keys_reading {
+struct dkim_keys_reading {
     struct dkim_keys *keys;
-    size_t capacity;
+    size_t capacity, done; /* rows, and those whose file was read */
+    struct disk *here;
     struct buffer *errors;
     const char *directory;
     bool bad;
 };
 
-static void keys_complain(struct keys_reading *r, const char *format, ...)
+static void keys_complain(struct dkim_keys_reading *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 static void
-keys_complain(struct keys_reading *r, const char *format, ...)
+keys_complain(struct dkim_keys_reading *r, const char *format, ...)
 {
     va_list list;
     r->bad = true;
@@ -43,28 +44,30 @@ keys_complain(struct keys_reading *r, const char *format, ...)
 
 /* --- One key ---------------------------------------------------------------------- */
 
-static struct sign_key *
-read_key_file(struct keys_reading *r, const char *path)
+/* Leaves key NULL if it cannot be used. */
+static void
+read_key_file(struct dkim_keys_reading *r, struct dkim_key *k)
 {
     char *content;
     size_t length;
     const char *why;
-    int error = disk_read_whole(path, SIGN_FILE_MAX, &content, &length);
+    struct disk_info info;
+    int error = disk_read_whole(k->path, SIGN_FILE_MAX, &content, &length);
     if (error < 0) {
-        keys_complain(r, "cannot read '%.1000s': %s", path, strerror(-error));
-        return NULL;
+        keys_complain(r, "cannot read '%.1000s': %s", k->path, strerror(-error));
+        return;
     }
-    struct sign_key *key =
-        sign_key_read(r->keys->random, text_of(content, length), &why);
+    k->key = sign_key_read(r->keys->random, text_of(content, length), &why);
     digest_forget(content, length);
     free(content);
-    if (key == NULL)
-        keys_complain(r, "'%.1000s' %s", path, why);
-    return key;
+    if (k->key == NULL)
+        keys_complain(r, "'%.1000s' %s", k->path, why);
+    k->exposed = r->here != NULL && disk_inspect(r->here, k->path, &info) == 0 &&
+                 info.kind == DISK_FILE && (info.mode & READ_BY_ALL) != 0;
 }
 
 static void
-keys_add(struct keys_reading *r, struct text domain, struct text selector,
+keys_add(struct dkim_keys_reading *r, struct text domain, struct text selector,
          const char *path)
 {
     struct dkim_keys *keys = r->keys;
@@ -83,17 +86,24 @@ keys_add(struct keys_reading *r, struct text domain, struct text selector,
             keys_complain(r, "more than %d keys", DKIM_KEYS_MAX);
         return;
     }
-    struct sign_key *key = read_key_file(r, path);
-    if (key == NULL)
-        return;
     if (keys->count == r->capacity) {
         r->capacity = r->capacity > 0 ? 2 * r->capacity : 4;
         keys->list = memory_resize(keys->list, r->capacity * sizeof(*keys->list));
     }
     struct dkim_key *k = &keys->list[keys->count++];
-    *k = (struct dkim_key){memory_string(ascii), text_string(selector),
-                           memory_string(path), key};
+    *k = (struct dkim_key){.domain = memory_string(ascii),
+                           .selector = text_string(selector),
+                           .path = memory_string(path)};
     text_lower(k->selector, strlen(k->selector));
+}
+
+static void
+dkim_key_clear(struct dkim_key *k)
+{
+    free(k->domain);
+    free(k->selector);
+    free(k->path);
+    sign_key_free(&k->key);
 }
 
 /* --- The setting ------------------------------------------------------------------ */
@@ -101,7 +111,7 @@ keys_add(struct keys_reading *r, struct text domain, struct text selector,
 static bool
 take_file(void *context, const char *name)
 {
-    struct keys_reading *r = context;
+    struct dkim_keys_reading *r = context;
     char path[PATH_LIMIT];
     struct text all = text_from(name);
     const char *middle = strstr(name, between);
@@ -122,7 +132,7 @@ take_file(void *context, const char *name)
 }
 
 static void
-read_key_directory(struct keys_reading *r, const char *path)
+read_key_directory(struct dkim_keys_reading *r, const char *path)
 {
     struct disk *disk;
     int error = disk_open(&disk, path, false);
@@ -142,7 +152,7 @@ read_key_directory(struct keys_reading *r, const char *path)
 }
 
 static void
-read_key_row(struct keys_reading *r, struct text line)
+read_key_row(struct dkim_keys_reading *r, struct text line)
 {
     static const char blanks[] = " \t\r";
     char path[PATH_LIMIT];
@@ -171,7 +181,7 @@ compare_keys(const void *one, const void *other)
 }
 
 static void
-check_keys(struct keys_reading *r)
+check_keys(struct dkim_keys_reading *r)
 {
     const struct dkim_keys *keys = r->keys;
     size_t same = 1;
@@ -188,32 +198,82 @@ check_keys(struct keys_reading *r)
     }
 }
 
-struct dkim_keys *
-dkim_keys_read(struct text setting, struct buffer *errors)
+struct dkim_keys_reading *
+dkim_keys_begin(struct text setting, struct buffer *errors)
 {
-    struct keys_reading r = {.errors = errors};
+    struct dkim_keys_reading *r = memory_new(sizeof(*r));
     char path[PATH_LIMIT];
+    struct text rest, word, line;
     setting = text_trim(setting);
+    r->errors = errors;
     if (setting.length == 0)
-        return NULL;
-    r.keys = memory_new(sizeof(*r.keys));
-    r.keys->random = sign_random_new();
-    struct text rest = setting, word, line;
+        return r;
+    r->keys = memory_new(sizeof(*r->keys));
+    r->keys->random = sign_random_new();
+    if (disk_open(&r->here, ".", false) != 0)
+        r->here = NULL;
+    rest = setting;
     bool one = text_word(&rest, " \t\r\n", &word) && word.length == setting.length;
-    if (r.keys->random == NULL)
-        keys_complain(&r, "the system has no random numbers");
+    if (r->keys->random == NULL)
+        keys_complain(r, "the system has no random numbers");
     else if (one && text_copy(path, sizeof(path), setting))
-        read_key_directory(&r, path);
+        read_key_directory(r, path);
     else
         while (text_cut(&setting, '\n', &line))
             if (text_trim(line).length > 0)
-                read_key_row(&r, line);
-    if (r.keys->count > 0)
-        qsort(r.keys->list, r.keys->count, sizeof(*r.keys->list), compare_keys);
-    check_keys(&r);
-    if (r.bad)
-        dkim_keys_free(&r.keys);
-    return r.keys;
+                read_key_row(r, line);
+    return r;
+}
+
+bool
+dkim_keys_go_on(struct dkim_keys_reading *r)
+{
+    size_t count = r->keys != NULL ? r->keys->count : 0;
+    for (int i = 0; i < DKIM_KEYS_PER_TURN && r->done < count; i++)
+        read_key_file(r, &r->keys->list[r->done++]);
+    return r->done == count;
+}
+
+static void
+drop_unusable(struct dkim_keys *keys)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < keys->count; i++) {
+        if (keys->list[i].key != NULL)
+            keys->list[kept++] = keys->list[i];
+        else
+            dkim_key_clear(&keys->list[i]);
+    }
+    keys->count = kept;
+}
+
+struct dkim_keys *
+dkim_keys_end(struct dkim_keys_reading **reading)
+{
+    struct dkim_keys_reading *r = *reading;
+    struct dkim_keys *keys = r->keys;
+    if (keys != NULL) {
+        drop_unusable(keys);
+        if (keys->count > 0)
+            qsort(keys->list, keys->count, sizeof(*keys->list), compare_keys);
+        check_keys(r);
+    }
+    if (r->bad)
+        dkim_keys_free(&keys);
+    if (r->here != NULL)
+        disk_close(&r->here);
+    free(r);
+    *reading = NULL;
+    return keys;
+}
+
+struct dkim_keys *
+dkim_keys_read(struct text setting, struct buffer *errors)
+{
+    struct dkim_keys_reading *r = dkim_keys_begin(setting, errors);
+    while (!dkim_keys_go_on(r))
+        ;
+    return dkim_keys_end(&r);
 }
 
 void
@@ -222,12 +282,8 @@ dkim_keys_free(struct dkim_keys **keys)
     struct dkim_keys *k = *keys;
     if (k == NULL)
         return;
-    for (size_t i = 0; i < k->count; i++) {
-        free(k->list[i].domain);
-        free(k->list[i].selector);
-        free(k->list[i].path);
-        sign_key_free(&k->list[i].key);
-    }
+    for (size_t i = 0; i < k->count; i++)
+        dkim_key_clear(&k->list[i]);
     free(k->list);
     sign_random_free(&k->random);
     free(k);
@@ -251,7 +307,7 @@ keys_lower_bound(const struct dkim_keys *keys, const char *domain)
     return from;
 }
 
-const struct dkim_key *
+struct dkim_key *
 dkim_keys_find(const struct dkim_keys *keys, struct text domain, size_t *count)
 {
     char name[DKIM_NAME_MAX];
@@ -297,17 +353,11 @@ warn_of_key(const struct dkim_key *k, bool is_first, struct log *log)
 void
 dkim_keys_warn(const struct dkim_keys *keys, struct log *log)
 {
-    struct disk *here;
-    struct disk_info info;
-    if (keys == NULL || disk_open(&here, ".", false) != 0)
-        return;
-    for (size_t i = 0; i < keys->count; i++) {
+    for (size_t i = 0; keys != NULL && i < keys->count; i++) {
         const struct dkim_key *k = &keys->list[i];
         warn_of_key(k, i == 0 || strcmp(k[-1].domain, k->domain) != 0, log);
-        if (disk_inspect(here, k->path, &info) == 0 && info.kind == DISK_FILE &&
-            (info.mode & READ_BY_ALL) != 0)
+        if (k->exposed)
             log_say(log, LOG_LEVEL_WARNING, "main", NULL,
                     "dkim_keys: %s can be read by all users: chmod 600", k->path);
     }
-    disk_close(&here);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADER_PIECE = 16 * 1024 };
+enum { HEADER_PIECE = 16 * 1024, REWRITTEN_MAX = 2 * OUTGOING_HEADER_MAX };
 
 /* Prefix and content up to the end of the header; a little more may follow. */
 struct outgoing_head {
@@ -99,13 +99,13 @@ write_header(struct outgoing *o, const struct outgoing_head *h,
 }
 
 static void
-outgoing_log_unchanged(const struct envelope *e, struct log *log)
+outgoing_log_unchanged(const struct envelope *e, int limit, const char *when,
+                       struct log *log)
 {
     char id[ID_LENGTH + 1];
     id_format(e->id, id);
     log_say(log, LOG_LEVEL_WARNING, "smtp", id,
-            "the header is longer than %d bytes: it leaves unchanged",
-            OUTGOING_HEADER_MAX);
+            "the header is longer than %d bytes%s: it leaves unchanged", limit, when);
 }
 
 static bool
@@ -115,15 +115,17 @@ outgoing_make(struct outgoing *o, struct queue *queue, const struct envelope *e,
     struct outgoing_head h = {0};
     buffer_init(&h.bytes, OUTGOING_HEADER_MAX + HEADER_PIECE);
     header_scan_start(&h.scan);
-    bool made = head_read(&h, queue, e) && h.scan.length <= OUTGOING_HEADER_MAX &&
-                write_header(o, &h, e, rules, log);
+    bool read = head_read(&h, queue, e) && h.scan.length <= OUTGOING_HEADER_MAX;
+    bool made = read && write_header(o, &h, e, rules, log);
     if (made) {
         o->size = e->content_size - o->skip + (int64_t)o->header.length;
         replace_sender(o, e, rules);
         o->utf8_header = envelope_has_utf8_header(e) &&
                          (h.scan.composite || !text_is_ascii(buffer_text(&o->header)));
+    } else if (read) {
+        outgoing_log_unchanged(e, REWRITTEN_MAX, " when it is rewritten", log);
     } else if (h.scan.length > OUTGOING_HEADER_MAX) {
-        outgoing_log_unchanged(e, log);
+        outgoing_log_unchanged(e, OUTGOING_HEADER_MAX, "", log);
     }
     buffer_free(&h.bytes);
     return made;
@@ -136,7 +138,7 @@ outgoing_new(struct queue *queue, const struct envelope *e,
     if (rules == NULL || !e->ours || (e->header_needs == 0 && rules->rewrites == NULL))
         return NULL;
     struct outgoing *o = memory_new(sizeof(*o));
-    buffer_init(&o->header, 2 * OUTGOING_HEADER_MAX);
+    buffer_init(&o->header, REWRITTEN_MAX);
     if (!outgoing_make(o, queue, e, rules, log))
         outgoing_free(&o);
     return o;

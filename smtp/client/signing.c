@@ -11,6 +11,7 @@
 #include "mime/address.h"
 #include "mime/dkim.h"
 #include "mime/header.h"
+#include "smtp/client/dkim_check.h"
 #include "smtp/dot.h"
 
 #include <assert.h>
@@ -33,7 +34,7 @@ struct signing_job {
     struct signing_job *prev, *next; /* in the line */
     unsigned users;
     bool kept, waits, done;
-    const struct dkim_key *keys; /* of the set of keys below */
+    struct dkim_key *keys; /* of the set of keys below */
     size_t key_count, at;
     struct signing_keys *set;
     struct dkim_header header;
@@ -51,6 +52,7 @@ struct signing_keys {
 struct signing {
     struct loop *loop;
     struct log *log;
+    struct dkim_check *check; /* of keys of this set; NULL: records are not looked up */
     struct signing_keys *set; /* NULL: none */
     struct signing_job *kept; /* uthash */
     struct signing_job *line; /* utlist */
@@ -170,16 +172,7 @@ job_keep(struct signing *s, struct signing_job *job)
 /* --- Signatures ------------------------------------------------------------------- */
 
 static void
-signing_say(const struct signing *s, enum log_level level, struct id message,
-            const char *what, const char *why)
-{
-    char id[ID_LENGTH + 1];
-    id_format(message, id);
-    log_say(s->log, level, "smtp", id, "%s%s", what, why);
-}
-
-static void
-sign_with(struct signing *s, struct signing_job *job, const struct dkim_key *key)
+sign_with(struct signing *s, struct signing_job *job, struct dkim_key *key)
 {
     unsigned char digest[DIGEST_SIZE], signature[SIGN_SIZE_MAX];
     size_t length;
@@ -202,10 +195,15 @@ sign_with(struct signing *s, struct signing_job *job, const struct dkim_key *key
                           key->domain, key->selector);
         assert(fits);
         s->counts.signed_count++;
+        if (job->set == s->set && s->check != NULL)
+            dkim_check_used(s->check, key);
     } else {
         s->counts.failed++;
-        signing_say(s, LOG_LEVEL_ERROR, job->key.id,
-                    "cannot sign (dkim_keys): the mail waits: ", key->selector);
+        char id[ID_LENGTH + 1];
+        id_format(job->key.id, id);
+        log_say(s->log, LOG_LEVEL_ERROR, "smtp", id,
+                "the key %s of %s cannot sign (dkim_keys): the mail waits",
+                key->selector, key->domain);
     }
     buffer_free(&field);
 }
@@ -273,9 +271,11 @@ job_enter_line(struct signing *s, struct signing_job *job)
 static void
 pass_go_unsigned(struct signing_pass *p, const char *why)
 {
-    if (why != NULL)
-        signing_say(p->signing, LOG_LEVEL_WARNING, p->envelope->id,
-                    "not signed: ", why);
+    if (why != NULL) {
+        char id[ID_LENGTH + 1];
+        id_format(p->envelope->id, id);
+        log_say(p->signing->log, LOG_LEVEL_WARNING, "smtp", id, "not signed: %s", why);
+    }
     p->job->done = true;
     dkim_header_free(&p->job->header);
 }
@@ -465,6 +465,8 @@ signing_pass_end(struct signing_pass *p, void (*done)(void *context), void *cont
             pass_end_content(p);
         pass_join(p);
     }
+    buffer_free(&p->head);
+    buffer_free(&p->scratch);
     if (p->job->done)
         pass_finish(p);
 }
@@ -496,11 +498,12 @@ signing_pass_free(struct signing_pass **pass)
 /* --- The whole -------------------------------------------------------------------- */
 
 struct signing *
-signing_new(struct loop *loop, struct log *log, struct dkim_keys *keys)
+signing_new(struct loop *loop, struct log *log, struct dns *dns, struct dkim_keys *keys)
 {
     struct signing *s = memory_new(sizeof(*s));
     s->loop = loop;
     s->log = log;
+    s->check = dns != NULL ? dkim_check_new(loop, log, dns) : NULL;
     s->set = keys_take(keys);
     return s;
 }
@@ -516,6 +519,8 @@ signing_forget_all(struct signing *s)
 void
 signing_reload(struct signing *s, struct dkim_keys *keys)
 {
+    if (s->check != NULL)
+        dkim_check_stop(s->check);
     keys_release(&s->set);
     s->set = keys_take(keys);
     signing_forget_all(s);
@@ -530,6 +535,7 @@ signing_free(struct signing **signing)
     assert(s->passes == NULL);
     signing_forget_all(s);
     loop_unpost(s->loop, &s->task);
+    dkim_check_free(&s->check);
     keys_release(&s->set);
     free(s);
     *signing = NULL;

@@ -14,8 +14,11 @@
 enum { SIGNING_KEPT_MAX = 1024 };
 
 struct signing;
-/* keys are taken over; NULL: nothing is signed. */
-struct signing *signing_new(struct loop *loop, struct log *log, struct dkim_keys *keys);
+struct dns;
+/* keys are taken over; NULL: nothing is signed. dns looks up their records; NULL: does
+ * not. */
+struct signing *signing_new(struct loop *loop, struct log *log, struct dns *dns,
+                            struct dkim_keys *keys);
 /* Passes under way end with the old keys; what was kept is dropped. */
 void signing_reload(struct signing *s, struct dkim_keys *keys);
 void signing_free(struct signing **s);

@@ -5,7 +5,7 @@
  * has one turn in each, and those that have logged in before come first. */
 #include "smtp/server/auth_gate.h"
 
-#include "base/log/log.h"
+#include "queue/event/event.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "smtp/reply.h"
@@ -17,7 +17,7 @@
 
 struct auth_gate {
     struct loop *loop;
-    struct log *log;
+    struct event_hub *events;
     struct lockout *lockout;
     struct auth_attempt *waiting; /* in order of arrival */
     struct auth_attempt *current; /* its check is not finished */
@@ -164,16 +164,15 @@ join_row(struct auth_attempt *l)
 /* --- Checks ----------------------------------------------------------------------- */
 
 static void
-log_lockout(const struct auth_attempt *l, const struct lockout_verdict *verdict)
+tell_lockout(const struct auth_attempt *l, const struct lockout_verdict *verdict)
 {
-    struct log_line line;
-    log_start(&line, l->gate->log, LOG_LEVEL_WARNING, "smtpd", NULL);
-    log_field_format(&line, "auth", "locked");
-    log_field(&line, "client", text_from(l->server->client));
-    log_field_number(&line, "failures", verdict->failures);
-    log_field_number(&line, "seconds", verdict->locked_ms / 1000);
-    log_remark(&line, TEXT("too many failed logins"));
-    log_end(&line);
+    struct event_client client = {.name = l->server->client, .uid = l->server->uid};
+    event_tell(l->gate->events,
+               &(struct event){.kind = EVENT_LOCKED,
+                               .client = &client,
+                               .attempt = (uint32_t)verdict->failures,
+                               .next_ms = verdict->locked_ms,
+                               .text = TEXT("too many failed logins")});
 }
 
 /* The delay of the reply in ms. */
@@ -185,7 +184,7 @@ count_failure(struct auth_attempt *l)
         lockout_failed(gate->lockout, &l->key, loop_monotonic_ms(gate->loop));
     l->refusal = verdict.locked_ms > 0 ? &locked_now : NULL;
     if (l->refusal != NULL)
-        log_lockout(l, &verdict);
+        tell_lockout(l, &verdict);
     return verdict.delay_ms;
 }
 
@@ -283,11 +282,11 @@ auth_attempt_read_line(struct auth_attempt *l)
 /* --- Gate and logins ----------------------------------------------------------- */
 
 struct auth_gate *
-auth_gate_new(struct loop *loop, struct log *log)
+auth_gate_new(struct loop *loop, struct event_hub *events)
 {
     struct auth_gate *gate = memory_new(sizeof(*gate));
     gate->loop = loop;
-    gate->log = log;
+    gate->events = events;
     gate->lockout = lockout_new();
     gate->pace.fire = next_check;
     return gate;

@@ -27,7 +27,8 @@ enum {
 };
 
 struct auth_gate;
-struct auth_gate *auth_gate_new(struct loop *loop, struct log *log);
+struct event_hub;
+struct auth_gate *auth_gate_new(struct loop *loop, struct event_hub *events);
 /* Call it after the gate's attempts are freed. */
 void auth_gate_free(struct auth_gate **gate);
 /* See lockout_set_limit(). */

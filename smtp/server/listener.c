@@ -9,6 +9,7 @@
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/event/event.h"
 #include "smtp/server/pregreet.h"
 #include "smtp/server/listener_auth.h"
 #include "smtp/server/refusals.h"
@@ -415,12 +416,13 @@ tell_errors(const struct buffer *errors, char *error, size_t error_size)
 }
 
 static struct listener *
-listener_make(struct loop *loop, struct log *log, struct queue *queue,
+listener_make(struct loop *loop, struct event_hub *events, struct queue *queue,
               const struct route_table *routes, struct session_rules *rules)
 {
     struct listener *l = memory_new(sizeof(*l));
     l->host = (struct session_host){.loop = loop,
-                                    .log = log,
+                                    .events = events,
+                                    .log = event_hub_log(events),
                                     .queue = queue,
                                     .routes = routes,
                                     .clients = client_usage_new(),
@@ -428,7 +430,7 @@ listener_make(struct loop *loop, struct log *log, struct queue *queue,
                                     .on_gone = on_gone,
                                     .context = l};
     l->arrivals = (struct pregreet_host){.loop = loop,
-                                         .log = log,
+                                         .log = event_hub_log(events),
                                          .on_named = on_named,
                                          .on_ready = listener_on_ready,
                                          .on_gone = on_gone,
@@ -473,7 +475,7 @@ log_doors(const struct listener *l)
     for (size_t i = 0; i < l->door_count; i++) {
         const struct door *door = &l->doors[i];
         net_address_format(net_listener_address(door->socket), address);
-        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL, "listening on %s%s%s%s",
+        log_say(l->host.log, LOG_LEVEL_INFO, "main", NULL, "listening on %s%s%s%s",
                 address, door->options.lmtp ? " for LMTP" : "",
                 door->options.tls ? " by TLS" : "",
                 door->options.proxy ? " for proxies" : "");
@@ -481,7 +483,7 @@ log_doors(const struct listener *l)
 }
 
 struct listener *
-listener_new(struct loop *loop, struct net *net, struct log *log,
+listener_new(struct loop *loop, struct net *net, struct event_hub *events,
              struct manager *manager, const struct route_table *routes,
              const struct listener_settings *settings, char *error, size_t error_size)
 {
@@ -495,14 +497,14 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     struct session_rules *rules = rules_new(settings, routes, secret, &errors);
     bool good = policy_endpoints_read(settings->listen, &endpoints, &count, &errors);
     if (good && rules != NULL && has_what_it_needs(rules, endpoints, count, &errors)) {
-        l = listener_make(loop, log, manager_queue(manager), routes, rules);
+        l = listener_make(loop, events, manager_queue(manager), routes, rules);
         l->host.manager = manager;
         l->net = net;
         memcpy(l->secret, secret, sizeof(secret));
         auth_gate_set_limit(l->host.gate, settings->auth_failure_limit);
         if (open_doors(l, endpoints, count, error, error_size)) {
             log_doors(l);
-            listener_auth_warn(log, rules, endpoints, count);
+            listener_auth_warn(l->host.log, rules, endpoints, count);
         } else {
             listener_free(&l);
         }
@@ -633,6 +635,12 @@ listener_is_stressed(const struct listener *l)
     return l->host.stressed;
 }
 
+struct tls_server *
+listener_tls(const struct listener *l)
+{
+    return l->host.rules->tls;
+}
+
 size_t
 listener_sessions(const struct listener *l)
 {
@@ -661,7 +669,7 @@ on_standard_gone(void *context, const struct net_address *peer)
 }
 
 void
-listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
+listener_serve_standard(struct loop *loop, struct net *net, struct event_hub *events,
                         struct queue *queue, const struct route_table *routes,
                         const struct listener_settings *settings,
                         void (*over)(void *context), void *context)
@@ -676,7 +684,7 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
     assert(rules != NULL);
     rules->server.etrn = false; /* this process does not deliver */
     buffer_free(&errors);
-    struct listener *l = listener_make(loop, log, queue, routes, rules);
+    struct listener *l = listener_make(loop, events, queue, routes, rules);
     l->net = net;
     client_usage_free(&l->host.clients); /* the only session is local: no limits */
     l->host.on_gone = on_standard_gone;

@@ -11,6 +11,8 @@
 #include "queue/manager/manager.h"
 #include "smtp/server/session.h"
 
+struct event_hub;
+
 struct listener_settings {
     const char *hostname;
     struct text listen;      /* list of ADDRESS:PORT[?OPTION&...] or unix:PATH[?...] */
@@ -49,8 +51,9 @@ struct listener;
 bool listener_check(const struct listener_settings *settings, struct buffer *errors);
 
 /* Binds everything; NULL with one line in error. routes is borrowed until reload. */
-struct listener *listener_new(struct loop *loop, struct net *net, struct log *log,
-                              struct manager *manager, const struct route_table *routes,
+struct listener *listener_new(struct loop *loop, struct net *net,
+                              struct event_hub *events, struct manager *manager,
+                              const struct route_table *routes,
                               const struct listener_settings *settings, char *error,
                               size_t error_size);
 /* Sessions in flight keep their old settings until their next transaction. Addresses
@@ -65,14 +68,17 @@ void listener_on_flush(struct listener *l, session_flush *on_flush, void *contex
 void listener_drain(struct listener *l, int64_t grace_ms,
                     void (*drained)(void *context), void *context);
 void listener_free(struct listener **l);
+/* The certificates of the settings in force; NULL: none. */
+struct tls_server *listener_tls(const struct listener *l);
 size_t listener_sessions(const struct listener *l);
 /* See session_host_stress(). */
 bool listener_is_stressed(const struct listener *l);
 
 /* sendmail -bs: one session on descriptors 0 and 1 directly into queue, trusted to relay.
  * over is called after it has ended. */
-void listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
-                             struct queue *queue, const struct route_table *routes,
+void listener_serve_standard(struct loop *loop, struct net *net,
+                             struct event_hub *events, struct queue *queue,
+                             const struct route_table *routes,
                              const struct listener_settings *settings,
                              void (*over)(void *context), void *context);
 

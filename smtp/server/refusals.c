@@ -105,3 +105,53 @@ refusals_admit(struct refusals *r, const char *client)
     r->lines++;
     return true;
 }
+
+/* The first row that matches. NULL matches all. */
+static const struct reason_row {
+    const char *verb, *enhanced;
+    const char *reason;
+} reasons[] = {
+    {"rcpt",     "5.7.1",  "relay"     },
+    {"etrn",     NULL,     "relay"     },
+    {"mail",     "5.7.1",  "sender"    },
+    {NULL,       "5.1.7",  "sender"    },
+    {NULL,       "5.1.8",  "sender"    },
+    {"ehlo",     "5.7.1",  "helo"      },
+    {"helo",     "5.7.1",  "helo"      },
+    {"lhlo",     "5.7.1",  "helo"      },
+    {"auth",     NULL,     "auth"      },
+    {NULL,       "5.7.0",  "auth"      },
+    {NULL,       "5.7.8",  "auth"      },
+    {NULL,       "5.7.11", "auth"      },
+    {"connect",  "5.7.1",  "auth"      },
+    {"starttls", NULL,     "tls"       },
+    {NULL,       "4.7.0",  "rate"      },
+    {NULL,       "4.7.1",  "rate"      },
+    {NULL,       "5.1.1",  "user"      },
+    {NULL,       "5.1.2",  "user"      },
+    {NULL,       "5.1.3",  "syntax"    },
+    {NULL,       "5.5.1",  "syntax"    },
+    {NULL,       "5.5.2",  "syntax"    },
+    {NULL,       "5.5.4",  "syntax"    },
+    {NULL,       "5.6.7",  "syntax"    },
+    {NULL,       "5.3.4",  "size"      },
+    {NULL,       "4.3.1",  "disk"      },
+    {NULL,       "4.3.0",  "spool"     },
+    {NULL,       "4.5.3",  "recipients"},
+    {NULL,       "5.4.6",  "loop"      },
+    {NULL,       "5.6.1",  "partial"   },
+};
+
+const char *
+refusals_reason(const char *verb, int code, const char *enhanced)
+{
+    if (code == 501 && strcmp(enhanced, "5.1.7") == 0)
+        return "syntax";
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        const struct reason_row *row = &reasons[i];
+        if ((row->verb == NULL || strcmp(row->verb, verb) == 0) &&
+            (row->enhanced == NULL || strcmp(row->enhanced, enhanced) == 0))
+            return row->reason;
+    }
+    return "other";
+}

@@ -26,4 +26,9 @@ void refusals_free(struct refusals **refusals);
 bool refusals_admit(struct refusals *refusals, const char *client)
     __attribute__((warn_unused_result));
 
+/* What a refusal is about, for counters and other styles of the log: relay user size
+ * sender helo rate syntax auth tls disk spool loop partial recipients other. verb: in
+ * lower case, "connect" before the first command. */
+const char *refusals_reason(const char *verb, int code, const char *enhanced);
+
 #endif

@@ -20,12 +20,12 @@ static const struct refusal shutting_down = {421, "4.3.2",
                                              "shutting down, try again later"};
 
 static void
-server_prepare(struct server *s, const struct server_rules *rules, struct log *log,
-               struct buffer *out, const char *client)
+server_prepare(struct server *s, const struct server_rules *rules,
+               struct event_hub *events, struct buffer *out, const char *client)
 {
     assert(s->rules == NULL && s->transaction == NULL && rules->recipient_limit > 0);
     s->rules = rules;
-    s->log = log;
+    s->events = events;
     s->out = out;
     s->uid = SERVER_NO_UID;
     text_copy(s->client, sizeof(s->client), text_from(client));
@@ -33,10 +33,11 @@ server_prepare(struct server *s, const struct server_rules *rules, struct log *l
 }
 
 void
-server_start(struct server *s, const struct server_rules *rules, struct log *log,
-             struct buffer *out, const char *client, bool lmtp, bool may_relay)
+server_start(struct server *s, const struct server_rules *rules,
+             struct event_hub *events, struct buffer *out, const char *client,
+             bool lmtp, bool may_relay)
 {
-    server_prepare(s, rules, log, out, client);
+    server_prepare(s, rules, events, out, client);
     s->lmtp = lmtp;
     s->offer.may_relay = may_relay;
     reply_write(out, 220, NULL, "%s %s Petrel", rules->hostname,
@@ -60,11 +61,12 @@ server_set_load(struct server *s, const struct server_load *load)
 
 void
 server_start_refusing(struct server *s, const struct server_rules *rules,
-                      struct log *log, struct buffer *out, const char *client,
+                      struct event_hub *events, struct buffer *out, const char *client,
                       const struct refusal *refusal)
 {
     assert(refusal->code >= 400);
-    server_prepare(s, rules, log, out, client);
+    server_prepare(s, rules, events, out, client);
+    server_tell_start(s);
     server_close_with(s, refusal);
 }
 
@@ -76,7 +78,9 @@ server_free(struct server *s)
     server_forget_user(s);
     free(s->helo);
     free(s->node);
+    free(s->verbs);
     s->helo = s->node = NULL;
+    s->verbs = NULL;
 }
 
 /* A bare CR or a NUL in a command ends the session: another server on the way may read
@@ -446,6 +450,7 @@ server_secured(struct server *s, const char *version, const char *cipher)
     assert(s->transaction == NULL && s->skip == 0);
     s->secure = true;
     snprintf(s->security, sizeof(s->security), "%s with cipher %s", version, cipher);
+    server_tell_secured(s);
     if (s->question != SERVER_ASKS_TLS)
         return;
     s->question = SERVER_ASKS_NOTHING;
@@ -469,6 +474,7 @@ server_give_way(struct server *s, const struct refusal *why)
 void
 server_timed_out(struct server *s)
 {
+    server_tell_bad_end(s, EVENT_TIMED_OUT);
     server_give_way(s, &timed_out);
 }
 

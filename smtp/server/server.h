@@ -24,7 +24,7 @@
 #include "smtp/server/sasl_server.h"
 
 struct address;
-struct log;
+struct event_hub;
 struct refusal;
 struct refusals;
 struct senders;
@@ -157,7 +157,7 @@ struct server_login;
 
 struct server {
     const struct server_rules *rules;
-    struct log *log;
+    struct event_hub *events;           /* NULL: nobody reads */
     struct refusals *refusals;          /* limits their log lines; NULL: no limit */
     struct server_envelopes *envelopes; /* of all sessions; NULL: not counted */
     struct buffer *out; /* replies; shared by all sessions, emptied by the owner after
@@ -171,6 +171,7 @@ struct server {
     bool secure;  /* under TLS */
     bool leaving; /* server_shut_down() within a transaction */
     bool discard; /* the owner must drop the draft */
+    bool told;    /* EVENT_CONNECTED */
     bool late;    /* the owner must delay out by server_penalty_ms() and reset this */
     bool hushed;  /* after AUTH: an unknown command may be a password */
     bool probing; /* an untrusted client probes for addresses of users: replies are
@@ -185,13 +186,15 @@ struct server {
     char *node;                    /* of an ETRN without a reply yet, else NULL */
     struct text command;           /* the current one; for the log */
     struct server_transaction *transaction;
+    struct server_verbs *verbs; /* server_events.c; NULL before the first command */
     char security[SERVER_SECURITY_MAX]; /* "TLSv1.3 with cipher ..."; "" in clear */
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
 };
 
-/* s must be zeroed. Writes the greeting. log may be NULL. */
-void server_start(struct server *s, const struct server_rules *rules, struct log *log,
-                  struct buffer *out, const char *client, bool lmtp, bool may_relay);
+/* s must be zeroed. Writes the greeting. events may be NULL. */
+void server_start(struct server *s, const struct server_rules *rules,
+                  struct event_hub *events, struct buffer *out, const char *client,
+                  bool lmtp, bool may_relay);
 /* Replaces rules and offer: after server_start(), and later while server_is_idle().
  * Only `legacy` may change at any time. */
 void server_set_offer(struct server *s, const struct server_rules *rules,
@@ -200,8 +203,8 @@ void server_set_offer(struct server *s, const struct server_rules *rules,
 void server_set_load(struct server *s, const struct server_load *load);
 /* Instead of server_start(): the session sends the refusal and closes. */
 void server_start_refusing(struct server *s, const struct server_rules *rules,
-                           struct log *log, struct buffer *out, const char *client,
-                           const struct refusal *refusal);
+                           struct event_hub *events, struct buffer *out,
+                           const char *client, const struct refusal *refusal);
 /* The owner drops an open draft. */
 void server_free(struct server *s);
 
@@ -239,10 +242,10 @@ struct text server_content(const struct server *s);
 
 /* STORE: the owner sets the id of the envelope; then server_seal() composes the trace
  * header and gives the envelope away; then server_stored() reports the result, refusal
- * NULL: the message is durable, and server_log_accepted() has said so. */
+ * NULL: the message is durable, and server_tell_accepted() has said so. */
 struct envelope *server_envelope(struct server *s);
 struct envelope *server_seal(struct server *s, int64_t now_ms);
-void server_log_accepted(struct server *s);
+void server_tell_accepted(struct server *s, struct id id);
 void server_stored(struct server *s, const struct outcome *refusal);
 
 /* FLUSH: "example.org", or "@example.org" with its sub-domains, in lower case; valid
@@ -279,6 +282,14 @@ bool server_may_relay(const struct server *s);
 /* ADMIT, CHECK: a fragment passed on by one of our hosts, which has checked its
  * recipients: all are permitted. */
 bool server_is_redirect(const struct server *s);
+
+/* --- What is reported (queue/event/event.h) ---------------------------------------- */
+
+/* After the first offer: a client that may relay is reported with its first command that
+ * no probe of a monitor sends. */
+void server_tell_start(struct server *s);
+/* The session ends. Call it before server_free(). */
+void server_tell_end(struct server *s);
 
 /* --- Events from outside ------------------------------------------------------ */
 

@@ -204,13 +204,12 @@ is_user_with_domain(const struct server *s)
            users_have(s->rules->users, text_before(name, at));
 }
 
-/* Logs a failure before its delayed reply: the client may not wait for that. */
 static enum sasl_result
 note_result(struct server *s, enum sasl_result result)
 {
     s->login->result = result;
     if (result == SASL_FAILED)
-        server_log_refused(s, is_user_with_domain(s) ? &failed_whole : &failed);
+        server_tell_denied(s, is_user_with_domain(s) ? &failed_whole : &failed);
     return result;
 }
 

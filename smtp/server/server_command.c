@@ -502,6 +502,7 @@ server_command(struct server *s, struct text line)
         return refuse_unknown(s, &control);
     if (!text_cut(&rest, ' ', &verb))
         return server_refuse(s, &unknown);
+    server_count_verb(s, verb);
     rest = text_trim(rest);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         const struct command *command = &commands[i];

@@ -2,13 +2,12 @@
 #include "smtp/server/server_internal.h"
 
 #include "base/log/log.h"
-#include "smtp/server/refusals.h"
 
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { LOGGED_COMMAND_MAX = 200, REFUSAL_MAX = 500 };
+enum { REFUSAL_MAX = 500 };
 
 static const struct refusal too_many_errors = {421, "4.7.0",
                                                "too many errors, closing"};
@@ -43,8 +42,9 @@ void
 server_enter(struct server *s, enum server_stage stage)
 {
     assert(s->stage != SERVER_CLOSED);
-    if (s->log != NULL)
-        log_say(s->log, LOG_LEVEL_DEBUG, "smtpd", NULL, "client=%s: %s", s->client,
+    struct log *log = event_hub_log(s->events);
+    if (log != NULL)
+        log_say(log, LOG_LEVEL_DEBUG, "smtpd", NULL, "client=%s: %s", s->client,
                 stage_name(stage));
     s->stage = stage;
 }
@@ -71,77 +71,10 @@ server_end_finish(struct server *s)
     server_enter(s, SERVER_CLOSED);
 }
 
-/* The field names are those of Postfix. */
-static void
-log_user(struct log_line *line, const struct server *s)
-{
-    enum sasl_mechanism mechanism;
-    const char *user = server_user(s, &mechanism);
-    if (mechanism != SASL_NONE)
-        log_field(line, "sasl_method", text_from(sasl_name(mechanism)));
-    if (user[0] != '\0')
-        log_field(line, "sasl_username", text_from(user));
-    if (s->uid != SERVER_NO_UID)
-        log_field_number(line, "uid", s->uid);
-}
-
-static void
-log_refusal(struct server *s, int code, const char *enhanced, const char *text)
-{
-    struct log_line line;
-    const struct server_transaction *t = s->transaction;
-    if (s->log == NULL || !refusals_admit(s->refusals, s->client))
-        return;
-    log_start(&line, s->log, LOG_LEVEL_INFO, "smtpd", NULL);
-    log_field_format(&line, "refused", "%d %s", code, enhanced);
-    log_field(&line, "client", text_from(s->client));
-    if (s->helo != NULL)
-        log_field(&line, "helo", text_from(s->helo));
-    log_user(&line, s);
-    if (t != NULL)
-        log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(t->sender));
-    if (t != NULL && t->normal.length > 0 && s->question == SERVER_ASKS_RECIPIENT)
-        log_field_format(&line, "to", "<%.*s>", TEXT_ARGS(buffer_text(&t->normal)));
-    if (s->command.length > 0)
-        log_field(&line, "command", text_before(s->command, LOGGED_COMMAND_MAX));
-    log_remark(&line, text_from(text));
-    log_end(&line);
-}
-
-/* The fields are named as in Postfix's log, but stand in one line. */
-void
-server_log_accepted(struct server *s)
-{
-    struct log_line line;
-    const struct server_transaction *t = s->transaction;
-    if (s->log == NULL)
-        return;
-    log_start(&line, s->log, LOG_LEVEL_INFO, "smtpd", t->id);
-    log_field(&line, "client", text_from(s->client));
-    log_field(&line, "helo", text_from(s->helo));
-    log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(t->sender));
-    log_field_number(&line, "size", t->size);
-    log_field_number(&line, "nrcpt", t->recipients);
-    log_field(&line, "proto", text_from(t->protocol));
-    if (s->security[0] != '\0')
-        log_field(&line, "tls", text_from(s->security));
-    log_user(&line, s);
-    log_remark(&line,
-               t->by_peer ? TEXT("queued, fragment from a peer host") : TEXT("queued"));
-    log_end(&line);
-}
-
-/* Limited for each client, so that an attacker cannot fill the log. */
-void
-server_log_refused(struct server *s, const struct refusal *r)
-{
-    log_refusal(s, r->code, r->enhanced, r->text);
-}
-
 void
 server_close_with(struct server *s, const struct refusal *r)
 {
-    log_refusal(s, r->code, r->enhanced, r->text);
+    server_tell_refused(s, r->code, r->enhanced, r->text);
     reply_write(s->out, r->code, r->enhanced, "%s", r->text);
     server_end_finish(s);
 }
@@ -192,6 +125,7 @@ count_error(struct server *s)
     int limit = limit_now(s, s->rules->error_limit);
     s->errors++;
     if (limit > 0 && s->errors > limit) {
+        server_tell_bad_end(s, EVENT_CUT_OFF);
         server_close_with(s, &too_many_errors);
         return false;
     }
@@ -214,7 +148,7 @@ server_refuse_with(struct server *s, int code, const char *enhanced, const char 
 {
     if (is_error(s, code) && !count_error(s))
         return;
-    log_refusal(s, code, enhanced, text);
+    server_tell_refused(s, code, enhanced, text);
     reply_write(s->out, code, enhanced, "%s", text);
 }
 
@@ -244,7 +178,7 @@ server_refuse_excess(struct server *s, const struct refusal *r)
 {
     if (s->excess++ >= SERVER_EXCESS_RECIPIENTS)
         return server_refuse(s, r);
-    log_refusal(s, r->code, r->enhanced, r->text);
+    server_tell_refused(s, r->code, r->enhanced, r->text);
     reply_write(s->out, r->code, r->enhanced, "%s", r->text);
     return SERVER_GO_ON;
 }
@@ -265,7 +199,7 @@ void
 server_refuse_content(struct server *s, int code, const char *enhanced,
                       const char *text)
 {
-    log_refusal(s, code, enhanced, text);
+    server_tell_refused(s, code, enhanced, text);
     for (unsigned i = server_answers(s); i > 0; i--)
         reply_write(s->out, code, enhanced, "%s", text);
     server_end_transaction(s);

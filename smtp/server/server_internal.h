@@ -1,7 +1,8 @@
-/* Shared by server.c, server_auth.c, server_command.c and server_end.c only. */
+/* Shared by server.c and the server_*.c files only. */
 #ifndef SMTP_SERVER_SERVER_INTERNAL_H
 #define SMTP_SERVER_SERVER_INTERNAL_H
 
+#include "queue/event/event.h"
 #include "smtp/server/server.h"
 #include "smtp/server/transaction.h"
 
@@ -45,7 +46,18 @@ unsigned server_answers(const struct server *s);
 /* Writes the last reply; ends transaction and session. */
 void server_close_with(struct server *s, const struct refusal *r);
 
-void server_log_refused(struct server *s, const struct refusal *r);
+/* --- server_events.c ---------------------------------------------------------- */
+
+/* A command begins: the verb as sent, in any case. */
+void server_count_verb(struct server *s, struct text verb);
+/* The reply 4yz or 5yz to a command, a content or a connection. */
+void server_tell_refused(struct server *s, int code, const char *enhanced,
+                         const char *text);
+/* A login failed. Reported before its delayed reply: the client may not wait for that. */
+void server_tell_denied(struct server *s, const struct refusal *r);
+void server_tell_secured(struct server *s);
+/* EVENT_TIMED_OUT or EVENT_CUT_OFF. */
+void server_tell_bad_end(struct server *s, enum event_kind kind);
 
 /* --- server_auth.c ------------------------------------------------------------ */
 

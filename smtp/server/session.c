@@ -6,6 +6,7 @@
  * set the session may lose its connection, but is not freed. */
 #include "smtp/server/session.h"
 
+#include "queue/event/event.h"
 #include "smtp/server/session_internal.h"
 
 #include "base/log/log.h"
@@ -88,8 +89,7 @@ session_end(struct server_session *s)
 {
     struct session_host *host = s->host;
     assert(!s->storing && s->connection == NULL);
-    log_say(host->log, LOG_LEVEL_DEBUG, "smtpd", NULL, "disconnect from %s",
-            s->server.client);
+    server_tell_end(&s->server);
     if (s->draft != NULL)
         queue_discard(&s->draft);
     loop_unpost(host->loop, &s->hanging_up);
@@ -503,7 +503,7 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
     assert(s->storing);
     if (refusal == NULL) {
         struct id id = e->id; /* manager_accept() takes the envelope */
-        server_log_accepted(&s->server);
+        server_tell_accepted(&s->server, id);
         if (s->host->manager != NULL) {
             manager_accept(s->host->manager, &e);
             paced = session_pace(s, id);
@@ -671,7 +671,6 @@ server_session_new(struct session_host *host, const struct net_address *peer,
     session_enter_row(s);
     host->count++;
     describe_client(peer, client);
-    log_say(host->log, LOG_LEVEL_DEBUG, "smtpd", NULL, "connect from %s", client);
     return s;
 }
 
@@ -688,7 +687,7 @@ session_host_start(struct session_host *host)
 {
     host->on_stored = session_on_stored;
     host->on_login = on_login_answered;
-    host->gate = auth_gate_new(host->loop, host->log);
+    host->gate = auth_gate_new(host->loop, host->events);
     host->refusals = refusals_new(host->loop, host->log);
     buffer_init(&host->out, OUT_MAX);
     /* Behind the manager's, which routes the messages of the turn. */
@@ -734,16 +733,17 @@ session_start(struct session_host *host, struct net_connection *connection,
     if (options->tls && refusal == NULL && session_tls_is_full(s))
         refusal = &too_much_tls;
     if (refusal != NULL) {
-        server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
+        server_start_refusing(&s->server, &s->rules->server, host->events, &host->out,
                               client, refusal);
         s->server.uid = uid;
         /* The end calls the owner back, which has not returned from this call. */
         loop_post(host->loop, &s->hanging_up, on_hanging_up, s);
     } else {
-        server_start(&s->server, &s->rules->server, host->log, &host->out, client,
+        server_start(&s->server, &s->rules->server, host->events, &host->out, client,
                      options->lmtp, false);
         s->server.uid = uid;
         apply_rules(s);
+        server_tell_start(&s->server);
         session_set_timeout(s);
         session_be_patient(s);
         if (options->tls)
@@ -767,9 +767,10 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
     s->newlines.rule = NEWLINES_FIRST;
     s->connection = net_adopt(net, in, out, session_on_event, s);
     net_set_low_water(s->connection, REPLIES_LOW);
-    server_start(&s->server, &s->rules->server, host->log, &host->out, client, false,
+    server_start(&s->server, &s->rules->server, host->events, &host->out, client, false,
                  true);
     apply_rules(s);
+    server_tell_start(&s->server);
     session_set_timeout(s);
     session_send(s);
 }

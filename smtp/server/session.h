@@ -14,6 +14,8 @@
 #include "smtp/server/senders.h"
 #include "smtp/server/server.h"
 
+struct event_hub;
+
 /* The settings of sessions: shared, replaced by a reload, freed by the last user. */
 struct session_rules {
     unsigned users;
@@ -45,7 +47,8 @@ typedef enum server_flush session_flush(void *context, const char *node,
 /* The state shared by the sessions of a listener. */
 struct session_host {
     struct loop *loop;
-    struct log *log;
+    struct event_hub *events;
+    struct log *log; /* of these */
     struct queue *queue;
     struct manager *manager;          /* NULL: no delivery (sendmail -bs) */
     const struct route_table *routes; /* NULL: no peer hosts */

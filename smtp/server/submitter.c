@@ -3,6 +3,7 @@
 
 #include "base/log/log.h"
 #include "mime/address.h"
+#include "queue/event/event.h"
 #include "smtp/server/senders.h"
 
 #include <stdio.h>
@@ -69,10 +70,10 @@ submitter_may_use_from(struct server_transaction *t, const struct server *s)
     bool permitted =
         whole && senders_permit(s->rules->senders, s->user, true, address, &refusal);
     if (from.broken)
-        log_say(s->log, LOG_LEVEL_INFO, "smtpd", t->id,
+        log_say(event_hub_log(s->events), LOG_LEVEL_INFO, "smtpd", t->id,
                 "From is malformed: neither signed nor rewritten");
     else if (!permitted)
-        log_say(s->log, LOG_LEVEL_INFO, "smtpd", t->id,
+        log_say(event_hub_log(s->events), LOG_LEVEL_INFO, "smtpd", t->id,
                 "From <%.*s> is not a sender of %s%s: neither signed nor rewritten",
                 TEXT_ARGS(address), s->user != NULL ? "user " : "this client",
                 s->user != NULL ? s->user : "");

@@ -11,6 +11,7 @@ perl t/bench/throughput.pl
 perl t/bench/tls.pl
 perl t/bench/overload.pl
 perl t/bench/newsletter.pl
+perl t/bench/dkim.pl
 perl t/bench/intake.pl
 perl t/bench/limits.pl
 perl t/bench/agree.pl

@@ -19,6 +19,11 @@ def tell(what):
     os.write(fd, (what + '\n').encode())
     os.close(fd)
 
+# What MAIL is answered with, or the login if it is 535; None: it is taken.
+def refusal():
+    try: return open(events + '.says', 'rb').read() or None
+    except OSError: return None
+
 class Session(socketserver.StreamRequestHandler):
     def say(self, line): self.wfile.write(line + b'\r\n')
     def ask(self, text):
@@ -62,6 +67,7 @@ class Session(socketserver.StreamRequestHandler):
         user, good = how(first)
         tell('auth %s %s %s' % (name, user.decode(), 'good' if good else 'bad'))
         if good: self.user = user
+        if (refusal() or b'').startswith(b'535'): return self.say(refusal())
         self.say(b'235 2.7.0 welcome' if good else b'535 5.7.8 ' + name.encode() + b' says no')
 
     def handle(self):
@@ -78,6 +84,7 @@ class Session(socketserver.StreamRequestHandler):
             elif verb == b'AUTH': self.auth(argument)
             elif verb == b'QUIT': return self.say(b'221 bye')
             elif users and not self.user: self.say(b'530 5.7.0 who are you')
+            elif verb == b'MAIL' and refusal(): self.say(refusal())
             elif verb == b'MAIL': sender = argument[5:].split(b' ')[0].decode(); self.say(b'250 ok')
             elif verb == b'RCPT': to = argument[3:].decode(); self.say(b'250 ok')
             elif verb == b'RSET': self.say(b'250 ok')
@@ -116,6 +123,9 @@ sub ready {
     return $self;
 }
 
+# From now on MAIL, or the login if it begins with 535, is answered so; undef: as usual.
+sub says { my ($self, $reply) = @_; Petrel::spit("$self->{dir}/events.says", $reply // ''); return $self }
+sub forget { my $self = shift; Petrel::spit("$self->{dir}/events", ''); return $self }
 sub stop { my $self = shift; Petrel::reap(delete $self->{pid}, 'TERM'); return $self }
 # What has happened, or those events that match.
 sub events { my ($self, $pattern) = @_; return grep { !$pattern || $_ =~ $pattern } split /\n/, Petrel::slurp("$self->{dir}/events") }

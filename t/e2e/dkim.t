@@ -226,12 +226,14 @@ my ($value) = $told =~ /^(v=DKIM1;.*)$/m;
 Petrel::spit($records, Petrel::slurp($records) . "k1._domainkey.new.test $value\n");
 # The first lines have the modulus, which the record shows.
 push @private, (grep { length > 20 && !/-----/ } split /\n/, Petrel::slurp("$dir/made/k1._domainkey.new.test.pem"))[7 .. 20];
-$petrel->configure(%settings, dkim_keys => "$dir/made");
+system("$Petrel::binary dkim-key new.test k2 --bits 1024 --directory $dir/made >/dev/null 2>&1") == 0 or die;
+$petrel->configure(%settings, log_style => 'json', dkim_keys => "$dir/made");
 my $before_made = Petrel::count($petrel->log, qr/settings reloaded/);
 kill 'HUP', $petrel->{pid};
 ok Petrel::wait_for(sub { Petrel::count($petrel->log, qr/settings reloaded/) > $before_made }), 'its directory is read at a reload';
 send_from('127.0.0.1', from => 'x@new.test', to => ['made@c.test'], data => "From: x\@new.test\r\n\r\nx\r\n");
-is((verify($sink->wait_for('made@c.test', 1)))[0][0], 'pass', 'and a mail verifies by the record that it printed');
+is((verify($sink->wait_for('made@c.test', 1)))[0][0], 'pass fail', 'and a mail verifies by the record that it printed');
+ok $petrel->wait_log(qr/"to":"made\@c\.test".*"dkim":\["new\.test\/k1","new\.test\/k2"\]/), 'dkim is an array in log_style=json';
 $said .= $told;
 is $petrel->stop, 0, 'it ends well';
 $said .= $petrel->log . $petrel->status;

@@ -1,17 +1,23 @@
 #!/usr/bin/python3
-"""dkim_verify.py RECORDS FILE...: verifies each DKIM-Signature of each message with dkimpy.
+"""dkim_verify.py [--every N] RECORDS FILE...: verifies each DKIM-Signature of each message with dkimpy.
 
 RECORDS has lines NAME RECORD. Prints a line for each file: NAME-OF-FILE, then pass or fail for
 each signature from above, then how many of the changes that must break a signature did not:
-another field of a signed name in front, and a changed value of each field that is there once.
+another field of a signed name in front, a changed value of each signed field, a changed body.
+The changes are tried with every Nth file (10).
 """
 import re
 import sys
 
 import dkim
 
+arguments = sys.argv[1:]
+every = 10
+if arguments[0] == "--every":
+    every = int(arguments[1])
+    del arguments[:2]
 records = {}
-for line in open(sys.argv[1], encoding="ascii"):
+for line in open(arguments[0], encoding="ascii"):
     name, record = line.rstrip("\n").split(" ", 1)
     records[name.encode() + b"."] = record.encode()
 
@@ -44,10 +50,10 @@ def survivors(message, count):
 
 
 tried = 0
-for path in sys.argv[2:]:
+for path in arguments[1:]:
     message = open(path, "rb").read()
     count = len(re.findall(rb"^dkim-signature\s*:", message.partition(b"\r\n\r\n")[0], re.I | re.M))
     results = ["pass" if passes(message, i) else "fail" for i in range(count)]
     tried += 1
-    left = survivors(message, count) if count and tried % 10 == 1 else 0
+    left = survivors(message, count) if count and tried % every == 1 % every else 0
     print(path.rsplit("/", 1)[-1], " ".join(results) or "none", left)

@@ -26,3 +26,7 @@ get mpack mpack usr/bin/mpack
 get faketime libfaketime usr/share/doc/libfaketime/copyright
 get opensmtpd opensmtpd usr/sbin/smtpd
 get nodemailer node-nodemailer usr/share/nodejs/nodemailer/package.json
+# Readers of Postfix's log.
+get pflogsumm pflogsumm usr/sbin/pflogsumm
+get logwatch logwatch usr/share/logwatch/scripts/services/postfix
+get fail2ban fail2ban usr/bin/fail2ban-regex

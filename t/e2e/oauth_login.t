@@ -174,6 +174,11 @@ ok $petrel->wait_log(qr/no token for joe at 127\.0\.0\.1: nobody has logged in; 
 ($code, $text) = login($petrel);
 is $code, 0, 'a login beside the daemon';
 ok $provider->wait_for(qr/^mail m\@y\.test/), 'the daemon finds it, and mail goes out';
+like((said($petrel, qw(status)))[1], qr/^oauth      joe at 127\.0\.0\.1: token until /m, 'it has a token');
+is((said($petrel, qw(oauth forget 127.0.0.1 joe)))[0], 0, 'forgotten beside it');
+ok Petrel::wait_for(sub { (said($petrel, qw(status)))[1] =~ /^oauth      joe at 127\.0\.0\.1: no token: nobody has logged in/m }), 'the daemon forgets it, too';
+is((login($petrel))[0], 0, 'and the next login');
+ok Petrel::wait_for(sub { (said($petrel, qw(status)))[1] =~ /joe at 127\.0\.0\.1: token until /m }), 'is known immediately';
 $petrel->stop;
 push @said, $petrel->log;
 

@@ -82,12 +82,13 @@ start(void)
                                         TEXT("keep.test hold\n* error:4.7.1 later")};
     transport_params_default(&routes.base);
     w.log = log_new(w.loop, LOG_STYLE_JSON, LOG_LEVEL_DEBUG);
+    w.events = event_hub_new(w.log);
     buffer_init(&w.lines, LINES_MAX);
     log_capture(w.log, &w.lines);
     w.net = net_new(w.loop);
     w.routes = route_new(&routes, &w.lines);
     snprintf(w.path, sizeof(w.path), "%s/control", w.folder);
-    must(w.routes != NULL && manager_new(&w.manager, w.loop, w.log, &settings, w.routes,
+    must(w.routes != NULL && manager_new(&w.manager, w.loop, w.events, &settings, w.routes,
                                          error, sizeof(error)) == 0);
     w.control =
         control_server_new(w.loop, w.net, w.log, w.manager, w.path, error, sizeof(error));

@@ -1,6 +1,8 @@
 /* Fuzz target: DKIM. The body hash is that of a slow twin, however the bytes were cut;
- * a header is signed or refused with a reason, and the field is well formed. */
+ * a header is signed or refused with a reason, and the field is well formed; a key
+ * record is judged. */
 #include "mime/dkim.h"
+#include "mime/dkim_record.h"
 
 #include "t/support/dkim_twin.h"
 #include "t/support/must.h"
@@ -63,6 +65,15 @@ check_header(struct text t)
     dkim_header_free(&h);
 }
 
+static void
+check_record(struct text t)
+{
+    enum dkim_record found = dkim_record_judge(&t, 1, TEXT("rsa"), TEXT("MIIB"));
+    must(dkim_record_words(found) != NULL);
+    /* No other white space than within a value makes a key fit. */
+    must(found != DKIM_RECORD_FITS || t.length >= 6);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -71,5 +82,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct text t = text_of(data + 1, size - 1);
     check_body(t, 1 + data[0] % 40u);
     check_header(t);
+    check_record(t);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "t/support/must.h"
 
 #include <stdint.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,26 +20,49 @@ header_of(struct text all)
     return text_before(all, scan.length);
 }
 
-static unsigned
-count(struct text header, const char *name)
+/* Which of the fields of interest; -1: none. Those from BCC on are removed. */
+enum { TO, CC, SUBJECT, X, FROM, BCC, RESENT_BCC, RETURN_PATH, NAMES };
+
+static int
+find_name(struct text name)
+{
+    static const struct text names[NAMES] = {[TO] = TEXT("To"),
+                                             [CC] = TEXT("Cc"),
+                                             [SUBJECT] = TEXT("Subject"),
+                                             [X] = TEXT("X"),
+                                             [FROM] = TEXT("From"),
+                                             [BCC] = TEXT("Bcc"),
+                                             [RESENT_BCC] = TEXT("Resent-Bcc"),
+                                             [RETURN_PATH] = TEXT("Return-Path")};
+    for (int i = 0; i < NAMES; i++)
+        if (text_equal_nocase(name, names[i]))
+            return i;
+    return -1;
+}
+
+static void
+count(struct text header, unsigned counts[NAMES])
 {
     struct header_field f;
-    unsigned found = 0;
-    while (header_next(&header, &f))
-        found += text_equal_nocase(f.name, text_from(name));
-    return found;
+    memset(counts, 0, NAMES * sizeof(*counts));
+    while (header_next(&header, &f)) {
+        int which = find_name(f.name);
+        if (which >= 0)
+            counts[which]++;
+    }
 }
 
 static void
 check_rest(struct text before, struct text after)
 {
-    static const char *const kept[] = {"To", "Cc", "Subject", "X"};
-    static const char *const removed[] = {"Bcc", "Resent-Bcc", "Return-Path"};
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        must(count(before, kept[i]) == count(after, kept[i]));
-    for (size_t i = 0; i < sizeof(removed) / sizeof(removed[0]); i++)
-        must(count(after, removed[i]) == 0);
-    must(count(after, "From") == (count(before, "From") > 0 ? count(before, "From") : 1));
+    unsigned old[NAMES], new[NAMES];
+    count(before, old);
+    count(after, new);
+    for (int i = 0; i < FROM; i++)
+        must(old[i] == new[i]);
+    for (int i = BCC; i < NAMES; i++)
+        must(new[i] == 0);
+    must(new[FROM] == (old[FROM] > 0 ? old[FROM] : 1));
 }
 
 /* As "rewrite = local all@example.org", and a row for a domain. */
@@ -65,8 +89,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 2)
         r.find = find;
     struct text header = header_of(text_of(data + 1, size - 1));
-    buffer_init(&once, 4 * size + 1000);
-    buffer_init(&twice, 8 * size + 2000);
+    buffer_init(&once, 32 * size + 1000); /* each "e;" gets a name and a domain */
+    buffer_init(&twice, 32 * size + 1000);
     must(rewrite_header(&r, header, &once));
     check_rest(header, buffer_text(&once));
     must(rewrite_header(&r, buffer_text(&once), &twice));

@@ -45,6 +45,7 @@ bed_start(struct bed *b)
     b->theirs = net_new(b->loop);
     b->dns = dns_new(b->loop, TEXT(""), error, sizeof(error));
     b->log = log_new(b->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    b->events = event_hub_new(b->log);
     buffer_init(&b->lines, HOST_BYTES_MAX);
     log_capture(b->log, &b->lines);
     sim_dns_delay(b->dns, 1);
@@ -70,7 +71,7 @@ bed_start(struct bed *b)
     b->settings.tls = tls_client_new(b->tls, bed_anchors, error, sizeof(error));
     host_must(b->settings.tls != NULL);
     b->delivery =
-        delivery_new(b->loop, b->ours, b->dns, b->log, &b->manager, &b->settings);
+        delivery_new(b->loop, b->ours, b->dns, b->events, &b->manager, &b->settings);
     b->settings.tls = NULL;
     b->target.kind = TARGET_MX;
     b->target.tls = TARGET_TLS_MAY;
@@ -95,6 +96,7 @@ bed_stop(struct bed *b)
     dns_free(&b->dns);
     net_free(&b->ours);
     net_free(&b->theirs);
+    event_hub_free(&b->events);
     log_free(&b->log);
     tls_free(&b->tls);
     buffer_free(&b->lines);

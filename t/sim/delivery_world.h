@@ -8,6 +8,7 @@
 #include "smtp/client/mx_lookup.h"
 #include "smtp/client/client_connection.h"
 #include "sched/route/bind_address.h"
+#include "queue/event/event.h"
 #include "t/sim/clock.h"
 #include "t/support/delivery_host.h"
 #include "t/sim/sim_dns.h"
@@ -64,6 +65,7 @@ struct bed {
     struct net *ours, *theirs;
     struct dns *dns;
     struct log *log;
+    struct event_hub *events;
     struct buffer lines;
     struct manager manager;
     struct delivery *delivery;

@@ -739,3 +739,9 @@ sim_disk_fifo_pulled(const char *path)
     struct inode *inode = world_inode(path);
     return inode != NULL ? inode->pulled : 0;
 }
+
+int
+disk_read_regular(const char *path, size_t limit, char **content, size_t *length)
+{
+    return disk_read_whole(path, limit, content, length);
+}

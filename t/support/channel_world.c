@@ -109,7 +109,7 @@ stage_plug(struct world *w)
     manager_set_channel(w->manager, TARGET_SMTP, stage_open, s);
     manager_set_channel(w->manager, TARGET_MX, stage_open, s);
     s->settings.peers = route_peers(w->routes);
-    s->channel = channel_new(w->loop, w->log, w->manager, &s->settings);
+    s->channel = channel_new(w->loop, w->events, w->manager, &s->settings);
 }
 
 void

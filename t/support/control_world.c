@@ -23,12 +23,13 @@ control_world_begin_of(struct world *w, const char *folder, struct text lines,
     struct route_settings routes = {.routes = lines};
     transport_params_default(&routes.base);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    w->events = event_hub_new(w->log);
     buffer_init(&w->lines, 64 * 1024 * 1024);
     log_capture(w->log, &w->lines);
     w->net = net_new(w->loop);
     w->routes = route_new(&routes, &w->lines);
     snprintf(w->path, sizeof(w->path), "%s/control", folder);
-    if (w->routes == NULL || manager_new(&w->manager, w->loop, w->log, &settings,
+    if (w->routes == NULL || manager_new(&w->manager, w->loop, w->events, &settings,
                                          w->routes, error, sizeof(error)) != 0)
         abort();
     w->control =
@@ -52,6 +53,7 @@ control_world_end(struct world *w)
     manager_free(&w->manager);
     net_free(&w->net);
     route_free(&w->routes);
+    event_hub_free(&w->events);
     log_free(&w->log);
     buffer_free(&w->lines);
     loop_free(&w->loop);

@@ -8,10 +8,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "queue/event/event.h"
 
 struct world {
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     struct buffer lines;
     struct net *net;
     struct manager *manager;

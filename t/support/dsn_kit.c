@@ -41,7 +41,7 @@ dsn_kit_settings_in(const struct kit *k, const struct dsn_settings *with)
     struct dsn_settings made = *with;
     made.queue = k->queue;
     made.loop = k->loop;
-    made.log = k->log;
+    made.events = k->events;
     return made;
 }
 

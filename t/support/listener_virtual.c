@@ -107,7 +107,7 @@ listen_again(struct world *w, const char *options)
     settle(w);
     snprintf(w->listen, sizeof(w->listen), "127.0.0.1:%u%s", w->port, options);
     w->settings.listen = text_from(w->listen);
-    w->listener = listener_new(w->loop, w->net, w->log, w->manager, w->routes,
+    w->listener = listener_new(w->loop, w->net, w->events, w->manager, w->routes,
                                &w->settings, w->error, sizeof(w->error));
     if (w->listener == NULL)
         dialog_must(false, w->error);

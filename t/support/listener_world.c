@@ -35,7 +35,7 @@ make_manager(struct world *w)
         .sched = {.active_limit = 1000,                 .session_limit = 10        },
         .bounce_size_limit = 50000
     };
-    if (manager_new(&w->manager, w->loop, w->log, &settings, w->routes, w->error,
+    if (manager_new(&w->manager, w->loop, w->events, &settings, w->routes, w->error,
                     sizeof(w->error)) != 0)
         dialog_must(false, w->error);
 }
@@ -50,6 +50,7 @@ world_start_among(struct world *w, const struct server_rules *rules, bool lmtp,
     w->loop = loop_new();
     w->net = net_new(w->loop);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    w->events = event_hub_new(w->log);
     buffer_init(&w->lines, 16 << 20);
     log_capture(w->log, &w->lines);
     make_routes(w);
@@ -78,7 +79,7 @@ world_start_among(struct world *w, const struct server_rules *rules, bool lmtp,
         .handshake_timeout_ms = 60000,
         .data_timeout_ms = 60000
     };
-    w->listener = listener_new(w->loop, w->net, w->log, w->manager, w->routes,
+    w->listener = listener_new(w->loop, w->net, w->events, w->manager, w->routes,
                                &w->settings, w->error, sizeof(w->error));
     if (w->listener == NULL)
         dialog_must(false, w->error);
@@ -101,6 +102,7 @@ listener_world_end(struct world *w)
     loop_turn(w->loop, 0);
     net_free(&w->net);
     route_free(&w->routes);
+    event_hub_free(&w->events);
     log_free(&w->log);
     loop_turn(w->loop, 0);
     loop_free(&w->loop);

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "queue/event/event.h"
 
 enum { PATIENCE_MS = 60000, TURN_MS = 5 };
 
@@ -28,6 +29,7 @@ struct world {
     struct loop *loop;
     struct net *net;
     struct log *log;
+    struct event_hub *events;
     struct buffer lines;
     struct manager *manager;
     struct route_table *routes;

@@ -118,7 +118,7 @@ manager_world_start(struct world *w)
     w->settings.sched.session_limit = 100;
     w->settings.sched.seed = 1;
     w->settings.bounce_size_limit = 50000;
-    int code = manager_new(&w->manager, w->loop, w->log, &w->settings, w->routes, error,
+    int code = manager_new(&w->manager, w->loop, w->events, &w->settings, w->routes, error,
                            sizeof(error));
     if (code != 0) {
         printf("# %s\n", error);
@@ -140,6 +140,7 @@ manager_world_begin(struct world *w, const char *routes)
     folder_make(w->folder, sizeof(w->folder), "manager");
     w->loop = sim_loop_new(7);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    w->events = event_hub_new(w->log);
     buffer_init(&w->lines, 16 * 1024 * 1024);
     buffer_init(&w->seen, 1024 * 1024);
     log_capture(w->log, &w->lines);
@@ -162,6 +163,7 @@ manager_world_end(struct world *w)
     char command[100];
     world_stop(w);
     route_free(&w->routes);
+    event_hub_free(&w->events);
     log_free(&w->log);
     loop_free(&w->loop);
     buffer_free(&w->lines);

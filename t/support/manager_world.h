@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <unistd.h>
 #include <utlist.h>
+#include "queue/event/event.h"
 
 struct fake {
     struct fake *prev, *next;
@@ -26,6 +27,7 @@ struct world {
     char folder[40];
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     struct buffer lines; /* of the log */
     struct route_settings routes_text;
     struct route_table *routes;

@@ -30,6 +30,7 @@ kit_open_with(struct kit *k, const struct queue_settings *settings)
 {
     *k = (struct kit){.loop = loop_new()};
     k->log = log_new(k->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    k->events = event_hub_new(k->log);
     buffer_init(&k->lines, 16 * 1024 * 1024);
     log_capture(k->log, &k->lines);
     return queue_open(&k->queue, k->loop, k->log, settings, kit_found, k, k->error,
@@ -51,6 +52,7 @@ kit_open_injector(struct kit *k, const char *path)
         .spool = path, .slices = 1, .message_size_limit = 1000000};
     *k = (struct kit){0};
     k->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    k->events = event_hub_new(k->log);
     buffer_init(&k->lines, 16 * 1024 * 1024);
     log_capture(k->log, &k->lines);
     return queue_open_injector(&k->queue, k->log, &settings, k->error,
@@ -63,6 +65,7 @@ kit_close(struct kit *k)
     queue_close(&k->queue);
     if (k->stored != NULL)
         envelope_free(&k->stored);
+    event_hub_free(&k->events);
     log_free(&k->log);
     buffer_free(&k->lines);
     if (k->loop != NULL)

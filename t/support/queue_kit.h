@@ -5,6 +5,7 @@
 
 #include "base/loop/loop.h"
 #include "queue/queue.h"
+#include "queue/event/event.h"
 #include "t/support/tap.h"
 
 enum { KIT_FOUND_MAX = 2000 };
@@ -12,6 +13,7 @@ enum { KIT_FOUND_MAX = 2000 };
 struct kit {
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     struct buffer lines; /* of the log */
     struct queue *queue;
     char error[300];

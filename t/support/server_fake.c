@@ -2,14 +2,14 @@
 #include "t/support/server_fake.h"
 
 void
-fake_start(struct fake *f, const struct server_rules *rules, struct log *log, bool lmtp,
+fake_start(struct fake *f, const struct server_rules *rules, struct event_hub *events, bool lmtp,
            bool may_relay)
 {
     memset(f, 0, sizeof(*f));
     buffer_init(&f->out, FAKE_BYTES_MAX);
     buffer_init(&f->held, FAKE_BYTES_MAX);
     buffer_init(&f->draft, FAKE_BYTES_MAX);
-    server_start(&f->server, rules, log, &f->out, "[127.0.0.1]", lmtp, may_relay);
+    server_start(&f->server, rules, events, &f->out, "[127.0.0.1]", lmtp, may_relay);
 }
 
 void
@@ -83,6 +83,7 @@ fake_store(struct fake *f)
     unsigned char digest[5] = {1, 2, 3, 4, (unsigned char)f->stored};
     e->id = id_make(1700000000000, digest);
     e = server_seal(&f->server, 1700000000000);
+    struct id id = e->id;
     if (refusal == NULL && !f->forget && f->count < FAKE_MESSAGES_MAX) {
         struct fake_message *m = &f->messages[f->count++];
         m->envelope = e;
@@ -95,7 +96,7 @@ fake_store(struct fake *f)
     f->stored += refusal == NULL;
     buffer_clear(&f->draft);
     if (refusal == NULL)
-        server_log_accepted(&f->server);
+        server_tell_accepted(&f->server, id);
     server_stored(&f->server, refusal);
 }
 

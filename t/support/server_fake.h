@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "mime/address.h"
 #include "smtp/server/server.h"
+#include "queue/event/event.h"
 #include "t/support/dialog.h"
 
 #include <assert.h>
@@ -38,7 +39,7 @@ struct fake {
     void *context;
 };
 
-void fake_start(struct fake *f, const struct server_rules *rules, struct log *log, bool lmtp, bool may_relay);
+void fake_start(struct fake *f, const struct server_rules *rules, struct event_hub *events, bool lmtp, bool may_relay);
 
 void server_fake_end(struct fake *f);
 

@@ -1,5 +1,6 @@
 /* The hosts of t/sim/sky.h. */
 #include "base/log/log_internal.h"
+#include "queue/event/event.h"
 #include "t/support/sky_hosts.h"
 
 /* --- What arrives ----------------------------------------------------------------- */
@@ -408,7 +409,7 @@ weather_plug(struct world *world)
     manager_set_channel(world->manager, TARGET_SMTP, carrier_open_session, h);
     manager_set_channel(world->manager, TARGET_MX, carrier_open_session, h);
     h->s.settings.peers = route_peers(world->routes);
-    h->s.channel = channel_new(world->loop, world->log, world->manager, &h->s.settings);
+    h->s.channel = channel_new(world->loop, world->events, world->manager, &h->s.settings);
 }
 
 void
@@ -465,6 +466,7 @@ host_begin(struct sky *w, unsigned which)
     snprintf(world->folder, sizeof(world->folder), "/host-%u", which);
     world->loop = w->loop;
     world->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    world->events = event_hub_new(world->log);
     buffer_init(&world->lines, 16 * 1024 * 1024);
     log_capture(world->log, &world->lines);
     buffer_init(&world->seen, 1000);
@@ -491,6 +493,7 @@ host_end(struct host *h)
     if (h->is_up)
         sky_host_stop(h);
     route_free(&h->s.w.routes);
+    event_hub_free(&h->s.w.events);
     log_free(&h->s.w.log);
     buffer_free(&h->s.w.lines);
     buffer_free(&h->s.w.seen);

@@ -209,7 +209,7 @@ offline(struct stage *s, enum manager_verb verb, enum manager_result want)
     struct manager *manager = NULL;
     char why[MANAGER_WHY_MAX] = "", error[300];
     settings.offline = true;
-    if (manager_new(&manager, s->w.loop, s->w.log, &settings, NULL, error,
+    if (manager_new(&manager, s->w.loop, s->w.events, &settings, NULL, error,
                     sizeof(error)) != 0) {
         ok_named(false, error);
         return;

@@ -3,6 +3,15 @@
 
 #include "t/support/tap.h"
 
+#include <stdlib.h>
+
+static void
+must_add(struct buffer *b, const char *words)
+{
+    if (!buffer_add(b, text_from(words)))
+        abort();
+}
+
 static void
 becomes(const char *sender, const char *header, const char *want)
 {
@@ -209,6 +218,101 @@ test_limit(void)
     }
 }
 
+/* An address as others may write it is replaced, and nothing that only looks like one. */
+static void
+test_odd_addresses(void)
+{
+    static const char *const rows[][2] = {
+        {"From: =?utf-8?q?root=40h=2Etest?= <root@h.test>\r\n", "From: =?utf-8?q?root=40h=2Etest?= <alerts@z.test>\r\n"},
+        {"From: \"root@h.test\" <a@keep.test>\r\n", "From: \"root@h.test\" <a@keep.test>\r\n"},
+        {"From: a@keep.test (root@h.test (root))\r\n", "From: a@keep.test (root@h.test (root))\r\n"},
+        {"From: a@keep.test\r\nTo: root@h.test: root, b@x.test;\r\n", NULL},
+        {"From: a@keep.test\r\nTo: \"a,b@h.test\" <root>, c@x.test\r\n",
+         "From: a@keep.test\r\nTo: \"a,b@h.test\" <alerts@z.test>, c@x.test\r\n"},
+        {"From: <@relay.test:root@h.test>\r\n", NULL},
+        {"From: root@h.test\r\nFrom: b@h.test\r\n", NULL},
+        {"From: (unclosed <root@h.test>\r\n", "From: (unclosed <root@h.test>\r\n"},
+        {"From: \"unclosed <root@h.test>\r\n", "From: \"unclosed <root@h.test>\r\n"},
+        {"From: <root@h.test\r\n", "From: <root@h.test\r\n"},
+        {"From:\r\n\t\r\n root\r\n\t(x)\r\n", NULL},
+        /* Answers go where their author wants them: no other pattern than "local" counts there. */
+        {"From: ann@example.test\r\nReply-To: bob@example.test, root\r\n",
+         "From: \"ann@example.test\" <relay@relay.test>\r\nReply-To: bob@example.test, alerts@z.test\r\n"},
+        {"From: ann@example.test, bob@example.test\r\nSender: ann@example.test\r\n", NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rewrite r = {.hostname = TEXT("h.test"), .sender = TEXT("s@example.test"), .find = find};
+        struct buffer out, again;
+        buffer_init(&out, 4096);
+        buffer_init(&again, 4096);
+        ok(rewrite_header(&r, text_from(rows[i][0]), &out));
+        if (rows[i][1] != NULL)
+            is_text(buffer_text(&out), text_from(rows[i][1]), rows[i][0]);
+        ok(rewrite_header(&r, buffer_text(&out), &again));
+        is_text(buffer_text(&again), buffer_text(&out), "twice is as once");
+        buffer_free(&out);
+        buffer_free(&again);
+    }
+}
+
+static size_t
+longest_line(struct text t)
+{
+    size_t longest = 0;
+    struct text line;
+    while (t.length > 0 && text_cut(&t, '\n', &line))
+        longest = line.length > longest ? line.length : longest;
+    return longest - 1; /* without its CR */
+}
+
+/* A field of that many bare names in one line. */
+static void
+many_names(struct buffer *b, unsigned count)
+{
+    buffer_clear(b);
+    must_add(b, "From: a@keep.test\r\nTo: n");
+    for (unsigned i = 1; i < count; i++)
+        must_add(b, ", n");
+    must_add(b, "\r\n");
+}
+
+/* Lines that grow are folded; the names are complete, all of them; a line of 998 that stays is as
+ * it was. Beyond 1,000 addresses a field stays. */
+static void
+test_long_lines(void)
+{
+    static const unsigned counts[] = {10, 70, 300, 1000, 1001, 10000};
+    struct buffer in, out, again;
+    buffer_init(&in, 1024 * 1024);
+    buffer_init(&out, 1024 * 1024);
+    buffer_init(&again, 1024 * 1024);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        for (int with_table = 0; with_table < 2; with_table++) {
+            struct rewrite r = {.hostname = TEXT("h.test"), .find = with_table ? find : NULL};
+            many_names(&in, counts[i]);
+            buffer_clear(&out);
+            buffer_clear(&again);
+            ok(rewrite_header(&r, buffer_text(&in), &out));
+            ok(rewrite_header(&r, buffer_text(&out), &again));
+            is_text(buffer_text(&again), buffer_text(&out), "twice is as once");
+            if (counts[i] > 1000) {
+                is_text(buffer_text(&out), buffer_text(&in), "stays");
+                is_number(r.unparsed, 1, "and is reported");
+                continue;
+            }
+            ok_named(longest_line(buffer_text(&out)) <= 998, "no line is too long");
+            unsigned found = 0;
+            for (size_t at = 0; at < out.length; at++)
+                found += out.at[at] == '@';
+            is_number(found, counts[i] + 1, "each name has its domain");
+            size_t whole = strlen("To: ") + counts[i] * strlen(with_table ? "alerts@z.test" : "n@h.test") + 2 * (counts[i] - 1);
+            is_number(memmem(out.at, out.length, "\r\n ", 3) != NULL, whole > 998, "folded only if it must be");
+        }
+    buffer_free(&in);
+    buffer_free(&out);
+    buffer_free(&again);
+}
+
 int
 main(void)
 {
@@ -219,5 +323,7 @@ main(void)
     test_odd();
     test_sizes();
     test_limit();
+    test_odd_addresses();
+    test_long_lines();
     return done();
 }

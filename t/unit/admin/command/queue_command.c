@@ -6,6 +6,7 @@
 #include "admin/control/operation.h"
 #include "base/loop/loop.h"
 #include "queue/queue_operator.h"
+#include "queue/event/event.h"
 #include "t/support/child.h"
 #include "t/support/command_world.h"
 #include "t/support/tap.h"
@@ -97,9 +98,10 @@ test_busy(void)
     char error[300] = "";
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
-    is_number(offline_open(&other, loop, log, &o, error, sizeof(error)), 0, "the lock");
+    struct event_hub *events = event_hub_new(log);
+    is_number(offline_open(&other, loop, events, &o, error, sizeof(error)), 0, "the lock");
     ok(manager_is_offline(offline_manager(other)));
-    is_number(offline_open(&mine, loop, log, &o, error, sizeof(error)), EX_TEMPFAIL,
+    is_number(offline_open(&mine, loop, events, &o, error, sizeof(error)), EX_TEMPFAIL,
               "is taken");
     ok(mine == NULL && strstr(error, "another petrel"));
     struct id id = command_world_inject(&world, "x@b.test");
@@ -108,6 +110,7 @@ test_busy(void)
     offline_close(&other);
     offline_close(&other);
     is_number(change(MANAGER_REMOVE, command_world_name(id)), 0, "then it works");
+    event_hub_free(&events);
     log_free(&log);
     loop_free(&loop);
 }

@@ -56,7 +56,7 @@ test_mistakes(void)
 {
     refuses("h.test joe google\n", "oauth: account 1: client= is missing\n");
     refuses("# none\nh.test joe micro client=x\ng.test joe google client=x\ng.test",
-            "oauth: account 1: 'micro': say microsoft, google or custom\n"
+            "oauth: account 1: PROVIDER: say microsoft, google or custom\n"
             "oauth: account 3: say HOST USER PROVIDER KEY=VALUE...\n");
     refuses("h.test joe google client=x\nH.test joe google client=y",
             "oauth: account 2: an account above is for the same host and user: remove "

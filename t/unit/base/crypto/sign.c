@@ -3,6 +3,7 @@
 #include "t/support/tap.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* RFC 8463 appendix A. */
 #define SEED   "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="
@@ -98,24 +99,61 @@ test_made(enum sign_kind kind, unsigned bits, size_t signature)
     buffer_free(&other);
 }
 
-/* Damage is refused, or the key still signs and verifies (sign_key_read() has tried). */
+/* Damage is refused, or the key still signs: the library verifies what it signs. */
 static void
 test_damaged(void)
 {
+    unsigned char digest[DIGEST_SIZE] = {1}, out[SIGN_SIZE_MAX];
+    size_t length;
     const char *why;
-    int refused = 0;
+    int refused = 0, broken = 0;
     struct buffer pem;
     buffer_init(&pem, SIGN_FILE_MAX);
     ok(sign_key_make(randomness, SIGN_RSA, 1024, &pem, &why));
-    for (size_t i = 40; i + 40 < pem.length; i += 29) {
+    for (size_t i = 40; i + 40 < pem.length; i++) {
         char old = pem.at[i];
         pem.at[i] = old == 'A' ? 'B' : 'A';
         struct sign_key *key = read_copy(buffer_text(&pem), &why);
         refused += key == NULL;
+        broken += key != NULL && !sign_digest(key, digest, out, &length);
         sign_key_free(&key);
         pem.at[i] = old;
     }
-    ok_named(refused > 10, "a damaged key is refused");
+    ok_named(refused > 500, "a damaged key is refused");
+    is_number(broken, 0, "what is taken makes signatures");
+    buffer_free(&pem);
+}
+
+static double
+used_ms(clock_t since)
+{
+    return (double)(clock() - since) * 1000 / CLOCKS_PER_SEC;
+}
+
+/* A reload reads up to 10,000 keys in one turn. */
+static void
+test_quick(void)
+{
+    enum { READ = 200, SIGNED = 40 };
+    unsigned char digest[DIGEST_SIZE] = {1}, out[SIGN_SIZE_MAX];
+    size_t length;
+    const char *why;
+    struct buffer pem;
+    buffer_init(&pem, SIGN_FILE_MAX);
+    ok(sign_key_make(randomness, SIGN_RSA, 2048, &pem, &why));
+    clock_t began = clock();
+    for (int i = 0; i < READ; i++) {
+        struct sign_key *key = read_copy(buffer_text(&pem), &why);
+        ok(key != NULL);
+        sign_key_free(&key);
+    }
+    double read_ms = used_ms(began) / READ;
+    struct sign_key *key = read_copy(buffer_text(&pem), &why);
+    began = clock();
+    for (int i = 0; i < SIGNED; i++)
+        ok(sign_digest(key, digest, out, &length));
+    ok_named(read_ms < used_ms(began) / SIGNED / 4, "to read a key takes no signature");
+    sign_key_free(&key);
     buffer_free(&pem);
 }
 
@@ -168,6 +206,7 @@ main(void)
     if (has_ed25519())
         test_made(SIGN_ED25519, 256, 64);
     test_damaged();
+    test_quick();
     test_refused();
     sign_random_free(&randomness);
     return done();

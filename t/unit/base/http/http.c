@@ -149,25 +149,79 @@ static const struct sample responses[] = {
 static const struct sample requests[] = {
     {"GET", "GET /status?a=b HTTP/1.1\r\nHost: a\r\n\r\n", "GET /status?a=b ", 0},
     {"POST", "POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nabc", "POST / ab", 1},
-    {"no body without a length", "PUT /x HTTP/1.1\r\n\r\nabc", "PUT /x ", 3},
-    {"any method", "M-SEARCH * HTTP/1.1\r\n\r\n", "M-SEARCH * ", 0},
+    {"no body without a length", "PUT /x HTTP/1.1\r\nhost:\r\n\r\nabc", "PUT /x ", 3},
+    {"any method", "M-SEARCH * HTTP/1.1\r\nHost: a\r\n\r\n", "M-SEARCH * ", 0},
     {"part of one", "GET / HTTP/1.1\r\nHo", "more", 0},
-    {"no version", "GET /\r\n\r\n", "the request line is malformed", 0},
-    {"no target", "GET  HTTP/1.1\r\n\r\n", "the request line is malformed", 0},
-    {"two spaces", "GET /  HTTP/1.1\r\n\r\n", "not HTTP/1.1 or HTTP/1.0", 0},
-    {"a space in the target", "GET /a b HTTP/1.1\r\n\r\n", "not HTTP/1.1 or HTTP/1.0",
+    {"nine digits", "POST / HTTP/1.0\r\nContent-Length: 000000002\r\n\r\nab", "POST / ab",
      0},
+    {"no version", "GET /\r\n\r\n", "400 the request line is malformed", 0},
+    {"no target", "GET  HTTP/1.1\r\n\r\n", "400 the request line is malformed", 0},
+    {"two spaces", "GET /  HTTP/1.1\r\n\r\n", "505 not HTTP/1.1 or HTTP/1.0", 0},
+    {"a space in the target", "GET /a b HTTP/1.1\r\n\r\n",
+     "505 not HTTP/1.1 or HTTP/1.0", 0},
+    {"HTTP/2", "PRI * HTTP/2.0\r\n\r\n", "505 not HTTP/1.1 or HTTP/1.0", 0},
+    {"an empty line before it", "\r\nGET / HTTP/1.1\r\n",
+     "400 the request line is malformed", 0},
     {"a target beyond ASCII", "GET /\xc3\xbc HTTP/1.1\r\n\r\n",
-     "the request line is malformed", 0},
-    {"a method with a colon", "GET: / HTTP/1.1\r\n\r\n", "the request line is malformed",
-     0},
+     "400 the request line is malformed", 0},
+    {"a method with a colon", "GET: / HTTP/1.1\r\n\r\n",
+     "400 the request line is malformed", 0},
     {"chunks in a request",
-     "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-     "a transfer coding that is not accepted", 0},
+     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     "501 a transfer coding that is not accepted", 0},
+    {"chunks and a length",
+     "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: "
+     "chunked\r\n\r\n0\r\n\r\n",
+     "501 a transfer coding that is not accepted", 0},
+    {"a coded body",
+     "POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\n",
+     "415 a content coding that was not asked for", 0},
     {"two lengths in a request",
      "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-     "two different Content-Lengths", 0},
-    {"a TLS client hello", "\x16\x03\x01\x02\n", "a bare LF in the header", 0},
+     "400 two Content-Lengths", 0},
+    {"the same length twice",
+     "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
+     "400 two Content-Lengths", 0},
+    {"a list of lengths", "POST / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\na",
+     "400 Content-Length is malformed", 0},
+    {"a length with a sign", "POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\na",
+     "400 Content-Length is malformed", 0},
+    {"no digit", "POST / HTTP/1.1\r\nContent-Length:\r\n\r\na",
+     "400 Content-Length is malformed", 0},
+    {"ten digits", "POST / HTTP/1.1\r\nContent-Length: 0000000001\r\n\r\na",
+     "400 Content-Length is malformed", 0},
+    {"no length", "POST / HTTP/1.1\r\nHost: a\r\n\r\n",
+     "411 POST without Content-Length", 0},
+    {"a large body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 41\r\n\r\n",
+     "413 the body is too large", 0},
+    {"no Host", "GET / HTTP/1.1\r\n\r\n", "400 no Host", 0},
+    {"two Hosts", "GET / HTTP/1.1\r\nHost: a\r\nHOST: a\r\n\r\n", "400 two Hosts", 0},
+    {"two Hosts in HTTP/1.0", "GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n",
+     "400 two Hosts", 0},
+    {"eight fields", "GET / HTTP/1.1\r\nA:1\r\nB:2\r\nC:3\r\nD:4\r\nE:5\r\nF:6\r\nG:7\r\nH:8\r\n",
+     "431 the header has too many lines", 0},
+    {"a long request line",
+     "GET /ppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+     "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+     "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+     "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp",
+     "414 the header is too large", 0},
+    {"a long field",
+     "GET / HTTP/1.1\r\nA: pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+     "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+     "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+     "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp",
+     "431 the header is too large", 0},
+    {"folding", "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "400 a header field is folded",
+     0},
+    {"a space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+     "400 a header field is malformed", 0},
+    {"a bare LF", "GET / HTTP/1.1\nHost: a\r\n\r\n", "400 a bare LF in the header", 0},
+    {"a bare CR", "GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n",
+     "400 a control character in the header", 0},
+    {"a control", "GET / HTTP/1.1\r\nHost: \x01\r\n\r\n",
+     "400 a control character in the header", 0},
+    {"a TLS client hello", "\x16\x03\x01\x02\n", "400 a bare LF in the header", 0},
 };
 
 static void
@@ -178,7 +232,9 @@ describe(struct http_reader *reader, enum progress progress, char *out, size_t s
         progress = http_reader_end(reader);
         ended = "end: ";
     }
-    if (progress == PROGRESS_BAD)
+    if (progress == PROGRESS_BAD && reader->kind == HTTP_REQUEST)
+        snprintf(out, size, "%u %s", reader->refusal, reader->error);
+    else if (progress == PROGRESS_BAD)
         snprintf(out, size, "%s", reader->error);
     else if (progress == PROGRESS_MORE)
         snprintf(out, size, "more");
@@ -404,7 +460,7 @@ test_write(void)
          "Connection: close\r\nA: b\r\nContent-Type: text/x\r\nContent-Length: 4\r\n\r\n"
          "body"},
         {"https://a.example/d", &untyped, "POST /d HTTP/1.1\r\nHost: a.example\r\n",
-         "Connection: close\r\n\r\n"},
+         "Connection: close\r\nContent-Length: 0\r\n\r\n"},
         {"http://[::1]:443/c", &get, "GET /c HTTP/1.1\r\nHost: [::1]:443\r\n",
          "Connection: close\r\n\r\n"},
     };

@@ -7,8 +7,11 @@
 #include "t/support/tap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct oauth_account
 account(const char *user, unsigned port)
@@ -35,7 +38,8 @@ test_file(struct disk *disk, const char *folder)
     struct oauth_account joe = account("joe", 587), other = account("jane", 587);
     struct oauth_state state, read;
     struct disk_info info;
-    char path[OAUTH_FILE_PATH_MAX], same[OAUTH_FILE_PATH_MAX], large[OAUTH_STATE_MAX + 1];
+    char path[OAUTH_FILE_PATH_MAX], same[OAUTH_FILE_PATH_MAX],
+        large[OAUTH_STATE_MAX + 1];
     oauth_state_init(&state);
     oauth_state_init(&read);
     oauth_file_path(&joe, path);
@@ -56,7 +60,8 @@ test_file(struct disk *disk, const char *folder)
     is_number(read.updated_ms, 7, "with its time");
     oauth_state_free(&read);
     oauth_state_init(&read);
-    is_number(oauth_file_read(disk, path, &other, &read), -EBADMSG, "another account's");
+    is_number(oauth_file_read(disk, path, &other, &read), -EBADMSG,
+              "another account's");
     spit(folder, path, "{", 1);
     is_number(oauth_file_read(disk, path, &joe, &read), -EBADMSG, "damaged");
     memset(large, ' ', sizeof(large));
@@ -69,6 +74,40 @@ test_file(struct disk *disk, const char *folder)
     is_number(oauth_file_read(disk, path, &joe, &read), -ENOENT, "gone");
     oauth_state_free(&state);
     oauth_state_free(&read);
+}
+
+/* A write that a crash has ended before the rename. */
+static void
+test_rest(struct disk *disk, const char *folder)
+{
+    struct oauth_account joe = account("joe", 587);
+    struct oauth_state state;
+    struct disk_info info;
+    char path[OAUTH_FILE_PATH_MAX], fresh[OAUTH_FILE_PATH_MAX + 8];
+    oauth_state_init(&state);
+    oauth_file_path(&joe, path);
+    snprintf(fresh, sizeof(fresh), "%s.new", path);
+    is_number(oauth_file_settle(disk, path, &joe), 0, "nothing to settle");
+    ok(buffer_add(&state.refresh, TEXT("r1")));
+    is_number(oauth_file_write(disk, path, &joe, &state), 0, "written");
+    is_number(disk_rename(disk, path, fresh), 0, "as a crash leaves it");
+    is_number(oauth_file_settle(disk, path, &joe), 1, "settled");
+    oauth_state_free(&state);
+    is_number(oauth_file_read(disk, path, &joe, &state), 0, "has its name");
+    is_text(buffer_text(&state.refresh), TEXT("r1"), "and its content");
+    oauth_state_free(&state);
+    spit(folder, fresh, "{\"host\":", 8);
+    is_number(oauth_file_settle(disk, path, &joe), 0, "half a file");
+    is_number(disk_inspect(disk, fresh, &info), -ENOENT, "is removed");
+    is_number(oauth_file_read(disk, path, &joe, &state), 0, "the old one stays");
+    spit(folder, fresh, "secrets", 7);
+    is_number(oauth_file_remove(disk, path), 0, "a login is forgotten");
+    is_number(disk_inspect(disk, fresh, &info), -ENOENT, "with what a crash left");
+    spit(folder, fresh, "secrets", 7);
+    is_number(oauth_file_remove(disk, path), -ENOENT, "nobody has logged in");
+    is_number(disk_inspect(disk, fresh, &info), -ENOENT,
+              "but a crash had left secrets");
+    oauth_state_free(&state);
 }
 
 static void
@@ -100,6 +139,12 @@ test_secret(const char *folder)
     buffer_clear(&out);
     spit(folder, "secret", "1234567", 7);
     is_number(oauth_file_secret(path, &out), -EFBIG, "longer than its limit");
+    ok(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    int writer = open(path, O_RDWR);
+    alarm(60);
+    is_number(oauth_file_secret(path, &out), -EINVAL, "a FIFO is not waited for");
+    alarm(0);
+    close(writer);
     buffer_free(&out);
 }
 
@@ -111,6 +156,7 @@ main(void)
     folder_make(folder, sizeof(folder), "oauth_file");
     ok(disk_open(&disk, folder, true) == 0);
     test_file(disk, folder);
+    test_rest(disk, folder);
     test_lock(disk);
     test_secret(folder);
     disk_close(&disk);

@@ -404,11 +404,11 @@ test_files(void)
     p = provider_start("grant=client secret=" CANARY);
     snprintf(why, sizeof(why), "mkdir -p %s.new/x", p->path);
     ok(system(why) == 0);
-    grants(p, CANARY "-1", "", 3600);
+    grants(p, CANARY "-1", CANARY "-r1", 3600);
     ok(tokens_use(p));
     until(p->world, find(p, got, why) == TOKENS_FAILED);
     ok_named(strstr(why, "cannot be written: ") != NULL,
-             "a token that is not durable is not used");
+             "a token whose refresh token is not durable is not used");
     tokens_free(&p->tokens);
     snprintf(why, sizeof(why), "rmdir %s.new/x %s.new", p->path, p->path);
     ok(system(why) == 0);

@@ -21,7 +21,7 @@
 /* No secret of a test may be in the log: each has this word. */
 #define CANARY "canary"
 
-enum { HOUR_MS = 3600 * 1000, CALLS = 128 };
+enum { HOUR_MS = 3600 * 1000, CALLS = 128, SYNC_MS = 10 };
 
 /* --- In place of base/http/http_call.c --------------------------------------------- */
 
@@ -113,6 +113,7 @@ struct daemon {
     struct tokens *tokens;
     struct oauth_account account;
     char path[64], key[OAUTH_KEY_SIZE]; /* absolute; of the state file */
+    bool aio;                           /* each sync takes SYNC_MS in the background */
 };
 
 static void
@@ -122,6 +123,10 @@ daemon_begin(struct daemon *d)
     d->loop = sim_loop_new(1);
     sim_disk_set_time(loop_now_ms(d->loop));
     ok(disk_open(&d->spool, "/spool", true) == 0);
+    if (d->aio) {
+        sim_disk_set_syncing(DISK_SYNC_AIO, SYNC_MS);
+        disk_sync_on(d->spool, d->loop);
+    }
     d->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
     d->tokens = tokens_new(
         &(struct tokens_settings){.loop = d->loop, .log = d->log, .spool = d->spool});
@@ -425,6 +430,55 @@ test_hidden(void)
     daemon_end(&d);
 }
 
+/* The files are replaced, or gone, before the provider answers. */
+static void
+test_hidden_later(void)
+{
+    static const char *const after[] = {"another-secret\n", NULL};
+    for (size_t i = 0; i < 2; i++) {
+        struct daemon d = daemon_of("secret=@/spool/secret");
+        char got[200];
+        prepare(&d, state_of("", 0, 0, CANARY "-r0"));
+        ok(disk_open(&d.spool, "/spool", true) == 0);
+        write_file(&d, "/spool/secret", CANARY "-secret\n");
+        disk_close(&d.spool);
+        daemon_begin(&d);
+        if (after[i] != NULL)
+            write_file(&d, "/spool/secret", after[i]);
+        else
+            (void)disk_unlink(d.spool, "/spool/secret");
+        answer("400 No", "", "{\"error\":\"" CANARY "-secret of " CANARY "-r0\"}");
+        is_number(find(&d, got), TOKENS_FAILED, "refused");
+        is_string(got,
+                  "status 400: (hidden) of (hidden); run: petrel oauth login "
+                  "smtp.x.test u@x.test",
+                  "without the secrets that were sent");
+        daemon_end(&d);
+    }
+}
+
+/* Killed before the rename: the provider may know the new refresh token alone. */
+static void
+test_rest(void)
+{
+    static const char *const refresh[] = {"refresh_token=" CANARY "-r1&",
+                                          "refresh_token=" CANARY "-r0&"};
+    for (size_t i = 0; i < 2; i++) {
+        struct daemon d = daemon_of("");
+        char fresh[100];
+        snprintf(fresh, sizeof(fresh), "%s.new", d.path);
+        prepare(&d, state_of("", 0, 0, CANARY "-r0"));
+        ok(disk_open(&d.spool, "/spool", true) == 0);
+        write_file(&d, fresh, i == 0 ? state_of("", 0, 0, CANARY "-r1") : "{\"host\"");
+        disk_close(&d.spool);
+        daemon_begin(&d);
+        ok_named(strstr(asked()->body, refresh[i]) != NULL,
+                 i == 0 ? "the new one is used" : "half a file is not");
+        ok_named(sim_disk_content(fresh).at == NULL, "no rest stays");
+        daemon_end(&d);
+    }
+}
+
 /* A token of a second, and no mail. */
 static void
 test_shortest(void)
@@ -515,12 +569,123 @@ test_many(void)
     free(accounts);
 }
 
+static struct daemon
+daemon_writing(void)
+{
+    struct daemon d = daemon_of("");
+    d.aio = true;
+    prepare(&d, state_of("", 0, 0, CANARY "-r0"));
+    daemon_begin(&d);
+    sim_disk_count_anew();
+    grant(CANARY "-a1", CANARY "-r1", 3600);
+    return d;
+}
+
+/* The loop waits for no disk, and a token for its file. */
+static void
+test_background(void)
+{
+    struct daemon d = daemon_writing();
+    char error[OAUTH_REASON_MAX], got[200];
+    for (int ms = 0; ms < 3 * SYNC_MS; ms++) {
+        is_number(find(&d, got), TOKENS_ASKED, "a token that is not durable");
+        ok(tokens_set(d.tokens, &d.account, 1, error));
+        sim_loop_advance(d.loop, 1);
+    }
+    is_ready(&d, CANARY "-a1", "  is used when it is");
+    ok_named(kept(&d, CANARY "-r1"), "  with its refresh token");
+    is_number((long)provider.started, 1, "  no reload has asked meanwhile");
+
+    tokens_refused(d.tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
+                   TEXT(CANARY "-a1"));
+    loop_turn(d.loop, 0);
+    grant(CANARY "-a2", CANARY "-r2", 3600);
+    ok_named(tokens_refused(d.tokens, TEXT("smtp.x.test"), 587, TEXT("u@x.test"),
+                            TEXT(CANARY "-a1")),
+             "the old one is refused while the new one is written");
+    sim_loop_advance(d.loop, 10 * SYNC_MS);
+    is_ready(&d, CANARY "-a2", "  which is used then");
+    is_number((long)provider.started, 2, "  without another request");
+    daemon_end(&d);
+}
+
+/* A token that is still good while the next one is written. */
+static void
+test_overlap(void)
+{
+    struct daemon d = daemon_writing();
+    sim_loop_advance(d.loop, 10 * SYNC_MS);
+    sim_loop_advance(d.loop, HOUR_MS - TOKENS_AHEAD_MS);
+    is_number((long)provider.started, 2, "renewed before its end");
+    grant(CANARY "-a2", CANARY "-r2", 3600);
+    is_ready(&d, CANARY "-a1", "the old one is used until the new one is durable");
+    sim_loop_advance(d.loop, 10 * SYNC_MS);
+    is_ready(&d, CANARY "-a2", "then the new one");
+    daemon_end(&d);
+}
+
+/* The account, or all, go meanwhile. */
+static void
+test_left(void)
+{
+    for (int end = 0; end < 2; end++) {
+        struct daemon d = daemon_writing();
+        char error[OAUTH_REASON_MAX];
+        sim_loop_advance(d.loop, SYNC_MS / 2);
+        if (end)
+            tokens_free(&d.tokens);
+        else
+            ok(tokens_set(d.tokens, NULL, 0, error));
+        sim_loop_advance(d.loop, 10 * SYNC_MS);
+        ok_named(kept(&d, CANARY "-r1"), "what was granted is written nevertheless");
+        is_number((long)sim_disk_open_files(), 0, "  and no file stays open");
+        daemon_end(&d);
+    }
+}
+
+/* On a full disk mail must be able to leave. Only a refresh token that was exchanged must
+ * be written before. */
+static void
+test_full(void)
+{
+    static const struct {
+        const char *row, *refresh, *next; /* what there is, what the provider sends */
+        bool used;
+    } rows[] = {
+        {"grant=client secret=" CANARY, "", "", true},
+        {"", CANARY "-r0", "", true},
+        {"", CANARY "-r0", CANARY "-r0", true},
+        {"", CANARY "-r0", CANARY "-r1", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct daemon d = daemon_of(rows[i].row);
+        char got[200];
+        prepare(&d, state_of("", 0, 0, rows[i].refresh));
+        daemon_begin(&d);
+        sim_disk_count_anew();
+        sim_disk_fail_at(4, ENOSPC);
+        grant(CANARY "-a1", rows[i].next, 3600);
+        ok(sim_disk_has_failed());
+        is_number(find(&d, got), rows[i].used ? TOKENS_READY : TOKENS_FAILED,
+                  "a full disk");
+        if (rows[i].used)
+            is_string(got, CANARY "-a1", "  the token is used");
+        sim_loop_advance(d.loop, HOUR_MS);
+        is_number((long)provider.started, 2, "  later the next one");
+        grant(CANARY "-a2", rows[i].next, 3600);
+        is_ready(&d, CANARY "-a2", "  is used");
+        ok_named(kept(&d, CANARY "-a2"), "  and written");
+        daemon_end(&d);
+    }
+}
+
 /* The one law: an access token that is used has its refresh token on the disk. fault: 0:
  * the call fails; 1: the process is killed; 2: the power is cut. */
 static bool
-survives(uint64_t call, int fault, bool *reached)
+survives(uint64_t call, int fault, bool aio, bool *reached)
 {
     struct daemon d = daemon_of("");
+    d.aio = aio;
     char got[200];
     bool used, good;
     prepare(&d, state_of("", 0, 0, CANARY "-r0"));
@@ -541,6 +706,7 @@ survives(uint64_t call, int fault, bool *reached)
     ok(provider.started > 0 || fault != 0);
     if (provider.started > 0)
         grant(CANARY "-a1", CANARY "-r1", 3600);
+    sim_loop_advance(d.loop, aio ? 10 * SYNC_MS : 0);
     used = find(&d, got) == TOKENS_READY;
     *reached = fault == 0 ? sim_disk_has_failed() : sim_disk_is_dead();
     if (fault == 2)
@@ -554,6 +720,7 @@ survives(uint64_t call, int fault, bool *reached)
         good = good && provider.started == 2 &&
                strstr(asked()->body, CANARY "-r1") != NULL;
         grant(CANARY "-a2", CANARY "-r2", 3600);
+        sim_loop_advance(d.loop, aio ? 10 * SYNC_MS : 0);
         good = good && find(&d, got) == TOKENS_READY && kept(&d, CANARY "-r2");
     }
     daemon_end(&d);
@@ -563,14 +730,16 @@ survives(uint64_t call, int fault, bool *reached)
 static void
 test_faults(void)
 {
-    static const char *const names[] = {"an error", "a kill", "a power cut"};
-    for (int fault = 0; fault < 3; fault++) {
+    static const char *const names[] = {"an error",           "a kill",
+                                        "a power cut",        "an error and AIO",
+                                        "a kill and AIO",     "a power cut and AIO"};
+    for (int way = 0; way < 6; way++) {
         bool reached = true;
         unsigned wrong = 0;
         uint64_t call = 2; /* behind disk_open() */
         for (; reached && call < 100; call++)
-            wrong += !survives(call, fault, &reached);
-        is_number(wrong, 0, names[fault]);
+            wrong += !survives(call, way % 3, way >= 3, &reached);
+        is_number(wrong, 0, names[way]);
         ok_named(call > 12 && !reached, "  at each call");
     }
 }
@@ -601,9 +770,15 @@ main(void)
     test_shortest();
     test_first();
     test_hidden();
+    test_hidden_later();
+    test_rest();
     test_retry_after();
     test_clock();
     test_many();
+    test_background();
+    test_overlap();
+    test_left();
+    test_full();
     test_faults();
     ok_named(is_logged(log, "is omitted: it is damaged or of another account"),
              "damage is logged");

@@ -65,7 +65,7 @@ test_styles(void)
     log_restyle(log, LOG_STYLE_POSTFIX, LOG_LEVEL_INFO);
     recipient_line(log);
     snprintf(want, sizeof(want),
-             "postfix/smtp[%ld]: 01JD3ZK5Q8-9F3K2C7A: to=<a@b.example>, "
+             "postfix/smtp[%ld]: 01JD3ZK5Q89F3K2C7A: to=<a@b.example>, "
              "relay=mx[192.0.2.1]:25, size=-12 (250 2.0.0 \"Ok\"\\x0d\\x0a)\n",
              (long)getpid());
     is_text(buffer_text(&out), text_from(want), "postfix");
@@ -81,6 +81,43 @@ test_styles(void)
         "json");
     log_free(&log);
     ok(log == NULL);
+}
+
+/* Of hostile items, too: a comma is what divides them, and the whole has a limit. */
+static void
+test_list(void)
+{
+    static const char *const wants[] = {
+        "p: to=x, dkim=a.test/s1,b.test/s2\n",
+        "{\"level\":\"info\",\"program\":\"p\",\"to\":\"x\","
+        "\"dkim\":[\"a.test/s1\",\"b.test/s2\"]}\n",
+        "{\"level\":\"info\",\"program\":\"p\",\"dkim\":[\"one\\\\xff\"]}\n"};
+    static char many[20000];
+    struct log_line line;
+    struct log *log = log_open(LOG_STYLE_PETREL);
+    for (int i = 0; i < 3; i++) {
+        buffer_clear(&out);
+        log_start(&line, log, LOG_LEVEL_INFO, "p", NULL);
+        if (i < 2)
+            log_field(&line, "to", TEXT("x"));
+        log_field_list(&line, "dkim",
+                       i < 2 ? TEXT("a.test/s1,b.test/s2") : TEXT("one\xff"));
+        log_end(&line);
+        is_text(buffer_text(&out), text_from(wants[i]), wants[i]);
+        log_restyle(log, LOG_STYLE_JSON, LOG_LEVEL_INFO);
+    }
+    buffer_clear(&out);
+    memset(many, ',', sizeof(many));
+    log_start(&line, log, LOG_LEVEL_INFO, "p", NULL);
+    log_field_list(&line, "dkim", text_of(many, sizeof(many)));
+    log_end(&line);
+    json_t *read = json_loadb(out.at, out.length, 0, NULL);
+    ok_named(read != NULL && out.length <= LOG_LINE_MAX, "its length has a limit");
+    json_decref(read);
+    log_start(&line, log, LOG_LEVEL_DEBUG, "p", NULL);
+    log_field_list(&line, "dkim", TEXT("a"));
+    log_end(&line);
+    log_free(&log);
 }
 
 static void
@@ -107,9 +144,11 @@ test_say(void)
 
     buffer_clear(&out);
     log_say(log, LOG_LEVEL_INFO, "queue", "name\xff", "x");
-    is_text(buffer_text(&out),
-            TEXT("{\"level\":\"info\",\"program\":\"queue\",\"id\":\"?\",\"text\":\"x\"}\n"),
-            "an id that is none");
+    is_text(
+        buffer_text(&out),
+        TEXT(
+            "{\"level\":\"info\",\"program\":\"queue\",\"id\":\"?\",\"text\":\"x\"}\n"),
+        "an id that is none");
 
     buffer_clear(&out);
     log_restyle(log, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
@@ -545,7 +584,8 @@ test_unread(void)
         int told = 0;
         if (what != NULL && sscanf(what, "%d log lines lost", &told) == 1)
             lost = told;
-        said += what != NULL && strncmp(what, "line ", 5) == 0 && atoi(what + 5) == said;
+        said +=
+            what != NULL && strncmp(what, "line ", 5) == 0 && atoi(what + 5) == said;
         heard += what != NULL && strncmp(what, "heard ", 6) == 0;
         json_decref(read);
     }
@@ -584,6 +624,7 @@ main(void)
 {
     buffer_init(&out, 1 << 20);
     test_styles();
+    test_list();
     test_say();
     test_time();
     test_escape();

@@ -4,6 +4,7 @@
 
 /* link: t/sim/loop.c */
 #include "base/loop/loop.h"
+#include "base/net/net_datagram.h"
 #include "base/net/net_outlet.h"
 #include "t/sim/sim.h"
 #include "t/support/tap.h"
@@ -281,6 +282,57 @@ crash(void)
     close(ends[0]);
 }
 
+/* A syslog service: one datagram a line, kept while it is away. */
+static void
+datagrams(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct net_datagram to;
+    char got[200];
+    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/writer-%ld",
+             (long)getpid());
+    unlink(address.sun_path);
+    int service = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (bind(service, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+        net_datagram_open(&to, address.sun_path) != 0)
+        abort();
+    open_on(STDERR_FILENO);
+    log_writer_use(w, &to);
+    ok(add(1) && add(2));
+    log_writer_flush(w);
+    is_number(recv(service, got, sizeof(got), 0), LINE - 1, "a line without its LF");
+    is_number(recv(service, got, sizeof(got), 0), LINE - 1, "and the next");
+    is_number(log_writer_waiting(w), 0, "none waits");
+    close(service);
+    ok(add(3));
+    log_writer_flush(w);
+    ok(add(4));
+    log_writer_flush(w);
+    is_number(log_writer_waiting(w), 2 * LINE, "those for a service that is gone wait");
+    sim_loop_advance(loop, LOG_WRITER_CONNECT_MS);
+    is_number(log_writer_waiting(w), 2 * LINE, "as long as it is");
+    unlink(address.sun_path);
+    service = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (bind(service, (struct sockaddr *)&address, sizeof(address)) != 0)
+        abort();
+    sim_loop_advance(loop, LOG_WRITER_CONNECT_MS);
+    is_number(log_writer_waiting(w), 0, "and come when it is back");
+    is_number(recv(service, got, sizeof(got), 0), LINE - 1, "the third line");
+    ok_named(strncmp(got, "00000003", 8) == 0, "none is lost");
+    is_number(drained, 0, "so nothing is reported");
+    for (int i = 0; i < LINES_MAX; i++)
+        (void)!add(i);
+    log_writer_flush(w);
+    ok_named(log_writer_waiting(w) > 0, "a slow one makes lines wait");
+    while (recv(service, got, sizeof(got), 0) > 0 || log_writer_waiting(w) > 0)
+        sim_loop_advance(loop, LOG_WRITER_SLOW_MS);
+    ok_named(drained == 1 && strstr(told, "lost: not read"), "the rest is counted");
+    log_writer_free(&w);
+    net_datagram_close(&to);
+    close(service);
+    unlink(address.sun_path);
+}
+
 int
 main(void)
 {
@@ -293,6 +345,7 @@ main(void)
     files();
     gone();
     crash();
+    datagrams();
     loop_turn(loop, 0);
     loop_free(&loop);
     return done();

@@ -58,7 +58,7 @@ duel_new(struct tls_server *server, struct tls_client *client,
     pipe.context = &d->client_end;
     d->client = tls_session_call(client, options, &pipe);
     pipe.context = &d->server_end;
-    d->server = tls_session_serve(server, &pipe);
+    d->server = tls_session_serve(server, TLS_MAIL, &pipe);
     return d;
 }
 

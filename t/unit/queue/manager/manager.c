@@ -746,7 +746,7 @@ test_start_errors(void)
     manager_world_begin(&w, "* discard");
     char error[300] = "";
     struct manager *second = NULL;
-    ok(manager_new(&second, w.loop, w.log, &w.settings, w.routes, error,
+    ok(manager_new(&second, w.loop, w.events, &w.settings, w.routes, error,
                    sizeof(error)) != 0);
     ok(second == NULL && strstr(error, "another petrel") != NULL);
     manager_free(&second);

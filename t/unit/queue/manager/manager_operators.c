@@ -694,7 +694,7 @@ test_slices(void)
     world_stop(&w);
     w.settings.queue.slices = 2;
     char error[300];
-    if (manager_new(&w.manager, w.loop, w.log, &w.settings, w.routes, error,
+    if (manager_new(&w.manager, w.loop, w.events, &w.settings, w.routes, error,
                     sizeof(error)) != 0)
         abort();
     struct id other = {.time_ms = 5, .hash = UINT64_C(0xFFFFFFFFFF)};

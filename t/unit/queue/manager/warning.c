@@ -121,7 +121,7 @@ test_once(int64_t journal_size)
     sim_loop_advance(w.loop, 24 * HOUR_MS);
     is_number(notices(&w), 1, "but that it failed in the end");
     is_number(count_lines(&w, told), 1, "a single warning");
-    is_number(count_lines(&w, "status=expired"), 1, "a single end");
+    is_number(count_lines(&w, "status=expired ("), 1, "a single end");
     is_number(files(&w, "info") + world_place(&w), SCHED_UNKNOWN, "all is over");
     manager_world_end(&w);
 }

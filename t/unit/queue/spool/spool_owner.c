@@ -147,6 +147,9 @@ test_of_root(void)
     make_directory(&p, "spool/journal");
     make_directory(&p, "spool/journal/0-1023");
     make_file(&p, "spool/journal/0-1023/00000001", 0600);
+    make_directory(&p, "spool/oauth");
+    make_file(&p, "spool/oauth/0123456789abcdef", 0600);
+    make_file(&p, "spool/oauth/0123456789abcdef.lock", 0600);
     make_socket(&p, "spool/control");
     ok_named(spool_owner_give(p.spool, USER, GROUP) > 10, "goes to the user");
     is_number(owner_of(&p, "spool/lock/daemon"), USER, "the lock");
@@ -154,7 +157,25 @@ test_of_root(void)
     is_number(owner_of(&p, "spool/mess/one"), USER, "content that only root can read");
     is_number(owner_of(&p, "spool/corrupt/one.note"), USER, "what is damaged");
     is_number(owner_of(&p, "spool/journal/0-1023/00000001"), USER, "the journal");
+    is_number(owner_of(&p, "spool/oauth/0123456789abcdef"), USER, "a login");
+    is_number(owner_of(&p, "spool/oauth/0123456789abcdef.lock"), USER, "and its lock");
     is_number(owner_of(&p, "spool/control"), USER, "the socket of a daemon that died");
+    finish(&p);
+}
+
+/* By root, before the first start. */
+static void
+test_login_first(void)
+{
+    struct place p;
+    begin(&p);
+    make_directory(&p, "spool");
+    make_directory(&p, "spool/oauth");
+    make_file(&p, "spool/oauth/0123456789abcdef", 0600);
+    ok_named(spool_owner_give(p.spool, USER, GROUP) > 0, "a spool that has a login alone");
+    is_number(owner_of(&p, "spool/oauth/0123456789abcdef"), USER, "gives it to the user");
+    is_number(owner_of(&p, "spool/oauth"), USER, "with its directory");
+    is_number(owner_of(&p, "spool/mess"), USER, "and is made");
     finish(&p);
 }
 
@@ -269,6 +290,7 @@ main(void)
     umask(022);
     test_new();
     test_of_root();
+    test_login_first();
     test_later();
     test_planted();
     test_not_ours();

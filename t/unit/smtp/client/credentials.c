@@ -9,6 +9,10 @@
 #include "sched/route/target.h"
 #include "t/sim/delivery_world.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 /* --- A stand-in for those who keep tokens ---------------------------------------- */
 
 struct tokens {
@@ -234,6 +238,17 @@ test_token(void)
     is_settled(&b, "u@x.test sent 2.0.0 none\n", "no token: the next host");
     ok(has(&b.lines, "its token file: No such file"));
     end(&b, s);
+    host_must(mkfifo(path, 0600) == 0);
+    int writer = open(path, O_RDWR);
+    s = begin(&b, "smtp://joe@a.test|b.test", table);
+    alarm(60);
+    run(&b, "");
+    alarm(0);
+    ok_named(has(&b.lines, "its token file: Invalid argument"),
+             "a FIFO, whose writer says nothing, is not waited for");
+    end(&b, s);
+    close(writer);
+    unlink(path);
 }
 
 /* Where the address is not our own, nothing is said without TLS. */

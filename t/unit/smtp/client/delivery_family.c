@@ -23,6 +23,24 @@ static const struct host_rule unknown[] = {
     {.start = NULL},
 };
 
+static const struct host_rule in_part[] = {
+    {.start = "RCPT TO:<r", .reply = NO_PTR},
+    {.start = NULL},
+};
+static const struct host_rule to_ehlo[] = {
+    {.start = "EHLO", .reply = NO_PTR},
+    {.start = "HELO", .reply = NO_PTR},
+    {.start = NULL},
+};
+static const struct host_rule to_mail[] = {
+    {.start = "MAIL", .reply = NO_PTR},
+    {.start = NULL},
+};
+static const struct host_rule to_dot[] = {
+    {.start = ".", .reply = NO_PTR},
+    {.start = NULL},
+};
+
 /* y.test and z.test: [::1] (six) and 127.0.0.2 (b->a) of one host. */
 static void
 start(struct bed *b, struct host *six, const struct host_rule *rules)
@@ -137,6 +155,63 @@ test_ipv4(void)
     stop(&b, &six);
 }
 
+/* At its EHLO, too, the session goes on; nothing that was sent is sent twice. */
+static void
+test_ehlo(void)
+{
+    struct bed b;
+    struct host six;
+    start(&b, &six, to_ehlo);
+    to(&b, "u@y.test", "y.test", "u@y.test sent 2.0.0 none\n", "sent at once");
+    to(&b, "u@y.test", "y.test", "u@y.test sent 2.0.0 none\n", "and again");
+    is_number(six.connections, 1, "with one refusal");
+    is_number(times(&b, "refuses our IPv6 address"), 1, "and one line");
+    stop(&b, &six);
+}
+
+/* Whom the host accepts over IPv6 is not sent to again; each refusal has its line of log. */
+static void
+test_in_part(void)
+{
+    struct bed b;
+    struct host six;
+    start(&b, &six, in_part);
+    to(&b, "a@y.test r1@y.test b@y.test r2@y.test", "y.test",
+       "r1@y.test deferred 4.7.25 address\nr2@y.test deferred 4.7.25 address\n"
+       "a@y.test sent 2.0.0 none\nb@y.test sent 2.0.0 none\n", "in part");
+    is_number(times(&b, "refuses our IPv6 address"), 1, "one line for all");
+    to(&b, "r1@y.test r2@y.test", "y.test", "r1@y.test sent 2.0.0 none\nr2@y.test sent 2.0.0 none\n", "the others over IPv4");
+    stop(&b, &six);
+}
+
+/* A restart forgets: that costs one refusal more, and no mail. */
+static void
+test_restart(void)
+{
+    struct bed b;
+    struct host six;
+    for (int i = 0; i < 2; i++) {
+        start(&b, &six, refuses);
+        to(&b, "u@y.test", "y.test", "u@y.test deferred 4.7.25 address\n", "refused once");
+        to(&b, "u@y.test", "y.test", "u@y.test sent 2.0.0 none\n", "then sent");
+        stop(&b, &six);
+    }
+}
+
+/* An address in the route has one family, so that there is no other way. */
+static void
+test_literals(void)
+{
+    struct bed b;
+    struct host six;
+    start(&b, &six, refuses);
+    b.a.rules = refuses;
+    to(&b, "u@[IPv6:::1]", "[IPv6:::1]", "u@[IPv6:::1] bounced 5.7.25 message\n", "IPv6");
+    to(&b, "u@[127.0.0.2]", "[127.0.0.2]", "u@[127.0.0.2] bounced 5.7.25 message\n", "IPv4");
+    is_number(times(&b, "refuses our IPv6 address"), 0, "nothing to log");
+    stop(&b, &six);
+}
+
 /* Refused at the greeting, the session goes on by IPv4, and later ones begin there. */
 static void
 test_greeting(void)
@@ -158,6 +233,12 @@ main(void)
     test_refused(refuses, "4.7.25");
     test_refused(by_spf, "4.7.26");
     test_refused(defers, "4.7.23");
+    test_refused(to_mail, "4.7.25");
+    test_refused(to_dot, "4.7.25");
+    test_ehlo();
+    test_in_part();
+    test_restart();
+    test_literals();
     test_kept();
     test_stands();
     test_ipv4();

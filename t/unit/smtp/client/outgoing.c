@@ -100,6 +100,32 @@ test_long(struct kit *k, size_t header, bool leaves)
     buffer_free(&want);
 }
 
+/* Short addresses that grow when they are completed. */
+static void
+test_grown(struct kit *k)
+{
+    struct buffer content;
+    buffer_init(&content, 1024 * 1024);
+    bool good = buffer_add(&content, TEXT("Bcc: c@d\r\n"));
+    while (good && content.length < OUTGOING_HEADER_MAX - 4096) {
+        good = buffer_add(&content, TEXT("To: e"));
+        for (int i = 0; good && i < 900; i++)
+            good = buffer_add(&content, TEXT(",e"));
+        good = good && buffer_add(&content, TEXT("\r\n"));
+    }
+    ok(good && buffer_add(&content, TEXT("\r\nbody\r\n")));
+    struct envelope *e = stored(k, "", buffer_text(&content));
+    buffer_clear(&k->lines);
+    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    ok_named(o == NULL, "a header that is too long when it is rewritten");
+    ok_named(kit_logged(k, "the header is longer than 524288 bytes when it is "
+                           "rewritten: it leaves unchanged"),
+             "which is said");
+    leaves_as(k, e, o, buffer_text(&content), "leaves as it is");
+    queue_retire(k->queue, &e);
+    buffer_free(&content);
+}
+
 static void
 test_unchanged(struct kit *k)
 {
@@ -164,6 +190,7 @@ main(void)
     test_long(&k, 100000, true);
     test_long(&k, 200000, true);
     test_long(&k, 270000, false);
+    test_grown(&k);
     test_unchanged(&k);
     test_utf8(&k);
     test_gone(&k);

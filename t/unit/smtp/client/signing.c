@@ -3,9 +3,12 @@
 #include "smtp/client/signing.h"
 
 #include "base/memory.h"
+#include "t/support/dkim_kit.h"
 #include "t/support/tap.h"
 
+#include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LETTER "From: ann@a.test\r\nSubject: s\r\n\r\nhello\r\n"
 
@@ -17,34 +20,12 @@ struct world {
     int told;
 };
 
-/* Keys that dkim_keys_read() would give for the domain. */
-static struct dkim_keys *
-keys_of(const char *domain, const char *selector, size_t count)
-{
-    const char *why;
-    struct buffer pem;
-    struct dkim_keys *keys = memory_new(sizeof(*keys));
-    keys->random = sign_random_new();
-    keys->list = memory_array(count, sizeof(*keys->list));
-    keys->count = count;
-    for (size_t i = 0; i < count; i++) {
-        buffer_init(&pem, SIGN_FILE_MAX);
-        ok(sign_key_make(keys->random, SIGN_RSA, 1024, &pem, &why));
-        ok(buffer_add_byte(&pem, '\0'));
-        keys->list[i] = (struct dkim_key){
-            memory_string(domain), memory_string(selector), memory_string("-"),
-            sign_key_read(keys->random, text_of(pem.at, pem.length - 1), &why)};
-        buffer_free(&pem);
-    }
-    return keys;
-}
-
 static void
 world_begin(struct world *w, struct dkim_keys *keys)
 {
     *w = (struct world){.loop = loop_new()};
     w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
-    w->signing = signing_new(w->loop, w->log, keys);
+    w->signing = signing_new(w->loop, w->log, NULL, keys);
     w->e = envelope_new();
     w->e->id.time_ms = 1;
 }
@@ -102,7 +83,7 @@ test_shared(void)
 {
     struct world w;
     struct signing_pass *p[50];
-    world_begin(&w, keys_of("a.test", "s", 1));
+    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
     for (size_t i = 0; i < 50; i++) {
         p[i] = pass_over(&w, LETTER, 1 + i, SIGNING_PLAIN);
         signing_pass_end(p[i], on_done, &w);
@@ -132,13 +113,49 @@ test_shared(void)
     world_end(&w);
 }
 
+static size_t
+used_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+/* A pass may wait for a slow host long after its signature is made. */
+static void
+test_memory(void)
+{
+    enum { PASSES = 20, LONG = 500 * 1024, KEPT = 8 * 1024 };
+    struct world w;
+    struct signing_pass *p[PASSES];
+    char *letter = memory_new(LONG + 1);
+    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
+    for (int odd = 0; odd < 2; odd++) {
+        /* A long body; a header that is too long. */
+        memset(letter, 'x', LONG);
+        memcpy(letter, LETTER, odd ? 4 : strlen(LETTER));
+        size_t before = used_bytes();
+        for (size_t i = 0; i < PASSES; i++) {
+            w.e->id.time_ms = (uint64_t)(1 + i + (odd ? PASSES : 0));
+            p[i] = pass_over(&w, letter, 32 * 1024, SIGNING_PLAIN);
+            signing_pass_end(p[i], on_done, &w);
+        }
+        wait_told(&w, (odd + 1) * PASSES);
+        ok_named(used_bytes() <= before + (size_t)(PASSES * KEPT),
+                 odd ? "nor does a header that is too long" : "a content leaves nothing");
+        for (size_t i = 0; i < PASSES; i++)
+            signing_pass_free(&p[i]);
+    }
+    free(letter);
+    world_end(&w);
+}
+
 /* Each turn has one operation; other tasks run between them. */
 static void
 test_line(void)
 {
     struct world w;
     struct signing_pass *p[10];
-    world_begin(&w, keys_of("a.test", "s", 1));
+    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
     for (size_t i = 0; i < 10; i++) {
         w.e->id.time_ms = i + 1;
         p[i] = pass_over(&w, LETTER, 7, SIGNING_PLAIN);
@@ -163,9 +180,9 @@ static void
 test_normalized(void)
 {
     struct world w;
-    world_begin(&w, keys_of("a.test", "s", 1));
+    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
     char *a = fields_of(&w, LETTER, 3, SIGNING_PLAIN);
-    signing_reload(w.signing, keys_of("a.test", "s", 1));
+    signing_reload(w.signing, dkim_kit_keys("a.test", "s", 1));
     w.e->id.time_ms = 2;
     char *b = fields_of(&w, "From: ann@a.test\nSubject: s\n\nhello", 3, SIGNING_PLAIN);
     const char *bh = strstr(a, "bh="), *other = strstr(b, "bh=");
@@ -184,11 +201,15 @@ static void
 test_unsigned(void)
 {
     static const char *const letters[] = {
-        "From: a@other.test\r\n\r\nx\r\n", "Subject: s\r\n\r\nx\r\n",
+        "From: a@other.test\r\n\r\nx\r\n",
+        "Subject: s\r\n\r\nx\r\n",
         "From: a@a.test\r\nFrom: a@a.test\r\n\r\nx\r\n",
-        "From: a@a.test\r\nnonsense\r\n\r\nx\r\n", "", "\r\n", "x"};
+        "From: a@a.test\r\nnonsense\r\n\r\nx\r\n",
+        "",
+        "\r\n",
+        "x"};
     struct world w;
-    world_begin(&w, keys_of("a.test", "s", 1));
+    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
     for (size_t i = 0; i < sizeof(letters) / sizeof(*letters); i++) {
         w.e->id.time_ms = i + 1;
         char *fields = fields_of(&w, letters[i], 2, SIGNING_PLAIN);
@@ -197,7 +218,7 @@ test_unsigned(void)
     }
     is_number(signing_counts(w.signing).signed_count, 0, "nothing is signed");
     world_end(&w);
-    world_begin(&w, keys_of("sender.test", "s", 1));
+    world_begin(&w, dkim_kit_keys("sender.test", "s", 1));
     char *fields = fields_of(&w, "From: a@list.test\r\n\r\nx\r\n", 2, SIGNING_PLAIN);
     ok_named(strstr(fields, "d=sender.test;") != NULL, "the sender's domain signs");
     free(fields);
@@ -210,7 +231,7 @@ test_large(void)
 {
     struct world w;
     struct buffer letter;
-    world_begin(&w, keys_of("a.test", "s", 1));
+    world_begin(&w, dkim_kit_keys("a.test", "s", 1));
     buffer_init(&letter, 4 * 1024 * 1024);
     ok(buffer_add(&letter, TEXT("From: a@a.test\r\nX: ")));
     while (letter.length < 300 * 1024)
@@ -238,7 +259,7 @@ test_reload(void)
 {
     for (int step = 0; step < 6; step++) {
         struct world w;
-        world_begin(&w, keys_of("a.test", "old", 2));
+        world_begin(&w, dkim_kit_keys("a.test", "old", 2));
         struct signing_pass *p =
             signing_pass_new(w.signing, w.e, TEXT("x@y.test"), SIGNING_PLAIN, TEXT(""));
         if (step == 0)
@@ -251,7 +272,7 @@ test_reload(void)
             signing_reload(w.signing, NULL);
         loop_turn(w.loop, 0);
         if (step == 3)
-            signing_reload(w.signing, keys_of("a.test", "new", 1));
+            signing_reload(w.signing, dkim_kit_keys("a.test", "new", 1));
         if (step == 4)
             signing_pass_free(&p);
         else
@@ -271,7 +292,7 @@ static void
 test_kept(void)
 {
     struct world w;
-    world_begin(&w, keys_of("other.test", "s", 1));
+    world_begin(&w, dkim_kit_keys("other.test", "s", 1));
     for (uint64_t i = 1; i <= SIGNING_KEPT_MAX + 1; i++) {
         w.e->id.time_ms = i;
         struct signing_pass *p = pass_over(&w, LETTER, 50, SIGNING_PLAIN);
@@ -299,6 +320,7 @@ int
 main(void)
 {
     test_shared();
+    test_memory();
     test_line();
     test_normalized();
     test_unsigned();

@@ -4,6 +4,7 @@
 
 #include "base/log/log.h"
 #include "base/log/log_internal.h"
+#include "queue/event/event.h"
 #include "t/support/sasl_kit.h"
 #include "t/sim/sim.h"
 
@@ -17,6 +18,7 @@ static struct server_rules rules = {.hostname = "mx.example.org",
 struct world {
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     struct buffer out, lines;
     struct auth_gate *gate;
 };
@@ -37,10 +39,11 @@ world_start(struct world *w, int limit)
     rules.users = users;
     w->loop = sim_loop_new(3);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    w->events = event_hub_new(w->log);
     buffer_init(&w->out, 1 << 20);
     buffer_init(&w->lines, 1 << 20);
     log_capture(w->log, &w->lines);
-    w->gate = auth_gate_new(w->loop, w->log);
+    w->gate = auth_gate_new(w->loop, w->events);
     auth_gate_set_limit(w->gate, limit);
 }
 
@@ -49,6 +52,7 @@ world_end(struct world *w)
 {
     auth_gate_free(&w->gate);
     loop_turn(w->loop, 0);
+    event_hub_free(&w->events);
     log_free(&w->log);
     loop_free(&w->loop);
     buffer_free(&w->out);
@@ -91,7 +95,7 @@ arrive(struct client *c, struct world *w, unsigned char last)
     struct text hello = TEXT("EHLO x\r\n");
     memset(c, 0, sizeof(*c));
     c->w = w;
-    server_start(&c->server, &rules, w->log, &w->out, "[192.0.2.9]", false, false);
+    server_start(&c->server, &rules, w->events, &w->out, "[192.0.2.9]", false, false);
     c->server.offer.auth = SERVER_AUTH_CLEAR;
     if (server_step(&c->server, &hello) != SERVER_GO_ON)
         abort();

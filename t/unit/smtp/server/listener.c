@@ -3,6 +3,7 @@
 /* link: t/sim/clock.c */
 #include "queue/queue_operator.h"
 #include "smtp/server/listener.h"
+#include "queue/event/event.h"
 
 #include "t/sim/clock.h"
 #include "t/support/listener_world.h"
@@ -359,11 +360,11 @@ bad_settings(void)
     ok(memmem(all.at, all.length, "relay_from: '0.0.0.0/0'", 23) != NULL);
     ok(memmem(all.at, all.length, "mt_priority: 'yes': say", 23) != NULL);
     ok(memmem(all.at, all.length, "hostname: 'not a name'", 22) != NULL);
-    ok(listener_new(w.loop, w.net, w.log, w.manager, w.routes, &s, error,
+    ok(listener_new(w.loop, w.net, w.events, w.manager, w.routes, &s, error,
                     sizeof(error)) == NULL);
     ok(error[0] != '\0' && strchr(error, '\n') == NULL);
     s = w.settings; /* its port is taken */
-    ok(listener_new(w.loop, w.net, w.log, w.manager, w.routes, &s, error,
+    ok(listener_new(w.loop, w.net, w.events, w.manager, w.routes, &s, error,
                     sizeof(error)) == NULL);
     ok(strstr(error, "127.0.0.1") != NULL);
     listener_world_end(&w);
@@ -422,13 +423,15 @@ serve_standard(const struct world *w, int both)
     struct loop *loop = loop_new();
     struct net *net = net_new(loop);
     struct log *log = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
+    struct event_hub *events = event_hub_new(log);
     if (queue_open_injector(&queue, log, &settings, error, sizeof(error)) != 0)
         _exit(2);
-    listener_serve_standard(loop, net, log, queue, w->routes, &w->settings, on_over,
+    listener_serve_standard(loop, net, events, queue, w->routes, &w->settings, on_over,
                             loop);
     loop_run(loop);
     queue_close(&queue);
     net_free(&net);
+    event_hub_free(&events);
     log_free(&log);
     loop_turn(loop, 0);
     loop_free(&loop);

@@ -51,7 +51,7 @@ listen_at(const char *format)
     w.settings.listen = text_from(listen_text);
     w.settings.auth_failure_limit = 3;
     buffer_clear(&w.lines);
-    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+    w.listener = listener_new(w.loop, w.net, w.events, w.manager, w.routes, &w.settings,
                               w.error, sizeof(w.error));
     return w.listener != NULL;
 }

@@ -130,7 +130,7 @@ behind_a_proxy(void)
     loop_turn(w.loop, 0);
     w.settings.listen = text_from(listen);
     w.settings.proxy_from = TEXT("127.0.0.1");
-    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+    w.listener = listener_new(w.loop, w.net, w.events, w.manager, w.routes, &w.settings,
                               w.error, sizeof(w.error));
     ok_named(w.listener != NULL, w.error);
     call(&c, &w, port);
@@ -237,7 +237,7 @@ from_the_first_byte(void)
     listener_free(&w.listener);
     loop_turn(w.loop, 0);
     w.settings.listen = text_from(listen);
-    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+    w.listener = listener_new(w.loop, w.net, w.events, w.manager, w.routes, &w.settings,
                               w.error, sizeof(w.error));
     ok_named(w.listener != NULL, w.error);
     call(&c, &w, port);
@@ -278,7 +278,7 @@ listen_at_both(struct world *w, unsigned port, int places, bool may_relay)
     loop_turn(w->loop, 0);
     w->settings.listen = text_from(listen);
     w->settings.server_tls_session_limit = places;
-    w->listener = listener_new(w->loop, w->net, w->log, w->manager, w->routes,
+    w->listener = listener_new(w->loop, w->net, w->events, w->manager, w->routes,
                                &w->settings, w->error, sizeof(w->error));
     ok_named(w->listener != NULL, w->error);
 }
@@ -467,7 +467,7 @@ old_device(void)
     listener_free(&w.listener);
     loop_turn(w.loop, 0);
     w.settings.listen = text_from(listen);
-    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+    w.listener = listener_new(w.loop, w.net, w.events, w.manager, w.routes, &w.settings,
                               w.error, sizeof(w.error));
     ok_named(w.listener != NULL, w.error);
     call(&c, &w, w.port);

@@ -26,7 +26,7 @@ begin(enum server_auth auth, bool secure)
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&lines, 1 << 20);
     log_capture(log, &lines);
-    fake_start(&f, &rules, log, false, false);
+    fake_start(&f, &rules, event_hub_new(log), false, false);
     f.server.offer.auth = auth;
     f.server.offer.starttls = true;
     if (secure)
@@ -36,8 +36,10 @@ begin(enum server_auth auth, bool secure)
 static void
 end(void)
 {
-    struct log *log = f.server.log;
+    struct event_hub *events = f.server.events;
+    struct log *log = event_hub_log(events);
     server_fake_end(&f);
+    event_hub_free(&events);
     log_free(&log);
     buffer_free(&lines);
 }

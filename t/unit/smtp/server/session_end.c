@@ -8,6 +8,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "smtp/server/auth_gate.h"
+#include "queue/event/event.h"
 #include "t/support/sasl_kit.h"
 #include "t/sim/sim.h"
 
@@ -26,6 +27,7 @@ struct world {
     struct loop *loop;
     struct net *net;
     struct log *log;
+    struct event_hub *events;
     struct buffer lines, heard;
     struct session_host host;
     void *no_queue;
@@ -100,6 +102,7 @@ world_start(struct world *w, bool tls)
     w->loop = sim_loop_new(1);
     w->no_queue = memory_new(NO_QUEUE_SIZE);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    w->events = event_hub_new(w->log);
     buffer_init(&w->lines, 1 << 20);
     buffer_init(&w->heard, 1 << 20);
     log_capture(w->log, &w->lines);
@@ -115,7 +118,7 @@ world_start(struct world *w, bool tls)
     strcpy(rules->hostname, "mx.example.org");
     /* Nothing is stored: a queue without a spool will do. */
     w->host = (struct session_host){
-        .loop = w->loop, .log = w->log, .rules = rules, .queue = w->no_queue};
+        .loop = w->loop, .events = w->events, .log = w->log, .rules = rules, .queue = w->no_queue};
     session_host_start(&w->host);
     must(pipe2(in, O_NONBLOCK) == 0 && pipe2(out, O_NONBLOCK) == 0, "no pipes");
     must(fcntl(out[1], F_SETPIPE_SZ, PIPE_SIZE) == PIPE_SIZE, "a small pipe");
@@ -135,6 +138,7 @@ world_end(struct world *w)
     free(w->no_queue);
     session_rules_release(&w->host.rules);
     net_free(&w->net);
+    event_hub_free(&w->events);
     log_free(&w->log);
     loop_turn(w->loop, 0);
     loop_free(&w->loop);

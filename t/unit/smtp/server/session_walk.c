@@ -546,7 +546,7 @@ start(struct walk *k, uint64_t seed)
     k->w.settings.listen = text_from(listen);
     choose_settings(k);
     k->w.listener =
-        listener_new(k->w.loop, k->w.net, k->w.log, k->w.manager, k->w.routes,
+        listener_new(k->w.loop, k->w.net, k->w.events, k->w.manager, k->w.routes,
                      &k->w.settings, k->w.error, sizeof(k->w.error));
     dialog_must(k->w.listener != NULL, k->w.error);
     listener_on_flush(k->w.listener, dialog_flush, &k->w);

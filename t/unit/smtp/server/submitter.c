@@ -26,9 +26,10 @@ sends(struct fake *f, struct senders *senders, bool may_relay, const char *user,
     kept = rules;
     buffer_free(&said);
     buffer_init(&said, 8192);
+    struct event_hub *events = event_hub_new(log);
     log_capture(log, &said);
     *f = (struct fake){0};
-    fake_start(f, &kept, log, false, may_relay);
+    fake_start(f, &kept, events, false, may_relay);
     if (user != NULL) {
         snprintf(name, sizeof(name), "%s", user);
         f->server.user = memory_string(name);
@@ -38,6 +39,7 @@ sends(struct fake *f, struct senders *senders, bool may_relay, const char *user,
     for (struct text rest = text_from(message); rest.length > 0; rest = text_after(rest, 7))
         fake_feed(f, text_before(rest, 7));
     fake_feed(f, TEXT(".\r\n"));
+    event_hub_free(&events);
     log_free(&log);
     if (f->count != 1)
         abort();

@@ -1,7 +1,7 @@
 /* The log in qmail's words: every line is one of its grammar, and they add up as its
  * readers count. */
 /* link: t/sim/loop.c */
-#include "queue/manager/qmail_log.h"
+#include "queue/event/event_log.h"
 
 #include "t/support/manager_world.h"
 
@@ -124,7 +124,6 @@ test_story(void)
     is_number(t.lines[0], 2, "the message and its bounce are new");
     is_number(t.lines[7], 2, "and both end");
     world_stop(&w);
-    ok(world_logged(&w, "status: exiting\n"));
     manager_world_start(&w);
     manager_world_end(&w);
 }
@@ -171,26 +170,29 @@ test_odd_ends(void)
     struct tally t = tally(&w);
     is_number(t.strange + t.wrong + t.running, 0, "the next one is alone");
 
-    struct qmail_log by_hand = {.log = w.log, .limit = 5};
-    struct envelope *e = envelope_new();
-    if (!envelope_add(e, TEXT("y@b.test"), NOTIFY_NEVER, TEXT("")))
-        abort();
-    unsigned local = qmail_log_start(&by_hand, e, 0, CHANNEL_LOCAL);
-    unsigned remote = qmail_log_start(&by_hand, e, 0, CHANNEL_REMOTE);
+    struct event one = {.kind = EVENT_ATTEMPTED,
+                        .id = {.time_ms = 1, .hash = 76},
+                        .recipient = TEXT("y@b.test"),
+                        .delivery = 1,
+                        .is_local = true};
+    struct event other = one;
+    other.delivery = UINT_MAX;
+    other.is_local = false;
+    event_hub_limit(w.events, 5);
+    event_tell(w.events, &one);
+    event_tell(w.events, &other);
     ok(world_logged(&w, "\nstatus: local 1/5 remote 1/5\n"));
-    qmail_log_stopped(&by_hand, local);
+    one.kind = other.kind = EVENT_WITHDRAWN;
+    event_tell(w.events, &one);
     ok(world_logged(&w, "\ndelivery 1: deferral: not_made/\n"
                         "status: local 0/5 remote 1/5\n"));
-    qmail_log_stopped(&by_hand, 0);
-    qmail_log_stopped(&by_hand, remote);
-    is_number(by_hand.running[0] + by_hand.running[1], 0, "what was stopped has ended");
-    by_hand.deliveries = UINT_MAX / 2;
-    for (int i = 0; i < 2; i++)
-        qmail_log_stopped(&by_hand, qmail_log_start(&by_hand, e, 0, CHANNEL_LOCAL));
-    is_number(by_hand.running[0], 0, "also when their numbers begin anew");
-    qmail_log_discard(&by_hand, (struct id){.hash = 77});
-    ok(world_logged(&w, "\ntriple bounce: discarding bounce/77\n"));
-    envelope_free(&e);
+    event_tell(w.events, &other);
+    ok(world_logged(&w, "\ndelivery 4294967295: deferral: not_made/\n"
+                        "status: local 0/5 remote 0/5\n"));
+    event_tell(w.events, &(struct event){.kind = EVENT_DISCARDED, .id = one.id});
+    ok(world_logged(&w, "\ntriple bounce: discarding bounce/76\n"));
+    event_tell(w.events, &(struct event){.kind = EVENT_STOPPING});
+    ok(world_logged(&w, "status: exiting\n"));
     manager_world_end(&w);
 }
 

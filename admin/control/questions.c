@@ -1,0 +1,257 @@
+/* Answers the operator's questions about the running daemon. */
+#include "admin/control/questions.h"
+
+#include "admin/control/account_list.h"
+#include "admin/control/listing.h"
+#include "admin/control/site_list.h"
+#include "admin/control/status.h"
+#include "admin/control/why.h"
+#include "base/http/tokens.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "queue/queue_operator.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNKNOWN "unknown command or invalid id"
+
+enum {
+    REASONS_MAX = 1000, /* recipients whose reason is reported */
+    STATES_MAX = 500,   /* in one answer: some 300 kB, or one message's reasons more */
+    SITES_PAGE = 500    /* in one answer: some 500 kB */
+};
+
+struct questions {
+    struct loop *loop;
+    struct manager *manager;
+    int64_t started_ms; /* monotonic */
+    size_t (*count_sessions)(void *context, bool *stressed);
+    void *count_context;
+    struct {
+        const char *name;
+        json_t *(*make)(void *context);
+        void *context;
+    } parts[QUESTIONS_PARTS];
+    size_t part_count;
+    const struct sandbox *sandbox; /* NULL: not reported */
+    struct tokens *tokens;         /* NULL: no accounts */
+};
+
+json_t *
+questions_refuse(const char *why)
+{
+    return json_pack("{s:b,s:s}", "ok", false, "error", why);
+}
+
+static json_t *
+json_reason(const char *reason)
+{
+    struct buffer clean;
+    buffer_init(&clean, 4 * OUTCOME_TEXT_MAX + 64);
+    (void)!log_escape(text_from(reason), &clean);
+    json_t *value = json_stringn(clean.length ? clean.at : "", clean.length);
+    buffer_free(&clean);
+    return value;
+}
+
+/* Not the scheduler's: held, not yet found, or over; what an ended message leaves on
+ * the disk goes some time later. Another daemon's is not ours to judge. */
+static const char *
+place_unknown(struct questions *q, struct id id)
+{
+    if (!queue_handles(manager_queue(q->manager), id))
+        return "unknown";
+    struct envelope *e = queue_peek(manager_queue(q->manager), id, QUEUE_DEFERRED);
+    const char *name = e ? "unknown" : "gone";
+    envelope_free(&e);
+    return name;
+}
+
+static json_t *
+questions_state_of(struct questions *q, struct id id)
+{
+    struct sched_state state = sched_find(manager_sched(q->manager), id);
+    const struct envelope *active = manager_active(q->manager, id);
+    unsigned count = active ? active->count : 1;
+    json_t *reasons = json_array();
+    for (unsigned i = 0; i < count && i < REASONS_MAX; i++)
+        json_array_append_new(reasons, json_reason(manager_reason(q->manager, id, i)));
+    const char *place = listing_place_name(state.place);
+    if (state.place == SCHED_UNKNOWN && active == NULL)
+        place = place_unknown(q, id);
+    else if (active == NULL && manager_is_awaiting(q->manager, id))
+        place = "defrag";
+    return json_pack("{s:b,s:s,s:I,s:i,s:o}", "ok", true, "place", place, "due_ms",
+                     (json_int_t)state.due_ms, "attempts", (int)state.attempts,
+                     "reasons", reasons);
+}
+
+/* States of as many ids as fit, in their order; the client asks again for the rest. */
+static json_t *
+answer_states(struct questions *q, const json_t *request)
+{
+    const json_t *ids = json_object_get(request, "ids");
+    json_t *states = json_array(), *name;
+    size_t index, reasons = 0;
+    json_array_foreach (ids, index, name) {
+        struct id id;
+        const char *text = json_string_value(name);
+        if (text == NULL || !id_parse(text_from(text), &id)) {
+            json_decref(states);
+            return questions_refuse(UNKNOWN);
+        }
+        json_t *state = questions_state_of(q, id);
+        reasons += json_array_size(json_object_get(state, "reasons"));
+        json_array_append_new(states, state);
+        if (reasons >= REASONS_MAX || index + 1 == STATES_MAX)
+            break;
+    }
+    return json_pack("{s:b,s:o}", "ok", true, "states", states);
+}
+
+static json_t *
+answer_status(struct questions *q, const json_t *request)
+{
+    (void)request;
+    bool stressed = false;
+    size_t sessions =
+        q->count_sessions ? q->count_sessions(q->count_context, &stressed) : 0;
+    json_t *status =
+        status_make(q->manager, loop_monotonic_ms(q->loop) - q->started_ms, sessions);
+    json_object_set_new(json_object_get(status, "sessions"), "stress",
+                        json_boolean(stressed));
+    if (q->sandbox)
+        json_object_set_new(status, "sandbox",
+                            status_sandbox(sandbox_get_state(q->sandbox)));
+    json_object_set_new(status, "oauth", account_list_make(q->tokens));
+    for (size_t i = 0; i < q->part_count; i++) {
+        json_t *part = q->parts[i].make(q->parts[i].context);
+        if (part != NULL)
+            json_object_set_new(status, q->parts[i].name, part);
+    }
+    return status;
+}
+
+static bool
+question_id(const json_t *request, struct id *id)
+{
+    const char *name = json_string_value(json_object_get(request, "id"));
+    return name != NULL && id_parse(text_from(name), id);
+}
+
+static json_t *
+answer_state(struct questions *q, const json_t *request)
+{
+    struct id id;
+    return question_id(request, &id) ? questions_state_of(q, id)
+                                     : questions_refuse(UNKNOWN);
+}
+
+static json_t *
+answer_why(struct questions *q, const json_t *request)
+{
+    struct id id;
+    if (!question_id(request, &id))
+        return questions_refuse(UNKNOWN);
+    json_t *told = questions_state_of(q, id);
+    why_add(told, q->manager, id);
+    return told;
+}
+
+static json_t *
+answer_sites(struct questions *q, const json_t *request)
+{
+    const json_t *from = json_object_get(request, "from");
+    if (!json_is_integer(from) || json_integer_value(from) < 0)
+        return questions_refuse("invalid start");
+    json_t *page = site_list_page(manager_sched(q->manager),
+                                  (size_t)json_integer_value(from), SITES_PAGE);
+    return json_pack("{s:b,s:o}", "ok", true, "sites", page);
+}
+
+void
+questions_look_for_tokens(struct questions *q)
+{
+    if (q->tokens != NULL)
+        tokens_look(q->tokens);
+}
+
+static json_t *
+answer_tokens(struct questions *q, const json_t *request)
+{
+    (void)request;
+    questions_look_for_tokens(q);
+    return json_pack("{s:b}", "ok", true);
+}
+
+static const struct question {
+    const char *name;
+    json_t *(*answer)(struct questions *q, const json_t *request);
+} questions_rows[] = {
+    {"status", answer_status},
+    {"sites",  answer_sites },
+    {"states", answer_states},
+    {"state",  answer_state },
+    {"why",    answer_why   },
+    {"tokens", answer_tokens},
+};
+
+json_t *
+questions_answer(struct questions *q, const json_t *request)
+{
+    const char *name = json_string_value(json_object_get(request, "command"));
+    size_t count = sizeof(questions_rows) / sizeof(questions_rows[0]);
+    for (size_t i = 0; name != NULL && i < count; i++)
+        if (strcmp(name, questions_rows[i].name) == 0)
+            return questions_rows[i].answer(q, request);
+    return questions_refuse(UNKNOWN);
+}
+
+struct questions *
+questions_new(struct loop *loop, struct manager *manager)
+{
+    struct questions *q = memory_new(sizeof(*q));
+    q->loop = loop;
+    q->manager = manager;
+    q->started_ms = loop_monotonic_ms(loop);
+    return q;
+}
+
+void
+questions_free(struct questions **q)
+{
+    free(*q);
+    *q = NULL;
+}
+
+void
+questions_on_part(struct questions *q, const char *name, json_t *(*make)(void *context),
+                  void *context)
+{
+    assert(q->part_count < QUESTIONS_PARTS);
+    q->parts[q->part_count].name = name;
+    q->parts[q->part_count].make = make;
+    q->parts[q->part_count++].context = context;
+}
+
+void
+questions_on_count(struct questions *q, size_t (*count)(void *context, bool *stressed),
+                   void *context)
+{
+    q->count_sessions = count;
+    q->count_context = context;
+}
+
+void
+questions_on_tokens(struct questions *q, struct tokens *tokens)
+{
+    q->tokens = tokens;
+}
+
+void
+questions_on_sandbox(struct questions *q, const struct sandbox *sandbox)
+{
+    q->sandbox = sandbox;
+}

@@ -1,0 +1,41 @@
+/* Questions to the running daemon that need no waiting: one table, for the control
+ * socket and for HTTP.
+ *
+ * A question is an object with the member `command`, an answer one with `ok`: but for
+ * the status, which is as status.h has it. The questions are those of
+ * control_server.h. */
+#ifndef ADMIN_CONTROL_QUESTIONS_H
+#define ADMIN_CONTROL_QUESTIONS_H
+
+#include "queue/manager/manager.h"
+
+#include <jansson.h>
+
+struct questions;
+struct sandbox;
+struct tokens;
+
+struct questions *questions_new(struct loop *loop, struct manager *manager);
+void questions_free(struct questions **questions);
+
+/* The caller frees the answer. */
+json_t *questions_answer(struct questions *questions, const json_t *request);
+/* {"ok": false, "error": why} */
+json_t *questions_refuse(const char *why);
+
+/* The sessions in, for the status; without it there are none. */
+void questions_on_count(struct questions *questions,
+                        size_t (*count)(void *context, bool *stressed), void *context);
+/* A part of the status with that name, made anew for each answer; NULL: there is none
+ * now. */
+enum { QUESTIONS_PARTS = 8 };
+void questions_on_part(struct questions *questions, const char *name,
+                       json_t *(*make)(void *context), void *context);
+/* State of the sandbox for the status, which omits it otherwise. */
+void questions_on_sandbox(struct questions *questions, const struct sandbox *sandbox);
+/* The accounts of `oauth` for the status; NULL: there are none. They live longer. */
+void questions_on_tokens(struct questions *questions, struct tokens *tokens);
+/* tokens_look(), if there are accounts: a retry is requested. */
+void questions_look_for_tokens(struct questions *questions);
+
+#endif

@@ -1,0 +1,111 @@
+/* Writes answers. */
+#include "admin/http/http_exchange.h"
+
+#include <stdlib.h>
+
+void
+http_exchange_wake(struct http_exchange *x)
+{
+    x->wake(x->wake_context);
+}
+
+const char *
+http_status_phrase(unsigned status)
+{
+    static const struct {
+        unsigned status;
+        const char *phrase;
+    } phrases[] = {
+        {200, "OK"                             },
+        {400, "Bad Request"                    },
+        {401, "Unauthorized"                   },
+        {403, "Forbidden"                      },
+        {404, "Not Found"                      },
+        {405, "Method Not Allowed"             },
+        {408, "Request Timeout"                },
+        {409, "Conflict"                       },
+        {411, "Length Required"                },
+        {413, "Content Too Large"              },
+        {414, "URI Too Long"                   },
+        {415, "Unsupported Media Type"         },
+        {417, "Expectation Failed"             },
+        {421, "Misdirected Request"            },
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"          },
+        {501, "Not Implemented"                },
+        {503, "Service Unavailable"            },
+        {505, "HTTP Version Not Supported"     },
+    };
+    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+        if (phrases[i].status == status)
+            return phrases[i].phrase;
+    return "Error";
+}
+
+void
+http_answer_json(struct http_exchange *x, unsigned status, json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    buffer_clear(&x->body);
+    x->status = status;
+    x->type = "application/json";
+    /* NULL: some text in it is no UTF-8. */
+    if (text == NULL || !buffer_add(&x->body, text_from(text)) ||
+        !buffer_add_byte(&x->body, '\n')) {
+        buffer_clear(&x->body);
+        x->status = 500;
+        (void)!buffer_add(
+            &x->body, TEXT("{\"ok\":false,\"error\":\"cannot be written as JSON\"}\n"));
+    }
+    free(text);
+}
+
+void
+http_answer_error(struct http_exchange *x, unsigned status, const char *why)
+{
+    http_answer_json(x, status, json_pack("{s:b,s:s}", "ok", false, "error", why));
+}
+
+void
+http_answer_line(struct http_exchange *x, unsigned status, const char *line)
+{
+    buffer_clear(&x->body);
+    x->status = status;
+    x->type = "text/plain; charset=utf-8";
+    (void)!buffer_format(&x->body, "%s\n", line);
+}
+
+void
+http_answer_field(struct http_exchange *x, const char *name, const char *value)
+{
+    (void)!buffer_format(&x->fields, "%s: %s\r\n", name, value);
+}
+
+/* What a browser may do with an answer: nothing but show it to our own page. */
+static const char every_answer[] =
+    "X-Content-Type-Options: nosniff\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+    "Cache-Control: no-store\r\n"
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'\r\n";
+
+bool
+http_answer_head(const struct http_exchange *x, enum http_body body, bool closes,
+                 struct buffer *out)
+{
+    return buffer_format(out, "HTTP/1.1 %u %s\r\n", x->status,
+                         http_status_phrase(x->status)) &&
+           buffer_add(out, text_from(every_answer)) &&
+           buffer_add(out, buffer_text(&x->fields)) &&
+           (x->type == NULL || buffer_format(out, "Content-Type: %s\r\n", x->type)) &&
+           (body != HTTP_BODY_WHOLE ||
+            buffer_format(out, "Content-Length: %zu\r\n", x->body.length)) &&
+           (body != HTTP_BODY_CHUNKED ||
+            buffer_add(out, TEXT("Transfer-Encoding: chunked\r\n"))) &&
+           (!closes || buffer_add(out, TEXT("Connection: close\r\n"))) &&
+           buffer_add(out, TEXT("\r\n"));
+}

@@ -1,0 +1,79 @@
+/* One request and its answer: what a route sees of HTTP.
+ *
+ * The server fills the question, the route the answer: a body as a whole, or a stream
+ * that is asked for some more whenever the client has read. */
+#ifndef ADMIN_HTTP_HTTP_EXCHANGE_H
+#define ADMIN_HTTP_HTTP_EXCHANGE_H
+
+#include "admin/http/http_places.h"
+#include "base/http/http.h"
+#include "base/http/http_target.h"
+
+#include <jansson.h>
+
+enum {
+    HTTP_ANSWER_MAX = 220 * 1024, /* octets of a body as a whole; of a piece */
+    HTTP_FIELDS_MAX = 1024        /* octets of further fields */
+};
+
+/* For http_requests_total. */
+enum http_path {
+    HTTP_PATH_PAGE,
+    HTTP_PATH_API,
+    HTTP_PATH_METRICS,
+    HTTP_PATH_HEALTH,
+    HTTP_PATH_EVENTS,
+    HTTP_PATH_OTHER,
+    HTTP_PATHS
+};
+
+struct http_stream {
+    /* Adds a piece to out, work of half a millisecond at most. DONE: it was the last;
+     * MORE without a piece: http_exchange_wake() will say when; BAD: the connection is
+     * cut, so that the client knows that some is missing. NULL: the body is whole. */
+    enum progress (*more)(void *context, struct buffer *out);
+    void (*free)(void *context); /* also when the client goes */
+    void *context;
+};
+
+struct http_exchange {
+    /* the question; borrowed */
+    const struct http_reader *request;
+    struct http_target target;
+    enum http_may may;
+    struct text client; /* its address, for the log */
+    bool secure;        /* TLS, or an https origin */
+    /* the answer */
+    unsigned status;
+    const char *type; /* Content-Type; NULL: no body */
+    struct buffer fields, body;
+    struct http_stream stream;
+    int64_t delay_ms; /* before it is sent */
+    enum http_path path;
+    void (*wake)(void *context); /* of the server */
+    void *wake_context;
+};
+
+/* The stream has a piece again. */
+void http_exchange_wake(struct http_exchange *exchange);
+
+/* {"ok": false, "error": why} */
+void http_answer_error(struct http_exchange *exchange, unsigned status,
+                       const char *why);
+/* Takes the object. One that is too large becomes an error. */
+void http_answer_json(struct http_exchange *exchange, unsigned status, json_t *object);
+/* One line of text. */
+void http_answer_line(struct http_exchange *exchange, unsigned status,
+                      const char *line);
+/* A further field of the answer. */
+void http_answer_field(struct http_exchange *exchange, const char *name,
+                       const char *value);
+
+/* The head of the answer, with the fields that every answer has. */
+enum http_body { HTTP_BODY_WHOLE, HTTP_BODY_CHUNKED, HTTP_BODY_TO_END };
+bool http_answer_head(const struct http_exchange *exchange, enum http_body body,
+                      bool closes, struct buffer *out)
+    __attribute__((warn_unused_result));
+const char *http_status_phrase(unsigned status);
+
+#endif

@@ -1,0 +1,65 @@
+/* What the connections and the judgement of requests share. */
+#ifndef ADMIN_HTTP_HTTP_INTERNAL_H
+#define ADMIN_HTTP_HTTP_INTERNAL_H
+
+#include "admin/http/http_server.h"
+#include "base/loop/loop.h"
+
+struct http_door {
+    struct http_server *server;
+    struct http_place place;
+    struct net_listener *socket;
+};
+
+enum http_visit_stage {
+    VISIT_SECURING, /* TLS */
+    VISIT_IDLE,     /* between requests */
+    VISIT_HEAD,
+    VISIT_BODY,
+    VISIT_WAITING, /* before an answer that is delayed */
+    VISIT_ANSWERING,
+    VISIT_OVER
+};
+
+/* A connection. */
+struct http_visit {
+    struct http_visit *prev, *next;
+    struct http_visit *ready_prev, *ready_next;
+    struct http_server *server;
+    const struct http_place *place;
+    struct net_connection *connection;
+    enum http_visit_stage stage;
+    struct loop_timer timer;
+    struct http_reader reader;
+    struct http_exchange exchange;
+    char client[NET_ADDRESS_TEXT_MAX];
+    unsigned requests;
+    size_t unsent; /* when the timer was started */
+    bool ready;    /* in the server's list */
+    bool is_last, ended, mutes, chunked, continues;
+};
+
+struct http_server {
+    struct loop *loop;
+    struct log *log;
+    struct tls_server *(*tls)(void *context);
+    void *tls_context;
+    void (*route)(void *context, struct http_exchange *exchange);
+    void *context;
+    struct http_keys *keys;
+    char *hostname, *names;
+    struct http_door doors[HTTP_PLACES_MAX];
+    size_t door_count;
+    struct http_visit *visits, *ready;
+    struct loop_task task;
+    int64_t second_ms; /* monotonic: when these were counted from */
+    unsigned handshakes, turned;
+    struct http_server_counts counts;
+};
+
+/* A new request is expected. */
+void http_visit_expect(struct http_visit *visit);
+/* Judges the complete request and has it answered. */
+void http_serve(struct http_visit *visit);
+
+#endif

@@ -1,0 +1,141 @@
+/* Reads the setting `http`. */
+#include "admin/http/http_places.h"
+
+#include <stdio.h>
+
+static const char separators[] = ", \t\r\n";
+
+/* Three octal digits, optionally after a 0. */
+static bool
+http_read_mode(struct text digits, unsigned *mode)
+{
+    *mode = 0;
+    for (size_t i = 0; i < digits.length; i++) {
+        if (digits.at[i] < '0' || digits.at[i] > '7')
+            return false;
+        *mode = *mode * 8 + (unsigned)(digits.at[i] - '0');
+    }
+    return digits.length >= 3 && digits.length <= 4 && *mode > 0 && *mode <= 0777;
+}
+
+static const char *
+http_read_unix(struct http_place *place, struct text option)
+{
+    uint64_t uid;
+    if (place->address.family != NET_UNIX)
+        return "only allowed for unix:PATH";
+    if (text_starts(option, TEXT("mode=")))
+        return http_read_mode(text_after(option, 5), &place->mode)
+                   ? NULL
+                   : "the mode of a socket is like 0660";
+    if (!text_number(text_after(option, 4), UINT32_MAX - 1, &uid))
+        return "not a user id; use uid=NUMBER, once for each";
+    if (place->uid_count == HTTP_UIDS_MAX)
+        return "too many user ids: use a group and mode=0660";
+    place->uids[place->uid_count++] = (unsigned)uid;
+    return NULL;
+}
+
+static const char *
+http_read_access(struct http_place *place, struct text value)
+{
+    if (text_equal(value, TEXT("key")))
+        place->access = HTTP_MAY_NOTHING;
+    else if (text_equal(value, TEXT("read")))
+        place->access = HTTP_MAY_READ;
+    else if (text_equal(value, TEXT("operate")))
+        place->access = HTTP_MAY_OPERATE;
+    else
+        return "say access=key, access=read or access=operate";
+    if (place->access == HTTP_MAY_NOTHING || place->address.family == NET_UNIX ||
+        net_address_is_loopback(&place->address))
+        return NULL;
+    return "only allowed for unix:PATH and loopback: set http_token for other clients";
+}
+
+/* NULL, or the error of the option. */
+static const char *
+http_read_option(struct http_place *place, struct text option)
+{
+    if (text_starts(option, TEXT("access=")))
+        return http_read_access(place, text_after(option, 7));
+    if (text_starts(option, TEXT("mode=")) || text_starts(option, TEXT("uid=")))
+        return http_read_unix(place, option);
+    if (text_equal(option, TEXT("tls")))
+        place->tls = true;
+    else if (text_equal(option, TEXT("page=no")))
+        place->no_page = true;
+    else if (text_equal(option, TEXT("metrics=no")))
+        place->no_metrics = true;
+    else if (!text_equal(option, TEXT("page=yes")) &&
+             !text_equal(option, TEXT("metrics=yes")))
+        return "unknown option";
+    return NULL;
+}
+
+static bool
+http_read_place(struct http_place *place, struct text word, struct buffer *errors)
+{
+    struct text options = word, address, option;
+    bool good = text_cut(&options, '?', &address);
+    if (!good || !net_address_parse(address, 0, &place->address))
+        return buffer_add_error(errors, "http", word,
+                                "not an address (127.0.0.1:8025, [::1]:8025 or "
+                                "unix:/path)");
+    while (text_word(&options, "&", &option)) {
+        const char *why = http_read_option(place, option);
+        if (why != NULL)
+            good = buffer_add_error(errors, "http", option, why);
+    }
+    return good;
+}
+
+/* Port 0 is a new port each time. */
+static bool
+http_is_same_place(const struct net_address *a, const struct net_address *b)
+{
+    return net_address_equal(a, b) && (a->family == NET_UNIX || a->port != 0);
+}
+
+bool
+http_places_read(struct text http, struct http_places *out, struct buffer *errors)
+{
+    struct text word;
+    bool good = true;
+    *out = (struct http_places){.count = 0};
+    while (text_word(&http, separators, &word)) {
+        if (out->count == HTTP_PLACES_MAX)
+            return buffer_add_error(errors, "http", word, "too many addresses");
+        struct http_place *place = &out->list[out->count];
+        good = http_read_place(place, word, errors) && good;
+        for (size_t i = 0; good && i < out->count; i++)
+            if (http_is_same_place(&out->list[i].address, &place->address))
+                good = buffer_add_error(errors, "http", word, "given twice");
+        out->count++;
+    }
+    return good;
+}
+
+static bool
+http_is_name(struct text name)
+{
+    for (size_t i = 0; i < name.length; i++) {
+        char c = name.at[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !text_is_digit(c) &&
+            c != '-' && c != '_' && c != '.')
+            return false;
+    }
+    return name.length > 0;
+}
+
+bool
+http_names_check(struct text names, struct buffer *errors)
+{
+    struct text word;
+    bool good = true;
+    while (text_word(&names, separators, &word))
+        if (!text_equal(word, TEXT("*")) && !http_is_name(word))
+            good = buffer_add_error(errors, "http_names", word,
+                                    "not a host name (without port), nor *");
+    return good;
+}

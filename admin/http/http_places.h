@@ -1,0 +1,36 @@
+/* The setting `http`: where the daemon answers HTTP, and to whom.
+ *
+ * Pure: parses the list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]. */
+#ifndef ADMIN_HTTP_HTTP_PLACES_H
+#define ADMIN_HTTP_HTTP_PLACES_H
+
+#include "base/buffer.h"
+#include "base/net_address.h"
+
+enum { HTTP_PLACES_MAX = 16, HTTP_UIDS_MAX = 16 };
+
+/* What a client may do: each includes the one before it. */
+enum http_may { HTTP_MAY_NOTHING, HTTP_MAY_READ, HTTP_MAY_OPERATE };
+
+struct http_place {
+    struct net_address address;
+    bool tls, no_page, no_metrics;
+    enum http_may access; /* of whoever can connect; NOTHING: a key is needed */
+    unsigned mode;        /* of a Unix socket; 0: not given */
+    unsigned uids[HTTP_UIDS_MAX];
+    size_t uid_count; /* 0: any user */
+};
+
+struct http_places {
+    struct http_place list[HTTP_PLACES_MAX];
+    size_t count;
+};
+
+/* False: one line an error. */
+bool http_places_read(struct text http, struct http_places *out, struct buffer *errors)
+    __attribute__((warn_unused_result));
+/* False: one line an error. names is the list of `http_names`, or "*". */
+bool http_names_check(struct text names, struct buffer *errors)
+    __attribute__((warn_unused_result));
+
+#endif

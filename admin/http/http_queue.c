@@ -1,0 +1,482 @@
+/* Lists, shows and changes the queue by HTTP. */
+#include "admin/http/http_queue.h"
+
+#include "admin/control/listing.h"
+#include "admin/control/operation.h"
+#include "admin/control/request.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "base/settings/settings.h"
+#include "queue/queue_operator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LISTED_A_STEP = 10,       /* envelopes read for a piece */
+    MESSAGE_STEP = 32 * 1024, /* octets of content for a piece */
+    TOLD_UNSENT_MAX = 64 * 1024
+};
+
+static void
+http_add_json(struct buffer *out, json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    (void)!buffer_add(out, text_from(text != NULL ? text : "{}"));
+    free(text);
+}
+
+/* --- One message -------------------------------------------------------------------- */
+
+/* The segment behind "/api/queue/". False: no id; the answer is written. */
+static bool
+http_queue_id(struct http_exchange *x, struct id *id, char name[ID_LENGTH + 1])
+{
+    struct text rest = text_after(x->target.path, strlen("/api/queue/"));
+    struct text segment = text_before(rest, text_find(rest, '/'));
+    if (id_parse(segment, id)) {
+        id_format(*id, name);
+        return true;
+    }
+    http_answer_error(x, 404, "no such message");
+    return false;
+}
+
+static json_t *
+http_queue_ask(const struct http_routes *r, const char *question, const char *name)
+{
+    json_t *request = json_pack("{s:s,s:s}", "command", question, "id", name);
+    json_t *answer = questions_answer(r->questions, request);
+    json_decref(request);
+    return answer;
+}
+
+/* An envelope in memory, or one from the disk, which the caller frees by *loaded. */
+static const struct envelope *
+http_queue_envelope(const struct http_routes *r, struct id id, struct envelope **loaded)
+{
+    const struct envelope *active = manager_active(r->manager, id);
+    *loaded = active ? NULL : queue_load_envelope(manager_queue(r->manager), id);
+    return active ? active : *loaded;
+}
+
+static json_t *
+http_queue_listing(const struct http_routes *r, const struct envelope *e,
+                   const char *question)
+{
+    char name[ID_LENGTH + 1];
+    id_format(e->id, name);
+    json_t *state = e->delivery.held ? NULL : http_queue_ask(r, question, name);
+    json_t *listing = listing_make(e, e->delivery.held ? "hold" : "", state);
+    if (state != NULL && strcmp(question, "why") == 0)
+        json_object_set(listing, "why", state);
+    json_decref(state);
+    return listing;
+}
+
+static void
+http_queue_tell(const struct http_routes *r, struct http_exchange *x,
+                const char *question)
+{
+    struct id id;
+    char name[ID_LENGTH + 1];
+    struct envelope *loaded;
+    if (!http_queue_id(x, &id, name))
+        return;
+    const struct envelope *e = http_queue_envelope(r, id, &loaded);
+    if (e != NULL)
+        http_answer_json(x, 200, http_queue_listing(r, e, question));
+    else
+        http_answer_error(x, 404, "no such message");
+    envelope_free(&loaded);
+}
+
+void
+http_queue_show(const struct http_routes *r, struct http_exchange *x)
+{
+    http_queue_tell(r, x, "state");
+}
+
+void
+http_queue_why(const struct http_routes *r, struct http_exchange *x)
+{
+    http_queue_tell(r, x, "why");
+}
+
+/* --- Its content -------------------------------------------------------------------- */
+
+struct http_message {
+    struct queue *queue;
+    struct envelope *envelope;
+    int content; /* a handle */
+    int64_t offset;
+    bool begun;
+};
+
+static enum progress
+http_message_more(void *context, struct buffer *out)
+{
+    struct http_message *m = context;
+    char piece[MESSAGE_STEP];
+    if (!m->begun) {
+        m->begun = true;
+        return buffer_add(out, m->envelope->prefix) ? PROGRESS_MORE : PROGRESS_BAD;
+    }
+    int64_t size =
+        queue_content_read(m->queue, m->content, m->offset, piece, sizeof(piece));
+    if (size < 0 || !buffer_add(out, text_of(piece, size > 0 ? (size_t)size : 0)))
+        return PROGRESS_BAD;
+    m->offset += size;
+    return size == 0 || m->offset >= m->envelope->content_size ? PROGRESS_DONE
+                                                               : PROGRESS_MORE;
+}
+
+static void
+http_message_free(void *context)
+{
+    struct http_message *m = context;
+    queue_content_close(m->queue, m->content);
+    envelope_free(&m->envelope);
+    free(m);
+}
+
+void
+http_queue_message(const struct http_routes *r, struct http_exchange *x)
+{
+    struct id id;
+    char name[ID_LENGTH + 1], field[ID_LENGTH + 50];
+    if (!http_queue_id(x, &id, name))
+        return;
+    struct queue *queue = manager_queue(r->manager);
+    struct envelope *e = queue_load_envelope(queue, id);
+    int content = e != NULL ? queue_content_open(queue, e) : -1;
+    if (content < 0) {
+        envelope_free(&e);
+        http_answer_error(x, 404, "no such message");
+        return;
+    }
+    struct http_message *m = memory_new(sizeof(*m));
+    *m = (struct http_message){.queue = queue, .envelope = e, .content = content};
+    /* A response without a piece would wait to be woken. */
+    m->begun = e->prefix.length == 0;
+    x->status = 200;
+    x->type = "text/plain; charset=utf-8";
+    snprintf(field, sizeof(field), "attachment; filename=\"%s.eml\"", name);
+    http_answer_field(x, "Content-Disposition", field);
+    x->stream = (struct http_stream){http_message_more, http_message_free, m};
+}
+
+/* --- Acting ------------------------------------------------------------------------- */
+
+struct http_action {
+    struct http_exchange *exchange;
+    struct operation *operation;
+    json_t *request; /* the filter borrows from it */
+    struct buffer told;
+    bool ended;
+};
+
+static void
+http_action_add(struct http_action *a, json_t *line)
+{
+    http_add_json(&a->told, line);
+    (void)!buffer_add_byte(&a->told, '\n');
+    http_exchange_wake(a->exchange);
+}
+
+static void
+http_action_told(void *context, struct id id, int code, const char *text)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    http_action_add(context, json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok", code == 0,
+                                       "code", code, "text", text));
+}
+
+static bool
+http_action_is_ready(void *context)
+{
+    const struct http_action *a = context;
+    return a->told.length < TOLD_UNSENT_MAX;
+}
+
+static void
+http_action_ended(void *context, const char *error)
+{
+    struct http_action *a = context;
+    a->ended = true;
+    http_action_add(a, error ? questions_refuse(error)
+                             : json_pack("{s:b,s:b}", "ok", true, "end", true));
+}
+
+static enum progress
+http_action_more(void *context, struct buffer *out)
+{
+    struct http_action *a = context;
+    if (!buffer_add(out, buffer_text(&a->told)))
+        return PROGRESS_BAD;
+    buffer_clear(&a->told);
+    if (!a->ended)
+        operation_resume(a->operation);
+    return a->ended ? PROGRESS_DONE : PROGRESS_MORE;
+}
+
+/* A client that goes cancels its request between two messages. */
+static void
+http_action_free(void *context)
+{
+    struct http_action *a = context;
+    operation_free(&a->operation);
+    json_decref(a->request);
+    buffer_free(&a->told);
+    free(a);
+}
+
+static json_t *
+http_queue_read_request(const struct http_exchange *x)
+{
+    struct text body = buffer_text(&x->request->body);
+    struct text verb = text_after(x->target.path, strlen("/api/queue/"));
+    json_t *request = json_loadb(body.length > 0 ? body.at : "", body.length,
+                                 JSON_REJECT_DUPLICATES, NULL);
+    if (json_is_object(request))
+        json_object_set_new(request, "command", json_stringn(verb.at, verb.length));
+    return request;
+}
+
+void
+http_queue_act(const struct http_routes *r, struct http_exchange *x)
+{
+    static const struct operation_events events = {.told = http_action_told,
+                                                   .is_ready = http_action_is_ready,
+                                                   .ended = http_action_ended};
+    struct operation_events mine = events;
+    struct filter *filter = memory_new(sizeof(*filter));
+    json_t *request = http_queue_read_request(x);
+    enum manager_verb verb;
+    const char *error = json_is_object(request) ? request_read(request, &verb, filter)
+                                                : "the body is not an object";
+    if (error != NULL) {
+        http_answer_error(x, 400, error);
+        json_decref(request);
+    } else {
+        struct http_action *a = memory_new(sizeof(*a));
+        log_say(r->log, LOG_LEVEL_INFO, "http", NULL, "client=%.*s: queue %s",
+                TEXT_ARGS(x->client), request_word(verb));
+        buffer_init(&a->told, HTTP_ANSWER_MAX);
+        a->exchange = x;
+        a->request = request;
+        mine.context = a;
+        a->operation = operation_new(r->loop, r->log, r->manager, verb, filter, &mine);
+        x->status = 200;
+        x->type = "application/x-ndjson";
+        x->stream = (struct http_stream){http_action_more, http_action_free, a};
+    }
+    free(filter);
+}
+
+/* --- Listing ------------------------------------------------------------------------ */
+
+struct http_listed {
+    struct id id;
+    enum queue_place place;
+};
+
+struct http_list {
+    const struct http_routes *routes;
+    struct filter filter;
+    char to[HTTP_TARGET_MAX + 1], from[HTTP_TARGET_MAX + 1], place[32];
+    char words[HTTP_TARGET_MAX + 1];
+    struct id after;
+    bool has_after, begun;
+    size_t limit, found;
+    struct http_listed *rows; /* those behind `after` */
+    size_t count, capacity, next;
+};
+
+static bool
+http_list_add(void *context, struct id id, enum queue_place place)
+{
+    struct http_list *l = context;
+    if (!manager_handles(l->routes->manager, id) ||
+        (l->has_after && id_compare(id, l->after) <= 0))
+        return true;
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity > 0 ? l->capacity * 2 : 64;
+        l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
+    }
+    l->rows[l->count++] = (struct http_listed){id, place};
+    return l->count < HTTP_LIST_SEEN_MAX;
+}
+
+static bool
+http_has_words(struct text where, struct text word)
+{
+    for (size_t i = 0; i + word.length <= where.length; i++)
+        if (text_equal_nocase(text_before(text_after(where, i), word.length), word))
+            return true;
+    return false;
+}
+
+/* Each word of q is in the id, the sender or a recipient. A filter's condition. */
+static bool
+http_list_wants(void *context, const struct envelope *e)
+{
+    const struct http_list *l = context;
+    struct text rest = text_from(l->words), word;
+    char name[ID_LENGTH + 1];
+    id_format(e->id, name);
+    while (text_word(&rest, " ", &word)) {
+        bool found =
+            http_has_words(text_from(name), word) || http_has_words(e->sender, word);
+        for (unsigned i = 0; i < e->count && !found; i++)
+            found = http_has_words(e->recipients[i].address, word);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* What cannot be read has a place and a name. */
+static json_t *
+http_list_unread(const struct http_list *l, struct id id)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    if (!filter_matches_place(&l->filter, "corrupt"))
+        return NULL;
+    return json_pack("{s:s,s:s}", "queue_name", "corrupt", "queue_id", name);
+}
+
+/* NULL: not wanted, or gone. */
+static json_t *
+http_list_row(struct http_list *l, const struct http_listed *row)
+{
+    const struct http_routes *r = l->routes;
+    const struct envelope *active = manager_active(r->manager, row->id);
+    struct envelope *loaded = NULL;
+    json_t *listing = NULL;
+    if (row->place == QUEUE_CORRUPT)
+        return http_list_unread(l, row->id);
+    if (active == NULL)
+        loaded = queue_peek(manager_queue(r->manager), row->id, row->place);
+    const struct envelope *e = active ? active : loaded;
+    if (e != NULL)
+        listing = http_queue_listing(r, e, "state");
+    const char *place = json_string_value(json_object_get(listing, "queue_name"));
+    if (listing != NULL &&
+        (place == NULL || strcmp(place, "gone") == 0 ||
+         !filter_matches(&l->filter, e, place, loop_now_ms(r->loop)))) {
+        json_decref(listing);
+        listing = NULL;
+    }
+    envelope_free(&loaded);
+    return listing;
+}
+
+static enum progress
+http_list_end(struct http_list *l, struct buffer *out)
+{
+    char name[ID_LENGTH + 1] = "";
+    bool all = l->next == l->count && l->count < HTTP_LIST_SEEN_MAX;
+    if (!all && l->next > 0)
+        id_format(l->rows[l->next - 1].id, name);
+    const char *quote = all ? "" : "\"";
+    (void)!buffer_format(out, "],\"next\":%s%s%s,\"seen\":%zu}\n", quote,
+                         all ? "null" : name, quote, l->next);
+    return PROGRESS_DONE;
+}
+
+static enum progress
+http_list_more(void *context, struct buffer *out)
+{
+    struct http_list *l = context;
+    if (!l->begun) {
+        l->begun = true;
+        (void)!queue_each(manager_queue(l->routes->manager), http_list_add, l);
+        return buffer_add(out, TEXT("{\"ok\":true,\"messages\":[")) ? PROGRESS_MORE
+                                                                    : PROGRESS_BAD;
+    }
+    for (size_t i = 0; i < LISTED_A_STEP; i++) {
+        if (l->next == l->count || l->found == l->limit)
+            return http_list_end(l, out);
+        json_t *listing = http_list_row(l, &l->rows[l->next++]);
+        if (listing == NULL)
+            continue;
+        if (l->found++ > 0)
+            (void)!buffer_add_byte(out, ',');
+        http_add_json(out, listing);
+    }
+    /* White space, so that a long search shows signs of life. */
+    if (out->length == 0)
+        (void)!buffer_add_byte(out, ' ');
+    return PROGRESS_MORE;
+}
+
+static void
+http_list_free(void *context)
+{
+    struct http_list *l = context;
+    free(l->rows);
+    free(l);
+}
+
+/* NULL, or why the parameter is wrong. */
+static const char *
+http_list_read(struct http_list *l, const struct http_parameter *p)
+{
+    uint64_t number;
+    if (text_equal(p->name, TEXT("to"))) {
+        text_copy(l->to, sizeof(l->to), p->value);
+        l->filter.to = l->to;
+    } else if (text_equal(p->name, TEXT("from"))) {
+        text_copy(l->from, sizeof(l->from), p->value);
+        l->filter.from = l->from;
+    } else if (text_equal(p->name, TEXT("older"))) {
+        if (!settings_parse_duration(p->value, &l->filter.older_ms))
+            return "older is a time such as 30m or 2d";
+    } else if (text_equal(p->name, TEXT("queue"))) {
+        text_copy(l->place, sizeof(l->place), p->value);
+        l->filter.place = l->place;
+        return filter_is_place(l->place) ? NULL : "queue is a place such as deferred";
+    } else if (text_equal(p->name, TEXT("q"))) {
+        text_copy(l->words, sizeof(l->words), p->value);
+        l->filter.wants = http_list_wants;
+        l->filter.context = l;
+    } else if (text_equal(p->name, TEXT("limit"))) {
+        if (!text_number(p->value, HTTP_LIST_MAX, &number) || number == 0)
+            return "limit is 1 to 500";
+        l->limit = (size_t)number;
+    } else if (text_equal(p->name, TEXT("after"))) {
+        l->has_after = id_parse(p->value, &l->after);
+        return l->has_after ? NULL : "after is an id";
+    } else {
+        return "a parameter that is not known";
+    }
+    return NULL;
+}
+
+void
+http_queue_list(const struct http_routes *r, struct http_exchange *x)
+{
+    struct http_list *l = memory_new(sizeof(*l));
+    struct text rest = x->target.query;
+    struct http_parameter *p = memory_new(sizeof(*p));
+    const char *why = NULL;
+    l->routes = r;
+    l->limit = HTTP_LIST_DEFAULT;
+    filter_clear(&l->filter);
+    while (why == NULL && http_parameter_next(&rest, p))
+        why = http_list_read(l, p);
+    free(p);
+    if (why != NULL) {
+        http_list_free(l);
+        http_answer_error(x, 400, why);
+        return;
+    }
+    x->status = 200;
+    x->type = "application/json";
+    x->stream = (struct http_stream){http_list_more, http_list_free, l};
+}

@@ -1,0 +1,24 @@
+/* The queue by HTTP: lists it, shows a message, and does what an operator asks for.
+ * What takes long is a stream, some in each turn. */
+#ifndef ADMIN_HTTP_HTTP_QUEUE_H
+#define ADMIN_HTTP_HTTP_QUEUE_H
+
+#include "admin/http/http_routes.h"
+
+enum {
+    HTTP_LIST_DEFAULT = 100,
+    HTTP_LIST_MAX = 500,       /* messages in an answer */
+    HTTP_LIST_SEEN_MAX = 50000 /* messages that one answer looks at */
+};
+
+/* GET /api/queue: to, from, older, queue, q, limit, after. */
+void http_queue_list(const struct http_routes *routes, struct http_exchange *exchange);
+/* GET /api/queue/ID, and with /why, /message behind it. */
+void http_queue_show(const struct http_routes *routes, struct http_exchange *exchange);
+void http_queue_why(const struct http_routes *routes, struct http_exchange *exchange);
+void http_queue_message(const struct http_routes *routes,
+                        struct http_exchange *exchange);
+/* POST /api/queue/VERB: a request of request.h without its command. */
+void http_queue_act(const struct http_routes *routes, struct http_exchange *exchange);
+
+#endif

@@ -1,0 +1,206 @@
+/* Finds the route of a request, and answers. */
+#include "admin/http/http_routes.h"
+
+#include "admin/control/site_list.h"
+#include "admin/http/http_queue.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum http_methods { HTTP_GET = 1, HTTP_POST = 2, HTTP_DELETE = 4 };
+
+struct http_route {
+    const char *path;
+    unsigned methods; /* HEAD is GET without a body */
+    enum http_may may;
+    void (*answer)(const struct http_routes *routes, struct http_exchange *x);
+};
+
+/* --- Health ------------------------------------------------------------------------ */
+
+static void
+http_on_live(const struct http_routes *routes, struct http_exchange *x)
+{
+    (void)routes;
+    http_answer_line(x, 200, "ok");
+}
+
+/* The reason may name paths and peers: it is for readers. */
+static void
+http_on_ready(const struct http_routes *routes, struct http_exchange *x)
+{
+    struct http_check checks[HTTP_CHECKS_MAX];
+    size_t count = routes->checks(routes->context, checks);
+    bool ready = true, tells = x->may >= HTTP_MAY_READ;
+    for (size_t i = 0; i < count; i++)
+        ready = ready && checks[i].good;
+    http_answer_line(x, ready ? 200 : 503, ready ? "ready" : "not ready");
+    for (size_t i = 0; i < count; i++)
+        (void)!buffer_format(&x->body, "%s %s%s%s\n", checks[i].name,
+                             checks[i].good ? "ok" : "fail",
+                             checks[i].good || !tells ? "" : ": ",
+                             checks[i].good || !tells ? "" : checks[i].why);
+}
+
+static void
+http_on_metrics(const struct http_routes *routes, struct http_exchange *x)
+{
+    if (routes->metrics != NULL)
+        metrics_answer(routes->metrics, x);
+    else
+        http_answer_error(x, 404, "nothing is here");
+}
+
+/* --- Questions --------------------------------------------------------------------- */
+
+static void
+http_on_status(const struct http_routes *routes, struct http_exchange *x)
+{
+    json_t *question = json_pack("{s:s}", "command", "status");
+    json_t *status = questions_answer(routes->questions, question);
+    json_object_set_new(status, "access",
+                        json_string(x->may == HTTP_MAY_OPERATE ? "operate" : "read"));
+    http_answer_json(x, 200, status);
+    json_decref(question);
+}
+
+/* --- Sites -------------------------------------------------------------------------- */
+
+enum { SITES_A_STEP = 25, SITES_A_PAGE = 500, SITES_FROM_MAX = 1000000 };
+
+struct http_sites {
+    const struct http_routes *routes;
+    size_t from, sent;
+    bool begun;
+};
+
+static enum progress
+http_sites_more(void *context, struct buffer *out)
+{
+    struct http_sites *s = context;
+    json_t *page = site_list_page(manager_sched(s->routes->manager), s->from + s->sent,
+                                  SITES_A_STEP);
+    size_t count = json_array_size(page);
+    char *text = json_dumps(page, JSON_COMPACT);
+    bool fits = text != NULL;
+    json_decref(page);
+    if (!s->begun)
+        fits = fits && buffer_add(out, TEXT("{\"ok\":true,\"sites\":["));
+    else if (count > 0)
+        fits = fits && buffer_add_byte(out, ',');
+    s->begun = true;
+    if (count > 0)
+        fits = fits && buffer_add(out, text_of(text + 1, strlen(text) - 2));
+    free(text);
+    s->sent += count;
+    bool last = count < SITES_A_STEP || s->sent >= SITES_A_PAGE;
+    if (last)
+        fits = fits && buffer_add(out, TEXT("]}\n"));
+    return !fits ? PROGRESS_BAD : last ? PROGRESS_DONE : PROGRESS_MORE;
+}
+
+static void
+http_on_sites(const struct http_routes *routes, struct http_exchange *x)
+{
+    struct http_parameter *p = memory_new(sizeof(*p));
+    struct text rest = x->target.query;
+    uint64_t from = 0;
+    bool good = true;
+    while (good && http_parameter_next(&rest, p))
+        good = text_equal(p->name, TEXT("from")) &&
+               text_number(p->value, SITES_FROM_MAX, &from);
+    free(p);
+    if (!good) {
+        http_answer_error(x, 400, "from is a number");
+        return;
+    }
+    struct http_sites *sites = memory_new(sizeof(*sites));
+    sites->routes = routes;
+    sites->from = (size_t)from;
+    x->status = 200;
+    x->type = "application/json";
+    x->stream = (struct http_stream){http_sites_more, free, sites};
+}
+
+/* --- The table --------------------------------------------------------------------- */
+
+static const struct http_route http_route_rows[] = {
+    {"/livez",               HTTP_GET,  HTTP_MAY_NOTHING, http_on_live      },
+    {"/healthz",             HTTP_GET,  HTTP_MAY_NOTHING, http_on_live      },
+    {"/readyz",              HTTP_GET,  HTTP_MAY_NOTHING, http_on_ready     },
+    {"/metrics",             HTTP_GET,  HTTP_MAY_NOTHING, http_on_metrics   },
+    {"/api/status",          HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
+    {"/status.json",         HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
+    {"/api/sites",           HTTP_GET,  HTTP_MAY_READ,    http_on_sites     },
+    {"/api/queue",           HTTP_GET,  HTTP_MAY_READ,    http_queue_list   },
+    {"/api/queue/hold",      HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
+    {"/api/queue/release",   HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
+    {"/api/queue/retry",     HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
+    {"/api/queue/bounce",    HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
+    {"/api/queue/rm",        HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
+    {"/api/queue/*",         HTTP_GET,  HTTP_MAY_READ,    http_queue_show   },
+    {"/api/queue/*/why",     HTTP_GET,  HTTP_MAY_READ,    http_queue_why    },
+    {"/api/queue/*/message", HTTP_GET,  HTTP_MAY_OPERATE, http_queue_message},
+};
+
+static unsigned
+http_method_of(struct text method)
+{
+    return text_equal(method, TEXT("POST"))     ? HTTP_POST
+           : text_equal(method, TEXT("DELETE")) ? HTTP_DELETE
+                                                : HTTP_GET;
+}
+
+/* "*" in a pattern is one segment that is not empty. */
+static bool
+http_route_matches(struct text pattern, struct text path)
+{
+    struct text wanted, found;
+    while (pattern.at != NULL && path.at != NULL) {
+        if (!text_cut(&pattern, '/', &wanted) || !text_cut(&path, '/', &found))
+            return false;
+        bool any = text_equal(wanted, TEXT("*")) && found.length > 0;
+        if (!any && !text_equal(wanted, found))
+            return false;
+    }
+    return pattern.at == NULL && path.at == NULL;
+}
+
+static const struct http_route *
+http_route_find(struct text path)
+{
+    for (size_t i = 0; i < sizeof(http_route_rows) / sizeof(http_route_rows[0]); i++)
+        if (http_route_matches(text_from(http_route_rows[i].path), path))
+            return &http_route_rows[i];
+    return NULL;
+}
+
+static void
+http_refuse_method(struct http_exchange *x, unsigned methods)
+{
+    http_answer_field(x, "Allow",
+                      methods == HTTP_GET    ? "GET, HEAD"
+                      : methods == HTTP_POST ? "POST"
+                                             : "POST, DELETE");
+    http_answer_error(x, 405, "a method that is not known here");
+}
+
+/* Without a key nobody learns which paths there are. */
+void
+http_routes_answer(void *context, struct http_exchange *x)
+{
+    const struct http_routes *routes = context;
+    const struct http_route *route = http_route_find(x->target.path);
+    enum http_may needed = route != NULL ? route->may : HTTP_MAY_READ;
+    if (x->may < needed)
+        http_answer_error(x, x->may == HTTP_MAY_NOTHING ? 401 : 403,
+                          x->may == HTTP_MAY_NOTHING ? "a key or token is needed"
+                                                     : "this key may only read");
+    else if (route == NULL)
+        http_answer_error(x, 404, "nothing is here");
+    else if ((route->methods & http_method_of(x->request->method)) == 0)
+        http_refuse_method(x, route->methods);
+    else
+        route->answer(routes, x);
+}

@@ -1,0 +1,46 @@
+/* GET /metrics: one table of families, for both formats and for petrel-metrics(7).
+ *
+ * Its size does not depend on mail: label values are fixed lists, but for sites, of
+ * which those with most mail have series of their own. Counters come from events, the
+ * rest is read when it is asked for. */
+#ifndef ADMIN_HTTP_METRICS_H
+#define ADMIN_HTTP_METRICS_H
+
+#include "admin/http/http_exchange.h"
+#include "admin/http/http_server.h"
+#include "admin/http/metrics_counters.h"
+#include "queue/manager/manager.h"
+
+struct event_hub;
+struct loop;
+struct metrics;
+
+enum { METRICS_SITES_MAX = 40, METRICS_SITE_KEEP_MS = 60 * 60 * 1000 };
+
+struct metrics_setup {
+    struct loop *loop;
+    struct manager *manager;
+    struct event_hub *events;
+    size_t sites; /* with series of their own; `metrics_sites` */
+    /* Sessions in. */
+    size_t (*count_sessions)(void *context, bool *stressed);
+    void *count_context;
+    bool (*is_draining)(void *context);
+    void *context;
+};
+/* Before the sandbox: opens files of /proc. */
+struct metrics *metrics_new(const struct metrics_setup *setup);
+void metrics_free(struct metrics **metrics);
+/* Before the first request. */
+void metrics_set_server(struct metrics *metrics, const struct http_server *server);
+void metrics_set_sites(struct metrics *metrics, size_t sites);
+void metrics_note_reload(struct metrics *metrics, bool good);
+
+/* In the format that the request accepts. */
+void metrics_answer(struct metrics *metrics, struct http_exchange *exchange);
+void metrics_write_all(struct metrics *metrics, struct metrics_writer *writer);
+
+/* The table, for the manual. NULL behind the last. */
+const struct metric_family *metrics_family_at(size_t index);
+
+#endif

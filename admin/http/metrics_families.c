@@ -1,0 +1,560 @@
+/* The table of metrics: each family with its help, its labels and what writes it. */
+#include "admin/http/metrics_internal.h"
+
+#include "base/dns/dns.h"
+#include "base/loop/loop.h"
+#include "base/tls/tls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { LABELS_MAX = 1024, STATM_MAX = 200 };
+
+typedef void metrics_row_write(const struct metrics *m, struct metrics_writer *w);
+
+/* --- Process ------------------------------------------------------------------------ */
+
+static void
+write_build(const struct metrics *m, struct metrics_writer *w)
+{
+    struct buffer labels;
+    (void)m;
+    buffer_init(&labels, LABELS_MAX);
+    if (metrics_label(&labels, "version", text_from(PETREL_VERSION)) &&
+        buffer_add_byte(&labels, ',') &&
+        metrics_label(&labels, "mbedtls", text_from(tls_version())) &&
+        buffer_add_byte(&labels, ',') &&
+        metrics_label(&labels, "cares", text_from(dns_version())) &&
+        buffer_add_byte(&labels, ',') &&
+        metrics_label(&labels, "libev", text_from(loop_version())) &&
+        buffer_add_byte(&labels, '\0'))
+        metrics_write_count(w, labels.at, 1);
+    buffer_free(&labels);
+}
+
+static void
+write_start(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", m->started_s);
+}
+
+static void
+write_cpu(const struct metrics *m, struct metrics_writer *w)
+{
+    struct rusage used;
+    (void)m;
+    if (getrusage(RUSAGE_SELF, &used) == 0)
+        metrics_write(w, "",
+                      (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                          (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) /
+                              1e6);
+}
+
+/* The second number, in pages. */
+static void
+write_memory(const struct metrics *m, struct metrics_writer *w)
+{
+    char line[STATM_MAX];
+    struct text rest, word;
+    uint64_t pages;
+    int64_t size =
+        m->statm < 0 ? -1 : disk_read(m->process, m->statm, 0, line, sizeof(line));
+    rest = text_of(line, size > 0 ? (size_t)size : 0);
+    if (text_word(&rest, " \n", &word) && text_word(&rest, " \n", &word) &&
+        text_number(word, UINT32_MAX, &pages))
+        metrics_write(w, "", (double)pages * (double)sysconf(_SC_PAGESIZE));
+}
+
+/* Linux 6.2 says it as the size of the directory; older systems say 0. */
+static void
+write_descriptors(const struct metrics *m, struct metrics_writer *w)
+{
+    struct disk_info info;
+    if (m->descriptors >= 0 && disk_file_info(m->process, m->descriptors, &info) == 0 &&
+        info.size > 0)
+        metrics_write(w, "", (double)info.size);
+}
+
+static void
+write_descriptor_limit(const struct metrics *m, struct metrics_writer *w)
+{
+    struct rlimit limit;
+    (void)m;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        metrics_write(w, "", (double)limit.rlim_cur);
+}
+
+/* --- Daemon ------------------------------------------------------------------------- */
+
+static bool
+drains(const struct metrics *m)
+{
+    return m->setup.is_draining(m->setup.context);
+}
+
+static void
+write_accepting(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", m->health.accepting && !drains(m));
+}
+
+static void
+write_draining(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", drains(m));
+}
+
+static void
+write_sessions(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "direction=\"in\"", (double)m->sessions_in);
+    metrics_write(w, "direction=\"out\"", (double)m->sched.sessions);
+    metrics_write(w, "direction=\"idle\"", (double)m->sched.idle);
+}
+
+static void
+write_reloads(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write_count(w, "result=\"ok\"", m->reloads[0]);
+    metrics_write_count(w, "result=\"refused\"", m->reloads[1]);
+}
+
+static void
+write_reload(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", !m->reload_failed);
+}
+
+/* --- Intake ------------------------------------------------------------------------- */
+
+static void
+write_by_word(struct metrics_writer *w, const char *key, const char *const *words,
+              size_t count, const uint64_t *values)
+{
+    char labels[LABELS_MAX];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(labels, sizeof(labels), "%s=\"%s\"", key, words[i]);
+        metrics_write_count(w, labels, values[i]);
+    }
+}
+
+static void
+write_messages(const struct metrics *m, struct metrics_writer *w)
+{
+    write_by_word(w, "source", metrics_sources, METRICS_SOURCES, m->counters.messages);
+}
+
+static void
+write_recipients(const struct metrics *m, struct metrics_writer *w)
+{
+    write_by_word(w, "source", metrics_sources, METRICS_SOURCES,
+                  m->counters.recipients);
+}
+
+static void
+write_bytes(const struct metrics *m, struct metrics_writer *w)
+{
+    write_by_word(w, "source", metrics_sources, METRICS_SOURCES, m->counters.bytes);
+}
+
+static void
+write_refusals(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[LABELS_MAX];
+    for (size_t class = 0; class < 2; class ++)
+        for (size_t i = 0; i < METRICS_REASONS; i++) {
+            snprintf(labels, sizeof(labels), "class=\"%zu\",reason=\"%s\"", class + 4,
+                     metrics_reasons[i]);
+            metrics_write_count(w, labels, m->counters.refusals[class][i]);
+        }
+}
+
+static void
+write_logins(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write_count(w, "result=\"failed\"", m->counters.denied);
+    metrics_write_count(w, "result=\"locked\"", m->counters.locked);
+}
+
+/* --- Deliveries --------------------------------------------------------------------- */
+
+static void
+write_deliveries(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[LABELS_MAX];
+    for (size_t i = 0; i < METRICS_STATUSES; i++)
+        for (size_t k = 0; k < METRICS_CHANNELS; k++) {
+            snprintf(labels, sizeof(labels), "status=\"%s\",via=\"%s\"",
+                     metrics_statuses[i], metrics_channels[k]);
+            metrics_write_count(w, labels, m->counters.deliveries[i][k]);
+        }
+}
+
+static void
+write_replies(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[LABELS_MAX];
+    for (size_t i = 0; i < METRICS_CLASSES; i++) {
+        snprintf(labels, sizeof(labels), "class=\"%s\"", metrics_class(i));
+        metrics_write_count(w, labels, m->counters.replies[i]);
+    }
+}
+
+static void
+write_delays(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[LABELS_MAX];
+    for (size_t i = 0; i < METRICS_STAGES; i++) {
+        snprintf(labels, sizeof(labels), "stage=\"%s\"", metrics_stages[i]);
+        metrics_write_histogram(w, labels, &m->counters.delays[i], metrics_delays,
+                                METRICS_DELAYS);
+    }
+}
+
+static void
+write_delivered_tls(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[LABELS_MAX];
+    for (size_t i = 0; i < METRICS_TLS; i++)
+        for (size_t verified = 0; verified < 2; verified++) {
+            snprintf(labels, sizeof(labels), "tls=\"%s\",verified=\"%s\"",
+                     metrics_tls[i], verified ? "yes" : "no");
+            metrics_write_count(w, labels, m->counters.delivered[i][verified]);
+        }
+}
+
+static void
+write_notifications(const struct metrics *m, struct metrics_writer *w)
+{
+    write_by_word(w, "kind", metrics_kinds, METRICS_KINDS, m->counters.notifications);
+}
+
+/* --- Queue -------------------------------------------------------------------------- */
+
+/* As `petrel status`: fragments that wait are no deferred mail. */
+static void
+write_queue(const struct metrics *m, struct metrics_writer *w)
+{
+    size_t waiting = m->fragments.messages;
+    size_t fresh = waiting < m->sched.incoming ? waiting : m->sched.incoming;
+    size_t old =
+        waiting - fresh < m->sched.deferred ? waiting - fresh : m->sched.deferred;
+    metrics_write(w, "place=\"incoming\"", (double)(m->sched.incoming - fresh));
+    metrics_write(w, "place=\"active\"", (double)m->sched.active);
+    metrics_write(w, "place=\"deferred\"", (double)(m->sched.deferred - old));
+    metrics_write(w, "place=\"defrag\"", (double)(fresh + old));
+    metrics_write(w, "place=\"hold\"", (double)m->apart.held);
+    metrics_write(w, "place=\"corrupt\"", (double)m->apart.quarantined);
+}
+
+static void
+write_limits(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "name=\"active\"", (double)m->sched.active_limit);
+    metrics_write(w, "name=\"active_recipients\"", (double)m->sched.recipient_limit);
+    metrics_write(w, "name=\"sessions_out\"", (double)m->sched.session_limit);
+}
+
+static void
+write_free_bytes(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", (double)m->health.bytes_free);
+}
+
+static void
+write_free_inodes(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", (double)m->health.inodes_free);
+}
+
+static void
+write_reserve_bytes(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", (double)m->health.bytes_reserve);
+}
+
+static void
+write_reserve_inodes(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", (double)m->health.inodes_reserve);
+}
+
+static void
+write_segments(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "state=\"free\"", m->health.free_segments);
+    metrics_write(w, "state=\"used\"", m->health.segments - m->health.free_segments);
+}
+
+static void
+write_journaled(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", m->health.journaled);
+}
+
+static void
+write_journal_full(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", m->health.journal_full);
+}
+
+static void
+write_syncs(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write_count(w, "", m->health.syncs);
+}
+
+/* --- Sites -------------------------------------------------------------------------- */
+
+static void
+write_site_states(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "state=\"alive\"",
+                  (double)(m->sched.sites - m->probing - m->dead));
+    metrics_write(w, "state=\"probing\"", (double)m->probing);
+    metrics_write(w, "state=\"dead\"", (double)m->dead);
+}
+
+static void
+write_site_bounds(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[LABELS_MAX];
+    for (int i = 0; i < SCHED_BOUNDS; i++) {
+        snprintf(labels, sizeof(labels), "bound=\"%s\"",
+                 sched_bound_word((enum sched_bound)i));
+        metrics_write(w, labels, (double)m->bound[i]);
+    }
+}
+
+static void
+metrics_write_site(struct metrics_writer *w, const char *key, double value)
+{
+    struct buffer labels;
+    buffer_init(&labels, LABELS_MAX);
+    if (metrics_label(&labels, "site", text_from(key)) &&
+        buffer_add_byte(&labels, '\0'))
+        metrics_write(w, labels.at, value);
+    buffer_free(&labels);
+}
+
+/* sums: whether the rest has a sum. */
+static void
+write_sites(const struct metrics *m, struct metrics_writer *w, size_t member, bool sums)
+{
+    for (size_t i = 0; i < m->site_count; i++)
+        metrics_write_site(
+            w, m->sites[i].key,
+            *(const double *)(const void *)((const char *)&m->sites[i] + member));
+    if (sums && m->setup.sites > 0)
+        metrics_write_site(
+            w, "other",
+            *(const double *)(const void *)((const char *)&m->others + member));
+}
+
+#define SITE_WRITER(member, sums)                                                      \
+    static void write_site_##member(const struct metrics *m, struct metrics_writer *w) \
+    {                                                                                  \
+        write_sites(m, w, offsetof(struct metrics_site, member), sums);                \
+    }
+SITE_WRITER(waiting, true)
+SITE_WRITER(backlogged, true)
+SITE_WRITER(sessions, true)
+SITE_WRITER(window, true)
+SITE_WRITER(alive, false)
+SITE_WRITER(rate, false)
+SITE_WRITER(latency_s, false)
+
+/* --- Fragments ---------------------------------------------------------------------- */
+
+static void
+write_sets(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", (double)m->fragments.sets);
+}
+
+static void
+write_fragment_messages(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", (double)m->fragments.messages);
+}
+
+static void
+write_fragment_bytes(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", (double)m->fragments.bytes);
+}
+
+static void
+write_registry(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", !m->fragments.is_shared || !m->fragments.is_down);
+}
+
+static void
+write_fates(const struct metrics *m, struct metrics_writer *w)
+{
+    static const char *const fates[] = {
+        "waited",  "reassembled", "absorbed", "timed_out",  "conflict",
+        "limited", "malformed",   "failed",   "redirected", "returned"};
+    const struct manager_fragments *f = &m->fragments;
+    uint64_t counts[] = {f->waited,     f->reassembled, f->absorbed,  f->timed_out,
+                         f->conflicts,  f->limited,     f->malformed, f->failed,
+                         f->redirected, f->returned};
+    write_by_word(w, "fate", fates, sizeof(fates) / sizeof(fates[0]), counts);
+}
+
+/* --- HTTP --------------------------------------------------------------------------- */
+
+static void
+write_requests(const struct metrics *m, struct metrics_writer *w)
+{
+    static const char *const paths[HTTP_PATHS] = {"page",   "api",    "metrics",
+                                                  "health", "events", "other"};
+    static const unsigned classes[] = {2, 4, 5};
+    char labels[LABELS_MAX];
+    for (size_t path = 0; m->server != NULL && path < HTTP_PATHS; path++)
+        for (size_t i = 0; i < 3; i++) {
+            snprintf(labels, sizeof(labels), "class=\"%u\",path=\"%s\"", classes[i],
+                     paths[path]);
+            metrics_write_count(
+                w, labels, http_server_counts(m->server)->requests[path][classes[i]]);
+        }
+}
+
+/* --- The table ---------------------------------------------------------------------- */
+
+/* Name, type, writer, help, labels. */
+#define ROW(name, type, write, help, labels)                                           \
+    {                                                                                  \
+        {name, METRIC_##type, help, labels}, write                                     \
+    }
+static const struct metrics_row {
+    struct metric_family family;
+    metrics_row_write *write;
+} metrics_rows[] = {
+    ROW("petrel_build", INFO, write_build, "Version of Petrel and of its libraries",
+        "version, mbedtls, cares, libev"),
+    ROW("process_start_time_seconds", GAUGE, write_start,
+        "Start of the daemon, unix time", ""),
+    ROW("process_cpu_seconds", COUNTER, write_cpu, "CPU time used", ""),
+    ROW("process_resident_memory_bytes", GAUGE, write_memory, "Memory in use", ""),
+    ROW("process_open_fds", GAUGE, write_descriptors,
+        "Open descriptors (Linux 6.2 and later)", ""),
+    ROW("process_max_fds", GAUGE, write_descriptor_limit,
+        "The limit of open descriptors", ""),
+    ROW("petrel_accepting", GAUGE, write_accepting, "1 while new mail is accepted", ""),
+    ROW("petrel_draining", GAUGE, write_draining, "1 while the daemon stops", ""),
+    ROW("petrel_sessions", GAUGE, write_sessions,
+        "Open sessions; idle ones of those out", "direction: in, out, idle"),
+    ROW("petrel_messages_accepted", COUNTER, write_messages,
+        "Messages accepted or made",
+        "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
+    ROW("petrel_recipients_accepted", COUNTER, write_recipients,
+        "Recipients of these messages",
+        "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
+    ROW("petrel_accepted_bytes", COUNTER, write_bytes, "Content of these messages",
+        "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
+    ROW("petrel_refusals", COUNTER, write_refusals,
+        "Commands and messages refused to clients",
+        "class: 4, 5; reason: relay, user, size, sender, helo, rate, quota, syntax, "
+        "auth, tls, disk, spool, loop, partial, content, recipients, other"),
+    ROW("petrel_logins", COUNTER, write_logins,
+        "Failed logins of clients, and addresses locked out for them",
+        "result: failed, locked"),
+    ROW("petrel_deliveries", COUNTER, write_deliveries, "Verdicts for recipients",
+        "status: delivered, deferred, bounced, expired; via: smtp, lmtp, maildir, "
+        "other"),
+    ROW("petrel_replies", COUNTER, write_replies,
+        "What replies that refused mail were about; none: there was no reply",
+        "class: other, no_user, no_domain, full, too_big, auth, ptr, reputation, "
+        "content, sender, login, quota, tls, form, relay, policy, none"),
+    ROW("petrel_delivery_delay_seconds", HISTOGRAM, write_delays,
+        "Delay of delivered mail: before it was loaded, in the active queue, until the "
+        "greeting, of the transmission",
+        "stage: arrival, queue, connect, transmit"),
+    ROW("petrel_delivered_tls", COUNTER, write_delivered_tls,
+        "Recipients delivered by SMTP and LMTP",
+        "tls: none, TLSv1.2, TLSv1.3; verified: yes, no"),
+    ROW("petrel_notifications", COUNTER, write_notifications,
+        "Notifications to senders and postmaster",
+        "kind: failure, delay, success, postmaster"),
+    ROW("petrel_queue_messages", GAUGE, write_queue,
+        "Messages by place, as in petrel status",
+        "place: incoming, active, deferred, defrag, hold, corrupt"),
+    ROW("petrel_limit", GAUGE, write_limits, "Settings that limit what is in memory",
+        "name: active, active_recipients, sessions_out"),
+    ROW("petrel_spool_free_bytes", GAUGE, write_free_bytes,
+        "Free space of the spool; -1: unknown", ""),
+    ROW("petrel_spool_free_inodes", GAUGE, write_free_inodes,
+        "Free inodes of the spool; -1: unknown", ""),
+    ROW("petrel_spool_reserve_bytes", GAUGE, write_reserve_bytes,
+        "Space below which new mail is refused", ""),
+    ROW("petrel_spool_reserve_inodes", GAUGE, write_reserve_inodes,
+        "Inodes below which new mail is refused", ""),
+    ROW("petrel_journal_segments", GAUGE, write_segments, "Segments of the journal",
+        "state: free, used"),
+    ROW("petrel_journal_messages", GAUGE, write_journaled,
+        "Messages in the journal alone", ""),
+    ROW("petrel_journal_full", GAUGE, write_journal_full,
+        "1 while new mail waits for the spool", ""),
+    ROW("petrel_syncs", COUNTER, write_syncs, "Syncs of files and directories", ""),
+    ROW("petrel_sites", GAUGE, write_site_states, "Sites of next hops",
+        "state: alive, probing, dead"),
+    ROW("petrel_sites_bound", GAUGE, write_site_bounds,
+        "Sites with mail, by what limits them now",
+        "bound: nothing, dead, token, quota, probe, transport_rate_delay, rate_delay, "
+        "rate, learnt_rate, window, ceiling, congested, pause, delivery_session_limit"),
+    ROW("petrel_site_waiting", GAUGE, write_site_waiting, "Recipients in memory",
+        "site"),
+    ROW("petrel_site_backlogged", GAUGE, write_site_backlogged,
+        "Messages on disk until the site lives or has space", "site"),
+    ROW("petrel_site_sessions", GAUGE, write_site_sessions, "Open sessions", "site"),
+    ROW("petrel_site_window", GAUGE, write_site_window, "Sessions that it may have now",
+        "site"),
+    ROW("petrel_site_alive", GAUGE, write_site_alive,
+        "0 while none of its servers answers", "site (without other)"),
+    ROW("petrel_site_rate_limit", GAUGE, write_site_rate,
+        "Messages a second that its replies have taught; 0: none",
+        "site (without other)"),
+    ROW("petrel_site_latency_seconds", GAUGE, write_site_latency_s,
+        "Time of a transaction", "site (without other)"),
+    ROW("petrel_fragment_sets", GAUGE, write_sets,
+        "Sets of fragments that are not complete", ""),
+    ROW("petrel_fragment_messages", GAUGE, write_fragment_messages,
+        "Fragments that await others", ""),
+    ROW("petrel_fragment_bytes", GAUGE, write_fragment_bytes, "Their size", ""),
+    ROW("petrel_registry_up", GAUGE, write_registry,
+        "0 while the registry of fragments does not answer", ""),
+    ROW("petrel_fragments", COUNTER, write_fates, "Fragments by what became of them",
+        "fate: waited, reassembled, absorbed, timed_out, conflict, limited, malformed, "
+        "failed, redirected, returned"),
+    ROW("petrel_http_requests", COUNTER, write_requests, "Requests to the HTTP server",
+        "path: page, api, metrics, health, events, other; class: 2, 4, 5"),
+    ROW("petrel_config_reloads", COUNTER, write_reloads, "Reloads of the settings",
+        "result: ok, refused"),
+    ROW("petrel_config_reload_success", GAUGE, write_reload,
+        "0 when the last one was refused", ""),
+};
+#undef ROW
+
+const struct metric_family *
+metrics_family_at(size_t index)
+{
+    return index < sizeof(metrics_rows) / sizeof(metrics_rows[0])
+               ? &metrics_rows[index].family
+               : NULL;
+}
+
+void
+metrics_write_all(struct metrics *m, struct metrics_writer *w)
+{
+    metrics_gather(m);
+    for (size_t i = 0; i < sizeof(metrics_rows) / sizeof(metrics_rows[0]); i++) {
+        metrics_writer_family(w, &metrics_rows[i].family);
+        metrics_rows[i].write(m, w);
+    }
+    metrics_writer_end(w);
+}

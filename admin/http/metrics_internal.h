@@ -1,0 +1,48 @@
+/* What a scrape has gathered, for the families of metrics_families.c. */
+#ifndef ADMIN_HTTP_METRICS_INTERNAL_H
+#define ADMIN_HTTP_METRICS_INTERNAL_H
+
+#include "admin/http/metrics.h"
+#include "base/disk/disk.h"
+#include "queue/queue_operator.h"
+#include "sched/sched.h"
+
+enum { METRICS_KEY_MAX = 256 };
+
+/* A site with series of its own. */
+struct metrics_site {
+    char key[METRICS_KEY_MAX];
+    uint64_t hash;    /* of the key: most comparisons end with it */
+    int64_t until_ms; /* its series stay until then; monotonic */
+    bool is_here;
+    /* of the scrape */
+    double waiting, backlogged, sessions, window, alive, rate, latency_s;
+};
+
+struct metrics {
+    struct metrics_setup setup;
+    const struct http_server *server;
+    struct metrics_counters counters;
+    uint64_t reloads[2]; /* ok, refused */
+    bool reload_failed;
+    double started_s;     /* unix time */
+    struct disk *process; /* /proc/self; NULL: not there */
+    int statm, descriptors;
+    struct metrics_site sites[METRICS_SITES_MAX];
+    size_t site_count;
+    int64_t fresh_until_us; /* loop_clock_us() */
+    /* of the scrape */
+    struct queue_health health;
+    struct queue_apart apart;
+    struct sched_counts sched;
+    struct manager_fragments fragments;
+    size_t sessions_in;
+    struct metrics_site others;
+    uint64_t probing, dead, bound[SCHED_BOUNDS];
+};
+
+/* Reads all that a scrape needs, unless it has just been read: who asks very often may
+ * use a twentieth of the time, however many sites there are. */
+void metrics_gather(struct metrics *m);
+
+#endif

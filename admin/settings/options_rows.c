@@ -1,0 +1,434 @@
+/* The table of settings. */
+#include "admin/settings/options.h"
+
+#define FIELD(name) offsetof(struct options, name)
+#define HOUR        INT64_C(3600000)
+
+/* One setting: its kind, field and key, its default as a user would write it, its
+ * bounds if it is a number, and its help. */
+#define TEXTUAL(kind, field, key, preset, help)                                        \
+    {                                                                                  \
+        key, SETTING_##kind, FIELD(field), preset, 0, 0, false, help                   \
+    }
+#define BOUNDED(kind, field, key, preset, min, max, help)                              \
+    {                                                                                  \
+        key, SETTING_##kind, FIELD(field), preset, min, max, false, help               \
+    }
+
+#define SECRET(field, key, help)                                                       \
+    {                                                                                  \
+        key, SETTING_STRING, FIELD(field), NULL, 0, 0, true, help                      \
+    }
+
+#define SECRET_TABLE(field, key, help)                                                 \
+    {                                                                                  \
+        key, SETTING_LIST, FIELD(field), NULL, 0, 0, true, help                        \
+    }
+
+const struct setting options_rows[] = {
+    TEXTUAL(STRING, hostname, "hostname", NULL,
+            "Name in the banner, HELO and Received. Unset: the system's host name."),
+    TEXTUAL(LIST, listen, "listen", "127.0.0.1:2525",
+            "Addresses where mail is accepted: list of ADDRESS:PORT[?OPTION&...] or\n"
+            "unix:PATH[?OPTION&...].\n"
+            "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no,\n"
+            "proxy (each connection begins with a PROXY header; see proxy_from),\n"
+            "auth=required, auth=no, profile=legacy (old devices); for unix:PATH also "
+            "mode=0660,\n"
+            "uid=NUMBER.\n"
+            "Example: 0.0.0.0:25, [::]:25, 0.0.0.0:465?tls&auth=required, "
+            "unix:/run/petrel/smtp"),
+    TEXTUAL(LIST, tls_certificate, "tls_certificate", NULL,
+            "List of PEM files, each a certificate followed by its intermediates. "
+            "STARTTLS is\n"
+            "offered when this is set. A client that asks for a name is shown the "
+            "certificate with\n"
+            "that name, others the first one."),
+    TEXTUAL(
+        LIST, tls_key, "tls_key", NULL,
+        "List of PEM files, in the same order. Unset: the keys are in the files of\n"
+        "tls_certificate."),
+    TEXTUAL(STRING, spool, "spool", NULL,
+            "Directory of the queue. Unset: /var/spool/petrel, or ./spool if that "
+            "cannot be\n"
+            "written."),
+    TEXTUAL(STRING, user, "user", NULL,
+            "User to switch to after binding, when started as root: a name, UID or "
+            "UID:GID."),
+    TEXTUAL(STRING, sandbox, "sandbox", "yes",
+            "Give up after startup what the daemon does not need (Landlock, seccomp): "
+            "yes, no, or\n"
+            "require: do not start where the system lacks support."),
+    TEXTUAL(LIST, relay_from, "relay_from", "127.0.0.0/8, ::1",
+            "Networks whose clients may send mail to any domain."),
+    TEXTUAL(STRING, auth_users, "auth_users", NULL,
+            "File with lines user:VERIFIER, made by `petrel passwd`. These users may "
+            "log in, and\n"
+            "then send mail to any domain. When set, AUTH is offered under TLS and on "
+            "Unix sockets."),
+    TEXTUAL(STRING, auth_cleartext, "auth_cleartext", "no",
+            "loopback: offer AUTH without TLS to clients on this host."),
+    BOUNDED(
+        NUMBER, auth_failure_limit, "auth_failure_limit", "10", 0, 1000,
+        "Failed logins within 10 minutes after which a client address is locked out.\n"
+        "0 disables the lockout."),
+    TEXTUAL(LIST, sender_login, "sender_login", NULL,
+            "Table of USER ADDRESS..., one user a line: the only sender addresses that "
+            "a user may\n"
+            "use. Clients that have not logged in may not use them.\n"
+            "ADDRESS: user@domain, domain, .domain (sub-domains), *"),
+    TEXTUAL(LIST, sender_domains, "sender_domains", NULL,
+            "The only domains that users, and clients in relay_from, may send from: "
+            "domain,\n"
+            ".domain (sub-domains). Unset: any."),
+    TEXTUAL(BOOL, allow_open_relay, "allow_open_relay", "no",
+            "Must be set to allow 0.0.0.0/0 or ::/0 in relay_from. Spammers find an "
+            "open relay\n"
+            "within an hour."),
+    TEXTUAL(LIST, proxy_from, "proxy_from", NULL,
+            "Proxies trusted to send a PROXY header on listeners with ?proxy: list of "
+            "networks."),
+    TEXTUAL(LIST, etrn, "etrn", "relay",
+            "Domains whose waiting mail any client may request with ETRN: a list of "
+            "relay (domains\n"
+            "of local_domains whose mail goes on to another host), domain, .domain "
+            "(sub-domains);\n"
+            "or off."),
+    TEXTUAL(STRING, mt_priority, "mt_priority", "off",
+            "Clients whose MT-PRIORITY (RFC 6710) changes the order of delivery: off "
+            "(not offered),\n"
+            "trusted (clients that may relay; a priority above 0 from others counts as "
+            "0), all."),
+    TEXTUAL(LIST, routes, "routes", "* mx",
+            "Table of PATTERN TARGET, one a line; the first match wins.\n"
+            "PATTERN: user@domain, domain, .domain (sub-domains), *\n"
+            "TARGET: mx, smtp://host[:port][?options], lmtp://host:port, "
+            "lmtp://unix:/path,\n"
+            "maildir:/path/%u[?create=yes], hold, discard, error:5.1.1 text,\n"
+            "[1.2.3.4]:port or host:port (no MX look-up). See petrel.conf(5)."),
+    TEXTUAL(STRING, relay, "relay", NULL,
+            "Smarthost: short for a last route `* VALUE`. A list of hosts is tried in "
+            "order; the\n"
+            "first that can be reached gets the mail."),
+    SECRET(relay_password, "relay_password",
+           "Password of the user in relay = submission://USER@HOST. Prefer "
+           "relay_password_file,\n"
+           "which names a file with the password."),
+    TEXTUAL(STRING, auth_passwords, "auth_passwords", NULL,
+            "File with passwords of users in routes, sender_routes and relay, mode "
+            "0600. Lines:\n"
+            "HOST[:PORT] USER PASSWORD, or @/PATH of a file with a token for XOAUTH2."),
+    SECRET_TABLE(oauth, "oauth",
+                 "Table of users in routes, sender_routes and relay that log in with "
+                 "tokens of OAuth2:\n"
+                 "HOST[:PORT] USER PROVIDER KEY=VALUE..., one a line. PROVIDER: "
+                 "microsoft, google, custom.\n"
+                 "KEY: client (the id), secret, tenant, grant, refresh, scope, token, "
+                 "device, authorize.\n"
+                 "See petrel.conf(5), Logging in with OAuth2."),
+    TEXTUAL(LIST, sender_routes, "sender_routes", NULL,
+            "Table of PATTERN TARGET for the sender's address, <> for bounces. "
+            "Consulted after\n"
+            "routes with other patterns than * and after local mail, before relay and "
+            "the route *."),
+    TEXTUAL(
+        LIST, rewrite, "rewrite", NULL,
+        "Table of PATTERN REPLACEMENT, one a line: addresses of submitted mail, as "
+        "it leaves.\n"
+        "PATTERN: user@domain, domain, .domain, *, local (of hosts that nobody else "
+        "knows).\n"
+        "REPLACEMENT: user@domain, @domain (keeps the local part), = (keeps the "
+        "address).\n"
+        "Example: local alerts@example.org"),
+    TEXTUAL(
+        STRING, local, "local", NULL,
+        "Target of mail for local_domains that no route but * matches, for example\n"
+        "maildir:/var/mail/%u. Unset: the target of * gets it, unless that is mx: then "
+        "the\n"
+        "user is unknown."),
+    TEXTUAL(LIST, local_domains, "local_domains", NULL,
+            "Domains to which any client may send mail. Their mail goes to `local` "
+            "when no route\n"
+            "but * matches. Unset: hostname."),
+    BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
+            INT64_C(1) << 40, "Larger messages are refused."),
+    BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
+            "Recipients of one message that comes by SMTP, at most."),
+    BOUNDED(NUMBER, server_session_limit, "server_session_limit", "1000", 1, 100000,
+            "Concurrent incoming sessions, of all clients together."),
+    BOUNDED(NUMBER, client_session_limit, "client_session_limit", "50", 1, 100000,
+            "Concurrent sessions of one client: an IPv4 address, or an IPv6 network of "
+            "64 bits."),
+    TEXTUAL(STRING, client_session_rate, "client_session_rate", "none",
+            "Connections of one client: N/s, N/m, N/h or N/d. All N may come in one "
+            "burst, or B\n"
+            "with ,burst=B appended; after a burst the rate holds.\n"
+            "A client is an IPv4 address, or an IPv6 network of 64 bits."),
+    TEXTUAL(STRING, client_message_rate, "client_message_rate", "none",
+            "Messages of one client."),
+    TEXTUAL(STRING, client_recipient_rate, "client_recipient_rate", "none",
+            "Recipients that one client names, including refused ones."),
+    TEXTUAL(STRING, server_session_rate, "server_session_rate", "none",
+            "Connections of all clients together."),
+    TEXTUAL(STRING, server_message_rate, "server_message_rate", "none",
+            "Messages of all clients together."),
+    TEXTUAL(STRING, server_recipient_rate, "server_recipient_rate", "none",
+            "Recipients of all clients together."),
+    TEXTUAL(LIST, rate_exempt, "rate_exempt", "127.0.0.0/8, ::1",
+            "Networks whose clients these rates neither limit nor count."),
+    TEXTUAL(BOOL, check_helo, "check_helo", "no",
+            "Refuse mail of untrusted clients whose HELO is our own name, or is "
+            "neither a full\n"
+            "domain name nor an address literal."),
+    TEXTUAL(BOOL, check_sender, "check_sender", "no",
+            "Refuse mail of untrusted clients whose sender has no full domain name, "
+            "and accept\n"
+            "their bounces only with a single recipient."),
+    BOUNDED(DURATION, greet_delay_ms, "greet_delay", "0s", 0, 60000,
+            "Delays the greeting for untrusted clients. Clients that speak before it "
+            "are rejected."),
+    BOUNDED(NUMBER, server_tls_session_limit, "server_tls_session_limit", "200", 0,
+            100000,
+            "Concurrent incoming sessions with TLS, 45 KiB each. 0: no limit of their "
+            "own."),
+    BOUNDED(DURATION, smtpd_starttls_timeout_ms, "smtpd_starttls_timeout", "20s", 1000,
+            HOUR, "Time limit for the TLS handshake of a client."),
+    BOUNDED(NUMBER, hopcount_limit, "hopcount_limit", "50", 1, 1000,
+            "A message with more Received lines is refused as a loop."),
+    BOUNDED(NUMBER, smtpd_hard_error_limit, "smtpd_hard_error_limit", "20", 1, 10000,
+            "Errors after which a client is disconnected."),
+    BOUNDED(NUMBER, smtpd_soft_error_limit, "smtpd_soft_error_limit", "10", 0, 10000,
+            "Errors after which each further reply to an error is delayed longer than "
+            "the last."),
+    BOUNDED(DURATION, smtpd_error_sleep_time_ms, "smtpd_error_sleep_time", "1s", 0,
+            30000,
+            "First delay of such a reply, and the increment of each further one; 30s "
+            "at most.\n"
+            "0: no delay."),
+    BOUNDED(NUMBER, smtpd_junk_command_limit, "smtpd_junk_command_limit", "100", 0,
+            100000,
+            "RSET, NOOP, EHLO and the like without a message in between; more count as "
+            "errors of an\n"
+            "untrusted client. 0: no limit."),
+    BOUNDED(
+        DURATION, smtpd_timeout_ms, "smtpd_timeout", "5m", 1000, 24 * HOUR,
+        "A client that is silent, or needs longer for one command, is disconnected."),
+    BOUNDED(DURATION, smtpd_data_timeout_ms, "smtpd_data_timeout", "3m", 1000,
+            24 * HOUR,
+            "A client that is silent for longer within a message is disconnected."),
+    BOUNDED(NUMBER, smtpd_min_data_rate, "smtpd_min_data_rate", "50", 0, 1000000,
+            "Bytes per second of a message below which a client is disconnected. 0: no "
+            "minimum."),
+    BOUNDED(DURATION, drain_timeout_ms, "drain_timeout", "20s", 0, HOUR,
+            "How long SIGTERM waits for sessions in the middle of a message."),
+    TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
+            "Name servers: list of ADDRESS[:PORT]. Unset: the system's."),
+    TEXTUAL(STRING, dns_trust, "dns_trust", "auto",
+            "Whether name servers are trusted to validate (DNSSEC): yes, no, or auto: "
+            "those on this\n"
+            "host, and those of a resolv.conf with \"options trust-ad\"."),
+    BOUNDED(NUMBER, smtp_port, "smtp_port", "25", 1, 65535,
+            "Port of deliveries by MX."),
+    TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,
+            "Source addresses of deliveries: one IPv4, one IPv6. Unset: the system "
+            "chooses."),
+    TEXTUAL(STRING, smtp_family, "smtp_family", "any",
+            "Addresses that deliveries may go to: any, ipv4 or ipv6."),
+    TEXTUAL(LIST, dkim_keys, "dkim_keys", NULL,
+            "Keys that sign outgoing mail (DKIM): table of DOMAIN SELECTOR PATH, one a "
+            "line, or a\n"
+            "directory of files SELECTOR._domainkey.DOMAIN.pem as `petrel dkim-key` "
+            "makes them.\n"
+            "Unset: nothing is signed."),
+    TEXTUAL(STRING, tls_ca, "tls_ca", NULL,
+            "CA certificates used to verify next hops (tls=verify): a PEM file, or a "
+            "directory of\n"
+            "such files. Unset: the system's bundle."),
+    BOUNDED(DURATION, smtp_connect_timeout_ms, "smtp_connect_timeout", "30s", 100, HOUR,
+            "Time limit for a connection to one address of a host."),
+    BOUNDED(NUMBER, smtp_min_data_rate, "smtp_min_data_rate", "500", 0, 1000000,
+            "Bytes per second below which a delivery to a slow host is deferred. 0: no "
+            "minimum."),
+    BOUNDED(NUMBER, smtp_mx_address_limit, "smtp_mx_address_limit", "5", 1, 40,
+            "Addresses of a destination tried before a delivery is deferred."),
+    BOUNDED(DURATION, smtp_connection_cache_time_limit_ms,
+            "smtp_connection_cache_time_limit", "2s", 0, HOUR,
+            "How long an idle connection is kept for more mail."),
+    BOUNDED(NUMBER, active_limit, "active_limit", "20000", 1, 1000000,
+            "Messages in memory; more wait on disk."),
+    BOUNDED(NUMBER, active_recipient_limit, "active_recipient_limit", "40000", 1,
+            100000000,
+            "Recipients of the messages in memory; more wait on disk. An eighth of it "
+            "is for\nmessages with few recipients."),
+    BOUNDED(NUMBER, delivery_session_limit, "delivery_session_limit", "500", 1, 100000,
+            "Concurrent deliveries, to all destinations together."),
+    BOUNDED(NUMBER, initial_concurrency, "initial_destination_concurrency", "5", 1,
+            10000, "Initial concurrency: sessions to a destination."),
+    BOUNDED(NUMBER, concurrency_limit, "default_destination_concurrency_limit", "20", 0,
+            10000, "Maximal concurrency: sessions to a destination. 0: no limit."),
+    TEXTUAL(STRING, positive_feedback,
+            "default_destination_concurrency_positive_feedback", "1",
+            "Increase of the concurrency per success: 1, a/b, a/concurrency, "
+            "a/sqrt_concurrency."),
+    TEXTUAL(STRING, negative_feedback,
+            "default_destination_concurrency_negative_feedback", "1",
+            "Decrease of the concurrency per failure; the same forms."),
+    BOUNDED(NUMBER, failed_cohort_limit,
+            "default_destination_concurrency_failed_cohort_limit", "1", 0, 10000,
+            "Failed cohorts after which a destination is considered dead. 0: never."),
+    BOUNDED(NUMBER, recipients_per_delivery, "default_destination_recipient_limit",
+            "50", 0, 50000, "Recipients in one transaction. 0: no limit."),
+    BOUNDED(DURATION, rate_delay_ms, "default_destination_rate_delay", "0s", 0,
+            24 * HOUR, "Pause after each delivery to a destination."),
+    BOUNDED(DURATION, transport_rate_delay_ms, "default_transport_rate_delay", "0s", 0,
+            24 * HOUR,
+            "Time between the beginnings of deliveries to all destinations of a "
+            "target. When set,\n"
+            "they are made one at a time."),
+    TEXTUAL(STRING, destination_rate, "default_destination_rate", "none",
+            "Transactions with a site: N/s, N/m, N/h or N/d, optionally with ,burst=B "
+            "appended."),
+    TEXTUAL(BOOL, adaptive, "default_destination_adaptive", "yes",
+            "Learn how many sessions and what rate a site accepts, and whether it "
+            "slows down.\n"
+            "no: Postfix's rules only."),
+    BOUNDED(NUMBER, reuse_limit, "default_connection_reuse_count_limit", "0", 0, 10000,
+            "Transactions over one connection. 0: no limit."),
+    TEXTUAL(LIST, providers, "providers", NULL,
+            "NAME=PATTERN,PATTERN: domains all of whose mail exchangers match are one "
+            "site."),
+    BOUNDED(NUMBER, site_active_share, "site_active_share", "50", 0, 100,
+            "Percentage of a full active_limit that one site may use. 0: no limit."),
+    TEXTUAL(BOOL, sender_turns, "sender_turns", "yes",
+            "Senders take turns at a site. no: mail goes in the order of its arrival."),
+    BOUNDED(SIZE, bulk_size, "bulk_size", "10M", 0, INT64_C(1) << 40,
+            "A larger message counts as bulk: its sender gets fewer turns. 0: no "
+            "message does."),
+    BOUNDED(NUMBER, slot_cost, "default_delivery_slot_cost", "5", 0, 10000,
+            "Transactions of a large message that earn one slot, by which a "
+            "transaction of small\n"
+            "mail may pass. 0: none may."),
+    BOUNDED(NUMBER, slot_loan, "default_delivery_slot_loan", "3", 0, 10000,
+            "Slots that may be used before they are earned."),
+    BOUNDED(NUMBER, slot_discount, "default_delivery_slot_discount", "50", 0, 100,
+            "Percentage of the slots needed that may be missing."),
+    BOUNDED(NUMBER, minimum_slots, "default_minimum_delivery_slots", "3", 0, 10000,
+            "A message that could never earn this number of slots does not count as "
+            "large."),
+    BOUNDED(DURATION, minimal_backoff_ms, "minimal_backoff_time", "300s", 1, 24 * HOUR,
+            "Shortest wait before another attempt."),
+    BOUNDED(DURATION, maximal_backoff_ms, "maximal_backoff_time", "4000s", 1,
+            240 * HOUR, "Longest wait before another attempt."),
+    BOUNDED(
+        DURATION, lifetime_ms, "maximal_queue_lifetime", "5d", 0, 100 * 24 * HOUR,
+        "Mail that is still undelivered after this time is returned to its sender."),
+    BOUNDED(DURATION, bounce_lifetime_ms, "bounce_queue_lifetime", "5d", 0,
+            100 * 24 * HOUR,
+            "Bounces that are still undelivered after this time are discarded."),
+    BOUNDED(DURATION, delay_warning_ms, "delay_warning_time", "0h", 0, 100 * 24 * HOUR,
+            "The sender is notified, once, of mail that is still undelivered after "
+            "this time.\n"
+            "0: never."),
+    BOUNDED(SIZE, bounce_size_limit, "bounce_size_limit", "50K", 0, INT64_C(1) << 30,
+            "Larger messages are returned as header only, even with RET=FULL."),
+    BOUNDED(NUMBER, defrag_parts, "defrag_max_parts", "1000", 10, 100000,
+            "Fragments of one message (routes with ?defragment=yes); those of a "
+            "message with more\n"
+            "are delivered as they are."),
+    BOUNDED(SIZE, defrag_set_size, "defrag_max_size", "128M", 0, INT64_C(1) << 34,
+            "Bytes of all fragments of one message. 0: no limit."),
+    BOUNDED(NUMBER, defrag_sets, "defrag_max_sets", "10000", 1, 1000000,
+            "Incomplete messages whose fragments are held; beyond it the oldest are "
+            "delivered as\n"
+            "fragments."),
+    BOUNDED(NUMBER, defrag_sender_sets, "defrag_max_sets_per_sender", "100", 0, 1000000,
+            "Incomplete messages of one sender; fragments of more are delivered as "
+            "they are.\n"
+            "0: no limit."),
+    BOUNDED(NUMBER, defrag_client_sets, "defrag_max_sets_per_client", "200", 0, 1000000,
+            "Incomplete messages of one client: an IPv4 network of 24 bits, an IPv6 "
+            "network of 64.\n"
+            "0: no limit."),
+    BOUNDED(SIZE, defrag_size, "defrag_max_total", "2G", 0, INT64_C(1) << 44,
+            "Bytes of all fragments that are held; beyond it the oldest are delivered "
+            "as they are.\n"
+            "0: no limit. Unset: 2G, or a tenth of the spool's file system if that is "
+            "less."),
+    TEXTUAL(STRING, defrag_key, "defrag_key", "sender",
+            "What fragments with the same id must share to belong together: sender "
+            "(also the login,\n"
+            "or else trust), strict (also the client's network), id (nothing else)."),
+    TEXTUAL(BOOL, defrag_subject_fallback, "defrag_subject_fallback", "no",
+            "A reassembled message without a Subject of its own gets that of its first "
+            "fragment."),
+    TEXTUAL(STRING, defrag_on_timeout, "defrag_on_timeout", "release",
+            "What is done with incomplete messages after half of the first time of "
+            "`notices`:\n"
+            "release, bounce or hold."),
+    TEXTUAL(
+        STRING, partial_policy, "partial_policy", "pass",
+        "Fragments for recipients whose routes do not reassemble them: pass or reject\n"
+        "(550 5.6.1)."),
+    TEXTUAL(STRING, defrag_registry, "defrag_registry", "local",
+            "Where several hosts agree which of them reassembles a message: local (one "
+            "host only),\n"
+            "dir:/path (a directory that all hosts share), or Redis 7 or Valkey:\n"
+            "redis://[user@]host[:port][/database], rediss://..."),
+    SECRET(
+        defrag_registry_password, "defrag_registry_password",
+        "Password for defrag_registry at Redis. Prefer defrag_registry_password_file."),
+    TEXTUAL(STRING, defrag_host, "defrag_host", NULL,
+            "Name of this host in the registry, permanent and unique; optionally the "
+            "address from\n"
+            "which it sends fragments to the other hosts: NAME or NAME=ADDRESS. Unset: "
+            "hostname."),
+    TEXTUAL(
+        LIST, defrag_peers, "defrag_peers", NULL,
+        "The other hosts, which get fragments of the messages that they reassemble:\n"
+        "NAME=ADDRESS[:PORT] or NAME=smtp://ADDRESS[:PORT]?OPTIONS. Clients at these "
+        "addresses\n"
+        "are trusted as peers. The list may contain this host."),
+    BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
+            "Ring of files for mail that is delivered at the first attempt. 0: no "
+            "journal."),
+    BOUNDED(SIZE, journal_message_max, "journal_message_max", "256K", 1024,
+            INT64_C(1) << 24,
+            "A larger message is stored in files of its own from the beginning."),
+    BOUNDED(NUMBER, slices, "slices", "1", 1, ID_SLICES_MAX,
+            "Daemons that share the spool: a power of two. Each has its own `slice`, "
+            "`listen` and\n"
+            "`control`."),
+    BOUNDED(NUMBER, slice, "slice", "0", 0, ID_SLICES_MAX - 1,
+            "Part of the spool that this daemon handles: 0 to slices - 1."),
+    TEXTUAL(STRING, control, "control", NULL,
+            "Control socket. Unset: SPOOL/control; with slices: SPOOL/control.SLICE."),
+    TEXTUAL(
+        LIST, http, "http", NULL,
+        "Addresses where HTTP is answered, for health checks, metrics and programs: "
+        "list of\n"
+        "ADDRESS:PORT[?OPTION&...] or unix:PATH[?OPTION&...]. Unset: nowhere.\n"
+        "Options: tls, page=no (health and metrics alone), metrics=no,\n"
+        "access=read, access=operate (clients need no key; loopback and Unix sockets "
+        "alone);\n"
+        "for unix:PATH also mode=0660, uid=NUMBER. Example: 127.0.0.1:8025"),
+    TEXTUAL(
+        LIST, http_names, "http_names", NULL,
+        "Further host names under which HTTP is asked for, as by a proxy; * for any. "
+        "Local names,\n"
+        "IP addresses and `hostname` need not be listed."),
+    SECRET(
+        http_token, "http_token",
+        "Token of programs that may read and operate by HTTP (Authorization: Bearer), "
+        "16\n"
+        "characters or more. Prefer http_token_file, which names a file with it."),
+    SECRET(http_read_token, "http_read_token",
+           "Token of programs that may only read. Prefer http_read_token_file."),
+    BOUNDED(NUMBER, metrics_sites, "metrics_sites", "20", 0, 20,
+            "Sites with most mail that have metrics of their own; the others are one."),
+    TEXTUAL(STRING, log_style, "log_style", "petrel",
+            "petrel, postfix, qmail or json."),
+    TEXTUAL(STRING, log_to, "log_to", "stderr",
+            "stderr, syslog (/dev/log) or syslog:PATH, its socket."),
+    TEXTUAL(STRING, log_level, "log_level", "info", "error, warning, info or debug."),
+    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL},
+};

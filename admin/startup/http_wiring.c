@@ -1,0 +1,71 @@
+/* Connects the HTTP server to the parts that it reports. */
+#include "admin/startup/http_wiring.h"
+
+static struct tls_server *
+http_wiring_tls(void *context)
+{
+    const struct http_wiring *w = context;
+    return listener_tls(w->listener);
+}
+
+static struct metrics *
+start_metrics(const struct http_wiring *w, const struct configuration *c)
+{
+    struct metrics_setup setup = {.loop = w->loop,
+                                  .manager = w->manager,
+                                  .events = w->events,
+                                  .sites = (size_t)c->options.metrics_sites,
+                                  .count_sessions = w->count_sessions,
+                                  .count_context = w->listener,
+                                  .is_draining = w->is_draining,
+                                  .context = w->context};
+    for (size_t i = 0; i < c->http.count; i++)
+        if (!c->http.list[i].no_metrics)
+            return metrics_new(&setup);
+    return NULL;
+}
+
+bool
+http_wiring_start(struct http_wiring *w, const struct configuration *c, char *error,
+                  size_t error_size)
+{
+    struct http_server_settings settings = configuration_http(c);
+    if (settings.places->count == 0)
+        return true;
+    w->metrics = start_metrics(w, c);
+    w->routes = (struct http_routes){.loop = w->loop,
+                                     .log = w->log,
+                                     .manager = w->manager,
+                                     .questions = w->questions,
+                                     .metrics = w->metrics,
+                                     .checks = w->checks,
+                                     .context = w->context};
+    settings.tls = http_wiring_tls;
+    settings.tls_context = w;
+    settings.route = http_routes_answer;
+    settings.context = &w->routes;
+    w->server = http_server_new(w->loop, w->net, w->log, &settings, error, error_size);
+    if (w->metrics != NULL)
+        metrics_set_server(w->metrics, w->server);
+    return w->server != NULL;
+}
+
+void
+http_wiring_reload(struct http_wiring *w, const struct configuration *c)
+{
+    if (w->metrics != NULL)
+        metrics_note_reload(w->metrics, c != NULL);
+    if (c == NULL || w->server == NULL)
+        return;
+    struct http_server_settings settings = configuration_http(c);
+    http_server_reload(w->server, &settings);
+    if (w->metrics != NULL)
+        metrics_set_sites(w->metrics, (size_t)c->options.metrics_sites);
+}
+
+void
+http_wiring_stop(struct http_wiring *w)
+{
+    http_server_free(&w->server);
+    metrics_free(&w->metrics);
+}

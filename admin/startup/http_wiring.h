@@ -1,0 +1,38 @@
+/* The HTTP server of the daemon with what it answers: routes and metrics. Nothing is
+ * made unless `http` is set. */
+#ifndef ADMIN_STARTUP_HTTP_WIRING_H
+#define ADMIN_STARTUP_HTTP_WIRING_H
+
+#include "admin/http/http_routes.h"
+#include "admin/http/http_server.h"
+#include "admin/startup/configuration.h"
+
+struct http_wiring {
+    /* Set by the owner before the start. */
+    struct loop *loop;
+    struct net *net;
+    struct log *log;
+    struct manager *manager;
+    struct listener *listener;
+    struct event_hub *events;
+    struct questions *questions;
+    size_t (*count_sessions)(void *context, bool *stressed); /* of the listener */
+    bool (*is_draining)(void *context);
+    size_t (*checks)(void *context, struct http_check checks[HTTP_CHECKS_MAX]);
+    void *context;
+    /* Private. */
+    struct http_server *server;
+    struct metrics *metrics; /* NULL: no place has them */
+    struct http_routes routes;
+};
+
+/* Before the sandbox. False with one line in error. */
+bool http_wiring_start(struct http_wiring *wiring,
+                       const struct configuration *configuration, char *error,
+                       size_t error_size) __attribute__((warn_unused_result));
+/* NULL: the reload was refused. */
+void http_wiring_reload(struct http_wiring *wiring,
+                        const struct configuration *configuration);
+void http_wiring_stop(struct http_wiring *wiring);
+
+#endif

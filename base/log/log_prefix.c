@@ -1,0 +1,144 @@
+/* Time, program and priority before the text of a line. */
+#include "base/log/log_prefix.h"
+
+#include "base/net/net_outlet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FACILITY_MAIL = 2 << 3, PROGRAM_MAX = 20 };
+
+/* strftime() runs once in a second, not once in a line. */
+void
+log_prefix_time(struct log_prefix *p, int64_t now_ms, char out[LOG_TIME_SIZE])
+{
+    time_t seconds = (time_t)(now_ms / 1000);
+    struct tm utc;
+    if (seconds != p->date_s &&
+        (gmtime_r(&seconds, &utc) == NULL ||
+         strftime(p->date, LOG_DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &utc) == 0))
+        p->date[0] = '\0';
+    p->date_s = seconds;
+    unsigned ms = (unsigned)(now_ms % 1000);
+    char end[] = {'.',
+                  (char)('0' + ms / 100),
+                  (char)('0' + ms / 10 % 10),
+                  (char)('0' + ms % 10),
+                  'Z',
+                  '\0'};
+    size_t length = strlen(p->date);
+    memcpy(out, p->date, length);
+    memcpy(out + length, end, sizeof(end));
+}
+
+/* RFC 3164 §4.1.2: local time, a day of one digit after a space. */
+static void
+log_prefix_local_time(struct log_prefix *p, int64_t now_ms, char out[LOG_TIME_SIZE])
+{
+    time_t seconds = (time_t)(now_ms / 1000);
+    struct tm local;
+    if (seconds != p->date_s &&
+        (localtime_r(&seconds, &local) == NULL ||
+         strftime(p->date, LOG_DATE_SIZE, "%b %e %H:%M:%S", &local) == 0))
+        p->date[0] = '\0';
+    p->date_s = seconds;
+    snprintf(out, LOG_TIME_SIZE, "%s", p->date);
+}
+
+/* Postfix's daemon with that work. */
+static const char *
+postfix_program(const char *program)
+{
+    static const char *const names[][2] = {
+        {"queue",    "qmgr"   },
+        {"sched",    "qmgr"   },
+        {"main",     "master" },
+        {"local",    "virtual"},
+        {"sendmail", "pickup" }
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(program, names[i][0]) == 0)
+            return names[i][1];
+    return program;
+}
+
+/* RFC 5424 §6.2.1, table 2. */
+static int
+severity(enum log_level level)
+{
+    switch (level) {
+    case LOG_LEVEL_ERROR:
+        return 3;
+    case LOG_LEVEL_WARNING:
+        return 4;
+    case LOG_LEVEL_INFO:
+        return 6;
+    case LOG_LEVEL_DEBUG:
+        break;
+    }
+    return 7;
+}
+
+/* The tag names the program only where the text does not. */
+static void
+write_syslog(struct log_prefix *p, enum log_level level, const char *program,
+             int64_t now_ms, char out[LOG_PREFIX_MAX])
+{
+    char time[LOG_TIME_SIZE];
+    log_prefix_local_time(p, now_ms, time);
+    bool is_plain = p->style == LOG_STYLE_JSON || p->style == LOG_STYLE_QMAIL;
+    bool is_postfix = p->style == LOG_STYLE_POSTFIX;
+    snprintf(out, LOG_PREFIX_MAX,
+             "<%d>%s %s%s%.*s[%ld]: ", FACILITY_MAIL | severity(level), time,
+             is_postfix ? "postfix" : "petrel", is_plain ? "" : "/", PROGRAM_MAX,
+             is_plain     ? ""
+             : is_postfix ? postfix_program(program)
+                          : program,
+             (long)getpid());
+}
+
+void
+log_prefix_write(struct log_prefix *p, enum log_level level, const char *program,
+                 int64_t now_ms, char out[LOG_PREFIX_MAX])
+{
+    char time[LOG_TIME_SIZE] = "", priority[8] = "";
+    if (p->target == LOG_TO_SYSLOG) {
+        write_syslog(p, level, program, now_ms, out);
+        return;
+    }
+    if (p->target == LOG_TO_JOURNAL)
+        snprintf(priority, sizeof(priority), "<%d>", severity(level));
+    else if (p->has_time)
+        log_prefix_time(p, now_ms, time);
+    switch (p->style) {
+    case LOG_STYLE_PETREL:
+        snprintf(out, LOG_PREFIX_MAX, "%s%s%s%.*s: ", priority, time,
+                 time[0] != '\0' ? " " : "", PROGRAM_MAX, program);
+        break;
+    case LOG_STYLE_POSTFIX:
+        snprintf(out, LOG_PREFIX_MAX, "%s%s%s%s%spostfix/%.*s[%ld]: ", priority, time,
+                 time[0] != '\0' ? " " : "", time[0] != '\0' ? p->host : "",
+                 time[0] != '\0' && p->host[0] != '\0' ? " " : "", PROGRAM_MAX,
+                 postfix_program(program), (long)getpid());
+        break;
+    case LOG_STYLE_QMAIL: /* multilog adds the time */
+    case LOG_STYLE_JSON:
+        snprintf(out, LOG_PREFIX_MAX, "%s", priority);
+        break;
+    }
+}
+
+bool
+log_prefix_is_journal(int descriptor)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct text inode = text_from(stream != NULL ? stream : ""), device;
+    uint64_t numbers[2];
+    return text_cut(&inode, ':', &device) &&
+           text_number(device, UINT64_MAX, &numbers[0]) &&
+           text_number(inode, UINT64_MAX, &numbers[1]) &&
+           net_outlet_is(descriptor, numbers[0], numbers[1]);
+}

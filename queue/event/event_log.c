@@ -1,0 +1,288 @@
+/* The petrel and json lines of events. */
+#include "queue/event/event_log.h"
+
+#include <string.h>
+
+enum { LOGGED_COMMAND_MAX = 200 };
+
+static void
+field_if(struct log_line *line, const char *key, const char *value)
+{
+    if (value != NULL && value[0] != '\0')
+        log_field(line, key, text_from(value));
+}
+
+static void
+address_if(struct log_line *line, const char *key, struct text address)
+{
+    if (address.at != NULL)
+        log_field_address(line, key, address);
+}
+
+/* Most kinds say little; those of which every message has many are for `debug`. */
+static enum log_level
+event_level(const struct event *v)
+{
+    switch ((unsigned)v->kind) {
+    case EVENT_CONNECTED:
+    case EVENT_DISCONNECTED:
+    case EVENT_SECURED:
+    case EVENT_LOST:
+    case EVENT_TIMED_OUT:
+    case EVENT_CUT_OFF:
+    case EVENT_LOADED:
+    case EVENT_LIFETIME:
+    case EVENT_MADE:
+    case EVENT_ENDED:
+        return LOG_LEVEL_DEBUG;
+    case EVENT_LOCKED:
+    case EVENT_TROUBLE:
+        return LOG_LEVEL_WARNING;
+    default:
+        return LOG_LEVEL_INFO;
+    }
+}
+
+static const char *
+event_program(const struct event *v)
+{
+    if (v->program != NULL)
+        return v->program;
+    if (v->kind <= EVENT_ACCEPTED)
+        return "smtpd";
+    return v->kind == EVENT_SUBMITTED ? "sendmail" : "queue";
+}
+
+static void
+event_line_start(struct log_line *line, const struct event_log *l,
+                 const struct event *v, char id[ID_LENGTH + 1])
+{
+    id[0] = '\0';
+    if (v->id.time_ms != 0)
+        id_format(v->id, id);
+    log_start(line, l->log, event_level(v), event_program(v),
+              id[0] != '\0' ? id : NULL);
+    if (log_style(l->log) == LOG_STYLE_JSON)
+        log_field(line, "event", text_from(event_word(v->kind)));
+}
+
+/* --- Clients ---------------------------------------------------------------------- */
+
+static void
+line_add_user(struct log_line *line, const struct event_client *c)
+{
+    field_if(line, "sasl_method", c->mechanism);
+    field_if(line, "sasl_username", c->user);
+    if (c->uid != EVENT_NO_UID)
+        log_field_number(line, "uid", c->uid);
+}
+
+static void
+line_accepted(struct log_line *line, const struct event *v)
+{
+    const struct event_client *c = v->client;
+    log_field_client(line, "client", text_from(c->name));
+    log_field(line, "helo", text_from(c->helo));
+    log_field_address(line, "from", v->sender);
+    log_field_number(line, "size", v->size);
+    log_field_number(line, "nrcpt", v->recipients);
+    log_field(line, "proto", text_from(c->protocol));
+    field_if(line, "tls", c->tls);
+    line_add_user(line, c);
+    log_remark(line, v->text);
+}
+
+static void
+line_refused(struct log_line *line, const struct event *v)
+{
+    const struct event_client *c = v->client;
+    log_field_format(line, "refused", "%d %s", v->outcome->code, v->outcome->enhanced);
+    log_field_client(line, "client", text_from(c->name));
+    field_if(line, "helo", c->helo);
+    line_add_user(line, c);
+    address_if(line, "from", v->sender);
+    address_if(line, "to", v->recipient);
+    if (v->command.length > 0)
+        log_field(line, "command", text_before(v->command, LOGGED_COMMAND_MAX));
+    log_remark(line, text_from(v->outcome->text));
+}
+
+static void
+line_locked(struct log_line *line, const struct event *v)
+{
+    log_field(line, "auth", TEXT("locked"));
+    log_field_client(line, "client", text_from(v->client->name));
+    log_field_number(line, "failures", v->attempt);
+    log_field_number(line, "seconds", v->next_ms / 1000);
+    log_remark(line, v->text);
+}
+
+/* "disconnect from ...", "lost connection after RCPT from ..." */
+static void
+line_client(struct log_line *line, const struct event *v)
+{
+    if (v->command.length > 0)
+        log_sentence(line, "%.*s after %.*s from %s", TEXT_ARGS(v->text),
+                     TEXT_ARGS(v->command), v->client->name);
+    else
+        log_sentence(line, "%.*s from %s", TEXT_ARGS(v->text), v->client->name);
+}
+
+/* In Postfix's words. */
+static void
+line_secured(struct log_line *line, const struct event *v)
+{
+    log_sentence(line, "%.*s TLS connection %s %.*s: %.*s", TEXT_ARGS(v->text),
+                 v->client != NULL ? "established from" : "established to",
+                 TEXT_ARGS(v->client != NULL ? text_from(v->client->name) : v->relay),
+                 TEXT_ARGS(v->tls));
+}
+
+/* --- Mail ------------------------------------------------------------------------- */
+
+static void
+line_submitted(struct log_line *line, const struct event *v)
+{
+    log_field_number(line, "uid", v->injector);
+    log_field_address(line, "from", v->sender);
+    log_field_number(line, "size", v->size);
+    log_field_number(line, "nrcpt", v->recipients);
+    log_remark(line, TEXT("queued"));
+}
+
+static void
+line_loaded(struct log_line *line, const struct event *v)
+{
+    log_field_address(line, "from", v->sender);
+    log_field_number(line, "size", v->size);
+    log_field_number(line, "nrcpt", v->recipients);
+    log_remark(line, TEXT("queue active"));
+}
+
+static void
+line_verdict(struct log_line *line, const struct event *v, bool as_postfix)
+{
+    const struct outcome *o = v->outcome;
+    log_field_address(line, "to", v->recipient);
+    if (v->original.length > 0)
+        log_field_address(line, "orig_to", v->original);
+    log_field(line, "relay", text_from(o->remote[0] ? o->remote : "none"));
+    log_field_seconds(line, "delay", &v->total_ms, 1);
+    log_field_seconds(line, "delays", v->delay_ms, 4);
+    if (!as_postfix) { /* its line has no such fields */
+        if (v->tls.length > 0)
+            log_field(line, "tls", v->tls);
+        if (v->dkim.length > 0)
+            log_field_list(line, "dkim", v->dkim);
+        if (v->left_as.length > 0) {
+            log_field_address(line, "from", v->left_as);
+            log_field_address(line, "orig_from", v->sender);
+        }
+        field_if(line, "class", v->reason);
+    }
+    log_field(line, "dsn", text_from(o->enhanced));
+    log_field(line, "status",
+              text_from(v->kind == EVENT_EXPIRED && !as_postfix
+                            ? "expired"
+                            : outcome_word(o->verdict)));
+    log_remark(line, text_from(o->text));
+}
+
+static void
+line_fields(struct log_line *line, const struct event *v)
+{
+    for (size_t i = 0; i < v->field_count; i++) {
+        const struct event_field *f = &v->fields[i];
+        if (f->kind == EVENT_NUMBER)
+            log_field_number(line, f->key, f->number);
+        else if (f->kind == EVENT_ADDRESS)
+            log_field_address(line, f->key, f->value);
+        else
+            log_field(line, f->key, f->value);
+    }
+    if (v->text.length > 0)
+        log_remark(line, v->text);
+    if (v->hint.length > 0)
+        log_remark(line, v->hint);
+}
+
+void
+event_log_petrel(const struct event_log *l, const struct event *v)
+{
+    struct log_line line;
+    char id[ID_LENGTH + 1], other[ID_LENGTH + 1];
+    event_line_start(&line, l, v, id);
+    switch ((unsigned)v->kind) {
+    case EVENT_CONNECTED:
+    case EVENT_DISCONNECTED:
+    case EVENT_LOST:
+    case EVENT_TIMED_OUT:
+    case EVENT_CUT_OFF:
+        line_client(&line, v);
+        break;
+    case EVENT_REFUSED:
+    case EVENT_DENIED:
+        line_refused(&line, v);
+        break;
+    case EVENT_LOCKED:
+        line_locked(&line, v);
+        break;
+    case EVENT_ACCEPTED:
+        line_accepted(&line, v);
+        break;
+    case EVENT_SUBMITTED:
+        line_submitted(&line, v);
+        break;
+    case EVENT_LOADED:
+        line_loaded(&line, v);
+        break;
+    case EVENT_SECURED:
+        line_secured(&line, v);
+        break;
+    case EVENT_DELIVERED:
+    case EVENT_DEFERRED:
+    case EVENT_BOUNCED:
+    case EVENT_EXPIRED:
+        line_verdict(&line, v, log_style(l->log) == LOG_STYLE_POSTFIX);
+        break;
+    case EVENT_NOTIFIED:
+        id_format(v->other, other);
+        log_sentence(&line, "%.*s: %s", TEXT_ARGS(v->text), other);
+        break;
+    case EVENT_FRAGMENT:
+        line_fields(&line, v);
+        break;
+    case EVENT_ENDED:
+        log_sentence(&line, "removed");
+        break;
+    case EVENT_LIFETIME:
+        log_sentence(&line, "from=<%.*s>, status=expired, returned to sender",
+                     TEXT_ARGS(v->sender));
+        break;
+    default:
+        log_sentence(&line, "%.*s", TEXT_ARGS(v->text));
+        break;
+    }
+    log_end(&line);
+}
+
+bool
+event_log_wants(const struct event_log *l, enum event_kind kind)
+{
+    return kind != EVENT_ATTEMPTED || log_style(l->log) == LOG_STYLE_QMAIL;
+}
+
+void
+event_log(struct event_log *l, const struct event *event)
+{
+    enum log_style style = log_style(l->log);
+    event_log_count(l, event);
+    if (event->is_quiet && event->kind != EVENT_DISCONNECTED)
+        return;
+    if (style == LOG_STYLE_QMAIL && event_log_qmail(l, event))
+        return;
+    if (style == LOG_STYLE_POSTFIX && event_log_postfix(l, event))
+        return;
+    if (event->kind != EVENT_ATTEMPTED && event->kind != EVENT_WITHDRAWN)
+        event_log_petrel(l, event);
+}

@@ -1,0 +1,40 @@
+/* The log as a reader of events: each style (log.h) has its lines.
+ *
+ *     petrel, json  a line for each kind, its fields named as in Postfix's log; kinds of
+ *                   which there are many (connected, loaded, ended ...) at level debug
+ *     postfix       Postfix's lines, for tools that read them (event_log_postfix.c)
+ *     qmail         qmail-send's lines about mail, the petrel ones about clients
+ *                   (event_log_qmail.c) */
+#ifndef QUEUE_EVENT_EVENT_LOG_H
+#define QUEUE_EVENT_EVENT_LOG_H
+
+#include "base/log/log.h"
+#include "queue/event/event.h"
+
+/* qmail numbers messages by their inode. Here the number is the hash of the id, the same
+ * after a restart, and the id itself follows: "id NAME". */
+struct event_log_qmail {
+    unsigned limit;      /* of parallel deliveries, for each channel */
+    unsigned running[2]; /* deliveries: remote, local */
+};
+
+struct event_log {
+    struct log *log;
+    struct event_log_qmail qmail;
+};
+
+void event_log(struct event_log *l, const struct event *event);
+
+/* Whether the log's present style has a line for the kind. */
+bool event_log_wants(const struct event_log *l, enum event_kind kind);
+
+/* --- Within this room ------------------------------------------------------------- */
+
+void event_log_petrel(const struct event_log *l, const struct event *event);
+/* False: there is no such line in that style; the petrel one is written. */
+bool event_log_qmail(struct event_log *l, const struct event *event);
+bool event_log_postfix(const struct event_log *l, const struct event *event);
+/* Counts the deliveries that run, whatever the style. */
+void event_log_count(struct event_log *l, const struct event *event);
+
+#endif

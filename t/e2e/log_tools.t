@@ -1,0 +1,114 @@
+#!/usr/bin/perl
+# log_style = postfix, as real tools for Postfix's log read it: their numbers are those of client and sink.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use Client;
+use File::Temp qw(tempdir);
+use IO::Socket::UNIX;
+use MIME::Base64;
+use Petrel;
+use Sink;
+use Socket qw(SOCK_DGRAM MSG_DONTWAIT);
+use Test::More;
+
+my $scratch = tempdir('tools-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my $sink = Sink->start('--fail-rcpt', 'bad:550', '--fail-rcpt', 'later:450');
+my ($password, %truth) = 'correct horse';
+Petrel::spit("$scratch/users", (Petrel::command("$password\n", $Petrel::binary, 'passwd', 'alice'))[1]);
+chmod 0600, "$scratch/users";
+my $petrel;
+
+# A client from another address, greeted.
+sub from { my $address = shift; my $c = Client->greeted($petrel->{port}, LocalAddr => $address) or die 'no greeting'; return $c }
+
+sub message { my $n = shift; return "From: me\@here.test\r\nMessage-ID: <$n\@here.test>\r\n\r\nx\r\n" }
+
+# Mail of every fate, and attacks. 127.0.0.9 may not relay. Returns the log.
+sub traffic {
+    my ($messages) = @_;
+    %truth = map { $_ => 0 } qw(received sent bounced deferred rejected denied cut);
+    my $client = Client->greeted($petrel->{port});
+    for my $n (1 .. $messages) {
+        my $to = $n % 10 == 0 ? 'bad' : $n % 10 == 5 ? 'later' : 'good';
+        $client->send(from => 'me@here.test', to => "$to$n\@there.test", data => message($n)) =~ /^250/ or die;
+        $truth{received}++;
+        $truth{ $to eq 'bad' ? 'bounced' : $to eq 'later' ? 'deferred' : 'sent' }++;
+    }
+    $truth{notified} = $truth{bounced};    # each goes to me@here.test, a message of its own
+    $client->quit;
+    for my $n (1 .. 5) {
+        my $enemy = from('127.0.0.9');
+        $enemy->say("MAIL FROM:<s$n\@x.test>");
+        $enemy->say('RCPT TO:<nobody@elsewhere.test>') =~ /^554 5\.7\.1/ or die 'not refused';
+        $truth{rejected}++;
+        $enemy->close;
+    }
+    for my $n (1 .. 3) {
+        my $enemy = from("127.0.0.1$n");
+        $enemy->say('AUTH PLAIN ' . encode_base64("\0alice\0wrong$n", '')) =~ /^535/ or die 'not denied';
+        $truth{denied}++;
+        $enemy->close;
+    }
+    return;
+}
+
+# Unpacked by t/e2e/get-peers.sh.
+sub peer { my ($name, $file) = @_; my $path = "/opt/petrel-test-$name/$file"; return -e $path ? $path : undef }
+sub tool { my @command = @_; return (Petrel::command(undef, @command))[1] }
+
+my %settings = (
+    log_style => 'postfix', hostname => 'relay.here.test', relay_from => '127.0.0.1/32', auth_users => "$scratch/users", auth_cleartext => 'loopback',
+    smtpd_error_sleep_time => '0', auth_failure_limit => 0,
+    routes => "* smtp://127.0.0.1:$sink->{port}",
+);
+$petrel = Petrel->new(%settings)->start;
+traffic(40);
+ok Petrel::wait_for(sub { Petrel::count($petrel->log, qr/status=(?:sent|bounced|deferred)/) >= $truth{received} + $truth{notified} }), 'all mail has its outcome';
+is $petrel->stop, 0, 'stops';
+my $log = Petrel::spit("$scratch/mail.log", $petrel->log);
+
+SKIP: {
+    my $pflogsumm = peer('pflogsumm', 'usr/sbin/pflogsumm') or skip 'no pflogsumm', 6;
+    my $told = tool('perl', $pflogsumm, $log);
+    my %count = map { $_ => $told =~ /^\s*(\d+)\s+\Q$_\E\s/m ? $1 : 0 } qw(received delivered deferred bounced rejected);
+    is $count{received}, $truth{received}, 'pflogsumm: received from clients';
+    is $count{delivered}, $truth{sent} + $truth{notified}, 'pflogsumm: delivered';
+    is $count{bounced}, $truth{bounced}, 'pflogsumm: bounced';
+    is $count{deferred}, $truth{deferred}, 'pflogsumm: deferred';
+    is $count{rejected}, $truth{rejected}, 'pflogsumm: rejected' or diag $told;
+    like $told, qr/Relay access denied/, 'pflogsumm: in words that it groups';
+}
+
+SKIP: {
+    my $fail2ban = peer('fail2ban', 'usr/bin/fail2ban-regex') or skip 'no fail2ban', 3;
+    my $root = '/opt/petrel-test-fail2ban';
+    local $ENV{PYTHONPATH} = "$root/usr/lib/python3/dist-packages";
+    my $matched = sub { my $mode = shift; return tool('python3', $fail2ban, '-c', "$root/etc/fail2ban", $log, "postfix[mode=$mode]") =~ /, (\d+) matched/ ? $1 : -1 };
+    is $matched->('normal'), $truth{rejected}, 'fail2ban: refusals of relaying';
+    is $matched->('auth'), $truth{denied}, 'fail2ban: failed logins';
+    cmp_ok $matched->('aggressive'), '>=', $truth{rejected} + 2 * $truth{denied}, 'fail2ban: and connections that are lost';
+}
+
+# The same by syslog, whose form of the time logwatch wants.
+SKIP: {
+    my $script = peer('logwatch', 'usr/share/logwatch/scripts/services/postfix') or skip 'no logwatch', 4;
+    unlink "$scratch/socket";
+    my $service = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$scratch/socket") or die;
+    my ($line, $lines) = ('', '');
+    my $hear = sub { while (defined recv($service, $line, 65536, MSG_DONTWAIT) && length $line) { $line =~ s/^<\d+>//; $line =~ s/^(.{15})/$1 relay/; $lines .= "$line\n" } return $lines };
+    $petrel = Petrel->new(%settings, log_to => "syslog:$scratch/socket")->start;
+    my $reader = sub { $hear->(); return Petrel::count($lines, qr/status=(?:sent|bounced|deferred)/) >= $truth{received} + $truth{notified} };
+    traffic(20);
+    ok Petrel::wait_for($reader), 'all lines come by syslog';
+    is $petrel->stop, 0, 'stops';
+    $hear->();
+    Petrel::spit("$scratch/syslog", $lines);
+    # main and sandbox sentences are master's, which logwatch counts as unmatched of any program that it does not know.
+    my $mail = join '', grep { !m{postfix/master} } map { "$_\n" } split /\n/, $lines;
+    my ($status, $report) = Petrel::command($mail, 'sh', '-c', "exec env LOGWATCH_DETAIL_LEVEL=10 LOGWATCH_DATE_RANGE=all perl $script --detail 10");
+    unlike $report, qr/Unmatched/i, 'logwatch: every line is known' or diag $report;
+    like $report, qr/\b$truth{bounced}\s+Bounced/, 'logwatch: bounces' or diag $report;
+}
+done_testing;

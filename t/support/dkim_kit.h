@@ -1,0 +1,14 @@
+/* Keys that dkim_keys_read() would give, and a DKIM-Signature taken apart. */
+#ifndef T_SUPPORT_DKIM_KIT_H
+#define T_SUPPORT_DKIM_KIT_H
+
+#include "smtp/client/dkim_keys.h"
+
+/* RSA keys of 1024 bits, of one domain and selector. */
+struct dkim_keys *dkim_kit_keys(const char *domain, const char *selector, size_t count);
+/* From now on no key of these can sign: there are no random numbers any more. */
+void dkim_kit_break(struct dkim_keys *keys);
+/* Whether bh= of the first DKIM-Signature is that of the body of this message. */
+bool dkim_kit_body_fits(struct text message);
+
+#endif

@@ -1,0 +1,79 @@
+/* `petrel dkim-key` that fails or is killed at any system call: the daemon reads all keys of
+ * the directory, so that a half one would keep it from its start. */
+/* link: t/sim/disk.c */
+/* link: t/sim/disk_world.c */
+#include "admin/command/dkim_key.h"
+
+#include "base/disk/disk.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/command_world.h"
+#include "t/support/tap.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sysexits.h>
+
+#define KEY "/keys/s._domainkey.a.test.pem"
+
+static struct command_world world;
+
+static int
+make(void)
+{
+    return run(command_dkim_key, "a.test s --bits 1024 --directory /keys");
+}
+
+/* It is not there, or whole. */
+static bool
+is_good(void)
+{
+    struct text content = sim_disk_content(KEY);
+    return content.at == NULL ||
+           text_ends_nocase(content, TEXT("-----END RSA PRIVATE KEY-----\n"));
+}
+
+/* The next one must not be stopped by what is left. False: something is wrong. */
+static bool
+survives(uint64_t call, int fault, bool *reached)
+{
+    struct disk *disk;
+    sim_disk_reset();
+    if (disk_open(&disk, "/keys", true) != 0)
+        return false;
+    disk_close(&disk);
+    sim_disk_count_anew();
+    if (fault == 0)
+        sim_disk_fail_at(call, EIO);
+    else
+        sim_disk_die_at(call);
+    int code = make();
+    *reached = fault == 0 ? sim_disk_has_failed() : sim_disk_is_dead();
+    bool told = code == 0 ? sim_disk_content(KEY).at != NULL : *reached;
+    if (fault == 2)
+        sim_disk_power_cut();
+    else
+        sim_disk_restart();
+    bool had = sim_disk_content(KEY).at != NULL;
+    bool good = told && is_good() && (code != 0 || had);
+    code = make();
+    return good && is_good() && code == (had ? EX_CANTCREAT : 0) &&
+           sim_disk_count("/keys") == 1;
+}
+
+int
+main(void)
+{
+    static const char *const names[] = {"an error", "a kill", "a power cut"};
+    command_world_begin(&world, "dkim_faults");
+    for (int fault = 0; fault < 3; fault++) {
+        bool reached = true;
+        unsigned wrong = 0;
+        uint64_t call = 1;
+        for (; reached && call < 100; call++)
+            wrong += !survives(call, fault, &reached);
+        is_number(wrong, 0, names[fault]);
+        ok_named(call > 6 && !reached, "  at each call");
+    }
+    command_world_end(&world);
+    return done();
+}

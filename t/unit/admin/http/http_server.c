@@ -1,0 +1,612 @@
+/* Proves what each request is answered, and that clients which are slow, silent or many
+ * are bounded. */
+#include "admin/http/http_server.h"
+
+#include "base/log/log_internal.h"
+#include "base/loop/loop.h"
+/* link: t/sim/clock.c */
+#include "t/sim/clock.h"
+#include "t/support/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PIECES = 40, PIECE = 50000, GOT_MAX = 4 * 1024 * 1024 };
+
+struct world {
+    struct loop *loop;
+    struct net *net;
+    struct log *log;
+    struct buffer lines;
+    struct http_server *server;
+    uint16_t port;
+    struct http_exchange *asleep;
+    size_t pieces;
+    int freed;
+};
+
+static enum progress
+more(void *context, struct buffer *out)
+{
+    struct world *w = context;
+    static char piece[PIECE];
+    memset(piece, 'x', sizeof(piece));
+    ok(buffer_add(out, text_of(piece, sizeof(piece))));
+    return ++w->pieces == PIECES ? PROGRESS_DONE : PROGRESS_MORE;
+}
+
+static enum progress
+wait_first(void *context, struct buffer *out)
+{
+    struct world *w = context;
+    if (w->pieces++ == 0)
+        return PROGRESS_MORE;
+    ok(buffer_add(out, TEXT("late")));
+    return PROGRESS_DONE;
+}
+
+static enum progress
+breaks(void *context, struct buffer *out)
+{
+    struct world *w = context;
+    ok(buffer_add(out, TEXT("half")));
+    return w->pieces++ == 0 ? PROGRESS_MORE : PROGRESS_BAD;
+}
+
+static void
+freed(void *context)
+{
+    struct world *w = context;
+    w->freed++;
+}
+
+static void
+route(void *context, struct http_exchange *x)
+{
+    struct world *w = context;
+    char line[300];
+    snprintf(line, sizeof(line), "%.*s|%.*s|%d|%.*s", TEXT_ARGS(x->target.path),
+             TEXT_ARGS(x->target.query), x->may, TEXT_ARGS(buffer_text(&x->request->body)));
+    w->pieces = 0;
+    x->stream = (struct http_stream){NULL, freed, w};
+    if (text_equal(x->target.path, TEXT("/api/many")))
+        x->stream.more = more;
+    else if (text_equal(x->target.path, TEXT("/api/later")))
+        x->stream.more = wait_first;
+    else if (text_equal(x->target.path, TEXT("/api/broken")))
+        x->stream.more = breaks;
+    else
+        x->stream.free = NULL;
+    w->asleep = x;
+    http_answer_line(x, 200, line);
+}
+
+static struct http_server_settings
+settings_of(struct world *w, const struct http_places *places)
+{
+    return (struct http_server_settings){.places = places,
+                                         .names = {TEXT("h.test"), TEXT("other.test")},
+                                         .token = TEXT("operate-operate-"),
+                                         .read_token = TEXT("read-read-read-r"),
+                                         .route = route,
+                                         .context = w};
+}
+
+static void
+begin(struct world *w, const char *http)
+{
+    char error[300] = "";
+    struct http_places places;
+    struct buffer errors;
+    *w = (struct world){.loop = loop_new()};
+    buffer_init(&errors, 1000);
+    w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    buffer_init(&w->lines, 1024 * 1024);
+    log_capture(w->log, &w->lines);
+    w->net = net_new(w->loop);
+    ok(http_places_read(text_from(http), &places, &errors));
+    struct http_server_settings settings = settings_of(w, &places);
+    w->server = http_server_new(w->loop, w->net, w->log, &settings, error, sizeof(error));
+    ok_named(w->server != NULL, error);
+    w->port = http_server_address(w->server, 0)->port;
+    buffer_free(&errors);
+}
+
+static void
+end(struct world *w)
+{
+    http_server_free(&w->server);
+    ok(w->server == NULL);
+    http_server_free(&w->server);
+    loop_turn(w->loop, 0);
+    net_free(&w->net);
+    log_free(&w->log);
+    loop_free(&w->loop);
+    buffer_free(&w->lines);
+}
+
+static int
+dial(const struct world *w)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(w->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
+        abort();
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    return fd;
+}
+
+static void
+put(int fd, const char *bytes)
+{
+    size_t size = strlen(bytes);
+    if (send(fd, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
+        abort();
+}
+
+static char got[GOT_MAX];
+static size_t got_size;
+
+/* Takes what is there; true: the server has closed. */
+static bool
+take(int fd)
+{
+    for (;;) {
+        ssize_t size = recv(fd, got + got_size, sizeof(got) - 1 - got_size, 0);
+        if (size < 0 && errno == EAGAIN)
+            return false;
+        if (size <= 0)
+            return true;
+        got_size += (size_t)size;
+        got[got_size] = '\0';
+    }
+}
+
+/* Turns in which no time passes, up to that text in the answer, or the end. */
+static bool
+see(struct world *w, int fd, const char *wanted)
+{
+    got_size = 0;
+    got[0] = '\0';
+    for (int i = 0; i < 5000; i++) {
+        bool ended = take(fd);
+        if (wanted != NULL && strstr(got, wanted) != NULL)
+            return true;
+        if (ended)
+            return wanted == NULL;
+        loop_turn(w->loop, 1);
+    }
+    return false;
+}
+
+#define HOST  "Host: localhost\r\n"
+#define OURS  HOST "X-Petrel: 1\r\n"
+#define TOKEN HOST "Authorization: Bearer operate-operate-\r\n"
+#define JSON  "Content-Type: application/json\r\n"
+
+/* One request and its answer for each rule; "close": and the connection is closed. */
+static const struct {
+    const char *name, *request, *status, *body;
+    bool closes;
+} table[] = {
+    {"GET", "GET /livez HTTP/1.1\r\n" HOST "\r\n", "200", "/livez||0|\n", false},
+    {"a query", "GET /readyz?a=b HTTP/1.1\r\n" HOST "\r\n", "200", "/readyz|a=b|0|\n", false},
+    {"HTTP/1.0", "GET /livez HTTP/1.0\r\n" HOST "\r\n", "200", "/livez||0|\n", true},
+    {"close", "GET /livez HTTP/1.1\r\nConnection: x, Close\r\n" HOST "\r\n", "200", "/livez",
+     true},
+    {"a token", "GET /api/x HTTP/1.1\r\n" TOKEN "\r\n", "200", "/api/x||2|\n", false},
+    {"to read",
+     "GET /api/x HTTP/1.1\r\n" HOST "Authorization: Bearer read-read-read-r\r\n\r\n", "200",
+     "/api/x||1|\n", false},
+    {"no token", "GET /api/x HTTP/1.1\r\n" OURS "\r\n", "200", "/api/x||0|\n", false},
+    {"an unknown cookie", "GET /api/x HTTP/1.1\r\nCookie: petrel=x\r\n" OURS "\r\n", "200",
+     "/api/x||0|\n", false},
+    {"POST", "POST /api/x HTTP/1.1\r\n" TOKEN JSON "Content-Length: 2\r\n\r\n{}", "200",
+     "/api/x||2|{}\n", false},
+    {"DELETE", "DELETE /api/x HTTP/1.1\r\n" TOKEN JSON "\r\n", "200", "/api/x||2|\n", false},
+    {"100-continue",
+     "POST /api/x HTTP/1.1\r\nExpect: 100-Continue\r\n" TOKEN JSON
+     "Content-Length: 2\r\n\r\n{}",
+     "200", "/api/x||2|{}\n", false},
+    {"another expectation", "GET /livez HTTP/1.1\r\nExpect: tea\r\n" HOST "\r\n", "417",
+     "an expectation that is not known", true},
+    {"PUT", "PUT /livez HTTP/1.1\r\n" HOST "\r\n", "405", "a method that is not known", false},
+    {"OPTIONS",
+     "OPTIONS /api/status HTTP/1.1\r\nOrigin: http://evil.test\r\n"
+     "Access-Control-Request-Method: POST\r\n" HOST "\r\n",
+     "405", "a method that is not known", false},
+    {"another host", "GET /livez HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421", "http_names",
+     false},
+    {"another host and OPTIONS", "OPTIONS / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421",
+     "http_names", false},
+    {"metrics of another host", "GET /metrics HTTP/1.1\r\nHost: evil.test\r\n\r\n", "421",
+     "http_names", false},
+    {"a name of http_names", "GET /livez HTTP/1.1\r\nHost: Other.test\r\n\r\n", "200",
+     "/livez", false},
+    {"another site", "GET /metrics HTTP/1.1\r\nSec-Fetch-Site: cross-site\r\n" HOST "\r\n",
+     "403", "another site", false},
+    {"another origin", "GET /metrics HTTP/1.1\r\nOrigin: http://evil.test\r\n" HOST "\r\n",
+     "403", "another origin", false},
+    {"no field of ours", "GET /api/status HTTP/1.1\r\n" HOST "\r\n", "403", "X-Petrel",
+     false},
+    {"nor for a path that is not there", "GET /nothing HTTP/1.1\r\n" HOST "\r\n", "403",
+     "X-Petrel", false},
+    {"a form", "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 2\r\n\r\na=", "415",
+     "application/json", false},
+    {"a bad escape", "GET /%zz HTTP/1.1\r\n" OURS "\r\n", "400", "bad escape", false},
+    {"NUL", "GET /%00 HTTP/1.1\r\n" OURS "\r\n", "400", "escape that is not allowed", false},
+    {"a slash in an escape", "GET /api%2Fstatus HTTP/1.1\r\n" OURS "\r\n", "400",
+     "escape that is not allowed", false},
+    {"dots", "GET /a/../b HTTP/1.1\r\n" OURS "\r\n", "400", "a segment of dots", false},
+    {"a URL", "GET http://localhost/ HTTP/1.1\r\n" OURS "\r\n", "400", "not a path", false},
+    {"an authority", "CONNECT a:25 HTTP/1.1\r\n" OURS "\r\n", "405", "a method", false},
+    {"a bare LF", "GET / HTTP/1.1\nHost: a\n\n", "400", "a bare LF", true},
+    {"folding", "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "400", "folded", true},
+    {"a space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n", "400", "malformed",
+     true},
+    {"no Host", "GET / HTTP/1.1\r\n\r\n", "400", "no Host", true},
+    {"two Hosts", "GET / HTTP/1.1\r\n" HOST HOST "\r\n", "400", "two Hosts", true},
+    {"two lengths",
+     "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 1\r\nContent-Length: 1\r\n\r\n1",
+     "400", "two Content-Lengths", true},
+    {"a coding", "POST /api/x HTTP/1.1\r\n" OURS "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     "501", "transfer coding", true},
+    {"no length", "POST /api/x HTTP/1.1\r\n" OURS JSON "\r\n", "411", "Content-Length", true},
+    {"a large body", "POST /api/x HTTP/1.1\r\n" OURS "Content-Length: 32769\r\n\r\n", "413",
+     "too large", true},
+    {"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505", "not HTTP/1.1", true},
+    {"a wrong key",
+     "POST /api/session HTTP/1.1\r\n" OURS JSON "Content-Length: 11\r\n\r\n{\"key\":\"k\"}",
+     NULL, NULL, false},
+};
+
+static void
+test_table(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]) && table[i].status; i++) {
+        int fd = dial(&w);
+        put(fd, table[i].request);
+        char status[40];
+        snprintf(status, sizeof(status), "HTTP/1.1 %s ", table[i].status);
+        if (!ok_named(see(&w, fd, table[i].body) && strstr(got, status) != NULL,
+                      table[i].name))
+            printf("# %s\n", got);
+        ok_named(strstr(got, "nosniff\r\n") != NULL && strstr(got, "no-store") != NULL &&
+                     strstr(got, "default-src 'none'") != NULL &&
+                     strcasestr(got, "access-control") == NULL,
+                 "  with the fields of every answer");
+        ok_named((strstr(got, "Connection: close") != NULL) == table[i].closes,
+                 "  which says whether it closes");
+        if (table[i].closes)
+            ok_named(see(&w, fd, NULL), "  and does");
+        close(fd);
+    }
+    ok(memmem(w.lines.at, w.lines.length, "operate-operate-", 16) == NULL);
+    end(&w);
+}
+
+static void
+test_continue(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    int fd = dial(&w);
+    put(fd, "POST /api/x HTTP/1.1\r\nExpect: 100-continue\r\n" TOKEN JSON
+            "Content-Length: 2\r\n\r\n");
+    ok(see(&w, fd, "100 Continue\r\n\r\n"));
+    is_string(got, "HTTP/1.1 100 Continue\r\n\r\n", "it may send the body");
+    put(fd, "{}");
+    ok(see(&w, fd, "|{}\n"));
+    close(fd);
+    end(&w);
+}
+
+/* One after the other, however early they come; the hundredth closes. */
+static void
+test_many_requests(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    int fd = dial(&w);
+    for (int i = 0; i < HTTP_CONNECTION_REQUESTS_MAX + 2; i++)
+        put(fd, "HEAD /livez HTTP/1.1\r\n" HOST "\r\n");
+    ok_named(see(&w, fd, NULL), "it closes");
+    size_t count = 0;
+    for (const char *at = got; (at = strstr(at, "HTTP/1.1 200 OK")) != NULL; at++)
+        count++;
+    is_number(count, HTTP_CONNECTION_REQUESTS_MAX, "requests of a connection");
+    ok_named(strstr(got, "/livez") == NULL, "HEAD has no body");
+    ok(strstr(got, "Content-Length: 11\r\n") != NULL);
+    is_number(http_server_counts(w.server)->requests[HTTP_PATH_HEALTH][2], 100, "counted");
+    close(fd);
+    end(&w);
+}
+
+static void
+test_streams(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    int fd = dial(&w);
+    put(fd, "GET /api/many HTTP/1.1\r\n" TOKEN "\r\n");
+    ok(see(&w, fd, "\r\n0\r\n\r\n"));
+    ok(strstr(got, "Transfer-Encoding: chunked") != NULL && strstr(got, "\r\nc350\r\n"));
+    is_number(w.pieces, PIECES, "all pieces");
+    put(fd, "GET /livez HTTP/1.1\r\n" HOST "\r\n");
+    ok_named(see(&w, fd, "/livez|"), "and the next request");
+    is_number(w.freed, 1, "the stream is freed once");
+    put(fd, "GET /api/later HTTP/1.1\r\n" TOKEN "\r\n");
+    ok(!see(&w, fd, "late"));
+    http_exchange_wake(w.asleep);
+    ok(see(&w, fd, "late"));
+    put(fd, "HEAD /api/many HTTP/1.1\r\n" TOKEN "\r\n");
+    ok(see(&w, fd, "\r\n\r\n"));
+    put(fd, "GET /api/broken HTTP/1.1\r\n" TOKEN "\r\n");
+    ok_named(see(&w, fd, NULL) && strstr(got, "\r\n0\r\n") == NULL, "a stream that is cut");
+    close(fd);
+    fd = dial(&w);
+    put(fd, "GET /api/many HTTP/1.0\r\n" TOKEN "\r\n");
+    ok(see(&w, fd, NULL));
+    ok(strstr(got, "chunked") == NULL && got_size > (size_t)PIECES * PIECE);
+    is_number(w.freed, 5, "each stream is freed");
+    close(fd);
+    end(&w);
+}
+
+/* A client that does not read holds few pieces, and is cut off. */
+static void
+test_unread(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    int fd = dial(&w), small = 4096;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    put(fd, "GET /api/many HTTP/1.1\r\n" TOKEN "\r\n");
+    for (int i = 0; i < 300; i++)
+        loop_turn(w.loop, 1);
+    ok(w.pieces > 0 && w.pieces < PIECES);
+    clock_pass(HTTP_UNREAD_MS);
+    for (int i = 0; i < 10; i++)
+        loop_turn(w.loop, 1);
+    clock_pass(HTTP_UNREAD_MS);
+    for (int i = 0; i < 10; i++)
+        loop_turn(w.loop, 1);
+    is_number(http_server_counts(w.server)->connections, 0, "it is cut off");
+    is_number(w.freed, 1, "with its stream");
+    close(fd);
+    end(&w);
+}
+
+static void
+test_times(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    int silent = dial(&w), slow = dial(&w), body = dial(&w), idle = dial(&w);
+    put(slow, "GET /livez HTTP/1.1\r\nHo");
+    put(body, "POST /api/x HTTP/1.1\r\n" TOKEN JSON "Content-Length: 2\r\n\r\n{");
+    put(idle, "GET /livez HTTP/1.1\r\n" HOST "\r\n");
+    ok(see(&w, idle, "/livez"));
+    clock_pass(HTTP_HEAD_MS - 1);
+    put(slow, "st: local");
+    for (int i = 0; i < 20; i++)
+        loop_turn(w.loop, 1);
+    is_number(http_server_counts(w.server)->connections, 4, "all are there");
+    clock_pass(1);
+    ok(see(&w, slow, "408 Request Timeout"));
+    ok(see(&w, body, "408 Request Timeout"));
+    ok(see(&w, silent, NULL));
+    ok_named(see(&w, silent, NULL), "who says nothing is closed, too");
+    put(idle, "GET /livez HTTP/1.1\r\n" HOST "\r\n");
+    ok_named(see(&w, idle, "/livez"), "between requests there is more time");
+    clock_pass(HTTP_IDLE_MS);
+    ok(see(&w, idle, NULL));
+    is_number(got_size, 0, "then it is closed without a word");
+    close(silent), close(slow), close(body), close(idle);
+    end(&w);
+}
+
+/* Half-open clients end; one that has asked before is answered. */
+static void
+test_half_open(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    int fd = dial(&w);
+    put(fd, "GET /livez HTTP/1.1\r\n" HOST "\r\n");
+    shutdown(fd, SHUT_WR);
+    ok(see(&w, fd, "/livez|"));
+    ok(see(&w, fd, NULL));
+    close(fd);
+    fd = dial(&w);
+    put(fd, "GET /livez HTT");
+    shutdown(fd, SHUT_WR);
+    ok_named(see(&w, fd, NULL) && got_size == 0, "half a request");
+    close(fd);
+    end(&w);
+}
+
+static void
+test_too_many(void)
+{
+    struct world w;
+    int fds[HTTP_CONNECTIONS_MAX];
+    begin(&w, "127.0.0.1:0");
+    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+        fds[i] = dial(&w);
+    for (int i = 0; i < 50; i++)
+        loop_turn(w.loop, 1);
+    is_number(http_server_counts(w.server)->connections, HTTP_CONNECTIONS_MAX, "all");
+    for (int i = 0; i < HTTP_TURNED_A_SECOND; i++) {
+        int more_fd = dial(&w);
+        ok(see(&w, more_fd, "503 Service Unavailable"));
+        close(more_fd);
+    }
+    int flood = dial(&w);
+    ok_named(see(&w, flood, NULL) && got_size == 0, "a flood hears nothing");
+    close(flood);
+    clock_pass(1000);
+    flood = dial(&w);
+    ok_named(see(&w, flood, "503 Service Unavailable"), "a second later one hears it again");
+    close(flood);
+    close(fds[0]);
+    for (int i = 0; i < 50; i++)
+        loop_turn(w.loop, 1);
+    fds[0] = dial(&w);
+    put(fds[0], "GET /livez HTTP/1.1\r\n" HOST "\r\n");
+    ok_named(see(&w, fds[0], "200 OK"), "where one goes, one may come");
+    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+        close(fds[i]);
+    end(&w);
+}
+
+static void
+test_denied(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    int token = dial(&w), key = dial(&w);
+    put(token, "GET /livez HTTP/1.1\r\n" HOST "Authorization: Bearer operate-canary\r\n\r\n");
+    put(key, "POST /api/session HTTP/1.1\r\n" OURS JSON
+             "Content-Length: 16\r\n\r\n{\"key\":\"canary\"}");
+    for (int i = 0; i < 100; i++)
+        loop_turn(w.loop, 1);
+    got_size = 0;
+    ok_named(!take(token) && !take(key) && got_size == 0, "nothing for a second");
+    clock_pass(HTTP_DENIED_MS);
+    ok(see(&w, token, "401 Unauthorized"));
+    ok(see(&w, key, "401 Unauthorized"));
+    ok(memmem(w.lines.at, w.lines.length, "client=127.0.0.1: denied: a wrong token", 39));
+    ok(memmem(w.lines.at, w.lines.length, "denied: a wrong key", 19));
+    ok(memmem(w.lines.at, w.lines.length, "canary", 6) == NULL);
+    close(token), close(key);
+    end(&w);
+}
+
+static void
+test_session(void)
+{
+    struct world w;
+    char key[HTTP_SECRET_SIZE], request[500], cookie[60] = "";
+    begin(&w, "127.0.0.1:0");
+    http_keys_make(http_server_keys(w.server), HTTP_MAY_OPERATE, key);
+    int fd = dial(&w);
+    snprintf(request, sizeof(request),
+             "POST /api/session HTTP/1.1\r\n" OURS JSON
+             "Origin: https://localhost\r\nContent-Length: 32\r\n\r\n{\"key\":\"%s\"}",
+             key);
+    put(fd, request);
+    ok(see(&w, fd, "\"access\":\"operate\"}\n"));
+    const char *set = strstr(got, "Set-Cookie: petrel=");
+    ok(set != NULL && strstr(set, "; HttpOnly; SameSite=Strict; Path=/; Secure\r\n"));
+    if (set != NULL)
+        snprintf(cookie, sizeof(cookie), "petrel=%.22s", set + 19);
+    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" OURS "Cookie: %s\r\n\r\n",
+             cookie);
+    put(fd, request);
+    ok(see(&w, fd, "/api/x||2|"));
+    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" HOST "Cookie: %s\r\n\r\n",
+             cookie);
+    put(fd, request);
+    ok_named(see(&w, fd, "403 Forbidden"), "a cookie alone does nothing");
+    put(fd, "GET /api/session HTTP/1.1\r\n" OURS "\r\n");
+    ok(see(&w, fd, "405 ") && strstr(got, "Allow: POST, DELETE\r\n"));
+    see(&w, fd, "}\n");
+    snprintf(request, sizeof(request),
+             "DELETE /api/session HTTP/1.1\r\n" OURS JSON "Cookie: %s\r\n\r\n", cookie);
+    put(fd, request);
+    ok(see(&w, fd, "Max-Age=0"));
+    see(&w, fd, "}\n");
+    snprintf(request, sizeof(request), "GET /api/x HTTP/1.1\r\n" OURS "Cookie: %s\r\n\r\n",
+             cookie);
+    put(fd, request);
+    ok_named(see(&w, fd, "/api/x||0|"), "it is over");
+    close(fd);
+    end(&w);
+}
+
+static void
+test_places(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0?metrics=no&page=no&access=read");
+    static const struct {
+        const char *path, *answer;
+    } paths[] = {
+        {"/livez", "/livez||1|"},
+        {"/readyz", "/readyz||1|"},
+        {"/metrics", "404 Not Found"},
+        {"/api/status", "404 Not Found"},
+        {"/api/session", "404 Not Found"},
+        {"/", "404 Not Found"},
+    };
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        char request[200];
+        int fd = dial(&w);
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\n" OURS "\r\n", paths[i].path);
+        put(fd, request);
+        ok_named(see(&w, fd, paths[i].answer), paths[i].path);
+        close(fd);
+    }
+    end(&w);
+    begin(&w, "127.0.0.1:0?access=operate");
+    int fd = dial(&w);
+    put(fd, "GET /api/x HTTP/1.1\r\n" OURS "\r\n");
+    ok(see(&w, fd, "/api/x||2|"));
+    put(fd, "GET /api/x HTTP/1.1\r\n" HOST "Authorization: Bearer read-read-read-r\r\n\r\n");
+    ok(see(&w, fd, "/api/x||2|"));
+    close(fd);
+    end(&w);
+}
+
+static void
+test_reload(void)
+{
+    struct world w;
+    struct http_places none = {.count = 0};
+    begin(&w, "127.0.0.1:0");
+    struct http_server_settings fresh = settings_of(&w, &none);
+    fresh.names.more = TEXT("new.test");
+    fresh.read_token = TEXT("");
+    http_server_reload(w.server, &fresh);
+    int fd = dial(&w);
+    put(fd, "GET /livez HTTP/1.1\r\nHost: new.test\r\n\r\n");
+    ok(see(&w, fd, "200 OK"));
+    see(&w, fd, "/livez|");
+    put(fd, "GET /livez HTTP/1.1\r\nHost: other.test\r\n\r\n");
+    ok(see(&w, fd, "421 "));
+    see(&w, fd, "}\n");
+    put(fd, "GET /livez HTTP/1.1\r\n" HOST "Authorization: Bearer read-read-read-r\r\n\r\n");
+    for (int i = 0; i < 50; i++)
+        loop_turn(w.loop, 1);
+    clock_pass(HTTP_DENIED_MS);
+    ok(see(&w, fd, "401 "));
+    close(fd);
+    end(&w);
+}
+
+int
+main(void)
+{
+    clock_stop();
+    test_table();
+    test_continue();
+    test_many_requests();
+    test_streams();
+    test_unread();
+    test_times();
+    test_half_open();
+    test_too_many();
+    test_denied();
+    test_session();
+    test_places();
+    test_reload();
+    return done();
+}

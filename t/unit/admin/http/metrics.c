@@ -1,0 +1,259 @@
+/* Proves what a scrape says of a daemon, which sites have series of their own, and that
+ * petrel-metrics(7) has the table.
+ *
+ * To make its list anew: METRICS_MANUAL=1 build/t/unit/admin/http/metrics.t */
+#include "admin/http/metrics_internal.h"
+
+#include "base/memory.h"
+#include "queue/event/event.h"
+/* link: t/sim/clock.c */
+#include "t/sim/clock.h"
+#include "t/support/control_world.h"
+#include "t/support/folder.h"
+
+/* --- The manual ------------------------------------------------------------------- */
+
+static void
+write_manual(struct buffer *out)
+{
+    static const char *const types[] = {"gauge", "counter", "histogram", "info"};
+    static const char *const ends[] = {"", "_total", "", "_info"};
+    const struct metric_family *f;
+    for (size_t i = 0; (f = metrics_family_at(i)) != NULL; i++) {
+        ok(buffer_format(out, ".TP\n.BR %s%s \" (%s)\"\n%s.\n", f->name, ends[f->type],
+                         types[f->type], f->help));
+        if (f->labels[0] != '\0')
+            ok(buffer_format(out, ".br\n%s\n", f->labels));
+    }
+}
+
+static void
+test_manual(void)
+{
+    struct buffer wanted;
+    static char manual[200000];
+    FILE *file = fopen("man/petrel-metrics.7", "r");
+    size_t size = file ? fread(manual, 1, sizeof(manual) - 1, file) : 0;
+    if (file)
+        fclose(file);
+    manual[size] = '\0';
+    buffer_init(&wanted, sizeof(manual));
+    write_manual(&wanted);
+    const char *begin = strstr(manual, ".SH METRICS\n"),
+               *end = strstr(manual, ".SH \"SEE ALSO\"\n");
+    ok_named(begin != NULL && end != NULL, "man/petrel-metrics.7 is there");
+    if (begin != NULL && end != NULL)
+        is_text(text_of(begin + 12, (size_t)(end - begin - 12)), buffer_text(&wanted),
+                "its list is the table");
+    buffer_free(&wanted);
+}
+
+/* --- A daemon --------------------------------------------------------------------- */
+
+static struct world w;
+static struct event_hub *hub;
+static bool draining;
+
+static size_t
+sessions(void *context, bool *stressed)
+{
+    (void)context;
+    *stressed = false;
+    return 7;
+}
+
+static bool
+is_draining(void *context)
+{
+    (void)context;
+    return draining;
+}
+
+static struct metrics *
+begin(size_t sites)
+{
+    struct metrics_setup setup = {.loop = w.loop,
+                                  .manager = w.manager,
+                                  .events = hub,
+                                  .sites = sites,
+                                  .count_sessions = sessions,
+                                  .is_draining = is_draining};
+    return metrics_new(&setup);
+}
+
+static char page[METRICS_SIZE_MAX + 1];
+
+static const char *
+scrape(struct metrics *m, const char *accept)
+{
+    struct http_reader request;
+    struct http_exchange x = {.request = &request};
+    static const struct http_limits limits = {10, 1000, 0};
+    char head[500];
+    snprintf(head, sizeof(head), "GET /metrics HTTP/1.1\r\nHost: a\r\n%s\r\n", accept);
+    struct text input = text_from(head);
+    http_reader_init(&request, HTTP_REQUEST, &limits);
+    ok(http_reader_add(&request, &input) == PROGRESS_DONE);
+    buffer_init(&x.body, HTTP_ANSWER_MAX);
+    metrics_answer(m, &x);
+    text_copy(page, sizeof(page), buffer_text(&x.body));
+    buffer_free(&x.body);
+    http_reader_free(&request);
+    return x.type;
+}
+
+static bool
+says(const char *line)
+{
+    char whole[300];
+    snprintf(whole, sizeof(whole), "\n%s\n", line);
+    if (strstr(page, whole) != NULL)
+        return true;
+    printf("# not there: %s\n", line);
+    return false;
+}
+
+static void
+test_formats(struct metrics *m)
+{
+    static const char older[] = "text/plain; version=0.0.4; charset=utf-8",
+                      open[] = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    is_string(scrape(m, ""), older, "no Accept");
+    is_string(scrape(m, "Accept: */*\r\n"), older, "anything");
+    is_string(scrape(m, "Accept: text/plain, Application/OpenMetrics-Text;version=1.0.0;q=0.5\r\n"),
+              open, "OpenMetrics among others");
+    ok(strcmp(page + strlen(page) - 7, "\n# EOF\n") == 0);
+    is_string(scrape(m, "Accept: application/openmetrics-text; q=0\r\n"), older, "refused");
+    is_string(scrape(m, "Accept: application/openmetrics-textual\r\n"), older, "another type");
+}
+
+static void
+test_values(struct metrics *m)
+{
+    struct outcome outcome = {.code = 554};
+    event_tell(hub, &(struct event){.kind = EVENT_REFUSED, .outcome = &outcome, .reason = "user"});
+    scrape(m, "");
+    ok(says("petrel_accepting 1") && says("petrel_draining 0"));
+    ok(says("petrel_sessions{direction=\"in\"} 7"));
+    ok(says("petrel_refusals_total{class=\"5\",reason=\"user\"} 1"));
+    ok(says("petrel_queue_messages{place=\"deferred\"} 0"));
+    ok(says("petrel_registry_up 1") && says("petrel_config_reload_success 1"));
+    ok(says("petrel_limit{name=\"active\"} 100"));
+    ok(strstr(page, "\nprocess_resident_memory_bytes ") != NULL);
+    ok(strstr(page, "\npetrel_build_info{version=\"") != NULL);
+    draining = true;
+    metrics_note_reload(m, true);
+    metrics_note_reload(m, false);
+    scrape(m, "");
+    ok(says("petrel_accepting 0") && says("petrel_draining 1"));
+    ok(says("petrel_config_reloads_total{result=\"ok\"} 1") &&
+       says("petrel_config_reloads_total{result=\"refused\"} 1") &&
+       says("petrel_config_reload_success 0"));
+    draining = false;
+}
+
+/* Reading all sites may take long: who asks again soon hears the same. */
+static void
+test_rest(struct metrics *m)
+{
+    scrape(m, "");
+    m->fresh_until_us = loop_clock_us() + 1000000;
+    post_mail(&w, 4, "four.test");
+    control_turns(&w, 20);
+    scrape(m, "");
+    ok(strstr(page, "petrel_queue_messages{place=\"active\"} 4\n") != NULL);
+    clock_pass(1000);
+    scrape(m, "");
+    ok(strstr(page, "petrel_queue_messages{place=\"active\"} 5\n") != NULL);
+}
+
+/* A channel whose sessions take no mail until the end. */
+enum { OPEN_MAX = 50 };
+static struct sched_session *open_sessions[OPEN_MAX];
+static size_t open_count;
+
+static void
+open_nothing(void *context, struct sched_session *session, const struct target *target,
+             const char *domain)
+{
+    (void)context, (void)target, (void)domain;
+    if (open_count == OPEN_MAX)
+        abort();
+    open_sessions[open_count++] = session;
+}
+
+/* Mail for a site of that name waits: its channel never connects. */
+static void
+wait_at(unsigned recipients, const char *domain)
+{
+    post_mail(&w, recipients, domain);
+    control_turns(&w, 20);
+}
+
+static void
+test_sites(void)
+{
+    struct metrics *m = begin(2);
+    scrape(m, "");
+    ok(says("petrel_site_waiting{site=\"other\"} 0"));
+    wait_at(3, "three.test");
+    wait_at(2, "two.test");
+    wait_at(1, "one.test");
+    scrape(m, "");
+    ok(strstr(page, "petrel_site_waiting{site=\"") != NULL);
+    is_number(m->site_count, 2, "two sites have series");
+    double named = m->sites[0].waiting + m->sites[1].waiting;
+    ok_named(named == 5 && m->others.waiting == 1, "those with most mail; one is other");
+    ok(strstr(page, "petrel_site_alive{site=\"other\"}") == NULL);
+    char first[METRICS_KEY_MAX];
+    memcpy(first, m->sites[0].key, sizeof(first));
+    wait_at(9, "nine.test");
+    scrape(m, "");
+    is_number(m->site_count, 3, "a new one joins; the others keep theirs");
+    is_string(m->sites[0].key, first, "in its place");
+    clock_pass(METRICS_SITE_KEEP_MS);
+    loop_turn(w.loop, 0);
+    scrape(m, "");
+    is_number(m->site_count, 2, "for an hour");
+    ok(m->sites[0].waiting + m->sites[1].waiting == 12 && m->others.waiting == 3);
+    metrics_set_sites(m, 0);
+    scrape(m, "");
+    ok(m->site_count == 0 && strstr(page, "petrel_site_waiting{") == NULL);
+    metrics_set_sites(m, 1000);
+    scrape(m, "");
+    ok(m->site_count == 4 && m->setup.sites == METRICS_SITES_MAX / 2);
+    test_rest(m);
+    metrics_free(&m);
+    ok(m == NULL);
+    metrics_free(&m);
+}
+
+int
+main(void)
+{
+    if (getenv("METRICS_MANUAL") != NULL) {
+        struct buffer out;
+        buffer_init(&out, 200000);
+        write_manual(&out);
+        fwrite(out.at, 1, out.length, stderr);
+        return 0;
+    }
+    char folder[100];
+    clock_stop();
+    test_manual();
+    folder_make(folder, sizeof(folder), "metrics");
+    control_world_begin(&w, folder, TEXT("* mx"));
+    hub = event_hub_new(NULL);
+    manager_set_channel(w.manager, TARGET_MX, open_nothing, &w);
+    struct metrics *m = begin(20);
+    test_formats(m);
+    test_values(m);
+    metrics_free(&m);
+    test_sites();
+    event_hub_free(&hub);
+    for (size_t i = 0; i < open_count; i++)
+        manager_session_ended(w.manager, open_sessions[i], NULL);
+    control_world_end(&w);
+    folder_remove(folder);
+    return done();
+}

@@ -1,0 +1,146 @@
+/* Settings read again in several turns: keys in parts, a second reload in between, one
+ * that is given up, and errors. */
+#include "admin/startup/reload.h"
+
+#include "base/disk/disk.h"
+#include "t/support/dkim_kit.h"
+#include "t/support/folder.h"
+#include "t/support/must.h"
+#include "t/support/tap.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEYS = 2 * DKIM_KEYS_PER_TURN + 1 };
+
+struct world {
+    struct loop *loop;
+    struct reload reload;
+    struct buffer errors;
+    int ended;
+    size_t keys;
+};
+
+static void
+on_done(void *context)
+{
+    struct world *w = context;
+    struct configuration *fresh = configuration_end(w->reload.fresh, &w->errors);
+    w->reload.fresh = NULL;
+    w->ended++;
+    w->keys = fresh != NULL && fresh->dkim_keys != NULL ? fresh->dkim_keys->count : 0;
+    configuration_free(&fresh);
+}
+
+static void
+world_begin(struct world *w)
+{
+    *w = (struct world){.loop = loop_new()};
+    w->reload = (struct reload){.loop = w->loop, .done = on_done, .context = w};
+    buffer_init(&w->errors, 100000);
+}
+
+static void
+world_end(struct world *w)
+{
+    reload_stop(&w->reload);
+    buffer_free(&w->errors);
+    loop_free(&w->loop);
+}
+
+static void
+begin(struct world *w, char *keys)
+{
+    char name[] = "hostname=a.test";
+    char *overrides[] = {name, keys, NULL};
+    struct options_sources sources = {.overrides = overrides};
+    reload_begin(&w->reload, &sources);
+}
+
+static int
+turns(struct world *w, int until)
+{
+    int count = 0;
+    for (; count < 100 && w->ended < until; count++)
+        loop_turn(w->loop, 0);
+    return count;
+}
+
+static void
+write_file(const char *path, struct text content)
+{
+    FILE *f = fopen(path, "w");
+    must(f != NULL && fwrite(content.at, 1, content.length, f) == content.length);
+    must(fclose(f) == 0 && chmod(path, 0600) == 0);
+}
+
+static void
+make_keys(const char *dir)
+{
+    const char *why;
+    char path[500];
+    struct buffer pem;
+    struct sign_random *random = sign_random_new();
+    buffer_init(&pem, SIGN_FILE_MAX);
+    must(sign_key_make(random, SIGN_RSA, 1024, &pem, &why));
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(path, sizeof(path), "%s/s._domainkey.d%d.test.pem", dir, i);
+        write_file(path, buffer_text(&pem));
+    }
+    buffer_free(&pem);
+    sign_random_free(&random);
+}
+
+static void
+test_parts(char *setting, char *none)
+{
+    struct world w;
+    world_begin(&w);
+    begin(&w, none);
+    is_number(w.ended, 1, "without keys one turn is enough");
+    begin(&w, setting);
+    is_number(w.ended, 1, "with many it is not");
+    ok(w.reload.fresh != NULL);
+    is_number(turns(&w, 2), 2, "nor are two");
+    is_number(w.keys, KEYS, "all are read");
+    begin(&w, setting);
+    loop_turn(w.loop, 0);
+    begin(&w, setting);
+    is_number(turns(&w, 3), 2, "a second reload begins anew");
+    is_number(w.keys, KEYS, "and reads all");
+    begin(&w, setting);
+    reload_stop(&w.reload);
+    reload_stop(&w.reload);
+    is_number(turns(&w, 4), 100, "one that is given up does not end");
+    begin(&w, setting);
+    world_end(&w);
+}
+
+static void
+test_errors(const char *dir, char *setting)
+{
+    struct world w;
+    char path[500];
+    snprintf(path, sizeof(path), "%s/s._domainkey.d7.test.pem", dir);
+    write_file(path, TEXT("nonsense"));
+    world_begin(&w);
+    begin(&w, setting);
+    turns(&w, 1);
+    is_number(w.keys, 0, "one bad key, and there are no new settings");
+    ok(memmem(w.errors.at, w.errors.length, "d7.test.pem", 11) != NULL);
+    world_end(&w);
+}
+
+int
+main(void)
+{
+    char dir[] = "/tmp/reload-XXXXXX", setting[100], none[] = "recipient_limit=9";
+    must(mkdtemp(dir) != NULL);
+    snprintf(setting, sizeof(setting), "dkim_keys=%s", dir);
+    make_keys(dir);
+    test_parts(setting, none);
+    test_errors(dir, setting);
+    folder_remove(dir);
+    return done();
+}
