@@ -30,3 +30,6 @@ get nodemailer node-nodemailer usr/share/nodejs/nodemailer/package.json
 get pflogsumm pflogsumm usr/sbin/pflogsumm
 get logwatch logwatch usr/share/logwatch/scripts/services/postfix
 get fail2ban fail2ban usr/bin/fail2ban-regex
+# Readers of syslog's socket.
+get rsyslog rsyslog usr/sbin/rsyslogd
+get busybox busybox bin/busybox

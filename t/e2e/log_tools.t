@@ -28,16 +28,24 @@ sub message { my $n = shift; return "From: me\@here.test\r\nMessage-ID: <$n\@her
 # Mail of every fate, and attacks. 127.0.0.9 may not relay. Returns the log.
 sub traffic {
     my ($messages) = @_;
-    %truth = map { $_ => 0 } qw(received sent bounced deferred rejected denied cut);
+    %truth = map { $_ => 0 } qw(received sent bounced deferred held submitted rejected denied cut);
     my $client = Client->greeted($petrel->{port});
     for my $n (1 .. $messages) {
         my $to = $n % 10 == 0 ? 'bad' : $n % 10 == 5 ? 'later' : 'good';
-        $client->send(from => 'me@here.test', to => "$to$n\@there.test", data => message($n)) =~ /^250/ or die;
+        my $domain = $n % 20 == 1 ? 'held.test' : 'there.test';
+        $client->send(from => 'me@here.test', to => "$to$n\@$domain", data => message($n)) =~ /^250/ or die;
         $truth{received}++;
-        $truth{ $to eq 'bad' ? 'bounced' : $to eq 'later' ? 'deferred' : 'sent' }++;
+        $truth{ $domain eq 'held.test' ? 'held' : $to eq 'bad' ? 'bounced' : $to eq 'later' ? 'deferred' : 'sent' }++;
     }
-    $truth{notified} = $truth{bounced};    # each goes to me@here.test, a message of its own
     $client->quit;
+    for my $n (1 .. $messages / 50) {
+        my ($code, $text) = $petrel->run({ input => message("s$n") }, 'sendmail', '-f', 'me@here.test', "good$n\@there.test");
+        die $text if $code;
+        $truth{$_}++ for qw(submitted sent);
+    }
+    # What is deferred expires soon, and is returned as what is refused. Each return is a message of its own.
+    $truth{expired} = $truth{deferred};
+    $truth{notified} = $truth{bounced} + $truth{expired};
     for my $n (1 .. 5) {
         my $enemy = from('127.0.0.9');
         $enemy->say("MAIL FROM:<s$n\@x.test>");
@@ -61,11 +69,23 @@ sub tool { my @command = @_; return (Petrel::command(undef, @command))[1] }
 my %settings = (
     log_style => 'postfix', hostname => 'relay.here.test', relay_from => '127.0.0.1/32', auth_users => "$scratch/users", auth_cleartext => 'loopback',
     smtpd_error_sleep_time => '0', auth_failure_limit => 0,
-    routes => "* smtp://127.0.0.1:$sink->{port}",
+    maximal_queue_lifetime => '4s', minimal_backoff_time => '1s', maximal_backoff_time => '1s', delay_warning_time => 0,
+    routes => "held.test hold\n* smtp://127.0.0.1:$sink->{port}",
 );
+
+# All has its outcome: no message but those that are held.
+sub is_done {
+    my ($log) = @_;
+    return Petrel::count($log, qr/status=sent/) >= $truth{sent} + $truth{notified} && Petrel::count($log, qr/: removed\n/) >= $truth{received} + $truth{submitted} + $truth{notified} - $truth{held};
+}
+
 $petrel = Petrel->new(%settings)->start;
-traffic(40);
-ok Petrel::wait_for(sub { Petrel::count($petrel->log, qr/status=(?:sent|bounced|deferred)/) >= $truth{received} + $truth{notified} }), 'all mail has its outcome';
+traffic(1000);
+ok Petrel::wait_for(sub { is_done($petrel->log) }, 120), 'all mail has its outcome';
+is(($petrel->run(qw(queue release --to held.test)))[0], 0, 'what is held is released');
+$truth{sent} += $truth{released} = $truth{held};
+$truth{held} = 0;
+ok Petrel::wait_for(sub { is_done($petrel->log) }, 120), 'and delivered';
 is $petrel->stop, 0, 'stops';
 my $log = Petrel::spit("$scratch/mail.log", $petrel->log);
 
@@ -73,7 +93,7 @@ SKIP: {
     my $pflogsumm = peer('pflogsumm', 'usr/sbin/pflogsumm') or skip 'no pflogsumm', 6;
     my $told = tool('perl', $pflogsumm, $log);
     my %count = map { $_ => $told =~ /^\s*(\d+)\s+\Q$_\E\s/m ? $1 : 0 } qw(received delivered deferred bounced rejected);
-    is $count{received}, $truth{received}, 'pflogsumm: received from clients';
+    is $count{received}, $truth{received} + $truth{submitted}, 'pflogsumm: received from clients and sendmail(1)';
     is $count{delivered}, $truth{sent} + $truth{notified}, 'pflogsumm: delivered';
     is $count{bounced}, $truth{bounced}, 'pflogsumm: bounced';
     is $count{deferred}, $truth{deferred}, 'pflogsumm: deferred';
@@ -91,6 +111,33 @@ SKIP: {
     cmp_ok $matched->('aggressive'), '>=', $truth{rejected} + 2 * $truth{denied}, 'fail2ban: and connections that are lost';
 }
 
+# An exporter of Postfix's log for Prometheus looks for these in the text of a line.
+{
+    my %count;
+    my %pattern = (
+        accepted => qr/smtpd\[\d+\]: \w+: client=\S+$/,
+        picked => qr/pickup\[\d+\]: \w+: uid=\d+ from=/,
+        queued => qr/qmgr\[\d+\]: \w+: .*, size=\d+, nrcpt=1 /,
+        expired => qr/qmgr\[\d+\]: \w+: .*, status=expired, returned to sender$/,
+        removed => qr/qmgr\[\d+\]: \w+: removed$/,
+        sent => qr{smtp\[\d+\]: \w+: .*, relay=\S+, .*, delays=[\d.]+/[\d.]+/[\d.]+/[\d.]+, .*, status=sent },
+        bounced => qr/smtp\[\d+\]: \w+: .*, status=bounced /,
+        rejected => qr/smtpd\[\d+\]: NOQUEUE: reject: RCPT from \S+: 554 /,
+        denied => qr/smtpd\[\d+\]: warning: \S+: SASL \S+ authentication failed: /,
+        connects => qr/smtpd\[\d+\]: connect from /,
+        disconnects => qr/smtpd\[\d+\]: disconnect from /,
+        released => qr/postsuper\[\d+\]: \w+: released from hold$/,
+    );
+    for my $line (split /\n/, Petrel::slurp($log)) { $line =~ $pattern{$_} and $count{$_}++ for keys %pattern }
+    my $all = $truth{received} + $truth{submitted} + $truth{notified};
+    my %want = (
+        accepted => $truth{received}, picked => $truth{submitted}, queued => $all, removed => $all, expired => $truth{expired},
+        sent => $truth{sent} + $truth{notified}, bounced => $truth{bounced}, rejected => $truth{rejected}, denied => $truth{denied}, released => $truth{released},
+    );
+    is $count{$_} // 0, $want{$_}, "exporter: $_" for sort keys %want;
+    is $count{connects}, $count{disconnects}, 'exporter: connections begin and end';
+}
+
 # The same by syslog, whose form of the time logwatch wants.
 SKIP: {
     my $script = peer('logwatch', 'usr/share/logwatch/scripts/services/postfix') or skip 'no logwatch', 4;
@@ -99,7 +146,7 @@ SKIP: {
     my ($line, $lines) = ('', '');
     my $hear = sub { while (defined recv($service, $line, 65536, MSG_DONTWAIT) && length $line) { $line =~ s/^<\d+>//; $line =~ s/^(.{15})/$1 relay/; $lines .= "$line\n" } return $lines };
     $petrel = Petrel->new(%settings, log_to => "syslog:$scratch/socket")->start;
-    my $reader = sub { $hear->(); return Petrel::count($lines, qr/status=(?:sent|bounced|deferred)/) >= $truth{received} + $truth{notified} };
+    my $reader = sub { is_done($hear->()) };
     traffic(20);
     ok Petrel::wait_for($reader), 'all lines come by syslog';
     is $petrel->stop, 0, 'stops';
