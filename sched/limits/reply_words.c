@@ -11,7 +11,8 @@ reply_words_said(const char *text)
     const char *head = strstr(text, " said: ");
     struct text t = text_from(head == NULL ? text : head + strlen(" said: "));
     for (size_t i = t.length; i > 0; i--)
-        if (text_starts(text_after(t, i - 1), TEXT(" (in reply to ")))
+        if (t.at[i - 1] == ' ' &&
+            text_starts(text_after(t, i - 1), TEXT(" (in reply to ")))
             return text_before(t, i - 1);
     return t;
 }
@@ -25,6 +26,30 @@ is_word_byte(struct text t, size_t i)
                text_is_digit(t.at[i + 1]);
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || text_is_digit((char)c) ||
            c >= 0x80;
+}
+
+static unsigned
+start_of(const char *word)
+{
+    return ((unsigned char)word[0] * 37U + (unsigned char)word[1]) % 1024;
+}
+
+static void
+note_starts(struct reply_words *w, size_t length)
+{
+    memset(w->starts, 0, sizeof(w->starts));
+    for (size_t i = 0; i + 1 < length; i++)
+        if (w->at[i] == ' ')
+            w->starts[start_of(w->at + i + 1) / 64] |= 1ULL
+                                                       << start_of(w->at + i + 1) % 64;
+}
+
+/* Tables have hundreds of phrases: most of them need no search. */
+static bool
+may_have(const struct reply_words *w, const char *phrase)
+{
+    unsigned start = start_of(phrase + 1);
+    return w->starts[start / 64] >> start % 64 & 1;
 }
 
 void
@@ -48,11 +73,14 @@ reply_words_make(struct reply_words *w, const char *text)
         w->at[length++] = ' ';
     text_lower(w->at, length);
     w->at[length] = '\0';
+    note_starts(w, length);
 }
 
 bool
 reply_words_have(const struct reply_words *w, const char *phrase, const char *then)
 {
+    if (!may_have(w, phrase) || (then != NULL && !may_have(w, then)))
+        return false;
     for (const char *at = w->at; (at = strstr(at, phrase)) != NULL; at++) {
         if (then == NULL)
             return true;

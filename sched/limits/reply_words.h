@@ -4,9 +4,12 @@
 
 #include "base/outcome.h"
 
+#include <stdint.h>
+
 /* Lower case, a space before each word and at the end. */
 struct reply_words {
     char at[OUTCOME_TEXT_MAX + 2];
+    uint64_t starts[16]; /* a bit for the first two bytes of each word */
 };
 
 /* What the peer said, without our "host x said: " and our " (in reply to y)". */
@@ -15,7 +18,8 @@ struct text reply_words_said(const char *text);
  * belongs to its word. text: of an outcome. */
 void reply_words_make(struct reply_words *words, const char *text);
 /* phrase begins with a space, so it matches from the start of a word on; it may end
- * within one. then, unless NULL, follows at most 40 bytes later. */
+ * within one, but has two bytes or more behind the space. then, unless NULL, is such a
+ * phrase, too, and follows at most 40 bytes later. */
 bool reply_words_have(const struct reply_words *words, const char *phrase,
                       const char *then);
 

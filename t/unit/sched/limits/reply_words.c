@@ -45,6 +45,10 @@ test_have(void)
     ok_named(!reply_words_have(&w, " spam", NULL), "not within a word");
     ok(reply_words_have(&w, " mailbox", " full") &&
        !reply_words_have(&w, " full", " mailbox"));
+    ok_named(!reply_words_have(&w, " mailman", NULL) && !reply_words_have(&w, " is fulfilled", NULL), "nor what begins like a word");
+    reply_words_make(&w, "a b");
+    ok_named(reply_words_have(&w, " a b", NULL) && reply_words_have(&w, " b ", NULL), "words of one byte");
+    ok_named(!reply_words_have(&w, " c ", NULL) && !reply_words_have(&w, " a ", " a "), "and others");
     memset(far, 'x', sizeof(far));
     memcpy(far, "one ", 4);
     strcpy(far + 43, " two");
