@@ -21,6 +21,7 @@
 #include "admin/command/passwd.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/startup/configuration.h"
+#include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
 #include "admin/startup/reload.h"
 #include "admin/startup/token_keeper.h"
@@ -78,6 +79,7 @@ struct petrel {
     struct listener *listener;
     struct control_server *control;
     struct http_wiring http;
+    struct history *history;
     struct flush *flush;
     struct sandbox *sandbox;
     struct reload reload;
@@ -283,6 +285,7 @@ on_reload(void *context)
     delivery_reload(p->delivery, &delivery);
     use_accounts(p, fresh);
     http_wiring_reload(&p->http, fresh);
+    history_wiring_reload(p->history, p->manager, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
     struct channel_settings channel = channel_settings(p, fresh);
@@ -405,6 +408,9 @@ start_queue(struct petrel *p, char *error)
     if (p->control == NULL)
         return EX_CANTCREAT;
     questions_on_tokens(control_server_questions(p->control), p->keeper.tokens);
+    p->history =
+        history_wiring_start(p->loop, p->log, p->events, p->manager,
+                             control_server_questions(p->control), p->configuration);
     return 0;
 }
 
@@ -520,6 +526,7 @@ mta_stop(struct petrel *p, bool ran)
     channel_free(&p->channel);
     registry_free(&p->registry);
     tls_client_free(&p->registry_anchors);
+    history_free(&p->history);
     manager_free(&p->manager);
     dns_free(&p->dns);
     net_free(&p->net);

@@ -17,7 +17,7 @@ struct options {
     char *hostname, *spool, *user, *control;
     char *http, *http_names, *http_token, *http_read_token;
     char *log_style, *log_to, *log_level, *sandbox;
-    int64_t metrics_sites;
+    int64_t metrics_sites, history_size, history_age_ms;
     /* in */
     char *tls_certificate, *tls_key;
     char *listen, *relay_from, *proxy_from, *etrn, *mt_priority;

@@ -425,6 +425,12 @@ const struct setting options_rows[] = {
            "Token of programs that may only read. Prefer http_read_token_file."),
     BOUNDED(NUMBER, metrics_sites, "metrics_sites", "20", 0, 20,
             "Sites with most mail that have metrics of their own; the others are one."),
+    BOUNDED(SIZE, history_size, "history_size", "16M", 0, INT64_C(1) << 34,
+            "Space for the history that `petrel trace` searches, 256K at least; 0: no "
+            "history. Unset:\n"
+            "1% of the spool's file system if that is less than 16M."),
+    BOUNDED(DURATION, history_age_ms, "history_age", "30d", HOUR, 3650 * 24 * HOUR,
+            "Age at which the history's files go even if there is space."),
     TEXTUAL(STRING, log_style, "log_style", "petrel",
             "petrel, postfix, qmail or json."),
     TEXTUAL(STRING, log_to, "log_to", "stderr",

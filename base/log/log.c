@@ -2,7 +2,7 @@
  *
  * Programs parse the log, and peers choose many of its words. So one event is one line,
  * each byte from outside is escaped here (log_escape()), and a comma that could begin a
- * field is, too (is_forgery()). Values are cut long before lines are.
+ * field is, too (guard_value()). Values are cut long before lines are.
  *
  * Lines wait in memory and are written twice in a turn (warnings and errors
  * immediately): before the queue syncs and removes files, and before replies are sent.
@@ -40,6 +40,8 @@ struct log {
     struct log_writer *writer; /* NULL without a loop */
     struct loop_task wake;     /* posted while lines wait: the turn comes immediately */
     struct net_datagram syslog;
+    void (*take)(void *context, struct text line); /* NULL: not log_new_apart()'s */
+    void *take_context;
 };
 
 /* The target of log_line.fields. */
@@ -110,36 +112,64 @@ end_in_ellipsis(struct buffer *b)
         b->length = 0;
 }
 
-/* True if t could be read as the end of its field and the start of another. Within
- * angle brackets: if t closes them; in a remark: if t seems to end the remark. */
+/* What could be read as the end of a field and the start of another is escaped. */
+enum guard { GUARD_NOTHING, GUARD_COMMA, GUARD_SPACE /* and that of a remark */ };
+
 static bool
-is_forgery(struct text t, bool remark)
+has_bytes(struct text t, struct text bytes)
 {
-    if (remark)
-        return t.length > 0 && memmem(t.at, t.length, "), ", 3) != NULL;
+    return t.length > 0 && memmem(t.at, t.length, bytes.at, bytes.length) != NULL;
+}
+
+/* A value in angle brackets is guarded if it closes them. */
+static enum guard
+guard_value(const struct log *log, struct text t)
+{
     bool bracketed = t.length >= 2 && t.at[0] == '<' && t.at[t.length - 1] == '>' &&
                      text_find(t, '>') == t.length - 1;
-    return !bracketed && t.length > 0 && memmem(t.at, t.length, ", ", 2) != NULL;
+    if (!bracketed && log->take != NULL && has_bytes(t, TEXT(" (")))
+        return GUARD_SPACE;
+    return !bracketed && has_bytes(t, TEXT(", ")) ? GUARD_COMMA : GUARD_NOTHING;
+}
+
+/* A remark is guarded if it seems to end before. */
+static enum guard
+guard_remark(struct text t)
+{
+    return has_bytes(t, TEXT("), ")) ? GUARD_COMMA : GUARD_NOTHING;
+}
+
+static bool
+is_guarded(struct text t, enum guard guard)
+{
+    return text_starts(t, TEXT(", ")) ||
+           (guard == GUARD_SPACE && text_starts(t, TEXT(" (")));
+}
+
+static bool
+escape_guarded(struct text t, enum guard guard, struct buffer *out)
+{
+    bool whole = true;
+    if (guard == GUARD_NOTHING)
+        return log_escape(t, out);
+    while (whole && t.length > 0) {
+        size_t run = 0;
+        while (run < t.length && !is_guarded(text_after(t, run), guard))
+            run++;
+        whole = log_escape(text_before(t, run), out);
+        t = text_after(t, run);
+        whole = whole && escape_bytes(text_before(t, 1), out);
+        t = text_after(t, 1);
+    }
+    return whole;
 }
 
 /* The value as written in the line, in a buffer that the caller frees. */
 static void
-build_value(struct buffer *value, struct text t, size_t limit, bool guard)
+build_value(struct buffer *value, struct text t, size_t limit, enum guard guard)
 {
     buffer_init(value, limit);
-    bool whole = true;
-    if (guard) {
-        struct text rest = t, part;
-        while (whole && text_cut(&rest, ',', &part)) {
-            whole = log_escape(part, value);
-            if (whole && rest.at != NULL)
-                whole = text_starts(rest, TEXT(" ")) ? escape_bytes(TEXT(","), value)
-                                                     : buffer_add_byte(value, ',');
-        }
-    } else {
-        whole = log_escape(t, value);
-    }
-    if (!whole)
+    if (!escape_guarded(t, guard, value))
         end_in_ellipsis(value);
 }
 
@@ -284,7 +314,9 @@ log_write_line(struct log *log, enum log_level level, struct buffer *line)
     line->limit = LOG_LINE_MAX; /* the LF has its own place */
     bool ended = buffer_add_byte(line, '\n');
     assert(ended);
-    if (log->captured != NULL) {
+    if (log->take != NULL) {
+        log->take(log->take_context, buffer_text(line));
+    } else if (log->captured != NULL) {
         if (!buffer_add(log->captured, buffer_text(line)))
             fputs("log: the capturing buffer is full\n", stderr);
     } else if (log->loop == NULL) {
@@ -322,11 +354,11 @@ add_key(struct fields *f, const char *key)
 
 /* Adds one value of any kind; key NULL: the sentence or the remark. */
 static void
-add_value(struct log_line *line, const char *key, struct text t, bool guard)
+add_value(struct log_line *line, const char *key, struct text t, enum guard guard)
 {
     struct fields *f = line->fields;
     struct buffer value;
-    if (f->object == NULL && !guard && log_is_plain(t, VALUE_MAX)) {
+    if (f->object == NULL && guard == GUARD_NOTHING && log_is_plain(t, VALUE_MAX)) {
         add_key(f, key);
         log_add(f, t);
         f->count++;
@@ -382,6 +414,18 @@ log_new(struct loop *loop, enum log_style style, enum log_level max)
     return log;
 }
 
+struct log *
+log_new_apart(struct loop *loop, void (*take)(void *context, struct text line),
+              void *context)
+{
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    log->loop = loop;
+    log->prefix.has_time = true;
+    log->take = take;
+    log->take_context = context;
+    return log;
+}
+
 void
 log_free(struct log **log)
 {
@@ -389,7 +433,7 @@ log_free(struct log **log)
     *log = NULL;
     if (l == NULL)
         return;
-    if (l->loop != NULL) {
+    if (l->writer != NULL) {
         loop_unpost(l->loop, &l->wake);
         loop_at_end_remove(l->loop, LOOP_STAGE_SYNC, flush_lines, l);
         loop_at_end_remove(l->loop, LOOP_STAGE_SEND, flush_lines, l);
@@ -502,7 +546,7 @@ log_field(struct log_line *line, const char *key, struct text value)
 {
     assert(key != NULL);
     if (line->fields != NULL)
-        add_value(line, key, value, is_forgery(value, false));
+        add_value(line, key, value, guard_value(line->log, value));
 }
 
 void
@@ -516,7 +560,7 @@ log_field_list(struct log_line *line, const char *key, struct text list)
         return;
     }
     json_t *array = json_array();
-    build_value(&value, list, VALUE_MAX, false);
+    build_value(&value, list, VALUE_MAX, GUARD_NOTHING);
     for (struct text rest = buffer_text(&value); text_cut(&rest, ',', &item);) {
         int failed = json_array_append_new(array, json_stringn(item.at, item.length));
         assert(failed == 0);
@@ -580,7 +624,7 @@ log_field_address(struct log_line *line, const char *key, struct text address)
 {
     struct fields *f = line->fields;
     if (f != NULL && f->object != NULL)
-        add_value(line, key, address, false);
+        add_value(line, key, address, GUARD_NOTHING);
     else
         log_field_format(line, key, "<%.*s>", TEXT_ARGS(address));
 }
@@ -605,7 +649,7 @@ log_sentence(struct log_line *line, const char *format, ...)
     char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_value(line, NULL, format_value(made, format, list), false);
+    add_value(line, NULL, format_value(made, format, list), GUARD_NOTHING);
     va_end(list);
 }
 
@@ -617,7 +661,7 @@ log_remark(struct log_line *line, struct text value)
         return;
     if (f->object == NULL)
         log_add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
-    add_value(line, NULL, value, is_forgery(value, true));
+    add_value(line, NULL, value, guard_remark(value));
     if (f->object == NULL)
         log_add(f, TEXT(")"));
 }
@@ -647,7 +691,7 @@ log_say(struct log *log, enum log_level level, const char *program, const char *
     char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_value(&line, NULL, format_value(made, format, list), false);
+    add_value(&line, NULL, format_value(made, format, list), GUARD_NOTHING);
     va_end(list);
     log_end(&line);
 }

@@ -35,6 +35,11 @@ enum { LOG_LINE_MAX = 8192 };
  * Levels above max are not written. Free the log before its loop. */
 struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
 void log_free(struct log **log);
+/* A log of style petrel and of all levels, the lines of which go to take(), each with its
+ * LF, instead of descriptor 2: for lines that programs read back. Within values " (" is
+ * escaped, too: what follows the first one is the remark. */
+struct log *log_new_apart(struct loop *loop,
+                          void (*take)(void *context, struct text line), void *context);
 /* Lines go to the syslog service whose socket is path (a datagram each, RFC 3164, of
  * facility mail). 0; or -errno, and they go to standard error as before. Call it before
  * the sandbox is entered. A service that is away for some time gets the lines that wait

@@ -60,9 +60,9 @@ event_line_start(struct log_line *line, const struct event_log *l,
     id[0] = '\0';
     if (v->id.time_ms != 0)
         id_format(v->id, id);
-    log_start(line, l->log, event_level(v), event_program(v),
-              id[0] != '\0' ? id : NULL);
-    if (log_style(l->log) == LOG_STYLE_JSON)
+    log_start(line, l->log, l->is_history ? LOG_LEVEL_INFO : event_level(v),
+              event_program(v), id[0] != '\0' ? id : NULL);
+    if (log_style(l->log) == LOG_STYLE_JSON || l->is_history)
         log_field(line, "event", text_from(event_word(v->kind)));
 }
 
@@ -77,8 +77,28 @@ line_add_user(struct log_line *line, const struct event_client *c)
         log_field_number(line, "uid", c->uid);
 }
 
+/* In the history the cipher is not worth its bytes. */
 static void
-line_accepted(struct log_line *line, const struct event *v)
+line_tls(struct log_line *line, const struct event_log *l, struct text tls)
+{
+    size_t end = l->is_history ? text_find(tls, ' ') : TEXT_NONE;
+    if (tls.length > 0)
+        log_field(line, "tls", end == TEXT_NONE ? tls : text_before(tls, end));
+}
+
+static void
+line_message_id(struct log_line *line, const struct event_log *l, struct text id)
+{
+    if (!l->is_history || id.length == 0)
+        return;
+    if (id.at[0] == '<')
+        log_field(line, "message_id", id);
+    else
+        log_field_address(line, "message_id", id);
+}
+
+static void
+line_accepted(struct log_line *line, const struct event_log *l, const struct event *v)
 {
     const struct event_client *c = v->client;
     log_field_client(line, "client", text_from(c->name));
@@ -87,8 +107,9 @@ line_accepted(struct log_line *line, const struct event *v)
     log_field_number(line, "size", v->size);
     log_field_number(line, "nrcpt", v->recipients);
     log_field(line, "proto", text_from(c->protocol));
-    field_if(line, "tls", c->tls);
+    line_tls(line, l, text_from(c->tls));
     line_add_user(line, c);
+    line_message_id(line, l, v->message_id);
     log_remark(line, v->text);
 }
 
@@ -141,12 +162,13 @@ line_secured(struct log_line *line, const struct event *v)
 /* --- Mail ------------------------------------------------------------------------- */
 
 static void
-line_submitted(struct log_line *line, const struct event *v)
+line_submitted(struct log_line *line, const struct event_log *l, const struct event *v)
 {
     log_field_number(line, "uid", v->injector);
     log_field_address(line, "from", v->sender);
     log_field_number(line, "size", v->size);
     log_field_number(line, "nrcpt", v->recipients);
+    line_message_id(line, l, v->message_id);
     log_remark(line, TEXT("queued"));
 }
 
@@ -160,8 +182,9 @@ line_loaded(struct log_line *line, const struct event *v)
 }
 
 static void
-line_verdict(struct log_line *line, const struct event *v, bool as_postfix)
+line_verdict(struct log_line *line, const struct event_log *l, const struct event *v)
 {
+    bool as_postfix = log_style(l->log) == LOG_STYLE_POSTFIX;
     const struct outcome *o = v->outcome;
     log_field_address(line, "to", v->recipient);
     if (v->original.length > 0)
@@ -170,8 +193,7 @@ line_verdict(struct log_line *line, const struct event *v, bool as_postfix)
     log_field_seconds(line, "delay", &v->total_ms, 1);
     log_field_seconds(line, "delays", v->delay_ms, 4);
     if (!as_postfix) { /* its line has no such fields */
-        if (v->tls.length > 0)
-            log_field(line, "tls", v->tls);
+        line_tls(line, l, v->tls);
         if (v->dkim.length > 0)
             log_field_list(line, "dkim", v->dkim);
         if (v->left_as.length > 0) {
@@ -228,10 +250,10 @@ event_log_petrel(const struct event_log *l, const struct event *v)
         line_locked(&line, v);
         break;
     case EVENT_ACCEPTED:
-        line_accepted(&line, v);
+        line_accepted(&line, l, v);
         break;
     case EVENT_SUBMITTED:
-        line_submitted(&line, v);
+        line_submitted(&line, l, v);
         break;
     case EVENT_LOADED:
         line_loaded(&line, v);
@@ -243,7 +265,7 @@ event_log_petrel(const struct event_log *l, const struct event *v)
     case EVENT_DEFERRED:
     case EVENT_BOUNCED:
     case EVENT_EXPIRED:
-        line_verdict(&line, v, log_style(l->log) == LOG_STYLE_POSTFIX);
+        line_verdict(&line, l, v);
         break;
     case EVENT_NOTIFIED:
         id_format(v->other, other);
@@ -264,6 +286,79 @@ event_log_petrel(const struct event_log *l, const struct event *v)
         break;
     }
     log_end(&line);
+}
+
+/* --- The history ------------------------------------------------------------------ */
+
+static void
+line_other(struct log_line *line, struct id other)
+{
+    char id[ID_LENGTH + 1];
+    if (other.time_ms == 0)
+        return;
+    id_format(other, id);
+    log_field(line, "other", text_from(id));
+}
+
+/* A notification or a reassembled message; a notification that was made. */
+static void
+line_made(struct log_line *line, const struct event_log *l, const struct event *v)
+{
+    line_other(line, v->other);
+    field_if(line, "of", v->reason);
+    if (v->kind == EVENT_MADE) {
+        log_field_address(line, "from", v->sender);
+        log_field_number(line, "size", v->size);
+        log_field_number(line, "nrcpt", v->recipients);
+    }
+    address_if(line, "to", v->recipient);
+    line_message_id(line, l, v->message_id);
+    log_remark(line, v->text);
+}
+
+/* A finding, an upstream. */
+static void
+line_trouble(struct log_line *line, const struct event *v)
+{
+    if (v->command.length > 0)
+        log_field(line, "code", v->command);
+    if (v->relay.length > 0)
+        log_field(line, "relay", v->relay);
+    if (v->text.length > 0)
+        log_remark(line, v->text);
+}
+
+void
+event_log_history(struct log *log, const struct event *v)
+{
+    struct event_log own = {.log = log, .is_history = true};
+    struct log_line line;
+    char id[ID_LENGTH + 1];
+    switch ((unsigned)v->kind) {
+    case EVENT_MADE:
+    case EVENT_NOTIFIED:
+        event_line_start(&line, &own, v, id);
+        line_made(&line, &own, v);
+        log_end(&line);
+        break;
+    case EVENT_REFUSED:
+    case EVENT_DENIED:
+    case EVENT_LOCKED:
+    case EVENT_ACCEPTED:
+    case EVENT_SUBMITTED:
+    case EVENT_DELIVERED:
+    case EVENT_DEFERRED:
+    case EVENT_BOUNCED:
+    case EVENT_EXPIRED:
+    case EVENT_FRAGMENT:
+        event_log_petrel(&own, v);
+        break;
+    default:
+        event_line_start(&line, &own, v, id);
+        line_trouble(&line, v);
+        log_end(&line);
+        break;
+    }
 }
 
 bool

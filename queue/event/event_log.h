@@ -4,7 +4,10 @@
  *                   which there are many (connected, loaded, ended ...) at level debug
  *     postfix       Postfix's lines, for tools that read them (event_log_postfix.c)
  *     qmail         qmail-send's lines about mail, the petrel ones about clients
- *                   (event_log_qmail.c) */
+ *                   (event_log_qmail.c)
+ *
+ * The lines of the history are like petrel's: `event` is their first field, and a
+ * sentence is their remark (admin/history/). */
 #ifndef QUEUE_EVENT_EVENT_LOG_H
 #define QUEUE_EVENT_EVENT_LOG_H
 
@@ -20,6 +23,7 @@ struct event_log_qmail {
 
 struct event_log {
     struct log *log;
+    bool is_history;
     struct event_log_qmail qmail;
 };
 
@@ -27,6 +31,9 @@ void event_log(struct event_log *l, const struct event *event);
 
 /* Whether the log's present style has a line for the kind. */
 bool event_log_wants(const struct event_log *l, enum event_kind kind);
+
+/* The line of the history. log: of log_new_apart(). */
+void event_log_history(struct log *log, const struct event *event);
 
 /* --- Within this room ------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@ enum { DEPTH_MAX = 2, READABLE_BY_ALL = 0004, WRITABLE_BY_ALL = 0002 };
 /* Files beside the directories. */
 static const char journal[] = "journal", control[] = "control";
 static const char oauth[] = "oauth"; /* base/http/oauth_file.c makes it */
+static const char history[] = "history";
 
 /* The walk through one directory of the spool. Each is entered by its own descriptor:
  * the owner of a parent could redirect a path. */
@@ -31,7 +32,8 @@ is_space(const char *name)
     for (unsigned i = 0; i < SPOOL_DIRS; i++)
         if (strcmp(name, spool_dir_name((enum spool_dir)i)) == 0)
             return true;
-    return strcmp(name, journal) == 0 || strcmp(name, oauth) == 0;
+    return strcmp(name, journal) == 0 || strcmp(name, oauth) == 0 ||
+           strcmp(name, history) == 0;
 }
 
 static bool
@@ -99,7 +101,8 @@ give_top_entry(void *context, const char *name)
     struct giving *g = context;
     if (!is_of_a_spool(name))
         return true;
-    g->depth = strcmp(name, journal) == 0 ? DEPTH_MAX : 1;
+    bool has_slices = strcmp(name, journal) == 0 || strcmp(name, history) == 0;
+    g->depth = has_slices ? DEPTH_MAX : 1;
     return give_entry(context, name);
 }
 

@@ -1,0 +1,332 @@
+/* The reader of events that keeps the history: which events, when they are written, when it pauses. */
+#include "admin/history/history.h"
+#include "admin/history/history_line.h"
+#include "base/log/log_internal.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/tap.h"
+/* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
+
+struct world {
+    struct loop *loop;
+    struct log *log;
+    struct buffer said;
+    struct event_hub *events;
+    struct disk *disk;
+    struct history *history;
+    bool has_space;
+    unsigned asked;
+};
+
+static bool
+has_space(void *context)
+{
+    struct world *w = context;
+    w->asked++;
+    return w->has_space;
+}
+
+static void
+make(struct world *w, int64_t size, const char *part)
+{
+    struct history_settings settings = {.size = size, .age_ms = 3600 * 1000};
+    sim_disk_reset();
+    *w = (struct world){.loop = sim_loop_new(1), .has_space = true};
+    w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    buffer_init(&w->said, 1 << 20);
+    log_capture(w->log, &w->said);
+    w->events = event_hub_new(w->log);
+    ok(disk_open(&w->disk, "/spool", true) == 0);
+    struct history_setup setup = {.loop = w->loop,
+                                  .log = w->log,
+                                  .events = w->events,
+                                  .spool = w->disk,
+                                  .part = part,
+                                  .has_space = has_space,
+                                  .context = w};
+    w->history = history_new(&setup, &settings);
+}
+
+static void
+end(struct world *w)
+{
+    history_free(&w->history);
+    is_number(sim_disk_open_files(), 0, "no file stays open");
+    disk_close(&w->disk);
+    event_hub_free(&w->events);
+    log_free(&w->log);
+    buffer_free(&w->said);
+    loop_free(&w->loop);
+}
+
+static void
+tell_ended(struct world *w, uint64_t number)
+{
+    event_tell(w->events, &(struct event){.kind = EVENT_ENDED, .id = {.time_ms = 1, .hash = number}});
+}
+
+static void
+tell_refused(struct world *w, bool is_quiet)
+{
+    static const struct event_client client = {.name = "[192.0.2.1]", .helo = "x", .uid = EVENT_NO_UID};
+    struct outcome outcome = {.verdict = VERDICT_FAILED, .code = 554, .enhanced = "5.7.1", .text = "no"};
+    event_tell(w->events,
+               &(struct event){.kind = EVENT_REFUSED, .client = &client, .outcome = &outcome, .is_quiet = is_quiet});
+}
+
+struct sum {
+    struct world *world;
+    const char *directory, *word;
+    char bytes[1 << 16];
+    size_t length;
+};
+
+static bool
+add_file(void *context, const char *name)
+{
+    struct sum *s = context;
+    char path[100];
+    if (strncmp(name, s->word, strlen(s->word)) != 0)
+        return true;
+    snprintf(path, sizeof(path), "%s/%s", s->directory, name);
+    int file = disk_open_file(s->world->disk, path, false);
+    int64_t got = disk_read(s->world->disk, file, 0, s->bytes + s->length, sizeof(s->bytes) - 1 - s->length);
+    s->length += got > 0 ? (size_t)got : 0;
+    disk_close_file(s->world->disk, file);
+    return true;
+}
+
+static const char *
+files_of(struct world *w, const char *directory, const char *word)
+{
+    static struct sum s;
+    s = (struct sum){.world = w, .directory = directory, .word = word};
+    (void)disk_list(w->disk, directory, add_file, &s);
+    return s.bytes;
+}
+
+static unsigned
+lines_in(const char *bytes)
+{
+    unsigned count = 0;
+    for (; *bytes != '\0'; bytes++)
+        count += *bytes == '\n';
+    return count;
+}
+
+static void
+test_kinds(void)
+{
+    struct world w;
+    make(&w, 1 << 20, "");
+    struct disk_info info;
+    ok(disk_inspect(w.disk, "history", &info) == 0 && info.kind == DISK_DIRECTORY);
+    tell_ended(&w, 1);
+    event_tell(w.events, &(struct event){.kind = EVENT_LOADED, .id = {.time_ms = 1, .hash = 1}});
+    event_tell(w.events, &(struct event){.kind = EVENT_ATTEMPTED, .id = {.time_ms = 1, .hash = 1}});
+    event_tell(w.events, &(struct event){.kind = EVENT_STARTED, .text = TEXT("started")});
+    event_tell(w.events, &(struct event){.kind = EVENT_TROUBLE, .command = TEXT("x"), .text = TEXT("y")});
+    event_tell(w.events, &(struct event){.kind = EVENT_HELD, .id = {.time_ms = 1, .hash = 1}, .text = TEXT("z")});
+    tell_refused(&w, false);
+    tell_refused(&w, true);
+    is_number(lines_in(files_of(&w, "history", "mail.")), 0, "nothing before the end of the turn");
+    loop_turn(w.loop, 0);
+    const char *mail = files_of(&w, "history", "mail.");
+    ok(strstr(mail, "00000001: event=ended\n") && strstr(mail, "event=trouble, code=x (y)\n") &&
+       strstr(mail, "event=held (z)\n"));
+    is_number(lines_in(mail), 3, "mail and troubles");
+    const char *refused = files_of(&w, "history", "refused.");
+    ok(strstr(refused, " smtpd: event=refused, refused=554 5.7.1, client=[192.0.2.1]"));
+    is_number(lines_in(refused), 1, "refusals apart, and only those that may be logged");
+    uint64_t calls = sim_disk_calls();
+    for (int i = 0; i < 100; i++)
+        loop_turn(w.loop, 0);
+    ok_named(sim_disk_calls() == calls, "turns without events cost nothing");
+    for (uint64_t i = 0; i < 10; i++)
+        tell_ended(&w, 10 + i);
+    calls = sim_disk_calls();
+    loop_turn(w.loop, 0);
+    is_number(sim_disk_calls() - calls, 1, "one write for a turn");
+    end(&w);
+}
+
+static void
+test_off(void)
+{
+    struct world w;
+    make(&w, 0, "");
+    tell_ended(&w, 1);
+    loop_turn(w.loop, 0);
+    ok_named(!event_is_read(w.events, EVENT_ATTEMPTED) && sim_disk_count("") == 0, "off: no file");
+    struct history_settings on = {.size = 1 << 20, .age_ms = 1000};
+    history_reload(w.history, &on);
+    tell_ended(&w, 2);
+    loop_turn(w.loop, 0);
+    is_number(lines_in(files_of(&w, "history", "mail.")), 1, "on after a reload");
+    struct history_settings off = {.age_ms = 1000};
+    tell_ended(&w, 3);
+    history_reload(w.history, &off);
+    tell_ended(&w, 4);
+    loop_turn(w.loop, 0);
+    is_number(lines_in(files_of(&w, "history", "mail.")), 2, "off again: the files stay");
+    is_number(history_state(w.history).size, 0, "the state says so");
+    end(&w);
+}
+
+static void
+test_part(void)
+{
+    struct world w;
+    make(&w, 1 << 20, "0000-0511");
+    tell_ended(&w, 1);
+    history_free(&w.history);
+    is_number(lines_in(files_of(&w, "history/0000-0511", "mail.")), 1, "a slice's directory; written at the end");
+    end(&w);
+}
+
+static void
+test_pause(void)
+{
+    struct world w;
+    make(&w, 1 << 20, "");
+    w.has_space = false;
+    for (uint64_t i = 0; i < 5; i++) {
+        tell_ended(&w, i + 1);
+        loop_turn(w.loop, 0);
+    }
+    is_number(w.asked, 1, "free space is asked for once a second");
+    is_number(lines_in(files_of(&w, "history", "mail.")), 0, "below the reserve nothing is written");
+    struct history_state state = history_state(w.history);
+    ok(state.paused && state.lost == 5);
+    (void)!buffer_add_byte(&w.said, '\0');
+    ok_named(strstr(w.said.at, "warning: the history pauses: the disk has less free space than its reserve\n"),
+             "a warning, once");
+    w.has_space = true;
+    sim_loop_advance(w.loop, 2000);
+    tell_ended(&w, 9);
+    loop_turn(w.loop, 0);
+    is_number(lines_in(files_of(&w, "history", "mail.")), 1, "it goes on");
+    ok(!history_state(w.history).paused);
+    sim_disk_count_anew();
+    sim_disk_fail_at(1, 5);
+    tell_ended(&w, 10);
+    loop_turn(w.loop, 0);
+    ok_named(history_state(w.history).paused, "a disk that fails");
+    uint64_t calls = sim_disk_calls();
+    tell_ended(&w, 11);
+    loop_turn(w.loop, 0);
+    ok_named(sim_disk_calls() == calls, "is left alone for a second");
+    sim_loop_advance(w.loop, 2000);
+    tell_ended(&w, 12);
+    loop_turn(w.loop, 0);
+    const char *mail = files_of(&w, "history", "mail.");
+    const char *last = strstr(mail, "0000000C: event=ended\n");
+    ok(last != NULL && !history_state(w.history).paused);
+    struct text rest = text_from(mail), line;
+    unsigned good = 0;
+    while (text_cut(&rest, '\n', &line)) {
+        struct history_line read;
+        good += history_line_read(line, &read);
+    }
+    is_number(good, 2, "the torn line spoils no other");
+    end(&w);
+}
+
+static void
+test_age(void)
+{
+    struct world w;
+    make(&w, 1 << 20, "");
+    tell_ended(&w, 1);
+    tell_refused(&w, false);
+    loop_turn(w.loop, 0);
+    sim_loop_advance(w.loop, 2 * 3600 * 1000 - 1000);
+    ok_named(sim_disk_count("/spool/history") == 2 || sim_disk_count("/spool/history") == 0, "older than an hour");
+    sim_loop_advance(w.loop, 3600 * 1000);
+    is_number(sim_disk_count("/spool/history"), 0, "files go when they are too old");
+    tell_ended(&w, 2);
+    loop_turn(w.loop, 0);
+    is_number(lines_in(files_of(&w, "history", "mail.")), 1, "new ones begin");
+    end(&w);
+}
+
+/* The bar: refusals without end leave all mail, and the size is kept. */
+static void
+test_flood(void)
+{
+    struct world w;
+    make(&w, 256 * 1024, "");
+    for (uint64_t i = 0; i < 500; i++) {
+        tell_ended(&w, i + 1);
+        for (int j = 0; j < 200; j++)
+            tell_refused(&w, false);
+        loop_turn(w.loop, 0);
+        if (history_state(w.history).bytes > 256 * 1024 + 64 * 1024)
+            ok_named(false, "too large");
+    }
+    is_number(lines_in(files_of(&w, "history", "mail.")), 500, "100,000 refusals leave all mail");
+    ok(history_state(w.history).bytes <= 256 * 1024);
+    struct history_settings small = {.size = 16 * 1024, .age_ms = 1000};
+    history_reload(w.history, &small);
+    ok_named(history_state(w.history).bytes <= 16 * 1024, "a smaller size after a reload");
+    end(&w);
+}
+
+static void
+test_no_directory(void)
+{
+    struct world w;
+    make(&w, 0, "");
+    int file = disk_create(w.disk, "history", 0600);
+    disk_close_file(w.disk, file);
+    struct history_settings on = {.size = 1 << 20, .age_ms = 1000};
+    history_reload(w.history, &on);
+    tell_ended(&w, 1);
+    loop_turn(w.loop, 0);
+    ok_named(history_state(w.history).paused, "a file is in the way: mail goes on without a history");
+    end(&w);
+}
+
+struct heard {
+    unsigned count;
+    uint64_t hash;
+};
+
+static void
+on_line(void *context, struct id id, struct text line)
+{
+    struct heard *h = context;
+    h->count++;
+    h->hash = id.hash;
+    ok(line.at[line.length - 1] == '\n');
+}
+
+static void
+test_listener(void)
+{
+    struct world w;
+    struct heard heard = {0};
+    make(&w, 1 << 20, "");
+    history_on_line(w.history, on_line, &heard);
+    tell_ended(&w, 7);
+    tell_refused(&w, false);
+    ok_named(heard.count == 1 && heard.hash == 7, "lines of messages, immediately");
+    history_on_line(w.history, NULL, NULL);
+    tell_ended(&w, 8);
+    is_number(heard.count, 1, "until it is ended");
+    end(&w);
+}
+
+int
+main(void)
+{
+    test_kinds();
+    test_off();
+    test_part();
+    test_pause();
+    test_age();
+    test_flood();
+    test_no_directory();
+    test_listener();
+    return done();
+}
