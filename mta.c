@@ -26,6 +26,7 @@
 #include "admin/startup/reload.h"
 #include "admin/startup/token_keeper.h"
 #include "admin/command/simulate.h"
+#include "admin/command/trace_command.h"
 #include "admin/control/status.h"
 #include "admin/settings/warnings.h"
 #include "base/disk/disk.h"
@@ -638,51 +639,6 @@ mta_check(const struct options_sources *sources)
     return code;
 }
 
-static void
-on_served(void *context)
-{
-    loop_stop(context);
-}
-
-/* sendmail -bs. Any user may run this, so that it gets settings without secrets and the
- * injector's side of the queue. */
-static int
-serve_standard(const struct options *o)
-{
-    char error[ERROR_MAX];
-    struct buffer errors;
-    struct queue *queue;
-    struct loop *loop = loop_new();
-    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
-    struct event_hub *events = event_hub_new(log);
-    struct manager_settings settings = options_manager(o, 0);
-    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
-    struct route_table *routes = options_routes(o, &errors);
-    struct listener_settings listener = configuration_public_listener(o);
-    int code = routes != NULL && listener_check(&listener, &errors) ? 0 : EX_CONFIG;
-    fwrite(errors.at, 1, errors.length, stderr);
-    if (code == 0)
-        code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
-    else
-        snprintf(error, sizeof(error), "the settings have errors");
-    if (code == 0) {
-        struct net *net = net_new(loop);
-        listener_serve_standard(loop, net, events, queue, routes, &listener, on_served,
-                                loop);
-        loop_run(loop);
-        net_free(&net);
-        queue_close(&queue);
-    } else {
-        fprintf(stderr, "sendmail: %s\n", error);
-    }
-    route_free(&routes);
-    buffer_free(&errors);
-    event_hub_free(&events);
-    log_free(&log);
-    loop_free(&loop);
-    return code;
-}
-
 static int
 simulate(const struct options_sources *sources, int count, char **arguments)
 {
@@ -717,7 +673,8 @@ mta_oauth(const struct options_sources *sources, int count, char **arguments)
 static int
 with_options(const struct options_sources *sources, int count, char **arguments)
 {
-    static const struct sendmail_helpers helpers = {.serve = serve_standard};
+    static const struct sendmail_helpers helpers = {.serve =
+                                                        configuration_serve_standard};
     struct options_sources without = *sources;
     struct options options;
     int code;
@@ -733,6 +690,8 @@ with_options(const struct options_sources *sources, int count, char **arguments)
         code = command_dkim_key(count - 1, arguments + 1, &options);
     else if (strcmp(arguments[0], "status") == 0)
         code = status_command(count - 1, arguments + 1, &options);
+    else if (strcmp(arguments[0], "trace") == 0)
+        code = trace_command(count - 1, arguments + 1, &options);
     else
         code = command_queue(count - 1, arguments + 1, &options);
     settings_free(&settings);
@@ -745,7 +704,7 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
     const char *command = count > 0 ? arguments[0] : "run";
     if (strcmp(command, "sendmail") == 0 || strcmp(command, "queue") == 0 ||
         strcmp(command, "status") == 0 || strcmp(command, "simulate") == 0 ||
-        strcmp(command, "dkim-key") == 0)
+        strcmp(command, "dkim-key") == 0 || strcmp(command, "trace") == 0)
         return with_options(sources, count, arguments);
     if (strcmp(command, "oauth") == 0)
         return mta_oauth(sources, count - 1, arguments + 1);

@@ -51,7 +51,8 @@ struct visit {
     size_t done;
     struct counter counter;
     int code;
-    bool stop; /* nothing more can be done */
+    bool stop;  /* nothing more can be done */
+    bool quiet; /* about a message that is not there */
 };
 
 struct verb {
@@ -189,6 +190,13 @@ refuse_corrupt(struct visit *v, struct id id)
 {
     if (v->filter.id_count > 0)
         command_complain(v, id, EX_DATAERR, "is damaged: its files are in corrupt/");
+}
+
+static void
+run_waits(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    (void)e;
+    why_print_now(listing, loop_now_ms(v->loop));
 }
 
 static const struct verb verbs[] = {
@@ -419,7 +427,7 @@ walk(struct visit *v, const struct options *options)
                 strerror(-error));
         return EX_NOPERM;
     }
-    const struct id *missing = v->stop ? NULL : filter_missing(&v->filter);
+    const struct id *missing = v->stop || v->quiet ? NULL : filter_missing(&v->filter);
     if (missing) {
         id_format(*missing, name);
         fprintf(stderr, "petrel queue: %s: no such message\n", name);
@@ -473,6 +481,20 @@ command_queue(int count, char **arguments, const struct options *options)
                    : command_look(&v, options);
 }
 
+void
+command_queue_waits(const char *id, const struct options *options)
+{
+    static const struct verb waits = {"waits", "why", true, run_waits, refuse_corrupt};
+    struct visit *v = memory_new(sizeof(*v));
+    char *arguments[] = {memory_string(id)};
+    v->verb = &waits;
+    v->quiet = true;
+    if (filter_parse(&v->filter, 1, arguments))
+        (void)command_look(v, options);
+    free(arguments[0]);
+    free(v);
+}
+
 int
 command_name_all(void)
 {
@@ -491,7 +513,8 @@ command_name_all(void)
         "  mime [--convert] FILE    the structure of a message, or its 7-bit form\n"
         "  simulate SCENARIO        run the scheduler against simulated servers\n"
         "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
-        "petrel(8)\n",
+        "petrel(8)\n"
+        "  trace [--json] [--since AGE] [-n N] [-f] QUERY...   what became of mail\n",
         stderr);
     return EX_USAGE;
 }

@@ -367,10 +367,9 @@ print_end(const json_t *listing, const json_t *why, int64_t now_ms)
 }
 
 void
-why_print(const json_t *listing, int64_t now_ms)
+why_print_now(const json_t *listing, int64_t now_ms)
 {
     const json_t *why = json_object_get(listing, "why");
-    print_head(listing, why, now_ms);
     if (is_at(listing, "hold")) {
         print_held(listing, now_ms);
     } else if (why == NULL) {
@@ -384,5 +383,12 @@ why_print(const json_t *listing, int64_t now_ms)
         print_hops(listing, why, now_ms);
         print_end(listing, why, now_ms);
     }
+}
+
+void
+why_print(const json_t *listing, int64_t now_ms)
+{
+    print_head(listing, json_object_get(listing, "why"), now_ms);
+    why_print_now(listing, now_ms);
     print_recipients(listing);
 }

@@ -63,4 +63,8 @@ struct listener_settings configuration_public_listener(const struct options *o);
 struct delivery_settings configuration_delivery(const struct options *o,
                                                 const struct route_table *routes);
 
+/* sendmail -bs. Any user may run this, so that it gets settings without secrets and the
+ * injector's side of the queue. A sysexits code. */
+int configuration_serve_standard(const struct options *options);
+
 #endif

@@ -1,0 +1,18 @@
+/* Prints lives of messages (admin/history/life.h) for people, in local time. */
+#ifndef ADMIN_COMMAND_TRACE_PRINT_H
+#define ADMIN_COMMAND_TRACE_PRINT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* One life with all its events; hints below what went wrong. */
+void trace_print_life(const json_t *life, FILE *out);
+/* One line: time, id, state, sender and recipients. */
+void trace_print_line(const json_t *life, FILE *out);
+/* An event as it happens: time, id ("" if there is none), what. */
+void trace_print_event(const json_t *event, const char *id, FILE *out);
+/* "21 Nov 2026 12:06:15" */
+enum { TRACE_TIME_MAX = 32 };
+const char *trace_print_time(int64_t time_ms, char out[TRACE_TIME_MAX]);
+
+#endif

@@ -1,0 +1,417 @@
+/* Searches the history. */
+#include "admin/history/trace.h"
+
+#include "admin/history/life.h"
+#include "admin/history/trace_files.h"
+#include "base/log/log.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+enum trace_stage { TRACE_FINDS, TRACE_GATHERS, TRACE_IS_DONE };
+
+/* A message with a line that meets some queries. */
+struct trace_candidate {
+    struct id id;
+    uint32_t met; /* a bit for each query */
+    UT_hash_handle hh;
+};
+
+/* One of the answer. */
+struct trace_life {
+    struct id id; /* all 0: a line alone */
+    int64_t time_ms;
+    struct buffer lines;
+    size_t more;
+    UT_hash_handle hh;
+};
+
+struct trace {
+    struct trace_request request;
+    struct trace_files files;
+    enum trace_stage stage;
+    size_t at; /* the file that is read */
+    struct trace_file gather;
+    size_t gathered; /* its index + 1 */
+    struct trace_candidate *candidates;
+    struct trace_life *alone; /* lines; a ring of request.limit */
+    size_t alone_count;       /* so far, the forgotten ones included */
+    struct trace_life *lives, *by_id;
+    size_t life_count, taken;
+    void (*each)(void *context, struct id id, struct text line);
+    void *each_context;
+};
+
+static uint32_t
+trace_all(const struct trace *t)
+{
+    return (uint32_t)((UINT64_C(1) << t->request.count) - 1);
+}
+
+/* --- Candidates ------------------------------------------------------------------- */
+
+static int
+trace_compare_ids(const void *a, const void *b)
+{
+    return id_compare(*(const struct id *)a, *(const struct id *)b);
+}
+
+/* The ids of candidates, oldest first; whole: of those that meet all queries. The
+ * caller frees. */
+static struct id *
+trace_ids(const struct trace *t, bool whole, size_t *count)
+{
+    struct trace_candidate *c, *next;
+    struct id *ids = memory_array(HASH_COUNT(t->candidates) + 1, sizeof(*ids));
+    *count = 0;
+    HASH_ITER (hh, t->candidates, c, next) {
+        if (!whole || c->met == trace_all(t))
+            ids[(*count)++] = c->id;
+    }
+    qsort(ids, *count, sizeof(*ids), trace_compare_ids);
+    return ids;
+}
+
+static void
+trace_drop(struct trace *t, struct trace_candidate *c)
+{
+    HASH_DEL(t->candidates, c);
+    free(c);
+}
+
+/* The answer has the newest messages: the older half can go. */
+static void
+trace_make_space(struct trace *t)
+{
+    size_t count;
+    struct trace_candidate *c, *next;
+    struct id *ids = trace_ids(t, false, &count), middle = ids[count / 2];
+    HASH_ITER (hh, t->candidates, c, next) {
+        if (id_compare(c->id, middle) < 0)
+            trace_drop(t, c);
+    }
+    free(ids);
+}
+
+static struct trace_candidate *
+trace_candidate(struct trace *t, struct id id, uint32_t met)
+{
+    struct trace_candidate *c;
+    HASH_FIND(hh, t->candidates, &id, sizeof(id), c);
+    if (c == NULL && (met != 0 || t->request.count == 0)) {
+        if (HASH_COUNT(t->candidates) >= TRACE_FOUND_MAX)
+            trace_make_space(t);
+        c = memory_new(sizeof(*c));
+        c->id = id;
+        HASH_ADD(hh, t->candidates, id, sizeof(c->id), c);
+    }
+    if (c != NULL)
+        c->met |= met;
+    return c;
+}
+
+/* --- The first pass --------------------------------------------------------------- */
+
+static uint32_t
+trace_met(const struct trace *t, struct id id, struct text line)
+{
+    uint32_t met = 0;
+    for (size_t i = 0; i < t->request.count; i++)
+        if (trace_query_matches(&t->request.queries[i], id, line))
+            met |= UINT32_C(1) << i;
+    return met;
+}
+
+static void
+trace_keep_alone(struct trace *t, int64_t time_ms, struct text line)
+{
+    struct trace_life *l = &t->alone[t->alone_count++ % t->request.limit];
+    buffer_free(&l->lines);
+    buffer_init(&l->lines, LOG_LINE_MAX + 1);
+    l->time_ms = time_ms;
+    (void)!(buffer_add(&l->lines, line) && buffer_add_byte(&l->lines, '\n'));
+}
+
+static void
+trace_find_line(void *context, struct text line)
+{
+    struct trace *t = context;
+    struct id id;
+    int64_t time_ms;
+    if (!history_line_glance(line, &time_ms, &id) || time_ms < t->request.since_ms)
+        return;
+    uint32_t met = trace_met(t, id, line);
+    if (id.time_ms != 0)
+        (void)trace_candidate(t, id, met);
+    else if (met == trace_all(t))
+        trace_keep_alone(t, time_ms, line);
+}
+
+/* --- Between ---------------------------------------------------------------------- */
+
+static int
+trace_compare_lives(const void *a, const void *b)
+{
+    const struct trace_life *one = a, *other = b;
+    if (one->time_ms != other->time_ms)
+        return one->time_ms < other->time_ms ? -1 : 1;
+    return id_compare(one->id, other->id);
+}
+
+/* The newest of messages and lines alone. */
+static void
+trace_choose(struct trace *t)
+{
+    size_t ids_count, limit = t->request.limit, count = 0;
+    struct id *ids = trace_ids(t, true, &ids_count);
+    size_t first = ids_count > limit ? ids_count - limit : 0;
+    size_t alone = t->alone_count < limit ? t->alone_count : limit;
+    t->lives = memory_array(ids_count - first + alone + 1, sizeof(*t->lives));
+    for (size_t i = first; i < ids_count; i++)
+        t->lives[count++] =
+            (struct trace_life){.id = ids[i], .time_ms = (int64_t)ids[i].time_ms};
+    for (size_t i = 0; i < alone; i++) {
+        t->lives[count++] = t->alone[i];
+        t->alone[i] = (struct trace_life){0};
+    }
+    free(ids);
+    qsort(t->lives, count, sizeof(*t->lives), trace_compare_lives);
+    t->taken = count > limit ? count - limit : 0;
+    t->life_count = count;
+    size_t most = TRACE_LINES_MAX / limit;
+    for (size_t i = t->taken; i < count; i++) {
+        struct trace_life *l = &t->lives[i];
+        if (l->id.time_ms == 0)
+            continue;
+        buffer_init(&l->lines, most > TRACE_LINES_LEAST ? most : TRACE_LINES_LEAST);
+        HASH_ADD(hh, t->by_id, id, sizeof(l->id), l);
+    }
+}
+
+/* --- The second pass -------------------------------------------------------------- */
+
+static void
+trace_gather_line(void *context, struct text line)
+{
+    struct trace *t = context;
+    struct trace_life *l;
+    struct id id;
+    int64_t time_ms;
+    if (!history_line_glance(line, &time_ms, &id) || id.time_ms == 0)
+        return;
+    HASH_FIND(hh, t->by_id, &id, sizeof(id), l);
+    if (l == NULL)
+        return;
+    if (l->lines.limit - l->lines.length <= line.length) {
+        l->more++; /* the first ones stay */
+        return;
+    }
+    (void)!(buffer_add(&l->lines, line) && buffer_add_byte(&l->lines, '\n'));
+}
+
+/* The message of the smallest id has no line in files that ended before. */
+static bool
+trace_skips(const struct trace *t, const struct trace_file *f)
+{
+    if (t->stage == TRACE_FINDS)
+        return t->request.since_ms > 0 && f->until_ms < (uint64_t)t->request.since_ms;
+    for (size_t i = t->taken; i < t->life_count; i++)
+        if (t->lives[i].id.time_ms != 0)
+            return !f->is_mail || f->until_ms < t->lives[i].id.time_ms;
+    return true;
+}
+
+static void
+trace_end_pass(struct trace *t)
+{
+    t->at = 0;
+    if (t->stage == TRACE_GATHERS) {
+        t->stage = TRACE_IS_DONE;
+        return;
+    }
+    trace_choose(t);
+    t->stage = TRACE_GATHERS;
+}
+
+enum progress
+trace_step(struct trace *t, size_t bytes)
+{
+    size_t used = 0;
+    while (t->stage != TRACE_IS_DONE && used < bytes) {
+        if (t->at == t->files.count) {
+            trace_end_pass(t);
+            continue;
+        }
+        struct trace_file *f = &t->files.list[t->at];
+        bool finds = t->stage == TRACE_FINDS;
+        if (t->gathered != t->at + 1 && !finds) {
+            t->gather = *f; /* its own offset: the other one is for what follows */
+            t->gather.offset = 0;
+            t->gathered = t->at + 1;
+        }
+        size_t got =
+            trace_skips(t, f) ? 0
+            : finds           ? trace_file_read(t->files.spool, f, trace_find_line, t)
+                    : trace_file_read(t->files.spool, &t->gather, trace_gather_line, t);
+        used += got;
+        t->at += got == 0;
+    }
+    return t->stage == TRACE_IS_DONE ? PROGRESS_DONE : PROGRESS_MORE;
+}
+
+/* --- The answer ------------------------------------------------------------------- */
+
+static int64_t
+trace_line_time(struct text line)
+{
+    struct id id;
+    int64_t time_ms;
+    (void)!history_line_glance(line, &time_ms, &id);
+    return time_ms;
+}
+
+/* Lines of several slices in the order of their time: a message whose slice was taken
+ * over has lines in two. */
+static void
+trace_sort_lines(struct buffer *lines)
+{
+    struct text rest = buffer_text(lines), line;
+    size_t count = 0, capacity = 0;
+    struct text *list = NULL;
+    while (rest.length > 0 && text_cut(&rest, '\n', &line)) {
+        if (count == capacity) {
+            capacity = capacity > 0 ? 2 * capacity : 64;
+            list = memory_resize(list, capacity * sizeof(*list));
+        }
+        size_t at = count++;
+        for (; at > 0 && trace_line_time(list[at - 1]) > trace_line_time(line); at--)
+            list[at] = list[at - 1];
+        list[at] = line;
+    }
+    struct buffer sorted;
+    buffer_init(&sorted, lines->limit);
+    for (size_t i = 0; i < count; i++)
+        (void)!(buffer_add(&sorted, list[i]) && buffer_add_byte(&sorted, '\n'));
+    free(list);
+    buffer_free(lines);
+    *lines = sorted;
+}
+
+json_t *
+trace_take(struct trace *t)
+{
+    while (t->taken < t->life_count) {
+        struct trace_life *l = &t->lives[t->taken++];
+        if (l->lines.length == 0)
+            continue; /* an id that nothing is known of */
+        if (t->files.directories > 1)
+            trace_sort_lines(&l->lines);
+        json_t *life = life_make(l->id, buffer_text(&l->lines), l->more);
+        buffer_free(&l->lines);
+        return life;
+    }
+    return NULL;
+}
+
+int64_t
+trace_reaches_ms(const struct trace *t)
+{
+    for (size_t i = 0; i < t->files.count; i++)
+        if (t->files.list[i].is_mail)
+            return (int64_t)t->files.list[i].first_ms;
+    return -1;
+}
+
+/* --- What comes later ------------------------------------------------------------- */
+
+static void
+trace_follow_line(void *context, struct text line)
+{
+    struct trace *t = context;
+    struct id id;
+    int64_t time_ms;
+    if (!history_line_glance(line, &time_ms, &id))
+        return;
+    uint32_t met = trace_met(t, id, line);
+    if (id.time_ms != 0) {
+        const struct trace_candidate *c = trace_candidate(t, id, met);
+        met = c != NULL ? c->met : 0;
+    }
+    if (met == trace_all(t))
+        t->each(t->each_context, id, line);
+}
+
+void
+trace_follow(struct trace *t,
+             void (*each)(void *context, struct id id, struct text line), void *context)
+{
+    t->each = each;
+    t->each_context = context;
+    if (trace_files_find(&t->files) != 0)
+        return;
+    for (size_t i = 0; i < t->files.count; i++)
+        while (trace_file_read(t->files.spool, &t->files.list[i], trace_follow_line,
+                               t) > 0)
+            ;
+}
+
+/* --- Begin and end ---------------------------------------------------------------- */
+
+/* An id needs no search: its lines are gathered. */
+static void
+trace_begin_id(struct trace *t)
+{
+    const struct trace_query *q = &t->request.queries[0];
+    if (t->request.count != 1 || q->kind != TRACE_ID || t->request.since_ms > 0)
+        return;
+    (void)trace_candidate(t, q->id, 1);
+    for (size_t i = 0; i < t->files.count; i++) {
+        struct disk_info info;
+        if (disk_inspect(t->files.spool, t->files.list[i].path, &info) == 0)
+            t->files.list[i].offset = info.size;
+    }
+    t->at = t->files.count;
+}
+
+int
+trace_begin(struct trace **trace, struct disk *spool,
+            const struct trace_request *request)
+{
+    struct trace *t = memory_new(sizeof(*t));
+    t->request = *request;
+    t->files.spool = spool;
+    int error = trace_files_find(&t->files);
+    if (error < 0) {
+        free(t);
+        return error;
+    }
+    t->alone = memory_array(request->limit, sizeof(*t->alone));
+    trace_begin_id(t);
+    *trace = t;
+    return 0;
+}
+
+void
+trace_end(struct trace **trace)
+{
+    struct trace *t = *trace;
+    struct trace_candidate *c, *next;
+    *trace = NULL;
+    if (t == NULL)
+        return;
+    HASH_ITER (hh, t->candidates, c, next) {
+        trace_drop(t, c);
+    }
+    HASH_CLEAR(hh, t->by_id);
+    for (size_t i = 0; i < t->life_count; i++)
+        buffer_free(&t->lives[i].lines);
+    for (size_t i = 0; i < t->request.limit; i++)
+        buffer_free(&t->alone[i].lines);
+    trace_files_free(&t->files);
+    free(t->lives);
+    free(t->alone);
+    free(t);
+}

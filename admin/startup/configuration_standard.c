@@ -1,0 +1,56 @@
+/* sendmail -bs: a session on standard input and output. */
+#include "admin/startup/configuration.h"
+
+#include "base/loop/loop.h"
+#include "base/net/net.h"
+#include "queue/event/event.h"
+#include "queue/queue.h"
+#include "smtp/server/listener.h"
+
+#include <stdio.h>
+#include <sysexits.h>
+
+enum { ERROR_SIZE = 512 };
+
+static void
+configuration_served(void *context)
+{
+    loop_stop(context);
+}
+
+int
+configuration_serve_standard(const struct options *o)
+{
+    char error[ERROR_SIZE];
+    struct buffer errors;
+    struct queue *queue;
+    struct loop *loop = loop_new();
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    struct event_hub *events = event_hub_new(log);
+    struct manager_settings settings = options_manager(o, 0);
+    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
+    struct route_table *routes = options_routes(o, &errors);
+    struct listener_settings listener = configuration_public_listener(o);
+    int code = routes != NULL && listener_check(&listener, &errors) ? 0 : EX_CONFIG;
+    fwrite(errors.at, 1, errors.length, stderr);
+    if (code == 0)
+        code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
+    else
+        snprintf(error, sizeof(error), "the settings have errors");
+    if (code == 0) {
+        struct net *net = net_new(loop);
+        listener_serve_standard(loop, net, events, queue, routes, &listener,
+                                configuration_served, loop);
+        loop_run(loop);
+        net_free(&net);
+        queue_close(&queue);
+    } else {
+        fprintf(stderr, "sendmail: %s\n", error);
+    }
+    route_free(&routes);
+    buffer_free(&errors);
+    event_hub_free(&events);
+    log_free(&log);
+    loop_free(&loop);
+    return code;
+}
