@@ -254,6 +254,7 @@ start_http(struct petrel *p, char *error)
                                    .listener = p->listener,
                                    .events = p->events,
                                    .questions = control_server_questions(p->control),
+                                   .history = p->history,
                                    .count_sessions = count_sessions,
                                    .is_draining = mta_is_draining,
                                    .checks = mta_checks,
@@ -412,6 +413,7 @@ start_queue(struct petrel *p, char *error)
     p->history =
         history_wiring_start(p->loop, p->log, p->events, p->manager,
                              control_server_questions(p->control), p->configuration);
+    history_on_line(p->history, control_server_on_line, p->control);
     return 0;
 }
 
@@ -518,6 +520,8 @@ static void
 mta_stop(struct petrel *p, bool ran)
 {
     http_wiring_stop(&p->http);
+    if (p->history != NULL)
+        history_on_line(p->history, NULL, NULL);
     listener_free(&p->listener);
     control_server_free(&p->control);
     flush_free(&p->flush);

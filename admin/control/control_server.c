@@ -3,6 +3,7 @@
 
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
+#include "admin/control/trace_answer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/queue_operator.h"
@@ -27,6 +28,7 @@ struct client {
     json_t *request; /* that an operation works on; NULL: none does */
     struct operation *operation;
     bool adopting; /* a slice */
+    struct trace_answer *trace;
     struct loop_timer pulse;
 };
 
@@ -49,6 +51,7 @@ control_server_client_end(struct client *client)
     c->count--;
     net_close(&client->connection);
     operation_free(&client->operation);
+    trace_answer_free(&client->trace);
     if (client->adopting)
         queue_adopt_ignore(manager_queue(c->manager), client);
     json_decref(client->request);
@@ -75,7 +78,7 @@ reply(struct client *client, json_t *told)
 static bool
 control_server_is_busy(const struct client *client)
 {
-    return client->operation != NULL || client->adopting;
+    return client->operation != NULL || client->adopting || client->trace != NULL;
 }
 
 static void
@@ -190,6 +193,52 @@ control_server_operate(struct client *client, json_t *request)
     free(filter);
 }
 
+/* --- The history ------------------------------------------------------------------ */
+
+static void
+control_server_on_life(void *context, json_t *object)
+{
+    reply(context, object);
+}
+
+static void
+control_server_on_traced(void *context, const char *error)
+{
+    struct client *client = context;
+    reply(client, error ? questions_refuse(error)
+                        : json_pack("{s:b,s:b}", "ok", true, "end", true));
+    trace_answer_free(&client->trace);
+    end_work(client);
+}
+
+static void
+control_server_trace(struct client *client, const json_t *request)
+{
+    struct control_server *c = client->control;
+    struct trace_answer_events events = {.context = client,
+                                         .line = control_server_on_life,
+                                         .is_ready = is_reading,
+                                         .ended = control_server_on_traced};
+    const char *why;
+    client->trace = trace_answer_new(c->loop, queue_disk(manager_queue(c->manager)),
+                                     request, &events, &why);
+    if (client->trace != NULL)
+        begin_work(client);
+    else
+        reply(client, questions_refuse(why));
+}
+
+void
+control_server_on_line(void *context, struct id id, struct text line)
+{
+    struct control_server *c = context;
+    struct client *client;
+    (void)line;
+    DL_FOREACH (c->clients, client)
+        if (client->trace != NULL)
+            trace_answer_wake(client->trace, id);
+}
+
 static void
 take_request(struct client *client, struct text line)
 {
@@ -205,7 +254,10 @@ take_request(struct client *client, struct text line)
         json_decref(request);
         return;
     }
-    reply(client, questions_answer(client->control->questions, request));
+    if (name && trace_answer_is_command(name))
+        control_server_trace(client, request);
+    else
+        reply(client, questions_answer(client->control->questions, request));
     json_decref(request);
 }
 
@@ -239,6 +291,8 @@ control_server_on_event(void *context, enum net_event event)
     case NET_DRAINED:
         if (client->operation)
             operation_resume(client->operation);
+        if (client->trace)
+            trace_answer_wake(client->trace, (struct id){0});
         client_input(client);
         break;
     case NET_INPUT:

@@ -13,7 +13,8 @@
  * {"seen": 0}. A command of request.h is answered by one line for each message
  * ({"id", "ok", "code", "text"}; code is of sysexits), {"seen": N} as signs of life,
  * and one line with "ok" and "end" when all changes are durable. A refused request
- * gets {"ok": false, "error": ...}. A client that disconnects cancels its request
+ * gets {"ok": false, "error": ...}. Commands of trace_answer.h are answered by lines, too,
+ * and one with "ok" and "end". A client that disconnects cancels its request
  * between two messages. Mode 0600: root and the daemon's user may connect. */
 #ifndef ADMIN_CONTROL_CONTROL_SERVER_H
 #define ADMIN_CONTROL_CONTROL_SERVER_H
@@ -31,6 +32,8 @@ struct control_server *control_server_new(struct loop *loop, struct net *net,
                                           size_t error_size);
 /* What it answers from; HTTP asks the same. */
 struct questions *control_server_questions(const struct control_server *control);
+/* A history_on_line(): wakes clients that follow the message. */
+void control_server_on_line(void *control, struct id id, struct text line);
 void control_server_free(struct control_server **control);
 
 #endif

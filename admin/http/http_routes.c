@@ -3,6 +3,7 @@
 
 #include "admin/control/site_list.h"
 #include "admin/http/http_queue.h"
+#include "admin/http/http_trace.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -133,6 +134,7 @@ static const struct http_route http_route_rows[] = {
     {"/api/status",          HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/status.json",         HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/api/sites",           HTTP_GET,  HTTP_MAY_READ,    http_on_sites     },
+    {"/api/trace",           HTTP_GET,  HTTP_MAY_READ,    http_trace        },
     {"/api/queue",           HTTP_GET,  HTTP_MAY_READ,    http_queue_list   },
     {"/api/queue/hold",      HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },
     {"/api/queue/release",   HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },

@@ -27,6 +27,9 @@ struct metrics_setup {
     void *count_context;
     bool (*is_draining)(void *context);
     void *context;
+    /* The size of the history's files. */
+    int64_t (*history_bytes)(void *context);
+    void *history;
 };
 /* Before the sandbox: opens files of /proc. */
 struct metrics *metrics_new(const struct metrics_setup *setup);

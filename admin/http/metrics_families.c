@@ -283,6 +283,14 @@ write_reserve_inodes(const struct metrics *m, struct metrics_writer *w)
 }
 
 static void
+write_history_bytes(const struct metrics *m, struct metrics_writer *w)
+{
+    bool is_known = m->setup.history_bytes != NULL;
+    metrics_write(w, "",
+                  is_known ? (double)m->setup.history_bytes(m->setup.history) : 0);
+}
+
+static void
 write_segments(const struct metrics *m, struct metrics_writer *w)
 {
     metrics_write(w, "state=\"free\"", m->health.free_segments);
@@ -494,6 +502,8 @@ static const struct metrics_row {
         "Space below which new mail is refused", ""),
     ROW("petrel_spool_reserve_inodes", GAUGE, write_reserve_inodes,
         "Inodes below which new mail is refused", ""),
+    ROW("petrel_history_bytes", GAUGE, write_history_bytes,
+        "Size of the history's files", ""),
     ROW("petrel_journal_segments", GAUGE, write_segments, "Segments of the journal",
         "state: free, used"),
     ROW("petrel_journal_messages", GAUGE, write_journaled,

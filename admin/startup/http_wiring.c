@@ -8,6 +8,12 @@ http_wiring_tls(void *context)
     return listener_tls(w->listener);
 }
 
+static int64_t
+http_wiring_history_bytes(void *context)
+{
+    return history_state(context).bytes;
+}
+
 static struct metrics *
 start_metrics(const struct http_wiring *w, const struct configuration *c)
 {
@@ -18,7 +24,9 @@ start_metrics(const struct http_wiring *w, const struct configuration *c)
                                   .count_sessions = w->count_sessions,
                                   .count_context = w->listener,
                                   .is_draining = w->is_draining,
-                                  .context = w->context};
+                                  .context = w->context,
+                                  .history_bytes = http_wiring_history_bytes,
+                                  .history = w->history};
     for (size_t i = 0; i < c->http.count; i++)
         if (!c->http.list[i].no_metrics)
             return metrics_new(&setup);

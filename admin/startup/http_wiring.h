@@ -3,6 +3,7 @@
 #ifndef ADMIN_STARTUP_HTTP_WIRING_H
 #define ADMIN_STARTUP_HTTP_WIRING_H
 
+#include "admin/history/history.h"
 #include "admin/http/http_routes.h"
 #include "admin/http/http_server.h"
 #include "admin/startup/configuration.h"
@@ -16,6 +17,7 @@ struct http_wiring {
     struct listener *listener;
     struct event_hub *events;
     struct questions *questions;
+    struct history *history;
     size_t (*count_sessions)(void *context, bool *stressed); /* of the listener */
     bool (*is_draining)(void *context);
     size_t (*checks)(void *context, struct http_check checks[HTTP_CHECKS_MAX]);

@@ -2,7 +2,8 @@
 # petrel trace: what became of mail, with and without a daemon.
 use strict;
 use warnings;
-use JSON::PP qw(decode_json);
+use IO::Socket::INET;
+use JSON::PP qw(decode_json encode_json);
 use Test::More;
 use lib 't/e2e';
 use Petrel;
@@ -10,7 +11,8 @@ use Sink;
 
 $ENV{TZ} = 'UTC';
 my $sink = Sink->start('--fail-rcpt', 'nobody:550');
-my $petrel = Petrel->new(routes => "refused.test smtp://127.0.0.1:$sink->{port}, later.test smtp://127.0.0.1:9, held.test hold, * smtp://127.0.0.1:$sink->{port}");
+my ($http, $token) = (Petrel::free_port(), 'trace-trace-trace-trace');
+my $petrel = Petrel->new(http => "127.0.0.1:$http", http_token => $token, routes => "refused.test smtp://127.0.0.1:$sink->{port}, later.test smtp://127.0.0.1:9, held.test hold, * smtp://127.0.0.1:$sink->{port}");
 my ($code, $said) = $petrel->run('trace', 'x');
 isnt $code, 0, 'no spool yet';
 $petrel->start;
@@ -93,6 +95,58 @@ is_deeply [$refused->{id}, $refused->{state}, $refused->{events}[0]{helo}], [und
 like trace('--since', '1h', $id), qr/^\Q$id/, '--since';
 sleep 2;
 like trace('--since', '1s', $id), qr/^exit 65/, 'older is not found';
+
+# The same over the control socket, in lines; the events of a message as they come.
+use IO::Socket::UNIX;
+my $socket;
+sub question { my $json = shift; $socket //= IO::Socket::UNIX->new(Peer => "$petrel->{dir}/spool/control") // die; print $socket encode_json($json) . "\n"; return }
+sub answer { my $line = readline $socket; return defined $line ? decode_json($line) : {} }
+sub answers {
+    my @lines;
+    question(shift);
+    while (1) { my $line = answer(); next if exists $line->{seen}; push @lines, $line; return @lines if exists $line->{ok} || !%$line }
+}
+my @answers = answers({ command => 'trace', q => ['alice@x.example', 'bob@org.example'] });
+is_deeply \@answers, [$life, { ok => JSON::PP::true, end => JSON::PP::true }], 'the control socket: a line each, and the end';
+is scalar(@answers = answers({ command => 'trace', q => ['@org.example'], limit => 3 })), 4, 'with a limit';
+is scalar(@answers = answers({ command => 'trace', q => ['nobody@x'] })), 1, 'nothing';
+for my $bad ({ q => [''] }, { q => [1] }, { q => [('x') x 17] }, { limit => 501 }, { limit => -1 }) {
+    is_deeply [(answers({ command => 'trace', %$bad }))[0]{ok}], [JSON::PP::false], 'a bad question is refused: ' . encode_json($bad);
+}
+ok !(answers({ command => 'follow', id => 'x' }))[0]{ok}, 'to follow no id';
+ok !(answers({ command => 'follow' }))[0]{ok}, 'or none';
+@answers = answers({ command => 'follow', id => $id });
+is_deeply [map { $_->{type} // 'end' } @answers], [qw(accepted delivered ended end)], 'a message that has ended';
+is $answers[0]{message}, $id, 'with its id';
+question({ command => 'follow', id => $later });
+is answer()->{type}, 'accepted', 'one that waits';
+is answer()->{type}, 'deferred', 'and has been tried';
+$petrel->run('queue', 'hold', $later);
+is answer()->{type}, 'held', 'what happens to it comes';
+$petrel->run('queue', 'release', $later);
+my $line = answer();
+$line = answer() while exists $line->{seen};
+is $line->{type}, 'released', 'as it happens';
+close $socket; # a client that goes is forgotten
+undef $socket;
+ok Petrel::wait_for(sub { (lives($later))[0]{state} eq 'waiting' }), 'the daemon goes on';
+
+# By HTTP, an array.
+sub get {
+    my $path = shift;
+    my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $http) or return;
+    print $s "GET $path HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer $token\r\n\r\n";
+    my ($header, $body) = split /\r\n\r\n/, join('', readline $s), 2;
+    return ($header =~ / (\d+)/ && $1, $body);
+}
+my ($status, $body) = get('/api/trace?q=alice%40x.example&q=bob%40org.example&since=1d');
+is $status, 200, 'HTTP';
+is_deeply decode_json($body), [$life], 'as --json, in an array';
+is scalar @{ decode_json((get('/api/trace?q=%40org.example&limit=3'))[1]) }, 3, 'with a limit';
+is_deeply decode_json((get('/api/trace?q=nobody%40x'))[1]), [], 'nothing';
+cmp_ok scalar @{ decode_json((get('/api/trace'))[1]) }, '>', 5, 'everything';
+is +(get("/api/trace?$_"))[0], 400, "refused: $_" for 'q=', 'limit=0', 'limit=501', 'since=x', 'x=1', join('&', ('q=x') x 17);
+like +(get('/metrics'))[1], qr/^petrel_history_bytes [1-9]\d*$/m, 'its size is a metric';
 
 # -f goes on until the message has ended, or for ever.
 sub follow {
