@@ -10,6 +10,7 @@
 #include "base/log/log.h"
 
 #include "base/log/log_internal.h"
+#include "base/log/log_number.h"
 #include "base/log/log_prefix.h"
 #include "base/log/log_writer.h"
 #include "base/loop/loop.h"
@@ -28,6 +29,7 @@
  * a name from a peer cannot push the outcome off its end. */
 enum { VALUE_MAX = 1024, LINE_USUAL = 400 };
 enum { SECONDS_MAX = 4, /* numbers in a field */ ID_SIZE = 64 };
+enum { SPARE_MAX = 2048 }; /* of a line, the memory of which is kept for the next */
 /* more bytes than this do not wait for the end of the turn */
 enum { TURN_MAX = 64 * 1024 };
 #define ELLIPSIS "..."
@@ -37,6 +39,7 @@ struct log {
     struct log_prefix prefix;
     enum log_level max;
     struct buffer *captured;
+    struct fields *spare;      /* of an earlier line */
     struct log_writer *writer; /* NULL without a loop */
     struct loop_task wake;     /* posted while lines wait: the turn comes immediately */
     struct net_datagram syslog;
@@ -118,7 +121,8 @@ enum guard { GUARD_NOTHING, GUARD_COMMA, GUARD_SPACE /* and that of a remark */ 
 static bool
 has_bytes(struct text t, struct text bytes)
 {
-    return t.length > 0 && memmem(t.at, t.length, bytes.at, bytes.length) != NULL;
+    return t.length > 0 && memchr(t.at, bytes.at[0], t.length) != NULL &&
+           memmem(t.at, t.length, bytes.at, bytes.length) != NULL;
 }
 
 /* A value in angle brackets is guarded if it closes them. */
@@ -352,6 +356,32 @@ add_key(struct fields *f, const char *key)
     log_add(f, TEXT("="));
 }
 
+/* The same as add_key() and log_add(), for nearly every field. */
+static void
+add_plain(struct fields *f, const char *key, struct text t)
+{
+    size_t name = key != NULL ? strlen(key) : 0;
+    size_t size = t.length + (key != NULL ? name + 1 + (f->count > 0 ? 2 : 0) : 0);
+    char *at = f->cut ? NULL : buffer_reserve(&f->line, size);
+    if (at == NULL) {
+        add_key(f, key);
+        log_add(f, t);
+        return;
+    }
+    if (key != NULL) {
+        if (f->count > 0) {
+            *at++ = ',';
+            *at++ = ' ';
+        }
+        memcpy(at, key, name);
+        at += name;
+        *at++ = '=';
+    }
+    if (t.length > 0)
+        memcpy(at, t.at, t.length);
+    f->line.length += size;
+}
+
 /* Adds one value of any kind; key NULL: the sentence or the remark. */
 static void
 add_value(struct log_line *line, const char *key, struct text t, enum guard guard)
@@ -359,8 +389,7 @@ add_value(struct log_line *line, const char *key, struct text t, enum guard guar
     struct fields *f = line->fields;
     struct buffer value;
     if (f->object == NULL && guard == GUARD_NOTHING && log_is_plain(t, VALUE_MAX)) {
-        add_key(f, key);
-        log_add(f, t);
+        add_plain(f, key, t);
         f->count++;
         return;
     }
@@ -437,6 +466,10 @@ log_free(struct log **log)
         loop_unpost(l->loop, &l->wake);
         loop_at_end_remove(l->loop, LOOP_STAGE_SYNC, flush_lines, l);
         loop_at_end_remove(l->loop, LOOP_STAGE_SEND, flush_lines, l);
+    }
+    if (l->spare != NULL) {
+        buffer_free(&l->spare->line);
+        free(l->spare);
     }
     log_writer_free(&l->writer);
     net_datagram_close(&l->syslog);
@@ -521,6 +554,32 @@ log_plain(struct log *log, const char *format, ...)
     buffer_free(&line);
 }
 
+static struct fields *
+take_fields(struct log *log)
+{
+    struct fields *f = log->spare;
+    log->spare = NULL;
+    if (f == NULL)
+        f = memory_new(sizeof(*f));
+    struct buffer line = f->line;
+    *f = (struct fields){.line = line};
+    f->line.length = 0;
+    f->line.limit = LOG_LINE_MAX - 1;
+    buffer_reserve(&f->line, LINE_USUAL);
+    return f;
+}
+
+static void
+give_back_fields(struct log *log, struct fields *f)
+{
+    if (log->spare == NULL && f->line.capacity <= SPARE_MAX) {
+        log->spare = f;
+        return;
+    }
+    buffer_free(&f->line);
+    free(f);
+}
+
 /* A line above the level costs nothing: without fields all later calls return. */
 void
 log_start(struct log_line *line, struct log *log, enum log_level level,
@@ -529,9 +588,7 @@ log_start(struct log_line *line, struct log *log, enum log_level level,
     *line = (struct log_line){log, level, program, id, NULL};
     if (level > log->max)
         return;
-    struct fields *f = line->fields = memory_new(sizeof(*f));
-    buffer_init(&f->line, LOG_LINE_MAX - 1);
-    buffer_reserve(&f->line, LINE_USUAL);
+    struct fields *f = line->fields = take_fields(log);
     char prefix[LOG_PREFIX_MAX];
     log_prefix_write(&log->prefix, level, program, log_now_ms(log), prefix);
     log_add(f, text_from(prefix));
@@ -586,12 +643,14 @@ void
 log_field_number(struct log_line *line, const char *key, int64_t value)
 {
     struct fields *f = line->fields;
+    char made[LOG_NUMBER_SIZE];
     if (f == NULL)
         return;
-    if (f->object != NULL)
+    if (f->object != NULL) {
         set(f, key, json_integer(value));
-    else
-        log_field_format(line, key, "%" PRId64, value);
+        return;
+    }
+    log_field(line, key, text_of(made, log_number_write(value, made)));
 }
 
 void
@@ -599,7 +658,7 @@ log_field_seconds(struct log_line *line, const char *key, const int64_t *ms,
                   size_t count)
 {
     struct fields *f = line->fields;
-    char made[SECONDS_MAX * 24];
+    char made[SECONDS_MAX * LOG_NUMBER_SIZE];
     size_t length = 0;
     assert(count >= 1 && count <= SECONDS_MAX);
     if (f == NULL)
@@ -613,9 +672,11 @@ log_field_seconds(struct log_line *line, const char *key, const int64_t *ms,
             json_decref(array);
         return;
     }
-    for (size_t i = 0; i < count; i++)
-        length += (size_t)snprintf(made + length, sizeof(made) - length, "%s%.2f",
-                                   i > 0 ? "/" : "", (double)ms[i] / 1000);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            made[length++] = '/';
+        length += log_number_seconds(ms[i], made + length);
+    }
     log_field(line, key, text_of(made, length));
 }
 
@@ -623,10 +684,19 @@ void
 log_field_address(struct log_line *line, const char *key, struct text address)
 {
     struct fields *f = line->fields;
-    if (f != NULL && f->object != NULL)
+    char made[LOG_LINE_MAX + 2];
+    if (f == NULL)
+        return;
+    if (f->object != NULL) {
         add_value(line, key, address, GUARD_NOTHING);
-    else
-        log_field_format(line, key, "<%.*s>", TEXT_ARGS(address));
+        return;
+    }
+    size_t length = address.length < LOG_LINE_MAX ? address.length : LOG_LINE_MAX;
+    made[0] = '<';
+    if (length > 0)
+        memcpy(made + 1, address.at, length);
+    made[length + 1] = '>';
+    log_field(line, key, text_of(made, length + 2));
 }
 
 void
@@ -675,8 +745,7 @@ log_end(struct log_line *line)
     if (f->object != NULL)
         finish_json(f);
     log_write_line(line->log, line->level, &f->line);
-    buffer_free(&f->line);
-    free(f);
+    give_back_fields(line->log, f);
     line->fields = NULL;
 }
 

@@ -100,6 +100,17 @@ write_syslog(struct log_prefix *p, enum log_level level, const char *program,
              (long)getpid());
 }
 
+/* "TIME PROGRAM: ": each line of a daemon has it. */
+static void
+write_usual(const char *time, const char *program, char out[LOG_PREFIX_MAX])
+{
+    size_t length = strlen(time), name = strnlen(program, PROGRAM_MAX);
+    memcpy(out, time, length);
+    out[length++] = ' ';
+    memcpy(out + length, program, name);
+    memcpy(out + length + name, ": ", sizeof(": "));
+}
+
 void
 log_prefix_write(struct log_prefix *p, enum log_level level, const char *program,
                  int64_t now_ms, char out[LOG_PREFIX_MAX])
@@ -115,6 +126,10 @@ log_prefix_write(struct log_prefix *p, enum log_level level, const char *program
         log_prefix_time(p, now_ms, time);
     switch (p->style) {
     case LOG_STYLE_PETREL:
+        if (priority[0] == '\0' && time[0] != '\0') {
+            write_usual(time, program, out);
+            break;
+        }
         snprintf(out, LOG_PREFIX_MAX, "%s%s%s%.*s: ", priority, time,
                  time[0] != '\0' ? " " : "", PROGRAM_MAX, program);
         break;

@@ -1,0 +1,15 @@
+/* Numbers of log lines as text, without printf(): a line has many. */
+#ifndef BASE_LOG_LOG_NUMBER_H
+#define BASE_LOG_LOG_NUMBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LOG_NUMBER_SIZE = 24 };
+
+/* Decimal, without a NUL. Returns the length. */
+size_t log_number_write(int64_t value, char out[LOG_NUMBER_SIZE]);
+/* As "%.2f" of ms / 1000. */
+size_t log_number_seconds(int64_t ms, char out[LOG_NUMBER_SIZE]);
+
+#endif
