@@ -21,6 +21,7 @@
 #include "admin/command/passwd.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/startup/configuration.h"
+#include "admin/startup/control_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
 #include "admin/startup/reload.h"
@@ -79,6 +80,7 @@ struct petrel {
     struct token_keeper keeper;
     struct listener *listener;
     struct control_server *control;
+    struct control_wiring wiring;
     struct http_wiring http;
     struct history *history;
     struct flush *flush;
@@ -168,44 +170,6 @@ confinement(const struct configuration *c)
         .options = &c->options, .settings = c->settings, .routes = c->routes};
 }
 
-/* Logs each error. True: a file could not be read for lack of permission. */
-static bool
-say_errors(struct petrel *p, struct text lines)
-{
-    struct text line;
-    bool denied = memmem(lines.at, lines.length, strerror(EACCES),
-                         strlen(strerror(EACCES))) != NULL;
-    while (lines.length > 0 && text_cut(&lines, '\n', &line))
-        log_say(p->log, LOG_LEVEL_ERROR, "main", NULL, "%.*s", TEXT_ARGS(line));
-    return denied;
-}
-
-/* The new settings, if all can be used, or NULL. */
-static struct configuration *
-read_again(struct petrel *p, struct tls_client **anchors)
-{
-    char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have errors";
-    struct buffer errors;
-    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
-    struct configuration *fresh = configuration_end(p->reload.fresh, &errors);
-    p->reload.fresh = NULL;
-    bool denied = errors.length > 0 && say_errors(p, buffer_text(&errors));
-    buffer_free(&errors);
-    *anchors = fresh ? configuration_anchors(fresh, place, error, ERROR_MAX) : NULL;
-    if (*anchors != NULL) {
-        trust_anchors_say(place, p->log);
-        return fresh;
-    }
-    log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
-            "reload refused: %s; the old settings stay%s", error,
-            denied && sandbox_get_state(p->sandbox)->landlock > 0
-                ? " (files are read as `user` now, and the sandbox allows only those "
-                  "named at startup and their directories: a restart may help)"
-                : "");
-    configuration_free(&fresh);
-    return NULL;
-}
-
 /* The files were read a moment ago: an error is a race. */
 static void
 use_accounts(struct petrel *p, const struct configuration *fresh)
@@ -215,13 +179,6 @@ use_accounts(struct petrel *p, const struct configuration *fresh)
         log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
                 "oauth: %s; the old accounts stay", error);
     questions_on_tokens(control_server_questions(p->control), p->keeper.tokens);
-}
-
-static size_t
-count_sessions(void *context, bool *stressed)
-{
-    *stressed = listener_is_stressed(context);
-    return listener_sessions(context);
 }
 
 /* An http_routes_checks(). */
@@ -255,7 +212,7 @@ start_http(struct petrel *p, char *error)
                                    .events = p->events,
                                    .questions = control_server_questions(p->control),
                                    .history = p->history,
-                                   .count_sessions = count_sessions,
+                                   .count_sessions = control_wiring_sessions,
                                    .is_draining = mta_is_draining,
                                    .checks = mta_checks,
                                    .context = p};
@@ -267,7 +224,7 @@ on_reload(void *context)
 {
     struct petrel *p = context;
     struct tls_client *anchors;
-    struct configuration *fresh = read_again(p, &anchors);
+    struct configuration *fresh = reload_end(&p->reload, p->sandbox, &anchors);
     if (fresh == NULL) {
         http_wiring_reload(&p->http, NULL);
         return;
@@ -432,16 +389,12 @@ mta_flush_node(void *context, const char *node, const char *client)
     return SERVER_FLUSH_UNABLE;
 }
 
-static json_t *
-dkim_status(void *context)
+static void
+start_control(struct petrel *p)
 {
-    const struct petrel *p = context;
-    struct signing_counts counts;
-    if (!delivery_signing(p->delivery, &counts))
-        return NULL;
-    return json_pack("{s:I,s:I,s:I}", "signed", (json_int_t)counts.signed_count,
-                     "failed", (json_int_t)counts.failed, "longest",
-                     (json_int_t)counts.longest);
+    p->wiring = (struct control_wiring){
+        .listener = p->listener, .delivery = p->delivery, .control = p->control};
+    control_wiring_start(&p->wiring);
 }
 
 static int
@@ -453,9 +406,7 @@ start_listening(struct petrel *p, char *error)
                                p->configuration->routes, &settings, error, ERROR_MAX);
     if (p->listener == NULL)
         return EX_UNAVAILABLE;
-    questions_on_count(control_server_questions(p->control), count_sessions,
-                       p->listener);
-    questions_on_part(control_server_questions(p->control), "dkim", dkim_status, p);
+    start_control(p);
     listener_on_flush(p->listener, mta_flush_node, p->flush);
     return start_http(p, error) ? 0 : EX_UNAVAILABLE;
 }
@@ -599,7 +550,8 @@ mta_run(const struct options_sources *sources)
         loop_on_signal(p.loop, SIGTERM, on_terminate, &p);
         loop_on_signal(p.loop, SIGINT, on_interrupt, &p);
         loop_on_signal(p.loop, SIGQUIT, on_interrupt, &p);
-        p.reload = (struct reload){.loop = p.loop, .done = on_reload, .context = &p};
+        p.reload = (struct reload){
+            .loop = p.loop, .log = p.log, .done = on_reload, .context = &p};
         loop_on_signal(p.loop, SIGHUP, on_hangup, &p);
         tell_started(&p);
         if (geteuid() == 0 && o->user == NULL)

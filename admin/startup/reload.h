@@ -5,19 +5,31 @@
 
 #include "admin/startup/configuration.h"
 #include "base/loop/loop.h"
+#include "base/sandbox/sandbox.h"
+
+#include <jansson.h>
 
 struct reload { /* zeroed before its first use */
     struct loop *loop;
+    struct log *log;
+    void (*done)(void *context); /* must call reload_end() */
+    void *context;
+    /* Private. */
     struct configuration *fresh; /* what is read; NULL: no reload is under way */
     struct loop_task task;
-    void (*done)(void *context); /* must take it: configuration_end() */
-    void *context;
+    json_t *errors; /* of the last reload; NULL: it had none */
 };
 
 /* Reads all settings anew. A reload under way is given up. If one turn is enough, done
  * comes within this call. */
 void reload_begin(struct reload *r, const struct options_sources *sources);
-/* Gives up what is under way; does nothing otherwise. */
+/* The new settings and the certificates that next hops are verified by, if all can be
+ * used; the caller frees both. NULL: they cannot, which the log says. */
+struct configuration *reload_end(struct reload *r, const struct sandbox *sandbox,
+                                 struct tls_client **anchors);
+/* The lines that the log got of the last reload_end(), borrowed; NULL: it was good. */
+const json_t *reload_errors(const struct reload *r);
+/* Gives up what is under way, and forgets errors. */
 void reload_stop(struct reload *r);
 
 #endif

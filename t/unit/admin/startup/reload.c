@@ -16,8 +16,9 @@ enum { KEYS = 2 * DKIM_KEYS_PER_TURN + 1 };
 
 struct world {
     struct loop *loop;
+    struct log *log;
+    struct sandbox *sandbox;
     struct reload reload;
-    struct buffer errors;
     int ended;
     size_t keys;
 };
@@ -26,8 +27,9 @@ static void
 on_done(void *context)
 {
     struct world *w = context;
-    struct configuration *fresh = configuration_end(w->reload.fresh, &w->errors);
-    w->reload.fresh = NULL;
+    struct tls_client *anchors;
+    struct configuration *fresh = reload_end(&w->reload, w->sandbox, &anchors);
+    tls_client_free(&anchors);
     w->ended++;
     w->keys = fresh != NULL && fresh->dkim_keys != NULL ? fresh->dkim_keys->count : 0;
     configuration_free(&fresh);
@@ -36,16 +38,17 @@ on_done(void *context)
 static void
 world_begin(struct world *w)
 {
-    *w = (struct world){.loop = loop_new()};
-    w->reload = (struct reload){.loop = w->loop, .done = on_done, .context = w};
-    buffer_init(&w->errors, 100000);
+    *w = (struct world){.loop = loop_new(), .sandbox = sandbox_new()};
+    w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
+    w->reload = (struct reload){.loop = w->loop, .log = w->log, .done = on_done, .context = w};
 }
 
 static void
 world_end(struct world *w)
 {
     reload_stop(&w->reload);
-    buffer_free(&w->errors);
+    sandbox_free(&w->sandbox);
+    log_free(&w->log);
     loop_free(&w->loop);
 }
 
@@ -128,7 +131,8 @@ test_errors(const char *dir, char *setting)
     begin(&w, setting);
     turns(&w, 1);
     is_number(w.keys, 0, "one bad key, and there are no new settings");
-    ok(memmem(w.errors.at, w.errors.length, "d7.test.pem", 11) != NULL);
+    is_number(json_array_size(reload_errors(&w.reload)), 2, "what is wrong, and that the old settings stay");
+    ok(strstr(json_string_value(json_array_get(reload_errors(&w.reload), 0)), "d7.test.pem") != NULL);
     world_end(&w);
 }
 
