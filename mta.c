@@ -10,6 +10,7 @@
 
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
+#include "admin/command/daemon_command.h"
 #include "admin/command/dkim_key.h"
 #include "admin/settings/sandbox_rules.h"
 #include "admin/control/control_server.h"
@@ -66,6 +67,7 @@ extern char **environ;
 struct petrel {
     struct options_sources sources;
     struct configuration *configuration;
+    struct configuration *started; /* some of it is in force until a restart */
     struct loop *loop;
     struct log *log;
     struct event_hub *events;
@@ -80,6 +82,7 @@ struct petrel {
     struct token_keeper keeper;
     struct listener *listener;
     struct control_server *control;
+    struct health health;
     struct control_wiring wiring;
     struct http_wiring http;
     struct history *history;
@@ -134,6 +137,7 @@ drain(struct petrel *p, int64_t grace_ms)
 {
     p->draining = 2;
     reload_stop(&p->reload);
+    control_wiring_stop(&p->wiring);
     p->draining += token_keeper_drain(&p->keeper, grace_ms, on_drained, p);
     listener_drain(p->listener, grace_ms, on_drained, p);
     delivery_drain(p->delivery);
@@ -181,14 +185,14 @@ use_accounts(struct petrel *p, const struct configuration *fresh)
     questions_on_tokens(control_server_questions(p->control), p->keeper.tokens);
 }
 
-/* An http_routes_checks(). */
+/* The look of a struct health. */
 static size_t
-mta_checks(void *context, struct http_check checks[HTTP_CHECKS_MAX])
+mta_checks(void *context, struct health_check checks[HEALTH_CHECKS_MAX])
 {
     const struct petrel *p = context;
     struct queue_health health = queue_health(manager_queue(p->manager));
-    checks[0] = (struct http_check){.name = "accepting",
-                                    .good = health.accepting && p->draining == 0};
+    checks[0] = (struct health_check){.name = "accepting",
+                                      .good = health.accepting && p->draining == 0};
     text_copy(checks[0].why, sizeof(checks[0].why),
               text_from(p->draining > 0 ? "the daemon stops" : health.reason));
     return 1;
@@ -214,7 +218,7 @@ start_http(struct petrel *p, char *error)
                                    .history = p->history,
                                    .count_sessions = control_wiring_sessions,
                                    .is_draining = mta_is_draining,
-                                   .checks = mta_checks,
+                                   .health = &p->health,
                                    .context = p};
     return http_wiring_start(&p->http, p->configuration, error, ERROR_MAX);
 }
@@ -227,6 +231,7 @@ on_reload(void *context)
     struct configuration *fresh = reload_end(&p->reload, p->sandbox, &anchors);
     if (fresh == NULL) {
         http_wiring_reload(&p->http, NULL);
+        control_wiring_reloaded(&p->wiring, reload_errors(&p->reload), "");
         return;
     }
     const struct options *o = &fresh->options;
@@ -250,9 +255,10 @@ on_reload(void *context)
     struct channel_settings channel = channel_settings(p, fresh);
     channel_reload(p->channel, &channel);
     char waits[OPTIONS_RESTART_MAX];
-    options_need_restart(&p->configuration->options, o, waits);
+    options_need_restart(&p->started->options, o, waits);
     /* Only now: until here the parts have used the old routes. */
-    configuration_free(&p->configuration);
+    if (p->configuration != p->started)
+        configuration_free(&p->configuration);
     p->configuration = fresh;
     descriptors_want(o, p->log);
     warnings_say(o, fresh->settings, fresh->routes, p->log);
@@ -261,6 +267,7 @@ on_reload(void *context)
     sandbox_rules_review(p->sandbox, &confine, p->log);
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "settings reloaded%s%s",
             waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
+    control_wiring_reloaded(&p->wiring, NULL, waits);
 }
 
 static void
@@ -392,8 +399,16 @@ mta_flush_node(void *context, const char *node, const char *client)
 static void
 start_control(struct petrel *p)
 {
-    p->wiring = (struct control_wiring){
-        .listener = p->listener, .delivery = p->delivery, .control = p->control};
+    p->health = (struct health){.look = mta_checks, .context = p};
+    p->wiring = (struct control_wiring){.loop = p->loop,
+                                        .log = p->log,
+                                        .listener = p->listener,
+                                        .delivery = p->delivery,
+                                        .control = p->control,
+                                        .health = &p->health,
+                                        .reload = on_hangup,
+                                        .is_draining = mta_is_draining,
+                                        .context = p};
     control_wiring_start(&p->wiring);
 }
 
@@ -473,6 +488,7 @@ mta_stop(struct petrel *p, bool ran)
     http_wiring_stop(&p->http);
     if (p->history != NULL)
         history_on_line(p->history, NULL, NULL);
+    control_wiring_stop(&p->wiring);
     listener_free(&p->listener);
     control_server_free(&p->control);
     flush_free(&p->flush);
@@ -494,7 +510,9 @@ mta_stop(struct petrel *p, bool ran)
     event_hub_free(&p->events);
     log_free(&p->log);
     loop_free(&p->loop);
-    configuration_free(&p->configuration);
+    if (p->configuration != p->started)
+        configuration_free(&p->configuration);
+    configuration_free(&p->started);
 }
 
 /* Its socket is made before the sandbox, which makes no new ones. */
@@ -530,7 +548,7 @@ mta_run(const struct options_sources *sources)
 {
     struct petrel p = {.sources = *sources};
     char error[ERROR_MAX] = "";
-    p.configuration = configuration_new(sources);
+    p.configuration = p.started = configuration_new(sources);
     if (p.configuration == NULL)
         return EX_CONFIG;
     const struct options *o = &p.configuration->options;
@@ -644,6 +662,8 @@ with_options(const struct options_sources *sources, int count, char **arguments)
         code = sendmail_main(count - 1, arguments + 1, &options, &helpers);
     else if (strcmp(arguments[0], "dkim-key") == 0)
         code = command_dkim_key(count - 1, arguments + 1, &options);
+    else if (daemon_command_has(arguments[0]))
+        code = daemon_command(count, arguments, &options);
     else if (strcmp(arguments[0], "status") == 0)
         code = status_command(count - 1, arguments + 1, &options);
     else if (strcmp(arguments[0], "trace") == 0)
@@ -660,7 +680,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
     const char *command = count > 0 ? arguments[0] : "run";
     if (strcmp(command, "sendmail") == 0 || strcmp(command, "queue") == 0 ||
         strcmp(command, "status") == 0 || strcmp(command, "simulate") == 0 ||
-        strcmp(command, "dkim-key") == 0 || strcmp(command, "trace") == 0)
+        strcmp(command, "dkim-key") == 0 || strcmp(command, "trace") == 0 ||
+        daemon_command_has(command))
         return with_options(sources, count, arguments);
     if (strcmp(command, "oauth") == 0)
         return mta_oauth(sources, count - 1, arguments + 1);

@@ -12,6 +12,7 @@
 
 enum {
     PATIENCE_MS = 10 * 1000,
+    BRIEF_MS = 3 * 1000,
     WORK_PATIENCE_MS = 30 * 1000, /* between the lines of an answer */
     ANSWER_MAX = 8 * 1024 * 1024
 };
@@ -21,7 +22,7 @@ struct control_client {
     struct net *net;
     struct net_connection *connection;
     struct buffer received; /* an answer may be longer than a connection's input */
-    bool connected, broken, silent;
+    bool connected, broken, silent, brief;
 };
 
 static void
@@ -86,6 +87,12 @@ control_client_new(struct loop *loop, const char *path, char *error, size_t erro
 }
 
 void
+control_client_be_brief(struct control_client *a)
+{
+    a->brief = true;
+}
+
+void
 control_client_free(struct control_client **client)
 {
     struct control_client *a = *client;
@@ -120,19 +127,24 @@ control_client_next(struct control_client *a)
     return await_line(a, WORK_PATIENCE_MS);
 }
 
-json_t *
-control_client_question(struct control_client *a, json_t *request)
+void
+control_client_send(struct control_client *a, json_t *request)
 {
     char *line = json_dumps(request, JSON_COMPACT);
     json_decref(request);
-    if (a->broken || line == NULL) {
-        free(line);
-        return NULL;
+    a->broken = a->broken || line == NULL;
+    if (!a->broken) {
+        net_send(a->connection, text_from(line));
+        net_send(a->connection, TEXT("\n"));
     }
-    net_send(a->connection, text_from(line));
-    net_send(a->connection, TEXT("\n"));
     free(line);
-    return await_line(a, PATIENCE_MS);
+}
+
+json_t *
+control_client_question(struct control_client *a, json_t *request)
+{
+    control_client_send(a, request);
+    return a->broken ? NULL : await_line(a, a->brief ? BRIEF_MS : PATIENCE_MS);
 }
 
 const char *

@@ -13,7 +13,11 @@ struct control_client;
  * otherwise idle. */
 struct control_client *control_client_new(struct loop *loop, const char *path,
                                           char *error, size_t error_size);
+/* Questions wait 3 seconds for their answer, not 10. */
+void control_client_be_brief(struct control_client *client);
 void control_client_free(struct control_client **client);
+/* Takes the request, whose answer control_client_next() returns. */
+void control_client_send(struct control_client *client, json_t *request);
 /* Takes the request. The answer is the caller's. NULL, also for all later questions,
  * when the daemon closed the connection or was silent for 10 seconds (a stopped one
  * still accepts connections). */

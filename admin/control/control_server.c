@@ -18,7 +18,8 @@ enum {
     CLIENTS_MAX = 32,
     REQUEST_MAX = 32 * 1024, /* FILTER_IDS_MAX ids */
     PULSE_MS = 5 * 1000,
-    IDLE_MS = 60 * 1000
+    IDLE_MS = 60 * 1000,
+    NAME_MAX_BYTES = 32
 };
 
 struct client {
@@ -29,6 +30,7 @@ struct client {
     struct operation *operation;
     bool adopting; /* a slice */
     struct trace_answer *trace;
+    char awaits[NAME_MAX_BYTES]; /* a question whose answer comes later; "": none */
     struct loop_timer pulse;
 };
 
@@ -78,7 +80,8 @@ reply(struct client *client, json_t *told)
 static bool
 control_server_is_busy(const struct client *client)
 {
-    return client->operation != NULL || client->adopting || client->trace != NULL;
+    return client->operation != NULL || client->adopting || client->trace != NULL ||
+           client->awaits[0] != '\0';
 }
 
 static void
@@ -254,11 +257,30 @@ take_request(struct client *client, struct text line)
         json_decref(request);
         return;
     }
-    if (name && trace_answer_is_command(name))
+    json_t *answer = NULL;
+    if (name && trace_answer_is_command(name)) {
         control_server_trace(client, request);
-    else
-        reply(client, questions_answer(client->control->questions, request));
+    } else if ((answer = questions_answer(client->control->questions, request)) !=
+               NULL) {
+        reply(client, answer);
+    } else {
+        text_copy(client->awaits, sizeof(client->awaits), text_from(name));
+        begin_work(client);
+    }
     json_decref(request);
+}
+
+void
+control_server_answer(struct control_server *c, const char *name, json_t *answer)
+{
+    struct client *client, *next;
+    DL_FOREACH_SAFE (c->clients, client, next)
+        if (strcmp(client->awaits, name) == 0) {
+            client->awaits[0] = '\0';
+            reply(client, json_incref(answer));
+            end_work(client);
+        }
+    json_decref(answer);
 }
 
 /* A client that asks without reading waits for itself: the rest comes when it has read.

@@ -30,6 +30,10 @@ struct control_server *control_server_new(struct loop *loop, struct net *net,
                                           struct log *log, struct manager *manager,
                                           const char *path, char *error,
                                           size_t error_size);
+/* To all clients that wait for the answer of the question with that name: those for
+ * whom questions_answer() had none. Takes the answer. */
+void control_server_answer(struct control_server *control, const char *name,
+                           json_t *answer);
 /* What it answers from; HTTP asks the same. */
 struct questions *control_server_questions(const struct control_server *control);
 /* A history_on_line(): wakes clients that follow the message. */

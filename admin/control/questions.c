@@ -35,6 +35,12 @@ struct questions {
         void *context;
     } parts[QUESTIONS_PARTS];
     size_t part_count;
+    struct {
+        const char *name;
+        json_t *(*answer)(void *context, const json_t *request);
+        void *context;
+    } more[QUESTIONS_MORE];
+    size_t more_count;
     const struct sandbox *sandbox; /* NULL: not reported */
     struct tokens *tokens;         /* NULL: no accounts */
 };
@@ -206,6 +212,9 @@ questions_answer(struct questions *q, const json_t *request)
     for (size_t i = 0; name != NULL && i < count; i++)
         if (strcmp(name, questions_rows[i].name) == 0)
             return questions_rows[i].answer(q, request);
+    for (size_t i = 0; name != NULL && i < q->more_count; i++)
+        if (strcmp(name, q->more[i].name) == 0)
+            return q->more[i].answer(q->more[i].context, request);
     return questions_refuse(UNKNOWN);
 }
 
@@ -234,6 +243,16 @@ questions_on_part(struct questions *q, const char *name, json_t *(*make)(void *c
     q->parts[q->part_count].name = name;
     q->parts[q->part_count].make = make;
     q->parts[q->part_count++].context = context;
+}
+
+void
+questions_on(struct questions *q, const char *name,
+             json_t *(*answer)(void *context, const json_t *request), void *context)
+{
+    assert(q->more_count < QUESTIONS_MORE);
+    q->more[q->more_count].name = name;
+    q->more[q->more_count].answer = answer;
+    q->more[q->more_count++].context = context;
 }
 
 void

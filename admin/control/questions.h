@@ -18,7 +18,7 @@ struct tokens;
 struct questions *questions_new(struct loop *loop, struct manager *manager);
 void questions_free(struct questions **questions);
 
-/* The caller frees the answer. */
+/* The caller frees the answer. NULL: it comes later, see control_server_answer(). */
 json_t *questions_answer(struct questions *questions, const json_t *request);
 /* {"ok": false, "error": why} */
 json_t *questions_refuse(const char *why);
@@ -31,6 +31,12 @@ void questions_on_count(struct questions *questions,
 enum { QUESTIONS_PARTS = 8 };
 void questions_on_part(struct questions *questions, const char *name,
                        json_t *(*make)(void *context), void *context);
+/* A question with that name, of parts that this room does not know. answer: as
+ * questions_answer(). */
+enum { QUESTIONS_MORE = 16 };
+void questions_on(struct questions *questions, const char *name,
+                  json_t *(*answer)(void *context, const json_t *request),
+                  void *context);
 /* State of the sandbox for the status, which omits it otherwise. */
 void questions_on_sandbox(struct questions *questions, const struct sandbox *sandbox);
 /* The accounts of `oauth` for the status; NULL: there are none. They live longer. */

@@ -380,9 +380,11 @@ status_command(int count, char **arguments, const struct options *options)
         control_client_new(loop, options->control, error, sizeof(error));
     json_t *status = NULL;
     int code = EX_UNAVAILABLE;
-    if (daemon)
+    if (daemon) {
+        control_client_be_brief(daemon);
         status =
             control_client_question(daemon, json_pack("{s:s}", "command", "status"));
+    }
     if (json_field_is_true(status, "ok") && (json || all) &&
         !fetch_sites(daemon, status)) {
         json_decref(status);

@@ -31,11 +31,10 @@ http_on_live(const struct http_routes *routes, struct http_exchange *x)
 static void
 http_on_ready(const struct http_routes *routes, struct http_exchange *x)
 {
-    struct http_check checks[HTTP_CHECKS_MAX];
-    size_t count = routes->checks(routes->context, checks);
-    bool ready = true, tells = x->may >= HTTP_MAY_READ;
-    for (size_t i = 0; i < count; i++)
-        ready = ready && checks[i].good;
+    struct health_check checks[HEALTH_CHECKS_MAX];
+    size_t count;
+    bool ready = health_is_ready(routes->health, &count, checks);
+    bool tells = x->may >= HTTP_MAY_READ;
     http_answer_line(x, ready ? 200 : 503, ready ? "ready" : "not ready");
     for (size_t i = 0; i < count; i++)
         (void)!buffer_format(&x->body, "%s %s%s%s\n", checks[i].name,

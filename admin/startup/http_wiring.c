@@ -46,8 +46,7 @@ http_wiring_start(struct http_wiring *w, const struct configuration *c, char *er
                                      .manager = w->manager,
                                      .questions = w->questions,
                                      .metrics = w->metrics,
-                                     .checks = w->checks,
-                                     .context = w->context};
+                                     .health = w->health};
     settings.tls = http_wiring_tls;
     settings.tls_context = w;
     settings.route = http_routes_answer;

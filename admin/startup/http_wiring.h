@@ -20,7 +20,7 @@ struct http_wiring {
     struct history *history;
     size_t (*count_sessions)(void *context, bool *stressed); /* of the listener */
     bool (*is_draining)(void *context);
-    size_t (*checks)(void *context, struct http_check checks[HTTP_CHECKS_MAX]);
+    const struct health *health;
     void *context;
     /* Private. */
     struct http_server *server;

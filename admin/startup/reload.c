@@ -30,7 +30,7 @@ reload_begin(struct reload *r, const struct options_sources *sources)
 }
 
 static void __attribute__((format(printf, 2, 3)))
-refuse(struct reload *r, const char *format, ...)
+reload_refuse(struct reload *r, const char *format, ...)
 {
     char line[LINE_BYTES];
     va_list list;
@@ -51,7 +51,7 @@ refuse_each(struct reload *r, struct text lines)
     bool denied = memmem(lines.at, lines.length, strerror(EACCES),
                          strlen(strerror(EACCES))) != NULL;
     while (lines.length > 0 && text_cut(&lines, '\n', &line))
-        refuse(r, "%.*s", TEXT_ARGS(line));
+        reload_refuse(r, "%.*s", TEXT_ARGS(line));
     return denied;
 }
 
@@ -70,11 +70,12 @@ reload_end(struct reload *r, const struct sandbox *sandbox, struct tls_client **
         trust_anchors_say(place, r->log);
         return fresh;
     }
-    refuse(r, "reload refused: %s; the old settings stay%s", error,
-           denied && sandbox_get_state(sandbox)->landlock > 0
-               ? " (files are read as `user` now, and the sandbox allows only those "
-                 "named at startup and their directories: a restart may help)"
-               : "");
+    reload_refuse(
+        r, "reload refused: %s; the old settings stay%s", error,
+        denied && sandbox_get_state(sandbox)->landlock > 0
+            ? " (files are read as `user` now, and the sandbox allows only those "
+              "named at startup and their directories: a restart may help)"
+            : "");
     configuration_free(&fresh);
     return NULL;
 }

@@ -55,8 +55,8 @@ struct fields {
     bool cut;
 };
 
-static const char *
-level_name(enum log_level level)
+const char *
+log_level_name(enum log_level level)
 {
     switch (level) {
     case LOG_LEVEL_ERROR:
@@ -231,7 +231,7 @@ start_text(struct fields *f, const struct log_line *line)
         start_qmail(f, line);
     log_add_id(f, line);
     if (log->prefix.style != LOG_STYLE_QMAIL && line->level <= LOG_LEVEL_WARNING) {
-        log_add(f, text_from(level_name(line->level)));
+        log_add(f, text_from(log_level_name(line->level)));
         log_add(f, TEXT(": "));
     }
 }
@@ -253,7 +253,7 @@ start_json(struct fields *f, const struct log_line *line)
         log_prefix_time(&line->log->prefix, log_now_ms(line->log), start);
         set(f, "time", json_string(start));
     }
-    set(f, "level", json_string(level_name(line->level)));
+    set(f, "level", json_string(log_level_name(line->level)));
     set(f, "program", json_string(line->program));
     if (line->id != NULL) /* or the name of an invalid file */
         set(f, "id", json_string(text_is_utf8(text_from(line->id)) ? line->id : "?"));
@@ -525,6 +525,12 @@ void
 log_capture(struct log *log, struct buffer *buffer)
 {
     log->captured = buffer;
+}
+
+enum log_level
+log_level(const struct log *log)
+{
+    return log->max;
 }
 
 enum log_style

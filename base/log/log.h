@@ -50,6 +50,9 @@ int log_open_syslog(struct log *log, const char *path)
  * its priority. */
 void log_watch_journal(struct log *log);
 void log_restyle(struct log *log, enum log_style style, enum log_level max);
+enum log_level log_level(const struct log *log);
+/* "error", ... */
+const char *log_level_name(enum log_level level);
 
 enum log_style log_style(const struct log *log);
 /* The host of style postfix is the first label of hostname. */

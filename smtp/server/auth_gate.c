@@ -318,6 +318,12 @@ auth_gate_is_locked(const struct auth_gate *gate, const struct lockout_key *key)
     return lockout_left_ms(gate->lockout, key, loop_monotonic_ms(gate->loop)) > 0;
 }
 
+struct lockout *
+auth_gate_lockout(const struct auth_gate *gate)
+{
+    return gate->lockout;
+}
+
 struct auth_attempt *
 auth_attempt_new(struct auth_gate *gate, struct server *server,
                  const struct lockout_key *key, void (*resume)(void *context),

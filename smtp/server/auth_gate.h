@@ -35,6 +35,8 @@ void auth_gate_free(struct auth_gate **gate);
 void auth_gate_set_limit(struct auth_gate *gate, int failure_limit);
 bool auth_gate_is_locked(const struct auth_gate *gate, const struct lockout_key *key);
 
+struct lockout *auth_gate_lockout(const struct auth_gate *gate);
+
 struct auth_attempt;
 /* server and context must outlive the attempt. */
 struct auth_attempt *auth_attempt_new(struct auth_gate *gate, struct server *server,

@@ -629,6 +629,12 @@ listener_free(struct listener **listener)
     loop_release(l->host.loop, listener_release, l);
 }
 
+struct lockout *
+listener_lockout(const struct listener *l)
+{
+    return auth_gate_lockout(l->host.gate);
+}
+
 bool
 listener_is_stressed(const struct listener *l)
 {

@@ -74,6 +74,9 @@ size_t listener_sessions(const struct listener *l);
 /* See session_host_stress(). */
 bool listener_is_stressed(const struct listener *l);
 
+/* The clients that failed to log in. */
+struct lockout *listener_lockout(const struct listener *l);
+
 /* sendmail -bs: one session on descriptors 0 and 1 directly into queue, trusted to relay.
  * over is called after it has ended. */
 void listener_serve_standard(struct loop *loop, struct net *net,

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -53,6 +54,40 @@ lockout_key(const struct net_address *client, unsigned uid)
         break;
     }
     return key;
+}
+
+void
+lockout_key_format(const struct lockout_key *key, char out[LOCKOUT_TEXT_MAX])
+{
+    struct net_address a = {.family = (enum net_family)key->bytes[0]};
+    unsigned uid;
+    char ip[NET_ADDRESS_TEXT_MAX];
+    memcpy(&uid, key->bytes + 1, sizeof(uid));
+    memcpy(a.ip, key->bytes + 1, a.family == NET_IPV6 ? 8 : 4);
+    if (a.family == NET_UNIX) {
+        snprintf(out, LOCKOUT_TEXT_MAX, "uid %u", uid);
+        return;
+    }
+    net_address_ip(&a, ip);
+    snprintf(out, LOCKOUT_TEXT_MAX, "%s%s", ip, a.family == NET_IPV6 ? "/64" : "");
+}
+
+bool
+lockout_key_parse(struct text t, struct lockout_key *key)
+{
+    struct net_address a = {.family = NET_UNIX};
+    uint64_t uid = 0;
+    bool is_network = text_ends_nocase(t, TEXT("/64"));
+    if (text_starts(t, TEXT("uid "))) {
+        if (!text_number(text_after(t, 4), UINT32_MAX, &uid))
+            return false;
+    } else if (!net_address_parse_ip(text_before(t, t.length - (is_network ? 3 : 0)),
+                                     &a) ||
+               (is_network && a.family != NET_IPV6)) {
+        return false;
+    }
+    *key = lockout_key(&a, (unsigned)uid);
+    return true;
 }
 
 struct lockout *
@@ -168,6 +203,36 @@ lockout_failed(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
         client->first_ms = now_ms;
     }
     return verdict;
+}
+
+size_t
+lockout_list(const struct lockout *l, int64_t now_ms, struct lockout_entry *entries,
+             size_t max)
+{
+    size_t count = 0;
+    if (l->clients == NULL || l->limit == 0)
+        return 0;
+    for (const struct client *c =
+             ELMT_FROM_HH(l->clients->hh.tbl, l->clients->hh.tbl->tail);
+         c != NULL; c = c->hh.prev) {
+        if (c->locked_until_ms <= now_ms)
+            continue;
+        if (count < max)
+            entries[count] =
+                (struct lockout_entry){c->key, c->locks, c->locked_until_ms - now_ms};
+        count++;
+    }
+    return count;
+}
+
+bool
+lockout_forgive(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
+{
+    struct client *client = lockout_find(l, key);
+    bool locked = lockout_left_ms(l, key, now_ms) > 0;
+    if (client != NULL)
+        remove_client(l, client);
+    return locked;
 }
 
 static struct good *

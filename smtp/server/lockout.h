@@ -51,6 +51,26 @@ struct lockout_verdict lockout_failed(struct lockout *lockout,
 void lockout_passed(struct lockout *lockout, const struct lockout_key *key,
                     int64_t now_ms);
 
+/* "192.0.2.1", "2001:db8:1:2::/64", "uid 1000". */
+enum { LOCKOUT_TEXT_MAX = NET_ADDRESS_TEXT_MAX + 8 };
+void lockout_key_format(const struct lockout_key *key, char out[LOCKOUT_TEXT_MAX]);
+/* Of these, and of an IPv6 address. False: it is none. */
+bool lockout_key_parse(struct text t, struct lockout_key *key)
+    __attribute__((warn_unused_result));
+
+/* A client that is locked out. */
+struct lockout_entry {
+    struct lockout_key key;
+    int lockouts;    /* within LOCKOUT_MEMORY_MS of each other */
+    int64_t left_ms; /* of this one */
+};
+/* Fills at most max entries, latest failure first, and returns the number of all. */
+size_t lockout_list(const struct lockout *lockout, int64_t now_ms,
+                    struct lockout_entry *entries, size_t max);
+/* Forgets the failures of a client. True: it was locked out. */
+bool lockout_forgive(struct lockout *lockout, const struct lockout_key *key,
+                     int64_t now_ms);
+
 /* The order in which waiting clients are served. */
 enum lockout_standing {
     LOCKOUT_GOOD,    /* logged in within LOCKOUT_GOOD_MS, and has not failed since */

@@ -62,6 +62,35 @@ adds_parts(struct questions *q)
     json_decref(without);
 }
 
+static json_t *
+answer_of_others(void *context, const json_t *request)
+{
+    return json_pack("{s:b,s:O,s:s}", "ok", true, "echo", json_object_get(request, "say"), "mine", (const char *)context);
+}
+
+static json_t *
+answer_later(void *context, const json_t *request)
+{
+    (void)request;
+    ++*(int *)context;
+    return NULL;
+}
+
+static void
+asks_others(struct questions *q)
+{
+    int asked = 0;
+    char mine[] = "x";
+    questions_on(q, "other", answer_of_others, mine);
+    questions_on(q, "later", answer_later, &asked);
+    json_t *answer = ask(q, "{\"command\":\"other\",\"say\":7}");
+    ok(json_integer_value(json_object_get(answer, "echo")) == 7);
+    ok(strcmp(json_string_value(json_object_get(answer, "mine")), "x") == 0);
+    json_decref(answer);
+    ok(ask(q, "{\"command\":\"later\"}") == NULL && asked == 1);
+    ok_named(is_refused(q, "{\"command\":\"other2\"}", unknown), "not a part of its name");
+}
+
 int
 main(void)
 {
@@ -71,6 +100,7 @@ main(void)
     control_world_begin(&w, folder, TEXT("* error:5.0.0 no"));
     refuses_what_it_does_not_know(control_server_questions(w.control));
     adds_parts(control_server_questions(w.control));
+    asks_others(control_server_questions(w.control));
     control_world_end(&w);
     folder_remove(folder);
     return done();

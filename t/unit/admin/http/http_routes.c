@@ -4,11 +4,11 @@
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
 
-static struct http_check given[HTTP_CHECKS_MAX];
+static struct health_check given[HEALTH_CHECKS_MAX];
 static size_t given_count;
 
 static size_t
-checks(void *context, struct http_check out[HTTP_CHECKS_MAX])
+checks(void *context, struct health_check out[HEALTH_CHECKS_MAX])
 {
     (void)context;
     memcpy(out, given, sizeof(given));
@@ -20,9 +20,10 @@ static const char *
 ask(struct world *w, const char *method, const char *path, enum http_may may)
 {
     static char out[20000];
+    struct health health = {.look = checks};
     struct http_routes routes = {.loop = w->loop, .log = w->log, .manager = w->manager,
                                  .questions = control_server_questions(w->control),
-                                 .checks = checks};
+                                 .health = &health};
     struct http_reader request = {.method = text_from(method)};
     struct http_exchange x = {.request = &request, .may = may};
     const char *why;
@@ -42,12 +43,12 @@ test_health(struct world *w)
 {
     is_string(ask(w, "GET", "/livez", HTTP_MAY_NOTHING), "200 ok\n", "it lives");
     is_string(ask(w, "HEAD", "/healthz", HTTP_MAY_NOTHING), "200 ok\n", "the same");
-    given[0] = (struct http_check){.name = "accepting", .good = true, .why = "no"};
-    given[1] = (struct http_check){.name = "upstream", .good = true, .why = "no"};
+    given[0] = (struct health_check){.name = "accepting", .good = true, .why = "no"};
+    given[1] = (struct health_check){.name = "upstream", .good = true, .why = "no"};
     given_count = 2;
     is_string(ask(w, "GET", "/readyz", HTTP_MAY_NOTHING),
               "200 ready\naccepting ok\nupstream ok\n", "ready");
-    given[1] = (struct http_check){.name = "upstream", .why = "relay.test: 535 no"};
+    given[1] = (struct health_check){.name = "upstream", .why = "relay.test: 535 no"};
     is_string(ask(w, "GET", "/readyz", HTTP_MAY_NOTHING),
               "503 not ready\naccepting ok\nupstream fail\n", "one condition fails");
     is_string(ask(w, "GET", "/readyz", HTTP_MAY_READ),

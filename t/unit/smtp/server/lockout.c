@@ -169,9 +169,62 @@ many_good(void)
     lockout_free(&l);
 }
 
+static void
+names(void)
+{
+    static const char *const rows[][2] = {
+        {"192.0.2.1",         "192.0.2.1"        },
+        {"2001:db8:1:2::7",   "2001:db8:1:2::/64"},
+        {"2001:db8:1:2::/64", "2001:db8:1:2::/64"},
+        {"uid 1000",          "uid 1000"         },
+        {"uid 4294967295",    "uid 4294967295"   },
+    };
+    static const char *const bad[] = {"", "x", "uid", "uid ", "uid x", "uid 4294967296", "192.0.2.1/64", "192.0.2.1/32", "/64", "192.0.2.1:25", "[::1]", "a.test"};
+    struct lockout_key key;
+    char out[LOCKOUT_TEXT_MAX];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ok(lockout_key_parse(text_from(rows[i][0]), &key));
+        lockout_key_format(&key, out);
+        is_string(out, rows[i][1], rows[i][0]);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ok_named(!lockout_key_parse(text_from(bad[i]), &key), bad[i]);
+}
+
+static void
+lists_and_forgives(void)
+{
+    struct lockout *l = lockout_new();
+    struct lockout_key first = key_of("192.0.2.1"), second = key_of("192.0.2.2"), once = key_of("192.0.2.3");
+    struct lockout_entry entries[2];
+    is_number(lockout_list(l, 0, entries, 2), 0, "an empty list");
+    lockout_set_limit(l, 2);
+    for (int i = 0; i < 2; i++) {
+        (void)lockout_failed(l, &first, 1000);
+        (void)lockout_failed(l, &second, 2000);
+    }
+    (void)lockout_failed(l, &once, 3000);
+    is_number(lockout_list(l, 3000, entries, 2), 2, "those that are locked out");
+    ok_named(same(entries[0].key, second) && same(entries[1].key, first), "the latest first");
+    is_number(entries[0].left_ms, LOCKOUT_FIRST_MS - 1000, "how long");
+    is_number(entries[0].lockouts, 1, "how often");
+    is_number(lockout_list(l, 3000, entries, 1), 2, "one fits, two are counted");
+    is_number(lockout_list(l, 1000 + LOCKOUT_FIRST_MS, entries, 2), 1, "some time later one is over");
+    ok(lockout_forgive(l, &first, 3000));
+    is_number(lockout_left_ms(l, &first, 3000), 0, "it is forgiven");
+    ok_named(!lockout_forgive(l, &first, 3000) && !lockout_forgive(l, &once, 3000), "others were not locked out");
+    is_number(lockout_failed(l, &once, 3000).failures, 1, "their failures are forgotten, too");
+    is_number(lockout_list(l, 3000, entries, 2), 1, "one is left");
+    lockout_set_limit(l, 0);
+    is_number(lockout_list(l, 3000, entries, 2), 0, "without a limit none is locked out");
+    lockout_free(&l);
+}
+
 int
 main(void)
 {
+    names();
+    lists_and_forgives();
     keys();
     delays();
     locks();

@@ -1,0 +1,259 @@
+/* Asks the daemon once, and prints its answer. */
+#include "admin/command/daemon_command.h"
+
+#include "admin/control/control_client.h"
+#include "admin/control/format_time.h"
+#include "admin/control/json_field.h"
+#include "base/loop/loop.h"
+#include "base/settings/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum {
+    ERROR_MAX = 512,
+    LEVEL_MS = 3600 * 1000 /* unless --for says otherwise */
+};
+
+/* One run of such a command. */
+struct question {
+    const char *name;
+    struct loop *loop;
+    struct control_client *daemon;
+};
+
+static int
+daemon_usage(const char *usage)
+{
+    fprintf(stderr, "usage: petrel %s\n", usage);
+    return EX_USAGE;
+}
+
+/* Takes the request. NULL: there is no good answer, which standard error has been
+ * informed of; code is set. */
+static json_t *
+daemon_ask(struct question *q, json_t *request, int *code)
+{
+    json_t *answer = control_client_question(q->daemon, request);
+    /* Signs of life: a reload with many keys takes its time. */
+    while (answer != NULL && json_object_get(answer, "seen") != NULL) {
+        json_decref(answer);
+        answer = control_client_next(q->daemon);
+    }
+    if (answer != NULL && json_field_is_true(answer, "ok"))
+        return answer;
+    *code = answer != NULL ? EX_CONFIG : EX_UNAVAILABLE;
+    const json_t *errors = json_object_get(answer, "errors"), *line;
+    size_t i;
+    json_array_foreach ((json_t *)(uintptr_t)errors, i, line)
+        fprintf(stderr, "petrel %s: %s\n", q->name, json_string_value(line));
+    if (errors == NULL)
+        fprintf(stderr, "petrel %s: %s\n", q->name,
+                answer != NULL ? json_field_string(answer, "error")
+                               : control_client_trouble(q->daemon));
+    json_decref(answer);
+    return NULL;
+}
+
+static int
+command_reload(struct question *q, int count, char **arguments)
+{
+    int code = 0;
+    (void)arguments;
+    if (count > 0)
+        return daemon_usage("reload");
+    json_t *answer = daemon_ask(q, json_pack("{s:s}", "command", "reload"), &code);
+    if (answer == NULL)
+        return code;
+    const char *restart = json_field_string(answer, "restart");
+    if (restart[0] != '\0')
+        printf("settings reloaded; without effect before a restart: %s\n", restart);
+    else
+        puts("settings reloaded");
+    json_decref(answer);
+    return 0;
+}
+
+/* --- The level of the log ---------------------------------------------------------- */
+
+static int
+print_level(struct question *q, json_t *request)
+{
+    char until[FORMAT_TIME_MAX];
+    int code = 0;
+    json_t *answer = daemon_ask(q, request, &code);
+    if (answer == NULL)
+        return code == EX_CONFIG ? EX_DATAERR : code;
+    const char *level = json_field_string(answer, "level");
+    const char *configured = json_field_string(answer, "configured");
+    int64_t until_ms = json_field_number(answer, "until_ms");
+    if (strcmp(level, configured) == 0)
+        puts(level);
+    else if (until_ms == 0)
+        printf("%s until the settings are reloaded, then %s\n", level, configured);
+    else
+        printf("%s until %s, then %s\n", level,
+               format_time_until(until_ms, loop_now_ms(q->loop), until), configured);
+    json_decref(answer);
+    return 0;
+}
+
+static int
+command_log_level(struct question *q, int count, char **arguments)
+{
+    static const char usage[] = "log-level [error|warning|info|debug [--for TIME]]";
+    int64_t for_ms = LEVEL_MS;
+    if (count != 0 && count != 1 && count != 3)
+        return daemon_usage(usage);
+    if (count == 3 && (strcmp(arguments[1], "--for") != 0 ||
+                       !settings_parse_duration(text_from(arguments[2]), &for_ms)))
+        return daemon_usage(usage);
+    if (count == 0)
+        return print_level(q, json_pack("{s:s}", "command", "log-level"));
+    return print_level(q, json_pack("{s:s,s:s,s:I}", "command", "log-level", "level",
+                                    arguments[0], "for_ms", (json_int_t)for_ms));
+}
+
+/* --- Health ------------------------------------------------------------------------ */
+
+static void
+print_conditions(const json_t *answer)
+{
+    const json_t *check;
+    size_t i;
+    const char *between = ": ";
+    json_array_foreach (json_object_get(answer, "checks"), i, check) {
+        if (json_field_is_true(check, "ok"))
+            continue;
+        printf("%s%s: %s", between, json_field_string(check, "name"),
+               json_field_string(check, "why"));
+        between = "; ";
+    }
+}
+
+/* Docker knows the exit codes 0 and 1. */
+static int
+command_health(struct question *q, int count, char **arguments)
+{
+    int code = 0;
+    bool live = count == 1 && strcmp(arguments[0], "--live") == 0;
+    if (count > 0 && !live) {
+        daemon_usage("health [--live]");
+        return 1;
+    }
+    json_t *answer = daemon_ask(q, json_pack("{s:s}", "command", "health"), &code);
+    if (answer == NULL)
+        return 1;
+    bool ready = json_field_is_true(answer, "ready");
+    if (live) {
+        puts("ok");
+    } else {
+        fputs(ready ? "ready" : "not ready", stdout);
+        print_conditions(answer);
+        putchar('\n');
+    }
+    json_decref(answer);
+    return live || ready ? 0 : 1;
+}
+
+/* --- Lockouts ---------------------------------------------------------------------- */
+
+static int
+print_lockouts(struct question *q)
+{
+    char until[FORMAT_TIME_MAX];
+    const json_t *entry;
+    int code = 0;
+    size_t i;
+    json_t *answer = daemon_ask(q, json_pack("{s:s}", "command", "lockouts"), &code);
+    if (answer == NULL)
+        return code;
+    const json_t *list = json_object_get(answer, "lockouts");
+    int64_t count = json_field_number(answer, "count");
+    json_array_foreach ((json_t *)(uintptr_t)list, i, entry)
+        printf("%s until %s, lockout %lld\n", json_field_string(entry, "client"),
+               format_time_until(json_field_number(entry, "until_ms"),
+                                 loop_now_ms(q->loop), until),
+               (long long)json_field_number(entry, "times"));
+    if (count == 0)
+        puts("no client is locked out");
+    else if ((size_t)count > json_array_size(list))
+        printf("and %lld more\n", (long long)count - (long long)json_array_size(list));
+    json_decref(answer);
+    return 0;
+}
+
+static int
+command_unlock(struct question *q, int count, char **arguments)
+{
+    json_t *clients = json_array(), *entry;
+    int code = 0;
+    size_t i;
+    if (count == 0) {
+        json_decref(clients);
+        return print_lockouts(q);
+    }
+    for (int n = 0; n < count; n++)
+        json_array_append_new(clients, json_string(arguments[n]));
+    json_t *answer = daemon_ask(
+        q, json_pack("{s:s,s:o}", "command", "unlock", "clients", clients), &code);
+    if (answer == NULL)
+        return code == EX_CONFIG ? EX_DATAERR : code;
+    json_array_foreach (json_object_get(answer, "clients"), i, entry)
+        printf("%s %s\n", json_field_string(entry, "client"),
+               json_field_is_true(entry, "locked") ? "may log in again"
+                                                   : "was not locked out");
+    json_decref(answer);
+    return 0;
+}
+
+/* --- All of them ------------------------------------------------------------------- */
+
+static const struct daemon_row {
+    const char *name;
+    int (*run)(struct question *q, int count, char **arguments);
+} daemon_rows[] = {
+    {"reload",    command_reload   },
+    {"log-level", command_log_level},
+    {"health",    command_health   },
+    {"unlock",    command_unlock   },
+};
+
+static const struct daemon_row *
+daemon_row_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(daemon_rows) / sizeof(daemon_rows[0]); i++)
+        if (strcmp(name, daemon_rows[i].name) == 0)
+            return &daemon_rows[i];
+    return NULL;
+}
+
+bool
+daemon_command_has(const char *name)
+{
+    return daemon_row_find(name) != NULL;
+}
+
+int
+daemon_command(int count, char **arguments, const struct options *options)
+{
+    const struct daemon_row *row = daemon_row_find(arguments[0]);
+    bool is_health = row->run == command_health;
+    char error[ERROR_MAX] = "";
+    struct question q = {.name = row->name, .loop = loop_new()};
+    int code = is_health ? 1 : EX_UNAVAILABLE;
+    q.daemon = control_client_new(q.loop, options->control, error, sizeof(error));
+    if (q.daemon != NULL && is_health)
+        control_client_be_brief(q.daemon);
+    if (q.daemon != NULL)
+        code = row->run(&q, count - 1, arguments + 1);
+    else
+        fprintf(stderr, "petrel %s: no daemon answers: %s\n", row->name, error);
+    if (fflush(stdout) != 0 && code == 0)
+        code = is_health ? 1 : EX_IOERR;
+    control_client_free(&q.daemon);
+    loop_free(&q.loop);
+    return code;
+}
