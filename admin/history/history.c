@@ -203,7 +203,7 @@ history_close(struct history *h)
         return;
     history_flush(h);
     event_read(h->setup.events, 0, history_read_event, h);
-    loop_at_end_remove(h->setup.loop, LOOP_STAGE_SEND, history_flush, h);
+    loop_at_end_remove(h->setup.loop, LOOP_STAGE_ANSWER, history_flush, h);
     loop_timer_stop(h->setup.loop, &h->expiry);
     for (unsigned i = 0; i < RINGS; i++) {
         ring_close(&h->rings[i]);
@@ -233,7 +233,7 @@ history_open(struct history *h)
         buffer_init(&h->pending[i], PENDING_MAX);
     h->lines = log_new_apart(loop, history_take_line, h);
     event_read(h->setup.events, WITH_ID | WITHOUT_ID, history_read_event, h);
-    loop_at_end(loop, LOOP_STAGE_SEND, history_flush, h);
+    loop_at_end(loop, LOOP_STAGE_ANSWER, history_flush, h);
     loop_timer_start(loop, &h->expiry, FIRST_EXPIRY_MS, history_expire, h);
 }
 

@@ -2,9 +2,9 @@
  *
  * A reader of events (queue/event/event.h), with its own lines whatever the log says. Two
  * rings of files (ring.h), so that refused clients cannot push mail out: `mail` has 7/8
- * of the size, `refused` 1/8. A turn's lines are written at its end, once, and never
- * synced: the end of the process loses nothing that was written, a power cut some
- * seconds, and no mail depends on it. history_line.h has the grammar. */
+ * of the size, `refused` 1/8. A turn's lines are written at its end, once, before its
+ * replies are sent, and never synced: the end of the process loses the last turn at most,
+ * a power cut some seconds, and no mail depends on it. history_line.h has the grammar. */
 #ifndef ADMIN_HISTORY_HISTORY_H
 #define ADMIN_HISTORY_HISTORY_H
 

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::Bin;
+use Client;
 use Petrel;
 use Sink;
 use Test::More;
@@ -52,6 +53,19 @@ is scalar(grep { !/^\d{4}-\d\d-\d\dT[\d:.]+Z [a-z]+: / } split /\n/, history($pe
 is scalar(my @files = glob "$petrel->{dir}/spool/history/mail.*"), 1, 'one file';
 my ($code, $said) = $petrel->run('status', '--json');
 like $said, qr/"history": \{\s*"bytes": \d+,\s*"size": \d+,\s*"paused": false,\s*"lost": 0/, 'the status has its size';
+
+# kill -9 right behind a reply: a client's 250 is never older than the line.
+my @missing;
+for my $round (1 .. 8) {
+    my $client = Client->greeted($petrel->{port});
+    my @ids = map { $client->send(from => 's@x.example', to => 'ok@example.org', data => "Subject: $_\r\n\r\nhello\r\n") =~ /queued as (\S+)/ } 1 .. 3 * $round;
+    $petrel->kill9;
+    is scalar @ids, 3 * $round, "round $round: accepted";
+    my $all = history($petrel, 'mail');
+    push @missing, grep { $all !~ /\Q$_\E: event=accepted/ } @ids;
+    $petrel->start;
+}
+is_deeply \@missing, [], 'each message that was accepted is found after kill -9';
 
 # Off, and on again, by a reload.
 $petrel->stop;
