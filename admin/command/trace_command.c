@@ -55,7 +55,7 @@ trace_take_option(struct trace_run *r, char **arguments, int *at, int count)
     if (strcmp(name, "--json") == 0)
         return r->json = true;
     if (strcmp(name, "-f") == 0)
-        return r->follows = true;
+        return r->follows = r->request->follows = true;
     if (*at + 1 == count)
         return false;
     struct text value = text_from(arguments[++*at]);

@@ -53,6 +53,7 @@ trace_answer_read(struct trace_request *r, const json_t *request, struct id *fol
             r->queries[0].kind != TRACE_ID)
             return "invalid id";
         *followed = r->queries[0].id;
+        r->follows = true;
         r->since_ms = 0;
         return NULL;
     }

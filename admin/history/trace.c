@@ -13,7 +13,7 @@
 
 enum trace_stage { TRACE_FINDS, TRACE_GATHERS, TRACE_IS_DONE };
 
-/* A message with a line that meets some queries. */
+/* A message with a line that meets some queries, not all. */
 struct trace_candidate {
     struct id id;
     uint32_t met; /* a bit for each query */
@@ -35,7 +35,9 @@ struct trace {
     enum trace_stage stage;
     size_t at; /* the file that is read */
     struct trace_file gather;
-    size_t gathered; /* its index + 1 */
+    size_t gathered;   /* its index + 1 */
+    struct id *chosen; /* messages that meet all queries, the newest, in order */
+    size_t chosen_count, chosen_max;
     struct trace_candidate *candidates;
     struct trace_life *alone; /* lines; a ring of request.limit */
     size_t alone_count;       /* so far, the forgotten ones included */
@@ -59,17 +61,15 @@ trace_compare_ids(const void *a, const void *b)
     return id_compare(*(const struct id *)a, *(const struct id *)b);
 }
 
-/* The ids of candidates, oldest first; whole: of those that meet all queries. The
- * caller frees. */
+/* The ids of candidates, oldest first. The caller frees. */
 static struct id *
-trace_ids(const struct trace *t, bool whole, size_t *count)
+trace_ids(const struct trace *t, size_t *count)
 {
     struct trace_candidate *c, *next;
     struct id *ids = memory_array(HASH_COUNT(t->candidates) + 1, sizeof(*ids));
     *count = 0;
     HASH_ITER (hh, t->candidates, c, next) {
-        if (!whole || c->met == trace_all(t))
-            ids[(*count)++] = c->id;
+        ids[(*count)++] = c->id;
     }
     qsort(ids, *count, sizeof(*ids), trace_compare_ids);
     return ids;
@@ -88,7 +88,7 @@ trace_make_space(struct trace *t)
 {
     size_t count;
     struct trace_candidate *c, *next;
-    struct id *ids = trace_ids(t, false, &count), middle = ids[count / 2];
+    struct id *ids = trace_ids(t, &count), middle = ids[count / 2];
     HASH_ITER (hh, t->candidates, c, next) {
         if (id_compare(c->id, middle) < 0)
             trace_drop(t, c);
@@ -96,21 +96,71 @@ trace_make_space(struct trace *t)
     free(ids);
 }
 
-static struct trace_candidate *
-trace_candidate(struct trace *t, struct id id, uint32_t met)
+/* Where the id is among the chosen, or belongs. */
+static size_t
+trace_place(const struct trace *t, struct id id)
+{
+    size_t low = 0, high = t->chosen_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (id_compare(t->chosen[middle], id) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool
+trace_is_chosen(const struct trace *t, struct id id)
+{
+    size_t at = trace_place(t, id);
+    return at < t->chosen_count && id_compare(t->chosen[at], id) == 0;
+}
+
+/* The newest are kept, in order. */
+static void
+trace_choose_id(struct trace *t, struct id id)
+{
+    size_t at = trace_place(t, id);
+    if (at < t->chosen_count && id_compare(t->chosen[at], id) == 0)
+        return;
+    if (t->chosen_count < t->chosen_max) {
+        memmove(t->chosen + at + 1, t->chosen + at,
+                (t->chosen_count - at) * sizeof(id));
+        t->chosen[at] = id;
+        t->chosen_count++;
+    } else if (at > 0) {
+        memmove(t->chosen, t->chosen + 1, (at - 1) * sizeof(id));
+        t->chosen[at - 1] = id;
+    }
+}
+
+/* A line of the message meets these. Whether its lines meet all. */
+static bool
+trace_note(struct trace *t, struct id id, uint32_t met)
 {
     struct trace_candidate *c;
+    if (met == trace_all(t))
+        trace_choose_id(t, id);
+    if (met == trace_all(t) || trace_is_chosen(t, id))
+        return true;
+    if (met == 0)
+        return false;
     HASH_FIND(hh, t->candidates, &id, sizeof(id), c);
-    if (c == NULL && (met != 0 || t->request.count == 0)) {
+    if (c == NULL) {
         if (HASH_COUNT(t->candidates) >= TRACE_FOUND_MAX)
             trace_make_space(t);
         c = memory_new(sizeof(*c));
         c->id = id;
         HASH_ADD(hh, t->candidates, id, sizeof(c->id), c);
     }
-    if (c != NULL)
-        c->met |= met;
-    return c;
+    c->met |= met;
+    if (c->met != trace_all(t))
+        return false;
+    trace_drop(t, c);
+    trace_choose_id(t, id);
+    return true;
 }
 
 /* --- The first pass --------------------------------------------------------------- */
@@ -145,7 +195,7 @@ trace_find_line(void *context, struct text line)
         return;
     uint32_t met = trace_met(t, id, line);
     if (id.time_ms != 0)
-        (void)trace_candidate(t, id, met);
+        (void)trace_note(t, id, met);
     else if (met == trace_all(t))
         trace_keep_alone(t, time_ms, line);
 }
@@ -165,19 +215,17 @@ trace_compare_lives(const void *a, const void *b)
 static void
 trace_choose(struct trace *t)
 {
-    size_t ids_count, limit = t->request.limit, count = 0;
-    struct id *ids = trace_ids(t, true, &ids_count);
-    size_t first = ids_count > limit ? ids_count - limit : 0;
+    size_t limit = t->request.limit, count = 0;
+    size_t first = t->chosen_count > limit ? t->chosen_count - limit : 0;
     size_t alone = t->alone_count < limit ? t->alone_count : limit;
-    t->lives = memory_array(ids_count - first + alone + 1, sizeof(*t->lives));
-    for (size_t i = first; i < ids_count; i++)
-        t->lives[count++] =
-            (struct trace_life){.id = ids[i], .time_ms = (int64_t)ids[i].time_ms};
+    t->lives = memory_array(t->chosen_count - first + alone + 1, sizeof(*t->lives));
+    for (size_t i = first; i < t->chosen_count; i++)
+        t->lives[count++] = (struct trace_life){
+            .id = t->chosen[i], .time_ms = (int64_t)t->chosen[i].time_ms};
     for (size_t i = 0; i < alone; i++) {
         t->lives[count++] = t->alone[i];
         t->alone[i] = (struct trace_life){0};
     }
-    free(ids);
     qsort(t->lives, count, sizeof(*t->lives), trace_compare_lives);
     t->taken = count > limit ? count - limit : 0;
     t->life_count = count;
@@ -336,11 +384,7 @@ trace_follow_line(void *context, struct text line)
     if (!history_line_glance(line, &time_ms, &id))
         return;
     uint32_t met = trace_met(t, id, line);
-    if (id.time_ms != 0) {
-        const struct trace_candidate *c = trace_candidate(t, id, met);
-        met = c != NULL ? c->met : 0;
-    }
-    if (met == trace_all(t))
+    if (id.time_ms != 0 ? trace_note(t, id, met) : met == trace_all(t))
         t->each(t->each_context, id, line);
 }
 
@@ -367,7 +411,7 @@ trace_begin_id(struct trace *t)
     const struct trace_query *q = &t->request.queries[0];
     if (t->request.count != 1 || q->kind != TRACE_ID || t->request.since_ms > 0)
         return;
-    (void)trace_candidate(t, q->id, 1);
+    trace_choose_id(t, q->id);
     for (size_t i = 0; i < t->files.count; i++) {
         struct disk_info info;
         if (disk_inspect(t->files.spool, t->files.list[i].path, &info) == 0)
@@ -388,6 +432,10 @@ trace_begin(struct trace **trace, struct disk *spool,
         free(t);
         return error;
     }
+    t->chosen_max = request->follows && request->limit < TRACE_FOLLOWED
+                        ? TRACE_FOLLOWED
+                        : request->limit;
+    t->chosen = memory_array(t->chosen_max, sizeof(*t->chosen));
     t->alone = memory_array(request->limit, sizeof(*t->alone));
     trace_begin_id(t);
     *trace = t;
@@ -412,6 +460,7 @@ trace_end(struct trace **trace)
         buffer_free(&t->alone[i].lines);
     trace_files_free(&t->files);
     free(t->lives);
+    free(t->chosen);
     free(t->alone);
     free(t);
 }

@@ -12,11 +12,12 @@
 #include <jansson.h>
 
 enum {
-    TRACE_FOUND_MAX = 50000,           /* candidates; beyond, the older half goes */
+    TRACE_FOUND_MAX = 10000, /* that meet some queries; beyond, the older half goes */
     TRACE_LINES_MAX = 4 * 1024 * 1024, /* bytes of lines gathered for all ... */
     TRACE_LINES_LEAST = 16 * 1024,     /* ... and at least for each */
     TRACE_LIMIT_MAX = 500,             /* lives in an answer of the daemon */
     TRACE_LIMIT_USUAL = 20,
+    TRACE_FOLLOWED = 1000, /* messages, the newest, all lines of which are followed */
     TRACE_STEP_BYTES = 256 * 1024 /* that the daemon reads in a turn */
 };
 
@@ -25,6 +26,7 @@ struct trace_request {
     size_t count;
     int64_t since_ms; /* only lines from then on are compared; 0: all */
     size_t limit;     /* of lives: the newest ones */
+    bool follows;     /* trace_follow() will be called */
 };
 
 struct trace;

@@ -182,6 +182,11 @@ test_many(void)
     disk_close_file(disk, file);
     snprintf(tail, sizeof(tail), "%d(1) %d(1)", TRACE_FOUND_MAX + 19999, TRACE_FOUND_MAX + 20000);
     is_answer(2, 0, "a@x", NULL, tail);
+    file_name("", "mail", 90000, name);
+    append(name, line_of(5, 9, "event=delivered, to=<b@y>"));
+    append(name, line_of(TRACE_FOUND_MAX + 20000, 9, "event=delivered, to=<b@y>"));
+    snprintf(tail, sizeof(tail), "%d(2)", TRACE_FOUND_MAX + 20000);
+    is_answer(2, 0, "a@x", "b@y", tail);
     file_name("", "mail", 100000, name);
     for (int i = 0; i < 500; i++)
         append(name, line_of(100000, 0, "event=deferred, to=<many@x>, status=deferred (a reason that is as long as such reasons are)"));
