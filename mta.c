@@ -25,6 +25,7 @@
 #include "admin/startup/control_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
+#include "admin/startup/notify.h"
 #include "admin/startup/reload.h"
 #include "admin/startup/token_keeper.h"
 #include "admin/command/simulate.h"
@@ -89,6 +90,7 @@ struct petrel {
     struct flush *flush;
     struct sandbox *sandbox;
     struct reload reload;
+    struct notify notify;
     unsigned draining;
 };
 
@@ -138,6 +140,7 @@ drain(struct petrel *p, int64_t grace_ms)
     p->draining = 2;
     reload_stop(&p->reload);
     control_wiring_stop(&p->wiring);
+    notify_stopping(&p->notify);
     p->draining += token_keeper_drain(&p->keeper, grace_ms, on_drained, p);
     listener_drain(p->listener, grace_ms, on_drained, p);
     delivery_drain(p->delivery);
@@ -198,6 +201,21 @@ mta_checks(void *context, struct health_check checks[HEALTH_CHECKS_MAX])
     return 1;
 }
 
+/* A status of struct notify: a line. */
+static void
+mta_describe(void *context, char out[NOTIFY_STATUS_MAX])
+{
+    const struct petrel *p = context;
+    struct queue_health health = queue_health(manager_queue(p->manager));
+    struct sched_counts counts = sched_count(manager_sched(p->manager));
+    const char *reason = p->draining > 0 ? "the daemon stops" : health.reason;
+    if (p->draining > 0 || !health.accepting)
+        snprintf(out, NOTIFY_STATUS_MAX, "not accepting mail: %.150s", reason);
+    else
+        snprintf(out, NOTIFY_STATUS_MAX, "accepting mail, %zu in the queue",
+                 (size_t)(counts.incoming + counts.active + counts.deferred));
+}
+
 static bool
 mta_is_draining(void *context)
 {
@@ -227,6 +245,7 @@ static void
 on_reload(void *context)
 {
     struct petrel *p = context;
+    notify_reloaded(&p->notify);
     struct tls_client *anchors;
     struct configuration *fresh = reload_end(&p->reload, p->sandbox, &anchors);
     if (fresh == NULL) {
@@ -274,8 +293,10 @@ static void
 on_hangup(void *context)
 {
     struct petrel *p = context;
-    if (p->draining == 0)
-        reload_begin(&p->reload, &p->sources);
+    if (p->draining > 0)
+        return;
+    notify_reloading(&p->notify);
+    reload_begin(&p->reload, &p->sources);
 }
 
 /* A spool made by root belongs to the user. */
@@ -502,6 +523,7 @@ mta_stop(struct petrel *p, bool ran)
     manager_free(&p->manager);
     dns_free(&p->dns);
     net_free(&p->net);
+    notify_close(&p->notify);
     sandbox_free(&p->sandbox);
     if (ran)
         event_tell(p->events, &(struct event){.kind = EVENT_STOPPING,
@@ -554,6 +576,7 @@ mta_run(const struct options_sources *sources)
     const struct options *o = &p.configuration->options;
     p.loop = loop_new();
     mta_open_log(&p);
+    notify_open(&p.notify, p.loop, p.log);
     p.events = event_hub_new(p.log);
     p.net = net_new(p.loop);
     descriptors_want(o, p.log);
@@ -576,6 +599,7 @@ mta_run(const struct options_sources *sources)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
         warnings_at_start(o, p.configuration->settings, p.configuration->routes, p.log);
+        notify_start(&p.notify, mta_describe, &p);
         loop_run(p.loop);
     } else {
         fprintf(stderr, "petrel: %s\n", error);

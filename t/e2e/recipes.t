@@ -49,6 +49,8 @@ Petrel::spit("$root/etc/petrel/petrel.conf", "hostname = mine\n");
 is system("make -s -C $Petrel::root install DESTDIR=$root >/dev/null 2>&1"), 0, 'an upgrade';
 is Petrel::slurp("$root/etc/petrel/petrel.conf"), "hostname = mine\n", 'leaves them as they are';
 my $unit = Petrel::slurp("$root/usr/local/lib/systemd/system/petrel.service");
+like $unit, qr/^Type=notify$/m, 'the unit waits for READY';
+like $unit, qr/^ExecReload=\S+petrel reload$/m, 'and reloads by a command that waits';
 like $unit, qr/^User=petrel$/m, 'the unit has the user that README names';
 like $unit, qr/^Restart=on-failure\n.*^RestartPreventExitStatus=78$/ms, 'it restarts whatever ends, but for mistakes in the settings';
 like $unit, qr/^After=.*\bremote-fs\.target\b/m, 'which may be on any mount of the system';
