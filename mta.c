@@ -23,6 +23,7 @@
 #include "admin/sendmail/sendmail.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
+#include "admin/startup/findings_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
 #include "admin/startup/notify.h"
@@ -87,6 +88,7 @@ struct petrel {
     struct control_wiring wiring;
     struct http_wiring http;
     struct history *history;
+    struct findings_wiring findings;
     struct flush *flush;
     struct sandbox *sandbox;
     struct reload reload;
@@ -251,6 +253,7 @@ on_reload(void *context)
     if (fresh == NULL) {
         http_wiring_reload(&p->http, NULL);
         control_wiring_reloaded(&p->wiring, reload_errors(&p->reload), "");
+        findings_wiring_reload(&p->findings, NULL);
         return;
     }
     const struct options *o = &fresh->options;
@@ -269,6 +272,7 @@ on_reload(void *context)
     use_accounts(p, fresh);
     http_wiring_reload(&p->http, fresh);
     history_wiring_reload(p->history, p->manager, fresh);
+    findings_wiring_reload(&p->findings, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
     struct channel_settings channel = channel_settings(p, fresh);
@@ -287,6 +291,23 @@ on_reload(void *context)
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "settings reloaded%s%s",
             waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
     control_wiring_reloaded(&p->wiring, NULL, waits);
+}
+
+static void
+start_findings(struct petrel *p)
+{
+    p->findings =
+        (struct findings_wiring){.loop = p->loop,
+                                 .log = p->log,
+                                 .events = p->events,
+                                 .manager = p->manager,
+                                 .questions = control_server_questions(p->control),
+                                 .history = p->history,
+                                 .registry = p->registry,
+                                 .sandbox = p->sandbox,
+                                 .is_draining = mta_is_draining,
+                                 .context = p};
+    findings_wiring_start(&p->findings, p->configuration);
 }
 
 static void
@@ -507,6 +528,7 @@ static void
 mta_stop(struct petrel *p, bool ran)
 {
     http_wiring_stop(&p->http);
+    findings_wiring_stop(&p->findings);
     if (p->history != NULL)
         history_on_line(p->history, NULL, NULL);
     control_wiring_stop(&p->wiring);
@@ -584,6 +606,7 @@ mta_run(const struct options_sources *sources)
     int code = mta_start(&p, error);
     if (code == 0) {
         queue_check_disk(manager_queue(p.manager));
+        start_findings(&p);
         code = enter_sandbox(&p, error);
     }
     if (code == 0) {

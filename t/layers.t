@@ -62,10 +62,11 @@ may defrag base+log+loop mime sched/route queue+event+manager defrag/set defrag/
 may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/manager
 may admin/control base+disk+http+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings admin/history
 may admin/history base+disk+log+loop sched+limits queue+event
+may admin/findings base+log+loop queue+event
 may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits queue+event+manager admin/settings admin/control admin/history
 may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mime sched/simulate queue+event+manager admin/settings admin/control admin/history
 # All settings come together here: the one room that knows both sides of SMTP.
-may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag/registry admin/settings admin/control admin/history admin/http queue+event+spool
+may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag/registry admin/settings admin/control admin/history admin/findings admin/http queue+event+spool
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
 
 result 'every folder is a room' "$(for d in */ */*/; do

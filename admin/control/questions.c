@@ -41,6 +41,8 @@ struct questions {
         void *context;
     } more[QUESTIONS_MORE];
     size_t more_count;
+    json_t *(*findings)(void *context); /* NULL: none are kept */
+    void *findings_context;
     const struct sandbox *sandbox; /* NULL: not reported */
     struct tokens *tokens;         /* NULL: no accounts */
 };
@@ -132,12 +134,22 @@ answer_status(struct questions *q, const json_t *request)
         json_object_set_new(status, "sandbox",
                             status_sandbox(sandbox_get_state(q->sandbox)));
     json_object_set_new(status, "oauth", account_list_make(q->tokens));
+    if (q->findings)
+        json_object_set_new(status, "findings", q->findings(q->findings_context));
     for (size_t i = 0; i < q->part_count; i++) {
         json_t *part = q->parts[i].make(q->parts[i].context);
         if (part != NULL)
             json_object_set_new(status, q->parts[i].name, part);
     }
     return status;
+}
+
+static json_t *
+answer_findings(struct questions *q, const json_t *request)
+{
+    (void)request;
+    json_t *list = q->findings ? q->findings(q->findings_context) : json_array();
+    return json_pack("{s:b,s:o}", "ok", true, "findings", list);
 }
 
 static bool
@@ -196,12 +208,13 @@ static const struct question {
     const char *name;
     json_t *(*answer)(struct questions *q, const json_t *request);
 } questions_rows[] = {
-    {"status", answer_status},
-    {"sites",  answer_sites },
-    {"states", answer_states},
-    {"state",  answer_state },
-    {"why",    answer_why   },
-    {"tokens", answer_tokens},
+    {"status",   answer_status  },
+    {"sites",    answer_sites   },
+    {"states",   answer_states  },
+    {"state",    answer_state   },
+    {"why",      answer_why     },
+    {"tokens",   answer_tokens  },
+    {"findings", answer_findings},
 };
 
 json_t *
@@ -261,6 +274,14 @@ questions_on_count(struct questions *q, size_t (*count)(void *context, bool *str
 {
     q->count_sessions = count;
     q->count_context = context;
+}
+
+void
+questions_on_findings(struct questions *q, json_t *(*make)(void *context),
+                      void *context)
+{
+    q->findings = make;
+    q->findings_context = context;
 }
 
 void

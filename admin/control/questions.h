@@ -37,6 +37,10 @@ enum { QUESTIONS_MORE = 16 };
 void questions_on(struct questions *questions, const char *name,
                   json_t *(*answer)(void *context, const json_t *request),
                   void *context);
+/* An array of findings, made anew for each answer: for the question of that name, and the
+ * status. */
+void questions_on_findings(struct questions *questions, json_t *(*make)(void *context),
+                           void *context);
 /* State of the sandbox for the status, which omits it otherwise. */
 void questions_on_sandbox(struct questions *questions, const struct sandbox *sandbox);
 /* The accounts of `oauth` for the status; NULL: there are none. They live longer. */

@@ -285,6 +285,22 @@ print_queue(const json_t *queue, int64_t recipients)
     putchar('\n');
 }
 
+/* What is wrong comes first, each with what to do. */
+static void
+print_findings(const json_t *findings)
+{
+    size_t i;
+    const json_t *f;
+    json_array_foreach (findings, i, f) {
+        const char *subject = json_field_string(f, "subject");
+        printf("%-10s %s%s%s: %s\n           %s\n", json_field_string(f, "severity"),
+               json_field_string(f, "code"), subject[0] != '\0' ? " " : "", subject,
+               json_field_string(f, "text"), json_field_string(f, "remedy"));
+    }
+    if (i > 0)
+        putchar('\n');
+}
+
 void
 status_print(const json_t *status, int64_t now_ms)
 {
@@ -293,6 +309,7 @@ status_print(const json_t *status, int64_t now_ms)
     const json_t *totals = json_object_get(status, "totals");
     bool accepting = json_field_is_true(status, "accepting");
     char words[FORMAT_TIME_MAX];
+    print_findings(json_object_get(status, "findings"));
     printf("petrel     %s, up %s\n", json_field_string(status, "version"),
            format_time_span(1000 * json_field_number(status, "uptime_s"), words));
     printf("accepting  %s%s\n",

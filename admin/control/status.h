@@ -23,6 +23,8 @@
  *             settings
  *   site_totals  sites, dead, destinations, waiting (recipients in memory), backlogged
  *             (messages on disk until their site is alive or has space for them)
+ *   findings  what is wrong: code, severity (error, warning, hint), since_ms, subject,
+ *             text, remedy (questions.c adds them)
  *   sites     as in site_view.h: the 20 with most mail, of those that have anything to
  *             tell; the command asks for all */
 json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);

@@ -101,6 +101,16 @@ http_sites_more(void *context, struct buffer *out)
 }
 
 static void
+http_on_findings(const struct http_routes *routes, struct http_exchange *x)
+{
+    json_t *request = json_pack("{s:s}", "command", "findings");
+    json_t *answer = questions_answer(routes->questions, request);
+    json_decref(request);
+    http_answer_json(x, 200, json_incref(json_object_get(answer, "findings")));
+    json_decref(answer);
+}
+
+static void
 http_on_sites(const struct http_routes *routes, struct http_exchange *x)
 {
     struct http_parameter *p = memory_new(sizeof(*p));
@@ -133,6 +143,7 @@ static const struct http_route http_route_rows[] = {
     {"/api/status",          HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/status.json",         HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/api/sites",           HTTP_GET,  HTTP_MAY_READ,    http_on_sites     },
+    {"/api/findings",        HTTP_GET,  HTTP_MAY_READ,    http_on_findings  },
     {"/api/trace",           HTTP_GET,  HTTP_MAY_READ,    http_trace        },
     {"/api/queue",           HTTP_GET,  HTTP_MAY_READ,    http_queue_list   },
     {"/api/queue/hold",      HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },

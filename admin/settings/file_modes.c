@@ -11,28 +11,39 @@ enum { READ_BY_ALL = 04, PATH_LIMIT = 4096 };
 
 static const char separators[] = ", \t\r\n";
 
+/* One of both: each is logged, or the first is kept. */
+struct file_modes {
+    struct log *log;
+    char *found;
+    size_t size;
+};
+
 static void
-file_modes_look(const char *key, const char *path, struct log *log)
+file_modes_look(const char *key, const char *path, const struct file_modes *to)
 {
     struct disk *here;
     struct disk_info info;
     if (path == NULL || disk_open(&here, ".", false) != 0)
         return;
-    if (disk_inspect(here, path, &info) == 0 && info.kind == DISK_FILE &&
-        (info.mode & READ_BY_ALL) != 0)
-        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+    bool is_open = disk_inspect(here, path, &info) == 0 && info.kind == DISK_FILE &&
+                   (info.mode & READ_BY_ALL) != 0;
+    if (is_open && to->found == NULL)
+        log_say(to->log, LOG_LEVEL_WARNING, "main", NULL,
                 "%s: %s can be read by all users: chmod 600", key, path);
+    else if (is_open && to->found[0] == '\0')
+        (void)!text_copy(to->found, to->size,
+                         text_before(text_from(path), to->size - 1));
     disk_close(&here);
 }
 
 static void
-look_at_each(const char *key, const char *list, struct log *log)
+look_at_each(const char *key, const char *list, const struct file_modes *to)
 {
     char path[PATH_LIMIT];
     struct text rest = text_from(list), word;
     while (text_word(&rest, separators, &word))
         if (text_copy(path, sizeof(path), word))
-            file_modes_look(key, path, log);
+            file_modes_look(key, path, to);
 }
 
 /* A secret setting, which stands in a file of settings or has one of its own. */
@@ -48,15 +59,31 @@ look_at_account(void *context, const char *path)
     file_modes_look("oauth", path, context);
 }
 
+static void
+look_at_all(const struct options *options, const struct settings *settings,
+            struct file_modes *to)
+{
+    settings_each_secret(settings, look_at_secret, to);
+    file_modes_look("auth_passwords", options->auth_passwords, to);
+    file_modes_look("auth_users", options->auth_users, to);
+    look_at_each("tls_key", options->tls_key, to);
+    accounts_each_file(options, look_at_account, to);
+}
+
 void
 file_modes_warn(const struct options *options, const struct settings *settings,
                 struct log *log)
 {
-    settings_each_secret(settings, look_at_secret, log);
-    file_modes_look("auth_passwords", options->auth_passwords, log);
-    file_modes_look("auth_users", options->auth_users, log);
-    look_at_each("tls_key", options->tls_key, log);
-    accounts_each_file(options, look_at_account, log);
+    look_at_all(options, settings, &(struct file_modes){.log = log});
+}
+
+bool
+file_modes_find(const struct options *options, const struct settings *settings,
+                char *path, size_t size)
+{
+    path[0] = '\0';
+    look_at_all(options, settings, &(struct file_modes){.found = path, .size = size});
+    return path[0] != '\0';
 }
 
 static void

@@ -10,6 +10,10 @@
 void file_modes_warn(const struct options *options, const struct settings *settings,
                      struct log *log);
 
+/* The first of these files; false: there is none, and path is "". */
+bool file_modes_find(const struct options *options, const struct settings *settings,
+                     char *path, size_t size);
+
 /* After startup has given up root's rights: a warning for each file of the
  * settings, and of those that they name, that a reload could not read. */
 void file_modes_foresee(const struct options *options, const struct settings *settings,

@@ -228,6 +228,21 @@ line_fields(struct log_line *line, const struct event *v)
         log_remark(line, v->hint);
 }
 
+/* A finding begins, with its remedy, or ends. */
+static void
+line_finding(struct log_line *line, const struct event_log *l, const struct event *v)
+{
+    bool is_json = log_style(l->log) == LOG_STYLE_JSON;
+    log_field(line, is_json ? "code" : event_word(v->kind), v->command);
+    if (v->relay.length > 0)
+        log_field(line, "subject", v->relay);
+    if (is_json && v->kind == EVENT_TROUBLE)
+        log_field(line, "remedy", v->hint);
+    log_remark(line, v->text);
+    if (!is_json && v->kind == EVENT_TROUBLE)
+        log_remark(line, v->hint);
+}
+
 void
 event_log_petrel(const struct event_log *l, const struct event *v)
 {
@@ -273,6 +288,10 @@ event_log_petrel(const struct event_log *l, const struct event *v)
         break;
     case EVENT_FRAGMENT:
         line_fields(&line, v);
+        break;
+    case EVENT_TROUBLE:
+    case EVENT_RECOVERED:
+        line_finding(&line, l, v);
         break;
     case EVENT_ENDED:
         log_sentence(&line, "removed");

@@ -1,0 +1,75 @@
+/* Findings: what is wrong with the daemon, its settings and its surroundings, each with a
+ * remedy in one sentence.
+ *
+ * A table (findings_rows.c) has a row for each code. The daemon looks every ten seconds:
+ * it collects facts, and each row judges them. Some rows follow events instead. The
+ * beginning of an error or a warning is the event `trouble`, its end `recovered`. The
+ * same code and subject again within the hour is shown but not reported again. A finding
+ * never changes what the daemon does. */
+#ifndef ADMIN_FINDINGS_FINDINGS_H
+#define ADMIN_FINDINGS_FINDINGS_H
+
+#include "base/loop/loop.h"
+#include "queue/event/event.h"
+#include "queue/queue_operator.h"
+
+#include <jansson.h>
+
+enum {
+    FINDINGS_MAX = 64, /* at a time; further ones wait for space */
+    FINDINGS_LOOK_MS = 10 * 1000,
+    FINDINGS_QUIET_MS = 60 * 60 * 1000, /* before the same is reported again */
+    FINDINGS_SUBJECT_MAX = 256,
+    FINDINGS_TEXT_MAX = 512
+};
+
+enum finding_severity { FINDING_HINT, FINDING_WARNING, FINDING_ERROR };
+
+/* What the checks judge. Strings are borrowed until the look ends; "" or NULL: there is
+ * nothing wrong. */
+struct finding_facts {
+    struct queue_health health;
+    size_t held, quarantined; /* messages in hold/ and corrupt/ */
+    unsigned sandbox_refused;
+    bool is_stopping; /* on purpose: it accepts nothing */
+    bool history_paused, registry_down;
+    bool holds_by_route; /* a route holds the mail that no other route takes */
+    bool is_root, open_relay, auth_cleartext, reload_refused;
+    const char *sandbox_missing;
+    const char *hostname;         /* the warning about it */
+    const char *readable_secret;  /* a file */
+    const char *changed_settings; /* a file */
+};
+
+struct finding_row {
+    const char *code;
+    enum finding_severity severity;
+    /* Writes the text of what is wrong, false if nothing is. NULL: follows events. */
+    bool (*check)(const struct finding_facts *facts, char text[FINDINGS_TEXT_MAX]);
+    const char *remedy; /* begins with the thing to do */
+};
+
+/* The table; NULL behind the last. */
+const struct finding_row *findings_row_at(size_t index);
+
+struct findings_setup {
+    struct loop *loop;
+    struct event_hub *events;
+    void (*collect)(void *context, struct finding_facts *facts); /* facts are zeroed */
+    void *context;
+};
+
+struct findings;
+/* The first look comes with the first turn. */
+struct findings *findings_new(const struct findings_setup *setup);
+void findings_free(struct findings **findings);
+/* Now: something has changed. */
+void findings_look(struct findings *findings);
+/* Whether a finding of the code holds. findings may be NULL. */
+bool findings_has(const struct findings *findings, const char *code);
+size_t findings_count(const struct findings *findings);
+/* An array of {code, severity, since_ms, subject, text, remedy}: errors, then warnings,
+ * then hints. The caller frees it. context: the findings. */
+json_t *findings_json(void *context);
+
+#endif

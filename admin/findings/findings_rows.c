@@ -1,0 +1,222 @@
+/* The table of findings: what each looks at, and its remedy. */
+#include "admin/findings/findings.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { LOW_TIMES = 2 /* the reserve: less is low */ };
+
+/* A text that ends early is better than none. */
+__attribute__((format(printf, 2, 3))) static bool
+finding_say(char text[FINDINGS_TEXT_MAX], const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(text, FINDINGS_TEXT_MAX, format, list);
+    va_end(list);
+    return true;
+}
+
+static bool
+check_not_accepting(const struct finding_facts *f, char *text)
+{
+    return !f->health.accepting && !f->is_stopping &&
+           finding_say(text, "new mail is refused for now: %s", f->health.reason);
+}
+
+static bool
+is_low(int64_t free, int64_t reserve)
+{
+    return free >= 0 && reserve > 0 && free / LOW_TIMES < reserve;
+}
+
+static bool
+check_disk_low(const struct finding_facts *f, char *text)
+{
+    const struct queue_health *h = &f->health;
+    if (is_low(h->bytes_free, h->bytes_reserve))
+        return finding_say(text,
+                           "the spool has %" PRId64 " MiB free; below %" PRId64
+                           " MiB new mail is refused",
+                           h->bytes_free >> 20, h->bytes_reserve >> 20);
+    return is_low(h->inodes_free, h->inodes_reserve) &&
+           finding_say(text,
+                       "the spool has %" PRId64 " inodes free; below %" PRId64
+                       " new mail is refused",
+                       h->inodes_free, h->inodes_reserve);
+}
+
+static bool
+check_sync_blocking(const struct finding_facts *f, char *text)
+{
+    return f->health.sync_blocks &&
+           finding_say(text, "this system does not sync in the background: all "
+                             "sessions wait for each sync");
+}
+
+static bool
+check_journal_full(const struct finding_facts *f, char *text)
+{
+    return f->health.journal_full &&
+           finding_say(text, "the journal is full: new mail waits for the spool");
+}
+
+static bool
+check_journal_damaged(const struct finding_facts *f, char *text)
+{
+    return f->health.damages > 0 &&
+           finding_say(text,
+                       "startup kept %u pieces of the journal that it could not read",
+                       f->health.damages);
+}
+
+static bool
+check_corrupt(const struct finding_facts *f, char *text)
+{
+    return f->quarantined > 0 &&
+           finding_say(text, "%zu messages are quarantined in corrupt/",
+                       f->quarantined);
+}
+
+static bool
+check_history_paused(const struct finding_facts *f, char *text)
+{
+    return f->history_paused &&
+           finding_say(text, "the history pauses: the spool is too full");
+}
+
+static bool
+check_hold_by_route(const struct finding_facts *f, char *text)
+{
+    return f->holds_by_route && f->held > 0 &&
+           finding_say(text,
+                       "%zu messages are held, because a route holds what no other "
+                       "route takes",
+                       f->held);
+}
+
+static bool
+check_registry_down(const struct finding_facts *f, char *text)
+{
+    return f->registry_down &&
+           finding_say(text, "the registry of fragments does not answer: this host "
+                             "reassembles alone");
+}
+
+static bool
+check_sandbox_missing(const struct finding_facts *f, char *text)
+{
+    return f->sandbox_missing != NULL && f->sandbox_missing[0] != '\0' &&
+           finding_say(text, "the sandbox lacks: %s", f->sandbox_missing);
+}
+
+static bool
+check_sandbox_refused(const struct finding_facts *f, char *text)
+{
+    return f->sandbox_refused > 0 &&
+           finding_say(text, "the sandbox has refused %u system calls",
+                       f->sandbox_refused);
+}
+
+static bool
+check_running_as_root(const struct finding_facts *f, char *text)
+{
+    return f->is_root && finding_say(text, "the daemon runs as root");
+}
+
+static bool
+check_hostname_odd(const struct finding_facts *f, char *text)
+{
+    return f->hostname != NULL && f->hostname[0] != '\0' &&
+           finding_say(text, "%s", f->hostname);
+}
+
+static bool
+check_open_relay(const struct finding_facts *f, char *text)
+{
+    return f->open_relay &&
+           finding_say(text, "relay_from allows every address to send mail anywhere");
+}
+
+static bool
+check_secrets_readable(const struct finding_facts *f, char *text)
+{
+    return f->readable_secret != NULL && f->readable_secret[0] != '\0' &&
+           finding_say(text, "%s can be read by all users", f->readable_secret);
+}
+
+static bool
+check_auth_cleartext(const struct finding_facts *f, char *text)
+{
+    return f->auth_cleartext &&
+           finding_say(text, "clients may log in without TLS: others on the way can "
+                             "read their passwords");
+}
+
+static bool
+check_reload_refused(const struct finding_facts *f, char *text)
+{
+    return f->reload_refused &&
+           finding_say(text, "the last reload was refused: the old settings stay");
+}
+
+static bool
+check_settings_changed(const struct finding_facts *f, char *text)
+{
+    return f->changed_settings != NULL && f->changed_settings[0] != '\0' &&
+           finding_say(text, "%s has changed since it was read", f->changed_settings);
+}
+
+static const struct finding_row finding_rows[] = {
+    {"not_accepting",    FINDING_ERROR,   check_not_accepting,
+     "Look at the reason, and remove its cause: mail is accepted again by itself."   },
+    {"disk_low",         FINDING_WARNING, check_disk_low,
+     "Free space on the file system of the spool, or give it more."                  },
+    {"sync_blocking",    FINDING_HINT,    check_sync_blocking,
+     "Put the spool on a local file system (ext4, xfs) of a kernel with AIO."        },
+    {"journal_full",     FINDING_WARNING, check_journal_full,
+     "Wait, or use a faster disk if this lasts: mail comes faster than it is filed." },
+    {"journal_damaged",  FINDING_ERROR,   check_journal_damaged,
+     "Check the disk, then look at the pieces in corrupt/ of the spool and restart." },
+    {"corrupt",          FINDING_ERROR,   check_corrupt,
+     "Look at them with `petrel queue ls --queue corrupt`; then remove or return "
+     "them."                                                                         },
+    {"history_paused",   FINDING_WARNING, check_history_paused,
+     "Free space on the file system of the spool: the history goes on by itself."    },
+    {"upstream_down",    FINDING_ERROR,   NULL,
+     "Check the host, its port and the network between; mail waits until it answers."},
+    {"login_refused",    FINDING_ERROR,   NULL,
+     "Correct the user or the password of this smarthost, then reload."              },
+    {"sender_refused",   FINDING_ERROR,   NULL,
+     "Allow this sender at the smarthost, or rewrite it to one that may send there." },
+    {"hold_by_route",    FINDING_WARNING, check_hold_by_route,
+     "Set `relay` or `routes` to a host that takes the mail, reload, and release it "
+     "with `petrel queue release`."                                                  },
+    {"registry_down",    FINDING_WARNING, check_registry_down,
+     "Check the server that defrag_registry names, and the network between."         },
+    {"sandbox_missing",  FINDING_HINT,    check_sandbox_missing,
+     "Use a kernel with Landlock and seccomp, and a build with libseccomp."          },
+    {"sandbox_refused",  FINDING_WARNING, check_sandbox_refused,
+     "Restart the daemon if settings name new files; report it as a bug otherwise."  },
+    {"running_as_root",  FINDING_WARNING, check_running_as_root,
+     "Set `user`: root is then given up after the ports are bound."                  },
+    {"hostname_odd",     FINDING_WARNING, check_hostname_odd,
+     "Set `hostname` to a full name that has an address in DNS."                     },
+    {"open_relay",       FINDING_ERROR,   check_open_relay,
+     "Limit `relay_from` to your networks, and remove `allow_open_relay`."           },
+    {"secrets_readable", FINDING_WARNING, check_secrets_readable,
+     "Make the file readable to its owner only: chmod 600."                          },
+    {"auth_cleartext",   FINDING_WARNING, check_auth_cleartext,
+     "Set `tls_certificate` and `tls_key`, and remove `auth_cleartext`."             },
+    {"reload_refused",   FINDING_WARNING, check_reload_refused,
+     "Correct the errors that `petrel check` names, then reload."                    },
+    {"settings_changed", FINDING_HINT,    check_settings_changed,
+     "Reload (SIGHUP) to use the new settings; `petrel check` examines them before." },
+};
+
+const struct finding_row *
+findings_row_at(size_t index)
+{
+    return index < sizeof(finding_rows) / sizeof(*finding_rows) ? &finding_rows[index]
+                                                                : NULL;
+}

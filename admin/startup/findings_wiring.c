@@ -1,0 +1,154 @@
+/* Collects the facts that findings judge. */
+#include "admin/startup/findings_wiring.h"
+
+#include "admin/settings/file_modes.h"
+#include "admin/settings/warnings.h"
+#include "base/disk/disk.h"
+#include "base/sandbox/sandbox.h"
+
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    APART_MANY = 1000, /* messages: counting them takes a while */
+    APART_MANY_MS = 10 * 60 * 1000,
+};
+
+static_assert((int)FINDINGS_TEXT_MAX >= (int)WARNINGS_HOSTNAME_MAX, "fits");
+
+/* --- The settings ----------------------------------------------------------------- */
+
+/* The route of mail that no other route takes: "* hold". */
+static bool
+holds_the_rest(const struct options *o)
+{
+    struct text rest = text_from(o->routes != NULL ? o->routes : ""), word;
+    bool is_rest = false;
+    if (o->relay != NULL && strcmp(o->relay, "hold") == 0)
+        return true;
+    while (text_word(&rest, ", \t\r\n", &word)) {
+        if (is_rest && text_equal(word, TEXT("hold")))
+            return true;
+        is_rest = text_equal(word, TEXT("*"));
+    }
+    return false;
+}
+
+/* Networks of all addresses: "0.0.0.0/0", "::/0". */
+static bool
+relays_for_all(const struct options *o)
+{
+    return o->allow_open_relay && o->relay_from != NULL &&
+           (strstr(o->relay_from, "0.0.0.0/0") != NULL ||
+            strstr(o->relay_from, "::/0") != NULL);
+}
+
+static void
+findings_wiring_note_file(void *context, const char *path)
+{
+    struct findings_wiring *w = context;
+    struct findings_file *f = &w->files[w->file_count];
+    if (w->file_count < FINDINGS_FILES_MAX && w->here != NULL &&
+        text_copy(f->path, sizeof(f->path), text_from(path)) &&
+        disk_inspect(w->here, path, &f->info) == 0)
+        w->file_count++;
+}
+
+static void
+findings_wiring_note(struct findings_wiring *w, const struct configuration *c)
+{
+    const struct options *o = &c->options;
+    struct finding_facts *f = &w->settings;
+    *f = (struct finding_facts){.is_root = geteuid() == 0,
+                                .open_relay = relays_for_all(o),
+                                .auth_cleartext =
+                                    o->auth_users != NULL && o->listen != NULL &&
+                                    strstr(o->listen, "profile=legacy") != NULL,
+                                .hostname = w->hostname,
+                                .readable_secret = w->readable};
+    if (!warnings_hostname(o->hostname, NULL, w->hostname))
+        w->hostname[0] = '\0';
+    (void)!file_modes_find(o, c->settings, w->readable, sizeof(w->readable));
+    f->holds_by_route = holds_the_rest(o);
+    w->file_count = 0;
+    settings_each_file(c->settings, findings_wiring_note_file, w);
+}
+
+/* --- A look ----------------------------------------------------------------------- */
+
+static const char *
+find_changed(const struct findings_wiring *w)
+{
+    for (size_t i = 0; i < w->file_count; i++) {
+        const struct findings_file *f = &w->files[i];
+        struct disk_info info;
+        if (disk_inspect(w->here, f->path, &info) == 0 &&
+            (info.changed_ms != f->info.changed_ms || info.size != f->info.size))
+            return f->path;
+    }
+    return NULL;
+}
+
+/* Two directories are read: where they are large, seldom. */
+static void
+count_apart(struct findings_wiring *w)
+{
+    int64_t now_ms = loop_monotonic_ms(w->loop);
+    bool are_many = w->apart.held + w->apart.quarantined > APART_MANY;
+    if (are_many && now_ms - w->apart_ms < APART_MANY_MS)
+        return;
+    w->apart = queue_count_apart(manager_queue(w->manager));
+    w->apart_ms = now_ms;
+}
+
+/* A findings_setup.collect. */
+static void
+findings_wiring_collect(void *context, struct finding_facts *facts)
+{
+    struct findings_wiring *w = context;
+    const struct sandbox_state *sandbox = sandbox_get_state(w->sandbox);
+    *facts = w->settings;
+    count_apart(w);
+    facts->health = queue_health(manager_queue(w->manager));
+    facts->held = w->apart.held;
+    facts->quarantined = w->apart.quarantined;
+    facts->is_stopping = w->is_draining(w->context);
+    facts->history_paused = history_state(w->history).paused;
+    facts->registry_down = w->registry != NULL && !registry_is_up(w->registry);
+    facts->sandbox_missing = sandbox->entered ? sandbox->missing : "";
+    facts->sandbox_refused = sandbox_refused();
+    facts->changed_settings = find_changed(w);
+}
+
+void
+findings_wiring_start(struct findings_wiring *w, const struct configuration *c)
+{
+    if (disk_open(&w->here, ".", false) != 0)
+        w->here = NULL;
+    findings_wiring_note(w, c);
+    w->findings =
+        findings_new(&(struct findings_setup){.loop = w->loop,
+                                              .events = w->events,
+                                              .collect = findings_wiring_collect,
+                                              .context = w});
+    questions_on_findings(w->questions, findings_json, w->findings);
+}
+
+void
+findings_wiring_reload(struct findings_wiring *w, const struct configuration *c)
+{
+    if (c != NULL)
+        findings_wiring_note(w, c);
+    else
+        w->settings.reload_refused = true;
+    findings_look(w->findings);
+}
+
+void
+findings_wiring_stop(struct findings_wiring *w)
+{
+    findings_free(&w->findings);
+    if (w->here != NULL)
+        disk_close(&w->here);
+}

@@ -1,0 +1,47 @@
+/* The findings of the daemon: where their facts come from, and who asks for them. */
+#ifndef ADMIN_STARTUP_FINDINGS_WIRING_H
+#define ADMIN_STARTUP_FINDINGS_WIRING_H
+
+#include "admin/control/questions.h"
+#include "admin/findings/findings.h"
+#include "admin/history/history.h"
+#include "admin/startup/configuration.h"
+#include "defrag/registry/registry.h"
+
+enum { FINDINGS_FILES_MAX = 16, FINDINGS_PATH_MAX = 1024 };
+
+struct findings_wiring {
+    /* Set by the owner before the start. */
+    struct loop *loop;
+    struct log *log;
+    struct event_hub *events;
+    struct manager *manager;
+    struct questions *questions;
+    const struct history *history;
+    const struct registry *registry; /* NULL: local */
+    const struct sandbox *sandbox;
+    bool (*is_draining)(void *context);
+    void *context;
+    /* Private. */
+    struct findings *findings;
+    struct disk *here;             /* for files of the settings */
+    struct finding_facts settings; /* those that only a reload changes */
+    char hostname[FINDINGS_TEXT_MAX], readable[FINDINGS_PATH_MAX];
+    struct findings_file {
+        char path[FINDINGS_PATH_MAX];
+        struct disk_info info;
+    } files[FINDINGS_FILES_MAX]; /* when they were read; more are not looked at */
+    size_t file_count;
+    struct queue_apart apart;
+    int64_t apart_ms;
+};
+
+/* Before the sandbox, as the daemon's user. */
+void findings_wiring_start(struct findings_wiring *wiring,
+                           const struct configuration *configuration);
+/* NULL: the reload was refused. */
+void findings_wiring_reload(struct findings_wiring *wiring,
+                            const struct configuration *configuration);
+void findings_wiring_stop(struct findings_wiring *wiring);
+
+#endif

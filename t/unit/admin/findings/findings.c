@@ -1,0 +1,337 @@
+/* Proves that each finding begins and ends, is reported once an hour, and has a remedy;
+ * and that petrel(8) has the table.
+ *
+ * To make its list anew: FINDINGS_MANUAL=1 build/t/unit/admin/findings/findings.t */
+#include "admin/findings/findings.h"
+
+#include "base/log/log.h"
+/* link: t/sim/clock.c */
+#include "t/sim/clock.h"
+#include "t/support/tap.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct finding_facts now;
+static struct loop *loop;
+static struct event_hub *hub;
+static unsigned troubles, recoveries;
+static char last[64], last_subject[FINDINGS_SUBJECT_MAX], last_hint[200];
+
+static void
+collect(void *context, struct finding_facts *facts)
+{
+    (void)context;
+    *facts = now;
+}
+
+static void
+heard(void *context, const struct event *v)
+{
+    (void)context;
+    troubles += v->kind == EVENT_TROUBLE;
+    recoveries += v->kind == EVENT_RECOVERED;
+    snprintf(last, sizeof(last), "%.*s", TEXT_ARGS(v->command));
+    snprintf(last_subject, sizeof(last_subject), "%.*s", TEXT_ARGS(v->relay));
+    snprintf(last_hint, sizeof(last_hint), "%.*s", TEXT_ARGS(v->hint));
+}
+
+static void
+fine(void)
+{
+    now = (struct finding_facts){
+        .health = {.accepting = true, .bytes_free = 1 << 30, .bytes_reserve = 1 << 20, .inodes_free = -1},
+        .sandbox_missing = "",
+        .hostname = ""};
+}
+
+static struct findings *
+begin(void)
+{
+    loop = loop_new();
+    hub = event_hub_new(NULL);
+    event_read(hub, EVENT_BIT(EVENT_TROUBLE) | EVENT_BIT(EVENT_RECOVERED), heard, NULL);
+    troubles = recoveries = 0;
+    last[0] = '\0';
+    fine();
+    return findings_new(&(struct findings_setup){.loop = loop, .events = hub, .collect = collect});
+}
+
+static void
+end(struct findings *f)
+{
+    findings_free(&f);
+    ok_named(f == NULL, "freed");
+    event_hub_free(&hub);
+    loop_free(&loop);
+}
+
+/* --- Each code ------------------------------------------------------------------- */
+
+static void not_accepting(void) { now.health.accepting = false; }
+static void disk_low(void) { now.health.bytes_free = (2 << 20) - 1; }
+static void inodes_low(void) { now.health.inodes_free = 199, now.health.inodes_reserve = 100; }
+static void sync_blocking(void) { now.health.sync_blocks = true; }
+static void journal_full(void) { now.health.journal_full = true; }
+static void journal_damaged(void) { now.health.damages = 2; }
+static void corrupt(void) { now.quarantined = 1; }
+static void history_paused(void) { now.history_paused = true; }
+static void hold_by_route(void) { now.holds_by_route = true, now.held = 3; }
+static void registry_down(void) { now.registry_down = true; }
+static void sandbox_missing(void) { now.sandbox_missing = "Landlock"; }
+static void sandbox_was_refused(void) { now.sandbox_refused = 1; }
+static void running_as_root(void) { now.is_root = true; }
+static void hostname_odd(void) { now.hostname = "hostname 'x' is not a full name"; }
+static void open_relay(void) { now.open_relay = true; }
+static void secrets_readable(void) { now.readable_secret = "/etc/petrel/password"; }
+static void auth_cleartext(void) { now.auth_cleartext = true; }
+static void reload_refused(void) { now.reload_refused = true; }
+static void settings_changed(void) { now.changed_settings = "/etc/petrel/petrel.conf"; }
+
+static const struct {
+    const char *code;
+    void (*wrong)(void);
+    const char *text; /* has this */
+} cases[] = {
+    {"not_accepting", not_accepting, "refused for now"},
+    {"disk_low", disk_low, "1 MiB free; below 1 MiB"},
+    {"disk_low", inodes_low, "199 inodes free; below 100"},
+    {"sync_blocking", sync_blocking, "wait for each sync"},
+    {"journal_full", journal_full, "waits for the spool"},
+    {"journal_damaged", journal_damaged, "2 pieces"},
+    {"corrupt", corrupt, "1 messages are quarantined"},
+    {"history_paused", history_paused, "pauses"},
+    {"hold_by_route", hold_by_route, "3 messages are held"},
+    {"registry_down", registry_down, "does not answer"},
+    {"sandbox_missing", sandbox_missing, "lacks: Landlock"},
+    {"sandbox_refused", sandbox_was_refused, "1 system calls"},
+    {"running_as_root", running_as_root, "as root"},
+    {"hostname_odd", hostname_odd, "not a full name"},
+    {"open_relay", open_relay, "every address"},
+    {"secrets_readable", secrets_readable, "/etc/petrel/password can be read"},
+    {"auth_cleartext", auth_cleartext, "without TLS"},
+    {"reload_refused", reload_refused, "the old settings stay"},
+    {"settings_changed", settings_changed, "petrel.conf has changed"},
+};
+
+static void
+test_each(void)
+{
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct findings *f = begin();
+        findings_look(f);
+        ok_named(findings_count(f) == 0, "all is well");
+        cases[i].wrong();
+        findings_look(f);
+        findings_look(f);
+        ok_named(findings_count(f) == 1 && findings_has(f, cases[i].code), cases[i].code);
+        json_t *list = findings_json(f), *one = json_array_get(list, 0);
+        ok_named(strstr(json_string_value(json_object_get(one, "text")), cases[i].text) != NULL, "its text");
+        bool is_hint = strcmp(json_string_value(json_object_get(one, "severity")), "hint") == 0;
+        ok_named(troubles == (is_hint ? 0U : 1U), "reported once, unless a hint");
+        ok_named(is_hint || strcmp(last, cases[i].code) == 0, "by its code");
+        ok_named(is_hint || last_hint[0] != '\0', "with its remedy");
+        json_decref(list);
+        fine();
+        findings_look(f);
+        ok_named(findings_count(f) == 0 && !findings_has(f, cases[i].code), "over");
+        ok_named(recoveries == (is_hint ? 0U : 1U), "its end is reported, too");
+        end(f);
+    }
+}
+
+static void
+test_rows(void)
+{
+    const struct finding_row *row;
+    for (size_t i = 0; (row = findings_row_at(i)) != NULL; i++) {
+        bool is_tested = row->check == NULL;
+        for (size_t j = 0; j < sizeof(cases) / sizeof(*cases); j++)
+            is_tested = is_tested || strcmp(cases[j].code, row->code) == 0;
+        ok_named(is_tested, row->code);
+        size_t length = strlen(row->remedy);
+        ok_named(isupper((unsigned char)row->remedy[0]) && row->remedy[length - 1] == '.', "a sentence");
+        for (size_t j = 0; j < i; j++)
+            ok(strcmp(findings_row_at(j)->code, row->code) != 0);
+    }
+}
+
+static void
+test_stopping(void)
+{
+    struct findings *f = begin();
+    not_accepting();
+    now.is_stopping = true;
+    findings_look(f);
+    ok_named(findings_count(f) == 0, "who stops accepts nothing");
+    fine();
+    now.held = 3;
+    findings_look(f);
+    ok_named(findings_count(f) == 0, "held by an operator");
+    end(f);
+}
+
+/* --- Once an hour ---------------------------------------------------------------- */
+
+static void
+advance(int64_t ms)
+{
+    clock_pass(ms);
+    clock_turn(loop);
+}
+
+static void
+test_hour(void)
+{
+    clock_stop();
+    struct findings *f = begin();
+    advance(5000);
+    corrupt();
+    findings_look(f);
+    fine();
+    findings_look(f);
+    is_number(troubles, 1, "reported");
+    is_number(recoveries, 1, "over");
+    corrupt();
+    findings_look(f);
+    ok_named(findings_has(f, "corrupt"), "again: shown");
+    is_number(troubles, 1, "not reported within the hour");
+    fine();
+    findings_look(f);
+    is_number(recoveries, 1, "nor is its end");
+    corrupt();
+    findings_look(f);
+    advance(FINDINGS_QUIET_MS - 1000);
+    findings_look(f);
+    is_number(troubles, 1, "not yet");
+    advance(1000);
+    findings_look(f);
+    is_number(troubles, 2, "it lasts: reported after the hour");
+    advance(2 * FINDINGS_QUIET_MS);
+    findings_look(f);
+    is_number(troubles, 2, "once");
+    fine();
+    findings_look(f);
+    is_number(recoveries, 2, "with its end");
+    corrupt();
+    advance(FINDINGS_LOOK_MS);
+    ok_named(findings_has(f, "corrupt"), "it looks by itself");
+    end(f);
+    clock_go();
+}
+
+/* --- Events ---------------------------------------------------------------------- */
+
+static void
+fail(const char *relay, const char *reason)
+{
+    event_tell(hub, &(struct event){.kind = EVENT_UPSTREAM_FAILED, .relay = text_from(relay), .reason = reason, .text = TEXT("a\nb")});
+}
+
+static void
+succeed(const char *relay)
+{
+    event_tell(hub, &(struct event){.kind = EVENT_UPSTREAM_OK, .relay = text_from(relay)});
+}
+
+static void
+test_upstreams(void)
+{
+    struct findings *f = begin();
+    fail("a:25", NULL);
+    fail("b:25", "login_refused");
+    fail("c:25", "sender_refused");
+    fail("d:25", "unheard_of");
+    is_number(findings_count(f), 4, "each upstream");
+    ok_named(findings_has(f, "login_refused") && findings_has(f, "sender_refused"), "by their codes");
+    findings_look(f);
+    is_number(findings_count(f), 4, "a look does not end them");
+    json_t *list = findings_json(f);
+    is_text(text_from(json_string_value(json_object_get(json_array_get(list, 0), "text"))), TEXT("a\\x0ab"), "escaped");
+    json_decref(list);
+    fail("a:25", "login_refused");
+    is_number(findings_count(f), 4, "another failure takes the place of the last");
+    is_number(recoveries, 1, "which is over");
+    succeed("b:25");
+    succeed("x:25");
+    is_number(findings_count(f), 3, "it works again");
+    is_text(text_from(last_subject), TEXT("b:25"), "its end names it");
+    succeed("a:25"), succeed("c:25"), succeed("d:25");
+    is_number(findings_count(f), 0, "all work");
+    ok(!findings_has(NULL, "corrupt"));
+    end(f);
+}
+
+static void
+test_limit(void)
+{
+    struct findings *f = begin();
+    char name[20];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 200; i++) {
+            snprintf(name, sizeof(name), "host%d-%d:25", round, i);
+            fail(name, NULL);
+        }
+        is_number(findings_count(f), FINDINGS_MAX, "64 at most");
+        for (int i = 0; i < 200; i++) {
+            snprintf(name, sizeof(name), "host%d-%d:25", round, i);
+            succeed(name);
+        }
+        is_number(findings_count(f), 0, "none left");
+    }
+    is_number(troubles, 3 * FINDINGS_MAX, "the others were not reported");
+    end(f);
+}
+
+/* --- The order, the manual ------------------------------------------------------- */
+
+static void
+test_order(void)
+{
+    struct findings *f = begin();
+    sync_blocking(), running_as_root(), corrupt(), disk_low();
+    findings_look(f);
+    json_t *list = findings_json(f);
+    static const char *const wanted[] = {"error", "warning", "warning", "hint"};
+    for (size_t i = 0; i < 4; i++)
+        is_text(text_from(json_string_value(json_object_get(json_array_get(list, i), "severity"))), text_from(wanted[i]), "errors come first");
+    json_decref(list);
+    end(f);
+}
+
+static void
+test_manual(void)
+{
+    static const char *const words[] = {"hint", "warning", "error"};
+    static char manual[300000];
+    struct buffer wanted;
+    const struct finding_row *row;
+    FILE *file = fopen("man/petrel.8", "r");
+    size_t size = file ? fread(manual, 1, sizeof(manual) - 1, file) : 0;
+    if (file)
+        fclose(file);
+    manual[size] = '\0';
+    buffer_init(&wanted, 100000);
+    for (size_t i = 0; (row = findings_row_at(i)) != NULL; i++)
+        ok(buffer_format(&wanted, ".TP\n.BR %s \" (%s)\"\n%s\n", row->code, words[row->severity], row->remedy));
+    if (getenv("FINDINGS_MANUAL"))
+        fprintf(stderr, "%.*s", TEXT_ARGS(buffer_text(&wanted)));
+    ok_named(memmem(manual, size, wanted.at, wanted.length) != NULL, "man/petrel.8 has the table");
+    buffer_free(&wanted);
+}
+
+int
+main(void)
+{
+    test_each();
+    test_rows();
+    test_stopping();
+    test_hour();
+    test_upstreams();
+    test_limit();
+    test_order();
+    test_manual();
+    return done();
+}
