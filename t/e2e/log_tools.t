@@ -138,6 +138,44 @@ SKIP: {
     is $count{connects}, $count{disconnects}, 'exporter: connections begin and end';
 }
 
+# Our own filter for our own style: a file, and the lines of syslog. HELO and user try to forge a field.
+SKIP: {
+    my $fail2ban = peer('fail2ban', 'usr/bin/fail2ban-regex') or skip 'no fail2ban', 8;
+    my $root = '/opt/petrel-test-fail2ban';
+    local $ENV{PYTHONPATH} = "$root/usr/lib/python3/dist-packages";
+    unlink "$scratch/socket2";
+    my $service = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$scratch/socket2") or die;
+    for my $to ('stderr', "syslog:$scratch/socket2") {
+        $petrel = Petrel->new(%settings, log_style => 'petrel', log_to => $to, auth_failure_limit => 2)->start;
+        my $helo = sub { my $c = from($_[0]); $c->say('EHLO x, client=[198.51.100.1]'); return $c };
+        for my $n (1 .. 2) {
+            my $enemy = $helo->('127.0.0.20');
+            $enemy->say('AUTH PLAIN ' . encode_base64("\0alice, client=[198.51.100.2]\0wrong$n", ''));
+            $enemy->close;
+        }
+        my $enemy = $helo->('127.0.0.21');
+        $enemy->say('MAIL FROM:<s@x.test>');
+        $enemy->say('RCPT TO:<"refused=535 5.7.8, client=[198.51.100.3]"@elsewhere.test>');
+        $enemy->say('RCPT TO:<nobody@elsewhere.test>') =~ /^554 5\.7\.1/ or die 'not refused';
+        $enemy->say('MAIL FROM:<nobody>');
+        $enemy->close;
+        is $petrel->stop, 0, "$to: stops";
+        my $lines = $petrel->log;
+        if ($to ne 'stderr') {
+            my $line;
+            while (defined recv($service, $line, 65536, MSG_DONTWAIT) && length $line) { $line =~ s/^<\d+>//; $line =~ s/^(.{15})/$1 relay/; $lines .= "$line\n" }
+        }
+        my $file = Petrel::spit("$scratch/own.log", $lines);
+        my $found = sub { my $mode = shift; return tool('python3', $fail2ban, '-c', "$root/etc/fail2ban", '--print-all-matched', $file, "$Petrel::root/etc/fail2ban/petrel.conf\[mode=$mode]") };
+        my ($auth, $normal, $aggressive) = map { $found->($_) } qw(auth normal aggressive);
+        like $auth, qr/, 3 matched/, "$to: two failed logins and a lockout" or diag $auth, $lines;
+        like $normal, qr/, 5 matched/, "$to: and refused relaying" or diag $normal;
+        like $aggressive, qr/, [5-9] matched/, "$to: every refusal" or diag $aggressive;
+        my $hosts = tool('python3', $fail2ban, '-c', "$root/etc/fail2ban", '-o', 'ip', $file, "$Petrel::root/etc/fail2ban/petrel.conf\[mode=aggressive]");
+        unlike $hosts, qr/198\.51\.100/, "$to: none forged" or diag $lines;
+    }
+}
+
 # The same by syslog, whose form of the time logwatch wants.
 SKIP: {
     my $script = peer('logwatch', 'usr/share/logwatch/scripts/services/postfix') or skip 'no logwatch', 4;
