@@ -10,16 +10,13 @@
 
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
-#include "admin/command/daemon_command.h"
-#include "admin/command/dkim_key.h"
+#include "admin/command/command_table.h"
 #include "admin/settings/sandbox_rules.h"
 #include "admin/control/control_server.h"
 #include "admin/settings/descriptors.h"
 #include "admin/control/flush.h"
 #include "admin/settings/options.h"
-#include "admin/command/mime.h"
 #include "admin/command/oauth_command.h"
-#include "admin/command/passwd.h"
 #include "admin/sendmail/sendmail.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
@@ -30,7 +27,6 @@
 #include "admin/startup/reload.h"
 #include "admin/startup/token_keeper.h"
 #include "admin/command/simulate.h"
-#include "admin/command/trace_command.h"
 #include "admin/control/status.h"
 #include "admin/settings/warnings.h"
 #include "base/disk/disk.h"
@@ -49,6 +45,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -692,7 +689,8 @@ mta_oauth(const struct options_sources *sources, int count, char **arguments)
 }
 
 static int
-with_options(const struct options_sources *sources, int count, char **arguments)
+with_options(const struct options_sources *sources, const struct command_row *row,
+             int count, char **arguments)
 {
     static const struct sendmail_helpers helpers = {.serve =
                                                         configuration_serve_standard};
@@ -700,61 +698,68 @@ with_options(const struct options_sources *sources, int count, char **arguments)
     struct options options;
     int code;
     without.without_secrets = true;
-    if (strcmp(arguments[0], "simulate") == 0)
+    if (row->kind == COMMAND_SIMULATE)
         return simulate(&without, count, arguments);
     struct settings *settings = about_read(&without, &options);
     if (settings == NULL)
         return EX_CONFIG;
-    if (strcmp(arguments[0], "sendmail") == 0)
+    if (row->kind == COMMAND_SENDMAIL)
         code = sendmail_main(count - 1, arguments + 1, &options, &helpers);
-    else if (strcmp(arguments[0], "dkim-key") == 0)
-        code = command_dkim_key(count - 1, arguments + 1, &options);
-    else if (daemon_command_has(arguments[0]))
-        code = daemon_command(count, arguments, &options);
-    else if (strcmp(arguments[0], "status") == 0)
-        code = status_command(count - 1, arguments + 1, &options);
-    else if (strcmp(arguments[0], "trace") == 0)
-        code = trace_command(count - 1, arguments + 1, &options);
     else
-        code = command_queue(count - 1, arguments + 1, &options);
+        code = row->run(count - 1, arguments + 1, &options);
     settings_free(&settings);
     return code;
 }
 
 static int
+check_or_example(const struct options_sources *sources, int count, char **arguments)
+{
+    if (count == 1)
+        return mta_check(sources);
+    if (count > 2 || strcmp(arguments[1], "--example") != 0)
+        return command_refuse_all();
+    options_print_example();
+    return 0;
+}
+
+static int
 dispatch(const struct options_sources *sources, int count, char **arguments)
 {
-    const char *command = count > 0 ? arguments[0] : "run";
-    if (strcmp(command, "sendmail") == 0 || strcmp(command, "queue") == 0 ||
-        strcmp(command, "status") == 0 || strcmp(command, "simulate") == 0 ||
-        strcmp(command, "dkim-key") == 0 || strcmp(command, "trace") == 0 ||
-        daemon_command_has(command))
-        return with_options(sources, count, arguments);
-    if (strcmp(command, "oauth") == 0)
-        return mta_oauth(sources, count - 1, arguments + 1);
-    if (strcmp(command, "version") == 0)
+    const char *name = count > 0 ? arguments[0] : "run";
+    const struct command_row *row = command_find(name);
+    if (row == NULL)
+        return command_refuse(name);
+    if (command_wants_help(count, arguments))
+        return command_help(1, arguments);
+    switch (row->kind) {
+    case COMMAND_OPTIONS:
+    case COMMAND_SIMULATE:
+    case COMMAND_SENDMAIL:
+        return with_options(sources, row, count, arguments);
+    case COMMAND_BARE:
+        return row->run(count - 1, arguments + 1, NULL);
+    case COMMAND_HELP:
+        return command_help(count - 1, arguments + 1);
+    case COMMAND_RUN:
+        return count > 1 ? command_refuse_all() : mta_run(sources);
+    case COMMAND_CHECK:
+        return check_or_example(sources, count, arguments);
+    case COMMAND_VERSION:
         return command_version(count - 1, arguments + 1, registry_redis_version());
-    if (strcmp(command, "passwd") == 0)
-        return command_passwd(count - 1, arguments + 1);
-    if (strcmp(command, "mime") == 0)
-        return command_mime(count - 1, arguments + 1);
-    if (count == 2 && strcmp(command, "check") == 0 &&
-        strcmp(arguments[1], "--example") == 0) {
-        options_print_example();
-        return 0;
+    case COMMAND_OAUTH:
+        return mta_oauth(sources, count - 1, arguments + 1);
     }
-    if (count > 1)
-        return command_name_all();
-    if (strcmp(command, "run") == 0)
-        return mta_run(sources);
-    if (strcmp(command, "check") == 0)
-        return mta_check(sources);
-    return command_name_all();
+    abort(); /* a kind that does not exist */
 }
 
 int
 main(int count, char **arguments)
 {
+    static const struct option words[] = {
+        {"help",    no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL,      0,           NULL, 0  }
+    };
     char *overrides[OVERRIDES_MAX + 1] = {NULL};
     struct options_sources sources = {.environment = environ, .overrides = overrides};
     int option, code, used = 0;
@@ -766,17 +771,21 @@ main(int count, char **arguments)
     char **called = sendmail_called(count, arguments, &used);
     if (called != NULL) {
         sources.careful = true;
-        code = with_options(&sources, used, called);
+        code = with_options(&sources, command_find("sendmail"), used, called);
         free(called);
         return code;
     }
-    while ((option = getopt(count, arguments, "+c:o:h")) != -1) {
+    while ((option = getopt_long(count, arguments, "+c:o:hV", words, NULL)) != -1) {
         if (option == 'c')
             sources.file = optarg;
         else if (option == 'o' && used < OVERRIDES_MAX)
             overrides[used++] = optarg;
+        else if (option == 'h')
+            return command_help(0, NULL);
+        else if (option == 'V')
+            return command_version(0, NULL, registry_redis_version());
         else
-            return command_name_all();
+            return command_refuse_all();
     }
     return dispatch(&sources, count - optind, arguments + optind);
 }

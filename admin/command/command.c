@@ -376,15 +376,7 @@ find_verb(const char *name)
 static int
 command_usage(void)
 {
-    fputs("usage: petrel queue ls [--json] [FILTER]\n"
-          "       petrel queue show|why [--json] ID...\n"
-          "       petrel queue cat ID...\n"
-          "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "
-          "--all\n"
-          "       petrel queue adopt SLICE\n"
-          "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"
-          "        --queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n",
-          stderr);
+    fputs("usage: " COMMAND_QUEUE_USES, stderr);
     return EX_USAGE;
 }
 
@@ -493,32 +485,4 @@ command_queue_waits(const char *id, const struct options *options)
         (void)command_look(v, options);
     free(arguments[0]);
     free(v);
-}
-
-int
-command_name_all(void)
-{
-    fputs(
-        "usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
-        "  run                      the daemon, in the foreground (default)\n"
-        "  check [--example]        print the settings in effect, or their errors\n"
-        "  version [--json]         version, libraries\n"
-        "  sendmail ARGS...         sendmail(1)\n"
-        "  status [--sites] [--json]  state of the daemon, and the sites it delivers "
-        "to\n"
-        "  health [--live]          whether mail is accepted: exit code 0 or 1\n"
-        "  reload                   read the settings again, as SIGHUP does\n"
-        "  log-level [LEVEL [--for TIME]]  the level of the log, for some time\n"
-        "  unlock [CLIENT...]       clients that are locked out, or their release\n"
-        "  passwd USER              a line for auth_users; asks for the password\n"
-        "  dkim-key DOMAIN [SELECTOR]  make a key for dkim_keys, and print its record\n"
-        "  oauth login|status|forget ...   logins at smarthosts with OAuth2: see "
-        "petrel(8)\n"
-        "  mime [--convert] FILE    the structure of a message, or its 7-bit form\n"
-        "  simulate SCENARIO        run the scheduler against simulated servers\n"
-        "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
-        "petrel(8)\n"
-        "  trace [--json] [--since AGE] [-n N] [-f] QUERY...   what became of mail\n",
-        stderr);
-    return EX_USAGE;
 }

@@ -11,8 +11,16 @@ int command_queue(int count, char **arguments, const struct options *options);
 /* Prints what a message waits for now, as `queue why` does; nothing if it has gone. */
 void command_queue_waits(const char *id, const struct options *options);
 
-/* Names all commands on standard error. Returns EX_USAGE. */
-int command_name_all(void);
+/* What usage and help say of it, behind "usage: ". */
+#define COMMAND_QUEUE_USES                                                             \
+    "petrel queue ls [--json] [FILTER]\n"                                              \
+    "       petrel queue show|why [--json] ID...\n"                                    \
+    "       petrel queue cat ID...\n"                                                  \
+    "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "      \
+    "--all\n"                                                                          \
+    "       petrel queue adopt SLICE\n"                                                \
+    "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"                      \
+    "        --queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n"
 
 /* `version [--json]`. redis: library for it and its version, "" where there is none. */
 int command_version(int count, char **arguments, const char *redis);

@@ -230,12 +230,6 @@ daemon_row_find(const char *name)
     return NULL;
 }
 
-bool
-daemon_command_has(const char *name)
-{
-    return daemon_row_find(name) != NULL;
-}
-
 int
 daemon_command(int count, char **arguments, const struct options *options)
 {

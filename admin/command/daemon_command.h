@@ -5,9 +5,8 @@
 
 #include "admin/settings/options.h"
 
-/* True: name is one of them. */
-bool daemon_command_has(const char *name);
-/* arguments[0] is the name. `health` ends with 0 or 1, the others with sysexits codes;
+/* arguments[0] is the name, one of these.
+ * `health` ends with 0 or 1, the others with sysexits codes;
  * `reload` with EX_CONFIG when the settings have errors. */
 int daemon_command(int count, char **arguments, const struct options *options);
 

@@ -80,8 +80,35 @@ like $text, qr/did you mean 'routes'\?/, 'is explained';
 ($code, $text) = with_environment({ PETREL_ROUTS => '* mx' }, 'check');
 is $code, 78, 'check: a mistake in the environment';
 like $text, qr/PETREL_ROUTS: .*did you mean 'PETREL_ROUTES'\?/, 'is explained';
-is +(petrel('-c', 'good.conf', $_))[0], 64, "usage: $_" for 'frobnicate', '--help';
+is +(petrel('-c', 'good.conf', $_))[0], 64, "usage: $_" for 'frobnicate', '--hlep', '-x', '-c';
 is +(petrel('-c', 'good.conf', split / /, $_))[0], 64, "usage: $_" for 'check twice', 'queue', 'queue frob', 'version loudly';
+
+# --- help: on standard output, without settings, so that it helps where these have errors
+
+sub outputs { # exit code, standard output, standard error
+    my $code = system(join ' ', (map { quotemeta } $Petrel::binary, @_), ">$scratch/out", "2>$scratch/err", '</dev/null') >> 8;
+    return ($code, map { Petrel::slurp("$scratch/$_") } qw(out err));
+}
+
+my ($status, $usage, $errors) = outputs('help');
+is_deeply [$status, $errors], [0, ''], 'help: exit code 0, and nothing on standard error';
+my @commands = $usage =~ /^  ([a-z][-a-z]*) +\S/mg;
+@commands = grep { $_ ne 'petrel' } @commands;
+cmp_ok scalar @commands, '>=', 17, 'has every command in one line';
+is_deeply [outputs($_)], [0, $usage, ''], "$_ is the same" for '-h', '--help';
+is_deeply [outputs('-c', '/missing', '-o', 'routs=x', '--help')], [0, $usage, ''], 'and it reads no settings';
+for my $command (@commands) {
+    my @said = outputs('help', $command);
+    like $said[1], qr/\Ausage: petrel \Q$command\E[ \n].*^example: petrel .*\b\Q$command\E/ms, "help $command: arguments and an example";
+    is_deeply [@said[0, 2]], [0, ''], 'exit code 0';
+    is_deeply [outputs($command, '--help')], \@said, "$command --help is the same";
+}
+my @version = outputs('version');
+is_deeply [outputs($_)], \@version, "$_ is `version`" for '-V', '--version';
+is_deeply [outputs('quue', 'ls')], [64, '', "petrel: quue: unknown command; did you mean 'queue'?; `petrel help` lists all\n"], 'an unknown command is named';
+is_deeply [outputs('help', 'frobnicate')], [64, '', "petrel: frobnicate: unknown command; `petrel help` lists all\n"], 'and nothing is near some';
+my $manual = Petrel::slurp("$FindBin::Bin/../../man/petrel.8") =~ s/\\-/-/gr;
+like $manual, qr/^\.(?:B|BR|BI) "?\Q$_\E\b/m, "petrel(8) has $_" for @commands;
 
 # --- version
 

@@ -134,7 +134,6 @@ no_daemon(void)
     is_number(run("reload"), EX_UNAVAILABLE, "no daemon");
     ok(strncmp(content("said"), "petrel reload: no daemon answers: ", 34) == 0);
     is_number(run("health"), 1, "nor is it healthy");
-    ok(daemon_command_has("reload") && daemon_command_has("health") && !daemon_command_has("reloa") && !daemon_command_has(""));
 }
 
 int

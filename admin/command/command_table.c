@@ -1,0 +1,291 @@
+/* The table of commands, and what usage and help say of them. */
+#include "admin/command/command_table.h"
+
+#include "admin/command/command.h"
+#include "admin/command/daemon_command.h"
+#include "admin/command/dkim_key.h"
+#include "admin/command/mime.h"
+#include "admin/command/passwd.h"
+#include "admin/command/simulate.h"
+#include "admin/command/trace_command.h"
+#include "admin/control/status.h"
+#include "base/settings/settings_value.h"
+
+#include <string.h>
+#include <sysexits.h>
+
+static int
+row_passwd(int count, char **arguments, const struct options *options)
+{
+    (void)options;
+    return command_passwd(count, arguments);
+}
+
+static int
+row_mime(int count, char **arguments, const struct options *options)
+{
+    (void)options;
+    return command_mime(count, arguments);
+}
+
+/* The name of the command is before its arguments. */
+static int
+row_daemon(int count, char **arguments, const struct options *options)
+{
+    return daemon_command(count + 1, arguments - 1, options);
+}
+
+static const char help_status[] =
+    "  --sites  all sites, not only the 20 with most mail\n"
+    "  Exit code: 0; 75: mail is not accepted; 69: no daemon answers.\n";
+
+static const char help_trace[] =
+    "  QUERY is an id, an address, a domain, or a Message-ID.\n"
+    "  -f  follow what happens from now on\n";
+
+static const char help_dkim_key[] =
+    "  --bits 1024..4096 | --ed25519  the kind of key\n"
+    "  --directory DIRECTORY          the place of its file\n"
+    "  --show                         the record of a key that exists\n";
+
+static const char help_oauth[] = "  login [--browser] HOST[:PORT] USER\n"
+                                 "  status [--json]\n"
+                                 "  forget HOST[:PORT] USER\n";
+
+static const struct command_row command_table[] = {
+    {
+     .name = "run",
+     .arguments = "",
+     .about = "the daemon, in the foreground (default)",
+     .help = "",
+     .example = "petrel -c /etc/petrel.conf run",
+     .kind = COMMAND_RUN,
+     },
+    {
+     .name = "check",
+     .arguments = "[--example]",
+     .about = "print the settings in effect, or their errors",
+     .help = "  --example  all settings with their defaults and meanings\n",
+     .example = "petrel -c /etc/petrel.conf check",
+     .kind = COMMAND_CHECK,
+     },
+    {
+     .name = "version",
+     .arguments = "[--json]",
+     .about = "version, libraries",
+     .help = "",
+     .example = "petrel version",
+     .kind = COMMAND_VERSION,
+     },
+    {
+     .name = "help",
+     .arguments = "[COMMAND]",
+     .about = "the commands, or one of them",
+     .help = "",
+     .example = "petrel help queue",
+     .kind = COMMAND_HELP,
+     },
+    {
+     .name = "sendmail",
+     .arguments = "ARGS...",
+     .about = "submit a message: see sendmail(1)",
+     .help = "",
+     .example = "petrel sendmail -t < message",
+     .kind = COMMAND_SENDMAIL,
+     },
+    {
+     .name = "status",
+     .arguments = "[--sites] [--json]",
+     .about = "state of the daemon, and the sites it delivers to",
+     .help = help_status,
+     .example = "petrel status --sites",
+     .kind = COMMAND_OPTIONS,
+     .run = status_command,
+     },
+    {
+     .name = "trace",
+     .arguments = "[--json] [--since AGE] [-n N] [-f] QUERY...",
+     .about = "what became of mail, from the history",
+     .help = help_trace,
+     .example = "petrel trace --since 2d you@example.org",
+     .kind = COMMAND_OPTIONS,
+     .run = trace_command,
+     },
+    {
+     .name = "health",
+     .arguments = "[--live]",
+     .about = "whether mail is accepted: exit code 0 or 1",
+     .help = "",
+     .example = "petrel health",
+     .kind = COMMAND_OPTIONS,
+     .run = row_daemon,
+     },
+    {
+     .name = "reload",
+     .arguments = "",
+     .about = "read the settings again, as SIGHUP does",
+     .help = "",
+     .example = "petrel reload",
+     .kind = COMMAND_OPTIONS,
+     .run = row_daemon,
+     },
+    {
+     .name = "log-level",
+     .arguments = "[LEVEL [--for TIME]]",
+     .about = "the level of the log, for some time",
+     .help = "  LEVEL is error, warning, info or debug.\n",
+     .example = "petrel log-level debug --for 10m",
+     .kind = COMMAND_OPTIONS,
+     .run = row_daemon,
+     },
+    {
+     .name = "unlock",
+     .arguments = "[CLIENT...]",
+     .about = "clients that are locked out, or their release",
+     .help = "",
+     .example = "petrel unlock 192.0.2.7",
+     .kind = COMMAND_OPTIONS,
+     .run = row_daemon,
+     },
+    {
+     .name = "passwd",
+     .arguments = "USER",
+     .about = "a line for auth_users; asks for the password",
+     .help = "",
+     .example = "petrel passwd alice",
+     .kind = COMMAND_BARE,
+     .run = row_passwd,
+     },
+    {
+     .name = "dkim-key",
+     .arguments = "DOMAIN [SELECTOR]",
+     .about = "make a key for dkim_keys, and print its record",
+     .help = help_dkim_key,
+     .example = "petrel dkim-key example.org",
+     .kind = COMMAND_OPTIONS,
+     .run = command_dkim_key,
+     },
+    {
+     .name = "oauth",
+     .arguments = "login|status|forget ...",
+     .about = "logins at smarthosts with OAuth2",
+     .help = help_oauth,
+     .example = "petrel oauth login smtp.example.org alice@example.org",
+     .kind = COMMAND_OAUTH,
+     },
+    {
+     .name = "mime",
+     .arguments = "[--convert] FILE",
+     .about = "the structure of a message, or its 7-bit form",
+     .help = "",
+     .example = "petrel mime message.eml",
+     .kind = COMMAND_BARE,
+     .run = row_mime,
+     },
+    {
+     .name = "simulate",
+     .arguments = "SCENARIO [--trace]",
+     .about = "run the scheduler against simulated servers",
+     .help = "",
+     .example = "petrel simulate slow-site.scenario",
+     .kind = COMMAND_SIMULATE,
+     .run = command_simulate,
+     },
+    {
+     .name = "queue",
+     .arguments = "ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...",
+     .about = "look at queued mail and change it",
+     .help = "       " COMMAND_QUEUE_USES,
+     .example = "petrel queue ls --to example.org --older 1h",
+     .kind = COMMAND_OPTIONS,
+     .run = command_queue,
+     },
+    {.name = NULL            },
+};
+
+enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };
+
+const struct command_row *
+command_rows(void)
+{
+    return command_table;
+}
+
+const struct command_row *
+command_find(const char *name)
+{
+    for (const struct command_row *row = command_table; row->name != NULL; row++)
+        if (strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}
+
+bool
+command_wants_help(int count, char **arguments)
+{
+    return count == 2 && strcmp(arguments[1], "--help") == 0 &&
+           command_find(arguments[0]) != NULL;
+}
+
+void
+command_print_usage(FILE *out)
+{
+    fputs("usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
+          "       petrel -h | --help | -V | --version\n"
+          "petrel is a mail transfer agent in one program.\n",
+          out);
+    for (const struct command_row *row = command_table; row->name != NULL; row++)
+        fprintf(out, "  %-10s %s\n", row->name, row->about);
+    fputs("`petrel help COMMAND` explains one of them; petrel(8) all.\n"
+          "examples:\n"
+          "  petrel check             are the settings correct?\n"
+          "  petrel status            is mail accepted and delivered?\n"
+          "  petrel queue why ID      what does this message wait for?\n",
+          out);
+}
+
+static void
+command_print_help(const struct command_row *row)
+{
+    bool bare = row->arguments[0] == '\0';
+    printf("usage: petrel %s%s%s\n%s\n%s", row->name, bare ? "" : " ", row->arguments,
+           row->about, row->help);
+    printf("example: %s\n", row->example);
+}
+
+int
+command_help(int count, char **arguments)
+{
+    const struct command_row *row = NULL;
+    if (count > 1) {
+        fputs("usage: petrel help [COMMAND]\n", stderr);
+        return EX_USAGE;
+    }
+    if (count == 1 && (row = command_find(arguments[0])) == NULL)
+        return command_refuse(arguments[0]);
+    if (row != NULL)
+        command_print_help(row);
+    else
+        command_print_usage(stdout);
+    return fflush(stdout) == 0 ? 0 : EX_IOERR;
+}
+
+int
+command_refuse(const char *name)
+{
+    struct setting names[COMMAND_COUNT] = {{0}};
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i].key = command_table[i].name;
+    const struct setting *near = settings_guess(names, text_from(name));
+    fprintf(stderr, "petrel: %.60s: unknown command%s%s%s; `petrel help` lists all\n",
+            name, near ? "; did you mean '" : "", near ? near->key : "",
+            near ? "'?" : "");
+    return EX_USAGE;
+}
+
+int
+command_refuse_all(void)
+{
+    command_print_usage(stderr);
+    return EX_USAGE;
+}
