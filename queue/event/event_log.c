@@ -236,8 +236,9 @@ line_finding(struct log_line *line, const struct event_log *l, const struct even
     log_field(line, is_json ? "code" : event_word(v->kind), v->command);
     if (v->relay.length > 0)
         log_field(line, "subject", v->relay);
+    /* As an address: a sentence keeps its commas. */
     if (is_json && v->kind == EVENT_TROUBLE)
-        log_field(line, "remedy", v->hint);
+        log_field_address(line, "remedy", v->hint);
     log_remark(line, v->text);
     if (!is_json && v->kind == EVENT_TROUBLE)
         log_remark(line, v->hint);

@@ -1,24 +1,18 @@
-/* The line of arrival of mail by sendmail(1), in each style. */
+/* The lines of mail by sendmail(1) and of findings, in each style. */
 #include "base/log/log_internal.h"
 #include "queue/event/event.h"
 #include "t/support/tap.h"
 
-/* Says the line of one message; out is NUL-ended. */
+/* Says the lines of an event; out is NUL-ended. */
 static void
-say(enum log_style style, const char *sender, char *out, size_t size)
+say_event(enum log_style style, const struct event *event, char *out, size_t size)
 {
     struct buffer lines;
     struct log *log = log_new(NULL, style, LOG_LEVEL_INFO);
     struct event_hub *events = event_hub_new(log);
-    struct event event = {.kind = EVENT_SUBMITTED,
-                          .id = {.time_ms = 1750000000000, .hash = 7},
-                          .sender = text_from(sender),
-                          .size = 1234,
-                          .recipients = 2,
-                          .injector = 33};
     buffer_init(&lines, LOG_LINE_MAX);
     log_capture(log, &lines);
-    event_tell(events, &event);
+    event_tell(events, event);
     log_capture(log, NULL);
     snprintf(out, size, "%.*s", (int)lines.length, lines.length > 0 ? lines.at : "");
     buffer_free(&lines);
@@ -26,10 +20,50 @@ say(enum log_style style, const char *sender, char *out, size_t size)
     log_free(&log);
 }
 
+static void
+say(enum log_style style, const char *sender, char *out, size_t size)
+{
+    struct event event = {.kind = EVENT_SUBMITTED,
+                          .id = {.time_ms = 1750000000000, .hash = 7},
+                          .sender = text_from(sender),
+                          .size = 1234,
+                          .recipients = 2,
+                          .injector = 33};
+    say_event(style, &event, out, size);
+}
+
+static void
+test_findings(void)
+{
+    char line[LOG_LINE_MAX + 1];
+    struct event event = {.kind = EVENT_TROUBLE,
+                          .program = "main",
+                          .command = TEXT("login_refused"),
+                          .relay = TEXT("mx:587"),
+                          .text = TEXT("535 no\nline"),
+                          .hint = TEXT("Correct it, then reload.")};
+    static const enum log_style styles[] = {LOG_STYLE_PETREL, LOG_STYLE_POSTFIX, LOG_STYLE_QMAIL};
+    for (size_t i = 0; i < 3; i++) {
+        say_event(styles[i], &event, line, sizeof(line));
+        ok_named(strstr(line, "trouble=login_refused, subject=mx:587 (535 no\\x0aline) (Correct it, then reload.)\n"),
+                 "a finding begins, with its remedy");
+        ok_named(strchr(line, '\n') == line + strlen(line) - 1, "in one line");
+    }
+    say_event(LOG_STYLE_JSON, &event, line, sizeof(line));
+    ok_named(strstr(line, "\"event\":\"trouble\"") && strstr(line, "\"code\":\"login_refused\"") &&
+                 strstr(line, "\"subject\":\"mx:587\"") && strstr(line, "\"remedy\":\"Correct it, then reload.\""),
+             "in JSON by its members");
+    event.kind = EVENT_RECOVERED;
+    say_event(LOG_STYLE_PETREL, &event, line, sizeof(line));
+    ok_named(strstr(line, "main: recovered=login_refused, subject=mx:587 (535 no") && !strstr(line, "Correct"),
+             "it ends, without");
+}
+
 int
 main(void)
 {
     char line[LOG_LINE_MAX + 1];
+    test_findings();
     say(LOG_STYLE_PETREL, "php@x.test", line, sizeof(line));
     ok_named(strstr(line, ": uid=33, from=<php@x.test>, size=1234, nrcpt=2 (queued)\n"),
              "petrel's");
