@@ -51,8 +51,9 @@ struct visit {
     size_t done;
     struct counter counter;
     int code;
-    bool stop;  /* nothing more can be done */
-    bool quiet; /* about a message that is not there */
+    bool stop;     /* nothing more can be done */
+    bool is_mailq; /* which says so when there is no mail */
+    bool quiet;    /* about a message that is not there */
 };
 
 struct verb {
@@ -405,6 +406,16 @@ find_daemon(struct visit *v, const struct options *options)
     return 0;
 }
 
+/* Scripts look for it: mailq prints it on standard output, as others do. */
+static void
+say_none(const struct visit *v)
+{
+    if (v->is_mailq)
+        puts("Mail queue is empty");
+    else if (!filter_is_open(&v->filter))
+        fputs("petrel queue: no message matches\n", stderr);
+}
+
 static int
 walk(struct visit *v, const struct options *options)
 {
@@ -425,6 +436,8 @@ walk(struct visit *v, const struct options *options)
         fprintf(stderr, "petrel queue: %s: no such message\n", name);
         return v->code ? v->code : EX_DATAERR;
     }
+    if (v->done == 0 && v->code == 0 && !v->stop)
+        say_none(v);
     return v->code;
 }
 
@@ -452,6 +465,14 @@ command_look(struct visit *v, const struct options *options)
     if (v->verb->run == run_ls && !v->stop && code == 0)
         counter_end(&v->counter, v->done, "");
     return code;
+}
+
+int
+command_mailq(const struct options *options)
+{
+    struct visit v = {.verb = find_verb("ls"), .is_mailq = true};
+    filter_clear(&v.filter);
+    return command_look(&v, options);
 }
 
 int

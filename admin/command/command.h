@@ -8,6 +8,9 @@
  * runs. arguments behind "queue". Returns a sysexits code. */
 int command_queue(int count, char **arguments, const struct options *options);
 
+/* mailq: `queue ls`, or "Mail queue is empty". */
+int command_mailq(const struct options *options);
+
 /* Prints what a message waits for now, as `queue why` does; nothing if it has gone. */
 void command_queue_waits(const char *id, const struct options *options);
 

@@ -239,14 +239,6 @@ give_spool(const struct options *o)
 
 /* --- Modes ------------------------------------------------------------------------ */
 
-static int
-sendmail_list(const struct options *o)
-{
-    static char ls[] = "ls";
-    char *arguments[] = {ls, NULL};
-    return command_queue(1, arguments, o);
-}
-
 /* -q: Postfix's flush, of all, of a destination, a sender, a message. */
 static int
 sendmail_retry(const struct flags *f, const struct options *o)
@@ -298,7 +290,7 @@ sendmail_main(int count, char **arguments, const struct options *options,
         return code;
     switch (f.mode) {
     case 'p':
-        return sendmail_list(options);
+        return command_mailq(options);
     case 's':
         give_spool(options);
         return helpers->serve(options);

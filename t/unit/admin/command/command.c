@@ -239,6 +239,10 @@ test_with_daemon(void)
     is_refused(queue_line("show", released), EX_DATAERR, ": no such message");
     is_number(run(command_queue, "rm --from nobody@x.test"), 0, "rm of none");
     ok(strstr(world.errors, "nothing to do: no message matches") != NULL);
+    is_number(run(command_queue, "ls --from nobody@x.test"), 0, "ls of none");
+    ok(strcmp(world.errors, "petrel queue: no message matches\n") == 0);
+    is_number(run(command_queue, "why --json --to nowhere.test"), 0, "why of none");
+    ok(strcmp(world.errors, "petrel queue: no message matches\n") == 0);
 }
 
 static void

@@ -121,7 +121,8 @@ prints(enum program program, const char *arguments, const char *want)
 {
     is_number(run(program, arguments, ""), 0, arguments);
     is_string(out, want, "prints");
-    is_string(err, "", "says nothing else");
+    bool none = program == QUEUE && want[0] == '\0' && strncmp(arguments, "ls|", 3) == 0;
+    is_string(err, none ? "petrel queue: no message matches\n" : "", "says nothing else");
 }
 
 static void
@@ -276,7 +277,7 @@ test_modes(void)
     is_number(run(SENDMAIL, "-bs", ""), 42, "-bs is served by others");
     is_number(served, 1, "once");
     prints(SENDMAIL, "-bi", "");
-    prints(SENDMAIL, "-bp", "");
+    prints(SENDMAIL, "-bp", "Mail queue is empty\n");
     is_number(run(SENDMAIL, "a@b.test", ""), 0, "one");
     is_number(run(SENDMAIL, "-bp", NULL), 0, "-bp");
     is_number(count_lines(out), 1, "is a list");
