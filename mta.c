@@ -233,6 +233,7 @@ start_http(struct petrel *p, char *error)
                                    .events = p->events,
                                    .questions = control_server_questions(p->control),
                                    .history = p->history,
+                                   .findings = &p->findings,
                                    .count_sessions = control_wiring_sessions,
                                    .is_draining = mta_is_draining,
                                    .health = &p->health,

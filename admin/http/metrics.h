@@ -30,6 +30,9 @@ struct metrics_setup {
     /* The size of the history's files. */
     int64_t (*history_bytes)(void *context);
     void *history;
+    /* The code of a finding that may hold: "" if it does not; NULL behind the last. */
+    const char *(*finding)(void *context, size_t index);
+    void *findings;
 };
 /* Before the sandbox: opens files of /proc. */
 struct metrics *metrics_new(const struct metrics_setup *setup);

@@ -283,6 +283,21 @@ write_reserve_inodes(const struct metrics *m, struct metrics_writer *w)
 }
 
 static void
+write_findings(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[LABELS_MAX];
+    const char *code;
+    if (m->setup.finding == NULL)
+        return;
+    for (size_t i = 0; (code = m->setup.finding(m->setup.findings, i)) != NULL; i++) {
+        if (code[0] == '\0')
+            continue;
+        snprintf(labels, sizeof(labels), "code=\"%s\"", code);
+        metrics_write_count(w, labels, 1);
+    }
+}
+
+static void
 write_history_bytes(const struct metrics *m, struct metrics_writer *w)
 {
     bool is_known = m->setup.history_bytes != NULL;
@@ -504,6 +519,8 @@ static const struct metrics_row {
         "Inodes below which new mail is refused", ""),
     ROW("petrel_history_bytes", GAUGE, write_history_bytes,
         "Size of the history's files", ""),
+    ROW("petrel_finding", GAUGE, write_findings,
+        "1 for each finding that holds: see FINDINGS in petrel(8)", "code"),
     ROW("petrel_journal_segments", GAUGE, write_segments, "Segments of the journal",
         "state: free, used"),
     ROW("petrel_journal_messages", GAUGE, write_journaled,

@@ -14,6 +14,16 @@ http_wiring_history_bytes(void *context)
     return history_state(context).bytes;
 }
 
+static const char *
+http_wiring_finding(void *context, size_t index)
+{
+    const struct findings_wiring *f = context;
+    const struct finding_row *row = findings_row_at(index);
+    if (row == NULL)
+        return NULL;
+    return findings_has(f->findings, row->code) ? row->code : "";
+}
+
 static struct metrics *
 start_metrics(const struct http_wiring *w, const struct configuration *c)
 {
@@ -26,7 +36,9 @@ start_metrics(const struct http_wiring *w, const struct configuration *c)
                                   .is_draining = w->is_draining,
                                   .context = w->context,
                                   .history_bytes = http_wiring_history_bytes,
-                                  .history = w->history};
+                                  .history = w->history,
+                                  .finding = http_wiring_finding,
+                                  .findings = w->findings};
     for (size_t i = 0; i < c->http.count; i++)
         if (!c->http.list[i].no_metrics)
             return metrics_new(&setup);

@@ -7,6 +7,7 @@
 #include "admin/http/http_routes.h"
 #include "admin/http/http_server.h"
 #include "admin/startup/configuration.h"
+#include "admin/startup/findings_wiring.h"
 
 struct http_wiring {
     /* Set by the owner before the start. */
@@ -18,6 +19,7 @@ struct http_wiring {
     struct event_hub *events;
     struct questions *questions;
     struct history *history;
+    struct findings_wiring *findings;                        /* may start later */
     size_t (*count_sessions)(void *context, bool *stressed); /* of the listener */
     bool (*is_draining)(void *context);
     const struct health *health;

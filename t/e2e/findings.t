@@ -36,6 +36,11 @@ my ($code, $text) = $petrel->run('status');
 like $text, qr/\Aerror +corrupt: 1 messages are quarantined in corrupt\/\n +Look at them/, 'at the top of status';
 like $text, qr/^warning +hold_by_route: 1 messages/m, 'then warnings';
 
+my $scraper = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $http) or die;
+print $scraper "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+my $metrics = do { local $/; <$scraper> };
+like $metrics, qr/^petrel_finding\{code="$_"\} 1$/m, "the metric of $_" for qw(corrupt hold_by_route);
+unlike $metrics, qr/petrel_finding\{code="(?:disk_low|)"\}/, 'of no other';
 my $client = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $http) or die;
 print $client "GET /api/findings HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer $token\r\nConnection: close\r\n\r\n";
 my $answer = do { local $/; <$client> };

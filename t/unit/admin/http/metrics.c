@@ -69,6 +69,14 @@ is_draining(void *context)
     return draining;
 }
 
+static const char *
+finding(void *context, size_t index)
+{
+    static const char *const codes[] = {"disk_low", "", NULL};
+    (void)context;
+    return codes[index];
+}
+
 static struct metrics *
 begin(size_t sites)
 {
@@ -77,7 +85,8 @@ begin(size_t sites)
                                   .events = hub,
                                   .sites = sites,
                                   .count_sessions = sessions,
-                                  .is_draining = is_draining};
+                                  .is_draining = is_draining,
+                                  .finding = finding};
     return metrics_new(&setup);
 }
 
@@ -139,6 +148,7 @@ test_values(struct metrics *m)
     ok(says("petrel_queue_messages{place=\"deferred\"} 0"));
     ok(says("petrel_registry_up 1") && says("petrel_config_reload_success 1"));
     ok(says("petrel_limit{name=\"active\"} 100"));
+    ok(says("petrel_finding{code=\"disk_low\"} 1") && !says("petrel_finding{code=\"\"}") && !says("petrel_finding{code=\"corrupt\"}"));
     ok(strstr(page, "\nprocess_resident_memory_bytes ") != NULL);
     ok(strstr(page, "\npetrel_build_info{version=\"") != NULL);
     draining = true;
