@@ -198,7 +198,7 @@ static const struct finding_row finding_rows[] = {
      "Use a kernel with Landlock and seccomp, and a build with libseccomp."          },
     {"sandbox_refused",  FINDING_WARNING, check_sandbox_refused,
      "Restart the daemon if settings name new files; report it as a bug otherwise."  },
-    {"running_as_root",  FINDING_WARNING, check_running_as_root,
+    {"running_as_root",  FINDING_HINT,    check_running_as_root,
      "Set `user`: root is then given up after the ports are bound."                  },
     {"hostname_odd",     FINDING_WARNING, check_hostname_odd,
      "Set `hostname` to a full name that has an address in DNS."                     },

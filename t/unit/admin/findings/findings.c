@@ -291,7 +291,7 @@ static void
 test_order(void)
 {
     struct findings *f = begin();
-    sync_blocking(), running_as_root(), corrupt(), disk_low();
+    sync_blocking(), hold_by_route(), corrupt(), disk_low();
     findings_look(f);
     json_t *list = findings_json(f);
     static const char *const wanted[] = {"error", "warning", "warning", "hint"};
