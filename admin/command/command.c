@@ -412,7 +412,7 @@ say_none(const struct visit *v)
 {
     if (v->is_mailq)
         puts("Mail queue is empty");
-    else if (!filter_is_open(&v->filter))
+    else if (!filter_is_open(&v->filter) && !v->filter.json)
         fputs("petrel queue: no message matches\n", stderr);
 }
 

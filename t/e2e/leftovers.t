@@ -70,5 +70,5 @@ $before = length $petrel->log;
 $petrel->start;
 is (($petrel->run('status'))[0], 0, 'it runs');
 is $petrel->stop, 0, 'once more';
-unlike $said->(), qr/finished message|quarantined|died/, 'all was told';
+unlike $said->(), qr/finished message|(?<!messages are )quarantined|died/, 'all was told';
 done_testing;

@@ -241,8 +241,10 @@ test_with_daemon(void)
     ok(strstr(world.errors, "nothing to do: no message matches") != NULL);
     is_number(run(command_queue, "ls --from nobody@x.test"), 0, "ls of none");
     ok(strcmp(world.errors, "petrel queue: no message matches\n") == 0);
-    is_number(run(command_queue, "why --json --to nowhere.test"), 0, "why of none");
+    is_number(run(command_queue, "why --to nowhere.test"), 0, "why of none");
     ok(strcmp(world.errors, "petrel queue: no message matches\n") == 0);
+    is_number(run(command_queue, "ls --json --to nowhere.test"), 0, "in JSON");
+    ok(strcmp(world.errors, "") == 0);
 }
 
 static void
