@@ -79,7 +79,7 @@ candidates_race(const struct candidates *c, size_t race[2])
 bool
 candidates_have(const struct candidates *c, enum net_family family)
 {
-    for (size_t at = c->at; at < c->count; at++)
+    for (size_t at = 0; at < c->count; at++)
         if (c->hosts[c->order[at]].address.family == family)
             return true;
     return false;

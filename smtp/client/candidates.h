@@ -33,7 +33,8 @@ void candidates_bring_forward(struct candidates *c, size_t which);
  * list have different ones: smtp/client/relayhosts.h). Returns their number. */
 size_t candidates_race(const struct candidates *c, size_t race[2]);
 
-/* Whether one of the hosts that are left, with the next one, has that family. */
+/* Whether one of the hosts has that family, also one that has failed: it may answer at
+ * another time. */
 bool candidates_have(const struct candidates *c, enum net_family family);
 /* Leaves out the hosts of that family; before the first is tried. */
 void candidates_drop(struct candidates *c, enum net_family family);

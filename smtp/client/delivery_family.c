@@ -73,10 +73,20 @@ delivery_family_refused(struct delivery_session *s, const struct outcome *outcom
     return true;
 }
 
+/* A single address without a route made it look as if there were no IPv4. */
+static void
+note_ipv4(struct delivery_session *s, const struct outcome *outcome)
+{
+    const struct mx_lookup_host *host = candidates_next(&s->candidates);
+    if (host != NULL && host->address.family == NET_IPV4 && outcome->code != 0)
+        s->delivery->no_ipv4_until_ms = 0;
+}
+
 struct outcome
 delivery_family_judge(struct delivery_session *s, const struct outcome *outcome)
 {
     struct outcome judged = *outcome;
+    note_ipv4(s, outcome);
     if (!delivery_family_refused(s, outcome))
         return judged;
     judged.verdict = VERDICT_DEFERRED;

@@ -2,6 +2,7 @@
 /* link: t/sim/clock.c */
 /* link: t/sim/delivery_world.c */
 /* Sites that refuse our IPv6 address: once, and then IPv4 carries their mail. */
+#include "smtp/client/delivery_internal.h"
 #include "t/sim/delivery_world.h"
 
 #define NO_PTR "550 5.7.25 The IP address sending this message does not have a PTR record\r\n"
@@ -226,10 +227,42 @@ test_greeting(void)
     stop(&b, &six);
 }
 
+/* An IPv4 host that did not answer may do so later: the site has IPv4. */
+static void
+test_ipv4_failed_first(void)
+{
+    struct bed b;
+    struct host six;
+    start(&b, &six, refuses);
+    sim_dns_address(b.dns, "four.test", "127.0.0.77");
+    sim_dns_mx(b.dns, "p.test", 5, "four.test");
+    sim_dns_mx(b.dns, "p.test", 10, "only.test");
+    to(&b, "u@p.test", "p.test", "u@p.test deferred 4.7.25 address\n", "not bounced");
+    is_number(six.connections, 1, "IPv6 has refused it");
+    stop(&b, &six);
+}
+
+/* One address without a route is no proof for a day of mail: a reply over IPv4 is. */
+static void
+test_ipv4_works_again(void)
+{
+    struct bed b;
+    struct host six;
+    start(&b, &six, refuses);
+    b.delivery->no_ipv4_until_ms = INT64_MAX;
+    to(&b, "u@y.test", "y.test", "u@y.test bounced 5.7.25 message\n", "no IPv4: the refusal stands");
+    to(&b, "u@[127.0.0.2]", "[127.0.0.2]", "u@[127.0.0.2] sent 2.0.0 none\n", "IPv4 carries mail");
+    to(&b, "u@y.test", "y.test", "u@y.test deferred 4.7.25 address\n", "so there is another way");
+    to(&b, "u@y.test", "y.test", "u@y.test sent 2.0.0 none\n", "which is taken");
+    stop(&b, &six);
+}
+
 int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
+    test_ipv4_failed_first();
+    test_ipv4_works_again();
     test_refused(refuses, "4.7.25");
     test_refused(by_spf, "4.7.26");
     test_refused(defers, "4.7.23");
