@@ -48,11 +48,13 @@ sub blocks {
     return @blocks;
 }
 
-# As it stands there, but for the directory of a build that is not `build`, and another program under test.
+# As it stands there, but for the directory of a build that is not `build`, another program under test, and fuzzing
+# that takes as long as it is given.
 sub moved {
     my $text = shift;
     $text =~ s{(?<![\w/-])build/}{$Petrel::build/}g;
     $text =~ s{(?<![\w/])\./petrel\b}{$Petrel::binary}g if $ENV{PETREL};
+    $text =~ s{\bSECONDS_EACH=\d+}{SECONDS_EACH=1}g;
     return $text;
 }
 
