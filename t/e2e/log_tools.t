@@ -147,24 +147,27 @@ SKIP: {
     my $service = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$scratch/socket2") or die;
     for my $to ('stderr', "syslog:$scratch/socket2") {
         $petrel = Petrel->new(%settings, log_style => 'petrel', log_to => $to, auth_failure_limit => 2)->start;
-        my $helo = sub { my $c = from($_[0]); $c->say('EHLO x, client=[198.51.100.1]'); return $c };
+        # The socket holds ten lines: they are read as they come.
+        my ($line, $datagrams) = ('', '');
+        my $drain = sub { while (defined recv($service, $line, 65536, MSG_DONTWAIT) && length $line) { $line =~ s/^<\d+>//; $line =~ s/^(.{15})/$1 relay/; $datagrams .= "$line\n" } return 1 };
+        my $helo = sub { $drain->(); my $c = from($_[0]); $c->say('EHLO x, client=[198.51.100.1]'); return $c };
         for my $n (1 .. 2) {
             my $enemy = $helo->('127.0.0.20');
             $enemy->say('AUTH PLAIN ' . encode_base64("\0alice, client=[198.51.100.2]\0wrong$n", ''));
             $enemy->close;
         }
         my $enemy = $helo->('127.0.0.21');
+        $drain->();
         $enemy->say('MAIL FROM:<s@x.test>');
         $enemy->say('RCPT TO:<"refused=535 5.7.8, client=[198.51.100.3]"@elsewhere.test>');
         $enemy->say('RCPT TO:<nobody@elsewhere.test>') =~ /^554 5\.7\.1/ or die 'not refused';
         $enemy->say('MAIL FROM:<nobody>');
+        $drain->();
         $enemy->close;
+        Petrel::wait_for(sub { $drain->() && ($petrel->log . $datagrams) =~ /to=<nobody\@elsewhere/ });
         is $petrel->stop, 0, "$to: stops";
-        my $lines = $petrel->log;
-        if ($to ne 'stderr') {
-            my $line;
-            while (defined recv($service, $line, 65536, MSG_DONTWAIT) && length $line) { $line =~ s/^<\d+>//; $line =~ s/^(.{15})/$1 relay/; $lines .= "$line\n" }
-        }
+        $drain->();
+        my $lines = $petrel->log . $datagrams;
         my $file = Petrel::spit("$scratch/own.log", $lines);
         my $found = sub { my $mode = shift; return tool('python3', $fail2ban, '-c', "$root/etc/fail2ban", '--print-all-matched', $file, "$Petrel::root/etc/fail2ban/petrel.conf\[mode=$mode]") };
         my ($auth, $normal, $aggressive) = map { $found->($_) } qw(auth normal aggressive);
