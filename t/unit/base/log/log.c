@@ -89,8 +89,7 @@ test_list(void)
 {
     static const char *const wants[] = {
         "p: to=x, dkim=a.test/s1,b.test/s2\n",
-        "{\"level\":\"info\",\"program\":\"p\",\"to\":\"x\","
-        "\"dkim\":[\"a.test/s1\",\"b.test/s2\"]}\n",
+        "{\"level\":\"info\",\"program\":\"p\",\"to\":\"x\",\"dkim\":[\"a.test/s1\",\"b.test/s2\"]}\n",
         "{\"level\":\"info\",\"program\":\"p\",\"dkim\":[\"one\\\\xff\"]}\n"};
     static char many[20000];
     struct log_line line;
