@@ -34,7 +34,7 @@ sub smtp {
     $client->quit;
     return $reply =~ /^250/;
 }
-sub taken { return scalar(() = glob "$dir/taken/*") }
+sub taken { return scalar(grep { !/\.new\z/ } glob "$dir/taken/*") }
 
 # Each: what it is, how it is submitted, and what its sender and From become.
 my @letters = (
