@@ -138,6 +138,21 @@ SKIP: {
     is $count{connects}, $count{disconnects}, 'exporter: connections begin and end';
 }
 
+# logwatch's numbers of the same log, in the form of time that syslog writes.
+SKIP: {
+    my $script = peer('logwatch', 'usr/share/logwatch/scripts/services/postfix') or skip 'no logwatch', 10;
+    my @months = qw(Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec);
+    my $lines = join '', map { s{^\d+-(\d+)-(\d+)T([\d:]+)\.\d+Z}{sprintf '%s %2d %s', $months[$1 - 1], $2, $3}er . "\n" } grep { !m{postfix/master} } split /\n/, Petrel::slurp($log);
+    my ($status, $report) = Petrel::command($lines, 'sh', '-c', "exec env LOGWATCH_DETAIL_LEVEL=10 LOGWATCH_DATE_RANGE=all perl $script --detail 10");
+    my %want = (
+        'Accepted' => $truth{received} + $truth{submitted}, 'Rejected' => $truth{rejected}, 'Removed from queue' => $truth{received} + $truth{submitted} + $truth{notified},
+        'Sent via SMTP' => $truth{sent} + $truth{notified}, 'Deferred' => $truth{deferred}, 'Bounced (local)' => $truth{bounced},
+        'Expired and returned to sender' => $truth{expired}, 'Notifications sent' => $truth{notified}, 'SASL authentication failed' => $truth{denied},
+    );
+    for (sort keys %want) { is $report =~ /^ +(\d+) +\Q$_\E +/m ? $1 : 0, $want{$_}, "logwatch: $_" or diag substr $report, 0, 2000 }
+    unlike $report, qr/Unmatched/i, 'logwatch: every line of the thousand is known';
+}
+
 # Our own filter for our own style: a file, and the lines of syslog. HELO and user try to forge a field.
 SKIP: {
     my $fail2ban = peer('fail2ban', 'usr/bin/fail2ban-regex') or skip 'no fail2ban', 8;
