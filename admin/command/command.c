@@ -8,8 +8,10 @@
 #include "admin/control/listing.h"
 #include "admin/control/request.h"
 #include "admin/command/takeover.h"
+#include "admin/command/trace_print.h"
 #include "admin/control/terminal.h"
 #include "admin/control/why.h"
+#include "admin/history/trace.h"
 #include "base/memory.h"
 #include "queue/queue.h"
 #include "queue/manager/reasons.h"
@@ -26,6 +28,7 @@ enum {
     PIECE = 32 * 1024,
     PATIENCE_MS = 10 * 1000,
     TRY_MS = 100,
+    SHOWN_LIVES_MAX = 20,
     /* Limits of one question to the daemon: */
     BATCH_MAX = 250,
     BATCH_RECIPIENTS_MAX = 10000
@@ -86,6 +89,20 @@ run_ls(struct visit *v, const struct envelope *e, const json_t *listing)
     }
 }
 
+/* Of messages that were named: a search reads the whole history. */
+static void
+show_history(const struct visit *v, struct id id)
+{
+    if (v->filter.id_count == 0 || v->filter.id_count > SHOWN_LIVES_MAX)
+        return;
+    json_t *life = trace_life(queue_disk(v->queue), id);
+    if (life != NULL) {
+        puts("history:");
+        trace_print_events(life, stdout);
+    }
+    json_decref(life);
+}
+
 static void
 run_show(struct visit *v, const struct envelope *e, const json_t *listing)
 {
@@ -96,6 +113,7 @@ run_show(struct visit *v, const struct envelope *e, const json_t *listing)
     if (v->done > 0)
         putchar('\n');
     listing_print_page(listing, loop_now_ms(v->loop));
+    show_history(v, e->id);
 }
 
 static void
@@ -416,6 +434,14 @@ say_none(const struct visit *v)
         fputs("petrel queue: no message matches\n", stderr);
 }
 
+static bool
+is_in_history(const struct visit *v, struct id id)
+{
+    json_t *life = trace_life(queue_disk(v->queue), id);
+    json_decref(life);
+    return life != NULL;
+}
+
 static int
 walk(struct visit *v, const struct options *options)
 {
@@ -433,7 +459,9 @@ walk(struct visit *v, const struct options *options)
     const struct id *missing = v->stop || v->quiet ? NULL : filter_missing(&v->filter);
     if (missing) {
         id_format(*missing, name);
-        fprintf(stderr, "petrel queue: %s: no such message\n", name);
+        fprintf(stderr, "petrel queue: %s: no such message%s\n", name,
+                is_in_history(v, *missing) ? "; 'petrel trace' says what became of it"
+                                           : "");
         return v->code ? v->code : EX_DATAERR;
     }
     if (v->done == 0 && v->code == 0 && !v->stop)

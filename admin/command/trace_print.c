@@ -220,13 +220,23 @@ print_event_line(const json_t *event, int64_t since_ms, char day[TRACE_TIME_MAX]
 }
 
 void
-trace_print_life(const json_t *life, FILE *out)
+trace_print_events(const json_t *life, FILE *out)
 {
     char day[TRACE_TIME_MAX] = "";
-    const char *id = json_field_string(life, "id");
-    const char *message_id = json_field_string(life, "message_id");
     size_t index;
     json_t *event;
+    json_array_foreach (json_object_get(life, "events"), index, event)
+        print_event_line(event, json_field_number(life, "time_ms"), day, out);
+    if (json_field_number(life, "more") > 0)
+        fprintf(out, "%23sand %" PRId64 " events more\n", "",
+                json_field_number(life, "more"));
+}
+
+void
+trace_print_life(const json_t *life, FILE *out)
+{
+    const char *id = json_field_string(life, "id");
+    const char *message_id = json_field_string(life, "message_id");
     if (id[0] != '\0') {
         fputs(id, out);
         if (json_object_get(life, "sender") != NULL)
@@ -234,11 +244,7 @@ trace_print_life(const json_t *life, FILE *out)
                     json_field_number(life, "size"));
         fprintf(out, "%s%s\n", message_id[0] != '\0' ? "  " : "", message_id);
     }
-    json_array_foreach (json_object_get(life, "events"), index, event)
-        print_event_line(event, json_field_number(life, "time_ms"), day, out);
-    if (json_field_number(life, "more") > 0)
-        fprintf(out, "%23sand %" PRId64 " events more\n", "",
-                json_field_number(life, "more"));
+    trace_print_events(life, out);
 }
 
 static bool

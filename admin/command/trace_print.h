@@ -7,6 +7,8 @@
 
 /* One life with all its events; hints below what went wrong. */
 void trace_print_life(const json_t *life, FILE *out);
+/* Its events alone. */
+void trace_print_events(const json_t *life, FILE *out);
 /* One line: time, id, state, sender and recipients. */
 void trace_print_line(const json_t *life, FILE *out);
 /* An event as it happens: time, id ("" if there is none), what. */

@@ -442,6 +442,24 @@ trace_begin(struct trace **trace, struct disk *spool,
     return 0;
 }
 
+json_t *
+trace_life(struct disk *spool, struct id id)
+{
+    struct trace *t = NULL;
+    json_t *life = NULL;
+    struct trace_request *request = memory_new(sizeof(*request));
+    request->queries[0] = (struct trace_query){.kind = TRACE_ID, .id = id};
+    request->count = request->limit = 1;
+    if (trace_begin(&t, spool, request) == 0) {
+        while (trace_step(t, TRACE_STEP_BYTES) == PROGRESS_MORE)
+            ;
+        life = trace_take(t);
+    }
+    trace_end(&t);
+    free(request);
+    return life;
+}
+
 void
 trace_end(struct trace **trace)
 {

@@ -42,6 +42,9 @@ json_t *trace_take(struct trace *trace);
 /* The time of the oldest line about mail; -1: there is none. */
 int64_t trace_reaches_ms(const struct trace *trace);
 
+/* The life of one message, in one go; NULL: the history has no line of it. */
+json_t *trace_life(struct disk *spool, struct id id);
+
 /* For `trace -f`, when it is done: each line that was written since then, and that
  * belongs to what was found or meets all queries, now or together with earlier ones. */
 void trace_follow(struct trace *trace,

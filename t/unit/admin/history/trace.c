@@ -202,6 +202,28 @@ test_many(void)
 }
 
 static void
+test_life(void)
+{
+    char name[100];
+    struct id id = {.time_ms = FIRST_MS + 1000, .hash = 1};
+    sim_disk_reset();
+    ok(disk_open(&disk, "/spool", true) == 0);
+    ok_named(trace_life(disk, id) == NULL, "there is no history");
+    disk_close(&disk);
+    fresh();
+    file_name("", "mail", 1, name);
+    append(name, line_of(1, 0, "event=accepted, from=<a@x>"));
+    append(name, line_of(2, 0, "event=accepted, from=<b@x>"));
+    append(name, line_of(1, 1, "event=delivered, to=<c@y>"));
+    json_t *life = trace_life(disk, id);
+    is_number(json_array_size(json_object_get(life, "events")), 2, "the events of one message");
+    json_decref(life);
+    id.hash = 7;
+    ok_named(trace_life(disk, id) == NULL, "a message without a line");
+    disk_close(&disk);
+}
+
+static void
 test_foreign(void)
 {
     char name[100];
@@ -280,6 +302,7 @@ main(void)
     test_search();
     test_slices();
     test_many();
+    test_life();
     test_foreign();
     test_follow();
     return done();
