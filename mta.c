@@ -18,6 +18,7 @@
 #include "admin/settings/options.h"
 #include "admin/command/oauth_command.h"
 #include "admin/sendmail/sendmail.h"
+#include "admin/startup/check_command.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
 #include "admin/startup/findings_wiring.h"
@@ -632,33 +633,6 @@ mta_run(const struct options_sources *sources)
 /* --- Other commands --------------------------------------------------------------- */
 
 static int
-mta_check(const struct options_sources *sources)
-{
-    struct configuration *c = configuration_new(sources);
-    struct buffer out;
-    char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
-    int code = EX_CONFIG;
-    if (c == NULL)
-        return code;
-    buffer_init(&out, CONFIGURATION_ERRORS_MAX);
-    struct tls_client *anchors = configuration_anchors(c, place, error, ERROR_MAX);
-    if (anchors != NULL) {
-        settings_print(c->settings, &out);
-        fwrite(out.at, 1, out.length, stdout);
-        fflush(stdout); /* the state of the sandbox follows */
-        code = sandbox_rules_check(&c->options) ? 0 : EX_OSERR;
-        configuration_warn(c, NULL);
-        warnings_at_check(&c->options, c->settings, c->routes);
-    } else {
-        fprintf(stderr, "%s\n", error);
-    }
-    tls_client_free(&anchors);
-    buffer_free(&out);
-    configuration_free(&c);
-    return code;
-}
-
-static int
 simulate(const struct options_sources *sources, int count, char **arguments)
 {
     struct configuration *c = configuration_new(sources);
@@ -713,17 +687,6 @@ with_options(const struct options_sources *sources, const struct command_row *ro
 }
 
 static int
-check_or_example(const struct options_sources *sources, int count, char **arguments)
-{
-    if (count == 1)
-        return mta_check(sources);
-    if (count > 2 || strcmp(arguments[1], "--example") != 0)
-        return command_refuse_all();
-    options_print_example();
-    return 0;
-}
-
-static int
 dispatch(const struct options_sources *sources, int count, char **arguments)
 {
     const char *name = count > 0 ? arguments[0] : "run";
@@ -744,7 +707,7 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
     case COMMAND_RUN:
         return count > 1 ? command_refuse_all() : mta_run(sources);
     case COMMAND_CHECK:
-        return check_or_example(sources, count, arguments);
+        return check_command(count - 1, arguments + 1, sources);
     case COMMAND_VERSION:
         return command_version(count - 1, arguments + 1, registry_redis_version());
     case COMMAND_OAUTH:

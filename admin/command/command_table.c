@@ -35,6 +35,10 @@ row_daemon(int count, char **arguments, const struct options *options)
     return daemon_command(count + 1, arguments - 1, options);
 }
 
+static const char help_check[] =
+    "  --changed  only settings that are not at their defaults\n"
+    "  --example  all settings with their defaults and meanings\n";
+
 static const char help_status[] =
     "  --sites  all sites, not only the 20 with most mail\n"
     "  Exit code: 0; 75: mail is not accepted; 69: no daemon answers.\n";
@@ -63,9 +67,9 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "check",
-     .arguments = "[--example]",
+     .arguments = "[--changed] [--json] | --example",
      .about = "print the settings in effect, or their errors",
-     .help = "  --example  all settings with their defaults and meanings\n",
+     .help = help_check,
      .example = "petrel -c /etc/petrel.conf check",
      .kind = COMMAND_CHECK,
      },

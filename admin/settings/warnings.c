@@ -344,5 +344,4 @@ warnings_at_check(const struct options *options, const struct settings *settings
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     warnings_say(options, settings, routes, log);
     log_free(&log);
-    puts("# These settings have no errors.");
 }

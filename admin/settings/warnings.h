@@ -1,7 +1,7 @@
 /* Warns of settings that are allowed but probably wrong: secrets that others can read
  * (file_modes.h), a hostname that other servers refuse, contradicting ports and limits,
  * times without a unit, routes that are never chosen, hosts that should share fragments
- * and do not, and old names of settings. */
+ * and do not, old names of settings, and variables that are no setting. */
 #ifndef ADMIN_SETTINGS_WARNINGS_H
 #define ADMIN_SETTINGS_WARNINGS_H
 
@@ -12,7 +12,7 @@
 /* After each reading of the settings; a line in the log each. */
 void warnings_say(const struct options *options, const struct settings *settings,
                   const struct route_table *routes, struct log *log);
-/* The same on standard error, then that there are no errors on standard output. */
+/* The same on standard error. */
 void warnings_at_check(const struct options *options, const struct settings *settings,
                        const struct route_table *routes);
 /* The same, and what would make a reload fail. */

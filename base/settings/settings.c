@@ -178,8 +178,35 @@ without_suffix(struct text key)
     return text_before(key, key.length - strlen(file_suffix));
 }
 
-/* Container systems put variables such as PETREL_SERVICE_HOST into the environment. So
- * there an unknown name is an error only if it resembles a setting. */
+/* Of a service petrel, or petrel-smtp: these are nobody's error. */
+static bool
+is_of_kubernetes(struct text key)
+{
+    static const char *const parts[] = {"service_host", "service_port", "port_"};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        const char *found = memmem(key.at, key.length, parts[i], strlen(parts[i]));
+        if (found != NULL && (found == key.at || found[-1] == '_'))
+            return true;
+    }
+    return text_equal(key, TEXT("port")) || text_ends_nocase(key, TEXT("_port"));
+}
+
+/* It has no effect, and perhaps nobody has noticed. */
+static void
+warn_of_variable(struct settings *s, const struct place *place, struct text name,
+                 struct text key)
+{
+    const struct setting *near = settings_nearest(s->rows, key);
+    char *meant = near ? spell(s, place->level, near, false) : NULL;
+    char what[MISTAKE_MAX];
+    snprintf(what, sizeof(what), "unknown setting, ignored%s%s%s",
+             near ? "; the nearest is '" : "", near ? meant : "", near ? "'" : "");
+    settings_add_line(&s->warnings, place->origin, name, text_from(what));
+    free(meant);
+}
+
+/* Images and services put variables of their own into the environment, such as
+ * PETREL_VERSION. So there an unknown name is an error only if it resembles a setting. */
 static void
 complain_unknown(struct settings *s, const struct place *place, struct text name,
                  struct text key)
@@ -199,6 +226,8 @@ complain_unknown(struct settings *s, const struct place *place, struct text name
         char *meant = spell(s, place->level, near, is_path);
         complain(s, place, name, "unknown setting; did you mean '%s'?", meant);
         free(meant);
+    } else if (!is_of_kubernetes(key)) {
+        warn_of_variable(s, place, name, key);
     }
     free(lower);
 }
@@ -431,6 +460,18 @@ put_lines(struct buffer *out, const char *indent, struct text lines)
     return true;
 }
 
+/* Set, and to another value. */
+static bool
+entry_is_changed(const struct settings *s, const struct setting *row,
+                 const struct entry *entry)
+{
+    const struct entry *preset = entry_at(s, row, LEVEL_DEFAULT);
+    struct text now = text_from(entry->text), before = text_from(preset->text);
+    return entry != preset && (entry->is_path || !text_equal(now, before));
+}
+
+static const char settings_mask[] = "********";
+
 static bool
 settings_print_row(const struct setting *row, const struct entry *entry,
                    struct buffer *out)
@@ -438,7 +479,7 @@ settings_print_row(const struct setting *row, const struct entry *entry,
     struct text value = text_from(entry->text);
     /* The path of a key_file is not a secret. */
     if (row->secret && !entry->is_path && value.length > 0)
-        value = TEXT("********");
+        value = text_from(settings_mask);
     bool lines = text_find(value, '\n') != TEXT_NONE;
     if (!buffer_format(out, "%s%s =", row->key, entry->is_path ? file_suffix : "") ||
         !buffer_format(out, "%s", value.length > 0 && !lines ? " " : "") ||
@@ -670,6 +711,37 @@ settings_print(const struct settings *s, struct buffer *out)
     for (const struct setting *row = s->rows; row->key != NULL; row++)
         if (!settings_print_row(row, entry_effective(s, row), out))
             return;
+}
+
+void
+settings_print_changed(const struct settings *s, struct buffer *out)
+{
+    for (const struct setting *row = s->rows; row->key != NULL; row++) {
+        const struct entry *entry = entry_effective(s, row);
+        if (entry_is_changed(s, row, entry) && !settings_print_row(row, entry, out))
+            return;
+    }
+}
+
+void
+settings_each(const struct settings *s,
+              void (*each)(void *context, const struct setting_view *view),
+              void *context)
+{
+    for (const struct setting *row = s->rows; row->key != NULL; row++) {
+        const struct entry *entry = entry_effective(s, row);
+        struct text value = text_from(entry->text);
+        bool is_set = value.length > 0;
+        each(context, &(struct setting_view){
+                          .key = row->key,
+                          .value = !is_set       ? NULL
+                                   : row->secret ? settings_mask
+                                                 : entry->text,
+                          .preset = entry_at(s, row, LEVEL_DEFAULT)->text,
+                          .source = entry->origin,
+                          .is_changed = entry_is_changed(s, row, entry),
+                      });
+    }
 }
 
 /* For the plan of the sandbox: a reload must be able to read these files again. */

@@ -59,9 +59,9 @@ void settings_accept_names(struct settings *s, const struct setting_synonym *syn
 /* Each step may be repeated; the order of calls does not matter, precedence does.
  * Errors are collected, not returned. */
 void settings_read_file(struct settings *s, const char *path);
-/* PREFIX_CONFIG is not a setting. An unknown PREFIX_X is an error only if it resembles
- * a key: Kubernetes sets PREFIX_SERVICE_HOST, PREFIX_PORT_25_TCP_ADDR and the like in
- * containers, for a service of that name. */
+/* PREFIX_CONFIG is not a setting. An unknown PREFIX_X is an error if it resembles a key,
+ * else a warning, but for PREFIX_SERVICE_HOST, PREFIX_PORT_25_TCP_ADDR and the like:
+ * Kubernetes sets them in containers, for a service of that name. */
 void settings_read_environment(struct settings *s, char *const *environment);
 /* "key=value" */
 void settings_read_argument(struct settings *s, const char *key_value);
@@ -85,10 +85,24 @@ size_t settings_apply(struct settings *s);
 /* One line per error: file:line or the name of the source, the key, the error, and the
  * key probably meant. */
 struct text settings_errors(const struct settings *s);
-/* One line for each old name in use, in the form of an error. */
+/* One line for each old name in use, and for each unknown variable that is no error, in
+ * the form of an error. */
 struct text settings_warnings(const struct settings *s);
 /* "key = value   # source" for every row, secrets masked. */
 void settings_print(const struct settings *s, struct buffer *out);
+/* The same for the rows whose value was set and is not the default. */
+void settings_print_changed(const struct settings *s, struct buffer *out);
+
+/* One setting as it is in effect; strings are borrowed. */
+struct setting_view {
+    const char *key;
+    const char *value, *preset; /* NULL: unset; the value of a secret is masked */
+    const char *source;         /* as settings_origin(), or "default" */
+    bool is_changed;
+};
+void settings_each(const struct settings *s,
+                   void (*each)(void *context, const struct setting_view *view),
+                   void *context);
 /* Calls each with every file that was to be read: settings and key_file. */
 void settings_each_file(const struct settings *s,
                         void (*each)(void *context, const char *path), void *context);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MAX = 64, SLIPS_MAX = 2 };
+enum { KEY_MAX = 64, SLIPS_MAX = 2, NEAR_MIN = 4 };
 
 struct unit {
     struct text name;
@@ -228,6 +228,23 @@ settings_guess(const struct setting *rows, struct text key)
         /* Two edits turn a word of four letters into any other. */
         if (slips < least && slips * 2 < known.length) {
             least = slips;
+            best = row;
+        }
+    }
+    return best;
+}
+
+const struct setting *
+settings_nearest(const struct setting *rows, struct text key)
+{
+    const struct setting *best = NULL;
+    size_t most = NEAR_MIN - 1;
+    for (const struct setting *row = rows; row->key != NULL; row++) {
+        size_t same = 0;
+        while (same < key.length && row->key[same] == key.at[same])
+            same++;
+        if (same > most) {
+            most = same;
             best = row;
         }
     }

@@ -16,5 +16,8 @@ const struct setting *settings_find(const struct setting *rows, struct text key)
 /* The row with the nearest key, at most two edits away (letters added, left out,
  * replaced or swapped; fewer for short keys); NULL if none. */
 const struct setting *settings_guess(const struct setting *rows, struct text key);
+/* The row whose key begins most as this one does, with four characters at least; NULL if
+ * none: a hint, where settings_guess() finds nothing. */
+const struct setting *settings_nearest(const struct setting *rows, struct text key);
 
 #endif

@@ -18,6 +18,8 @@ chdir $scratch or die; # so that no petrel.conf lies here
 sub petrel { return Petrel::command('', $Petrel::binary, @_) }
 sub with_environment { my ($environment, @arguments) = @_; local %ENV = (%ENV, %$environment); return petrel(@arguments) }
 
+sub with_json { my ($code, $text) = outputs(@_); is $code, 0, "@_"; return decode_json($text)->{settings} }
+
 # --- check
 
 Petrel::spit("$scratch/good.conf", "# a comment\nhostname = petrel.test\nspool = $scratch/spool\nroutes = a.test smtp://127.0.0.1:1\n    * mx\n");
@@ -36,6 +38,28 @@ Petrel::spit("$scratch/printed.conf", $printed);
 is $code, 0, 'what check prints is itself a good file' or diag $text;
 ($code, $text) = with_environment({ PETREL_CONFIG => "$scratch/good.conf" }, 'check');
 like $text, qr/^hostname = petrel\.test /m, 'PETREL_CONFIG names the file';
+
+($code, $text) = petrel('-c', 'good.conf', 'check', '--changed');
+is $code, 0, 'check --changed';
+like $text, qr/^hostname = petrel\.test\s+# good\.conf:2$/m, 'has what was set';
+is scalar(() = $text =~ /^\w+ =/mg), 3, 'and nothing else' or diag $text;
+like $text, qr/^# These settings have no errors\.\n\z/m, 'and ends as check does';
+{
+    my $changed = with_json('-c', 'good.conf', 'check', '--json', '--changed');
+    my $all = with_json('-c', 'good.conf', '-o', 'routes=', '-o', 'relay_password=sesame', '-o', 'relay=submission://me@a.test', 'check', '--json');
+    is_deeply [sort keys %$changed], [qw(hostname routes spool)], 'check --json --changed';
+    is_deeply $changed->{routes}, { value => "a.test smtp://127.0.0.1:1\n* mx", source => 'good.conf:4', default => '* mx', changed => JSON::PP::true }, 'value, source, default';
+    is +with_json('-c', 'good.conf', '-o', "log_to=syslog:/a\xff", 'check', '--json')->{log_to}{value}, 'syslog:/a\xff', 'a byte that is not UTF-8 is escaped';
+    my @example = (petrel('check', '--example'))[1] =~ /^#(\w+) =/mg;
+    is_deeply [sort keys %$all], [sort @example], 'check --json has every setting';
+    is $all->{relay_password}{value}, '********', 'but no secret';
+    is_deeply $all->{recipient_limit}, { value => '1000', source => 'default', default => '1000', changed => JSON::PP::false }, 'a default';
+}
+($code, $text) = with_environment({ PETREL_RELAY_USER => 'me', PETREL_SERVICE_HOST => '10.0.0.1', PETREL_PORT_25_TCP => 'x' }, '-c', 'good.conf', 'check');
+is $code, 0, 'check: an unknown variable is no error';
+like $text, qr/warning: environment: PETREL_RELAY_USER: unknown setting, ignored; the nearest is 'PETREL_RELAY\w*'$/m, 'but is told with the nearest';
+unlike $text, qr/PETREL_SERVICE|PETREL_PORT/, 'those of Kubernetes are not';
+is +(with_environment({ PETREL_RELAY_USER => 'me' }, '-c', 'good.conf', 'check', '--json'))[0], 0, 'and JSON stays JSON';
 
 my @bad = (
     ["routs = * mx\n", qr/^bad\.conf:1: routs: unknown setting; did you mean 'routes'\?$/],
@@ -81,7 +105,7 @@ like $text, qr/did you mean 'routes'\?/, 'is explained';
 is $code, 78, 'check: a mistake in the environment';
 like $text, qr/PETREL_ROUTS: .*did you mean 'PETREL_ROUTES'\?/, 'is explained';
 is +(petrel('-c', 'good.conf', $_))[0], 64, "usage: $_" for 'frobnicate', '--hlep', '-x', '-c';
-is +(petrel('-c', 'good.conf', split / /, $_))[0], 64, "usage: $_" for 'check twice', 'queue', 'queue frob', 'version loudly';
+is +(petrel('-c', 'good.conf', split / /, $_))[0], 64, "usage: $_" for 'check twice', 'check --example --json', 'check --json=1', 'queue', 'queue frob', 'version loudly';
 
 # --- help: on standard output, without settings, so that it helps where these have errors
 
