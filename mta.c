@@ -21,6 +21,7 @@
 #include "admin/startup/check_command.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
+#include "admin/startup/drain.h"
 #include "admin/startup/findings_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
@@ -58,8 +59,7 @@ enum {
     ERROR_MAX = 512,
     STARTED_MAX = 1024,
     OVERRIDES_MAX = 200,
-    INTERRUPT_MS = 5000,            /* for what runs */
-    DEFRAGMENT_RECIPIENTS = 1000000 /* of all waiting fragments: 100 MB */
+    INTERRUPT_MS = 5000 /* for what runs */
 };
 
 extern char **environ;
@@ -91,37 +91,16 @@ struct petrel {
     struct sandbox *sandbox;
     struct reload reload;
     struct notify notify;
+    struct drain drain;
     unsigned draining;
 };
 
 /* --- The daemon ------------------------------------------------------------------- */
 
 static struct channel_settings
-channel_settings(const struct petrel *p, const struct configuration *c)
+mta_channel(const struct petrel *p, const struct configuration *c)
 {
-    static const enum origin_keying keyings[] = {[KEYING_SENDER] = ORIGIN_BY_SENDER,
-                                                 [KEYING_ID] = ORIGIN_BY_ID,
-                                                 [KEYING_STRICT] = ORIGIN_STRICT};
-    const struct options *o = &c->options;
-    static const enum channel_timeout timeouts[] = {[TIMEOUT_RELEASE] = CHANNEL_RELEASE,
-                                                    [TIMEOUT_BOUNCE] = CHANNEL_BOUNCE,
-                                                    [TIMEOUT_HOLD] = CHANNEL_HOLD};
-    struct disk *spool = queue_disk(manager_queue(p->manager));
-    return (struct channel_settings){
-        .hostname = o->hostname,
-        .registry = p->registry,
-        .peers = route_peers(c->routes),
-        .limits = {.parts = (uint32_t)o->defrag_parts,
-                   .set_bytes = o->defrag_set_size,
-                   .sets = (size_t)o->defrag_sets,
-                   .sender_sets = (size_t)o->defrag_sender_sets,
-                   .client_sets = (size_t)o->defrag_client_sets,
-                   .bytes = options_fragments_max(o, c->settings, spool),
-                   .recipients = DEFRAGMENT_RECIPIENTS},
-        .keying = keyings[options_keying(o)],
-        .keeps_subject = o->defrag_subject_fallback,
-        .on_timeout = timeouts[options_timeout(o)],
-    };
+    return configuration_channel(c, p->registry, queue_disk(manager_queue(p->manager)));
 }
 
 /* Called once for incoming and once for outgoing sessions, and once for tokens. */
@@ -135,9 +114,10 @@ on_drained(void *context)
 }
 
 static void
-drain(struct petrel *p, int64_t grace_ms)
+mta_drain(struct petrel *p, int64_t grace_ms)
 {
     p->draining = 2;
+    drain_stop(&p->drain);
     reload_stop(&p->reload);
     control_wiring_stop(&p->wiring);
     notify_stopping(&p->notify);
@@ -154,7 +134,7 @@ on_terminate(void *context)
     if (p->draining > 0)
         return;
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "terminating: finishing what runs");
-    drain(p, p->configuration->options.drain_timeout_ms);
+    mta_drain(p, p->configuration->options.drain_timeout_ms);
 }
 
 /* If the reply to a final dot is not read, the message is sent twice. */
@@ -167,7 +147,7 @@ on_interrupt(void *context)
     if (p->draining > 0)
         loop_stop(p->loop);
     else
-        drain(p, INTERRUPT_MS);
+        mta_drain(p, INTERRUPT_MS);
 }
 
 static struct sandbox_rules
@@ -188,16 +168,24 @@ use_accounts(struct petrel *p, const struct configuration *fresh)
     questions_on_tokens(control_server_questions(p->control), p->keeper.tokens);
 }
 
+/* Why no mail should come, on purpose; NULL: it may. */
+static const char *
+mta_leaves(const struct petrel *p)
+{
+    return p->draining > 0 ? "the daemon stops" : drain_reason(&p->drain);
+}
+
 /* The look of a struct health. */
 static size_t
 mta_checks(void *context, struct health_check checks[HEALTH_CHECKS_MAX])
 {
     const struct petrel *p = context;
     struct queue_health health = queue_health(manager_queue(p->manager));
+    const char *leaves = mta_leaves(p);
     checks[0] = (struct health_check){.name = "accepting",
-                                      .good = health.accepting && p->draining == 0};
+                                      .good = health.accepting && leaves == NULL};
     text_copy(checks[0].why, sizeof(checks[0].why),
-              text_from(p->draining > 0 ? "the daemon stops" : health.reason));
+              text_from(leaves != NULL ? leaves : health.reason));
     return 1;
 }
 
@@ -208,9 +196,10 @@ mta_describe(void *context, char out[NOTIFY_STATUS_MAX])
     const struct petrel *p = context;
     struct queue_health health = queue_health(manager_queue(p->manager));
     struct sched_counts counts = sched_count(manager_sched(p->manager));
-    const char *reason = p->draining > 0 ? "the daemon stops" : health.reason;
-    if (p->draining > 0 || !health.accepting)
-        snprintf(out, NOTIFY_STATUS_MAX, "not accepting mail: %.150s", reason);
+    const char *leaves = mta_leaves(p);
+    if (leaves != NULL || !health.accepting)
+        snprintf(out, NOTIFY_STATUS_MAX, "not accepting mail: %.150s",
+                 leaves != NULL ? leaves : health.reason);
     else
         snprintf(out, NOTIFY_STATUS_MAX, "accepting mail, %zu in the queue",
                  (size_t)(counts.incoming + counts.active + counts.deferred));
@@ -221,6 +210,13 @@ mta_is_draining(void *context)
 {
     const struct petrel *p = context;
     return p->draining > 0;
+}
+
+/* For those who show it, not for those who must be quick. */
+static bool
+mta_is_leaving(void *context)
+{
+    return mta_leaves(context) != NULL;
 }
 
 static bool
@@ -236,7 +232,7 @@ start_http(struct petrel *p, char *error)
                                    .history = p->history,
                                    .findings = &p->findings,
                                    .count_sessions = control_wiring_sessions,
-                                   .is_draining = mta_is_draining,
+                                   .is_draining = mta_is_leaving,
                                    .health = &p->health,
                                    .context = p};
     return http_wiring_start(&p->http, p->configuration, error, ERROR_MAX);
@@ -274,7 +270,7 @@ on_reload(void *context)
     findings_wiring_reload(&p->findings, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
-    struct channel_settings channel = channel_settings(p, fresh);
+    struct channel_settings channel = mta_channel(p, fresh);
     channel_reload(p->channel, &channel);
     char waits[OPTIONS_RESTART_MAX];
     options_need_restart(&p->started->options, o, waits);
@@ -304,7 +300,7 @@ start_findings(struct petrel *p)
                                  .history = p->history,
                                  .registry = p->registry,
                                  .sandbox = p->sandbox,
-                                 .is_draining = mta_is_draining,
+                                 .is_draining = mta_is_leaving,
                                  .context = p};
     findings_wiring_start(&p->findings, p->configuration);
 }
@@ -361,7 +357,7 @@ start_channel(struct petrel *p, char *error)
         p->registry = registry_new(&setup, &c->registry, error, ERROR_MAX);
     if (c->registry.kind != REGISTRY_LOCAL && p->registry == NULL)
         return false;
-    struct channel_settings channel = channel_settings(p, c);
+    struct channel_settings channel = mta_channel(p, c);
     p->channel = channel_new(p->loop, p->events, p->manager, &channel);
     return true;
 }
@@ -451,6 +447,13 @@ start_control(struct petrel *p)
                                         .is_draining = mta_is_draining,
                                         .context = p};
     control_wiring_start(&p->wiring);
+    p->drain = (struct drain){.loop = p->loop,
+                              .events = p->events,
+                              .manager = p->manager,
+                              .listener = p->listener,
+                              .questions = control_server_questions(p->control),
+                              .configuration = &p->configuration};
+    drain_start(&p->drain);
 }
 
 static int
@@ -530,6 +533,7 @@ mta_stop(struct petrel *p, bool ran)
     findings_wiring_stop(&p->findings);
     if (p->history != NULL)
         history_on_line(p->history, NULL, NULL);
+    drain_stop(&p->drain);
     control_wiring_stop(&p->wiring);
     listener_free(&p->listener);
     control_server_free(&p->control);

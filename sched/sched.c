@@ -45,6 +45,12 @@ sched_drain(struct sched *s)
     s->draining = true;
 }
 
+void
+sched_cancel_drain(struct sched *s)
+{
+    s->draining = false;
+}
+
 /* Targets that no mail uses from now on are obsolete; their destinations move when mail
  * comes for them. */
 void

@@ -64,8 +64,9 @@ void sched_set_token(struct sched *s, int64_t now_ms, const struct sched_login *
                      enum sched_token token, const char *why);
 
 /* From now on there is no SCHED_LOAD and no SCHED_OPEN; running sessions end normally.
- * Cannot be undone. */
+ * sched_cancel_drain() undoes it. */
 void sched_drain(struct sched *s);
+void sched_cancel_drain(struct sched *s);
 
 /* --- Events ---------------------------------------------------------------------- */
 

@@ -43,6 +43,12 @@ static const char help_status[] =
     "  --sites  all sites, not only the 20 with most mail\n"
     "  Exit code: 0; 75: mail is not accepted; 69: no daemon answers.\n";
 
+static const char help_drain[] =
+    "  --wait TIME  how long to wait (100s); the daemon goes on afterwards\n"
+    "  --empty      deliver what waits first, but accept no mail\n"
+    "  --cancel     accept and deliver mail again\n"
+    "  Exit code: 0: nothing is left; 75: messages are left, or the time is over.\n";
+
 static const char help_trace[] =
     "  QUERY is an id, an address, a domain, or a Message-ID.\n"
     "  -f  follow what happens from now on\n";
@@ -134,6 +140,15 @@ static const struct command_row command_table[] = {
      .run = row_daemon,
      },
     {
+     .name = "drain",
+     .arguments = "[--wait TIME] [--empty] | --cancel",
+     .about = "take the daemon out of service, or back",
+     .help = help_drain,
+     .example = "petrel drain --empty --wait 5m",
+     .kind = COMMAND_OPTIONS,
+     .run = row_daemon,
+     },
+    {
      .name = "log-level",
      .arguments = "[LEVEL [--for TIME]]",
      .about = "the level of the log, for some time",
@@ -204,7 +219,7 @@ static const struct command_row command_table[] = {
      .kind = COMMAND_OPTIONS,
      .run = command_queue,
      },
-    {.name = NULL            },
+    {.name = NULL               },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

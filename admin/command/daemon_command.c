@@ -14,7 +14,11 @@
 
 enum {
     ERROR_MAX = 512,
-    LEVEL_MS = 3600 * 1000 /* unless --for says otherwise */
+    LEVEL_MS = 3600 * 1000,     /* unless --for says otherwise */
+    DRAIN_WAIT_MS = 100 * 1000, /* unless --wait does */
+    DRAIN_LOOK_MS = 1000,
+    DRAIN_LEFT_MAX = 256,
+    DRAIN_LINE_MAX = 400
 };
 
 /* One run of such a command. */
@@ -209,6 +213,100 @@ command_unlock(struct question *q, int count, char **arguments)
     return 0;
 }
 
+/* --- Drain ------------------------------------------------------------------------- */
+
+static const char drain_usage[] = "drain [--wait TIME] [--empty] | --cancel";
+
+/* "12 deferred, 1 hold": the places that have messages. 0: none has. */
+static int64_t
+drain_list_left(const json_t *answer, char out[DRAIN_LEFT_MAX])
+{
+    const char *place;
+    json_t *number;
+    int64_t all = 0;
+    size_t at = 0;
+    out[0] = '\0';
+    json_object_foreach(json_object_get(answer, "left"), place, number)
+    {
+        int64_t count = json_integer_value(number);
+        if (count > 0)
+            at += (size_t)snprintf(out + at, DRAIN_LEFT_MAX - at, "%s%lld %s",
+                                   all > 0 ? ", " : "", (long long)count, place);
+        all += count;
+    }
+    return all;
+}
+
+/* A line when it differs from the last one. */
+static void
+drain_print_progress(const json_t *answer, char last[DRAIN_LINE_MAX])
+{
+    char left[DRAIN_LEFT_MAX], line[DRAIN_LINE_MAX];
+    int64_t count = drain_list_left(answer, left);
+    snprintf(line, sizeof(line), "%s: %s; sessions: %lld in, %lld out",
+             json_field_string(answer, "state"), count > 0 ? left : "no messages",
+             (long long)json_field_number(answer, "sessions_in"),
+             (long long)json_field_number(answer, "sessions_out"));
+    if (strcmp(line, last) != 0)
+        puts(line);
+    fflush(stdout);
+    memcpy(last, line, DRAIN_LINE_MAX);
+}
+
+/* Until it is gone, or the time is over: the daemon goes on without us. */
+static int
+drain_follow(struct question *q, json_t *answer, int64_t wait_ms)
+{
+    char last[DRAIN_LINE_MAX] = "", left[DRAIN_LEFT_MAX];
+    int64_t end_ms = loop_monotonic_ms(q->loop) + wait_ms;
+    int code = 0;
+    while (answer != NULL) {
+        drain_print_progress(answer, last);
+        bool gone = strcmp(json_field_string(answer, "state"), "gone") == 0;
+        if (gone || loop_monotonic_ms(q->loop) >= end_ms) {
+            code = drain_list_left(answer, left) > 0 || !gone ? EX_TEMPFAIL : 0;
+            break;
+        }
+        json_decref(answer);
+        loop_turn(q->loop, DRAIN_LOOK_MS);
+        answer = daemon_ask(
+            q, json_pack("{s:s,s:b}", "command", "drain", "progress", true), &code);
+    }
+    json_decref(answer);
+    return code;
+}
+
+static int
+command_drain(struct question *q, int count, char **arguments)
+{
+    int64_t wait_ms = DRAIN_WAIT_MS;
+    bool empty = false, cancel = false;
+    int code = 0;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(arguments[i], "--empty") == 0)
+            empty = true;
+        else if (strcmp(arguments[i], "--cancel") == 0)
+            cancel = true;
+        else if (strcmp(arguments[i], "--wait") != 0 || ++i == count ||
+                 !settings_parse_duration(text_from(arguments[i]), &wait_ms))
+            return daemon_usage(drain_usage);
+    }
+    if (cancel && count > 1)
+        return daemon_usage(drain_usage);
+    json_t *answer =
+        daemon_ask(q,
+                   json_pack("{s:s,s:b,s:b,s:I}", "command", "drain", "cancel", cancel,
+                             "empty", empty, "wait_ms", (json_int_t)wait_ms),
+                   &code);
+    if (answer == NULL)
+        return code == EX_CONFIG ? EX_DATAERR : code;
+    if (!cancel)
+        return drain_follow(q, answer, wait_ms);
+    puts("accepting and delivering mail again");
+    json_decref(answer);
+    return 0;
+}
+
 /* --- All of them ------------------------------------------------------------------- */
 
 static const struct daemon_row {
@@ -219,6 +317,7 @@ static const struct daemon_row {
     {"log-level", command_log_level},
     {"health",    command_health   },
     {"unlock",    command_unlock   },
+    {"drain",     command_drain    },
 };
 
 static const struct daemon_row *

@@ -46,22 +46,22 @@ make_journal(const struct queue_health *h)
 
 /* As `queue ls` has them. To the scheduler fragments that wait are mail that is not yet
  * due: most of them new, some deferred. */
-static json_t *
-make_queue(struct manager *m, const struct sched_counts *counts)
+json_t *
+status_queue(struct manager *m)
 {
+    struct sched_counts counts = sched_count(manager_sched(m));
     struct queue_apart apart = queue_count_apart(manager_queue(m));
     struct manager_fragments f = {0};
     (void)manager_fragments(m, &f);
-    size_t fresh = f.messages < counts->incoming ? f.messages : counts->incoming;
+    size_t fresh = f.messages < counts.incoming ? f.messages : counts.incoming;
     size_t old = f.messages - fresh;
-    old = old < counts->deferred ? old : counts->deferred;
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "incoming",
-                     status_number(counts->incoming - fresh), "active",
-                     status_number(counts->active), "deferred",
-                     status_number(counts->deferred - old), "hold",
-                     status_number(apart.held), "corrupt",
-                     status_number(apart.quarantined), "defrag",
-                     status_number(fresh + old));
+    old = old < counts.deferred ? old : counts.deferred;
+    return json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:o}", "incoming", status_number(counts.incoming - fresh),
+        "active", status_number(counts.active), "deferred",
+        status_number(counts.deferred - old), "hold", status_number(apart.held),
+        "corrupt", status_number(apart.quarantined), "defrag",
+        status_number(fresh + old));
 }
 
 static json_t *
@@ -117,10 +117,10 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
         "{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok", true,
         "version", PETREL_VERSION, "uptime_s", (json_int_t)(uptime_ms / 1000),
         "accepting", h.accepting, "reason", h.reason, "syncs", status_number(h.syncs),
-        "spool", make_spool(&h), "journal", make_journal(&h), "queue",
-        make_queue(m, &counts), "active_recipients", status_number(counts.recipients),
-        "fragments", make_fragments(m), "sessions", sessions, "totals", totals,
-        "limits", limits, "site_totals", make_sites(&sites, &counts), "sites", top);
+        "spool", make_spool(&h), "journal", make_journal(&h), "queue", status_queue(m),
+        "active_recipients", status_number(counts.recipients), "fragments",
+        make_fragments(m), "sessions", sessions, "totals", totals, "limits", limits,
+        "site_totals", make_sites(&sites, &counts), "sites", top);
 }
 
 json_t *

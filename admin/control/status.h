@@ -29,6 +29,10 @@
  *             tell; the command asks for all */
 json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);
 
+/* Messages by place: incoming, active, deferred, hold, corrupt, defrag (fragments that
+ * wait for others). */
+json_t *status_queue(struct manager *manager);
+
 /* landlock (the ABI in force, 0: none), seccomp, missing (what the system lacks; "":
  * nothing), refused (system calls since the start). The daemon's is "sandbox". */
 json_t *status_sandbox(const struct sandbox_state *state);

@@ -34,7 +34,7 @@ struct options {
     int64_t smtpd_error_sleep_time_ms, smtpd_junk_command_limit, greet_delay_ms;
     int64_t smtpd_starttls_timeout_ms;
     int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, smtpd_min_data_rate;
-    int64_t drain_timeout_ms;
+    int64_t drain_timeout_ms, drain_delay_ms;
     /* where to */
     char *routes, *sender_routes, *rewrite, *relay, *relay_password, *auth_passwords,
         *oauth;

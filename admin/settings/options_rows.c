@@ -221,6 +221,8 @@ const struct setting options_rows[] = {
             "minimum."),
     BOUNDED(DURATION, drain_timeout_ms, "drain_timeout", "20s", 0, HOUR,
             "How long SIGTERM waits for sessions in the middle of a message."),
+    BOUNDED(DURATION, drain_delay_ms, "drain_delay", "5s", 0, HOUR,
+            "How long `petrel drain` still accepts mail, after readiness has failed."),
     TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
             "Name servers: list of ADDRESS[:PORT]. Unset: the system's."),
     TEXTUAL(STRING, dns_trust, "dns_trust", "auto",

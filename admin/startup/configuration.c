@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DEFRAGMENT_RECIPIENTS = 1000000 }; /* of all waiting fragments: 100 MB */
+
 enum { REGISTRY_ERROR_MAX = 512 };
 
 struct listener_settings
@@ -286,4 +288,32 @@ configuration_new(const struct options_sources *sources)
     fwrite(errors.at, 1, errors.length, stderr);
     buffer_free(&errors);
     return c;
+}
+
+struct channel_settings
+configuration_channel(const struct configuration *c, struct registry *registry,
+                      struct disk *spool)
+{
+    static const enum origin_keying keyings[] = {[KEYING_SENDER] = ORIGIN_BY_SENDER,
+                                                 [KEYING_ID] = ORIGIN_BY_ID,
+                                                 [KEYING_STRICT] = ORIGIN_STRICT};
+    const struct options *o = &c->options;
+    static const enum channel_timeout timeouts[] = {[TIMEOUT_RELEASE] = CHANNEL_RELEASE,
+                                                    [TIMEOUT_BOUNCE] = CHANNEL_BOUNCE,
+                                                    [TIMEOUT_HOLD] = CHANNEL_HOLD};
+    return (struct channel_settings){
+        .hostname = o->hostname,
+        .registry = registry,
+        .peers = route_peers(c->routes),
+        .limits = {.parts = (uint32_t)o->defrag_parts,
+                   .set_bytes = o->defrag_set_size,
+                   .sets = (size_t)o->defrag_sets,
+                   .sender_sets = (size_t)o->defrag_sender_sets,
+                   .client_sets = (size_t)o->defrag_client_sets,
+                   .bytes = options_fragments_max(o, c->settings, spool),
+                   .recipients = DEFRAGMENT_RECIPIENTS},
+        .keying = keyings[options_keying(o)],
+        .keeps_subject = o->defrag_subject_fallback,
+        .on_timeout = timeouts[options_timeout(o)],
+    };
 }

@@ -8,6 +8,7 @@
 #include "admin/http/http_server.h"
 #include "defrag/registry/registry.h"
 #include "smtp/client/delivery.h"
+#include "defrag/channel.h"
 #include "smtp/client/trust_anchors.h"
 #include "smtp/server/listener.h"
 
@@ -62,6 +63,10 @@ struct listener_settings configuration_public_listener(const struct options *o);
 /* routes may be NULL: then without passwords and peers, for a check. */
 struct delivery_settings configuration_delivery(const struct options *o,
                                                 const struct route_table *routes);
+
+struct channel_settings configuration_channel(const struct configuration *c,
+                                              struct registry *registry,
+                                              struct disk *spool);
 
 /* sendmail -bs. Any user may run this, so that it gets settings without secrets and the
  * injector's side of the queue. A sysexits code. */

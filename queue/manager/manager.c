@@ -513,6 +513,16 @@ manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context
     manager_stir(m);
 }
 
+void
+manager_cancel_drain(struct manager *m)
+{
+    m->draining = m->patience_over = false;
+    m->drained = NULL;
+    loop_timer_stop(m->loop, &m->wake);
+    sched_cancel_drain(m->sched);
+    manager_stir(m);
+}
+
 /* --- For acceptors and channels --------------------------------------------------- */
 
 bool

@@ -53,6 +53,8 @@ struct queue *manager_queue(struct manager *manager);
  * latest; deliveries cut off then are repeated after the next startup. */
 void manager_drain(struct manager *manager, int64_t grace_ms,
                    void (*drained)(void *context), void *context);
+/* Undoes it; drained is not called any more. */
+void manager_cancel_drain(struct manager *manager);
 
 /* --- For acceptors ---------------------------------------------------------------- */
 

@@ -33,6 +33,8 @@ static const struct refusal no_space = {421, "4.7.0",
                                         "too many connections, try again later"};
 static const struct refusal not_this_user = {554, "5.7.1",
                                              "user not allowed to send mail here"};
+static const struct refusal out_of_service = {421, "4.3.2",
+                                              "out of service, try again later"};
 static const struct refusal locked_out = {
     421, "4.7.0", "too many failed logins from your address, try again later"};
 
@@ -52,7 +54,7 @@ struct listener {
     struct door *doors;
     size_t door_count;
     unsigned char secret[DIGEST_SIZE]; /* for users_read() */
-    bool draining;
+    bool draining, closed;
     struct loop_timer grace;
     struct loop_task gone;
     void (*drained)(void *context);
@@ -323,6 +325,8 @@ listener_enter(struct listener *l, struct net_connection *connection,
                  !may_relay(l, client, options);
     if (!enters)
         refusal = &crowded;
+    else if (refusal == NULL && l->closed)
+        refusal = &out_of_service;
     else if (refusal == NULL && options->auth == ENDPOINT_AUTH_REQUIRED &&
              session_is_locked_out(&l->host, connection, options))
         refusal = &locked_out;
@@ -602,6 +606,20 @@ listener_drain(struct listener *l, int64_t grace_ms, void (*on_drained)(void *co
     }
     loop_timer_start(l->host.loop, &l->grace, grace_ms, on_grace_over, l);
     session_drain(&l->host);
+}
+
+void
+listener_close(struct listener *l)
+{
+    l->closed = true;
+    pregreet_drain(&l->arrivals);
+    session_drain(&l->host);
+}
+
+void
+listener_open(struct listener *l)
+{
+    l->closed = false;
 }
 
 static void

@@ -67,6 +67,10 @@ void listener_on_flush(struct listener *l, session_flush *on_flush, void *contex
  * after grace_ms. */
 void listener_drain(struct listener *l, int64_t grace_ms,
                     void (*drained)(void *context), void *context);
+/* New clients get 421 4.3.2; sessions get it now, or after their transaction. The ports
+ * stay bound, and listener_open() ends it. */
+void listener_close(struct listener *l);
+void listener_open(struct listener *l);
 void listener_free(struct listener **l);
 /* The certificates of the settings in force; NULL: none. */
 struct tls_server *listener_tls(const struct listener *l);

@@ -80,6 +80,10 @@ test_drain(void)
     channel_end(&w, c, NULL);
     world_pass(&w, 10000);
     ok_named(w.loads == 1 && w.opens == 1, "and that was all");
+    ok(sched_wake_ms(w.s) == INT64_MAX);
+    sched_cancel_drain(w.s);
+    world_run(&w);
+    ok_named(w.loads == 2 && w.opens == 2, "until it is cancelled");
     sched_world_end(&w);
 }
 

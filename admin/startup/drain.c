@@ -1,0 +1,240 @@
+/* Goes from state to state, by a timer. */
+#include "admin/startup/drain.h"
+
+#include "admin/control/json_field.h"
+#include "admin/control/status.h"
+#include "queue/event/event.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    TICK_MS = 200,
+    RETRY_MS = 10 * 1000,
+    WAIT_MAX_MS = 24 * 3600 * 1000,
+    DRAIN_TEXT_MAX = 200
+};
+
+static const char *const state_names[] = {[DRAIN_RUNNING] = "running",
+                                          [DRAIN_LEAVING] = "leaving",
+                                          [DRAIN_EMPTYING] = "emptying",
+                                          [DRAIN_CLOSING] = "closing",
+                                          [DRAIN_GONE] = "gone"};
+
+static void drain_tick(void *context);
+
+/* --- What is left ----------------------------------------------------------------- */
+
+/* Messages of the places that deliveries empty. */
+static int64_t
+drain_waiting(const json_t *left)
+{
+    return json_field_number(left, "incoming") + json_field_number(left, "active") +
+           json_field_number(left, "deferred");
+}
+
+static int64_t
+drain_left(const struct drain *d, int64_t *waiting)
+{
+    json_t *left = status_queue(d->manager);
+    *waiting = drain_waiting(left);
+    int64_t count = *waiting + json_field_number(left, "hold") +
+                    json_field_number(left, "corrupt") +
+                    json_field_number(left, "defrag");
+    json_decref(left);
+    return count;
+}
+
+static size_t
+drain_sessions_in(const struct drain *d)
+{
+    return listener_sessions(d->listener);
+}
+
+/* --- States ----------------------------------------------------------------------- */
+
+static void
+drain_enter(struct drain *d, enum drain_state state, const char *what)
+{
+    char text[DRAIN_TEXT_MAX];
+    snprintf(text, sizeof(text), "drain: %s%s", state_names[state], what);
+    d->state = state;
+    event_tell(d->events, &(struct event){.kind = EVENT_DRAINING,
+                                          .program = "main",
+                                          .text = text_from(text)});
+}
+
+static void
+drain_wait(struct drain *d, int64_t ms)
+{
+    loop_timer_start(d->loop, &d->timer, ms, drain_tick, d);
+}
+
+static void
+drain_on_manager(void *context)
+{
+    struct drain *d = context;
+    d->manager_drained = true;
+}
+
+static void
+drain_close(struct drain *d)
+{
+    int64_t grace_ms = (*d->configuration)->options.drain_timeout_ms;
+    d->manager_drained = false;
+    d->until_ms = loop_monotonic_ms(d->loop) + grace_ms;
+    drain_enter(d, DRAIN_CLOSING, ": no delivery begins");
+    manager_drain(d->manager, grace_ms, drain_on_manager, d);
+    drain_wait(d, TICK_MS);
+}
+
+static void
+drain_leave(struct drain *d)
+{
+    listener_close(d->listener);
+    if (!d->empties) {
+        drain_close(d);
+        return;
+    }
+    drain_enter(d, DRAIN_EMPTYING, ": no mail is accepted");
+    d->retry_ms = 0;
+    drain_wait(d, 0);
+}
+
+static void
+drain_empty(struct drain *d)
+{
+    int64_t now_ms = loop_monotonic_ms(d->loop), waiting;
+    (void)drain_left(d, &waiting);
+    if ((waiting == 0 && drain_sessions_in(d) == 0) || now_ms >= d->until_ms) {
+        drain_close(d);
+        return;
+    }
+    if (now_ms >= d->retry_ms) {
+        manager_retry_all(d->manager);
+        d->retry_ms = now_ms + RETRY_MS;
+    }
+    drain_wait(d, TICK_MS);
+}
+
+/* Sessions of clients end with their transaction; one that hangs is not waited for. */
+static void
+drain_end(struct drain *d)
+{
+    char what[DRAIN_TEXT_MAX];
+    int64_t waiting, left;
+    bool over = loop_monotonic_ms(d->loop) >= d->until_ms;
+    if (!over && (!d->manager_drained || drain_sessions_in(d) > 0)) {
+        drain_wait(d, TICK_MS);
+        return;
+    }
+    left = drain_left(d, &waiting);
+    snprintf(what, sizeof(what),
+             ": messages left: %" PRId64 ", of which %" PRId64 " wait for delivery",
+             left, waiting);
+    drain_enter(d, DRAIN_GONE, what);
+}
+
+static void
+drain_tick(void *context)
+{
+    struct drain *d = context;
+    switch (d->state) {
+    case DRAIN_LEAVING:
+        drain_leave(d);
+        break;
+    case DRAIN_EMPTYING:
+        drain_empty(d);
+        break;
+    case DRAIN_CLOSING:
+        drain_end(d);
+        break;
+    case DRAIN_RUNNING:
+    case DRAIN_GONE:
+        break;
+    }
+}
+
+static void
+drain_begin(struct drain *d, bool empties, int64_t wait_ms)
+{
+    int64_t delay_ms = (*d->configuration)->options.drain_delay_ms;
+    d->empties = empties;
+    d->until_ms = loop_monotonic_ms(d->loop) + wait_ms;
+    drain_enter(d, DRAIN_LEAVING, ", requested by root: not ready");
+    drain_wait(d, delay_ms);
+}
+
+static void
+drain_cancel(struct drain *d)
+{
+    enum drain_state was = d->state;
+    loop_timer_stop(d->loop, &d->timer);
+    if (was >= DRAIN_EMPTYING)
+        listener_open(d->listener);
+    if (was >= DRAIN_CLOSING)
+        manager_cancel_drain(d->manager);
+    if (was != DRAIN_RUNNING)
+        drain_enter(d, DRAIN_RUNNING, " again: cancelled");
+}
+
+/* --- The question ----------------------------------------------------------------- */
+
+static json_t *
+drain_answer(void *context, const json_t *request)
+{
+    struct drain *d = context;
+    int64_t wait_ms = json_field_number(request, "wait_ms");
+    if (wait_ms < 0 || wait_ms > WAIT_MAX_MS)
+        return questions_refuse("a drain lasts at most a day");
+    if (json_field_is_true(request, "cancel"))
+        drain_cancel(d);
+    else if (!json_field_is_true(request, "progress") && d->state == DRAIN_RUNNING)
+        drain_begin(d, json_field_is_true(request, "empty"), wait_ms);
+    struct sched_counts counts = sched_count(manager_sched(d->manager));
+    return json_pack("{s:b,s:s,s:o,s:I,s:I}", "ok", true, "state",
+                     state_names[d->state], "left", status_queue(d->manager),
+                     "sessions_in", (json_int_t)drain_sessions_in(d), "sessions_out",
+                     (json_int_t)counts.sessions);
+}
+
+/* The status says so instead of what the queue says of itself. */
+static json_t *
+drain_accepting(void *context)
+{
+    return drain_reason(context) != NULL ? json_false() : NULL;
+}
+
+static json_t *
+drain_why(void *context)
+{
+    const char *reason = drain_reason(context);
+    return reason != NULL ? json_string(reason) : NULL;
+}
+
+const char *
+drain_reason(const struct drain *d)
+{
+    static const char *const reasons[] = {
+        [DRAIN_RUNNING] = NULL,
+        [DRAIN_LEAVING] = "draining: mail is accepted for a moment more",
+        [DRAIN_EMPTYING] = "draining: the queue is being emptied",
+        [DRAIN_CLOSING] = "draining: deliveries end",
+        [DRAIN_GONE] = "drained: closed until it is cancelled, or the daemon ends"};
+    return reasons[d->state];
+}
+
+void
+drain_start(struct drain *d)
+{
+    questions_on(d->questions, "drain", drain_answer, d);
+    questions_on_part(d->questions, "accepting", drain_accepting, d);
+    questions_on_part(d->questions, "reason", drain_why, d);
+}
+
+void
+drain_stop(struct drain *d)
+{
+    if (d->loop != NULL)
+        loop_timer_stop(d->loop, &d->timer);
+}

@@ -1,0 +1,173 @@
+/* The states of a drain, in their order, and the way back from each. */
+#include "admin/startup/drain.h"
+
+#include "admin/control/control_server.h"
+#include "t/support/listener_world.h"
+#include "t/support/tap.h"
+
+struct given {
+    struct world w;
+    struct control_server *control;
+    struct configuration configuration, *in_force;
+    struct drain drain;
+    char path[100];
+};
+
+static struct given g;
+
+static void
+begin(int64_t delay_ms, int64_t timeout_ms)
+{
+    char error[300];
+    const struct server_rules rules = {.hostname = "mx.test", .size_limit = 10000000, .recipient_limit = 100, .hop_limit = 50, .error_limit = 20};
+    memset(&g, 0, sizeof(g));
+    listener_world_start(&g.w, &rules, false, true);
+    snprintf(g.path, sizeof(g.path), "%s/control", g.w.spool);
+    g.control = control_server_new(g.w.loop, g.w.net, g.w.log, g.w.manager, g.path, error, sizeof(error));
+    g.in_force = &g.configuration;
+    g.configuration.options.drain_delay_ms = delay_ms;
+    g.configuration.options.drain_timeout_ms = timeout_ms;
+    g.drain = (struct drain){.loop = g.w.loop, .events = g.w.events, .manager = g.w.manager, .listener = g.w.listener,
+                             .questions = control_server_questions(g.control), .configuration = &g.in_force};
+    drain_start(&g.drain);
+}
+
+static void
+end(void)
+{
+    drain_stop(&g.drain);
+    control_server_free(&g.control);
+    listener_world_end(&g.w);
+}
+
+/* The state in the answer, or its error. */
+static const char *
+asked(const char *request)
+{
+    static char said[200];
+    json_t *question = json_loads(request, 0, NULL);
+    json_t *answer = questions_answer(control_server_questions(g.control), question);
+    const char *state = json_string_value(json_object_get(answer, "state"));
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    snprintf(said, sizeof(said), "%s", state != NULL ? state : error != NULL ? error : "nothing");
+    json_decref(answer);
+    json_decref(question);
+    return said;
+}
+
+static void
+pass_to(enum drain_state state)
+{
+    for (int i = 0; i < 2000 && g.drain.state != state; i++)
+        loop_turn(g.w.loop, TURN_MS);
+    is_number(g.drain.state, state, "the next state");
+}
+
+static bool
+accepting(void)
+{
+    json_t *question = json_pack("{s:s}", "command", "status");
+    json_t *answer = questions_answer(control_server_questions(g.control), question);
+    const char *why = json_string_value(json_object_get(answer, "reason"));
+    bool is = json_is_true(json_object_get(answer, "accepting"));
+    ok_named(is == (why[0] == '\0'), "a reason, or none");
+    json_decref(answer);
+    json_decref(question);
+    return is;
+}
+
+#define BEGIN    "{\"command\":\"drain\",\"wait_ms\":100000}"
+#define EMPTY    "{\"command\":\"drain\",\"wait_ms\":100000,\"empty\":true}"
+#define PROGRESS "{\"command\":\"drain\",\"progress\":true}"
+#define CANCEL   "{\"command\":\"drain\",\"cancel\":true}"
+
+static void
+greeting(const char *want)
+{
+    struct visitor v;
+    visit(&v, &g.w);
+    ok_named(hears(&v, text_from(want)), want);
+    leave(&v);
+}
+
+static void
+bad_questions(void)
+{
+    begin(0, 1000);
+    is_string(asked("{\"command\":\"drain\",\"wait_ms\":-1}"), "a drain lasts at most a day", "a negative time");
+    is_string(asked("{\"command\":\"drain\",\"wait_ms\":86400001}"), "a drain lasts at most a day", "too long");
+    is_string(asked(PROGRESS), "running", "who asks for progress starts nothing");
+    is_string(asked(CANCEL), "running", "nor who cancels");
+    ok(drain_reason(&g.drain) == NULL && accepting());
+    end();
+}
+
+static void
+all_states(void)
+{
+    begin(3600 * 1000, 50);
+    is_string(asked(BEGIN), "leaving", "it begins");
+    is_string(asked(EMPTY), "leaving", "once");
+    ok(!g.drain.empties && drain_reason(&g.drain) != NULL && !accepting());
+    greeting("220");
+    is_string(asked(CANCEL), "running", "back");
+    ok(accepting());
+    g.configuration.options.drain_delay_ms = 0;
+    struct visitor busy;
+    visit(&busy, &g.w);
+    ok(hears(&busy, TEXT("220")) && asks(&busy, "HELO x\r\n", "250") && asks(&busy, "MAIL FROM:<>\r\n", "250"));
+    is_string(asked(EMPTY), "leaving", "again");
+    pass_to(DRAIN_EMPTYING);
+    greeting("421 4.3.2");
+    for (int i = 0; i < 100; i++)
+        turn(&busy, TURN_MS);
+    is_string(asked(PROGRESS), "emptying", "while a client is in its transaction");
+    leave(&busy);
+    pass_to(DRAIN_CLOSING);
+    pass_to(DRAIN_GONE);
+    greeting("421 4.3.2");
+    is_string(asked(BEGIN), "gone", "it stays");
+    is_string(asked(CANCEL), "running", "and comes back");
+    greeting("220");
+    end();
+}
+
+/* A client that hangs delays it for the timeout at most; the time is over for emptying, too. */
+static void
+time_over(void)
+{
+    struct visitor busy;
+    begin(0, 300);
+    visit(&busy, &g.w);
+    ok(hears(&busy, TEXT("220")) && asks(&busy, "HELO x\r\n", "250") && asks(&busy, "MAIL FROM:<>\r\n", "250"));
+    is_string(asked("{\"command\":\"drain\",\"wait_ms\":1,\"empty\":true}"), "leaving", "with little time");
+    pass_to(DRAIN_GONE);
+    ok(listener_sessions(g.w.listener) > 0);
+    ok_named(asks(&busy, "RCPT TO:<a@b.test>\r\n", "250"), "its transaction is not cut");
+    leave(&busy);
+    end();
+}
+
+/* The daemon stops in the middle of it. */
+static void
+stopped(void)
+{
+    for (enum drain_state state = DRAIN_LEAVING; state <= DRAIN_GONE; state++) {
+        begin(state == DRAIN_LEAVING ? 1000 : 0, 1000);
+        asked(state == DRAIN_EMPTYING ? EMPTY : BEGIN);
+        pass_to(state);
+        end();
+    }
+    struct drain none = {0};
+    drain_stop(&none);
+}
+
+int
+main(void)
+{
+    bad_questions();
+    all_states();
+    time_over();
+    stopped();
+    return done();
+}
