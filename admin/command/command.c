@@ -3,6 +3,7 @@
 
 #include "admin/control/control_client.h"
 #include "admin/command/queue_command.h"
+#include "admin/command/queue_shape.h"
 #include "admin/command/counter.h"
 #include "admin/control/filter.h"
 #include "admin/control/listing.h"
@@ -53,6 +54,8 @@ struct visit {
     size_t batched, recipients;
     size_t done;
     struct counter counter;
+    struct shape *shape; /* of `queue shape`, by: */
+    enum queue_shape_by by;
     int code;
     bool stop;     /* nothing more can be done */
     bool is_mailq; /* which says so when there is no mail */
@@ -218,12 +221,30 @@ run_waits(struct visit *v, const struct envelope *e, const json_t *listing)
     why_print_now(listing, loop_now_ms(v->loop));
 }
 
+static void
+run_shape(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    queue_shape_add(v->shape, v->by, e, json_object_get(listing, "why"),
+                    loop_now_ms(v->loop));
+}
+
+/* Its recipients cannot be read. */
+static void
+shape_corrupt(struct visit *v, struct id id)
+{
+    (void)v, (void)id;
+}
+
 static const struct verb verbs[] = {
-    {"ls",   "state", false, run_ls,   list_corrupt  },
-    {"show", "state", true,  run_show, list_corrupt  },
-    {"why",  "why",   true,  run_why,  list_corrupt  },
-    {"cat",  "state", true,  run_cat,  refuse_corrupt},
+    {"ls",    "state", false, run_ls,    list_corrupt  },
+    {"show",  "state", true,  run_show,  list_corrupt  },
+    {"why",   "why",   true,  run_why,   list_corrupt  },
+    {"cat",   "state", true,  run_cat,   refuse_corrupt},
+    {"shape", "state", false, run_shape, shape_corrupt },
 };
+
+static const struct verb shape_sites = {"shape", "why", false, run_shape,
+                                        shape_corrupt};
 
 static const char *
 command_place_on_disk(enum queue_place place, const struct envelope *e)
@@ -420,6 +441,11 @@ find_daemon(struct visit *v, const struct options *options)
         }
         loop_turn(v->loop, TRY_MS);
     }
+    if (v->verb == &shape_sites) {
+        fputs("petrel queue: --by site needs the daemon, which knows the sites\n",
+              stderr);
+        return EX_UNAVAILABLE;
+    }
     v->reasons = reasons_read_all(queue_disk(v->queue));
     return 0;
 }
@@ -440,6 +466,20 @@ is_in_history(const struct visit *v, struct id id)
     json_t *life = trace_life(queue_disk(v->queue), id);
     json_decref(life);
     return life != NULL;
+}
+
+static void
+print_shape(struct visit *v)
+{
+    if (!v->filter.json) {
+        shape_print(v->shape, stdout);
+        return;
+    }
+    json_t *all = shape_make(v->shape);
+    json_object_set_new(all, "by", json_string(queue_shape_word(v->by)));
+    json_dumpf(all, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(all);
 }
 
 static int
@@ -464,7 +504,9 @@ walk(struct visit *v, const struct options *options)
                                            : "");
         return v->code ? v->code : EX_DATAERR;
     }
-    if (v->done == 0 && v->code == 0 && !v->stop)
+    if (v->shape != NULL && v->code == 0 && !v->stop)
+        print_shape(v);
+    else if (v->done == 0 && v->code == 0 && !v->stop)
         say_none(v);
     return v->code;
 }
@@ -495,6 +537,22 @@ command_look(struct visit *v, const struct options *options)
     return code;
 }
 
+/* In verbs[] it has the question of the other groupings. */
+static int
+command_shape(struct visit *v, int count, char **arguments,
+              const struct options *options)
+{
+    if (!queue_shape_parse(&count, arguments, &v->by) ||
+        !filter_parse(&v->filter, count, arguments))
+        return EX_USAGE;
+    if (v->by == SHAPE_BY_SITE)
+        v->verb = &shape_sites;
+    v->shape = shape_new();
+    int code = command_look(v, options);
+    shape_free(&v->shape);
+    return code;
+}
+
 int
 command_mailq(const struct options *options)
 {
@@ -514,6 +572,8 @@ command_queue(int count, char **arguments, const struct options *options)
     v.verb = count > 0 ? find_verb(arguments[0]) : NULL;
     if (v.verb == NULL && !changes)
         return command_usage();
+    if (!changes && v.verb->run == run_shape)
+        return command_shape(&v, count - 1, arguments + 1, options);
     if (!filter_parse(&v.filter, count - 1, arguments + 1))
         return EX_USAGE;
     if ((changes || v.verb->needs_choice) && filter_is_open(&v.filter))

@@ -21,6 +21,7 @@ void command_queue_waits(const char *id, const struct options *options);
     "       petrel queue cat ID...\n"                                                  \
     "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "      \
     "--all\n"                                                                          \
+    "       petrel queue shape [--by recipient|sender|site] [--json] [FILTER]\n"       \
     "       petrel queue adopt SLICE\n"                                                \
     "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"                      \
     "        --queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n"

@@ -212,7 +212,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "queue",
-     .arguments = "ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...",
+     .arguments = "ls|show|why|cat|shape|hold|release|retry|rm|bounce|adopt ...",
      .about = "look at queued mail and change it",
      .help = "       " COMMAND_QUEUE_USES,
      .example = "petrel queue ls --to example.org --older 1h",

@@ -26,6 +26,8 @@ sub send_one {
 # The ids that a command shows, one a line.
 sub ids { my ($code, $text) = queue(@_); return join ' ', sort $text =~ /^($id_pattern) /mg }
 sub listing { my ($code, $text) = queue('ls', '--json', @_); return map { decode_json($_) } split /\n/, $text }
+# Names and numbers of the shape.
+sub shape { my ($code, $text) = queue('shape', '--json', @_); my $all = decode_json($text); return { map { $_->{name} => $_->{count} } @{ $all->{rows} } } }
 # The queue is empty, wherever messages are kept.
 sub all_gone { return Petrel::wait_for(sub { (queue('ls'))[1] eq '' }) }
 sub deferred { my $id = shift; return $petrel->wait_log(qr/ $id: to=.*status=deferred/) }
@@ -71,6 +73,12 @@ sub look {
     like $lines[1], qr/ <bob\@there\.test> -> <y\@dead\.test> and 2 more/, 'one with several recipients';
     like $lines[2], qr/ <> -> <z\@dead\.test>/, 'one without a sender';
     like $lines[3], qr/^$id{held} hold /, 'a held one';
+
+    my %shape = map { $_ => shape('--by', $_) } qw(recipient sender);
+    is_deeply $shape{recipient}, { 'dead.test' => 3, 'hold.test' => 1, 'live.test' => 1 }, "$how: shape: recipients that wait";
+    is_deeply $shape{sender}, { 'here.test' => 2, 'there.test' => 1, '<>' => 1 }, 'messages by sender';
+    is_deeply shape('--from', 'here.test'), { 'dead.test' => 1, 'hold.test' => 1 }, 'of some messages';
+    like +(queue('shape'))[1], qr/\A +T +5 +10 .* 1280\+\n +TOTAL +5 +5( +0){9}\ndead\.test +3 /, 'as a table';
 
     my @json = listing();
     is scalar @json, 4, "$how: ls --json: an object for each message";
@@ -154,6 +162,7 @@ my %waits = map { $_->{queue_id} => $_ } @with;
 like $waits{ $id{one} }{recipients}[0]{delay_reason}, qr/Connection refused/, 'why one waits';
 like +(queue('ls'))[1], qr/^$id{one} .*\(.*Connection refused\)$/m, 'in ls';
 like +(queue('show', $id{one}))[1], qr/^to: +<x\@dead\.test> waiting \(.*Connection refused\)$/m, 'in show';
+is_deeply shape('--by', 'site'), { "smtp:[127.0.0.1]:$dead" => 3, "smtp:[127.0.0.1]:$sink->{port}" => 1, 'no site' => 1 }, 'shape: recipients by site';
 refused('with a daemon');
 is $petrel->stop, 0, 'the daemon stops';
 is(($petrel->run('status'))[0], 69, 'no status without a daemon');
@@ -161,6 +170,8 @@ my @without = look('without a daemon');
 for my $message (@with, @without) { delete $_->{delay_reason} for @{ $message->{recipients} } }
 is_deeply \@without, \@with, 'without a daemon all is the same but the reasons';
 refused('without a daemon');
+is_deeply [queue('shape', '--by', 'site')], [69, "petrel queue: --by site needs the daemon, which knows the sites\n"], 'sites are the daemon\'s';
+is +(queue('shape', '--by', 'age'))[0], 64, 'an unknown grouping';
 ($code, my $text) = queue('retry', $id{one});
 is $code, 0, 'retry without a daemon';
 is $text, "$id{one} is due when the daemon starts\n", 'for when it is back';
