@@ -187,7 +187,8 @@ tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (co
 SYSCONFDIR ?= /etc
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/config.example \
-    lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service
+    lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service \
+    lib/systemd/system/petrel.socket
 install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=.
 	install -D -s -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
 	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
@@ -201,6 +202,7 @@ install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=
 	install -D -m 644 etc/petrel.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/petrel.conf
 	install -D -m 644 etc/petrel.service $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
 	sed -i 's,/usr/local/sbin,$(PREFIX)/sbin,g' $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
+	install -D -m 644 etc/petrel.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.socket
 	install -d -m 755 $(DESTDIR)$(SYSCONFDIR)/petrel
 	[ -e $(DESTDIR)$(SYSCONFDIR)/petrel/petrel.conf ] || \
 	    install -m 644 etc/petrel.conf $(DESTDIR)$(SYSCONFDIR)/petrel/petrel.conf

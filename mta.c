@@ -58,6 +58,7 @@
 enum {
     ERROR_MAX = 512,
     STARTED_MAX = 1024,
+    PASSED_NAMES_MAX = 512,
     OVERRIDES_MAX = 200,
     INTERRUPT_MS = 5000 /* for what runs */
 };
@@ -463,11 +464,13 @@ start_listening(struct petrel *p, char *error)
         configuration_listener(&p->configuration->options);
     p->listener = listener_new(p->loop, p->net, p->events, p->manager,
                                p->configuration->routes, &settings, error, ERROR_MAX);
-    if (p->listener == NULL)
-        return EX_UNAVAILABLE;
-    start_control(p);
-    listener_on_flush(p->listener, mta_flush_node, p->flush);
-    return start_http(p, error) ? 0 : EX_UNAVAILABLE;
+    if (p->listener != NULL) {
+        start_control(p);
+        listener_on_flush(p->listener, mta_flush_node, p->flush);
+    }
+    if (p->listener != NULL && start_http(p, error))
+        return 0;
+    return net_passed_is_missing(p->net) ? EX_CONFIG : EX_UNAVAILABLE;
 }
 
 static int
@@ -590,6 +593,18 @@ tell_started(const struct petrel *p)
                                           .text = text_from(text)});
 }
 
+/* A port that nobody answers would leave its clients waiting. */
+static void
+mta_drop_passed(const struct petrel *p)
+{
+    char names[PASSED_NAMES_MAX];
+    if (net_drop_passed(p->net, names, sizeof(names)) > 0)
+        log_say(p->log, LOG_LEVEL_WARNING, "main", NULL,
+                "sockets were passed that no setting names, and are closed: %s; write "
+                "fd:NAME in `listen` or `http`",
+                names);
+}
+
 static int
 mta_run(const struct options_sources *sources)
 {
@@ -606,8 +621,10 @@ mta_run(const struct options_sources *sources)
     p.net = net_new(p.loop);
     descriptors_want(o, p.log);
     p.sandbox = sandbox_new();
-    int code = mta_start(&p, error);
+    int code =
+        net_take_passed(p.net, error, ERROR_MAX) ? mta_start(&p, error) : EX_CONFIG;
     if (code == 0) {
+        mta_drop_passed(&p);
         queue_check_disk(manager_queue(p.manager));
         start_findings(&p);
         code = enter_sandbox(&p, error);

@@ -21,6 +21,7 @@ ip_bytes(enum net_family family)
         return IPV6_BYTES;
     case NET_NONE:
     case NET_UNIX:
+    case NET_PASSED:
         break;
     }
     return 0;
@@ -38,9 +39,9 @@ parse_literal(struct text t, enum net_family family, struct net_address *out)
 }
 
 static bool
-parse_path(struct text path, struct net_address *out)
+parse_path(struct text path, enum net_family family, struct net_address *out)
 {
-    *out = (struct net_address){.family = NET_UNIX};
+    *out = (struct net_address){.family = family};
     return path.length > 0 && !text_has_control(path) &&
            text_copy(out->path, sizeof(out->path), path);
 }
@@ -63,7 +64,7 @@ net_address_parse(struct text t, uint16_t default_port, struct net_address *out)
     struct text host = t;
     uint16_t port = default_port;
     if (text_starts(t, unix_prefix))
-        return parse_path(text_after(t, unix_prefix.length), out);
+        return parse_path(text_after(t, unix_prefix.length), NET_UNIX, out);
     /* The colon before a port: the one after a bracket, or the only one. */
     if (colon != TEXT_NONE && colon > 0 &&
         (t.at[colon - 1] == ']' || text_find(t, ':') == colon)) {
@@ -82,6 +83,15 @@ net_address_parse(struct text t, uint16_t default_port, struct net_address *out)
     }
     out->port = port;
     return true;
+}
+
+bool
+net_address_parse_listening(struct text t, struct net_address *out)
+{
+    struct text prefix = TEXT("fd:");
+    if (text_starts(t, prefix))
+        return parse_path(text_after(t, prefix.length), NET_PASSED, out);
+    return net_address_parse(t, 0, out);
 }
 
 bool
@@ -105,6 +115,9 @@ net_address_format(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX])
     case NET_UNIX:
         snprintf(out, NET_ADDRESS_TEXT_MAX, "unix:%.*s", NET_PATH_MAX - 1, a->path);
         break;
+    case NET_PASSED:
+        snprintf(out, NET_ADDRESS_TEXT_MAX, "fd:%.*s", NET_PATH_MAX - 1, a->path);
+        break;
     case NET_NONE:
         snprintf(out, NET_ADDRESS_TEXT_MAX, "%.20s", ip);
         break;
@@ -124,6 +137,7 @@ net_address_ip(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX])
     case NET_UNIX:
         snprintf(out, NET_ADDRESS_TEXT_MAX, "unix");
         break;
+    case NET_PASSED:
     case NET_NONE:
         snprintf(out, NET_ADDRESS_TEXT_MAX, "unknown");
         break;
@@ -135,7 +149,7 @@ net_address_equal(const struct net_address *a, const struct net_address *b)
 {
     if (a->family != b->family)
         return false;
-    if (a->family == NET_UNIX)
+    if (a->family == NET_UNIX || a->family == NET_PASSED)
         return strcmp(a->path, b->path) == 0;
     return a->port == b->port && memcmp(a->ip, b->ip, ip_bytes(a->family)) == 0;
 }
@@ -152,6 +166,7 @@ net_address_is_loopback(const struct net_address *a)
         return memcmp(plain.ip, zeros, IPV6_BYTES - 1) == 0 && plain.ip[15] == 1;
     case NET_UNIX:
         return true;
+    case NET_PASSED:
     case NET_NONE:
         break;
     }

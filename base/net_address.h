@@ -7,23 +7,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum net_family { NET_NONE, NET_IPV4, NET_IPV6, NET_UNIX };
+enum net_family { NET_NONE, NET_IPV4, NET_IPV6, NET_UNIX, NET_PASSED };
 enum { NET_PATH_MAX = 104, NET_ADDRESS_TEXT_MAX = 112 };
 
 struct net_address {
     enum net_family family;
     unsigned char ip[16]; /* 4 or 16 bytes, network order */
     uint16_t port;
-    char path[NET_PATH_MAX]; /* NET_UNIX */
+    char path[NET_PATH_MAX]; /* NET_UNIX; NET_PASSED: the name (net_take_passed()) */
 };
 
 /* "1.2.3.4:25", "[::1]:25", "unix:/path"; without a port when default_port != 0.
  * Numbers only: names are for dns.h. */
 bool net_address_parse(struct text t, uint16_t default_port, struct net_address *out);
+/* The same with a port, or "fd:NAME": a socket that a service manager passes. */
+bool net_address_parse_listening(struct text t, struct net_address *out);
 /* An IP literal without a port, as within the brackets of RFC 5321 [1.2.3.4] and
  * [IPv6:::1]. */
 bool net_address_parse_ip(struct text t, struct net_address *out);
-/* "1.2.3.4:25", "[::1]:25", "unix:/path". */
+/* "1.2.3.4:25", "[::1]:25", "unix:/path", "fd:name". */
 void net_address_format(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX]);
 /* "1.2.3.4", "::1"; a Unix socket is "unix". */
 void net_address_ip(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX]);

@@ -36,6 +36,13 @@ http_read_unix(struct http_place *place, struct text option)
     return NULL;
 }
 
+bool
+http_place_is_safe(const struct http_place *place)
+{
+    return place->access == HTTP_MAY_NOTHING || place->address.family == NET_UNIX ||
+           net_address_is_loopback(&place->address);
+}
+
 static const char *
 http_read_access(struct http_place *place, struct text value)
 {
@@ -47,10 +54,10 @@ http_read_access(struct http_place *place, struct text value)
         place->access = HTTP_MAY_OPERATE;
     else
         return "say access=key, access=read or access=operate";
-    if (place->access == HTTP_MAY_NOTHING || place->address.family == NET_UNIX ||
-        net_address_is_loopback(&place->address))
-        return NULL;
-    return "only allowed for unix:PATH and loopback: set http_token for other clients";
+    /* The address of a passed socket is not known yet: http_place_is_safe(). */
+    return place->address.family == NET_PASSED || http_place_is_safe(place)
+               ? NULL
+               : HTTP_PLACE_UNSAFE;
 }
 
 /* NULL, or the error of the option. */
@@ -78,7 +85,7 @@ http_read_place(struct http_place *place, struct text word, struct buffer *error
 {
     struct text options = word, address, option;
     bool good = text_cut(&options, '?', &address);
-    if (!good || !net_address_parse(address, 0, &place->address))
+    if (!good || !net_address_parse_listening(address, &place->address))
         return buffer_add_error(errors, "http", word,
                                 "not an address (127.0.0.1:8025, [::1]:8025 or "
                                 "unix:/path)");
@@ -94,7 +101,8 @@ http_read_place(struct http_place *place, struct text word, struct buffer *error
 static bool
 http_is_same_place(const struct net_address *a, const struct net_address *b)
 {
-    return net_address_equal(a, b) && (a->family == NET_UNIX || a->port != 0);
+    bool has_port = a->family == NET_IPV4 || a->family == NET_IPV6;
+    return net_address_equal(a, b) && (!has_port || a->port != 0);
 }
 
 bool

@@ -29,6 +29,10 @@ struct http_places {
 /* False: one line an error. */
 bool http_places_read(struct text http, struct http_places *out, struct buffer *errors)
     __attribute__((warn_unused_result));
+/* access= is for those alone who are on this host. */
+bool http_place_is_safe(const struct http_place *place);
+#define HTTP_PLACE_UNSAFE                                                              \
+    "only allowed for unix:PATH and loopback: set http_token for other clients"
 /* False: one line an error. names is the list of `http_names`, or "*". */
 bool http_names_check(struct text names, struct buffer *errors)
     __attribute__((warn_unused_result));

@@ -503,6 +503,42 @@ http_server_reload(struct http_server *s, const struct http_server_settings *set
     http_keys_set_tokens(s->keys, settings->token, settings->read_token);
 }
 
+static bool
+http_open_door(struct http_server *s, struct net *net, const struct http_place *place,
+               char *error, size_t error_size)
+{
+    struct http_door *door = &s->doors[s->door_count];
+    if (s->door_count == HTTP_PLACES_MAX) {
+        snprintf(error, error_size, "http: more than %d sockets", HTTP_PLACES_MAX);
+        return false;
+    }
+    *door = (struct http_door){.server = s, .place = *place};
+    door->socket = net_listen(net, &place->address, place->mode, http_server_on_accept,
+                              door, error, error_size);
+    if (door->socket == NULL)
+        return false;
+    s->door_count++;
+    door->place.address = *net_listener_address(door->socket);
+    if (http_place_is_safe(&door->place))
+        return true;
+    snprintf(error, error_size, "http: fd:%s: access= is " HTTP_PLACE_UNSAFE,
+             place->address.path);
+    return false;
+}
+
+/* Several sockets can be passed with one name. */
+static bool
+http_open_place(struct http_server *s, struct net *net, const struct http_place *place,
+                char *error, size_t error_size)
+{
+    do {
+        if (!http_open_door(s, net, place, error, error_size))
+            return false;
+    } while (place->address.family == NET_PASSED &&
+             net_passed_left(net, place->address.path) > 0);
+    return true;
+}
+
 struct http_server *
 http_server_new(struct loop *loop, struct net *net, struct log *log,
                 const struct http_server_settings *settings, char *error,
@@ -517,17 +553,11 @@ http_server_new(struct loop *loop, struct net *net, struct log *log,
     s->context = settings->context;
     s->keys = http_keys_new(loop);
     http_server_reload(s, settings);
-    for (size_t i = 0; i < settings->places->count; i++) {
-        struct http_door *door = &s->doors[i];
-        *door = (struct http_door){.server = s, .place = settings->places->list[i]};
-        door->socket = net_listen(net, &door->place.address, door->place.mode,
-                                  http_server_on_accept, door, error, error_size);
-        if (door->socket == NULL) {
+    for (size_t i = 0; i < settings->places->count; i++)
+        if (!http_open_place(s, net, &settings->places->list[i], error, error_size)) {
             http_server_free(&s);
             return NULL;
         }
-        s->door_count++;
-    }
     for (size_t i = 0; i < s->door_count; i++) {
         char address[NET_ADDRESS_TEXT_MAX];
         net_address_format(net_listener_address(s->doors[i].socket), address);

@@ -29,8 +29,9 @@ const struct setting options_rows[] = {
     TEXTUAL(STRING, hostname, "hostname", NULL,
             "Name in the banner, HELO and Received. Unset: the system's host name."),
     TEXTUAL(LIST, listen, "listen", "127.0.0.1:2525",
-            "Addresses where mail is accepted: list of ADDRESS:PORT[?OPTION&...] or\n"
-            "unix:PATH[?OPTION&...].\n"
+            "Addresses where mail is accepted: list of ADDRESS:PORT[?OPTION&...],\n"
+            "unix:PATH[?OPTION&...] or fd:NAME[?OPTION&...] (sockets that systemd "
+            "passes).\n"
             "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no,\n"
             "proxy (each connection begins with a PROXY header; see proxy_from),\n"
             "auth=required, auth=no, profile=legacy (old devices); for unix:PATH also "
@@ -408,7 +409,8 @@ const struct setting options_rows[] = {
         LIST, http, "http", NULL,
         "Addresses where HTTP is answered, for health checks, metrics and programs: "
         "list of\n"
-        "ADDRESS:PORT[?OPTION&...] or unix:PATH[?OPTION&...]. Unset: nowhere.\n"
+        "ADDRESS:PORT[?OPTION&...], unix:PATH[?OPTION&...] or fd:NAME[?OPTION&...].\n"
+        "Unset: nowhere.\n"
         "Options: tls, page=no (health and metrics alone), metrics=no,\n"
         "access=read, access=operate (clients need no key; loopback and Unix sockets "
         "alone);\n"

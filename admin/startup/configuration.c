@@ -254,6 +254,7 @@ warn_of_http(const struct http_places *places, struct log *log)
         const struct http_place *place = &places->list[i];
         char address[NET_ADDRESS_TEXT_MAX];
         bool local = place->address.family == NET_UNIX ||
+                     place->address.family == NET_PASSED || /* not known yet */
                      net_address_is_loopback(&place->address);
         net_address_format(&place->address, address);
         if (!local && !place->tls)

@@ -216,6 +216,7 @@ net_release(void *object)
     struct net *net = object;
     for (size_t i = 0; i < net->spare_count; i++)
         buffer_free(&net->spare[i]);
+    net_passed_free(net);
     free(net->scratch);
     free(net);
 }

@@ -29,10 +29,24 @@ bool net_can_bind(const struct net_address *address);
  * loop (RFC 5321 §5.1). */
 bool net_is_own(struct net *net, const struct net_address *address);
 
+/* Takes the sockets that a service manager has passed to this process: LISTEN_PID,
+ * LISTEN_FDS, LISTEN_FDNAMES (sd_listen_fds(3)), which are removed from the environment.
+ * Before other descriptors are closed or opened. False, with one line in error: one of
+ * them cannot be used. */
+bool net_take_passed(struct net *net, char *error, size_t error_size)
+    __attribute__((warn_unused_result));
+/* How many of that name nobody listens on yet. */
+size_t net_passed_left(const struct net *net, const char *name);
+/* Closes those; names lists them: "a, b". Their number. */
+size_t net_drop_passed(struct net *net, char *names, size_t size);
+/* Whether net_listen() has failed because nothing with that name was passed. */
+bool net_passed_is_missing(const struct net *net);
+
 /* on_accept must call net_attach() or net_abort() before it returns. NULL, with one
  * line in error, when the address cannot be bound. Port 0 lets the system choose: see
  * net_listener_address(). A Unix socket gets the mode unix_mode (0: 0666, its directory
- * guards it); a stale one is replaced. When descriptors run out the listener pauses for
+ * guards it); a stale one is replaced. NET_PASSED takes one socket of that name, the
+ * file of which stays. When descriptors run out the listener pauses for
  * a moment instead of spinning. */
 typedef void net_accepted(void *context, struct net_connection *connection);
 struct net_listener *net_listen(struct net *net, const struct net_address *address,

@@ -1,8 +1,8 @@
 /* Shared by the files of base/net/; no other file includes this header.
  *
  * net.c: opening and closing. net_stream.c: bytes and events. net_tls.c: the same
- * under TLS. net_waiting.c: buffers. net_listener.c: listeners. net_sockaddr.c:
- * addresses for system calls. */
+ * under TLS. net_waiting.c: buffers. net_listener.c: listeners. net_passed.c: sockets of
+ * a service manager. net_sockaddr.c: addresses for system calls. */
 #ifndef BASE_NET_NET_INTERNAL_H
 #define BASE_NET_NET_INTERNAL_H
 
@@ -17,12 +17,21 @@
  * allocate each time. */
 enum { NET_SPARES = 32, NET_SPARE_MAX = 16 * 1024 };
 
+/* Until net_listen() takes it. */
+struct net_passed {
+    char name[NET_PATH_MAX];
+    int fd; /* -1: taken */
+};
+
 struct net {
     struct loop *loop;
     char *scratch; /* NET_INPUT_MAX bytes, into which every connection reads */
     struct buffer spare[NET_SPARES]; /* empty, allocated: for the next use */
     size_t spare_count;
     struct net_listener *listeners;
+    struct net_passed *passed; /* NULL: none */
+    size_t passed_count;
+    bool passed_missing;
     struct net_connection *connections;
     size_t connection_count;          /* with the lingering ones */
     struct net_connection *lingering; /* closing, oldest first */
@@ -158,5 +167,9 @@ void net_stream_fail(struct net_connection *c, int error_number, const char *for
  * peer has closed its half, the connection. */
 void net_stream_settle(struct net_connection *c);
 void net_stream_destroy(struct net_connection *c);
+
+/* The next socket of that name, for the caller to close; -1: there is none. */
+int net_passed_take(struct net *net, const char *name);
+void net_passed_free(struct net *net);
 
 #endif

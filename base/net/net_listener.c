@@ -33,6 +33,8 @@ struct net_listener {
     net_accepted *on_accept;
     void *context;
     struct net_address address;
+    bool is_passed; /* its file is the service manager's */
+    bool is_dual;   /* [::] that IPv4 reaches, too */
 };
 
 static void
@@ -158,11 +160,31 @@ bind_to(int fd, const struct net_address *address, unsigned unix_mode)
     return result;
 }
 
+/* Accepted sockets inherit these. Without a limit the kernel would buffer megabytes for a
+ * peer that does not read. */
+static void
+set_inherited(int fd)
+{
+    int one = 1, unread = SEND_BUFFER;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+static bool
+is_dual_stack(int fd)
+{
+    int only = 1, family = 0;
+    socklen_t length = sizeof(int);
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 &&
+           family == AF_INET6 &&
+           getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &length) == 0 && !only;
+}
+
 /* The socket, or a negative errno. */
 static int
 open_listening(const struct net_address *address, unsigned unix_mode)
 {
-    int one = 1, unread = SEND_BUFFER, family = net_sockaddr_family(address);
+    int one = 1, family = net_sockaddr_family(address);
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int result;
     if (fd < 0)
@@ -171,10 +193,7 @@ open_listening(const struct net_address *address, unsigned unix_mode)
         /* Otherwise connections of the last process in TIME_WAIT would hinder a
          * restart. */
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        /* Accepted sockets inherit these. Without a limit the kernel would buffer
-         * megabytes for a peer that does not read. */
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        set_inherited(fd);
     }
     /* So that [::] and 0.0.0.0 can use the same port, whatever the default of the
      * system is. */
@@ -193,6 +212,8 @@ static const char *
 listening_remedy(const struct net_address *address, int error)
 {
     bool is_unix = address->family == NET_UNIX;
+    if (address->family == NET_PASSED)
+        return " (FileDescriptorName= in the socket unit; is the unit active?)";
     if (error == EADDRINUSE)
         return is_unix ? " (a program answers there, or the socket of one that died "
                          "cannot be removed)"
@@ -206,7 +227,9 @@ struct net_listener *
 net_listen(struct net *net, const struct net_address *address, unsigned unix_mode,
            net_accepted *on_accept, void *context, char *error, size_t error_size)
 {
-    int fd = open_listening(address, unix_mode);
+    bool is_passed = address->family == NET_PASSED;
+    int fd = is_passed ? net_passed_take(net, address->path)
+                       : open_listening(address, unix_mode);
     char text[NET_ADDRESS_TEXT_MAX];
     struct sockaddr_storage name;
     socklen_t length = sizeof(name);
@@ -214,7 +237,8 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     assert(on_accept);
     if (fd < 0) {
         net_address_format(address, text);
-        snprintf(error, error_size, "cannot listen on %s: %s%s", text, strerror(-fd),
+        snprintf(error, error_size, "cannot listen on %s: %s%s", text,
+                 is_passed ? "no socket with that name was passed" : strerror(-fd),
                  listening_remedy(address, -fd));
         return NULL;
     }
@@ -224,6 +248,10 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     l->on_accept = on_accept;
     l->context = context;
     l->address = *address;
+    l->is_passed = is_passed;
+    l->is_dual = is_passed && is_dual_stack(fd);
+    if (is_passed)
+        set_inherited(fd);
     if (address->family != NET_UNIX &&
         getsockname(fd, (struct sockaddr *)&name, &length) == 0)
         net_sockaddr_read(&name, length, &l->address);
@@ -247,7 +275,7 @@ net_listener_free(struct net_listener **listener)
     *listener = NULL;
     loop_watch_free(&l->watch);
     loop_timer_stop(l->net->loop, &l->pause);
-    if (l->address.family == NET_UNIX)
+    if (l->address.family == NET_UNIX && !l->is_passed)
         /* if this fails, the next start replaces it */
         (void)!remove_socket(&l->address);
     close(l->socket);
@@ -322,6 +350,8 @@ net_is_own(struct net *net, const struct net_address *address)
     DL_FOREACH (net->listeners, l) {
         struct net_address mine = l->address;
 
+        if (l->is_dual && net_address_is_wildcard(&mine))
+            mine.family = plain.family;
         if (mine.family != plain.family || mine.port != plain.port)
             continue;
         if (net_address_equal(&mine, &plain))

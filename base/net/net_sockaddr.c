@@ -37,6 +37,7 @@ net_sockaddr_fill(const struct net_address *a, struct sockaddr_storage *out)
     case NET_UNIX:
         memcpy(local->sun_path, a->path, NET_PATH_MAX);
         return sizeof(*local);
+    case NET_PASSED:
     case NET_NONE:
         break;
     }

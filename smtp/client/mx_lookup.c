@@ -182,6 +182,7 @@ is_no_host(const struct net_address *a)
         return memcmp(a->ip, zero, sizeof(zero)) == 0 || a->ip[0] == 0xff;
     case NET_NONE:
     case NET_UNIX:
+    case NET_PASSED:
         break;
     }
     return true;

@@ -444,30 +444,75 @@ listener_make(struct loop *loop, struct event_hub *events, struct queue *queue,
     return l;
 }
 
+/* As it was configured, but with the address in use. */
+static struct endpoint
+door_endpoint(const struct door *door)
+{
+    const struct session_options *options = &door->options;
+    return (struct endpoint){.address = *net_listener_address(door->socket),
+                             .tls = options->tls,
+                             .no_starttls = !options->starttls,
+                             .proxy = options->proxy,
+                             .legacy = options->legacy,
+                             .auth = options->auth};
+}
+
+static bool
+open_door(struct listener *l, const struct endpoint *e, char *error, size_t error_size)
+{
+    struct door *door = &l->doors[l->door_count];
+    *door = (struct door){
+        .listener = l,
+        .uid_count = e->uid_count,
+        .options = {.lmtp = e->lmtp,
+                    .auth = e->auth,
+                    .legacy = e->legacy,
+                    .tls = e->tls,
+                    .starttls = !e->no_starttls && !e->tls,
+                    .proxy = e->proxy}
+    };
+    memcpy(door->uids, e->uids, sizeof(door->uids));
+    door->socket = net_listen(l->net, &e->address, e->mode != 0 ? e->mode : UNIX_MODE,
+                              listener_on_accept, door, error, error_size);
+    if (door->socket == NULL)
+        return false;
+    l->door_count++;
+    return true;
+}
+
+/* How many sockets the endpoint is: several can be passed with one name. */
+static size_t
+doors_of(const struct listener *l, const struct endpoint *e)
+{
+    size_t passed =
+        e->address.family == NET_PASSED ? net_passed_left(l->net, e->address.path) : 1;
+    return passed > 0 ? passed : 1; /* which fails */
+}
+
 static bool
 open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
            char *error, size_t error_size)
 {
-    l->doors = memory_array(count > 0 ? count : 1, sizeof(*l->doors));
-    for (size_t i = 0; i < count; i++) {
-        struct door *door = &l->doors[i];
-        unsigned mode = endpoints[i].mode != 0 ? endpoints[i].mode : UNIX_MODE;
-        *door = (struct door){
-            .listener = l,
-            .uid_count = endpoints[i].uid_count,
-            .options = {.lmtp = endpoints[i].lmtp,
-                        .auth = endpoints[i].auth,
-                        .legacy = endpoints[i].legacy,
-                        .tls = endpoints[i].tls,
-                        .starttls = !endpoints[i].no_starttls && !endpoints[i].tls,
-                        .proxy = endpoints[i].proxy}
-        };
-        memcpy(door->uids, endpoints[i].uids, sizeof(door->uids));
-        door->socket = net_listen(l->net, &endpoints[i].address, mode,
-                                  listener_on_accept, door, error, error_size);
-        if (door->socket == NULL)
+    size_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all += doors_of(l, &endpoints[i]);
+    l->doors = memory_array(all > 0 ? all : 1, sizeof(*l->doors));
+    for (size_t i = 0; i < count; i++)
+        for (size_t left = doors_of(l, &endpoints[i]); left > 0; left--)
+            if (!open_door(l, &endpoints[i], error, error_size))
+                return false;
+    return true;
+}
+
+/* No client may be served in cleartext where TLS is configured. */
+static bool
+keeps_promises(const struct listener *l, const struct session_rules *rules,
+               struct buffer *errors)
+{
+    for (size_t i = 0; i < l->door_count; i++) {
+        const struct endpoint endpoint = door_endpoint(&l->doors[i]);
+        if (!has_what_it_needs(rules, &endpoint, 1, errors))
             return false;
-        l->door_count++;
     }
     return true;
 }
@@ -476,14 +521,19 @@ static void
 log_doors(const struct listener *l)
 {
     char address[NET_ADDRESS_TEXT_MAX];
+    struct endpoint *endpoints =
+        memory_array(l->door_count > 0 ? l->door_count : 1, sizeof(*endpoints));
     for (size_t i = 0; i < l->door_count; i++) {
         const struct door *door = &l->doors[i];
         net_address_format(net_listener_address(door->socket), address);
+        endpoints[i] = door_endpoint(door);
         log_say(l->host.log, LOG_LEVEL_INFO, "main", NULL, "listening on %s%s%s%s",
                 address, door->options.lmtp ? " for LMTP" : "",
                 door->options.tls ? " by TLS" : "",
                 door->options.proxy ? " for proxies" : "");
     }
+    listener_auth_warn(l->host.log, l->host.rules, endpoints, l->door_count);
+    free(endpoints);
 }
 
 struct listener *
@@ -506,12 +556,10 @@ listener_new(struct loop *loop, struct net *net, struct event_hub *events,
         l->net = net;
         memcpy(l->secret, secret, sizeof(secret));
         auth_gate_set_limit(l->host.gate, settings->auth_failure_limit);
-        if (open_doors(l, endpoints, count, error, error_size)) {
+        if (open_doors(l, endpoints, count, error, error_size))
             log_doors(l);
-            listener_auth_warn(l->host.log, rules, endpoints, count);
-        } else {
+        else
             listener_free(&l);
-        }
     } else {
         tell_errors(&errors, error, error_size);
         session_rules_release(&rules);
@@ -519,26 +567,6 @@ listener_new(struct loop *loop, struct net *net, struct event_hub *events,
     free(endpoints);
     buffer_free(&errors);
     return l;
-}
-
-/* No client may be served in cleartext where TLS is configured. */
-static bool
-keeps_promises(const struct listener *l, const struct session_rules *rules,
-               struct buffer *errors)
-{
-    for (size_t i = 0; i < l->door_count; i++) {
-        const struct session_options *options = &l->doors[i].options;
-        const struct endpoint endpoint = {.address =
-                                              *net_listener_address(l->doors[i].socket),
-                                          .tls = options->tls,
-                                          .no_starttls = !options->starttls,
-                                          .proxy = options->proxy,
-                                          .legacy = options->legacy,
-                                          .auth = options->auth};
-        if (!has_what_it_needs(rules, &endpoint, 1, errors))
-            return false;
-    }
-    return true;
 }
 
 void

@@ -41,6 +41,7 @@ lockout_key(const struct net_address *client, unsigned uid)
 {
     struct lockout_key key = {{(unsigned char)client->family}};
     switch (client->family) {
+    case NET_PASSED:
     case NET_NONE:
         break;
     case NET_UNIX:

@@ -326,7 +326,7 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors
     bool good = true;
     bool cut = text_cut(&options, '?', &address);
     assert(cut);
-    if (!net_address_parse(address, 0, &endpoint->address)) {
+    if (!net_address_parse_listening(address, &endpoint->address)) {
         char space[WHY_MAX];
         good = buffer_add_error(errors, "listen", word, why_no_address(address, space));
     }
@@ -343,7 +343,8 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors
 static bool
 is_same_place(const struct net_address *a, const struct net_address *b)
 {
-    return net_address_equal(a, b) && (a->family == NET_UNIX || a->port != 0);
+    bool has_port = a->family == NET_IPV4 || a->family == NET_IPV6;
+    return net_address_equal(a, b) && (!has_port || a->port != 0);
 }
 
 bool

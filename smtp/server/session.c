@@ -636,6 +636,7 @@ describe_client(const struct net_address *peer, char out[SERVER_CLIENT_MAX])
     int length = 0;
     net_address_ip(peer, ip);
     switch (peer->family) {
+    case NET_PASSED:
     case NET_NONE:
         length = snprintf(out, SERVER_CLIENT_MAX, "local");
         break;

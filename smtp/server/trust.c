@@ -23,6 +23,7 @@ write_network(const struct net_address *a, struct buffer *out)
 {
     const unsigned char *ip = a->ip;
     switch (a->family) {
+    case NET_PASSED:
     case NET_NONE:
     case NET_UNIX:
         break;
