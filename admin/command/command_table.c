@@ -7,6 +7,7 @@
 #include "admin/command/mime.h"
 #include "admin/command/passwd.h"
 #include "admin/command/simulate.h"
+#include "admin/command/top.h"
 #include "admin/command/trace_command.h"
 #include "admin/control/status.h"
 #include "base/settings/settings_value.h"
@@ -48,6 +49,12 @@ static const char help_drain[] =
     "  --empty      deliver what waits first, but accept no mail\n"
     "  --cancel     accept and deliver mail again\n"
     "  Exit code: 0: nothing is left; 75: messages are left, or the time is over.\n";
+
+static const char help_top[] =
+    "  -d TIME    between two pictures; 1s by default\n"
+    "  -n ROUNDS  end after as many\n"
+    "  Keys: q quit, s order, p pause, arrows and page keys. Without a terminal: one\n"
+    "  picture, or ROUNDS.\n";
 
 static const char help_trace[] =
     "  QUERY is an id, an address, a domain, or a Message-ID.\n"
@@ -111,6 +118,15 @@ static const struct command_row command_table[] = {
      .example = "petrel status --sites",
      .kind = COMMAND_OPTIONS,
      .run = status_command,
+     },
+    {
+     .name = "top",
+     .arguments = "[-d TIME] [-n ROUNDS]",
+     .about = "the state of the daemon, each second",
+     .help = help_top,
+     .example = "petrel top -d 5s",
+     .kind = COMMAND_OPTIONS,
+     .run = top_command,
      },
     {
      .name = "trace",
@@ -219,7 +235,7 @@ static const struct command_row command_table[] = {
      .kind = COMMAND_OPTIONS,
      .run = command_queue,
      },
-    {.name = NULL               },
+    {.name = NULL                                                       },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

@@ -334,9 +334,9 @@ status_print(const json_t *status, int64_t now_ms)
 
 /* --- The command ------------------------------------------------------------------ */
 
-/* Page by page, so that the daemon tells some and works on. False: it went away. */
-static bool
-fetch_sites(struct control_client *daemon, json_t *status)
+/* Page by page, so that the daemon tells some and works on. */
+bool
+status_fetch_sites(struct control_client *daemon, json_t *status)
 {
     json_t *all = json_array();
     size_t count;
@@ -403,7 +403,7 @@ status_command(int count, char **arguments, const struct options *options)
             control_client_question(daemon, json_pack("{s:s}", "command", "status"));
     }
     if (json_field_is_true(status, "ok") && (json || all) &&
-        !fetch_sites(daemon, status)) {
+        !status_fetch_sites(daemon, status)) {
         json_decref(status);
         status = NULL;
     }

@@ -40,6 +40,10 @@ json_t *status_sandbox(const struct sandbox_state *state);
 /* A few lines for people, and a table of the sites. */
 void status_print(const json_t *status, int64_t now_ms);
 
+/* Replaces the sites of an answer by all sites. False: the daemon has gone. */
+struct control_client;
+bool status_fetch_sites(struct control_client *daemon, json_t *status);
+
 /* `status [--sites] [--json]`: a sysexits code, EX_TEMPFAIL when no daemon answers. */
 int status_command(int count, char **arguments, const struct options *options);
 
