@@ -188,7 +188,8 @@ SYSCONFDIR ?= /etc
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/config.example \
     lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service \
-    lib/systemd/system/petrel.socket
+    lib/systemd/system/petrel.socket share/bash-completion/completions/petrel \
+    share/zsh/site-functions/_petrel share/fish/vendor_completions.d/petrel.fish
 install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=.
 	install -D -s -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
 	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
@@ -198,6 +199,9 @@ install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=
 	install -D -m 644 etc/prometheus/petrel.rules.yml $(DESTDIR)$(PREFIX)/share/doc/petrel/petrel.rules.yml
 	install -D -m 644 etc/fail2ban/petrel.conf $(DESTDIR)$(PREFIX)/share/doc/petrel/fail2ban.conf
 	install -D -m 644 config.example $(DESTDIR)$(PREFIX)/share/doc/petrel/config.example
+	install -D -m 644 etc/completion/petrel.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/petrel
+	install -D -m 644 etc/completion/petrel.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_petrel
+	install -D -m 644 etc/completion/petrel.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/petrel.fish
 	install -D -m 644 etc/petrel.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/petrel.conf
 	install -D -m 644 etc/petrel.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/petrel.conf
 	install -D -m 644 etc/petrel.service $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
@@ -261,7 +265,7 @@ PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev
     ca-certificates
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps \
     clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl \
-    opendkim opendkim-tools python3-dkim python3-nacl prometheus python3-prometheus-client
+    opendkim opendkim-tools python3-dkim python3-nacl prometheus python3-prometheus-client zsh fish
 deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
 deps-test: deps ## Installs the packages and peers that the tests need, too.

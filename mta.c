@@ -11,6 +11,7 @@
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
 #include "admin/command/command_table.h"
+#include "admin/command/complete.h"
 #include "admin/settings/sandbox_rules.h"
 #include "admin/control/control_server.h"
 #include "admin/settings/descriptors.h"
@@ -729,6 +730,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         return count > 1 ? command_refuse_all() : mta_run(sources);
     case COMMAND_CHECK:
         return check_command(count - 1, arguments + 1, sources);
+    case COMMAND_COMPLETE:
+        return complete_command(count - 1, arguments + 1, sources);
     case COMMAND_VERSION:
         return command_version(count - 1, arguments + 1, registry_redis_version());
     case COMMAND_OAUTH:

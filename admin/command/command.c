@@ -595,3 +595,37 @@ command_queue_waits(const char *id, const struct options *options)
     free(arguments[0]);
     free(v);
 }
+
+struct ids_wanted {
+    struct text begin;
+    size_t left;
+};
+
+static bool
+print_id(void *context, struct id id, enum queue_place place)
+{
+    struct ids_wanted *wanted = context;
+    char name[ID_LENGTH + 1];
+    (void)place;
+    id_format(id, name);
+    if (text_starts(text_from(name), wanted->begin)) {
+        puts(name);
+        wanted->left--;
+    }
+    return wanted->left > 0;
+}
+
+void
+command_queue_ids(const struct options *options, struct text begin, size_t limit)
+{
+    char error[512];
+    struct ids_wanted wanted = {begin, limit};
+    struct queue_settings settings = options_queue(options);
+    struct queue *queue;
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
+    if (queue_open_injector(&queue, log, &settings, error, sizeof(error)) == 0) {
+        (void)!queue_each(queue, print_id, &wanted);
+        queue_close(&queue);
+    }
+    log_free(&log);
+}

@@ -14,6 +14,10 @@ int command_mailq(const struct options *options);
 /* Prints what a message waits for now, as `queue why` does; nothing if it has gone. */
 void command_queue_waits(const char *id, const struct options *options);
 
+/* Prints the ids that begin so, a line each, oldest first: at most limit. Silent; does not
+ * ask a daemon. */
+void command_queue_ids(const struct options *options, struct text begin, size_t limit);
+
 /* What usage and help say of it, behind "usage: ". */
 #define COMMAND_QUEUE_USES                                                             \
     "petrel queue ls [--json] [FILTER]\n"                                              \

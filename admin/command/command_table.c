@@ -166,9 +166,9 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "log-level",
-     .arguments = "[LEVEL [--for TIME]]",
+     .arguments = "[error|warning|info|debug [--for TIME]]",
      .about = "the level of the log, for some time",
-     .help = "  LEVEL is error, warning, info or debug.\n",
+     .help = "  --for TIME  1h by default; 0: until a reload\n",
      .example = "petrel log-level debug --for 10m",
      .kind = COMMAND_OPTIONS,
      .run = row_daemon,
@@ -235,7 +235,15 @@ static const struct command_row command_table[] = {
      .kind = COMMAND_OPTIONS,
      .run = command_queue,
      },
-    {.name = NULL                                                       },
+    {
+     .name = "complete",
+     .arguments = "-- WORD...",
+     .about = "what a shell offers for the last of the words",
+     .help = "  The scripts for bash, zsh and fish ask it: see petrel(8).\n",
+     .example = "petrel complete -- queue sh",
+     .kind = COMMAND_COMPLETE,
+     },
+    {.name = NULL                                        },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

@@ -19,6 +19,7 @@ enum command_kind {
     COMMAND_CHECK,
     COMMAND_VERSION,
     COMMAND_SENDMAIL,
+    COMMAND_COMPLETE,
     COMMAND_OAUTH
 };
 

@@ -1,0 +1,142 @@
+/* What a shell offers: commands, flags, their values, settings, places, paths and ids. */
+#include "admin/command/complete.h"
+
+#include "admin/command/command_table.h"
+#include "t/support/command_world.h"
+#include "t/support/tap.h"
+
+#include <string.h>
+
+static struct command_world world;
+static char *const no_overrides[] = {NULL};
+
+/* Words with a | between them, since a shell's last word may be empty. */
+static void
+offers(const char *words, const char *want)
+{
+    static char copy[400];
+    char *arguments[12], *said = world.output;
+    int count = 0;
+    struct options_sources sources = {.file = "/dev/null", .overrides = no_overrides};
+    struct text rest, word;
+    snprintf(copy, sizeof(copy), "--|%s", words);
+    rest = text_from(copy);
+    while (text_cut(&rest, '|', &word)) {
+        arguments[count] = copy + (word.at - copy);
+        arguments[count++][word.length] = '\0';
+    }
+    command_world_listen(&world);
+    int code = complete_command(count, arguments, &sources);
+    command_world_heard(&world);
+    is_number(code, 0, words);
+    char list[4000] = "";
+    while (*said != '\0') {
+        size_t length = strcspn(said, "\t\n");
+        snprintf(list + strlen(list), sizeof(list) - strlen(list), "%.*s ", (int)length, said);
+        said += strcspn(said, "\n") + 1;
+    }
+    is_string(list, want, words);
+}
+
+static void
+test_commands(void)
+{
+    char line[200];
+    offers("q", "queue ");
+    offers("", "run check version help sendmail status top trace health reload drain log-level unlock passwd dkim-key oauth mime "
+               "simulate queue complete ");
+    for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
+        snprintf(line, sizeof(line), "\n%s\t%s\n", row->name, row->about);
+        ok_named(row == command_rows() || strstr(world.output, line) != NULL, row->name);
+    }
+    offers("nonsense", "");
+    offers("nonsense|", "");
+    offers("help|tr", "trace ");
+    offers("help|trace|", "");
+}
+
+static void
+test_program(void)
+{
+    offers("-", "-c -o -h --help -V --version ");
+    offers("--v", "--version ");
+    offers("-c|", "@files ");
+    offers("-o|smtp_p", "smtp_port= ");
+    offers("-o|smtp_port=2", "");
+    offers("-o|spool=/x|-c|/y|que", "queue ");
+    offers("-c|/y|-o|smtp_p", "smtp_port= ");
+    offers("-o|a=b|-", "-c -o -h --help -V --version ");
+}
+
+static void
+test_flags(void)
+{
+    offers("check|-", "--changed --json --example ");
+    offers("check|--changed|--", "--changed --json --example ");
+    offers("status|", "");
+    offers("queue|", "ls show why cat shape hold release retry rm bounce adopt ");
+    offers("queue|s", "show shape ");
+    offers("queue|ls|--q", "--queue ");
+    offers("queue|ls|--queue|d", "deferred defrag ");
+    offers("queue|ls|--to|", "");
+    offers("queue|shape|--by|", "recipient sender site ");
+    offers("queue|--json|sh", "show shape ");
+    offers("queue|--queue|hold|l", "ls ");
+    offers("log-level|", "error warning info debug ");
+    offers("log-level|info|", "");
+    offers("log-level|info|--", "--for ");
+    offers("log-level|info|--for|", "");
+    offers("top|-", "-d -n ");
+    offers("trace|-", "--json --since -n -f ");
+    offers("oauth|", "login status forget ");
+    offers("oauth|lo", "login ");
+    offers("mime|", "@files ");
+    offers("mime|--convert|", "@files ");
+    offers("simulate|x", "@files ");
+    offers("dkim-key|--directory|", "@files ");
+    offers("dkim-key|--bits|", "");
+    offers("reload|", "");
+}
+
+/* Those of the spool that the words name. */
+static void
+test_ids(void)
+{
+    struct id one = command_world_inject(&world, "one@b.test");
+    char words[300], want[60];
+    snprintf(want, sizeof(want), "%s ", command_world_name(one));
+    snprintf(words, sizeof(words), "-o|spool=%s|-o|hostname=a.test|queue|show|", world.spool);
+    offers(words, want);
+    strcat(words, "0");
+    offers(words, want[0] == '0' ? want : "");
+    snprintf(words, sizeof(words), "-o|spool=%s|-o|hostname=a.test|queue|rm|%.4s", world.spool, want);
+    offers(words, want);
+    offers("-o|spool=/nonexistent/spool|-o|hostname=a.test|queue|show|", "");
+}
+
+/* Hostile or hurried hands. */
+static void
+test_odd(void)
+{
+    struct options_sources sources = {.overrides = no_overrides};
+    char *none[] = {NULL}, mark[] = "--", *only[] = {mark, NULL};
+    command_world_listen(&world);
+    int code = complete_command(0, none, &sources), marked = complete_command(1, only, &sources);
+    command_world_heard(&world);
+    ok(code == 0 && marked == 0 && strstr(world.output, "queue\t"));
+    offers("-o", "-o ");
+    offers("-o|a=b|-o|a=b|-o|a=b|-c|x|que", "queue ");
+}
+
+int
+main(void)
+{
+    command_world_begin(&world, "complete");
+    test_commands();
+    test_program();
+    test_flags();
+    test_ids();
+    test_odd();
+    command_world_end(&world);
+    return done();
+}
