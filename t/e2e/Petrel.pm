@@ -9,7 +9,9 @@ use File::Temp qw(tempdir);
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
+use lib dirname(__FILE__);
 use POSIX qw(:sys_wait_h);
+use Schema;
 use Time::HiRes qw(sleep time clock_gettime CLOCK_MONOTONIC);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
@@ -22,10 +24,11 @@ my @running; # pids to end, whatever happens
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 $SIG{PIPE} = 'IGNORE';
 
+# What --json has printed is checked by t/e2e/schema/ then.
 END {
     my $code = $?;
     for my $pid (@running) { kill 'KILL', $pid; waitpid $pid, 0; }
-    $? = $code;
+    $? = $code || Schema::check();
 }
 
 # A port that is free for TCP and UDP, and no other test's: the kernel gives away none of these by itself, and a
@@ -151,7 +154,9 @@ sub command {
     }
     push @running, $pid;
     my $status = reap($pid, 0, 120);
-    return (defined $status ? ($status & 127 ? 128 + ($status & 127) : $status >> 8) : 124, slurp("$dir/out"));
+    my $said = slurp("$dir/out");
+    Schema::record(\@command, $said) if $command[0] eq $binary && defined $status && !($status & 127);
+    return (defined $status ? ($status & 127 ? 128 + ($status & 127) : $status >> 8) : 124, $said);
 }
 
 # Starts the daemon and waits for its 220.
