@@ -32,6 +32,7 @@ my %prints = (
     'Run one fuzz input' => [qr/^Executed \S+ in \d+ ms$/m],
     'Trace one message' => [qr/\(queued\)$/m, qr/: to=<you\@away\.example>.*status=deferred/, qr/^because: /m, qr{/spool/\S+/}],
     'Add a setting' => [tests('settings', 'options')],
+    'Add a command of the operator' => [tests('command_table', 'complete')],
     'Add an SMTP command' => [tests('server', 'session')],
     'Add a route option' => [tests('transport_params', 'route'), qr/option 'concurency=3' is unknown/],
 );
