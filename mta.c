@@ -29,6 +29,7 @@
 #include "admin/startup/notify.h"
 #include "admin/startup/reload.h"
 #include "admin/startup/token_keeper.h"
+#include "admin/startup/upstream_wiring.h"
 #include "admin/command/simulate.h"
 #include "admin/control/status.h"
 #include "admin/settings/warnings.h"
@@ -94,6 +95,7 @@ struct petrel {
     struct reload reload;
     struct notify notify;
     struct drain drain;
+    struct upstream_wiring upstreams;
     unsigned draining;
 };
 
@@ -120,6 +122,7 @@ mta_drain(struct petrel *p, int64_t grace_ms)
 {
     p->draining = 2;
     drain_stop(&p->drain);
+    upstream_wiring_stop(&p->upstreams);
     reload_stop(&p->reload);
     control_wiring_stop(&p->wiring);
     notify_stopping(&p->notify);
@@ -188,7 +191,7 @@ mta_checks(void *context, struct health_check checks[HEALTH_CHECKS_MAX])
                                       .good = health.accepting && leaves == NULL};
     text_copy(checks[0].why, sizeof(checks[0].why),
               text_from(leaves != NULL ? leaves : health.reason));
-    return 1;
+    return upstream_wiring_check(&p->upstreams, &checks[1]) ? 2 : 1;
 }
 
 /* A status of struct notify: a line. */
@@ -233,6 +236,7 @@ start_http(struct petrel *p, char *error)
                                    .questions = control_server_questions(p->control),
                                    .history = p->history,
                                    .findings = &p->findings,
+                                   .upstreams = &p->upstreams,
                                    .count_sessions = control_wiring_sessions,
                                    .is_draining = mta_is_leaving,
                                    .health = &p->health,
@@ -269,6 +273,7 @@ on_reload(void *context)
     use_accounts(p, fresh);
     http_wiring_reload(&p->http, fresh);
     history_wiring_reload(p->history, p->manager, fresh);
+    upstream_wiring_reload(&p->upstreams, fresh);
     findings_wiring_reload(&p->findings, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
@@ -456,6 +461,13 @@ start_control(struct petrel *p)
                               .questions = control_server_questions(p->control),
                               .configuration = &p->configuration};
     drain_start(&p->drain);
+    p->upstreams =
+        (struct upstream_wiring){.loop = p->loop,
+                                 .log = p->log,
+                                 .events = p->events,
+                                 .delivery = p->delivery,
+                                 .questions = control_server_questions(p->control)};
+    upstream_wiring_start(&p->upstreams, p->configuration);
 }
 
 static int
@@ -542,6 +554,7 @@ mta_stop(struct petrel *p, bool ran)
     listener_free(&p->listener);
     control_server_free(&p->control);
     flush_free(&p->flush);
+    upstream_wiring_stop(&p->upstreams);
     delivery_free(&p->delivery);
     token_keeper_stop(&p->keeper);
     local_free(&p->local);

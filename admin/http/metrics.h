@@ -17,6 +17,12 @@ struct metrics;
 
 enum { METRICS_SITES_MAX = 40, METRICS_SITE_KEEP_MS = 60 * 60 * 1000 };
 
+struct metrics_upstream {
+    char relay[256 + 8]; /* "host:port" */
+    bool is_up;
+    int64_t good_ms;
+};
+
 struct metrics_setup {
     struct loop *loop;
     struct manager *manager;
@@ -33,6 +39,10 @@ struct metrics_setup {
     /* The code of a finding that may hold: "" if it does not; NULL behind the last. */
     const char *(*finding)(void *context, size_t index);
     void *findings;
+    /* A smarthost, its state, and the time of its last success (unix; 0: none). False
+     * behind the last. NULL: there are none. */
+    bool (*upstream)(void *context, size_t index, struct metrics_upstream *out);
+    void *upstreams;
 };
 /* Before the sandbox: opens files of /proc. */
 struct metrics *metrics_new(const struct metrics_setup *setup);

@@ -298,6 +298,37 @@ write_findings(const struct metrics *m, struct metrics_writer *w)
 }
 
 static void
+write_upstreams(const struct metrics *m, struct metrics_writer *w, bool as_time)
+{
+    struct metrics_upstream u;
+    struct buffer labels;
+    buffer_init(&labels, 2 * sizeof(u.relay) + 16);
+    for (size_t i = 0;
+         m->setup.upstream != NULL && m->setup.upstream(m->setup.upstreams, i, &u);
+         i++) {
+        if (as_time && u.good_ms == 0)
+            continue;
+        buffer_clear(&labels);
+        if (metrics_label(&labels, "relay", text_from(u.relay)) &&
+            buffer_add_byte(&labels, '\0'))
+            metrics_write(w, labels.at, as_time ? (double)u.good_ms / 1000 : u.is_up);
+    }
+    buffer_free(&labels);
+}
+
+static void
+write_upstream_up(const struct metrics *m, struct metrics_writer *w)
+{
+    write_upstreams(m, w, false);
+}
+
+static void
+write_upstream_success(const struct metrics *m, struct metrics_writer *w)
+{
+    write_upstreams(m, w, true);
+}
+
+static void
 write_history_bytes(const struct metrics *m, struct metrics_writer *w)
 {
     bool is_known = m->setup.history_bytes != NULL;
@@ -521,6 +552,12 @@ static const struct metrics_row {
         "Size of the history's files", ""),
     ROW("petrel_finding", GAUGE, write_findings,
         "1 for each finding that holds: see FINDINGS in petrel(8)", "code"),
+    ROW("petrel_upstream_up", GAUGE, write_upstream_up,
+        "1 unless the smarthost takes no mail: see canary_interval in petrel.conf(5)",
+        "relay: host:port (16 at most)"),
+    ROW("petrel_upstream_success_seconds", GAUGE, write_upstream_success,
+        "The last time at which it took mail, or was found to take it, unix time",
+        "relay"),
     ROW("petrel_journal_segments", GAUGE, write_segments, "Segments of the journal",
         "state: free, used"),
     ROW("petrel_journal_messages", GAUGE, write_journaled,

@@ -225,6 +225,29 @@ check_fragments(struct settings *s, const struct options *o)
                           o->hostname);
 }
 
+static const char ready_separators[] = ", \t\r\n";
+
+bool
+options_ready_needs_upstream(const struct options *o)
+{
+    struct text words = text_from(o->ready_when), word;
+    while (text_word(&words, ready_separators, &word))
+        if (text_equal(word, TEXT("upstream")))
+            return true;
+    return false;
+}
+
+static void
+check_ready(struct settings *s, const struct options *o)
+{
+    struct text words = text_from(o->ready_when), word;
+    while (text_word(&words, ready_separators, &word))
+        if (!text_equal(word, TEXT("accepting")) && !text_equal(word, TEXT("upstream")))
+            settings_complain(s, "ready_when",
+                              "'%.*s': say accepting, upstream or both",
+                              TEXT_ARGS(text_before(word, 40)));
+}
+
 static void
 options_check(struct settings *s, const struct options *o)
 {
@@ -238,6 +261,7 @@ options_check(struct settings *s, const struct options *o)
         settings_complain(s, "log_to", "must be stderr, syslog or syslog:/PATH");
     check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");
     check_fragments(s, o);
+    check_ready(s, o);
     check_word(s, "dns_trust", trusts, o->dns_trust, "auto, yes or no");
     check_word(s, "smtp_family", target_families, o->smtp_family, "any, ipv4 or ipv6");
     check_word(s, "sandbox", sandboxes, o->sandbox, "yes, no or require");

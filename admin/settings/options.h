@@ -18,6 +18,8 @@ struct options {
     char *http, *http_names, *http_token, *http_read_token;
     char *log_style, *log_to, *log_level, *sandbox;
     int64_t metrics_sites, history_size, history_age_ms;
+    char *ready_when;
+    int64_t canary_interval_ms, canary_grace_ms;
     /* in */
     char *tls_certificate, *tls_key;
     char *listen, *relay_from, *proxy_from, *etrn, *mt_priority;
@@ -100,6 +102,8 @@ void options_need_restart(const struct options *old, const struct options *fresh
 const char *options_host_of(const struct options *o);
 enum log_style options_log_style(const struct options *options);
 enum dns_trust options_dns_trust(const struct options *options);
+/* Whether ready_when names smarthosts. */
+bool options_ready_needs_upstream(const struct options *options);
 enum target_family options_family(const struct options *options);
 enum log_level options_log_level(const struct options *options);
 /* The path of the syslog socket, or NULL: standard error. */

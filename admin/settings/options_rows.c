@@ -435,6 +435,17 @@ const struct setting options_rows[] = {
             "1% of the spool's file system if that is less than 16M."),
     BOUNDED(DURATION, history_age_ms, "history_age", "30d", HOUR, 3650 * 24 * HOUR,
             "Age at which the history's files go even if there is space."),
+    TEXTUAL(
+        LIST, ready_when, "ready_when", "accepting",
+        "What readiness means: list of accepting (mail is accepted) and upstream (no "
+        "smarthost\n"
+        "has been down for longer than canary_grace)."),
+    BOUNDED(DURATION, canary_interval_ms, "canary_interval", "1h", 0, 365 * 24 * HOUR,
+            "How often each smarthost that Petrel logs in to is asked whether it takes "
+            "mail, while\n"
+            "none flows. 0: never."),
+    BOUNDED(DURATION, canary_grace_ms, "canary_grace", "5m", 0, 24 * HOUR,
+            "How long a smarthost may be down before ready_when = upstream fails."),
     TEXTUAL(STRING, log_style, "log_style", "petrel",
             "petrel, postfix, qmail or json."),
     TEXTUAL(STRING, log_to, "log_to", "stderr",

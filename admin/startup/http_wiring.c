@@ -24,6 +24,18 @@ http_wiring_finding(void *context, size_t index)
     return findings_has(f->findings, row->code) ? row->code : "";
 }
 
+static bool
+http_wiring_upstream(void *context, size_t index, struct metrics_upstream *out)
+{
+    const struct upstream_wiring *w = context;
+    struct upstream_view view;
+    if (!upstreams_at(w->upstreams, index, &view))
+        return false;
+    *out = (struct metrics_upstream){.is_up = view.is_up, .good_ms = view.good_ms};
+    text_copy(out->relay, sizeof(out->relay), text_from(view.relay));
+    return true;
+}
+
 static struct metrics *
 start_metrics(const struct http_wiring *w, const struct configuration *c)
 {
@@ -38,7 +50,9 @@ start_metrics(const struct http_wiring *w, const struct configuration *c)
                                   .history_bytes = http_wiring_history_bytes,
                                   .history = w->history,
                                   .finding = http_wiring_finding,
-                                  .findings = w->findings};
+                                  .findings = w->findings,
+                                  .upstream = http_wiring_upstream,
+                                  .upstreams = (void *)(uintptr_t)w->upstreams};
     for (size_t i = 0; i < c->http.count; i++)
         if (!c->http.list[i].no_metrics)
             return metrics_new(&setup);

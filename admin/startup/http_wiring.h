@@ -8,6 +8,7 @@
 #include "admin/http/http_server.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/findings_wiring.h"
+#include "admin/startup/upstream_wiring.h"
 
 struct http_wiring {
     /* Set by the owner before the start. */
@@ -19,7 +20,8 @@ struct http_wiring {
     struct event_hub *events;
     struct questions *questions;
     struct history *history;
-    struct findings_wiring *findings;                        /* may start later */
+    struct findings_wiring *findings; /* may start later */
+    const struct upstream_wiring *upstreams;
     size_t (*count_sessions)(void *context, bool *stressed); /* of the listener */
     bool (*is_draining)(void *context);
     const struct health *health;

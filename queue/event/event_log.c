@@ -37,6 +37,7 @@ event_level(const struct event *v)
         return LOG_LEVEL_DEBUG;
     case EVENT_LOCKED:
     case EVENT_TROUBLE:
+    case EVENT_UPSTREAM_FAILED:
         return LOG_LEVEL_WARNING;
     default:
         return LOG_LEVEL_INFO;

@@ -47,6 +47,8 @@ enum target_family {
 };
 /* Whether mail that is ours is signed. */
 enum target_dkim { TARGET_DKIM_UNSET, TARGET_DKIM_YES, TARGET_DKIM_NO };
+/* Whether canaries ask the host (smtp/client/upstreams.h); unset: if we log in. */
+enum target_canary { TARGET_CANARY_UNSET, TARGET_CANARY_YES, TARGET_CANARY_NO };
 enum {
     TARGET_HOST_MAX = 256,
     TARGET_PATH_MAX = 1024,
@@ -84,9 +86,10 @@ struct target {
         helo; /* MX, SMTP ?helo=: offset in path of our name in EHLO; 0: hostname */
     struct bind_address bind; /* MX, SMTP ?bind=: where it has none, smtp_bind */
     enum target_family family;
-    enum target_dkim dkim; /* MX, SMTP ?dkim= */
-    char enhanced[12];     /* ERROR */
-    bool create;           /* MAILDIR ?create=: missing user directories are made... */
+    enum target_dkim dkim;     /* MX, SMTP ?dkim= */
+    enum target_canary canary; /* SMTP ?canary= */
+    char enhanced[12];         /* ERROR */
+    bool create; /* MAILDIR ?create=: missing user directories are made... */
     char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */
     struct transport_params
         transport;        /* scheduling, with this route's options applied */

@@ -236,6 +236,19 @@ option_dkim(struct target_parser *p, struct text value)
     return true;
 }
 
+static bool
+option_canary(struct target_parser *p, struct text value)
+{
+    bool asks;
+    if (!flag_parse(value, &asks))
+        return target_complain(p, "canary=%.*s: use yes or no",
+                               TEXT_ARGS(text_before(value, 40)));
+    if (p->target->kind != TARGET_SMTP)
+        return target_complain(p, "canary: only for hosts with a name, not for mx");
+    p->target->canary = asks ? TARGET_CANARY_YES : TARGET_CANARY_NO;
+    return true;
+}
+
 /* Where we come from, to which addresses we go, what leaves. True: it is such an
  * option. */
 static bool
@@ -248,7 +261,8 @@ option_of_smtp(struct target_parser *p, struct text key, struct text value, bool
         {TEXT("bind"),   option_bind  },
         {TEXT("helo"),   option_helo  },
         {TEXT("family"), option_family},
-        {TEXT("dkim"),   option_dkim  }
+        {TEXT("dkim"),   option_dkim  },
+        {TEXT("canary"), option_canary}
     };
     if (p->target->kind != TARGET_MX && p->target->kind != TARGET_SMTP)
         return false;
@@ -304,7 +318,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
-        "bind, helo, family, dkim",
+        "bind, helo, family, dkim, canary",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 

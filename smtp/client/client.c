@@ -229,6 +229,10 @@ next_event(struct client *c, struct client_event *event)
         event_if_due(event, CLIENT_CONTENT, &c->content_due) ||
         event_if_due(event, CLIENT_EARLY, &c->early_due))
         return true;
+    if (!c->over && event_if_due(event, CLIENT_PROBED, &c->probe_due)) {
+        event->outcome = &c->probed;
+        return true;
+    }
     if (event_if_due(event, CLIENT_OVER, &c->over_due)) {
         l->active = false;
         event->outcome = c->has_trouble ? &c->trouble : NULL;
@@ -357,6 +361,16 @@ client_prepared(struct client *c, enum downgrade_verdict verdict, const char *re
              forbidden ? reason : "");
     client_hand_out(l, SPREAD_ALL, 0,
                     reply_outcome_unfit(c->settings.peer, enhanced, words));
+}
+
+void
+client_probe(struct client *c, struct text sender)
+{
+    assert(client_has_space(c) && !c->slots[c->front].active);
+    c->probe_sender = client_is_sendable(sender) ? sender : TEXT("");
+    c->probes = true;
+    c->next = STEP_PROBE;
+    ask_all(c);
 }
 
 bool

@@ -78,10 +78,11 @@ enum client_event_kind {
                        client_content_end() */
     CLIENT_EARLY,   /* the dot is written, its reply has not come: client_send() may be
                      called once before CLIENT_DONE (client_has_space) */
-    CLIENT_DONE,  /* every recipient has its verdict: client_send() may be called. If it
+    CLIENT_DONE, /* every recipient has its verdict: client_send() may be called. If it
                      was called after CLIENT_EARLY, the events are now those of that
                      mail */
-    CLIENT_AGAIN, /* a kept connection cannot be used any more, and no recipient has a
+    CLIENT_PROBED, /* of client_probe(): the outcome of MAIL */
+    CLIENT_AGAIN,  /* a kept connection cannot be used any more, and no recipient has a
                      verdict: send the message over a new one. CLIENT_OVER follows */
     CLIENT_OVER /* close the connection. outcome says why, if the peer never greeted */
 };
@@ -120,6 +121,9 @@ struct client_mail {
 };
 bool client_has_space(const struct client *c);
 void client_send(struct client *c, const struct client_mail *mail);
+/* After CLIENT_READY, in place of a message: MAIL FROM:<sender>, and nothing more.
+ * CLIENT_PROBED follows; end the connection then. sender is borrowed until that. */
+void client_probe(struct client *c, struct text sender);
 /* Whether client_next() has an event without any input. */
 bool client_has_news(const struct client *c);
 

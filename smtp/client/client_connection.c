@@ -54,6 +54,8 @@ hang_up(struct client_connection *s)
 struct id
 client_connection_enter(struct client_connection *s)
 {
+    if (s->settings.queue == NULL)
+        return (struct id){0};
     return queue_enter(s->settings.queue,
                        s->mail_count > 0 ? s->mails[0] : s->settings.first);
 }
@@ -61,7 +63,8 @@ client_connection_enter(struct client_connection *s)
 void
 client_connection_leave(struct client_connection *s, struct id before)
 {
-    queue_leave(s->settings.queue, before);
+    if (s->settings.queue != NULL)
+        queue_leave(s->settings.queue, before);
 }
 
 /* --- The machine --------------------------------------------------------------- */
@@ -98,6 +101,7 @@ handle(struct client_connection *s, const struct client_event *event)
     case CLIENT_VERDICT:
     case CLIENT_EARLY:
     case CLIENT_AGAIN:
+    case CLIENT_PROBED:
         break;
     }
     s->on_event(s->context, event);
@@ -353,6 +357,13 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
     rearm(s);
     if (client_has_news(s->client))
         loop_post(s->settings.loop, &s->task, client_connection_pump, s);
+}
+
+void
+client_connection_probe(struct client_connection *s, struct text sender)
+{
+    assert(s->pumping);
+    client_probe(s->client, sender);
 }
 
 const char *

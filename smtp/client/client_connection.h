@@ -17,7 +17,7 @@ struct client_connection_settings {
     struct loop *loop;
     struct event_hub *events;
     struct log *log;         /* of these */
-    struct queue *queue;     /* of the content */
+    struct queue *queue;     /* of the content; NULL: there will be no mail */
     struct id first;         /* a crash before any mail is attributed to this message */
     const char *hostname;    /* copied */
     const char *redirect_to; /* copied; see smtp/client/client.h */
@@ -49,6 +49,8 @@ client_connection_new(const struct client_connection_settings *settings,
 bool client_connection_has_space(const struct client_connection *s);
 void client_connection_send(struct client_connection *s,
                             const struct client_mail *mail);
+/* client_probe(), within CLIENT_READY. */
+void client_connection_probe(struct client_connection *s, struct text sender);
 /* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified" or "/unverified", "" in cleartext. Until
  * client_connection_free(). */
 const char *client_connection_tls(const struct client_connection *s);

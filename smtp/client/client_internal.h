@@ -25,6 +25,7 @@ enum step_name {
     STEP_LAST,    /* the empty chunk that ends it; then STEP_END */
     STEP_CONTENT, /* no reply is due, but a refusal may come */
     STEP_END,
+    STEP_PROBE, /* a MAIL that no message follows */
     STEP_NONE
 };
 
@@ -114,6 +115,10 @@ struct client {
     bool broken;    /* TLS failed */
     bool lacks_tls; /* TLS was tried and refused, or failed before */
     bool secure_due, ready_due, content_due, early_due, over_due; /* events to come */
+    bool probes;
+    bool probe_due; /* CLIENT_PROBED */
+    struct text probe_sender;
+    struct outcome probed;
     bool over;
     bool has_trouble;
     struct outcome trouble;

@@ -113,7 +113,7 @@ client_end(struct client *c, struct outcome outcome)
     c->over = c->over_due = true;
     c->next = STEP_NONE;
     c->secure_due = c->content_due = c->ready_due = c->early_due = false;
-    if (!c->greeted) {
+    if (!c->greeted || c->probes) {
         c->has_trouble = true;
         c->trouble = outcome;
     }
@@ -375,6 +375,27 @@ heard_mail(struct client *c, const struct awaited_reply *w, const struct reply *
 }
 
 static void
+ask_probe(struct client *c)
+{
+    client_steps_say(c, TEXT("MAIL FROM:<"));
+    client_steps_say(c, c->probe_sender);
+    client_steps_say(c, TEXT(">\r\n"));
+    client_put(c, STEP_PROBE, 0);
+    c->next = STEP_NONE;
+}
+
+/* Nobody waits for the reply to RSET: QUIT follows. */
+static void
+heard_probe(struct client *c, const struct awaited_reply *w, const struct reply *reply)
+{
+    (void)w;
+    c->probed = client_judge(c, reply, "in reply to MAIL FROM command");
+    c->probe_due = true;
+    if (client_steps_class_of(reply) == 2)
+        client_command(c, "RSET", TEXT(""));
+}
+
+static void
 heard_rcpt(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     struct client_transaction *l = client_front(c);
@@ -500,5 +521,7 @@ const struct step client_steps[] = {
     [STEP_LAST]      = {"BDAT",      "sending the last chunk",   600, false, ask_last, NULL},
     [STEP_CONTENT]   = {"",          "sending message content",  180, true,  NULL, heard_early},
     [STEP_END]       = {end_of_data, sending_end_of_data,        600, false, NULL, heard_end},
+    [STEP_PROBE]     = {"MAIL FROM", "sending MAIL FROM",        300, true,
+                        ask_probe, heard_probe},
 };
 /* clang-format on */

@@ -509,7 +509,7 @@ static void
 on_sending(void *context, const struct client_event *event)
 {
     struct delivery_session *s = context;
-    switch (event->kind) {
+    switch ((unsigned)event->kind) {
     case CLIENT_READY:
         delivery_on_ready(s);
         return;
@@ -533,12 +533,9 @@ on_sending(void *context, const struct client_event *event)
     case CLIENT_OVER:
         on_over(s, event->outcome, s->on_connecting);
         return;
-    case CLIENT_SECURE:
-    case CLIENT_PREPARE:
-    case CLIENT_CONTENT:
-        break;
+    default:
+        abort(); /* client_connection.c does not pass them on; we never probe */
     }
-    abort(); /* client_connection.c does not pass them on */
 }
 
 static void

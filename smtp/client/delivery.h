@@ -59,6 +59,10 @@ void delivery_drain(struct delivery *d);
 void delivery_free(struct delivery **d);
 /* Of the accounts among secrets; NULL: there are none. They live longer. */
 void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
+/* The settings of a canary to the target; borrowed until the next ones. */
+struct canary_settings;
+void delivery_canary(const struct delivery *d, const struct target *target,
+                     struct canary_settings *out);
 /* The trust anchors in use, for others. */
 struct tls_client *const *delivery_tls(const struct delivery *d);
 /* Signatures of outgoing mail; false: there are no keys. */

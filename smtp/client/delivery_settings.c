@@ -1,5 +1,6 @@
 /* The settings of the client: checked, and taken over at startup and reload. */
 #include "base/memory.h"
+#include "smtp/client/canary.h"
 #include "smtp/client/delivery_internal.h"
 
 #include <stdlib.h>
@@ -53,6 +54,38 @@ void
 delivery_set_tokens(struct delivery *d, struct tokens *tokens)
 {
     d->tokens = tokens;
+}
+
+static bool
+canary_skips(const struct delivery *d, const struct target *target,
+             enum target_family family)
+{
+    enum target_family wanted = target->family != TARGET_FAMILY_UNSET
+                                    ? target->family
+                                    : d->settings.smtp_family;
+    return wanted == TARGET_FAMILY_IPV4   ? family != TARGET_FAMILY_IPV4
+           : wanted == TARGET_FAMILY_IPV6 ? family != TARGET_FAMILY_IPV6
+                                          : false;
+}
+
+void
+delivery_canary(const struct delivery *d, const struct target *target,
+                struct canary_settings *out)
+{
+    *out =
+        (struct canary_settings){.loop = d->loop,
+                                 .net = d->net,
+                                 .dns = d->dns,
+                                 .events = d->events,
+                                 .hostname = d->hostname,
+                                 .smtp_port = d->settings.smtp_port,
+                                 .sources = d->sources,
+                                 .skip_v4 = canary_skips(d, target, TARGET_FAMILY_IPV4),
+                                 .skip_v6 = canary_skips(d, target, TARGET_FAMILY_IPV6),
+                                 .connect_timeout_ms = d->settings.connect_timeout_ms,
+                                 .tls = &d->tls,
+                                 .secrets = d->settings.secrets,
+                                 .tokens = d->tokens};
 }
 
 struct tls_client *const *

@@ -116,6 +116,8 @@ take_event(struct run *r, const struct client_event *event)
         r->secured = true;
         client_secured(r->client);
         return;
+    case CLIENT_PROBED:
+        return; /* it never probes */
     case CLIENT_AGAIN:
         all_settled(r, 0);
         return;

@@ -198,7 +198,7 @@ take_event(struct player *p, const struct client_event *event)
         [CLIENT_SECURE] = "secure",   [CLIENT_READY] = "ready",
         [CLIENT_PREPARE] = "prepare", [CLIENT_CONTENT] = "content",
         [CLIENT_DONE] = "done",       [CLIENT_AGAIN] = "again",
-        [CLIENT_OVER] = "over"};
+        [CLIENT_PROBED] = "probed",   [CLIENT_OVER] = "over"};
     if (event->kind == CLIENT_EARLY) {
         must(client_has_space(p->client));
         if (p->early)

@@ -199,6 +199,8 @@ take_event(struct walk *w, const struct client_event *event)
         settled(w, &w->transactions[w->done++], 1);
         w->may_be_early = w->converted = false;
         return;
+    case CLIENT_PROBED:
+        return; /* it never probes */
     case CLIENT_AGAIN:
         walk_must(w->sent > 1 && w->done + 1 == w->sent, "again", w->peer.last);
         settled(w, &w->transactions[w->done++], 0);
