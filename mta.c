@@ -26,6 +26,7 @@
 #include "admin/startup/findings_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
+#include "admin/startup/login_trial.h"
 #include "admin/startup/notify.h"
 #include "admin/startup/reload.h"
 #include "admin/startup/token_keeper.h"
@@ -690,7 +691,8 @@ mta_oauth(const struct options_sources *sources, int count, char **arguments)
     if (asks)
         anchors = configuration_anchors(c, place, error, ERROR_MAX);
     if (!asks || anchors != NULL)
-        code = oauth_command(count, arguments, &c->options, &c->accounts, anchors);
+        code = oauth_command(count, arguments, &c->options, &c->accounts, anchors,
+                             login_trial_run, &(struct login_trial_setup){c, anchors});
     else
         fprintf(stderr, "petrel oauth: %s\n", error);
     tls_client_free(&anchors);

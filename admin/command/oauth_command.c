@@ -258,7 +258,8 @@ oauth_act(const struct oauth_words *words, const struct options *options,
 
 int
 oauth_command(int count, char **arguments, const struct options *options,
-              const struct accounts *accounts, struct tls_client *anchors)
+              const struct accounts *accounts, struct tls_client *anchors,
+              oauth_command_try *try, void *context)
 {
     struct oauth_words words;
     const struct oauth_account *account = NULL;
@@ -280,9 +281,11 @@ oauth_command(int count, char **arguments, const struct options *options,
                              strerror(-result));
     code = account != NULL ? oauth_act(&words, options, account, spool, anchors)
                            : oauth_status(spool, accounts, words.json);
-    disk_close(&spool);
     if (code == 0 && account != NULL)
         oauth_tell_daemon(options);
+    if (code == 0 && words.verb[0] == 'l')
+        code = try(context, account, spool);
+    disk_close(&spool);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
         code = EX_IOERR;
     return code;

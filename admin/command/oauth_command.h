@@ -6,10 +6,17 @@
 
 struct tls_client;
 
+struct disk;
+
+/* What is done after a login, when the running daemon knows of it: asks the smarthost.
+ * A sysexits code. */
+typedef int oauth_command_try(void *context, const struct oauth_account *account,
+                              struct disk *spool);
 /* arguments behind "oauth". anchors: trusted for providers. Root becomes the owner of
  * the spool. Returns a sysexits code. */
 int oauth_command(int count, char **arguments, const struct options *options,
-                  const struct accounts *accounts, struct tls_client *anchors);
+                  const struct accounts *accounts, struct tls_client *anchors,
+                  oauth_command_try *try, void *context);
 /* Whether these arguments ask a provider, so that anchors are needed. */
 bool oauth_command_asks(int count, char **arguments);
 

@@ -102,6 +102,7 @@ like $text, qr{^Open https://login\.test/device$}m, 'the address';
 like $text, qr/enter the code ABCD-EFGH$/m, 'the code';
 unlike $text, qr/refresh token/, 'there is no complaint';
 like $text, qr/^Logged in as joe at 127\.0\.0\.1\. The token is valid until /m, 'the end';
+like $text, qr/^127\.0\.0\.1 accepts the login\.$/m, 'and that the smarthost takes it';
 is scalar($provider->events(qr/^request .*device_code/)), 3, 'it was asked until the person had answered';
 is account($petrel)->{state}, 'ready', 'status: ready';
 my ($file) = files($petrel);
@@ -241,6 +242,26 @@ is $code, 74, 'status of a damaged file';
 like $text, qr/damaged, or of another account/, 'says so';
 is((login($petrel))[0], 0, 'a login repairs it');
 like state_of($petrel), qr/canary-refresh/, 'with new tokens';
+
+# --- What the smarthost says of it
+
+$provider->mode('ok pending=0 smtp=535');
+($code, $text) = login($petrel);
+is $code, 77, 'a smarthost that refuses the login';
+like $text, qr/^Logged in as joe/m, 'the provider has not';
+like $text, qr/^petrel oauth: 127\.0\.0\.1 refuses the login, which is kept: .*535 5\.7\.139 /m, 'in its words';
+like state_of($petrel), qr/canary-refresh/, 'the state is kept';
+$provider->mode('ok pending=0');
+{
+    my $closed = petrel(relay => 'smtp://joe@127.0.0.1:1', spool => $petrel->{settings}{spool});
+    ($code, $text) = login($closed);
+    is $code, 0, 'a smarthost that cannot be reached is no error';
+    like $text, qr/^petrel oauth: the login is kept, but 127\.0\.0\.1 could not be asked whether it accepts it: .*refused/m, 'but said';
+    my $unused = petrel(relay => "smtp://127.0.0.1:$provider->{smtp}", spool => $petrel->{settings}{spool});
+    ($code, $text) = login($unused);
+    is $code, 0, 'an account that no route uses';
+    like $text, qr/^No route logs in at 127\.0\.0\.1 as joe yet\.$/m, 'is said to be one';
+}
 
 # --- As root: the files belong to the owner of the spool
 

@@ -1,0 +1,20 @@
+/* Whether the smarthost takes what `petrel oauth login` has got: a canary, in the process
+ * of the command. */
+#ifndef ADMIN_STARTUP_LOGIN_TRIAL_H
+#define ADMIN_STARTUP_LOGIN_TRIAL_H
+
+#include "admin/startup/configuration.h"
+
+struct login_trial_setup {
+    const struct configuration *configuration;
+    struct tls_client *anchors;
+};
+
+/* An oauth_command_try(): the first route that logs in there as that user is tried, with
+ * the state in the spool. Prints what the host says. setup: a struct login_trial_setup. 0,
+ * or EX_NOPERM: the host refuses the login. A host that cannot be asked is no error: the
+ * login is kept. */
+int login_trial_run(void *setup, const struct oauth_account *account,
+                    struct disk *spool);
+
+#endif
