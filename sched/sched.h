@@ -316,6 +316,10 @@ struct sched_site {
     int64_t bound_until_ms;       /* INT64_MAX: until an event */
     const struct outcome *reason; /* of its death, or why it lacks a token; NULL */
 };
+/* A site that has died or works again since the last call, the oldest first; false:
+ * there is none. */
+struct site_change;
+bool sched_site_change(struct sched *s, struct site_change *out);
 /* Every site, in no order. */
 void sched_sites(const struct sched *s,
                  void (*each)(void *context, const struct sched_site *site),

@@ -289,6 +289,12 @@ sched_questions_visit(void *context, struct site *site)
     v->each(v->context, &view);
 }
 
+bool
+sched_site_change(struct sched *s, struct site_change *out)
+{
+    return site_changes_take(s->destinations.sites.changes, out);
+}
+
 void
 sched_sites(const struct sched *s,
             void (*each)(void *context, const struct sched_site *site), void *context)

@@ -51,6 +51,7 @@ sites_free(struct sites *set)
     token_table_clear(&set->transports.tokens);
     heap_free(&set->timers);
     site_state_clear(&set->states);
+    site_changes_free(&set->changes);
 }
 
 const struct transport_params *
@@ -122,8 +123,10 @@ site_die(struct sites *set, struct site *site, int64_t now_ms,
     site->suspended = reason_open(&site->reasons, &later);
     site->dead = true;
     site->has_greeted = site->is_due = false;
-    if (site->dead_since_ms == 0)
+    if (site->dead_since_ms == 0) {
         site->dead_since_ms = now_ms;
+        site_changes_add(&set->changes, site->key, 0, outcome);
+    }
     site->dead_until_ms =
         now_ms + (site_is_adaptive(site) ? next_probe(set, site, now_ms, outcome)
                                          : site_transport(site)->minimal_backoff_ms);
@@ -550,9 +553,11 @@ is_slowed(struct site *site)
 }
 
 static void
-site_lives(struct sites *set, struct site *site)
+site_lives(struct sites *set, struct site *site, int64_t now_ms)
 {
     site_revive(set, site);
+    if (site->dead_since_ms != 0)
+        site_changes_add(&set->changes, site->key, now_ms - site->dead_since_ms, NULL);
     site->dead_since_ms = site->probe_ms = 0;
     site->failures = 0;
 }
@@ -566,7 +571,7 @@ site_served(struct sites *set, struct site *site, int64_t now_ms,
         site->pause_until_ms = now_ms + t->rate_delay_ms;
     switch (feedback) {
     case FEEDBACK_GOOD:
-        site_lives(set, site);
+        site_lives(set, site, now_ms);
         if (took_ms > 0)
             latency_note(&site->latency, took_ms);
         bucket_learnt_accepted(&site->learnt, now_ms);
@@ -577,11 +582,11 @@ site_served(struct sites *set, struct site *site, int64_t now_ms,
         return false;
     case FEEDBACK_SLOW:
         bucket_learnt_refused(&site->learnt, now_ms);
-        site_lives(set, site);
+        site_lives(set, site, now_ms);
         window_answered(&site->window);
         return false;
     case FEEDBACK_NONE:
-        site_lives(set, site);
+        site_lives(set, site, now_ms);
         window_answered(&site->window);
         return false;
     case FEEDBACK_BAD:

@@ -13,6 +13,7 @@
 #define SCHED_SITE_H
 
 #include "base/id.h"
+#include "sched/site_change.h"
 #include "sched/limits/bucket.h"
 #include "sched/transport.h"
 #include "sched/limits/ceiling.h"
@@ -93,6 +94,7 @@ struct sites {
     struct heap timers;
     struct site *crowded, *stalled;
     struct site_state_set states;
+    struct site_changes *changes; /* NULL: there was none */
     size_t count, dead_count;
     int64_t shift_ms; /* the sum of clock steps */
     uint64_t random;

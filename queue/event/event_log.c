@@ -34,6 +34,8 @@ event_level(const struct event *v)
     case EVENT_LIFETIME:
     case EVENT_MADE:
     case EVENT_ENDED:
+    case EVENT_SITE_DEAD:
+    case EVENT_SITE_ALIVE:
         return LOG_LEVEL_DEBUG;
     case EVENT_LOCKED:
     case EVENT_TROUBLE:

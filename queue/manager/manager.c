@@ -2,6 +2,7 @@
 #include "queue/manager/manager.h"
 
 #include "queue/manager/manager_internal.h"
+#include "sched/site_change.h"
 
 #include "base/memory.h"
 #include "queue/spool/guard.h"
@@ -10,6 +11,7 @@
 #include "queue/spool/slices.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,6 +263,25 @@ end_drain(struct manager *m)
     drained(m->drained_context);
 }
 
+static void
+tell_sites(struct manager *m)
+{
+    struct site_change c;
+    char text[SITE_CHANGE_NAME_MAX + OUTCOME_TEXT_MAX + 64];
+    while (sched_site_change(m->sched, &c)) {
+        if (c.is_dead)
+            snprintf(text, sizeof(text), "%s is dead: %s", c.site, c.why.text);
+        else
+            snprintf(text, sizeof(text), "%s works again, after %" PRId64 " s", c.site,
+                     c.dead_ms / 1000);
+        event_tell(m->events, &(struct event){.kind = c.is_dead ? EVENT_SITE_DEAD
+                                                                : EVENT_SITE_ALIVE,
+                                              .relay = text_from(c.site),
+                                              .outcome = c.is_dead ? &c.why : NULL,
+                                              .text = text_from(text)});
+    }
+}
+
 /* Verdicts and ends come before loads: they free the places that loads take. */
 static void
 manager_pump(void *context)
@@ -285,6 +306,7 @@ manager_pump(void *context)
         load_next(m);
     }
     m->pumping = false;
+    tell_sites(m);
     if (settles == SETTLES_PER_TURN || m->beginnings != NULL || works)
         manager_stir(m);
     if (m->careful)
