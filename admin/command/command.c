@@ -74,6 +74,7 @@ static void
 command_complain(struct visit *v, struct id id, int code, const char *what)
 {
     char name[ID_LENGTH + 1];
+    counter_hide(&v->counter);
     id_format(id, name);
     fprintf(stderr, "petrel queue: %s: %s\n", name, what);
     if (v->code == 0)
@@ -263,8 +264,10 @@ visit_corrupt(struct visit *v, struct id id)
 {
     if (!filter_matches_place(&v->filter, "corrupt"))
         return;
+    counter_hide(&v->counter);
     v->verb->run_corrupt(v, id);
     v->done++;
+    counter_done(&v->counter);
 }
 
 /* Takes the state; NULL: there is no answer about it. */
@@ -285,8 +288,11 @@ show_envelope(struct visit *v, struct envelope *e, enum queue_place place,
             add_note(v, listing, e->id, place);
         if (v->daemon && state && strcmp(v->verb->question, "why") == 0)
             json_object_set(listing, "why", state);
+        if (v->shape == NULL)
+            counter_hide(&v->counter);
         v->verb->run(v, e, listing);
         v->done++;
+        counter_done(&v->counter);
         json_decref(listing);
     }
     json_decref(state);
@@ -381,7 +387,7 @@ command_visit(void *context, struct id id, enum queue_place place)
     struct visit *v = context;
     if (!filter_wants_id(&v->filter, id))
         return true;
-    counter_step(&v->counter);
+    counter_look(&v->counter);
     if (place == QUEUE_CORRUPT) {
         show_batch(v); /* all in the order of their age */
         visit_corrupt(v, id);
@@ -491,6 +497,7 @@ walk(struct visit *v, const struct options *options)
         return code;
     int error = queue_each(v->queue, command_visit, v);
     show_batch(v);
+    counter_hide(&v->counter);
     if (error != 0) {
         fprintf(stderr, "petrel queue: cannot read '%s': %s\n", options->spool,
                 strerror(-error));
@@ -516,7 +523,7 @@ command_look(struct visit *v, const struct options *options)
 {
     char error[512];
     struct queue_settings settings = options_queue(options);
-    counter_start_here(&v->counter);
+    counter_start_here(&v->counter, v->verb->run != run_cat);
     v->loop = loop_new();
     v->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     int code = queue_open_injector(&v->queue, v->log, &settings, error, sizeof(error));

@@ -38,6 +38,7 @@ struct queue_command {
 static int
 queue_command_complain(struct queue_command *c, int code, const char *what)
 {
+    counter_hide(&c->counter);
     complaint_say(c->program, code, what, "");
     if (c->code == 0)
         c->code = code;
@@ -57,7 +58,7 @@ print_json(const struct queue_command *c, const char *name, int code, const char
 static void
 print_one(struct queue_command *c, const char *name, int code, const char *text)
 {
-    counter_step(&c->counter);
+    counter_hide(&c->counter);
     c->failed += code != 0;
     if (c->filter->json)
         print_json(c, name, code, text);
@@ -67,6 +68,7 @@ print_one(struct queue_command *c, const char *name, int code, const char *text)
         printf("%s %s\n", name, text);
     if (c->code == 0)
         c->code = code;
+    counter_done(&c->counter);
 }
 
 static bool
@@ -81,8 +83,9 @@ summarize(struct queue_command *c)
     char more[64] = "";
     if (c->failed > 0)
         snprintf(more, sizeof(more), ", %zu failed", c->failed);
-    if (c->counter.steps > 0)
-        counter_end(&c->counter, c->counter.steps, more);
+    counter_hide(&c->counter);
+    if (c->counter.done > 0)
+        counter_end(&c->counter, (size_t)c->counter.done, more);
     else if (c->code == 0 && !queue_command_is_flush(c))
         fputs(
             "petrel queue: nothing to do: no message matches, or none needs a change\n",
@@ -106,6 +109,9 @@ queue_command_take_line(struct queue_command *c, const json_t *line)
         queue_command_complain(c, EX_UNAVAILABLE, error);
         return false;
     }
+    if (json_object_get(line, "seen") != NULL)
+        counter_look_at(&c->counter,
+                        (uint64_t)json_integer_value(json_object_get(line, "seen")));
     if (name && text)
         print_one(c, name, (int)json_integer_value(json_object_get(line, "code")),
                   text);
@@ -155,8 +161,10 @@ run_offline(struct queue_command *c)
         .context = c, .told = queue_command_on_told, .ended = queue_command_on_ended};
     struct operation *o = operation_new(c->loop, c->log, offline_manager(c->offline),
                                         c->verb, c->filter, &events);
-    while (!c->ended)
+    while (!c->ended) {
         loop_turn(c->loop, TRY_MS);
+        counter_look_at(&c->counter, operation_seen(o));
+    }
     operation_free(&o);
 }
 
@@ -196,7 +204,7 @@ queue_command_begin(struct queue_command *c, const struct options *options)
     c->options = options;
     c->loop = loop_new();
     if (!c->silent)
-        counter_start_here(&c->counter);
+        counter_start_here(&c->counter, true);
     c->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     c->events = event_hub_new(c->log);
 }

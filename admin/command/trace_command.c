@@ -2,6 +2,7 @@
 #include "admin/command/trace_command.h"
 
 #include "admin/command/command.h"
+#include "admin/command/counter.h"
 #include "admin/command/offline.h"
 #include "admin/command/trace_print.h"
 #include "admin/control/json_field.h"
@@ -182,6 +183,18 @@ trace_go_on(struct trace_run *r)
 
 /* --- The command ------------------------------------------------------------------ */
 
+/* Steps are of a size, but for the last one of a file. */
+static void
+trace_search(struct trace_run *r)
+{
+    struct counter counter;
+    counter_start_here(&counter, true);
+    counter.unit = " kB";
+    while (trace_step(r->trace, TRACE_STEP_BYTES) == PROGRESS_MORE)
+        counter_look_at(&counter, counter.looked + TRACE_STEP_BYTES / 1024);
+    counter_hide(&counter);
+}
+
 static int
 trace_run_search(struct trace_run *r)
 {
@@ -192,8 +205,7 @@ trace_run_search(struct trace_run *r)
     if (error < 0)
         return complaint_say(trace_program, error == -EACCES ? EX_NOPERM : EX_IOERR,
                              "cannot read the history: ", strerror(-error));
-    while (trace_step(r->trace, TRACE_STEP_BYTES) == PROGRESS_MORE)
-        ;
+    trace_search(r);
     json_t *first = trace_take(r->trace);
     if (first == NULL && !r->follows)
         return trace_say_none(r);

@@ -17,7 +17,7 @@
 enum {
     CLIENTS_MAX = 32,
     REQUEST_MAX = 32 * 1024, /* FILTER_IDS_MAX ids */
-    PULSE_MS = 5 * 1000,
+    PULSE_MS = 1000,         /* progress that a person watches */
     IDLE_MS = 60 * 1000,
     NAME_MAX_BYTES = 32
 };

@@ -35,7 +35,7 @@ static void
 step_late(struct counter *p)
 {
     p->next_us = loop_clock_us();
-    counter_step(p);
+    counter_look(p);
 }
 
 /* Whatever the machine does meanwhile. */
@@ -43,7 +43,7 @@ static void
 step_early(struct counter *p)
 {
     p->next_us = INT64_MAX;
-    counter_step(p);
+    counter_look(p);
 }
 
 /* --- A terminal ------------------------------------------------------------------- */
@@ -78,14 +78,14 @@ write_mark(int file)
 
 /* A count, and a line at the end, with these as standard output and error. */
 static void
-count_there(int out, int err)
+count_there(int out, int err, bool whole)
 {
     struct counter p;
     int saved[2] = {dup(1), dup(2)};
     fflush(NULL);
     if (dup2(out, 1) < 0 || dup2(err, 2) < 0)
         abort();
-    counter_start_here(&p);
+    counter_start_here(&p, whole);
     step_late(&p);
     counter_end(&p, 1, "");
     fflush(NULL);
@@ -110,14 +110,16 @@ test_terminal(void)
     int person = open(ptsname(terminal), O_RDWR | O_NOCTTY);
     if (person < 0 || nowhere < 0)
         abort();
-    count_there(nowhere, person);
-    is_shown(terminal, "1 ...\r1 message\r\n", "somebody waits");
-    count_there(person, person);
-    is_shown(terminal, "1 message\r\n", "no count between its lines");
+    count_there(nowhere, person, false);
+    is_shown(terminal, "\r1 looked at, 0 done\x1b[K\r\x1b[K1 message\r\n", "somebody waits");
+    count_there(person, person, false);
+    is_shown(terminal, "1 message\r\n", "no count within its lines");
+    count_there(person, person, true);
+    is_shown(terminal, "\r1 looked at, 0 done\x1b[K\r\x1b[K1 message\r\n", "but between them");
     int script[2];
     if (pipe2(script, O_NONBLOCK) != 0)
         abort();
-    count_there(person, script[1]);
+    count_there(person, script[1], true);
     write_mark(person);
     write_mark(script[1]);
     is_shown(terminal, "|", "nothing on standard output");
@@ -145,14 +147,51 @@ main(void)
     end(&p, "1 message\n", "beside its lines the end alone");
 
     begin(&p, true, true);
-    ok_named(p.next_us > 0, "no count at once");
+    ok_named(p.next_us > loop_clock_us() + 500 * 1000, "no count in the first second");
     step_early(&p);
     int64_t before_us = loop_clock_us();
     step_late(&p);
-    ok_named(p.next_us > before_us, "and then a pause");
+    ok_named(p.visible && p.next_us > before_us, "and then a pause");
     step_early(&p);
-    step_late(&p);
+    counter_hide(&p);
+    counter_hide(&p);
+    ok(!p.visible);
+    p.next_us = 0;
+    counter_done(&p);
+    counter_done(&p);
     counter_end(&p, 3, ", 1 failed");
-    end(&p, "2 ...\r4 ...\r3 messages, 1 failed\n", "written over each other");
+    end(&p, "\r2 looked at, 0 done\x1b[K\r\x1b[K\r3 looked at, 1 done\x1b[K\r\x1b[K3 messages, 1 failed\n",
+        "written over each other, and gone at the end");
+
+    begin(&p, true, true);
+    p.unit = " kB";
+    p.next_us = 0;
+    counter_look_at(&p, 1234567);
+    p.next_us = 0;
+    counter_look_at(&p, 7);
+    p.next_us = 0;
+    p.looked = UINT64_MAX;
+    p.done = 1000;
+    counter_look_at(&p, 0);
+    p.next_us = INT64_MAX;
+    counter_done(&p);
+    is_number((int64_t)p.done, 1001, "counted though not shown");
+    counter_hide(&p);
+    end(&p, "\r1,234,567 kB looked at, 0 done\x1b[K\r1,234,567 kB looked at, 0 done\x1b[K"
+            "\r18,446,744,073,709,551,615 kB looked at, 1,000 done\x1b[K\r\x1b[K",
+        "digits in threes; it never goes back");
+
+    begin(&p, true, true);
+    p.next_us = 0;
+    counter_done(&p);
+    counter_hide(&p);
+    end(&p, "\r1 looked at, 1 done\x1b[K\r\x1b[K", "what is done was looked at");
+
+    struct counter none = {0}; /* of a silent command */
+    counter_look(&none);
+    counter_done(&none);
+    counter_hide(&none);
+    counter_end(&none, 1, "");
+    is_number((int64_t)none.done, 1, "without a place to show it");
     return done();
 }
