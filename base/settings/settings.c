@@ -10,6 +10,7 @@
 #include "base/disk/disk.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "base/settings/credential.h"
 #include "base/settings/settings_file.h"
 #include "base/settings/settings_value.h"
 
@@ -398,6 +399,27 @@ load_value(struct settings *s, struct entry *entry)
     entry->is_path = entry->is_bad = false;
 }
 
+/* Only what names files: the path of a key_file, and values that are no secrets. */
+static void
+expand_credentials(struct settings *s, struct entry *entry)
+{
+    struct place place = {LEVEL_FILE, entry->origin, 0};
+    struct buffer path;
+    if (!credential_is_in(text_from(entry->text)))
+        return;
+    buffer_init(&path, FILE_SIZE_MAX);
+    const char *why = credential_expand(text_from(entry->text),
+                                        getenv("CREDENTIALS_DIRECTORY"), &path);
+    if (why != NULL) {
+        entry->is_bad = true;
+        complain(s, &place, text_from(entry->name), "%s", why);
+    } else {
+        free(entry->text);
+        entry->text = text_string(buffer_text(&path));
+    }
+    buffer_free(&path);
+}
+
 static const char no_comment[] =
     "behind a value '#' begins no comment: put that into a line of its own";
 
@@ -415,8 +437,10 @@ apply_row(struct settings *s, const struct setting *row)
     struct entry *entry = entry_effective(s, row);
     if (entry->text == NULL || entry->is_bad || (row->secret && s->leaves_secrets))
         return;
+    if (entry->is_path || !row->secret)
+        expand_credentials(s, entry);
     /* An empty key_file is no file: the setting is unset. */
-    if (entry->is_path && entry->text[0] != '\0')
+    if (!entry->is_bad && entry->is_path && entry->text[0] != '\0')
         load_value(s, entry);
     if (entry->is_bad)
         return;

@@ -1,0 +1,15 @@
+/* credential:NAME in a value: the file of that name that the service manager passes, in
+ * $CREDENTIALS_DIRECTORY (LoadCredential= of systemd). Pure. */
+#ifndef BASE_SETTINGS_CREDENTIAL_H
+#define BASE_SETTINGS_CREDENTIAL_H
+
+#include "base/buffer.h"
+
+/* Whether a word of the value is one. */
+bool credential_is_in(struct text value);
+/* Copies the value, each such word replaced by its path. directory: NULL if the variable
+ * is not set. NULL, or what is wrong: a part of a sentence. */
+const char *credential_expand(struct text value, const char *directory,
+                              struct buffer *out) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,36 @@
+#!/usr/bin/perl
+# credential:NAME: files that a service manager passes, in values and as the path of a KEY_file.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use File::Temp qw(tempdir);
+use Petrel;
+use Test::More;
+
+my $dir = tempdir('credentials-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+Petrel::spit("$dir/users", (Petrel::command("secret\n", $Petrel::binary, 'passwd', 'alice'))[1]);
+Petrel::spit("$dir/relay", "alice's password\n");
+chmod 0600, "$dir/users", "$dir/relay";
+my $petrel = Petrel->new(auth_users => 'credential:users', auth_cleartext => 'loopback', relay => 'smtp://alice@127.0.0.1:1', relay_password_file => 'credential:relay');
+{
+    local $ENV{CREDENTIALS_DIRECTORY} = $dir;
+    $petrel->start;
+    like join('', $petrel->dialogue('EHLO x')), qr/250[- ]AUTH /, 'users come from a credential';
+    my ($code, $text) = $petrel->run('check');
+    is $code, 0, 'check reads it' or diag $text;
+    like $text, qr{^auth_users = \Q$dir\E/users}m, 'and shows the path';
+    is $petrel->stop, 0, 'it ends';
+    $petrel->configure(relay_password_file => 'credential:../relay');
+    ($code, $text) = $petrel->run('check');
+    is $code, 78, 'no path';
+    like $text, qr/petrel\.conf:\d+: relay_password_file: credential:NAME needs the name of a file, without a slash/, 'says its line';
+    $petrel->configure(relay_password_file => 'credential:missing');
+    ($code, $text) = $petrel->run('check');
+    like $text, qr{petrel\.conf:\d+: relay_password_file: cannot read '\Q$dir\E/missing': No such file}, 'one that is not there';
+}
+$petrel->configure(relay_password_file => 'credential:relay');
+my ($code, $text) = $petrel->run('check');
+is $code, 78, 'without the variable';
+like $text, qr/petrel\.conf:\d+: auth_users: CREDENTIALS_DIRECTORY is not set: credential:NAME is for LoadCredential= in a unit of systemd/, 'a line each';
+done_testing;
