@@ -399,24 +399,24 @@ load_value(struct settings *s, struct entry *entry)
     entry->is_path = entry->is_bad = false;
 }
 
-/* Only what names files: the path of a key_file, and values that are no secrets. */
+/* The path of a key_file, and values that are no secrets. */
 static void
 expand_credentials(struct settings *s, struct entry *entry)
 {
     struct place place = {LEVEL_FILE, entry->origin, 0};
     struct buffer path;
-    if (!credential_is_in(text_from(entry->text)))
+    const char *directory = getenv("CREDENTIALS_DIRECTORY");
+    /* Commands of any user open none of these files. */
+    bool is_unused = directory == NULL && s->leaves_secrets && !entry->is_path;
+    if (!credential_is_in(text_from(entry->text)) || is_unused)
         return;
     buffer_init(&path, FILE_SIZE_MAX);
-    const char *why = credential_expand(text_from(entry->text),
-                                        getenv("CREDENTIALS_DIRECTORY"), &path);
-    if (why != NULL) {
-        entry->is_bad = true;
+    const char *why = credential_expand(text_from(entry->text), directory, &path);
+    entry->is_bad = why != NULL;
+    if (why != NULL)
         complain(s, &place, text_from(entry->name), "%s", why);
-    } else {
-        free(entry->text);
-        entry->text = text_string(buffer_text(&path));
-    }
+    free(entry->text);
+    entry->text = text_string(buffer_text(&path));
     buffer_free(&path);
 }
 

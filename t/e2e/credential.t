@@ -33,4 +33,6 @@ $petrel->configure(relay_password_file => 'credential:relay');
 my ($code, $text) = $petrel->run('check');
 is $code, 78, 'without the variable';
 like $text, qr/petrel\.conf:\d+: auth_users: CREDENTIALS_DIRECTORY is not set: credential:NAME is for LoadCredential= in a unit of systemd/, 'a line each';
+is((Petrel::command(undef, $Petrel::binary, '-c', $petrel->conf, 'queue', 'ls'))[0], 0, 'but commands that open none of the files need none');
+is((Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', 'a@b.test'))[0], 0, 'nor does sendmail(1)');
 done_testing;
