@@ -246,6 +246,14 @@ start_http(struct petrel *p, char *error)
 }
 
 static void
+mta_tell(const struct petrel *p, enum event_kind kind, const char *text)
+{
+    event_tell(
+        p->events,
+        &(struct event){.kind = kind, .program = "main", .text = text_from(text)});
+}
+
+static void
 on_reload(void *context)
 {
     struct petrel *p = context;
@@ -280,7 +288,7 @@ on_reload(void *context)
     local_reload(p->local, o->hostname);
     struct channel_settings channel = mta_channel(p, fresh);
     channel_reload(p->channel, &channel);
-    char waits[OPTIONS_RESTART_MAX];
+    char waits[OPTIONS_RESTART_MAX], text[OPTIONS_RESTART_MAX + 64];
     options_need_restart(&p->started->options, o, waits);
     /* Only now: until here the parts have used the old routes. */
     if (p->configuration != p->started)
@@ -291,8 +299,9 @@ on_reload(void *context)
     about_write(queue_disk(manager_queue(p->manager)), o);
     struct sandbox_rules confine = confinement(fresh);
     sandbox_rules_review(p->sandbox, &confine, p->log);
-    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "settings reloaded%s%s",
-            waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
+    snprintf(text, sizeof(text), "settings reloaded%s%s",
+             waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
+    mta_tell(p, EVENT_RELOADED, text);
     control_wiring_reloaded(&p->wiring, NULL, waits);
 }
 
@@ -569,9 +578,7 @@ mta_stop(struct petrel *p, bool ran)
     notify_close(&p->notify);
     sandbox_free(&p->sandbox);
     if (ran)
-        event_tell(p->events, &(struct event){.kind = EVENT_STOPPING,
-                                              .program = "main",
-                                              .text = TEXT("stopped")});
+        mta_tell(p, EVENT_STOPPING, "stopped");
     event_hub_free(&p->events);
     log_free(&p->log);
     loop_free(&p->loop);
@@ -603,9 +610,7 @@ tell_started(const struct petrel *p)
     char text[STARTED_MAX];
     snprintf(text, sizeof(text), "petrel " PETREL_VERSION " is %s, spool %s",
              o->hostname, o->spool);
-    event_tell(p->events, &(struct event){.kind = EVENT_STARTED,
-                                          .program = "main",
-                                          .text = text_from(text)});
+    mta_tell(p, EVENT_STARTED, text);
 }
 
 /* A port that nobody answers would leave its clients waiting. */

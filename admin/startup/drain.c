@@ -161,7 +161,7 @@ drain_begin(struct drain *d, bool empties, int64_t wait_ms)
     int64_t delay_ms = (*d->configuration)->options.drain_delay_ms;
     d->empties = empties;
     d->until_ms = loop_monotonic_ms(d->loop) + wait_ms;
-    drain_enter(d, DRAIN_LEAVING, ", requested by root: not ready");
+    drain_enter(d, DRAIN_LEAVING, "; not ready");
     drain_wait(d, delay_ms);
 }
 
@@ -178,6 +178,24 @@ drain_cancel(struct drain *d)
         drain_enter(d, DRAIN_RUNNING, " again: cancelled");
 }
 
+/* Of a drain under way: emptying can be added before it closes, and gets the new time.
+ * False: it is too late for that. */
+static bool
+drain_request(struct drain *d, bool empties, int64_t wait_ms)
+{
+    if (d->state == DRAIN_RUNNING) {
+        drain_begin(d, empties, wait_ms);
+        return true;
+    }
+    if (empties && !d->empties && d->state != DRAIN_LEAVING)
+        return false;
+    if (empties && d->state <= DRAIN_EMPTYING) {
+        d->empties = true;
+        d->until_ms = loop_monotonic_ms(d->loop) + wait_ms;
+    }
+    return true;
+}
+
 /* --- The question ----------------------------------------------------------------- */
 
 static json_t *
@@ -189,8 +207,10 @@ drain_answer(void *context, const json_t *request)
         return questions_refuse("a drain lasts at most a day");
     if (json_field_is_true(request, "cancel"))
         drain_cancel(d);
-    else if (!json_field_is_true(request, "progress") && d->state == DRAIN_RUNNING)
-        drain_begin(d, json_field_is_true(request, "empty"), wait_ms);
+    else if (!json_field_is_true(request, "progress") &&
+             !drain_request(d, json_field_is_true(request, "empty"), wait_ms))
+        return questions_refuse("a drain is under way that does not empty the queue: "
+                                "cancel it first");
     struct sched_counts counts = sched_count(manager_sched(d->manager));
     return json_pack("{s:b,s:s,s:o,s:I,s:I}", "ok", true, "state",
                      state_names[d->state], "left", status_queue(d->manager),

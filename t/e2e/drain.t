@@ -48,7 +48,7 @@ ok !(grep { $_->{code} eq 'not_accepting' } @{ $status->{findings} }), 'which is
 like mail('three@held.test'), qr/^250/m, 'mail is accepted';
 says(0, qr/accepting and delivering mail again/, qw(drain --cancel));
 says(0, qr/^ready\n\z/, 'health');
-like $petrel->log, qr/main: drain: leaving, requested by root: not ready\n(?:.*\n)*.*main: drain: running again: cancelled\n/, 'the log has it';
+like $petrel->log, qr/main: drain: leaving; not ready\n(?:.*\n)*.*main: drain: running again: cancelled\n/, 'the log has it';
 
 # Closed: present transactions end, nobody else comes, and nothing leaves.
 ok reload(drain_delay => 0), 'without a delay';

@@ -14,6 +14,14 @@ struct given {
 };
 
 static struct given g;
+static int told;
+
+static void
+on_event(void *context, const struct event *v)
+{
+    (void)context;
+    told += v->kind == EVENT_DRAINING && text_starts(v->text, TEXT("drain: "));
+}
 
 static void
 begin(int64_t delay_ms, int64_t timeout_ms)
@@ -30,6 +38,8 @@ begin(int64_t delay_ms, int64_t timeout_ms)
     g.drain = (struct drain){.loop = g.w.loop, .events = g.w.events, .manager = g.w.manager, .listener = g.w.listener,
                              .questions = control_server_questions(g.control), .configuration = &g.in_force};
     drain_start(&g.drain);
+    told = 0;
+    event_read(g.w.events, EVENT_BIT(EVENT_DRAINING), on_event, &g);
 }
 
 static void
@@ -107,8 +117,8 @@ all_states(void)
 {
     begin(3600 * 1000, 50);
     is_string(asked(BEGIN), "leaving", "it begins");
-    is_string(asked(EMPTY), "leaving", "once");
-    ok(!g.drain.empties && drain_reason(&g.drain) != NULL && !accepting());
+    is_string(asked(EMPTY), "leaving", "once; emptying may be added");
+    ok(g.drain.empties && drain_reason(&g.drain) != NULL && !accepting());
     greeting("220");
     is_string(asked(CANCEL), "running", "back");
     ok(accepting());
@@ -127,8 +137,15 @@ all_states(void)
     pass_to(DRAIN_GONE);
     greeting("421 4.3.2");
     is_string(asked(BEGIN), "gone", "it stays");
+    is_string(asked(EMPTY), "gone", "it was to be emptied");
+    is_number(told, 6, "each state is an event");
     is_string(asked(CANCEL), "running", "and comes back");
     greeting("220");
+    end();
+    begin(0, 50);
+    asked(BEGIN);
+    pass_to(DRAIN_GONE);
+    is_string(asked(EMPTY), "a drain is under way that does not empty the queue: cancel it first", "too late");
     end();
 }
 
