@@ -12,6 +12,8 @@
 static struct top_view view;
 
 /* An answer as the daemon gives it; ' stands for ". */
+static json_t *answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 static json_t *
 answer(const char *format, ...)
 {
