@@ -30,6 +30,7 @@
 #include "admin/startup/notify.h"
 #include "admin/startup/reload.h"
 #include "admin/startup/token_keeper.h"
+#include "admin/startup/readiness.h"
 #include "admin/startup/upstream_wiring.h"
 #include "admin/command/simulate.h"
 #include "admin/control/status.h"
@@ -87,6 +88,7 @@ struct petrel {
     struct listener *listener;
     struct control_server *control;
     struct health health;
+    struct readiness readiness;
     struct control_wiring wiring;
     struct http_wiring http;
     struct history *history;
@@ -176,30 +178,17 @@ use_accounts(struct petrel *p, const struct configuration *fresh)
 
 /* Why no mail should come, on purpose; NULL: it may. */
 static const char *
-mta_leaves(const struct petrel *p)
-{
-    return p->draining > 0 ? "the daemon stops" : drain_reason(&p->drain);
-}
-
-/* The look of a struct health. */
-static size_t
-mta_checks(void *context, struct health_check checks[HEALTH_CHECKS_MAX])
+mta_leaves(void *context)
 {
     const struct petrel *p = context;
-    struct queue_health health = queue_health(manager_queue(p->manager));
-    const char *leaves = mta_leaves(p);
-    checks[0] = (struct health_check){.name = "accepting",
-                                      .good = health.accepting && leaves == NULL};
-    text_copy(checks[0].why, sizeof(checks[0].why),
-              text_from(leaves != NULL ? leaves : health.reason));
-    return upstream_wiring_check(&p->upstreams, &checks[1]) ? 2 : 1;
+    return p->draining > 0 ? "the daemon stops" : drain_reason(&p->drain);
 }
 
 /* A status of struct notify: a line. */
 static void
 mta_describe(void *context, char out[NOTIFY_STATUS_MAX])
 {
-    const struct petrel *p = context;
+    struct petrel *p = context;
     struct queue_health health = queue_health(manager_queue(p->manager));
     struct sched_counts counts = sched_count(manager_sched(p->manager));
     const char *leaves = mta_leaves(p);
@@ -283,6 +272,7 @@ on_reload(void *context)
     http_wiring_reload(&p->http, fresh);
     history_wiring_reload(p->history, p->manager, fresh);
     upstream_wiring_reload(&p->upstreams, fresh);
+    p->readiness.age_ms = options_ready_age_ms(&fresh->options);
     findings_wiring_reload(&p->findings, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
@@ -453,7 +443,14 @@ mta_flush_node(void *context, const char *node, const char *client)
 static void
 start_control(struct petrel *p)
 {
-    p->health = (struct health){.look = mta_checks, .context = p};
+    p->health = (struct health){.look = readiness_look, .context = &p->readiness};
+    p->readiness =
+        (struct readiness){.loop = p->loop,
+                           .manager = p->manager,
+                           .upstreams = &p->upstreams,
+                           .leaves = mta_leaves,
+                           .context = p,
+                           .age_ms = options_ready_age_ms(&p->configuration->options)};
     p->wiring = (struct control_wiring){.loop = p->loop,
                                         .log = p->log,
                                         .listener = p->listener,

@@ -133,9 +133,13 @@ queue_listing_each(struct spool *s, const struct journaled *y,
 static bool
 count_held(void *context, const char *name)
 {
-    size_t *count = context;
+    struct queue_apart *apart = context;
     struct id id;
-    *count += id_parse(text_from(name), &id);
+    if (!id_parse(text_from(name), &id))
+        return true;
+    apart->held++;
+    if (apart->oldest_held_ms == 0 || (int64_t)id.time_ms < apart->oldest_held_ms)
+        apart->oldest_held_ms = (int64_t)id.time_ms;
     return true;
 }
 
@@ -153,7 +157,7 @@ struct queue_apart
 queue_listing_count_apart(struct spool *s)
 {
     struct queue_apart apart = {0};
-    (void)!disk_list(s->disk, spool_dir_name(SPOOL_HOLD), count_held, &apart.held);
+    (void)!disk_list(s->disk, spool_dir_name(SPOOL_HOLD), count_held, &apart);
     (void)!disk_list(s->disk, spool_dir_name(SPOOL_CORRUPT), count_quarantined,
                      &apart.quarantined);
     return apart;

@@ -80,6 +80,7 @@ void queue_describe_space(const struct queue *queue, char out[QUEUE_SPACE_MAX]);
 /* Messages unknown to the scheduler, counted in their directories. */
 struct queue_apart {
     size_t held, quarantined;
+    int64_t oldest_held_ms; /* birth, as its id says; 0: none is held */
 };
 struct queue_apart queue_count_apart(struct queue *queue);
 

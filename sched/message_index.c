@@ -385,6 +385,16 @@ message_index_force_all(struct message_index_set *set, int64_t now_ms)
     }
 }
 
+size_t
+message_index_oldest(const struct message_index_set *set, struct id *ids, size_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < set->block_count && count < most; i++)
+        for (unsigned j = 0; j < set->blocks[i]->count && count < most; j++)
+            ids[count++] = message_index_id(&set->blocks[i]->records[j]);
+    return count;
+}
+
 void
 message_index_each(struct message_index_set *set,
                    void (*each)(void *context, struct message_index *k), void *context)

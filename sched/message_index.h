@@ -88,6 +88,9 @@ void message_index_activate(struct message_index_set *set, struct message_index 
 void message_index_shift(struct message_index_set *set, int64_t delta_ms);
 /* Makes all waiting mail due by now_ms, and forced. */
 void message_index_force_all(struct message_index_set *set, int64_t now_ms);
+/* The first ids, oldest first, at most `most` of them; returns their number. */
+size_t message_index_oldest(const struct message_index_set *set, struct id *ids,
+                            size_t most);
 /* each must not add or remove. */
 void message_index_each(struct message_index_set *set,
                         void (*each)(void *context, struct message_index *k),

@@ -268,6 +268,7 @@ struct sched_counts {
     size_t idle;       /* sessions that are idle */
     size_t recipients; /* of active messages */
     size_t active_limit, recipient_limit, session_limit;
+    uint64_t direct_greetings; /* of sites found by MX, since startup */
 };
 struct sched_counts sched_count(const struct sched *s);
 /* The limit that keeps a site from more sessions or mail now; reported by the function
@@ -293,6 +294,7 @@ const char *sched_bound_word(enum sched_bound bound);
 enum { SCHED_MEMBERS_MAX = 5 };
 struct sched_site {
     const char *key;
+    bool is_direct;                           /* found by MX, not named by a route */
     const struct transport_params *transport; /* what is configured */
     int window, sessions, limit;
     int busy;                 /* sessions that carry mail */
@@ -355,6 +357,9 @@ void sched_find_site(const struct sched *s, const struct target *target,
 /* Whether the session is one of the site's; within the callback of the two above. */
 bool sched_session_is_at(const struct sched_session *session,
                          const struct sched_site *site);
+/* The oldest known messages, oldest first, at most `most` of them; returns their
+ * number. */
+size_t sched_oldest(const struct sched *s, struct id *ids, size_t most);
 /* The number of messages of the same age that are due and loaded before this one, which
  * waits. Looks at every message: some milliseconds for a million. */
 size_t sched_ahead(struct sched *s, struct id id);

@@ -157,6 +157,7 @@ sched_count(const struct sched *s)
         .active_limit = (size_t)s->settings.active_limit,
         .recipient_limit = (size_t)s->settings.recipient_limit,
         .session_limit = (size_t)s->settings.session_limit,
+        .direct_greetings = s->destinations.sites.direct_greetings,
     };
 }
 
@@ -234,6 +235,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
 {
     struct sched_site view = {
         .key = site->key,
+        .is_direct = site->transport->target.kind == TARGET_MX,
         .transport = site_transport(site),
         .window = site->dead ? 0 : site->window.size,
         .limit = site->window.limit,
@@ -287,6 +289,12 @@ sched_questions_visit(void *context, struct site *site)
     struct outcome outcome;
     struct sched_site view = site_view(v->s, site, &outcome);
     v->each(v->context, &view);
+}
+
+size_t
+sched_oldest(const struct sched *s, struct id *ids, size_t most)
+{
+    return message_index_oldest(&s->known, ids, most);
 }
 
 bool

@@ -603,6 +603,7 @@ site_greeted(struct sites *set, struct site *site, int64_t now_ms)
     site_revive(set, site);
     site->failures = 0;
     site->has_greeted = true;
+    set->direct_greetings += site->transport->target.kind == TARGET_MX;
     ceiling_greeted(&site->ceiling, now_ms, site->greeted);
 }
 

@@ -96,7 +96,8 @@ struct sites {
     struct site_state_set states;
     struct site_changes *changes; /* NULL: there was none */
     size_t count, dead_count;
-    int64_t shift_ms; /* the sum of clock steps */
+    uint64_t direct_greetings; /* of sites that MX records named */
+    int64_t shift_ms;          /* the sum of clock steps */
     uint64_t random;
 };
 

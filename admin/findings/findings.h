@@ -20,16 +20,43 @@ enum {
     FINDINGS_LOOK_MS = 10 * 1000,
     FINDINGS_QUIET_MS = 60 * 60 * 1000, /* before the same is reported again */
     FINDINGS_SUBJECT_MAX = 256,
-    FINDINGS_TEXT_MAX = 512
+    FINDINGS_TEXT_MAX = 1024,
+    FINDINGS_DEAD_MS = 15 * 60 * 1000,
+    FINDINGS_CLOGGED_MS = 5 * 60 * 1000, /* as Postfix's qmgr_clog_warn_time */
+    FINDINGS_SILENT = 5,                 /* sites */
+    FINDINGS_OLD_MS = 60 * 60 * 1000,
+    FINDINGS_HELD_DAYS = 7,
+    FINDINGS_EXPIRES_PERCENT = 80 /* of the lifetime */
 };
 
 enum finding_severity { FINDING_HINT, FINDING_WARNING, FINDING_ERROR };
+
+/* The sites with waiting mail. */
+struct finding_sites {
+    size_t dead;         /* they have not worked for FINDINGS_DEAD_MS */
+    size_t clogged;      /* mail has waited on disk for FINDINGS_CLOGGED_MS */
+    size_t silent;       /* found by MX, and nobody answers there */
+    bool direct_greeted; /* a site found by MX has greeted since startup */
+    uint16_t smtp_port;
+    /* That with most mail: its name, for how long, why. */
+    struct finding_site {
+        char name[FINDINGS_SUBJECT_MAX], why[FINDINGS_SUBJECT_MAX];
+        int64_t since_ms; /* duration */
+        size_t mail;
+    } worst_dead, worst_clogged;
+};
 
 /* What the checks judge. Strings are borrowed until the look ends; "" or NULL: there is
  * nothing wrong. */
 struct finding_facts {
     struct queue_health health;
     size_t held, quarantined; /* messages in hold/ and corrupt/ */
+    /* Ages, 0: there is none. Of the oldest mail that is not held, of the oldest that
+     * waits for anything but its receiver's 4yz reply, of the oldest held. */
+    int64_t oldest_ms, behind_ms, held_ms;
+    int64_t lifetime_ms;               /* 0: mail is tried once */
+    char behind[FINDINGS_SUBJECT_MAX]; /* its id, and why it waits */
+    struct finding_sites sites;
     unsigned sandbox_refused;
     bool is_stopping; /* on purpose: it accepts nothing */
     bool history_paused, registry_down;

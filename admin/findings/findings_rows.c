@@ -4,7 +4,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { LOW_TIMES = 2 /* the reserve: less is low */ };
+enum {
+    LOW_TIMES = 2, /* the reserve: less is low */
+    MINUTE_MS = 60 * 1000,
+    FINDINGS_AGE_MAX = 40
+};
 
 /* A text that ends early is better than none. */
 __attribute__((format(printf, 2, 3))) static bool
@@ -66,16 +70,105 @@ check_journal_damaged(const struct finding_facts *f, char *text)
 {
     return f->health.damages > 0 &&
            finding_say(text,
-                       "startup kept %u pieces of the journal that it could not read",
-                       f->health.damages);
+                       "startup kept %u piece%s of the journal that it could not read",
+                       f->health.damages, f->health.damages == 1 ? "" : "s");
 }
 
 static bool
 check_corrupt(const struct finding_facts *f, char *text)
 {
     return f->quarantined > 0 &&
-           finding_say(text, "%zu messages are quarantined in corrupt/",
-                       f->quarantined);
+           finding_say(text, "%zu message%s quarantined in corrupt/", f->quarantined,
+                       f->quarantined == 1 ? " is" : "s are");
+}
+
+/* --- Mail and sites --------------------------------------------------------------- */
+
+/* Long times in hours, longer ones in days. */
+static const char *
+finding_age(int64_t ms, char out[FINDINGS_AGE_MAX])
+{
+    int64_t minutes = ms / MINUTE_MS, hours = minutes / 60;
+    if (hours >= 2 * 24)
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " days", hours / 24);
+    else if (minutes >= 2 * 60)
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " hours", hours);
+    else
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " minutes", minutes);
+    return out;
+}
+
+/* As few sites may be down by themselves, and mail that has reached one is proof. */
+static bool
+check_port_25_blocked(const struct finding_facts *f, char *text)
+{
+    const struct finding_sites *s = &f->sites;
+    return !s->direct_greeted && s->silent >= FINDINGS_SILENT &&
+           finding_say(text,
+                       "%zu sites do not answer on port %u, and none ever has since "
+                       "startup",
+                       s->silent, (unsigned)s->smtp_port);
+}
+
+static bool
+check_site_dead(const struct finding_facts *f, char *text)
+{
+    const struct finding_site *worst = &f->sites.worst_dead;
+    char age[FINDINGS_AGE_MAX];
+    if (f->sites.dead == 0)
+        return false;
+    finding_age(worst->since_ms, age);
+    if (f->sites.dead == 1)
+        return finding_say(text, "%s has not worked for %s, and mail waits: %s",
+                           worst->name, age, worst->why);
+    return finding_say(text,
+                       "%zu sites have not worked for 15 minutes, and mail waits; most "
+                       "for %s (%s): %s",
+                       f->sites.dead, worst->name, age, worst->why);
+}
+
+static bool
+check_site_clogs(const struct finding_facts *f, char *text)
+{
+    const struct finding_site *worst = &f->sites.worst_clogged;
+    char age[FINDINGS_AGE_MAX];
+    return f->sites.clogged > 0 &&
+           finding_say(text, "mail for %s has waited on disk for %s: %s", worst->name,
+                       finding_age(worst->since_ms, age), worst->why);
+}
+
+static bool
+check_mail_old(const struct finding_facts *f, char *text)
+{
+    char age[FINDINGS_AGE_MAX];
+    return f->behind_ms >= FINDINGS_OLD_MS &&
+           finding_say(text, "mail has waited for %s: %s",
+                       finding_age(f->behind_ms, age), f->behind);
+}
+
+static bool
+check_expires_soon(const struct finding_facts *f, char *text)
+{
+    char age[FINDINGS_AGE_MAX];
+    return f->lifetime_ms > 0 &&
+           f->oldest_ms >= f->lifetime_ms / 100 * FINDINGS_EXPIRES_PERCENT &&
+           f->oldest_ms >= FINDINGS_OLD_MS &&
+           finding_say(text,
+                       "the oldest message has waited for %s, and is returned in %s",
+                       finding_age(f->oldest_ms, age),
+                       f->lifetime_ms > f->oldest_ms
+                           ? finding_age(f->lifetime_ms - f->oldest_ms,
+                                         (char[FINDINGS_AGE_MAX]){0})
+                           : "a moment");
+}
+
+static bool
+check_held_long(const struct finding_facts *f, char *text)
+{
+    char age[FINDINGS_AGE_MAX];
+    return f->held_ms >= (int64_t)FINDINGS_HELD_DAYS * 24 * 60 * MINUTE_MS &&
+           finding_say(text, "the oldest held message came %s ago",
+                       finding_age(f->held_ms, age));
 }
 
 static bool
@@ -90,9 +183,9 @@ check_hold_by_route(const struct finding_facts *f, char *text)
 {
     return f->holds_by_route && f->held > 0 &&
            finding_say(text,
-                       "%zu messages are held, because a route holds what no other "
-                       "route takes",
-                       f->held);
+                       "%zu message%s held, because a route holds what no other route "
+                       "takes",
+                       f->held, f->held == 1 ? " is" : "s are");
 }
 
 static bool
@@ -114,8 +207,8 @@ static bool
 check_sandbox_refused(const struct finding_facts *f, char *text)
 {
     return f->sandbox_refused > 0 &&
-           finding_say(text, "the sandbox has refused %u system calls",
-                       f->sandbox_refused);
+           finding_say(text, "the sandbox has refused %u system call%s",
+                       f->sandbox_refused, f->sandbox_refused == 1 ? "" : "s");
 }
 
 static bool
@@ -189,6 +282,19 @@ static const struct finding_row finding_rows[] = {
      "Correct the user or the password of this smarthost, then reload."              },
     {"sender_refused",   FINDING_ERROR,   NULL,
      "Allow this sender at the smarthost, or rewrite it to one that may send there." },
+    {"port_25_blocked",  FINDING_ERROR,   check_port_25_blocked,
+     "Ask your provider to open port 25, or send through a smarthost (`relay`)."     },
+    {"site_dead",        FINDING_WARNING, check_site_dead,
+     "See `petrel status`; `petrel queue retry` tries it now."                       },
+    {"site_clogs",       FINDING_WARNING, check_site_clogs,
+     "See what bounds the site in `petrel status`: its limits, its rate, its speed." },
+    {"mail_old",         FINDING_WARNING, check_mail_old,
+     "Ask `petrel queue why` with the id what it waits for."                         },
+    {"expires_soon",     FINDING_WARNING, check_expires_soon,
+     "Repair what it waits for (`petrel queue why`), or raise "
+     "`maximal_queue_lifetime`."                                                     },
+    {"held_long",        FINDING_HINT,    check_held_long,
+     "Look at it with `petrel queue ls --queue hold`; then release or remove it."    },
     {"hold_by_route",    FINDING_WARNING, check_hold_by_route,
      "Set `relay` or `routes` to a host that takes the mail, reload, and release it "
      "with `petrel queue release`."                                                  },

@@ -171,6 +171,7 @@ metrics_read(struct metrics *m)
     m->sched = sched_count(manager_sched(manager));
     m->fragments = (struct manager_fragments){0};
     (void)manager_fragments(manager, &m->fragments);
+    manager_find_oldest(manager, &m->oldest);
     m->sessions_in = m->setup.count_sessions(m->setup.count_context, &stressed);
     m->others = (struct metrics_site){.alive = 1};
     m->probing = m->dead = 0;

@@ -251,6 +251,26 @@ write_queue(const struct metrics *m, struct metrics_writer *w)
 }
 
 static void
+metrics_write_age(const struct metrics *m, struct metrics_writer *w, int64_t birth_ms)
+{
+    int64_t now_ms = loop_now_ms(m->setup.loop);
+    bool is_older = birth_ms > 0 && birth_ms < now_ms;
+    metrics_write(w, "", is_older ? (double)(now_ms - birth_ms) / 1000 : 0);
+}
+
+static void
+write_oldest(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write_age(m, w, m->oldest.birth_ms);
+}
+
+static void
+write_oldest_held(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write_age(m, w, m->apart.oldest_held_ms);
+}
+
+static void
 write_limits(const struct metrics *m, struct metrics_writer *w)
 {
     metrics_write(w, "name=\"active\"", (double)m->sched.active_limit);
@@ -539,6 +559,11 @@ static const struct metrics_row {
     ROW("petrel_queue_messages", GAUGE, write_queue,
         "Messages by place, as in petrel status",
         "place: incoming, active, deferred, defrag, hold, corrupt"),
+    ROW("petrel_oldest_message_seconds", GAUGE, write_oldest,
+        "Age of the oldest message that is not held and awaits no fragments; 0: none",
+        ""),
+    ROW("petrel_oldest_held_seconds", GAUGE, write_oldest_held,
+        "Age of the oldest held message; 0: none", ""),
     ROW("petrel_limit", GAUGE, write_limits, "Settings that limit what is in memory",
         "name: active, active_recipients, sessions_out"),
     ROW("petrel_spool_free_bytes", GAUGE, write_free_bytes,

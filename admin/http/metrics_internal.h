@@ -36,6 +36,7 @@ struct metrics {
     struct queue_apart apart;
     struct sched_counts sched;
     struct manager_fragments fragments;
+    struct manager_oldest oldest;
     size_t sessions_in;
     struct metrics_site others;
     uint64_t probing, dead, bound[SCHED_BOUNDS];

@@ -237,15 +237,39 @@ options_ready_needs_upstream(const struct options *o)
     return false;
 }
 
+/* "age:30m". False: the word is another, or no age. */
+static bool
+read_ready_age(struct text word, int64_t *age_ms)
+{
+    struct text prefix = TEXT("age:");
+    return text_starts(word, prefix) &&
+           settings_parse_duration(text_after(word, prefix.length), age_ms) &&
+           *age_ms > 0;
+}
+
+int64_t
+options_ready_age_ms(const struct options *o)
+{
+    struct text words = text_from(o->ready_when), word;
+    int64_t least_ms = 0, age_ms;
+    while (text_word(&words, ready_separators, &word))
+        if (read_ready_age(word, &age_ms) && (least_ms == 0 || age_ms < least_ms))
+            least_ms = age_ms;
+    return least_ms;
+}
+
 static void
 check_ready(struct settings *s, const struct options *o)
 {
     struct text words = text_from(o->ready_when), word;
+    int64_t age_ms;
     while (text_word(&words, ready_separators, &word))
-        if (!text_equal(word, TEXT("accepting")) && !text_equal(word, TEXT("upstream")))
-            settings_complain(s, "ready_when",
-                              "'%.*s': say accepting, upstream or both",
-                              TEXT_ARGS(text_before(word, 40)));
+        if (!text_equal(word, TEXT("accepting")) &&
+            !text_equal(word, TEXT("upstream")) && !read_ready_age(word, &age_ms))
+            settings_complain(
+                s, "ready_when",
+                "'%.*s': say accepting, upstream, or age:30m (the oldest message)",
+                TEXT_ARGS(text_before(word, 40)));
 }
 
 static void

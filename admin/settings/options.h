@@ -104,6 +104,8 @@ enum log_style options_log_style(const struct options *options);
 enum dns_trust options_dns_trust(const struct options *options);
 /* Whether ready_when names smarthosts. */
 bool options_ready_needs_upstream(const struct options *options);
+/* The greatest age that ready_when allows the oldest message; 0: any. */
+int64_t options_ready_age_ms(const struct options *options);
 enum target_family options_family(const struct options *options);
 enum log_level options_log_level(const struct options *options);
 /* The path of the syslog socket, or NULL: standard error. */

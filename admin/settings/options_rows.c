@@ -437,9 +437,10 @@ const struct setting options_rows[] = {
             "Age at which the history's files go even if there is space."),
     TEXTUAL(
         LIST, ready_when, "ready_when", "accepting",
-        "What readiness means: list of accepting (mail is accepted) and upstream (no "
+        "What readiness means: list of accepting (mail is accepted), upstream (no "
         "smarthost\n"
-        "has been down for longer than canary_grace)."),
+        "has been down for longer than canary_grace) and age:30m (no message that is "
+        "not held is older)."),
     BOUNDED(DURATION, canary_interval_ms, "canary_interval", "1h", 0, 365 * 24 * HOUR,
             "How often each smarthost that Petrel logs in to is asked whether it takes "
             "mail, while\n"

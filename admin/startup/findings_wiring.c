@@ -71,6 +71,8 @@ findings_wiring_note(struct findings_wiring *w, const struct configuration *c)
         w->hostname[0] = '\0';
     (void)!file_modes_find(o, c->settings, w->readable, sizeof(w->readable));
     f->holds_by_route = holds_the_rest(o);
+    f->lifetime_ms = o->lifetime_ms;
+    w->smtp_port = (uint16_t)o->smtp_port;
     w->file_count = 0;
     settings_each_file(c->settings, findings_wiring_note_file, w);
 }
@@ -113,6 +115,11 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
     facts->health = queue_health(manager_queue(w->manager));
     facts->held = w->apart.held;
     facts->quarantined = w->apart.quarantined;
+    facts->held_ms = w->apart.oldest_held_ms != 0
+                         ? loop_now_ms(w->loop) - w->apart.oldest_held_ms
+                         : 0;
+    findings_mail_collect(&w->mail, w->manager, loop_now_ms(w->loop), facts);
+    facts->sites.smtp_port = w->smtp_port;
     facts->is_stopping = w->is_draining(w->context);
     facts->history_paused = history_state(w->history).paused;
     facts->registry_down = w->registry != NULL && !registry_is_up(w->registry);

@@ -6,6 +6,7 @@
 #include "admin/findings/findings.h"
 #include "admin/history/history.h"
 #include "admin/startup/configuration.h"
+#include "admin/startup/findings_mail.h"
 #include "defrag/registry/registry.h"
 
 enum { FINDINGS_FILES_MAX = 16, FINDINGS_PATH_MAX = 1024 };
@@ -32,6 +33,8 @@ struct findings_wiring {
         struct disk_info info;
     } files[FINDINGS_FILES_MAX]; /* when they were read; more are not looked at */
     size_t file_count;
+    struct findings_mail mail;
+    uint16_t smtp_port;
     struct queue_apart apart;
     int64_t apart_ms;
 };

@@ -286,6 +286,14 @@ deferral_reasons_find(const struct deferral_reasons *r, struct id id)
     return c ? c->key->texts : "";
 }
 
+int
+deferral_reasons_code(const struct deferral_reasons *r, struct id id)
+{
+    const struct deferral_reasons_entry *e = entry_find(r, id);
+    const struct cause *c = e->number == NONE ? NULL : r->slots[e->number].cause;
+    return c != NULL ? c->key->code : 0;
+}
+
 unsigned
 deferral_reasons_count(const struct deferral_reasons *r)
 {

@@ -27,6 +27,9 @@ void deferral_reasons_forget(struct deferral_reasons *r,
 /* The outcome's text; "" if unknown; borrowed until the next change. */
 const char *deferral_reasons_find(const struct deferral_reasons *r, struct id id);
 
+/* The SMTP code of the reply that deferred it; 0: there was no reply, or it is unknown. */
+int deferral_reasons_code(const struct deferral_reasons *r, struct id id);
+
 /* The number of messages, including those whose outcome was forgotten. */
 unsigned deferral_reasons_count(const struct deferral_reasons *r);
 /* Grows with each change. */

@@ -374,7 +374,6 @@ write_hints(void *context)
 {
     struct manager *m = context;
     note_hints(m);
-    clog_warn(m);
     loop_timer_start(m->loop, &m->site_cache, SITE_CACHE_EVERY_MS, write_hints, m);
 }
 

@@ -265,6 +265,18 @@ bool manager_fragments(struct manager *manager, struct manager_fragments *out);
  * by the last deferral. */
 bool manager_is_awaiting(struct manager *manager, struct id id);
 
+/* The oldest mail. Held mail is not in it, nor are fragments that wait for others. */
+struct manager_oldest {
+    int64_t birth_ms;  /* as its id says; 0: there is none */
+    int64_t behind_ms; /* of the oldest that waits for anything but a 4yz reply, other
+                        * than 421, of its receiver */
+    struct id behind;
+};
+/* Looks at MANAGER_OLDEST_MAX messages: behind more fragments, or more refused mail,
+ * nothing is seen. Cheap. */
+enum { MANAGER_OLDEST_MAX = 1000 };
+void manager_find_oldest(struct manager *manager, struct manager_oldest *out);
+
 /* Explains by next hop why the open recipients of a message wait: as the scheduler has
  * active mail; otherwise by the routes that its first MANAGER_EXPLAIN_MAX recipients
  * would take now. Not offline. */

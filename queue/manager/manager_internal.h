@@ -109,7 +109,6 @@ struct manager {
     struct loop_timer wake, site_cache, trial;
     bool careful;                 /* see guard_is_careful() */
     int64_t started_ms, trial_ms; /* monotonic */
-    int64_t clog_warned_ms;       /* 0: never */
     struct refusal_logged {
         uint32_t key; /* of class and host */
         int64_t ms;   /* 0: unused */
@@ -222,11 +221,6 @@ void delay_warning_forget(struct active *a, unsigned recipients);
 /* At the end of an attempt that leaves recipients open. True: the warning is being
  * sent, and attempt_warned() will be called. */
 bool delay_warning_start(struct active *a);
-
-/* --- clog_warning.c ------------------------------------------------------------- */
-
-/* Every minute: logs each site whose mail has waited on disk for minutes. */
-void clog_warn(struct manager *m);
 
 /* --- refusal_warning.c ---------------------------------------------------------- */
 

@@ -145,7 +145,7 @@ is upstream()->{next_ms}, 0, 'canary_interval = 0: never';
 $petrel->configure(ready_when => 'mail');
 ($code, $text) = $petrel->run('reload');
 is $code, 78, 'a bad ready_when';
-like $text, qr/petrel\.conf:\d+: ready_when: 'mail': say accepting, upstream or both/, 'names its line';
+like $text, qr/petrel\.conf:\d+: ready_when: 'mail': say accepting, upstream, or age:30m/, 'names its line';
 $petrel->configure(ready_when => undef, relay => "smtp://127.0.0.1:$port?canary=maybe");
 ($code, $text) = $petrel->run('reload');
 like $text, qr/canary=maybe: use yes or no/, 'a bad canary';

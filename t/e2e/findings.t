@@ -31,10 +31,10 @@ is $held->{severity}, 'warning', 'its severity';
 cmp_ok abs($held->{since_ms} / 1000 - time), '<', 600, 'its time';
 my $corrupt = begins('corrupt');
 ok $corrupt, 'corrupt begins';
-like $petrel->log, qr/ main: warning: trouble=corrupt \(1 messages are quarantined in corrupt\/\) \(Look at them with .*\)$/m, 'the log';
+like $petrel->log, qr/ main: warning: trouble=corrupt \(1 message is quarantined in corrupt\/\) \(Look at them with .*\)$/m, 'the log';
 my ($code, $text) = $petrel->run('status');
-like $text, qr/\Aerror +corrupt: 1 messages are quarantined in corrupt\/\n +Look at them/, 'at the top of status';
-like $text, qr/^warning +hold_by_route: 1 messages/m, 'then warnings';
+like $text, qr/\Aerror +corrupt: 1 message is quarantined in corrupt\/\n +Look at them/, 'at the top of status';
+like $text, qr/^warning +hold_by_route: 1 message is held/m, 'then warnings';
 
 my $scraper = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $http) or die;
 print $scraper "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

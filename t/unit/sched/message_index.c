@@ -34,6 +34,18 @@ model_before(const struct model *a, const struct model *b)
     return a->due != b->due ? a->due < b->due : id_compare(a->id, b->id) < 0;
 }
 
+/* The oldest ids, as the models have them. */
+static bool
+same_oldest(const struct message_index_set *set, const struct model *models)
+{
+    struct id ids[70];
+    size_t most = chance(70) + 1, count = message_index_oldest(set, ids, most), seen = 0;
+    for (int i = 0; i < MODEL_MAX && seen < most; i++)
+        if (models[i].place >= 0 && (seen >= count || id_compare(ids[seen++], models[i].id) != 0))
+            return false;
+    return seen == count;
+}
+
 static bool
 same_first(const struct message_index_set *set, const struct model *models, enum message_index_age age)
 {
@@ -72,7 +84,7 @@ same(struct message_index_set *set, const struct model *models)
     }
     return set->count == count && set->waiting[0] == waiting[0] &&
            set->waiting[1] == waiting[1] && same_first(set, models, MESSAGE_INDEX_NEW) &&
-           same_first(set, models, MESSAGE_INDEX_OLD);
+           same_first(set, models, MESSAGE_INDEX_OLD) && same_oldest(set, models);
 }
 
 static bool

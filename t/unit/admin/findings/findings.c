@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MINUTE = 60 * 1000, HOUR = 60 * MINUTE };
+
 static struct finding_facts now;
 static struct loop *loop;
 static struct event_hub *hub;
@@ -78,6 +80,58 @@ static void journal_full(void) { now.health.journal_full = true; }
 static void journal_damaged(void) { now.health.damages = 2; }
 static void corrupt(void) { now.quarantined = 1; }
 static void history_paused(void) { now.history_paused = true; }
+static void
+port_25_blocked(void)
+{
+    now.sites.silent = FINDINGS_SILENT;
+    now.sites.smtp_port = 25;
+}
+
+static void
+set_site(struct finding_site *site, const char *name, const char *why, int64_t since_ms)
+{
+    *site = (struct finding_site){.since_ms = since_ms, .mail = 3};
+    snprintf(site->name, sizeof(site->name), "%s", name);
+    snprintf(site->why, sizeof(site->why), "%s", why);
+}
+
+static void
+site_dead(void)
+{
+    now.sites.dead = 1;
+    set_site(&now.sites.worst_dead, "mx:a.example", "connect to a: refused", 16 * MINUTE);
+}
+
+static void
+sites_dead(void)
+{
+    site_dead();
+    now.sites.dead = 7;
+    now.sites.worst_dead.since_ms = 5 * HOUR;
+}
+
+static void
+site_clogs(void)
+{
+    now.sites.clogged = 2;
+    set_site(&now.sites.worst_clogged, "mx:b.example", "bound: window", 2 * 24 * HOUR);
+}
+
+static void
+mail_old(void)
+{
+    now.behind_ms = now.oldest_ms = 61 * MINUTE;
+    snprintf(now.behind, sizeof(now.behind), "01JD3ZK5Q8-9F3K2C7A, not yet tried");
+}
+
+static void
+expires_soon(void)
+{
+    now.lifetime_ms = 5 * 24 * HOUR;
+    now.oldest_ms = 4 * 24 * HOUR;
+}
+
+static void held_long(void) { now.held_ms = 7 * 24 * HOUR; }
 static void hold_by_route(void) { now.holds_by_route = true, now.held = 3; }
 static void registry_down(void) { now.registry_down = true; }
 static void sandbox_missing(void) { now.sandbox_missing = "Landlock"; }
@@ -101,12 +155,19 @@ static const struct {
     {"sync_blocking", sync_blocking, "wait for each sync"},
     {"journal_full", journal_full, "waits for the spool"},
     {"journal_damaged", journal_damaged, "2 pieces"},
-    {"corrupt", corrupt, "1 messages are quarantined"},
+    {"corrupt", corrupt, "1 message is quarantined in"},
     {"history_paused", history_paused, "pauses"},
     {"hold_by_route", hold_by_route, "3 messages are held"},
+    {"port_25_blocked", port_25_blocked, "5 sites do not answer on port 25"},
+    {"site_dead", site_dead, "mx:a.example has not worked for 16 minutes, and mail waits: connect to a: refused"},
+    {"site_dead", sites_dead, "7 sites have not worked for 15 minutes, and mail waits; most for mx:a.example (5 hours): connect"},
+    {"site_clogs", site_clogs, "mail for mx:b.example has waited on disk for 2 days: bound: window"},
+    {"mail_old", mail_old, "mail has waited for 61 minutes: 01JD3ZK5Q8-9F3K2C7A, not yet tried"},
+    {"expires_soon", expires_soon, "waited for 4 days, and is returned in 24 hours"},
+    {"held_long", held_long, "came 7 days ago"},
     {"registry_down", registry_down, "does not answer"},
     {"sandbox_missing", sandbox_missing, "lacks: Landlock"},
-    {"sandbox_refused", sandbox_was_refused, "1 system calls"},
+    {"sandbox_refused", sandbox_was_refused, "refused 1 system call"},
     {"running_as_root", running_as_root, "as root"},
     {"hostname_odd", hostname_odd, "not a full name"},
     {"open_relay", open_relay, "every address"},
@@ -140,6 +201,32 @@ test_each(void)
         ok_named(recoveries == (is_hint ? 0U : 1U), "its end is reported, too");
         end(f);
     }
+}
+
+/* One less than each limit. */
+static void
+test_limits(void)
+{
+    struct findings *f = begin();
+    port_25_blocked();
+    now.sites.silent--;
+    now.behind_ms = HOUR - 1;
+    now.lifetime_ms = 5 * 24 * HOUR;
+    now.oldest_ms = 4 * 24 * HOUR - 1;
+    now.held_ms = (int64_t)7 * 24 * HOUR - 1;
+    findings_look(f);
+    is_number(findings_count(f), 0, "nothing is wrong yet");
+    port_25_blocked();
+    now.sites.direct_greeted = true;
+    now.lifetime_ms = 0; /* once */
+    now.oldest_ms = 100 * (int64_t)24 * HOUR;
+    findings_look(f);
+    is_number(findings_count(f), 0, "mail has reached a site; mail that is tried once does not expire");
+    now.lifetime_ms = 30 * MINUTE;
+    now.oldest_ms = 25 * MINUTE;
+    findings_look(f);
+    is_number(findings_count(f), 0, "a short lifetime is meant");
+    end(f);
 }
 
 static void
@@ -326,6 +413,7 @@ int
 main(void)
 {
     test_each();
+    test_limits();
     test_rows();
     test_stopping();
     test_hour();

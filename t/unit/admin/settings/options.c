@@ -578,6 +578,31 @@ test_fragments(void)
     disk_close(&disk);
 }
 
+static void
+test_ready_age(void)
+{
+    static const struct {
+        const char *list;
+        int64_t age_ms;
+        bool upstream;
+    } cases[] = {
+        {"accepting", 0, false},
+        {"age:30m", 30 * 60 * 1000, false},
+        {"accepting, age:2h upstream", 2 * 60 * 60 * 1000, true},
+        {"age:2h, age:90s", 90 * 1000, false},
+        {"age:0", 0, false},
+        {"age:", 0, false},
+        {"age:x", 0, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char list[80];
+        snprintf(list, sizeof(list), "%s", cases[i].list);
+        struct options o = {.ready_when = list};
+        is_number(options_ready_age_ms(&o), cases[i].age_ms, cases[i].list);
+        ok(options_ready_needs_upstream(&o) == cases[i].upstream);
+    }
+}
+
 /* t/unit/settings.t compares all of it with config.example. */
 static void
 test_example(void)
@@ -608,6 +633,7 @@ main(void)
     test_careful();
     test_routes();
     test_passwords();
+    test_ready_age();
     test_example();
     test_restart();
     test_restart_for_all();

@@ -1,0 +1,31 @@
+/* The oldest mail, for those who judge whether mail flows. */
+#include "queue/manager/manager_internal.h"
+
+enum { TRANSIENT_LOW = 400, TRANSIENT_HIGH = 499, UNAVAILABLE = 421 };
+
+/* The receiver has answered, and asked to come again: greylisting, a full mailbox. 421
+ * is a host that ends its service (RFC 5321, 3.8). */
+static bool
+manager_oldest_is_refused(const struct manager *m, struct id id)
+{
+    int code = deferral_reasons_code(m->reasons, id);
+    return code >= TRANSIENT_LOW && code <= TRANSIENT_HIGH && code != UNAVAILABLE;
+}
+
+void
+manager_find_oldest(struct manager *m, struct manager_oldest *out)
+{
+    struct id ids[MANAGER_OLDEST_MAX];
+    size_t count = sched_oldest(m->sched, ids, MANAGER_OLDEST_MAX);
+    *out = (struct manager_oldest){0};
+    for (size_t i = 0; i < count && out->behind_ms == 0; i++) {
+        if (manager_is_awaiting(m, ids[i]))
+            continue;
+        if (out->birth_ms == 0)
+            out->birth_ms = (int64_t)ids[i].time_ms;
+        if (manager_oldest_is_refused(m, ids[i]))
+            continue;
+        out->behind_ms = (int64_t)ids[i].time_ms;
+        out->behind = ids[i];
+    }
+}

@@ -1,0 +1,173 @@
+/* link: t/sim/loop.c */
+/* The facts about mail and sites, from a queue manager in virtual time. */
+#include "admin/startup/findings_mail.h"
+
+#include "t/support/manager_world.h"
+
+enum { MINUTE_MS = 60 * 1000, MANY = 30 };
+
+static struct finding_facts
+collect(struct world *w, struct findings_mail *mail)
+{
+    struct finding_facts facts = {0};
+    mail->rest_us = 0;
+    findings_mail_collect(mail, w->manager, loop_now_ms(w->loop), &facts);
+    return facts;
+}
+
+static void
+test_nothing(void)
+{
+    struct world w;
+    struct findings_mail mail = {0};
+    manager_world_begin(&w, "* smtp://sink.test");
+    struct finding_facts f = collect(&w, &mail);
+    ok_named(f.oldest_ms == 0 && f.behind_ms == 0 && f.behind[0] == '\0', "no mail");
+    ok_named(f.sites.dead + f.sites.clogged + f.sites.silent == 0, "no sites");
+    manager_world_end(&w);
+}
+
+static void
+test_dead(void)
+{
+    struct world w;
+    struct findings_mail mail = {0};
+    manager_world_begin(&w, "* smtp://sink.test");
+    world_send(&w, "ann@a.test", "site@b.test");
+    world_send(&w, "ann@a.test", "site@b.test");
+    sim_loop_advance(w.loop, 10 * MINUTE_MS);
+    struct finding_facts f = collect(&w, &mail);
+    is_number(f.sites.dead, 0, "dead for ten minutes");
+    sim_loop_advance(w.loop, 60 * MINUTE_MS);
+    world_send(&w, "ann@a.test", "site@b.test");
+    world_turns(&w);
+    f = collect(&w, &mail);
+    is_number(f.sites.dead, 1, "dead for an hour, with mail");
+    is_number(f.sites.silent, 0, "a route names it: that says nothing of port 25");
+    ok_named(strcmp(f.sites.worst_dead.name, "smtp:[sink.test]:25") == 0, f.sites.worst_dead.name);
+    ok_named(f.sites.worst_dead.since_ms >= 60 * MINUTE_MS, "since when");
+    ok_named(strstr(f.sites.worst_dead.why, "site is down") != NULL, f.sites.worst_dead.why);
+    ok_named(f.behind_ms >= 60 * MINUTE_MS, "the age of the mail");
+    ok_named(strstr(f.behind, ", site is down") != NULL, f.behind);
+    w.all_good = true;
+    manager_retry_all(w.manager);
+    sim_loop_advance(w.loop, 60 * MINUTE_MS);
+    f = collect(&w, &mail);
+    ok_named(f.sites.dead == 0 && f.behind_ms == 0, "it works again");
+    manager_world_end(&w);
+}
+
+static void
+test_clogged(void)
+{
+    struct world w;
+    struct findings_mail mail = {0};
+    manager_world_begin(&w, "* smtp://sink.test");
+    w.settings.sched.active_limit = 10;
+    w.settings.sched.site_share = 50;
+    world_restart(&w);
+    w.stalled = true;
+    for (int i = 0; i < MANY; i++)
+        world_send(&w, "ann@a.test", "good@b.test");
+    sim_loop_advance(w.loop, 4 * MINUTE_MS);
+    is_number(collect(&w, &mail).sites.clogged, 0, "a burst is no clog");
+    sim_loop_advance(w.loop, 3 * MINUTE_MS);
+    struct finding_facts f = collect(&w, &mail);
+    is_number(f.sites.clogged, 1, "after five minutes it is one");
+    is_number(f.sites.dead, 0, "but not dead");
+    ok_named(strstr(f.sites.worst_clogged.why, "25 messages there, 5 recipients in memory") != NULL, f.sites.worst_clogged.why);
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 20 * MINUTE_MS);
+    is_number(collect(&w, &mail).sites.clogged, 0, "over");
+    manager_world_end(&w);
+}
+
+/* The channel connects nowhere. */
+static void
+fail_to_connect(void *context, struct sched_session *session, const struct target *target, const char *domain)
+{
+    struct world *w = context;
+    struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connect to %s: Connection refused", domain);
+    (void)target;
+    manager_session_ended(w->manager, session, &why);
+}
+
+static struct sched_session *pending[64];
+static char pending_domains[64][64];
+static size_t pending_count;
+
+static void
+open_later(void *context, struct sched_session *session, const struct target *target, const char *domain)
+{
+    (void)context;
+    (void)target;
+    if (pending_count < 64) {
+        snprintf(pending_domains[pending_count], sizeof(pending_domains[0]), "%s", domain);
+        pending[pending_count++] = session;
+    }
+}
+
+static void
+fail_pending(struct world *w)
+{
+    for (size_t i = 0; i < pending_count; i++)
+        fail_to_connect(w, pending[i], NULL, pending_domains[i]);
+    pending_count = 0;
+}
+
+static void
+test_blocked(void)
+{
+    struct world w;
+    struct findings_mail mail = {0};
+    char to[40];
+    manager_world_begin(&w, "* mx");
+    manager_set_channel(w.manager, TARGET_MX, open_later, &w);
+    for (int i = 0; i < 5; i++) {
+        snprintf(to, sizeof(to), "x@d%d.test", i);
+        world_send(&w, "ann@a.test", to);
+    }
+    world_turns(&w);
+    fail_pending(&w);
+    world_turns(&w);
+    /* Deferred mail leaves memory; sites without mail are not counted. */
+    for (int i = 0; i < 5; i++) {
+        snprintf(to, sizeof(to), "y@d%d.test", i);
+        world_send(&w, "ann@a.test", to);
+    }
+    world_turns(&w);
+    struct finding_facts f = collect(&w, &mail);
+    is_number(f.sites.silent, 5, "five sites are silent");
+    ok_named(!f.sites.direct_greeted, "none has ever greeted");
+    manager_world_end(&w);
+}
+
+/* A walk rests for two hundred times as long as it took. */
+static void
+test_rest(void)
+{
+    struct world w;
+    struct findings_mail mail = {0};
+    struct finding_facts facts = {0};
+    manager_world_begin(&w, "* smtp://sink.test");
+    mail.rest_us = INT64_MAX;
+    mail.sites.dead = 9;
+    findings_mail_collect(&mail, w.manager, loop_now_ms(w.loop), &facts);
+    is_number(facts.sites.dead, 9, "what the last walk saw");
+    mail.rest_us = 0;
+    findings_mail_collect(&mail, w.manager, loop_now_ms(w.loop), &facts);
+    is_number(facts.sites.dead, 0, "walked again");
+    ok_named(mail.rest_us > 0, "then it rests");
+    manager_world_end(&w);
+}
+
+int
+main(void)
+{
+    test_nothing();
+    test_dead();
+    test_clogged();
+    test_blocked();
+    test_rest();
+    return done();
+}
