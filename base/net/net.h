@@ -145,6 +145,7 @@ const char *net_tls_version(const struct net_connection *c); /* "TLSv1.3" */
 const char *net_tls_cipher(const struct net_connection *c);
 /* Clients: the server's chain, dates and name are valid, whatever the level. */
 bool net_tls_verified(const struct net_connection *c);
+bool net_tls_dane(const struct net_connection *c);    /* a TLSA record has proven it */
 bool net_tls_resumed(const struct net_connection *c); /* clients */
 
 /* No event comes after these. net_close() sends unsent output first, for at most 30 s.

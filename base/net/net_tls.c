@@ -237,6 +237,12 @@ net_tls_verified(const struct net_connection *c)
 }
 
 bool
+net_tls_dane(const struct net_connection *c)
+{
+    return c->secured && c->tls && tls_session_is_dane(c->tls);
+}
+
+bool
 net_tls_resumed(const struct net_connection *c)
 {
     return c->secured && c->tls && tls_session_is_resumed(c->tls);

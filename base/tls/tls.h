@@ -69,6 +69,13 @@ enum tls_level {
     TLS_LEVEL_VERIFY /* a valid chain to an anchor, for one of the names */
 };
 
+/* A TLSA record (RFC 6698 §2.1), secure by DNSSEC. */
+enum { TLS_DANE_RECORDS_MAX = 32 };
+struct tls_dane_record {
+    unsigned char usage, selector, matching;
+    struct text data;
+};
+
 /* What a client requires of one host; borrowed during the call. */
 struct tls_client_options {
     enum tls_level level;
@@ -80,6 +87,14 @@ struct tls_client_options {
      * certificate's name may be "*"); none = host. */
     const struct text *names;
     size_t name_count;
+    /* DANE (RFC 7672): one of the usable records must prove the certificate; the names
+     * and TLS_LEVEL_VERIFY are required in addition. Without a usable one nothing is
+     * proven (see tls_dane.h). */
+    const struct tls_dane_record *dane;
+    size_t dane_count;
+    /* Names that a certificate below a trust anchor of DANE (usage 2) may have. */
+    const struct text *dane_names;
+    size_t dane_name_count;
 };
 
 #endif

@@ -2,11 +2,12 @@
  *
  * tls.c: random numbers, cipher suites, PEM files. tls_name.c: names in certificates,
  * and errors of certificates. tls_server.c, tls_client.c: the two roles.
- * tls_session.c: one connection. Differences between mbedTLS 2.28 and 3.6 are only in
- * these files. */
+ * tls_session.c: one connection. tls_dane.c: TLSA records. Differences between mbedTLS
+ * 2.28 and 3.6 are only in these files. */
 #ifndef BASE_TLS_TLS_INTERNAL_H
 #define BASE_TLS_TLS_INTERNAL_H
 
+#include "base/crypto/digest.h"
 #include "base/tls/tls.h"
 
 #include <mbedtls/ctr_drbg.h>
@@ -57,6 +58,7 @@ void tls_client_release(struct tls_client *client);
 /* The result of verification, for resumed sessions, which have no certificate. */
 struct tls_worth {
     bool verified;
+    bool dane; /* proven by the records that are part of its key */
     char name[TLS_NAME_MAX + 1];
 };
 /* True if a session for key was found and loaded into the connection. */
@@ -91,6 +93,17 @@ void tls_copy_name(char *to, size_t size, struct text name);
 /* One line on the most serious of flags. host: the name that was required. */
 void tls_explain(const mbedtls_x509_crt *certificate, int depth, uint32_t flags,
                  struct text host, char *to, size_t size);
+
+/* What a peer must prove by DANE: usable records and names, copied. NULL: nothing. */
+struct tls_dane;
+struct tls_dane *tls_dane_new(const struct tls_client_options *options);
+void tls_dane_free(struct tls_dane **dane);
+/* Equal for equal records in any order, and equal names. */
+void tls_dane_digest(const struct tls_dane *dane, unsigned char out[DIGEST_SIZE]);
+/* Whether the chain, whose first certificate is the peer's own, is proven. False: a
+ * reason is in why. */
+bool tls_dane_proves(const struct tls_dane *dane, mbedtls_x509_crt *chain, char *why,
+                     size_t size) __attribute__((warn_unused_result));
 
 /* Whether a name in a certificate matches host. Case and a trailing dot of host are
  * ignored; "*." stands for exactly one label and needs at least two behind it. */

@@ -39,6 +39,7 @@ struct tls_session {
     bool offered;           /* a remembered session */
     bool checked;           /* a certificate came */
     struct tls_worth worth; /* not verified: the reason is in trouble */
+    struct tls_dane *dane;  /* NULL: no record demands anything */
 
     char cipher[CIPHER_MAX];
     char *trouble; /* with the certificate */
@@ -282,6 +283,13 @@ tls_session_make_key(struct tls_session *s, struct text host)
     fits = buffer_format(&key, "%d %.*s", (int)s->level, TEXT_ARGS(host));
     for (size_t i = 0; i < s->name_count && fits; i++)
         fits = buffer_format(&key, " %s", s->names[i]);
+    if (s->dane) {
+        unsigned char digest[DIGEST_SIZE];
+        tls_dane_digest(s->dane, digest);
+        fits = fits && buffer_add(&key, TEXT(" dane "));
+        for (size_t i = 0; i < sizeof(digest) && fits; i++)
+            fits = buffer_format(&key, "%02x", digest[i]);
+    }
     if (fits && host.length) {
         text_lower(key.at, key.length);
         s->key = text_string(buffer_text(&key));
@@ -322,6 +330,7 @@ tls_session_call(struct tls_client *client, const struct tls_client_options *opt
     s->level = options->level;
     assert(options->host.length <= TLS_NAME_MAX);
     copy_names(s, options);
+    s->dane = tls_dane_new(options);
     assert_names(s);
     tls_session_make_key(s, options->host);
     if (s->state == FAILED)
@@ -349,6 +358,7 @@ tls_session_free(struct tls_session **session)
         tls_server_release(s->server);
     if (s->client)
         tls_client_release(s->client);
+    tls_dane_free(&s->dane);
     free(s->names);
     free(s->key);
     free(s->trouble);
@@ -384,6 +394,26 @@ is_tls13(const struct tls_session *s)
     return strcmp(mbedtls_ssl_get_version(&s->ssl), "TLSv1.3") == 0;
 }
 
+/* A resumed session has no certificate: the same records have proven the one of its
+ * full handshake. False: the session has failed. */
+static bool
+tls_session_prove(struct tls_session *s)
+{
+    char why[TLS_ERROR_MAX] = "no certificate came";
+    const mbedtls_x509_crt *peer = mbedtls_ssl_get_peer_cert(&s->ssl);
+    if (s->checked && peer) {
+        mbedtls_x509_crt chain = *peer; /* mbedTLS verifies none that is const */
+        s->worth.dane = tls_dane_proves(s->dane, &chain, why, sizeof(why));
+    } else if (!s->offered) {
+        s->worth.dane = false;
+    }
+    if (s->worth.dane)
+        return true;
+    s->state = SHAKING;
+    tls_session_fail(s, -EPROTO, why);
+    return false;
+}
+
 static void
 tls_session_finish(struct tls_session *s)
 {
@@ -407,6 +437,8 @@ tls_session_finish(struct tls_session *s)
                          s->trouble ? s->trouble : "the certificate was not verified");
         return;
     }
+    if (s->dane && !tls_session_prove(s))
+        return;
     if (!is_tls13(s)) /* in TLS 1.3 tickets come later */
         tls_session_remember(s);
 }
@@ -555,6 +587,12 @@ bool
 tls_session_is_verified(const struct tls_session *s)
 {
     return s->client && s->cipher[0] && s->worth.verified && s->state != FAILED;
+}
+
+bool
+tls_session_is_dane(const struct tls_session *s)
+{
+    return s->dane && s->cipher[0] && s->worth.dane && s->state != FAILED;
 }
 
 bool

@@ -51,6 +51,8 @@ const char *tls_session_version(const struct tls_session *s); /* "TLSv1.3" */
 const char *tls_session_cipher(const struct tls_session *s);
 const char *tls_session_peer_name(const struct tls_session *s);
 bool tls_session_is_verified(const struct tls_session *s);
+/* A TLSA record has proven the peer. */
+bool tls_session_is_dane(const struct tls_session *s);
 bool tls_session_is_resumed(const struct tls_session *s); /* for clients only */
 
 #endif

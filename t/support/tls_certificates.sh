@@ -54,6 +54,17 @@ END
     key self
     openssl req -x509 -new -sha256 -key self.key -subj "/CN=mail.example.net" -days 3650 \
         -addext subjectAltName=DNS:mail.example.net -out self.pem
+    # Below an intermediate authority, which is sent with the certificate, as is the root.
+    key mid
+    openssl req -new -key mid.key -subj "/O=Petrel tests/CN=Middle CA" -out mid.csr
+    printf 'basicConstraints=critical,CA:TRUE\nkeyUsage=keyCertSign,cRLSign\n' >mid.ext
+    openssl x509 -req -sha256 -in mid.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 3650 -extfile mid.ext -out mid.pem
+    pair below mid "/CN=mail.example.net" "DNS:mail.example.net"
+    pair late mid "/CN=mail.example.net" "DNS:mail.example.net" 20200101000000Z 20210203040506Z
+    cat below.pem mid.pem ca.pem >chained.pem
+    cat late.pem mid.pem ca.pem >late-chained.pem
+    cp below.key chained.key
+    rm -f mid.csr mid.ext ca.srl
     cat ca.pem other-ca.pem >both.pem
     cat good.key good.pem >good-both.pem
     openssl ec -in good.key -aes128 -passout pass:x -out locked.key

@@ -449,6 +449,65 @@ test_memory_of_sessions(const struct secrets *k)
     tls_client_free(&client);
 }
 
+/* The result of a session whose peer must prove itself by that record. */
+static const char *
+meet_by_record(struct tls_server *server, struct tls_client *client, enum tls_level level,
+               const struct tls_dane_record *record, bool *resumed)
+{
+    static char out[TLS_ERROR_MAX];
+    char bytes[16];
+    struct text names[1] = {TEXT("mail.example.net")};
+    struct tls_client_options options = {.level = level,
+                                         .host = names[0],
+                                         .dane = record,
+                                         .dane_count = 1,
+                                         .dane_names = names,
+                                         .dane_name_count = 1};
+    struct duel *d = duel_new(server, client, &options);
+    bool good = duel_shake(d);
+    if (good) {
+        tls_session_write(d->server, TEXT("ticket")); /* of TLS 1.3 */
+        heard(d->client, bytes, sizeof(bytes));
+    }
+    *resumed = good && tls_session_is_resumed(d->client);
+    snprintf(out, sizeof(out), "%s", tls_session_error(d->client));
+    if (good && tls_session_is_dane(d->client))
+        snprintf(out, sizeof(out), "proven");
+    duel_free(&d);
+    return out;
+}
+
+static void
+test_dane(const struct secrets *k)
+{
+    struct tls_server *server = server_of(k, "self");
+    struct tls_client *client = client_of(k, NULL);
+    struct tls_dane_record record = {3, 1, 1, {0}}, other = {3, 1, 1, TEXT("12345678901234567890123456789012")};
+    unsigned char digest[DIGEST_SIZE];
+    mbedtls_x509_crt self;
+    bool resumed;
+
+    mbedtls_x509_crt_init(&self);
+    ok(mbedtls_x509_crt_parse_file(&self, tls_path_of(k, "self", ".pem")) == 0);
+    digest_plain(text_of(self.pk_raw.p, self.pk_raw.len), digest);
+    record.data = text_of(digest, sizeof(digest));
+    is_string(meet_by_record(server, client, TLS_LEVEL_NONE, &record, &resumed), "proven",
+              "a record proves a certificate that nobody has signed");
+    ok(!resumed);
+    is_string(meet_by_record(server, client, TLS_LEVEL_NONE, &other, &resumed),
+              "TLS: no TLSA record matches the certificate", "another record does not, even though a session could be resumed");
+    is_string(meet_by_record(server, client, TLS_LEVEL_NONE, &record, &resumed), "proven", "the same record again");
+    ok_named(resumed, "resumes the session that it has proven");
+    is_string(meet_by_record(server, client, TLS_LEVEL_VERIFY, &record, &resumed), "TLS: certificate is self-signed",
+              "a record does not replace what the route demands");
+    other.matching = 7;
+    is_string(meet_by_record(server, client, TLS_LEVEL_NONE, &other, &resumed), "", "a record that is not usable demands nothing");
+    ok_named(!resumed, "and resumes nothing that it has not begun");
+    mbedtls_x509_crt_free(&self);
+    tls_server_free(&server);
+    tls_client_free(&client);
+}
+
 int
 main(void)
 {
@@ -464,6 +523,7 @@ main(void)
     test_spoilt_handshake(&k);
     test_drops(&k);
     test_memory_of_sessions(&k);
+    test_dane(&k);
     drop_secrets(&k);
     return done();
 }
