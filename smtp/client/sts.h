@@ -1,0 +1,46 @@
+/* MTA-STS (RFC 8461): reads the TXT record and the policy of a domain, and compares mail
+ * hosts with it. Pure; anybody writes them. */
+#ifndef SMTP_CLIENT_STS_H
+#define SMTP_CLIENT_STS_H
+
+#include "base/text.h"
+
+enum {
+    STS_ID_MAX = 32,
+    STS_POLICY_MAX = 64 * 1024,  /* octets of the file */
+    STS_PATTERNS_MAX = 8 * 1024, /* of all its mx together; more: it is malformed */
+    STS_AGE_MAX_S = 31557600
+};
+enum sts_mode { STS_MODE_NONE, STS_MODE_TESTING, STS_MODE_ENFORCE };
+
+struct sts_policy {
+    enum sts_mode mode;
+    unsigned max_age_s;
+    /* Lower case, sorted, each once, with a space between: equal policies have equal
+     * ones. Never NULL after sts_policy_read(); "" for mode none. */
+    char *patterns;
+};
+
+/* The id of the one record of texts that begins with v=STSv1. False: there is none,
+ * several, or one without a valid id, which is as if there were none. */
+bool sts_read_record(const struct text *texts, size_t count, char id[STS_ID_MAX + 1])
+    __attribute__((warn_unused_result));
+
+/* False: *why is a sentence for people, and there is nothing to free. */
+bool sts_policy_read(struct text file, struct sts_policy *out, const char **why)
+    __attribute__((warn_unused_result));
+void sts_policy_free(struct sts_policy *policy);
+
+/* Whether a pattern of a policy: "host" or "*.host", where "*" is exactly one label. */
+bool sts_is_pattern(struct text pattern);
+/* Whether host matches one of the patterns, in any case, without regard to its last dot.
+ */
+bool sts_matches(const char *patterns, struct text host);
+
+/* "none", "testing", "enforce". */
+const char *sts_mode_word(enum sts_mode mode);
+/* False: another word. */
+bool sts_mode_read(struct text word, enum sts_mode *mode)
+    __attribute__((warn_unused_result));
+
+#endif
