@@ -34,8 +34,10 @@ struct http_visit {
     struct http_exchange exchange;
     char client[NET_ADDRESS_TEXT_MAX];
     unsigned requests;
-    size_t unsent; /* when the timer was started */
-    bool ready;    /* in the server's list */
+    uint64_t given; /* octets to the connection */
+    uint64_t taken; /* of them by the client, when the timer was started */
+    bool waits;     /* the client had not taken all then */
+    bool ready;     /* in the server's list */
     bool is_last, ended, mutes, chunked, continues;
 };
 
@@ -61,5 +63,8 @@ struct http_server {
 void http_visit_expect(struct http_visit *visit);
 /* Judges the complete request and has it answered. */
 void http_serve(struct http_visit *visit);
+/* Whether the client of an endless answer may still have it: tokens change, and sessions
+ * end. */
+bool http_serve_lasts(struct http_visit *visit);
 
 #endif

@@ -2,6 +2,7 @@
 #include "admin/http/http_routes.h"
 
 #include "admin/control/site_list.h"
+#include "admin/http/http_events.h"
 #include "admin/http/http_queue.h"
 #include "admin/http/http_trace.h"
 #include "base/memory.h"
@@ -144,6 +145,7 @@ static const struct http_route http_route_rows[] = {
     {"/status.json",         HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/api/sites",           HTTP_GET,  HTTP_MAY_READ,    http_on_sites     },
     {"/api/findings",        HTTP_GET,  HTTP_MAY_READ,    http_on_findings  },
+    {"/events",              HTTP_GET,  HTTP_MAY_READ,    http_events       },
     {"/api/trace",           HTTP_GET,  HTTP_MAY_READ,    http_trace        },
     {"/api/queue",           HTTP_GET,  HTTP_MAY_READ,    http_queue_list   },
     {"/api/queue/hold",      HTTP_POST, HTTP_MAY_OPERATE, http_queue_act    },

@@ -5,6 +5,7 @@
 #include "admin/control/health.h"
 #include "admin/control/questions.h"
 #include "admin/http/http_exchange.h"
+#include "admin/http/live.h"
 #include "admin/http/metrics.h"
 
 struct http_routes {
@@ -14,6 +15,7 @@ struct http_routes {
     struct questions *questions;
     struct metrics *metrics; /* NULL: no place has them */
     const struct health *health;
+    struct live *live;
 };
 
 /* context is a struct http_routes: see http_server_settings. */

@@ -174,6 +174,12 @@ http_serve_session(struct http_visit *v)
     return true;
 }
 
+bool
+http_serve_lasts(struct http_visit *v)
+{
+    return http_identify(v) && v->exchange.may >= HTTP_MAY_READ;
+}
+
 void
 http_serve(struct http_visit *v)
 {

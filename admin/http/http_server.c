@@ -109,6 +109,27 @@ http_visit_again(struct http_visit *v)
 }
 
 static void
+http_visit_give(struct http_visit *v, struct text bytes)
+{
+    v->given += bytes.length;
+    net_send(v->connection, bytes);
+}
+
+static uint64_t
+http_visit_taken(const struct http_visit *v)
+{
+    return v->given - net_unsent(v->connection);
+}
+
+/* The live stream: it ends when the client goes, or may no longer read. */
+static bool
+http_visit_is_endless(const struct http_visit *v)
+{
+    return v->stage == VISIT_ANSWERING && v->exchange.path == HTTP_PATH_EVENTS &&
+           v->exchange.stream.more != NULL;
+}
+
+static void
 http_visit_send_piece(struct http_visit *v, struct text piece)
 {
     char size[CHUNK_ROOM];
@@ -116,11 +137,11 @@ http_visit_send_piece(struct http_visit *v, struct text piece)
         return;
     if (v->chunked) {
         snprintf(size, sizeof(size), "%zx\r\n", piece.length);
-        net_send(v->connection, text_from(size));
+        http_visit_give(v, text_from(size));
     }
-    net_send(v->connection, piece);
+    http_visit_give(v, piece);
     if (v->chunked)
-        net_send(v->connection, TEXT("\r\n"));
+        http_visit_give(v, TEXT("\r\n"));
 }
 
 /* One piece of the stream, if the client has read enough. */
@@ -129,6 +150,10 @@ http_visit_pump(struct http_visit *v)
 {
     struct http_stream *stream = &v->exchange.stream;
     struct buffer piece;
+    if (v->ended && http_visit_is_endless(v)) {
+        http_visit_end(v, false);
+        return;
+    }
     if (net_unsent(v->connection) >= NET_LOW_WATER)
         return;
     if (stream->more == NULL) { /* all is sent, and most is read */
@@ -147,7 +172,7 @@ http_visit_pump(struct http_visit *v)
     }
     if (progress == PROGRESS_DONE) {
         if (v->chunked && !v->mutes)
-            net_send(v->connection, TEXT("0\r\n\r\n"));
+            http_visit_give(v, TEXT("0\r\n\r\n"));
         http_visit_forget_stream(v);
     }
     if (more || progress == PROGRESS_DONE)
@@ -168,14 +193,17 @@ http_visit_send(struct http_visit *v)
     buffer_init(&head, HEAD_ROOM);
     bool fits = http_answer_head(x, form, v->is_last, &head);
     assert(fits); /* HTTP_FIELDS_MAX */
-    net_send(v->connection, buffer_text(&head));
+    http_visit_give(v, buffer_text(&head));
     buffer_free(&head);
     if (!streams && !v->mutes)
-        net_send(v->connection, buffer_text(&x->body));
+        http_visit_give(v, buffer_text(&x->body));
     buffer_free(&x->body);
     http_visit_count(v);
-    v->unsent = net_unsent(v->connection);
+    v->taken = http_visit_taken(v);
+    v->waits = true;
     http_visit_enter(v, VISIT_ANSWERING, HTTP_UNREAD_MS);
+    if (http_visit_is_endless(v))
+        net_want_input(v->connection, true); /* its end */
     http_visit_ready(v);
 }
 
@@ -250,7 +278,7 @@ http_visit_head(struct http_visit *v)
         return false;
     }
     if (expects.at != NULL && v->reader.minor == 1 && v->reader.stage == HTTP_SIZED)
-        net_send(v->connection, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
+        http_visit_give(v, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
     http_visit_enter(v, VISIT_BODY, HTTP_BODY_MS);
     return true;
 }
@@ -319,11 +347,26 @@ http_visits_run(void *context)
         loop_post(s->loop, &s->task, http_visits_run, s);
 }
 
+/* Unless the client has taken nothing of what waited for it. */
+static void
+http_visit_goes_on(struct http_visit *v)
+{
+    uint64_t taken = http_visit_taken(v);
+    bool waits = net_unsent(v->connection) > 0;
+    if ((waits && v->waits && taken == v->taken) ||
+        (http_visit_is_endless(v) && !http_serve_lasts(v))) {
+        http_visit_end(v, true);
+        return;
+    }
+    v->taken = taken;
+    v->waits = waits;
+    http_visit_enter(v, VISIT_ANSWERING, HTTP_UNREAD_MS);
+}
+
 static void
 http_visit_on_time(void *context)
 {
     struct http_visit *v = context;
-    size_t unsent = net_unsent(v->connection);
     switch (v->stage) {
     case VISIT_WAITING:
         http_visit_send(v);
@@ -333,12 +376,7 @@ http_visit_on_time(void *context)
         http_visit_refuse(v, 408, "the request takes too long");
         break;
     case VISIT_ANSWERING:
-        if (unsent > 0 && unsent >= v->unsent) {
-            http_visit_end(v, true);
-            break;
-        }
-        v->unsent = unsent;
-        http_visit_enter(v, VISIT_ANSWERING, HTTP_UNREAD_MS);
+        http_visit_goes_on(v);
         break;
     case VISIT_IDLE:
     case VISIT_SECURING:

@@ -59,6 +59,16 @@ start_metrics(const struct http_wiring *w, const struct configuration *c)
     return NULL;
 }
 
+/* A live_setup.status. */
+static json_t *
+http_wiring_status(void *context)
+{
+    json_t *question = json_pack("{s:s}", "command", "status");
+    json_t *status = questions_answer(context, question);
+    json_decref(question);
+    return status;
+}
+
 bool
 http_wiring_start(struct http_wiring *w, const struct configuration *c, char *error,
                   size_t error_size)
@@ -67,12 +77,17 @@ http_wiring_start(struct http_wiring *w, const struct configuration *c, char *er
     if (settings.places->count == 0)
         return true;
     w->metrics = start_metrics(w, c);
+    w->live = live_new(&(struct live_setup){.loop = w->loop,
+                                            .events = w->events,
+                                            .status = http_wiring_status,
+                                            .context = w->questions});
     w->routes = (struct http_routes){.loop = w->loop,
                                      .log = w->log,
                                      .manager = w->manager,
                                      .questions = w->questions,
                                      .metrics = w->metrics,
-                                     .health = w->health};
+                                     .health = w->health,
+                                     .live = w->live};
     settings.tls = http_wiring_tls;
     settings.tls_context = w;
     settings.route = http_routes_answer;
@@ -100,5 +115,6 @@ void
 http_wiring_stop(struct http_wiring *w)
 {
     http_server_free(&w->server);
+    live_free(&w->live);
     metrics_free(&w->metrics);
 }

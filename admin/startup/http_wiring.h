@@ -29,6 +29,7 @@ struct http_wiring {
     /* Private. */
     struct http_server *server;
     struct metrics *metrics; /* NULL: no place has them */
+    struct live *live;
     struct http_routes routes;
 };
 

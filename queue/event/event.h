@@ -119,7 +119,7 @@ struct event {
     const struct outcome *outcome;
 };
 
-enum { EVENT_READERS_MAX = 6 };
+enum { EVENT_READERS_MAX = 8 };
 
 struct event_hub;
 typedef void event_reader(void *context, const struct event *event);

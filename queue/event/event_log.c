@@ -351,6 +351,20 @@ line_trouble(struct log_line *line, const struct event *v)
         log_remark(line, v->text);
 }
 
+/* A session begins, is secured, or ends. */
+static void
+line_session(struct log_line *line, const struct event_log *l, const struct event *v)
+{
+    if (v->client != NULL)
+        log_field_client(line, "client", text_from(v->client->name));
+    if (v->relay.length > 0)
+        log_field(line, "relay", v->relay);
+    line_tls(line, l, v->tls);
+    if (v->command.length > 0)
+        log_field(line, "command", v->command);
+    log_remark(line, v->text);
+}
+
 void
 event_log_history(struct log *log, const struct event *v)
 {
@@ -375,6 +389,16 @@ event_log_history(struct log *log, const struct event *v)
     case EVENT_EXPIRED:
     case EVENT_FRAGMENT:
         event_log_petrel(&own, v);
+        break;
+    case EVENT_CONNECTED:
+    case EVENT_DISCONNECTED:
+    case EVENT_SECURED:
+    case EVENT_LOST:
+    case EVENT_TIMED_OUT:
+    case EVENT_CUT_OFF:
+        event_line_start(&line, &own, v, id);
+        line_session(&line, &own, v);
+        log_end(&line);
         break;
     default:
         event_line_start(&line, &own, v, id);

@@ -24,7 +24,8 @@ struct world {
     struct http_server *server;
     uint16_t port;
     struct http_exchange *asleep;
-    size_t pieces;
+    size_t pieces, ticks;
+    bool fat;
     int freed;
 };
 
@@ -56,6 +57,27 @@ breaks(void *context, struct buffer *out)
     return w->pieces++ == 0 ? PROGRESS_MORE : PROGRESS_BAD;
 }
 
+/* As the live stream: endless, with a byte for each time that it is woken. */
+static enum progress
+ticks(void *context, struct buffer *out)
+{
+    struct world *w = context;
+    if (w->ticks > 0) {
+        static char piece[PIECE];
+        memset(piece, 't', sizeof(piece));
+        ok(buffer_add(out, text_of(piece, w->fat ? sizeof(piece) : 1)));
+        w->ticks--;
+    }
+    return PROGRESS_MORE;
+}
+
+static void
+tick(struct world *w)
+{
+    w->ticks = 1;
+    http_exchange_wake(w->asleep);
+}
+
 static void
 freed(void *context)
 {
@@ -78,6 +100,8 @@ route(void *context, struct http_exchange *x)
         x->stream.more = wait_first;
     else if (text_equal(x->target.path, TEXT("/api/broken")))
         x->stream.more = breaks;
+    else if (text_equal(x->target.path, TEXT("/events")))
+        x->stream.more = ticks;
     else
         x->stream.free = NULL;
     w->asleep = x;
@@ -385,6 +409,102 @@ test_unread(void)
 }
 
 static void
+turns(struct world *w, int n)
+{
+    while (n-- > 0)
+        loop_turn(w->loop, 1);
+}
+
+/* An endless answer lasts as long as its client reads, stays, and may read. */
+static void
+test_endless(void)
+{
+    struct world w;
+    begin(&w, "127.0.0.1:0");
+    int fd = dial(&w);
+    put(fd, "GET /events HTTP/1.1\r\n" TOKEN "\r\n");
+    ok(see(&w, fd, "chunked\r\n"));
+    for (int i = 0; i < 10; i++) {
+        clock_pass(HTTP_UNREAD_MS - 1);
+        tick(&w); /* in the turn in which the time is looked at */
+        clock_pass(1);
+        ok_named(see(&w, fd, "1\r\nt\r\n"), "a client that reads has it for long");
+    }
+    clock_pass(HTTP_UNREAD_MS);
+    turns(&w, 20);
+    clock_pass(HTTP_UNREAD_MS);
+    turns(&w, 20);
+    is_number(http_server_counts(w.server)->connections, 1, "silence is no fault");
+    put(fd, "GET /livez HTTP/1.1\r\n");
+    turns(&w, 20);
+    is_number(http_server_counts(w.server)->connections, 1, "what the client says meanwhile does nothing");
+    shutdown(fd, SHUT_WR);
+    ok_named(see(&w, fd, NULL), "its end is seen without sending to it");
+    is_number(w.freed, 1, "and frees the stream");
+    close(fd);
+
+    fd = dial(&w);
+    put(fd, "HEAD /events HTTP/1.1\r\n" TOKEN "\r\n");
+    ok(see(&w, fd, "chunked\r\n\r\n"));
+    turns(&w, 20);
+    is_number(w.freed, 2, "HEAD keeps no stream");
+    close(fd);
+    turns(&w, 20);
+
+    fd = dial(&w);
+    put(fd, "GET /events HTTP/1.1\r\n" TOKEN "\r\n");
+    ok(see(&w, fd, "chunked\r\n"));
+    w.fat = true;
+    for (int i = 0; i < 400; i++) {
+        tick(&w);
+        turns(&w, 1);
+    }
+    ok_named(w.ticks == 1, "a client that does not read is sent no more");
+    clock_pass(HTTP_UNREAD_MS);
+    turns(&w, 20);
+    clock_pass(HTTP_UNREAD_MS);
+    turns(&w, 20);
+    is_number(http_server_counts(w.server)->connections, 0, "and is cut off");
+    is_number(w.freed, 3, "with its stream");
+    close(fd);
+    end(&w);
+}
+
+/* The stream ends for a client whose token is no longer valid, or whose session is over. */
+static void
+test_endless_access(void)
+{
+    struct world w;
+    struct http_places none = {.count = 0};
+    char key[HTTP_SECRET_SIZE], cookie[HTTP_SECRET_SIZE], request[300];
+    begin(&w, "127.0.0.1:0");
+    http_keys_make(http_server_keys(w.server), HTTP_MAY_READ, key);
+    ok(http_keys_open(http_server_keys(w.server), text_from(key), cookie) == HTTP_MAY_READ);
+    int token = dial(&w), session = dial(&w);
+    put(token, "GET /events HTTP/1.1\r\n" TOKEN "\r\n");
+    ok(see(&w, token, "chunked\r\n"));
+    snprintf(request, sizeof(request), "GET /events HTTP/1.1\r\n" OURS "Cookie: petrel=%s\r\n\r\n", cookie);
+    put(session, request);
+    ok(see(&w, session, "chunked\r\n"));
+    clock_pass(HTTP_UNREAD_MS);
+    turns(&w, 20);
+    is_number(http_server_counts(w.server)->connections, 2, "both may");
+    struct http_server_settings fresh = settings_of(&w, &none);
+    fresh.token = TEXT("another-another-");
+    http_server_reload(w.server, &fresh);
+    clock_pass(HTTP_UNREAD_MS);
+    turns(&w, 20);
+    is_number(http_server_counts(w.server)->connections, 1, "the token is another one");
+    http_keys_close(http_server_keys(w.server), text_from(cookie));
+    clock_pass(HTTP_UNREAD_MS);
+    turns(&w, 20);
+    is_number(http_server_counts(w.server)->connections, 0, "the session is closed");
+    is_number(w.freed, 2, "both streams are freed");
+    close(token), close(session);
+    end(&w);
+}
+
+static void
 test_times(void)
 {
     struct world w;
@@ -601,6 +721,8 @@ main(void)
     test_many_requests();
     test_streams();
     test_unread();
+    test_endless();
+    test_endless_access();
     test_times();
     test_half_open();
     test_too_many();

@@ -1,0 +1,9 @@
+/* GET /events: what happens, as it happens. */
+#ifndef ADMIN_HTTP_HTTP_EVENTS_H
+#define ADMIN_HTTP_HTTP_EVENTS_H
+
+#include "admin/http/http_routes.h"
+
+void http_events(const struct http_routes *routes, struct http_exchange *exchange);
+
+#endif
