@@ -165,14 +165,10 @@ confinement(const struct configuration *c)
         .options = &c->options, .settings = c->settings, .routes = c->routes};
 }
 
-/* The files were read a moment ago: an error is a race. */
 static void
 use_accounts(struct petrel *p, const struct configuration *fresh)
 {
-    char error[OAUTH_REASON_MAX] = "";
-    if (!token_keeper_use(&p->keeper, &fresh->accounts, error))
-        log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
-                "oauth: %s; the old accounts stay", error);
+    token_keeper_use(&p->keeper, &fresh->accounts);
     questions_on_tokens(control_server_questions(p->control), p->keeper.tokens);
 }
 
@@ -405,8 +401,7 @@ start_queue(struct petrel *p, char *error)
                                       .dns = p->dns,
                                       .manager = p->manager,
                                       .delivery = p->delivery};
-    if (!token_keeper_use(&p->keeper, &p->configuration->accounts, error))
-        return EX_CONFIG;
+    token_keeper_use(&p->keeper, &p->configuration->accounts);
     p->local = local_new(p->loop, p->manager, o->hostname);
     manager_set_channel(p->manager, TARGET_MX, delivery_open, p->delivery);
     manager_set_channel(p->manager, TARGET_SMTP, delivery_open, p->delivery);

@@ -28,7 +28,6 @@ struct login {
     const struct oauth_account *account;
     struct loop *loop;
     struct http_caller *http;
-    struct buffer secret; /* of the application */
     struct buffer form, body;
     unsigned status;
     char error[HTTP_ERROR_MAX]; /* "": there was a response */
@@ -107,7 +106,7 @@ login_ask(struct login *l, bool fits, struct text hidden, struct oauth_answer *a
         snprintf(answer->reason, sizeof(answer->reason), "%.*s", OAUTH_REASON_MAX - 1,
                  fits ? l->error : "the request is too large");
     }
-    oauth_hide(answer->reason, buffer_text(&l->secret));
+    oauth_hide(answer->reason, text_from(l->account->secret));
     oauth_hide(answer->reason, hidden);
 }
 
@@ -195,7 +194,7 @@ login_poll(struct login *l, const struct oauth_device *device)
                                  "");
         login_pause(l, wait_ms);
         bool fits = oauth_write_poll_request(&l->form, l->account,
-                                             buffer_text(&l->secret), code);
+                                             text_from(l->account->secret), code);
         login_ask(l, fits, code, &answer);
         switch (answer.verdict) {
         case OAUTH_PENDING:
@@ -312,9 +311,9 @@ login_by_address(struct login *l)
     login_make_word(l, state);
     login_make_word(l, verifier);
     if (login_ask_person(l, state, verifier, code)) {
-        bool fits =
-            oauth_write_code_request(&l->form, l->account, buffer_text(&l->secret),
-                                     text_from(code), REDIRECT, text_from(verifier));
+        bool fits = oauth_write_code_request(
+            &l->form, l->account, text_from(l->account->secret), text_from(code),
+            REDIRECT, text_from(verifier));
         login_ask(l, fits, text_from(code), &answer);
         oauth_hide(answer.reason, text_from(verifier));
         result = login_finish(l, &answer);
@@ -330,8 +329,8 @@ static int
 login_by_right(struct login *l)
 {
     struct oauth_answer answer;
-    bool fits = oauth_write_token_request(&l->form, l->account, buffer_text(&l->secret),
-                                          TEXT(""));
+    bool fits = oauth_write_token_request(&l->form, l->account,
+                                          text_from(l->account->secret), TEXT(""));
     login_ask(l, fits, TEXT(""), &answer);
     return login_finish(l, &answer);
 }
@@ -340,14 +339,6 @@ static int
 login_choose(struct login *l)
 {
     const struct oauth_account *a = l->account;
-    int result = 0;
-    if (a->secret[0] == '@')
-        result = oauth_file_secret(a->secret + 1, &l->secret);
-    else if (!buffer_add(&l->secret, text_from(a->secret)))
-        result = -EFBIG;
-    if (result < 0)
-        return complaint_say(program, EX_NOPERM, "the client secret cannot be read",
-                             strerror(-result));
     if (a->grant == OAUTH_CLIENT)
         return login_by_right(l);
     if (a->device_url[0] != '\0' && !l->order->browser)
@@ -376,12 +367,11 @@ oauth_login_run(const struct oauth_login *order)
     struct net *net = net_new(l.loop);
     l.http = http_caller_new(&(struct http_caller_settings){
         .loop = l.loop, .net = net, .dns = dns, .tls = &order->anchors});
-    buffer_init(&l.secret, OAUTH_SECRET_MAX);
     buffer_init(&l.form, OAUTH_REQUEST_MAX);
     buffer_init(&l.body, OAUTH_ANSWER_MAX);
     int code = login_choose(&l);
-    struct buffer *buffers[] = {&l.secret, &l.form, &l.body};
-    for (size_t i = 0; i < 3; i++) {
+    struct buffer *buffers[] = {&l.form, &l.body};
+    for (size_t i = 0; i < 2; i++) {
         login_forget(buffers[i]);
         buffer_free(buffers[i]);
     }

@@ -2,16 +2,15 @@
 #include "admin/settings/accounts.h"
 
 #include "base/crypto/digest.h"
-#include "base/disk/disk.h"
+#include "base/http/oauth_file.h"
 #include "base/http/tokens.h"
 #include "base/memory.h"
 #include "sched/route/secrets.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SECRET_FILE_MAX = OAUTH_SECRET_MAX + 16 };
 
 /* The next line that is an account. */
 static bool
@@ -98,23 +97,25 @@ accounts_free(struct accounts *accounts)
 }
 
 void
-accounts_try_secrets(const struct accounts *accounts, struct buffer *errors)
+accounts_read_secrets(struct accounts *accounts, struct buffer *errors)
 {
     for (size_t i = 0; i < accounts->count; i++) {
-        const struct oauth_account *a = &accounts->list[i];
-        char *content;
-        size_t length;
+        struct oauth_account *a = &accounts->list[i];
+        struct buffer content;
         if (a->secret[0] != '@')
             continue;
-        int error =
-            disk_read_regular(a->secret + 1, SECRET_FILE_MAX, &content, &length);
-        if (error < 0) {
+        buffer_init(&content, OAUTH_SECRET_MAX - 1);
+        int error = oauth_file_secret(a->secret + 1, &content);
+        if (error == 0 && content.length == 0)
+            error = -ENODATA;
+        if (error < 0)
             (void)!buffer_format(errors, "oauth: cannot read '%.1000s': %s\n",
                                  a->secret + 1, strerror(-error));
-            continue;
-        }
-        digest_forget(content, length);
-        free(content);
+        else
+            (void)!text_copy(a->secret, sizeof(a->secret), buffer_text(&content));
+        if (content.at != NULL)
+            digest_forget(content.at, content.capacity);
+        buffer_free(&content);
     }
 }
 

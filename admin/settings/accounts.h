@@ -16,8 +16,9 @@ struct accounts {
 bool accounts_read(const struct options *options, struct accounts *out,
                    struct buffer *errors) __attribute__((warn_unused_result));
 void accounts_free(struct accounts *accounts);
-/* One line for each client secret whose file cannot be read. */
-void accounts_try_secrets(const struct accounts *accounts, struct buffer *errors);
+/* Replaces the path of each client secret by the content of the file; one line for each
+ * that cannot be read, or is empty. Once, after accounts_read(). */
+void accounts_read_secrets(struct accounts *accounts, struct buffer *errors);
 
 /* Calls each with the files of client secrets and first refresh tokens. */
 void accounts_each_file(const struct options *options,

@@ -180,7 +180,7 @@ check_all(struct configuration *c)
     if (c->routes != NULL) /* which has reported errors of accounts */
         (void)!accounts_read(&c->options, &c->accounts, errors);
     c->rewrites = options_rewrites(&c->options, c->settings, errors);
-    accounts_try_secrets(&c->accounts, errors);
+    accounts_read_secrets(&c->accounts, errors);
     (void)!listener_check(&listener, errors);
     (void)!delivery_check(&delivery, errors);
     if (!is_daemon)

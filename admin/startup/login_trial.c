@@ -140,8 +140,8 @@ login_trial_run(void *setup, const struct oauth_account *account, struct disk *s
                                                  .spool = spool,
                                                  .http = http,
                                                  .changed = login_trial_ignore});
-        if (tokens_set(tokens, account, 1, error))
-            login_trial_ask(&t, c, loop, net, dns, tokens, &from->anchors);
+        tokens_set(tokens, account, 1);
+        login_trial_ask(&t, c, loop, net, dns, tokens, &from->anchors);
         tokens_free(&tokens);
         http_caller_free(&http);
         dns_free(&dns);

@@ -37,18 +37,15 @@ token_keeper_start(struct token_keeper *k)
     delivery_set_tokens(k->delivery, k->tokens);
 }
 
-bool
-token_keeper_use(struct token_keeper *k, const struct accounts *accounts,
-                 char error[OAUTH_REASON_MAX])
+void
+token_keeper_use(struct token_keeper *k, const struct accounts *accounts)
 {
     if (k->tokens == NULL && accounts->count == 0)
-        return true;
+        return;
     if (k->tokens == NULL)
         token_keeper_start(k);
-    if (!tokens_set(k->tokens, accounts->list, accounts->count, error))
-        return false;
+    tokens_set(k->tokens, accounts->list, accounts->count);
     tokens_each(k->tokens, token_keeper_tell, k);
-    return true;
 }
 
 bool

@@ -19,10 +19,8 @@ struct token_keeper {
     struct tokens *tokens; /* NULL: no account so far */
 };
 
-/* At startup and reload. False, with one line in error, when a file with a secret cannot
- * be read; the old accounts stay. */
-bool token_keeper_use(struct token_keeper *keeper, const struct accounts *accounts,
-                      char error[OAUTH_REASON_MAX]) __attribute__((warn_unused_result));
+/* At startup and reload. */
+void token_keeper_use(struct token_keeper *keeper, const struct accounts *accounts);
 /* Requests under way may end within grace_ms. False: there is none, and done will not be
  * called. */
 bool token_keeper_drain(struct token_keeper *keeper, int64_t grace_ms,

@@ -37,10 +37,10 @@ struct oauth_account {
     enum oauth_provider provider;
     enum oauth_grant grant;
     char client[OAUTH_NAME_MAX], scope[OAUTH_SCOPE_MAX];
-    char secret[OAUTH_SECRET_MAX];        /* "", the secret, or "@/PATH" */
-    char refresh[OAUTH_NAME_MAX];         /* "" or the path of a first refresh token */
-    char token_url[HTTP_URL_MAX + 1];     /* https:// */
-    char device_url[HTTP_URL_MAX + 1];    /* "" when there is none */
+    char secret[OAUTH_SECRET_MAX];     /* "", the secret; "@/PATH" until it is read */
+    char refresh[OAUTH_NAME_MAX];      /* "" or the path of a first refresh token */
+    char token_url[HTTP_URL_MAX + 1];  /* https:// */
+    char device_url[HTTP_URL_MAX + 1]; /* "" when there is none */
     char authorize_url[HTTP_URL_MAX + 1]; /* the same */
 };
 /* "HOST[:PORT] USER PROVIDER KEY=VALUE...". False, with one sentence in why, which does

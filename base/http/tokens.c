@@ -196,27 +196,19 @@ tokens_forget_secrets(struct tokens_secrets *secrets)
     }
 }
 
-/* From settings, state and files. The file of a first refresh token counts until there
+/* From settings, state, and the file of a first refresh token, which counts until there
  * is a second one. False, with the reason. */
 static bool
 tokens_read_secrets(const struct account_tokens *a, struct tokens_secrets *out,
                     char why[OAUTH_REASON_MAX])
 {
     const struct oauth_account *account = &a->account;
-    struct text client = text_from(account->secret);
     struct text refresh = buffer_text(&a->state.refresh);
     int result = 0;
     buffer_init(&out->client, OAUTH_SECRET_MAX);
     buffer_init(&out->refresh, OAUTH_TOKEN_MAX);
-    if (text_starts(client, TEXT("@")))
-        result = oauth_file_secret(account->secret + 1, &out->client);
-    else if (!buffer_add(&out->client, client))
-        result = -EFBIG;
-    if (result < 0) {
-        snprintf(why, OAUTH_REASON_MAX, "its client secret cannot be read: %s",
-                 strerror(-result));
-        return false;
-    }
+    bool fits = buffer_add(&out->client, text_from(account->secret));
+    assert(fits);
     if (refresh.length == 0 && account->refresh[0] != '\0')
         result = oauth_file_secret(account->refresh, &out->refresh);
     else if (!buffer_add(&out->refresh, refresh))
@@ -664,25 +656,9 @@ tokens_free(struct tokens **tokens)
     loop_release(t->settings.loop, free, t);
 }
 
-bool
-tokens_set(struct tokens *tokens, const struct oauth_account *accounts, size_t count,
-           char error[OAUTH_REASON_MAX])
+void
+tokens_set(struct tokens *tokens, const struct oauth_account *accounts, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct buffer secret;
-        buffer_init(&secret, OAUTH_SECRET_MAX);
-        int result = accounts[i].secret[0] == '@'
-                         ? oauth_file_secret(accounts[i].secret + 1, &secret)
-                         : 0;
-        if (secret.at != NULL)
-            digest_forget(secret.at, secret.capacity);
-        buffer_free(&secret);
-        if (result == 0)
-            continue;
-        snprintf(error, OAUTH_REASON_MAX, "cannot read %.300s: %s",
-                 accounts[i].secret + 1, strerror(-result));
-        return false;
-    }
     struct account_tokens *old = tokens->accounts;
     tokens->accounts = NULL;
     for (size_t i = 0; i < count && i < TOKENS_ACCOUNTS_MAX; i++)
@@ -695,7 +671,6 @@ tokens_set(struct tokens *tokens, const struct oauth_account *accounts, size_t c
                 tokens->settings.context,
                 &(struct tokens_view){&a->account, TOKENS_NO_ACCOUNT, "", "", 0});
     tokens_remove_all(tokens, &old);
-    return true;
 }
 
 enum tokens_status

@@ -62,12 +62,11 @@ void tokens_drain(struct tokens *tokens, int64_t grace_ms, void (*done)(void *co
 /* Ends requests under way. */
 void tokens_free(struct tokens **tokens);
 
-/* Replaces the accounts, copies of rows: at startup and reload. Tokens and requests of
- * accounts that stay are kept; each account without a good one asks. False, with one line in error,
- * when a file with a secret cannot be read; nothing has changed then. */
-bool tokens_set(struct tokens *tokens, const struct oauth_account *accounts,
-                size_t count, char error[OAUTH_REASON_MAX])
-    __attribute__((warn_unused_result));
+/* Replaces the accounts, copies of rows with their client secrets: at startup and reload.
+ * Tokens and requests of accounts that stay are kept; each account without a good one
+ * asks. */
+void tokens_set(struct tokens *tokens, const struct oauth_account *accounts,
+                size_t count);
 
 /* The token of user at the host; asks for one if there is none, or soon will be.
  * token: borrowed until the loop's next turn. */

@@ -57,6 +57,11 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
     ok $provider->wait_for(qr/^mail /, 4), 'after a restart';
     is scalar($provider->events(qr/^request/)), 1, 'with the same token';
 
+    # The file is read at startup and reload alone.
+    unlink $secret or die;
+    reload($petrel);
+    ok $petrel->wait_log(qr/petrel\.conf:\d+: oauth: cannot read '\Q$secret\E': No such file or directory\n.*reload refused: .*; the old settings stay/), 'a reload without the file is refused';
+
     # The smarthost forgets its tokens: a new one is fetched once, and mail does not notice.
     $provider->mode('ok smtp=revoke');
     take($petrel);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char said[8192];
 
@@ -95,16 +96,40 @@ test_secrets(void)
 {
     struct accounts accounts;
     struct buffer errors;
-    char table[] = "h.test joe google client=x secret=@/none refresh=@/none\n"
-                   "h.test jim google client=x secret=@/etc/hostname\n"
-                   "h.test jan google client=x secret=plain\n";
+    char file[] = "/tmp/petrel-secret-XXXXXX", table[400], longest[OAUTH_SECRET_MAX + 1];
+    int handle = mkstemp(file);
+    memset(longest, 'x', sizeof(longest));
     buffer_init(&errors, 1000);
+    snprintf(table, sizeof(table),
+             "h.test joe google client=x secret=@/none refresh=@/none\n"
+             "h.test jim google client=x secret=@%s\n"
+             "h.test jan google client=x secret=plain\n",
+             file);
     ok(reads(table, &accounts));
-    accounts_try_secrets(&accounts, &errors);
-    is_text(buffer_text(&errors),
-            TEXT("oauth: cannot read '/none': No such file or directory\n"),
-            "a file that is not there");
+    ok(write(handle, " @/s3cret\n", 10) == 10);
+    accounts_read_secrets(&accounts, &errors);
+    is_text(buffer_text(&errors), TEXT("oauth: cannot read '/none': No such file or directory\n"), "a file that is not there");
+    ok_named(strcmp(accounts.list[1].secret, "@/s3cret") == 0, "the content, without white space");
+    ok_named(strcmp(accounts.list[2].secret, "plain") == 0, "one that is no path");
     accounts_free(&accounts);
+
+    static const struct {
+        size_t length;
+        const char *why;
+    } bad[] = {{0, "No data available"}, {OAUTH_SECRET_MAX, "File too large"}, {OAUTH_SECRET_MAX + 1, "File too large"}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        char expected[200];
+        ok(ftruncate(handle, 0) == 0 && pwrite(handle, longest, bad[i].length, 0) == (ssize_t)bad[i].length);
+        buffer_clear(&errors);
+        snprintf(table, sizeof(table), "h.test jim google client=x secret=@%s\n", file);
+        ok(reads(table, &accounts));
+        accounts_read_secrets(&accounts, &errors);
+        snprintf(expected, sizeof(expected), "oauth: cannot read '%s': %s\n", file, bad[i].why);
+        is_text(buffer_text(&errors), text_from(expected), "no secret");
+        accounts_free(&accounts);
+    }
+    close(handle);
+    unlink(file);
     buffer_free(&errors);
 }
 
