@@ -27,7 +27,7 @@ struct options {
     char *server_session_rate, *server_message_rate, *server_recipient_rate,
         *rate_exempt;
     bool check_helo, check_sender;
-    char *auth_users, *auth_cleartext, *sender_login, *sender_domains;
+    char *auth_users, *auth_cleartext, *sender_login, *sender_domains, *quotas;
     int64_t auth_failure_limit, server_tls_session_limit;
     bool allow_open_relay;
     int64_t message_size_limit, recipient_limit;

@@ -39,6 +39,7 @@ options_manager(const struct options *o, uint64_t seed)
         .bounce_size_limit = (size_t)o->bounce_size_limit,
         .bulk_size = o->bulk_size,
         .sender_turns = o->sender_turns,
+        .quotas = text_from(o->quotas),
     };
 }
 

@@ -78,6 +78,17 @@ const struct setting options_rows[] = {
             "a user may\n"
             "use. Clients that have not logged in may not use them.\n"
             "ADDRESS: user@domain, domain, .domain (sub-domains), *"),
+    TEXTUAL(
+        LIST, quotas, "quotas", NULL,
+        "Table of WHO LIMIT[,LIMIT], one a line: the recipients that clients which "
+        "may relay,\n"
+        "and users of sendmail(1), may send to in any second, minute, hour or day.\n"
+        "WHO: user:NAME, uid:NUMBER, sender:ADDRESS, sender:DOMAIN (each of its "
+        "addresses),\n"
+        "domain:DOMAIN (as a whole), with * for each user, address or domain; all.\n"
+        "LIMIT: N/s, N/m, N/h, N/d, none. Of each kind the first line that matches "
+        "counts.\n"
+        "Example: user:* 500/d,100/h"),
     TEXTUAL(LIST, sender_domains, "sender_domains", NULL,
             "The only domains that users, and clients in relay_from, may send from: "
             "domain,\n"

@@ -167,6 +167,14 @@ configuration_http(const struct configuration *c)
 }
 
 static void
+check_quotas(const char *table, struct buffer *errors)
+{
+    struct quotas *quotas = quotas_new();
+    (void)!quotas_set(quotas, text_from(table), errors);
+    quotas_free(&quotas);
+}
+
+static void
 check_all(struct configuration *c)
 {
     struct buffer *errors = &c->errors;
@@ -180,6 +188,7 @@ check_all(struct configuration *c)
     if (c->routes != NULL) /* which has reported errors of accounts */
         (void)!accounts_read(&c->options, &c->accounts, errors);
     c->rewrites = options_rewrites(&c->options, c->settings, errors);
+    check_quotas(c->options.quotas, errors);
     accounts_read_secrets(&c->accounts, errors);
     (void)!listener_check(&listener, errors);
     (void)!delivery_check(&delivery, errors);

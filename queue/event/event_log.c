@@ -40,6 +40,7 @@ event_level(const struct event *v)
     case EVENT_LOCKED:
     case EVENT_TROUBLE:
     case EVENT_UPSTREAM_FAILED:
+    case EVENT_QUOTA:
         return LOG_LEVEL_WARNING;
     default:
         return LOG_LEVEL_INFO;
@@ -293,6 +294,10 @@ event_log_petrel(const struct event_log *l, const struct event *v)
     case EVENT_FRAGMENT:
         line_fields(&line, v);
         break;
+    case EVENT_QUOTA:
+        log_field(&line, "subject", v->relay);
+        log_remark(&line, v->text);
+        break;
     case EVENT_TROUBLE:
     case EVENT_RECOVERED:
         line_finding(&line, l, v);
@@ -388,6 +393,7 @@ event_log_history(struct log *log, const struct event *v)
     case EVENT_BOUNCED:
     case EVENT_EXPIRED:
     case EVENT_FRAGMENT:
+    case EVENT_QUOTA:
         event_log_petrel(&own, v);
         break;
     case EVENT_CONNECTED:

@@ -332,15 +332,13 @@ manager_found(void *context, const struct queue_entry *entry)
 
 /* --- Hints over a restart: sites, and reasons ------------------------------------- */
 
-enum { HINT_PATH = 64 };
-
-static void
-hint_path(const struct manager *m, const char *name, char out[HINT_PATH])
+void
+manager_hint_path(const struct manager *m, const char *name, char out[MANAGER_HINT_MAX])
 {
     char suffix[SLICES_SUFFIX_MAX];
     const struct queue_settings *q = &m->settings.queue;
     slices_suffix(q->slices, q->slice, suffix);
-    snprintf(out, HINT_PATH, "lock/%s%s", name, suffix);
+    snprintf(out, MANAGER_HINT_MAX, "lock/%s%s", name, suffix);
 }
 
 /* Writes the file again when startup has found all messages, to drop the reasons of
@@ -348,11 +346,11 @@ hint_path(const struct manager *m, const char *name, char out[HINT_PATH])
 static void
 note_reasons(struct manager *m)
 {
-    char path[HINT_PATH];
+    char path[MANAGER_HINT_MAX];
     bool all = queue_has_found_all(m->queue);
     if (m->noted_reasons == deferral_reasons_changes(m->reasons) && m->noted_all == all)
         return;
-    hint_path(m, "reasons", path);
+    manager_hint_path(m, "reasons", path);
     if (reasons_write(queue_disk(m->queue), path, m->reasons, m->sched, all) < 0)
         return;
     m->noted_reasons = deferral_reasons_changes(m->reasons);
@@ -363,8 +361,8 @@ note_reasons(struct manager *m)
 static void
 note_hints(struct manager *m)
 {
-    char path[HINT_PATH];
-    hint_path(m, "sites", path);
+    char path[MANAGER_HINT_MAX];
+    manager_hint_path(m, "sites", path);
     (void)!site_cache_write(queue_disk(m->queue), path, m->sched, loop_now_ms(m->loop));
     note_reasons(m);
 }
@@ -387,11 +385,11 @@ wants_reason(void *context, struct id id)
 static void
 read_hints(struct manager *m)
 {
-    char path[HINT_PATH];
+    char path[MANAGER_HINT_MAX];
     struct disk *disk = queue_disk(m->queue);
-    hint_path(m, "sites", path);
+    manager_hint_path(m, "sites", path);
     site_cache_read(disk, path, m->sched, loop_now_ms(m->loop));
-    hint_path(m, "reasons", path);
+    manager_hint_path(m, "reasons", path);
     int result = reasons_read(disk, path, m->reasons, wants_reason, m);
     if (result < 0 && result != -ENOENT)
         log_say(m->log, LOG_LEVEL_WARNING, "queue", NULL,
@@ -400,6 +398,7 @@ read_hints(struct manager *m)
                 result == -EILSEQ ? "damaged, or not written by Petrel"
                                   : strerror(-result));
     m->noted_reasons = deferral_reasons_changes(m->reasons);
+    manager_quotas_read(m);
 }
 
 int
@@ -423,6 +422,8 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     }
     m->reasons = deferral_reasons_new(REASONS_MAX);
     m->sched = sched_new(&settings->sched);
+    m->quotas = quotas_new();
+    manager_quotas_set(m, settings->quotas);
     if (settings->offline) {
         m->draining = true;
         sched_drain(m->sched);
@@ -453,6 +454,7 @@ manager_free(struct manager **manager)
         loop_timer_stop(m->loop, &m->site_cache);
         attempt_conclude(m);
         note_hints(m);
+        manager_quotas_write(m);
     }
     loop_unpost(m->loop, &m->stir);
     HASH_ITER (hh, m->actives, a, next)
@@ -463,6 +465,7 @@ manager_free(struct manager **manager)
         manager_active_drop(a);
     deferral_reasons_free(&m->reasons);
     sched_free(&m->sched);
+    quotas_free(&m->quotas);
     free(m->loads);
     free(m);
 }
@@ -493,6 +496,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     m->settings = *settings;
     m->routes = routes;
     event_hub_limit(m->events, (unsigned)settings->sched.session_limit);
+    manager_quotas_set(m, settings->quotas);
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, loop_now_ms(m->loop), routes);

@@ -11,6 +11,7 @@
 
 #include "queue/manager/activity.h"
 #include "queue/queue.h"
+#include "sched/route/quotas.h"
 #include "sched/sched.h"
 
 struct event_hub;
@@ -30,6 +31,7 @@ struct manager_settings {
     size_t bounce_size_limit; /* bounces have only the header of a larger message */
     int64_t bulk_size;        /* larger mail gets fewer turns; 0: no mail is bulk */
     bool sender_turns;        /* at a site; else all mail counts as one sender's */
+    struct text quotas;       /* sched/route/quotas.h; only read by new and reload */
     bool offline;             /* an operator without a daemon: nothing is delivered */
 };
 
@@ -69,6 +71,13 @@ void manager_accept(struct manager *manager, struct envelope **e);
  * twice as much. */
 bool manager_is_calm(const struct manager *manager);
 bool manager_is_crowded(const struct manager *manager, struct id id, bool alone);
+
+/* The quotas of those who send, by loop_monotonic_ms(). */
+struct quotas *manager_quotas(struct manager *manager);
+/* Something was counted: it will be written, once a minute at most. */
+void manager_note_quotas(struct manager *manager);
+/* EVENT_QUOTA, if it is the first refusal of a window. */
+void manager_tell_quota(struct manager *manager, const struct quotas_refusal *refusal);
 
 /* --- For channels ----------------------------------------------------------------- */
 

@@ -107,6 +107,10 @@ struct manager {
     void (*drained)(void *context);
     void *drained_context;
     struct loop_timer wake, site_cache, trial;
+    struct quotas *quotas;
+    struct loop_timer quotas_timer;
+    bool quotas_changed;          /* since they were written, at: */
+    int64_t quotas_written_ms;    /* monotonic; 0: never */
     bool careful;                 /* see guard_is_careful() */
     int64_t started_ms, trial_ms; /* monotonic */
     struct refusal_logged {
@@ -127,6 +131,18 @@ bool manager_has_room(const struct manager *m, unsigned recipients);
 /* SCHED_LOAD: a message in memory is taken up immediately, others as this turn
  * allows. */
 void manager_load(struct manager *m, struct id id);
+
+/* The path of a file in lock/, with the suffix of our slices. */
+enum { MANAGER_HINT_MAX = 64 };
+void manager_hint_path(const struct manager *m, const char *name,
+                       char out[MANAGER_HINT_MAX]);
+
+/* --- manager_quotas.c ------------------------------------------------------------- */
+
+void manager_quotas_set(struct manager *m, struct text table);
+void manager_quotas_read(struct manager *m);
+/* If something has changed; also before the time. */
+void manager_quotas_write(struct manager *m);
 
 /* --- manager_attempt.c ------------------------------------------------------------ */
 

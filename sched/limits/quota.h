@@ -1,4 +1,4 @@
-/* Quotas: at most so many recipients in any window of a second, minute, hour or day. Pure.
+/* Quotas: the recipients of any second, minute, hour or day. Pure.
  *
  * A bucket would not do: with a burst of N it passes 2N in a day, and providers count
  * rolling days. The use of each period is counted in 25 slots, each a 24th of the period,

@@ -143,8 +143,10 @@ static const struct reason_row {
 };
 
 const char *
-refusals_reason(const char *verb, int code, const char *enhanced)
+refusals_reason(const char *verb, int code, const char *enhanced, const char *text)
 {
+    if (text_starts(text_from(text), TEXT("Quota: ")))
+        return "quota";
     if (code == 501 && strcmp(enhanced, "5.1.7") == 0)
         return "syntax";
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {

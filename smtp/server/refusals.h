@@ -27,8 +27,9 @@ bool refusals_admit(struct refusals *refusals, const char *client)
     __attribute__((warn_unused_result));
 
 /* What a refusal is about, for counters and other styles of the log: relay user size
- * sender helo rate syntax auth tls disk spool loop partial recipients other. verb: in
+ * sender helo rate quota syntax auth tls disk spool loop partial recipients other. verb: in
  * lower case, "connect" before the first command. */
-const char *refusals_reason(const char *verb, int code, const char *enhanced);
+const char *refusals_reason(const char *verb, int code, const char *enhanced,
+                            const char *text);
 
 #endif

@@ -180,7 +180,7 @@ tell_refusal(struct server *s, enum event_kind kind, int code, const char *enhan
                           .command = s->command,
                           .size = t != NULL && is_in_content(s) ? t->size : -1,
                           .verb = last_verb(s),
-                          .reason = refusals_reason(last_verb(s), code, enhanced),
+                          .reason = refusals_reason(last_verb(s), code, enhanced, text),
                           .is_quiet = !refusals_admit(s->refusals, s->client)};
     if (t != NULL)
         event.sender = t->sender.at != NULL ? t->sender : TEXT("");

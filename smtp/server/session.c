@@ -90,6 +90,7 @@ session_end(struct server_session *s)
     struct session_host *host = s->host;
     assert(!s->storing && s->connection == NULL);
     server_tell_end(&s->server);
+    session_settle(s, 0);
     if (s->draft != NULL)
         queue_discard(&s->draft);
     loop_unpost(host->loop, &s->hanging_up);
@@ -188,64 +189,6 @@ refresh(struct server_session *s)
     rules->users++;
     s->rules = rules;
     apply_rules(s);
-}
-
-/* Counts one of that kind for the client. Fragments between our hosts are exempt. */
-static bool
-session_take(struct server_session *s, enum client_usage_kind kind,
-             struct outcome *refusal)
-{
-    struct session_host *host = s->host;
-    return host->clients == NULL || server_is_redirect(&s->server) ||
-           client_usage_take(host->clients, &s->rules->clients, &s->peer, kind,
-                             loop_monotonic_ms(host->loop), refusal);
-}
-
-/* Clients of ours, and devices, often have no valid name. */
-static bool
-session_is_checked(const struct server_session *s)
-{
-    return !server_may_relay(&s->server) && !s->server.lmtp && !s->options.legacy &&
-           !server_is_redirect(&s->server);
-}
-
-/* The rate comes after the checks of the sender: MAIL that they refuse is free. */
-static void
-session_admit(struct server_session *s)
-{
-    struct outcome refusal;
-    const struct server *server = &s->server;
-    bool admitted =
-        s->trusted || server_is_redirect(server) ||
-        senders_permit(s->rules->senders, server->user, server->offer.may_relay,
-                       server_sender(server), &refusal);
-    if (admitted && session_is_checked(s))
-        admitted = sanity_mail(&s->rules->check, text_from(server->helo),
-                               server_sender(server), s->rules->hostname,
-                               net_local(s->connection), &refusal);
-    admitted = admitted && session_take(s, CLIENT_USAGE_MESSAGE, &refusal) &&
-               queue_admits(s->host->queue, server_expected_size(server), &refusal);
-    server_admitted(&s->server, admitted ? NULL : &refusal);
-}
-
-/* The rate comes first: recipients refused for another reason count, too. */
-static void
-session_check(struct server_session *s)
-{
-    struct outcome refusal;
-    const struct server *server = &s->server;
-    bool taken =
-        session_take(s, CLIENT_USAGE_RECIPIENT, &refusal) &&
-        policy_recipient(s->host->routes,
-                         server_may_relay(server) || server_is_redirect(server),
-                         server_sender(server), server_recipient(server), &refusal);
-    if (taken && session_is_checked(s))
-        taken = sanity_recipient(&s->rules->check, server_sender(server),
-                                 server_accepted(server), &refusal);
-    if (taken && server->rules->refuses_partial &&
-        policy_joins(s->host->routes, server_sender(server), server_recipient(server)))
-        server_recipient_joins(&s->server);
-    server_recipient_checked(&s->server, taken ? NULL : &refusal);
 }
 
 static void
@@ -435,6 +378,9 @@ session_step(struct server_session *s)
     /* A client must read its replies first (NET_DRAINED resumes), but not its last. */
     if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
         return SESSION_PAUSE;
+    /* The last transaction has ended without a message. */
+    if (s->server.transaction == NULL)
+        session_settle(s, 0);
     refresh(s);
     bool content = server_is_receiving(&s->server);
     struct server_load load = {.hurried = session_is_hurried(s),
@@ -504,6 +450,7 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
     if (refusal == NULL) {
         struct id id = e->id; /* manager_accept() takes the envelope */
         server_tell_accepted(&s->server, id);
+        session_settle(s, e->count);
         if (s->host->manager != NULL) {
             manager_accept(s->host->manager, &e);
             paced = session_pace(s, id);

@@ -31,6 +31,7 @@ struct server_session {
     struct loop_task hanging_up; /* of a refused session */
     char *held;                  /* a reply delayed until the penalty is over */
     struct loop_timer penalty;
+    struct quotas_claim *claim; /* of the transaction's recipients; NULL: none */
     struct deadline patience;
     struct loop_timer slow;
     int64_t timeout_ms; /* as set last */
@@ -68,6 +69,15 @@ void session_time_out(struct server_session *s);
 /* Replies to the message of the session and goes on with it; refusal NULL: it is
  * stored. */
 void session_answer(struct server_session *s, const struct outcome *refusal);
+
+/* --- session_gate.c -------------------------------------------------------------- */
+
+/* Answer ADMIT and CHECK. */
+void session_admit(struct server_session *s);
+void session_check(struct server_session *s);
+/* The transaction is over: a message with that number of recipients is stored, or (0)
+ * none is. */
+void session_settle(struct server_session *s, unsigned sent);
 
 /* --- session_pace.c -------------------------------------------------------------- */
 

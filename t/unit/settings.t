@@ -61,7 +61,7 @@ is($out, $defaults, 'and says the same');
 
 # The manual's examples work.
 my @blocks = $manual =~ /^\.nf\n(.*?)^\.fi$/msg;
-is(scalar @blocks, 9, 'seven examples, and the forms of auth_passwords and oauth');
+is(scalar @blocks, 10, 'eight examples, and the forms of auth_passwords and oauth');
 @blocks = grep { !/^ *HOST\[/ } @blocks;
 system('sh', 't/support/tls_certificates.sh', "$dir/tls") == 0 or die 'no certificates: is openssl there?';
 for my $block (@blocks) {

@@ -1,0 +1,165 @@
+/* lock/quotas: what is used of quotas, over a restart. */
+/* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
+#include "queue/manager/quota_file.h"
+
+#include "queue/spool/spool.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/tap.h"
+
+#include <errno.h>
+
+#define DAY_MS  INT64_C(86400000)
+#define HOUR_MS INT64_C(3600000)
+#define NOW     INT64_C(1700000000000)
+/* The clock of a boot, and what the wall clock is ahead of it. */
+#define BOOT  (5 * HOUR_MS)
+#define AHEAD (NOW - BOOT)
+
+static const char PATH[] = "lock/quotas", TABLE[] = "user:* 5/d,4/h\nsender:* 9/m,7/s";
+
+static struct disk *
+quota_file_disk(void)
+{
+    struct disk *disk;
+    sim_disk_reset();
+    if (disk_open(&disk, "/spool", true) < 0)
+        abort();
+    disk_make_directory(disk, "lock", 0700);
+    return disk;
+}
+
+static struct quotas *
+table(const char *text)
+{
+    struct quotas *q = quotas_new();
+    struct buffer errors;
+    buffer_init(&errors, 1000);
+    if (!quotas_set(q, text_from(text), &errors))
+        abort();
+    buffer_free(&errors);
+    return q;
+}
+
+static int
+passes(struct quotas *q, const char *user, const char *address, int64_t now)
+{
+    struct quotas_sender who = {
+        .user = text_from(user), .uid = QUOTAS_NO_UID, .address = text_from(address)};
+    int passed = 0;
+    for (bool good = true; good && passed < 100; passed += good) {
+        struct quotas_claim claim = {.parts = {{NULL, 0}}};
+        struct quotas_refusal refusal;
+        good = quotas_take(q, &who, 1, now, &claim, &refusal);
+        quotas_settle(q, &claim, good, now);
+    }
+    return passed;
+}
+
+static void
+test_round(void)
+{
+    struct disk *disk = quota_file_disk();
+    struct quotas *q = table(TABLE), *after = table(TABLE);
+    is_number(quota_file_write(disk, PATH, q, BOOT, AHEAD), 0, "nothing is used");
+    is_number(sim_disk_count(""), 0, "and no file made");
+    is_number(quota_file_read(disk, PATH, after, BOOT, AHEAD), -ENOENT, "none to read");
+    is_number(passes(q, "alice", "", BOOT), 4, "alice sends");
+    is_number(passes(q, "bob smith", "\"a b\"@example.org", BOOT), 4, "so does bob");
+    is_number(quota_file_write(disk, PATH, q, BOOT, AHEAD), 0, "written");
+    is_number(sim_disk_count(""), 1, "as one file, no draft of it");
+    /* A new boot, whose clock begins anew, two hours later. */
+    int64_t start = 1000, ahead = NOW + 2 * HOUR_MS - start;
+    is_number(quota_file_read(disk, PATH, after, start, ahead), 0, "read");
+    is_number(passes(after, "alice", "", start), 1, "the day's last one is left");
+    is_number(passes(after, "carol", "", start), 4, "others have theirs");
+    is_number(passes(after, "bob smith", "", start), 1, "names may have blanks");
+    is_number(passes(after, NULL, "\"a b\"@example.org", start), 7, "the minute is over");
+    is_number(passes(after, "alice", "", start + 25 * HOUR_MS), 4, "a day later");
+    is_number(quota_file_write(disk, PATH, q, BOOT + 2 * DAY_MS, AHEAD), 0, "all is over");
+    is_number(sim_disk_count(""), 0, "the file goes");
+    quotas_free(&q);
+    quotas_free(&after);
+    disk_close(&disk);
+}
+
+static void
+test_removed_rows(void)
+{
+    struct disk *disk = quota_file_disk();
+    struct quotas *q = table(TABLE), *other = table("all 3/d"), *after = table(TABLE);
+    passes(q, "alice", "", BOOT);
+    is_number(quota_file_write(disk, PATH, q, BOOT, AHEAD), 0, "written");
+    is_number(quota_file_read(disk, PATH, other, BOOT, AHEAD), 0, "of no other table");
+    is_number(passes(other, "alice", "", BOOT), 3, "which has all");
+    quotas_free(&q);
+    quotas_free(&other);
+    quotas_free(&after);
+    disk_close(&disk);
+}
+
+/* What is left of a quota of 100,000,000 a day, after a file with these lines. */
+static void
+is_read(const char *lines, int want, uint32_t used, const char *name)
+{
+    struct disk *disk = quota_file_disk();
+    struct quotas *q = table("all 100000000/d");
+    char text[4096];
+    snprintf(text, sizeof(text), "petrel quotas 1\n%s", lines);
+    if (spool_write_path(disk, PATH, text_from(text)) < 0)
+        abort();
+    is_number(quota_file_read(disk, PATH, q, BOOT, AHEAD), want, name);
+    is_number(quota_used(quotas_recall(q, TEXT("all")), QUOTA_DAY, BOOT), used, name);
+    quotas_free(&q);
+    disk_close(&disk);
+}
+
+static void
+test_damage(void)
+{
+    char line[600];
+    is_read("d 1700000000000 3,4 all\n", 0, 7, "good");
+    is_read("d 1700000000000 3,4 all", 0, 7, "without its end");
+    is_read("d 1700000000000 3,4 \n", -EILSEQ, 0, "no name");
+    is_read("d 1700000000000 3,4\n", -EILSEQ, 0, "cut off");
+    is_read("d 17x 3 all\n", -EILSEQ, 0, "no time");
+    is_read("d 99999999999999999999 3 all\n", -EILSEQ, 0, "no such time");
+    is_read("d 4611686018427387903 3 all\n", 0, 3, "a time far ahead is now");
+    is_read("d 0 3 all\n", 0, 0, "long ago");
+    is_read("w 1700000000000 3 all\n", -EILSEQ, 0, "no such period");
+    is_read("d 1700000000000 3,x all\n", -EILSEQ, 0, "no number");
+    is_read("d 1700000000000 100000001 all\n", -EILSEQ, 0, "too many");
+    is_read("\n\nd 1700000000000 5 all\n", -EILSEQ, 5, "the rest counts");
+    is_read("d 1700000000000 5 nobody\n", 0, 0, "a name of no kind");
+    snprintf(line, sizeof(line), "d 1700000000000 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                                 "1,1,1,1 all\n");
+    is_read(line, 0, 24, "all slots; the oldest has left");
+    snprintf(line, sizeof(line), "d 1700000000000 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                                 "1,1,1,1,1 all\n");
+    is_read(line, -EILSEQ, 0, "one too many");
+}
+
+static void
+test_foreign(void)
+{
+    struct disk *disk = quota_file_disk();
+    struct quotas *q = table("all 9/d");
+    if (spool_write_path(disk, PATH, TEXT("d 1700000000000 3 all\n")) < 0)
+        abort();
+    is_number(quota_file_read(disk, PATH, q, BOOT, AHEAD), -EILSEQ, "no title");
+    is_number(passes(q, NULL, "", BOOT), 9, "nothing counts");
+    if (spool_write_path(disk, PATH, TEXT("")) < 0)
+        abort();
+    is_number(quota_file_read(disk, PATH, q, BOOT, AHEAD), -EILSEQ, "empty");
+    quotas_free(&q);
+    disk_close(&disk);
+}
+
+int
+main(void)
+{
+    test_round();
+    test_removed_rows();
+    test_damage();
+    test_foreign();
+    return done();
+}
