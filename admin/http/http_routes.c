@@ -7,6 +7,7 @@
 #include "admin/http/http_trace.h"
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,20 @@ http_on_findings(const struct http_routes *routes, struct http_exchange *x)
 }
 
 static void
+http_on_series(const struct http_routes *routes, struct http_exchange *x)
+{
+    static_assert((int)HTTP_ANSWER_MAX >= (int)SERIES_TEXT_MAX, "it fits");
+    if (x->target.query.length > 0) {
+        http_answer_error(x, 400, "a parameter that is not known");
+        return;
+    }
+    x->status = 200;
+    x->type = "application/json";
+    if (!series_write(routes->series, &x->body))
+        http_answer_error(x, 500, "the series do not fit");
+}
+
+static void
 http_on_sites(const struct http_routes *routes, struct http_exchange *x)
 {
     struct http_parameter *p = memory_new(sizeof(*p));
@@ -134,6 +149,51 @@ http_on_sites(const struct http_routes *routes, struct http_exchange *x)
     x->stream = (struct http_stream){http_sites_more, free, sites};
 }
 
+/* --- The level of the log ------------------------------------------------------------ */
+
+#define LEVEL_USUAL_MS (3600 * 1000)
+
+/* NULL, or why not. As the control socket takes it, but nothing is overlooked here. */
+static const char *
+http_level_read(json_t *request)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(request))
+        return "the body is not an object";
+    json_object_foreach(request, key, value)
+    {
+        if (strcmp(key, "level") != 0 && strcmp(key, "for_ms") != 0)
+            return "only level and for_ms are known here";
+        if (strcmp(key, "level") == 0 ? !json_is_string(value)
+                                      : !json_is_integer(value))
+            return "level is a word, for_ms an integer";
+    }
+    if (json_object_get(request, "for_ms") == NULL)
+        json_object_set_new(request, "for_ms", json_integer(LEVEL_USUAL_MS));
+    json_object_set_new(request, "command", json_string("log-level"));
+    return NULL;
+}
+
+static void
+http_on_level(const struct http_routes *routes, struct http_exchange *x)
+{
+    struct text body = buffer_text(&x->request->body);
+    json_t *request = json_loadb(body.length > 0 ? body.at : "", body.length,
+                                 JSON_REJECT_DUPLICATES, NULL);
+    const char *why = http_level_read(request);
+    if (why != NULL) {
+        http_answer_error(x, 400, why);
+    } else {
+        json_object_set_new(request, "by",
+                            json_sprintf("client=%.*s", TEXT_ARGS(x->client)));
+        json_t *answer = questions_answer(routes->questions, request);
+        bool good = json_is_true(json_object_get(answer, "ok"));
+        http_answer_json(x, good ? 200 : 400, answer);
+    }
+    json_decref(request);
+}
+
 /* --- The table --------------------------------------------------------------------- */
 
 static const struct http_route http_route_rows[] = {
@@ -145,6 +205,8 @@ static const struct http_route http_route_rows[] = {
     {"/status.json",         HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/api/sites",           HTTP_GET,  HTTP_MAY_READ,    http_on_sites     },
     {"/api/findings",        HTTP_GET,  HTTP_MAY_READ,    http_on_findings  },
+    {"/api/series",          HTTP_GET,  HTTP_MAY_READ,    http_on_series    },
+    {"/api/log-level",       HTTP_POST, HTTP_MAY_OPERATE, http_on_level     },
     {"/events",              HTTP_GET,  HTTP_MAY_READ,    http_events       },
     {"/api/trace",           HTTP_GET,  HTTP_MAY_READ,    http_trace        },
     {"/api/queue",           HTTP_GET,  HTTP_MAY_READ,    http_queue_list   },

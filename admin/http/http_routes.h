@@ -7,6 +7,7 @@
 #include "admin/http/http_exchange.h"
 #include "admin/http/live.h"
 #include "admin/http/metrics.h"
+#include "admin/http/series.h"
 
 struct http_routes {
     struct loop *loop;
@@ -16,6 +17,7 @@ struct http_routes {
     struct metrics *metrics; /* NULL: no place has them */
     const struct health *health;
     struct live *live;
+    struct series *series;
 };
 
 /* context is a struct http_routes: see http_server_settings. */

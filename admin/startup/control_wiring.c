@@ -54,8 +54,20 @@ level_find(const char *name, enum log_level *level)
 }
 
 static void
-level_change(struct control_wiring *w, enum log_level level, int64_t for_ms)
+level_say(const struct control_wiring *w, enum log_level level, const char *by)
 {
+    log_say(w->log, LOG_LEVEL_INFO, "main", NULL, "log level %s, requested by %s",
+            log_level_name(level), by);
+}
+
+/* The line is written at the more talkative of the two levels. */
+static void
+level_change(struct control_wiring *w, enum log_level level, int64_t for_ms,
+             const char *by)
+{
+    bool lowers = level < log_level(w->log);
+    if (lowers)
+        level_say(w, level, by);
     loop_timer_stop(w->loop, &w->level_timer);
     w->level_until_ms = 0;
     log_restyle(w->log, log_style(w->log), level);
@@ -63,8 +75,8 @@ level_change(struct control_wiring *w, enum log_level level, int64_t for_ms)
         w->level_until_ms = loop_now_ms(w->loop) + for_ms;
         loop_timer_start(w->loop, &w->level_timer, for_ms, level_over, w);
     }
-    log_say(w->log, LOG_LEVEL_INFO, "main", NULL, "log level %s, requested by root",
-            log_level_name(level));
+    if (!lowers)
+        level_say(w, level, by);
 }
 
 static json_t *
@@ -72,6 +84,7 @@ answer_log_level(void *context, const json_t *request)
 {
     struct control_wiring *w = context;
     const char *name = json_string_value(json_object_get(request, "level"));
+    const char *by = json_string_value(json_object_get(request, "by"));
     int64_t for_ms = json_field_number(request, "for_ms");
     enum log_level level;
     if (name != NULL && !level_find(name, &level))
@@ -79,7 +92,7 @@ answer_log_level(void *context, const json_t *request)
     if (for_ms < 0 || for_ms > LEVEL_MAX_MS)
         return questions_refuse("a level lasts at most a year");
     if (name != NULL)
-        level_change(w, level, for_ms);
+        level_change(w, level, for_ms, by != NULL ? by : "root");
     return json_pack("{s:b,s:s,s:s,s:I}", "ok", true, "level",
                      log_level_name(log_level(w->log)), "configured",
                      log_level_name(w->level), "until_ms",

@@ -69,6 +69,14 @@ http_wiring_status(void *context)
     return status;
 }
 
+/* A series_setup.waiting. */
+static size_t
+http_wiring_waiting(void *context)
+{
+    struct sched_counts counts = sched_count(manager_sched(context));
+    return counts.incoming + counts.active + counts.deferred;
+}
+
 bool
 http_wiring_start(struct http_wiring *w, const struct configuration *c, char *error,
                   size_t error_size)
@@ -81,13 +89,18 @@ http_wiring_start(struct http_wiring *w, const struct configuration *c, char *er
                                             .events = w->events,
                                             .status = http_wiring_status,
                                             .context = w->questions});
+    w->series = series_new(&(struct series_setup){.loop = w->loop,
+                                                  .events = w->events,
+                                                  .waiting = http_wiring_waiting,
+                                                  .context = w->manager});
     w->routes = (struct http_routes){.loop = w->loop,
                                      .log = w->log,
                                      .manager = w->manager,
                                      .questions = w->questions,
                                      .metrics = w->metrics,
                                      .health = w->health,
-                                     .live = w->live};
+                                     .live = w->live,
+                                     .series = w->series};
     settings.tls = http_wiring_tls;
     settings.tls_context = w;
     settings.route = http_routes_answer;
@@ -116,5 +129,6 @@ http_wiring_stop(struct http_wiring *w)
 {
     http_server_free(&w->server);
     live_free(&w->live);
+    series_free(&w->series);
     metrics_free(&w->metrics);
 }

@@ -30,6 +30,7 @@ struct http_wiring {
     struct http_server *server;
     struct metrics *metrics; /* NULL: no place has them */
     struct live *live;
+    struct series *series;
     struct http_routes routes;
 };
 

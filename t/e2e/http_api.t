@@ -6,6 +6,7 @@ use JSON::PP qw(decode_json);
 use Test::More;
 use lib 't/e2e';
 use Petrel;
+use Schema;
 use Sink;
 
 plan skip_all => 'curl is not installed' unless Petrel::have('curl');
@@ -106,6 +107,39 @@ is +(ask("/api/queue/$id[2]"))[0], 404, 'it is gone';
 ($status, $content) = act('/api/queue/rm', '{"all":true}');
 is scalar(lines($content)), 5, 'four more, and the end';
 ok $petrel->wait_empty, 'the queue is empty';
+
+# --- Series
+
+my $series = json('/api/series');
+Schema::record(['series', '--json'], JSON::PP::encode_json($series));
+sub sum { my ($of, $kind) = @_; my $all = 0; $all += $_ for @{ $series->{$of}{$kind} }; return $all }
+is sum($_, 'accepted'), 7, "seven messages came, by the ${_}s" for 'second', 'minute';
+is sum('minute', 'delivered'), 2, 'two were delivered';
+is sum('minute', 'bounced'), 0, 'none was bounced';
+is $series->{minute}{waiting}[-1], 0, 'none waits';
+is +(ask('/api/series', 'read'))[0], 200, 'who may read reads it';
+is +(ask('/api/series?x=1'))[0], 400, 'a parameter that is not known';
+
+# --- The level of the log
+
+($status, $content) = act('/api/log-level', '{}');
+is_deeply [$status, decode_json($content)], [200, { ok => JSON::PP::true, level => 'info', configured => 'info', until_ms => 0 }], 'the level of the log';
+($status, $content) = act('/api/log-level', '{"level":"debug"}');
+my $level = decode_json($content);
+is $level->{level}, 'debug', 'is changed';
+ok abs($level->{until_ms} - time() * 1000 - 3600 * 1000) < 600 * 1000, 'for an hour';
+ok $petrel->wait_log(qr/ main: log level debug, requested by client=127\.0\.0\.1$/m), 'the log says who has done it';
+for my $wrong ('[]', '{"level":"loud"}', '{"level":1}', '{"level":"info","for_ms":"1h"}', '{"level":"info","for_ms":-1}', '{"level":"info","for_ms":1e3}', '{"colour":1}', '{"level":"info","command":"drain"}', '{"level":"info\\nx"}', '{"level":"info","by":"root"}', 'x') {
+    is +(act('/api/log-level', $wrong))[0], 400, "'$wrong' changes nothing";
+}
+is decode_json((act('/api/log-level', '{}'))[1])->{level}, 'debug', 'indeed';
+is +(act('/api/log-level', '{"level":"error"}', 'read'))[0], 403, 'readers do not change it';
+is +(ask('/api/log-level'))[0], 405, 'nobody changes it by GET';
+($status, $content) = act('/api/log-level', '{"level":"info","for_ms":0}');
+is_deeply [@{ decode_json($content) }{qw(level until_ms)}], ['info', 0], 'changed back, without an end';
+act('/api/log-level', '{"level":"error"}');
+like $petrel->log, qr/ main: log level error, requested by client=127\.0\.0\.1$/m, 'nobody makes it silent without a trace';
+act('/api/log-level', '{"level":"info"}');
 like $petrel->log, qr/ http: client=127\.0\.0\.1: queue rm$/m, 'the log says who has done it';
 $petrel->stop;
 unlike $petrel->log, qr/canary/, 'and no token';

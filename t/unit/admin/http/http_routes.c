@@ -7,6 +7,23 @@
 static struct health_check given[HEALTH_CHECKS_MAX];
 static size_t given_count;
 
+static struct live *w_live;
+static struct series *w_series;
+static const char *body = "";
+
+static size_t
+none_wait(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+static void
+nothing(void *context)
+{
+    (void)context;
+}
+
 static size_t
 checks(void *context, struct health_check out[HEALTH_CHECKS_MAX])
 {
@@ -19,20 +36,28 @@ checks(void *context, struct health_check out[HEALTH_CHECKS_MAX])
 static const char *
 ask(struct world *w, const char *method, const char *path, enum http_may may)
 {
-    static char out[20000];
+    static char out[100000];
     struct health health = {.look = checks};
     struct http_routes routes = {.loop = w->loop, .log = w->log, .manager = w->manager,
                                  .questions = control_server_questions(w->control),
+                                 .live = w_live,
+                                 .series = w_series,
                                  .health = &health};
     struct http_reader request = {.method = text_from(method)};
-    struct http_exchange x = {.request = &request, .may = may};
+    struct http_exchange x = {
+        .request = &request, .may = may, .client = TEXT("192.0.2.1"), .wake = nothing};
     const char *why;
+    buffer_init(&request.body, 1000);
+    ok(buffer_add(&request.body, text_from(body)));
     buffer_init(&x.body, HTTP_ANSWER_MAX);
     buffer_init(&x.fields, HTTP_FIELDS_MAX);
     ok(http_target_read(text_from(path), &x.target, &why) == 0);
     http_routes_answer(&routes, &x);
     snprintf(out, sizeof(out), "%.*s%u %.*s", TEXT_ARGS(buffer_text(&x.fields)), x.status,
              TEXT_ARGS(buffer_text(&x.body)));
+    if (x.stream.free != NULL)
+        x.stream.free(x.stream.context);
+    buffer_free(&request.body);
     buffer_free(&x.body);
     buffer_free(&x.fields);
     return out;
@@ -106,6 +131,75 @@ test_access(struct world *w)
     ok(strstr(status, "\"access\":\"operate\"") && strstr(status, "\"site_totals\""));
 }
 
+/* The question that the log's level is, as admin/startup/ answers it. */
+static json_t *
+on_level(void *context, const json_t *request)
+{
+    (void)context;
+    if (json_object_get(request, "for_ms") == NULL || json_object_get(request, "by") == NULL)
+        return NULL;
+    const char *level = json_string_value(json_object_get(request, "level"));
+    if (level != NULL && strcmp(level, "loud") == 0)
+        return questions_refuse("no such level");
+    return json_pack("{s:b,s:O}", "ok", true, "asked", (json_t *)(uintptr_t)request);
+}
+
+static void
+test_live(struct world *w)
+{
+    is_string(ask(w, "GET", "/events", HTTP_MAY_NOTHING),
+              "401 {\"ok\":false,\"error\":\"a key or token is needed\"}\n", "events");
+    is_string(ask(w, "GET", "/events", HTTP_MAY_READ), "X-Accel-Buffering: no\r\n200 ", "for readers");
+    is_string(ask(w, "GET", "/events?from=0", HTTP_MAY_READ), "X-Accel-Buffering: no\r\n200 ", "from a place");
+    is_number(live_readers(w_live), 0, "each was freed");
+    const char *refused = "400 {\"ok\":false,\"error\":\"from is a number that an event had as its id\"}\n";
+    is_string(ask(w, "GET", "/events?from=", HTTP_MAY_READ), refused, "nothing");
+    is_string(ask(w, "GET", "/events?from=-1", HTTP_MAY_READ), refused, "less than nothing");
+    is_string(ask(w, "GET", "/events?from=99999999999999999999", HTTP_MAY_READ), refused, "too much");
+    is_string(ask(w, "GET", "/events?to=1", HTTP_MAY_READ), refused, "another parameter");
+    struct live_reader *readers[LIVE_READERS_MAX];
+    for (int i = 0; i < LIVE_READERS_MAX; i++)
+        readers[i] = live_begin(w_live, &(struct live_place){.is_set = false}, nothing, NULL);
+    is_string(ask(w, "GET", "/events", HTTP_MAY_READ),
+              "503 {\"ok\":false,\"error\":\"too many clients read the events\"}\n", "too many");
+    for (int i = 0; i < LIVE_READERS_MAX; i++)
+        live_end(&readers[i]);
+}
+
+static void
+test_series(struct world *w)
+{
+    ok(strncmp(ask(w, "GET", "/api/series", HTTP_MAY_READ), "200 {\"ok\":true,\"now_ms\":", 24) == 0);
+    is_string(ask(w, "GET", "/api/series?from=1", HTTP_MAY_READ),
+              "400 {\"ok\":false,\"error\":\"a parameter that is not known\"}\n", "a parameter");
+}
+
+static void
+test_level(struct world *w)
+{
+    static const struct {
+        const char *body, *answer;
+    } rows[] = {
+        {"{\"level\":\"info\"}", "200 {\"ok\":true,\"asked\":{\"level\":\"info\",\"for_ms\":3600000,"
+                               "\"command\":\"log-level\",\"by\":\"client=192.0.2.1\"}}\n"},
+        {"{\"for_ms\":0}", "200 {\"ok\":true,\"asked\":{\"for_ms\":0,\"command\":\"log-level\","
+                         "\"by\":\"client=192.0.2.1\"}}\n"},
+        {"{\"level\":\"loud\"}", "400 {\"ok\":false,\"error\":\"no such level\"}\n"},
+        {"", "400 {\"ok\":false,\"error\":\"the body is not an object\"}\n"},
+        {"{\"by\":\"root\"}", "400 {\"ok\":false,\"error\":\"only level and for_ms are known here\"}\n"},
+        {"{\"level\":null}", "400 {\"ok\":false,\"error\":\"level is a word, for_ms an integer\"}\n"},
+        {"{\"for_ms\":\"1h\"}", "400 {\"ok\":false,\"error\":\"level is a word, for_ms an integer\"}\n"},
+    };
+    questions_on(control_server_questions(w->control), "log-level", on_level, NULL);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        body = rows[i].body;
+        is_string(ask(w, "POST", "/api/log-level", HTTP_MAY_OPERATE), rows[i].answer, rows[i].body);
+    }
+    is_string(ask(w, "POST", "/api/log-level", HTTP_MAY_READ),
+              "403 {\"ok\":false,\"error\":\"this key may only read\"}\n", "readers do not change it");
+    body = "";
+}
+
 int
 main(void)
 {
@@ -113,9 +207,17 @@ main(void)
     char folder[100];
     folder_make(folder, sizeof(folder), "routes");
     control_world_begin(&w, folder, TEXT("* error:5.0.0 no"));
+    w_live = live_new(&(struct live_setup){.loop = w.loop, .events = w.events});
+    w_series = series_new(
+        &(struct series_setup){.loop = w.loop, .events = w.events, .waiting = none_wait});
     test_health(&w);
     test_access(&w);
     test_queue_paths(&w);
+    test_live(&w);
+    test_series(&w);
+    test_level(&w);
+    live_free(&w_live);
+    series_free(&w_series);
     control_world_end(&w);
     folder_remove(folder);
     return done();
