@@ -426,7 +426,7 @@ connect_failed(struct delivery_session *s, const struct happy_eyeballs_event *ev
                      s->peer.remote, event->why);
     text_copy(outcome.remote, sizeof(outcome.remote), text_from(s->peer.remote));
     delivery_remember(s, &outcome);
-    delivery_family_failed(s, &s->candidates.hosts[event->which], event->why);
+    delivery_family_failed(s, &s->candidates.hosts[event->which], event->error);
     s->greeted = false;
     report_health(s, false);
     candidates_pass(&s->candidates);

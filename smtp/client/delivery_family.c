@@ -7,25 +7,46 @@
 #include "smtp/client/delivery_internal.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define REST_MS    (INT64_C(24) * 60 * 60 * 1000)
 #define NO_IPV4_MS (INT64_C(60) * 60 * 1000)
 
+/* NULL: the site may be asked over IPv6. */
 static struct ipv6_rest *
-rest_of(struct delivery *d, uint64_t site)
+find_rest(struct delivery *d, uint64_t site, int64_t now_ms)
 {
-    return &d->ipv6_rests[site % DELIVERY_IPV6_RESTS_MAX];
+    for (size_t i = 0; i < DELIVERY_IPV6_RESTS_MAX; i++)
+        if (d->ipv6_rests[i].until_ms > now_ms && d->ipv6_rests[i].site == site)
+            return &d->ipv6_rests[i];
+    return NULL;
+}
+
+/* The slot of the site, else the one that ends first: a rest that ends early costs one
+ * refusal. */
+static struct ipv6_rest *
+rest_slot(struct delivery *d, uint64_t site, int64_t now_ms)
+{
+    struct ipv6_rest *best = find_rest(d, site, now_ms);
+    for (size_t i = 0; best == NULL && i < DELIVERY_IPV6_RESTS_MAX; i++)
+        if (d->ipv6_rests[i].until_ms <= now_ms)
+            best = &d->ipv6_rests[i];
+    if (best != NULL)
+        return best;
+    best = &d->ipv6_rests[0];
+    for (size_t i = 1; i < DELIVERY_IPV6_RESTS_MAX; i++)
+        if (d->ipv6_rests[i].until_ms < best->until_ms)
+            best = &d->ipv6_rests[i];
+    return best;
 }
 
 /* Without a route for IPv4 nothing but IPv6 can carry mail. */
 static bool
 site_rests(const struct delivery_session *s)
 {
-    const struct ipv6_rest *rest = rest_of(s->delivery, s->site);
-    int64_t now = loop_monotonic_ms(s->delivery->loop);
-    return rest->site == s->site && now < rest->until_ms &&
-           now >= s->delivery->no_ipv4_until_ms;
+    struct delivery *d = s->delivery;
+    int64_t now_ms = loop_monotonic_ms(d->loop);
+    return now_ms < d->ipv6_rests_until_ms && now_ms >= d->no_ipv4_until_ms &&
+           find_rest(d, s->site, now_ms) != NULL;
 }
 
 static bool
@@ -48,12 +69,20 @@ delivery_family_choose(struct delivery_session *s)
         candidates_drop(&s->candidates, NET_IPV6);
 }
 
+/* No route, no address of ours, no IPv4 in the kernel. EHOSTUNREACH is not in it: a
+ * router may say it of this host alone. */
+static bool
+is_without_ipv4(int error)
+{
+    return error == ENETUNREACH || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+}
+
 void
 delivery_family_failed(struct delivery_session *s, const struct mx_lookup_host *host,
-                       const char *why)
+                       int error)
 {
     struct delivery *d = s->delivery;
-    if (host->address.family == NET_IPV4 && strcmp(why, strerror(ENETUNREACH)) == 0)
+    if (host->address.family == NET_IPV4 && is_without_ipv4(error))
         d->no_ipv4_until_ms = loop_monotonic_ms(d->loop) + NO_IPV4_MS;
 }
 
@@ -69,7 +98,8 @@ delivery_family_refused(struct delivery_session *s, const struct outcome *outcom
     if (!site_rests(s))
         log_say(d->log, LOG_LEVEL_INFO, "smtp", NULL,
                 "%s refuses our IPv6 address: using IPv4", s->peer.where);
-    *rest_of(d, s->site) = (struct ipv6_rest){s->site, now + REST_MS};
+    d->ipv6_rests_until_ms = now + REST_MS;
+    *rest_slot(d, s->site, now) = (struct ipv6_rest){s->site, now + REST_MS};
     return true;
 }
 

@@ -14,8 +14,8 @@
 
 struct event_hub;
 
-/* Sites that have refused our IPv6 address; one that hashes to the same place replaces
- * another, which is asked once more then. Times are monotonic. */
+/* Sites that have refused our IPv6 address; one more replaces that which ends first, and
+ * is asked once more then. Times are monotonic. */
 enum { DELIVERY_IPV6_RESTS_MAX = 64 };
 struct ipv6_rest {
     uint64_t site;
@@ -39,7 +39,8 @@ struct delivery {
     struct tls_failures *tls_failures;
     struct tokens *tokens;
     struct ipv6_rest ipv6_rests[DELIVERY_IPV6_RESTS_MAX];
-    int64_t no_ipv4_until_ms; /* this host had no route for IPv4; monotonic */
+    int64_t ipv6_rests_until_ms; /* none lasts longer */
+    int64_t no_ipv4_until_ms;    /* this host had no route for IPv4; monotonic */
     struct delivery_session *sessions;
     struct delivery_session *idle;  /* kept for more mail */
     struct delivery_session *early; /* their dot leaves in this turn, mail may, too */
@@ -102,9 +103,9 @@ bool delivery_choose_source(struct delivery_session *s, struct outcome *why)
 bool delivery_family_rests(const struct delivery_session *s);
 /* Leaves IPv6 out of the candidates if the site has refused it, and has IPv4, too. */
 void delivery_family_choose(struct delivery_session *s);
-/* An address could not be connected to. */
+/* An address could not be connected to. error: errno, or 0. */
 void delivery_family_failed(struct delivery_session *s,
-                            const struct mx_lookup_host *host, const char *why);
+                            const struct mx_lookup_host *host, int error);
 /* True: the outcome is of our IPv6 address, and the mail can go over IPv4. */
 bool delivery_family_refused(struct delivery_session *s, const struct outcome *outcome);
 /* The same outcome, deferred if so. */

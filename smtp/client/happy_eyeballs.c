@@ -11,6 +11,7 @@
 #include "base/net/net.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,14 +48,15 @@ host_at(const struct happy_eyeballs *d, size_t at)
 
 static void
 happy_eyeballs_report(struct attempt *a, enum happy_eyeballs_event_kind kind,
-                      struct net_connection *connection, const char *why)
+                      struct net_connection *connection, const char *why, int error)
 {
     struct happy_eyeballs *d = a->race;
     struct happy_eyeballs_event event = {.kind = kind,
                                          .which = d->order[a->at],
                                          .connection = connection,
                                          .started_ms = a->started_ms,
-                                         .why = why};
+                                         .why = why,
+                                         .error = error};
     d->on_event(d->context, &event);
 }
 
@@ -105,7 +107,7 @@ happy_eyeballs_start(struct happy_eyeballs *d, size_t at)
     a->race = d;
     a->at = at;
     a->started_ms = loop_monotonic_ms(d->settings.loop);
-    happy_eyeballs_report(a, HAPPY_EYEBALLS_TRYING, NULL, NULL);
+    happy_eyeballs_report(a, HAPPY_EYEBALLS_TRYING, NULL, NULL, 0);
     struct net_address source;
     bool is_bound = bind_address_for(d->settings.sources, address->family, &source);
     a->connection =
@@ -148,10 +150,10 @@ happy_eyeballs_advance(struct happy_eyeballs *d)
 
 /* The owner may free the race in its callback. */
 static void
-failed(struct attempt *a, const char *why)
+failed(struct attempt *a, const char *why, int error)
 {
     struct happy_eyeballs *d = a->race;
-    happy_eyeballs_report(a, HAPPY_EYEBALLS_FAILED, NULL, why);
+    happy_eyeballs_report(a, HAPPY_EYEBALLS_FAILED, NULL, why, error);
     if (d->freed)
         return;
     happy_eyeballs_stop(a); /* only now: why belongs to the connection */
@@ -161,7 +163,7 @@ failed(struct attempt *a, const char *why)
 static void
 happy_eyeballs_on_deadline(void *context)
 {
-    failed(context, "timed out");
+    failed(context, "timed out", ETIMEDOUT);
 }
 
 /* The loser is reported only if it had a head start: an attempt that began later has
@@ -179,12 +181,12 @@ connected(struct attempt *a)
         happy_eyeballs_stop(other);
         d->tried[other->at] = false;
         if (other->started_ms < a->started_ms)
-            happy_eyeballs_report(other, HAPPY_EYEBALLS_BEATEN, NULL, NULL);
+            happy_eyeballs_report(other, HAPPY_EYEBALLS_BEATEN, NULL, NULL, 0);
     }
     if (d->freed)
         net_abort(&connection);
     else
-        happy_eyeballs_report(a, HAPPY_EYEBALLS_CONNECTED, connection, NULL);
+        happy_eyeballs_report(a, HAPPY_EYEBALLS_CONNECTED, connection, NULL, 0);
 }
 
 /* Without the prefix of net.c, which repeats the peer's address. */
@@ -202,12 +204,14 @@ happy_eyeballs_on_net(void *context, enum net_event event)
 {
     struct attempt *a = context;
     const char *why = NULL;
+    int error = 0;
     switch (event) {
     case NET_CONNECTED:
         connected(a);
         return;
     case NET_FAILED:
         why = bare_reason(net_error(a->connection));
+        error = net_errno(a->connection);
         break;
     case NET_ENDED:
     case NET_TIMED_OUT:
@@ -216,7 +220,7 @@ happy_eyeballs_on_net(void *context, enum net_event event)
     case NET_SECURED:
         break; /* of these only NET_ENDED comes before NET_CONNECTED */
     }
-    failed(a, why != NULL ? why : "closed");
+    failed(a, why != NULL ? why : "closed", error);
 }
 
 struct happy_eyeballs *

@@ -40,6 +40,7 @@ struct happy_eyeballs_event {
     struct net_connection *connection;
     int64_t started_ms; /* monotonic; not of OVER */
     const char *why;    /* until the event ends */
+    int error;          /* errno of FAILED; 0: it had another cause */
 };
 typedef void happy_eyeballs_happened(void *context,
                                      const struct happy_eyeballs_event *event);

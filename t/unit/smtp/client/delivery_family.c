@@ -5,6 +5,8 @@
 #include "smtp/client/delivery_internal.h"
 #include "t/sim/delivery_world.h"
 
+#include <errno.h>
+
 #define NO_PTR "550 5.7.25 The IP address sending this message does not have a PTR record\r\n"
 
 static const struct host_rule refuses[] = {
@@ -257,10 +259,59 @@ test_ipv4_works_again(void)
     stop(&b, &six);
 }
 
+/* What shows that this host has no IPv4, and what is of one address alone. */
+static void
+test_errors(void)
+{
+    static const struct {
+        int error;
+        bool none;
+    } cases[] = {{ENETUNREACH, true}, {EADDRNOTAVAIL, true}, {EAFNOSUPPORT, true}, {EHOSTUNREACH, false}, {ECONNREFUSED, false}, {ETIMEDOUT, false}, {0, false}};
+    struct bed b;
+    struct host six;
+    struct mx_lookup_host four = {.address.family = NET_IPV4}, host6 = {.address.family = NET_IPV6};
+    start(&b, &six, NULL);
+    struct delivery_session s = {.delivery = b.delivery};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        b.delivery->no_ipv4_until_ms = 0;
+        delivery_family_failed(&s, &host6, cases[i].error);
+        ok_named(b.delivery->no_ipv4_until_ms == 0, "IPv6 says nothing");
+        delivery_family_failed(&s, &four, cases[i].error);
+        ok_named((b.delivery->no_ipv4_until_ms > loop_monotonic_ms(b.delivery->loop)) == cases[i].none, strerror(cases[i].error));
+    }
+    stop(&b, &six);
+}
+
+/* Rests of other sites stay while there is a place; then that which ends first goes. */
+static void
+test_many_sites(void)
+{
+    struct bed b;
+    struct host six;
+    for (size_t free_slots = 0; free_slots < 2; free_slots++) {
+        start(&b, &six, refuses);
+        struct delivery *d = b.delivery;
+        int64_t now = loop_monotonic_ms(d->loop);
+        d->ipv6_rests_until_ms = now + 100000;
+        for (size_t i = free_slots; i < DELIVERY_IPV6_RESTS_MAX; i++)
+            d->ipv6_rests[i] = (struct ipv6_rest){.site = i + 1, .until_ms = now + 100000 + (i == 40 ? -1 : (int64_t)i)};
+        to(&b, "u@y.test", "y.test", "u@y.test deferred 4.7.25 address\n", "refused");
+        to(&b, "u@y.test", "y.test", "u@y.test sent 2.0.0 none\n", "it rests");
+        size_t lost = 0;
+        for (size_t i = free_slots; i < DELIVERY_IPV6_RESTS_MAX; i++)
+            lost += d->ipv6_rests[i].site != i + 1;
+        is_number(lost, 1 - free_slots, free_slots ? "a free place is taken" : "one place is taken");
+        ok_named(free_slots || d->ipv6_rests[40].site != 41, "of the one that ends first");
+        stop(&b, &six);
+    }
+}
+
 int
 main(void)
 {
     spool.content = memory_new(CONTENT_MAX);
+    test_errors();
+    test_many_sites();
     test_ipv4_failed_first();
     test_ipv4_works_again();
     test_refused(refuses, "4.7.25");

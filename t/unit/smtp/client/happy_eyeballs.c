@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -70,6 +71,8 @@ on_connecting(void *context, const struct happy_eyeballs_event *event)
         strncat(w->told, " ", sizeof(w->told) - strlen(w->told) - 1);
     strncat(w->told, word, sizeof(w->told) - strlen(w->told) - 1);
     w->nested |= w->calling && event->kind != HAPPY_EYEBALLS_TRYING;
+    if (event->kind == HAPPY_EYEBALLS_FAILED)
+        ok_named(event->error == (strcmp(event->why, "timed out") == 0 ? ETIMEDOUT : ECONNREFUSED), event->why);
     size_t open = net_connections(w->net);
     w->in_flight_most = open > w->in_flight_most ? open : w->in_flight_most;
     if (event->why != NULL)
