@@ -36,6 +36,7 @@ static const char *const keyings[] = {"sender", "id", "strict", NULL};
 static const char *const partials[] = {"pass", "reject", NULL};
 static const char *const timeouts[] = {"release", "bounce", "hold", NULL};
 static const char *const trusts[] = {"auto", "yes", "no", NULL}; /* enum dns_trust */
+static const char *const danes[] = {"auto", "no", NULL};
 /* As enum options_sandbox. */
 static const char *const sandboxes[] = {"no", "yes", "require", NULL};
 
@@ -287,6 +288,7 @@ options_check(struct settings *s, const struct options *o)
     check_fragments(s, o);
     check_ready(s, o);
     check_word(s, "dns_trust", trusts, o->dns_trust, "auto, yes or no");
+    check_word(s, "dane", danes, o->dane, "auto or no");
     check_word(s, "smtp_family", target_families, o->smtp_family, "any, ipv4 or ipv6");
     check_word(s, "sandbox", sandboxes, o->sandbox, "yes, no or require");
     if (o->slices > 0 && (o->slices & (o->slices - 1)) != 0)
@@ -387,6 +389,12 @@ enum dns_trust
 options_dns_trust(const struct options *options)
 {
     return (enum dns_trust)options_choose(trusts, options->dns_trust, DNS_TRUST_AUTO);
+}
+
+bool
+options_dane(const struct options *options)
+{
+    return options_choose(danes, options->dane, 0) == 0;
 }
 
 enum target_family

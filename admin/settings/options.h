@@ -44,7 +44,7 @@ struct options {
     bool without_secrets; /* no setting: of the sources below */
     /* out */
     char *dkim_keys;
-    char *dns_servers, *dns_trust, *smtp_bind, *smtp_family, *tls_ca;
+    char *dns_servers, *dns_trust, *dane, *smtp_bind, *smtp_family, *tls_ca;
     int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
     int64_t smtp_min_data_rate;
     int64_t smtp_connection_cache_time_limit_ms;
@@ -102,6 +102,7 @@ void options_need_restart(const struct options *old, const struct options *fresh
 const char *options_host_of(const struct options *o);
 enum log_style options_log_style(const struct options *options);
 enum dns_trust options_dns_trust(const struct options *options);
+bool options_dane(const struct options *options);
 /* Whether ready_when names smarthosts. */
 bool options_ready_needs_upstream(const struct options *options);
 /* The greatest age that ready_when allows the oldest message; 0: any. */

@@ -241,6 +241,10 @@ const struct setting options_rows[] = {
             "Whether name servers are trusted to validate (DNSSEC): yes, no, or auto: "
             "those on this\n"
             "host, and those of a resolv.conf with \"options trust-ad\"."),
+    TEXTUAL(STRING, dane, "dane", "auto",
+            "Whether TLSA records of mail hosts are obeyed (DANE): auto, where name "
+            "servers are\n"
+            "trusted to validate, or no."),
     BOUNDED(NUMBER, smtp_port, "smtp_port", "25", 1, 65535,
             "Port of deliveries by MX."),
     TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,

@@ -237,6 +237,19 @@ option_dkim(struct target_parser *p, struct text value)
 }
 
 static bool
+option_dane(struct target_parser *p, struct text value)
+{
+    bool counts;
+    if (!flag_parse(value, &counts))
+        return target_complain(p, "dane=%.*s: use yes or no",
+                               TEXT_ARGS(text_before(value, 40)));
+    if (p->target->kind != TARGET_MX)
+        return target_complain(p, "dane: only for mx, not for hosts with a name");
+    p->target->no_dane = !counts;
+    return true;
+}
+
+static bool
 option_canary(struct target_parser *p, struct text value)
 {
     bool asks;
@@ -262,7 +275,8 @@ option_of_smtp(struct target_parser *p, struct text key, struct text value, bool
         {TEXT("helo"),   option_helo  },
         {TEXT("family"), option_family},
         {TEXT("dkim"),   option_dkim  },
-        {TEXT("canary"), option_canary}
+        {TEXT("canary"), option_canary},
+        {TEXT("dane"),   option_dane  }
     };
     if (p->target->kind != TARGET_MX && p->target->kind != TARGET_SMTP)
         return false;
@@ -318,7 +332,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
-        "bind, helo, family, dkim, canary",
+        "bind, helo, family, dkim, canary, dane",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 

@@ -42,6 +42,7 @@ struct client_settings {
     bool lmtp;
     double timeout_scale; /* of the time-outs of RFC 5321 §4.5.3.2; > 0 */
     enum target_tls tls;  /* ENCRYPT, VERIFY: no mail before TLS */
+    const char *demander; /* of that, in errors: "DANE"; NULL: the route */
     bool tls_implicit;    /* TLS before the greeting: the owner starts it without being
                              asked (no CLIENT_SECURE); tls is ENCRYPT or VERIFY */
     const struct client_login *login; /* NULL: no login. Lives as long as the client */

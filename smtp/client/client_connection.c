@@ -219,20 +219,32 @@ tell_secured(const struct client_connection *s)
                                .program = s->settings.lmtp ? "lmtp" : "smtp",
                                .relay = text_from(s->settings.peer.remote),
                                .tls = text_from(tls),
-                               .text = net_tls_verified(c) ? TEXT("Verified")
-                                                           : TEXT("Untrusted")});
+                               .text = net_tls_verified(c) || net_tls_dane(c)
+                                           ? TEXT("Verified")
+                                           : TEXT("Untrusted")});
+}
+
+/* How the peer has proven itself. */
+static const char *
+proof_word(const struct client_connection *s)
+{
+    if (net_tls_dane(s->connection))
+        return "dane";
+    if (s->settings.security.proof == SECURITY_PROOF_STS)
+        return "sts";
+    return net_tls_verified(s->connection) ? "verified" : "unverified";
 }
 
 static void
 on_secured(struct client_connection *s)
 {
     const struct net_connection *c = s->connection;
-    bool verified = net_tls_verified(c);
     assert(s->securing);
-    assert(verified || s->settings.security.level != TARGET_TLS_VERIFY);
+    assert(net_tls_verified(c) || s->settings.security.level != TARGET_TLS_VERIFY);
+    assert(net_tls_dane(c) || s->settings.security.proof != SECURITY_PROOF_DANE);
     s->securing = false;
     snprintf(s->tls, sizeof(s->tls), "%s/%s/%s", net_tls_version(c), net_tls_cipher(c),
-             verified ? "verified" : "unverified");
+             proof_word(s));
     tell_secured(s);
     client_secured(s->client);
     client_connection_pump(s);
@@ -318,6 +330,8 @@ client_connection_new(const struct client_connection_settings *settings,
                                       .timeout_scale = settings->timeout_scale,
                                       .login = credentials_login(settings->login),
                                       .tls = settings->security.level,
+                                      .demander =
+                                          security_demander(&settings->security),
                                       .tls_implicit = settings->security.implicit,
                                       .tls_failed = settings->security.fallen_back};
     s->client = client_new(&machine);

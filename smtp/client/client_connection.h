@@ -51,8 +51,8 @@ void client_connection_send(struct client_connection *s,
                             const struct client_mail *mail);
 /* client_probe(), within CLIENT_READY. */
 void client_connection_probe(struct client_connection *s, struct text sender);
-/* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified" or "/unverified", "" in cleartext. Until
- * client_connection_free(). */
+/* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified", "/unverified", or what the destination
+ * demands, "/dane" or "/sts"; "" in cleartext. Until client_connection_free(). */
 const char *client_connection_tls(const struct client_connection *s);
 /* Of the mail under way: "D/S,D/S", the domains and selectors that sign it; empty: it is
  * unsigned. Until its CLIENT_DONE. */

@@ -10,7 +10,9 @@ end_insecure(struct client *c, const char *enhanced, const char *what, bool poli
 {
     const struct client_settings *s = &c->settings;
     char why[OUTCOME_TEXT_MAX], demand[64] = "";
-    if (s->tls >= TARGET_TLS_ENCRYPT)
+    if (s->demander != NULL)
+        snprintf(demand, sizeof(demand), "TLS is demanded by %s but ", s->demander);
+    else if (s->tls >= TARGET_TLS_ENCRYPT)
         snprintf(demand, sizeof(demand), "TLS is demanded by the route (tls=%s) but ",
                  target_tls_word(s->tls));
     snprintf(why, sizeof(why), "%shost %s %s", demand, s->peer->where, what);

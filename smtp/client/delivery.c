@@ -1,6 +1,6 @@
 /* Sessions for the queue manager: finds the hosts, connects, carries requests.
  *
- * A session looks up the hosts (lookup or relays, which own them until it ends), puts
+ * A session looks up the hosts (exchange or relays, which own them until it ends), puts
  * them in order (candidates), connects (connecting) and converses (connection); the
  * last two exclude each other. It takes mail only after a host has greeted, so that a
  * dead host holds no message. A request that is taken is settled exactly once: by the
@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-
-enum { LMTP_PORT = 24 };
 
 static const char *
 program(const struct delivery_session *s)
@@ -71,7 +69,7 @@ delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
     happy_eyeballs_free(&s->connecting);
     credentials_free(&s->login);
     client_connection_free(&s->connection);
-    mx_lookup_free(&s->lookup);
+    exchange_free(&s->exchange);
     relayhosts_free(&s->relays);
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
@@ -287,20 +285,6 @@ report_health(struct delivery_session *s, bool good)
     s->greeted = true;
 }
 
-/* Decided anew for each connection: the fall-back to cleartext is for one address only.
- */
-static void
-decide_security(struct delivery_session *s, const struct mx_lookup_host *host,
-                const struct client_login *login)
-{
-    struct security_question question = {.target = s->target,
-                                         .host = host->name,
-                                         .has_failed = s->clear == host,
-                                         .needs_tls =
-                                             login != NULL && !login->may_be_clear};
-    security_decide(&question, &s->security);
-}
-
 /* TLS failed, and the route does not demand it: the same address is tried once more,
  * for one message. An attacker who breaks a handshake can read no more than that. */
 static bool
@@ -362,7 +346,7 @@ converse(struct delivery_session *s, struct net_connection *connection,
     assert(s->connection == NULL);
     s->greeted = false;
     candidates_name(host, &s->peer);
-    decide_security(s, host, credentials_login(s->login));
+    delivery_decide_security(s, host);
     struct client_connection_settings settings = {
         .loop = d->loop,
         .events = d->events,
@@ -589,20 +573,6 @@ on_connecting(void *context, const struct happy_eyeballs_event *event)
 
 /* --- Finding the hosts ------------------------------------------------------------ */
 
-/* Whether the session may serve the site that its domain's mail exchangers are. */
-static bool
-belongs_to_site(struct delivery_session *s, const struct mx_lookup_answer *answer)
-{
-    char key[SITE_KEY_KEY_MAX];
-    if (s->target->kind != TARGET_MX || answer->set_count == 0)
-        return true;
-    size_t length =
-        site_key_key(s->delivery->providers, answer->set, answer->set_count, key);
-    s->site = text_hash_nocase(TEXT_HASH, text_of(key, length));
-    return manager_session_found(s->delivery->manager, s->session,
-                                 text_of(key, length));
-}
-
 static void
 on_hosts_found(void *context, const struct mx_lookup_answer *answer)
 {
@@ -611,7 +581,7 @@ on_hosts_found(void *context, const struct mx_lookup_answer *answer)
     if (answer->count == 0) {
         delivery_remember(s, &answer->outcome);
         session_fail(s);
-    } else if (!belongs_to_site(s, answer)) {
+    } else if (!delivery_belongs_to_site(s, answer)) {
         delivery_session_end(s, NULL); /* the site has as many as it may */
     } else {
         candidates_start(&s->candidates, s->delivery->manager, answer->hosts,
@@ -641,16 +611,6 @@ find_socket(struct delivery_session *s)
     buffer_free(&name);
 }
 
-static uint16_t
-port_of(const struct delivery_session *s)
-{
-    if (s->target->kind == TARGET_MX)
-        return s->delivery->settings.smtp_port;
-    if (s->target->port != 0)
-        return s->target->port;
-    return s->target->kind == TARGET_LMTP ? LMTP_PORT : s->delivery->settings.smtp_port;
-}
-
 /* Mail written into the spool by another program may have such a domain. */
 static void
 delivery_refuse_domain(struct delivery_session *s, const char *domain)
@@ -667,29 +627,10 @@ delivery_refuse_domain(struct delivery_session *s, const char *domain)
 static void
 find_hosts(struct delivery_session *s, const char *domain)
 {
-    struct delivery *d = s->delivery;
-    bool mx = s->target->kind == TARGET_MX;
-    if (!text_is_ascii(text_from(domain))) {
-        delivery_refuse_domain(s, domain);
-        return;
-    }
-    int wanted = d->settings.mx_address_limit, most = MX_LOOKUP_ADDRESS_MAX;
-    int limit = wanted < 1 ? 1 : wanted > most ? most : wanted;
-    s->site = text_hash_nocase(TEXT_HASH, text_from(mx ? domain : s->target->host));
-    struct mx_lookup_query query = {.name = mx ? domain : s->target->host,
-                                    .by_mx = mx || s->target->look_up_mx,
-                                    .smarthost = !mx,
-                                    .hostname = d->hostname,
-                                    .sources = &s->sources,
-                                    .skip_v4 = s->skip_v4,
-                                    .skip_v6 = s->skip_v6,
-                                    .port = port_of(s),
-                                    .address_limit = limit};
-    if (target_host_count(s->target) > 1)
-        s->relays = relayhosts_find(d->loop, d->net, d->dns, s->target, &query,
-                                    on_hosts_found, s);
+    if (text_is_ascii(text_from(domain)))
+        delivery_ask_hosts(s, domain, on_hosts_found);
     else
-        s->lookup = mx_lookup_find(d->loop, d->net, d->dns, &query, on_hosts_found, s);
+        delivery_refuse_domain(s, domain);
 }
 
 void

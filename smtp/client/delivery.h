@@ -23,6 +23,7 @@ struct delivery_settings {
     struct text
         smtp_bind; /* list of source addresses, at most one a family; may be empty */
     enum target_family smtp_family; /* unless a target has one; UNSET: any */
+    bool dane; /* TLSA records count, where name servers are trusted */
     /* They may know this host by a source address; NULL: none. Read within the call
      * only. */
     const struct peers *peers;

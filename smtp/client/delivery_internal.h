@@ -5,6 +5,7 @@
 #include "base/loop/loop.h"
 #include "smtp/client/candidates.h"
 #include "smtp/client/delivery.h"
+#include "smtp/client/exchange.h"
 #include "smtp/client/happy_eyeballs.h"
 #include "smtp/client/mx_lookup.h"
 #include "smtp/client/tls_failures.h"
@@ -57,8 +58,8 @@ struct delivery_session {
     uint64_t site;      /* a hash of the name of its servers */
     struct bind_address sources;
     bool skip_v4, skip_v6; /* addresses of that family are not tried */
-    struct mx_lookup *lookup;
-    struct relayhosts *relays; /* in place of lookup: for a list of hosts */
+    struct exchange *exchange;
+    struct relayhosts *relays; /* in place of exchange: for a list of hosts */
     unsigned refused; /* hosts of the list that have refused our user, as bits */
     struct mx_lookup_host socket; /* a Unix socket, which needs no look-up */
     struct candidates candidates;
@@ -97,6 +98,16 @@ void delivery_take_settings(struct delivery *d,
  * address this host does not have. */
 bool delivery_choose_source(struct delivery_session *s, struct outcome *why)
     __attribute__((warn_unused_result));
+
+/* Looks up the hosts; done gets the session. */
+void delivery_ask_hosts(struct delivery_session *s, const char *domain,
+                        mx_lookup_found *done);
+/* Whether the session may serve the site that its domain's mail exchangers are. */
+bool delivery_belongs_to_site(struct delivery_session *s,
+                              const struct mx_lookup_answer *answer);
+/* For the next connection, to that host. */
+void delivery_decide_security(struct delivery_session *s,
+                              const struct mx_lookup_host *host);
 
 /* Whether the session's connection is over IPv6, which the site has refused: it gets no
  * more mail. */

@@ -22,10 +22,9 @@ tell_look_up(const struct delivery_session *s, struct activity *a)
     a->kind = ACTIVITY_LOOK_UP;
     a->since_ms = wall_ms(s, s->opened_ms);
     snprintf(a->what, sizeof(a->what), "%s of %s%s",
-             !by_mx                         ? "addresses"
-             : s->lookup == NULL            ? "MX"
-             : mx_lookup_asks_mx(s->lookup) ? "MX"
-                                            : "addresses of MX hosts",
+             !by_mx                ? "addresses"
+             : s->exchange == NULL ? "MX"
+                                   : exchange_asks(s->exchange),
              name, target_host_count(t) > 1 ? " and others" : "");
 }
 
@@ -91,7 +90,7 @@ delivery_watch(void *context, const struct sched_site *site, struct id message,
             tell_conversation(s, message, &a);
         else if (s->connecting != NULL)
             tell_connect(s, &a);
-        else if (s->candidates.hosts == NULL && (s->lookup != NULL || s->relays))
+        else if (s->candidates.hosts == NULL && (s->exchange != NULL || s->relays))
             tell_look_up(s, &a);
         if (s->connection == NULL)
             a.has_message = carries(s, message);

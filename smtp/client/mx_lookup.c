@@ -31,6 +31,7 @@ struct host {
     unsigned preference;
     uint64_t chance;   /* order among equals */
     bool own, unknown; /* its name or an address is ours; DNS could not tell */
+    bool secure;
     char name[DNS_NAME_MAX];
     struct family v6, v4;
 };
@@ -244,6 +245,7 @@ found_add(struct mx_lookup *x, const struct host *h, enum net_family family,
     text_copy(f->name, sizeof(f->name), text_from(h->name));
     f->preference = h->preference;
     f->address = a;
+    f->secure = h->secure;
 }
 
 /* IPv6 and IPv4 alternate, so that a family without a route wastes only every other
@@ -326,6 +328,7 @@ on_addresses(void *context, const struct dns_answer *answer)
     struct mx_lookup *x = h->lookup;
     h->query = NULL;
     h->unknown = answer->status == DNS_TRY_AGAIN;
+    h->secure = answer->secure;
     if (answer->status == DNS_FOUND)
         for (size_t i = 0; i < answer->count; i++)
             host_add_address(h, &answer->addresses[i]);
@@ -382,6 +385,7 @@ on_mx(void *context, const struct dns_answer *answer)
 {
     struct mx_lookup *x = context;
     x->mx = NULL;
+    x->answer.secure = answer->secure;
     text_copy(x->reason, sizeof(x->reason), text_from(answer->reason));
     switch (answer->status) {
     case DNS_FOUND:

@@ -36,6 +36,7 @@ struct mx_lookup_host {
     unsigned preference;
     char name[DNS_NAME_MAX];
     struct net_address address;
+    bool secure; /* its addresses have been validated, of one family at least */
 };
 
 struct mx_lookup_answer {
@@ -45,6 +46,7 @@ struct mx_lookup_answer {
     /* All mail exchangers of the domain, also those not looked up; 0 unless by_mx. */
     size_t set_count;
     struct exchange_name *set;
+    bool secure; /* which hosts they are has been validated; false unless by_mx */
 };
 typedef void mx_lookup_found(void *context, const struct mx_lookup_answer *answer);
 

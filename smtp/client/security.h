@@ -1,7 +1,7 @@
 /* The TLS policy of an outgoing connection: decided here alone (pure).
  *
- * Every connection of smtp/client/delivery.h gets it here. DANE and MTA-STS would be
- * further input, and the trust anchors (now tls_ca) further output. */
+ * Every connection of smtp/client/delivery.h gets it here: the route says what TLS it
+ * must have at least, and what the destination demands (DANE, MTA-STS) raises that. */
 #ifndef SMTP_CLIENT_SECURITY_H
 #define SMTP_CLIENT_SECURITY_H
 
@@ -11,11 +11,28 @@
 
 enum { SECURITY_NAMES_MAX = 2 };
 
+/* What the destination demands of a host. */
+enum security_proof {
+    SECURITY_PROOF_NONE,
+    SECURITY_PROOF_ENCRYPT, /* TLSA records of which none can prove anything */
+    SECURITY_PROOF_DANE,    /* one of the TLSA records (RFC 7672) */
+    SECURITY_PROOF_STS      /* a certificate for the host (RFC 8461) */
+};
+/* Texts are borrowed. */
+struct security_demand {
+    enum security_proof proof;
+    const struct tls_dane_record *records; /* DANE */
+    size_t record_count;
+    struct text base; /* DANE: the name whose TLSA records these are */
+};
+
 struct security_question {
     const struct target *target;
     const char *host; /* found by MX, or the target's own */
     bool has_failed;  /* a handshake with it failed in this session */
     bool needs_tls;   /* we log in there, and not in cleartext */
+    const struct security_demand *demand; /* NULL: none. Only for TARGET_MX */
+    const char *domain;                   /* of the mail, with a demand */
 };
 
 /* Texts are borrowed from the question. */
@@ -28,6 +45,11 @@ struct security {
     /* VERIFY: the certificate must have one of them. */
     struct text names[SECURITY_NAMES_MAX];
     size_t name_count;
+    enum security_proof proof;
+    const struct tls_dane_record *records; /* DANE */
+    size_t record_count;
+    struct text dane_names[SECURITY_NAMES_MAX]; /* below a trust anchor of DANE */
+    size_t dane_name_count;
 };
 
 /* The names of VERIFY: the host of the target, a name or an address; for a target by
@@ -35,8 +57,14 @@ struct security {
  * proves the host's name, but not that the host is the domain's. The domain's own name
  * cannot be demanded, since a connection carries the mail of all domains with the same
  * hosts. smtp://HOST?mx=yes permits HOST, too. Each host of a list must show its own
- * name. */
+ * name.
+ *
+ * A demand makes "may" encrypt (DANE) or verify (MTA-STS), and permits no way back to
+ * cleartext. A route with tls=none has none: its operator has said so. */
 void security_decide(const struct security_question *question, struct security *out);
+
+/* Who demands TLS, for people: "DANE", "MTA-STS"; NULL: the route. */
+const char *security_demander(const struct security *security);
 
 /* For net_start_tls(); not for level NONE. */
 struct tls_client_options security_tls_options(const struct security *security);

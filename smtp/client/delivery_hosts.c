@@ -1,0 +1,87 @@
+/* Which hosts a session may connect to, and what TLS each connection must have. */
+#include "smtp/client/delivery_internal.h"
+
+#include <stdio.h>
+
+enum { LMTP_PORT = 24 };
+
+static uint16_t
+delivery_port(const struct delivery_session *s)
+{
+    if (s->target->kind == TARGET_MX)
+        return s->delivery->settings.smtp_port;
+    if (s->target->port != 0)
+        return s->target->port;
+    return s->target->kind == TARGET_LMTP ? LMTP_PORT : s->delivery->settings.smtp_port;
+}
+
+static bool
+delivery_asks_dane(const struct delivery_session *s)
+{
+    const struct delivery *d = s->delivery;
+    return s->target->kind == TARGET_MX && s->target->tls != TARGET_TLS_NONE &&
+           d->settings.dane && !s->target->no_dane && dns_is_trusted(d->dns);
+}
+
+void
+delivery_ask_hosts(struct delivery_session *s, const char *domain,
+                   mx_lookup_found *done)
+{
+    struct delivery *d = s->delivery;
+    bool mx = s->target->kind == TARGET_MX;
+    int wanted = d->settings.mx_address_limit, most = MX_LOOKUP_ADDRESS_MAX;
+    s->site = text_hash_nocase(TEXT_HASH, text_from(mx ? domain : s->target->host));
+    struct exchange_query query = {
+        .dane = delivery_asks_dane(s),
+        .mx = {.name = mx ? domain : s->target->host,
+               .by_mx = mx || s->target->look_up_mx,
+               .smarthost = !mx,
+               .hostname = d->hostname,
+               .sources = &s->sources,
+               .skip_v4 = s->skip_v4,
+               .skip_v6 = s->skip_v6,
+               .port = delivery_port(s),
+               .address_limit = wanted < 1      ? 1
+                                : wanted > most ? most
+                                                : wanted}
+    };
+    if (target_host_count(s->target) > 1)
+        s->relays =
+            relayhosts_find(d->loop, d->net, d->dns, s->target, &query.mx, done, s);
+    else
+        s->exchange = exchange_find(d->loop, d->net, d->dns, &query, done, s);
+}
+
+/* Domains with other demands are another site, although the hosts are the same: a
+ * session carries the mail of any domain of its site. */
+bool
+delivery_belongs_to_site(struct delivery_session *s,
+                         const struct mx_lookup_answer *answer)
+{
+    char hosts[SITE_KEY_KEY_MAX], key[SITE_KEY_KEY_MAX + EXCHANGE_MARK_MAX + 8];
+    const char *mark = s->exchange != NULL ? exchange_mark(s->exchange) : "";
+    if (s->target->kind != TARGET_MX || answer->set_count == 0)
+        return true;
+    size_t length =
+        site_key_key(s->delivery->providers, answer->set, answer->set_count, hosts);
+    s->site = text_hash_nocase(TEXT_HASH, text_of(hosts, length));
+    snprintf(key, sizeof(key), "%.*s%s%s", (int)length, hosts,
+             mark[0] != '\0' ? " tls=" : "", mark);
+    return manager_session_found(s->delivery->manager, s->session, text_from(key));
+}
+
+/* Decided anew for each connection: the fall-back to cleartext is for one address only.
+ */
+void
+delivery_decide_security(struct delivery_session *s, const struct mx_lookup_host *host)
+{
+    const struct client_login *login = credentials_login(s->login);
+    struct security_question question = {
+        .target = s->target,
+        .host = host->name,
+        .has_failed = s->clear == host,
+        .needs_tls = login != NULL && !login->may_be_clear,
+        .demand = s->exchange != NULL ? exchange_demand(s->exchange, host) : NULL,
+        .domain = s->domain};
+    security_decide(&question, &s->security);
+}

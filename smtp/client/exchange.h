@@ -1,0 +1,36 @@
+/* The hosts that take a domain's mail, and what the domain demands of their TLS.
+ *
+ * Over smtp/client/mx_lookup.h: when DNSSEC has validated which hosts they are, the TLSA
+ * records of each decide (DANE, RFC 7672 §2.2). A host whose records cannot be looked up
+ * is omitted, since whoever suppresses the answer would suppress the demand. */
+#ifndef SMTP_CLIENT_EXCHANGE_H
+#define SMTP_CLIENT_EXCHANGE_H
+
+#include "smtp/client/mx_lookup.h"
+#include "smtp/client/security.h"
+
+struct exchange;
+
+enum { EXCHANGE_MARK_MAX = 48 };
+
+struct exchange_query {
+    struct mx_lookup_query mx;
+    bool dane; /* the name servers are trusted, and the route permits it */
+};
+
+/* As mx_lookup_find(), and the answer is alike; without dane it is the same. */
+struct exchange *exchange_find(struct loop *loop, struct net *net, struct dns *dns,
+                               const struct exchange_query *query,
+                               mx_lookup_found *done, void *context);
+/* What is being looked up: "MX", "addresses of MX hosts", "TLSA records of MX hosts". */
+const char *exchange_asks(const struct exchange *x);
+/* What a host of the answer must prove; it lives as long. */
+const struct security_demand *exchange_demand(const struct exchange *x,
+                                              const struct mx_lookup_host *host);
+/* Sessions to the same hosts may carry the mail of domains with equal marks alone: they
+ * have proven the same. "" without a demand. */
+const char *exchange_mark(const struct exchange *x);
+/* Before the answer its callback then does not come. Also inside the callback. */
+void exchange_free(struct exchange **exchange);
+
+#endif

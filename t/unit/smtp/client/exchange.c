@@ -1,0 +1,305 @@
+/* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
+/* DANE at delivery: what DNS must have validated, what hosts must prove, and that mail never takes another way. */
+#include "smtp/client/exchange.h"
+
+#include "base/tls/tls_internal.h"
+#include "t/sim/delivery_world.h"
+#include "t/support/tls_world.h"
+
+static struct secrets secrets;
+static char tlsa_a[64], tlsa_b[64]; /* names of the records */
+
+/* The digest of a certificate's key; one of a few static ones. */
+static struct text
+key_of(const char *name)
+{
+    static unsigned char digests[8][DIGEST_SIZE];
+    static unsigned next;
+    unsigned char *digest = digests[next++ % 8];
+    mbedtls_x509_crt c;
+    mbedtls_x509_crt_init(&c);
+    host_must(mbedtls_x509_crt_parse_file(&c, tls_path_of(&secrets, name, ".pem")) == 0);
+    digest_plain(text_of(c.pk_raw.p, c.pk_raw.len), digest);
+    mbedtls_x509_crt_free(&c);
+    return text_of(digest, DIGEST_SIZE);
+}
+
+/* y.test, validated, has the hosts mail.example.net (a) and mx.example.net (b), with these certificates. */
+static void
+dane_bed_start(struct bed *b, const char *a, const char *z)
+{
+    static const struct host_rule offers[] = {
+        {"EHLO",     "250-host\r\n250-PIPELINING\r\n250 STARTTLS\r\n", 0, 0},
+        {"STARTTLS", "220 go\r\n",                                     0, 0},
+        {NULL,       NULL,                                             0, 0}
+    };
+    bed_anchors = NULL;
+    bed_start(b);
+    dns_set_trust(b->dns, DNS_TRUST_YES);
+    b->settings.dane = true;
+    delivery_reload(b->delivery, &b->settings);
+    sim_dns_mx(b->dns, "y.test", 10, "mail.example.net");
+    sim_dns_mx(b->dns, "y.test", 20, "mx.example.net");
+    sim_dns_address(b->dns, "mail.example.net", "127.0.0.2");
+    sim_dns_address(b->dns, "mx.example.net", "127.0.0.3");
+    sim_dns_secure(b->dns, "y.test", true);
+    sim_dns_secure(b->dns, "mail.example.net", true);
+    sim_dns_secure(b->dns, "mx.example.net", true);
+    snprintf(tlsa_a, sizeof(tlsa_a), "_%u._tcp.mail.example.net", b->settings.smtp_port);
+    snprintf(tlsa_b, sizeof(tlsa_b), "_%u._tcp.mx.example.net", b->settings.smtp_port);
+    sim_dns_secure(b->dns, tlsa_a, true);
+    sim_dns_secure(b->dns, tlsa_b, true);
+    b->a.rules = b->b.rules = offers;
+    b->a.tls = a ? server_of(&secrets, a) : NULL;
+    b->b.tls = z ? server_of(&secrets, z) : NULL;
+}
+
+static void
+dane_bed_stop(struct bed *b)
+{
+    struct tls_server *a = b->a.tls, *z = b->b.tls;
+    bed_stop(b);
+    tls_server_free(&a);
+    tls_server_free(&z);
+}
+
+static bool
+ends(const char *text, const char *end)
+{
+    return text_ends_nocase(text_from(text), text_from(end));
+}
+
+static void
+deliver(struct bed *b)
+{
+    add_mail(b, "u@y.test");
+    run(b, "y.test");
+}
+
+static const char sent[] = "u@y.test sent 2.0.0 none\n";
+
+static void
+proven(void)
+{
+    struct bed b;
+    dane_bed_start(&b, "self", "self");
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
+    deliver(&b);
+    is_settled(&b, sent, "a record proves a certificate that nobody has signed");
+    ok_named(ends(b.manager.tls, "/dane"), "and the verdict says so");
+    ok(has(&b.lines, "Verified TLS connection established to mail.example.net"));
+    ok_named(ends(b.manager.found, " tls=dane"), "the site is one of its own");
+    deliver(&b);
+    ok_named(has(&b.lines, ", resumed") && ends(b.manager.tls, "/dane"), "a session that is resumed is proven, too");
+    dane_bed_stop(&b);
+}
+
+static void
+next_host(void)
+{
+    struct bed b;
+    dane_bed_start(&b, "self", "good");
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("good"));
+    sim_dns_tlsa(b.dns, tlsa_b, 311, key_of("good"));
+    deliver(&b);
+    is_settled(&b, sent, "the second host has what its record says");
+    is_text(buffer_text(&b.a.commands), TEXT("EHLO me.test\nSTARTTLS\n(tls)\n"), "the first one hears nothing of mail");
+    is_number(b.b.connections, 1, "the second one is asked");
+    dane_bed_stop(&b);
+    dane_bed_start(&b, "self", "self");
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("good"));
+    sim_dns_tlsa(b.dns, tlsa_b, 311, key_of("good"));
+    deliver(&b);
+    is_settled(&b, "", "nobody has: the mail waits");
+    is_trouble(&b, VERDICT_DEFERRED, "4.7.5",
+               "TLS is demanded by DANE but host mx.example.net[127.0.0.3] failed in the TLS handshake: no TLSA "
+               "record matches the certificate");
+    ok_named(b.a.connections == 1 && b.b.connections == 1, "and there is no way back to cleartext");
+    dane_bed_stop(&b);
+}
+
+/* An attacker on the path removes STARTTLS, or breaks it. */
+static void
+stripped(void)
+{
+    static const struct host_rule none[] = {
+        {"EHLO", "250-host\r\n250 PIPELINING\r\n", 0, 0},
+        {NULL,   NULL,                             0, 0}
+    };
+    static const struct host_rule refused[] = {
+        {"EHLO",     "250-host\r\n250 STARTTLS\r\n", 0, 0},
+        {"STARTTLS", "454 no\r\n",                   0, 0},
+        {NULL,       NULL,                           0, 0}
+    };
+    const struct host_rule *rows[] = {none, refused};
+    for (size_t i = 0; i < 2; i++) {
+        struct bed b;
+        dane_bed_start(&b, NULL, NULL);
+        b.a.rules = b.b.rules = rows[i];
+        sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
+        sim_dns_tlsa(b.dns, tlsa_b, 311, key_of("self"));
+        deliver(&b);
+        is_settled(&b, "", "no mail in cleartext");
+        is_trouble(&b, VERDICT_DEFERRED, "4.7.4", "TLS is demanded by DANE but host mx.example.net[127.0.0.3] ");
+        ok(!has(&b.a.commands, "MAIL") && !has(&b.b.commands, "MAIL"));
+        dane_bed_stop(&b);
+    }
+}
+
+/* Records that prove nothing demand TLS, and no certificate. */
+static void
+unusable(void)
+{
+    struct bed b;
+    dane_bed_start(&b, "self", NULL);
+    sim_dns_tlsa(b.dns, tlsa_a, 111, key_of("good"));
+    deliver(&b);
+    is_settled(&b, sent, "PKIX-EE alone");
+    ok(ends(b.manager.tls, "/unverified"));
+    dane_bed_stop(&b);
+    dane_bed_start(&b, NULL, NULL);
+    b.a.rules = b.b.rules = NULL;
+    static const struct host_rule none[] = {
+        {"EHLO", "250 host\r\n", 0, 0},
+        {NULL,   NULL,           0, 0}
+    };
+    b.a.rules = b.b.rules = none;
+    sim_dns_tlsa(b.dns, tlsa_a, 111, key_of("good"));
+    sim_dns_tlsa(b.dns, tlsa_b, 111, key_of("good"));
+    deliver(&b);
+    is_settled(&b, "", "but not without TLS");
+    dane_bed_stop(&b);
+}
+
+/* What is not validated, or not there, demands nothing. */
+static void
+no_demand(void)
+{
+    static const char *const names[] = {"the MX", "the addresses", "the records", "no trust", "the setting", "the route",
+                                        "no record", "tls=none"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct bed b;
+        dane_bed_start(&b, "self", "self");
+        if (i != 6)
+            sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("good"));
+        if (i == 0)
+            sim_dns_secure(b.dns, "y.test", false);
+        if (i == 1)
+            sim_dns_secure(b.dns, "mail.example.net", false);
+        if (i == 2)
+            sim_dns_secure(b.dns, tlsa_a, false);
+        if (i == 3)
+            dns_set_trust(b.dns, DNS_TRUST_NO);
+        if (i == 4) {
+            b.settings.dane = false;
+            delivery_reload(b.delivery, &b.settings);
+        }
+        b.target.no_dane = i == 5;
+        b.target.tls = i == 7 ? TARGET_TLS_NONE : TARGET_TLS_MAY;
+        deliver(&b);
+        is_settled(&b, sent, names[i]);
+        ok(i == 7 ? b.manager.tls[0] == '\0' : ends(b.manager.tls, "/unverified"));
+        ok_named(strstr(b.manager.found, "tls=") == NULL, "the site is the same");
+        dane_bed_stop(&b);
+    }
+}
+
+/* Whoever suppresses the answer would suppress the demand. */
+static void
+unknown(void)
+{
+    struct bed b;
+    dane_bed_start(&b, "self", "self");
+    sim_dns_status(b.dns, tlsa_a, DNS_TRY_AGAIN);
+    sim_dns_tlsa(b.dns, tlsa_b, 311, key_of("self"));
+    deliver(&b);
+    is_settled(&b, sent, "the host with an unknown record is passed over");
+    is_number(b.a.connections, 0, "not even connected to");
+    dane_bed_stop(&b);
+    dane_bed_start(&b, "self", "self");
+    sim_dns_status(b.dns, tlsa_a, DNS_TRY_AGAIN);
+    sim_dns_status(b.dns, tlsa_b, DNS_TRY_AGAIN);
+    deliver(&b);
+    is_settled(&b, "", "none is left");
+    is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "TLSA records of ");
+    is_number(b.a.connections + b.b.connections, 0, "no connection");
+    dane_bed_stop(&b);
+    dane_bed_start(&b, "self", "self");
+    sim_dns_status(b.dns, tlsa_a, DNS_TRY_AGAIN);
+    sim_dns_secure(b.dns, "mail.example.net", false);
+    deliver(&b);
+    is_settled(&b, sent, "an insecure host is not asked for any");
+    is_number(b.a.connections, 1, "and used");
+    dane_bed_stop(&b);
+}
+
+/* Below a trust anchor the domain's own name is good as well, for this domain alone. */
+static void
+anchors(void)
+{
+    static char der[4096];
+    mbedtls_x509_crt ca;
+    mbedtls_x509_crt_init(&ca);
+    host_must(mbedtls_x509_crt_parse_file(&ca, tls_path_of(&secrets, "ca", ".pem")) == 0);
+    memcpy(der, ca.raw.p, ca.raw.len);
+    struct bed b;
+    dane_bed_start(&b, "good", NULL);
+    sim_dns_tlsa(b.dns, tlsa_a, 200, text_of(der, ca.raw.len));
+    deliver(&b);
+    is_settled(&b, sent, "by the host's name");
+    ok(ends(b.manager.tls, "/dane") && strstr(b.manager.found, " tls=dane-") != NULL);
+    dane_bed_stop(&b);
+    dane_bed_start(&b, "exact", NULL);
+    sim_dns_mx(b.dns, "one.example.org", 10, "mail.example.net");
+    sim_dns_secure(b.dns, "one.example.org", true);
+    sim_dns_tlsa(b.dns, tlsa_a, 200, text_of(der, ca.raw.len));
+    add_mail(&b, "u@one.example.org");
+    run(&b, "one.example.org");
+    ok_named(ends(b.manager.tls, "/dane"), "by the domain's");
+    dane_bed_stop(&b);
+    dane_bed_start(&b, "exact", NULL);
+    fake_host_stop(&b.b);
+    sim_dns_tlsa(b.dns, tlsa_a, 200, text_of(der, ca.raw.len));
+    deliver(&b);
+    is_settled(&b, "", "not by a third");
+    ok(strstr(b.manager.trouble.text, "does not name") != NULL || strstr(b.manager.trouble.text, "onnection refused") != NULL);
+    fake_host_start(&b.b, b.theirs, "127.0.0.3", 0);
+    dane_bed_stop(&b);
+    mbedtls_x509_crt_free(&ca);
+}
+
+/* A session that ends while records are looked up. */
+static void
+ended(void)
+{
+    struct bed b;
+    dane_bed_start(&b, "self", "self");
+    add_mail(&b, "u@y.test");
+    sim_dns_delay(b.dns, 1000);
+    delivery_open(b.delivery, place(&b), &b.target, "y.test");
+    turns(&b, 2500);
+    delivery_drain(b.delivery);
+    turns(&b, 20);
+    is_number(b.manager.ended, 1, "it ends at once");
+    dane_bed_stop(&b);
+}
+
+int
+main(void)
+{
+    spool.content = memory_new(CONTENT_MAX);
+    make_secrets(&secrets);
+    proven();
+    next_host();
+    stripped();
+    unusable();
+    no_demand();
+    unknown();
+    anchors();
+    ended();
+    drop_secrets(&secrets);
+    free(spool.content);
+    return done();
+}
