@@ -33,7 +33,7 @@ decide(enum way way, enum target_tls tls, const char *configured, const char *fo
     static char out[600];
     static const char *const levels[] = {"none", "may", "encrypt", "verify"};
     struct target target = target_of(way, tls, configured);
-    struct security_question question = {&target, found, has_failed, false};
+    struct security_question question = {&target, found, has_failed, false, NULL, NULL};
     struct security s;
     security_decide(&question, &s);
     size_t length = (size_t)snprintf(out, sizeof(out), "%s %.*s ", levels[s.level],
@@ -52,7 +52,7 @@ static void
 test_list(void)
 {
     struct target target = target_of(SMTPS, TARGET_TLS_VERIFY, "first.test");
-    struct security_question question = {&target, "second.test", false, false};
+    struct security_question question = {&target, "second.test", false, false, NULL, NULL};
     struct security s;
     target.more_count = 1;
     security_decide(&question, &s);
@@ -106,7 +106,7 @@ static void
 test_login(void)
 {
     struct target target = target_of(SMTP, TARGET_TLS_MAY, "host.test");
-    struct security_question question = {&target, "host.test", true, true};
+    struct security_question question = {&target, "host.test", true, true, NULL, NULL};
     struct security s;
     security_decide(&question, &s);
     is_number(s.level, TARGET_TLS_MAY, "TLS is tried again at once");
@@ -120,7 +120,7 @@ static void
 test_wish(void)
 {
     struct target target = target_of(SMTP_MX, TARGET_TLS_VERIFY, "d.test");
-    struct security_question question = {&target, "mx.test", false, false};
+    struct security_question question = {&target, "mx.test", false, false, NULL, NULL};
     struct security s;
     security_decide(&question, &s);
     struct tls_client_options options = security_tls_options(&s);
@@ -130,6 +130,53 @@ test_wish(void)
     target.tls = TARGET_TLS_ENCRYPT;
     security_decide(&question, &s);
     ok_named(security_tls_options(&s).level == TLS_LEVEL_NONE, "any certificate encrypts");
+}
+
+/* What a destination demands raises what the route says, and permits no way back. */
+static void
+test_demands(void)
+{
+    struct tls_dane_record record = {3, 1, 1, TEXT("x")};
+    struct security_demand demand = {
+        .proof = SECURITY_PROOF_DANE, .records = &record, .record_count = 1, .base = TEXT("mx.test")};
+    struct target target = target_of(MX, TARGET_TLS_MAY, "");
+    struct security_question question = {&target, "mx.test", false, false, &demand, "y.test"};
+    struct security s;
+    static const enum target_tls dane[] = {TARGET_TLS_NONE, TARGET_TLS_ENCRYPT, TARGET_TLS_ENCRYPT, TARGET_TLS_VERIFY};
+    for (int failed = 0; failed < 2; failed++)
+        for (enum target_tls tls = TARGET_TLS_NONE; tls <= TARGET_TLS_VERIFY; tls++) {
+            target.tls = tls;
+            question.has_failed = failed;
+            demand.proof = SECURITY_PROOF_DANE;
+            security_decide(&question, &s);
+            is_number(s.level, dane[tls], "DANE encrypts");
+            ok_named(!s.may_fall_back && !s.fallen_back, "always");
+            struct tls_client_options options;
+            if (tls == TARGET_TLS_NONE)
+                continue; /* the operator has said so */
+            options = security_tls_options(&s);
+            ok_named(options.dane == &record && options.dane_count == 1, "by the records");
+            is_text(options.dane_names[0], TEXT("mx.test"), "for the host");
+            is_text(options.dane_names[1], TEXT("y.test"), "or the domain");
+            is_string(security_demander(&s), "DANE", "which it says");
+            demand.proof = SECURITY_PROOF_ENCRYPT;
+            security_decide(&question, &s);
+            ok_named(s.level == dane[tls] && s.record_count == 0, "records that prove nothing encrypt");
+            demand.proof = SECURITY_PROOF_STS;
+            security_decide(&question, &s);
+            ok_named(s.level == TARGET_TLS_VERIFY && s.record_count == 0 && !s.may_fall_back, "MTA-STS verifies");
+            is_string(security_demander(&s), "MTA-STS", "which it says");
+            ok_named(s.name_count == 1 && text_equal(s.names[0], TEXT("mx.test")), "the host's name alone");
+        }
+    target.tls = TARGET_TLS_MAY;
+    question.has_failed = false;
+    demand.proof = SECURITY_PROOF_NONE;
+    security_decide(&question, &s);
+    ok_named(s.level == TARGET_TLS_MAY && s.may_fall_back && security_demander(&s) == NULL, "no demand");
+    demand.proof = SECURITY_PROOF_DANE;
+    target.kind = TARGET_SMTP;
+    security_decide(&question, &s);
+    ok_named(s.level == TARGET_TLS_MAY && s.record_count == 0, "nothing is demanded of hosts with a name");
 }
 
 /* --- Lapses ----------------------------------------------------------------------- */
@@ -256,6 +303,7 @@ main(void)
     test_list();
     test_login();
     test_wish();
+    test_demands();
     test_lapses();
     test_anchors();
     return done();
