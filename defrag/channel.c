@@ -45,6 +45,13 @@ channel_forget(struct defragmenter *c, struct held *h)
 /* --- The log ---------------------------------------------------------------------- */
 
 void
+channel_name_set(const unsigned char key[DIGEST_SIZE], char out[CHANNEL_SET_NAME])
+{
+    snprintf(out, CHANNEL_SET_NAME, "%02x%02x%02x%02x%02x%02x", key[0], key[1], key[2],
+             key[3], key[4], key[5]);
+}
+
+void
 channel_event_start(struct fragment_event *f, struct id id,
                     const unsigned char key[DIGEST_SIZE])
 {
@@ -53,8 +60,7 @@ channel_event_start(struct fragment_event *f, struct id id,
         .kind = EVENT_FRAGMENT, .program = "defrag", .id = id, .fields = f->fields};
     if (memcmp(key, unknown, sizeof(unknown)) == 0)
         return;
-    snprintf(f->set, sizeof(f->set), "%02x%02x%02x%02x%02x%02x", key[0], key[1], key[2],
-             key[3], key[4], key[5]);
+    channel_name_set(key, f->set);
     channel_event_add(f, "set", EVENT_TEXT, text_from(f->set));
 }
 
@@ -331,6 +337,7 @@ channel_new(struct loop *loop, struct event_hub *events, struct manager *manager
                                           .explain = channel_explain,
                                           .redirected = fragment_redirect_answered,
                                           .count = channel_count,
+                                          .list = channel_list,
                                           .context = c};
     manager_set_defragment(manager, &c->plug);
     /* The last run may have reassembled messages without ending their parts. */

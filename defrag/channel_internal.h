@@ -1,4 +1,4 @@
-/* The channel is one object, struct defragmenter, in four files; no other includes
+/* The channel is one object, struct defragmenter, in five files; no other includes
  * this. Each owns a stage in the life of a fragment, and calls the others where the stage
  * changes:
  *
@@ -7,6 +7,7 @@
  *   fragment_redirect.c   fragments whose set another host owns (HELD_SENT)
  *   completion.c          complete sets: the reassembled message, its parts, a crash in
  *                         between
+ *   channel_list.c        lists the open sets for operators
  *   channel.c             construction, the one task that drives all of them
  *                         (channel_work()), the log line of a release, the timer
  *
@@ -136,12 +137,13 @@ enum {
 
 /* An event about a message of that set; `set` is the same at all hosts. A key of zeros: it
  * is not known. Reported by event_tell(). */
-enum { FRAGMENT_FIELDS_MAX = 8 };
+enum { FRAGMENT_FIELDS_MAX = 8, CHANNEL_SET_NAME = 13 };
 struct fragment_event {
     struct event event;
     struct event_field fields[FRAGMENT_FIELDS_MAX];
-    char set[13];
+    char set[CHANNEL_SET_NAME];
 };
+void channel_name_set(const unsigned char key[DIGEST_SIZE], char out[CHANNEL_SET_NAME]);
 void channel_event_start(struct fragment_event *f, struct id id,
                          const unsigned char key[DIGEST_SIZE]);
 /* value is borrowed until the event is reported. */
@@ -164,9 +166,18 @@ void channel_forget_withdrawn(struct defragmenter *c);
 
 enum manager_offered channel_offer(void *context, struct manager_offer *offer);
 bool channel_explain(void *context, struct id id, char *out, size_t size);
+/* The host that owns the set, in words. */
+const char *channel_owner(const struct defragmenter *c,
+                          const unsigned char key[DIGEST_SIZE]);
 /* Continues with the digests of large fragments. True: there is more. */
 bool channel_examine_on(struct defragmenter *c);
 void channel_examining_free(struct held *h);
+
+/* --- channel_list.c --------------------------------------------------------------- */
+
+/* manager_defragment's. */
+size_t channel_list(void *context, size_t from, size_t count, manager_set_saw *each,
+                    void *each_context);
 
 /* --- fragment_redirect.c ---------------------------------------------------------- */
 

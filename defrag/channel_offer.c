@@ -532,12 +532,12 @@ list_missing(const struct defragmenter *c, const struct set_view *v, char *out,
     }
 }
 
-static const char *
-owner_of(const struct defragmenter *c, const struct held *h)
+const char *
+channel_owner(const struct defragmenter *c, const unsigned char key[DIGEST_SIZE])
 {
     struct owner_view view = {.owner = OWNER_US};
     if (c->claims)
-        view = claims_find(c->claims, h->key);
+        view = claims_find(c->claims, key);
     switch (view.owner) {
     case OWNER_UNKNOWN:
     case OWNER_ALONE:
@@ -597,6 +597,6 @@ channel_explain(void *context, struct id id, char *out, size_t size)
     snprintf(out, size,
              "waits for the other fragments: have %" PRIu32
              " of %s%s; owner %s; %s at %s",
-             v.have, total, missing, owner_of(c, h), fate_of(c), until);
+             v.have, total, missing, channel_owner(c, h->key), fate_of(c), until);
     return true;
 }

@@ -2,6 +2,7 @@
 #include "admin/control/questions.h"
 
 #include "admin/control/account_list.h"
+#include "admin/control/fragment_list.h"
 #include "admin/control/listing.h"
 #include "admin/control/site_list.h"
 #include "admin/control/status.h"
@@ -20,7 +21,8 @@
 enum {
     REASONS_MAX = 1000, /* recipients whose reason is reported */
     STATES_MAX = 500,   /* in one answer: some 300 kB, or one message's reasons more */
-    SITES_PAGE = 500    /* in one answer: some 500 kB */
+    SITES_PAGE = 500,   /* in one answer: some 500 kB */
+    SETS_PAGE = 100     /* in one answer, each with an envelope from the disk */
 };
 
 struct questions {
@@ -178,15 +180,34 @@ answer_why(struct questions *q, const json_t *request)
     return told;
 }
 
+static bool
+question_from(const json_t *request, size_t *from)
+{
+    const json_t *value = json_object_get(request, "from");
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return false;
+    *from = (size_t)json_integer_value(value);
+    return true;
+}
+
 static json_t *
 answer_sites(struct questions *q, const json_t *request)
 {
-    const json_t *from = json_object_get(request, "from");
-    if (!json_is_integer(from) || json_integer_value(from) < 0)
+    size_t from;
+    if (!question_from(request, &from))
         return questions_refuse("invalid start");
-    json_t *page = site_list_page(manager_sched(q->manager),
-                                  (size_t)json_integer_value(from), SITES_PAGE);
+    json_t *page = site_list_page(manager_sched(q->manager), from, SITES_PAGE);
     return json_pack("{s:b,s:o}", "ok", true, "sites", page);
+}
+
+static json_t *
+answer_fragments(struct questions *q, const json_t *request)
+{
+    size_t from;
+    if (!question_from(request, &from))
+        return questions_refuse("invalid start");
+    json_t *page = fragment_list_page(q->manager, from, SETS_PAGE);
+    return json_pack("{s:b,s:o}", "ok", true, "sets", page);
 }
 
 void
@@ -208,13 +229,14 @@ static const struct question {
     const char *name;
     json_t *(*answer)(struct questions *q, const json_t *request);
 } questions_rows[] = {
-    {"status",   answer_status  },
-    {"sites",    answer_sites   },
-    {"states",   answer_states  },
-    {"state",    answer_state   },
-    {"why",      answer_why     },
-    {"tokens",   answer_tokens  },
-    {"findings", answer_findings},
+    {"status",    answer_status   },
+    {"sites",     answer_sites    },
+    {"fragments", answer_fragments},
+    {"states",    answer_states   },
+    {"state",     answer_state    },
+    {"why",       answer_why      },
+    {"tokens",    answer_tokens   },
+    {"findings",  answer_findings },
 };
 
 json_t *

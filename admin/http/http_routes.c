@@ -1,6 +1,7 @@
 /* Finds the route of a request, and answers. */
 #include "admin/http/http_routes.h"
 
+#include "admin/control/fragment_list.h"
 #include "admin/control/site_list.h"
 #include "admin/http/http_events.h"
 #include "admin/http/http_queue.h"
@@ -67,39 +68,90 @@ http_on_status(const struct http_routes *routes, struct http_exchange *x)
     json_decref(question);
 }
 
-/* --- Sites -------------------------------------------------------------------------- */
+/* --- Pages -------------------------------------------------------------------------- */
 
-enum { SITES_A_STEP = 25, SITES_A_PAGE = 500, SITES_FROM_MAX = 1000000 };
+enum { PAGE_MAX = 500, PAGE_FROM_MAX = 1000000 };
 
-struct http_sites {
+/* An object with a list that is made some at a time. */
+struct http_page {
     const struct http_routes *routes;
-    size_t from, sent;
+    const char *name;
+    json_t *(*make)(struct manager *manager, size_t from, size_t count);
+    size_t step, from, sent;
     bool begun;
 };
 
 static enum progress
-http_sites_more(void *context, struct buffer *out)
+http_page_more(void *context, struct buffer *out)
 {
-    struct http_sites *s = context;
-    json_t *page = site_list_page(manager_sched(s->routes->manager), s->from + s->sent,
-                                  SITES_A_STEP);
+    struct http_page *p = context;
+    json_t *page = p->make(p->routes->manager, p->from + p->sent, p->step);
     size_t count = json_array_size(page);
     char *text = json_dumps(page, JSON_COMPACT);
     bool fits = text != NULL;
     json_decref(page);
-    if (!s->begun)
-        fits = fits && buffer_add(out, TEXT("{\"ok\":true,\"sites\":["));
+    if (!p->begun)
+        fits = fits && buffer_format(out, "{\"ok\":true,\"%s\":[", p->name);
     else if (count > 0)
         fits = fits && buffer_add_byte(out, ',');
-    s->begun = true;
+    p->begun = true;
     if (count > 0)
         fits = fits && buffer_add(out, text_of(text + 1, strlen(text) - 2));
     free(text);
-    s->sent += count;
-    bool last = count < SITES_A_STEP || s->sent >= SITES_A_PAGE;
+    p->sent += count;
+    bool last = count < p->step || p->sent >= PAGE_MAX;
     if (last)
         fits = fits && buffer_add(out, TEXT("]}\n"));
     return !fits ? PROGRESS_BAD : last ? PROGRESS_DONE : PROGRESS_MORE;
+}
+
+/* page.from is read. */
+static void
+http_page_begin(struct http_page page, struct http_exchange *x)
+{
+    struct http_parameter *p = memory_new(sizeof(*p));
+    struct text rest = x->target.query;
+    uint64_t from = 0;
+    bool good = true;
+    while (good && http_parameter_next(&rest, p))
+        good = text_equal(p->name, TEXT("from")) &&
+               text_number(p->value, PAGE_FROM_MAX, &from);
+    free(p);
+    if (!good) {
+        http_answer_error(x, 400, "from is a number");
+        return;
+    }
+    struct http_page *made = memory_new(sizeof(*made));
+    *made = page;
+    made->from = (size_t)from;
+    x->status = 200;
+    x->type = "application/json";
+    x->stream = (struct http_stream){http_page_more, free, made};
+}
+
+static json_t *
+http_make_sites(struct manager *manager, size_t from, size_t count)
+{
+    return site_list_page(manager_sched(manager), from, count);
+}
+
+static void
+http_on_sites(const struct http_routes *routes, struct http_exchange *x)
+{
+    http_page_begin(
+        (struct http_page){
+            .routes = routes, .name = "sites", .make = http_make_sites, .step = 25},
+        x);
+}
+
+/* Each step reads envelopes from the disk. */
+static void
+http_on_fragments(const struct http_routes *routes, struct http_exchange *x)
+{
+    http_page_begin(
+        (struct http_page){
+            .routes = routes, .name = "sets", .make = fragment_list_page, .step = 10},
+        x);
 }
 
 static void
@@ -124,29 +176,6 @@ http_on_series(const struct http_routes *routes, struct http_exchange *x)
     x->type = "application/json";
     if (!series_write(routes->series, &x->body))
         http_answer_error(x, 500, "the series do not fit");
-}
-
-static void
-http_on_sites(const struct http_routes *routes, struct http_exchange *x)
-{
-    struct http_parameter *p = memory_new(sizeof(*p));
-    struct text rest = x->target.query;
-    uint64_t from = 0;
-    bool good = true;
-    while (good && http_parameter_next(&rest, p))
-        good = text_equal(p->name, TEXT("from")) &&
-               text_number(p->value, SITES_FROM_MAX, &from);
-    free(p);
-    if (!good) {
-        http_answer_error(x, 400, "from is a number");
-        return;
-    }
-    struct http_sites *sites = memory_new(sizeof(*sites));
-    sites->routes = routes;
-    sites->from = (size_t)from;
-    x->status = 200;
-    x->type = "application/json";
-    x->stream = (struct http_stream){http_sites_more, free, sites};
 }
 
 /* --- The level of the log ------------------------------------------------------------ */
@@ -204,6 +233,7 @@ static const struct http_route http_route_rows[] = {
     {"/api/status",          HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/status.json",         HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/api/sites",           HTTP_GET,  HTTP_MAY_READ,    http_on_sites     },
+    {"/api/fragments",       HTTP_GET,  HTTP_MAY_READ,    http_on_fragments },
     {"/api/findings",        HTTP_GET,  HTTP_MAY_READ,    http_on_findings  },
     {"/api/series",          HTTP_GET,  HTTP_MAY_READ,    http_on_series    },
     {"/api/log-level",       HTTP_POST, HTTP_MAY_OPERATE, http_on_level     },

@@ -530,6 +530,45 @@ sets_count(const struct sets *s)
                                .oldest_ms = s->open == NULL ? 0 : s->open->birth_ms};
 }
 
+static struct set_info
+set_describe(const struct set *set)
+{
+    struct set_info info = {.recipients = HASH_COUNT(set->wanted),
+                            .messages = set->messages,
+                            .have = set->have,
+                            .total = set->total,
+                            .highest = set->highest,
+                            .bytes = set->bytes,
+                            .birth_ms = set->birth_ms,
+                            .until_ms = set->timer.due_ms,
+                            .reassembling = set->reassemblies > 0};
+    memcpy(info.key, set->key, SET_KEY_SIZE);
+    if (set->parts != NULL)
+        info.first = set->parts->id;
+    info.recipient = text_from(set->wanted != NULL ? set->wanted->address : "");
+    return info;
+}
+
+size_t
+sets_list(const struct sets *s, size_t from, size_t count,
+          void (*each)(void *context, const struct set_info *set), void *context)
+{
+    const struct set *set;
+    size_t listed = 0;
+    DL_FOREACH (s->open, set) {
+        if (from > 0) {
+            from--;
+            continue;
+        }
+        if (listed == count)
+            break;
+        struct set_info info = set_describe(set);
+        each(context, &info);
+        listed++;
+    }
+    return listed;
+}
+
 bool
 sets_find(const struct sets *s, struct id id, struct set_view *view)
 {

@@ -152,6 +152,20 @@ struct sets_count {
 };
 struct sets_count sets_count(const struct sets *sets);
 
+/* Calls each() for at most count open sets, oldest first, but for the first `from` of
+ * them. Returns their number. */
+struct set_info {
+    unsigned char key[SET_KEY_SIZE];
+    struct id first;       /* a message of it; all 0: it is ending */
+    struct text recipient; /* one of them; borrowed */
+    size_t recipients, messages;
+    uint32_t have, total, highest;
+    int64_t bytes, birth_ms, until_ms;
+    bool reassembling;
+};
+size_t sets_list(const struct sets *sets, size_t from, size_t count,
+                 void (*each)(void *context, const struct set_info *set),
+                 void *context);
 /* Describes the set that holds a message. False: none does. */
 struct set_view {
     uint32_t have, total, highest;

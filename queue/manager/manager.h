@@ -183,6 +183,22 @@ struct manager_fragments {
     size_t alone;                  /* sets begun while it did not answer */
     uint64_t namesakes;            /* other hosts found to use our name */
 };
+/* A set of fragments that waits. */
+enum { MANAGER_SET_NUMBERS = 100, MANAGER_SET_LOOKS = 1000 };
+struct manager_set {
+    char name[13];         /* as in the log */
+    struct id first;       /* one of its messages; all 0: it is ending */
+    struct text recipient; /* one of them; borrowed, as owner */
+    const char *owner;     /* the host that reassembles it */
+    size_t recipients, messages;
+    uint32_t have, total; /* numbers; total 0: not known */
+    int64_t bytes, since_ms, until_ms;
+    bool is_reassembling;
+    /* Those up to MANAGER_SET_LOOKS, as far as there is room. */
+    uint32_t there[MANAGER_SET_NUMBERS], missing[MANAGER_SET_NUMBERS];
+    size_t there_count, missing_count;
+};
+typedef void manager_set_saw(void *context, const struct manager_set *set);
 struct manager_defragment {
     enum manager_offered (*offer)(void *context, struct manager_offer *offer);
     /* An operator holds or removes it: others do not wait for it any longer. */
@@ -193,6 +209,8 @@ struct manager_defragment {
      * A refused one is offered again immediately, to be delivered unchanged. */
     void (*redirected)(void *context, struct id id, bool taken);
     void (*count)(void *context, struct manager_fragments *out);
+    size_t (*list)(void *context, size_t from, size_t count, manager_set_saw *each,
+                   void *each_context); /* manager_list_sets(); NULL: none */
     void *context;
 };
 /* channel is borrowed; NULL removes it. */
@@ -270,6 +288,10 @@ const char *manager_reason(struct manager *manager, struct id id, unsigned recip
 
 /* False: no channel reassembles fragments. */
 bool manager_fragments(struct manager *manager, struct manager_fragments *out);
+/* Calls each() for at most count sets, oldest first, but for the first `from` of them;
+ * between two calls sets come and go. Returns their number. */
+size_t manager_list_sets(struct manager *manager, size_t from, size_t count,
+                         manager_set_saw *each, void *context);
 /* Whether it waits for other fragments: then manager_reason() says for which, followed
  * by the last deferral. */
 bool manager_is_awaiting(struct manager *manager, struct id id);

@@ -238,6 +238,15 @@ manager_fragments(struct manager *m, struct manager_fragments *out)
     return m->defragment != NULL;
 }
 
+size_t
+manager_list_sets(struct manager *m, size_t from, size_t count, manager_set_saw *each,
+                  void *context)
+{
+    if (m->defragment == NULL || m->defragment->list == NULL)
+        return 0;
+    return m->defragment->list(m->defragment->context, from, count, each, context);
+}
+
 bool
 manager_is_awaiting(struct manager *m, struct id id)
 {

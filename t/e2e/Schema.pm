@@ -18,7 +18,7 @@ sub kind {
     my @words = @_;
     return unless grep { $_ eq '--json' } @words;
     for my $at (0 .. $#words) {
-        return $words[$at] if $words[$at] =~ /^(?:version|check|status|trace|series)$/;
+        return $words[$at] if $words[$at] =~ /^(?:version|check|status|trace|series|fragments)$/;
         return 'oauth-status' if $words[$at] eq 'oauth';
         next unless $words[$at] eq 'queue';
         my $verb = $words[$at + 1] // '';
