@@ -212,6 +212,8 @@ tls_explain(const mbedtls_x509_crt *certificate, int depth, uint32_t flags,
         explain_time("has expired on", depth, &certificate->valid_to, to, size);
     } else if (flags & MBEDTLS_X509_BADCERT_FUTURE) {
         explain_time("is not valid before", depth, &certificate->valid_from, to, size);
+        size_t length = strlen(to);
+        snprintf(to + length, size - length, ", or the clock of this host is wrong");
     } else if (flags & MBEDTLS_X509_BADCERT_CN_MISMATCH) {
         explain_name(certificate, host, to, size);
     } else {

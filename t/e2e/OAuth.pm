@@ -14,12 +14,14 @@ sub missing {
     return '';
 }
 
-# start(MODE): {port} of the provider, {smtp} of the smarthost, {ca} that has signed its certificate.
+# start(MODE, PREPARE): {port} of the provider, {smtp} of the smarthost, {ca} that has signed its certificate.
+# PREPARE->(DIRECTORY) may change the certificates.
 sub start {
-    my ($class, $mode) = @_;
+    my ($class, $mode, $prepare) = @_;
     my $dir = tempdir('oauth-XXXXXX', TMPDIR => 1, CLEANUP => 1);
     my $self = bless { dir => $dir, ca => "$dir/keys/ca.pem" }, $class;
     system('sh', "$Petrel::root/t/support/tls_certificates.sh", "$dir/keys") == 0 or die 'no certificates';
+    $prepare->("$dir/keys") if $prepare;
     $self->mode($mode // 'ok');
     $self->{pid} = Petrel::spawn("$dir/output", Petrel::have('python3'), "$Petrel::root/t/support/oauth_provider.py", $dir, "$dir/keys");
     Petrel::wait_for(sub { Petrel::slurp("$dir/output") =~ /^ports \d+ \d+$/m }) or die 'no provider: ' . Petrel::slurp("$dir/output");
