@@ -219,7 +219,7 @@ start_http(struct petrel *p, char *error)
                                    .manager = p->manager,
                                    .listener = p->listener,
                                    .events = p->events,
-                                   .questions = control_server_questions(p->control),
+                                   .control = p->control,
                                    .history = p->history,
                                    .findings = &p->findings,
                                    .upstreams = &p->upstreams,

@@ -29,6 +29,7 @@ struct client {
     json_t *request; /* that an operation works on; NULL: none does */
     struct operation *operation;
     bool adopting; /* a slice */
+    bool leaves;   /* to HTTP, once its request is consumed */
     struct trace_answer *trace;
     char awaits[NAME_MAX_BYTES]; /* a question whose answer comes later; "": none */
     struct loop_timer pulse;
@@ -41,6 +42,8 @@ struct control_server {
     struct manager *manager;
     struct net_listener *listener;
     struct questions *questions;
+    const char *(*take_http)(void *context, struct net_connection *connection);
+    void *http_context;
     struct client *clients;
     unsigned count;
 };
@@ -252,6 +255,11 @@ take_request(struct client *client, struct text line)
         control_server_operate(client, request);
         return;
     }
+    if (name && strcmp(name, "http") == 0 && client->control->take_http != NULL) {
+        client->leaves = true;
+        json_decref(request);
+        return;
+    }
     if (name && strcmp(name, "adopt") == 0) {
         control_server_adopt(client, request);
         json_decref(request);
@@ -283,6 +291,38 @@ control_server_answer(struct control_server *c, const char *name, json_t *answer
     json_decref(answer);
 }
 
+/* --- HTTP ------------------------------------------------------------------------- */
+
+/* False: it stays. The answer is sent before anything of HTTP, in a later turn. */
+static bool
+control_server_hand_over(struct client *client)
+{
+    struct control_server *c = client->control;
+    net_set_timeout(client->connection, 0);
+    client->leaves = false;
+    const char *why = c->take_http(c->http_context, client->connection);
+    if (why != NULL) {
+        net_set_timeout(client->connection, IDLE_MS);
+        reply(client, questions_refuse(why));
+        return false;
+    }
+    reply(client, json_pack("{s:b}", "ok", true));
+    DL_DELETE(c->clients, client);
+    c->count--;
+    loop_release(c->loop, free, client);
+    return true;
+}
+
+void
+control_server_on_http(struct control_server *c,
+                       const char *(*take)(void *context,
+                                           struct net_connection *connection),
+                       void *context)
+{
+    c->take_http = take;
+    c->http_context = context;
+}
+
 /* A client that asks without reading waits for itself: the rest comes when it has read.
  * Nothing is begun for one that gave up while we did not run. */
 static void
@@ -298,6 +338,8 @@ client_input(struct client *client)
         }
         take_request(client, text_before(input, end));
         net_consume(client->connection, end + 1);
+        if (client->leaves && control_server_hand_over(client))
+            return;
         input = net_input(client->connection);
         end = text_find(input, '\n');
     }

@@ -16,7 +16,10 @@
  * and one line with "ok" and "end" when all changes are durable. A refused request
  * gets {"ok": false, "error": ...}. Commands of trace_answer.h are answered by lines, too,
  * and one with "ok" and "end". A client that disconnects cancels its request
- * between two messages. Mode 0600: root and the daemon's user may connect. */
+ * between two messages. {"command": "http"}: see control_server_on_http().
+ * {"command": "page", "access": "read"} (or "operate", the default) is answered by a key
+ * for POST /api/session of HTTP, valid once and for five minutes, and urls, where HTTP is
+ * answered. Mode 0600: root and the daemon's user may connect. */
 #ifndef ADMIN_CONTROL_CONTROL_SERVER_H
 #define ADMIN_CONTROL_CONTROL_SERVER_H
 
@@ -35,6 +38,13 @@ struct control_server *control_server_new(struct loop *loop, struct net *net,
  * whom questions_answer() had none. Takes the answer. */
 void control_server_answer(struct control_server *control, const char *name,
                            json_t *answer);
+/* {"command": "http"} is answered by {"ok": true}, and from then on the connection is of
+ * HTTP: take() attaches it and keeps it, or says in a sentence why not. NULL: nobody
+ * does. */
+void control_server_on_http(struct control_server *control,
+                            const char *(*take)(void *context,
+                                                struct net_connection *connection),
+                            void *context);
 /* What it answers from; HTTP asks the same. */
 struct questions *control_server_questions(const struct control_server *control);
 /* A history_on_line(): wakes clients that follow the message. */

@@ -51,6 +51,7 @@ struct http_server {
     struct http_keys *keys;
     char *hostname, *names;
     struct http_door doors[HTTP_PLACES_MAX];
+    struct http_place adopted; /* the place of adopted connections: a key is needed */
     size_t door_count;
     struct http_visit *visits, *ready;
     struct loop_task task;

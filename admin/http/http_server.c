@@ -495,6 +495,21 @@ http_ignore(void *context, enum net_event event)
     (void)event;
 }
 
+static struct http_visit *
+http_visit_new(struct http_server *s, const struct http_place *place,
+               struct net_connection *c)
+{
+    struct http_visit *v = memory_new(sizeof(*v));
+    v->server = s;
+    v->connection = c;
+    v->place = place;
+    DL_APPEND(s->visits, v);
+    s->counts.connections++;
+    http_visit_expect(v);
+    net_attach(c, http_visit_on_event, v);
+    return v;
+}
+
 static void
 http_server_on_accept(void *context, struct net_connection *c)
 {
@@ -516,14 +531,7 @@ http_server_on_accept(void *context, struct net_connection *c)
         net_abort(&c);
         return;
     }
-    struct http_visit *v = memory_new(sizeof(*v));
-    v->server = s;
-    v->connection = c;
-    v->place = &door->place;
-    DL_APPEND(s->visits, v);
-    s->counts.connections++;
-    http_visit_expect(v);
-    net_attach(c, http_visit_on_event, v);
+    struct http_visit *v = http_visit_new(s, &door->place, c);
     if (tls != NULL)
         net_start_tls(c, &(struct net_tls){.server = tls, .protocol = TLS_HTTP});
     http_visit_enter(v, tls != NULL ? VISIT_SECURING : VISIT_HEAD, HTTP_HEAD_MS);
@@ -590,6 +598,8 @@ http_server_new(struct loop *loop, struct net *net, struct log *log,
     s->route = settings->route;
     s->context = settings->context;
     s->keys = http_keys_new(loop);
+    s->adopted = (struct http_place){.address = {.family = NET_UNIX},
+                                     .access = HTTP_MAY_NOTHING};
     http_server_reload(s, settings);
     for (size_t i = 0; i < settings->places->count; i++)
         if (!http_open_place(s, net, &settings->places->list[i], error, error_size)) {
@@ -622,6 +632,24 @@ http_server_free(struct http_server **server)
     free(s->hostname);
     free(s->names);
     free(s);
+}
+
+const char *
+http_server_adopt(struct http_server *s, struct net_connection *c)
+{
+    const char *why = http_server_full(s, net_peer(c));
+    if (why != NULL)
+        return why;
+    struct http_visit *v = http_visit_new(s, &s->adopted, c);
+    http_visit_enter(v, VISIT_HEAD, HTTP_HEAD_MS);
+    http_visit_ready(v); /* the request may have come already */
+    return NULL;
+}
+
+const struct http_place *
+http_server_place(const struct http_server *s, size_t index)
+{
+    return index < s->door_count ? &s->doors[index].place : NULL;
 }
 
 struct http_keys *

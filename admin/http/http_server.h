@@ -52,6 +52,14 @@ void http_server_reload(struct http_server *server,
                         const struct http_server_settings *settings);
 void http_server_free(struct http_server **server);
 
+/* Takes over a connection that somebody else has accepted; what it has sent since is
+ * HTTP. NULL, or one sentence: there are too many. */
+const char *http_server_adopt(struct http_server *server,
+                              struct net_connection *connection);
+/* NULL: there are no more. Its address is complete. */
+const struct http_place *http_server_place(const struct http_server *server,
+                                           size_t index);
+
 struct http_keys *http_server_keys(struct http_server *server);
 
 struct http_server_counts {

@@ -1,6 +1,10 @@
 /* Connects the HTTP server to the parts that it reports. */
 #include "admin/startup/http_wiring.h"
 
+#include <string.h>
+
+enum { ERROR_ROOM = 512 };
+
 static struct tls_server *
 http_wiring_tls(void *context)
 {
@@ -77,14 +81,10 @@ http_wiring_waiting(void *context)
     return counts.incoming + counts.active + counts.deferred;
 }
 
-bool
-http_wiring_start(struct http_wiring *w, const struct configuration *c, char *error,
-                  size_t error_size)
+static bool
+http_wiring_open(struct http_wiring *w, struct http_server_settings *settings,
+                 char *error, size_t error_size)
 {
-    struct http_server_settings settings = configuration_http(c);
-    if (settings.places->count == 0)
-        return true;
-    w->metrics = start_metrics(w, c);
     w->live = live_new(&(struct live_setup){.loop = w->loop,
                                             .events = w->events,
                                             .status = http_wiring_status,
@@ -101,14 +101,104 @@ http_wiring_start(struct http_wiring *w, const struct configuration *c, char *er
                                      .health = w->health,
                                      .live = w->live,
                                      .series = w->series};
-    settings.tls = http_wiring_tls;
-    settings.tls_context = w;
-    settings.route = http_routes_answer;
-    settings.context = &w->routes;
-    w->server = http_server_new(w->loop, w->net, w->log, &settings, error, error_size);
+    settings->tls = http_wiring_tls;
+    settings->tls_context = w;
+    settings->route = http_routes_answer;
+    settings->context = &w->routes;
+    w->server = http_server_new(w->loop, w->net, w->log, settings, error, error_size);
+    return w->server != NULL;
+}
+
+/* --- The control socket ------------------------------------------------------------ */
+
+/* The server, made now if nothing listens; places need a restart. */
+static struct http_server *
+http_wiring_server(struct http_wiring *w)
+{
+    struct http_places none = {.count = 0};
+    struct http_server_settings settings = configuration_http(w->configuration);
+    char error[ERROR_ROOM];
+    if (w->server != NULL)
+        return w->server;
+    settings.places = &none;
+    return http_wiring_open(w, &settings, error, sizeof(error)) ? w->server : NULL;
+}
+
+/* A control_server_on_http(). */
+static const char *
+http_wiring_take(void *context, struct net_connection *connection)
+{
+    struct http_server *server = http_wiring_server(context);
+    return server != NULL ? http_server_adopt(server, connection)
+                          : "there is no HTTP server";
+}
+
+/* Where browsers of this host, or of others, find it; the host name stands for an
+ * address that is any of them. */
+static json_t *
+http_wiring_url(const struct http_wiring *w, const struct http_place *place)
+{
+    struct net_address address = place->address;
+    char text[NET_ADDRESS_TEXT_MAX];
+    const char *scheme = place->tls ? "https" : "http";
+    if (net_address_is_wildcard(&address))
+        return json_sprintf("%s://%s:%u/", scheme, w->configuration->options.hostname,
+                            (unsigned)address.port);
+    net_address_format(&address, text);
+    return json_sprintf("%s://%s/", scheme, text);
+}
+
+static json_t *
+http_wiring_urls(const struct http_wiring *w)
+{
+    json_t *urls = json_array();
+    const struct http_place *place;
+    for (size_t i = 0; (place = http_server_place(w->server, i)) != NULL; i++)
+        if (!place->no_page && place->address.family != NET_UNIX)
+            json_array_append_new(urls, http_wiring_url(w, place));
+    return urls;
+}
+
+/* A questions_on(): a key for POST /api/session. */
+static json_t *
+http_wiring_page(void *context, const json_t *request)
+{
+    struct http_wiring *w = context;
+    const json_t *value = json_object_get(request, "access");
+    const char *access = value != NULL ? json_string_value(value) : "operate";
+    bool reads = access != NULL && strcmp(access, "read") == 0;
+    char key[HTTP_SECRET_SIZE];
+    if (access == NULL || (!reads && strcmp(access, "operate") != 0))
+        return questions_refuse("access is read or operate");
+    struct http_server *server = http_wiring_server(w);
+    if (server == NULL)
+        return questions_refuse("there is no HTTP server");
+    http_keys_make(http_server_keys(server), reads ? HTTP_MAY_READ : HTTP_MAY_OPERATE,
+                   key);
+    log_say(w->log, LOG_LEVEL_INFO, "http", NULL,
+            "a key that may %s was made, requested by root", access);
+    return json_pack("{s:b,s:s,s:s,s:o}", "ok", true, "key", key, "access", access,
+                     "urls", http_wiring_urls(w));
+}
+
+/* --- public ------------------------------------------------------------------------ */
+
+bool
+http_wiring_start(struct http_wiring *w, const struct configuration *c, char *error,
+                  size_t error_size)
+{
+    struct http_server_settings settings = configuration_http(c);
+    w->configuration = c;
+    w->questions = control_server_questions(w->control);
+    questions_on(w->questions, "page", http_wiring_page, w);
+    control_server_on_http(w->control, http_wiring_take, w);
+    if (settings.places->count == 0)
+        return true;
+    w->metrics = start_metrics(w, c);
+    bool good = http_wiring_open(w, &settings, error, error_size);
     if (w->metrics != NULL)
         metrics_set_server(w->metrics, w->server);
-    return w->server != NULL;
+    return good;
 }
 
 void
@@ -116,6 +206,8 @@ http_wiring_reload(struct http_wiring *w, const struct configuration *c)
 {
     if (w->metrics != NULL)
         metrics_note_reload(w->metrics, c != NULL);
+    if (c != NULL)
+        w->configuration = c;
     if (c == NULL || w->server == NULL)
         return;
     struct http_server_settings settings = configuration_http(c);
@@ -127,6 +219,8 @@ http_wiring_reload(struct http_wiring *w, const struct configuration *c)
 void
 http_wiring_stop(struct http_wiring *w)
 {
+    if (w->control != NULL)
+        control_server_on_http(w->control, NULL, NULL);
     http_server_free(&w->server);
     live_free(&w->live);
     series_free(&w->series);

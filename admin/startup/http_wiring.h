@@ -1,8 +1,9 @@
 /* The HTTP server of the daemon with what it answers: routes and metrics. Nothing is
- * made unless `http` is set. */
+ * made unless `http` is set, or a client of the control socket asks for it. */
 #ifndef ADMIN_STARTUP_HTTP_WIRING_H
 #define ADMIN_STARTUP_HTTP_WIRING_H
 
+#include "admin/control/control_server.h"
 #include "admin/history/history.h"
 #include "admin/http/http_routes.h"
 #include "admin/http/http_server.h"
@@ -18,7 +19,7 @@ struct http_wiring {
     struct manager *manager;
     struct listener *listener;
     struct event_hub *events;
-    struct questions *questions;
+    struct control_server *control;
     struct history *history;
     struct findings_wiring *findings; /* may start later */
     const struct upstream_wiring *upstreams;
@@ -27,6 +28,8 @@ struct http_wiring {
     const struct health *health;
     void *context;
     /* Private. */
+    const struct configuration *configuration; /* in force */
+    struct questions *questions;
     struct http_server *server;
     struct metrics *metrics; /* NULL: no place has them */
     struct live *live;

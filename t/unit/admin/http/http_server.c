@@ -504,6 +504,64 @@ test_endless_access(void)
     end(&w);
 }
 
+struct adopting {
+    struct world *world;
+    const char *why;
+};
+
+static void
+ignore(void *context, enum net_event event)
+{
+    (void)context;
+    (void)event;
+}
+
+static void
+adopts(void *context, struct net_connection *c)
+{
+    struct adopting *a = context;
+    net_attach(c, ignore, NULL);
+    a->why = http_server_adopt(a->world->server, c);
+    if (a->why != NULL)
+        net_abort(&c);
+}
+
+/* Connections that came another way: a key is needed, and the limits are the same. */
+static void
+test_adopted(void)
+{
+    struct world w;
+    char error[200];
+    struct net_address at;
+    begin(&w, "127.0.0.1:0?access=operate, 127.0.0.1:0?page=no");
+    ok(http_server_place(w.server, 0) != NULL && http_server_place(w.server, 1)->no_page &&
+       http_server_place(w.server, 2) == NULL);
+    struct adopting a = {.world = &w};
+    ok(net_address_parse(TEXT("127.0.0.1:0"), 0, &at));
+    struct net_listener *listener = net_listen(w.net, &at, 0, adopts, &a, error, sizeof(error));
+    w.port = net_listener_address(listener)->port;
+    int fd = dial(&w);
+    put(fd, "GET /api/x HTTP/1.1\r\n" OURS "\r\n");
+    ok_named(see(&w, fd, "/api/x||0|"), "nothing without a key");
+    put(fd, "GET /api/x HTTP/1.1\r\n" TOKEN "\r\n");
+    ok_named(see(&w, fd, "/api/x||2|"), "all with one");
+    put(fd, "GET /api/x HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    ok_named(see(&w, fd, "421 "), "by the same rules");
+    int fds[HTTP_CONNECTIONS_MAX];
+    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++) {
+        fds[i] = dial(&w);
+        loop_turn(w.loop, 1);
+    }
+    turns(&w, 20);
+    ok_named(a.why != NULL && strcmp(a.why, "too many connections") == 0, "so many");
+    is_number(http_server_counts(w.server)->connections, HTTP_CONNECTIONS_MAX, "and no more");
+    for (int i = 0; i < HTTP_CONNECTIONS_MAX; i++)
+        close(fds[i]);
+    close(fd);
+    net_listener_free(&listener);
+    end(&w);
+}
+
 static void
 test_times(void)
 {
@@ -723,6 +781,7 @@ main(void)
     test_unread();
     test_endless();
     test_endless_access();
+    test_adopted();
     test_times();
     test_half_open();
     test_too_many();
