@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # DKIM: what a signature costs, and what it costs the others: messages a second and CPU a message unsigned, by RSA and by
 # Ed25519; the latency of unsigned mail while another client's is signed; a message for 50 domains; a reload with 5,000 keys.
+# Where Postfix is set up (t/bench/postfix.sh) and OpenDKIM is installed: the same by these two, in turn.
 # BEFORE=/path/to/petrel: unsigned mail by that binary as well, in turn.
 use strict;
 use warnings;
@@ -33,7 +34,42 @@ sub end { my $server = shift; $server->stop; return system 'rm', '-rf', "$work/s
 
 my %kinds = (unsigned => [$Petrel::binary], $ENV{BEFORE} ? (before => [$ENV{BEFORE}]) : (), map { $_ => [$Petrel::binary, dkim_keys => "$work/$_"] } keys %option);
 my %figures;
+
+# Postfix with OpenDKIM as its milter, one process with its threads, with the same key.
+my ($opendkim) = grep { -x } '/usr/sbin/opendkim';
+my ($pem) = glob "$work/rsa/*.pem";
+sub start_postfix {
+    my $port = Petrel::free_port();
+    chmod 0600, $pem;
+    Petrel::spit("$work/opendkim.conf", "Mode s\nDomain example.org\nSelector s1\nKeyFile $pem\nCanonicalization relaxed/relaxed\nSocket inet:$port\@127.0.0.1\n"
+        . "InternalHosts 127.0.0.0/8\nRequireSafeKeys false\nSyslog no\nOversignHeaders From\n");
+    my $milter = Petrel::spawn("$work/opendkim.log", $opendkim, '-f', '-x', "$work/opendkim.conf");
+    Petrel::wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) }) or die 'opendkim: ' . Petrel::slurp("$work/opendkim.log");
+    local $ENV{PETREL_BENCH_POSTFIX_SETTINGS} = "smtpd_milters = inet:127.0.0.1:$port\nmilter_default_action = tempfail";
+    system('sh', "$Bench::here/postfix.sh", 'start', $sink->{port}) == 0 or die 'postfix';
+    chomp(my ($server, $pid) = map { `sh $Bench::here/postfix.sh $_` } 'port', 'pid');
+    Bench::wait_banner($server) or die 'postfix does not answer';
+    return { port => $server, pid => $pid, milter => $milter };
+}
+sub measure_postfix {
+    my $server = start_postfix();
+    my %load = (size => 1024, connections => 50, pipeline => undef);
+    my $warm = Bench::relay($sink, $server->{port}, $server->{pid}, sub { }, %load, messages => 300);
+    my ($count, $cpu) = (int($warm->{through} * $seconds) + 300, Bench::cpu_ms($server->{milter}));
+    my $result = Bench::relay($sink, $server->{port}, $server->{pid}, sub { }, %load, messages => $count);
+    $result->{milter} = (Bench::cpu_ms($server->{milter}) - $cpu) / $count;
+    $result->{cpu} += $result->{milter};
+    system 'sh', "$Bench::here/postfix.sh", 'stop';
+    Petrel::reap($server->{milter}, 'TERM');
+    return $result;
+}
+my $has_peers = $opendkim && Bench::have_postfix();
+
 for my $round (1 .. $rounds) {
+    if ($has_peers) {
+        my $result = measure_postfix();
+        push @{ $figures{postfix}{$_} }, $result->{$_} for 'through', 'cpu', 'milter';
+    }
     for my $kind (sort keys %kinds) {
         my $server = start(@{ $kinds{$kind} });
         my %load = (size => 1024, connections => 50, pipeline => undef);
@@ -47,6 +83,11 @@ my %median = map { my $kind = $_; $kind => { map { $_ => Bench::median(@{ $figur
 printf "1 KiB, 50 connections, %-9s %7.0f messages/s  %6.3f ms CPU a message\n", $_, @{ $median{$_} }{qw(through cpu)} for sort keys %median;
 sub bar { my ($what, $value, $sign, $limit, $unit) = @_; return printf "%-60s %8.3f %-3s %s %-6s %s\n", $what, $value, $unit, $sign, $limit, ($sign eq '<=' ? $value <= $limit : $value >= $limit) ? 'ok' : 'MISSED' }
 bar('CPU of an RSA-2048 signature', $median{rsa}{cpu} - $median{unsigned}{cpu}, '<=', 2.8, 'ms');
+if ($has_peers) {
+    printf "of which OpenDKIM %27.3f ms CPU a message\n", Bench::median(@{ $figures{postfix}{milter} });
+    bar('RSA, messages/s to Postfix + OpenDKIM', $median{rsa}{through} / $median{postfix}{through}, '>=', 1.2, '');
+    bar('RSA, CPU a message to Postfix + OpenDKIM', $median{rsa}{cpu} / $median{postfix}{cpu}, '<=', 0.5, '');
+}
 bar('Ed25519, messages/s to unsigned', $median{ed25519}{through} / $median{unsigned}{through}, '>=', 0.85, '') if $has_ed25519;
 bar('unsigned, messages/s to the binary before', $median{unsigned}{through} / $median{before}{through}, '>=', 0.97, '') if $ENV{BEFORE};
 bar('unsigned, CPU a message to the binary before', $median{unsigned}{cpu} / $median{before}{cpu}, '<=', 1.03, '') if $ENV{BEFORE};
