@@ -80,6 +80,7 @@ sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes
         HASH_ITER (hh, transport->sites, site, next)
             sched_site_wake(s, site);
     }
+    sched_quota_reload(s, routes);
 }
 
 /* --- Messages with very many destinations ----------------------------------------- */
@@ -198,7 +199,7 @@ sched_tick(struct sched *s, int64_t now_ms)
         destinations_shift(&s->destinations, delta);
         hosts_shift(s->hosts, delta);
     }
-    s->now_ms = now_ms;
+    s->now_ms = s->destinations.sites.transports.hops.now_ms = now_ms;
     sites_tick(&s->destinations.sites, now_ms);
     struct site *idle;
     while ((idle = destinations_idle_site(&s->destinations, now_ms)) != NULL) {

@@ -277,7 +277,7 @@ enum sched_bound {
     SCHED_BOUND_NONE,            /* all that waits is being served */
     SCHED_BOUND_DEAD,            /* none of its servers answers */
     SCHED_BOUND_TOKEN,           /* it lacks a token to log in; reason says more */
-    SCHED_BOUND_QUOTA,           /* the provider's limit of our account is used up */
+    SCHED_BOUND_QUOTA,           /* a quota, or the provider's limit, is used up */
     SCHED_BOUND_PROBE,           /* it was dead; one session tries */
     SCHED_BOUND_TRANSPORT_DELAY, /* transport_rate_delay */
     SCHED_BOUND_RATE_DELAY,      /* destination_rate_delay */
@@ -315,7 +315,9 @@ struct sched_site {
     int64_t dead_until_ms; /* 0 = alive */
     int64_t dead_since_ms; /* it has not worked since then; 0 = it works */
     enum sched_bound bound;
-    int64_t bound_until_ms;       /* INT64_MAX: until an event */
+    int64_t bound_until_ms; /* INT64_MAX: until an event */
+    uint32_t quota;         /* the one that is used up, and its period; 0: none */
+    const char *quota_period;
     const struct outcome *reason; /* of its death, or why it lacks a token; NULL */
 };
 /* A site that has died or works again since the last call, the oldest first; false:
@@ -335,6 +337,23 @@ void sched_remember(const struct sched *s,
                     void (*each)(void *context, const struct site_state *site),
                     void *context);
 void sched_recall(struct sched *s, const struct site_state *site);
+
+/* Likewise what is used of the quotas of next hops; key: as route_key() has it, without
+ * a domain. Their times are those of a clock that no step sets: what the other one is
+ * ahead of it is in sched_quota_ahead_ms(). */
+struct sched_quota {
+    const char *key;
+    const struct quota *quota; /* NULL: no mail is on its way there now */
+    const struct quota_use *use;
+};
+void sched_quotas(const struct sched *s,
+                  void (*each)(void *context, const struct sched_quota *quota),
+                  void *context);
+bool sched_has_quotas(const struct sched *s);
+int64_t sched_quota_ahead_ms(const struct sched *s);
+/* What is known of a next hop, to be restored or (with the time of now) forgotten. */
+struct quota_use *sched_quota_recall(struct sched *s, struct text key);
+bool sched_quota_reset(struct sched *s, int64_t now_ms, struct text key);
 
 /* The wait of an active message's recipients, by destination. */
 struct sched_wait {

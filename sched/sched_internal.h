@@ -75,6 +75,8 @@ void sched_quota_settled(struct sched *s, struct site *site,
                          const struct outcome *outcome);
 /* Settings have changed. */
 void sched_quota_forget(struct sched *s);
+/* Routes have changed: what waits in memory gets the new quotas. */
+void sched_quota_reload(struct sched *s, const struct route_table *routes);
 /* Makes all backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site);
 /* Backlogged messages of a live site are loaded from now on while the site has space

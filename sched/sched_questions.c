@@ -229,6 +229,15 @@ first_waits_s(const struct sched *s, const struct site *site)
     return (int64_t)sites_job_s(&s->destinations.sites, s->now_ms) - first->job.since_s;
 }
 
+static void
+view_quota(const struct transport *c, int64_t now_ms, struct sched_site *view)
+{
+    if (now_ms >= c->spent_until_ms || c->quota_until_ms > c->spent_until_ms)
+        return;
+    view->quota = c->quota.amounts[c->spent_period];
+    view->quota_period = quota_period_word(c->spent_period);
+}
+
 /* A dead site, or one that lacks a token, has no window, whatever size is kept for its revival. */
 static struct sched_site
 site_view(const struct sched *s, struct site *site, struct outcome *outcome)
@@ -259,6 +268,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
     };
     view_members(site, &view);
     view.bound = bound_now(s, site, &view.bound_until_ms);
+    view_quota(site->transport, s->now_ms, &view);
     if (site->dead) {
         reason_read(site->reason, outcome);
         view.reason = outcome;

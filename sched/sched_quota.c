@@ -1,4 +1,5 @@
-/* The scheduler's machine: providers that limit what our account may send in a day.
+/* The scheduler's machine: providers that limit what our account may send in a day, and
+ * our own quotas of next hops.
  *
  * Such a refusal is about the account, so no mail leaves for that target until the
  * limit may be over. What waits has no attempts meanwhile. */
@@ -7,18 +8,7 @@
 #include "sched/limits/refusal.h"
 #include "sched/limits/reply_class.h"
 
-/* The share keeps the transport while its sites, of which the last may free itself, are
- * updated. */
-static void
-update_sites(struct sched *s, struct transport *transport)
-{
-    struct sites *sites = &s->destinations.sites;
-    struct site *site, *next;
-    transport_share(transport);
-    HASH_ITER (hh, transport->sites, site, next)
-        site_update(sites, site, s->now_ms);
-    transport_close(&sites->transports, transport);
-}
+#include <string.h>
 
 /* One message is refused after each pause. The others, which wait in memory, are
  * deferred then, or their lifetime would never end. That is no attempt. */
@@ -41,7 +31,7 @@ quota_end(struct sched *s, struct transport *transport)
         return;
     transport_share(transport);
     transport_quota_end(&s->destinations.sites.transports, transport);
-    update_sites(s, transport);
+    sites_update(&s->destinations.sites, transport, s->now_ms);
     transport_close(&s->destinations.sites.transports, transport);
 }
 
@@ -57,7 +47,7 @@ sched_quota_settled(struct sched *s, struct site *site, const struct outcome *ou
                refusal_classify(outcome->text) == REFUSAL_QUOTA) {
         transport_quota_used_up(transport, s->now_ms, reply_class_asked_ms(outcome));
         suspend(s, transport, outcome);
-        update_sites(s, transport);
+        sites_update(&s->destinations.sites, transport, s->now_ms);
     }
 }
 
@@ -67,4 +57,94 @@ sched_quota_forget(struct sched *s)
     struct transport *transport, *next;
     HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next)
         quota_end(s, transport);
+}
+
+/* --- Our own quotas --------------------------------------------------------------- */
+
+struct quota_wanted {
+    const char *key;
+    struct quota quota;
+};
+
+static void
+want_quota(void *context, const struct target *target)
+{
+    struct quota_wanted *wanted = context;
+    char key[ROUTE_KEY_MAX];
+    (void)route_key(target, TEXT(""), key);
+    if (strcmp(key, wanted->key) == 0)
+        wanted->quota = target->transport.quota;
+}
+
+/* Mail that waits in memory for a target with the old quota should not wait for it. */
+void
+sched_quota_reload(struct sched *s, const struct route_table *routes)
+{
+    struct sites *sites = &s->destinations.sites;
+    struct transport *c, *next;
+    HASH_ITER (hh, sites->transports.by_target, c, next) {
+        if (c->hop == NULL)
+            continue;
+        struct quota_wanted wanted = {c->hop->key, c->target.transport.quota};
+        if (c->is_gone)
+            route_each_target(routes, want_quota, &wanted);
+        c->quota = wanted.quota;
+        (void)hop_quota_update(&sites->transports.hops, c);
+        sites_update(sites, c, s->now_ms);
+    }
+}
+
+static const struct quota *
+find_quota_of(const struct sched *s, const struct hop_quota *hop)
+{
+    struct transport *transport, *next;
+    HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next)
+        if (transport->hop == hop && !transport->is_gone)
+            return &transport->quota;
+    return NULL;
+}
+
+void
+sched_quotas(const struct sched *s,
+             void (*each)(void *context, const struct sched_quota *quota),
+             void *context)
+{
+    const struct hop_quotas *hops = &s->destinations.sites.transports.hops;
+    struct hop_quota *hop, *next;
+    HASH_ITER (hh, hops->by_key, hop, next)
+        each(context,
+             &(struct sched_quota){hop->key, find_quota_of(s, hop), &hop->use});
+}
+
+bool
+sched_has_quotas(const struct sched *s)
+{
+    return s->destinations.sites.transports.hops.by_key != NULL;
+}
+
+int64_t
+sched_quota_ahead_ms(const struct sched *s)
+{
+    return s->destinations.sites.transports.hops.shift_ms;
+}
+
+struct quota_use *
+sched_quota_recall(struct sched *s, struct text key)
+{
+    return &hop_quota_recall(&s->destinations.sites.transports.hops, key)->use;
+}
+
+bool
+sched_quota_reset(struct sched *s, int64_t now_ms, struct text key)
+{
+    struct sites *sites = &s->destinations.sites;
+    struct transport *transport, *next;
+    sched_tick(s, now_ms);
+    if (!hop_quota_reset(&sites->transports.hops, key))
+        return false;
+    HASH_ITER (hh, sites->transports.by_target, transport, next)
+        if (transport->hop != NULL &&
+            hop_quota_update(&sites->transports.hops, transport))
+            sites_update(sites, transport, s->now_ms);
+    return true;
 }

@@ -150,12 +150,16 @@ sched_session_begin(struct sites *set, struct sched_session *session, int64_t no
     const struct transport_params *t = site_transport(site);
     unsigned at = (session->oldest + session->work_count++) % WORKS_MAX;
     struct work *w = &session->works[at];
-    struct entry *e =
-        flow_queue_cut(&set->flows, &site->queue, session->limits.recipients, t,
-                       sites_job_s(set, now_ms), &w->first, &w->count);
+    uint32_t most = hop_quota_left(&set->transports.hops, site->transport);
+    assert(most > 0); /* else sched_has_work() was false */
+    if (session->limits.recipients > 0 && session->limits.recipients < most)
+        most = session->limits.recipients;
+    struct entry *e = flow_queue_cut(&set->flows, &site->queue, most, t,
+                                     sites_job_s(set, now_ms), &w->first, &w->count);
+    hop_quota_begin(site->transport, w->count);
     w->message = e->message;
     w->unsettled = w->count;
-    w->hint = 0;
+    w->hint = w->sent = 0;
     w->feedback = FEEDBACK_GOOD;
     w->blamed = NULL;
     w->taken_ms = now_ms;
@@ -191,8 +195,9 @@ sched_session_slot(struct work *w, unsigned index)
 }
 
 void
-sched_session_finish(struct sched_session *session, struct work *w)
+sched_session_finish(struct sites *set, struct sched_session *session, struct work *w)
 {
+    hop_quota_end(&set->transports.hops, session->site->transport, w->count, w->sent);
     /* The oldest, or (waived) the newest. */
     if (w == &session->works[session->oldest])
         session->oldest = (session->oldest + 1) % WORKS_MAX;

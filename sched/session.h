@@ -10,7 +10,8 @@ enum { WORKS_MAX = 2 };
 struct work {
     struct sched_message *message;
     unsigned first, count, unsettled,
-        hint; /* slots; hint: expected to be settled next */
+        hint;      /* slots; hint: expected to be settled next */
+    unsigned sent; /* recipients */
     enum session_feedback feedback;
     struct reason *blamed; /* for BAD; a slot of the message holds it */
     int64_t taken_ms;
@@ -55,6 +56,7 @@ struct work *sched_session_newest_work(struct sched_session *session);
 /* The slot of an open index of the work. */
 unsigned sched_session_slot(struct work *w, unsigned index);
 /* Ends a work of which all recipients are settled. */
-void sched_session_finish(struct sched_session *session, struct work *w);
+void sched_session_finish(struct sites *set, struct sched_session *session,
+                          struct work *w);
 
 #endif

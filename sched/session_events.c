@@ -226,7 +226,7 @@ work_finished(struct sched *s, struct sched_session *session, struct work *w,
     int64_t took = comparable_ms(s, w, is_small);
     if (w->blamed)
         reason_read(w->blamed, &outcome);
-    sched_session_finish(session, w);
+    sched_session_finish(&s->destinations.sites, session, w);
     bool was_down = site->dead || site->window.probing;
     if (site_served(&s->destinations.sites, site, s->now_ms, w->feedback, busy, took))
         site_failed(s, site, &outcome);
@@ -272,6 +272,7 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
         w->feedback = feedback;
         w->blamed = reason;
     }
+    w->sent += outcome->verdict == VERDICT_DELIVERED;
     sched_message_settled(s, m, slot, reason);
     if (--w->unsettled > 0)
         return; /* nothing has changed for the site */

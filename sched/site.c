@@ -49,6 +49,7 @@ sites_free(struct sites *set)
 {
     assert(set->count == 0 && !set->transports.by_target && !set->flows.by_key);
     token_table_clear(&set->transports.tokens);
+    hop_quotas_free(&set->transports.hops);
     heap_free(&set->timers);
     site_state_clear(&set->states);
     site_changes_free(&set->changes);
@@ -450,6 +451,8 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     if (site->transport->token == SCHED_TOKEN_AWAITED)
         return SCHED_BOUND_TOKEN;
     *until_ms = site->transport->quota_until_ms;
+    if (*until_ms < site->transport->spent_until_ms)
+        *until_ms = site->transport->spent_until_ms;
     if (now_ms < *until_ms)
         return SCHED_BOUND_QUOTA;
     *until_ms = site->transport->pause_until_ms;
@@ -486,15 +489,17 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
 
 /* A session is opened for mail that a rate permits by the time of its greeting. */
 static size_t
-sessions_worth(const struct site *site, int64_t now_ms)
+sessions_worth(const struct sites *set, const struct site *site, int64_t now_ms)
 {
     int64_t until_ms = now_ms + GREETING_MS;
+    uint32_t left = hop_quota_left(&set->transports.hops, site->transport);
     uint32_t passes =
         bucket_passes(&site->bucket, &site_transport(site)->rate, now_ms, until_ms);
     if (site_is_adaptive(site)) {
         uint32_t learnt = bucket_learnt_passes(&site->learnt, now_ms, until_ms);
         passes = learnt < passes ? learnt : passes;
     }
+    passes = left < passes ? left : passes;
     return passes > 0 ? passes : 1;
 }
 
@@ -502,7 +507,7 @@ sessions_worth(const struct site *site, int64_t now_ms)
  * two works. A probe needs no mail in memory; backlogged mail is enough. By Postfix's
  * rules there is a probe only when mail is due. */
 static bool
-wants_session(struct site *site, int64_t now_ms)
+wants_session(const struct sites *set, struct site *site, int64_t now_ms)
 {
     size_t works = site->queue.works;
     size_t without = (size_t)(site->sessions - site->carrying);
@@ -514,7 +519,7 @@ wants_session(struct site *site, int64_t now_ms)
         return false;
     if (site_transport(site)->transport_rate_delay_ms > 0 && without > 0)
         return false;
-    if (without > 0 && without >= sessions_worth(site, now_ms))
+    if (without > 0 && without >= sessions_worth(set, site, now_ms))
         return false;
     int64_t until;
     return site_bound(site, now_ms, &until) == SCHED_BOUND_NONE;
@@ -657,10 +662,10 @@ wake_time(struct site *site, int64_t now_ms)
     if (site->queue.works == 0 && !site->window.probing)
         return INT64_MAX;
     int64_t wake = INT64_MAX;
-    const int64_t times[] = {site_ready_ms(site, now_ms), site->open_after_ms,
-                             ceiling_wake_ms(&site->ceiling),
-                             site->transport->pause_until_ms,
-                             site->transport->quota_until_ms};
+    const int64_t times[] = {
+        site_ready_ms(site, now_ms),     site->open_after_ms,
+        ceiling_wake_ms(&site->ceiling), site->transport->pause_until_ms,
+        site->transport->quota_until_ms, site->transport->spent_until_ms};
     for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
         if (times[i] > now_ms && times[i] < wake)
             wake = times[i];
@@ -678,7 +683,7 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
         site_free(set, site);
         return;
     }
-    if (wants_session(site, now_ms))
+    if (wants_session(set, site, now_ms))
         enter_ready(set, site);
     else
         leave_ready(set, site);
@@ -697,11 +702,9 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
 /* The share keeps the transport while its sites, of which the last may free itself, are
  * updated. */
 void
-sites_transport_changed(struct sites *set, struct transport *transport, int64_t now_ms)
+sites_update(struct sites *set, struct transport *transport, int64_t now_ms)
 {
     struct site *site, *next;
-    if (transport->target.transport.transport_rate_delay_ms == 0)
-        return;
     transport_share(transport);
     HASH_ITER (hh, transport->sites, site, next)
         site_update(set, site, now_ms);
@@ -771,9 +774,11 @@ sites_shift(struct sites *set, int64_t delta_ms)
 {
     struct transport *c, *next;
     set->shift_ms += delta_ms;
+    set->transports.hops.shift_ms = set->shift_ms;
     HASH_ITER (hh, set->transports.by_target, c, next) {
         c->pause_until_ms += delta_ms;
         c->quota_until_ms += c->quota_until_ms != 0 ? delta_ms : 0;
+        c->spent_until_ms += c->spent_until_ms != 0 ? delta_ms : 0;
     }
     sites_each(set, site_shift, &delta_ms);
     site_state_shift(&set->states, delta_ms);

@@ -178,8 +178,10 @@ void site_set_crowded(struct sites *set, struct site *site, bool is_crowded,
 /* To be called after each change of the site: updates ready lists and timers. Frees a
  * site that nothing uses; the caller must not use it afterwards. */
 void site_update(struct sites *set, struct site *site, int64_t now_ms);
-/* A delivery or session of the transport has begun or ended: a transport rate delay
- * limits all its sites. */
+/* site_update() for all sites of the transport. */
+void sites_update(struct sites *set, struct transport *transport, int64_t now_ms);
+/* A delivery or session of the transport has begun or ended: a transport rate delay, or
+ * a quota, limits all its sites. In site_quota.c. */
 void sites_transport_changed(struct sites *set, struct transport *transport,
                              int64_t now_ms);
 /* Moves it behind the other ready sites of its transport, and the transport behind the

@@ -28,6 +28,9 @@ transport_open(struct transports *set, const struct target *target)
         memcpy(&c->target, target, sizeof(*target));
         const char *why;
         c->token = token_table_find(&set->tokens, target, &why);
+        c->quota = target->transport.quota;
+        c->hop = hop_quota_share(&set->hops, target);
+        (void)hop_quota_update(&set->hops, c);
         HASH_ADD(hh, set->by_target, target, sizeof(c->target), c);
     }
     set->last = c;
@@ -51,13 +54,14 @@ transport_close(struct transports *set, struct transport *c)
     if (set->last == c)
         set->last = NULL;
     HASH_DELETE(hh, set->by_target, c);
+    hop_quota_close(c->hop);
     free(c);
 }
 
 bool
 transport_pauses(const struct transport *c, int64_t now_ms)
 {
-    return now_ms < c->quota_until_ms ||
+    return now_ms < c->quota_until_ms || now_ms < c->spent_until_ms ||
            (c->target.transport.transport_rate_delay_ms > 0 &&
             (c->carrying > 0 || now_ms < c->pause_until_ms));
 }

@@ -7,6 +7,7 @@
 #ifndef SCHED_TRANSPORT_H
 #define SCHED_TRANSPORT_H
 
+#include "sched/hop_quota.h"
 #include "sched/token_table.h"
 
 #include <uthash.h>
@@ -29,6 +30,10 @@ struct transport {
     /* The provider's own limit of the account is used up: until when, and for how long
      * it was taken to be, unless the provider said. */
     int64_t quota_until_ms, quota_pause_ms;
+    struct hop_quota *hop;  /* NULL: no quota is set */
+    struct quota quota;     /* the target's, or a newer one of that next hop */
+    int64_t spent_until_ms; /* that quota is used up until then */
+    enum quota_period spent_period;
     enum sched_token token; /* what it lacks to log in */
 };
 
@@ -36,13 +41,14 @@ struct transports {
     struct transport *by_target, *ready;
     struct transport *last; /* the one opened last, or NULL */
     struct token_table tokens;
+    struct hop_quotas hops;
 };
 
 struct transport *transport_open(struct transports *set, const struct target *target);
 struct transport *transport_share(struct transport *c);
 void transport_close(struct transports *set, struct transport *c);
-/* Whether the transport's rate delay, or the provider's limit, forbids a transaction
- * now. */
+/* Whether the transport's rate delay, its quota, or the provider's limit forbids a
+ * transaction now. */
 bool transport_pauses(const struct transport *c, int64_t now_ms);
 /* The provider has refused mail because of the account's limit. asked_ms: the time that
  * it gave, or 0: an hour then, and twice as long each further time, up to 6 hours. It stays

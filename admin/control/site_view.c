@@ -105,6 +105,10 @@ site_view_make(const struct sched_site *site)
     json_object_set_new(view, "learnt_rate", json_real(site->rate / 1000.0));
     json_object_set_new(view, "bound", json_string(sched_bound_word(site->bound)));
     put_time(view, "bound_until_ms", site->bound_until_ms);
+    if (site->quota > 0) {
+        json_object_set_new(view, "quota", json_integer(site->quota));
+        json_object_set_new(view, "quota_period", json_string(site->quota_period));
+    }
     put_time(view, "dead_since_ms", site->dead_since_ms);
     put_time(view, "dead_until_ms", site->dead_until_ms);
     if (site->ceiling > 0)
@@ -231,6 +235,21 @@ say_nothing(const json_t *view, struct buffer *out)
         (void)!buffer_add(out, TEXT("nothing; a session takes it next"));
 }
 
+/* Ours, or the provider's. */
+static void
+say_quota(const json_t *view, struct buffer *out)
+{
+    int64_t quota = json_field_number(view, "quota");
+    const char *period = json_field_string(view, "quota_period");
+    if (quota > 0)
+        (void)!buffer_format(out, "quota of %" PRId64 " %s %s is used up", quota,
+                             strcmp(period, "hour") == 0 ? "an" : "a", period);
+    else
+        (void)!buffer_add(out,
+                          TEXT("it has refused mail because the account has reached "
+                               "its limit"));
+}
+
 static void
 say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
           struct buffer *out)
@@ -248,9 +267,7 @@ say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
                              json_field_string(view, "reason"));
         return;
     case SCHED_BOUND_QUOTA:
-        (void)!buffer_add(out,
-                          TEXT("it has refused mail because the account has reached "
-                               "its limit"));
+        say_quota(view, out);
         break;
     case SCHED_BOUND_PROBE:
         (void)!buffer_add(out, TEXT("one session tries the site before others do"));

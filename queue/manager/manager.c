@@ -645,6 +645,8 @@ manager_settled(struct manager *m, const struct delivery_request *request, size_
     struct id before = queue_enter(m->queue, a->id);
     attempt_settle(a, index, outcome, false, timing);
     sched_settled(m->sched, loop_now_ms(m->loop), request->session, index, outcome);
+    if (sched_has_quotas(m->sched))
+        manager_note_quotas(m);
     queue_leave(m->queue, before);
     manager_stir(m);
 }

@@ -1,4 +1,4 @@
-/* The quotas of those who send: their settings, their file, what operators learn. */
+/* The quotas: settings of those who send, the file of all, what operators learn. */
 #include "queue/manager/quota_file.h"
 #include "queue/manager/manager_internal.h"
 
@@ -11,12 +11,16 @@ enum {
     QUOTA_EVERY_MS = 60000 /* between two writes */
 };
 
-/* The counts use the clock that nobody sets, and the file the one that a restart
- * keeps. */
-static int64_t
-wall_ahead_ms(const struct manager *m)
+/* The counts of senders use the clock that nobody sets, and the file the one that a
+ * restart keeps. */
+static struct quota_file
+file_of(const struct manager *m)
 {
-    return loop_now_ms(m->loop) - loop_monotonic_ms(m->loop);
+    int64_t now_ms = loop_now_ms(m->loop);
+    return (struct quota_file){.quotas = m->quotas,
+                               .sched = m->sched,
+                               .now_ms = now_ms,
+                               .ahead_ms = now_ms - loop_monotonic_ms(m->loop)};
 }
 
 /* The settings have been checked: see configuration.c. */
@@ -35,11 +39,9 @@ void
 manager_quotas_read(struct manager *m)
 {
     char path[MANAGER_HINT_MAX];
-    if (quotas_are_empty(m->quotas))
-        return;
+    struct quota_file file = file_of(m);
     manager_hint_path(m, "quotas", path);
-    int result = quota_file_read(queue_disk(m->queue), path, m->quotas,
-                                 loop_monotonic_ms(m->loop), wall_ahead_ms(m));
+    int result = quota_file_read(queue_disk(m->queue), path, &file);
     if (result < 0 && result != -ENOENT)
         log_say(m->log, LOG_LEVEL_WARNING, "queue", NULL,
                 "%s: %s; what it does not say of the use of quotas is unknown", path,
@@ -52,14 +54,14 @@ void
 manager_quotas_write(struct manager *m)
 {
     char path[MANAGER_HINT_MAX];
+    struct quota_file file = file_of(m);
     loop_timer_stop(m->loop, &m->quotas_timer);
     if (!m->quotas_changed)
         return;
     m->quotas_changed = false;
     m->quotas_written_ms = loop_monotonic_ms(m->loop);
     manager_hint_path(m, "quotas", path);
-    (void)!quota_file_write(queue_disk(m->queue), path, m->quotas, m->quotas_written_ms,
-                            wall_ahead_ms(m));
+    (void)!quota_file_write(queue_disk(m->queue), path, &file);
 }
 
 static void

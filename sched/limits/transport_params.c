@@ -21,6 +21,7 @@ enum option_kind {
     OPTION_DURATION,
     OPTION_FEEDBACK,
     OPTION_RATE,
+    OPTION_QUOTA,
     OPTION_YES
 };
 
@@ -54,6 +55,7 @@ static const struct option options[] = {
     ROW("transport_rate_delay", "transport_rate_delay", DURATION,
         transport_rate_delay_ms, 0, DAY_MS),
     ROW("rate", "destination_rate", RATE, rate, 0, 0),
+    ROW("quota", "destination_quota", QUOTA, quota, 0, 0),
     ROW("adaptive", "destination_adaptive", YES, adaptive, 0, 1),
     ROW("reuse", "connection_reuse_count_limit", NUMBER, reuse_limit, 0, COUNT_MAX),
     ROW("minimal_backoff", "minimal_backoff_time", DURATION, minimal_backoff_ms,
@@ -163,6 +165,7 @@ transport_params_option_set(const struct option *o, struct transport_params *t,
     int64_t duration;
     struct feedback feedback;
     struct rate rate;
+    struct quota quota;
     switch (o->kind) {
     case OPTION_NUMBER:
         if (!text_number(value, o->max, &number) || number < o->min)
@@ -184,6 +187,11 @@ transport_params_option_set(const struct option *o, struct transport_params *t,
         if (!bucket_rate_parse(value, &rate))
             return false;
         memcpy(field, &rate, sizeof(rate));
+        return true;
+    case OPTION_QUOTA:
+        if (!quota_parse(value, &quota))
+            return false;
+        memcpy(field, &quota, sizeof(quota));
         return true;
     case OPTION_YES:
         if (!text_equal_nocase(value, TEXT("yes")) &&

@@ -4,6 +4,7 @@
 #define SCHED_LIMITS_TRANSPORT_PARAMS_H
 
 #include "sched/limits/bucket.h"
+#include "sched/limits/quota.h"
 
 enum feedback_kind {
     FEEDBACK_CONSTANT,
@@ -26,6 +27,7 @@ struct transport_params {
     int64_t rate_delay_ms;              /* 0 */
     int64_t transport_rate_delay_ms;    /* 0 */
     struct rate rate;                   /* of transactions to a site; none */
+    struct quota quota;                 /* of recipients; none */
     int adaptive;    /* 1: learn a site's limits; 0: Postfix's rules */
     int reuse_limit; /* transactions over one connection; 0 = no limit */
     int slot_cost, slot_loan, slot_discount, minimum_slots; /* 5, 3, 50, 3 */
@@ -40,8 +42,9 @@ void transport_params_default(struct transport_params *t);
 int64_t transport_params_lifetime_ms(const struct transport_params *t,
                                      bool null_sender);
 /* One option of a route: "concurrency=20", "initial=5", "recipients=50", "cohort=1",
- * "positive=", "negative=", "rate_delay=", "minimal_backoff=", "maximal_backoff=",
- * "lifetime=" and the long names of the settings. False: unknown key or bad value. */
+ * "positive=", "negative=", "rate_delay=", "quota=", "minimal_backoff=",
+ * "maximal_backoff=", "lifetime=" and the long names of the settings. False: unknown key
+ * or bad value. */
 bool transport_params_option(struct transport_params *t, struct text key,
                              struct text value);
 

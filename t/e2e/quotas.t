@@ -80,6 +80,37 @@ like $petrel->log, qr/lock\/quotas: damaged, or not written by Petrel/, 'a damag
 is passes($petrel, 'a@here.test', 1), 1, 'and mail goes on';
 $petrel->stop;
 
+# --- Next hops
+
+sub send_some { my ($p, $count) = @_; my @ids; for (1 .. $count) { my $c = Client->greeted($p->{port}) or die; push @ids, $c->send(from => 's@here.test', to => 'you@there.test', data => "Subject: q\r\n\r\nq\r\n") =~ /queued as (\S+)/; $c->quit } return @ids }
+sub arrived { return scalar @{ Petrel::arrived($_[0]) } }
+my $hop = Petrel::sink();
+my $route = "* smtp://127.0.0.1:$hop->{port}?quota=";
+my $relay = Petrel->new(routes => $route . '3/d,3/h')->start;
+my @ids = send_some($relay, 5);
+ok Petrel::wait_for(sub { Petrel::count($relay->log, qr/status=sent/) == 3 }), 'next hop: three of five are sent';
+my $why = sub { ($relay->run('queue', 'why', $_[0]))[1] };
+ok Petrel::wait_for(sub { $why->($ids[4]) =~ /quota of 3 a day is used up; the next delivery may begin .* \(in 1 d \d+ h\)/ }), 'why says until when' or diag $why->($ids[4]);
+unlike $relay->log, qr/status=deferred/, 'which is no attempt';
+my ($site) = @{ decode_json($relay->status)->{sites} };
+is "$site->{bound} $site->{quota} $site->{quota_period}", 'quota 3 day', 'so does the status';
+ok Petrel::wait_for(sub { Petrel::slurp("$relay->{dir}/spool/lock/quotas") =~ /^d \d+ 3 relay smtp:\[127\.0\.0\.1\]:$hop->{port}$/m }), 'it is written';
+$relay->kill9;
+$relay->start;
+send_some($relay, 1);
+ok Petrel::wait_for(sub { $why->($ids[4]) =~ /quota of 3 a day is used up/ }), 'after SIGKILL it still is';
+is Petrel::count($relay->log, qr/status=sent/), 3, 'and nothing is sent';
+$relay->configure(routes => $route . '4/d')->run('reload');
+ok Petrel::wait_for(sub { Petrel::count($relay->log, qr/status=sent/) == 4 }), 'a larger quota lets one more go';
+$relay->stop;
+$relay->configure(routes => $route . '1/s')->start;
+ok $relay->wait_empty, 'what waits goes on by itself';
+is Petrel::count($relay->log, qr/status=sent/), 6, 'once each';
+$relay->stop;
+($code, $said) = Petrel->new(routes => $route . '5/w')->run('check');
+isnt $code, 0, 'a bad quota of a route';
+like $said, qr/quota=5\/w/, 'is named' or diag $said;
+
 # --- Settings
 
 ($code, $said) = Petrel->new(quotas => "user:* 5/d\nalice 7/d\nall 5\n")->run('check');

@@ -15,6 +15,24 @@
 #define BOOT  (5 * HOUR_MS)
 #define AHEAD (NOW - BOOT)
 
+static struct sched *sched;
+
+static int
+keep(struct disk *disk, const char *path, struct quotas *q, int64_t now, int64_t ahead)
+{
+    struct quota_file file = {
+        .quotas = q, .sched = sched, .now_ms = now + ahead, .ahead_ms = ahead};
+    return quota_file_write(disk, path, &file);
+}
+
+static int
+get(struct disk *disk, const char *path, struct quotas *q, int64_t now, int64_t ahead)
+{
+    struct quota_file file = {
+        .quotas = q, .sched = sched, .now_ms = now + ahead, .ahead_ms = ahead};
+    return quota_file_read(disk, path, &file);
+}
+
 static const char PATH[] = "lock/quotas", TABLE[] = "user:* 5/d,4/h\nsender:* 9/m,7/s";
 
 static struct disk *
@@ -60,22 +78,22 @@ test_round(void)
 {
     struct disk *disk = quota_file_disk();
     struct quotas *q = table(TABLE), *after = table(TABLE);
-    is_number(quota_file_write(disk, PATH, q, BOOT, AHEAD), 0, "nothing is used");
+    is_number(keep(disk, PATH, q, BOOT, AHEAD), 0, "nothing is used");
     is_number(sim_disk_count(""), 0, "and no file made");
-    is_number(quota_file_read(disk, PATH, after, BOOT, AHEAD), -ENOENT, "none to read");
+    is_number(get(disk, PATH, after, BOOT, AHEAD), -ENOENT, "none to read");
     is_number(passes(q, "alice", "", BOOT), 4, "alice sends");
     is_number(passes(q, "bob smith", "\"a b\"@example.org", BOOT), 4, "so does bob");
-    is_number(quota_file_write(disk, PATH, q, BOOT, AHEAD), 0, "written");
+    is_number(keep(disk, PATH, q, BOOT, AHEAD), 0, "written");
     is_number(sim_disk_count(""), 1, "as one file, no draft of it");
     /* A new boot, whose clock begins anew, two hours later. */
     int64_t start = 1000, ahead = NOW + 2 * HOUR_MS - start;
-    is_number(quota_file_read(disk, PATH, after, start, ahead), 0, "read");
+    is_number(get(disk, PATH, after, start, ahead), 0, "read");
     is_number(passes(after, "alice", "", start), 1, "the day's last one is left");
     is_number(passes(after, "carol", "", start), 4, "others have theirs");
     is_number(passes(after, "bob smith", "", start), 1, "names may have blanks");
     is_number(passes(after, NULL, "\"a b\"@example.org", start), 7, "the minute is over");
     is_number(passes(after, "alice", "", start + 25 * HOUR_MS), 4, "a day later");
-    is_number(quota_file_write(disk, PATH, q, BOOT + 2 * DAY_MS, AHEAD), 0, "all is over");
+    is_number(keep(disk, PATH, q, BOOT + 2 * DAY_MS, AHEAD), 0, "all is over");
     is_number(sim_disk_count(""), 0, "the file goes");
     quotas_free(&q);
     quotas_free(&after);
@@ -88,8 +106,8 @@ test_removed_rows(void)
     struct disk *disk = quota_file_disk();
     struct quotas *q = table(TABLE), *other = table("all 3/d"), *after = table(TABLE);
     passes(q, "alice", "", BOOT);
-    is_number(quota_file_write(disk, PATH, q, BOOT, AHEAD), 0, "written");
-    is_number(quota_file_read(disk, PATH, other, BOOT, AHEAD), 0, "of no other table");
+    is_number(keep(disk, PATH, q, BOOT, AHEAD), 0, "written");
+    is_number(get(disk, PATH, other, BOOT, AHEAD), 0, "of no other table");
     is_number(passes(other, "alice", "", BOOT), 3, "which has all");
     quotas_free(&q);
     quotas_free(&other);
@@ -107,7 +125,7 @@ is_read(const char *lines, int want, uint32_t used, const char *name)
     snprintf(text, sizeof(text), "petrel quotas 1\n%s", lines);
     if (spool_write_path(disk, PATH, text_from(text)) < 0)
         abort();
-    is_number(quota_file_read(disk, PATH, q, BOOT, AHEAD), want, name);
+    is_number(get(disk, PATH, q, BOOT, AHEAD), want, name);
     is_number(quota_used(quotas_recall(q, TEXT("all")), QUOTA_DAY, BOOT), used, name);
     quotas_free(&q);
     disk_close(&disk);
@@ -145,11 +163,34 @@ test_foreign(void)
     struct quotas *q = table("all 9/d");
     if (spool_write_path(disk, PATH, TEXT("d 1700000000000 3 all\n")) < 0)
         abort();
-    is_number(quota_file_read(disk, PATH, q, BOOT, AHEAD), -EILSEQ, "no title");
+    is_number(get(disk, PATH, q, BOOT, AHEAD), -EILSEQ, "no title");
     is_number(passes(q, NULL, "", BOOT), 9, "nothing counts");
     if (spool_write_path(disk, PATH, TEXT("")) < 0)
         abort();
-    is_number(quota_file_read(disk, PATH, q, BOOT, AHEAD), -EILSEQ, "empty");
+    is_number(get(disk, PATH, q, BOOT, AHEAD), -EILSEQ, "empty");
+    quotas_free(&q);
+    disk_close(&disk);
+}
+
+/* The key of a next hop, which need not be known yet. */
+static void
+test_hops(void)
+{
+    struct disk *disk = quota_file_disk();
+    struct quotas *q = table(TABLE);
+    struct quota_use *use = sched_quota_recall(sched, TEXT("smtp:me@[mx]:587"));
+    quota_reserve(use, 9);
+    quota_settle(use, 9, 7, NOW);
+    is_number(keep(disk, PATH, q, BOOT, AHEAD), 0, "written");
+    is_number(sim_disk_count(""), 1, "a file");
+    ok(sched_quota_reset(sched, NOW, TEXT("smtp:me@[mx]:587")));
+    ok(!sched_quota_reset(sched, NOW, TEXT("smtp:[mx]:587")));
+    is_number(quota_used(use, QUOTA_DAY, NOW), 0, "forgotten");
+    is_number(get(disk, PATH, q, BOOT, AHEAD), 0, "read");
+    use = sched_quota_recall(sched, TEXT("smtp:me@[mx]:587"));
+    is_number(quota_used(use, QUOTA_DAY, NOW), 7, "a day's");
+    is_number(quota_used(use, QUOTA_HOUR, NOW), 7, "without a quota all periods");
+    ok(sched_has_quotas(sched));
     quotas_free(&q);
     disk_close(&disk);
 }
@@ -157,9 +198,14 @@ test_foreign(void)
 int
 main(void)
 {
+    sched = sched_new(
+        &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7});
+    ok(!sched_has_quotas(sched));
     test_round();
     test_removed_rows();
     test_damage();
     test_foreign();
+    test_hops();
+    sched_free(&sched);
     return done();
 }
