@@ -29,6 +29,7 @@
 #include "admin/startup/login_trial.h"
 #include "admin/startup/notify.h"
 #include "admin/startup/reload.h"
+#include "admin/startup/sts_wiring.h"
 #include "admin/startup/token_keeper.h"
 #include "admin/startup/readiness.h"
 #include "admin/startup/upstream_wiring.h"
@@ -85,6 +86,7 @@ struct petrel {
     struct tls_client *registry_anchors;
     struct delivery *delivery;
     struct token_keeper keeper;
+    struct sts_wiring sts;
     struct listener *listener;
     struct control_server *control;
     struct health health;
@@ -265,6 +267,7 @@ on_reload(void *context)
     listener_reload(p->listener, fresh->routes, &listener);
     delivery_reload(p->delivery, &delivery);
     use_accounts(p, fresh);
+    sts_wiring_use(&p->sts, &p->keeper, o);
     http_wiring_reload(&p->http, fresh);
     history_wiring_reload(p->history, p->manager, fresh);
     upstream_wiring_reload(&p->upstreams, fresh);
@@ -402,6 +405,7 @@ start_queue(struct petrel *p, char *error)
                                       .manager = p->manager,
                                       .delivery = p->delivery};
     token_keeper_use(&p->keeper, &p->configuration->accounts);
+    sts_wiring_use(&p->sts, &p->keeper, o);
     p->local = local_new(p->loop, p->manager, o->hostname);
     manager_set_channel(p->manager, TARGET_MX, delivery_open, p->delivery);
     manager_set_channel(p->manager, TARGET_SMTP, delivery_open, p->delivery);
@@ -559,6 +563,7 @@ mta_stop(struct petrel *p, bool ran)
     upstream_wiring_stop(&p->upstreams);
     delivery_free(&p->delivery);
     token_keeper_stop(&p->keeper);
+    sts_wiring_stop(&p->sts);
     local_free(&p->local);
     channel_free(&p->channel);
     registry_free(&p->registry);

@@ -173,6 +173,45 @@ net_address_is_loopback(const struct net_address *a)
     return false;
 }
 
+static bool
+ipv4_is_public(const unsigned char *ip)
+{
+    return ip[0] != 0 && ip[0] != 10 && ip[0] != 127 && ip[0] < 224 &&
+           !(ip[0] == 100 && (ip[1] & 0xc0) == 64) && !(ip[0] == 169 && ip[1] == 254) &&
+           !(ip[0] == 172 && (ip[1] & 0xf0) == 16) && !(ip[0] == 192 && ip[1] == 168);
+}
+
+/* Global unicast is 2000::/3 so far; 64:ff9b::/96 (RFC 6052) and 2002::/16 (RFC 3056) have an
+ * IPv4 address in them. */
+static bool
+ipv6_is_public(const unsigned char *ip)
+{
+    static const unsigned char nat64[12] = {0x00, 0x64, 0xff, 0x9b};
+    if (memcmp(ip, nat64, sizeof(nat64)) == 0)
+        return ipv4_is_public(ip + 12);
+    if (ip[0] == 0x20 && ip[1] == 0x02)
+        return ipv4_is_public(ip + 2);
+    return (ip[0] & 0xe0) == 0x20;
+}
+
+bool
+net_address_is_public(const struct net_address *a)
+{
+    struct net_address plain = *a;
+    net_address_unmap(&plain);
+    switch (plain.family) {
+    case NET_IPV4:
+        return ipv4_is_public(plain.ip);
+    case NET_IPV6:
+        return ipv6_is_public(plain.ip);
+    case NET_UNIX:
+    case NET_PASSED:
+    case NET_NONE:
+        break;
+    }
+    return false;
+}
+
 bool
 net_address_is_wildcard(const struct net_address *a)
 {

@@ -46,6 +46,8 @@ struct options {
     char *dkim_keys;
     char *dns_servers, *dns_trust, *dane, *smtp_bind, *smtp_family, *tls_ca;
     int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
+    bool mta_sts;
+    int64_t mta_sts_port;
     int64_t smtp_min_data_rate;
     int64_t smtp_connection_cache_time_limit_ms;
     /* scheduler */

@@ -245,6 +245,12 @@ const struct setting options_rows[] = {
             "Whether TLSA records of mail hosts are obeyed (DANE): auto, where name "
             "servers are\n"
             "trusted to validate, or no."),
+    TEXTUAL(BOOL, mta_sts, "mta_sts", "yes",
+            "Whether policies of MTA-STS are obeyed, where there are CA certificates."),
+    BOUNDED(
+        NUMBER, mta_sts_port, "mta_sts_port", "443", 1, 65535,
+        "Port of HTTPS from which policies of MTA-STS are fetched; another one is for "
+        "tests."),
     BOUNDED(NUMBER, smtp_port, "smtp_port", "25", 1, 65535,
             "Port of deliveries by MX."),
     TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,

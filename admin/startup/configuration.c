@@ -82,6 +82,7 @@ configuration_delivery(const struct options *o, const struct route_table *routes
         .smtp_bind = text_from(o->smtp_bind),
         .smtp_family = options_family(o),
         .dane = options_dane(o),
+        .mta_sts = o->mta_sts,
         .connect_timeout_ms = o->smtp_connect_timeout_ms,
         .data_rate_min = o->smtp_min_data_rate,
         .mx_address_limit = (int)o->smtp_mx_address_limit,

@@ -41,6 +41,7 @@ struct http_call {
     struct buffer request;
     struct http_reader reader;
     int64_t deadline_ms;
+    bool is_public;
     struct dns_query *query;
     struct net_address addresses[HTTP_ADDRESSES_MAX];
     size_t count, at;
@@ -271,12 +272,15 @@ http_call_on_addresses(void *context, const struct dns_answer *answer)
         http_call_fail(call, "%s", answer->reason);
         return;
     }
-    for (; call->count < answer->count && call->count < HTTP_ADDRESSES_MAX;
-         call->count++) {
-        call->addresses[call->count] = answer->addresses[call->count];
-        call->addresses[call->count].port = call->url.port;
+    for (size_t i = 0; i < answer->count && call->count < HTTP_ADDRESSES_MAX; i++) {
+        const struct net_address *a = &answer->addresses[i];
+        if (call->is_public && !net_address_is_public(a))
+            continue;
+        call->addresses[call->count] = *a;
+        call->addresses[call->count++].port = call->url.port;
     }
-    http_call_connect(call, "it has no address");
+    http_call_connect(call, call->is_public ? "it has no public address"
+                                            : "it has no address");
 }
 
 /* ---- the line ---- */
@@ -386,6 +390,7 @@ http_call_start(struct http_caller *caller, struct text url,
     call->caller = caller;
     call->done = done;
     call->context = context;
+    call->is_public = options->is_public;
     call->deadline_ms =
         options->deadline_ms > 0 ? options->deadline_ms : HTTP_DEADLINE_MS;
     call->url_text = text_string(text_before(url, HTTP_URL_MAX + 1));

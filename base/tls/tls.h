@@ -63,6 +63,7 @@ struct tls_client;
 struct tls_client *tls_client_new(struct tls *tls, const char *anchors, char *error,
                                   size_t error_size);
 void tls_client_free(struct tls_client **client); /* connections keep it */
+bool tls_client_has_anchors(const struct tls_client *client);
 
 enum tls_level {
     TLS_LEVEL_NONE,  /* any certificate: protects against passive attackers only */

@@ -178,6 +178,12 @@ tls_client_free(struct tls_client **client)
     *client = NULL;
 }
 
+bool
+tls_client_has_anchors(const struct tls_client *client)
+{
+    return client->anchors.version != 0;
+}
+
 void
 tls_client_forget(struct tls_client *client, const char *key)
 {

@@ -89,6 +89,7 @@ struct target {
     enum target_dkim dkim;     /* MX, SMTP ?dkim= */
     enum target_canary canary; /* SMTP ?canary= */
     bool no_dane;              /* MX ?dane=no: TLSA records do not count */
+    bool no_sts;               /* MX ?sts=no: nor do policies of MTA-STS */
     char enhanced[12];         /* ERROR */
     bool create; /* MAILDIR ?create=: missing user directories are made... */
     char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */

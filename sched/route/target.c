@@ -236,17 +236,30 @@ option_dkim(struct target_parser *p, struct text value)
     return true;
 }
 
+/* What destinations by MX demand of TLS. */
 static bool
-option_dane(struct target_parser *p, struct text value)
+option_demand(struct target_parser *p, const char *key, struct text value, bool *no)
 {
     bool counts;
     if (!flag_parse(value, &counts))
-        return target_complain(p, "dane=%.*s: use yes or no",
+        return target_complain(p, "%s=%.*s: use yes or no", key,
                                TEXT_ARGS(text_before(value, 40)));
     if (p->target->kind != TARGET_MX)
-        return target_complain(p, "dane: only for mx, not for hosts with a name");
-    p->target->no_dane = !counts;
+        return target_complain(p, "%s: only for mx, not for hosts with a name", key);
+    *no = !counts;
     return true;
+}
+
+static bool
+option_dane(struct target_parser *p, struct text value)
+{
+    return option_demand(p, "dane", value, &p->target->no_dane);
+}
+
+static bool
+option_sts(struct target_parser *p, struct text value)
+{
+    return option_demand(p, "sts", value, &p->target->no_sts);
 }
 
 static bool
@@ -276,7 +289,8 @@ option_of_smtp(struct target_parser *p, struct text key, struct text value, bool
         {TEXT("family"), option_family},
         {TEXT("dkim"),   option_dkim  },
         {TEXT("canary"), option_canary},
-        {TEXT("dane"),   option_dane  }
+        {TEXT("dane"),   option_dane  },
+        {TEXT("sts"),    option_sts   }
     };
     if (p->target->kind != TARGET_MX && p->target->kind != TARGET_SMTP)
         return false;
@@ -332,7 +346,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth, "
-        "bind, helo, family, dkim, canary, dane",
+        "bind, helo, family, dkim, canary, dane, sts",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 

@@ -484,6 +484,7 @@ static void
 delivery_on_ready(struct delivery_session *s)
 {
     take_limits(s);
+    delivery_test_policy(s);
     s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
     report_health(s, true);
     request_next(s);

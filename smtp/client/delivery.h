@@ -23,7 +23,8 @@ struct delivery_settings {
     struct text
         smtp_bind; /* list of source addresses, at most one a family; may be empty */
     enum target_family smtp_family; /* unless a target has one; UNSET: any */
-    bool dane; /* TLSA records count, where name servers are trusted */
+    bool dane;    /* TLSA records count, where name servers are trusted */
+    bool mta_sts; /* policies count, where there are trust anchors */
     /* They may know this host by a source address; NULL: none. Read within the call
      * only. */
     const struct peers *peers;
@@ -60,6 +61,9 @@ void delivery_drain(struct delivery *d);
 void delivery_free(struct delivery **d);
 /* Of the accounts among secrets; NULL: there are none. They live longer. */
 void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
+/* Policies of MTA-STS; NULL: none counts. It lives longer. */
+struct sts_cache;
+void delivery_set_sts(struct delivery *d, struct sts_cache *sts);
 /* The settings of a canary to the target; borrowed until the next ones. */
 struct canary_settings;
 void delivery_canary(const struct delivery *d, const struct target *target,

@@ -1,6 +1,8 @@
 /* Which hosts a session may connect to, and what TLS each connection must have. */
 #include "smtp/client/delivery_internal.h"
 
+#include "base/log/log.h"
+
 #include <stdio.h>
 
 enum { LMTP_PORT = 24 };
@@ -23,6 +25,14 @@ delivery_asks_dane(const struct delivery_session *s)
            d->settings.dane && !s->target->no_dane && dns_is_trusted(d->dns);
 }
 
+static bool
+delivery_asks_policy(const struct delivery_session *s)
+{
+    const struct delivery *d = s->delivery;
+    return s->target->kind == TARGET_MX && s->target->tls != TARGET_TLS_NONE &&
+           d->settings.mta_sts && !s->target->no_sts && tls_client_has_anchors(d->tls);
+}
+
 void
 delivery_ask_hosts(struct delivery_session *s, const char *domain,
                    mx_lookup_found *done)
@@ -33,6 +43,7 @@ delivery_ask_hosts(struct delivery_session *s, const char *domain,
     s->site = text_hash_nocase(TEXT_HASH, text_from(mx ? domain : s->target->host));
     struct exchange_query query = {
         .dane = delivery_asks_dane(s),
+        .sts = delivery_asks_policy(s) ? d->sts : NULL,
         .mx = {.name = mx ? domain : s->target->host,
                .by_mx = mx || s->target->look_up_mx,
                .smarthost = !mx,
@@ -84,4 +95,22 @@ delivery_decide_security(struct delivery_session *s, const struct mx_lookup_host
         .demand = s->exchange != NULL ? exchange_demand(s->exchange, host) : NULL,
         .domain = s->domain};
     security_decide(&question, &s->security);
+}
+
+void
+delivery_test_policy(const struct delivery_session *s)
+{
+    const char *tls = client_connection_tls(s->connection), *why = NULL;
+    if (!s->security.is_tested)
+        return;
+    if (s->security.is_foreign)
+        why = "the policy does not name it";
+    else if (tls[0] == '\0')
+        why = "no TLS";
+    else if (text_ends_nocase(text_from(tls), TEXT("/unverified")))
+        why = "its certificate is not valid for it";
+    log_say(s->delivery->log, LOG_LEVEL_INFO, "sts", NULL,
+            "%s: sts=testing/%s%s%s, domain=%s", s->peer.where,
+            why != NULL ? "fail" : "ok", why != NULL ? ": " : "",
+            why != NULL ? why : "", s->domain);
 }

@@ -39,6 +39,7 @@ struct delivery {
     struct signing *signing;
     struct tls_failures *tls_failures;
     struct tokens *tokens;
+    struct sts_cache *sts;
     struct ipv6_rest ipv6_rests[DELIVERY_IPV6_RESTS_MAX];
     int64_t ipv6_rests_until_ms; /* none lasts longer */
     int64_t no_ipv4_until_ms;    /* this host had no route for IPv4; monotonic */
@@ -108,6 +109,9 @@ bool delivery_belongs_to_site(struct delivery_session *s,
 /* For the next connection, to that host. */
 void delivery_decide_security(struct delivery_session *s,
                               const struct mx_lookup_host *host);
+/* Logs what a policy in mode testing would have refused, now that the host has
+ * greeted. */
+void delivery_test_policy(const struct delivery_session *s);
 
 /* Whether the session's connection is over IPv6, which the site has refused: it gets no
  * more mail. */

@@ -56,6 +56,12 @@ delivery_set_tokens(struct delivery *d, struct tokens *tokens)
     d->tokens = tokens;
 }
 
+void
+delivery_set_sts(struct delivery *d, struct sts_cache *sts)
+{
+    d->sts = sts;
+}
+
 static bool
 canary_skips(const struct delivery *d, const struct target *target,
              enum target_family family)

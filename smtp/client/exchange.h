@@ -2,12 +2,15 @@
  *
  * Over smtp/client/mx_lookup.h: when DNSSEC has validated which hosts they are, the TLSA
  * records of each decide (DANE, RFC 7672 §2.2). A host whose records cannot be looked up
- * is omitted, since whoever suppresses the answer would suppress the demand. */
+ * is omitted, since whoever suppresses the answer would suppress the demand. For hosts
+ * without records the domain's policy decides (MTA-STS, RFC 8461 §5): those that it does
+ * not name are omitted. */
 #ifndef SMTP_CLIENT_EXCHANGE_H
 #define SMTP_CLIENT_EXCHANGE_H
 
 #include "smtp/client/mx_lookup.h"
 #include "smtp/client/security.h"
+#include "smtp/client/sts_cache.h"
 
 struct exchange;
 
@@ -15,10 +18,11 @@ enum { EXCHANGE_MARK_MAX = 48 };
 
 struct exchange_query {
     struct mx_lookup_query mx;
-    bool dane; /* the name servers are trusted, and the route permits it */
+    bool dane;             /* the name servers are trusted, and the route permits it */
+    struct sts_cache *sts; /* NULL: no policies. Lives longer */
 };
 
-/* As mx_lookup_find(), and the answer is alike; without dane it is the same. */
+/* As mx_lookup_find(), and the answer is alike; without both it is the same. */
 struct exchange *exchange_find(struct loop *loop, struct net *net, struct dns *dns,
                                const struct exchange_query *query,
                                mx_lookup_found *done, void *context);

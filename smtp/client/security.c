@@ -84,6 +84,10 @@ security_decide(const struct security_question *question, struct security *out)
         security_add_name(out, text_from(t->host));
     if (demanded)
         security_add_demand(out, question);
+    if (question->demand != NULL && t->kind == TARGET_MX) {
+        out->is_tested = question->demand->is_tested;
+        out->is_foreign = question->demand->is_foreign;
+    }
 }
 
 const char *

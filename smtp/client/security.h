@@ -24,6 +24,9 @@ struct security_demand {
     const struct tls_dane_record *records; /* DANE */
     size_t record_count;
     struct text base; /* DANE: the name whose TLSA records these are */
+    /* A policy in mode testing, which demands nothing: is_foreign says that it does not
+     * name the host. */
+    bool is_tested, is_foreign;
 };
 
 struct security_question {
@@ -50,6 +53,7 @@ struct security {
     size_t record_count;
     struct text dane_names[SECURITY_NAMES_MAX]; /* below a trust anchor of DANE */
     size_t dane_name_count;
+    bool is_tested, is_foreign; /* as in the demand */
 };
 
 /* The names of VERIFY: the host of the target, a name or an address; for a target by

@@ -85,13 +85,19 @@ sts_matches(const char *patterns, struct text host)
 
 /* --- Record ----------------------------------------------------------------------- */
 
+bool
+sts_is_id(struct text id)
+{
+    for (size_t i = 0; i < id.length; i++)
+        if (!sts_is_alnum(id.at[i]))
+            return false;
+    return id.length > 0 && id.length <= STS_ID_MAX;
+}
+
 static bool
 sts_read_id(struct text value, char id[STS_ID_MAX + 1])
 {
-    for (size_t i = 0; i < value.length; i++)
-        if (!sts_is_alnum(value.at[i]))
-            return false;
-    return value.length > 0 && text_copy(id, STS_ID_MAX + 1, value);
+    return sts_is_id(value) && text_copy(id, STS_ID_MAX + 1, value);
 }
 
 /* Fields after the version; the first id counts. */

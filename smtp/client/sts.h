@@ -31,6 +31,7 @@ bool sts_policy_read(struct text file, struct sts_policy *out, const char **why)
     __attribute__((warn_unused_result));
 void sts_policy_free(struct sts_policy *policy);
 
+bool sts_is_id(struct text id);
 /* Whether a pattern of a policy: "host" or "*.host", where "*" is exactly one label. */
 bool sts_is_pattern(struct text pattern);
 /* Whether host matches one of the patterns, in any case, without regard to its last dot.

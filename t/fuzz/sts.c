@@ -1,6 +1,6 @@
-/* Fuzz target: MTA-STS records and policies. A policy that is taken reads the same when it is
+/* Fuzz target: MTA-STS records, policies, and lines of lock/sts. A policy that is taken reads the same when it is
  * written again. */
-#include "smtp/client/sts.h"
+#include "smtp/client/sts_file.h"
 
 #include "t/support/must.h"
 
@@ -16,10 +16,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char again[STS_POLICY_MAX];
     struct text input = text_of(data, size), rest, pattern;
     struct sts_policy policy, second;
+    struct sts_line line;
     const char *why;
     char id[STS_ID_MAX + 1] = "";
     if (sts_read_record(&input, 1, id))
         must(id[0] != '\0' && size > strlen(id));
+    if (sts_line_read(input, &line)) {
+        must((line.policy.patterns[0] != '\0') == (line.policy.mode != STS_MODE_NONE));
+        must(sts_is_id(text_from(line.id)) && line.domain.length > 0);
+        sts_policy_free(&line.policy);
+    }
     if (!sts_policy_read(input, &policy, &why)) {
         must(why != NULL && policy.patterns == NULL);
         return 0;

@@ -152,6 +152,34 @@ equal(const char *a, const char *b)
     return net_address_equal(&left, &right);
 }
 
+static void
+test_public(void)
+{
+    static const struct {
+        const char *text;
+        bool want;
+    } rows[] = {
+        {"1.1.1.1", true},        {"8.8.8.8", true},         {"9.255.255.255", true},   {"11.0.0.0", true},
+        {"0.0.0.0", false},       {"0.1.2.3", false},        {"10.0.0.1", false},       {"10.255.255.255", false},
+        {"127.0.0.1", false},     {"100.63.255.255", true},  {"100.64.0.0", false},     {"100.127.255.255", false},
+        {"100.128.0.0", true},    {"169.253.1.1", true},     {"169.254.169.254", false}, {"172.15.0.1", true},
+        {"172.16.0.1", false},    {"172.31.255.255", false}, {"172.32.0.0", true},      {"192.167.1.1", true},
+        {"192.168.1.1", false},   {"192.169.0.0", true},     {"223.255.255.255", true}, {"224.0.0.1", false},
+        {"255.255.255.255", false}, {"::", false},           {"::1", false},            {"fe80::1", false},
+        {"fc00::1", false},       {"fd12::1", false},        {"ff02::1", false},        {"2001:4860::1", true},
+        {"3fff::1", true},        {"4000::1", false},        {"::ffff:10.0.0.1", false}, {"::ffff:1.1.1.1", true},
+        {"64:ff9b::a00:1", false}, {"64:ff9b::101:101", true}, {"2002:a00:1::", false}, {"2002:101:101::", true},
+        {"::10.0.0.1", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct net_address a;
+        ok(net_address_parse_ip(text_from(rows[i].text), &a));
+        is_number(net_address_is_public(&a), rows[i].want, rows[i].text);
+    }
+    struct net_address socket = {.family = NET_UNIX};
+    ok(!net_address_is_public(&socket));
+}
+
 static bool
 is_loopback(const char *text)
 {
@@ -260,5 +288,6 @@ main(void)
     test_ip();
     test_compare();
     test_networks();
+    test_public();
     return done();
 }

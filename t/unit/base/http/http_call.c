@@ -240,6 +240,11 @@ test_schemes(struct secrets *secrets)
               &(struct http_call_options){.cleartext = true});
     until(c->world, h.times > 0);
     is_string(h.body, "ok", "where it is, no TLS is needed");
+    call_with(c, &h, "http", "mail.example.net",
+              &(struct http_call_options){.cleartext = true, .is_public = true});
+    until(c->world, h.times > 0);
+    is_string(h.error, "mail.example.net: it has no public address", "a URL of an untrusted origin leads to no host of ours");
+    ok(!h.connected);
     call_with(c, &h, "gopher", "mail.example.net",
               &(struct http_call_options){.cleartext = true});
     until(c->world, h.times > 0);

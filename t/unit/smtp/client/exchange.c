@@ -1,14 +1,17 @@
 /* link: t/sim/dns.c */
 /* link: t/sim/clock.c */
 /* link: t/sim/delivery_world.c */
-/* DANE at delivery: what DNS must have validated, what hosts must prove, and that mail never takes another way. */
+/* link: t/sim/http_call.c */
+/* DANE and MTA-STS at delivery: what DNS must have validated, what hosts must prove, and that mail never takes another way. */
 #include "smtp/client/exchange.h"
 
 #include "base/tls/tls_internal.h"
 #include "t/sim/delivery_world.h"
+#include "t/sim/sim_http.h"
 #include "t/support/tls_world.h"
 
 static struct secrets secrets;
+static const char *anchors_file; /* NULL: none */
 static char tlsa_a[64], tlsa_b[64]; /* names of the records */
 
 /* The digest of a certificate's key; one of a few static ones. */
@@ -35,7 +38,7 @@ dane_bed_start(struct bed *b, const char *a, const char *z)
         {"STARTTLS", "220 go\r\n",                                     0, 0},
         {NULL,       NULL,                                             0, 0}
     };
-    bed_anchors = NULL;
+    bed_anchors = anchors_file;
     bed_start(b);
     dns_set_trust(b->dns, DNS_TRUST_YES);
     b->settings.dane = true;
@@ -286,6 +289,185 @@ ended(void)
     dane_bed_stop(&b);
 }
 
+/* --- MTA-STS ---------------------------------------------------------------------- */
+
+static struct http_caller *web;
+static struct sts_cache *policies;
+
+/* y.test has this policy: "mode: enforce\nmx: mx.example.net\n". */
+static void
+sts_bed_start(struct bed *b, const char *a, const char *z, const char *policy)
+{
+    char text[400];
+    anchors_file = tls_path_of(&secrets, "ca", ".pem");
+    dane_bed_start(b, a, z);
+    b->settings.mta_sts = true;
+    delivery_reload(b->delivery, &b->settings);
+    web = http_caller_new(&(struct http_caller_settings){.loop = b->loop});
+    policies = sts_cache_new(&(struct sts_cache_settings){
+        .loop = b->loop, .log = b->log, .dns = b->dns, .http = web, .path = "", .port = 443});
+    delivery_set_sts(b->delivery, policies);
+    sim_dns_text(b->dns, "_mta-sts.y.test", "v=STSv1; id=1");
+    snprintf(text, sizeof(text), "version: STSv1\nmax_age: 1000\n%s", policy);
+    sim_http_answer(web, "https://mta-sts.y.test/.well-known/mta-sts.txt", 200, "text/plain", text);
+}
+
+static void
+sts_bed_stop(struct bed *b)
+{
+    struct tls_server *a = b->a.tls, *z = b->b.tls;
+    delivery_free(&b->delivery);
+    sts_cache_free(&policies);
+    http_caller_free(&web);
+    bed_stop(b);
+    tls_server_free(&a);
+    tls_server_free(&z);
+    anchors_file = NULL;
+}
+
+#define BOTH "mx: mail.example.net\nmx: mx.example.net\n"
+
+static void
+enforced(void)
+{
+    struct bed b;
+    sts_bed_start(&b, "good", "good", "mode: enforce\n" BOTH);
+    deliver(&b);
+    is_settled(&b, sent, "a host of the policy that proves its name");
+    ok(ends(b.manager.tls, "/sts") && strstr(b.manager.found, " tls=sts-") != NULL);
+    char mark[64];
+    text_copy(mark, sizeof(mark), text_from(strstr(b.manager.found, " tls=")));
+    sts_bed_stop(&b);
+    sts_bed_start(&b, "good", "good", "mode: enforce\nmx: *.example.net\n");
+    deliver(&b);
+    ok_named(ends(b.manager.found, mark), "another policy that allows the same hosts is the same site");
+    sts_bed_stop(&b);
+    sts_bed_start(&b, "good", "good", "mode: enforce\nmx: mx.example.net\n");
+    deliver(&b);
+    is_settled(&b, sent, "a host that it does not name is passed over");
+    is_number(b.a.connections, 0, "not even connected to");
+    ok_named(!ends(b.manager.found, mark), "and the site is another");
+    sts_bed_stop(&b);
+    static const char *const bad[] = {"self", "expired", "stranger", "exact"};
+    for (size_t i = 0; i < 4; i++) {
+        sts_bed_start(&b, bad[i], bad[i], "mode: enforce\n" BOTH);
+        deliver(&b);
+        is_settled(&b, "", bad[i]);
+        is_trouble(&b, VERDICT_DEFERRED, "4.7.5",
+                   "TLS is demanded by MTA-STS but host mx.example.net[127.0.0.3] failed in the TLS handshake: ");
+        ok(!has(&b.a.commands, "MAIL") && !has(&b.b.commands, "MAIL"));
+        sts_bed_stop(&b);
+    }
+    sts_bed_start(&b, "good", "good", "mode: enforce\nmx: other.example.net\n");
+    deliver(&b);
+    is_settled(&b, "", "no host is allowed");
+    is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "MTA-STS of y.test does not allow mail.example.net");
+    sts_bed_stop(&b);
+}
+
+static void
+tested(void)
+{
+    static const struct {
+        const char *pair, *policy, *line;
+    } rows[] = {
+        {"good", "mode: testing\n" BOTH, "sts=testing/ok, domain=y.test"},
+        {"self", "mode: testing\n" BOTH, "sts=testing/fail: its certificate is not valid for it, domain=y.test"},
+        {NULL, "mode: testing\n" BOTH, "sts=testing/fail: no TLS, domain=y.test"},
+        {"good", "mode: testing\nmx: x.test\n", "sts=testing/fail: the policy does not name it, domain=y.test"},
+        {"good", "mode: none\n", NULL},
+    };
+    static const struct host_rule none[] = {
+        {"EHLO", "250 host\r\n", 0, 0},
+        {NULL,   NULL,           0, 0}
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bed b;
+        sts_bed_start(&b, rows[i].pair, NULL, rows[i].policy);
+        if (rows[i].pair == NULL)
+            b.a.rules = none;
+        deliver(&b);
+        is_settled(&b, sent, rows[i].line ? rows[i].line : "mode none");
+        ok(rows[i].line ? has(&b.lines, rows[i].line) : !has(&b.lines, "sts="));
+        ok_named(strstr(b.manager.found, "tls=") == NULL, "it demands nothing");
+        sts_bed_stop(&b);
+    }
+}
+
+/* RFC 8461 §2: a policy must not lift what DANE demands. */
+static void
+both(void)
+{
+    struct bed b;
+    sts_bed_start(&b, "good", "good", "mode: enforce\n" BOTH);
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
+    sim_dns_tlsa(b.dns, tlsa_b, 311, key_of("self"));
+    deliver(&b);
+    is_settled(&b, "", "a certificate that the policy accepts and no record");
+    ok(strstr(b.manager.trouble.text, "demanded by DANE") != NULL);
+    sts_bed_stop(&b);
+    sts_bed_start(&b, "self", "self", "mode: enforce\nmx: mx.example.net\n");
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
+    deliver(&b);
+    is_settled(&b, sent, "a host that DANE proves needs no policy");
+    ok(ends(b.manager.tls, "/dane") && strstr(b.manager.found, " tls=dane+sts-") != NULL);
+    sts_bed_stop(&b);
+    sts_bed_start(&b, "self", "good", "mode: enforce\n" BOTH);
+    sim_dns_tlsa(b.dns, tlsa_a, 111, key_of("self"));
+    deliver(&b);
+    is_settled(&b, sent, "records that prove nothing do not replace the policy");
+    ok_named(b.b.connections == 1 && ends(b.manager.tls, "/sts"), "so the second host gets it");
+    sts_bed_stop(&b);
+}
+
+static void
+sts_off(void)
+{
+    for (int i = 0; i < 4; i++) {
+        struct bed b;
+        sts_bed_start(&b, "self", "self", "mode: enforce\n" BOTH);
+        b.settings.mta_sts = i != 0;
+        delivery_reload(b.delivery, &b.settings);
+        b.target.no_sts = i == 1;
+        b.target.tls = i == 2 ? TARGET_TLS_NONE : TARGET_TLS_MAY;
+        if (i == 3)
+            delivery_set_sts(b.delivery, NULL);
+        deliver(&b);
+        is_settled(&b, sent, "off");
+        is_number(sim_http_calls(web), 0, "nothing is fetched");
+        sts_bed_stop(&b);
+    }
+}
+
+/* The answer to TXT is late: hosts wait for it; and without hosts nothing waits. */
+static void
+sts_waits(void)
+{
+    struct bed b;
+    sts_bed_start(&b, "good", "good", "mode: enforce\n" BOTH);
+    sim_http_delay(web, 3000);
+    deliver(&b);
+    is_settled(&b, sent, "mail waits for the policy");
+    ok(ends(b.manager.tls, "/sts"));
+    sts_bed_stop(&b);
+    sts_bed_start(&b, "good", "good", "mode: enforce\n" BOTH);
+    sim_http_delay(web, 9000);
+    sim_dns_status(b.dns, "y.test", DNS_NO_NAME);
+    add_mail(&b, "u@y.test");
+    run(&b, "y.test");
+    ok_named(b.manager.trouble.verdict == VERDICT_FAILED, "a domain that does not exist fails");
+    sts_bed_stop(&b);
+    sts_bed_start(&b, "good", "good", "mode: enforce\n" BOTH);
+    sim_http_delay(web, 9000);
+    add_mail(&b, "u@y.test");
+    delivery_open(b.delivery, place(&b), &b.target, "y.test");
+    turns(&b, 200);
+    delivery_drain(b.delivery);
+    turns(&b, 20);
+    is_number(b.manager.ended, 1, "a session that waits for a policy ends at once");
+    sts_bed_stop(&b);
+}
+
 int
 main(void)
 {
@@ -299,6 +481,11 @@ main(void)
     unknown();
     anchors();
     ended();
+    enforced();
+    tested();
+    both();
+    sts_off();
+    sts_waits();
     drop_secrets(&secrets);
     free(spool.content);
     return done();

@@ -1,0 +1,54 @@
+/* Makes the cache of MTA-STS policies when mta_sts is on for the first time. */
+#include "admin/startup/sts_wiring.h"
+
+#include "base/http/http_call.h"
+#include "base/log/log.h"
+#include "base/tls/tls.h"
+#include "queue/spool/slices.h"
+#include "smtp/client/sts_cache.h"
+
+#include <stdio.h>
+
+static void
+sts_wiring_start(struct sts_wiring *w, const struct token_keeper *p,
+                 const struct options *o)
+{
+    char path[SLICES_SUFFIX_MAX + 16], suffix[SLICES_SUFFIX_MAX];
+    slices_suffix((unsigned)o->slices, (unsigned)o->slice, suffix);
+    snprintf(path, sizeof(path), "lock/sts%s", suffix);
+    w->http = http_caller_new(
+        &(struct http_caller_settings){.loop = p->loop,
+                                       .net = p->net,
+                                       .dns = p->dns,
+                                       .tls = delivery_tls(p->delivery)});
+    w->cache = sts_cache_new(
+        &(struct sts_cache_settings){.loop = p->loop,
+                                     .log = p->log,
+                                     .dns = p->dns,
+                                     .http = w->http,
+                                     .spool = queue_disk(manager_queue(p->manager)),
+                                     .path = path,
+                                     .port = (uint16_t)o->mta_sts_port});
+    delivery_set_sts(p->delivery, w->cache);
+}
+
+void
+sts_wiring_use(struct sts_wiring *w, const struct token_keeper *parts,
+               const struct options *options)
+{
+    if (options->mta_sts && w->cache == NULL)
+        sts_wiring_start(w, parts, options);
+    if (w->cache != NULL)
+        sts_cache_set_port(w->cache, (uint16_t)options->mta_sts_port);
+    if (options->mta_sts && !tls_client_has_anchors(*delivery_tls(parts->delivery)))
+        log_say(
+            parts->log, LOG_LEVEL_WARNING, "sts", NULL,
+            "no policy of MTA-STS is obeyed: there are no CA certificates (tls_ca)");
+}
+
+void
+sts_wiring_stop(struct sts_wiring *w)
+{
+    sts_cache_free(&w->cache);
+    http_caller_free(&w->http);
+}

@@ -1,0 +1,20 @@
+/* Connects policies of MTA-STS with delivery: their cache, and who fetches them. */
+#ifndef ADMIN_STARTUP_STS_WIRING_H
+#define ADMIN_STARTUP_STS_WIRING_H
+
+#include "admin/settings/options.h"
+#include "admin/startup/token_keeper.h"
+
+/* Zeroed until mta_sts is on. */
+struct sts_wiring {
+    struct http_caller *http;
+    struct sts_cache *cache;
+};
+
+/* At startup and reload; of the keeper, the parts of the daemon. */
+void sts_wiring_use(struct sts_wiring *wiring, const struct token_keeper *keeper,
+                    const struct options *options);
+/* After delivery_free(). */
+void sts_wiring_stop(struct sts_wiring *wiring);
+
+#endif

@@ -1,0 +1,555 @@
+/* Looks up, fetches and keeps MTA-STS policies: RFC 8461 §3.3, §5.
+ *
+ * All who ask for a domain share one round: TXT, then HTTPS if that is needed. An answer
+ * is what is kept when the round ends, or when its time is over; a policy of the same id
+ * is fetched again behind the back of mail. A domain without a policy and without a
+ * failure to remember has no entry between rounds. */
+#include "smtp/client/sts_cache.h"
+
+#include "base/disk/disk.h"
+#include "base/dns/dns.h"
+#include "base/http/http_call.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "smtp/client/sts_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+enum {
+    HTTPS_PORT = 443,
+    FETCH_MS = 10000,
+    NAME_MAX_STS = DNS_NAME_MAX + 16,
+    URL_MAX = DNS_NAME_MAX + 64,
+    PATH_MAX_STS = 64,
+    ENTRY_BYTES = 512, /* beyond its texts, about */
+    FUTURE_MS = 86400000
+};
+
+struct sts_query {
+    struct sts_query *prev, *next;
+    struct sts_entry *entry; /* NULL: it is being answered */
+    sts_cache_found *done;   /* NULL: cancelled */
+    void *context;
+};
+
+struct sts_entry {
+    UT_hash_handle hh; /* keeps the order of use */
+    struct sts_cache *cache;
+    char *domain;
+    struct sts_query *waiting;
+    struct loop_timer patience;
+    struct dns_query *txt;  /* a round: first this... */
+    struct http_call *call; /* ...then perhaps this */
+    bool is_renewal;        /* of a policy that holds: nobody waits for call */
+    char wanted[STS_ID_MAX + 1];
+    char id[STS_ID_MAX + 1];    /* of the policy */
+    struct sts_policy policy;   /* patterns NULL: none */
+    int64_t fetched_ms;         /* since the epoch */
+    int64_t retry_ms, delay_ms; /* no fetch before, monotonic; 0: no failure */
+};
+
+struct sts_cache {
+    struct sts_cache_settings settings;
+    char path[PATH_MAX_STS];
+    struct sts_entry *entries; /* the least recently used first */
+    size_t bytes;
+    unsigned lost; /* hosts in a row that could not be reached */
+    int64_t rest_ms, rest_until_ms;
+    struct loop_timer save;
+    int64_t saved_ms;
+    bool is_dirty;
+    int file; /* being synced, or -1 */
+    struct disk_sync sync;
+};
+
+/* --- Entries ---------------------------------------------------------------------- */
+
+static size_t
+sts_entry_bytes(const struct sts_entry *e)
+{
+    return ENTRY_BYTES + strlen(e->domain) +
+           (e->policy.patterns != NULL ? strlen(e->policy.patterns) : 0);
+}
+
+static bool
+sts_entry_is_busy(const struct sts_entry *e)
+{
+    return e->waiting != NULL || e->txt != NULL || e->call != NULL;
+}
+
+static void
+sts_entry_free(struct sts_entry *e)
+{
+    struct sts_cache *c = e->cache;
+    c->bytes -= sts_entry_bytes(e);
+    HASH_DEL(c->entries, e);
+    loop_timer_stop(c->settings.loop, &e->patience);
+    if (e->txt != NULL)
+        dns_cancel(&e->txt);
+    if (e->call != NULL)
+        http_call_cancel(&e->call);
+    sts_policy_free(&e->policy);
+    free(e->domain);
+    loop_release(c->settings.loop, free, e);
+}
+
+/* The least recently used go that nobody waits for. */
+static void
+sts_cache_make_space(struct sts_cache *c)
+{
+    struct sts_entry *e, *next;
+    HASH_ITER (hh, c->entries, e, next) {
+        if (HASH_COUNT(c->entries) <= STS_CACHE_DOMAINS_MAX &&
+            c->bytes <= STS_CACHE_BYTES_MAX)
+            return;
+        if (!sts_entry_is_busy(e))
+            sts_entry_free(e);
+    }
+}
+
+static struct sts_entry *
+sts_cache_entry(struct sts_cache *c, struct text domain)
+{
+    char key[DNS_NAME_MAX];
+    struct sts_entry *e;
+    if (!text_copy(key, sizeof(key), domain))
+        return NULL;
+    text_lower(key, strlen(key));
+    HASH_FIND_STR(c->entries, key, e);
+    if (e != NULL) {
+        HASH_DEL(c->entries, e);
+    } else {
+        e = memory_new(sizeof(*e));
+        e->cache = c;
+        e->domain = memory_string(key);
+        c->bytes += sts_entry_bytes(e);
+    }
+    HASH_ADD_KEYPTR(hh, c->entries, e->domain, strlen(e->domain), e);
+    return e;
+}
+
+static void
+sts_entry_set_policy(struct sts_entry *e, const struct sts_policy *policy)
+{
+    struct sts_cache *c = e->cache;
+    c->bytes -= sts_entry_bytes(e);
+    sts_policy_free(&e->policy);
+    e->policy = *policy;
+    c->bytes += sts_entry_bytes(e);
+}
+
+/* A clock that was set back does not make a policy older than it is. */
+static bool
+sts_entry_holds(struct sts_entry *e)
+{
+    int64_t now_ms = loop_now_ms(e->cache->settings.loop);
+    if (e->fetched_ms > now_ms)
+        e->fetched_ms = now_ms;
+    return e->policy.patterns != NULL &&
+           now_ms - e->fetched_ms <= (int64_t)e->policy.max_age_s * 1000;
+}
+
+/* --- Answers ---------------------------------------------------------------------- */
+
+/* Within a callback others may be cancelled, or asked anew. */
+static void
+sts_entry_answer(struct sts_entry *e)
+{
+    struct sts_query *list = e->waiting, *q;
+    struct loop *loop = e->cache->settings.loop;
+    const struct sts_policy *policy = sts_entry_holds(e) ? &e->policy : NULL;
+    e->waiting = NULL;
+    loop_timer_stop(loop, &e->patience);
+    DL_FOREACH (list, q)
+        q->entry = NULL;
+    while ((q = list) != NULL) {
+        DL_DELETE(list, q);
+        if (q->done != NULL)
+            q->done(q->context, policy);
+        loop_release(loop, free, q);
+    }
+}
+
+/* A round, or the patience of those who wait, is over. */
+static void
+sts_entry_finish(struct sts_entry *e)
+{
+    sts_entry_answer(e);
+    if (!sts_entry_is_busy(e) && e->delay_ms == 0 && !sts_entry_holds(e))
+        sts_entry_free(e);
+}
+
+static void
+sts_entry_on_patience(void *context)
+{
+    sts_entry_finish(context);
+}
+
+/* --- The file --------------------------------------------------------------------- */
+
+static void
+sts_cache_write_lines(struct sts_cache *c, struct buffer *out)
+{
+    struct sts_entry *e, *next;
+    HASH_ITER (hh, c->entries, e, next) {
+        struct sts_line line = {.domain = text_from(e->domain),
+                                .fetched_ms = e->fetched_ms,
+                                .policy = e->policy};
+        text_copy(line.id, sizeof(line.id), text_from(e->id));
+        if (sts_entry_holds(e) && !sts_line_write(out, &line))
+            return;
+    }
+}
+
+static void
+sts_cache_fresh(const struct sts_cache *c, char out[PATH_MAX_STS + 4])
+{
+    snprintf(out, PATH_MAX_STS + 4, "%s.new", c->path);
+}
+
+/* The new file, or -errno. */
+static int
+sts_cache_create(struct sts_cache *c)
+{
+    char fresh[PATH_MAX_STS + 4];
+    struct buffer lines;
+    struct disk *spool = c->settings.spool;
+    sts_cache_fresh(c, fresh);
+    (void)disk_unlink(spool, fresh);
+    int file = disk_create(spool, fresh, 0600);
+    if (file < 0)
+        return file;
+    buffer_init(&lines, STS_CACHE_BYTES_MAX);
+    sts_cache_write_lines(c, &lines);
+    int result = lines.length > 0 ? disk_write(spool, file, buffer_text(&lines)) : 0;
+    buffer_free(&lines);
+    if (result >= 0)
+        return file;
+    disk_close_file(spool, file);
+    return result;
+}
+
+/* The whole file has its name, or the old one stays. A full or broken disk is reported
+ * elsewhere. */
+static void
+sts_cache_synced(void *context, int result)
+{
+    struct sts_cache *c = context;
+    char fresh[PATH_MAX_STS + 4];
+    sts_cache_fresh(c, fresh);
+    disk_close_file(c->settings.spool, c->file);
+    c->file = -1;
+    if (result == 0)
+        result = disk_rename(c->settings.spool, fresh, c->path);
+    if (result != 0)
+        c->is_dirty = true;
+}
+
+static void
+sts_cache_save(void *context)
+{
+    struct sts_cache *c = context;
+    if (c->file >= 0 || !c->is_dirty)
+        return;
+    c->saved_ms = loop_monotonic_ms(c->settings.loop);
+    c->is_dirty = false;
+    c->file = sts_cache_create(c);
+    if (c->file < 0) {
+        c->is_dirty = true;
+        return;
+    }
+    c->sync.done = sts_cache_synced;
+    c->sync.context = c;
+    int result = disk_sync_begin(c->settings.spool, c->file, false, &c->sync);
+    if (result != DISK_SYNCING)
+        sts_cache_synced(c, result);
+}
+
+static void
+sts_cache_changed(struct sts_cache *c)
+{
+    int64_t due_ms = c->saved_ms + STS_CACHE_SAVE_MS;
+    int64_t now_ms = loop_monotonic_ms(c->settings.loop);
+    c->is_dirty = true;
+    if (c->settings.spool != NULL)
+        loop_timer_start(c->settings.loop, &c->save, due_ms - now_ms, sts_cache_save,
+                         c);
+}
+
+static bool
+sts_cache_take_line(struct sts_cache *c, struct text text)
+{
+    struct sts_line line;
+    if (!sts_line_read(text, &line))
+        return false;
+    struct sts_entry *e = sts_cache_entry(c, line.domain);
+    if (e == NULL || line.fetched_ms > loop_now_ms(c->settings.loop) + FUTURE_MS) {
+        sts_policy_free(&line.policy);
+        return false;
+    }
+    sts_entry_set_policy(e, &line.policy);
+    e->fetched_ms = line.fetched_ms;
+    text_copy(e->id, sizeof(e->id), text_from(line.id));
+    return true;
+}
+
+static void
+sts_cache_take_lines(struct sts_cache *c, struct text all)
+{
+    struct text line;
+    size_t bad = 0;
+    while (text_cut(&all, '\n', &line))
+        bad += line.length > 0 && !sts_cache_take_line(c, line);
+    sts_cache_make_space(c);
+    if (bad > 0)
+        log_say(c->settings.log, LOG_LEVEL_WARNING, "sts", NULL,
+                "%s: ignored %zu lines that are damaged, or not written by Petrel",
+                c->path, bad);
+}
+
+static void
+sts_cache_read(struct sts_cache *c)
+{
+    struct disk *spool = c->settings.spool;
+    int file = disk_open_file(spool, c->path, false);
+    if (file < 0)
+        return;
+    char *all = memory_new(STS_CACHE_BYTES_MAX);
+    int64_t length = disk_read(spool, file, 0, all, STS_CACHE_BYTES_MAX);
+    disk_close_file(spool, file);
+    if (length > 0)
+        sts_cache_take_lines(c, text_of(all, (size_t)length));
+    free(all);
+}
+
+/* --- HTTPS ------------------------------------------------------------------------ */
+
+static const char *
+sts_check_response(const struct http_reader *r)
+{
+    struct text type = http_reader_field(r, TEXT("content-type"));
+    if (r->status != 200)
+        return "the answer is not 200";
+    if (!text_starts_nocase(type, TEXT("text/plain")) ||
+        (type.length > 10 && type.at[10] != ';' && !text_is_blank(type.at[10])))
+        return "its type is not text/plain";
+    return NULL;
+}
+
+/* Whether HTTPS leaves this host at all. */
+static void
+sts_cache_note_reached(struct sts_cache *c, bool reached)
+{
+    if (reached) {
+        c->lost = 0;
+        c->rest_ms = 0;
+    } else if (++c->lost >= STS_CACHE_LOST_MAX) {
+        if (c->rest_ms == 0)
+            log_say(c->settings.log, LOG_LEVEL_WARNING, "sts", NULL,
+                    "%d hosts with policies of MTA-STS in a row cannot be reached: is "
+                    "HTTPS out of this host blocked? If so, mta_sts = no",
+                    (int)STS_CACHE_LOST_MAX);
+        int64_t next_ms = c->rest_ms > 0 ? 2 * c->rest_ms : STS_CACHE_REST_MS;
+        c->rest_ms = next_ms < STS_CACHE_REST_MAX_MS ? next_ms : STS_CACHE_REST_MAX_MS;
+        c->rest_until_ms = loop_monotonic_ms(c->settings.loop) + c->rest_ms;
+        c->lost = 0;
+    }
+}
+
+static void
+sts_entry_failed(struct sts_entry *e, const char *why)
+{
+    struct sts_cache *c = e->cache;
+    int64_t next_ms = e->delay_ms > 0 ? 2 * e->delay_ms : STS_CACHE_RETRY_MS;
+    e->delay_ms = next_ms < STS_CACHE_DAY_MS ? next_ms : STS_CACHE_DAY_MS;
+    e->retry_ms = loop_monotonic_ms(c->settings.loop) + e->delay_ms;
+    log_say(c->settings.log, LOG_LEVEL_INFO, "sts", NULL,
+            "the MTA-STS policy of %s cannot be used: %s; %s", e->domain, why,
+            sts_entry_holds(e) ? "the one before holds" : "there is none");
+}
+
+static void
+sts_entry_fetched(struct sts_entry *e, const struct sts_policy *policy)
+{
+    struct sts_cache *c = e->cache;
+    sts_entry_set_policy(e, policy);
+    text_copy(e->id, sizeof(e->id), text_from(e->wanted));
+    e->fetched_ms = loop_now_ms(c->settings.loop);
+    e->delay_ms = 0;
+    log_say(c->settings.log, LOG_LEVEL_INFO, "sts", NULL,
+            "MTA-STS policy of %s: mode %s for %u s, mx %.300s", e->domain,
+            sts_mode_word(policy->mode), policy->max_age_s,
+            policy->patterns[0] != '\0' ? policy->patterns : "-");
+    sts_cache_changed(c);
+}
+
+static void
+sts_entry_on_response(void *context, const struct http_result *result)
+{
+    struct sts_entry *e = context;
+    struct sts_cache *c = e->cache;
+    struct sts_policy policy;
+    const char *why = result->error;
+    e->call = NULL;
+    e->is_renewal = false;
+    sts_cache_note_reached(c, result->connected);
+    if (why == NULL)
+        why = sts_check_response(result->response);
+    if (why == NULL &&
+        sts_policy_read(buffer_text(&result->response->body), &policy, &why))
+        sts_entry_fetched(e, &policy);
+    else
+        sts_entry_failed(e, why);
+    sts_entry_finish(e);
+    sts_cache_make_space(c);
+}
+
+static void
+sts_entry_fetch(struct sts_entry *e, const char *id)
+{
+    const struct sts_cache *c = e->cache;
+    char url[URL_MAX], port[8] = "";
+    const struct http_request request = {.method = TEXT("GET")};
+    const struct http_call_options options = {.body_max = STS_POLICY_MAX,
+                                              .deadline_ms = FETCH_MS,
+                                              .is_public =
+                                                  c->settings.port == HTTPS_PORT};
+    if (c->settings.port != HTTPS_PORT)
+        snprintf(port, sizeof(port), ":%u", (unsigned)c->settings.port);
+    snprintf(url, sizeof(url), "https://mta-sts.%s%s/.well-known/mta-sts.txt",
+             e->domain, port);
+    text_copy(e->wanted, sizeof(e->wanted), text_from(id));
+    e->call = http_call_start(c->settings.http, text_from(url), &request, &options,
+                              sts_entry_on_response, e);
+}
+
+/* --- TXT -------------------------------------------------------------------------- */
+
+static bool
+sts_entry_may_fetch(const struct sts_entry *e)
+{
+    int64_t now_ms = loop_monotonic_ms(e->cache->settings.loop);
+    return (e->delay_ms == 0 || now_ms >= e->retry_ms) &&
+           (e->cache->rest_ms == 0 || now_ms >= e->cache->rest_until_ms);
+}
+
+static void
+sts_entry_on_texts(void *context, const struct dns_answer *answer)
+{
+    struct sts_entry *e = context;
+    char id[STS_ID_MAX + 1];
+    bool has_id = answer->status == DNS_FOUND &&
+                  sts_read_record(answer->texts, answer->count, id);
+    e->txt = NULL;
+    bool holds = sts_entry_holds(e),
+         is_known = holds && has_id && strcmp(id, e->id) == 0;
+    int64_t age_ms = loop_now_ms(e->cache->settings.loop) - e->fetched_ms;
+    bool is_fresh = is_known && age_ms < STS_CACHE_DAY_MS;
+    if (has_id && !is_fresh && sts_entry_may_fetch(e)) {
+        sts_entry_fetch(e, id);
+        e->is_renewal = is_known;
+    }
+    if (e->call == NULL || e->is_renewal)
+        sts_entry_finish(e);
+}
+
+/* --- The owner -------------------------------------------------------------------- */
+
+struct sts_cache *
+sts_cache_new(const struct sts_cache_settings *settings)
+{
+    struct sts_cache *c = memory_new(sizeof(*c));
+    c->settings = *settings;
+    c->file = -1;
+    c->saved_ms = loop_monotonic_ms(settings->loop) - STS_CACHE_SAVE_MS;
+    text_copy(c->path, sizeof(c->path), text_from(settings->path));
+    if (settings->spool != NULL)
+        sts_cache_read(c);
+    return c;
+}
+
+void
+sts_cache_set_port(struct sts_cache *cache, uint16_t port)
+{
+    cache->settings.port = port;
+}
+
+struct sts_query *
+sts_cache_ask(struct sts_cache *c, const char *domain, sts_cache_found *done,
+              void *context)
+{
+    char name[NAME_MAX_STS];
+    struct sts_query *q = memory_new(sizeof(*q));
+    struct sts_entry *e =
+        sts_cache_entry(c, text_before(text_from(domain), DNS_NAME_MAX - 1));
+    bool is_first = e->waiting == NULL;
+    q->entry = e;
+    q->done = done;
+    q->context = context;
+    DL_APPEND(e->waiting, q);
+    if (e->txt == NULL && e->call == NULL) {
+        snprintf(name, sizeof(name), "_mta-sts.%s", e->domain);
+        e->txt = dns_find_texts(c->settings.dns, name, sts_entry_on_texts, e);
+    }
+    if (is_first)
+        loop_timer_start(c->settings.loop, &e->patience,
+                         e->is_renewal ? 0 : STS_CACHE_WAIT_MS, sts_entry_on_patience,
+                         e);
+    sts_cache_make_space(c);
+    return q;
+}
+
+void
+sts_cache_cancel(struct sts_query **query)
+{
+    struct sts_query *q = *query;
+    if (q == NULL)
+        return;
+    *query = NULL;
+    q->done = NULL;
+    if (q->entry == NULL) /* being answered */
+        return;
+    struct sts_entry *e = q->entry;
+    DL_DELETE(e->waiting, q);
+    loop_release(e->cache->settings.loop, free, q);
+}
+
+size_t
+sts_cache_count(const struct sts_cache *cache)
+{
+    size_t count = 0;
+    for (const struct sts_entry *e = cache->entries; e != NULL; e = e->hh.next)
+        count += e->policy.patterns != NULL;
+    return count;
+}
+
+void
+sts_cache_free(struct sts_cache **cache)
+{
+    struct sts_cache *c = *cache;
+    if (c == NULL)
+        return;
+    struct sts_entry *e, *next;
+    loop_timer_stop(c->settings.loop, &c->save);
+    if (c->settings.spool != NULL) {
+        disk_sync_wait(c->settings.spool);
+        sts_cache_save(c);
+        disk_sync_wait(c->settings.spool);
+    }
+    HASH_ITER (hh, c->entries, e, next) {
+        while (e->waiting != NULL) {
+            struct sts_query *q = e->waiting;
+            sts_cache_cancel(&q);
+        }
+        sts_entry_free(e);
+    }
+    free(c);
+    *cache = NULL;
+}

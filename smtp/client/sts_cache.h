@@ -1,0 +1,60 @@
+/* MTA-STS policies of the domains that mail goes to (RFC 8461): looked up, fetched, and
+ * kept for as long as they say, also over restarts.
+ *
+ * A policy is fetched by HTTPS when the domain's TXT record has a new id, when none is
+ * kept, and once a day while mail goes there. A policy that is kept holds for its
+ * max_age, also while TXT or HTTPS fail: who suppresses them must not lift it. None kept
+ * and no answer is as if there were none. */
+#ifndef SMTP_CLIENT_STS_CACHE_H
+#define SMTP_CLIENT_STS_CACHE_H
+
+#include "smtp/client/sts.h"
+
+struct disk;
+struct dns;
+struct http_caller;
+struct log;
+struct loop;
+struct sts_cache;
+struct sts_query;
+
+enum {
+    STS_CACHE_DOMAINS_MAX = 10000, /* then the least recently used is forgotten */
+    STS_CACHE_BYTES_MAX = 4 * 1024 * 1024,
+    STS_CACHE_WAIT_MS = 10000,   /* mail waits for an answer */
+    STS_CACHE_RETRY_MS = 300000, /* after a failure, then doubled... */
+    STS_CACHE_DAY_MS = 86400000, /* ...up to this; and a policy is fetched again */
+    STS_CACHE_SAVE_MS = 60000,   /* between two writes of the file */
+    STS_CACHE_LOST_MAX = 5, /* hosts in a row that cannot be reached: a rest of... */
+    STS_CACHE_REST_MS = 600000, /* ...then doubled up to... */
+    STS_CACHE_REST_MAX_MS = 3600000
+};
+
+struct sts_cache_settings {
+    struct loop *loop;
+    struct log *log;
+    struct dns *dns;
+    struct http_caller *http; /* lives longer */
+    struct disk *spool;       /* NULL: nothing is kept over restarts */
+    const char *path;         /* in it: "lock/sts"; copied */
+    uint16_t port;            /* 443; only there must hosts have public addresses */
+};
+
+/* Reads the file. */
+struct sts_cache *sts_cache_new(const struct sts_cache_settings *settings);
+void sts_cache_set_port(struct sts_cache *cache, uint16_t port);
+/* Writes the file, if it has changed. No callback comes after this. */
+void sts_cache_free(struct sts_cache **cache);
+
+/* policy: of the domain, borrowed during the call; NULL: it has none. */
+typedef void sts_cache_found(void *context, const struct sts_policy *policy);
+/* The callback comes once, in a later turn and STS_CACHE_WAIT_MS later at most; then the
+ * query is void. domain: in ASCII. */
+struct sts_query *sts_cache_ask(struct sts_cache *cache, const char *domain,
+                                sts_cache_found *done, void *context);
+/* The callback will not come. */
+void sts_cache_cancel(struct sts_query **query);
+/* Domains with a policy. */
+size_t sts_cache_count(const struct sts_cache *cache);
+
+#endif

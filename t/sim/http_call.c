@@ -1,0 +1,187 @@
+/* Canned responses for those who make HTTPS calls. */
+#include "t/sim/sim_http.h"
+
+#include "base/loop/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum { CANNED_MAX = 16 };
+
+struct canned {
+    char *url, *head, *body, *error;
+};
+
+struct http_caller {
+    struct loop *loop;
+    struct canned canned[CANNED_MAX];
+    size_t count;
+    int64_t delay_ms;
+    unsigned calls;
+    char url[HTTP_URL_MAX];
+    struct http_call_options options;
+};
+
+struct http_call {
+    struct http_caller *caller;
+    char *url;
+    struct loop_timer timer;
+    http_called *done;
+    void *context;
+};
+
+static struct canned *
+canned_for(struct http_caller *c, const char *url)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->canned[i].url, url) == 0)
+            return &c->canned[i];
+    return NULL;
+}
+
+static struct canned *
+canned_anew(struct http_caller *c, const char *url)
+{
+    struct canned *found = canned_for(c, url);
+    if (found == NULL) {
+        assert(c->count < CANNED_MAX);
+        found = &c->canned[c->count++];
+        found->url = memory_string(url);
+    }
+    free(found->head);
+    free(found->body);
+    free(found->error);
+    found->head = found->body = found->error = NULL;
+    return found;
+}
+
+void
+sim_http_answer(struct http_caller *caller, const char *url, unsigned status, const char *type, const char *body)
+{
+    char head[400];
+    struct canned *found = canned_anew(caller, url);
+    snprintf(head, sizeof(head), "HTTP/1.1 %u x\r\n%s%s%sContent-Length: %zu\r\n\r\n", status,
+             type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "", strlen(body));
+    found->head = memory_string(head);
+    found->body = memory_string(body);
+}
+
+void
+sim_http_fail(struct http_caller *caller, const char *url, const char *error)
+{
+    canned_anew(caller, url)->error = memory_string(error);
+}
+
+void
+sim_http_forget(struct http_caller *caller)
+{
+    while (caller->count > 0) {
+        struct canned *canned = &caller->canned[--caller->count];
+        free(canned->url);
+        free(canned->head);
+        free(canned->body);
+        free(canned->error);
+        memset(canned, 0, sizeof(*canned));
+    }
+}
+
+void
+sim_http_delay(struct http_caller *caller, int64_t delay_ms)
+{
+    caller->delay_ms = delay_ms;
+}
+
+unsigned
+sim_http_calls(const struct http_caller *caller)
+{
+    return caller->calls;
+}
+
+const char *
+sim_http_url(const struct http_caller *caller)
+{
+    return caller->url;
+}
+
+const struct http_call_options *
+sim_http_options(const struct http_caller *caller)
+{
+    return &caller->options;
+}
+
+struct http_caller *
+http_caller_new(const struct http_caller_settings *settings)
+{
+    struct http_caller *c = memory_new(sizeof(*c));
+    c->loop = settings->loop;
+    c->delay_ms = SIM_HTTP_DELAY_MS;
+    return c;
+}
+
+void
+http_caller_free(struct http_caller **caller)
+{
+    if (*caller == NULL)
+        return;
+    sim_http_forget(*caller);
+    free(*caller);
+    *caller = NULL;
+}
+
+static void
+call_answer(void *context)
+{
+    struct http_call *call = context;
+    const struct canned *canned = canned_for(call->caller, call->url);
+    struct http_result result = {.error = "cannot connect", .connected = canned != NULL};
+    struct http_reader reader;
+    struct http_limits limits = {HTTP_LINES_MAX, HTTP_HEAD_MAX, call->caller->options.body_max};
+    http_reader_init(&reader, HTTP_RESPONSE, &limits);
+    if (canned != NULL && canned->error != NULL) {
+        result.error = canned->error;
+    } else if (canned != NULL) {
+        struct text head = text_from(canned->head), body = text_from(canned->body);
+        enum progress progress = http_reader_add(&reader, &head);
+        if (progress == PROGRESS_MORE)
+            progress = http_reader_add(&reader, &body);
+        result.error = progress == PROGRESS_DONE ? NULL : "too long";
+        result.response = progress == PROGRESS_DONE ? &reader : NULL;
+    }
+    call->done(call->context, &result);
+    http_reader_free(&reader);
+    free(call->url);
+    loop_release(call->caller->loop, free, call);
+}
+
+struct http_call *
+http_call_start(struct http_caller *caller, struct text url, const struct http_request *request,
+                const struct http_call_options *options, http_called *done, void *context)
+{
+    struct http_call *call = memory_new(sizeof(*call));
+    (void)request;
+    call->caller = caller;
+    call->url = text_string(url);
+    call->done = done;
+    call->context = context;
+    caller->calls++;
+    caller->options = *options;
+    text_copy(caller->url, sizeof(caller->url), url);
+    loop_timer_start(caller->loop, &call->timer, caller->delay_ms, call_answer, call);
+    return call;
+}
+
+void
+http_call_cancel(struct http_call **call)
+{
+    struct http_call *old = *call;
+    *call = NULL;
+    if (old == NULL)
+        return;
+    loop_timer_stop(old->caller->loop, &old->timer);
+    free(old->url);
+    loop_release(old->caller->loop, free, old);
+}

@@ -1,0 +1,22 @@
+/* The stand-in for base/http/http_call.h (link t/sim/http_call.c): canned responses by URL, a few ms later. */
+#ifndef T_SIM_SIM_HTTP_H
+#define T_SIM_SIM_HTTP_H
+
+#include "base/http/http_call.h"
+
+enum { SIM_HTTP_DELAY_MS = 20 };
+
+/* Replaces what it has for the URL. A URL without an answer cannot be reached by TCP. */
+void sim_http_answer(struct http_caller *caller, const char *url, unsigned status, const char *type,
+                     const char *body);
+/* It is reached, and fails. */
+void sim_http_fail(struct http_caller *caller, const char *url, const char *error);
+void sim_http_forget(struct http_caller *caller);
+/* Later calls take this long. */
+void sim_http_delay(struct http_caller *caller, int64_t delay_ms);
+/* Started so far; and what the last one asked for. */
+unsigned sim_http_calls(const struct http_caller *caller);
+const char *sim_http_url(const struct http_caller *caller);
+const struct http_call_options *sim_http_options(const struct http_caller *caller);
+
+#endif

@@ -1,0 +1,462 @@
+/* MTA-STS policies: when they are looked up, fetched, kept, renewed and dropped, and what a restart knows. */
+/* link: t/sim/clock.c */
+/* link: t/sim/dns.c */
+/* link: t/sim/http_call.c */
+#include "smtp/client/sts_cache.h"
+
+#include "base/disk/disk.h"
+#include "base/log/log_internal.h"
+#include "base/memory.h"
+#include "smtp/client/sts_file.h"
+#include "t/sim/clock.h"
+#include "t/sim/sim_dns.h"
+#include "t/sim/sim_http.h"
+#include "t/support/folder.h"
+#include "t/support/tap.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HOST "https://mta-sts.y.test/.well-known/mta-sts.txt"
+#define POLICY(mode, age) "version: STSv1\nmode: " mode "\nmx: mx.y.test\nmax_age: " age "\n"
+enum { HOUR_MS = 3600000, DAY_MS = 24 * HOUR_MS };
+
+struct bed {
+    struct loop *loop;
+    struct log *log;
+    struct buffer lines;
+    struct dns *dns;
+    struct http_caller *http;
+    struct disk *spool;
+    char folder[64];
+    struct sts_cache *cache;
+};
+
+static void
+cache_start(struct bed *b)
+{
+    struct sts_cache_settings settings = {.loop = b->loop,
+                                          .log = b->log,
+                                          .dns = b->dns,
+                                          .http = b->http,
+                                          .spool = b->spool,
+                                          .path = "sts",
+                                          .port = 443};
+    b->cache = sts_cache_new(&settings);
+}
+
+static void
+start(struct bed *b)
+{
+    char error[200];
+    memset(b, 0, sizeof(*b));
+    clock_stop();
+    b->loop = loop_new();
+    b->log = log_new(b->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&b->lines, 1 << 20);
+    log_capture(b->log, &b->lines);
+    b->dns = dns_new(b->loop, TEXT(""), error, sizeof(error));
+    b->http = http_caller_new(&(struct http_caller_settings){.loop = b->loop});
+    strcpy(b->folder, "/tmp/petrel-sts-XXXXXX");
+    if (!mkdtemp(b->folder) || disk_open(&b->spool, b->folder, false) < 0)
+        abort();
+    cache_start(b);
+}
+
+static void
+stop(struct bed *b)
+{
+    char command[100];
+    sts_cache_free(&b->cache);
+    http_caller_free(&b->http);
+    dns_free(&b->dns);
+    disk_close(&b->spool);
+    log_free(&b->log);
+    buffer_free(&b->lines);
+    loop_free(&b->loop);
+    snprintf(command, sizeof(command), "rm -r %s", b->folder);
+    if (system(command) != 0)
+        abort();
+}
+
+struct heard {
+    unsigned answers;
+    char what[400];
+};
+
+static void
+hear(void *context, const struct sts_policy *policy)
+{
+    struct heard *h = context;
+    h->answers++;
+    if (policy == NULL)
+        strcpy(h->what, "none");
+    else
+        snprintf(h->what, sizeof(h->what), "%s %u %.300s", sts_mode_word(policy->mode), policy->max_age_s,
+                 policy->patterns);
+}
+
+static void
+pass(struct bed *b, int64_t ms)
+{
+    for (int64_t passed = 0; passed < ms; passed += 10) {
+        clock_pass(10);
+        clock_turn(b->loop);
+    }
+}
+
+/* Until there is an answer, and a little longer. */
+static const char *
+ask(struct bed *b, const char *domain)
+{
+    static struct heard h;
+    memset(&h, 0, sizeof(h));
+    strcpy(h.what, "nothing heard");
+    sts_cache_ask(b->cache, domain, hear, &h);
+    for (int i = 0; i < 1500 && h.answers == 0; i++)
+        pass(b, 10);
+    pass(b, 50);
+    if (h.answers > 1)
+        strcpy(h.what, "heard twice");
+    return h.what;
+}
+
+/* A year may pass in one turn. */
+static void
+later(struct bed *b, int64_t ms)
+{
+    clock_pass(ms);
+    clock_step(ms);
+    clock_turn(b->loop);
+}
+
+static bool
+has(const struct bed *b, const char *what)
+{
+    return b->lines.at != NULL && memmem(b->lines.at, b->lines.length, what, strlen(what)) != NULL;
+}
+
+static void
+publish(struct bed *b, const char *record, const char *policy)
+{
+    sim_dns_text(b->dns, "_mta-sts.y.test", record);
+    sim_http_answer(b->http, HOST, 200, "text/plain", policy);
+}
+
+/* sim_dns_text() adds: a name server that says something else. */
+static void
+change(struct bed *b, const char *record)
+{
+    char error[200];
+    struct dns *old = b->dns;
+    (void)old;
+    sts_cache_free(&b->cache);
+    dns_free(&b->dns);
+    b->dns = dns_new(b->loop, TEXT(""), error, sizeof(error));
+    if (record != NULL)
+        sim_dns_text(b->dns, "_mta-sts.y.test", record);
+    cache_start(b);
+}
+
+static void
+test_rounds(void)
+{
+    struct bed b;
+    start(&b);
+    is_string(ask(&b, "y.test"), "none", "a domain without a record");
+    is_number(sim_http_calls(b.http), 0, "is not asked for a policy");
+    is_number((long)sts_cache_count(b.cache), 0, "and not kept");
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "86400"));
+    is_string(ask(&b, "Y.test"), "enforce 86400 mx.y.test", "a domain with a policy");
+    is_string(sim_http_url(b.http), HOST, "its address");
+    ok_named(sim_http_options(b.http)->is_public, "which must be public");
+    ok_named(sim_http_options(b.http)->body_max == STS_POLICY_MAX && sim_http_options(b.http)->deadline_ms == 10000,
+             "with limits");
+    is_string(ask(&b, "y.test"), "enforce 86400 mx.y.test", "the second time");
+    is_number(sim_http_calls(b.http), 1, "it is kept");
+    ok(has(&b, "MTA-STS policy of y.test: mode enforce for 86400 s, mx mx.y.test"));
+    /* Several at the same time share a round. */
+    struct heard h[3];
+    struct sts_query *q[3];
+    memset(h, 0, sizeof(h));
+    size_t asked = sim_dns_questions(b.dns);
+    for (int i = 0; i < 3; i++)
+        q[i] = sts_cache_ask(b.cache, "y.test", hear, &h[i]);
+    sts_cache_cancel(&q[1]);
+    pass(&b, 100);
+    ok_named(h[0].answers == 1 && h[1].answers == 0 && h[2].answers == 1, "who cancels hears nothing");
+    is_number((long)(sim_dns_questions(b.dns) - asked), 1, "one question");
+    stop(&b);
+}
+
+static void
+test_holds(void)
+{
+    struct bed b;
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    ask(&b, "y.test");
+    sim_dns_status(b.dns, "_mta-sts.y.test", DNS_NO_NAME);
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "a policy holds without its record");
+    sim_dns_status(b.dns, "_mta-sts.y.test", DNS_TRY_AGAIN);
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "and while DNS fails");
+    sim_dns_status(b.dns, "_mta-sts.y.test", DNS_FOUND);
+    sim_http_forget(b.http);
+    later(&b, 2 * (int64_t)DAY_MS);
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "and while HTTPS fails");
+    is_number(sim_http_calls(b.http), 2, "after a day it is fetched again");
+    ok(has(&b, "the MTA-STS policy of y.test cannot be used: cannot connect; the one before holds"));
+    ask(&b, "y.test");
+    is_number(sim_http_calls(b.http), 2, "not twice within 5 minutes");
+    later(&b, STS_CACHE_RETRY_MS + 1000);
+    ask(&b, "y.test");
+    is_number(sim_http_calls(b.http), 3, "but then");
+    later(&b, 5 * (int64_t)DAY_MS);
+    is_string(ask(&b, "y.test"), "none", "until max_age is over");
+    publish(&b, "x", POLICY("testing", "60"));
+    later(&b, DAY_MS);
+    is_string(ask(&b, "y.test"), "testing 60 mx.y.test", "another one");
+    later(&b, 61000);
+    sim_http_fail(b.http, HOST, "TLS: certificate has expired");
+    is_string(ask(&b, "y.test"), "none", "has another age");
+    stop(&b);
+}
+
+static void
+test_renewal(void)
+{
+    struct bed b;
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    ask(&b, "y.test");
+    later(&b, DAY_MS + 1000);
+    sim_http_answer(b.http, HOST, 200, "text/plain; charset=utf-8", POLICY("enforce", "1000000"));
+    sim_http_delay(b.http, 5000);
+    int64_t before_ms = loop_monotonic_ms(b.loop);
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "the same id is fetched behind the back of mail");
+    ok_named(loop_monotonic_ms(b.loop) - before_ms < 1000, "which does not wait");
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "nor does the next one");
+    pass(&b, 6000);
+    is_string(ask(&b, "y.test"), "enforce 1000000 mx.y.test", "then it is the new one");
+    is_number(sim_http_calls(b.http), 2, "fetched once");
+    change(&b, "v=STSv1; id=2");
+    sim_http_answer(b.http, HOST, 200, "text/plain", POLICY("none", "100"));
+    before_ms = loop_monotonic_ms(b.loop);
+    is_string(ask(&b, "y.test"), "none 100 ", "a new id counts immediately");
+    ok_named(loop_monotonic_ms(b.loop) - before_ms >= 5000, "and mail waits for it");
+    stop(&b);
+}
+
+static void
+test_bad(void)
+{
+    static const struct {
+        unsigned status;
+        const char *type, *body, *why;
+    } rows[] = {
+        {404, "text/plain", POLICY("enforce", "1"),       "the answer is not 200"                     },
+        {302, "text/plain", "",                           "the answer is not 200"                     },
+        {200, "text/html",  POLICY("enforce", "1"),       "its type is not text/plain"                },
+        {200, "text/plainx", POLICY("enforce", "1"),      "its type is not text/plain"                },
+        {200, NULL,         POLICY("enforce", "1"),       "its type is not text/plain"                },
+        {200, "text/plain", "<html>",                     "a line of it is not \"key: value\""        },
+        {200, "text/plain", "version: STSv1\nmode: x\n",  "its mode is not enforce, testing or none"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bed b;
+        start(&b);
+        sim_dns_text(b.dns, "_mta-sts.y.test", "v=STSv1; id=1");
+        sim_http_answer(b.http, HOST, rows[i].status, rows[i].type, rows[i].body);
+        is_string(ask(&b, "y.test"), "none", rows[i].why);
+        ok(has(&b, rows[i].why) && has(&b, "; there is none"));
+        is_string(ask(&b, "y.test"), "none", "again");
+        is_number(sim_http_calls(b.http), 1, "asked once in five minutes");
+        stop(&b);
+    }
+}
+
+/* What is late does not hold mail up, and is used when it comes. */
+static void
+test_late(void)
+{
+    struct bed b;
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    sim_dns_delay(b.dns, 30000);
+    int64_t before_ms = loop_monotonic_ms(b.loop);
+    is_string(ask(&b, "y.test"), "none", "an answer within ten seconds");
+    ok(loop_monotonic_ms(b.loop) - before_ms <= STS_CACHE_WAIT_MS + 100);
+    pass(&b, 31000);
+    sim_dns_delay(b.dns, 1);
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "later it is known");
+    is_number(sim_http_calls(b.http), 1, "by the first round");
+    stop(&b);
+}
+
+static void
+test_blocked(void)
+{
+    struct bed b;
+    char name[64];
+    start(&b);
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof(name), "_mta-sts.d%d.test", i);
+        sim_dns_text(b.dns, name, "v=STSv1; id=1");
+        is_string(ask(&b, name + 9), "none", name);
+    }
+    is_number(sim_http_calls(b.http), 5, "after five no more are tried");
+    ok(has(&b, "is HTTPS out of this host blocked?"));
+    later(&b, STS_CACHE_REST_MS + 1000);
+    ask(&b, "d7.test");
+    is_number(sim_http_calls(b.http), 6, "after ten minutes again");
+    sim_http_answer(b.http, "https://mta-sts.d6.test/.well-known/mta-sts.txt", 200, "text/plain",
+                    POLICY("enforce", "604800"));
+    is_string(ask(&b, "d6.test"), "enforce 604800 mx.y.test", "one that can be reached");
+    stop(&b);
+}
+
+static void
+test_restart(void)
+{
+    struct bed b;
+    char path[100];
+    struct stat status;
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    ask(&b, "y.test");
+    snprintf(path, sizeof(path), "%s/sts", b.folder);
+    ok_named(stat(path, &status) == 0 && status.st_size > 0, "the file is written immediately");
+    is_number(status.st_mode & 0777, 0600, "for us alone");
+    sim_dns_text(b.dns, "_mta-sts.z.test", "v=STSv1; id=7");
+    sim_http_answer(b.http, "https://mta-sts.z.test/.well-known/mta-sts.txt", 200, "text/plain",
+                    "version: STSv1\nmode: none\nmax_age: 1000\n");
+    ask(&b, "z.test");
+    struct stat second;
+    ok_named(stat(path, &second) == 0 && second.st_size == status.st_size, "and not again within a minute");
+    sts_cache_free(&b.cache);
+    ok_named(stat(path, &second) == 0 && second.st_size > status.st_size, "but at the end");
+    unsigned calls = sim_http_calls(b.http);
+    sim_dns_status(b.dns, "_mta-sts.y.test", DNS_TRY_AGAIN);
+    cache_start(&b);
+    is_number((long)sts_cache_count(b.cache), 2, "a restart knows them");
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "and they hold");
+    is_string(ask(&b, "z.test"), "none 1000 ", "each");
+    is_number(sim_http_calls(b.http) - calls, 0, "without a fetch");
+    later(&b, 604801000);
+    is_string(ask(&b, "y.test"), "none", "for the same time");
+    stop(&b);
+}
+
+static void
+write_file(struct bed *b, const char *content)
+{
+    char path[100];
+    snprintf(path, sizeof(path), "%s/sts", b->folder);
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(content, f) < 0 || fclose(f) != 0)
+        abort();
+}
+
+static void
+test_damaged(void)
+{
+    struct bed b;
+    char content[600];
+    start(&b);
+    sts_cache_free(&b.cache);
+    int64_t now_ms = loop_now_ms(b.loop);
+    snprintf(content, sizeof(content),
+             "1 good.test 1 enforce %lld 1000 mx.y.test\n1 bad.test 1 enforce %lld 1000\njunk\n"
+             "1 future.test 1 enforce %lld 1000 mx.y.test\n",
+             (long long)now_ms, (long long)now_ms, (long long)now_ms + 2 * (long long)DAY_MS);
+    write_file(&b, content);
+    cache_start(&b);
+    is_number((long)sts_cache_count(b.cache), 1, "the good line counts");
+    ok(has(&b, "sts: ignored 3 lines that are damaged"));
+    is_string(ask(&b, "good.test"), "enforce 1000 mx.y.test", "and no other");
+    stop(&b);
+}
+
+static void
+test_lines(void)
+{
+    static const char *const bad[] = {
+        "", "1", "2 a.test 1 none 1 1", "1 *.a.test 1 none 1 1", "1 a..test 1 none 1 1", "1 a.test 1- none 1 1",
+        "1 a.test 1 maybe 1 1", "1 a.test 1 none -1 1", "1 a.test 1 none 1 31557601", "1 a.test 1 none 1 1 mx.test",
+        "1 a.test 1 enforce 1 1", "1 a.test 1 testing 1 1 a..b", "1 a.test 1 enforce 1",
+        "1 a.test 123456789012345678901234567890123 none 1 1",
+    };
+    struct sts_line line;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ok_named(!sts_line_read(text_from(bad[i]), &line), bad[i]);
+    struct buffer out;
+    buffer_init(&out, 1000);
+    ok(sts_line_read(TEXT("1 a.test x9 enforce 1234567890123 31557600 *.a.test b.test"), &line));
+    ok(sts_line_write(&out, &line));
+    is_text(buffer_text(&out), TEXT("1 a.test x9 enforce 1234567890123 31557600 *.a.test b.test\n"), "there and back");
+    sts_policy_free(&line.policy);
+    buffer_clear(&out);
+    ok(sts_line_read(TEXT("1 a.test 1 none 0 0"), &line));
+    ok(sts_line_write(&out, &line));
+    is_text(buffer_text(&out), TEXT("1 a.test 1 none 0 0\n"), "mode none has no pattern");
+    sts_policy_free(&line.policy);
+    buffer_free(&out);
+}
+
+/* A flood of domains with policies does not grow without bound. */
+static void
+test_many(void)
+{
+    struct bed b;
+    struct buffer lines;
+    start(&b);
+    sts_cache_free(&b.cache);
+    buffer_init(&lines, 2 * 1024 * 1024);
+    for (int i = 0; i < STS_CACHE_DOMAINS_MAX + 100; i++)
+        if (!buffer_format(&lines, "1 d%d.test 1 enforce %lld 1000 mx.y.test\n", i, (long long)loop_now_ms(b.loop)))
+            abort();
+    write_file(&b, lines.at);
+    cache_start(&b);
+    ok_named(sts_cache_count(b.cache) <= STS_CACHE_DOMAINS_MAX, "10,000 domains at most");
+    is_string(ask(&b, "d10099.test"), "enforce 1000 mx.y.test", "the last is there");
+    is_string(ask(&b, "d0.test"), "none", "the first is not");
+    buffer_free(&lines);
+    stop(&b);
+}
+
+/* Freed while all kinds of work are under way. */
+static void
+test_freed(void)
+{
+    struct bed b;
+    struct heard h = {0};
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    sim_http_delay(b.http, 5000);
+    sts_cache_ask(b.cache, "y.test", hear, &h);
+    pass(&b, 100);
+    sts_cache_ask(b.cache, "z.test", hear, &h);
+    sts_cache_ask(b.cache, "y.test", hear, &h);
+    sts_cache_free(&b.cache);
+    pass(&b, 6000);
+    is_number(h.answers, 0, "no callback comes after it is freed");
+    stop(&b);
+}
+
+int
+main(void)
+{
+    test_lines();
+    test_rounds();
+    test_holds();
+    test_renewal();
+    test_bad();
+    test_late();
+    test_blocked();
+    test_restart();
+    test_damaged();
+    test_many();
+    test_freed();
+    return done();
+}
