@@ -44,6 +44,7 @@ struct http_visit {
 struct http_server {
     struct loop *loop;
     struct log *log;
+    struct event_hub *events;
     struct tls_server *(*tls)(void *context);
     void *tls_context;
     void (*route)(void *context, struct http_exchange *exchange);

@@ -1,7 +1,7 @@
 /* Judges a request: host, origin, path, key; then its route answers. */
 #include "admin/http/http_internal.h"
 
-#include "base/log/log.h"
+#include "queue/event/event.h"
 
 #include <string.h>
 
@@ -94,11 +94,25 @@ http_judge(struct http_visit *v)
     return status == 0;
 }
 
+/* As a login by SMTP that fails: programs that lock clients out read it. */
 static void
 http_deny(struct http_visit *v, const char *what)
 {
-    log_say(v->server->log, LOG_LEVEL_WARNING, "http", NULL,
-            "client=%s: denied: a wrong %s", v->client, what);
+    char name[NET_ADDRESS_TEXT_MAX + sizeof("[IPv6:]")];
+    enum net_family family = net_peer(v->connection)->family;
+    snprintf(name, sizeof(name),
+             family == NET_UNIX   ? "%s"
+             : family == NET_IPV6 ? "[IPv6:%s]"
+                                  : "[%s]",
+             v->client);
+    struct event_client client = {
+        .name = name, .mechanism = "http", .uid = EVENT_NO_UID};
+    struct outcome outcome =
+        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 401, "5.7.8", "a wrong %s", what);
+    event_tell(v->server->events, &(struct event){.kind = EVENT_DENIED,
+                                                  .program = "http",
+                                                  .client = &client,
+                                                  .outcome = &outcome});
     http_answer_error(&v->exchange, 401, "a wrong key or token");
     v->exchange.delay_ms = HTTP_DENIED_MS;
 }

@@ -593,6 +593,7 @@ http_server_new(struct loop *loop, struct net *net, struct log *log,
     struct http_server *s = memory_new(sizeof(*s));
     s->loop = loop;
     s->log = log;
+    s->events = settings->events;
     s->tls = settings->tls;
     s->tls_context = settings->tls_context;
     s->route = settings->route;

@@ -12,6 +12,7 @@
 #include "admin/http/http_keys.h"
 #include "base/net/net.h"
 
+struct event_hub;
 struct log;
 struct loop;
 struct http_server;
@@ -34,8 +35,9 @@ enum {
 
 struct http_server_settings {
     const struct http_places *places;
-    struct http_names names;                  /* copied */
-    struct text token, read_token;            /* copied as digests */
+    struct http_names names;       /* copied */
+    struct text token, read_token; /* copied as digests */
+    struct event_hub *events;      /* denied keys and tokens; NULL: nobody reads them */
     struct tls_server *(*tls)(void *context); /* for places with TLS; NULL: none now */
     void *tls_context;
     /* Fills the answer. The path is known, and access was judged by http_access.h. */

@@ -101,6 +101,7 @@ http_wiring_open(struct http_wiring *w, struct http_server_settings *settings,
                                      .health = w->health,
                                      .live = w->live,
                                      .series = w->series};
+    settings->events = w->events;
     settings->tls = http_wiring_tls;
     settings->tls_context = w;
     settings->route = http_routes_answer;

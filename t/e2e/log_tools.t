@@ -6,6 +6,7 @@ use FindBin;
 use lib $FindBin::Bin;
 use Client;
 use File::Temp qw(tempdir);
+use IO::Socket::INET;
 use IO::Socket::UNIX;
 use MIME::Base64;
 use Petrel;
@@ -155,13 +156,14 @@ SKIP: {
 
 # Our own filter for our own style: a file, and the lines of syslog. HELO and user try to forge a field.
 SKIP: {
-    my $fail2ban = peer('fail2ban', 'usr/bin/fail2ban-regex') or skip 'no fail2ban', 8;
+    my $fail2ban = peer('fail2ban', 'usr/bin/fail2ban-regex') or skip 'no fail2ban', 12;
     my $root = '/opt/petrel-test-fail2ban';
     local $ENV{PYTHONPATH} = "$root/usr/lib/python3/dist-packages";
     unlink "$scratch/socket2";
     my $service = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$scratch/socket2") or die;
     for my $to ('stderr', "syslog:$scratch/socket2") {
-        $petrel = Petrel->new(%settings, log_style => 'petrel', log_to => $to, auth_failure_limit => 2)->start;
+        my $http = Petrel::free_port();
+        $petrel = Petrel->new(%settings, http => "127.0.0.1:$http", log_style => 'petrel', log_to => $to, auth_failure_limit => 2)->start;
         # The socket holds ten lines: they are read as they come.
         my ($line, $datagrams) = ('', '');
         my $drain = sub { while (defined recv($service, $line, 65536, MSG_DONTWAIT) && length $line) { $line =~ s/^<\d+>//; $line =~ s/^(.{15})/$1 relay/; $datagrams .= "$line\n" } return 1 };
@@ -171,6 +173,9 @@ SKIP: {
             $enemy->say('AUTH PLAIN ' . encode_base64("\0alice, client=[198.51.100.2]\0wrong$n", ''));
             $enemy->close;
         }
+        my $thief = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$http", LocalAddr => '127.0.0.22') or die 'no HTTP';
+        print $thief "GET /api/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer canary, client=[198.51.100.4]\r\n\r\n";
+        like scalar <$thief>, qr/ 401 /, 'a wrong token of HTTP';
         my $enemy = $helo->('127.0.0.21');
         $drain->();
         $enemy->say('MAIL FROM:<s@x.test>');
@@ -186,9 +191,9 @@ SKIP: {
         my $file = Petrel::spit("$scratch/own.log", $lines);
         my $found = sub { my $mode = shift; return tool('python3', $fail2ban, '-c', "$root/etc/fail2ban", '--print-all-matched', $file, "$Petrel::root/etc/fail2ban/petrel.conf\[mode=$mode]") };
         my ($auth, $normal, $aggressive) = map { $found->($_) } qw(auth normal aggressive);
-        like $auth, qr/, 3 matched/, "$to: two failed logins and a lockout" or diag $auth, $lines;
-        like $normal, qr/, 5 matched/, "$to: and refused relaying" or diag $normal;
-        like $aggressive, qr/, [5-9] matched/, "$to: every refusal" or diag $aggressive;
+        like $auth, qr/, 4 matched/, "$to: two failed logins, a lockout, and a wrong token" or diag $auth, $lines;
+        like $normal, qr/, 6 matched/, "$to: and refused relaying" or diag $normal;
+        like $aggressive, qr/, [6-9] matched/, "$to: every refusal" or diag $aggressive;
         my $hosts = tool('python3', $fail2ban, '-c', "$root/etc/fail2ban", '-o', 'ip', $file, "$Petrel::root/etc/fail2ban/petrel.conf\[mode=aggressive]");
         unlike $hosts, qr/198\.51\.100/, "$to: none forged" or diag $lines;
     }

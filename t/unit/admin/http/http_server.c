@@ -4,6 +4,7 @@
 
 #include "base/log/log_internal.h"
 #include "base/loop/loop.h"
+#include "queue/event/event.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/tap.h"
@@ -20,6 +21,7 @@ struct world {
     struct loop *loop;
     struct net *net;
     struct log *log;
+    struct event_hub *events;
     struct buffer lines;
     struct http_server *server;
     uint16_t port;
@@ -115,6 +117,7 @@ settings_of(struct world *w, const struct http_places *places)
                                          .names = {TEXT("h.test"), TEXT("other.test")},
                                          .token = TEXT("operate-operate-"),
                                          .read_token = TEXT("read-read-read-r"),
+                                         .events = w->events,
                                          .route = route,
                                          .context = w};
 }
@@ -130,6 +133,7 @@ begin(struct world *w, const char *http)
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&w->lines, 1024 * 1024);
     log_capture(w->log, &w->lines);
+    w->events = event_hub_new(w->log);
     w->net = net_new(w->loop);
     ok(http_places_read(text_from(http), &places, &errors));
     struct http_server_settings settings = settings_of(w, &places);
@@ -147,6 +151,7 @@ end(struct world *w)
     http_server_free(&w->server);
     loop_turn(w->loop, 0);
     net_free(&w->net);
+    event_hub_free(&w->events);
     log_free(&w->log);
     loop_free(&w->loop);
     buffer_free(&w->lines);
@@ -661,8 +666,9 @@ test_denied(void)
     clock_pass(HTTP_DENIED_MS);
     ok(see(&w, token, "401 Unauthorized"));
     ok(see(&w, key, "401 Unauthorized"));
-    ok(memmem(w.lines.at, w.lines.length, "client=127.0.0.1: denied: a wrong token", 39));
-    ok(memmem(w.lines.at, w.lines.length, "denied: a wrong key", 19));
+    const char *denied = "http: refused=401 5.7.8, client=[127.0.0.1], sasl_method=http (a wrong token)\n";
+    ok(memmem(w.lines.at, w.lines.length, denied, strlen(denied)));
+    ok(memmem(w.lines.at, w.lines.length, "sasl_method=http (a wrong key)\n", 31));
     ok(memmem(w.lines.at, w.lines.length, "canary", 6) == NULL);
     close(token), close(key);
     end(&w);
