@@ -81,10 +81,12 @@ http_wiring_waiting(void *context)
     return counts.incoming + counts.active + counts.deferred;
 }
 
-static bool
-http_wiring_open(struct http_wiring *w, struct http_server_settings *settings,
-                 char *error, size_t error_size)
+/* What only the API shows: not for places of health and metrics alone. */
+static void
+http_wiring_make_data(struct http_wiring *w)
 {
+    if (w->live != NULL)
+        return;
     w->live = live_new(&(struct live_setup){.loop = w->loop,
                                             .events = w->events,
                                             .status = http_wiring_status,
@@ -93,14 +95,23 @@ http_wiring_open(struct http_wiring *w, struct http_server_settings *settings,
                                                   .events = w->events,
                                                   .waiting = http_wiring_waiting,
                                                   .context = w->manager});
+    w->routes.live = w->live;
+    w->routes.series = w->series;
+}
+
+static bool
+http_wiring_open(struct http_wiring *w, struct http_server_settings *settings,
+                 char *error, size_t error_size)
+{
     w->routes = (struct http_routes){.loop = w->loop,
                                      .log = w->log,
                                      .manager = w->manager,
                                      .questions = w->questions,
                                      .metrics = w->metrics,
-                                     .health = w->health,
-                                     .live = w->live,
-                                     .series = w->series};
+                                     .health = w->health};
+    for (size_t i = 0; i < settings->places->count; i++)
+        if (!settings->places->list[i].no_page)
+            http_wiring_make_data(w);
     settings->events = w->events;
     settings->tls = http_wiring_tls;
     settings->tls_context = w;
@@ -130,8 +141,10 @@ static const char *
 http_wiring_take(void *context, struct net_connection *connection)
 {
     struct http_server *server = http_wiring_server(context);
-    return server != NULL ? http_server_adopt(server, connection)
-                          : "there is no HTTP server";
+    if (server == NULL)
+        return "there is no HTTP server";
+    http_wiring_make_data(context);
+    return http_server_adopt(server, connection);
 }
 
 /* Where browsers of this host, or of others, find it; the host name stands for an

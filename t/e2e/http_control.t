@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use FindBin;
 use IO::Select;
+use IO::Socket::INET;
 use IO::Socket::UNIX;
 use JSON::PP qw(decode_json);
 use Test::More;
@@ -73,5 +74,19 @@ my ($port, $other) = (Petrel::free_port(), Petrel::free_port());
 $petrel = Petrel->new(hostname => 'h.test', http => "127.0.0.1:$port, 0.0.0.0:$other, unix:$petrel->{dir}/h")->start;
 $path = "$petrel->{dir}/spool/control";
 is_deeply control('{"command":"page"}')->{urls}, ["http://127.0.0.1:$port/", "http://h.test:$other/"], 'addresses';
+$petrel->stop;
+
+# Where only health and metrics are served the control socket has the rest.
+$petrel = Petrel->new(http => "127.0.0.1:$port?page=no", http_token => 'canary-operate-canary')->start;
+$path = "$petrel->{dir}/spool/control";
+my $token = "Authorization: Bearer canary-operate-canary";
+my $tcp = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port");
+like request($tcp, "GET $_ HTTP/1.1\r\n$token"), qr/^HTTP\/1\.1 404 /, "$_ is not there" for '/api/series', '/events';
+like request($tcp, "GET /metrics HTTP/1.1"), qr/^HTTP\/1\.1 200 /, 'metrics are';
+is_deeply control('{"command":"page"}')->{urls}, [], 'there is no page for a browser';
+like request(http(), "GET /api/series HTTP/1.1\r\n$token"), qr/^HTTP\/1\.1 200 .*"second":/s, 'the control socket has numbers';
+$live = http();
+syswrite $live, "GET /events HTTP/1.1\r\nHost: localhost\r\n$token\r\n\r\n";
+like take($live, qr/event: status/), qr/event: status/, 'and events';
 $petrel->stop;
 done_testing;
