@@ -171,6 +171,17 @@ change_target(struct destinations *set, struct destination *d,
     transport_close(&set->sites.transports, c);
 }
 
+/* Its domain may demand something else by now, which sessions opened for other domains
+ * would never learn. A dead site carries no mail, and settles what comes. */
+static void
+destination_expire(struct destinations *set, struct destination *d, int64_t now_ms)
+{
+    if (d->valid_until_ms == 0 || now_ms < d->valid_until_ms || d->site->dead)
+        return;
+    d->valid_until_ms = 0;
+    destination_move(set, d, d->transport, text_from(d->key), now_ms);
+}
+
 /* The one with that target, or with a target of obsolete settings. Two targets of today
  * with one key stay two destinations, since they differ in their options. */
 static struct destination *
@@ -225,6 +236,7 @@ destination_get(struct destinations *set, const struct target *target,
     }
     d->transport->generation = set->generation;
     d->transport->is_gone = false;
+    destination_expire(set, d, now_ms);
     return d;
 }
 
@@ -312,7 +324,10 @@ destinations_shift(struct destinations *set, int64_t delta_ms)
 {
     struct destination *d, *first, *next;
     HASH_ITER (hh, set->by_key, first, next)
-        for (d = first; d; d = d->same)
+        for (d = first; d; d = d->same) {
             d->free_at_ms += delta_ms;
+            if (d->valid_until_ms != 0)
+                d->valid_until_ms += delta_ms;
+        }
     sites_shift(&set->sites, delta_ms);
 }

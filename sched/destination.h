@@ -24,6 +24,7 @@ struct destination {
     struct site *site;
     char *key, *domain; /* domain "" unless TARGET_MX */
     int64_t free_at_ms;
+    int64_t valid_until_ms; /* of its site; 0: for ever */
     size_t entries;         /* of loaded messages, in any state */
     unsigned sessions;      /* opened for it */
     bool forget, is_empty;  /* forget: its domain does not exist */

@@ -161,6 +161,12 @@ void *sched_session_first(const struct sched_session *session);
 bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
                          struct text key) __attribute__((warn_unused_result));
 
+/* What was found for the session's domain holds for that time. Then the domain has a site
+ * of its own again when mail for it is loaded, so that a session looks it up anew,
+ * whatever other sessions could carry its mail. */
+void sched_session_expires(struct sched *s, int64_t now_ms,
+                           struct sched_session *session, int64_t valid_ms);
+
 /* The health of a server address, at any site: greeted after service_ms, or failed
  * (refused, never answered, or hung up). See sched/limits/host.h. */
 void sched_host_good(struct sched *s, int64_t now_ms, struct text address,

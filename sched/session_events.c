@@ -331,6 +331,14 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
 }
 
 void
+sched_session_expires(struct sched *s, int64_t now_ms, struct sched_session *session,
+                      int64_t valid_ms)
+{
+    sched_tick(s, now_ms);
+    session->destination->valid_until_ms = s->now_ms + valid_ms;
+}
+
+void
 sched_host_good(struct sched *s, int64_t now_ms, struct text address,
                 int64_t service_ms)
 {

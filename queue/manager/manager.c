@@ -667,6 +667,13 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
 }
 
 void
+manager_session_expires(struct manager *m, struct sched_session *session,
+                        int64_t valid_ms)
+{
+    sched_session_expires(m->sched, loop_now_ms(m->loop), session, valid_ms);
+}
+
+void
 manager_set_token(struct manager *m, const struct sched_login *login,
                   enum sched_token token, const char *why)
 {

@@ -78,6 +78,8 @@ delivery_belongs_to_site(struct delivery_session *s,
     s->site = text_hash_nocase(TEXT_HASH, text_of(hosts, length));
     snprintf(key, sizeof(key), "%.*s%s%s", (int)length, hosts,
              mark[0] != '\0' ? " tls=" : "", mark);
+    if (s->exchange != NULL && exchange_has_asked(s->exchange))
+        manager_session_expires(s->delivery->manager, s->session, EXCHANGE_VALID_MS);
     return manager_session_found(s->delivery->manager, s->session, text_from(key));
 }
 

@@ -33,7 +33,7 @@ struct exchange_host {
 struct exchange {
     struct loop *loop;
     struct dns *dns;
-    bool dane;
+    bool dane, has_policies;
     uint16_t port;
     char domain[DNS_NAME_MAX];
     mx_lookup_found *done;
@@ -292,7 +292,8 @@ exchange_find(struct loop *loop, struct net *net, struct dns *dns,
     x->done = done;
     x->context = context;
     x->lookup = mx_lookup_find(loop, net, dns, &query->mx, exchange_on_hosts, x);
-    if (query->sts != NULL && query->mx.by_mx && x->domain[0] != '[')
+    x->has_policies = query->sts != NULL && query->mx.by_mx && x->domain[0] != '[';
+    if (x->has_policies)
         x->asked = sts_cache_ask(query->sts, x->domain, exchange_on_policy, x);
     return x;
 }
@@ -316,6 +317,12 @@ const char *
 exchange_mark(const struct exchange *x)
 {
     return x->mark;
+}
+
+bool
+exchange_has_asked(const struct exchange *x)
+{
+    return x->dane || x->has_policies;
 }
 
 static void

@@ -14,7 +14,10 @@
 
 struct exchange;
 
-enum { EXCHANGE_MARK_MAX = 48 };
+enum {
+    EXCHANGE_MARK_MAX = 48,
+    EXCHANGE_VALID_MS = 3600000 /* then a domain is asked again what it demands */
+};
 
 struct exchange_query {
     struct mx_lookup_query mx;
@@ -34,6 +37,8 @@ const struct security_demand *exchange_demand(const struct exchange *x,
 /* Sessions to the same hosts may carry the mail of domains with equal marks alone: they
  * have proven the same. "" without a demand. */
 const char *exchange_mark(const struct exchange *x);
+/* Whether it has been asked what the domain demands. */
+bool exchange_has_asked(const struct exchange *x);
 /* Before the answer its callback then does not come. Also inside the callback. */
 void exchange_free(struct exchange **exchange);
 

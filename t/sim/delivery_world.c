@@ -279,6 +279,13 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
 }
 
 void
+manager_session_expires(struct manager *m, struct sched_session *session, int64_t valid_ms)
+{
+    (void)session;
+    m->valid_ms = valid_ms;
+}
+
+void
 manager_set_watch(struct manager *m, manager_watch *watch, void *context)
 {
     m->watch = watch;

@@ -34,6 +34,7 @@ struct manager {
     struct buffer verdicts;
     unsigned ended;
     char found[256]; /* the site of the session opened last */
+    int64_t valid_ms; /* of that; 0: for ever */
     bool no_space, backwards;
     manager_watch *watch;
     void *watch_context;

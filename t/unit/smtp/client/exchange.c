@@ -94,6 +94,7 @@ proven(void)
     ok_named(ends(b.manager.tls, "/dane"), "and the verdict says so");
     ok(has(&b.lines, "Verified TLS connection established to mail.example.net"));
     ok_named(ends(b.manager.found, " tls=dane"), "the site is one of its own");
+    is_number(b.manager.valid_ms, EXCHANGE_VALID_MS, "for an hour");
     deliver(&b);
     ok_named(has(&b.lines, ", resumed") && ends(b.manager.tls, "/dane"), "a session that is resumed is proven, too");
     dane_bed_stop(&b);
@@ -432,9 +433,11 @@ sts_off(void)
         b.target.tls = i == 2 ? TARGET_TLS_NONE : TARGET_TLS_MAY;
         if (i == 3)
             delivery_set_sts(b.delivery, NULL);
+        dns_set_trust(b.dns, DNS_TRUST_NO);
         deliver(&b);
         is_settled(&b, sent, "off");
         is_number(sim_http_calls(web), 0, "nothing is fetched");
+        is_number(b.manager.valid_ms, 0, "nor asked again");
         sts_bed_stop(&b);
     }
 }
