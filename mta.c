@@ -223,6 +223,7 @@ start_http(struct petrel *p, char *error)
                                    .events = p->events,
                                    .control = p->control,
                                    .history = p->history,
+                                   .delivery = p->delivery,
                                    .findings = &p->findings,
                                    .upstreams = &p->upstreams,
                                    .count_sessions = control_wiring_sessions,

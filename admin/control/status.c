@@ -174,6 +174,24 @@ print_fragments(const json_t *f)
 
 /* Only with keys. */
 static void
+print_tls_reports(const json_t *reports)
+{
+    int64_t good = 0, failed = 0;
+    for (size_t i = 0; i < json_array_size(reports); i++) {
+        const json_t *row = json_array_get(reports, i);
+        const char *result = json_string_value(json_object_get(row, "result"));
+        if (result != NULL && strcmp(result, "success") == 0)
+            good += json_field_number(row, "count");
+        else
+            failed += json_field_number(row, "count");
+    }
+    if (reports != NULL)
+        printf("tls        %" PRId64 " sessions proven that DANE or MTA-STS demands, "
+               "%" PRId64 " failed\n",
+               good, failed);
+}
+
+static void
 print_dkim(const json_t *dkim)
 {
     if (dkim != NULL)
@@ -321,6 +339,7 @@ status_print(const json_t *status, int64_t now_ms)
     print_queue(queue, json_field_number(status, "active_recipients"));
     print_fragments(json_object_get(status, "fragments"));
     print_dkim(json_object_get(status, "dkim"));
+    print_tls_reports(json_object_get(status, "tls_reports"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
            json_field_number(sessions, "in"),
            json_field_is_true(sessions, "stress") ? " (stress: near the limit)" : "",

@@ -43,6 +43,10 @@ struct metrics_setup {
      * behind the last. NULL: there are none. */
     bool (*upstream)(void *context, size_t index, struct metrics_upstream *out);
     void *upstreams;
+    /* Sessions of which DANE and MTA-STS have demanded something: [dane, sts][ok, failed].
+     * NULL: there are none. */
+    void (*tls_policy)(void *context, uint64_t counts[2][2]);
+    void *deliveries;
 };
 /* Before the sandbox: opens files of /proc. */
 struct metrics *metrics_new(const struct metrics_setup *setup);

@@ -349,6 +349,20 @@ write_upstream_success(const struct metrics *m, struct metrics_writer *w)
 }
 
 static void
+write_tls_policy(const struct metrics *m, struct metrics_writer *w)
+{
+    static const char *const labels[2][2] = {
+        {"policy=\"dane\",result=\"ok\"", "policy=\"dane\",result=\"failed\""},
+        {"policy=\"sts\",result=\"ok\"",  "policy=\"sts\",result=\"failed\"" },
+    };
+    uint64_t counts[2][2] = {{0}};
+    if (m->setup.tls_policy != NULL)
+        m->setup.tls_policy(m->setup.deliveries, counts);
+    for (size_t i = 0; i < 4; i++)
+        metrics_write_count(w, labels[i / 2][i % 2], counts[i / 2][i % 2]);
+}
+
+static void
 write_history_bytes(const struct metrics *m, struct metrics_writer *w)
 {
     bool is_known = m->setup.history_bytes != NULL;
@@ -584,6 +598,9 @@ static const struct metrics_row {
     ROW("petrel_upstream_success_seconds", GAUGE, write_upstream_success,
         "The last time at which it took mail, or was found to take it, unix time",
         "relay"),
+    ROW("petrel_tls_policy", COUNTER, write_tls_policy,
+        "Sessions of which a domain has demanded TLS, by what came of it",
+        "policy: dane, sts; result: ok, failed"),
     ROW("petrel_journal_segments", GAUGE, write_segments, "Segments of the journal",
         "state: free, used"),
     ROW("petrel_journal_messages", GAUGE, write_journaled,

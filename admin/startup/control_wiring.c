@@ -3,6 +3,7 @@
 
 #include "admin/control/json_field.h"
 #include "base/memory.h"
+#include "smtp/client/tls_reports.h"
 #include "smtp/server/lockout.h"
 
 #include <stdlib.h>
@@ -28,6 +29,28 @@ dkim_status(void *context)
     return json_pack("{s:I,s:I,s:I}", "signed", (json_int_t)counts.signed_count,
                      "failed", (json_int_t)counts.failed, "longest",
                      (json_int_t)counts.longest);
+}
+
+static void
+tls_reports_add(void *context, const struct tls_reports_row *row)
+{
+    json_array_append_new(context, json_pack("{s:s,s:s,s:s,s:s,s:I}", "policy",
+                                             tls_reports_policy_word(row->policy),
+                                             "domain", row->domain, "host", row->host,
+                                             "result", tls_reports_word(row->result),
+                                             "count", (json_int_t)row->count));
+}
+
+static json_t *
+tls_reports_status(void *context)
+{
+    const struct control_wiring *w = context;
+    json_t *list = json_array();
+    tls_reports_each(delivery_tls_reports(w->delivery), tls_reports_add, list);
+    if (json_array_size(list) > 0)
+        return list;
+    json_decref(list);
+    return NULL;
 }
 
 /* --- The level of the log ---------------------------------------------------------- */
@@ -227,6 +250,7 @@ control_wiring_start(struct control_wiring *w)
     w->level = log_level(w->log);
     questions_on_count(questions, control_wiring_sessions, w->listener);
     questions_on_part(questions, "dkim", dkim_status, w);
+    questions_on_part(questions, "tls_reports", tls_reports_status, w);
     questions_on(questions, "health", health_answer, w->health);
     questions_on(questions, "log-level", answer_log_level, w);
     questions_on(questions, "lockouts", answer_lockouts, w);

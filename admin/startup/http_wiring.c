@@ -1,6 +1,8 @@
 /* Connects the HTTP server to the parts that it reports. */
 #include "admin/startup/http_wiring.h"
 
+#include "smtp/client/tls_reports.h"
+
 #include <string.h>
 
 enum { ERROR_ROOM = 512 };
@@ -40,6 +42,17 @@ http_wiring_upstream(void *context, size_t index, struct metrics_upstream *out)
     return true;
 }
 
+/* A metrics_setup.tls_policy. */
+static void
+http_wiring_tls_policy(void *context, uint64_t counts[2][2])
+{
+    struct tls_reports_totals t = tls_reports_totals(delivery_tls_reports(context));
+    counts[0][0] = t.good[TLS_REPORTS_DANE];
+    counts[0][1] = t.failed[TLS_REPORTS_DANE];
+    counts[1][0] = t.good[TLS_REPORTS_STS];
+    counts[1][1] = t.failed[TLS_REPORTS_STS];
+}
+
 static struct metrics *
 start_metrics(const struct http_wiring *w, const struct configuration *c)
 {
@@ -56,7 +69,9 @@ start_metrics(const struct http_wiring *w, const struct configuration *c)
                                   .finding = http_wiring_finding,
                                   .findings = w->findings,
                                   .upstream = http_wiring_upstream,
-                                  .upstreams = (void *)(uintptr_t)w->upstreams};
+                                  .upstreams = (void *)(uintptr_t)w->upstreams,
+                                  .tls_policy = http_wiring_tls_policy,
+                                  .deliveries = (void *)(uintptr_t)w->delivery};
     for (size_t i = 0; i < c->http.count; i++)
         if (!c->http.list[i].no_metrics)
             return metrics_new(&setup);

@@ -21,6 +21,7 @@ struct http_wiring {
     struct event_hub *events;
     struct control_server *control;
     struct history *history;
+    const struct delivery *delivery;
     struct findings_wiring *findings; /* may start later */
     const struct upstream_wiring *upstreams;
     size_t (*count_sessions)(void *context, bool *stressed); /* of the listener */

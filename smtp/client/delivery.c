@@ -446,6 +446,7 @@ on_over(struct delivery_session *s, const struct outcome *trouble,
         candidates_pass(&s->candidates);
     } else if (trouble != NULL && !back) {
         delivery_remember(s, trouble);
+        delivery_report_failed(s, trouble);
         (void)delivery_family_refused(s, trouble);
         /* Other routes may demand less of the same host. */
         if (!about_tls)
@@ -484,7 +485,7 @@ static void
 delivery_on_ready(struct delivery_session *s)
 {
     take_limits(s);
-    delivery_test_policy(s);
+    delivery_report_greeted(s);
     s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
     report_health(s, true);
     request_next(s);
@@ -581,6 +582,7 @@ on_hosts_found(void *context, const struct mx_lookup_answer *answer)
     struct id before = manager_enter(s->delivery->manager, s->session);
     if (answer->count == 0) {
         delivery_remember(s, &answer->outcome);
+        delivery_report_no_host(s, &answer->outcome);
         session_fail(s);
     } else if (!delivery_belongs_to_site(s, answer)) {
         delivery_session_end(s, NULL); /* the site has as many as it may */
@@ -673,6 +675,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns,
     d->log = event_hub_log(events);
     d->manager = manager;
     d->tls_failures = tls_failures_new();
+    d->tls_reports = tls_reports_new();
     assert(settings->tls != NULL);
     delivery_take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
@@ -732,6 +735,7 @@ delivery_free(struct delivery **delivery)
     site_keys_free(&d->providers);
     tls_client_free(&d->tls);
     tls_failures_free(&d->tls_failures);
+    tls_reports_free(&d->tls_reports);
     signing_free(&d->signing);
     free(d->hostname);
     free(d);

@@ -4,6 +4,7 @@
 #include "base/log/log.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { LMTP_PORT = 24 };
 
@@ -99,20 +100,64 @@ delivery_decide_security(struct delivery_session *s, const struct mx_lookup_host
     security_decide(&question, &s->security);
 }
 
-void
-delivery_test_policy(const struct delivery_session *s)
+/* --- What came of it -------------------------------------------------------------- */
+
+static void
+delivery_count_proof(const struct delivery_session *s, enum tls_reports_result result)
+{
+    enum tls_reports_policy policy = TLS_REPORTS_DANE;
+    if (s->security.is_tested || s->security.proof == SECURITY_PROOF_STS)
+        policy = TLS_REPORTS_STS;
+    tls_reports_count(s->delivery->tls_reports, policy, text_from(s->domain),
+                      s->security.host, result);
+}
+
+static void
+delivery_report_tested(const struct delivery_session *s)
 {
     const char *tls = client_connection_tls(s->connection), *why = NULL;
-    if (!s->security.is_tested)
-        return;
-    if (s->security.is_foreign)
+    enum tls_reports_result result = TLS_REPORTS_SUCCESS;
+    if (s->security.is_foreign) {
+        result = TLS_REPORTS_VALIDATION;
         why = "the policy does not name it";
-    else if (tls[0] == '\0')
+    } else if (tls[0] == '\0') {
+        result = TLS_REPORTS_NO_STARTTLS;
         why = "no TLS";
-    else if (text_ends_nocase(text_from(tls), TEXT("/unverified")))
+    } else if (text_ends_nocase(text_from(tls), TEXT("/unverified"))) {
+        result = TLS_REPORTS_VALIDATION;
         why = "its certificate is not valid for it";
+    }
+    delivery_count_proof(s, result);
     log_say(s->delivery->log, LOG_LEVEL_INFO, "sts", NULL,
             "%s: sts=testing/%s%s%s, domain=%s", s->peer.where,
             why != NULL ? "fail" : "ok", why != NULL ? ": " : "",
             why != NULL ? why : "", s->domain);
+}
+
+void
+delivery_report_greeted(const struct delivery_session *s)
+{
+    if (s->security.proof != SECURITY_PROOF_NONE)
+        delivery_count_proof(s, TLS_REPORTS_SUCCESS);
+    else if (s->security.is_tested)
+        delivery_report_tested(s);
+}
+
+/* A reply of the host, such as to MAIL, says nothing of TLS. */
+void
+delivery_report_failed(const struct delivery_session *s, const struct outcome *outcome)
+{
+    if (s->security.proof != SECURITY_PROOF_NONE && outcome->code == 0 &&
+        strncmp(outcome->enhanced, "4.7.", 4) == 0)
+        delivery_count_proof(s, tls_reports_judge(outcome));
+}
+
+void
+delivery_report_no_host(const struct delivery_session *s, const struct outcome *outcome)
+{
+    bool sts = text_starts(text_from(outcome->text), TEXT("MTA-STS of "));
+    if (s->exchange != NULL && strcmp(outcome->enhanced, "4.7.5") == 0)
+        tls_reports_count(s->delivery->tls_reports,
+                          sts ? TLS_REPORTS_STS : TLS_REPORTS_DANE,
+                          text_from(s->domain), TEXT(""), tls_reports_judge(outcome));
 }

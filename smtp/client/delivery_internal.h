@@ -9,6 +9,7 @@
 #include "smtp/client/happy_eyeballs.h"
 #include "smtp/client/mx_lookup.h"
 #include "smtp/client/tls_failures.h"
+#include "smtp/client/tls_reports.h"
 #include "smtp/client/relayhosts.h"
 #include "smtp/client/client_connection.h"
 #include "sched/route/bind_address.h"
@@ -38,6 +39,7 @@ struct delivery {
     struct tls_client *tls;
     struct signing *signing;
     struct tls_failures *tls_failures;
+    struct tls_reports *tls_reports;
     struct tokens *tokens;
     struct sts_cache *sts;
     struct ipv6_rest ipv6_rests[DELIVERY_IPV6_RESTS_MAX];
@@ -109,9 +111,14 @@ bool delivery_belongs_to_site(struct delivery_session *s,
 /* For the next connection, to that host. */
 void delivery_decide_security(struct delivery_session *s,
                               const struct mx_lookup_host *host);
-/* Logs what a policy in mode testing would have refused, now that the host has
- * greeted. */
-void delivery_test_policy(const struct delivery_session *s);
+/* Counts what came of what the domain demands: the host has greeted. Logs what a policy in
+ * mode testing would have refused. */
+void delivery_report_greeted(const struct delivery_session *s);
+/* Likewise: there is no such session, or no such host. */
+void delivery_report_failed(const struct delivery_session *s,
+                            const struct outcome *outcome);
+void delivery_report_no_host(const struct delivery_session *s,
+                             const struct outcome *outcome);
 
 /* Whether the session's connection is over IPv6, which the site has refused: it gets no
  * more mail. */

@@ -100,6 +100,12 @@ delivery_tls(const struct delivery *d)
     return &d->tls;
 }
 
+const struct tls_reports *
+delivery_tls_reports(const struct delivery *d)
+{
+    return d->tls_reports;
+}
+
 bool
 delivery_signing(const struct delivery *d, struct signing_counts *counts)
 {

@@ -117,7 +117,8 @@ my $nsd = Nsd->start($dir, %file);
 
 my %common = (dns_servers => "127.0.0.1:$nsd->{port}", smtp_bind => '127.0.0.1', tls_ca => "$ca.pem", smtp_port => $port{host},
     mta_sts_port => $https, relay => '');
-my $petrel = Petrel->new(%common)->start;
+my $http = Petrel::free_port();
+my $petrel = Petrel->new(%common, http => "127.0.0.1:$http")->start;
 sub line_of { my ($address) = @_; return ($petrel->log =~ /^(.*to=<\Q$address\E>.*)$/mg)[-1] // '' }
 
 my $mails = 0;
@@ -143,6 +144,12 @@ like $petrel->log, qr/sts: the MTA-STS policy of $_\.example cannot be used: .*$
 like $petrel->log, qr/sts: tested\.test\[127\.0\.0\.1\]: sts=testing\/fail: its certificate is not valid for it, domain=testing\.example/, 'mode testing reports';
 my ($code, $status) = $petrel->run(qw(status --json));
 like $status, qr/mx:10 good\.test tls=sts-[0-9a-f]{16}"/, 'a site says that its sessions prove something';
+like $status, qr/"policy": "sts",\s+"domain": "good\.example",\s+"host": "good\.test",\s+"result": "success",\s+"count": 1/, 'a proof is counted';
+like $status, qr/"domain": "bad\.example",\s+"host": "bad\.test",\s+"result": "certificate-host-mismatch"/, 'and a failure';
+like(($petrel->run('status'))[1], qr/^tls +\d+ sessions proven that DANE or MTA-STS demands, \d+ failed$/m, 'status has the sum');
+my (undef, $metrics) = Petrel::command('', 'curl', '-s', '-m', '20', "http://127.0.0.1:$http/metrics");
+like $metrics, qr/^petrel_tls_policy_total\{policy="sts",result="$_"\} [1-9]/m, "metrics count $_" for qw(ok failed);
+like $metrics, qr/^petrel_tls_policy_total\{policy="dane",result="ok"\} 0$/m, 'and nothing else';
 unlike Petrel::slurp("$dir/access.log"), qr/plain\.example|none\.example.*none\.example/, 'no policy is fetched twice, and none without a record';
 
 # The domain's owner must not send us to this host's own services; nor does a policy that is there hang on HTTPS.

@@ -6,6 +6,7 @@
 #include "smtp/client/exchange.h"
 
 #include "base/tls/tls_internal.h"
+#include "smtp/client/tls_reports.h"
 #include "t/sim/delivery_world.h"
 #include "t/sim/sim_http.h"
 #include "t/support/tls_world.h"
@@ -75,6 +76,23 @@ ends(const char *text, const char *end)
 }
 
 static void
+note_row(void *context, const struct tls_reports_row *row)
+{
+    char *to = context;
+    snprintf(to + strlen(to), 400 - strlen(to), "%s %s %s %s %d; ", tls_reports_policy_word(row->policy), row->domain,
+             row->host, tls_reports_word(row->result), (int)row->count);
+}
+
+/* What the counters of TLSRPT say. */
+static void
+is_reported(const struct bed *b, const char *want)
+{
+    char got[400] = "";
+    tls_reports_each(delivery_tls_reports(b->delivery), note_row, got);
+    is_string(got, want, "it is counted");
+}
+
+static void
 deliver(struct bed *b)
 {
     add_mail(b, "u@y.test");
@@ -97,6 +115,7 @@ proven(void)
     is_number(b.manager.valid_ms, EXCHANGE_VALID_MS, "for an hour");
     deliver(&b);
     ok_named(has(&b.lines, ", resumed") && ends(b.manager.tls, "/dane"), "a session that is resumed is proven, too");
+    is_reported(&b, "tlsa y.test mail.example.net success 2; ");
     dane_bed_stop(&b);
 }
 
@@ -121,6 +140,7 @@ next_host(void)
                "TLS is demanded by DANE but host mx.example.net[127.0.0.3] failed in the TLS handshake: no TLSA "
                "record matches the certificate");
     ok_named(b.a.connections == 1 && b.b.connections == 1, "and there is no way back to cleartext");
+    is_reported(&b, "tlsa y.test mail.example.net tlsa-invalid 1; tlsa y.test mx.example.net tlsa-invalid 1; ");
     dane_bed_stop(&b);
 }
 
@@ -148,6 +168,8 @@ stripped(void)
         is_settled(&b, "", "no mail in cleartext");
         is_trouble(&b, VERDICT_DEFERRED, "4.7.4", "TLS is demanded by DANE but host mx.example.net[127.0.0.3] ");
         ok(!has(&b.a.commands, "MAIL") && !has(&b.b.commands, "MAIL"));
+        is_reported(&b, "tlsa y.test mail.example.net starttls-not-supported 1; "
+                        "tlsa y.test mx.example.net starttls-not-supported 1; ");
         dane_bed_stop(&b);
     }
 }
@@ -229,6 +251,7 @@ unknown(void)
     is_settled(&b, "", "none is left");
     is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "TLSA records of ");
     is_number(b.a.connections + b.b.connections, 0, "no connection");
+    is_reported(&b, "tlsa y.test  dnssec-invalid 1; ");
     dane_bed_stop(&b);
     dane_bed_start(&b, "self", "self");
     sim_dns_status(b.dns, tlsa_a, DNS_TRY_AGAIN);
@@ -363,6 +386,7 @@ enforced(void)
     deliver(&b);
     is_settled(&b, "", "no host is allowed");
     is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "MTA-STS of y.test does not allow mail.example.net");
+    is_reported(&b, "sts y.test  validation-failure 1; ");
     sts_bed_stop(&b);
 }
 
@@ -370,13 +394,16 @@ static void
 tested(void)
 {
     static const struct {
-        const char *pair, *policy, *line;
+        const char *pair, *policy, *line, *counted;
     } rows[] = {
-        {"good", "mode: testing\n" BOTH, "sts=testing/ok, domain=y.test"},
-        {"self", "mode: testing\n" BOTH, "sts=testing/fail: its certificate is not valid for it, domain=y.test"},
-        {NULL, "mode: testing\n" BOTH, "sts=testing/fail: no TLS, domain=y.test"},
-        {"good", "mode: testing\nmx: x.test\n", "sts=testing/fail: the policy does not name it, domain=y.test"},
-        {"good", "mode: none\n", NULL},
+        {"good", "mode: testing\n" BOTH, "sts=testing/ok, domain=y.test", "sts y.test mail.example.net success 1; "},
+        {"self", "mode: testing\n" BOTH, "sts=testing/fail: its certificate is not valid for it, domain=y.test",
+         "sts y.test mail.example.net validation-failure 1; "},
+        {NULL, "mode: testing\n" BOTH, "sts=testing/fail: no TLS, domain=y.test",
+         "sts y.test mail.example.net starttls-not-supported 1; "},
+        {"good", "mode: testing\nmx: x.test\n", "sts=testing/fail: the policy does not name it, domain=y.test",
+         "sts y.test mail.example.net validation-failure 1; "},
+        {"good", "mode: none\n", NULL, ""},
     };
     static const struct host_rule none[] = {
         {"EHLO", "250 host\r\n", 0, 0},
@@ -390,6 +417,7 @@ tested(void)
         deliver(&b);
         is_settled(&b, sent, rows[i].line ? rows[i].line : "mode none");
         ok(rows[i].line ? has(&b.lines, rows[i].line) : !has(&b.lines, "sts="));
+        is_reported(&b, rows[i].counted);
         ok_named(strstr(b.manager.found, "tls=") == NULL, "it demands nothing");
         sts_bed_stop(&b);
     }
