@@ -26,8 +26,8 @@ struct exchange_host {
     bool is_unknown;         /* they could not be */
     bool is_forbidden;       /* by the policy */
     struct security_demand demand;
-    struct tls_dane_record records[TLS_DANE_RECORDS_MAX];
-    char *bytes; /* of the records */
+    struct tls_dane_record *records; /* NULL: none */
+    char *bytes;                     /* of them */
 };
 
 struct exchange {
@@ -209,6 +209,7 @@ exchange_take_records(struct exchange_host *h, const struct dns_answer *answer)
     for (size_t i = 0; i < answer->count; i++)
         size += answer->tlsa[i].data.length;
     char *to = h->bytes = memory_new(size + 1);
+    h->records = memory_array(answer->count, sizeof(*h->records));
     for (size_t i = 0; i < answer->count; i++) {
         const struct dns_tlsa *r = &answer->tlsa[i];
         h->records[i] = (struct tls_dane_record){r->usage, r->selector, r->matching,
@@ -329,8 +330,10 @@ static void
 exchange_release(void *object)
 {
     struct exchange *x = object;
-    for (size_t i = 0; i < x->host_count; i++)
+    for (size_t i = 0; i < x->host_count; i++) {
+        free(x->hosts[i].records);
         free(x->hosts[i].bytes);
+    }
     free(x->hosts);
     free(x->permitted);
     free(x->patterns);
