@@ -55,11 +55,19 @@ struct row {
 static const struct row rows[] = {
   /* Codes with one meaning, or with one at this receiver. */
     WORDS(REFUSAL_OTHER, " rate that prevents", NULL),
+    WORDS(REFUSAL_OTHER, " configuration set", NULL),
+    WORDS(REFUSAL_OTHER, " account inbounds disabled", NULL),
+    WORDS(REFUSAL_OTHER, " mailpolicy violation", NULL),
+    WORDS(REFUSAL_OTHER, " blocked by your organization", NULL),
+    WORDS(REFUSAL_OTHER, " resolver rst authrequired", NULL),
+    WORDS(REFUSAL_QUOTA, " submission quota", NULL),
     WORDS(REFUSAL_NO_DOMAIN, " null mx", NULL),
     WORDS(REFUSAL_PTR, " email over ipv6", NULL),
     WORDS(REFUSAL_PTR, " over ipv6 must pass", NULL),
     WORDS(REFUSAL_PTR, " ipv6 sending guidelines", NULL),
     WORDS(REFUSAL_FULL, " recipient overquota", NULL),
+    WORDS(REFUSAL_FULL, " user over quota", NULL),
+    WORDS(REFUSAL_FULL, " user is over quota", NULL),
     DETAIL(REFUSAL_PTR, 0, 7, 25, 25, ANY),
     DETAIL(REFUSAL_PTR, 4, 7, 23, 23, ANY),
     DETAIL(REFUSAL_PTR, 5, 7, 510, 510, MICROSOFT),
@@ -82,11 +90,18 @@ static const struct row rows[] = {
     DETAIL(REFUSAL_REPUTATION, 0, 7, 511, 511, MICROSOFT),
     DETAIL(REFUSAL_POLICY, 5, 1, 8, 8, MICROSOFT),
     DETAIL(REFUSAL_POLICY, 5, 7, 501, 503, MICROSOFT),
+    DETAIL(REFUSAL_POLICY, 5, 7, 705, 705, MICROSOFT),
+    DETAIL(REFUSAL_QUOTA, 5, 7, 232, 233, MICROSOFT),
+    DETAIL(REFUSAL_REPUTATION, 5, 7, 708, 708, MICROSOFT),
+    DETAIL(REFUSAL_SENDER, 5, 7, 750, 750, MICROSOFT),
+    DETAIL(REFUSAL_NO_USER, 5, 7, 504, 505, MICROSOFT),
     {REFUSAL_NO_USER, 5, 0,   4, 1, 1, MICROSOFT, " recipient address rejected", NULL},
     DETAIL(REFUSAL_QUOTA, 5, 4, 5, 5, GOOGLE),
     DETAIL(REFUSAL_NO_DOMAIN, 5, 4, 310, 310, ANY),
     DETAIL(REFUSAL_NO_DOMAIN, 5, 1, 2, 2, ANY),
     DETAIL(REFUSAL_NO_USER, 5, 1, 1, 1, ANY),
+    DETAIL(REFUSAL_NO_USER, 5, 1, 3, 3, ANY),
+    DETAIL(REFUSAL_NO_USER, 5, 1, 6, 6, ANY),
     DETAIL(REFUSAL_NO_USER, 5, 1, 10, 10, ANY),
     DETAIL(REFUSAL_NO_USER, 5, 2, 1, 1, ANY),
     DETAIL(REFUSAL_FULL, 0, 2, 2, 2, ANY),
@@ -98,12 +113,16 @@ static const struct row rows[] = {
     CODE(REFUSAL_LOGIN, 535, NULL, NULL),
     CODE(REFUSAL_TLS, 530, " starttls", NULL),
     CODE(REFUSAL_LOGIN, 530, " authentic", NULL),
+    CODE(REFUSAL_LOGIN, 530, " auth command", NULL),
     WORDS(REFUSAL_LOGIN, " basic authentication", NULL),
     WORDS(REFUSAL_LOGIN, " application specific password", NULL),
     WORDS(REFUSAL_LOGIN, " username and password", NULL),
     WORDS(REFUSAL_LOGIN, " smtpclientauthentication is disabled", NULL),
     WORDS(REFUSAL_LOGIN, " client was not authenticated", NULL),
     WORDS(REFUSAL_LOGIN, " authentif", NULL),
+    WORDS(REFUSAL_LOGIN, " unrecognized authentication type", NULL),
+    WORDS(REFUSAL_LOGIN, " unauthenticated senders not allowed", NULL),
+    WORDS(REFUSAL_LOGIN, " please authenticate first", NULL),
     WORDS(REFUSAL_LOGIN, " send auth command", NULL),
     WORDS(REFUSAL_LOGIN, " not authorized to perform", NULL),
     WORDS(REFUSAL_TLS, " must issue a starttls", NULL),
@@ -111,6 +130,9 @@ static const struct row rows[] = {
     WORDS(REFUSAL_TLS, " tls required", NULL),
     WORDS(REFUSAL_TLS, " tls is required", NULL),
     WORDS(REFUSAL_TLS, " requires encryption", NULL),
+    WORDS(REFUSAL_TLS, " starttls is required", NULL),
+    WORDS(REFUSAL_TLS, " route requires tls", NULL),
+    WORDS(REFUSAL_TLS, " high strength ciphers", NULL),
  /* What the account may send. */
     WORDS(REFUSAL_QUOTA, " daily user sending limit", NULL),
     WORDS(REFUSAL_QUOTA, " daily smtp relay", " limit"),
@@ -118,11 +140,24 @@ static const struct row rows[] = {
     WORDS(REFUSAL_QUOTA, " daily sending quota", NULL),
     WORDS(REFUSAL_QUOTA, " sending quota", NULL),
     WORDS(REFUSAL_QUOTA, " maximum credits", NULL),
-    WORDS(REFUSAL_QUOTA, " submission quota", NULL),
     WORDS(REFUSAL_QUOTA, " daily limit for message recipients", NULL),
+    WORDS(REFUSAL_QUOTA, " daily limit for sending", NULL),
+    WORDS(REFUSAL_QUOTA, " daily sending limit", NULL),
+    WORDS(REFUSAL_QUOTA, " daily email sending quota", NULL),
+    WORDS(REFUSAL_QUOTA, " exceed sending limit", NULL),
+    WORDS(REFUSAL_QUOTA, " exceeded your messaging limits", NULL),
+    WORDS(REFUSAL_QUOTA, " not allowed to send", " recipient limit exceeded"),
+    WORDS(REFUSAL_QUOTA, " mail send limit exceeded", NULL),
+    WORDS(REFUSAL_QUOTA, " exceeded the max emails per hour", NULL),
+    WORDS(REFUSAL_QUOTA, " exceeded the max defers", NULL),
+    WORDS(REFUSAL_QUOTA, " message count quota exceeded", NULL),
     WORDS(REFUSAL_POLICY, " unusual sending activity", NULL),
     WORDS(REFUSAL_POLICY, " email outgoing blocked", NULL),
     WORDS(REFUSAL_POLICY, " sending paused for", NULL),
+    WORDS(REFUSAL_POLICY, " sending suspended for", NULL),
+    WORDS(REFUSAL_POLICY, " not yet activated", NULL),
+    WORDS(REFUSAL_POLICY, " pending approval", NULL),
+    WORDS(REFUSAL_POLICY, " account outbounds disabled", NULL),
     WORDS(REFUSAL_SENDER, " sendasdenied", NULL),
     WORDS(REFUSAL_SENDER, " not allowed to send as", NULL),
     WORDS(REFUSAL_SENDER, " not owned by", NULL),
@@ -139,7 +174,31 @@ static const struct row rows[] = {
     WORDS(REFUSAL_SENDER, " equal authorized user", NULL),
     WORDS(REFUSAL_SENDER, " relaying disallowed as", NULL),
     WORDS(REFUSAL_SENDER, " domain of sender address", NULL),
+    WORDS(REFUSAL_SENDER, " sender verify failed", NULL),
+    WORDS(REFUSAL_SENDER, " mail sending denied", NULL),
+    WORDS(REFUSAL_SENDER, " permissions to send as", NULL),
+    WORDS(REFUSAL_SENDER, " authorized to send from that", NULL),
+    WORDS(REFUSAL_SENDER, " from address not verified", NULL),
+    WORDS(REFUSAL_SENDER, " domain is not verified", NULL),
+    WORDS(REFUSAL_SENDER, " sender address is not allowed", NULL),
+    WORDS(REFUSAL_SENDER, " invalid dns mx", NULL),
+    WORDS(REFUSAL_SENDER, " not one of your addresses", NULL),
+    WORDS(REFUSAL_SENDER, " sender is not allowed to relay", NULL),
+    WORDS(REFUSAL_SENDER, " domain name required for sender", NULL),
+    WORDS(REFUSAL_SENDER, " sender domain must exist", NULL),
+    WORDS(REFUSAL_SENDER, " unroutable sender address", NULL),
     WORDS(REFUSAL_SENDER, " sender address rejected", " not owned"),
+ /* The message, where the reply names spam or DKIM, too. */
+    WORDS(REFUSAL_FORM, " duplicate header", NULL),
+    WORDS(REFUSAL_FORM, " rfc 5322", " compliant"),
+    WORDS(REFUSAL_FORM, " rfc 2822", " compliant"),
+    WORDS(REFUSAL_FORM, " rfc compliant", NULL),
+    WORDS(REFUSAL_FORM, " encoded word syntax", NULL),
+    WORDS(REFUSAL_FORM, " disallowed header", NULL),
+    WORDS(REFUSAL_FORM, " bare linefeed", NULL),
+    WORDS(REFUSAL_FORM, " smtplf", NULL),
+    WORDS(REFUSAL_FORM, " local address contains", NULL),
+    WORDS(REFUSAL_FORM, " multiple", " headers"),
  /* The address of this host. */
     WORDS(REFUSAL_PTR, " ptr record", NULL),
     WORDS(REFUSAL_PTR, " dns ptr", NULL),
@@ -147,6 +206,12 @@ static const struct row rows[] = {
     WORDS(REFUSAL_PTR, " reverse hostname", NULL),
     WORDS(REFUSAL_PTR, " cannot find your reverse", NULL),
     WORDS(REFUSAL_PTR, " rdns", NULL),
+    WORDS(REFUSAL_PTR, " reverse lookup", NULL),
+    WORDS(REFUSAL_PTR, " access denied ip name lookup failed", NULL),
+    WORDS(REFUSAL_PTR, " unresolvable relay host name", NULL),
+    WORDS(REFUSAL_PTR, " unverifyable sending ip", NULL),
+    WORDS(REFUSAL_PTR, " cannot find your hostname", NULL),
+    WORDS(REFUSAL_REPUTATION, " rate of unsolicited", NULL),
     WORDS(REFUSAL_AUTH, " unauthenticated", " email"),
     WORDS(REFUSAL_AUTH, " dmarc", NULL),
     WORDS(REFUSAL_AUTH, " spf", " fail"),
@@ -154,6 +219,11 @@ static const struct row rows[] = {
     WORDS(REFUSAL_AUTH, " spf", " not "),
     WORDS(REFUSAL_AUTH, " spf", " invalid"),
     WORDS(REFUSAL_AUTH, " spf policy", NULL),
+    WORDS(REFUSAL_AUTH, " invalid spf", NULL),
+    WORDS(REFUSAL_AUTH, " bad spf record", NULL),
+    WORDS(REFUSAL_AUTH, " spf record", NULL),
+    WORDS(REFUSAL_AUTH, " spf settings", NULL),
+    WORDS(REFUSAL_AUTH, " spf sender policy framework", NULL),
     WORDS(REFUSAL_AUTH, " not authorized to send", " domain"),
     WORDS(REFUSAL_AUTH, " dkim", NULL),
     WORDS(REFUSAL_REPUTATION, " s3140", NULL),
@@ -182,21 +252,53 @@ static const struct row rows[] = {
     WORDS(REFUSAL_REPUTATION, " too many spams from your ip", NULL),
     WORDS(REFUSAL_REPUTATION, " ipcheck proofpoint", NULL),
     WORDS(REFUSAL_REPUTATION, " tosa rx t online", NULL),
+    WORDS(REFUSAL_REPUTATION, " send email directly to our", NULL),
+    WORDS(REFUSAL_REPUTATION, " dynamically assigned", NULL),
+    WORDS(REFUSAL_REPUTATION, " dynamic ip", NULL),
+    WORDS(REFUSAL_REPUTATION, " permanently deferred", NULL),
+    WORDS(REFUSAL_REPUTATION, " block for spam", NULL),
+    WORDS(REFUSAL_REPUTATION, " blocked for abuse", NULL),
+    WORDS(REFUSAL_REPUTATION, " suspected bounce attacks", NULL),
+    WORDS(REFUSAL_REPUTATION, " cxbl", NULL),
+    WORDS(REFUSAL_REPUTATION, " csi cloudmark", NULL),
+    WORDS(REFUSAL_REPUTATION, " blackhole", NULL),
+    WORDS(REFUSAL_REPUTATION, " invaluement", NULL),
+    WORDS(REFUSAL_REPUTATION, " ip has been", " blocked"),
+    WORDS(REFUSAL_REPUTATION, " access from ip address", NULL),
+    WORDS(REFUSAL_REPUTATION, " bad sender ip", NULL),
+    WORDS(REFUSAL_REPUTATION, " refused see http", NULL),
+    WORDS(REFUSAL_REPUTATION, " zombied", NULL),
+    WORDS(REFUSAL_REPUTATION, " is blocked by", NULL),
+    WORDS(REFUSAL_REPUTATION, " mail server at", " is blocked"),
+    WORDS(REFUSAL_REPUTATION, " no access from mail server", NULL),
+    WORDS(REFUSAL_REPUTATION, " accepting mail from your ip", NULL),
+    WORDS(REFUSAL_REPUTATION, " smtp server of your isp", NULL),
+    WORDS(REFUSAL_REPUTATION, " open proxy", NULL),
+    WORDS(REFUSAL_REPUTATION, " listed as abusive", NULL),
+    WORDS(REFUSAL_REPUTATION, " suspiciously like spammer", NULL),
     WORDS(REFUSAL_CONTENT, " virus", NULL),
     WORDS(REFUSAL_CONTENT, " malware", NULL),
     WORDS(REFUSAL_CONTENT, " spam", NULL),
     WORDS(REFUSAL_CONTENT, " attachment", NULL),
     WORDS(REFUSAL_CONTENT, " content", " security"),
     WORDS(REFUSAL_CONTENT, " content denied", NULL),
+    WORDS(REFUSAL_CONTENT, " content examination", NULL),
+    WORDS(REFUSAL_CONTENT, " rejected due to security policies", NULL),
+    WORDS(REFUSAL_CONTENT, " content filter rejection", NULL),
+    WORDS(REFUSAL_CONTENT, " content rejected", NULL),
+    WORDS(REFUSAL_CONTENT, " unacceptable content", NULL),
+    WORDS(REFUSAL_CONTENT, " banned content", NULL),
+    WORDS(REFUSAL_CONTENT, " bulk advertising", NULL),
+    WORDS(REFUSAL_CONTENT, " bulk mail", NULL),
+    WORDS(REFUSAL_CONTENT, " uribl", NULL),
+    WORDS(REFUSAL_CONTENT, " recurrent pattern", NULL),
+    {REFUSAL_CONTENT, 5, 0,   0, 0, 0, YAHOO,     " ph01",                       NULL},
     {REFUSAL_CONTENT, 0, 552, 7, 0, 0, GOOGLE,    NULL,                          NULL},
-    WORDS(REFUSAL_FORM, " rfc 5322", NULL),
-    WORDS(REFUSAL_FORM, " rfc 2822", NULL),
     WORDS(REFUSAL_FORM, " valid from", NULL),
     WORDS(REFUSAL_FORM, " missing a valid", " from"),
     WORDS(REFUSAL_FORM, " headers fail syntax", NULL),
     WORDS(REFUSAL_FORM, " missing final", NULL),
     WORDS(REFUSAL_FORM, " message id", NULL),
-    WORDS(REFUSAL_FORM, " duplicate header", NULL),
     WORDS(REFUSAL_FORM, " multiple from", NULL),
     WORDS(REFUSAL_RELAY, " relay access denied", NULL),
     WORDS(REFUSAL_RELAY, " relay denied", NULL),
@@ -206,11 +308,42 @@ static const struct row rows[] = {
     WORDS(REFUSAL_RELAY, " not permitted to relay", NULL),
     WORDS(REFUSAL_RELAY, " unable to relay", NULL),
     WORDS(REFUSAL_RELAY, " credentials for relay", NULL),
+    WORDS(REFUSAL_RELAY, " unauthorized ip address", NULL),
+    WORDS(REFUSAL_RELAY, " as a relay", NULL),
+    WORDS(REFUSAL_RELAY, " cannot deliver mail for", NULL),
+    WORDS(REFUSAL_RELAY, " delivery is not allowed to this address", NULL),
+    WORDS(REFUSAL_RELAY, " relay rejected", NULL),
+    WORDS(REFUSAL_RELAY, " insecure mail relay", NULL),
+    WORDS(REFUSAL_RELAY, " when attempting to send to a non local", NULL),
+    WORDS(REFUSAL_RELAY, " allowed to relay through", NULL),
+    WORDS(REFUSAL_RELAY, " not an open relay", NULL),
+    WORDS(REFUSAL_RELAY, " not configured to relay", NULL),
     WORDS(REFUSAL_SENDER, " sender address rejected", NULL),
+ /* Not where relaying is denied without it. */
+    WORDS(REFUSAL_LOGIN, " authentication required", NULL),
+    WORDS(REFUSAL_LOGIN, " authentication is required", NULL),
+    {REFUSAL_LOGIN,   5, 0,   0, 0, 0, ANY,       " authentication failure",     NULL},
+    WORDS(REFUSAL_LOGIN, " authentication turned on", NULL),
  /* The mailbox. */
     WORDS(REFUSAL_FULL, " over quota", NULL),
     WORDS(REFUSAL_FULL, " overquota", NULL),
     WORDS(REFUSAL_FULL, " out of storage", NULL),
+    WORDS(REFUSAL_FULL, " account storage limit", NULL),
+    WORDS(REFUSAL_FULL, " exceeding their quota", NULL),
+    WORDS(REFUSAL_FULL, " mailbox", " enough space"),
+    WORDS(REFUSAL_FULL, " exceeded storage allocation", NULL),
+    WORDS(REFUSAL_FULL, " mailbox quota", NULL),
+    WORDS(REFUSAL_FULL, " full mailbox", NULL),
+    WORDS(REFUSAL_FULL, " mailbox exceeded", NULL),
+    WORDS(REFUSAL_FULL, " mailbox has exceeded", NULL),
+    WORDS(REFUSAL_FULL, " mailbox size limit", NULL),
+    WORDS(REFUSAL_FULL, " mailfolder is full", NULL),
+    WORDS(REFUSAL_FULL, " enough storage space", NULL),
+    WORDS(REFUSAL_FULL, " quota violation", NULL),
+    WORDS(REFUSAL_FULL, " disk quota", NULL),
+    WORDS(REFUSAL_FULL, " space has been used up", NULL),
+    WORDS(REFUSAL_FULL, " exceeded quota", NULL),
+    WORDS(REFUSAL_FULL, " too many messages on the server", NULL),
     WORDS(REFUSAL_FULL, " exhausted allowed storage", NULL),
     WORDS(REFUSAL_FULL, " mailbox", " full"),
     WORDS(REFUSAL_FULL, " quota", " exceed"),
@@ -219,6 +352,11 @@ static const struct row rows[] = {
     WORDS(REFUSAL_TOO_BIG, " message size", " exceed"),
     WORDS(REFUSAL_TOO_BIG, " email size", " exceed"),
     WORDS(REFUSAL_TOO_BIG, " size limit", NULL),
+    WORDS(REFUSAL_TOO_BIG, " message is too long", NULL),
+    WORDS(REFUSAL_TOO_BIG, " message size violation", NULL),
+    WORDS(REFUSAL_TOO_BIG, " maximum inbound message size", NULL),
+    WORDS(REFUSAL_TOO_BIG, " header size exceeds", NULL),
+    WORDS(REFUSAL_TOO_BIG, " message length exceeds", NULL),
     WORDS(REFUSAL_NO_DOMAIN, " domain not found", NULL),
     WORDS(REFUSAL_NO_DOMAIN, " domain", " does not exist"),
     WORDS(REFUSAL_NO_USER, " user unknown", NULL),
@@ -244,6 +382,35 @@ static const struct row rows[] = {
     WORDS(REFUSAL_NO_USER, " no longer on server", NULL),
     WORDS(REFUSAL_NO_USER, " archived recipient", NULL),
     WORDS(REFUSAL_NO_USER, " recipient account isblocked", NULL),
+    WORDS(REFUSAL_NO_USER, " address unknown", NULL),
+    WORDS(REFUSAL_NO_USER, " addresses were unknown", NULL),
+    WORDS(REFUSAL_NO_USER, " email address could not be found", NULL),
+    WORDS(REFUSAL_NO_USER, " invalid mailbox", NULL),
+    WORDS(REFUSAL_NO_USER, " mailbox invalid", NULL),
+    WORDS(REFUSAL_NO_USER, " is not a known user", NULL),
+    WORDS(REFUSAL_NO_USER, " not an active address", NULL),
+    WORDS(REFUSAL_NO_USER, " mailbox is inactive", NULL),
+    WORDS(REFUSAL_NO_USER, " mailbox not present", NULL),
+    WORDS(REFUSAL_NO_USER, " no account by that name", NULL),
+    WORDS(REFUSAL_NO_USER, " account unavailable", NULL),
+    WORDS(REFUSAL_NO_USER, " no valid recipients", NULL),
+    WORDS(REFUSAL_NO_USER, " nonexistent user", NULL),
+    WORDS(REFUSAL_NO_USER, " non existent user", NULL),
+    WORDS(REFUSAL_NO_USER, " not a valid user", NULL),
+    WORDS(REFUSAL_NO_USER, " not a local address", NULL),
+    WORDS(REFUSAL_NO_USER, " recipient", " was not found"),
+    WORDS(REFUSAL_NO_USER, " rejected invalid user", NULL),
+    WORDS(REFUSAL_NO_USER, " recipient not exist", NULL),
+    WORDS(REFUSAL_NO_USER, " badrcptto", NULL),
+    WORDS(REFUSAL_NO_USER, " email name is not found", NULL),
+    WORDS(REFUSAL_NO_USER, " no one at this address", NULL),
+    WORDS(REFUSAL_NO_USER, " no longer accepts mail", NULL),
+    WORDS(REFUSAL_NO_USER, " wrong or no longer valid", NULL),
+    WORDS(REFUSAL_NO_USER, " unknown email address", NULL),
+    WORDS(REFUSAL_NO_USER, " unknown mailbox", NULL),
+    WORDS(REFUSAL_NO_USER, " user", " was not found"),
+    WORDS(REFUSAL_NO_USER, " user not active", NULL),
+    WORDS(REFUSAL_NO_USER, " user not known", NULL),
  /* RFC 5321 says it of a busy mailbox, too, with 450. */
     {REFUSAL_NO_USER, 5, 0,   0, 0, 0, ANY,       " mailbox unavailable",        NULL},
 };
@@ -269,6 +436,21 @@ read_enhanced(struct text word, struct reply *r)
     }
 }
 
+/* qmail and others write "(#5.1.1)" behind their text. */
+static void
+find_enhanced(struct text t, struct reply *r)
+{
+    struct text word;
+    size_t at = text_find(t, '#');
+    struct text rest = t;
+    read_enhanced(text_word(&rest, " ", &word) ? word : TEXT(""), r);
+    if (r->subject >= 0 || at == TEXT_NONE)
+        return;
+    rest = text_after(t, at + 1);
+    if (text_word(&rest, " )", &word))
+        read_enhanced(word, r);
+}
+
 /* False: the text has no reply of a host. */
 static bool
 refusal_parse(const char *text, struct reply *r)
@@ -284,10 +466,7 @@ refusal_parse(const char *text, struct reply *r)
     if (!text_word(&t, " ", &word) || !text_number(word, 599, &code) || code < 400)
         return false;
     r->code = (int)code;
-    struct text rest = t;
-    if (!text_word(&rest, " ", &word))
-        word = TEXT("");
-    read_enhanced(word, r);
+    find_enhanced(t, r);
     reply_words_make(&r->words, text);
     return true;
 }
@@ -371,11 +550,10 @@ login_hint(enum provider provider)
     switch (provider) {
     case MICROSOFT:
         return "Microsoft ends logins with a password: SMTP AUTH must be enabled for "
-               "the "
-               "mailbox, with XOAUTH2";
+               "the mailbox, with XOAUTH2 (petrel oauth login)";
     case GOOGLE:
-        return "Google needs an app password or XOAUTH2 here, not the password of the "
-               "account";
+        return "Google needs an app password or XOAUTH2 (petrel oauth login) here, not "
+               "the password of the account";
     case ANY:
     case YAHOO:
     case AMAZON:
@@ -392,8 +570,7 @@ static const char *hint_format(enum refusal_class class)
         return "the address is wrong or gone: stop sending to it";
     case REFUSAL_AUTH:
         return "%s wants SPF, DKIM and DMARC that fit the domain in From: publish "
-               "these "
-               "records for it, or send through a smarthost that signs";
+               "these records for it, or send through a smarthost that signs";
     case REFUSAL_PTR:
         return "the address of this host needs a PTR record, by its hoster, whose name "
                "leads back to it; if IPv6 alone lacks it, set smtp_family = ipv4";
@@ -401,16 +578,16 @@ static const char *hint_format(enum refusal_class class)
         return "the address of this host is on a list of %s: the reply says where; a "
                "smarthost has another address";
     case REFUSAL_SENDER:
-        return "%s accepts only senders of the account that logs in";
+        return "%s accepts only senders of the account that logs in: rewrite replaces "
+               "others";
     case REFUSAL_QUOTA:
-        return "the account has reached its limit at %s; rate= of the route spreads "
-               "mail";
+        return "the account has reached its limit at %s: quota= of the route keeps "
+               "mail below it";
     case REFUSAL_FORM:
         return "the message is malformed: the program that made it must be corrected";
     case REFUSAL_RELAY:
         return "%s does not relay for this host: a login may be missing, or the route "
-               "is "
-               "wrong";
+               "is wrong";
     case REFUSAL_POLICY:
         return "%s has blocked the account: its administrator must unblock it";
     case REFUSAL_OTHER:
