@@ -4,6 +4,8 @@
 # many provoke mistakes, and their complaints look like a disaster.
 set -u
 export BUILD="${BUILD:-build}"
+# Debian's python3 has the modules of Debian's packages. One that manages versions starts a shell each time.
+export PATH="/usr/bin:$PATH"
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
 trap 'exit 1' INT TERM HUP
