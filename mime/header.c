@@ -233,6 +233,7 @@ static enum scan_state
 in_name(struct header_scan *s, char c)
 {
     if (c == ':') {
+        s->has_odd_name = s->has_odd_name || s->state == SCAN_NAME_SPACE;
         header_note_name(s);
         return SCAN_VALUE;
     }

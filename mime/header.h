@@ -13,6 +13,7 @@ struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
     bool has_from, has_date, has_message_id;
     bool has_private;   /* Bcc, Resent-Bcc or Return-Path: not for the next hop */
+    bool has_odd_name;  /* white space between a name and its colon */
     bool has_eight_bit; /* a byte >= 0x80 in it */
     bool is_message;    /* Content-Type is message, or ambiguous */
     bool is_partial;    /* Content-Type (one of them) is message/partial */

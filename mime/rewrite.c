@@ -20,8 +20,10 @@ enum field_kind {
     FIELD_FROM,
     FIELD_SENDER,
     FIELD_ORIGIN, /* like these two */
-    FIELD_TARGET  /* only those that are local to their host: replies must not go to an
-                   * address that is everybody's, and recipients are not ours */
+    FIELD_TARGET, /* only those replaced as local to their host: recipients are not
+                   * ours */
+    FIELD_REPLIES /* only those that are local to their host, whose replies would be
+                   * lost: others reach the author, not an address that is everybody's */
 };
 
 /* A field while it is rewritten, and what became of its addresses. */
@@ -58,7 +60,7 @@ field_kind(struct text name)
         {TEXT("Sender"),                      FIELD_SENDER },
         {TEXT("To"),                          FIELD_TARGET },
         {TEXT("Cc"),                          FIELD_TARGET },
-        {TEXT("Reply-To"),                    FIELD_TARGET },
+        {TEXT("Reply-To"),                    FIELD_REPLIES},
         {TEXT("Bcc"),                         FIELD_PRIVATE},
         {TEXT("Return-Path"),                 FIELD_PRIVATE},
         {TEXT("Resent-Bcc"),                  FIELD_PRIVATE},
@@ -126,6 +128,14 @@ complete_address(const struct rewritten *w, struct text mailbox, bool bare,
     return length > 0 && length < REWRITE_ADDRESS_MAX;
 }
 
+static bool
+counts_for(enum field_kind kind, const struct rewrite_answer *answer)
+{
+    return kind == FIELD_TARGET    ? answer->by_local
+           : kind == FIELD_REPLIES ? answer->local
+                                   : true;
+}
+
 /* Asks the table. True: the address is replaced by the answer's. */
 static bool
 is_replaced(const struct rewritten *w, struct text mailbox,
@@ -141,8 +151,7 @@ is_replaced(const struct rewritten *w, struct text mailbox,
         w->rewrite->find(w->rewrite->table,
                          parsed != NULL ? buffer_text(&normal) : mailbox, answer);
     buffer_free(&normal);
-    return asked && answer->address[0] != '\0' &&
-           (w->kind != FIELD_TARGET || answer->local) &&
+    return asked && answer->address[0] != '\0' && counts_for(w->kind, answer) &&
            !text_equal(mailbox, text_from(answer->address));
 }
 
@@ -179,6 +188,7 @@ replace(struct rewritten *w, const struct address_place *place, const char *old,
     w->replaced = true;
     if (!named) {
         copy_to(w, has_angle ? place->angle : place->start);
+        fold_before(w, 2 * strlen(old) + strlen(answer->address), place->end);
         put_name(w, old);
     }
     copy_to(w, place->start);
@@ -216,19 +226,33 @@ rewrite_place(void *context, const struct address_place *place)
     w->done = place->end;
 }
 
+static struct text
+behind_colon(const struct header_field *f)
+{
+    return text_after(f->whole, (size_t)(f->value.at - f->whole.at));
+}
+
+/* As it is, but for white space before the colon. */
+static bool
+add_unchanged(const struct header_field *f, struct buffer *out)
+{
+    return buffer_add(out, f->name) && buffer_add_byte(out, ':') &&
+           buffer_add(out, behind_colon(f));
+}
+
 /* Appends the field as it leaves. False: it cannot be parsed; what was appended is
  * undefined. */
 static bool
 rewrite_field(struct rewritten *w, const struct header_field *f)
 {
-    size_t before = (size_t)(f->value.at - f->whole.at);
     if (f->value.length > REWRITE_FIELD_MAX)
         return false;
     w->value = f->value;
-    rewritten_put(w, text_before(f->whole, before));
+    rewritten_put(w, f->name);
+    rewritten_put(w, TEXT(":"));
     size_t broken = address_list_places(f->value, rewrite_place, w);
     copy_to(w, w->value.length);
-    rewritten_put(w, text_after(f->whole, before + f->value.length));
+    rewritten_put(w, text_after(behind_colon(f), f->value.length));
     return broken == 0 && w->count <= REWRITE_ADDRESSES_MAX;
 }
 
@@ -305,11 +329,11 @@ add_field(struct rewrite *r, struct survey *s, const struct header_field *f,
     if (w.kind == FIELD_PRIVATE)
         return true;
     if (w.kind == FIELD_OTHER)
-        return buffer_add(out, f->whole);
+        return add_unchanged(f, out);
     if (!rewrite_field(&w, f)) {
         out->length = start;
         r->odd = r->unparsed++ == 0 ? f->name : r->odd;
-        return buffer_add(out, f->whole);
+        return add_unchanged(f, out);
     }
     if (is_needless(&w, s))
         out->length = start;

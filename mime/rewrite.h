@@ -1,7 +1,8 @@
 /* The header of submitted mail, as it leaves (doc/outgoing.md "The header"). Pure.
  *
- * From is added where it is missing; fields that are not for the next hop are removed;
- * addresses are replaced as the caller says, and completed where they have no domain.
+ * From is added where it is missing; fields that are not for the next hop are removed, and
+ * white space before a colon, which is obsolete (RFC 5322 §4.5) and is read in different
+ * ways; addresses are replaced as the caller says, and completed where they have no domain.
  * Only addr-specs change (RFC 5322 §3.4.1): names, groups, comments, encoded words and
  * folding stay, byte for byte, and so does a field that cannot be parsed. */
 #ifndef MIME_REWRITE_H
@@ -17,7 +18,8 @@ enum {
 
 /* What becomes of an address. */
 struct rewrite_answer {
-    bool local;                        /* replaced since it is local to its host */
+    bool by_local; /* replaced as one of those that are local to their host */
+    bool local;    /* it is one of those, for whatever reason it is replaced */
     char address[REWRITE_ADDRESS_MAX]; /* the new one; "": it stays */
 };
 

@@ -86,9 +86,10 @@ struct storage_state {
 
 /* What the header of a message that is ours may need before it leaves. */
 enum {
-    HEADER_NEEDS_FROM = 1,    /* it has none */
-    HEADER_NEEDS_REMOVAL = 2, /* Bcc, Resent-Bcc or Return-Path */
-    HEADER_NEEDS_DOMAIN = 4,  /* an address may have no domain */
+    HEADER_NEEDS_FROM = 1, /* it has none */
+    HEADER_NEEDS_REMOVAL =
+        2, /* Bcc, Resent-Bcc, Return-Path, white space before a colon */
+    HEADER_NEEDS_DOMAIN = 4, /* an address may have no domain */
     HEADER_NEEDS_ALL = 7
 };
 

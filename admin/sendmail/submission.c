@@ -342,8 +342,9 @@ note_submitter(const struct submission *s, struct envelope *e)
     snprintf(uid, sizeof(uid), "uid:%u", s->settings.uid);
     e->ours = true;
     e->submitter = envelope_text(e, text_from(uid));
-    e->header_needs = (s->scan.has_private ? HEADER_NEEDS_REMOVAL : 0) |
-                      (header_scan_has_bare(&s->scan) ? HEADER_NEEDS_DOMAIN : 0);
+    e->header_needs =
+        (s->scan.has_private || s->scan.has_odd_name ? HEADER_NEEDS_REMOVAL : 0) |
+        (header_scan_has_bare(&s->scan) ? HEADER_NEEDS_DOMAIN : 0);
 }
 
 static void

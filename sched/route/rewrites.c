@@ -82,6 +82,14 @@ rewrites_match(const struct rewrites *r, struct text address, struct text domain
     return found;
 }
 
+/* The "@" before the domain; a local part alone may have one, in quotes. */
+static size_t
+domain_sign(struct text address)
+{
+    bool quoted = address.length > 0 && address.at[address.length - 1] == '"';
+    return quoted ? TEXT_NONE : text_find_last(address, '@');
+}
+
 void
 rewrites_find(const struct rewrites *r, struct text address,
               struct rewrites_answer *answer)
@@ -92,18 +100,19 @@ rewrites_find(const struct rewrites *r, struct text address,
         return;
     text_lower(lower, address.length);
     struct text whole = text_of(lower, address.length);
-    size_t at = text_find_last(whole, '@');
+    size_t at = domain_sign(whole);
     struct text domain = at == TEXT_NONE ? TEXT("") : text_after(whole, at + 1);
     struct text local = at == TEXT_NONE ? address : text_before(address, at);
     const struct rewrites_row *row = rewrites_match(r, whole, domain);
     if (row == NULL || row->replacement[0] == '\0')
         return;
-    answer->local = strcmp(row->pattern, local_pattern) == 0;
+    answer->by_local = strcmp(row->pattern, local_pattern) == 0;
+    answer->local = is_local_domain(r, domain);
     bool keeps = row->replacement[0] == '@';
     int length = snprintf(answer->address, sizeof(answer->address), "%.*s%s",
                           keeps ? (int)local.length : 0, local.at, row->replacement);
     if (length < 0 || (size_t)length >= sizeof(answer->address))
-        answer->address[0] = '\0';
+        *answer = (struct rewrites_answer){.local = false};
 }
 
 bool

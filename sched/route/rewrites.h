@@ -32,7 +32,8 @@ void rewrites_free(struct rewrites **rewrites);
 bool rewrites_are_empty(const struct rewrites *rewrites);
 
 struct rewrites_answer {
-    bool local;                         /* the pattern that matched is `local` */
+    bool by_local; /* the pattern that matched is `local` */
+    bool local;    /* the address means nothing elsewhere, whichever pattern matched */
     char address[REWRITES_ADDRESS_MAX]; /* the new one; "": it stays */
 };
 /* address: in normal form, or a local part alone. */

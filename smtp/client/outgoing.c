@@ -50,6 +50,7 @@ find_address(const void *table, struct text address, struct rewrite_answer *answ
     struct rewrites_answer found;
     static_assert(sizeof(found.address) == sizeof(answer->address), "one length");
     rewrites_find(table, address, &found);
+    answer->by_local = found.by_local;
     answer->local = found.local;
     memcpy(answer->address, found.address, sizeof(answer->address));
 }

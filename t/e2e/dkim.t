@@ -72,7 +72,7 @@ sub send_from {
 sub octets { my $n = shift; return join '', map { my $c = int rand 255; chr($c == 9 || $c == 12 ? 64 : $c + 1) } 1 .. $n }
 sub white { return join '', map { (' ', "\t", "\r\n ", "\r\n\t")[rand 4] } 1 .. 1 + rand 3 }
 sub words { return join white(), map { join '', map { chr(33 + rand 90) } 1 .. 1 + rand 12 } 1 .. 1 + rand(shift) }
-my @names = ('Subject', 'To', 'Cc', 'Reply-To', 'Message-ID', 'X-Odd', 'References', 'List-Id', 'List-Unsubscribe', 'Sender', 'Comments', 'sUBJECT', 'In-Reply-To');
+my @names = ('Subject', 'To', 'Cc', 'Reply-To', 'Message-ID', 'X-Odd', 'References', 'List-Id', 'List-Unsubscribe', 'Sender', 'Comments', 'sUBJECT', 'In-Reply-To', 'Subject ', "To\t ");
 sub header {
     my @fields = map { $names[rand @names] . ':' . ('', ' ', white())[rand 3] . words(8) . ('', ' ', " \t")[rand 3] } 1 .. rand 8;
     push @fields, 'MIME-Version: 1.0', 'Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 8bit' if rand() < 0.3;

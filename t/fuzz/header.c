@@ -28,7 +28,7 @@ same(const struct header_scan *a, const struct header_scan *b)
     return a->received == b->received && a->has_from == b->has_from &&
            a->has_date == b->has_date && a->has_message_id == b->has_message_id &&
            a->headless == b->headless && a->ended == b->ended && a->length == b->length &&
-           a->has_private == b->has_private &&
+           a->has_private == b->has_private && a->has_odd_name == b->has_odd_name &&
            header_scan_has_bare(a) == header_scan_has_bare(b);
 }
 
@@ -55,6 +55,7 @@ check_needs(struct text header, const struct header_scan *s)
         buffer_init(&unfolded, 2 * f.value.length);
         for (size_t i = 0; i < sizeof(removed) / sizeof(removed[0]); i++)
             must(!text_equal_nocase(f.name, text_from(removed[i])) || s->has_private);
+        must(f.whole.at[f.name.length] == ':' || s->has_odd_name);
         must(header_unfold(f.value, &unfolded));
         for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
             if (text_equal_nocase(f.name, text_from(lists[i])))

@@ -176,13 +176,17 @@ static const struct {
     {"Resent-Bcc: a@b.test\n\n", "v"},
     {"Return-Path: <a@b.test>\nFrom: x\n\n", "vb"},
     {"X-Bcc: a\nReturn: x\n\n", ""},
+    {"Subject : x\n\n", "o"},
+    {"From: x@y\nX-Any\t \t: x\n\n", "o"},
+    {"Subject: a : b\n c : d\n\nX : y\n", ""},
 };
 
 static bool
 is_needed(const struct header_scan *s, const char *facts)
 {
     return header_scan_has_bare(s) == (strchr(facts, 'b') != NULL) &&
-           s->has_private == (strchr(facts, 'v') != NULL);
+           s->has_private == (strchr(facts, 'v') != NULL) &&
+           s->has_odd_name == (strchr(facts, 'o') != NULL);
 }
 
 static void

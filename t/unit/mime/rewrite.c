@@ -38,6 +38,17 @@ test_removal(void)
             "From: a@b\r\nX-Bcc: c@d\r\nBccs: e\r\n");
 }
 
+/* White space before a colon is obsolete, and dkimpy does not read such a field. */
+static void
+test_odd_names(void)
+{
+    becomes("", "From : a@b\r\nSubject \t: x : y\r\n\tz : a\r\nTo : c\r\n",
+            "From: a@b\r\nSubject: x : y\r\n\tz : a\r\nTo: c@h.test\r\n");
+    becomes("", "From: a@b\r\nCc : <<broken\r\nX-Empty \t:\r\nBcc : x\r\n",
+            "From: a@b\r\nCc: <<broken\r\nX-Empty:\r\n");
+    becomes("", "From: a@b\r\nX :", "From: a@b\r\nX:");
+}
+
 static void
 test_from(void)
 {
@@ -52,16 +63,19 @@ test_from(void)
     becomes("s@x.test", "Subject: From: y\r\nFrom:\r\n", "Subject: From: y\r\nFrom:\r\n");
 }
 
-/* h.test and bare names are local; x.test is everybody's; keep.test stays. */
+/* h.test and bare names are local, and inside.test, for which there is a row of its own; example.test
+ * becomes everybody's; keep.test stays. */
 static void
 find(const void *table, struct text address, struct rewrite_answer *answer)
 {
     (void)table;
     *answer = (struct rewrite_answer){.local = false};
-    answer->local = text_find(address, '@') == TEXT_NONE ||
-                    text_ends_nocase(address, TEXT("@h.test"));
-    const char *to = answer->local                                      ? "alerts@z.test"
+    answer->by_local = text_find(address, '@') == TEXT_NONE ||
+                       text_ends_nocase(address, TEXT("@h.test"));
+    answer->local = answer->by_local || text_ends_nocase(address, TEXT("@inside.test"));
+    const char *to = answer->by_local                                      ? "alerts@z.test"
                      : text_ends_nocase(address, TEXT("@keep.test"))    ? ""
+                     : text_ends_nocase(address, TEXT("@inside.test"))  ? "relay@relay.test"
                      : text_ends_nocase(address, TEXT("@relay.test"))   ? "relay@relay.test"
                      : text_ends_nocase(address, TEXT("@example.test")) ? "relay@relay.test"
                                                                         : "";
@@ -238,6 +252,13 @@ test_odd_addresses(void)
         /* Answers go where their author wants them: no other pattern than "local" counts there. */
         {"From: ann@example.test\r\nReply-To: bob@example.test, root\r\n",
          "From: \"ann@example.test\" <relay@relay.test>\r\nReply-To: bob@example.test, alerts@z.test\r\n"},
+        /* Nobody outside can reply to an address that is local, whichever pattern has matched. */
+        {"From: Ann <ann@inside.test>\r\nTo: bob@inside.test, root\r\n",
+         "From: Ann <relay@relay.test>\r\nTo: bob@inside.test, alerts@z.test\r\n"},
+        {"From: ann@keep.test\r\nReply-To: bob@inside.test, Carl <carl@example.test>\r\n",
+         "From: ann@keep.test\r\nReply-To: relay@relay.test, Carl <carl@example.test>\r\n"},
+        {"From: ann@inside.test, ann@example.test\r\n",
+         "From: \"ann@inside.test\" <relay@relay.test>, \"ann@example.test\" <relay@relay.test>\r\nReply-To: ann@example.test\r\n"},
         {"From: ann@example.test, bob@example.test\r\nSender: ann@example.test\r\n", NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -263,6 +284,25 @@ longest_line(struct text t)
     while (t.length > 0 && text_cut(&t, '\n', &line))
         longest = line.length > longest ? line.length : longest;
     return longest - 1; /* without its CR */
+}
+
+/* A name that is inserted counts, too. */
+static void
+test_long_name(void)
+{
+    struct rewrite r = {.hostname = TEXT("h.test"), .find = find};
+    struct buffer in, out;
+    buffer_init(&in, 4096);
+    buffer_init(&out, 4096);
+    must_add(&in, "From: ");
+    while (in.length < 920)
+        must_add(&in, "(comment) ");
+    must_add(&in, "one.of.sixty.four.bytes.before.the.at.sign.or.nearly.as.many.x@example.test\r\n");
+    ok(rewrite_header(&r, buffer_text(&in), &out));
+    ok(memmem(out.at, out.length, "sign.or.nearly.as.many.x@example.test\" <relay@relay.test>\r\n", 59) != NULL);
+    ok_named(longest_line(buffer_text(&out)) <= 998, "no line is too long");
+    buffer_free(&in);
+    buffer_free(&out);
 }
 
 /* A field of that many bare names in one line. */
@@ -317,6 +357,7 @@ int
 main(void)
 {
     test_removal();
+    test_odd_names();
     test_from();
     test_completed();
     test_replaced();
@@ -324,6 +365,7 @@ main(void)
     test_sizes();
     test_limit();
     test_odd_addresses();
+    test_long_name();
     test_long_lines();
     return done();
 }

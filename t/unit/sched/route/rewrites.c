@@ -19,14 +19,14 @@ table_of(const char *table, const char *hostname, const char *local_domains)
     return r;
 }
 
-/* want: "" it stays; with " (local)" behind it by that pattern. */
+/* want: "" it stays; with " (local)" behind it by that pattern, " (is local)" by another one. */
 static void
 finds(const struct rewrites *r, const char *address, const char *want)
 {
     struct rewrites_answer answer;
     char got[600];
     rewrites_find(r, text_from(address), &answer);
-    snprintf(got, sizeof(got), "%s%s", answer.address, answer.local ? " (local)" : "");
+    snprintf(got, sizeof(got), "%s%s", answer.address, answer.by_local ? " (local)" : answer.local ? " (is local)" : "");
     is_string(got, want, address);
 }
 
@@ -52,7 +52,7 @@ test_patterns(void)
     static const char *const local[] = {
         "root",         "root@vps7",      "root@localhost", "root@localhost.localdomain",
         "a@b.local",    "a@b.c.lan",      "a@b.internal",   "a@router.home.arpa",
-        "\"x y\"",      "a@B.LAN",        "r@vps7.host.test", "postmaster"};
+        "\"x y\"",      "\"x@y.test\"",      "a@B.LAN",        "r@vps7.host.test", "postmaster"};
     for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
         finds(r, local[i], "alerts@example.com (local)");
     static const char *const others[] = {"a@host.test", "a@[127.0.0.1]", "a@lan.test",
@@ -71,12 +71,14 @@ test_order(void)
         table_of("example.org =\n* relay@example.org\nann@example.org x@y.test", "h.test", "");
     finds(r, "a@example.org", "");
     finds(r, "a@b.test", "relay@example.org");
-    finds(r, "root", "relay@example.org");
+    finds(r, "root", "relay@example.org (is local)");
     finds(r, "ann@example.org", "");
     rewrites_free(&r);
     r = table_of("* @only.test\nlocal a@b.test", "h.test", "");
-    finds(r, "root", "root@only.test");
-    finds(r, "root@h.test", "root@only.test");
+    finds(r, "root", "root@only.test (is local)");
+    finds(r, "root@h.test", "root@only.test (is local)");
+    finds(r, "\"a@b\"", "\"a@b\"@only.test (is local)");
+    finds(r, "\"a@b.test\"@c.test", "\"a@b.test\"@only.test");
     rewrites_free(&r);
     r = table_of("local a@b.test\n* @only.test", "h.test", "x.test h.test");
     finds(r, "root@h.test", "root@only.test");

@@ -83,6 +83,7 @@ test_needs(void)
         {"From: root\r\n\r\nx\r\n", HEADER_NEEDS_DOMAIN},
         {"From: a@b.example\r\nTo: alice\r\n\r\nx\r\n", HEADER_NEEDS_DOMAIN},
         {"From: a@b.example\r\nBcc: e@f.example\r\n\r\nx\r\n", HEADER_NEEDS_REMOVAL},
+        {"From: a@b.example\r\nSubject : x\r\n\r\nx\r\n", HEADER_NEEDS_REMOVAL},
         {"Return-Path: <>\r\nTo: bob\r\n\r\nx\r\n", HEADER_NEEDS_ALL},
         {"no header at all\r\n", HEADER_NEEDS_FROM},
         {"From: root\r\n", HEADER_NEEDS_DOMAIN},
