@@ -303,6 +303,7 @@ start_findings(struct petrel *p)
                                  .log = p->log,
                                  .events = p->events,
                                  .manager = p->manager,
+                                 .listener = p->listener,
                                  .questions = control_server_questions(p->control),
                                  .history = p->history,
                                  .registry = p->registry,

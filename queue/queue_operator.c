@@ -167,6 +167,7 @@ queue_health(struct queue *q)
                                   .quarantined = q->spool.quarantined,
                                   .syncs = q->spool.syncs,
                                   .journaled = HASH_COUNT(q->journaled.messages),
+                                  .unsafe = q->filesystem_check.unsafe,
                                   .damages = q->journaled.damages};
     health.sync_blocks = disk_sync_way(q->spool.disk) == DISK_SYNC_BLOCKS;
     if (q->journaled.journal != NULL) {

@@ -64,6 +64,7 @@ struct queue_health {
     char reason[160]; /* when not */
     uint64_t stored, retired, quarantined, syncs;
     bool sync_blocks;   /* the system does not sync in the background */
+    const char *unsafe; /* why the file system may lose mail, borrowed; "" else */
     unsigned journaled; /* messages in the journal */
     unsigned segments, free_segments;
     uint64_t batches;                /* of the journal, each with one sync */

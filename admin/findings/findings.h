@@ -26,7 +26,10 @@ enum {
     FINDINGS_SILENT = 5,                 /* sites */
     FINDINGS_OLD_MS = 60 * 60 * 1000,
     FINDINGS_HELD_DAYS = 7,
-    FINDINGS_EXPIRES_PERCENT = 80 /* of the lifetime */
+    FINDINGS_EXPIRES_PERCENT = 80, /* of the lifetime */
+    FINDINGS_CERTIFICATE_DAYS = 14,
+    FINDINGS_RECENT_MS = 10 * 60 * 1000, /* what happens is shown as long */
+    FINDINGS_JUMP_MS = 60 * 60 * 1000    /* ... for the wall clock, which is set once */
 };
 
 enum finding_severity { FINDING_HINT, FINDING_WARNING, FINDING_ERROR };
@@ -62,6 +65,16 @@ struct finding_facts {
     bool history_paused, registry_down;
     bool holds_by_route; /* a route holds the mail that no other route takes */
     bool is_root, open_relay, auth_cleartext, reload_refused;
+    uint64_t log_lost; /* lines since startup, if some were lost recently; else 0 */
+    /* Our certificate that expires first, and the time left. */
+    const char *certificate;
+    int64_t certificate_ms;
+    int64_t slow_us; /* a recent turn of the loop */
+    const char *slow_part;
+    int64_t jump_ms; /* of the wall clock, recently */
+    bool namesake;   /* another host of the registry has used our name recently */
+    size_t fragments;
+    int64_t fragments_ms; /* the age of the oldest that waits for others */
     const char *sandbox_missing;
     const char *hostname;         /* the warning about it */
     const char *readable_secret;  /* a file */

@@ -9,6 +9,7 @@ enum {
     MINUTE_MS = 60 * 1000,
     FINDINGS_AGE_MAX = 40
 };
+#define DAY_MS (INT64_C(24) * 60 * MINUTE_MS)
 
 /* A text that ends early is better than none. */
 __attribute__((format(printf, 2, 3))) static bool
@@ -48,6 +49,13 @@ check_disk_low(const struct finding_facts *f, char *text)
                        "the spool has %" PRId64 " inodes free; below %" PRId64
                        " new mail is refused",
                        h->inodes_free, h->inodes_reserve);
+}
+
+static bool
+check_disk_unsafe(const struct finding_facts *f, char *text)
+{
+    return f->health.unsafe != NULL && f->health.unsafe[0] != '\0' &&
+           finding_say(text, "%s", f->health.unsafe);
 }
 
 static bool
@@ -179,6 +187,82 @@ check_history_paused(const struct finding_facts *f, char *text)
 }
 
 static bool
+check_log_lost(const struct finding_facts *f, char *text)
+{
+    return f->log_lost > 0 &&
+           finding_say(text,
+                       "%" PRIu64 " line%s of the log %s lost since startup, some of "
+                       "them recently",
+                       f->log_lost, f->log_lost == 1 ? "" : "s",
+                       f->log_lost == 1 ? "was" : "were");
+}
+
+/* --- Certificates ----------------------------------------------------------------- */
+
+static bool
+check_certificate_expires(const struct finding_facts *f, char *text)
+{
+    char age[FINDINGS_AGE_MAX];
+    return f->certificate != NULL && f->certificate_ms > 0 &&
+           f->certificate_ms <= FINDINGS_CERTIFICATE_DAYS * DAY_MS &&
+           finding_say(text, "the certificate of %s expires in %s", f->certificate,
+                       finding_age(f->certificate_ms, age));
+}
+
+static bool
+check_certificate_expired(const struct finding_facts *f, char *text)
+{
+    char age[FINDINGS_AGE_MAX];
+    return f->certificate != NULL && f->certificate_ms <= 0 &&
+           finding_say(text, "the certificate of %s expired %s ago", f->certificate,
+                       finding_age(-f->certificate_ms, age));
+}
+
+/* --- The process ------------------------------------------------------------------ */
+
+static bool
+check_loop_slow(const struct finding_facts *f, char *text)
+{
+    return f->slow_us > 0 &&
+           finding_say(text,
+                       "a turn of the loop took %" PRId64 " ms, in which nothing else "
+                       "ran; most of it: %s",
+                       f->slow_us / 1000, f->slow_part);
+}
+
+static bool
+check_clock_jumped(const struct finding_facts *f, char *text)
+{
+    char age[FINDINGS_AGE_MAX];
+    bool back = f->jump_ms < 0;
+    return f->jump_ms != 0 &&
+           finding_say(text, "the clock was set %s by %s", back ? "back" : "ahead",
+                       finding_age(back ? -f->jump_ms : f->jump_ms, age));
+}
+
+/* --- Fragments and settings ------------------------------------------------------- */
+
+static bool
+check_namesake(const struct finding_facts *f, char *text)
+{
+    return f->namesake &&
+           finding_say(text, "another host uses the name of this host in the registry "
+                             "of fragments");
+}
+
+static bool
+check_fragments_stuck(const struct finding_facts *f, char *text)
+{
+    char age[FINDINGS_AGE_MAX];
+    return f->fragments > 0 && f->fragments_ms >= FINDINGS_OLD_MS &&
+           finding_say(text,
+                       "%zu fragment%s for others, the oldest for %s: parts of a "
+                       "message have not come",
+                       f->fragments, f->fragments == 1 ? " waits" : "s wait",
+                       finding_age(f->fragments_ms, age));
+}
+
+static bool
 check_hold_by_route(const struct finding_facts *f, char *text)
 {
     return f->holds_by_route && f->held > 0 &&
@@ -261,63 +345,83 @@ check_settings_changed(const struct finding_facts *f, char *text)
 }
 
 static const struct finding_row finding_rows[] = {
-    {"not_accepting",    FINDING_ERROR,   check_not_accepting,
-     "Look at the reason, and remove its cause: mail is accepted again by itself."   },
-    {"disk_low",         FINDING_WARNING, check_disk_low,
-     "Free space on the file system of the spool, or give it more."                  },
-    {"sync_blocking",    FINDING_HINT,    check_sync_blocking,
-     "Put the spool on a local file system (ext4, xfs) of a kernel with AIO."        },
-    {"journal_full",     FINDING_WARNING, check_journal_full,
-     "Wait, or use a faster disk if this lasts: mail comes faster than it is filed." },
-    {"journal_damaged",  FINDING_ERROR,   check_journal_damaged,
-     "Check the disk, then look at the pieces in corrupt/ of the spool and restart." },
-    {"corrupt",          FINDING_ERROR,   check_corrupt,
+    {"not_accepting",       FINDING_ERROR,   check_not_accepting,
+     "Look at the reason, and remove its cause: mail is accepted again by itself."    },
+    {"disk_low",            FINDING_WARNING, check_disk_low,
+     "Free space on the file system of the spool, or give it more."                   },
+    {"disk_unsafe",         FINDING_ERROR,   check_disk_unsafe,
+     "Put the spool on a file system that keeps what it has synced: the log names the "
+     "remedy."                                                                        },
+    {"sync_blocking",       FINDING_HINT,    check_sync_blocking,
+     "Put the spool on a local file system (ext4, xfs) of a kernel with AIO."         },
+    {"journal_full",        FINDING_WARNING, check_journal_full,
+     "Wait, or use a faster disk if this lasts: mail comes faster than it is filed."  },
+    {"journal_damaged",     FINDING_ERROR,   check_journal_damaged,
+     "Check the disk, then look at the pieces in corrupt/ of the spool and restart."  },
+    {"corrupt",             FINDING_ERROR,   check_corrupt,
      "Look at them with `petrel queue ls --queue corrupt`; then remove or return "
-     "them."                                                                         },
-    {"history_paused",   FINDING_WARNING, check_history_paused,
-     "Free space on the file system of the spool: the history goes on by itself."    },
-    {"upstream_down",    FINDING_ERROR,   NULL,
-     "Check the host, its port and the network between; mail waits until it answers."},
-    {"login_refused",    FINDING_ERROR,   NULL,
-     "Correct the user or the password of this smarthost, then reload."              },
-    {"sender_refused",   FINDING_ERROR,   NULL,
-     "Allow this sender at the smarthost, or rewrite it to one that may send there." },
-    {"port_25_blocked",  FINDING_ERROR,   check_port_25_blocked,
-     "Ask your provider to open port 25, or send through a smarthost (`relay`)."     },
-    {"site_dead",        FINDING_WARNING, check_site_dead,
-     "See `petrel status`; `petrel queue retry` tries it now."                       },
-    {"site_clogs",       FINDING_WARNING, check_site_clogs,
-     "See what bounds the site in `petrel status`: its limits, its rate, its speed." },
-    {"mail_old",         FINDING_WARNING, check_mail_old,
-     "Ask `petrel queue why` with the id what it waits for."                         },
-    {"expires_soon",     FINDING_WARNING, check_expires_soon,
+     "them."                                                                          },
+    {"history_paused",      FINDING_WARNING, check_history_paused,
+     "Free space on the file system of the spool: the history goes on by itself."     },
+    {"log_lost",            FINDING_WARNING, check_log_lost,
+     "See that standard error or syslog is read and has space, or log less "
+     "(`log_level`)."                                                                 },
+    {"certificate_expires", FINDING_WARNING, check_certificate_expires,
+     "Renew it, and reload after the files are replaced."                             },
+    {"certificate_expired", FINDING_ERROR,   check_certificate_expired,
+     "Renew it, and reload after the files are replaced: clients that verify do not "
+     "connect."                                                                       },
+    {"upstream_down",       FINDING_ERROR,   NULL,
+     "Check the host, its port and the network between; mail waits until it answers." },
+    {"login_refused",       FINDING_ERROR,   NULL,
+     "Correct the user or the password of this smarthost, then reload."               },
+    {"sender_refused",      FINDING_ERROR,   NULL,
+     "Allow this sender at the smarthost, or rewrite it to one that may send there."  },
+    {"port_25_blocked",     FINDING_ERROR,   check_port_25_blocked,
+     "Ask your provider to open port 25, or send through a smarthost (`relay`)."      },
+    {"site_dead",           FINDING_WARNING, check_site_dead,
+     "See `petrel status`; `petrel queue retry` tries it now."                        },
+    {"site_clogs",          FINDING_WARNING, check_site_clogs,
+     "See what bounds the site in `petrel status`: its limits, its rate, its speed."  },
+    {"mail_old",            FINDING_WARNING, check_mail_old,
+     "Ask `petrel queue why` with the id what it waits for."                          },
+    {"expires_soon",        FINDING_WARNING, check_expires_soon,
      "Repair what it waits for (`petrel queue why`), or raise "
-     "`maximal_queue_lifetime`."                                                     },
-    {"held_long",        FINDING_HINT,    check_held_long,
-     "Look at it with `petrel queue ls --queue hold`; then release or remove it."    },
-    {"hold_by_route",    FINDING_WARNING, check_hold_by_route,
+     "`maximal_queue_lifetime`."                                                      },
+    {"held_long",           FINDING_HINT,    check_held_long,
+     "Look at it with `petrel queue ls --queue hold`; then release or remove it."     },
+    {"hold_by_route",       FINDING_WARNING, check_hold_by_route,
      "Set `relay` or `routes` to a host that takes the mail, reload, and release it "
-     "with `petrel queue release`."                                                  },
-    {"registry_down",    FINDING_WARNING, check_registry_down,
-     "Check the server that defrag_registry names, and the network between."         },
-    {"sandbox_missing",  FINDING_HINT,    check_sandbox_missing,
-     "Use a kernel with Landlock and seccomp, and a build with libseccomp."          },
-    {"sandbox_refused",  FINDING_WARNING, check_sandbox_refused,
-     "Restart the daemon if settings name new files; report it as a bug otherwise."  },
-    {"running_as_root",  FINDING_HINT,    check_running_as_root,
-     "Set `user`: root is then given up after the ports are bound."                  },
-    {"hostname_odd",     FINDING_WARNING, check_hostname_odd,
-     "Set `hostname` to a full name that has an address in DNS."                     },
-    {"open_relay",       FINDING_ERROR,   check_open_relay,
-     "Limit `relay_from` to your networks, and remove `allow_open_relay`."           },
-    {"secrets_readable", FINDING_WARNING, check_secrets_readable,
-     "Make the file readable to its owner only: chmod 600."                          },
-    {"auth_cleartext",   FINDING_WARNING, check_auth_cleartext,
-     "Set `tls_certificate` and `tls_key`, and remove `auth_cleartext`."             },
-    {"reload_refused",   FINDING_WARNING, check_reload_refused,
-     "Correct the errors that `petrel check` names, then reload."                    },
-    {"settings_changed", FINDING_HINT,    check_settings_changed,
-     "Reload (SIGHUP) to use the new settings; `petrel check` examines them before." },
+     "with `petrel queue release`."                                                   },
+    {"loop_slow",           FINDING_HINT,    check_loop_slow,
+     "Look for a slow disk, a busy machine or swapping; report it as a bug otherwise."},
+    {"clock_jumped",        FINDING_WARNING, check_clock_jumped,
+     "Run a time service that slews the clock (chrony): times of retries follow it."  },
+    {"namesake",            FINDING_ERROR,   check_namesake,
+     "Set `defrag_host` to another name on one of the two hosts, and restart it."     },
+    {"fragments_stuck",     FINDING_WARNING, check_fragments_stuck,
+     "Wait for the parts, or deliver those that are there with `petrel queue release "
+     "--queue defrag`."                                                               },
+    {"registry_down",       FINDING_WARNING, check_registry_down,
+     "Check the server that defrag_registry names, and the network between."          },
+    {"sandbox_missing",     FINDING_HINT,    check_sandbox_missing,
+     "Use a kernel with Landlock and seccomp, and a build with libseccomp."           },
+    {"sandbox_refused",     FINDING_WARNING, check_sandbox_refused,
+     "Restart the daemon if settings name new files; report it as a bug otherwise."   },
+    {"running_as_root",     FINDING_HINT,    check_running_as_root,
+     "Set `user`: root is then given up after the ports are bound."                   },
+    {"hostname_odd",        FINDING_WARNING, check_hostname_odd,
+     "Set `hostname` to a full name that has an address in DNS."                      },
+    {"open_relay",          FINDING_ERROR,   check_open_relay,
+     "Limit `relay_from` to your networks, and remove `allow_open_relay`."            },
+    {"secrets_readable",    FINDING_WARNING, check_secrets_readable,
+     "Make the file readable to its owner only: chmod 600."                           },
+    {"auth_cleartext",      FINDING_WARNING, check_auth_cleartext,
+     "Set `tls_certificate` and `tls_key`, and remove `auth_cleartext`."              },
+    {"reload_refused",      FINDING_WARNING, check_reload_refused,
+     "Correct the errors that `petrel check` names, then reload."                     },
+    {"settings_changed",    FINDING_HINT,    check_settings_changed,
+     "Reload (SIGHUP) to use the new settings; `petrel check` examines them before."  },
 };
 
 const struct finding_row *

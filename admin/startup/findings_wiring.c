@@ -119,6 +119,9 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
                          ? loop_now_ms(w->loop) - w->apart.oldest_held_ms
                          : 0;
     findings_mail_collect(&w->mail, w->manager, loop_now_ms(w->loop), facts);
+    struct manager_fragments fragments = {0};
+    (void)manager_fragments(w->manager, &fragments);
+    findings_daemon_collect(&w->daemon, listener_tls(w->listener), &fragments, facts);
     facts->sites.smtp_port = w->smtp_port;
     facts->is_stopping = w->is_draining(w->context);
     facts->history_paused = history_state(w->history).paused;
@@ -134,6 +137,8 @@ findings_wiring_start(struct findings_wiring *w, const struct configuration *c)
     if (disk_open(&w->here, ".", false) != 0)
         w->here = NULL;
     findings_wiring_note(w, c);
+    w->daemon.loop = w->loop;
+    w->daemon.log = w->log;
     w->findings =
         findings_new(&(struct findings_setup){.loop = w->loop,
                                               .events = w->events,

@@ -6,8 +6,10 @@
 #include "admin/findings/findings.h"
 #include "admin/history/history.h"
 #include "admin/startup/configuration.h"
+#include "admin/startup/findings_daemon.h"
 #include "admin/startup/findings_mail.h"
 #include "defrag/registry/registry.h"
+#include "smtp/server/listener.h"
 
 enum { FINDINGS_FILES_MAX = 16, FINDINGS_PATH_MAX = 1024 };
 
@@ -17,6 +19,7 @@ struct findings_wiring {
     struct log *log;
     struct event_hub *events;
     struct manager *manager;
+    const struct listener *listener;
     struct questions *questions;
     const struct history *history;
     const struct registry *registry; /* NULL: local */
@@ -34,6 +37,7 @@ struct findings_wiring {
     } files[FINDINGS_FILES_MAX]; /* when they were read; more are not looked at */
     size_t file_count;
     struct findings_mail mail;
+    struct findings_daemon daemon;
     uint16_t smtp_port;
     struct queue_apart apart;
     int64_t apart_ms;

@@ -45,6 +45,7 @@ struct log {
     struct net_datagram syslog;
     void (*take)(void *context, struct text line); /* NULL: not log_new_apart()'s */
     void *take_context;
+    struct log_counts counts;
 };
 
 /* The target of log_line.fields. */
@@ -69,25 +70,6 @@ log_level_name(enum log_level level)
         return "debug";
     }
     abort(); /* a level that does not exist */
-}
-
-/* Characters that could move the cursor of a terminal or reverse its text. */
-static bool
-is_harmful(uint32_t code)
-{
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
-           code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069);
-}
-
-static bool
-escape_bytes(struct text t, struct buffer *out)
-{
-    char escaped[4 * 4 + 1];
-    assert(t.length <= 4);
-    for (size_t i = 0; i < t.length; i++)
-        snprintf(escaped + 4 * i, 5, "\\x%02x", (unsigned char)t.at[i]);
-    return buffer_add(out, text_of(escaped, 4 * t.length));
 }
 
 /* Length of the longest beginning of t that is at most size bytes and does not end
@@ -162,7 +144,7 @@ escape_guarded(struct text t, enum guard guard, struct buffer *out)
             run++;
         whole = log_escape(text_before(t, run), out);
         t = text_after(t, run);
-        whole = whole && escape_bytes(text_before(t, 1), out);
+        whole = whole && log_escape_bytes(text_before(t, 1), out);
         t = text_after(t, 1);
     }
     return whole;
@@ -318,6 +300,7 @@ log_write_line(struct log *log, enum log_level level, struct buffer *line)
     line->limit = LOG_LINE_MAX; /* the LF has its own place */
     bool ended = buffer_add_byte(line, '\n');
     assert(ended);
+    log->counts.lines[level]++;
     if (log->take != NULL) {
         log->take(log->take_context, buffer_text(line));
     } else if (log->captured != NULL) {
@@ -441,6 +424,13 @@ log_new(struct loop *loop, enum log_style style, enum log_level max)
     }
     log_restyle(log, style, max);
     return log;
+}
+
+const struct log_counts *
+log_counts(struct log *log)
+{
+    log->counts.lost = log->writer != NULL ? log_writer_lost(log->writer) : 0;
+    return &log->counts;
 }
 
 struct log *
@@ -769,29 +759,4 @@ log_say(struct log *log, enum log_level level, const char *program, const char *
     add_value(&line, NULL, format_value(made, format, list), GUARD_NOTHING);
     va_end(list);
     log_end(&line);
-}
-
-bool
-log_escape(struct text t, struct buffer *out)
-{
-    while (t.length > 0) {
-        /* The usual case: a run of plain ASCII is added in one piece. */
-        size_t run = 0;
-        while (run < t.length && t.at[run] >= 0x20 && t.at[run] < 0x7f)
-            run++;
-        size_t left = out->limit - out->length;
-        if (!buffer_add(out, text_before(t, run < left ? run : left)) || run > left)
-            return false;
-        t = text_after(t, run);
-        if (t.length == 0)
-            break;
-        uint32_t code;
-        size_t length = text_character(t, &code);
-        bool pass = length > 0 && !is_harmful(code);
-        struct text bytes = text_before(t, length > 0 ? length : 1);
-        if (pass ? !buffer_add(out, bytes) : !escape_bytes(bytes, out))
-            return false;
-        t = text_after(t, bytes.length);
-    }
-    return true;
 }

@@ -54,6 +54,12 @@ enum log_level log_level(const struct log *log);
 /* "error", ... */
 const char *log_level_name(enum log_level level);
 
+/* Lines by level since startup, written or not, and those of them that were lost. */
+struct log_counts {
+    uint64_t lines[LOG_LEVEL_DEBUG + 1], lost;
+};
+const struct log_counts *log_counts(struct log *log);
+
 enum log_style log_style(const struct log *log);
 /* The host of style postfix is the first label of hostname. */
 void log_name_host(struct log *log, const char *hostname);

@@ -1,4 +1,4 @@
-/* What log.c exports for tests alone. */
+/* What the files of the log share, and what tests need. */
 #ifndef BASE_LOG_LOG_INTERNAL_H
 #define BASE_LOG_LOG_INTERNAL_H
 
@@ -6,5 +6,8 @@
 
 /* Appends the lines (with LF) to buffer instead of writing them; NULL ends that. */
 void log_capture(struct log *log, struct buffer *buffer);
+
+/* Adds \xNN for each byte of a character; false at out's limit. */
+bool log_escape_bytes(struct text character, struct buffer *out);
 
 #endif

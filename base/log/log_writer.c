@@ -33,8 +33,9 @@ struct log_writer {
     bool blocked; /* watched */
     bool gone;    /* the service: connect again */
     uint64_t lost;
-    uint64_t told; /* lost lines reported by on_drained in lines that still wait */
-    int error;     /* why; 0: it was not read */
+    uint64_t taken; /* all that log_writer_take_lost() gave out */
+    uint64_t told;  /* lost lines reported by on_drained in lines that still wait */
+    int error;      /* why; 0: it was not read */
 };
 
 static uint64_t
@@ -58,8 +59,10 @@ static void
 log_writer_give_up(struct log_writer *w, int error)
 {
     w->lost += count_lines(unwritten(w));
-    if (w->told > 0)
+    if (w->told > 0) {
         w->lost += w->told - 1; /* without the line of the report itself */
+        w->taken -= w->told;
+    }
     w->told = 0;
     w->error = error;
     w->cut = w->written > 0 && w->lines.at[w->written - 1] != '\n';
@@ -264,7 +267,14 @@ log_writer_take_lost(struct log_writer *w, const char **why)
     uint64_t lost = w->lost;
     *why = w->error != 0 ? strerror(w->error) : "not read";
     w->told = lost;
+    w->taken += lost;
     w->lost = 0;
     w->error = 0;
     return lost;
+}
+
+uint64_t
+log_writer_lost(const struct log_writer *w)
+{
+    return w->taken + w->lost;
 }

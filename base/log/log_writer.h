@@ -44,5 +44,7 @@ size_t log_writer_waiting(const struct log_writer *w);
 /* The number of lines lost since the last call, and why ("not read", "No space left on
  * device"). From now on lines are accepted again. */
 uint64_t log_writer_take_lost(struct log_writer *w, const char **why);
+/* All that were ever lost. */
+uint64_t log_writer_lost(const struct log_writer *w);
 
 #endif

@@ -34,6 +34,24 @@ int64_t loop_clock_us(void);
 /* 64 random bits, from the system. */
 uint64_t loop_random(struct loop *loop);
 
+/* How long turns took, without their waits: measured, never simulated. */
+enum {
+    LOOP_PACE_BOUNDS = 4, /* 1, 10, 100 ms, 1 s */
+    LOOP_SLOW_US = 250 * 1000,
+    LOOP_JUMP_MS = 60 * 1000 /* of the wall clock alone */
+};
+struct loop_pace {
+    uint64_t turns[LOOP_PACE_BOUNDS + 1]; /* by those bounds; the last: beyond */
+    int64_t sum_us;
+    /* The last turn of LOOP_SLOW_US or more: how long, when (monotonic; us 0: never),
+     * and what took most of it. */
+    int64_t slow_us, slow_ms;
+    const char *slow_part;
+    /* When the wall clock last jumped (monotonic; by 0: never), and by how much. */
+    int64_t jump_by_ms, jump_ms;
+};
+const struct loop_pace *loop_pace(const struct loop *loop);
+
 /* Embedded in its owner, zeroed before the first use. A timer fires once. */
 struct loop_timer {
     struct heap_node node;

@@ -127,27 +127,75 @@ turn_free(struct loop *loop)
     heap_free(&loop->soon);
 }
 
+/* The wall clock was set; a wait passes by both clocks. */
+static void
+turn_note_jump(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms)
+{
+    int64_t by_ms = wall_ms - loop->wall_ms - (monotonic_ms - loop->monotonic_ms);
+    if (by_ms < LOOP_JUMP_MS && by_ms > -LOOP_JUMP_MS)
+        return;
+    loop->pace.jump_by_ms = by_ms;
+    loop->pace.jump_ms = monotonic_ms;
+}
+
 void
 turn_begin(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms)
 {
     assert(!loop->in_turn);
     loop->in_turn = true;
-    loop->wall_ms = wall_ms > 0 ? wall_ms : 0;
-    if (monotonic_ms > loop->monotonic_ms) /* some virtual machines step back */
-        loop->monotonic_ms = monotonic_ms;
+    loop->began_us = loop_clock_us();
+    wall_ms = wall_ms > 0 ? wall_ms : 0;
+    if (monotonic_ms < loop->monotonic_ms) /* some virtual machines step back */
+        monotonic_ms = loop->monotonic_ms;
+    turn_note_jump(loop, wall_ms, monotonic_ms);
+    loop->wall_ms = wall_ms;
+    loop->monotonic_ms = monotonic_ms;
     ripen(loop);
     run_tasks(loop);
     run_timers(loop);
+    loop->timed_us = loop_clock_us();
+}
+
+/* ready_us: behind the connections and files that were ready. */
+static void
+turn_note_pace(struct loop *loop, int64_t ready_us)
+{
+    static const int64_t bounds_us[LOOP_PACE_BOUNDS] = {1000, 10000, 100000, 1000000};
+    struct loop_pace *pace = &loop->pace;
+    int64_t end_us = loop_clock_us(), took_us = end_us - loop->began_us;
+    int64_t timers_us = loop->timed_us - loop->began_us,
+            sockets_us = ready_us - loop->timed_us, rest_us = end_us - ready_us;
+    size_t i = 0;
+    while (i < LOOP_PACE_BOUNDS && took_us > bounds_us[i])
+        i++;
+    pace->turns[i]++;
+    pace->sum_us += took_us;
+    if (took_us < LOOP_SLOW_US)
+        return;
+    pace->slow_us = took_us;
+    pace->slow_ms = loop->monotonic_ms;
+    pace->slow_part = timers_us >= sockets_us && timers_us >= rest_us
+                          ? "timers and long work"
+                      : sockets_us >= rest_us ? "what clients and servers have sent"
+                                              : "the disk, replies and the log";
 }
 
 void
 turn_end(struct loop *loop)
 {
+    int64_t ready_us = loop_clock_us();
     assert(loop->in_turn);
     for (int stage = 0; stage < LOOP_STAGES; stage++)
         run_stage(&loop->hooks[stage]);
     run_releases(&loop->releases);
     loop->in_turn = false;
+    turn_note_pace(loop, ready_us);
+}
+
+const struct loop_pace *
+loop_pace(const struct loop *loop)
+{
+    return &loop->pace;
 }
 
 bool

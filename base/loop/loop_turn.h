@@ -26,6 +26,8 @@ struct loop {
     struct turn_calls hooks[LOOP_STAGES];
     struct turn_calls releases;
     bool in_turn, stopping;
+    int64_t began_us, timed_us; /* loop_clock_us() of the turn, and behind its timers */
+    struct loop_pace pace;
 };
 
 void turn_init(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms);

@@ -232,22 +232,33 @@ tls_server_new(struct tls *tls, const struct tls_pair *pairs, size_t count, char
     return server;
 }
 
+bool
+tls_server_certificate(const struct tls_server *server, size_t index,
+                       struct tls_certificate *out)
+{
+    if (index >= server->own_count)
+        return false;
+    const mbedtls_x509_crt *certificate = &server->own[index].certificate;
+    const mbedtls_x509_time *t = &certificate->valid_to;
+    struct tm tm = {.tm_year = t->year - 1900,
+                    .tm_mon = t->mon - 1,
+                    .tm_mday = t->day,
+                    .tm_hour = t->hour,
+                    .tm_min = t->min,
+                    .tm_sec = t->sec};
+    out->until_ms = (int64_t)timegm(&tm) * 1000;
+    tls_copy_name(out->name, sizeof(out->name),
+                  text_before(tls_certificate_name(certificate), TLS_NAME_MAX));
+    return true;
+}
+
 /* Of the servers' own certificates, not of their intermediates. */
 int64_t
 tls_server_expires_ms(const struct tls_server *server)
 {
     int64_t first = INT64_MAX;
-    for (size_t i = 0; i < server->own_count; i++) {
-        const mbedtls_x509_time *t = &server->own[i].certificate.valid_to;
-        struct tm tm = {.tm_year = t->year - 1900,
-                        .tm_mon = t->mon - 1,
-                        .tm_mday = t->day,
-                        .tm_hour = t->hour,
-                        .tm_min = t->min,
-                        .tm_sec = t->sec};
-        int64_t ms = (int64_t)timegm(&tm) * 1000;
-
-        first = ms < first ? ms : first;
-    }
+    struct tls_certificate own;
+    for (size_t i = 0; tls_server_certificate(server, i, &own); i++)
+        first = own.until_ms < first ? own.until_ms : first;
     return first;
 }

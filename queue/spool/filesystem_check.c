@@ -2,6 +2,7 @@
 #include "queue/spool/filesystem_check.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char probe[] = "lock/probe";
@@ -12,18 +13,42 @@ filesystem_check_warn_of(struct log *log, const char *path, const char *what)
     log_say(log, LOG_LEVEL_WARNING, "queue", NULL, "spool %s %s", path, what);
 }
 
+static bool
+filesystem_check_pretends(const struct disk_traits *traits)
+{
+    return traits->sync_us >= 0 && traits->sync_us < FILESYSTEM_CHECK_SYNC_MIN_US;
+}
+
+static void
+filesystem_check_judge(struct filesystem_check *n, const struct disk_traits *traits)
+{
+    const char *why =
+        traits->forgets ? "it is in memory, and mail does not survive a "
+                          "reboot"
+        : filesystem_check_pretends(traits)
+            ? "its syncs write nothing, and mail does not survive a power "
+              "cut"
+        : traits->fast_commit ? "ext4 with fast_commit has lost files that were synced"
+                              : NULL;
+    n->unsafe[0] = '\0';
+    if (why != NULL)
+        snprintf(n->unsafe, sizeof(n->unsafe),
+                 "the file system of the spool (%.20s) "
+                 "may lose mail: %s",
+                 traits->type, why);
+}
+
 /* Logs one line for each problem. */
 static void
 filesystem_check_warn(struct log *log, const char *path,
                       const struct disk_traits *traits, enum disk_syncing way)
 {
-    bool measured = traits->sync_us >= 0;
     if (traits->forgets)
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
                 "spool %s is in memory (%s): mail does not survive a reboot; set "
                 "`spool` to a directory on a disk",
                 path, traits->type);
-    else if (measured && traits->sync_us < FILESYSTEM_CHECK_SYNC_MIN_US)
+    else if (filesystem_check_pretends(traits))
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
                 "spool %s: its disk (%s) syncs in %" PRId64
                 " us, so nothing is really written: mail does not survive a power cut; "
@@ -59,6 +84,7 @@ filesystem_check_ask(void *context)
     log_say(n->log, LOG_LEVEL_DEBUG, "queue", NULL,
             "spool %s: %s, syncs in %" PRId64 " us", disk_path(n->disk), traits.type,
             traits.sync_us);
+    filesystem_check_judge(n, &traits);
     filesystem_check_warn(n->log, disk_path(n->disk), &traits, disk_sync_way(n->disk));
 }
 

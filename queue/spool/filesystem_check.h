@@ -12,7 +12,8 @@ enum {
     FILESYSTEM_CHECK_AFTER_MS = 1000,
     /* A faster sync has written nothing. The fastest disks that keep their data need
      * twice that. */
-    FILESYSTEM_CHECK_SYNC_MIN_US = 8
+    FILESYSTEM_CHECK_SYNC_MIN_US = 8,
+    FILESYSTEM_CHECK_TEXT_MAX = 256
 };
 
 struct filesystem_check {
@@ -20,6 +21,7 @@ struct filesystem_check {
     struct log *log;
     struct loop *loop;
     struct loop_timer timer;
+    char unsafe[FILESYSTEM_CHECK_TEXT_MAX]; /* why mail may be lost there; "": it is not */
 };
 
 /* The caller sets the members from disk to loop before. Checks once, a second later. */

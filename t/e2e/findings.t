@@ -79,5 +79,24 @@ kill 'HUP', $petrel->{pid};
 ok ends('open_relay'), 'open_relay ends';
 ok !findings()->{$_}, "$_ ends" for qw(hostname_odd secrets_readable settings_changed);
 
+# A certificate that ends soon, and the one that takes its place.
+sub certificate {
+    my $days = shift;
+    my $dir = $petrel->{dir};
+    is system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=mail.example.org -addext subjectAltName=DNS:mail.example.org -days $days -keyout $dir/tls.key -out $dir/tls.pem >/dev/null 2>&1"), 0, "a certificate of $days days";
+    chmod 0600, "$dir/tls.key";
+    return;
+}
+certificate(10);
+Petrel::spit($petrel->conf, "$good\ntls_certificate = $petrel->{dir}/tls.pem\ntls_key = $petrel->{dir}/tls.key\n");
+chmod 0600, $petrel->conf;
+kill 'HUP', $petrel->{pid};
+ok begins('certificate_expires'), 'certificate_expires begins';
+like findings()->{certificate_expires}{text}, qr/^the certificate of mail\.example\.org expires in 9 days$/, 'its text';
+certificate(40);
+kill 'HUP', $petrel->{pid};
+ok ends('certificate_expires'), 'certificate_expires ends';
+ok !findings()->{$_}, "no $_" for qw(certificate_expired log_lost namesake fragments_stuck clock_jumped);
+
 $petrel->stop;
 done_testing;

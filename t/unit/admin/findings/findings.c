@@ -80,6 +80,15 @@ static void journal_full(void) { now.health.journal_full = true; }
 static void journal_damaged(void) { now.health.damages = 2; }
 static void corrupt(void) { now.quarantined = 1; }
 static void history_paused(void) { now.history_paused = true; }
+static void disk_unsafe(void) { now.health.unsafe = "the file system of the spool (tmpfs) may lose mail: it is in memory"; }
+static void log_lost(void) { now.log_lost = 12; }
+static void certificate_expires(void) { now.certificate = "mail.example", now.certificate_ms = (int64_t)FINDINGS_CERTIFICATE_DAYS * 24 * HOUR; }
+static void certificate_expired(void) { now.certificate = "mail.example", now.certificate_ms = -3 * HOUR; }
+static void loop_slow(void) { now.slow_us = 251900, now.slow_part = "timers and long work"; }
+static void clock_ahead(void) { now.jump_ms = 61 * MINUTE; }
+static void clock_back(void) { now.jump_ms = -3 * HOUR; }
+static void namesake(void) { now.namesake = true; }
+static void fragments_stuck(void) { now.fragments = 2, now.fragments_ms = HOUR; }
 static void
 port_25_blocked(void)
 {
@@ -152,6 +161,15 @@ static const struct {
     {"not_accepting", not_accepting, "refused for now"},
     {"disk_low", disk_low, "1 MiB free; below 1 MiB"},
     {"disk_low", inodes_low, "199 inodes free; below 100"},
+    {"disk_unsafe", disk_unsafe, "(tmpfs) may lose mail: it is in memory"},
+    {"log_lost", log_lost, "12 lines of the log were lost"},
+    {"certificate_expires", certificate_expires, "the certificate of mail.example expires in 14 days"},
+    {"certificate_expired", certificate_expired, "the certificate of mail.example expired 3 hours ago"},
+    {"loop_slow", loop_slow, "took 251 ms, in which nothing else ran; most of it: timers and long work"},
+    {"clock_jumped", clock_ahead, "the clock was set ahead by 61 minutes"},
+    {"clock_jumped", clock_back, "the clock was set back by 3 hours"},
+    {"namesake", namesake, "another host uses the name"},
+    {"fragments_stuck", fragments_stuck, "2 fragments wait for others, the oldest for 60 minutes"},
     {"sync_blocking", sync_blocking, "wait for each sync"},
     {"journal_full", journal_full, "waits for the spool"},
     {"journal_damaged", journal_damaged, "2 pieces"},
@@ -214,6 +232,10 @@ test_limits(void)
     now.lifetime_ms = 5 * 24 * HOUR;
     now.oldest_ms = 4 * 24 * HOUR - 1;
     now.held_ms = (int64_t)7 * 24 * HOUR - 1;
+    certificate_expires();
+    now.certificate_ms += 1;
+    fragments_stuck();
+    now.fragments_ms -= 1;
     findings_look(f);
     is_number(findings_count(f), 0, "nothing is wrong yet");
     port_25_blocked();

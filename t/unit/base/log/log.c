@@ -575,6 +575,7 @@ test_unread(void)
     }
     struct text rest = text_of(all, length), line;
     int said = 0, lost = -1, heard = 0;
+    struct log_counts counts = *log_counts(log);
     bool legal = true;
     while (text_cut(&rest, '\n', &line) && line.length > 0) {
         json_t *read = json_loadb(line.at, line.length, 0, NULL);
@@ -589,6 +590,9 @@ test_unread(void)
         json_decref(read);
     }
     ok_named(legal, "every line is whole");
+    is_number((int64_t)counts.lost, lost, "the counted ones are lost");
+    is_number((int64_t)counts.lines[LOG_LEVEL_INFO], 30000, "all are counted");
+    ok_named(counts.lines[LOG_LEVEL_WARNING] > 1 && counts.lines[LOG_LEVEL_ERROR] == 0, "by level");
     ok_named(said > 8000 && said < 30000, "the first are kept, in order");
     is_number(said + lost, 30000, "and the others are counted");
     ok_named(heard > 5, "what comes later is written");

@@ -106,6 +106,7 @@ unread(int given, int other, const char *kind)
     size_t length = drain(other, all, sizeof(all));
     is_number(drained, 1, "then it is");
     is_string(told, "3 lost: not read\n", "the number is right");
+    is_number((int64_t)log_writer_lost(w), 3, "and stays in the sum");
     ok_named(length == (size_t)kept * LINE + strlen(told) &&
                  memcmp(all + length - strlen(told), told, strlen(told)) == 0,
              "what was kept comes whole, and the rest behind it");
@@ -211,6 +212,7 @@ files(void)
     setrlimit(RLIMIT_FSIZE, &before);
     log_writer_flush(w);
     is_string(told, "11 lost: File too large\n", "all told, when there is room");
+    is_number((int64_t)log_writer_lost(w), 11, "none of them twice in the sum");
     ok_named(add(21), "and it goes on");
     log_writer_free(&w);
     lseek(file, 0, SEEK_SET);

@@ -1,6 +1,8 @@
 /* A turn, without any system: what is due, in which order, and what is left. */
 #include "base/loop/loop_turn.h"
 
+/* link: t/sim/clock.c */
+#include "t/sim/clock.h"
 #include "t/support/loop_story.h"
 #include "t/support/tap.h"
 
@@ -123,9 +125,80 @@ test_strange_clocks(void)
     turn_free(&loop);
 }
 
+static void
+pass(void *context)
+{
+    clock_pass(*(const int64_t *)context);
+}
+
+/* How long turns take is measured, and what took most of a slow one. */
+static void
+test_pace(void)
+{
+    static int64_t short_ms = 5, long_ms = 300, longer_ms = 400;
+    struct loop loop = {0};
+    struct loop_timer timer = {0};
+    const struct loop_pace *pace = loop_pace(&loop);
+    clock_stop();
+    turn_init(&loop, 5000, 0);
+    turn_begin(&loop, 5001, 1);
+    turn_end(&loop);
+    is_number(pace->turns[0], 1, "a turn of nothing");
+    loop_timer_start(&loop, &timer, 1, pass, &short_ms);
+    turn_begin(&loop, 5010, 10);
+    turn_end(&loop);
+    is_number(pace->turns[1], 1, "one of 5 ms");
+    is_number(pace->slow_us, 0, "which is not slow");
+    loop_timer_start(&loop, &timer, 1, pass, &long_ms);
+    turn_begin(&loop, 5020, 20);
+    turn_end(&loop);
+    is_number(pace->turns[3], 1, "one of 300 ms");
+    is_number(pace->slow_us, 300000, "which is slow");
+    is_number(pace->slow_ms, 20, "its time");
+    is_string(pace->slow_part, "timers and long work", "what ran");
+    turn_begin(&loop, 5030, 30);
+    pass(&longer_ms); /* stands for a descriptor that is ready */
+    turn_end(&loop);
+    is_string(pace->slow_part, "what clients and servers have sent", "what ran in another");
+    loop_at_end(&loop, LOOP_STAGE_SYNC, pass, &longer_ms);
+    turn_begin(&loop, 5040, 40);
+    turn_end(&loop);
+    is_string(pace->slow_part, "the disk, replies and the log", "and at the end of one");
+    is_number(pace->slow_us, 400000, "the last one counts");
+    is_number(pace->turns[3], 3, "three were slow");
+    is_number(pace->sum_us, 1105000, "the sum");
+    clock_go();
+    turn_free(&loop);
+}
+
+/* The wall clock is set, ahead and back; a wait is no jump. */
+static void
+test_jump(void)
+{
+    struct loop loop = {0};
+    const struct loop_pace *pace = loop_pace(&loop);
+    turn_init(&loop, 5000, 0);
+    turn_begin(&loop, 5000 + 3600 * 1000, 3600 * 1000);
+    turn_end(&loop);
+    is_number(pace->jump_by_ms, 0, "an hour of waiting");
+    turn_begin(&loop, 5000 + 3600 * 1000 + LOOP_JUMP_MS - 1, 3600 * 1000);
+    turn_end(&loop);
+    is_number(pace->jump_by_ms, 0, "less than a minute");
+    turn_begin(&loop, 5000 + 7300 * 1000, 3600 * 1000 + 10);
+    turn_end(&loop);
+    is_number(pace->jump_by_ms, 3700 * 1000 - LOOP_JUMP_MS + 1 - 10, "it was set ahead");
+    is_number(pace->jump_ms, 3600 * 1000 + 10, "when");
+    turn_begin(&loop, 0, 3600 * 1000 + 20);
+    turn_end(&loop);
+    ok_named(pace->jump_by_ms < -7000 * 1000, "it was set back");
+    turn_free(&loop);
+}
+
 int
 main(void)
 {
+    test_pace();
+    test_jump();
     test_strange_clocks();
     test_timers();
     test_changes_in_callbacks();

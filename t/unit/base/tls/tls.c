@@ -214,6 +214,11 @@ test_server_files(const struct secrets *k)
     server = server_of(k, "good expired");
     is_number(tls_server_expires_ms(server), 1612325106000,
               "the first that expires counts");
+    struct tls_certificate own;
+    ok_named(tls_server_certificate(server, 1, &own), "its second certificate");
+    is_number(own.until_ms, 1612325106000, "its end");
+    ok_named(strstr(own.name, ".") != NULL, own.name);
+    ok_named(!tls_server_certificate(server, 2, &own), "there are two");
     tls_server_free(&server);
     ok(server == NULL);
     tls_server_free(&server);

@@ -13,6 +13,7 @@ struct bench {
     struct loop *loop;
     struct log *log;
     struct buffer lines;
+    char unsafe[FILESYSTEM_CHECK_TEXT_MAX];
 };
 
 static void
@@ -61,8 +62,10 @@ lines_for(struct bench *b, const struct disk_traits *nature, enum disk_syncing w
         (void)disk_sync_on(disk, b->loop);
     struct filesystem_check n = {.disk = disk, .log = b->log, .loop = b->loop};
     filesystem_check_start(&n);
+    ok_named(n.unsafe[0] == '\0', "nothing is said before the check");
     sim_loop_advance(b->loop, FILESYSTEM_CHECK_AFTER_MS + 1);
     disk_close(&disk);
+    text_copy(b->unsafe, sizeof(b->unsafe), text_from(n.unsafe));
     return count_lines(b);
 }
 
@@ -107,6 +110,10 @@ test_each(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         is_number(lines_for(&b, &rows[i].nature, rows[i].way), rows[i].lines,
                   rows[i].what ? rows[i].what : "nothing is wrong");
+        const struct disk_traits *t = &rows[i].nature;
+        bool loses = t->forgets || t->fast_commit || (t->sync_us >= 0 && t->sync_us < FILESYSTEM_CHECK_SYNC_MIN_US);
+        is_number(b.unsafe[0] != '\0', loses, "what may lose mail is kept for findings");
+        ok_named(!loses || strstr(b.unsafe, t->type) != NULL, b.unsafe);
         if (rows[i].what == NULL)
             continue;
         ok(says(&b, rows[i].what) && says(&b, rows[i].remedy));
