@@ -45,7 +45,7 @@ struct tls_server *tls_server_new(struct tls *tls, const struct tls_pair *pairs,
                                   size_t count, char *error, size_t error_size);
 void tls_server_free(struct tls_server **server); /* connections keep it */
 
-/* What operators are told of a certificate of ours. False: index is behind the last. */
+/* A certificate of ours, as operators see it. False: index is behind the last. */
 struct tls_certificate {
     char name[TLS_NAME_MAX + 1]; /* its first one, printable */
     int64_t until_ms;            /* since 1970 */

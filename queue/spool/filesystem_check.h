@@ -21,7 +21,8 @@ struct filesystem_check {
     struct log *log;
     struct loop *loop;
     struct loop_timer timer;
-    char unsafe[FILESYSTEM_CHECK_TEXT_MAX]; /* why mail may be lost there; "": it is not */
+    char unsafe
+        [FILESYSTEM_CHECK_TEXT_MAX]; /* why mail may be lost there; "": it is not */
 };
 
 /* The caller sets the members from disk to loop before. Checks once, a second later. */
