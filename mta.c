@@ -163,8 +163,10 @@ on_interrupt(void *context)
 static struct sandbox_rules
 confinement(const struct configuration *c)
 {
-    return (struct sandbox_rules){
-        .options = &c->options, .settings = c->settings, .routes = c->routes};
+    return (struct sandbox_rules){.options = &c->options,
+                                  .settings = c->settings,
+                                  .routes = c->routes,
+                                  .alias_files = c->alias_files};
 }
 
 static void

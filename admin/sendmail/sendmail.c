@@ -3,6 +3,7 @@
 
 #include "admin/command/queue_command.h"
 #include "admin/command/command.h"
+#include "admin/settings/alias_files.h"
 #include "admin/settings/complaint.h"
 #include "admin/sendmail/flags.h"
 #include "admin/sendmail/display_name.h"
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 enum {
+    NEWALIASES_ERRORS_MAX = 64 * 1024, /* bytes */
     PIECE = 32 * 1024,
     SHOWN_MAX = 1024,
     ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
@@ -260,6 +262,35 @@ sendmail_retry(const struct flags *f, const struct options *o)
     return code;
 }
 
+/* newaliases(1): nothing is compiled, as the daemon reads the files when they change. It
+ * says what it will find. */
+static int
+newaliases(const struct options *o)
+{
+    struct buffer errors;
+    struct aliases *table = NULL;
+    struct alias_files *files = NULL;
+    buffer_init(&errors, NEWALIASES_ERRORS_MAX);
+    struct route_table *routes = options_routes(o, &errors);
+    bool good = routes != NULL && alias_files_read(o, routes, &table, &files, &errors);
+    fwrite(errors.at, 1, errors.length, stderr);
+    if (good && table == NULL)
+        puts("aliases is not set: no file is read");
+    else if (good)
+        printf("%s: %zu name%s, %zu address%s%s%s\n",
+               o->aliases != NULL ? o->aliases : "no file", aliases_names(table),
+               aliases_names(table) == 1 ? "" : "s", aliases_values(table),
+               aliases_values(table) == 1 ? "" : "es",
+               o->root != NULL ? "; root: " : "", o->root != NULL ? o->root : "");
+    alias_files_free(&files);
+    aliases_free(&table);
+    route_free(&routes);
+    buffer_free(&errors);
+    if (!good)
+        return EX_CONFIG;
+    return fflush(stdout) == 0 ? 0 : EX_IOERR;
+}
+
 char **
 sendmail_called(int count, char **arguments, int *used)
 {
@@ -297,7 +328,7 @@ sendmail_main(int count, char **arguments, const struct options *options,
     case 'q':
         return sendmail_retry(&f, options);
     case 'i':
-        return 0; /* newaliases: nothing is compiled */
+        return newaliases(options);
     case 'v':
         return verify_addresses(f.recipient_count, f.recipients, options);
     default:

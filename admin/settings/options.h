@@ -40,7 +40,7 @@ struct options {
     /* where to */
     char *routes, *sender_routes, *rewrite, *relay, *relay_password, *auth_passwords,
         *oauth;
-    char *local, *local_domains;
+    char *local, *local_domains, *aliases, *root;
     bool without_secrets; /* no setting: of the sources below */
     /* out */
     char *dkim_keys;

@@ -162,6 +162,16 @@ const struct setting options_rows[] = {
             "Domains to which any client may send mail. Their mail goes to `local` "
             "when no route\n"
             "but * matches. Unset: hostname."),
+    TEXTUAL(LIST, aliases, "aliases", NULL,
+            "Files in the form of /etc/aliases (addresses only), read again when they "
+            "change."),
+    TEXTUAL(
+        STRING, root, "root", NULL,
+        "Address for mail to root, postmaster and abuse in local_domains and, where "
+        "`local` is\n"
+        "unset, for mail that programs of this host send to local users without an "
+        "alias.\n"
+        "`aliases` come before it. Example: alerts@example.org"),
     BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
             INT64_C(1) << 40, "Larger messages are refused."),
     BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,

@@ -8,6 +8,7 @@
 #include "admin/settings/sandbox_rules.h"
 
 #include "admin/settings/accounts.h"
+#include "admin/settings/alias_files.h"
 #include "base/disk/disk.h"
 #include "queue/manager/maildir_path.h"
 #include "sched/route/secrets.h"
@@ -128,6 +129,7 @@ sandbox_rules_look(struct walk *w, const struct sandbox_rules *c)
     route_each_target(c->routes, look_at_target, w);
     secrets_each_file(route_secrets(c->routes), look_at_file, w);
     accounts_each_file(c->options, look_at_file, w);
+    alias_files_each(c->alias_files, look_at_file, w);
 }
 
 /* --- Planning --------------------------------------------------------------------- */

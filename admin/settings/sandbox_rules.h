@@ -10,6 +10,7 @@ struct sandbox_rules {
     const struct options *options;
     const struct settings *settings;
     const struct route_table *routes;
+    const struct alias_files *alias_files; /* NULL: none */
 };
 
 /* Plans, as the user who will stay: the spool and the Maildirs to write (those that

@@ -53,7 +53,7 @@ const struct setting_synonym synonyms_rows[] = {
     SAME("smtpd_tls_key_file", "tls_key"),
     {"relayhost", "relay", false, takes_bracketed, relayhost_help},
 
-    REFUSED("alias_maps", "Petrel has no aliases"),
+    REFUSED("alias_maps", "write aliases = /etc/aliases, without hash: before it"),
     REFUSED("content_filter",
             "write a route to the filter: routes = * smtp://HOST:PORT"),
     REFUSED("default_process_limit",
@@ -110,7 +110,8 @@ const struct setting_synonym synonyms_rows[] = {
     REFUSED("smtpd_upstream_proxy_protocol",
             "write listen = ADDRESS:PORT?proxy and proxy_from = NETWORKS"),
     REFUSED("transport_maps", "write routes = PATTERN TARGET, one a line"),
-    REFUSED("virtual_alias_maps", "Petrel has no aliases"),
+    REFUSED("virtual_alias_maps",
+            "write the lines as NAME: ADDRESS into a file that aliases names"),
     REFUSED("virtual_mailbox_base", "write local = maildir:PATH/%u"),
     REFUSED("virtual_mailbox_domains", "write local_domains = DOMAIN, ... and "
                                        "local = maildir:PATH/%u"),

@@ -101,6 +101,8 @@ configuration_free(struct configuration **c)
     if ((*c)->routes)
         route_free(&(*c)->routes);
     rewrites_free(&(*c)->rewrites);
+    aliases_free(&(*c)->aliases);
+    alias_files_free(&(*c)->alias_files);
     accounts_free(&(*c)->accounts);
     settings_free(&(*c)->settings);
     if ((*c)->reading != NULL)
@@ -176,6 +178,18 @@ check_quotas(const char *table, struct buffer *errors)
     quotas_free(&quotas);
 }
 
+/* A command that any user may run goes on without files that only the daemon can read. */
+static void
+check_aliases(struct configuration *c, struct buffer *errors)
+{
+    struct buffer unused;
+    buffer_init(&unused, CONFIGURATION_ERRORS_MAX);
+    if (c->routes != NULL)
+        (void)!alias_files_read(&c->options, c->routes, &c->aliases, &c->alias_files,
+                                c->options.without_secrets ? &unused : errors);
+    buffer_free(&unused);
+}
+
 static void
 check_all(struct configuration *c)
 {
@@ -190,6 +204,7 @@ check_all(struct configuration *c)
     if (c->routes != NULL) /* which has reported errors of accounts */
         (void)!accounts_read(&c->options, &c->accounts, errors);
     c->rewrites = options_rewrites(&c->options, c->settings, errors);
+    check_aliases(c, errors);
     check_quotas(c->options.quotas, errors);
     accounts_read_secrets(&c->accounts, errors);
     (void)!listener_check(&listener, errors);
@@ -288,6 +303,8 @@ configuration_warn(const struct configuration *c, struct log *log)
         log == NULL ? log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING) : NULL;
     dkim_keys_warn(c->dkim_keys, log != NULL ? log : own);
     warn_of_http(&c->http, log != NULL ? log : own);
+    alias_files_warn(&c->options, c->routes, c->aliases, c->alias_files,
+                     log != NULL ? log : own);
     log_free(&own);
 }
 

@@ -4,6 +4,7 @@
 #define ADMIN_STARTUP_CONFIGURATION_H
 
 #include "admin/settings/accounts.h"
+#include "admin/settings/alias_files.h"
 #include "admin/settings/options.h"
 #include "admin/http/http_server.h"
 #include "defrag/registry/registry.h"
@@ -19,6 +20,8 @@ struct configuration {
     struct settings *settings;
     struct route_table *routes;
     struct rewrites *rewrites;
+    struct aliases *aliases;         /* NULL: none are set, or (without secrets) */
+    struct alias_files *alias_files; /* they cannot be read */
     struct registry_place registry;
     struct accounts accounts;
     struct http_places http;

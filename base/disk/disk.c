@@ -423,6 +423,16 @@ disk_inspect(struct disk *disk, const char *path, struct disk_info *info)
     return 0;
 }
 
+int
+disk_look(const char *path, struct disk_info *info)
+{
+    struct stat status;
+    if (fstatat(AT_FDCWD, path, &status, 0) < 0)
+        return -errno;
+    *info = info_from(&status);
+    return 0;
+}
+
 struct disk_listing {
     DIR *directory;
 };

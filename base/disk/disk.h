@@ -118,6 +118,8 @@ int disk_link(struct disk *disk, const char *from, const char *to);
 int disk_rename(struct disk *disk, const char *from, const char *to);
 int disk_unlink(struct disk *disk, const char *path);
 int disk_inspect(struct disk *disk, const char *path, struct disk_info *info);
+/* Of a path in the working directory; links are followed. */
+int disk_look(const char *path, struct disk_info *info);
 /* Calls each with the names in a directory, without . and .., in no order, until it
  * returns false. The directory may change meanwhile. */
 int disk_list(struct disk *disk, const char *path,

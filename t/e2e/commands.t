@@ -272,8 +272,8 @@ ok $relay->wait_empty, 'with a daemon all is delivered at once';
 is_deeply [Petrel::command('', "$scratch/bin/mailq")], [0, "Mail queue is empty\n"], 'mailq shows nothing';
 is_deeply [sendmail('', '-q')], [0, ''], 'sendmail -q';
 is_deeply [sendmail('', '-v', '-q')], [0, "all that waits is due now\n"], 'sendmail -v -q';
-is_deeply [Petrel::command('', "$scratch/bin/newaliases")], [0, ''], 'newaliases';
-is_deeply [sendmail('', '-bi')], [0, ''], 'sendmail -bi';
+is_deeply [Petrel::command('', "$scratch/bin/newaliases")], [0, "aliases is not set: no file is read\n"], 'newaliases';
+is_deeply [sendmail('', '-bi')], [0, "aliases is not set: no file is read\n"], 'sendmail -bi';
 
 # Other names of the program.
 ($code, $text) = Petrel::command("${letter}s\n", $Petrel::binary, 'sendmail', '-fme@here.test', 'a@x.test');

@@ -1,0 +1,39 @@
+/* The files that `aliases` names, and those that :include: names in them: reads them into
+ * the table of aliases, and notices that they have changed. */
+#ifndef ADMIN_SETTINGS_ALIAS_FILES_H
+#define ADMIN_SETTINGS_ALIAS_FILES_H
+
+#include "admin/settings/options.h"
+#include "sched/route/aliases.h"
+
+enum {
+    ALIAS_FILES_MAX = 1000, /* all of them */
+    ALIAS_FILES_SIZE_MAX = 16 * 1024 * 1024,
+    ALIAS_FILES_INCLUDE_MAX = 1024 * 1024 /* bytes of one that is included */
+};
+
+struct alias_files;
+
+/* Fills *table, NULL where neither `aliases` nor `root` is set, and *files with what was
+ * read, also after errors. False with one line per error: "aliases: ..." or "root: ...".
+ * A file that all users can write is an error: who may write it decides where mail
+ * goes. */
+bool alias_files_read(const struct options *options, const struct route_table *routes,
+                      struct aliases **table, struct alias_files **files,
+                      struct buffer *errors) __attribute__((warn_unused_result));
+/* Whether one of them is another than it was when it was read. One that was written less
+ * than two seconds ago may be half written, and has not changed yet. files may be NULL,
+ * here and below. */
+bool alias_files_have_changed(const struct alias_files *files, int64_t now_ms);
+void alias_files_each(const struct alias_files *files,
+                      void (*each)(void *context, const char *path), void *context);
+void alias_files_free(struct alias_files **files);
+
+/* What is allowed, but probably wrong: a file that belongs to another user, or that its
+ * group can write; names in domains that are not local; `root` without a local domain
+ * that mail of cron has. */
+void alias_files_warn(const struct options *options, const struct route_table *routes,
+                      struct aliases *table, const struct alias_files *files,
+                      struct log *log);
+
+#endif

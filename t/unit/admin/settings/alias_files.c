@@ -1,0 +1,169 @@
+/* Files of aliases: read with what they include, refused when all users can write them,
+ * and noticed when they change. */
+#include "admin/settings/alias_files.h"
+
+#include "base/log/log_internal.h"
+#include "sched/route/route.h"
+#include "t/support/tap.h"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/alias_files.XXXXXX";
+
+static void
+write_file(const char *name, const char *content, mode_t mode)
+{
+    char path[200];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    FILE *f = fopen(path, "w");
+    if (f == NULL || fputs(content, f) < 0 || fclose(f) != 0 || chmod(path, mode) != 0)
+        abort();
+}
+
+struct reading {
+    char names[400];
+    struct options options;
+    struct route_table *routes;
+    struct aliases *table;
+    struct alias_files *files;
+    struct buffer errors;
+    bool good;
+};
+
+/* list: names in the directory. */
+static void
+read_files(struct reading *r, const char *list, char *root)
+{
+    struct text rest = text_from(list), word;
+    *r = (struct reading){0};
+    while (text_word(&rest, " ", &word))
+        snprintf(r->names + strlen(r->names), sizeof(r->names) - strlen(r->names),
+                 "%s/%.*s, ", directory, TEXT_ARGS(word));
+    r->options = (struct options){.aliases = *list ? r->names : NULL,
+                                  .root = root,
+                                  .hostname = (char *)"host.test"};
+    r->routes =
+        route_new(&(struct route_settings){.local_domains = TEXT("d.test")}, NULL);
+    buffer_init(&r->errors, 8192);
+    r->good =
+        alias_files_read(&r->options, r->routes, &r->table, &r->files, &r->errors);
+    (void)!buffer_add_byte(&r->errors, '\0');
+}
+
+static void
+end(struct reading *r)
+{
+    aliases_free(&r->table);
+    alias_files_free(&r->files);
+    route_free(&r->routes);
+    buffer_free(&r->errors);
+}
+
+static void
+count_path(void *context, const char *path)
+{
+    ok_named(path[0] == '/', path);
+    ++*(unsigned *)context;
+}
+
+static int64_t
+soon_ms(void)
+{
+    return ((int64_t)time(NULL) + 10) * 1000;
+}
+
+static void
+test_reading(void)
+{
+    struct reading r;
+    char include[200], root[] = "alerts@x.test";
+    unsigned paths = 0;
+    snprintf(include, sizeof(include), "list: :include:%s/members\n", directory);
+    write_file("one", "ann: a@x.test\n", 0644);
+    write_file("two", include, 0644);
+    write_file("members", "b@x.test\nc@x.test\n", 0644);
+    read_files(&r, "one two", root);
+    is_string(r.errors.at, "", "no errors");
+    is_number(aliases_names(r.table), 2, "names of both files");
+    is_number(aliases_values(r.table), 3, "addresses, the included ones, too");
+    alias_files_each(r.files, count_path, &paths);
+    is_number(paths, 3, "three files are watched");
+    ok(!alias_files_have_changed(r.files, soon_ms()));
+    write_file("members", "b@x.test\n", 0644);
+    ok_named(!alias_files_have_changed(r.files, soon_ms() - 9000),
+             "a file that is being written is not read yet");
+    ok_named(alias_files_have_changed(r.files, soon_ms()), "it has changed");
+    end(&r);
+    read_files(&r, "", NULL);
+    ok_named(r.good && r.table == NULL && r.files == NULL, "nothing is set");
+    ok(!alias_files_have_changed(NULL, 0));
+    end(&r);
+    read_files(&r, "", root);
+    ok_named(r.good && r.table != NULL && !aliases_are_empty(r.table), "root alone");
+    end(&r);
+}
+
+static void
+refuses(const char *list, const char *why)
+{
+    struct reading r;
+    read_files(&r, list, NULL);
+    ok_named(!r.good && r.table == NULL, why);
+    if (strstr(r.errors.at, why) == NULL)
+        is_string(r.errors.at, why, "the error");
+    end(&r);
+}
+
+static void
+test_refusals(void)
+{
+    char include[200];
+    struct reading r;
+    refuses("none", "none': No such file or directory");
+    write_file("open", "ann: a@x.test\n", 0666);
+    refuses("open", "all users can write it, and would decide where mail goes");
+    snprintf(include, sizeof(include), "l: :include:%s/open\n", directory);
+    write_file("opener", include, 0644);
+    refuses("opener", ":1: :include:");
+    write_file("bad", "a: b\nc: |/bin/sh\n", 0644);
+    refuses("bad", "/bad:2: '|/bin/sh': a program");
+    read_files(&r, "late", NULL);
+    ok_named(!alias_files_have_changed(r.files, soon_ms()), "it is still missing");
+    write_file("late", "a: b\n", 0644);
+    ok_named(alias_files_have_changed(r.files, soon_ms()), "it is there now");
+    end(&r);
+}
+
+static void
+test_warnings(void)
+{
+    struct reading r;
+    struct buffer lines;
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&lines, 65536);
+    log_capture(log, &lines);
+    write_file("group", "u@far.test: a@x.test\n", 0664);
+    read_files(&r, "group", NULL);
+    alias_files_warn(&r.options, r.routes, r.table, r.files, log);
+    (void)!buffer_add_byte(&lines, '\0');
+    ok(strstr(lines.at, "the group of ") != NULL);
+    ok(strstr(lines.at, "group:1: the domain of 'u@far.test' is not in local_domains"));
+    ok(strstr(lines.at, "the hostname host.test is not in local_domains") != NULL);
+    ok(strstr(lines.at, "nobody gets mail for postmaster: set root") != NULL);
+    end(&r);
+    log_free(&log);
+    buffer_free(&lines);
+}
+
+int
+main(void)
+{
+    if (mkdtemp(directory) == NULL)
+        abort();
+    test_reading();
+    test_refusals();
+    test_warnings();
+    return done();
+}
