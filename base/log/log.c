@@ -2,7 +2,7 @@
  *
  * Programs parse the log, and peers choose many of its words. So one event is one line,
  * each byte from outside is escaped here (log_escape()), and a comma that could begin a
- * field is, too (guard_value()). Values are cut long before lines are.
+ * field is, too (log_value_guard()). Values are cut long before lines are.
  *
  * Lines wait in memory and are written twice in a turn (warnings and errors
  * immediately): before the queue syncs and removes files, and before replies are sent.
@@ -12,6 +12,7 @@
 #include "base/log/log_internal.h"
 #include "base/log/log_number.h"
 #include "base/log/log_prefix.h"
+#include "base/log/log_value.h"
 #include "base/log/log_writer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -32,7 +33,6 @@ enum { SECONDS_MAX = 4, /* numbers in a field */ ID_SIZE = 64 };
 enum { SPARE_MAX = 2048 }; /* of a line, the memory of which is kept for the next */
 /* more bytes than this do not wait for the end of the turn */
 enum { TURN_MAX = 64 * 1024 };
-#define ELLIPSIS "..."
 
 struct log {
     struct loop *loop;
@@ -72,93 +72,6 @@ log_level_name(enum log_level level)
     abort(); /* a level that does not exist */
 }
 
-/* Length of the longest beginning of t that is at most size bytes and does not end
- * within a character or an escape. */
-static size_t
-whole_before(struct text t, size_t size)
-{
-    if (t.length <= size)
-        return t.length;
-    while (size > 0 && ((unsigned char)t.at[size] & 0xc0) == 0x80)
-        size--;
-    for (size_t back = 1; back <= 3 && back <= size; back++)
-        if (t.at[size - back] == '\\' && t.at[size - back + 1] == 'x')
-            return size - back;
-    return size;
-}
-
-/* Makes space for the ellipsis and adds it. */
-static void
-end_in_ellipsis(struct buffer *b)
-{
-    size_t space = b->limit > strlen(ELLIPSIS) ? b->limit - strlen(ELLIPSIS) : 0;
-    b->length = whole_before(buffer_text(b), space);
-    if (!buffer_add(b, TEXT(ELLIPSIS)))
-        b->length = 0;
-}
-
-/* What could be read as the end of a field and the start of another is escaped. */
-enum guard { GUARD_NOTHING, GUARD_COMMA, GUARD_SPACE /* and that of a remark */ };
-
-static bool
-has_bytes(struct text t, struct text bytes)
-{
-    return t.length > 0 && memchr(t.at, bytes.at[0], t.length) != NULL &&
-           memmem(t.at, t.length, bytes.at, bytes.length) != NULL;
-}
-
-/* A value in angle brackets is guarded if it closes them. */
-static enum guard
-guard_value(const struct log *log, struct text t)
-{
-    bool bracketed = t.length >= 2 && t.at[0] == '<' && t.at[t.length - 1] == '>' &&
-                     text_find(t, '>') == t.length - 1;
-    if (!bracketed && log->take != NULL && has_bytes(t, TEXT(" (")))
-        return GUARD_SPACE;
-    return !bracketed && has_bytes(t, TEXT(", ")) ? GUARD_COMMA : GUARD_NOTHING;
-}
-
-/* A remark is guarded if it seems to end before. */
-static enum guard
-guard_remark(struct text t)
-{
-    return has_bytes(t, TEXT("), ")) ? GUARD_COMMA : GUARD_NOTHING;
-}
-
-static bool
-is_guarded(struct text t, enum guard guard)
-{
-    return text_starts(t, TEXT(", ")) ||
-           (guard == GUARD_SPACE && text_starts(t, TEXT(" (")));
-}
-
-static bool
-escape_guarded(struct text t, enum guard guard, struct buffer *out)
-{
-    bool whole = true;
-    if (guard == GUARD_NOTHING)
-        return log_escape(t, out);
-    while (whole && t.length > 0) {
-        size_t run = 0;
-        while (run < t.length && !is_guarded(text_after(t, run), guard))
-            run++;
-        whole = log_escape(text_before(t, run), out);
-        t = text_after(t, run);
-        whole = whole && log_escape_bytes(text_before(t, 1), out);
-        t = text_after(t, 1);
-    }
-    return whole;
-}
-
-/* The value as written in the line, in a buffer that the caller frees. */
-static void
-build_value(struct buffer *value, struct text t, size_t limit, enum guard guard)
-{
-    buffer_init(value, limit);
-    if (!escape_guarded(t, guard, value))
-        end_in_ellipsis(value);
-}
-
 /* Nothing follows the ellipsis of a line that was cut. */
 static void
 log_add(struct fields *f, struct text t)
@@ -168,7 +81,7 @@ log_add(struct fields *f, struct text t)
     f->cut = true;
     bool added = buffer_add(&f->line, text_before(t, f->line.limit - f->line.length));
     assert(added);
-    end_in_ellipsis(&f->line);
+    log_value_end_cut(&f->line);
 }
 
 /* Its readers expect the level first. */
@@ -248,7 +161,7 @@ shorten_longest(json_t *object)
 {
     const char *key, *longest = NULL;
     json_t *value;
-    size_t length = strlen(ELLIPSIS);
+    size_t length = strlen(LOG_ELLIPSIS);
     json_object_foreach(object, key, value)
     {
         if (json_string_length(value) > 2 * length) {
@@ -260,11 +173,11 @@ shorten_longest(json_t *object)
         return false;
     value = json_object_get(object, longest);
     struct buffer shorter;
-    buffer_init(&shorter, length + strlen(ELLIPSIS));
+    buffer_init(&shorter, length + strlen(LOG_ELLIPSIS));
     struct text t = text_of(json_string_value(value), json_string_length(value));
-    bool added = buffer_add(&shorter, text_before(t, whole_before(t, length)));
+    bool added = buffer_add(&shorter, text_before(t, log_value_whole(t, length)));
     assert(added);
-    end_in_ellipsis(&shorter);
+    log_value_end_cut(&shorter);
     struct text made = buffer_text(&shorter);
     json_string_setn(value, made.at, made.length);
     buffer_free(&shorter);
@@ -367,16 +280,19 @@ add_plain(struct fields *f, const char *key, struct text t)
 
 /* Adds one value of any kind; key NULL: the sentence or the remark. */
 static void
-add_value(struct log_line *line, const char *key, struct text t, enum guard guard)
+add_value(struct log_line *line, const char *key, struct text t, enum log_guard guard)
 {
     struct fields *f = line->fields;
     struct buffer value;
-    if (f->object == NULL && guard == GUARD_NOTHING && log_is_plain(t, VALUE_MAX)) {
+    if (f->object == NULL && guard == LOG_GUARD_NOTHING && log_is_plain(t, VALUE_MAX)) {
         add_plain(f, key, t);
         f->count++;
         return;
     }
-    build_value(&value, t, key == NULL ? LOG_LINE_MAX : VALUE_MAX, guard);
+    if (key != NULL && f->object == NULL)
+        log_value_build_field(&value, t, VALUE_MAX, guard);
+    else
+        log_value_build(&value, t, key == NULL ? LOG_LINE_MAX : VALUE_MAX, guard);
     struct text made = buffer_text(&value);
     if (f->object != NULL) {
         set(f, key == NULL ? "text" : key, json_stringn(made.at, made.length));
@@ -599,7 +515,7 @@ log_field(struct log_line *line, const char *key, struct text value)
 {
     assert(key != NULL);
     if (line->fields != NULL)
-        add_value(line, key, value, guard_value(line->log, value));
+        add_value(line, key, value, log_value_guard(value, line->log->take != NULL));
 }
 
 void
@@ -613,7 +529,7 @@ log_field_list(struct log_line *line, const char *key, struct text list)
         return;
     }
     json_t *array = json_array();
-    build_value(&value, list, VALUE_MAX, GUARD_NOTHING);
+    log_value_build(&value, list, VALUE_MAX, LOG_GUARD_NOTHING);
     for (struct text rest = buffer_text(&value); text_cut(&rest, ',', &item);) {
         int failed = json_array_append_new(array, json_stringn(item.at, item.length));
         assert(failed == 0);
@@ -684,7 +600,7 @@ log_field_address(struct log_line *line, const char *key, struct text address)
     if (f == NULL)
         return;
     if (f->object != NULL) {
-        add_value(line, key, address, GUARD_NOTHING);
+        add_value(line, key, address, LOG_GUARD_NOTHING);
         return;
     }
     size_t length = address.length < LOG_LINE_MAX ? address.length : LOG_LINE_MAX;
@@ -715,7 +631,7 @@ log_sentence(struct log_line *line, const char *format, ...)
     char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_value(line, NULL, format_value(made, format, list), GUARD_NOTHING);
+    add_value(line, NULL, format_value(made, format, list), LOG_GUARD_NOTHING);
     va_end(list);
 }
 
@@ -727,7 +643,7 @@ log_remark(struct log_line *line, struct text value)
         return;
     if (f->object == NULL)
         log_add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
-    add_value(line, NULL, value, guard_remark(value));
+    add_value(line, NULL, value, log_value_guard_remark(value));
     if (f->object == NULL)
         log_add(f, TEXT(")"));
 }
@@ -756,7 +672,7 @@ log_say(struct log *log, enum log_level level, const char *program, const char *
     char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_value(&line, NULL, format_value(made, format, list), GUARD_NOTHING);
+    add_value(&line, NULL, format_value(made, format, list), LOG_GUARD_NOTHING);
     va_end(list);
     log_end(&line);
 }

@@ -13,7 +13,8 @@
  * any other byte becomes \xNN. Warnings and errors are marked behind the ID. A field is
  * cut at 1024 bytes and a line at LOG_LINE_MAX, marked by "...". The comma of a ", "
  * that could forge a field becomes \x2c; within <...>, and in a remark without "), ",
- * it stays. Secrets are never passed to these functions. */
+ * it stays. A '<' at the start of a value that is not closed becomes \x3c. Secrets are
+ * never passed to these functions. */
 #ifndef BASE_LOG_LOG_H
 #define BASE_LOG_LOG_H
 

@@ -100,6 +100,10 @@ ok found(qr/refused from \[127\.0\.0\.1\] \(evil\.test\), sender <spam\@evil\.te
 my ($refused) = lives('evil.test');
 is_deeply [$refused->{id}, $refused->{state}, $refused->{events}[0]{helo}], [undef, 'refused', 'evil.test'], 'in JSON';
 
+# A bracket in a name hides no sender.
+$petrel->dialogue('EHLO <a', 'MAIL FROM:<hidden@evil.test>', 'RCPT TO:<a@b@c>');
+ok found(qr/refused from \[127\.0\.0\.1\] \(\\x3ca\), sender <hidden\@evil\.test>/, 'hidden@evil.test'), 'a client cannot hide its sender';
+
 # --since
 like trace('--since', '1h', $id), qr/^\Q$id/, '--since';
 sleep 2;

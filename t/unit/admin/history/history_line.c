@@ -7,6 +7,8 @@
 #include "t/support/tap.h"
 /* link: t/sim/loop.c */
 
+#include <string.h>
+
 static char written[LOG_LINE_MAX + 1];
 
 static void
@@ -54,6 +56,29 @@ test_time(void)
                                       "+026-11-22T12:06:15.184Z"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         ok_named(history_line_time(text_from(bad[i])) == -1, bad[i]);
+}
+
+/* A bracket that a client opens hides what follows it from nobody. */
+static void
+test_open_bracket(struct loop *loop)
+{
+    static char sender[2000];
+    memset(sender, 'a', sizeof(sender));
+    struct event_client client = {.name = "[192.0.2.7]", .helo = "<a", .user = "<b", .protocol = "ESMTP", .uid = EVENT_NO_UID};
+    struct event event = {.kind = EVENT_ACCEPTED,
+                          .id = {.time_ms = 1795349175184, .hash = 5},
+                          .client = &client,
+                          .sender = text_of(sender, sizeof(sender)),
+                          .message_id = TEXT("<abc"),
+                          .recipients = 1,
+                          .text = TEXT("queued for <c>")};
+    struct history_line line = write_event(loop, &event);
+    is_value(&line, "helo", "\\x3ca");
+    is_value(&line, "sasl_username", "\\x3cb");
+    is_number(history_line_value(&line, "from").length, 1025, "a sender that is cut");
+    is_value(&line, "nrcpt", "1");
+    is_value(&line, "message_id", "\\x3cabc");
+    is_value(&line, "", "queued for <c>");
 }
 
 static void
@@ -198,6 +223,7 @@ main(void)
     struct loop *loop = sim_loop_new(1);
     test_time();
     test_accepted(loop);
+    test_open_bracket(loop);
     test_others(loop);
     test_refused(loop);
     test_bad();

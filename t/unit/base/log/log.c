@@ -296,7 +296,18 @@ test_forgery(void)
             "within brackets they stay");
     is_text(field(log, TEXT("<a>, status=<b>")), TEXT("p: k=<a>\\x2c status=<b>\n"),
             "unless the bracket ends before");
-    is_text(field(log, TEXT("<a, b")), TEXT("p: k=<a\\x2c b\n"), "or does not end");
+    is_text(field(log, TEXT("<a, b")), TEXT("p: k=\\x3ca\\x2c b\n"), "or does not end");
+    is_text(field(log, TEXT("<a")), TEXT("p: k=\\x3ca\n"), "a bracket that is not closed hides no field");
+    is_text(field(log, TEXT("<a>b")), TEXT("p: k=<a>b\n"), "one that is closed is seen");
+    static char long_value[3000];
+    memset(long_value, 'x', sizeof(long_value));
+    long_value[0] = '<';
+    long_value[sizeof(long_value) - 1] = '>';
+    struct text cut = field(log, text_of(long_value, sizeof(long_value)));
+    ok_named(text_starts(cut, TEXT("p: k=<xxx")) && text_ends_nocase(cut, TEXT("x...>\n")), "one that is cut is closed");
+    long_value[sizeof(long_value) - 2] = '>';
+    cut = field(log, text_of(long_value, sizeof(long_value)));
+    ok_named(text_starts(cut, TEXT("p: k=\\x3cxxx")) && text_ends_nocase(cut, TEXT("x...\n")), "or escaped, if it was not");
     is_text(field(log, TEXT("a\nmain: error: b")), TEXT("p: k=a\\x0amain: error: b\n"),
             "a value makes no second line");
     is_text(field(log, TEXT("")), TEXT("p: k=\n"), "an empty value");
