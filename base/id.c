@@ -63,6 +63,22 @@ id_parse(struct text t, struct id *id)
     return true;
 }
 
+bool
+id_read(struct text t, struct id *id)
+{
+    char strict[ID_LENGTH];
+    size_t length = 0;
+    if (t.length != ID_LENGTH && t.length != ID_LENGTH - 1)
+        return false;
+    for (size_t i = 0; i < t.length; i++) {
+        char c = t.at[i];
+        if (i == TIME_DIGITS && t.length == ID_LENGTH - 1)
+            strict[length++] = '-';
+        strict[length++] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+    return id_parse(text_of(strict, length), id);
+}
+
 int
 id_compare(struct id a, struct id b)
 {

@@ -21,6 +21,8 @@ struct id id_make(uint64_t time_ms, const unsigned char digest[5]);
 void id_format(struct id id, char out[ID_LENGTH + 1]);
 /* Upper case only, exactly ID_LENGTH characters: one name has one spelling. */
 bool id_parse(struct text t, struct id *id);
+/* As people write it: in any case, with or without its hyphen, as some logs have it. */
+bool id_read(struct text t, struct id *id) __attribute__((warn_unused_result));
 /* < 0, 0, > 0; oldest first. */
 int id_compare(struct id a, struct id b);
 /* Its slice of slices (a power of two, 1..ID_SLICES_MAX): the hash's top bits. */

@@ -50,7 +50,7 @@ static bool
 add_id(struct filter *f, const char *argument)
 {
     struct id id;
-    if (!id_parse(text_from(argument), &id))
+    if (!id_read(text_from(argument), &id))
         return filter_complain("not a message id", argument);
     return filter_add_id(f, id) ||
            filter_complain("too many ids; use a filter", argument);

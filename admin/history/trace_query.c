@@ -5,24 +5,6 @@
 
 #include <string.h>
 
-enum { TIME_DIGITS = 10 };
-
-bool
-trace_query_id(struct text t, struct id *id)
-{
-    char whole[ID_LENGTH + 1];
-    size_t length = 0;
-    if (t.length != ID_LENGTH && t.length != ID_LENGTH - 1)
-        return false;
-    for (size_t i = 0; i < t.length; i++) {
-        char c = t.at[i];
-        if (i == TIME_DIGITS && t.length == ID_LENGTH - 1)
-            whole[length++] = '-';
-        whole[length++] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-    }
-    return id_parse(text_of(whole, length), id);
-}
-
 static bool
 is_address(struct text t)
 {
@@ -45,7 +27,7 @@ trace_query_read(struct text t, struct trace_query *out)
         bare = text_before(text_after(t, 1), t.length - 2);
     if (text_starts_nocase(bare, TEXT("IPv6:")))
         bare = text_after(bare, strlen("IPv6:"));
-    if (trace_query_id(t, &out->id)) {
+    if (id_read(t, &out->id)) {
         out->kind = TRACE_ID;
     } else if (t.length > 2 && t.at[0] == '<' && t.at[t.length - 1] == '>') {
         out->kind = TRACE_BRACKETED;

@@ -29,7 +29,5 @@ bool trace_query_read(struct text t, struct trace_query *out)
 /* id: of the line, all 0 if it has none. */
 bool trace_query_matches(const struct trace_query *query, struct id id,
                          struct text line);
-/* An id as people write it: in any case, with or without its hyphen. */
-bool trace_query_id(struct text t, struct id *id);
 
 #endif

@@ -254,7 +254,7 @@ sendmail_retry(const struct flags *f, const struct options *o)
     filter->everything = !f->queue_to && !f->queue_from && !f->queue_id;
     int code = 0;
     if (f->queue_id &&
-        !(id_parse(text_from(f->queue_id), &id) && filter_add_id(filter, id)))
+        !(id_read(text_from(f->queue_id), &id) && filter_add_id(filter, id)))
         code = complaint_say("sendmail", EX_USAGE, "not a message id", f->queue_id);
     if (code == 0)
         code = queue_command_flush(filter, f->verbose, o);

@@ -114,6 +114,10 @@ sub look {
     is_deeply decode_json($text), $two, 'show --json is that of ls';
     ($code, $text) = queue('show', $id{one}, $id{three});
     is_deeply [$text =~ /^id: +($id_pattern)$/mg], [@id{qw(one three)}], 'show of two';
+    my $bare = lc $id{one} =~ s/-//r;
+    is_deeply [(queue('show', $bare))[1] =~ /^id: +($id_pattern)$/mg], [$id{one}], 'an id as other logs have it';
+    is ids('ls', $bare, lc $id{two}), join(' ', sort @id{qw(one two)}), 'in any case';
+    like((queue('why', $bare))[1], qr/because:/, 'why');
 
     my $all = join ' ', sort values %id;
     for my $case (

@@ -66,6 +66,23 @@ test_parse(void)
     is_number(wrong, 0, "one name has one spelling");
 }
 
+static void
+test_read(void)
+{
+    static const char *const good[] = {"01JD3ZK5Q8-9F3K2C7A", "01jd3zk5q8-9f3k2c7a", "01JD3ZK5Q89F3K2C7A", "01jD3zk5q89f3k2C7a"},
+                             *const bad[] = {"", "-", "01JD3ZK5Q8-9F3K2C7", "01JD3ZK5Q8-9F3K2C7AA", "01JD3ZK5Q-89F3K2C7A", "01JD3ZK5Q809F3K2C7A",
+                                             "01jd3zk5q8-9f3k2c7l", "01JD3ZK5Q8--F3K2C7A", "01JD3ZK5Q89F3K2C7", "01JD3ZK5Q89F3K2C7 "};
+    struct id id, same;
+    char name[ID_LENGTH + 1];
+    ok(id_parse(TEXT("01JD3ZK5Q8-9F3K2C7A"), &same));
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        ok_named(id_read(text_from(good[i]), &id) && id_compare(id, same) == 0, good[i]);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ok_named(!id_read(text_from(bad[i]), &id), bad[i]);
+    id_format(id, name);
+    is_string(name, "01JD3ZK5Q8-9F3K2C7A", "what cannot be read changes nothing");
+}
+
 static int
 sign(int n)
 {
@@ -155,6 +172,7 @@ main(void)
 {
     test_format();
     test_parse();
+    test_read();
     test_order();
     test_slices();
     return done();
