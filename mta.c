@@ -184,22 +184,6 @@ mta_leaves(void *context)
     return p->draining > 0 ? "the daemon stops" : drain_reason(&p->drain);
 }
 
-/* A status of struct notify: a line. */
-static void
-mta_describe(void *context, char out[NOTIFY_STATUS_MAX])
-{
-    struct petrel *p = context;
-    struct queue_health health = queue_health(manager_queue(p->manager));
-    struct sched_counts counts = sched_count(manager_sched(p->manager));
-    const char *leaves = mta_leaves(p);
-    if (leaves != NULL || !health.accepting)
-        snprintf(out, NOTIFY_STATUS_MAX, "not accepting mail: %.150s",
-                 leaves != NULL ? leaves : health.reason);
-    else
-        snprintf(out, NOTIFY_STATUS_MAX, "accepting mail, %zu in the queue",
-                 (size_t)(counts.incoming + counts.active + counts.deferred));
-}
-
 static bool
 mta_is_draining(void *context)
 {
@@ -453,6 +437,7 @@ start_control(struct petrel *p)
                            .upstreams = &p->upstreams,
                            .leaves = mta_leaves,
                            .context = p,
+                           .findings = &p->findings.findings,
                            .age_ms = options_ready_age_ms(&p->configuration->options)};
     p->wiring = (struct control_wiring){.loop = p->loop,
                                         .log = p->log,
@@ -663,7 +648,7 @@ mta_run(const struct options_sources *sources)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
         warnings_at_start(o, p.configuration->settings, p.configuration->routes, p.log);
-        notify_start(&p.notify, mta_describe, &p);
+        notify_start(&p.notify, readiness_describe, &p.readiness);
         loop_run(p.loop);
     } else {
         fprintf(stderr, "petrel: %s\n", error);

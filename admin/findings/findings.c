@@ -183,6 +183,15 @@ findings_count(const struct findings *all)
     return all->count;
 }
 
+size_t
+findings_count_wrong(const struct findings *all)
+{
+    size_t count = 0;
+    for (size_t i = 0; all != NULL && i < REMEMBERED_MAX; i++)
+        count += all->list[i].holds && all->list[i].row->severity != FINDING_HINT;
+    return count;
+}
+
 /* Texts may quote peers. */
 static json_t *
 json_escaped(const char *value)

@@ -108,6 +108,8 @@ void findings_look(struct findings *findings);
 /* Whether a finding of the code holds. findings may be NULL. */
 bool findings_has(const struct findings *findings, const char *code);
 size_t findings_count(const struct findings *findings);
+/* Without hints. findings may be NULL. */
+size_t findings_count_wrong(const struct findings *findings);
 /* An array of {code, severity, since_ms, subject, text, remedy}: errors, then warnings,
  * then hints. The caller frees it. context: the findings. */
 json_t *findings_json(void *context);

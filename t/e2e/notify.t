@@ -29,13 +29,13 @@ sub begin {
 for my $round (1 .. $ENV{ROUNDS} // 10) {
     @heard = ();
     begin(NOTIFY_SOCKET => "$scratch/notify");
-    ok heard(qr/^READY=1\nSTATUS=accepting mail, \d+ in the queue\z/), "start $round: ready" or diag $petrel->log;
+    ok heard(qr/^READY=1\nSTATUS=accepting mail; nothing waiting\z/), "start $round: ready" or diag $petrel->log;
     my $client = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $petrel->{port});
     ok $client, 'the port answers then';
     like scalar readline $client, qr/^220 /, 'with a greeting';
     close $client;
     is $petrel->stop, 0, 'stops';
-    ok heard(qr/^STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nSTATUS=not accepting mail: the daemon stops\z/), 'which it says';
+    ok heard(qr/^STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nSTATUS=not accepting mail: the daemon stops; nothing waiting\z/), 'which it says';
 }
 
 @heard = ();

@@ -209,6 +209,7 @@ test_each(void)
         json_t *list = findings_json(f), *one = json_array_get(list, 0);
         ok_named(strstr(json_string_value(json_object_get(one, "text")), cases[i].text) != NULL, "its text");
         bool is_hint = strcmp(json_string_value(json_object_get(one, "severity")), "hint") == 0;
+        is_number(findings_count_wrong(f), is_hint ? 0 : 1, "counted, unless a hint");
         ok_named(troubles == (is_hint ? 0U : 1U), "reported once, unless a hint");
         ok_named(is_hint || strcmp(last, cases[i].code) == 0, "by its code");
         ok_named(is_hint || last_hint[0] != '\0', "with its remedy");

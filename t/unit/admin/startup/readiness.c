@@ -50,9 +50,54 @@ test_conditions(void)
     manager_world_end(&w);
 }
 
+static bool is_paused;
+
+static void
+collect(void *context, struct finding_facts *facts)
+{
+    (void)context;
+    facts->history_paused = is_paused;
+    facts->is_root = true; /* a hint */
+    facts->health.accepting = true;
+}
+
+static void
+is_line(struct readiness *r, const char *want)
+{
+    char line[NOTIFY_STATUS_MAX];
+    readiness_describe(r, line);
+    is_string(line, want, want);
+}
+
+static void
+test_line(void)
+{
+    struct world w;
+    struct findings *findings = NULL;
+    manager_world_begin(&w, "* smtp://sink.test");
+    struct readiness r = {.loop = w.loop, .manager = w.manager, .leaves = leaves, .findings = &findings};
+    is_line(&r, "accepting mail; nothing waiting");
+    struct event_hub *events = event_hub_new(NULL);
+    struct findings_setup setup = {.loop = w.loop, .events = events, .collect = collect};
+    findings = findings_new(&setup);
+    world_send(&w, "ann@a.test", "later@b.test");
+    sim_loop_advance(w.loop, 2 * MINUTE_MS);
+    is_line(&r, "accepting mail; 1 waiting, oldest 2 min");
+    is_paused = true;
+    findings_look(findings);
+    is_line(&r, "accepting mail; 1 waiting, oldest 2 min; 1 finding");
+    leaving = "it drains";
+    is_line(&r, "not accepting mail: it drains; 1 waiting, oldest 2 min; 1 finding");
+    leaving = NULL;
+    findings_free(&findings);
+    event_hub_free(&events);
+    manager_world_end(&w);
+}
+
 int
 main(void)
 {
     test_conditions();
+    test_line();
     return done();
 }
