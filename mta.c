@@ -441,6 +441,7 @@ start_control(struct petrel *p)
                            .age_ms = options_ready_age_ms(&p->configuration->options)};
     p->wiring = (struct control_wiring){.loop = p->loop,
                                         .log = p->log,
+                                        .manager = p->manager,
                                         .listener = p->listener,
                                         .delivery = p->delivery,
                                         .control = p->control,

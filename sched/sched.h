@@ -379,6 +379,8 @@ void sched_find_site(const struct sched *s, const struct target *target,
                      struct text domain,
                      void (*each)(void *context, const struct sched_site *site),
                      void *context);
+/* The name of the session's site; borrowed until the next call about the session. */
+const char *sched_session_site(const struct sched_session *session);
 /* Whether the session is one of the site's; within the callback of the two above. */
 bool sched_session_is_at(const struct sched_session *session,
                          const struct sched_site *site);

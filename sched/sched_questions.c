@@ -279,6 +279,12 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
     return view;
 }
 
+const char *
+sched_session_site(const struct sched_session *session)
+{
+    return session->site->key;
+}
+
 /* Keys are not unique: there is a site for each transport. */
 bool
 sched_session_is_at(const struct sched_session *session, const struct sched_site *site)

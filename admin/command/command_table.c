@@ -41,7 +41,8 @@ static const char help_check[] =
     "  --example  all settings with their defaults and meanings\n";
 
 static const char help_status[] =
-    "  --sites  all sites, not only the 20 with most mail\n"
+    "  --sites      all sites, not only the 20 with most mail\n"
+    "  --site NAME  one site, and its last conversation that failed\n"
     "  Exit code: 0; 75: mail is not accepted; 69: no daemon answers.\n";
 
 static const char help_drain[] =
@@ -112,7 +113,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "status",
-     .arguments = "[--sites] [--json]",
+     .arguments = "[--sites | --site NAME] [--json]",
      .about = "state of the daemon, and the sites it delivers to",
      .help = help_status,
      .example = "petrel status --sites",

@@ -5,6 +5,7 @@
 #include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
 #include "admin/control/site_list.h"
+#include "admin/control/site_show.h"
 #include "admin/control/format_time.h"
 #include "base/loop/loop.h"
 #include "queue/queue_operator.h"
@@ -401,15 +402,21 @@ int
 status_command(int count, char **arguments, const struct options *options)
 {
     bool json = false, all = false;
+    const char *site = NULL;
     for (int i = 0; i < count; i++) {
-        json = json || strcmp(arguments[i], "--json") == 0;
-        all = all || strcmp(arguments[i], "--sites") == 0;
-        if (strcmp(arguments[i], "--json") != 0 &&
-            strcmp(arguments[i], "--sites") != 0) {
-            fputs("usage: petrel status [--sites] [--json]\n", stderr);
+        if (strcmp(arguments[i], "--json") == 0) {
+            json = true;
+        } else if (strcmp(arguments[i], "--sites") == 0) {
+            all = true;
+        } else if (strcmp(arguments[i], "--site") == 0 && i + 1 < count) {
+            site = arguments[++i];
+        } else {
+            fputs("usage: petrel status [--sites | --site NAME] [--json]\n", stderr);
             return EX_USAGE;
         }
     }
+    if (site != NULL)
+        return site_show_command(site, json, options);
     char error[ERROR_MAX] = "";
     struct loop *loop = loop_new();
     struct control_client *daemon =

@@ -2,7 +2,10 @@
 #include "admin/startup/control_wiring.h"
 
 #include "admin/control/json_field.h"
+#include "admin/control/listing.h"
+#include "admin/control/site_show.h"
 #include "base/memory.h"
+#include "smtp/client/conversations.h"
 #include "smtp/client/tls_reports.h"
 #include "smtp/server/lockout.h"
 
@@ -51,6 +54,45 @@ tls_reports_status(void *context)
         return list;
     json_decref(list);
     return NULL;
+}
+
+/* --- A site ------------------------------------------------------------------------ */
+
+static json_t *
+conversation_line(const struct transcript_line *line)
+{
+    static const char *const words[] = {
+        [TRANSCRIPT_WE] = "we", [TRANSCRIPT_THEY] = "they", [TRANSCRIPT_NOTE] = "note"};
+    return json_pack("{s:I,s:s,s:o}", "at_ms", (json_int_t)line->at_ms, "from",
+                     words[line->who], "text", listing_text(line->text));
+}
+
+static json_t *
+conversation_make(const struct conversation *c)
+{
+    json_t *lines = json_array();
+    struct transcript_line line;
+    size_t at = 0;
+    if (c == NULL)
+        return json_null();
+    while (transcript_next(&c->transcript, &at, &line))
+        json_array_append_new(lines, conversation_line(&line));
+    return json_pack("{s:I,s:o,s:b,s:o}", "begun_ms", (json_int_t)c->begun_ms, "relay",
+                     listing_text(text_from(c->relay)), "cut", c->transcript.is_cut,
+                     "lines", lines);
+}
+
+static json_t *
+answer_site(void *context, const json_t *request)
+{
+    const struct control_wiring *w = context;
+    const char *name = json_field_string(request, "name");
+    json_t *site = site_show_find(manager_sched(w->manager), name);
+    const struct conversation *failed =
+        conversations_find(delivery_conversations(w->delivery), name);
+    return json_pack("{s:b,s:o,s:o}", "ok", true, "site",
+                     site != NULL ? site : json_null(), "failed",
+                     conversation_make(failed));
 }
 
 /* --- The level of the log ---------------------------------------------------------- */
@@ -251,6 +293,7 @@ control_wiring_start(struct control_wiring *w)
     questions_on_count(questions, control_wiring_sessions, w->listener);
     questions_on_part(questions, "dkim", dkim_status, w);
     questions_on_part(questions, "tls_reports", tls_reports_status, w);
+    questions_on(questions, "site", answer_site, w);
     questions_on(questions, "health", health_answer, w->health);
     questions_on(questions, "log-level", answer_log_level, w);
     questions_on(questions, "lockouts", answer_lockouts, w);

@@ -9,6 +9,9 @@
  *               until_ms), latest failure first, at most LOCKOUTS_SHOWN
  *   unlock      {clients}: their failures are forgotten. Answered by clients: for each
  *               client, locked
+ *   site        {name}: site (site_view.h) and failed, its last failed conversation:
+ *               begun_ms, relay, cut, lines (at_ms, from: we, they or note, text); null:
+ *               there is none
  *   reload      answered when it is done: ok, restart (settings that wait for one); or
  *               errors */
 #ifndef ADMIN_STARTUP_CONTROL_WIRING_H
@@ -24,6 +27,7 @@ struct control_wiring {
     /* Set by the owner before the start. */
     struct loop *loop;
     struct log *log;
+    struct manager *manager;
     struct listener *listener;
     struct delivery *delivery;
     struct control_server *control;

@@ -687,6 +687,12 @@ manager_session_is_spent(const struct sched_session *session)
     return sched_session_is_spent(session);
 }
 
+const char *
+manager_session_site(const struct sched_session *session)
+{
+    return sched_session_site(session);
+}
+
 bool
 manager_session_is_at(const struct sched_session *session,
                       const struct sched_site *site)

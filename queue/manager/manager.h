@@ -144,6 +144,8 @@ typedef void manager_watch(void *context, const struct sched_site *site,
  * identifies (not NULL). At most MANAGER_WATCHES_MAX channels. */
 enum { MANAGER_WATCHES_MAX = 2 };
 void manager_set_watch(struct manager *manager, manager_watch *watch, void *context);
+/* Its name, as status and why have it. Borrowed until the session asks for anything. */
+const char *manager_session_site(const struct sched_session *session);
 /* See sched_session_is_at(). */
 bool manager_session_is_at(const struct sched_session *session,
                            const struct sched_site *site);

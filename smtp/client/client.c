@@ -80,6 +80,41 @@ last(const struct client *c)
     return &c->waiting[(c->first + c->in_flight - 1) % CLIENT_IN_FLIGHT_MAX];
 }
 
+/* --- The transcript --------------------------------------------------------------- */
+
+/* What the step has added to the output behind `before`. Of a login only its verb. */
+static void
+note_asked(const struct client *c, enum step_name step, size_t before)
+{
+    struct text said = text_after(buffer_text((struct buffer *)&c->output), before);
+    if (step == STEP_AUTH)
+        said = TEXT("AUTH ...");
+    if (c->settings.transcript == NULL || said.length == 0 || step == STEP_RESPONSE)
+        return;
+    transcript_add(c->settings.transcript, TRANSCRIPT_WE, text_without_line_end(said));
+}
+
+/* Since AUTH the host knows our secrets, and could repeat them: from refusals they are
+ * removed (client_hide_secrets()), of all else there is the code alone. */
+static void
+note_heard(const struct client *c)
+{
+    struct transcript *t = c->settings.transcript;
+    const struct reply *r = &c->reply;
+    bool is_refusal = r->code >= 400, is_whole = is_refusal || !c->auth.begun;
+    char line[TRANSCRIPT_LINE_MAX + 1];
+    if (t == NULL)
+        return;
+    int length = snprintf(line, sizeof(line), "%d %s%s%.*s", r->code, r->enhanced,
+                          r->enhanced[0] != '\0' && is_whole ? " " : "",
+                          is_whole ? TRANSCRIPT_LINE_MAX : 0, r->text);
+    transcript_add(
+        t, TRANSCRIPT_THEY,
+        text_trim(text_of(line, length < TRANSCRIPT_LINE_MAX ? (size_t)length
+                                                             : TRANSCRIPT_LINE_MAX)));
+    t->failed = t->failed || is_refusal;
+}
+
 /* --- The driver ------------------------------------------------------------------- */
 
 static const char *
@@ -158,8 +193,10 @@ hear(struct client *c, struct text *input)
         return true;
     }
     enum progress progress = reply_parse(input, &c->reply);
-    if (progress == PROGRESS_DONE)
+    if (progress == PROGRESS_DONE) {
         client_hide_secrets(c);
+        note_heard(c);
+    }
     if (c->in_flight == 0)
         hear_unasked(c, progress);
     else if (progress == PROGRESS_BAD)
@@ -190,8 +227,12 @@ may_ask(const struct client *c)
 static void
 ask_all(struct client *c)
 {
-    while (may_ask(c))
-        client_steps[c->next].ask(c);
+    while (may_ask(c)) {
+        enum step_name step = c->next;
+        size_t before = c->output.length;
+        client_steps[step].ask(c);
+        note_asked(c, step, before);
+    }
 }
 
 static bool
@@ -416,6 +457,7 @@ client_content_end(struct client *c)
     struct client_transaction *l = client_front(c);
     assert(l->sending && !c->over && (!l->chunked || l->chunk_left == 0));
     l->sending = false;
+    transcript_add(c->settings.transcript, TRANSCRIPT_NOTE, TEXT("content sent"));
     /* A chunk has taken its step off the queue: client_end_chunk(). */
     if (!l->chunked)
         client_take(c);

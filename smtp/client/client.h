@@ -23,6 +23,7 @@
 #include "smtp/client/reply_outcome.h"
 #include "smtp/client/sasl_client.h"
 #include "smtp/client/signing.h"
+#include "smtp/client/transcript.h"
 
 struct client;
 
@@ -51,6 +52,7 @@ struct client_settings {
     const char *redirect_to; /* the name of one of our own hosts: it gets only
                                 redirected fragments (smtp/redirect.h), never converted.
                                 NULL: any other. Lives as long as the client */
+    struct transcript *transcript; /* what is said; NULL: nobody wants it. Likewise */
 };
 
 struct client *client_new(const struct client_settings *settings);

@@ -49,6 +49,38 @@ hang_up(struct client_connection *s)
     s->closed = true;
 }
 
+/* --- The conversation ---------------------------------------------------------- */
+
+static void
+client_connection_begin_transcript(struct client_connection *s)
+{
+    struct loop *loop = s->settings.loop;
+    if (s->settings.conversations == NULL)
+        return;
+    s->site = memory_string(s->settings.site);
+    s->transcript = memory_new(sizeof(*s->transcript));
+    s->transcript->begun_ms = s->transcript->now_ms = loop_monotonic_ms(loop);
+    s->begun_ms = loop_now_ms(loop);
+}
+
+static void
+client_connection_clock(struct client_connection *s)
+{
+    if (s->transcript != NULL)
+        s->transcript->now_ms = loop_monotonic_ms(s->settings.loop);
+}
+
+/* After each message, since others may follow for a long time. */
+static void
+client_connection_keep_failure(struct client_connection *s)
+{
+    if (s->transcript == NULL || !s->transcript->failed)
+        return;
+    s->transcript->failed = false;
+    conversations_keep(s->settings.conversations, s->site, s->settings.peer.remote,
+                       s->begun_ms, s->transcript);
+}
+
 /* --- Crashes ------------------------------------------------------------------- */
 
 struct id
@@ -82,9 +114,11 @@ handle(struct client_connection *s, const struct client_event *event)
         client_connection_prepare(s);
         return;
     case CLIENT_OVER:
+        client_connection_keep_failure(s);
         hang_up(s);
         break;
     case CLIENT_DONE:
+        client_connection_keep_failure(s);
         assert(s->mail_count > 0 && !s->in_content);
         downgrade_free(&s->downgrade); /* no recipient was accepted */
         signing_pass_free(&s->signing);
@@ -142,6 +176,7 @@ pump_client(struct client_connection *s)
     bool was_securing = s->securing;
     if (s->closed)
         return;
+    client_connection_clock(s);
     struct text input = net_input(s->connection);
     size_t before = input.length;
     assert(!s->pumping);
@@ -246,6 +281,8 @@ on_secured(struct client_connection *s)
     snprintf(s->tls, sizeof(s->tls), "%s/%s/%s", net_tls_version(c), net_tls_cipher(c),
              proof_word(s));
     tell_secured(s);
+    client_connection_clock(s);
+    transcript_add(s->transcript, TRANSCRIPT_NOTE, text_from(s->tls));
     client_secured(s->client);
     client_connection_pump(s);
 }
@@ -323,6 +360,7 @@ client_connection_new(const struct client_connection_settings *settings,
     s->on_event = on_event;
     s->context = context;
     s->pump = client_connection_pump;
+    client_connection_begin_transcript(s);
     struct client_settings machine = {.hostname = s->hostname,
                                       .redirect_to = s->redirect_to,
                                       .peer = &s->settings.peer,
@@ -333,7 +371,8 @@ client_connection_new(const struct client_connection_settings *settings,
                                       .demander =
                                           security_demander(&settings->security),
                                       .tls_implicit = settings->security.implicit,
-                                      .tls_failed = settings->security.fallen_back};
+                                      .tls_failed = settings->security.fallen_back,
+                                      .transcript = s->transcript};
     s->client = client_new(&machine);
     s->connection = settings->connection;
     net_attach(s->connection, client_connection_on_net, s);
@@ -457,6 +496,8 @@ client_connection_release(void *object)
     outgoing_free(&s->forms[1]);
     free(s->hostname);
     free(s->redirect_to);
+    free(s->site);
+    free(s->transcript);
     free(s);
 }
 
@@ -466,6 +507,7 @@ client_connection_free(struct client_connection **connection)
     struct client_connection *s = *connection;
     if (s == NULL)
         return;
+    client_connection_keep_failure(s);
     if (!s->closed) {
         client_quit(s->client);
         hang_up(s);

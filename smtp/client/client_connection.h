@@ -6,6 +6,7 @@
 #include "base/net/net.h"
 #include "queue/queue.h"
 #include "smtp/client/client.h"
+#include "smtp/client/conversations.h"
 #include "smtp/client/credentials.h"
 #include "smtp/client/security.h"
 #include "smtp/client/signing.h"
@@ -33,6 +34,9 @@ struct client_connection_settings {
     /* Likewise; NULL: all mail leaves as it is stored. */
     const struct outgoing_rules *outgoing;
     struct signing *signing; /* NULL: nothing is signed */
+    /* Keeps it if it fails, under the name of the site, which is copied; NULL: nobody. */
+    struct conversations *conversations;
+    const char *site;
 };
 
 /* Every kind but CLIENT_CONTENT, CLIENT_PREPARE and CLIENT_SECURE, with the meaning of

@@ -13,7 +13,9 @@
  * then would otherwise hold the session as long as it likes. */
 struct client_connection {
     struct client_connection_settings settings;
-    char *hostname, *redirect_to;
+    char *hostname, *redirect_to, *site;
+    struct transcript *transcript; /* NULL: nobody keeps it */
+    int64_t begun_ms;              /* since 1970 */
     client_connection_happened *on_event;
     void *context;
     struct net_connection *connection; /* NULL: closed */

@@ -108,8 +108,13 @@ end_transaction(struct client *c, struct client_transaction *l,
 void
 client_end(struct client *c, struct outcome outcome)
 {
+    struct transcript *t = c->settings.transcript;
     if (c->over)
         return;
+    if (t != NULL && outcome.verdict != VERDICT_DELIVERED) {
+        transcript_add(t, TRANSCRIPT_NOTE, text_from(outcome.text));
+        t->failed = true;
+    }
     c->over = c->over_due = true;
     c->next = STEP_NONE;
     c->secure_due = c->content_due = c->ready_due = c->early_due = false;

@@ -363,7 +363,9 @@ converse(struct delivery_session *s, struct net_connection *connection,
         .security = s->security,
         .tls = &d->tls,
         .outgoing = &d->outgoing,
-        .signing = target_signs(s->target) ? d->signing : NULL};
+        .signing = target_signs(s->target) ? d->signing : NULL,
+        .conversations = d->conversations,
+        .site = manager_session_site(s->session)};
     s->login = NULL;
     s->connection = client_connection_new(&settings, on_event, s);
 }
@@ -676,6 +678,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns,
     d->manager = manager;
     d->tls_failures = tls_failures_new();
     d->tls_reports = tls_reports_new();
+    d->conversations = conversations_new();
     assert(settings->tls != NULL);
     delivery_take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
@@ -736,6 +739,7 @@ delivery_free(struct delivery **delivery)
     tls_client_free(&d->tls);
     tls_failures_free(&d->tls_failures);
     tls_reports_free(&d->tls_reports);
+    conversations_free(&d->conversations);
     signing_free(&d->signing);
     free(d->hostname);
     free(d);

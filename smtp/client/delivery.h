@@ -73,6 +73,9 @@ struct tls_client *const *delivery_tls(const struct delivery *d);
 /* What came of the demands of DANE and MTA-STS. */
 struct tls_reports;
 const struct tls_reports *delivery_tls_reports(const struct delivery *d);
+/* The last failed conversation with each site. */
+struct conversations;
+const struct conversations *delivery_conversations(const struct delivery *d);
 /* Signatures of outgoing mail; false: there are no keys. */
 bool delivery_signing(const struct delivery *d, struct signing_counts *counts);
 /* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */

@@ -40,6 +40,7 @@ struct delivery {
     struct signing *signing;
     struct tls_failures *tls_failures;
     struct tls_reports *tls_reports;
+    struct conversations *conversations;
     struct tokens *tokens;
     struct sts_cache *sts;
     struct ipv6_rest ipv6_rests[DELIVERY_IPV6_RESTS_MAX];

@@ -106,6 +106,12 @@ delivery_tls_reports(const struct delivery *d)
     return d->tls_reports;
 }
 
+const struct conversations *
+delivery_conversations(const struct delivery *d)
+{
+    return d->conversations;
+}
+
 bool
 delivery_signing(const struct delivery *d, struct signing_counts *counts)
 {

@@ -17,6 +17,7 @@ my $owner = $$;
 sub kind {
     my @words = @_;
     return unless grep { $_ eq '--json' } @words;
+    return 'status-site' if grep { $_ eq '--site' } @words;
     for my $at (0 .. $#words) {
         return $words[$at] if $words[$at] =~ /^(?:version|check|status|trace|series|fragments)$/;
         return 'oauth-status' if $words[$at] eq 'oauth';

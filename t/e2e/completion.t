@@ -65,8 +65,8 @@ sub keys_of { return 'send ' . join ' ', map { sprintf '%02x', ord } split //, s
 for ([bash => '--norc', '--noprofile', '-i'], [zsh => '-f', '-i']) {
     my ($name) = @$_;
     my $begin = $name eq 'zsh' ? 'autoload -U compinit; compinit -D -u; ' : '';
-    my @said = typed([keys_of("${begin}source $scripts/petrel.$name; echo rea''dy\n"), 'expect ready', keys_of("petrel sta\t"), 'expect petrel status ', keys_of("--si\t"),
-        'expect --sites', keys_of("\x15echo done\n"), 'expect done', keys_of("exit\n")], @$_);
+    my @said = typed([keys_of("${begin}source $scripts/petrel.$name; echo rea''dy\n"), 'expect ready', keys_of("petrel sta\t"), 'expect petrel status ', keys_of("--js\t"),
+        'expect --json', keys_of("\x15echo done\n"), 'expect done', keys_of("exit\n")], @$_);
     is scalar @said, 4, "$name completes on a terminal";
 }
 done_testing;

@@ -292,6 +292,13 @@ manager_set_watch(struct manager *m, manager_watch *watch, void *context)
     m->watch_context = context;
 }
 
+const char *
+manager_session_site(const struct sched_session *session)
+{
+    (void)session;
+    return "the site";
+}
+
 /* The site of all sessions but those of another. */
 bool
 manager_session_is_at(const struct sched_session *session,

@@ -86,6 +86,7 @@ test_active(void)
     ok_named(sched_session_is_at(c->session, &seen.site), "it is of that site");
     struct sched_site other = {.key = "another"};
     ok_named(!sched_session_is_at(c->session, &other), "and of no other");
+    is_string(sched_session_site(c->session), seen.site.key, "by its name");
     seen = explain(&w, second, true);
     is_number(seen.count, 1, "one next hop");
     is_number(seen.wait.waiting, 2, "two recipients wait");
