@@ -44,7 +44,8 @@ void status_print(const json_t *status, int64_t now_ms);
 struct control_client;
 bool status_fetch_sites(struct control_client *daemon, json_t *status);
 
-/* `status [--sites | --site NAME] [--json]`: a sysexits code, EX_TEMPFAIL when no daemon answers. */
+/* `status [--sites | --site NAME] [--json]`: a sysexits code, EX_UNAVAILABLE when no
+ * daemon answers. */
 int status_command(int count, char **arguments, const struct options *options);
 
 #endif
