@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The year 19,800 is not ours, and nothing could sort behind the last name that there is. */
+#define RING_LAST_MS (UINT64_C(1) << 49)
+
 enum { FILE_MODE = 0600, NAME_DIGITS = 10, TAIL_MAX = LOG_LINE_MAX + 2 };
 
 static void
@@ -87,7 +90,7 @@ ring_meet(void *context, const char *name)
     struct disk_info info;
     uint64_t first_ms;
     char path[RING_NAME_MAX];
-    if (!ring_read_name(name, r->word, &first_ms))
+    if (!ring_read_name(name, r->word, &first_ms) || first_ms > RING_LAST_MS)
         return true;
     ring_name(r, first_ms, path);
     if (disk_inspect(r->disk, path, &info) != 0 || info.kind != DISK_FILE)

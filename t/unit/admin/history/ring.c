@@ -265,9 +265,32 @@ test_faults(void)
     ok_named(good && over, "each call of the disk fails once");
 }
 
+/* Somebody else's file has the last name that there is: names behind it would not fit. */
+static void
+test_last_name(void)
+{
+    struct ring r;
+    char line[101];
+    struct disk_info info;
+    fresh();
+    int file = disk_create(disk, "history/mail.ZZZZZZZZZZ", 0600);
+    ok(file >= 0 && disk_write(disk, file, TEXT("x\n")) == 0);
+    disk_close_file(disk, file);
+    is_number(ring_open(&r, disk, "history", "mail", LIMIT), 0, "it opens");
+    int error = 0;
+    for (int i = 0; i < 200 && error == 0; i++)
+        error = ring_write(&r, NOW, numbered(NOW, i, line));
+    is_number(error, 0, "it writes");
+    ok_named(ring_bytes(&r) > LIMIT / 2 && ring_bytes(&r) <= LIMIT, "as much as it may");
+    ok_named(disk_inspect(disk, "history/mail.ZZZZZZZZZZ", &info) == 0, "the file is not its own");
+    ring_close(&r);
+    disk_close(&disk);
+}
+
 int
 main(void)
 {
+    test_last_name();
     test_limit();
     test_long_lines();
     test_start();
