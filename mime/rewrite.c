@@ -36,13 +36,14 @@ struct rewritten {
     bool full;   /* out is */
     unsigned count;
     bool replaced;                  /* one, not only completed */
+    bool changed;                   /* replaced or completed */
     char last[REWRITE_ADDRESS_MAX]; /* the last address as it leaves */
     struct buffer *old;             /* those replaced that were not local; or NULL */
 };
 
 /* What the first pass has found. */
 struct survey {
-    bool has_from, has_reply_to;
+    bool has_from, has_reply_to, has_dkim;
     bool replaced; /* an address of From was */
     char
         only[REWRITE_ADDRESS_MAX]; /* From as it leaves, if it has one address; or "" */
@@ -147,12 +148,13 @@ is_replaced(const struct rewritten *w, struct text mailbox,
         return false;
     buffer_init(&normal, REWRITE_ADDRESS_MAX);
     bool asked = parsed == NULL || address_write(parsed, &normal);
+    struct text address = parsed != NULL ? buffer_text(&normal) : mailbox;
     if (asked)
-        w->rewrite->find(w->rewrite->table,
-                         parsed != NULL ? buffer_text(&normal) : mailbox, answer);
+        w->rewrite->find(w->rewrite->table, address, answer);
+    /* One that differs in its form alone stays: else twice would not be once. */
+    bool differs = asked && !text_equal(address, text_from(answer->address));
     buffer_free(&normal);
-    return asked && answer->address[0] != '\0' && counts_for(w->kind, answer) &&
-           !text_equal(mailbox, text_from(answer->address));
+    return differs && answer->address[0] != '\0' && counts_for(w->kind, answer);
 }
 
 static void
@@ -185,7 +187,7 @@ replace(struct rewritten *w, const struct address_place *place, const char *old,
     bool has_angle = place->angle != TEXT_NONE;
     if (!answer->local)
         note_old(w, old);
-    w->replaced = true;
+    w->replaced = w->changed = true;
     if (!named) {
         copy_to(w, has_angle ? place->angle : place->start);
         fold_before(w, 2 * strlen(old) + strlen(answer->address), place->end);
@@ -220,6 +222,7 @@ rewrite_place(void *context, const struct address_place *place)
     snprintf(w->last, sizeof(w->last), "%s", old);
     if (!bare)
         return;
+    w->changed = true;
     copy_to(w, place->start);
     fold_before(w, strlen(old), place->end);
     rewritten_put(w, text_from(old));
@@ -288,6 +291,7 @@ survey_header(struct survey *s, const struct rewrite *r, struct text header)
             survey_from(s, r, &f);
         s->has_reply_to =
             s->has_reply_to || text_equal_nocase(f.name, TEXT("Reply-To"));
+        s->has_dkim = s->has_dkim || text_equal_nocase(f.name, TEXT("DKIM-Signature"));
     }
 }
 
@@ -335,6 +339,7 @@ add_field(struct rewrite *r, struct survey *s, const struct header_field *f,
         r->odd = r->unparsed++ == 0 ? f->name : r->odd;
         return add_unchanged(f, out);
     }
+    r->breaks_dkim = r->breaks_dkim || (s->has_dkim && w.changed);
     if (is_needless(&w, s))
         out->length = start;
     return !w.full && (w.kind != FIELD_FROM || add_reply_to(s, out));
@@ -377,6 +382,7 @@ rewrite_header(struct rewrite *r, struct text header, struct buffer *out)
     struct header_field from;
     struct buffer line;
     r->unparsed = 0;
+    r->breaks_dkim = false;
     buffer_init(&s.old, OLD_MAX);
     buffer_init(&line, r->sender.length + r->hostname.length + 64);
     survey_header(&s, r, header);

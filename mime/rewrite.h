@@ -31,6 +31,7 @@ struct rewrite {
     const void *table;
     unsigned unparsed; /* set: fields that stay since they cannot be parsed; */
     struct text odd;   /* then: the name of the first of them, in the header */
+    bool breaks_dkim;  /* set: addresses change that a DKIM-Signature may cover */
 };
 
 /* Appends the header (without the empty line that ends it) as it leaves. False: out's

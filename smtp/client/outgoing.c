@@ -69,13 +69,17 @@ replace_sender(struct outgoing *o, const struct envelope *e,
 }
 
 static void
-log_odd(const struct envelope *e, const struct rewrite *r, struct log *log)
+log_rewritten(const struct envelope *e, const struct rewrite *r, struct log *log)
 {
     char id[ID_LENGTH + 1];
     id_format(e->id, id);
-    log_say(log, LOG_LEVEL_INFO, "smtp", id,
-            "%.*s leaves as it is: its addresses cannot be parsed%s", TEXT_ARGS(r->odd),
-            r->unparsed > 1 ? "; so do other fields" : "");
+    if (r->breaks_dkim)
+        log_say(log, LOG_LEVEL_INFO, "smtp", id,
+                "addresses in the header are rewritten; its DKIM signature breaks");
+    if (r->unparsed > 0)
+        log_say(log, LOG_LEVEL_INFO, "smtp", id,
+                "%.*s leaves as it is: its addresses cannot be parsed%s",
+                TEXT_ARGS(r->odd), r->unparsed > 1 ? "; so do other fields" : "");
 }
 
 /* A header that ends within the prefix: the message came without one. */
@@ -91,8 +95,7 @@ write_header(struct outgoing *o, const struct outgoing_head *h,
     struct text all = buffer_text(&h->bytes);
     size_t length = h->scan.length;
     bool good = rewrite_header(&r, text_before(all, length), &o->header);
-    if (r.unparsed > 0)
-        log_odd(e, &r, log);
+    log_rewritten(e, &r, log);
     if (length < e->prefix.length)
         return good && buffer_add(&o->header, text_after(e->prefix, length));
     o->skip = (int64_t)(length - e->prefix.length);

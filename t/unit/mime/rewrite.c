@@ -149,6 +149,7 @@ test_replaced(void)
         {"From: a@keep.test\r\nSender: <bob@example.test>\r\n",
          "From: a@keep.test\r\nSender: <relay@relay.test>\r\n"},
         {"From: relay@relay.test\r\n", "From: relay@relay.test\r\n"},
+        {"From: \"relay\"@RELAY.test\r\n", "From: \"relay\"@RELAY.test\r\n"},
         {"From: G: ann@example.test, root;\r\n",
          "From: G: \"ann@example.test\" <relay@relay.test>, \"root@h.test\" <alerts@z.test>;\r\n"
          "Reply-To: ann@example.test\r\n"},

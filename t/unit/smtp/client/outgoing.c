@@ -126,6 +126,31 @@ test_grown(struct kit *k)
     buffer_free(&content);
 }
 
+/* The signature of somebody else over what is rewritten. */
+static void
+breaks(struct kit *k, const char *header, bool want, const char *name)
+{
+    struct buffer content;
+    buffer_init(&content, 4096);
+    ok(buffer_format(&content, "%s\r\nbody\r\n", header));
+    struct envelope *e = stored(k, "", buffer_text(&content));
+    buffer_clear(&k->lines);
+    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    ok_named(kit_logged(k, "rewritten; its DKIM signature breaks") == want, name);
+    outgoing_free(&o);
+    queue_retire(k->queue, &e);
+    buffer_free(&content);
+}
+
+static void
+test_signed(struct kit *k)
+{
+    breaks(k, "DKIM-Signature: x\r\nFrom: root\r\n", true, "a signature that breaks is logged");
+    breaks(k, "From: a@b.test\r\nTo: bob\r\ndkim-signature: x\r\n", true, "wherever it stands");
+    breaks(k, "DKIM-Signature: x\r\nFrom: a@b.test\r\nBcc: c\r\nSubject : x\r\n", false, "one that does not is not");
+    breaks(k, "X-DKIM-Signature: x\r\nFrom: root\r\n", false, "nor where there is none");
+}
+
 static void
 test_unchanged(struct kit *k)
 {
@@ -191,6 +216,7 @@ main(void)
     test_long(&k, 200000, true);
     test_long(&k, 270000, false);
     test_grown(&k);
+    test_signed(&k);
     test_unchanged(&k);
     test_utf8(&k);
     test_gone(&k);
