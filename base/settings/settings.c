@@ -399,25 +399,19 @@ load_value(struct settings *s, struct entry *entry)
     entry->is_path = entry->is_bad = false;
 }
 
-/* The path of a key_file, and values that are no secrets. */
+/* The path of a key_file, and values but passwords. */
 static void
 expand_credentials(struct settings *s, struct entry *entry)
 {
-    struct place place = {LEVEL_FILE, entry->origin, 0};
-    struct buffer path;
     const char *directory = getenv("CREDENTIALS_DIRECTORY");
     /* Commands of any user open none of these files. */
     bool is_unused = directory == NULL && s->leaves_secrets && !entry->is_path;
     if (!credential_is_in(text_from(entry->text)) || is_unused)
         return;
-    buffer_init(&path, FILE_SIZE_MAX);
-    const char *why = credential_expand(text_from(entry->text), directory, &path);
+    const char *why = credential_replace(&entry->text, directory);
     entry->is_bad = why != NULL;
     if (why != NULL)
-        complain(s, &place, text_from(entry->name), "%s", why);
-    free(entry->text);
-    entry->text = text_string(buffer_text(&path));
-    buffer_free(&path);
+        settings_add_error(s, entry->origin, text_from(entry->name), text_from(why));
 }
 
 static const char no_comment[] =
@@ -437,11 +431,14 @@ apply_row(struct settings *s, const struct setting *row)
     struct entry *entry = entry_effective(s, row);
     if (entry->text == NULL || entry->is_bad || (row->secret && s->leaves_secrets))
         return;
-    if (entry->is_path || !row->secret)
+    bool expands = !row->secret || row->kind == SETTING_LIST;
+    if (entry->is_path || expands)
         expand_credentials(s, entry);
     /* An empty key_file is no file: the setting is unset. */
     if (!entry->is_bad && entry->is_path && entry->text[0] != '\0')
         load_value(s, entry);
+    if (!entry->is_bad && expands)
+        expand_credentials(s, entry);
     if (entry->is_bad)
         return;
     /* Each word would be an error; but the text of a route may have one. */

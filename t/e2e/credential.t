@@ -28,6 +28,16 @@ my $petrel = Petrel->new(auth_users => 'credential:users', auth_cleartext => 'lo
     $petrel->configure(relay_password_file => 'credential:missing');
     ($code, $text) = $petrel->run('check');
     like $text, qr{petrel\.conf:\d+: relay_password_file: cannot read '\Q$dir\E/missing': No such file}, 'one that is not there';
+    # An account of OAuth2 and a key of DKIM.
+    Petrel::spit("$dir/ms", "zq-client-secret\n");
+    is system("$Petrel::binary -o spool=$dir/none dkim-key example.org s1 --bits 1024 --directory $dir >/dev/null 2>&1"), 0, 'a key';
+    rename "$dir/s1._domainkey.example.org.pem", "$dir/dkim" or die;
+    my $other = Petrel->new(relay => 'submission://joe@smtp.test', dkim_keys => 'example.org s1 credential:dkim',
+        oauth => 'smtp.test joe custom client=x grant=client token=https://127.0.0.1:1/t secret=@credential:ms');
+    chmod 0600, "$dir/ms", $other->conf;
+    ($code, $text) = $other->run('check');
+    is $code, 0, 'secrets in tables, too' or diag $text;
+    unlike $text, qr/zq-client/, 'which are not shown';
 }
 $petrel->configure(relay_password_file => 'credential:relay');
 my ($code, $text) = $petrel->run('check');
