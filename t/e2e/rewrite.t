@@ -80,6 +80,20 @@ unlike $petrel->log, qr/status=(?:deferred|bounced)/, 'nothing was refused';
 like $petrel->log, qr/to=<admin\@far\.test>.* from=<relay\@example\.org>, orig_from=<app\@other\.test>,.* status=sent/, 'the log has both senders';
 unlike $petrel->log, qr/orig_from=<ann\@example\.org>/, 'only when they differ';
 
+# The alerts of a cluster, each from an address of its own, in many sessions.
+{
+    my $before = taken();
+    my $client = Client->greeted($petrel->{port}, LocalAddr => '127.0.0.1') or die 'no greeting';
+    my $refused = grep { $client->send(from => "app$_\@ns$_.svc.cluster.local", to => ["admin$_\@far.test"],
+        data => "From: Alert $_ <app$_\@ns$_.svc.cluster.local>\r\nReply-To: app$_\@ns$_.svc.cluster.local\r\nSubject : $_\r\n\r\nx\r\n") !~ /^250/ } 1 .. 94;
+    $client->quit;
+    is $refused, 0, '94 alerts are submitted';
+    ok Petrel::wait_for(sub { taken() == $before + 94 }), '94 of 94 are taken' or diag $petrel->log;
+    my @came = map { Petrel::slurp($_) } grep { !/\.new\z/ } glob "$dir/taken/*";
+    is scalar(grep { /^From: Alert \d+ <alerts\@example\.org>\r$/m && /^Reply-To: alerts\@example\.org\r$/m && /^Subject: \d+\r$/m } @came), 94, 'as mail of the account, with no address that means nothing there';
+    ok $petrel->wait_empty, 'nothing waits';
+}
+
 # A reload: mail that waited leaves by the new table.
 $petrel->configure(relay => 'smtp://127.0.0.1:1');
 kill 'HUP', $petrel->{pid};

@@ -4,9 +4,10 @@
 strict_smarthost.py DIRECTORY DOMAIN: prints its port; a message that it takes becomes a file in DIRECTORY. MAIL FROM and
 the one From of the header must be of DOMAIN (553), the header must have one From and no bare address (550 5.6.0), and a DKIM signature of DOMAIN (5.7.515). It
 ends with its standard input."""
-import email, email.policy, email.utils, os, socketserver, sys, threading
+import email, email.policy, email.utils, itertools, os, socketserver, sys, threading
 
 directory, domain = sys.argv[1:3]
+numbers = itertools.count()
 
 
 def fault(sender, data):
@@ -63,7 +64,7 @@ class Session(socketserver.StreamRequestHandler):
                     return
                 reply = fault(sender, data)
                 if reply is None:
-                    name = '%s/%d' % (directory, len(os.listdir(directory)))
+                    name = '%s/%d' % (directory, next(numbers))
                     with open(name + '.new', 'wb') as file:
                         file.write(('X-Sender: %s\r\n' % sender).encode() + data)
                     os.rename(name + '.new', name)
