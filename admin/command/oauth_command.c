@@ -163,16 +163,14 @@ static int
 oauth_forget_account(struct disk *spool, const struct oauth_account *a)
 {
     char path[OAUTH_FILE_PATH_MAX];
-    struct disk_info info;
     oauth_file_path(a, path);
     /* The lock would make the directory. */
-    int result = disk_inspect(spool, path, &info);
-    int lock = result == 0 ? oauth_file_lock(spool, path) : result;
+    int lock =
+        oauth_file_is_there(spool, path) ? oauth_file_lock(spool, path) : -ENOENT;
+    int result = lock;
     if (lock >= 0) {
         result = oauth_file_remove(spool, path);
         disk_close_file(spool, lock);
-    } else {
-        result = lock;
     }
     if (result == -ENOENT)
         return complaint_say(program, EX_DATAERR, "nobody has logged in as", a->user);

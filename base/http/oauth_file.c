@@ -97,13 +97,25 @@ oauth_file_settle(struct disk *spool, const char *path,
     return result == 0 ? 1 : result;
 }
 
+bool
+oauth_file_is_there(struct disk *spool, const char *path)
+{
+    char fresh[TOKENS_FILE_PATH_MAX];
+    struct disk_info info;
+    tokens_file_fresh(path, fresh);
+    return disk_inspect(spool, path, &info) != -ENOENT ||
+           disk_inspect(spool, fresh, &info) != -ENOENT;
+}
+
 int
 oauth_file_remove(struct disk *spool, const char *path)
 {
     char fresh[TOKENS_FILE_PATH_MAX];
     tokens_file_fresh(path, fresh);
-    (void)disk_unlink(spool, fresh);
+    int left = disk_unlink(spool, fresh);
     int result = disk_unlink(spool, path);
+    if (result == -ENOENT)
+        result = left;
     return result == 0 ? disk_sync_directory(spool, "oauth") : result;
 }
 

@@ -40,6 +40,8 @@ oauth_file_begin(struct disk *spool, const char *path,
 int oauth_file_settle(struct disk *spool, const char *path,
                       const struct oauth_account *account)
     __attribute__((warn_unused_result));
+/* The file, or what a crash has left of it. */
+bool oauth_file_is_there(struct disk *spool, const char *path);
 /* Durable, too, with what a crash has left. -ENOENT: there is none. */
 int oauth_file_remove(struct disk *spool, const char *path)
     __attribute__((warn_unused_result));

@@ -167,7 +167,11 @@ is state_of($petrel), $kept, 'all of them leave the login';
 
 # --- With a running daemon
 
+my ($kept_file) = files($petrel);
 is((said($petrel, qw(oauth forget 127.0.0.1 joe)))[0], 0, 'forgotten');
+chmod 0600, Petrel::spit("$kept_file.new", 'secrets');
+is((said($petrel, qw(oauth forget 127.0.0.1 joe)))[0], 0, 'so is what a crash has left of a login');
+is scalar(files($petrel)), 0, 'all of it';
 is account($petrel)->{state}, 'none', 'nothing is left';
 $petrel->start;
 my $reply = $petrel->send_mail('a@b.test', 'm@y.test', "Subject: s\n\nb\n");

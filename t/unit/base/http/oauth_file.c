@@ -103,10 +103,12 @@ test_rest(struct disk *disk, const char *folder)
     spit(folder, fresh, "secrets", 7);
     is_number(oauth_file_remove(disk, path), 0, "a login is forgotten");
     is_number(disk_inspect(disk, fresh, &info), -ENOENT, "with what a crash left");
+    ok_named(!oauth_file_is_there(disk, path), "nothing is left");
     spit(folder, fresh, "secrets", 7);
+    ok_named(oauth_file_is_there(disk, path), "a crash in the first login");
+    is_number(oauth_file_remove(disk, path), 0, "is forgotten, too");
+    is_number(disk_inspect(disk, fresh, &info), -ENOENT, "with its secrets");
     is_number(oauth_file_remove(disk, path), -ENOENT, "nobody has logged in");
-    is_number(disk_inspect(disk, fresh, &info), -ENOENT,
-              "but a crash had left secrets");
     oauth_state_free(&state);
 }
 
