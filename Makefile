@@ -109,6 +109,9 @@ $(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime): $(BUILD)/t/bench/%: $(BUILD)/t/b
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The page is in the program.
+$(BUILD)/admin/page/page.o: $(wildcard admin/page/*.html admin/page/*.css admin/page/*.js admin/page/*.svg)
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)echo "  $(CC) $<"
@@ -272,6 +275,11 @@ deps-test: deps ## Installs the packages and peers that the tests need, too.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES)
 	$(SUDO) sh t/e2e/get-peers.sh
 
+# The test of the page: 100 MB. Without them it looks at the files alone.
+deps-page: ## Installs Chromium and what drives it, for the test of the page.
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium
+	cd t/e2e/page && npm ci --ignore-scripts --no-audit --no-fund
+
 clean: ## Removes all that was built.
 	rm -rf build build-* petrel petrel-static
 
@@ -279,6 +287,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -63,7 +63,8 @@ may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched
 may admin/control base+disk+http+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings admin/history
 may admin/history base+disk+log+loop sched+limits queue+event
 may admin/findings base+log+loop queue+event
-may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits queue+event+manager admin/settings admin/control admin/history
+may admin/page base+crypto
+may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits queue+event+manager admin/settings admin/control admin/history admin/page
 may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mime sched/simulate queue+event+manager admin/settings admin/control admin/history
 # All settings come together here: the one room that knows both sides of SMTP.
 may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag+registry admin/settings admin/control admin/history admin/findings admin/http queue+event+spool

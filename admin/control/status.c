@@ -101,7 +101,9 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
 {
     struct queue_health h = queue_health(manager_queue(m));
     struct sched_counts counts = sched_count(manager_sched(m));
+    struct manager_oldest oldest;
     struct site_list_totals sites;
+    manager_find_oldest(m, &oldest);
     json_t *top = site_list_top(manager_sched(m), SITES_TOP, &sites);
     json_t *sessions =
         json_pack("{s:o,s:o,s:o,s:o}", "in", status_number(sessions_in), "out",
@@ -115,13 +117,14 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
                                "ended", status_number(h.retired), "quarantined",
                                status_number(h.quarantined));
     return json_pack(
-        "{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok", true,
-        "version", PETREL_VERSION, "uptime_s", (json_int_t)(uptime_ms / 1000),
+        "{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok",
+        true, "version", PETREL_VERSION, "uptime_s", (json_int_t)(uptime_ms / 1000),
         "accepting", h.accepting, "reason", h.reason, "syncs", status_number(h.syncs),
         "spool", make_spool(&h), "journal", make_journal(&h), "queue", status_queue(m),
-        "active_recipients", status_number(counts.recipients), "fragments",
-        make_fragments(m), "sessions", sessions, "totals", totals, "limits", limits,
-        "site_totals", make_sites(&sites, &counts), "sites", top);
+        "oldest_ms", (json_int_t)oldest.birth_ms, "active_recipients",
+        status_number(counts.recipients), "fragments", make_fragments(m), "sessions",
+        sessions, "totals", totals, "limits", limits, "site_totals",
+        make_sites(&sites, &counts), "sites", top);
 }
 
 json_t *

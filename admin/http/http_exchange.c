@@ -88,7 +88,6 @@ static const char every_answer[] =
     "Referrer-Policy: no-referrer\r\n"
     "Cross-Origin-Resource-Policy: same-origin\r\n"
     "Cross-Origin-Opener-Policy: same-origin\r\n"
-    "Cache-Control: no-store\r\n"
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'\r\n";
@@ -100,9 +99,11 @@ http_answer_head(const struct http_exchange *x, enum http_body body, bool closes
     return buffer_format(out, "HTTP/1.1 %u %s\r\n", x->status,
                          http_status_phrase(x->status)) &&
            buffer_add(out, text_from(every_answer)) &&
+           buffer_format(out, "Cache-Control: %s\r\n",
+                         x->may_be_kept ? "no-cache" : "no-store") &&
            buffer_add(out, buffer_text(&x->fields)) &&
            (x->type == NULL || buffer_format(out, "Content-Type: %s\r\n", x->type)) &&
-           (body != HTTP_BODY_WHOLE ||
+           (body != HTTP_BODY_WHOLE || x->status == 304 ||
             buffer_format(out, "Content-Length: %zu\r\n", x->body.length)) &&
            (body != HTTP_BODY_CHUNKED ||
             buffer_add(out, TEXT("Transfer-Encoding: chunked\r\n"))) &&

@@ -48,6 +48,7 @@ struct http_exchange {
     const char *type; /* Content-Type; NULL: no body */
     struct buffer fields, body;
     struct http_stream stream;
+    bool may_be_kept; /* by the browser, which asks each time whether it changed */
     int64_t delay_ms; /* before it is sent */
     enum http_path path;
     void (*wake)(void *context); /* of the server */

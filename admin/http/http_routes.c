@@ -6,6 +6,7 @@
 #include "admin/http/http_events.h"
 #include "admin/http/http_queue.h"
 #include "admin/http/http_trace.h"
+#include "admin/page/page.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -53,6 +54,43 @@ http_on_metrics(const struct http_routes *routes, struct http_exchange *x)
         metrics_answer(routes->metrics, x);
     else
         http_answer_error(x, 404, "nothing is here");
+}
+
+/* --- The page ---------------------------------------------------------------------- */
+
+/* A list of tags, or "*" (RFC 9110 13.1.2); ours has no comma in it. */
+static bool
+http_has_tag(struct text tags, struct text tag)
+{
+    struct text one;
+    while (tags.at != NULL && text_cut(&tags, ',', &one)) {
+        one = text_trim(one);
+        if (text_starts(one, TEXT("W/")))
+            one = text_after(one, 2);
+        if (text_equal(one, tag) || text_equal(one, TEXT("*")))
+            return true;
+    }
+    return false;
+}
+
+static void
+http_on_page(const struct http_routes *routes, struct http_exchange *x)
+{
+    const struct page_file *file = page_find(x->target.path);
+    char tag[PAGE_TAG_SIZE];
+    (void)routes;
+    page_tag(file, tag);
+    x->may_be_kept = true;
+    http_answer_field(x, "ETag", tag);
+    if (http_has_tag(http_reader_field(x->request, TEXT("If-None-Match")),
+                     text_from(tag))) {
+        x->status = 304;
+        return;
+    }
+    x->status = 200;
+    x->type = file->type;
+    (void)!buffer_add(&x->body,
+                      text_of(file->begin, (size_t)(file->end - file->begin)));
 }
 
 /* --- Questions --------------------------------------------------------------------- */
@@ -226,6 +264,10 @@ http_on_level(const struct http_routes *routes, struct http_exchange *x)
 /* --- The table --------------------------------------------------------------------- */
 
 static const struct http_route http_route_rows[] = {
+    {"/",                    HTTP_GET,  HTTP_MAY_NOTHING, http_on_page      },
+    {"/page.css",            HTTP_GET,  HTTP_MAY_NOTHING, http_on_page      },
+    {"/page.js",             HTTP_GET,  HTTP_MAY_NOTHING, http_on_page      },
+    {"/icon.svg",            HTTP_GET,  HTTP_MAY_NOTHING, http_on_page      },
     {"/livez",               HTTP_GET,  HTTP_MAY_NOTHING, http_on_live      },
     {"/healthz",             HTTP_GET,  HTTP_MAY_NOTHING, http_on_live      },
     {"/readyz",              HTTP_GET,  HTTP_MAY_NOTHING, http_on_ready     },

@@ -16,6 +16,10 @@ static const struct open_path {
     {"/readyz",      HTTP_PATH_HEALTH,  false},
     {"/metrics",     HTTP_PATH_METRICS, false},
     {"/api/session", HTTP_PATH_API,     true },
+    {"/",            HTTP_PATH_PAGE,    true },
+    {"/page.css",    HTTP_PATH_PAGE,    true },
+    {"/page.js",     HTTP_PATH_PAGE,    true },
+    {"/icon.svg",    HTTP_PATH_PAGE,    true },
 };
 
 static const struct open_path *
@@ -85,9 +89,9 @@ http_judge(struct http_visit *v)
     }
     if (status == 0) {
         const struct open_path *open = http_find_open(x->target.path);
-        status = http_access_fields(
-            &v->reader,
-            open != NULL && !open->is_page ? HTTP_AREA_OPEN : HTTP_AREA_DATA, &why);
+        bool is_data = open == NULL || open->kind == HTTP_PATH_API;
+        status = http_access_fields(&v->reader,
+                                    is_data ? HTTP_AREA_DATA : HTTP_AREA_OPEN, &why);
     }
     if (status != 0)
         http_answer_error(x, status, why);

@@ -210,6 +210,14 @@ http_wiring_page(void *context, const json_t *request)
                      "urls", http_wiring_urls(w));
 }
 
+/* A questions_on_part(). */
+static json_t *
+http_wiring_hostname(void *context)
+{
+    const struct http_wiring *w = context;
+    return json_string(w->configuration->options.hostname);
+}
+
 /* --- public ------------------------------------------------------------------------ */
 
 bool
@@ -220,6 +228,7 @@ http_wiring_start(struct http_wiring *w, const struct configuration *c, char *er
     w->configuration = c;
     w->questions = control_server_questions(w->control);
     questions_on(w->questions, "page", http_wiring_page, w);
+    questions_on_part(w->questions, "hostname", http_wiring_hostname, w);
     control_server_on_http(w->control, http_wiring_take, w);
     if (settings.places->count == 0)
         return true;

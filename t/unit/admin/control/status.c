@@ -68,6 +68,7 @@ test_counts(void)
     is_at(status, "queue", "deferred", 1);
     is_at(status, "queue", "hold", 1);
     is_at(status, "queue", "corrupt", 0);
+    ok(json_integer_value(at(status, NULL, "oldest_ms")) > 0);
     is_at(status, "sessions", "in", 3);
     is_at(status, "sessions", "out", 0);
     is_at(status, "totals", "stored", 3);

@@ -1,0 +1,55 @@
+/* Has the files of the page in the program. */
+#include "admin/page/page.h"
+
+#include "base/crypto/digest.h"
+
+#include <stdio.h>
+
+/* The assembler reads the file, from the folder of the Makefile. The names are global
+ * for link-time optimisation, which may part this text from what refers to them. */
+#define PAGE_BYTES(name, file)                                                         \
+    __asm__(".pushsection .rodata\n"                                                   \
+            ".global page_" name "_begin\n"                                            \
+            ".hidden page_" name "_begin\n"                                            \
+            "page_" name "_begin:\n"                                                   \
+            ".incbin \"admin/page/" file "\"\n"                                        \
+            ".global page_" name "_end\n"                                              \
+            ".hidden page_" name "_end\n"                                              \
+            "page_" name "_end:\n"                                                     \
+            ".byte 0\n"                                                                \
+            ".popsection\n")
+
+PAGE_BYTES("html", "index.html");
+PAGE_BYTES("style", "page.css");
+PAGE_BYTES("script", "page.js");
+PAGE_BYTES("icon", "icon.svg");
+
+extern const char page_html_begin[], page_html_end[], page_style_begin[],
+    page_style_end[], page_script_begin[], page_script_end[], page_icon_begin[],
+    page_icon_end[];
+
+static const struct page_file page_files[] = {
+    {"/",         "text/html; charset=utf-8",       page_html_begin,   page_html_end  },
+    {"/page.css", "text/css; charset=utf-8",        page_style_begin,  page_style_end },
+    {"/page.js",  "text/javascript; charset=utf-8", page_script_begin, page_script_end},
+    {"/icon.svg", "image/svg+xml",                  page_icon_begin,   page_icon_end  },
+};
+
+const struct page_file *
+page_find(struct text path)
+{
+    for (size_t i = 0; i < sizeof(page_files) / sizeof(page_files[0]); i++)
+        if (text_equal(path, text_from(page_files[i].path)))
+            return &page_files[i];
+    return NULL;
+}
+
+void
+page_tag(const struct page_file *file, char tag[PAGE_TAG_SIZE])
+{
+    unsigned char digest[DIGEST_SIZE];
+    digest_plain(text_of(file->begin, (size_t)(file->end - file->begin)), digest);
+    snprintf(tag, PAGE_TAG_SIZE, "\"%02x%02x%02x%02x%02x%02x%02x%02x\"", digest[0],
+             digest[1], digest[2], digest[3], digest[4], digest[5], digest[6],
+             digest[7]);
+}

@@ -1,0 +1,22 @@
+/* The files of the page, as they are in this folder: they are part of the program.
+ *
+ * There is no data in them, so everybody may read them; what they show comes from the
+ * HTTP API. */
+#ifndef ADMIN_PAGE_PAGE_H
+#define ADMIN_PAGE_PAGE_H
+
+#include "base/text.h"
+
+enum { PAGE_TAG_SIZE = 20 };
+
+struct page_file {
+    const char *path, *type;
+    const char *begin, *end;
+};
+
+/* The file at the path of a request, or NULL. */
+const struct page_file *page_find(struct text path);
+/* The ETag of its content (RFC 9110 8.8.3), with quotation marks. */
+void page_tag(const struct page_file *file, char tag[PAGE_TAG_SIZE]);
+
+#endif

@@ -1,0 +1,785 @@
+/* The page: shows the daemon as it lives, and acts on its queue.
+ *
+ * Everything shown is text: h() makes nodes and knows no markup. A view draws itself as a
+ * whole; patch() changes what differs, so that focus, selection and scrolling stay. */
+'use strict';
+
+/* --- Nodes --- */
+
+const byId = (id) => document.getElementById(id);
+
+/* h('a.id', {href, on: {click}, css: {width}}, children...): attributes may be omitted;
+ * false, null and undefined are no children, and no attributes. */
+function h(tag, ...rest) {
+	const [name, ...classes] = tag.split('.'), given = rest[0];
+	const attributes = given && Object.getPrototypeOf(given) === Object.prototype ? rest.shift() : {};
+	const node = /^(svg|path|line)$/.test(name) ? document.createElementNS('http://www.w3.org/2000/svg', name) : document.createElement(name);
+	if (classes.length) node.setAttribute('class', classes.join(' '));
+	for (const [key, value] of Object.entries(attributes)) {
+		if (value === false || value == null) continue;
+		if (key === 'on') listen(node, value);
+		else if (key === 'css') for (const k in value) node.style.setProperty(k, value[k]);
+		else if (key === 'value' || key === 'checked') node[key] = value;
+		else node.setAttribute(key, value === true ? '' : value);
+	}
+	for (const child of rest.flat(Infinity)) if (child !== false && child != null) node.append(child);
+	return node;
+}
+
+/* Handlers are looked up when they are called, so that patch() can exchange them. */
+function listen(node, handlers) {
+	node.handlers = handlers;
+	for (const type in handlers) node.addEventListener(type, (event) => node.handlers[type](event));
+}
+
+/* Makes old like fresh. What has another data-key or other kinds of handlers is another. */
+function patch(old, fresh) {
+	const kind = (n) => [n.nodeName, n.dataset && n.dataset.key, Object.keys(n.handlers || {})].join();
+	if (kind(old) !== kind(fresh)) return old.replaceWith(fresh);
+	if (old.nodeType === 3) {
+		if (old.data !== fresh.data) old.data = fresh.data;
+		return;
+	}
+	for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+	for (const name of fresh.getAttributeNames())
+		if (name !== 'style' && old.getAttribute(name) !== fresh.getAttribute(name)) old.setAttribute(name, fresh.getAttribute(name));
+	if (old.style.cssText !== fresh.style.cssText) old.style.cssText = fresh.style.cssText;
+	if (fresh.type === 'checkbox') old.checked = fresh.checked;
+	old.handlers = fresh.handlers;
+	patchAll(old, [...fresh.childNodes]);
+}
+
+function patchAll(parent, fresh) {
+	const old = [...parent.childNodes];
+	fresh.forEach((node, i) => i < old.length ? patch(old[i], node) : parent.append(node));
+	for (const node of old.slice(fresh.length)) node.remove();
+}
+
+const button = (text, click, kind, more) => h('button' + (kind ? '.' + kind : ''), { type: 'button', on: { click }, ...more }, text);
+const card = (title, ...children) => h('section.card', title && h('h2', title), ...children);
+const head = (title, ...children) => h('div.head', h('h1', title), ...children);
+const empty = (text) => h('p.empty', text);
+const failure = (text) => text && h('p.bad', { role: 'alert' }, text);
+const muted = (...text) => h('span.muted.n', ...text);
+const facts = (...list) => h('dl.facts', list.map((f) => f && [h('dt', f[0]), h('dd', f.slice(1))]));
+const lines = (list, each) => (list || []).map((x) => h('div', each(x)));
+
+/* heads: texts, or cells; a row: cells, after its key. A cell: a child, or [class, label,
+ * children...]. */
+function table(heads, rows) {
+	return h('div.wide', h('table.stack',
+		h('thead', h('tr', heads.map((t) => typeof t === 'string' ? h('th', { scope: 'col' }, t) : t))),
+		h('tbody', rows.map(([key, ...cells]) => h('tr', { 'data-key': key }, cells.map((c) => Array.isArray(c) ? h('td', { class: c[0], 'data-label': c[1] }, c.slice(2)) : c !== false && h('td', c)))))));
+}
+
+/* --- Words --- */
+
+const format = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+const number = (n) => format.format(n);
+const count = (n, one) => `${number(n)} ${one}${n === 1 ? '' : 's'}`;
+
+function span(ms, isLong) {
+	const s = Math.max(0, Math.round(ms / 1000));
+	const [n, short, long] = s < 60 ? [s, ' s', 'second'] : s < 5400 ? [s / 60, ' min', 'minute'] : s < 129600 ? [s / 3600, ' h', 'hour'] : [s / 86400, ' d', 'day'];
+	return isLong ? count(Math.round(n), long) : number(n < 10 && s > 5400 ? n : Math.round(n)) + short;
+}
+
+function bytes(n) {
+	const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+	let unit = 0;
+	for (; n >= 1000 && unit < 4; unit++) n /= 1000;
+	return `${number(n)} ${units[unit]}`;
+}
+
+/* The clocks may differ. */
+let ahead = 0;
+const now = () => Date.now() + ahead;
+const at = (ms = 0) => new Date(ms)[Math.abs(now() - ms) < 432e5 ? 'toLocaleTimeString' : 'toLocaleString']();
+const time = (ms) => h('time', { title: new Date(ms).toISOString() }, at(ms));
+const address = (a) => `<${a || ''}>`;
+const link = (to, ...children) => h('a', { href: '#/' + to }, ...children);
+const idLink = (id) => h('a.id', { href: '#/message/' + id }, id);
+const pill = (word, kind) => h('span.pill' + (kind ? '.' + kind : ''), word);
+
+/* --- Questions --- */
+
+let status = null, series = null, live = false, since = 0, gone = false;
+
+async function ask(path, { body, ...options } = {}) {
+	const answer = await fetch(path, {
+		headers: { 'X-Petrel': '1', ...body && { 'Content-Type': 'application/json' } },
+		...body && { method: 'POST', body: JSON.stringify(body) }, ...options,
+	});
+	if (answer.status === 401) enter();
+	if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error || 'HTTP ' + answer.status);
+	return answer;
+}
+const askJson = async (path) => (await ask(path)).json();
+
+async function eachLine(answer, each) {
+	const reader = answer.body.getReader(), decoder = new TextDecoder();
+	for (let rest = '', end = false; !end;) {
+		const { done, value } = await reader.read();
+		const text = (rest + decoder.decode(value, { stream: !done })).split('\n');
+		rest = done ? '' : text.pop();
+		for (const line of text) each(line);
+		end = done;
+	}
+}
+
+/* Runs something that may fail, for a view that shows store.error. */
+async function attempt(store, run) {
+	store.error = '';
+	await run().catch((error) => { store.error = error.message; });
+	draw();
+}
+
+/* A list that comes in pages of 500, for a view. */
+function pages(path, member) {
+	const list = { all: null, error: '' };
+	list.load = () => attempt(list, async () => {
+		const all = [];
+		for (let from = 0, part; from < 20000 && (!part || part.length === 500); from += 500)
+			all.push(...part = (await askJson(`${path}?from=${from}`))[member]);
+		list.all = all;
+	});
+	return list;
+}
+
+/* --- Live --- */
+
+const events = [];
+let sequence = '', skipped = 0, paused = false;
+
+function takeStatus(fresh) {
+	status = { ...status, ...fresh };
+	draw();
+}
+
+function takeEvent(event) {
+	if (event.message && event.message === message.id && view() === 'message') loadMessage(message.id);
+	if (paused) return;
+	events.unshift(event);
+	events.length = Math.min(events.length, 500);
+	if (view() === 'log') draw();
+}
+
+function takeFrame({ id, event, data }) {
+	if (id) sequence = id;
+	const told = data && JSON.parse(data);
+	if (event === 'status') takeStatus(told);
+	else if (event === 'event') takeEvent(told);
+	else if (event === 'skipped') skipped += told.count || 0;
+}
+
+function setLive(value) {
+	if (live === value) return;
+	live = value;
+	since = Date.now();
+	say(live ? 'Live' : 'Not live');
+	draw();
+}
+
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/* A daemon that was restarted numbers its events anew. */
+async function follow() {
+	while (!gone) {
+		try {
+			const answer = await ask('events' + (sequence && '?from=' + sequence));
+			let frame = {};
+			setLive(true);
+			await eachLine(answer, (line) => {
+				const colon = line.indexOf(': ');
+				if (line) frame[line.slice(0, colon)] = line.slice(colon + 2);
+				else takeFrame(frame), frame = {};
+			});
+		} catch (error) {
+			sequence = '';
+		}
+		setLive(false);
+		await sleep(5000);
+		await askJson('api/status').then(takeStatus, () => {});
+	}
+}
+
+async function followSeries() {
+	while (!gone) {
+		await askJson('api/series').then((s) => { series = s; ahead = s.now_ms - Date.now(); draw(); }, () => {});
+		await sleep(document.hidden || view() ? 30000 : 5000);
+	}
+}
+
+/* --- Sites as lanes --- */
+
+function bound(s) {
+	const left = (s.bound_until_ms || 0) - now(), next = left > 0 ? ', next in ' + span(left) : '';
+	const words = {
+		nothing: s.waiting ? 'nothing holds it back' : 'idle',
+		dead: `dead until ${at(s.dead_until_ms || s.bound_until_ms)}${s.reason ? ': ' + s.reason : ''}`,
+		probe: 'it was dead: one session tries whether it works again',
+		rate: `rate ${s.rate}${next}`,
+		learnt_rate: `rate ${number(s.learnt_rate)}/s, learnt from its replies${next}`,
+		rate_delay: `a delay of ${span(s.rate_delay_ms)} after each message${next}`,
+		transport_rate_delay: `its transport's delay of ${span(s.transport_rate_delay_ms)}${next}`,
+		window: `window ${s.window} of ${s.limit}`,
+		ceiling: `it refused more than ${count(s.ceiling, 'session')}${next}`,
+		congested: 'it answers slowly: no further sessions',
+		pause: `a pause after a failed session${next}`,
+		token: s.reason || 'it waits for a token to log in',
+		quota: (s.reason || 'a quota is used up') + (left > 0 ? ', next at ' + at(s.bound_until_ms) : ''),
+		proof: 'no session has proven what the domain demands of TLS',
+		delivery_session_limit: 'all sessions of this host are in use',
+	};
+	return words[s.bound] || s.bound + next;
+}
+
+const isDead = (s) => s.state === 'dead';
+const statePill = (s) => s.state !== 'alive' && pill(s.state, isDead(s) ? 'bad' : 'warn');
+const siteLink = (s) => link('sites/' + encodeURIComponent(s.site), s.site);
+const image = (tag, text, ...children) => h(tag, { role: 'img', 'aria-label': text, title: text }, ...children);
+
+function slots(s) {
+	const shown = Math.min(40, Math.max(s.window, s.sessions, Math.min(s.limit, 20)));
+	const kinds = ['busy', 'idle', 'greeting'].flatMap((k) => Array(s[k] || 0).fill(k));
+	return image('div.slots', `${s.busy} busy, ${s.idle} idle, window ${s.window} of ${s.limit}`,
+		Array.from({ length: shown }, (_, i) => h('i', { class: kinds[i] || i < s.window && 'window' })),
+		s.limit > shown && muted('+' + (s.limit - shown)));
+}
+
+const part = (n, kind) => h('i' + (kind ? '.' + kind : ''), { css: { 'flex-grow': String(n) } });
+
+function lane(s, most) {
+	const all = s.waiting + s.backlogged, left = (s.bound_until_ms || 0) - now();
+	const text = [s.waiting && count(s.waiting, 'message'), s.backlogged && `${number(s.backlogged)} backlogged`].filter(Boolean).join(', ') || 'nothing waits';
+	return h('li.lane', { 'data-key': s.site },
+		h('div.name', siteLink(s), statePill(s)), slots(s),
+		h('div', image('div.track', text, part(s.waiting), part(s.backlogged, 'back'), part(Math.max(most - all, all ? 0 : 1), 'none')), h('div.small.muted.n', text)),
+		h('div', { class: 'small' + (isDead(s) ? ' bad' : '') }, bound(s),
+			/rate/.test(s.bound) && h('div.rate', h('i', { css: { width: Math.min(100, Math.max(0, left / 10)) + '%' } }))));
+}
+
+function lanes() {
+	const list = status.sites, t = status.site_totals, s = status.sessions;
+	const most = Math.max(1, ...list.map((x) => x.waiting + x.backlogged));
+	return card(null,
+		h('div.head', h('h2', 'Sites'),
+			muted(`${number(s.out)} of ${count(status.limits.delivery_session_limit, 'session')}; ${number(t.waiting)} waiting`, t.backlogged > 0 && `, ${number(t.backlogged)} backlogged`, t.dead > 0 && `; ${number(t.dead)} dead`),
+			t.sites > list.length && link('sites', `all ${number(t.sites)}`)),
+		list.length > 0 && h('div.lane.lanes-head', { 'aria-hidden': 'true' }, ['site', 'sessions', 'messages', 'what binds it'].map((x) => h('span', x))),
+		list.length ? h('ul.lanes', list.map((x) => lane(x, most))) : empty(t.sites ? 'No mail waits for any site.' : 'No mail has gone out yet.'));
+}
+
+/* --- Now --- */
+
+let period = 'second';
+const sum = (list) => list.reduce((a, b) => a + b, 0);
+
+function curve(values) {
+	const each = Math.max(1, Math.floor(values.length / 100)), sums = [];
+	for (let i = values.length % each; i < values.length; i += each) sums.push(sum(values.slice(i, i + each)));
+	const most = Math.max(...sums, 1), step = 300 / Math.max(1, sums.length - 1);
+	const line = sums.map((v, i) => `${i ? 'L' : 'M'}${(i * step).toFixed(1)} ${(54 - v / most * 50).toFixed(1)}`).join('');
+	return h('svg', { viewBox: '0 0 300 56', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+		h('line', { x1: 0, x2: 300, y1: 55, y2: 55 }), line && [h('path.area', { d: line + 'L300 56L0 56Z' }), h('path', { d: line })]);
+}
+
+function figure(kind) {
+	const values = series ? series[period][kind] : [];
+	return h('div.figure.c-' + kind, h('div.name', h('i'), h('span', kind)),
+		h('b', series ? number(sum(series.second[kind].slice(-60))) : '–'),
+		h('div.under.n', h('span', 'in the last minute'), h('span', `${number(sum(values))} in ${period === 'second' ? '10 min' : '24 h'}`)), curve(values));
+}
+
+const rank = (f) => ['error', 'warning', 'hint'].indexOf(f.severity);
+
+function findings() {
+	const list = [...status.findings || []].sort((a, b) => rank(a) - rank(b));
+	return list.length > 0 && h('ul.findings', { 'aria-label': 'Findings' }, list.map((f) => h('li', { class: f.severity, 'data-key': f.code + f.subject },
+		h('span.word', f.severity), h('span.text', f.text), muted(f.since_ms && 'for ' + span(now() - f.since_ms)), h('span.remedy.muted', f.remedy))));
+}
+
+const PLACES = { incoming: 'not yet loaded', active: 'in delivery', deferred: 'to be retried', hold: 'held', defrag: 'await parts', corrupt: 'quarantined' };
+
+function places() {
+	return h('div.places', Object.keys(PLACES).map((p) => h('a', { href: '#/queue?queue=' + p, class: p === 'corrupt' && status.queue[p] > 0 && 'is-bad' },
+		h('b', number(status.queue[p])), p, h('br'), h('span.small', PLACES[p]))));
+}
+
+const gauge = (used, all, kind) => h('div.track.gauge', part(used, kind || 'used'), part(Math.max(0, all - used), 'none'));
+
+function machine() {
+	const { spool, journal, sandbox = {}, history = {}, sessions, certificates = [], listeners = [], upstreams = [] } = status;
+	const low = spool.bytes_free < 2 * spool.bytes_reserve || spool.inodes_free < 2 * spool.inodes_reserve;
+	const used = journal.segments - journal.free_segments;
+	const days = (c) => Math.floor((c.not_after_ms - now()) / 86400000);
+	return h('div.two',
+		card('Disk', facts(
+			['spool', h('code', spool.path), h('div', { class: low && 'bad' }, `${bytes(spool.bytes_free)} and ${count(spool.inodes_free, 'inode')} free`)],
+			['reserve', `${bytes(spool.bytes_reserve)}: below it no mail is accepted`],
+			['journal', `${used} of ${count(journal.segments, 'segment')} used, ${count(journal.messages, 'message')}`, gauge(used, journal.segments, journal.full && 'low')],
+			history.size > 0 && ['history', `${bytes(history.bytes)} of ${bytes(history.size)}`, history.paused && h('span.bad', ' paused'), gauge(history.bytes, history.size)])),
+		card('Connections', facts(
+			['sessions', `${number(sessions.in)} in, ${number(sessions.out)} out (${number(sessions.busy)} busy)`],
+			listeners.length > 0 && ['listeners', lines(listeners, (l) => [h('code', l.address), ' ', muted(l.tls === true ? 'TLS' : l.tls)])],
+			certificates.length > 0 && ['certificates', lines(certificates, (c) => [`${c.name || c.subject || c.file} `, h('span', { class: days(c) < 14 ? 'bad' : 'muted' }, days(c) < 0 ? 'has expired' : count(days(c), 'day') + ' left')])],
+			upstreams.length > 0 && ['smarthosts', lines(upstreams, (u) => [`${u.relay} `, u.up ? pill('works', 'good') : pill('fails', 'bad'), u.success_ms > 0 && muted(' last success ', time(u.success_ms))])],
+			['sandbox', `Landlock ${sandbox.landlock || 'missing'}, seccomp ${sandbox.seccomp ? 'on' : 'missing'}`],
+			['running', `version ${status.version}, for ${span(status.uptime_s * 1000, true)}`])));
+}
+
+function drawNow() {
+	if (!status) return [empty('Waiting for the daemon…')];
+	const choose = (name, text) => button(text, () => { period = name; draw(); }, '', { 'aria-pressed': String(period === name) });
+	return [h('h1.hidden', 'Now'), findings(),
+		card(null, h('div.head', h('h2', 'Messages'), h('div.choice', { role: 'group', 'aria-label': 'Period' }, choose('second', '10 minutes'), choose('minute', '24 hours'))),
+			h('div.figures', ['accepted', 'delivered', 'deferred', 'bounced'].map(figure))),
+		card('Queue', places()), lanes(), machine()];
+}
+
+/* --- Queue --- */
+
+const queue = { key: null, all: [], next: null, loading: false, error: '', selected: new Set(), turn: 0 };
+
+async function queuePage(after, limit) {
+	const query = new URLSearchParams(route().query);
+	query.set('limit', limit);
+	if (after) query.set('after', after);
+	return askJson('api/queue?' + query);
+}
+
+async function loadQueue(fresh) {
+	const turn = fresh ? ++queue.turn : queue.turn;
+	if (fresh) Object.assign(queue, { all: [], next: null, selected: new Set() });
+	Object.assign(queue, { loading: true, error: '' });
+	draw();
+	const got = await queuePage(queue.next, 100).catch((error) => ({ messages: [], error: error.message }));
+	if (turn !== queue.turn) return;
+	queue.all.push(...got.messages);
+	Object.assign(queue, { next: got.next || null, loading: false, error: got.error || '' });
+	draw();
+}
+
+function whyShort(m) {
+	const reason = (m.recipients.find((r) => !r.done && r.delay_reason) || {}).delay_reason, due = m.due_time * 1000 - now();
+	return m.queue_name === 'hold' ? 'held' : m.queue_name === 'active' ? reason || 'in delivery'
+		: [m.queue_name === 'deferred' && (due > 0 ? 'next attempt in ' + span(due) : 'next attempt soon'), reason].filter(Boolean).join('; ');
+}
+
+function queueRow(m) {
+	const open = m.recipients.filter((r) => !r.done), to = (open.length ? open : m.recipients).map((r) => r.address);
+	const pick = h('input', { type: 'checkbox', checked: queue.selected.has(m.queue_id), 'aria-label': 'Select ' + m.queue_id,
+		on: { change: (e) => { queue.selected[e.target.checked ? 'add' : 'delete'](m.queue_id); draw(); } } });
+	return [m.queue_id, mayAct() && pick, idLink(m.queue_id), ['a', 'from', address(m.sender)],
+		['a', 'to', to.slice(0, 2).join(', ') + (to.length > 2 ? ` and ${number(to.length - 2)} more` : '')], [null, 'in', m.queue_name],
+		['r n', 'size', bytes(m.message_size)], ['r n', 'age', span(now() - m.arrival_time * 1000)], ['a small', 'why', whyShort(m)]];
+}
+
+function setFilter(event) {
+	const query = new URLSearchParams();
+	if (event) event.preventDefault();
+	for (const input of byId('filter').elements) if (input.name && input.value.trim()) query.set(input.name, input.value.trim());
+	location.hash = '#/queue' + (String(query) && '?' + query);
+}
+
+function queueFilter(query) {
+	const field = ([name, label]) => h('label', label, h('input', { name, value: query.get(name) || '' }));
+	const select = (name, label, options) => h('label', label, h('select', { name, on: { change: () => setFilter() } },
+		options.map(([value, text]) => h('option', { value, selected: (query.get(name) || '') === value }, text))));
+	return h('form.tools', { id: 'filter', 'data-key': String(query), on: { submit: setFilter } },
+		select('queue', 'place', [['', 'anywhere'], ...Object.keys(PLACES).map((p) => [p, p])]), [['q', 'words'], ['from', 'sender'], ['to', 'recipient']].map(field),
+		select('older', 'age', [['', 'any'], ['10m', 'over 10 min'], ['1h', 'over 1 hour'], ['1d', 'over 1 day']]),
+		h('button.main', 'Filter'), String(query) && link('queue', 'clear'));
+}
+
+function drawQueue(query) {
+	if (queue.key !== String(query)) {
+		queue.key = String(query);
+		loadQueue(true);
+	}
+	const { all, selected, error, loading, next } = queue, n = selected.size;
+	const pickAll = h('input', { type: 'checkbox', 'aria-label': 'Select all shown', checked: n > 0 && n >= all.length,
+		on: { change: (e) => { queue.selected = new Set(e.target.checked ? all.map((m) => m.queue_id) : []); draw(); } } });
+	return [head('Queue', muted(count(all.length, 'message') + ' shown'), button('Refresh', () => loadQueue(true))),
+		card(null, queueFilter(query)),
+		card(null,
+			all.length > 0 && table([mayAct() && h('td', pickAll), 'id', 'from', 'to', 'in', h('th.r', { scope: 'col' }, 'size'), h('th.r', { scope: 'col' }, 'age'), 'why it waits'], all.map(queueRow)),
+			failure(error), loading ? empty('Loading…') : !all.length && !error && empty(String(query) ? 'No message matches.' : 'The queue is empty.'),
+			next && !loading && h('p.more', button('Show more', () => loadQueue())),
+			mayAct() && all.length > 0 && h('div.acts.tools', n > 0 ? [muted(`${number(n)} selected:`), verbButtons(() => [...queue.selected])] : muted('Select messages to act on them, or'),
+				button(next ? 'select all that match' : 'select all', () => attempt(queue, selectMatching), 'link')))];
+}
+
+/* Every id that matches, so that what is confirmed is what is done. */
+async function selectMatching() {
+	const ids = new Set(queue.all.map((m) => m.queue_id)), { turn } = queue;
+	for (let after = queue.next, got; after; after = got.next) {
+		got = await queuePage(after, 500);
+		if (turn !== queue.turn) return;
+		for (const m of got.messages) ids.add(m.queue_id);
+		say(`${number(ids.size)} found`);
+	}
+	queue.selected = ids;
+}
+
+/* --- Acting --- */
+
+const VERBS = {
+	hold: ['Hold', 'Held mail is not delivered until it is released.'],
+	release: ['Release', 'It is delivered again.'],
+	retry: ['Retry', 'Delivery is tried now.'],
+	bounce: ['Return', 'Open recipients fail, and the sender is notified.'],
+	rm: ['Delete', 'Nobody is notified.'],
+};
+const isDanger = (verb) => verb === 'bounce' || verb === 'rm';
+const mayAct = () => status && status.access === 'operate';
+const closeDialog = () => byId('dialog').close();
+const verbButtons = (ids, verbs = Object.keys(VERBS)) => verbs.map((v) => button(VERBS[v][0], () => confirmAct(v, ids()), isDanger(v) && 'danger'));
+
+function openDialog(title, ...children) {
+	byId('dialog').replaceChildren(h('h2', { id: 'dialog-title' }, title), ...children);
+	if (!byId('dialog').open) byId('dialog').showModal();
+}
+
+function confirmAct(verb, ids) {
+	const must = isDanger(verb) && ids.length > 10;
+	const go = h('button', { class: isDanger(verb) ? 'danger' : 'main', disabled: must }, VERBS[verb][0]);
+	const typed = h('input', { id: 'typed', on: { input: () => { go.disabled = typed.value.trim() !== String(ids.length); } } });
+	openDialog(`${VERBS[verb][0]} ${count(ids.length, 'message')}?`, h('form', { on: { submit: (e) => { e.preventDefault(); act(verb, ids); } } },
+		h('p', VERBS[verb][1]), must && [h('label', { for: 'typed' }, `Type ${ids.length} to confirm:`), typed],
+		h('div.tools', button('Cancel', closeDialog), go)));
+	(must ? typed : go).focus();
+}
+
+async function act(verb, ids) {
+	let done = 0, failed = 0;
+	const progress = h('p.n', { role: 'status' }, 'Asking the daemon…'), list = h('ul'), close = button('Close', closeDialog, 'main');
+	openDialog(VERBS[verb][0], progress, list, h('div.tools', close));
+	close.focus();
+	const told = (line) => {
+		const answer = line ? JSON.parse(line) : { end: true };
+		if (answer.end) return;
+		if (answer.ok) done++;
+		else if (++failed <= 50) list.append(h('li', `${answer.id || ''} ${answer.text || answer.error || ''}`));
+		progress.textContent = `${number(done)} of ${number(ids.length)} done` + (failed ? `, ${number(failed)} failed` : '');
+	};
+	try {
+		for (let i = 0; i < ids.length; i += 500) await eachLine(await ask('api/queue/' + verb, { body: { ids: ids.slice(i, i + 500) } }), told);
+	} catch (error) {
+		list.append(h('li', error.message));
+	}
+	if (view() === 'queue') loadQueue(true);
+	if (view() === 'message') loadMessage(message.id);
+}
+
+/* --- A message --- */
+
+const message = { id: null };
+
+async function loadMessage(id) {
+	if (message.id !== id) Object.assign(message, { id, why: null, life: null, header: null, loading: true });
+	const [why, life] = await Promise.all([askJson(`api/queue/${id}/why`).catch(() => null), askJson('api/trace?limit=1&q=' + id).catch(() => [])]);
+	if (message.id !== id) return;
+	Object.assign(message, { why, life: life[0] || null, loading: false });
+	draw();
+}
+
+/* The rest of a large message is not asked for. */
+async function loadHeader() {
+	const stop = new AbortController();
+	let text = '';
+	try {
+		await eachLine(await ask(`api/queue/${message.id}/message`, { signal: stop.signal }), (line) => {
+			if (stop.signal.aborted) return;
+			text += line.replace(/\r$/, '') + '\n';
+			if (!line.trim() || text.length > 65536) stop.abort();
+		});
+	} catch (error) {
+		if (!stop.signal.aborted) text = error.message;
+	}
+	message.header = text.slice(0, 65536);
+	draw();
+}
+
+async function download() {
+	const href = URL.createObjectURL(await (await ask(`api/queue/${message.id}/message`)).blob());
+	h('a', { href, download: message.id + '.eml' }).click();
+	setTimeout(() => URL.revokeObjectURL(href), 6e4);
+}
+
+function eventSentence(e) {
+	const to = e.recipient === undefined ? '' : address(e.recipient) + (e.original_recipient ? ` (for ${address(e.original_recipient)})` : '') + ': ';
+	const relay = e.relay && e.relay !== 'none' ? ' ' + e.relay : '', text = e.text ? ': ' + e.text : '';
+	switch (e.type) {
+		case 'accepted': return [`accepted from ${e.client || 'this host'}`, e.helo && ` (${e.helo})`, e.user && `, user ${e.user}`, e.tls && `, ${e.tls}`, e.recipients && `, for ${count(e.recipients, 'recipient')}`];
+		case 'delivered': return `${to}delivered to${relay}${text}`;
+		case 'deferred': return `${to}deferred${relay && ' by' + relay}${text}`;
+		case 'bounced': return `${to}failed${relay && ' at' + relay}${text}`;
+		default: return `${to}${e.type}${text}`;
+	}
+}
+
+function whySentences() {
+	const m = message.why, w = m && m.why;
+	if (!m) return message.life && message.life.ended ? ['It has left the queue.'] : [];
+	if (m.queue_name === 'hold') return ['It is held: it is not delivered, not retried, and does not expire until it is released.'];
+	if (!w) return [];
+	return [w.due_ms > now() && ['The next attempt is at ', time(w.due_ms), `, in ${span(w.due_ms - now())}${w.backlogged ? ', or as soon as its site works again' : ''}.`],
+		...w.reasons || [], w.ahead > 0 && `${count(w.ahead, 'message')} will be loaded before it.`, w.loading && 'It is being read from the disk.',
+		w.excess && 'Its site has more than its share of the active queue; it is loaded when that changes.', w.lacks_room && 'It has more recipients than there is space for in the active queue.',
+		...(w.hops || []).filter((x) => x.site).map((x) => `${x.site.site}: ${bound(x.site)}; ${count(x.site.waiting, 'message')} waiting there.`),
+		w.expires_ms && ['It expires at ', time(w.expires_ms), '.']].filter(Boolean);
+}
+
+function messageRecipients() {
+	if (message.why) return message.why.recipients.map((r) => [r.address, r.done ? 'done' : 'open', r.delay_reason || '']);
+	const last = {};
+	for (const e of message.life.events) if (e.recipient !== undefined) last[e.recipient] = e;
+	return Object.entries(last).map(([a, e]) => [a, e.type, e.text || '']);
+}
+
+function messageParts() {
+	const reason = message.why && message.why.recipients.map((r) => r.delay_reason).find(Boolean);
+	const [, total, missing] = /have \d+ of (\d+); missing parts: ([\d, ]+)/.exec(reason) || [];
+	return total && ['parts', boxes(Number(total), (i) => !missing.split(', ').includes(String(i)))];
+}
+
+function drawMessage(id) {
+	if (message.id !== id) loadMessage(id);
+	const { why, life, loading, header } = message, m = why || life, arrived = why ? why.arrival_time * 1000 : life && life.time_ms;
+	const state = why ? why.queue_name : life && life.state, sentences = m ? whySentences() : [];
+	return [head(['Message ', h('span.id', id), ' ', state && pill(state)],
+		why && mayAct() && h('div.tools', verbButtons(() => [id], [state === 'hold' ? 'release' : 'hold', 'retry', 'bounce', 'rm']))),
+	loading ? empty('Loading…') : !m && empty('Neither the queue nor the history knows this message.'),
+	m && card(null, facts(['from', address(m.sender)], ['size', bytes(why ? why.message_size : life.size)],
+		['arrived', time(arrived), muted(` ${span(now() - arrived, true)} ago`)], life && life.message_id && ['Message-ID', h('code', life.message_id)], messageParts())),
+	sentences.length > 0 && card(why ? 'Why it waits' : 'Now', h('ul.reasons', sentences.map((s) => h('li', s)))),
+	m && card('Recipients', table(['address', 'state', 'last word'], messageRecipients().slice(0, 500).map(([a, s, t]) => [a, ['a', null, address(a)], s, ['a small', null, t]]))),
+	life && card('Its life', h('ol.timeline', life.events.map((e) => h('li', { class: e.type }, time(e.time_ms), eventSentence(e), e.hint && h('span.hint', e.hint))))),
+	why && mayAct() && card(null, h('div.head', h('h2', 'Content'), button('Show the header', loadHeader), button('Download', () => attempt(message, download))), failure(message.error), header && h('pre', { tabindex: 0 }, header))];
+}
+
+/* --- Search --- */
+
+const found = { query: null };
+
+async function loadFound(query) {
+	Object.assign(found, { query, list: null });
+	const list = await askJson('api/trace?limit=50&q=' + encodeURIComponent(query));
+	if (found.query !== query) return;
+	found.list = list;
+	if (list.length === 1) location.replace('#/message/' + list[0].id);
+}
+
+function drawSearch(query) {
+	if (found.query !== query) attempt(found, () => loadFound(query));
+	const { list, error } = found, names = (m) => [...new Set(m.events.map((e) => e.recipient).filter((r) => r !== undefined))].slice(0, 3).join(', ');
+	return [head(`Messages with “${query}”`), card(null, failure(error), !list && !error && empty('Searching the history…'), list && !list.length && empty('The history has no such message.'),
+		list && list.length > 0 && table(['time', 'id', 'from', 'to', 'state'], list.map((m) => [m.id, time(m.time_ms), idLink(m.id), ['a', 'from', address(m.sender)], ['a', 'to', names(m)], m.state])))];
+}
+
+/* --- Sites --- */
+
+const sites = pages('api/sites', 'sites');
+let sortKey = 'waiting', isDown = true;
+
+function drawSites() {
+	const value = (s) => s[sortKey], order = (a, b) => typeof value(a) === 'number' ? value(a) - value(b) : String(value(a)).localeCompare(String(value(b)));
+	const list = [...sites.all || []].sort((a, b) => (isDown ? -1 : 1) * order(a, b)), shown = list.slice(0, 500);
+	const column = ([key, text]) => h('th', { scope: 'col', 'aria-sort': sortKey === key && (isDown ? 'descending' : 'ascending') },
+		button(text, () => { isDown = sortKey === key ? !isDown : key !== 'site'; sortKey = key; draw(); }));
+	const columns = [['site', 'site'], ['state', 'state'], ['waiting', 'waiting'], ['backlogged', 'backlogged'], ['busy', 'sessions'], ['window', 'window'], ['latency_ms', 'latency'], ['bound', 'what binds it']];
+	return [head('Sites', muted(sites.all && count(list.length, 'site') + (list.length > 500 ? ', 500 shown' : '')), button('Refresh', sites.load)),
+		card(null, failure(sites.error), sites.all && !list.length && empty('No mail has gone out yet.'),
+			list.length > 0 && table(columns.map(column), shown.map((s) => [s.site, ['a', null, siteLink(s)], [isDead(s) && 'bad', null, s.state], ['n', 'waiting', number(s.waiting)], ['n', 'backlogged', number(s.backlogged)],
+				['n', 'sessions', `${s.busy} of ${s.sessions} busy`], ['n', 'window', `${s.window} of ${s.limit}`], ['n', 'latency', s.latency_ms ? number(s.latency_ms) + ' ms' : ''], ['a small', null, bound(s)]])))];
+}
+
+function drawSite(name) {
+	const s = [...(status && status.sites) || [], ...sites.all || []].find((x) => x.site === name);
+	if (!s) return [head(name), empty(sites.all ? 'Nothing is known of this site.' : 'Loading…')];
+	return [head([s.site, ' ', statePill(s)], link('sites', 'all sites')), card(null, h('ul.lanes', lane(s, Math.max(1, s.waiting + s.backlogged)))),
+		card('Limits and addresses', facts(['what binds it', bound(s)], ['domains', s.domains.join(', ')], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
+			['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${number(s.learnt_rate)}/s`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
+			s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), ', until ', time(s.dead_until_ms)], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)])),
+		s.conversation && card('Its last failed conversation', h('pre', { tabindex: 0 }, s.conversation))];
+}
+
+/* --- Fragments --- */
+
+const sets = pages('api/fragments', 'sets');
+
+function boxes(total, isHere) {
+	const here = Array.from({ length: Math.min(total, 100) }, (_, i) => isHere(i + 1));
+	return image('div.boxes', `${here.filter(Boolean).length} of ${total} parts are here`, here.map((x, i) => h('i', { class: !x && 'missing' }, i + 1)), total > 100 && muted(`and ${number(total - 100)} more`));
+}
+
+function drawFragments() {
+	const list = sets.all || [];
+	return [head('Fragments', muted(sets.all && count(list.length, 'set')), button('Refresh', sets.load)),
+		card(null, failure(sets.error), sets.all && !list.length && empty('No fragment waits for others.'),
+			list.length > 0 && table(['parts', 'from', 'to', 'size', 'since', 'until'], list.map((s) => [s.set,
+				[null, null, boxes(s.total || Math.max(0, ...s.have), (i) => s.have.includes(i)), !s.total && muted('total not known yet')], ['a', 'from', address(s.sender)], ['a', 'to', address(s.recipient)],
+				['n', 'size', bytes(s.bytes)], [null, 'since', time(s.since_ms)], [null, 'until', s.until_ms > 0 && time(s.until_ms)]])))];
+}
+
+/* --- Log --- */
+
+let logFilter = '';
+
+function logText(e) {
+	const rest = Object.entries(e).filter(([k, v]) => !['type', 'time_ms', 'message', 'text'].includes(k) && typeof v !== 'object').map(([k, v]) => `${k}=${v}`);
+	return rest.join(', ') + (e.text ? ` (${e.text})` : '');
+}
+
+function drawLog() {
+	const words = logFilter.toLowerCase(), list = events.filter((e) => !words || JSON.stringify(e).toLowerCase().includes(words));
+	return [head('Log', skipped > 0 && muted(`${number(skipped)} events were too many to show`),
+		h('div.tools', h('input', { type: 'search', 'aria-label': 'Filter the log', placeholder: 'Filter', value: logFilter, on: { input: (e) => { logFilter = e.target.value; draw(); } } }),
+			button(paused ? 'Go on' : 'Pause', () => { paused = !paused; draw(); }, '', { 'aria-pressed': String(paused) }))),
+	card(null, list.length ? h('ol.log', list.map((e) => h('li', { class: e.type }, time(e.time_ms), ' ', h('b', e.type), ' ', e.message && [idLink(e.message), ' '], logText(e))))
+		: empty(paused ? 'Paused.' : 'Nothing to show yet.'))];
+}
+
+/* --- Entrance --- */
+
+const openSession = (key) => ask('api/session', { body: { key } }).then(() => true, () => false);
+
+function enter(error) {
+	gone = true;
+	const input = h('input', { type: 'password', autocomplete: 'off', 'aria-label': 'Key', required: true });
+	const submit = async (event) => {
+		event.preventDefault();
+		if (await openSession(input.value.trim().replace(/^.*#k=/, ''))) location.reload();
+		else enter('This key is not valid: it was used, is older than 5 minutes, or is mistyped.');
+	};
+	byId('state').textContent = 'No access';
+	byId('main').replaceChildren(h('section.card.enter', h('h1', 'A key is needed'),
+		h('p', 'On the host of the daemon, ', h('code', 'petrel page'), ' prints an address with a key, which is valid once and for 5 minutes. Open that address, or paste it here:'),
+		h('form', { on: { submit } }, input, h('button.main', 'Open')), failure(error), h('p.muted', 'A restart of the daemon ends all sessions.')));
+	input.focus();
+}
+
+/* --- Frame --- */
+
+function route() {
+	const [path, query] = location.hash.replace(/^#\/?/, '').split('?'), [name, ...rest] = path.split('/');
+	try {
+		return { name, rest: decodeURIComponent(rest.join('/')), query: new URLSearchParams(query) };
+	} catch (error) {
+		return { name, rest: '', query: new URLSearchParams() };
+	}
+}
+const view = () => route().name;
+
+function drawView() {
+	const { name, rest, query } = route();
+	switch (name) {
+		case 'queue': return drawQueue(query);
+		case 'message': return drawMessage(rest);
+		case 'sites': return rest ? drawSite(rest) : drawSites();
+		case 'fragments': return drawFragments();
+		case 'log': return drawLog();
+		case 'search': return drawSearch(query.get('q') || '');
+		default: return drawNow();
+	}
+}
+
+function drawState() {
+	const { queue: q, findings: list = [], accepting, reason, oldest_ms: oldest } = status, waiting = q.incoming + q.active + q.deferred;
+	const worst = Math.min(2, ...list.map(rank)), kind = !accepting || worst === 0 ? 'is-bad' : worst === 1 ? 'is-warn' : 'is-good';
+	byId('state').className = 'state ' + kind;
+	byId('state').textContent = (accepting ? 'Accepting. ' : `Not accepting: ${reason}. `) +
+		(waiting ? `${count(waiting, 'message')} wait${waiting === 1 ? 's' : ''}${oldest ? `, the oldest for ${span(now() - oldest, true)}` : ''}.` : 'Nothing waits.');
+}
+
+function drawFrame() {
+	const notice = byId('notice'), here = { message: 'queue', search: 'queue' }[view()] || view();
+	notice.hidden = live || !since;
+	notice.textContent = `Not live since ${at(since + ahead)}. The daemon is asked every 5 seconds.`;
+	if (!status) return;
+	drawState();
+	byId('host').textContent = status.hostname || 'Petrel';
+	document.title = `${status.hostname || 'localhost'} – Petrel`;
+	const tabs = { '': null, queue: sum(Object.values(status.queue)), sites: status.site_totals.sites, fragments: status.fragments.sets, log: null };
+	patchAll(byId('nav'), Object.entries(tabs).map(([name, n]) => h('a', { href: '#/' + name, 'aria-current': here === name && 'page' }, name || 'now', n > 0 && h('span.n', number(n)))));
+	patchAll(byId('footer'), [h('span', mayAct() ? 'This session may act.' : 'This session may only look.'), button('Keys', showKeys, 'link')]);
+}
+
+let drawing = false;
+function draw() {
+	if (drawing) return;
+	drawing = true;
+	requestAnimationFrame(() => {
+		drawing = false;
+		if (gone) return;
+		drawFrame();
+		patchAll(byId('main'), drawView().filter(Boolean));
+	});
+}
+
+function say(text) {
+	byId('live').textContent = text;
+}
+
+function showKeys() {
+	const keys = [['/', 'search'], ['j k', 'next, previous row'], ['Enter', 'open the row'], ['x', 'select the row'], ['g', 'then n, q, s, f, l: now, queue, sites, fragments, log'], ['Esc', 'back'], ['?', 'these keys']];
+	const close = button('Close', closeDialog, 'main');
+	openDialog('Keys', facts(...keys.map(([k, text]) => [k.split(' ').map((x) => [h('kbd', x), ' ']), text])), h('div.tools', close));
+	close.focus();
+}
+
+function moveRow(step) {
+	const links = [...document.querySelectorAll('tr a, .lane a')];
+	const i = links.findIndex((a) => a.closest('tr, .lane').contains(document.activeElement));
+	const next = links[Math.min(links.length - 1, Math.max(0, i < 0 ? 0 : i + step))];
+	if (next) next.focus();
+}
+
+let going = false;
+function onKey(event) {
+	const { key, target } = event, typing = /^(INPUT|SELECT)$/.test(target.tagName) && target.type !== 'checkbox';
+	if (event.ctrlKey || event.altKey || event.metaKey || byId('dialog').open || typing && key !== 'Escape') return;
+	const row = target.closest('tr'), box = row && row.querySelector('input');
+	const keys = {
+		'/': () => byId('query').focus(), j: () => moveRow(1), k: () => moveRow(-1), '?': showKeys, x: () => box && box.click(),
+		Escape: () => typing ? target.blur() : /^(message|search)$/.test(view()) && history.back(),
+	};
+	const places = { n: '', q: 'queue', s: 'sites', f: 'fragments', l: 'log' };
+	if (going && key in places) location.hash = '#/' + places[key];
+	else if (keys[key]) keys[key]();
+	going = key === 'g';
+	if (keys[key]) event.preventDefault();
+}
+
+function onSearch(event) {
+	event.preventDefault();
+	const query = byId('query').value.trim(), isId = /^[0-9a-z]{10}-?[0-9a-z]{8}$/i.test(query);
+	if (isId) location.hash = '#/message/' + query.toUpperCase().replace(/^(.{10})(.{8})$/, '$1-$2');
+	else if (query) location.hash = '#/search?q=' + encodeURIComponent(query);
+}
+
+function onRoute() {
+	if (view() === 'sites') sites.load();
+	if (view() === 'fragments') sets.load();
+	if (view() === 'queue' && queue.key === String(route().query)) loadQueue(true);
+	draw();
+}
+
+async function begin() {
+	const [, key] = /^#k=(.+)$/.exec(location.hash) || [];
+	if (key) {
+		history.replaceState(null, '', '#/');
+		if (!await openSession(key)) return enter('This key is not valid: it was used, or is older than 5 minutes.');
+	}
+	byId('search').addEventListener('submit', onSearch);
+	document.addEventListener('keydown', onKey);
+	window.addEventListener('hashchange', () => { window.scrollTo(0, 0); byId('main').focus({ preventScroll: true }); onRoute(); });
+	new IntersectionObserver((seen) => seen[0].isIntersecting && queue.next && !queue.loading && view() === 'queue' && loadQueue(), { rootMargin: '300px' }).observe(byId('footer'));
+	await askJson('api/status').then(takeStatus, () => {});
+	setInterval(draw, 1000);
+	onRoute();
+	follow();
+	followSeries();
+}
+begin();

@@ -1,0 +1,90 @@
+#!/usr/bin/perl
+# The page of the real binary: its files without a key, and every view and action in Chromium, looked at by axe, with
+# hostile mail in the queue. Screenshots are in BUILD/page.
+use strict;
+use warnings;
+use FindBin;
+use IO::Handle;
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use IPC::Open2;
+use JSON::PP qw(decode_json encode_json);
+use Test::More;
+use lib $FindBin::Bin;
+use Petrel;
+use Sink;
+
+my ($port, $dead) = (Petrel::free_port(), Petrel::free_port());
+my $sink = Sink->start('--fail-rcpt', 'nobody:550', '--fail-rcpt', 'grey:451');
+my $petrel = Petrel->new(http => "127.0.0.1:$port", routes => "\n    dead.example smtp://127.0.0.1:$dead\n    held.example hold\n"
+    . "    frag.example smtp://127.0.0.1:$sink->{port}?defragment=yes\n    * smtp://127.0.0.1:$sink->{port}")->start;
+
+sub get {
+    my ($path, $fields) = @_;
+    my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port", Timeout => 20) or return '';
+    print $socket "GET $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" . ($fields // '') . "\r\n";
+    local $/;
+    return scalar <$socket> // '';
+}
+
+# --- The files
+
+my %type = ('/' => 'text/html; charset=utf-8', '/page.css' => 'text/css; charset=utf-8', '/page.js' => 'text/javascript; charset=utf-8', '/icon.svg' => 'image/svg+xml');
+for my $path (sort keys %type) {
+    my $answer = get($path);
+    like $answer, qr/^HTTP\/1\.1 200 .*^Content-Type: \Q$type{$path}\E\r$/ms, "$path is there without a key";
+    like $answer, qr/^Content-Security-Policy: default-src 'none'; script-src 'self'; /m, 'with the policy';
+    like $answer, qr/^Cache-Control: no-cache\r$/m, 'kept by the browser, which asks';
+    my ($tag) = $answer =~ /^ETag: ("[0-9a-f]+")\r$/m;
+    for my $known ($tag, "W/$tag", "\"x\", $tag", '*') {
+        like get($path, "If-None-Match: $known\r\n"), qr/^HTTP\/1\.1 304 (?!.*Content-Length).*\r\n\r\n\z/s, "which is not sent again: $known";
+    }
+    like get($path, "If-None-Match: \"0000000000000000\"\r\n"), qr/^HTTP\/1\.1 200 /, 'another version is';
+    unlike $answer, qr/\bstyle=|\bon[a-z]+=|<script>|https?:(?!\/\/www\.w3\.org\/2000\/svg)/, 'nothing inline, nothing of others' unless $path eq '/page.js';
+}
+unlike get('/page.js'), qr/innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'the script makes no markup of texts';
+like get('/index.html'), qr/^HTTP\/1\.1 (401|403)/, 'there are no other files';
+
+# --- In a browser
+
+my ($chromium) = grep { defined } map { Petrel::have($_) } qw(chromium chromium-browser);
+my $why = !$chromium ? 'chromium is not installed' : !Petrel::have('node') ? 'node is not installed'
+    : !-d "$FindBin::Bin/page/node_modules/axe-core" ? 'make deps-page has not been run' : undef;
+SKIP: {
+    skip $why, 1 if $why;
+    my ($rtl, $markup) = ("\xe2\x80\xae", '"<img/src=x/onerror=alert(1)>"@x.example');
+    sub mail { my ($to, $subject, $from, $more) = @_; return $petrel->send_mail($from // 'a@b.example', $to, "Subject: $subject\r\nFrom: a\@b.example\r\n" . ($more // '') . "\r\nx\r\n") }
+    mail('erin@dead.example', "<script>alert($_)</script>") for 1 .. 15;
+    mail('erin@dead.example', "${rtl}gpj.exe", $markup);
+    mail('frank@held.example', '<img src=x onerror=alert(1)>') for 1 .. 3;
+    mail('nobody@fine.example', 'x');
+    mail('zoe@frag.example', 'part', undef, "MIME-Version: 1.0\r\nContent-Type: message/partial; id=\"a\@b\"; number=$_; total=4\r\n") for 1, 3;
+    ok Petrel::wait_for(sub { my $q = decode_json($petrel->status)->{queue}; $q->{deferred} == 16 && $q->{hold} == 3 && $q->{defrag} == 2 && $q->{active} == 0 }), 'mail waits';
+
+    my $control = IO::Socket::UNIX->new(Peer => "$petrel->{dir}/spool/control") or die "control: $!";
+    print $control qq({"command":"page"}\n);
+    my $key = decode_json(scalar <$control>)->{key};
+    mkdir "$Petrel::root/$Petrel::build/page";
+    local $ENV{CHROMIUM} = $chromium;
+    my $pid = open2(my $said, my $to, Petrel::have('node'), "$FindBin::Bin/page/page.mjs", "http://127.0.0.1:$port/", $key, "$Petrel::root/$Petrel::build/page");
+    my ($checks, $status) = (0);
+    local $SIG{ALRM} = sub { kill 'KILL', $pid };
+    alarm 300;
+    while (my $line = <$said>) {
+        chomp $line;
+        if ($line =~ /^(ok|not ok) (.*)/) { $checks++; ok $1 eq 'ok', $2 }
+        elsif ($line =~ /^ask held (\S+)/) { print $to decode_json((split /\n/, ($petrel->run('queue', 'ls', '--json', $1))[1])[0])->{queue_name} eq 'hold' ? "yes\n" : "no\n" }
+        elsif ($line eq 'ask deferred') { print $to decode_json($petrel->status)->{queue}{deferred}, "\n" }
+        elsif ($line eq 'ask send') { mail('bob@fine.example', 'now'); print $to "sent\n" }
+        elsif ($line eq 'ask stop') { $petrel->stop; print $to "stopped\n" }
+        elsif ($line eq 'ask start') { $petrel->start; print $to "started\n" }
+        else { diag $line }
+        $to->flush;
+    }
+    alarm 0;
+    waitpid $pid, 0;
+    is $?, 0, 'the browser came to its end';
+    cmp_ok $checks, '>=', 45, 'and looked at everything';
+}
+$petrel->stop;
+done_testing;

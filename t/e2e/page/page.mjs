@@ -1,0 +1,194 @@
+// Looks at the page in Chromium, as an operator does: node page.mjs ADDRESS KEY SHOTS
+// Prints a line a check: "ok NAME" or "not ok NAME: WHY". A line on standard input answers each "ask WHAT".
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+const require = createRequire(import.meta.url);
+const { chromium } = require('playwright-core');
+const axe = require.resolve('axe-core/axe.min.js');
+
+const [, , address, key, shots] = process.argv;
+const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const tell = (good, name, why) => console.log(`${good ? 'ok' : 'not ok'} ${name}${good || why === undefined ? '' : ': ' + String(why).replace(/\s+/g, ' ').slice(0, 800)}`);
+const ask = async (what) => { console.log('ask ' + what); return (await input.next()).value; };
+const WAIT = { timeout: 60000 };
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+const complaints = [];
+
+async function open(options) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en-GB', timezoneId: 'UTC', acceptDownloads: true, bypassCSP: false, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60000);
+  // What is asked for and not there is an error to the console.
+  page.on('console', (m) => ['error', 'warning'].includes(m.type()) && !/status of 404/.test(m.text()) && complaints.push(m.text()));
+  page.on('pageerror', (e) => complaints.push(e.message));
+  page.on('dialog', (d) => { complaints.push('a dialog: ' + d.message()); d.dismiss(); });
+  return page;
+}
+// page.waitForFunction() needs eval, which the policy forbids.
+async function until(page, wanted, argument) {
+  for (const end = Date.now() + WAIT.timeout; Date.now() < end;) {
+    if (await page.evaluate(wanted, argument)) return;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error('never: ' + wanted);
+}
+const go = async (page, hash, wanted) => { await page.evaluate((h) => { location.hash = h; }, hash); await page.waitForSelector(wanted, WAIT); };
+
+// The policy of the page forbids scripts of others: axe runs in a world of its own.
+async function violations(page) {
+  const session = await page.context().newCDPSession(page);
+  const { frameTree } = await session.send('Page.getFrameTree');
+  const { executionContextId } = await session.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id, worldName: 'axe' });
+  const run = async (expression) => {
+    const { result, exceptionDetails } = await session.send('Runtime.evaluate', { expression, contextId: executionContextId, awaitPromise: true, returnByValue: true });
+    if (exceptionDetails) throw new Error(exceptionDetails.exception.description);
+    return result.value;
+  };
+  await run(require('node:fs').readFileSync(axe, 'utf8') + ';0');
+  return run('axe.run(document, {runOnly: ["wcag2a", "wcag2aa"]}).then((r) => r.violations.map((v) => v.id + " " + v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).slice(0, 2).join("; ")))');
+}
+async function inspect(page, name) {
+  const found = await violations(page);
+  tell(found.length === 0, `${name}: axe finds nothing`, found.join(' | '));
+  await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+}
+
+// --- Without a key
+let page = await open();
+await page.goto(address);
+await page.waitForSelector('text=A key is needed');
+tell(await page.locator('main code').innerText() === 'petrel page', 'without a key it says how to get one');
+await inspect(page, 'entrance');
+await page.fill('main input', 'not-a-key');
+await page.click('main button');
+await page.waitForSelector('text=This key is not valid');
+tell(true, 'a wrong key is refused in words');
+complaints.length = 0; // 401 is an error to the console
+await page.context().close();
+
+// --- Now
+page = await open();
+const begun = Date.now();
+await page.goto(`${address}#k=${key}`);
+await page.waitForSelector('.lanes .lane', WAIT);
+const first = Date.now() - begun;
+console.log(`# first data after ${first} ms`);
+tell(!page.url().includes(key), 'the key is not left in the address');
+tell(/Accepting\. .* messages wait, the oldest for /.test(await page.locator('#state').innerText()), 'the state is a sentence', await page.locator('#state').innerText());
+tell(await page.locator('.lanes .pill', { hasText: 'dead' }).count() === 1, 'a dead site is marked in words');
+tell(/dead until .*Connection refused/.test(await page.locator('.lanes').innerText()), 'and says until when and why');
+tell(await page.locator('.findings li').count() > 0, 'findings are there with their remedies');
+tell((await page.locator('.places').innerText()).includes('held'), 'the places of the queue');
+await until(page, () => document.querySelector('footer').textContent.includes('may act'));
+await inspect(page, 'now');
+
+// --- Queue: a hostile subject, address and reply are text
+await go(page, '#/queue', 'main tbody tr');
+tell(await page.locator('img:not([src="icon.svg"]), main script, main iframe').count() === 0, 'addresses make no markup');
+tell((await page.locator('main').innerText()).includes('<img'), 'they are shown as they are');
+await inspect(page, 'queue');
+await go(page, '#/queue?queue=hold', 'main tbody');
+await until(page, () => document.querySelectorAll('main tbody tr').length === 3);
+tell(true, 'a filter by place');
+await page.fill('input[name=to]', 'held.example');
+await page.click('text=Filter');
+await until(page, () => location.hash.includes('to=held.example') && document.querySelectorAll('main tbody tr').length === 3);
+tell(true, 'a filter by recipient');
+await go(page, '#/queue?q=nobody-has-this', 'text=No message matches.');
+tell(true, 'an empty result says so');
+
+// --- By keyboard alone: hold and delete
+await go(page, '#/queue?queue=deferred', 'main tbody tr');
+await until(page, () => document.querySelectorAll('main tbody tr').length > 11);
+const before = await page.locator('main tbody tr').count();
+await page.keyboard.press('j');
+const id = await page.evaluate(() => document.activeElement.textContent);
+await page.keyboard.press('x');
+await page.waitForSelector('text=1 selected:');
+await page.focus('.acts button:text-is("Hold")');
+await page.keyboard.press('Enter');
+await page.waitForSelector('dialog[open] >> text=Hold 1 message?');
+await inspect(page, 'dialog');
+await page.keyboard.press('Enter');
+await page.waitForSelector('dialog >> text=1 of 1 done');
+await page.keyboard.press('Enter');
+await until(page, (n) => document.querySelectorAll('main tbody tr').length === n, before - 1);
+tell((await ask('held ' + id)) === 'yes', 'held by keyboard alone');
+await page.click('text=select all');
+await page.waitForSelector(`text=${before - 1} selected:`);
+await page.focus('.acts button:text-is("Delete")');
+await page.keyboard.press('Enter');
+await page.waitForSelector('dialog #typed');
+tell(await page.locator('dialog button.danger').isDisabled(), 'to delete many wants their number');
+await page.keyboard.type(String(before - 1));
+await page.keyboard.press('Enter');
+await page.waitForSelector(`dialog >> text=${before - 1} of ${before - 1} done`);
+await page.keyboard.press('Enter');
+await page.waitForSelector('text=No message matches.');
+tell((await ask('deferred')) === '0', 'what was confirmed is deleted');
+
+// --- A message
+await go(page, '#/message/' + id, '.timeline li');
+tell(/held/.test(await page.locator('main').innerText()), 'a message says why it waits');
+await page.click('text=Show the header');
+await page.waitForSelector('pre');
+tell(/Subject: /.test(await page.locator('pre').innerText()), 'its header is text');
+const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Download')]);
+tell(download.suggestedFilename() === id + '.eml', 'it can be downloaded');
+await inspect(page, 'message');
+await page.keyboard.press('Escape');
+await go(page, '#/message/0000000000-00000000', 'text=Neither the queue nor the history knows this message.');
+tell(true, 'an unknown message is said to be unknown');
+
+// --- Search, sites, fragments, log
+await page.keyboard.press('/');
+await page.keyboard.type('nobody@fine.example');
+await page.keyboard.press('Enter');
+await page.waitForSelector('main tbody tr');
+tell(/bounced/.test(await page.locator('main').innerText()), 'search finds what has left');
+await inspect(page, 'search');
+await go(page, '#/sites', 'main tbody tr');
+await page.click('th >> text=backlogged');
+tell(await page.locator('th[aria-sort=descending]').innerText() === 'backlogged', 'sites are sorted by a column');
+await inspect(page, 'sites');
+await page.click('main tbody a');
+await page.waitForSelector('text=Limits and addresses');
+await inspect(page, 'site');
+await go(page, '#/fragments', '.boxes');
+tell(await page.locator('.boxes .missing').allInnerTexts().then((t) => t.join()) === '2,4', 'missing parts are marked');
+await inspect(page, 'fragments');
+await go(page, '#/log', 'main h1');
+await ask('send');
+await until(page, () => [...document.querySelectorAll('.log .delivered')].some((l) => l.textContent.includes('bob@fine.example')));
+await inspect(page, 'log');
+await page.keyboard.press('?');
+await page.waitForSelector('dialog[open] >> text=then n, q, s, f, l');
+await page.keyboard.press('Escape');
+
+// --- Narrow, and dark
+await page.setViewportSize({ width: 320, height: 700 });
+for (const [hash, wanted, name] of [['#/', '.lanes', 'now'], ['#/queue', 'main tbody tr', 'queue'], ['#/message/' + id, '.timeline', 'message'], ['#/sites', 'main tbody tr', 'sites']]) {
+  await go(page, hash, wanted);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  tell(wide <= 320, `${name} fits 320 pixels`, wide);
+  await inspect(page, name + '-narrow');
+}
+await page.setViewportSize({ width: 1280, height: 900 });
+await page.emulateMedia({ colorScheme: 'dark' });
+for (const [hash, wanted, name] of [['#/', '.lanes', 'now'], ['#/queue', 'main tbody tr', 'queue'], ['#/message/' + id, '.timeline', 'message']]) {
+  await go(page, hash, wanted);
+  await inspect(page, name + '-dark');
+}
+
+// --- A stop is seen, and a restart
+await go(page, '#/', '.lanes');
+tell(complaints.length === 0, 'no error and no violation of the policy in the console', complaints.join(' | '));
+await ask('stop');
+await page.waitForSelector('#notice:not([hidden])');
+tell(/Not live since/.test(await page.locator('#notice').innerText()), 'a daemon that is gone is said to be gone');
+await ask('start');
+await page.waitForSelector('text=A key is needed', WAIT);
+tell(true, 'after a restart it is found again, and asks for a key');
+await browser.close();
+process.exit(0);
