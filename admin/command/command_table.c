@@ -5,6 +5,7 @@
 #include "admin/command/daemon_command.h"
 #include "admin/command/dkim_key.h"
 #include "admin/command/mime.h"
+#include "admin/command/page_command.h"
 #include "admin/command/passwd.h"
 #include "admin/command/simulate.h"
 #include "admin/command/top.h"
@@ -39,6 +40,10 @@ row_daemon(int count, char **arguments, const struct options *options)
 static const char help_check[] =
     "  --changed  only settings that are not at their defaults\n"
     "  --example  all settings with their defaults and meanings\n";
+
+static const char help_page[] =
+    "  --read    a key that may only look\n"
+    "  --port N  listen there (8025), and carry the page to the daemon\n";
 
 static const char help_status[] =
     "  --sites      all sites, not only the 20 with most mail\n"
@@ -166,6 +171,15 @@ static const struct command_row command_table[] = {
      .run = row_daemon,
      },
     {
+     .name = "page",
+     .arguments = "[--read] [--port N]",
+     .about = "an address of the page for a browser",
+     .help = help_page,
+     .example = "ssh -t -L 8025:127.0.0.1:8025 root@vps petrel page",
+     .kind = COMMAND_OPTIONS,
+     .run = page_command,
+     },
+    {
      .name = "log-level",
      .arguments = "[error|warning|info|debug [--for TIME]]",
      .about = "the level of the log, for some time",
@@ -244,7 +258,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                                        },
+    {.name = NULL},
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };
