@@ -357,6 +357,12 @@ void sched_quotas(const struct sched *s,
                   void *context);
 bool sched_has_quotas(const struct sched *s);
 int64_t sched_quota_ahead_ms(const struct sched *s);
+/* The targets that pause because a provider has said that the account has reached its
+ * limit: as route_key() has them, and how long yet. */
+void sched_quota_pauses(const struct sched *s,
+                        void (*each)(void *context, const char *target,
+                                     int64_t left_ms),
+                        void *context);
 /* What is known of a next hop, to be restored or (with the time of now) forgotten. */
 struct quota_use *sched_quota_recall(struct sched *s, struct text key);
 bool sched_quota_reset(struct sched *s, int64_t now_ms, struct text key);

@@ -59,6 +59,21 @@ sched_quota_forget(struct sched *s)
         quota_end(s, transport);
 }
 
+void
+sched_quota_pauses(const struct sched *s,
+                   void (*each)(void *context, const char *target, int64_t left_ms),
+                   void *context)
+{
+    struct transport *transport, *next;
+    HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next) {
+        char key[ROUTE_KEY_MAX];
+        if (transport->quota_until_ms <= s->now_ms)
+            continue;
+        (void)route_key(&transport->target, TEXT(""), key);
+        each(context, key, transport->quota_until_ms - s->now_ms);
+    }
+}
+
 /* --- Our own quotas --------------------------------------------------------------- */
 
 struct quota_wanted {

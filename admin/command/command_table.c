@@ -48,6 +48,7 @@ static const char help_page[] =
 static const char help_status[] =
     "  --sites      all sites, not only the 20 with most mail\n"
     "  --site NAME  one site, and its last conversation that failed\n"
+    "  --quotas     what is used of quotas, and when the next recipient may pass\n"
     "  Exit code: 0; 75: mail is not accepted; 69: no daemon answers.\n";
 
 static const char help_drain[] =
@@ -118,7 +119,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "status",
-     .arguments = "[--sites | --site NAME] [--json]",
+     .arguments = "[--sites | --site NAME] [--quotas] [--json]",
      .about = "state of the daemon, and the sites it delivers to",
      .help = help_status,
      .example = "petrel status --sites",
@@ -198,6 +199,15 @@ static const struct command_row command_table[] = {
      .run = row_daemon,
      },
     {
+     .name = "quota",
+     .arguments = "reset WHO...",
+     .about = "what WHO has used of its quota is forgotten",
+     .help = "  WHO is as `petrel status --quotas` has it.\n",
+     .example = "petrel quota reset user:alice",
+     .kind = COMMAND_OPTIONS,
+     .run = row_daemon,
+     },
+    {
      .name = "passwd",
      .arguments = "USER",
      .about = "a line for auth_users; asks for the password",
@@ -258,7 +268,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL},
+    {.name = NULL                          },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

@@ -213,6 +213,29 @@ command_unlock(struct question *q, int count, char **arguments)
     return 0;
 }
 
+/* --- Quotas ------------------------------------------------------------------------ */
+
+static int
+command_quota(struct question *q, int count, char **arguments)
+{
+    int code = 0, worst = 0;
+    if (count < 2 || strcmp(arguments[0], "reset") != 0)
+        return daemon_usage("quota reset WHO...");
+    for (int i = 1; i < count; i++) {
+        json_t *request =
+            json_pack("{s:s,s:s}", "command", "quota-reset", "who", arguments[i]);
+        json_t *answer = request != NULL ? daemon_ask(q, request, &code) : NULL;
+        if (answer == NULL)
+            return request == NULL || code == EX_CONFIG ? EX_DATAERR : code;
+        bool reset = json_field_is_true(answer, "reset");
+        printf("%s %s\n", arguments[i],
+               reset ? "begins anew" : "has used nothing, or has no quota");
+        worst = reset ? worst : EX_DATAERR;
+        json_decref(answer);
+    }
+    return worst;
+}
+
 /* --- Drain ------------------------------------------------------------------------- */
 
 static const char drain_usage[] = "drain [--wait TIME] [--empty] | --cancel";
@@ -317,6 +340,7 @@ static const struct daemon_row {
     {"log-level", command_log_level},
     {"health",    command_health   },
     {"unlock",    command_unlock   },
+    {"quota",     command_quota    },
     {"drain",     command_drain    },
 };
 

@@ -4,6 +4,7 @@
 #include "admin/control/account_list.h"
 #include "admin/control/fragment_list.h"
 #include "admin/control/listing.h"
+#include "admin/control/quota_list.h"
 #include "admin/control/site_list.h"
 #include "admin/control/status.h"
 #include "admin/control/why.h"
@@ -126,6 +127,7 @@ answer_status(struct questions *q, const json_t *request)
 {
     (void)request;
     bool stressed = false;
+    size_t quotas;
     size_t sessions =
         q->count_sessions ? q->count_sessions(q->count_context, &stressed) : 0;
     json_t *status =
@@ -136,6 +138,8 @@ answer_status(struct questions *q, const json_t *request)
         json_object_set_new(status, "sandbox",
                             status_sandbox(sandbox_get_state(q->sandbox)));
     json_object_set_new(status, "oauth", account_list_make(q->tokens));
+    json_object_set_new(status, "quotas",
+                        quota_list_make(q->manager, QUOTA_LIST_TOP, &quotas));
     if (q->findings)
         json_object_set_new(status, "findings", q->findings(q->findings_context));
     for (size_t i = 0; i < q->part_count; i++) {
@@ -225,18 +229,33 @@ answer_tokens(struct questions *q, const json_t *request)
     return json_pack("{s:b}", "ok", true);
 }
 
+static json_t *
+answer_quotas(struct questions *q, const json_t *request)
+{
+    (void)request;
+    return quota_list_answer(q->manager);
+}
+
+static json_t *
+answer_quota_reset(struct questions *q, const json_t *request)
+{
+    return quota_list_reset(q->manager, request);
+}
+
 static const struct question {
     const char *name;
     json_t *(*answer)(struct questions *q, const json_t *request);
 } questions_rows[] = {
-    {"status",    answer_status   },
-    {"sites",     answer_sites    },
-    {"fragments", answer_fragments},
-    {"states",    answer_states   },
-    {"state",     answer_state    },
-    {"why",       answer_why      },
-    {"tokens",    answer_tokens   },
-    {"findings",  answer_findings },
+    {"status",      answer_status     },
+    {"sites",       answer_sites      },
+    {"fragments",   answer_fragments  },
+    {"states",      answer_states     },
+    {"state",       answer_state      },
+    {"why",         answer_why        },
+    {"tokens",      answer_tokens     },
+    {"findings",    answer_findings   },
+    {"quotas",      answer_quotas     },
+    {"quota-reset", answer_quota_reset},
 };
 
 json_t *

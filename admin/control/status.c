@@ -4,6 +4,7 @@
 #include "admin/control/account_list.h"
 #include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
+#include "admin/control/quota_list.h"
 #include "admin/control/site_list.h"
 #include "admin/control/site_show.h"
 #include "admin/control/format_time.h"
@@ -381,8 +382,22 @@ status_fetch_sites(struct control_client *daemon, json_t *status)
     return true;
 }
 
+/* Replaces those of an answer by all. False: the daemon has gone. */
+static bool
+status_fetch_quotas(struct control_client *daemon, json_t *status)
+{
+    json_t *answer =
+        control_client_question(daemon, json_pack("{s:s}", "command", "quotas"));
+    json_t *quotas = json_object_get(answer, "quotas");
+    bool came = json_is_array(quotas);
+    if (came)
+        json_object_set(status, "quotas", quotas);
+    json_decref(answer);
+    return came;
+}
+
 static int
-status_show(json_t *status, bool json, int64_t now_ms)
+status_show(json_t *status, bool json, bool quotas, int64_t now_ms)
 {
     if (!json_field_is_true(status, "ok")) {
         fprintf(stderr, "petrel status: the daemon refused: %s\n",
@@ -392,6 +407,8 @@ status_show(json_t *status, bool json, int64_t now_ms)
     json_object_del(status, "ok");
     if (!json) {
         status_print(status, now_ms);
+        if (quotas)
+            quota_list_print(json_object_get(status, "quotas"), now_ms);
     } else {
         json_dumpf(status, stdout, JSON_INDENT(2));
         putchar('\n');
@@ -404,17 +421,20 @@ status_show(json_t *status, bool json, int64_t now_ms)
 int
 status_command(int count, char **arguments, const struct options *options)
 {
-    bool json = false, all = false;
+    bool json = false, all = false, quotas = false;
     const char *site = NULL;
     for (int i = 0; i < count; i++) {
         if (strcmp(arguments[i], "--json") == 0) {
             json = true;
         } else if (strcmp(arguments[i], "--sites") == 0) {
             all = true;
+        } else if (strcmp(arguments[i], "--quotas") == 0) {
+            quotas = true;
         } else if (strcmp(arguments[i], "--site") == 0 && i + 1 < count) {
             site = arguments[++i];
         } else {
-            fputs("usage: petrel status [--sites | --site NAME] [--json]\n", stderr);
+            fputs("usage: petrel status [--sites | --site NAME] [--quotas] [--json]\n",
+                  stderr);
             return EX_USAGE;
         }
     }
@@ -431,13 +451,14 @@ status_command(int count, char **arguments, const struct options *options)
         status =
             control_client_question(daemon, json_pack("{s:s}", "command", "status"));
     }
-    if (json_field_is_true(status, "ok") && (json || all) &&
-        !status_fetch_sites(daemon, status)) {
+    if (json_field_is_true(status, "ok") &&
+        (((json || all) && !status_fetch_sites(daemon, status)) ||
+         (quotas && !status_fetch_quotas(daemon, status)))) {
         json_decref(status);
         status = NULL;
     }
     if (status)
-        code = status_show(status, json, loop_now_ms(loop));
+        code = status_show(status, json, quotas, loop_now_ms(loop));
     else
         fprintf(stderr, "petrel status: %s%s\n",
                 daemon ? control_client_trouble(daemon) : "no daemon answers: ",

@@ -25,6 +25,7 @@
  *             (messages on disk until their site is alive or has space for them)
  *   findings  what is wrong: code, severity (error, warning, hint), since_ms, subject,
  *             text, remedy (questions.c adds them)
+ *   quotas    as in quota_list.h: those used most (questions.c adds them)
  *   sites     as in site_view.h: the 20 with most mail, of those that have anything to
  *             tell; the command asks for all */
 json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);
@@ -44,8 +45,8 @@ void status_print(const json_t *status, int64_t now_ms);
 struct control_client;
 bool status_fetch_sites(struct control_client *daemon, json_t *status);
 
-/* `status [--sites | --site NAME] [--json]`: a sysexits code, EX_UNAVAILABLE when no
- * daemon answers. */
+/* `status [--sites | --site NAME] [--quotas] [--json]`: a sysexits code, EX_UNAVAILABLE
+ * when no daemon answers. */
 int status_command(int count, char **arguments, const struct options *options);
 
 #endif

@@ -110,6 +110,51 @@ finding_end(struct findings *all, struct finding *f)
 }
 
 void
+findings_name(struct finding_facts *facts, const char *code, const char *subject,
+              const char *text)
+{
+    if (facts->named_count == FINDINGS_NAMED_MAX)
+        return;
+    if (facts->named == NULL)
+        facts->named = memory_array(FINDINGS_NAMED_MAX, sizeof(*facts->named));
+    struct finding_named *named = &facts->named[facts->named_count++];
+    named->code = code;
+    (void)!text_copy(named->subject, sizeof(named->subject),
+                     text_before(text_from(subject), sizeof(named->subject) - 1));
+    (void)!text_copy(named->text, sizeof(named->text),
+                     text_before(text_from(text), sizeof(named->text) - 1));
+}
+
+static bool
+is_still_named(const struct finding_facts *facts, const struct finding *f)
+{
+    for (size_t i = 0; i < facts->named_count; i++)
+        if (strcmp(facts->named[i].code, f->row->code) == 0 &&
+            strcmp(facts->named[i].subject, f->subject) == 0)
+            return true;
+    return false;
+}
+
+static void
+findings_look_at_named(struct findings *all, const struct finding_facts *facts)
+{
+    const struct finding_row *row;
+    for (size_t i = 0; i < REMEMBERED_MAX; i++) {
+        struct finding *f = &all->list[i];
+        if (f->row != NULL && findings_row_is_named(f->row) &&
+            !is_still_named(facts, f))
+            finding_end(all, f);
+    }
+    for (size_t i = 0; i < facts->named_count; i++) {
+        const struct finding_named *named = &facts->named[i];
+        for (size_t r = 0; (row = findings_row_at(r)) != NULL; r++)
+            if (findings_row_is_named(row) && strcmp(row->code, named->code) == 0)
+                finding_begin(all, row, text_from(named->subject),
+                              text_from(named->text));
+    }
+}
+
+void
 findings_look(struct findings *all)
 {
     struct finding_facts facts = {0};
@@ -125,6 +170,8 @@ findings_look(struct findings *all)
         else if (f != NULL)
             finding_end(all, f);
     }
+    findings_look_at_named(all, &facts);
+    free(facts.named);
 }
 
 static void

@@ -20,6 +20,9 @@ enum {
     FINDINGS_LOOK_MS = 10 * 1000,
     FINDINGS_QUIET_MS = 60 * 60 * 1000, /* before the same is reported again */
     FINDINGS_SUBJECT_MAX = 256,
+    FINDINGS_AGE_MAX = 40,
+    FINDINGS_NAMED_MAX = 24,
+    FINDINGS_NAMED_TEXT_MAX = 320,
     FINDINGS_TEXT_MAX = 1024,
     FINDINGS_DEAD_MS = 15 * 60 * 1000,
     FINDINGS_CLOGGED_MS = 5 * 60 * 1000, /* as Postfix's qmgr_clog_warn_time */
@@ -64,6 +67,12 @@ struct finding_facts {
     bool is_stopping; /* on purpose: it accepts nothing */
     bool history_paused, registry_down;
     bool holds_by_route; /* a route holds the mail that no other route takes */
+    /* Each is a finding of its own, by its code and subject: see findings_name(). */
+    struct finding_named {
+        const char *code;
+        char subject[FINDINGS_SUBJECT_MAX], text[FINDINGS_NAMED_TEXT_MAX];
+    } * named; /* NULL: there are none; the look frees it */
+    size_t named_count;
     bool is_root, open_relay, auth_cleartext, reload_refused;
     uint64_t log_lost; /* lines since startup, if some were lost recently; else 0 */
     /* Our certificate that expires first, and the time left. */
@@ -91,6 +100,8 @@ struct finding_row {
 
 /* The table; NULL behind the last. */
 const struct finding_row *findings_row_at(size_t index);
+/* Whether it holds for each subject that the facts name for it. */
+bool findings_row_is_named(const struct finding_row *row);
 
 struct findings_setup {
     struct loop *loop;
@@ -110,6 +121,11 @@ bool findings_has(const struct findings *findings, const char *code);
 size_t findings_count(const struct findings *findings);
 /* Without hints. findings may be NULL. */
 size_t findings_count_wrong(const struct findings *findings);
+/* A duration: long ones in hours, longer ones in days. Returns out. */
+const char *findings_age(int64_t ms, char out[FINDINGS_AGE_MAX]);
+/* Adds a named finding to the facts; what is too much is omitted. */
+void findings_name(struct finding_facts *facts, const char *code, const char *subject,
+                   const char *text);
 /* An array of {code, severity, since_ms, subject, text, remedy}: errors, then warnings,
  * then hints. The caller frees it. context: the findings. */
 json_t *findings_json(void *context);

@@ -6,8 +6,7 @@
 
 enum {
     LOW_TIMES = 2, /* the reserve: less is low */
-    MINUTE_MS = 60 * 1000,
-    FINDINGS_AGE_MAX = 40
+    MINUTE_MS = 60 * 1000
 };
 #define DAY_MS (INT64_C(24) * 60 * MINUTE_MS)
 
@@ -20,6 +19,19 @@ finding_say(char text[FINDINGS_TEXT_MAX], const char *format, ...)
     (void)vsnprintf(text, FINDINGS_TEXT_MAX, format, list);
     va_end(list);
     return true;
+}
+
+const char *
+findings_age(int64_t ms, char out[FINDINGS_AGE_MAX])
+{
+    int64_t minutes = ms / MINUTE_MS, hours = minutes / 60;
+    if (hours >= 2 * 24)
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " days", hours / 24);
+    else if (minutes >= 2 * 60)
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " hours", hours);
+    else
+        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " minutes", minutes);
+    return out;
 }
 
 static bool
@@ -92,20 +104,6 @@ check_corrupt(const struct finding_facts *f, char *text)
 
 /* --- Mail and sites --------------------------------------------------------------- */
 
-/* Long times in hours, longer ones in days. */
-static const char *
-finding_age(int64_t ms, char out[FINDINGS_AGE_MAX])
-{
-    int64_t minutes = ms / MINUTE_MS, hours = minutes / 60;
-    if (hours >= 2 * 24)
-        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " days", hours / 24);
-    else if (minutes >= 2 * 60)
-        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " hours", hours);
-    else
-        snprintf(out, FINDINGS_AGE_MAX, "%" PRId64 " minutes", minutes);
-    return out;
-}
-
 /* As few sites may be down by themselves, and mail that has reached one is proof. */
 static bool
 check_port_25_blocked(const struct finding_facts *f, char *text)
@@ -125,7 +123,7 @@ check_site_dead(const struct finding_facts *f, char *text)
     char age[FINDINGS_AGE_MAX];
     if (f->sites.dead == 0)
         return false;
-    finding_age(worst->since_ms, age);
+    findings_age(worst->since_ms, age);
     if (f->sites.dead == 1)
         return finding_say(text, "%s has not worked for %s, and mail waits: %s",
                            worst->name, age, worst->why);
@@ -142,7 +140,7 @@ check_site_clogs(const struct finding_facts *f, char *text)
     char age[FINDINGS_AGE_MAX];
     return f->sites.clogged > 0 &&
            finding_say(text, "mail for %s has waited on disk for %s: %s", worst->name,
-                       finding_age(worst->since_ms, age), worst->why);
+                       findings_age(worst->since_ms, age), worst->why);
 }
 
 static bool
@@ -151,7 +149,7 @@ check_mail_old(const struct finding_facts *f, char *text)
     char age[FINDINGS_AGE_MAX];
     return f->behind_ms >= FINDINGS_OLD_MS &&
            finding_say(text, "mail has waited for %s: %s",
-                       finding_age(f->behind_ms, age), f->behind);
+                       findings_age(f->behind_ms, age), f->behind);
 }
 
 static bool
@@ -163,10 +161,10 @@ check_expires_soon(const struct finding_facts *f, char *text)
            f->oldest_ms >= FINDINGS_OLD_MS &&
            finding_say(text,
                        "the oldest message has waited for %s, and is returned in %s",
-                       finding_age(f->oldest_ms, age),
+                       findings_age(f->oldest_ms, age),
                        f->lifetime_ms > f->oldest_ms
-                           ? finding_age(f->lifetime_ms - f->oldest_ms,
-                                         (char[FINDINGS_AGE_MAX]){0})
+                           ? findings_age(f->lifetime_ms - f->oldest_ms,
+                                          (char[FINDINGS_AGE_MAX]){0})
                            : "a moment");
 }
 
@@ -176,7 +174,7 @@ check_held_long(const struct finding_facts *f, char *text)
     char age[FINDINGS_AGE_MAX];
     return f->held_ms >= (int64_t)FINDINGS_HELD_DAYS * 24 * 60 * MINUTE_MS &&
            finding_say(text, "the oldest held message came %s ago",
-                       finding_age(f->held_ms, age));
+                       findings_age(f->held_ms, age));
 }
 
 static bool
@@ -206,7 +204,7 @@ check_certificate_expires(const struct finding_facts *f, char *text)
     return f->certificate != NULL && f->certificate_ms > 0 &&
            f->certificate_ms <= FINDINGS_CERTIFICATE_DAYS * DAY_MS &&
            finding_say(text, "the certificate of %s expires in %s", f->certificate,
-                       finding_age(f->certificate_ms, age));
+                       findings_age(f->certificate_ms, age));
 }
 
 static bool
@@ -215,7 +213,7 @@ check_certificate_expired(const struct finding_facts *f, char *text)
     char age[FINDINGS_AGE_MAX];
     return f->certificate != NULL && f->certificate_ms <= 0 &&
            finding_say(text, "the certificate of %s expired %s ago", f->certificate,
-                       finding_age(-f->certificate_ms, age));
+                       findings_age(-f->certificate_ms, age));
 }
 
 /* --- The process ------------------------------------------------------------------ */
@@ -237,7 +235,7 @@ check_clock_jumped(const struct finding_facts *f, char *text)
     bool back = f->jump_ms < 0;
     return f->jump_ms != 0 &&
            finding_say(text, "the clock was set %s by %s", back ? "back" : "ahead",
-                       finding_age(back ? -f->jump_ms : f->jump_ms, age));
+                       findings_age(back ? -f->jump_ms : f->jump_ms, age));
 }
 
 /* --- Fragments and settings ------------------------------------------------------- */
@@ -259,7 +257,7 @@ check_fragments_stuck(const struct finding_facts *f, char *text)
                        "%zu fragment%s for others, the oldest for %s: parts of a "
                        "message have not come",
                        f->fragments, f->fragments == 1 ? " waits" : "s wait",
-                       finding_age(f->fragments_ms, age));
+                       findings_age(f->fragments_ms, age));
 }
 
 static bool
@@ -344,6 +342,15 @@ check_settings_changed(const struct finding_facts *f, char *text)
            finding_say(text, "%s has changed since it was read", f->changed_settings);
 }
 
+/* It has no facts of its own: the facts name its subjects. */
+static bool
+check_named(const struct finding_facts *f, char *text)
+{
+    (void)f;
+    (void)text;
+    return false;
+}
+
 static const struct finding_row finding_rows[] = {
     {"not_accepting",       FINDING_ERROR,   check_not_accepting,
      "Look at the reason, and remove its cause: mail is accepted again by itself."    },
@@ -377,6 +384,10 @@ static const struct finding_row finding_rows[] = {
      "Correct the user or the password of this smarthost, then reload."               },
     {"sender_refused",      FINDING_ERROR,   NULL,
      "Allow this sender at the smarthost, or rewrite it to one that may send there."  },
+    {"receiver_refuses_us", FINDING_WARNING, check_named,
+     "Do what the text says; `petrel queue why` and the log have the replies."        },
+    {"quota_used_up",       FINDING_WARNING, check_named,
+     "Wait, mail goes on by itself; `quota=` of the route keeps below the limit."     },
     {"port_25_blocked",     FINDING_ERROR,   check_port_25_blocked,
      "Ask your provider to open port 25, or send through a smarthost (`relay`)."      },
     {"site_dead",           FINDING_WARNING, check_site_dead,
@@ -429,4 +440,10 @@ findings_row_at(size_t index)
 {
     return index < sizeof(finding_rows) / sizeof(*finding_rows) ? &finding_rows[index]
                                                                 : NULL;
+}
+
+bool
+findings_row_is_named(const struct finding_row *row)
+{
+    return row->check == check_named;
 }

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { LABELS_MAX = 1024, STATM_MAX = 200 };
+enum { QUOTA_RELAYS_MAX = 16, LABELS_MAX = 1024, STATM_MAX = 200 };
 
 typedef void metrics_row_write(const struct metrics *m, struct metrics_writer *w);
 
@@ -348,6 +348,43 @@ write_upstream_success(const struct metrics *m, struct metrics_writer *w)
     write_upstreams(m, w, true);
 }
 
+struct metrics_quotas {
+    struct metrics_writer *writer;
+    struct buffer labels;
+    size_t count;
+};
+
+/* The period that has most of its quota used decides. */
+static void
+write_quota(void *context, const struct manager_quota *quota)
+{
+    struct metrics_quotas *all = context;
+    double most = 0;
+    if (!quota->is_relay || all->count == QUOTA_RELAYS_MAX)
+        return;
+    for (enum quota_period p = 0; p < QUOTA_PERIODS; p++) {
+        double amount = quota->quota->amounts[p];
+        double ratio =
+            amount > 0 ? quota_used(quota->use, p, quota->now_ms) / amount : 0;
+        most = ratio > most ? ratio : most;
+    }
+    buffer_clear(&all->labels);
+    if (metrics_label(&all->labels, "relay", text_from(quota->who)) &&
+        buffer_add_byte(&all->labels, '\0')) {
+        all->count++;
+        metrics_write(all->writer, all->labels.at, most);
+    }
+}
+
+static void
+write_quotas(const struct metrics *m, struct metrics_writer *w)
+{
+    struct metrics_quotas all = {.writer = w};
+    buffer_init(&all.labels, 2 * ROUTE_KEY_MAX + 16);
+    manager_each_quota(m->setup.manager, write_quota, &all);
+    buffer_free(&all.labels);
+}
+
 static void
 write_tls_policy(const struct metrics *m, struct metrics_writer *w)
 {
@@ -598,6 +635,9 @@ static const struct metrics_row {
     ROW("petrel_upstream_success_seconds", GAUGE, write_upstream_success,
         "The last time at which it took mail, or was found to take it, unix time",
         "relay"),
+    ROW("petrel_quota_used_ratio", GAUGE, write_quotas,
+        "What is used of the quota of a next hop; 1: all. Of several the largest",
+        "relay: as `petrel status --quotas` has it (16 at most)"),
     ROW("petrel_tls_policy", COUNTER, write_tls_policy,
         "Sessions of which a domain has demanded TLS, by what came of it",
         "policy: dane, sts; result: ok, failed"),

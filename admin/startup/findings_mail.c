@@ -90,6 +90,23 @@ findings_mail_age(int64_t birth_ms, int64_t now_ms)
     return birth_ms > 0 && birth_ms < now_ms ? now_ms - birth_ms : 0;
 }
 
+static void
+findings_mail_name_refuser(void *context, const char *receiver, const char *what)
+{
+    findings_name(context, "receiver_refuses_us", receiver, what);
+}
+
+static void
+findings_mail_name_pause(void *context, const char *target, int64_t left_ms)
+{
+    char text[FINDINGS_NAMED_TEXT_MAX], age[FINDINGS_AGE_MAX];
+    snprintf(text, sizeof(text),
+             "the account has reached its limit there: mail waits, and is tried again "
+             "in %s",
+             findings_age(left_ms, age));
+    findings_name(context, "quota_used_up", target, text);
+}
+
 void
 findings_mail_collect(struct findings_mail *mail, struct manager *manager,
                       int64_t now_ms, struct finding_facts *facts)
@@ -108,4 +125,6 @@ findings_mail_collect(struct findings_mail *mail, struct manager *manager,
     }
     findings_mail_walk_sites(mail, manager_sched(manager), now_ms);
     facts->sites = mail->sites;
+    sched_quota_pauses(manager_sched(manager), findings_mail_name_pause, facts);
+    manager_refusers(manager, findings_mail_name_refuser, facts);
 }

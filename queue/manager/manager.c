@@ -466,6 +466,7 @@ manager_free(struct manager **manager)
     deferral_reasons_free(&m->reasons);
     sched_free(&m->sched);
     quotas_free(&m->quotas);
+    free(m->refusers);
     free(m->loads);
     free(m);
 }
@@ -497,6 +498,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     m->routes = routes;
     event_hub_limit(m->events, (unsigned)settings->sched.session_limit);
     manager_quotas_set(m, settings->quotas);
+    submission_quota_retry(m);
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, loop_now_ms(m->loop), routes);

@@ -76,6 +76,19 @@ bool manager_is_crowded(const struct manager *manager, struct id id, bool alone)
 struct quotas *manager_quotas(struct manager *manager);
 /* Something was counted: it will be written, once a minute at most. */
 void manager_note_quotas(struct manager *manager);
+/* Each name and each next hop that has used something of its quota, in no order. */
+struct manager_quota {
+    const char *who; /* as in `quotas`, or a next hop as route_key() has it */
+    bool is_relay;
+    const struct quota *quota;
+    const struct quota_use *use;
+    int64_t now_ms, ahead_ms; /* times in use: what loop_now_ms() is ahead of them */
+};
+void manager_each_quota(struct manager *manager,
+                        void (*each)(void *context, const struct manager_quota *quota),
+                        void *context);
+/* Forgets what is used; mail that waits for it is due. False: nothing is counted. */
+bool manager_reset_quota(struct manager *manager, struct text who);
 /* EVENT_QUOTA, if it is the first refusal of a window. */
 void manager_tell_quota(struct manager *manager, const struct quotas_refusal *refusal);
 
@@ -312,6 +325,15 @@ struct manager_oldest {
  * nothing is seen. Cheap. */
 enum { MANAGER_OLDEST_MAX = 1000 };
 void manager_find_oldest(struct manager *manager, struct manager_oldest *out);
+
+/* Receivers that refuse this host, or its mail for what it lacks (refusal classes auth,
+ * ptr and reputation): MANAGER_REFUSERS_MAX at most, those refused last. One ends six
+ * hours after its last refusal, or one hour if it has taken mail since. */
+enum { MANAGER_REFUSERS_MAX = 16 };
+void manager_refusers(const struct manager *manager,
+                      void (*each)(void *context, const char *receiver,
+                                   const char *what),
+                      void *context);
 
 /* Explains by next hop why the open recipients of a message wait: as the scheduler has
  * active mail; otherwise by the routes that its first MANAGER_EXPLAIN_MAX recipients

@@ -96,6 +96,7 @@ active_free(struct active *a, unsigned recipients)
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
         attempt_withdrawn(a, i);
     begin_forget(a);
+    submission_quota_settle(a, false);
     loop_unpost(m->loop, &a->fail);
     dsn_drop(&a->notification);
     delay_warning_forget(a, recipients);
@@ -277,6 +278,7 @@ tell_result(struct active *a, unsigned index, const struct outcome *outcome,
     }
     if (outcome->verdict != VERDICT_DELIVERED)
         refusal_warning(a->manager, outcome);
+    refusers_note(a->manager, outcome);
     if (a->deliveries)
         a->deliveries[index] = 0;
 }

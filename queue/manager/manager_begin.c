@@ -47,6 +47,11 @@ route_one(struct active *a, unsigned index)
     struct beginning *b = &a->beginning;
     const struct recipient *r = &a->envelope->recipients[index];
     struct address address;
+    if (b->verdict != NULL) {
+        a->kinds[index] = TARGET_ERROR;
+        attempt_settle(a, index, b->verdict, false, NULL);
+        return;
+    }
     const struct target *target = attempt_route(a->manager, a->envelope, r, &address);
     if (target == NULL) {
         settle_unparsable(a, index);
@@ -147,7 +152,7 @@ begin_fetch(struct manager *m, struct id id)
     /* It was held after the scheduler learnt of it, or after startup listed it. */
     if (e && e->delivery.held && e->delivery.done < e->count)
         envelope_free(&e);
-    if (e && !e->storage.preprocessed)
+    if (e && !e->storage.preprocessed && !submission_quota_waits(m, id))
         begin_tell_loaded(m, e);
     return e ? manager_active_new(m, e) : NULL;
 }
@@ -207,6 +212,7 @@ begin_forget(struct active *a)
     manager_begin_leave_line(a);
     sched_loading_drop(m->sched, loop_now_ms(m->loop), &a->beginning.loading);
     free(a->beginning.open);
+    free(a->beginning.verdict);
     a->beginning = (struct beginning){0};
 }
 
@@ -217,6 +223,7 @@ do_without(struct active *a)
     struct manager *m = a->manager;
     struct beginning b = a->beginning;
     bool is_awaiting = b.count == 0 && a->awaits_until_ms < INT64_MAX;
+    submission_quota_settle(a, b.verdict == NULL);
     begin_forget(a);
     sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
     if (attempt_goes_on(a) && is_awaiting)
@@ -277,6 +284,8 @@ hand_over(struct active *a)
     if (sched_loaded_all(m->sched, loop_now_ms(m->loop), a->id, &mail, &loading) ==
         NULL)
         begin_put_back(a, done_before);
+    else
+        submission_quota_settle(a, true);
 }
 
 /* Continues as far as this turn allows. True: the attempt has begun, or will not
@@ -297,8 +306,9 @@ manager_begin_go_on(struct active *a)
     return true;
 }
 
+/* never: the verdict of all recipients, or NULL. */
 static void
-begin_attempt(struct active *a)
+begin_attempt(struct active *a, const struct outcome *never)
 {
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
@@ -312,6 +322,10 @@ begin_attempt(struct active *a)
     begin_forget(a);
     a->beginning.open = memory_array(e->count + 1, sizeof(*a->beginning.open));
     a->beginning.done_before = e->delivery.done;
+    if (never != NULL) {
+        a->beginning.verdict = memory_new(sizeof(*never));
+        *a->beginning.verdict = *never;
+    }
     if (manager_begin_go_on(a))
         return;
     a->beginning.in_line = a->scheduled = true;
@@ -367,10 +381,21 @@ begin_admit(struct active *a, bool was_in_memory)
 {
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
-    if (sched_admit(m->sched, loop_now_ms(m->loop), a->id, e->count))
-        begin_attempt(a);
-    else
+    struct outcome never;
+    if (!sched_admit(m->sched, loop_now_ms(m->loop), a->id, e->count)) {
         begin_put_back(a, was_in_memory ? 0 : e->delivery.done);
+        return;
+    }
+    switch (submission_quota_take(a, &never)) {
+    case SUBMISSION_QUOTA_PASSES:
+        begin_attempt(a, NULL);
+        break;
+    case SUBMISSION_QUOTA_NEVER:
+        begin_attempt(a, &never);
+        break;
+    case SUBMISSION_QUOTA_WAITS:
+        break;
+    }
 }
 
 void

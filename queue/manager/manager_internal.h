@@ -7,6 +7,7 @@
 #include "queue/manager/dsn.h"
 #include "queue/event/event.h"
 #include "queue/manager/deferral_reasons.h"
+#include "sched/limits/refusal.h"
 
 #include <uthash.h>
 
@@ -28,6 +29,7 @@ struct beginning {
     unsigned done_before;          /* recipients */
     struct sched_loading *loading; /* once all are routed */
     size_t added;                  /* added to loading */
+    struct outcome *verdict;       /* of all recipients: a quota that it cannot pass */
     bool in_line;                  /* it takes more than one turn: see `scheduled` */
     struct active *prev, *next_in_line;
 };
@@ -59,8 +61,9 @@ struct active {
                        * scheduler works on it, or it is `holding`; else it waits for
                        * SCHED_LOAD or its end */
     struct beginning beginning;
-    bool expired;          /* a recipient has: EVENT_LIFETIME is reported */
-    bool ending;           /* its notification is being committed, or will be: */
+    struct quotas_claim *claim; /* of sendmail(1) mail that begins */
+    bool expired;               /* a recipient has: EVENT_LIFETIME is reported */
+    bool ending;                /* its notification is being committed, or will be: */
     unsigned failing;      /* recipients before this one have the operator's bounce */
     struct loop_task fail; /* the others */
     struct dsn *notification; /* the notification or warning while it is composed; or
@@ -117,6 +120,7 @@ struct manager {
         uint32_t key; /* of class and host */
         int64_t ms;   /* 0: unused */
     } refusals_logged[64];
+    struct refusers *refusers; /* NULL: nobody has refused us */
     struct loop_task stir;
 };
 
@@ -136,6 +140,22 @@ void manager_load(struct manager *m, struct id id);
 enum { MANAGER_HINT_MAX = 64 };
 void manager_hint_path(const struct manager *m, const char *name,
                        char out[MANAGER_HINT_MAX]);
+
+/* --- submission_quota.c ----------------------------------------------------------- */
+
+/* Mail of sendmail(1) is counted when it is first loaded. The claim is open until the
+ * attempt has begun. */
+enum submission_quota {
+    SUBMISSION_QUOTA_PASSES,
+    SUBMISSION_QUOTA_WAITS, /* it has left memory, and is due when it may pass */
+    SUBMISSION_QUOTA_NEVER  /* it has too many recipients */
+};
+enum submission_quota submission_quota_take(struct active *a, struct outcome *never);
+/* Its recipients count, or (goes is false) it is loaded again later. */
+void submission_quota_settle(struct active *a, bool goes);
+bool submission_quota_waits(const struct manager *m, struct id id);
+/* Quotas have changed: what waits for them is due. */
+void submission_quota_retry(struct manager *m);
 
 /* --- manager_quotas.c ------------------------------------------------------------- */
 
@@ -243,5 +263,15 @@ bool delay_warning_start(struct active *a);
 /* A verdict that did not deliver: logs what an operator can do about it, once an hour
  * for a class of refusals and a host. */
 void refusal_warning(struct manager *m, const struct outcome *outcome);
+/* Whether the operator can end such refusals. */
+bool refusal_is_operators(enum refusal_class class);
+/* "host[ip]:port" without the address: the hosts of a receiver often have many. */
+struct text refusal_host(const struct outcome *outcome);
+
+/* --- refusers.c ------------------------------------------------------------------- */
+
+/* A verdict: notes a receiver that refuses this host or its mail as such, and one that
+ * takes mail again. Without refusals it costs nothing. */
+void refusers_note(struct manager *m, const struct outcome *outcome);
 
 #endif

@@ -97,3 +97,90 @@ manager_tell_quota(struct manager *m, const struct quotas_refusal *refusal)
     if (refusal->first)
         event_tell(m->events, &event);
 }
+
+/* --- For operators ---------------------------------------------------------------- */
+
+struct quota_walk {
+    struct manager *manager;
+    void (*each)(void *context, const struct manager_quota *quota);
+    void *context;
+    int64_t now_ms, ahead_ms;
+    const char *wanted; /* a next hop, as route_key() has it */
+    struct quota found;
+};
+
+static void
+walk_sender(void *context, const struct quotas_state *state)
+{
+    const struct quota_walk *w = context;
+    w->each(w->context, &(struct manager_quota){.who = state->name,
+                                                .quota = state->quota,
+                                                .use = state->use,
+                                                .now_ms = w->now_ms,
+                                                .ahead_ms = w->ahead_ms});
+}
+
+static void
+find_in_route(void *context, const struct target *target)
+{
+    struct quota_walk *w = context;
+    char key[ROUTE_KEY_MAX];
+    if (quota_is_none(&target->transport.quota))
+        return;
+    (void)route_key(target, TEXT(""), key);
+    if (strcmp(key, w->wanted) == 0)
+        w->found = target->transport.quota;
+}
+
+/* Without mail on its way the routes know its quota. One that no route has any more is
+ * no quota now. */
+static void
+walk_hop(void *context, const struct sched_quota *hop)
+{
+    struct quota_walk *w = context;
+    const struct quota *quota = hop->quota;
+    if (quota == NULL && w->manager->routes != NULL) {
+        w->wanted = hop->key;
+        w->found = (struct quota){{0}};
+        route_each_target(w->manager->routes, find_in_route, w);
+        quota = &w->found;
+    }
+    if (quota != NULL && !quota_is_none(quota))
+        w->each(w->context, &(struct manager_quota){.who = hop->key,
+                                                    .is_relay = true,
+                                                    .quota = quota,
+                                                    .use = hop->use,
+                                                    .now_ms = w->now_ms,
+                                                    .ahead_ms = w->ahead_ms});
+}
+
+void
+manager_each_quota(struct manager *m,
+                   void (*each)(void *context, const struct manager_quota *quota),
+                   void *context)
+{
+    int64_t now_ms = loop_now_ms(m->loop);
+    struct quota_walk walk = {.manager = m, .each = each, .context = context};
+    walk.now_ms = loop_monotonic_ms(m->loop);
+    walk.ahead_ms = now_ms - walk.now_ms;
+    quotas_each(m->quotas, walk.now_ms, walk_sender, &walk);
+    walk.ahead_ms = sched_quota_ahead_ms(m->sched);
+    walk.now_ms = now_ms - walk.ahead_ms;
+    sched_quotas(m->sched, walk_hop, &walk);
+}
+
+/* No name of a sender is one of a next hop: their kinds differ. */
+bool
+manager_reset_quota(struct manager *m, struct text who)
+{
+    bool known = quotas_reset(m->quotas, who);
+    if (known)
+        submission_quota_retry(m);
+    else
+        known = sched_quota_reset(m->sched, loop_now_ms(m->loop), who);
+    if (known) {
+        manager_note_quotas(m);
+        manager_stir(m);
+    }
+    return known;
+}

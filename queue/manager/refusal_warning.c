@@ -2,14 +2,13 @@
  * outcome lines have each of them, but not what to do. */
 #include "base/crc.h"
 #include "queue/manager/manager_internal.h"
-#include "sched/limits/refusal.h"
 
 #include <string.h>
 
 enum { HOUR_MS = 60 * 60 * 1000 };
 
 /* Those of the mail itself are the sender's to end. */
-static bool is_operators(enum refusal_class class)
+bool refusal_is_operators(enum refusal_class class)
 {
     switch (class) {
     case REFUSAL_AUTH:
@@ -35,9 +34,8 @@ static bool is_operators(enum refusal_class class)
     return false;
 }
 
-/* "host[ip]:port" without the address: the hosts of a receiver often have many. */
-static struct text
-name_of(const struct outcome *outcome)
+struct text
+refusal_host(const struct outcome *outcome)
 {
     struct text host = text_from(outcome->remote);
     size_t bracket = text_find(host, '[');
@@ -64,9 +62,9 @@ refusal_warning(struct manager *m, const struct outcome *outcome)
 {
     char hint[REFUSAL_HINT_MAX];
     enum refusal_class class = refusal_classify(outcome->text);
-    if (outcome->blame == BLAME_ADDRESS || !is_operators(class) ||
-        !refusal_hint(outcome->text, hint) || !is_due(m, class, name_of(outcome)))
+    if (outcome->blame == BLAME_ADDRESS || !refusal_is_operators(class) ||
+        !refusal_hint(outcome->text, hint) || !is_due(m, class, refusal_host(outcome)))
         return;
     log_say(m->log, LOG_LEVEL_WARNING, "smtp", NULL, "%.*s refuses mail (%s): %s",
-            TEXT_ARGS(name_of(outcome)), refusal_name(class), hint);
+            TEXT_ARGS(refusal_host(outcome)), refusal_name(class), hint);
 }

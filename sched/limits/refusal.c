@@ -483,6 +483,13 @@ provider_of(struct text host)
     return ANY;
 }
 
+const char *
+refusal_receiver(struct text host)
+{
+    enum provider provider = provider_of(host);
+    return provider == ANY ? NULL : provider_names[provider];
+}
+
 static bool
 row_matches(const struct row *row, const struct reply *r, enum provider provider)
 {

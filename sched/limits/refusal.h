@@ -39,6 +39,8 @@ enum refusal_class {
 enum refusal_class refusal_classify(const char *text);
 /* "no_user", "auth" ...; "" for OTHER. */
 const char *refusal_name(enum refusal_class class);
+/* The name of a receiver with many hosts, by one of them; NULL: it is not known. */
+const char *refusal_receiver(struct text host);
 /* Whether it is about an IPv6 address as such: a message may pass from an IPv4 one. */
 bool refusal_is_of_ipv6(const char *text);
 /* One sentence without a period. False: there is nothing to say. */

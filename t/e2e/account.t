@@ -48,6 +48,8 @@ for my $reply ('550 5.4.5 Daily user sending limit exceeded', '550 5.4.5 Daily s
     like why($petrel, $more[0]), qr/^because:.*the account has reached its limit/m, 'queue why says it';
     is lines($petrel, qr/(?:$more[0]|$more[4]): to=.*status=/), 0, 'and the others have had no attempt';
     like +($petrel->run('status'))[1], qr/quota/, 'so does status';
+    ok $petrel->wait_log(qr/trouble=quota_used_up/), 'trouble is reported';
+    like +($petrel->run('status'))[1], qr/^warning +quota_used_up .*: the account has reached its limit there: mail waits, and is tried again in \d+ minutes/m, 'a finding says until when';
 
     # A restart forgets the pause: one attempt, which finds the limit again.
     is $petrel->stop, 0, 'stops';

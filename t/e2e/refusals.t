@@ -70,6 +70,12 @@ my $recipient = decode_json(($petrel->run(qw(queue show --json), $id{ptr}))[1])-
 is $recipient->{class}, 'ptr', 'the class in JSON';
 like $recipient->{hint}, $hint{ptr}, 'and the hint';
 
+# A finding of the receiver, of the last reason for which it refuses us.
+ok $petrel->wait_log(qr/trouble=receiver_refuses_us.*subject=127\.0\.0\.1/), 'trouble is reported' or diag $petrel->log =~ /(.*trouble.*)/g;
+my ($finding) = grep { $_->{code} eq 'receiver_refuses_us' } @{ decode_json($petrel->status)->{findings} };
+like $finding->{text}, qr/^refuses mail \((?:auth|ptr|reputation)\): /, 'with the hint';
+is Petrel::count($petrel->log, qr/trouble=receiver_refuses_us/), 1, 'once';
+
 is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(auth\): .*SPF/), 1, 'a warning says what to do';
 is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(no_user\)/), 0, 'not about what is the sender\'s';
 my $again = $petrel->send_mail('me@here.test', 'spf@other.test', "Subject: again\n\nx\n");

@@ -22,11 +22,20 @@ static struct event_hub *hub;
 static unsigned troubles, recoveries;
 static char last[64], last_subject[FINDINGS_SUBJECT_MAX], last_hint[200];
 
+static const char *names[FINDINGS_NAMED_MAX + 8]; /* "CODE SUBJECT" */
+static size_t names_count;
+
 static void
 collect(void *context, struct finding_facts *facts)
 {
+    static char codes[FINDINGS_NAMED_MAX + 8][64]; /* borrowed by the facts */
     (void)context;
     *facts = now;
+    for (size_t i = 0; i < names_count; i++) {
+        size_t length = strcspn(names[i], " ");
+        snprintf(codes[i], sizeof(codes[0]), "%.*s", (int)length, names[i]);
+        findings_name(facts, codes[i], names[i] + length + 1, "what is wrong");
+    }
 }
 
 static void
@@ -257,7 +266,7 @@ test_rows(void)
 {
     const struct finding_row *row;
     for (size_t i = 0; (row = findings_row_at(i)) != NULL; i++) {
-        bool is_tested = row->check == NULL;
+        bool is_tested = row->check == NULL || findings_row_is_named(row); /* test_named() */
         for (size_t j = 0; j < sizeof(cases) / sizeof(*cases); j++)
             is_tested = is_tested || strcmp(cases[j].code, row->code) == 0;
         ok_named(is_tested, row->code);
@@ -411,6 +420,53 @@ test_order(void)
     end(f);
 }
 
+/* Those of several subjects begin and end by themselves, and each is reported once an hour. */
+static void
+test_named(void)
+{
+    clock_stop();
+    struct findings *f = begin();
+    names[0] = "receiver_refuses_us mx.a.test";
+    names[1] = "receiver_refuses_us Google";
+    names[2] = "quota_used_up mx.a.test";
+    names_count = 3;
+    findings_look(f);
+    is_number(findings_count(f), 3, "three subjects, three findings");
+    is_number(troubles, 3, "each is reported");
+    findings_look(f);
+    is_number(troubles, 3, "once");
+    /* An upstream of the same name is another matter. */
+    event_tell(hub, &(struct event){.kind = EVENT_UPSTREAM_OK, .relay = TEXT("mx.a.test")});
+    is_number(findings_count(f), 3, "an upstream that works ends none of them");
+    names_count = 1;
+    findings_look(f);
+    is_number(findings_count(f), 1, "two have ended");
+    is_number(recoveries, 2, "which is reported");
+    ok_named(findings_has(f, "receiver_refuses_us") && !findings_has(f, "quota_used_up"), "by their codes");
+    names_count = 3;
+    advance(30 * MINUTE);
+    findings_look(f);
+    is_number(findings_count(f), 3, "again");
+    is_number(troubles, 3, "not reported within the hour");
+    advance(31 * MINUTE);
+    findings_look(f);
+    is_number(troubles, 5, "but after it");
+    static char many[FINDINGS_NAMED_MAX + 8][64];
+    for (names_count = 0; names_count < FINDINGS_NAMED_MAX + 8; names_count++) {
+        snprintf(many[names_count], sizeof(many[0]), "quota_used_up s%zu", names_count);
+        names[names_count] = many[names_count];
+    }
+    findings_look(f);
+    is_number(findings_count(f), FINDINGS_NAMED_MAX, "more than fit are omitted");
+    names[0] = "no_such_code x";
+    names_count = 1;
+    findings_look(f);
+    is_number(findings_count(f), 0, "an unknown code is nothing");
+    names_count = 0;
+    end(f);
+    clock_go();
+}
+
 static void
 test_manual(void)
 {
@@ -443,6 +499,7 @@ main(void)
     test_upstreams();
     test_limit();
     test_order();
+    test_named();
     test_manual();
     return done();
 }

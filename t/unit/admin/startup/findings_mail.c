@@ -161,6 +161,71 @@ test_rest(void)
     manager_world_end(&w);
 }
 
+static struct world *limit_world;
+
+/* The account at a provider has reached its limit: while its target pauses, also when no mail is in memory. */
+static const char *limit_said;
+
+static void
+refuse_later(void *context)
+{
+    struct sched_session *session = context;
+    struct world *w = limit_world;
+    struct delivery_request request;
+    while (manager_take(w->manager, session, &request))
+        for (size_t i = 0; i < request.count; i++) {
+            struct outcome o =
+                limit_said == NULL
+                    ? outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "taken")
+                    : outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 550, "4.4.5", "host smtp.b.test[192.0.2.1] said: %s", limit_said);
+            snprintf(o.remote, sizeof(o.remote), "smtp.b.test");
+            manager_settled(w->manager, &request, i, &o, NULL);
+        }
+    manager_session_ended(w->manager, session, NULL);
+}
+
+static void
+open_limited(void *context, struct sched_session *session, const struct target *target, const char *domain)
+{
+    static struct loop_task task;
+    (void)target;
+    (void)domain;
+    limit_world = context;
+    loop_post(limit_world->loop, &task, refuse_later, session);
+}
+
+static void
+test_named(void)
+{
+    struct world w;
+    struct findings_mail mail = {0};
+    manager_world_begin(&w, "* smtp://joe@smtp.b.test:587");
+    manager_set_channel(w.manager, TARGET_SMTP, open_limited, &w);
+    limit_said = "550 5.4.5 Daily sending quota exceeded";
+    world_send(&w, "ann@a.test", "x@b.test");
+    world_turns(&w);
+    struct finding_facts f = collect(&w, &mail);
+    is_number((long)f.named_count, 1, "one subject");
+    ok_named(strcmp(f.named[0].code, "quota_used_up") == 0, f.named[0].code);
+    ok_named(strstr(f.named[0].subject, "smtp.b.test") != NULL, f.named[0].subject);
+    ok_named(strstr(f.named[0].text, "is tried again in 5") != NULL || strstr(f.named[0].text, "is tried again in 60 minutes") != NULL, f.named[0].text);
+    free(f.named);
+    limit_said = NULL;
+    sim_loop_advance(w.loop, 3 * 60 * MINUTE_MS);
+    f = collect(&w, &mail);
+    is_number((long)f.named_count, 0, "over by itself");
+    ok_named(world_is_empty(&w), "and the mail has gone");
+    free(f.named);
+    limit_said = "550 5.7.25 no PTR record";
+    world_send(&w, "", "x@b.test");
+    world_turns(&w);
+    f = collect(&w, &mail);
+    is_number((long)f.named_count, 1, "it refuses us");
+    ok_named(strcmp(f.named[0].code, "receiver_refuses_us") == 0 && strcmp(f.named[0].subject, "smtp.b.test") == 0, f.named[0].subject);
+    free(f.named);
+    manager_world_end(&w);
+}
+
 int
 main(void)
 {
@@ -169,5 +234,6 @@ main(void)
     test_clogged();
     test_blocked();
     test_rest();
+    test_named();
     return done();
 }

@@ -1,0 +1,112 @@
+/* Counts the mail of sendmail(1) when it is first loaded. What is too much stays in todo/
+ * and goes by itself. */
+#include "base/memory.h"
+#include "queue/manager/manager_internal.h"
+
+#include <stdlib.h>
+
+#define QUOTA_RETRY_LEAST_MS INT64_C(1000)
+#define QUOTA_RETRY_MOST_MS  (INT64_C(10) * 60 * 1000)
+
+/* Its first words say why a message waits: see submission_quota_retry(). */
+#define QUOTA_REASON TEXT("Quota: ")
+
+enum { AGE_PART = 16 };
+
+bool
+submission_quota_waits(const struct manager *m, struct id id)
+{
+    return text_starts(text_from(deferral_reasons_find(m->reasons, id)), QUOTA_REASON);
+}
+
+/* Much mail may wait for one quota: what was refused before asks again less often than
+ * its turn might come, so that it is not read again and again. */
+static int64_t
+quota_due_ms(const struct active *a, int64_t ready_in_ms)
+{
+    int64_t now_ms = loop_now_ms(a->manager->loop);
+    int64_t pause = (now_ms - a->envelope->birth_ms) / AGE_PART;
+    pause = pause > QUOTA_RETRY_LEAST_MS ? pause : QUOTA_RETRY_LEAST_MS;
+    pause = pause < QUOTA_RETRY_MOST_MS ? pause : QUOTA_RETRY_MOST_MS;
+    return now_ms + (ready_in_ms > pause ? ready_in_ms : pause);
+}
+
+static void
+quota_wait(struct active *a, const struct quotas_refusal *refusal, int64_t ready_in_ms)
+{
+    struct manager *m = a->manager;
+    int64_t now_ms = loop_now_ms(m->loop);
+    char id[ID_LENGTH + 1];
+    id_format(a->id, id);
+    if (!submission_quota_waits(m, a->id))
+        log_say(m->log, LOG_LEVEL_INFO, "queue", id, "waits: %s",
+                refusal->outcome.text);
+    deferral_reasons_keep(m->reasons, a->id, &refusal->outcome);
+    sched_unloaded(m->sched, now_ms, a->id);
+    sched_add(m->sched, now_ms, a->id, quota_due_ms(a, ready_in_ms),
+              a->envelope->delivery.attempts);
+    manager_active_drop(a);
+    manager_stir(m);
+}
+
+/* Only what is in todo/ still has not been counted. A crash before it leaves there counts
+ * it twice. */
+enum submission_quota
+submission_quota_take(struct active *a, struct outcome *never)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    struct quotas_sender sender = {.uid = e->storage.injector, .address = e->sender};
+    struct quotas_refusal refusal;
+    if (!e->storage.injected || e->storage.preprocessed || !e->ours ||
+        a->claim != NULL || quotas_are_empty(m->quotas))
+        return SUBMISSION_QUOTA_PASSES;
+    int64_t now_ms = loop_monotonic_ms(m->loop);
+    a->claim = memory_new(sizeof(*a->claim));
+    if (quotas_take(m->quotas, &sender, e->count - e->delivery.done, now_ms, a->claim,
+                    &refusal)) {
+        if (submission_quota_waits(m, a->id))
+            deferral_reasons_forget(m->reasons, a->id);
+        return SUBMISSION_QUOTA_PASSES;
+    }
+    submission_quota_settle(a, false);
+    manager_tell_quota(m, &refusal);
+    if (refusal.ready_ms == INT64_MAX) {
+        *never = refusal.outcome;
+        return SUBMISSION_QUOTA_NEVER;
+    }
+    quota_wait(a, &refusal, refusal.ready_ms - now_ms);
+    return SUBMISSION_QUOTA_WAITS;
+}
+
+void
+submission_quota_settle(struct active *a, bool goes)
+{
+    struct manager *m = a->manager;
+    if (a->claim == NULL)
+        return;
+    uint32_t sent = goes ? a->envelope->count : 0;
+    quotas_settle(m->quotas, a->claim, sent, loop_monotonic_ms(m->loop));
+    if (goes)
+        manager_note_quotas(m);
+    free(a->claim);
+    a->claim = NULL;
+}
+
+/* --- New quotas ------------------------------------------------------------------- */
+
+static void
+retry_waiting(void *context, struct id id, unsigned number)
+{
+    struct manager *m = context;
+    (void)number;
+    if (submission_quota_waits(m, id))
+        (void)sched_retry(m->sched, loop_now_ms(m->loop), id);
+}
+
+void
+submission_quota_retry(struct manager *m)
+{
+    deferral_reasons_each(m->reasons, retry_waiting, m);
+    manager_stir(m);
+}
