@@ -355,6 +355,11 @@ struct sched_quota {
 void sched_quotas(const struct sched *s,
                   void (*each)(void *context, const struct sched_quota *quota),
                   void *context);
+/* That clock: never set, at most a second off. Before the first mail is added, and
+ * before what was used is restored. Else a clock that is set forward is taken for
+ * time. */
+void sched_quota_clock(struct sched *s, int64_t now_ms,
+                       int64_t (*steady_ms)(void *context), void *context);
 bool sched_has_quotas(const struct sched *s);
 int64_t sched_quota_ahead_ms(const struct sched *s);
 /* The targets that pause because a provider has said that the account has reached its

@@ -42,6 +42,8 @@ struct sched {
     size_t recalling_recipients; /* of these, as far as known */
     struct entry *settling;      /* recipients to be settled without a session */
     struct sched_message *ending, **ending_last; /* all settled */
+    int64_t (*steady_ms)(void *context); /* NULL: only a clock that goes back is seen */
+    void *steady_context;
     struct sched_part *entering, *leaving; /* messages of very many destinations */
     struct outcome outcome;                /* of the last SETTLE, or a sched_site */
 };
@@ -75,6 +77,8 @@ void sched_quota_settled(struct sched *s, struct site *site,
                          const struct outcome *outcome);
 /* Settings have changed. */
 void sched_quota_forget(struct sched *s);
+/* It is now_ms: what the clock is ahead of the steady one may have changed. */
+void sched_quota_tick(struct sched *s);
 /* Routes have changed: what waits in memory gets the new quotas. */
 void sched_quota_reload(struct sched *s, const struct route_table *routes);
 /* Makes all backlogged messages of the site due now. */

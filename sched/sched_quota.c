@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { QUOTA_SLACK_MS = 1000 };
+
 /* One message is refused after each pause. The others, which wait in memory, are
  * deferred then, or their lifetime would never end. That is no attempt. */
 static void
@@ -107,6 +109,36 @@ sched_quota_reload(struct sched *s, const struct route_table *routes)
         (void)hop_quota_update(&sites->transports.hops, c);
         sites_update(sites, c, s->now_ms);
     }
+}
+
+/* A day of the quota is a day also when the clock is set: it would have passed twice, or
+ * not at all. */
+void
+sched_quota_tick(struct sched *s)
+{
+    struct hop_quotas *hops = &s->destinations.sites.transports.hops;
+    struct transport *transport, *next;
+    if (s->steady_ms == NULL)
+        return;
+    int64_t ahead_ms = s->now_ms - s->steady_ms(s->steady_context);
+    int64_t by_ms = ahead_ms - hops->shift_ms;
+    if (by_ms > -QUOTA_SLACK_MS && by_ms < QUOTA_SLACK_MS)
+        return;
+    hops->shift_ms = ahead_ms;
+    HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next)
+        if (transport->hop != NULL) {
+            (void)hop_quota_update(hops, transport);
+            sites_update(&s->destinations.sites, transport, s->now_ms);
+        }
+}
+
+void
+sched_quota_clock(struct sched *s, int64_t now_ms, int64_t (*steady_ms)(void *context),
+                  void *context)
+{
+    s->steady_ms = steady_ms;
+    s->steady_context = context;
+    sched_tick(s, now_ms);
 }
 
 static const struct quota *

@@ -774,7 +774,7 @@ sites_shift(struct sites *set, int64_t delta_ms)
 {
     struct transport *c, *next;
     set->shift_ms += delta_ms;
-    set->transports.hops.shift_ms = set->shift_ms;
+    set->transports.hops.shift_ms += delta_ms;
     HASH_ITER (hh, set->transports.by_target, c, next) {
         c->pause_until_ms += delta_ms;
         c->quota_until_ms += c->quota_until_ms != 0 ? delta_ms : 0;

@@ -401,6 +401,13 @@ read_hints(struct manager *m)
     manager_quotas_read(m);
 }
 
+static int64_t
+manager_steady_ms(void *context)
+{
+    const struct manager *m = context;
+    return loop_monotonic_ms(m->loop);
+}
+
 int
 manager_new(struct manager **manager, struct loop *loop, struct event_hub *events,
             const struct manager_settings *settings, const struct route_table *routes,
@@ -422,6 +429,7 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     }
     m->reasons = deferral_reasons_new(REASONS_MAX);
     m->sched = sched_new(&settings->sched);
+    sched_quota_clock(m->sched, loop_now_ms(loop), manager_steady_ms, m);
     m->quotas = quotas_new();
     manager_quotas_set(m, settings->quotas);
     if (settings->offline) {

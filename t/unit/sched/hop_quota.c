@@ -214,6 +214,49 @@ test_reset(void)
     sched_world_end(&w);
 }
 
+/* With a clock that nobody sets, one that is set forward is no time that passes. */
+static int64_t steady_offset_ms;
+
+static int64_t
+steady(void *context)
+{
+    const struct world *w = context;
+    return w->now - steady_offset_ms;
+}
+
+static void
+test_clock_set_forward(void)
+{
+    struct world w;
+    start(&w, "smtp://h.test?quota=3/d");
+    steady_offset_ms = w.now - 5000; /* it has run for five seconds */
+    sched_quota_clock(w.s, w.now, steady, &w);
+    for (int i = 0; i < 4; i++)
+        world_add(&w, "a.test", 0, 0);
+    serve(&w);
+    is_number(sent(&w), 3, "three");
+    int64_t until = look(&w).bound_until_ms - w.now;
+    for (int i = 0; i < 3; i++) {
+        w.now += 2 * DAY;
+        steady_offset_ms += 2 * DAY;
+        serve(&w);
+        is_number(sent(&w), 3, "the clock is set forward: that frees nothing");
+        ok_named(llabs(look(&w).bound_until_ms - w.now - until) < 2000, "and takes as long");
+        w.now -= 3 * DAY;
+        steady_offset_ms -= 3 * DAY;
+        serve(&w);
+        is_number(sent(&w), 3, "and back");
+        ok_named(llabs(look(&w).bound_until_ms - w.now - until) < 2000, "as long again");
+    }
+    world_pass(&w, until - MINUTE);
+    serve(&w);
+    is_number(sent(&w), 3, "not before");
+    world_pass(&w, 2 * MINUTE);
+    serve(&w);
+    is_number(sent(&w), 4, "then it goes");
+    sched_world_end(&w);
+}
+
 /* After a reload what waits in memory has the new quota. */
 static void
 test_reload(void)
@@ -338,6 +381,7 @@ main(void)
     test_shared();
     test_remembered();
     test_reset();
+    test_clock_set_forward();
     test_reload();
     test_restart();
     test_random();
