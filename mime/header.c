@@ -51,6 +51,13 @@ note_message_id(struct header_scan *s)
     s->has_message_id = true;
 }
 
+static void
+note_tag(struct header_scan *s)
+{
+    s->in_tag = !s->has_tag;
+    s->has_tag = s->has_private = true;
+}
+
 /* Received and Delivered-To both count towards the limit of hops, which ends mail
  * loops. */
 static void
@@ -67,6 +74,8 @@ header_note_name(struct header_scan *s)
         s->has_date = true;
     else if (text_equal(name, TEXT("message-id")))
         note_message_id(s);
+    else if (text_equal(name, TEXT("x-petrel-tag")))
+        note_tag(s);
     else if (text_equal(name, TEXT("bcc")) || text_equal(name, TEXT("resent-bcc")) ||
              text_equal(name, TEXT("return-path")))
         s->has_private = true;
@@ -189,6 +198,23 @@ header_scan_message_id(const struct header_scan *s)
     return text_of(s->id, s->id_length);
 }
 
+/* What is not printable is left out, line ends among it: the tag goes to programs as it
+ * is. */
+static void
+add_to_tag(struct header_scan *s, char c)
+{
+    c = c == '\t' ? ' ' : c;
+    if (s->tag_length < HEADER_TAG_MAX && c >= ' ' && c <= '~' &&
+        (c != ' ' || s->tag_length > 0))
+        s->tag[s->tag_length++] = c;
+}
+
+struct text
+header_scan_tag(const struct header_scan *s)
+{
+    return text_trim(text_of(s->tag, s->tag_length));
+}
+
 bool
 header_scan_has_bare(const struct header_scan *s)
 {
@@ -206,7 +232,7 @@ start_line(struct header_scan *s, char c, bool first)
     if (s->in_type == IN_SUBTYPE)
         end_subtype(s);
     end_entry(s);
-    s->in_list = s->in_id = false;
+    s->in_list = s->in_id = s->in_tag = false;
     s->name_length = 0;
     s->in_type = IN_NONE;
     if (c == '\r')
@@ -289,6 +315,8 @@ header_scan_add(struct header_scan *s, struct text bytes)
             add_to_list(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE && s->in_id) {
             add_to_id(s, bytes.at[at]);
+        } else if (s->state == SCAN_VALUE && s->in_tag) {
+            add_to_tag(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE) {
             const char *end = memchr(bytes.at + at, '\n', bytes.length - at);
             size_t skip =

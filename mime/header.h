@@ -6,13 +6,17 @@
 
 #include "base/buffer.h"
 
-enum { HEADER_ID_MAX = 255 }; /* bytes of a Message-ID that are kept */
+enum {
+    HEADER_ID_MAX = 255, /* bytes of a Message-ID that are kept */
+    HEADER_TAG_MAX = 128 /* of an X-Petrel-Tag */
+};
 
 /* Facts that a relay needs, from any split of the bytes. LF and CRLF both end lines. */
 struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
     bool has_from, has_date, has_message_id;
-    bool has_private;   /* Bcc, Resent-Bcc or Return-Path: not for the next hop */
+    /* Bcc, Resent-Bcc, Return-Path or X-Petrel-Tag: not for the next hop. */
+    bool has_private;
     bool has_odd_name;  /* white space between a name and its colon */
     bool has_eight_bit; /* a byte >= 0x80 in it */
     bool is_message;    /* Content-Type is message, or ambiguous */
@@ -35,12 +39,18 @@ struct header_scan {
     bool in_id; /* in the value of the first Message-ID */
     unsigned char id_length;
     char id[HEADER_ID_MAX];
+    bool in_tag, has_tag; /* in the value of the first X-Petrel-Tag; there is one */
+    unsigned char tag_length;
+    char tag[HEADER_TAG_MAX];
     char closing; /* of an open quoted string or address literal; or 0 */
 };
 void header_scan_start(struct header_scan *s);
 void header_scan_add(struct header_scan *s, struct text bytes);
 /* The first Message-ID without white space, cut at its limit; or empty. */
 struct text header_scan_message_id(const struct header_scan *s);
+/* The first X-Petrel-Tag, by which a program recognises its message in events: printable
+ * ASCII, without space at its ends, cut at its limit; or empty. */
+struct text header_scan_tag(const struct header_scan *s);
 /* True: From, Sender, Reply-To, To, Cc or a Resent- one of them may have an address
  * without a domain. Also true for some odd lists that have none. */
 bool header_scan_has_bare(const struct header_scan *s);

@@ -65,6 +65,7 @@ field_kind(struct text name)
         {TEXT("Bcc"),                         FIELD_PRIVATE},
         {TEXT("Return-Path"),                 FIELD_PRIVATE},
         {TEXT("Resent-Bcc"),                  FIELD_PRIVATE},
+        {TEXT("X-Petrel-Tag"),                FIELD_PRIVATE},
         {TEXT("Resent-From"),                 FIELD_ORIGIN },
         {TEXT("Resent-Sender"),               FIELD_ORIGIN },
         {TEXT("Resent-To"),                   FIELD_TARGET },

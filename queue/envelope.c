@@ -256,6 +256,10 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
         envelope_add_record(out, 'S', e->fragment.set_mark);
     if (e->ours)
         add_submission(out, e);
+    if (e->message_id.length > 0)
+        envelope_add_record(out, 'I', e->message_id);
+    if (e->tag.length > 0)
+        envelope_add_record(out, 'G', e->tag);
 }
 
 static const char todo_title[] = "petrel-todo   1\n";
@@ -409,6 +413,15 @@ take_submission(struct reading *r, struct envelope *e)
     r->bad = r->bad || e->submitter.at == NULL;
 }
 
+static struct text
+take_limited(struct reading *r, struct envelope *e, char letter, size_t max)
+{
+    struct text bytes = take_optional(r, letter);
+    struct text kept = envelope_text(e, bytes);
+    r->bad = r->bad || bytes.length > max || kept.at == NULL;
+    return kept;
+}
+
 static struct reading
 begin_reading(struct text bytes, struct id id, const char *title)
 {
@@ -484,6 +497,8 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->trust = envelope_text(e, take_optional(r, 'C'));
     take_set_mark(r, e);
     take_submission(r, e);
+    e->message_id = take_limited(r, e, 'I', ENVELOPE_MESSAGE_ID_MAX);
+    e->tag = take_limited(r, e, 'G', ENVELOPE_TAG_MAX);
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
         e->prefix.at == NULL || e->fragment.made_of.at == NULL || e->trust.at == NULL ||
         e->fragment.set_mark.at == NULL) {

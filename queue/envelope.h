@@ -12,7 +12,9 @@ enum {
     ENVELOPE_RECIPIENTS_MAX = 50000, /* `recipient_limit` is a setting below it */
     ENVELOPE_BYTES_MAX = 64 * 1024 * 1024,
     ENVELOPE_PRIORITY_MAX = 9, /* and -9; RFC 6710 */
-    ENVELOPE_WARNINGS_MAX = 9  /* delay notifications that older builds counted */
+    ENVELOPE_MESSAGE_ID_MAX = 255,
+    ENVELOPE_TAG_MAX = 128,
+    ENVELOPE_WARNINGS_MAX = 9 /* delay notifications that older builds counted */
 };
 
 /* RFC 3461 */
@@ -112,8 +114,11 @@ struct envelope {
     bool ours;
     unsigned header_needs; /* then: HEADER_NEEDS_... */
     struct text submitter; /* then: "user:NAME", "uid:N", or "" */
-    struct text prefix;    /* header lines to send before the content, CRLF ended */
-    int64_t content_size;  /* of mess/ID */
+    /* While events are kept (queue/event/event.h): the first Message-ID, and the
+     * X-Petrel-Tag of mail that is ours; or "". */
+    struct text message_id, tag;
+    struct text prefix;   /* header lines to send before the content, CRLF ended */
+    int64_t content_size; /* of mess/ID */
     uint32_t content_crc;
     struct recipient *recipients;
     unsigned count, capacity;

@@ -3,9 +3,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "queue/event/event.h"
 #include "queue/queue_internal.h"
-#include "queue/spool/injected.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,10 +12,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum {
-    FILLING_PART = 4,      /* of the journal */
-    PICKUP_HEAD_MAX = 4096 /* where the Message-ID is looked for */
-};
+enum { FILLING_PART = 4 /* of the journal */ };
 
 /* --- Events from the directories ---------------------------------------------------*/
 
@@ -458,36 +453,6 @@ queue_is_no_message(const struct queue *q, struct id id)
            marks_have_ended(&q->marks, id);
 }
 
-static void
-read_message_id(struct queue *q, const struct envelope *e,
-                char id[INJECTED_MESSAGE_ID_MAX])
-{
-    char head[PICKUP_HEAD_MAX];
-    int content = queue_content_open(q, e);
-    int64_t got =
-        content >= 0 ? queue_content_read(q, content, 0, head, sizeof(head)) : 0;
-    injected_message_id(e->prefix, text_of(head, got > 0 ? (size_t)got : 0), id);
-    if (content >= 0)
-        queue_content_close(q, content);
-}
-
-static void
-tell_pickup(struct queue *q, const struct envelope *e)
-{
-    if (!is_daemon(q) || !e->storage.injected || !id_set_report(&q->seen, e->id))
-        return;
-    char id[INJECTED_MESSAGE_ID_MAX];
-    read_message_id(q, e, id);
-    q->picked_up++;
-    event_tell(q->settings.events, &(struct event){.message_id = text_from(id),
-                                                   .kind = EVENT_SUBMITTED,
-                                                   .id = e->id,
-                                                   .sender = e->sender,
-                                                   .size = e->content_size,
-                                                   .recipients = e->count,
-                                                   .injector = e->storage.injector});
-}
-
 /* The content was checked before, or is checked now in one go; a check in progress is
  * abandoned. */
 static enum load_result
@@ -503,7 +468,7 @@ load_whole(struct queue *q, struct id id, struct envelope **e,
     if (over)
         load_check_stop(c);
     if (result == LOAD_DONE)
-        tell_pickup(q, *e);
+        queue_picked_up(q, *e);
     return result;
 }
 

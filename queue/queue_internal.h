@@ -54,6 +54,9 @@ struct queue {
 
 /* Removes the message from the journal, the spool, or both. */
 void queue_end(struct queue *queue, struct id id);
+/* Mail was loaded from todo/: reports mail of sendmail(1) when the daemon sees it for the
+ * first time, and notes its Message-ID and tag while events are kept. */
+void queue_picked_up(struct queue *queue, struct envelope *e);
 /* An operator's process reads all journals on its first question. */
 void queue_read_journals(struct queue *queue);
 /* An old journal still has the message, or may have it. */

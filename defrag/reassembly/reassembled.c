@@ -147,9 +147,11 @@ merge_submitter(struct envelope *e, const struct envelope *from, bool is_first)
     e->ours = ours && (is_first || e->ours);
     e->header_needs = e->ours ? HEADER_NEEDS_ALL : 0;
     if (!e->ours)
-        e->submitter = TEXT("");
+        e->submitter = e->tag = TEXT("");
     else if (e->submitter.length == 0)
         e->submitter = envelope_text(e, from->submitter);
+    if (e->ours && e->tag.length == 0)
+        e->tag = envelope_text(e, from->tag);
 }
 
 static void

@@ -10,6 +10,7 @@
 struct event_hub {
     struct event_log log;
     uint64_t kinds; /* that somebody reads */
+    bool keeps;
     size_t count;
     struct event_hub_reader {
         uint64_t kinds;
@@ -130,6 +131,18 @@ event_tell(struct event_hub *hub, const struct event *event)
     for (size_t i = 0; i < hub->count; i++)
         if ((hub->readers[i].kinds & EVENT_BIT(event->kind)) != 0)
             hub->readers[i].read(hub->readers[i].context, event);
+}
+
+bool
+event_are_kept(const struct event_hub *hub)
+{
+    return hub != NULL && hub->keeps;
+}
+
+void
+event_hub_keep(struct event_hub *hub, bool keeps)
+{
+    hub->keeps = keeps;
 }
 
 const char *

@@ -140,6 +140,11 @@ bool event_is_read(const struct event_hub *hub, enum event_kind kind);
 /* hub may be NULL: nobody reads. */
 void event_tell(struct event_hub *hub, const struct event *event);
 
+/* Whether events are kept until a program has them (event_spool.h): then envelopes keep
+ * what these tell of a message. hub may be NULL. */
+bool event_are_kept(const struct event_hub *hub);
+void event_hub_keep(struct event_hub *hub, bool keeps);
+
 /* "accepted"; "lifetime", ... */
 const char *event_word(enum event_kind kind);
 

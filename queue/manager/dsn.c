@@ -346,6 +346,14 @@ write_original(struct dsn *n)
     copy_content(n->settings.queue, e, n->draft);
 }
 
+static struct text
+dsn_message_id(const struct dsn *n, char out[MESSAGE_ID_MAX])
+{
+    snprintf(out, MESSAGE_ID_MAX, "<%.*s@%.*s>", TEXT_ARGS(n->report.boundary),
+             TEXT_ARGS(n->report.reporting_host));
+    return text_before(text_from(out), ENVELOPE_MESSAGE_ID_MAX);
+}
+
 /* The sender is null (RFC 5321 §4.5.5): a notification that fails causes no other
  * one. */
 static struct envelope *
@@ -358,6 +366,10 @@ dsn_envelope(const struct dsn *n)
     made->utf8 = n->report.utf8;
     made->priority = e->priority;
     made->eight_bit = n->report.eight_bit;
+    if (event_are_kept(n->settings.events)) {
+        char id[MESSAGE_ID_MAX];
+        made->message_id = envelope_text(made, dsn_message_id(n, id));
+    }
     if (!envelope_add(made, n->report.to, NOTIFY_NEVER, TEXT("")))
         assert(false && "one recipient always fits");
     return made;
@@ -399,15 +411,13 @@ tell_notified(const struct dsn *n, const struct envelope *made)
 {
     struct event_hub *events = n->settings.events;
     char id[MESSAGE_ID_MAX];
-    snprintf(id, sizeof(id), "<%.*s@%.*s>", TEXT_ARGS(n->report.boundary),
-             TEXT_ARGS(n->report.reporting_host));
     event_tell(events, &(struct event){.kind = EVENT_MADE,
                                        .id = made->id,
                                        .other = n->envelope->id,
                                        .recipient = made->recipients[0].address,
                                        .size = made->content_size,
                                        .recipients = made->count,
-                                       .message_id = text_from(id),
+                                       .message_id = dsn_message_id(n, id),
                                        .reason = "notification",
                                        .text = TEXT("notification stored")});
     event_tell(events, &(struct event){.kind = EVENT_NOTIFIED,

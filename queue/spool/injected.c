@@ -2,7 +2,6 @@
 #include "queue/spool/injected.h"
 
 #include "mime/address.h"
-#include "mime/header.h"
 
 #include <stdio.h>
 
@@ -65,6 +64,7 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     e->priority = 0;
     e->double_bounce = e->fragment.by_peer = false;
     e->fragment.made_of = e->fragment.set_mark = TEXT("");
+    e->message_id = e->tag = TEXT(""); /* read from the header, where they are wanted */
     snprintf(submitter, sizeof(submitter), "uid:%u", user);
     e->ours = true;
     e->header_needs = HEADER_NEEDS_ALL;
@@ -78,15 +78,4 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
         if (!injected_take_recipient(&e->recipients[i]))
             return "a recipient is no address";
     return NULL;
-}
-
-void
-injected_message_id(struct text prefix, struct text head,
-                    char out[INJECTED_MESSAGE_ID_MAX])
-{
-    struct header_scan scan;
-    header_scan_start(&scan);
-    header_scan_add(&scan, prefix);
-    header_scan_add(&scan, head);
-    text_copy(out, INJECTED_MESSAGE_ID_MAX, header_scan_message_id(&scan));
 }

@@ -22,9 +22,5 @@ enum {
  * envelope. */
 const char *injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     __attribute__((warn_unused_result));
-enum { INJECTED_MESSAGE_ID_MAX = 256 };
-/* The Message-ID of the header that begins with these bytes, prefix first; or "". */
-void injected_message_id(struct text prefix, struct text head,
-                         char out[INJECTED_MESSAGE_ID_MAX]);
 
 #endif

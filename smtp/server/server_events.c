@@ -220,6 +220,18 @@ message_id_of(const struct server *s, char made[MESSAGE_ID_MAX])
 }
 
 void
+server_note_names(const struct server *s, struct envelope *e)
+{
+    char made[MESSAGE_ID_MAX];
+    if (!event_are_kept(s->events))
+        return;
+    e->message_id =
+        envelope_text(e, text_before(message_id_of(s, made), ENVELOPE_MESSAGE_ID_MAX));
+    if (e->ours) /* nobody else gives our programs names */
+        e->tag = envelope_text(e, header_scan_tag(&s->transaction->header));
+}
+
+void
 server_tell_accepted(struct server *s, struct id id)
 {
     const struct server_transaction *t = s->transaction;

@@ -55,6 +55,8 @@ void server_tell_refused(struct server *s, int code, const char *enhanced,
                          const char *text);
 /* A login failed. Reported before its delayed reply: the client may not wait for that. */
 void server_tell_denied(struct server *s, const struct refusal *r);
+/* While events are kept: the envelope of the transaction gets Message-ID and tag. */
+void server_note_names(const struct server *s, struct envelope *e);
 void server_tell_secured(struct server *s);
 /* EVENT_TIMED_OUT or EVENT_CUT_OFF. */
 void server_tell_bad_end(struct server *s, enum event_kind kind);

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "smtp/redirect.h"
+#include "smtp/server/server_internal.h"
 #include "smtp/server/submitter.h"
 #include "smtp/server/trust.h"
 #include "smtp/server/trace.h"
@@ -335,6 +336,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         e->trust = trust_of(s, e);
     if (submitted)
         submitter_note(t, s);
+    server_note_names(s, e);
     e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);
     buffer_free(&lines);
     t->envelope = NULL;

@@ -58,9 +58,10 @@ check_injected(struct envelope *e)
 {
     const int64_t now_ms = 1763800000000;
     struct address address;
-    if (injected_take(e, now_ms) != NULL)
+    if (injected_take(e, 1000, now_ms) != NULL)
         return;
     must(e->fragment.made_of.length == 0 && e->fragment.set_mark.length == 0 && !e->fragment.by_peer);
+    must(e->message_id.length == 0 && e->tag.length == 0);
     must(e->priority == 0 && !e->double_bounce && !e->ascii_header);
     must(text_equal(e->trust, TEXT("int")) && e->count > 0);
     must(e->birth_ms > 0 && e->birth_ms <= now_ms);

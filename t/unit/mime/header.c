@@ -179,6 +179,8 @@ static const struct {
     {"Subject : x\n\n", "o"},
     {"From: x@y\nX-Any\t \t: x\n\n", "o"},
     {"Subject: a : b\n c : d\n\nX : y\n", ""},
+    {"x-petrel-tag: t\n\n", "v"},
+    {"X-Petrel-Tags: t\nX-Petrel: x\n\n", ""},
 };
 
 static bool
@@ -207,6 +209,41 @@ test_needs(void)
         }
         is_number((int64_t)wrong, 0, "the same from every split");
     }
+}
+
+/* The tag of a message, from every split. */
+static void
+test_tag(void)
+{
+    static const struct {
+        const char *header, *tag;
+    } rows[] = {
+        {"X-Petrel-Tag: order 17\r\n\r\n", "order 17"},
+        {"From: a\nX-PETREL-TAG:\t \n  a\n\tb  \n\n", "a b"},
+        {"X-Petrel-Tag: one\nX-Petrel-Tag: two\n\n", "one"},
+        {"X-Petrel-Tag:\nX-Petrel-Tag: two\n\n", ""},
+        {"X-Petrel-Tag: a\x01\x7f\xc3\xa4" "b\"\\\n\n", "ab\"\\"},
+        {"X-Petrel-Tags: x\n\nX-Petrel-Tag: in the body\n", ""},
+        {"X-Petrel-Tag : unfinished", "unfinished"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct text t = text_from(rows[i].header);
+        for (size_t at = 0; at <= t.length; at++) {
+            struct header_scan s;
+            header_scan_start(&s);
+            header_scan_add(&s, text_before(t, at));
+            header_scan_add(&s, text_after(t, at));
+            if (!text_equal(header_scan_tag(&s), text_from(rows[i].tag)))
+                is_text(header_scan_tag(&s), text_from(rows[i].tag), rows[i].header);
+        }
+        ok_named(true, rows[i].header);
+    }
+    struct header_scan s;
+    header_scan_start(&s);
+    header_scan_add(&s, TEXT("X-Petrel-Tag: "));
+    for (int i = 0; i < 1000; i++)
+        header_scan_add(&s, TEXT("0123456789"));
+    is_number((int64_t)header_scan_tag(&s).length, HEADER_TAG_MAX, "a long one is cut");
 }
 
 static void
@@ -600,6 +637,7 @@ main(void)
 {
     test_scan();
     test_needs();
+    test_tag();
     test_next();
     test_agreement();
     test_unfold();

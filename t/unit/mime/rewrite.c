@@ -34,6 +34,8 @@ test_removal(void)
             "From: a@b\r\nTo: g@h\r\n");
     becomes("", "Return-Path: <x@y>\r\nFrom: a@b\r\nbcc:\r\nBCC : x\r\nResent-Bcc: y\r\n",
             "From: a@b\r\n");
+    becomes("", "From: a@b\r\nX-PETREL-Tag: order\r\n 17\r\nX-Petrel-Tags: e\r\n",
+            "From: a@b\r\nX-Petrel-Tags: e\r\n");
     becomes("", "From: a@b\r\nX-Bcc: c@d\r\nBccs: e\r\n",
             "From: a@b\r\nX-Bcc: c@d\r\nBccs: e\r\n");
 }

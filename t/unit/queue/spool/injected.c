@@ -56,6 +56,8 @@ test_dropped(void)
     e->ours = true;
     e->header_needs = 0;
     e->submitter = TEXT("user:alice");
+    e->message_id = TEXT("<of@another>");
+    e->tag = TEXT("forged");
     e->double_bounce = e->ascii_header = true;
     ok_named(injected_take(e, 1000, now_ms) == NULL, "the null sender");
     is_text(e->fragment.made_of, TEXT(""), "it is made of nothing");
@@ -64,6 +66,7 @@ test_dropped(void)
     is_number(e->priority, 0, "nor urgent");
     is_text(e->submitter, TEXT("uid:1000"), "the owner of the file is the submitter");
     is_number(e->header_needs, HEADER_NEEDS_ALL, "whose word on the header does not count");
+    ok_named(e->message_id.length == 0 && e->tag.length == 0, "events tell what the header says");
     ok_named(!e->double_bounce, "a failure is told");
     ok_named(!e->ascii_header, "nobody has looked");
     envelope_free(&e);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 static struct buffer said;
+static bool keeps; /* events */
 
 /* The envelope of what this client sends; it lasts until f ends. user: NULL, or logged in. */
 static const struct envelope *
@@ -28,6 +29,7 @@ sends(struct fake *f, struct senders *senders, bool may_relay, const char *user,
     buffer_init(&said, 8192);
     struct event_hub *events = event_hub_new(log);
     log_capture(log, &said);
+    event_hub_keep(events, keeps);
     *f = (struct fake){0};
     fake_start(f, &kept, events, false, may_relay);
     if (user != NULL) {
@@ -84,6 +86,7 @@ test_needs(void)
         {"From: a@b.example\r\nTo: alice\r\n\r\nx\r\n", HEADER_NEEDS_DOMAIN},
         {"From: a@b.example\r\nBcc: e@f.example\r\n\r\nx\r\n", HEADER_NEEDS_REMOVAL},
         {"From: a@b.example\r\nSubject : x\r\n\r\nx\r\n", HEADER_NEEDS_REMOVAL},
+        {"From: a@b.example\r\nX-Petrel-Tag: t\r\n\r\nx\r\n", HEADER_NEEDS_REMOVAL},
         {"Return-Path: <>\r\nTo: bob\r\n\r\nx\r\n", HEADER_NEEDS_ALL},
         {"no header at all\r\n", HEADER_NEEDS_FROM},
         {"From: root\r\n", HEADER_NEEDS_DOMAIN},
@@ -95,6 +98,41 @@ test_needs(void)
         is_number(e->header_needs, rows[i].needs, rows[i].message);
         server_fake_end(&f);
     }
+}
+
+static void
+check_names(const char *message, bool may_relay, const char *message_id, const char *tag)
+{
+    struct fake f;
+    const struct envelope *e = sends(&f, NULL, may_relay, NULL, message);
+    is_text(e->message_id, text_from(message_id), message);
+    is_text(e->tag, text_from(tag), "the tag");
+    server_fake_end(&f);
+}
+
+/* What events tell of a message is kept while there are some. */
+static void
+test_names(void)
+{
+    static char long_id[400] = "Message-ID: <";
+    static const char message[] = "From: a@b.example\r\nMessage-ID: <x@y>\r\n"
+                                  "X-Petrel-Tag: order 17\r\n\r\nx\r\n";
+    check_names(message, true, "", "");
+    keeps = true;
+    check_names(message, true, "<x@y>", "order 17");
+    check_names(message, false, "<x@y>", "");
+    memset(long_id + 13, 'i', 300);
+    memcpy(long_id + 313, ">\r\n\r\n", 6);
+    struct fake f;
+    const struct envelope *e = sends(&f, NULL, true, NULL, long_id);
+    is_number((int64_t)e->message_id.length, ENVELOPE_MESSAGE_ID_MAX, "a long one is cut");
+    server_fake_end(&f);
+    e = sends(&f, NULL, true, NULL, "From: a@b.example\r\n\r\nx\r\n");
+    ok_named(text_starts(e->message_id, TEXT("<")) &&
+                 text_ends_nocase(e->message_id, TEXT("@mx.example.org>")),
+             "the one that is added");
+    server_fake_end(&f);
+    keeps = false;
 }
 
 static void
@@ -170,6 +208,7 @@ main(void)
 {
     test_who();
     test_needs();
+    test_names();
     test_from();
     buffer_free(&said);
     return done();
