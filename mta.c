@@ -23,9 +23,11 @@
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
 #include "admin/startup/drain.h"
+#include "admin/startup/events_wiring.h"
 #include "admin/startup/findings_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
+#include "admin/startup/log_wiring.h"
 #include "admin/startup/login_trial.h"
 #include "admin/startup/notify.h"
 #include "admin/startup/reload.h"
@@ -87,6 +89,7 @@ struct petrel {
     struct delivery *delivery;
     struct token_keeper keeper;
     struct sts_wiring sts;
+    struct events_wiring kept;
     struct listener *listener;
     struct control_server *control;
     struct health health;
@@ -255,6 +258,8 @@ on_reload(void *context)
     delivery_reload(p->delivery, &delivery);
     use_accounts(p, fresh);
     sts_wiring_use(&p->sts, &p->keeper, o);
+    events_wiring_reload(&p->kept, p->events, &p->keeper,
+                         control_server_questions(p->control), fresh);
     http_wiring_reload(&p->http, fresh);
     history_wiring_reload(p->history, p->manager, fresh);
     upstream_wiring_reload(&p->upstreams, fresh);
@@ -409,7 +414,11 @@ start_queue(struct petrel *p, char *error)
         history_wiring_start(p->loop, p->log, p->events, p->manager,
                              control_server_questions(p->control), p->configuration);
     history_on_line(p->history, control_server_on_line, p->control);
-    return 0;
+    return events_wiring_use(&p->kept, p->events, &p->keeper,
+                             control_server_questions(p->control), p->configuration,
+                             error, ERROR_MAX)
+               ? 0
+               : EX_CANTCREAT;
 }
 
 /* A session_flush(). */
@@ -551,6 +560,7 @@ mta_stop(struct petrel *p, bool ran)
     control_server_free(&p->control);
     flush_free(&p->flush);
     upstream_wiring_stop(&p->upstreams);
+    events_wiring_pause(&p->kept);
     delivery_free(&p->delivery);
     token_keeper_stop(&p->keeper);
     sts_wiring_stop(&p->sts);
@@ -560,6 +570,7 @@ mta_stop(struct petrel *p, bool ran)
     tls_client_free(&p->registry_anchors);
     history_free(&p->history);
     manager_free(&p->manager);
+    events_wiring_stop(&p->kept);
     dns_free(&p->dns);
     net_free(&p->net);
     notify_close(&p->notify);
@@ -572,22 +583,6 @@ mta_stop(struct petrel *p, bool ran)
     if (p->configuration != p->started)
         configuration_free(&p->configuration);
     configuration_free(&p->started);
-}
-
-/* Its socket is made before the sandbox, which makes no new ones. */
-static void
-mta_open_log(struct petrel *p)
-{
-    const struct options *o = &p->configuration->options;
-    const char *path = options_log_socket(o);
-    p->log = log_new(p->loop, options_log_style(o), options_log_level(o));
-    log_name_host(p->log, o->hostname);
-    log_watch_journal(p->log);
-    int error = path != NULL ? log_open_syslog(p->log, path) : 0;
-    if (error != 0)
-        log_say(p->log, LOG_LEVEL_WARNING, "main", NULL,
-                "log_to: %s: %s: the log goes to standard error", path,
-                strerror(-error));
 }
 
 static void
@@ -622,7 +617,7 @@ mta_run(const struct options_sources *sources)
         return EX_CONFIG;
     const struct options *o = &p.configuration->options;
     p.loop = loop_new();
-    mta_open_log(&p);
+    p.log = log_wiring_open(p.loop, o);
     notify_open(&p.notify, p.loop, p.log);
     p.events = event_hub_new(p.log);
     p.net = net_new(p.loop);

@@ -8,11 +8,11 @@
 #include "queue/marks.h"
 
 #include "base/memory.h"
+#include "queue/marks_place.h"
 #include "queue/spool/load.h"
 #include "queue/spool/marker.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <uthash.h>
 #include <utlist.h>
@@ -35,6 +35,7 @@ struct pending {
     bool failed;               /* the write failed; a retry follows */
     bool waiting, moving;      /* queued for the preprocessor; being moved */
     bool ended;                /* retired while it moved */
+    uint64_t gate;             /* what must be durable before (base/gate.h) */
     int64_t since_ms;          /* monotonic: the first mark, or the due time */
     struct journaled_mark *marks;
     unsigned count, capacity, moved; /* the first `moved` are being moved */
@@ -110,6 +111,7 @@ add_mark(struct marks *m, struct pending *p, unsigned index, size_t text_length)
         p->marks = memory_resize(p->marks, p->capacity * sizeof(*p->marks));
     }
     p->marks[p->count++] = (struct journaled_mark){index, (uint32_t)text_length};
+    p->gate = gate_number(m->spool->gate);
     m->unwritten++;
 }
 
@@ -144,49 +146,22 @@ marks_to_journal(struct marks *m, struct pending *p,
 
 /* --- Where a message is ---------------------------------------------------------- */
 
-/* Whether the message became S5 while e was in use, so that e does not say so. */
-static bool
-is_outdated(const struct marks *m, const struct envelope *e)
-{
-    return !e->storage.preprocessed && journaled_find(m->journaled, e->id) == NULL &&
-           !id_set_has(m->seen, e->id) && !spool_has(m->spool, SPOOL_TODO, e->id);
-}
-
-/* Both have the same recipients in the same order: the caller has compared them. */
-static void
-take_offsets(struct envelope *e, const struct envelope *from)
-{
-    assert(e->count == from->count);
-    for (unsigned i = 0; i < e->count; i++) {
-        e->recipients[i].channel = from->recipients[i].channel;
-        e->recipients[i].mark_offset = from->recipients[i].mark_offset;
-    }
-    e->storage.preprocessed = true;
-}
-
-/* An envelope from before S5 lacks the offsets at which the D marks are written. */
-static int
-bring_up_to_date(struct marks *m, struct envelope *e)
-{
-    struct envelope *found = NULL;
-    char reason[LOAD_REASON_MAX];
-    enum load_result result = load_preprocessed(m->spool, e->id, &found, reason);
-    if (result != LOAD_DONE)
-        return result == LOAD_LATER ? -EAGAIN : -ENOENT;
-    bool same = found->count == e->count; /* else the files were changed from outside */
-    if (same)
-        take_offsets(e, found);
-    envelope_free(&found);
-    return same ? 0 : -ENOENT;
-}
-
 static bool
 needs_move(const struct marks *m, const struct pending *p)
 {
     const struct envelope *e = p->envelope;
     if (e == NULL || journaled_find(m->journaled, p->id) != NULL)
         return e == NULL || p->due;
-    return !e->storage.preprocessed && !is_outdated(m, e);
+    return !e->storage.preprocessed && !marks_are_outdated(m, e);
+}
+
+/* Files show results; the journal lets its own records wait. */
+static bool
+is_barred(const struct marks *m, const struct pending *p)
+{
+    return !gate_is_open(m->spool->gate, p->gate) &&
+           (p->envelope == NULL || p->due ||
+            journaled_find(m->journaled, p->id) == NULL);
 }
 
 /* --- Failures -------------------------------------------------------------------- */
@@ -332,7 +307,7 @@ marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
     else if (spool_leave_todo(m->spool, move->envelope) == 0)
         id_set_remove(m->seen, p->id);
     if (p->envelope != NULL && p->envelope != move->envelope)
-        take_offsets(p->envelope, move->envelope);
+        marks_take_offsets(p->envelope, move->envelope);
     if (p->envelope != NULL && p->envelope->fragment.awaits_parts && !p->ended)
         (void)marker_put(m->spool, MARKER_AWAITING, p->id);
 }
@@ -405,6 +380,10 @@ marks_move_some(struct marks *m)
     if (m->preprocessor.count > 0)
         return; /* busy */
     while (m->line != NULL && m->preprocessor.count < PREPROCESSOR_MAX) {
+        if (!gate_is_open(m->spool->gate, m->line->gate)) {
+            m->barred = true;
+            break;
+        }
         struct id before = guard_enter(&m->spool->guard, m->line->id);
         fill_move(m, m->line);
         guard_leave(&m->spool->guard, before);
@@ -450,7 +429,8 @@ static bool
 write_preprocessed(struct marks *m, struct pending *p)
 {
     unsigned count = p->count < MARKS_PER_TURN ? p->count : MARKS_PER_TURN;
-    int result = is_outdated(m, p->envelope) ? bring_up_to_date(m, p->envelope) : 0;
+    int result =
+        marks_are_outdated(m, p->envelope) ? marks_bring_up_to_date(m, p->envelope) : 0;
     if (result == 0)
         result = write_marks(m, p, count);
     if (result == 0 && count < p->count) {
@@ -502,6 +482,10 @@ marks_write_some(struct marks *m, bool with_fresh, bool *left_fresh)
     HASH_ITER (hh, m->table, p, next) {
         if (p->failed || p->waiting || p->moving)
             continue;
+        if (is_barred(m, p)) {
+            m->barred = true;
+            continue;
+        }
         if (!with_fresh && is_fresh(m, p)) {
             *left_fresh = true;
             continue;
@@ -523,18 +507,30 @@ marks_delay_over(void *context)
     m->urgent = true; /* the end of this very turn writes */
 }
 
+/* Whether what was barred may be written now. */
+static bool
+marks_unbarred(const struct marks *m)
+{
+    return m->barred && m->spool->gate->durable != m->barred_at;
+}
+
+/* The first to write in a turn, so the events of the turn go before. */
 static void
 marks_at_stage_sync(void *context)
 {
     struct marks *m = context;
     bool left_fresh = false;
     loop_unpost(m->loop, &m->stir);
-    if (!m->urgent)
+    gate_write(m->spool->gate);
+    if (!m->urgent && !marks_unbarred(m))
         return;
     loop_timer_stop(m->loop, &m->delay);
+    m->barred = false;
     m->urgent = marks_write_some(m, false, &left_fresh);
     marks_move_some(m);
-    if (m->urgent || (m->line != NULL && m->preprocessor.count == 0))
+    if (m->barred)
+        m->barred_at = m->spool->gate->durable;
+    if (m->urgent || (m->line != NULL && m->preprocessor.count == 0 && !m->barred))
         write_soon(m);
     else if (left_fresh)
         loop_timer_start(m->loop, &m->delay, DELAY_MS, marks_delay_over, m);
@@ -544,6 +540,7 @@ static void
 marks_flush(struct marks *m)
 {
     bool more = true, left_fresh = false;
+    gate_wait(m->spool->gate);
     while (more) {
         more = marks_write_some(m, true, &left_fresh);
         marks_move_some(m);
@@ -628,7 +625,7 @@ marks_wait(struct marks *m, struct envelope *e, bool waits)
         journaled->awaits_parts = waits;
     if (p != NULL && p->envelope != NULL)
         p->envelope->fragment.awaits_parts = waits;
-    if (waits == was || (!e->storage.preprocessed && !is_outdated(m, e)))
+    if (waits == was || (!e->storage.preprocessed && !marks_are_outdated(m, e)))
         return;
     if (!waits)
         marker_drop(m->spool, MARKER_AWAITING, e->id);
@@ -704,6 +701,10 @@ marks_write(struct marks *m, struct id id)
     struct pending *p = marks_find(m, id);
     if (p == NULL || p->moving || p->envelope == NULL)
         return;
+    if (is_barred(m, p)) { /* marks_overlay() applies them meanwhile */
+        write_soon(m);
+        return;
+    }
     p->failed = false;
     bool more = !p->waiting;
     while (more)

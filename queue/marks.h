@@ -36,6 +36,8 @@ struct marks {
     size_t lined;                 /* in the line */
     unsigned unwritten;           /* marks */
     bool urgent;                  /* write at the end of this turn */
+    bool barred; /* some wait for their events; tried again when the gate moves */
+    uint64_t barred_at; /* the gate then */
     struct preprocessor preprocessor;
     uint64_t rounds; /* finished rounds of the preprocessor */
     struct loop_timer delay, retry;

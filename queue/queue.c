@@ -3,6 +3,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/event/event.h"
 #include "queue/queue_internal.h"
 
 #include <assert.h>
@@ -311,6 +312,7 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
         return code;
     }
     q->spool.loop = loop;
+    q->spool.gate = event_hub_gate(settings->events);
     guard_open(&q->spool.guard, q->spool.disk, log, q->settings.slices,
                q->settings.slice);
     share_adopt(&q->share);

@@ -46,7 +46,7 @@ may queue/spool base+disk+log+loop+sandbox mime queue
 may queue/journal base+loop queue/spool
 may queue/recovery base+log+loop queue+spool+journal
 may queue base+crypto+disk+log+loop queue/spool queue/journal queue/recovery queue/event
-may queue/event base+log
+may queue/event base+crypto+disk+http+log+loop
 may queue/manager base+disk+log+loop mime sched+limits+route queue+event+spool
 
 # The two sides of SMTP do not know each other.
@@ -59,7 +59,7 @@ may defrag/registry base+crypto+disk+dns+log+loop+net
 may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
 may defrag base+log+loop mime sched/route queue+event+manager defrag/set defrag/registry defrag/reassembly
 
-may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/manager
+may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/event queue/manager
 may admin/control base+disk+http+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings admin/history
 may admin/history base+disk+log+loop sched+limits queue+event
 may admin/findings base+log+loop queue+event

@@ -206,6 +206,24 @@ print_dkim(const json_t *dkim)
                json_field_number(dkim, "longest"));
 }
 
+/* While `events` is set. */
+static void
+print_events(const json_t *events)
+{
+    if (events == NULL)
+        return;
+    printf("events     %s; %" PRId64 " bytes wait", json_field_string(events, "state"),
+           json_field_number(events, "pending_bytes"));
+    if (json_field_number(events, "lost") > 0)
+        printf("; %" PRId64 " lost", json_field_number(events, "lost"));
+    if (json_field_is_true(events, "disk_failing"))
+        printf("; the disk does not take them");
+    if (json_field_string(events, "why")[0] != '\0')
+        printf("; the receiver does not take them: %s",
+               json_field_string(events, "why"));
+    putchar('\n');
+}
+
 static void
 print_space(const json_t *spool)
 {
@@ -344,6 +362,7 @@ status_print(const json_t *status, int64_t now_ms)
     print_queue(queue, json_field_number(status, "active_recipients"));
     print_fragments(json_object_get(status, "fragments"));
     print_dkim(json_object_get(status, "dkim"));
+    print_events(json_object_get(status, "events"));
     print_tls_reports(json_object_get(status, "tls_reports"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
            json_field_number(sessions, "in"),

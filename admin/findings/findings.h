@@ -27,6 +27,7 @@ enum {
     FINDINGS_DEAD_MS = 15 * 60 * 1000,
     FINDINGS_CLOGGED_MS = 5 * 60 * 1000, /* as Postfix's qmgr_clog_warn_time */
     FINDINGS_SILENT = 5,                 /* sites */
+    FINDINGS_STUCK_MS = 15 * 60 * 1000,  /* of events */
     FINDINGS_OLD_MS = 60 * 60 * 1000,
     FINDINGS_HELD_DAYS = 7,
     FINDINGS_EXPIRES_PERCENT = 80, /* of the lifetime */
@@ -67,6 +68,7 @@ struct finding_facts {
     bool is_stopping; /* on purpose: it accepts nothing */
     bool history_paused, registry_down;
     bool holds_by_route; /* a route holds the mail that no other route takes */
+    struct event_keeping events;
     /* Each is a finding of its own, by its code and subject: see findings_name(). */
     struct finding_named {
         const char *code;

@@ -329,6 +329,20 @@ check_auth_cleartext(const struct finding_facts *f, char *text)
 }
 
 static bool
+check_events_stuck(const struct finding_facts *f, char *text)
+{
+    const struct event_keeping *e = &f->events;
+    char age[FINDINGS_AGE_MAX];
+    if (!e->stopped && e->failing_ms < FINDINGS_STUCK_MS)
+        return false;
+    finding_age(e->failing_ms, age);
+    return finding_say(text,
+                       "the receiver of events has taken none for %s (%s), and %" PRIu64
+                       " KiB wait",
+                       age, e->why, (e->pending_bytes + 1023) / 1024);
+}
+
+static bool
 check_reload_refused(const struct finding_facts *f, char *text)
 {
     return f->reload_refused &&
@@ -429,6 +443,8 @@ static const struct finding_row finding_rows[] = {
      "Make the file readable to its owner only: chmod 600."                           },
     {"auth_cleartext",      FINDING_WARNING, check_auth_cleartext,
      "Set `tls_certificate` and `tls_key`, and remove `auth_cleartext`."              },
+    {"events_stuck",        FINDING_WARNING, check_events_stuck,
+     "Repair the receiver that `events` names, or name another and reload."           },
     {"reload_refused",      FINDING_WARNING, check_reload_refused,
      "Correct the errors that `petrel check` names, then reload."                     },
     {"settings_changed",    FINDING_HINT,    check_settings_changed,

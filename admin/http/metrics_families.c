@@ -400,6 +400,18 @@ write_tls_policy(const struct metrics *m, struct metrics_writer *w)
 }
 
 static void
+write_events_pending(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", (double)event_hub_keeping(m->setup.events).pending_bytes);
+}
+
+static void
+write_events_lost(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write_count(w, "", event_hub_keeping(m->setup.events).lost);
+}
+
+static void
 write_history_bytes(const struct metrics *m, struct metrics_writer *w)
 {
     bool is_known = m->setup.history_bytes != NULL;
@@ -627,6 +639,10 @@ static const struct metrics_row {
         "Inodes below which new mail is refused", ""),
     ROW("petrel_history_bytes", GAUGE, write_history_bytes,
         "Size of the history's files", ""),
+    ROW("petrel_events_pending_bytes", GAUGE, write_events_pending,
+        "Events that their receiver has not taken", ""),
+    ROW("petrel_events_lost", COUNTER, write_events_lost,
+        "Events that mail did not wait for, or that were more than events_max", ""),
     ROW("petrel_finding", GAUGE, write_findings,
         "1 for each finding that holds: see FINDINGS in petrel(8)", "code"),
     ROW("petrel_upstream_up", GAUGE, write_upstream_up,

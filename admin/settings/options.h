@@ -19,6 +19,8 @@ struct options {
     char *log_style, *log_to, *log_level, *sandbox;
     int64_t metrics_sites, history_size, history_age_ms;
     char *ready_when;
+    char *events, *events_secret, *events_types;
+    int64_t events_batch, events_linger_ms, events_max;
     int64_t canary_interval_ms, canary_grace_ms;
     /* in */
     char *tls_certificate, *tls_key;

@@ -466,6 +466,25 @@ const struct setting options_rows[] = {
             "1% of the spool's file system if that is less than 16M."),
     BOUNDED(DURATION, history_age_ms, "history_age", "30d", HOUR, 3650 * 24 * HOUR,
             "Age at which the history's files go even if there is space."),
+    TEXTUAL(STRING, events, "events", NULL,
+            "Where a program hears what becomes of mail: https://HOST/PATH (webhook), "
+            "http:// to\n"
+            "loopback, private addresses and names of one label, or file:/PATH. Unset: "
+            "nowhere."),
+    SECRET_TABLE(events_secret, "events_secret",
+                 "Secrets that sign webhooks (Standard Webhooks): list of whsec_BASE64 "
+                 "or other texts\n"
+                 "of 24 characters and more; all of them sign. Prefer "
+                 "events_secret_file."),
+    TEXTUAL(LIST, events_types, "events_types",
+            "delivered, deferred, bounced, expired, quota, trouble, recovered",
+            "Events that are reported: list of these, and accepted."),
+    BOUNDED(NUMBER, events_batch, "events_batch", "100", 1, 1000,
+            "Events in one request, at most."),
+    BOUNDED(DURATION, events_linger_ms, "events_linger", "2s", 0, HOUR,
+            "How long events wait for others, to go in one request."),
+    BOUNDED(SIZE, events_max, "events_max", "64M", 2097152, INT64_C(1) << 34,
+            "Space for events that wait; beyond it the oldest are lost."),
     TEXTUAL(
         LIST, ready_when, "ready_when", "accepting",
         "What readiness means: list of accepting (mail is accepted), upstream (no "

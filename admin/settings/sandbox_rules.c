@@ -120,10 +120,25 @@ look_at_registry(struct walk *w, const struct options *options)
         w->on_write(w, directory, false);
 }
 
+/* The directory, so that the file may be made anew when another program moves it away. */
+static void
+look_at_events(struct walk *w, const struct options *options)
+{
+    struct text url = text_from(options->events), scheme = TEXT("file:");
+    char path[PATH_LIMIT];
+    size_t end = text_find_last(url, '/');
+    if (!text_starts(url, scheme) || end == TEXT_NONE)
+        return;
+    struct text directory = text_after(text_before(url, end), scheme.length);
+    if (text_copy(path, sizeof(path), directory.length > 0 ? directory : TEXT("/")))
+        w->on_write(w, path, false);
+}
+
 static void
 sandbox_rules_look(struct walk *w, const struct sandbox_rules *c)
 {
     look_at_registry(w, c->options);
+    look_at_events(w, c->options);
     settings_each_file(c->settings, look_at_file, w);
     look_at_values(w, c->options);
     route_each_target(c->routes, look_at_target, w);

@@ -4,6 +4,7 @@
 #include "admin/settings/accounts.h"
 #include "admin/settings/file_modes.h"
 #include "base/net/net.h"
+#include "queue/event/event_post.h"
 #include "sched/route/peers.h"
 
 #include <stdio.h>
@@ -55,6 +56,17 @@ warn_of_fragments(const struct options *options, const struct route_table *route
         warnings_warn(
             log, "slices do not share fragments while defrag_registry is local: a "
                  "message whose fragments reach several slices is not reassembled");
+}
+
+static void
+warn_of_events(const struct options *options, struct log *log)
+{
+    if (options->events != NULL && options->events_secret == NULL &&
+        !event_post_is_local(text_from(options->events)))
+        warnings_warn(log, "events_secret is not set: the receiver of events cannot "
+                           "know who sends them");
+    if (options->events == NULL && options->events_secret != NULL)
+        warnings_warn(log, "events_secret is set, but events is not");
 }
 
 /* --- The host's name -------------------------------------------------------------- */
@@ -326,6 +338,7 @@ warnings_say(const struct options *options, const struct settings *settings,
     warn_of_rewrites(options, settings, log);
     warn_of_fragments(options, routes, log);
     warn_of_accounts(options, routes, log);
+    warn_of_events(options, log);
 }
 
 void

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/sandbox/identity.h"
+#include "queue/event/event_post.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,6 +192,27 @@ check_aliases(struct configuration *c, struct buffer *errors)
 }
 
 static void
+check_events(const struct options *o, struct buffer *errors)
+{
+    struct text secrets = text_from(o->events_secret), word;
+    size_t count = 0;
+    uint64_t kinds;
+    const char *why =
+        o->events != NULL ? event_post_check_url(text_from(o->events)) : NULL;
+    if (why != NULL)
+        (void)!buffer_add_error(errors, "events", text_from(o->events), why);
+    if (!event_record_kinds(text_from(o->events_types), &kinds, &word))
+        (void)!buffer_add_error(errors, "events_types", word, "no such event");
+    while (text_word(&secrets, ", \t\r\n", &word))
+        if (++count > EVENT_SECRETS_MAX || !event_post_is_secret(word))
+            (void)!buffer_format(errors, "events_secret: secret %zu: %s\n", count,
+                                 count > EVENT_SECRETS_MAX
+                                     ? "more than 8"
+                                     : "needs 24 characters at least, or whsec_ and "
+                                       "Base64 of 24 bytes at least");
+}
+
+static void
 check_all(struct configuration *c)
 {
     struct buffer *errors = &c->errors;
@@ -206,6 +228,7 @@ check_all(struct configuration *c)
     c->rewrites = options_rewrites(&c->options, c->settings, errors);
     check_aliases(c, errors);
     check_quotas(c->options.quotas, errors);
+    check_events(&c->options, errors);
     accounts_read_secrets(&c->accounts, errors);
     (void)!listener_check(&listener, errors);
     (void)!delivery_check(&delivery, errors);
@@ -260,8 +283,9 @@ struct tls_client *
 configuration_anchors(const struct configuration *c,
                       char place[TRUST_ANCHORS_PLACE_MAX], char *error, size_t size)
 {
-    bool needed =
-        route_demands_verify(c->routes) || c->registry.tls || c->accounts.count > 0;
+    bool needed = route_demands_verify(c->routes) || c->registry.tls ||
+                  c->accounts.count > 0 ||
+                  text_starts(text_from(c->options.events), TEXT("https:"));
     return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
 }
 

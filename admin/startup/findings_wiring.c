@@ -124,6 +124,7 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
     findings_daemon_collect(&w->daemon, listener_tls(w->listener), &fragments, facts);
     facts->sites.smtp_port = w->smtp_port;
     facts->is_stopping = w->is_draining(w->context);
+    facts->events = event_hub_keeping(w->events);
     facts->history_paused = history_state(w->history).paused;
     facts->registry_down = w->registry != NULL && !registry_is_up(w->registry);
     facts->sandbox_missing = sandbox->entered ? sandbox->missing : "";

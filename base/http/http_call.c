@@ -41,7 +41,7 @@ struct http_call {
     struct buffer request;
     struct http_reader reader;
     int64_t deadline_ms;
-    bool is_public;
+    bool is_public, is_private;
     struct dns_query *query;
     struct net_address addresses[HTTP_ADDRESSES_MAX];
     size_t count, at;
@@ -274,13 +274,14 @@ http_call_on_addresses(void *context, const struct dns_answer *answer)
     }
     for (size_t i = 0; i < answer->count && call->count < HTTP_ADDRESSES_MAX; i++) {
         const struct net_address *a = &answer->addresses[i];
-        if (call->is_public && !net_address_is_public(a))
+        if (net_address_is_public(a) ? call->is_private : call->is_public)
             continue;
         call->addresses[call->count] = *a;
         call->addresses[call->count++].port = call->url.port;
     }
-    http_call_connect(call, call->is_public ? "it has no public address"
-                                            : "it has no address");
+    http_call_connect(call, call->is_public    ? "it has no public address"
+                            : call->is_private ? "it has no private address"
+                                               : "it has no address");
 }
 
 /* ---- the line ---- */
@@ -391,6 +392,7 @@ http_call_start(struct http_caller *caller, struct text url,
     call->done = done;
     call->context = context;
     call->is_public = options->is_public;
+    call->is_private = options->is_private;
     call->deadline_ms =
         options->deadline_ms > 0 ? options->deadline_ms : HTTP_DEADLINE_MS;
     call->url_text = text_string(text_before(url, HTTP_URL_MAX + 1));

@@ -43,7 +43,9 @@ struct http_call_options {
     size_t body_max;     /* 0: HTTP_BODY_MAX */
     int64_t deadline_ms; /* 0: HTTP_DEADLINE_MS */
     bool cleartext;      /* http:// is permitted */
-    bool is_public; /* the URL is of an untrusted origin: it must not lead into our own
+    bool is_private; /* only addresses of our own networks: for cleartext, whatever a
+                      * name resolves to */
+    bool is_public;  /* the URL is of an untrusted origin: it must not lead into our own
                           * networks (net_address_is_public()) */
 };
 struct http_result {

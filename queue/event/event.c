@@ -11,6 +11,9 @@ struct event_hub {
     struct event_log log;
     uint64_t kinds; /* that somebody reads */
     bool keeps;
+    struct gate gate;
+    void (*look)(void *context, struct event_keeping *out);
+    void *look_context;
     size_t count;
     struct event_hub_reader {
         uint64_t kinds;
@@ -143,6 +146,30 @@ void
 event_hub_keep(struct event_hub *hub, bool keeps)
 {
     hub->keeps = keeps;
+}
+
+struct gate *
+event_hub_gate(struct event_hub *hub)
+{
+    return hub != NULL ? &hub->gate : NULL;
+}
+
+struct event_keeping
+event_hub_keeping(const struct event_hub *hub)
+{
+    struct event_keeping keeping = {0};
+    if (hub != NULL && hub->look != NULL)
+        hub->look(hub->look_context, &keeping);
+    return keeping;
+}
+
+void
+event_hub_on_keeping(struct event_hub *hub,
+                     void (*look)(void *context, struct event_keeping *out),
+                     void *context)
+{
+    hub->look = look;
+    hub->look_context = context;
 }
 
 const char *

@@ -9,6 +9,7 @@
 #ifndef QUEUE_EVENT_EVENT_H
 #define QUEUE_EVENT_EVENT_H
 
+#include "base/gate.h"
 #include "base/id.h"
 #include "base/outcome.h"
 #include "base/text.h"
@@ -93,6 +94,16 @@ struct event_field {
     int64_t number;
 };
 
+/* Of a recipient's verdict, while events are kept: what tells the program that submitted
+ * the message which one it is. */
+struct event_origin {
+    uint32_t recipient;          /* its number, from 1 on */
+    struct text original;        /* ORCPT as given */
+    struct text envelope_id;     /* ENVID as given */
+    struct text message_id, tag; /* of the header */
+    struct text submitter;       /* "user:NAME", "uid:N" */
+};
+
 struct event {
     enum event_kind kind;
     const char *program; /* log.h; NULL: the usual one of the kind */
@@ -115,7 +126,8 @@ struct event {
     const struct event_field *fields;
     size_t field_count;
     int64_t delay_ms[4]; /* before loading, in the queue, connection, transmission */
-    int64_t total_ms, next_ms;
+    int64_t total_ms, next_ms, since_ms;
+    const struct event_origin *origin; /* NULL: nobody keeps events */
     const struct outcome *outcome;
 };
 
@@ -144,6 +156,23 @@ void event_tell(struct event_hub *hub, const struct event *event);
  * what these tell of a message. hub may be NULL. */
 bool event_are_kept(const struct event_hub *hub);
 void event_hub_keep(struct event_hub *hub, bool keeps);
+/* Which results of deliveries may be written: those whose events are durable. Lives as
+ * long as the hub; NULL without one. */
+struct gate *event_hub_gate(struct event_hub *hub);
+
+/* How it goes with kept events; zeros while nobody keeps them. */
+enum { EVENT_KEEPING_WHY_MAX = 400 };
+struct event_keeping {
+    uint64_t pending_bytes, lost;
+    int64_t failing_ms; /* for so long the receiver has taken none; 0: it takes them */
+    bool stopped;       /* it has said that it is gone */
+    char why[EVENT_KEEPING_WHY_MAX];
+};
+struct event_keeping event_hub_keeping(const struct event_hub *hub);
+/* look NULL: nobody keeps them any more. */
+void event_hub_on_keeping(struct event_hub *hub,
+                          void (*look)(void *context, struct event_keeping *out),
+                          void *context);
 
 /* "accepted"; "lifetime", ... */
 const char *event_word(enum event_kind kind);

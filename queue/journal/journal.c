@@ -56,7 +56,7 @@ static bool
 takes(const struct journal *j, const struct journal_batch *b, size_t size)
 {
     bool is_flying = j->flight == FLIGHT_BATCH && b == j->batches;
-    return !is_flying && batch_space(b, j->settings.segment_size) >= size;
+    return !is_flying && !b->sealed && batch_space(b, j->settings.segment_size) >= size;
 }
 
 /* Where the next batch begins in the current segment. */
@@ -126,21 +126,28 @@ batch_for(struct journal *j, size_t size)
     return open_batch(j, j->ring.current);
 }
 
+static struct journal_batch *
+batch_that_waits(struct journal *j, size_t size)
+{
+    struct journal_batch *b = last_batch(j);
+    if (!j->full_logged)
+        log_say(j->spool->log, LOG_LEVEL_WARNING, "queue", NULL,
+                "journal full: delivery results are held in memory");
+    j->full_logged = true;
+    if (b != NULL && b->segment == NULL && takes(j, b, size))
+        return b;
+    return open_batch(j, NULL);
+}
+
 struct journal_batch *
 journal_batch_for_end(struct journal *j, size_t size)
 {
     struct journal_batch *b = batch_for(j, size);
     assert(BATCH_HEADER_SIZE + size <= segment_batches_end(j->settings.segment_size));
-    if (b != NULL)
-        return b;
-    if (!j->full_logged)
-        log_say(j->spool->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "journal full: delivery results are held in memory");
-    j->full_logged = true;
-    b = last_batch(j);
-    if (b != NULL && b->segment == NULL && takes(j, b, size))
-        return b;
-    return open_batch(j, NULL);
+    if (b == NULL)
+        b = batch_that_waits(j, size);
+    b->gate = gate_number(j->spool->gate);
+    return b;
 }
 
 size_t
@@ -274,7 +281,8 @@ journal_flush(struct journal *j)
      * segment whose messages have ended is not needed, although their ends are still in
      * memory. */
     if (j->ring.stuck)
-        return free_segments(j, UINT64_MAX);
+        return gate_is_open(j->spool->gate, last_batch(j)->gate) &&
+               free_segments(j, UINT64_MAX);
     j->full_logged = j->full_logged && is_waiting(j);
     /* The header describes the state after this batch. */
     j->oldest = ring_oldest(&j->ring, b->number);
@@ -298,6 +306,18 @@ wants_flush(const struct journal *j)
 {
     return j->batches != NULL && j->flight == FLIGHT_NONE && !j->paused &&
            (j->urgent > 0 || j->hurry || j->lazy >= LAZY_MAX);
+}
+
+/* The results in the batch must not be durable before their events. Later ones would
+ * make it wait for later events, and so on: they go into the next batch. */
+static bool
+is_released(struct journal *j)
+{
+    struct journal_batch *b = j->batches;
+    if (gate_is_open(j->spool->gate, b->gate))
+        return true;
+    b->sealed = true;
+    return false;
 }
 
 /* --- Space ------------------------------------------------------------------------ */
@@ -356,7 +376,8 @@ journal_at_stage_sync(void *context)
         journal_finish(j, j->result);
     ring_turn(&j->ring);
     journal_report_space(j);
-    while (flushes < FLUSHES_PER_TURN && wants_flush(j) && journal_flush(j)) {
+    while (flushes < FLUSHES_PER_TURN && wants_flush(j) && is_released(j) &&
+           journal_flush(j)) {
         flushes++;
         ring_recycle(&j->ring);
     }
@@ -464,6 +485,8 @@ journal_accept(struct journal *j, struct id id, const struct text *pieces, size_
         return JOURNAL_NO_ROOM;
     }
     *batch = add_message(j, b, RECORD_ACCEPT, id, pieces, count, place);
+    if (own) /* a notification may note that failures are reported */
+        b->gate = gate_number(j->spool->gate);
     j->urgent++;
     if (j->flight == FLIGHT_NONE)
         journal_stir(j);
@@ -630,6 +653,7 @@ static void
 journal_write_out(struct journal *j)
 {
     j->paused = false;
+    gate_wait(j->spool->gate);
     while (!j->paused) {
         if (j->flight == FLIGHT_NONE && (j->batches == NULL || !journal_flush(j)))
             break;

@@ -209,6 +209,23 @@ verdict_delays(const struct active *a, const struct timing *timing, struct event
     event->delay_ms[3] = transmit;
 }
 
+/* What only kept events tell of the message. hint: room for it. */
+static struct event_origin
+verdict_origin(const struct envelope *e, unsigned index, struct event *event,
+               char hint[REFUSAL_HINT_MAX])
+{
+    const struct outcome *o = event->outcome;
+    if (o->verdict != VERDICT_DELIVERED && refusal_hint(o->text, hint))
+        event->hint = text_from(hint);
+    event->size = e->content_size;
+    return (struct event_origin){.recipient = index + 1,
+                                 .original = e->recipients[index].original,
+                                 .envelope_id = e->envelope_id,
+                                 .message_id = e->message_id,
+                                 .tag = e->tag,
+                                 .submitter = e->submitter};
+}
+
 static void
 tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
              bool expired, const struct timing *timing)
@@ -231,6 +248,12 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
         event.tls = text_from(timing->tls != NULL ? timing->tls : "");
         event.dkim = timing->dkim;
         event.left_as = timing->sender;
+    }
+    char hint[REFUSAL_HINT_MAX];
+    struct event_origin origin;
+    if (event_are_kept(a->manager->events)) {
+        origin = verdict_origin(e, index, &event, hint);
+        event.origin = &origin;
     }
     event_tell(a->manager->events, &event);
 }

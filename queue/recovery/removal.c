@@ -12,11 +12,12 @@
 #include <uthash.h>
 #include <utlist.h>
 
-enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10, TURN_US = 5 * 1000 };
+enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10, TURN_US = 5 * 1000, GATE_MS = 5 };
 
 struct ending {
     struct id id;
     uint64_t batch;
+    bool is_foreign;
     struct ending *prev, *next;
     UT_hash_handle hh;
 };
@@ -71,10 +72,53 @@ removal_remove_files(struct removal *n, struct id id)
         id_set_remove(n->seen, id);
 }
 
+static void remove_foreign(struct removal *n, struct id id);
+
+/* What stands for END in the files follows its event. The batch of one that waits is the
+ * number at the gate. */
+static void
+removal_pass_gate(void *context)
+{
+    struct removal *n = context;
+    struct ending *e, *next;
+    DL_FOREACH_SAFE (n->barred, e, next) {
+        if (!gate_is_open(n->spool->gate, e->batch))
+            break;
+        struct id id = e->id;
+        bool is_foreign = e->is_foreign;
+        removal_forget(n, &n->barred, e);
+        if (is_foreign) {
+            remove_foreign(n, id);
+        } else {
+            removal_remove_files(n, id);
+            n->unsynced = true;
+        }
+    }
+    if (n->barred != NULL)
+        loop_timer_start(n->loop, &n->gate, GATE_MS, removal_pass_gate, n);
+}
+
+/* True: it waits for its event. */
+static bool
+is_kept_back(struct removal *n, struct id id, bool is_foreign)
+{
+    if (gate_is_open(n->spool->gate, gate_number(n->spool->gate)))
+        return false;
+    if (removal_find(n, id) != NULL)
+        return true; /* an operator was faster */
+    removal_add_one(n, &n->barred, id, gate_number(n->spool->gate));
+    n->barred->prev->is_foreign = is_foreign;
+    if (!heap_has(&n->gate.node))
+        loop_timer_start(n->loop, &n->gate, GATE_MS, removal_pass_gate, n);
+    return true;
+}
+
 uint64_t
 removal_end(struct removal *n, struct id id)
 {
     if (n->journaled->journal == NULL) {
+        if (is_kept_back(n, id, false))
+            return 0;
         removal_remove_files(n, id);
         n->unsynced = true;
         return 0;
@@ -136,8 +180,8 @@ removal_sync(struct removal *n)
 
 /* Content goes last: files that survive a power cut must not look like a damaged
  * message. */
-void
-removal_end_foreign(struct removal *n, struct id id)
+static void
+remove_foreign(struct removal *n, struct id id)
 {
     n->unsynced = true;
     if (spool_remove(n->spool, SPOOL_TODO, id) < 0)
@@ -148,6 +192,13 @@ removal_end_foreign(struct removal *n, struct id id)
     removal_add_one(n, &n->foreign, id, 0);
     if (!heap_has(&n->sync.node))
         loop_timer_start(n->loop, &n->sync, SYNC_MS, removal_go_on, n);
+}
+
+void
+removal_end_foreign(struct removal *n, struct id id)
+{
+    if (!is_kept_back(n, id, true))
+        remove_foreign(n, id);
 }
 
 /* --------------------------------------------------------------------------------- */
@@ -193,6 +244,8 @@ void
 removal_hurry(struct removal *n)
 {
     n->stopping = true;
+    gate_wait(n->spool->gate);
+    removal_pass_gate(n);
     loop_unpost(n->loop, &n->task);
     remove_due(n);
 }
@@ -223,7 +276,9 @@ removal_stop(struct removal *n)
         sync_removals(n);
         remove_gone(n, UINT_MAX);
     }
+    loop_timer_stop(n->loop, &n->gate);
     loop_unpost(n->loop, &n->task);
+    forget_all(n, &n->barred);
     forget_all(n, &n->due);
     forget_all(n, &n->list);
     forget_all(n, &n->foreign);

@@ -34,6 +34,8 @@ struct removal {
     /* Messages of other slices whose todo and info are removed, not yet durably
      * (foreign) or durably (gone). */
     struct ending *foreign, *gone;
+    struct ending *barred; /* removed without an END when the gate opens */
+    struct loop_timer gate;
 };
 
 /* For a message of the spool, or a large journaled one, with its END in batch. */

@@ -2,6 +2,7 @@
 #include "queue/spool/injected.h"
 
 #include "mime/address.h"
+#include "mime/header.h"
 
 #include <stdio.h>
 
@@ -78,4 +79,16 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
         if (!injected_take_recipient(&e->recipients[i]))
             return "a recipient is no address";
     return NULL;
+}
+
+void
+injected_read_names(struct text prefix, struct text head, struct injected_names *out)
+{
+    struct header_scan scan;
+    header_scan_start(&scan);
+    header_scan_add(&scan, prefix);
+    header_scan_add(&scan, head);
+    (void)text_copy(out->message_id, sizeof(out->message_id),
+                    header_scan_message_id(&scan));
+    (void)text_copy(out->tag, sizeof(out->tag), header_scan_tag(&scan));
 }

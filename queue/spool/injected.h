@@ -22,5 +22,11 @@ enum {
  * envelope. */
 const char *injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     __attribute__((warn_unused_result));
+/* What the header that begins with these bytes, prefix first, calls the message; "". */
+struct injected_names {
+    char message_id[ENVELOPE_MESSAGE_ID_MAX + 1], tag[ENVELOPE_TAG_MAX + 1];
+};
+void injected_read_names(struct text prefix, struct text head,
+                         struct injected_names *out);
 
 #endif

@@ -19,6 +19,7 @@
 #define QUEUE_SPOOL_SPOOL_H
 
 #include "base/disk/disk.h"
+#include "base/gate.h"
 #include "base/log/log.h"
 #include "queue/envelope.h"
 #include "queue/spool/guard.h"
@@ -54,6 +55,7 @@ struct spool {
     struct disk *disk;
     struct log *log;
     struct loop *loop;     /* the daemon's, for the time; or NULL */
+    struct gate *gate;     /* of results: events go first; NULL: nothing does */
     bool foreign;          /* an injector of another user than the daemon's */
     unsigned reader;       /* then: the daemon's user, who may read its files */
     bool adopts;           /* the daemon: copies content of other users, see load.h */

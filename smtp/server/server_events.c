@@ -246,6 +246,10 @@ server_tell_accepted(struct server *s, struct id id)
                           .message_id = message_id_of(s, made),
                           .text = t->by_peer ? TEXT("queued, fragment from a peer host")
                                              : TEXT("queued")};
+    struct event_origin origin = {0};
+    if (event_are_kept(s->events) && server_may_relay(s) && !t->by_peer)
+        origin.tag = header_scan_tag(&t->header);
+    event.origin = &origin;
     client.protocol = t->protocol;
     event_tell(s->events, &event);
 }

@@ -1,0 +1,55 @@
+/* Appends events to a file of another program's. */
+#include "queue/event/event_post_internal.h"
+
+#include <errno.h>
+
+static void
+file_end(struct event_file_target *t, int result)
+{
+    t->busy = false;
+    if (result < 0)
+        event_file_close(t); /* what it has is unknown: opened anew */
+    t->done(t->context, result);
+}
+
+static void
+on_file_synced(void *context, int result)
+{
+    file_end(context, result);
+}
+
+static int
+file_open(struct event_file_target *t)
+{
+    if (t->file >= 0)
+        return 0;
+    int file = disk_open_file(t->disk, t->path, true);
+    if (file == -ENOENT)
+        file = disk_create(t->disk, t->path, 0640);
+    t->file = file;
+    return file < 0 ? file : 0;
+}
+
+void
+event_file_append(struct event_file_target *t, struct text lines)
+{
+    t->busy = true;
+    int result = file_open(t);
+    if (result == 0)
+        result = disk_write(t->disk, t->file, lines);
+    t->sync = (struct disk_sync){.done = on_file_synced, .context = t};
+    if (result == 0)
+        result = disk_sync_begin(t->disk, t->file, false, &t->sync);
+    if (result != DISK_SYNCING)
+        file_end(t, result);
+}
+
+void
+event_file_close(struct event_file_target *t)
+{
+    if (t->busy)
+        disk_sync_wait(t->disk);
+    if (t->file >= 0)
+        disk_close_file(t->disk, t->file);
+    t->file = -1;
+}

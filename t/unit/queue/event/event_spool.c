@@ -1,0 +1,593 @@
+/* Kept events: written before what they tell of, in order, at least once; a disk that
+ * fails, is full or stalls costs mail a second at most; every crash leaves them. */
+/* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
+#include "queue/event/event_spool.h"
+
+#include "base/log/log_internal.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/tap.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct kept {
+    struct loop *loop;
+    struct log *log;
+    struct event_hub *hub;
+    struct gate *gate;
+    struct disk *disk;
+    struct event_spool *spool;
+    struct buffer said;
+    struct event_spool_settings settings;
+    unsigned more;
+};
+
+static void
+on_turn(void *context)
+{
+    gate_write(((struct kept *)context)->gate);
+}
+
+static void
+on_more(void *context)
+{
+    ((struct kept *)context)->more++;
+}
+
+/* The process begins; what the disk has stays. */
+static void
+begin(struct kept *k, int64_t bytes_max)
+{
+    *k = (struct kept){.loop = sim_loop_new(1)};
+    k->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    buffer_init(&k->said, 64 * 1024 * 1024);
+    log_capture(k->log, &k->said);
+    k->hub = event_hub_new(k->log);
+    k->gate = event_hub_gate(k->hub);
+    if (disk_open(&k->disk, "/spool", true) < 0)
+        abort();
+    (void)disk_sync_on(k->disk, k->loop);
+    k->settings = (struct event_spool_settings){.loop = k->loop,
+                                                .hub = k->hub,
+                                                .disk = k->disk,
+                                                .directory = "events",
+                                                .host = "mx.example.org",
+                                                .kinds = EVENT_RECORD_KINDS,
+                                                .bytes_max = bytes_max};
+    is_number(event_spool_open(&k->spool, &k->settings), 0, "open");
+    event_spool_on_more(k->spool, on_more, k);
+    loop_at_end(k->loop, LOOP_STAGE_SYNC, on_turn, k);
+}
+
+/* kill: without the end of a process. */
+static void
+leave(struct kept *k, bool killed)
+{
+    if (killed)
+        sim_disk_die_at(1);
+    event_spool_close(&k->spool);
+    disk_close(&k->disk);
+    event_hub_free(&k->hub);
+    log_free(&k->log);
+    buffer_free(&k->said);
+    loop_free(&k->loop);
+    if (killed)
+        sim_disk_restart();
+}
+
+static bool
+is_said(const struct kept *k, const char *words)
+{
+    return k->said.length > 0 &&
+           memmem(k->said.at, k->said.length, words, strlen(words)) != NULL;
+}
+
+/* The number-th message was delivered. */
+static void
+spool_tell(struct kept *k, unsigned number)
+{
+    static char name[64];
+    struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
+    struct event_origin origin = {.recipient = number};
+    snprintf(name, sizeof(name), "r%u@a.example", number);
+    event_tell(k->hub, &(struct event){.kind = EVENT_DELIVERED,
+                                       .id = {.time_ms = 1750000000000, .hash = 5},
+                                       .recipient = text_from(name),
+                                       .reason = "",
+                                       .origin = &origin,
+                                       .outcome = &outcome});
+}
+
+static void
+tell_deferred(struct kept *k, uint64_t message, unsigned recipient)
+{
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.0.0", "later");
+    struct event_origin origin = {.recipient = recipient};
+    event_tell(k->hub, &(struct event){.kind = EVENT_DEFERRED,
+                                       .id = {.time_ms = 1750000000000 + message, .hash = 5},
+                                       .recipient = TEXT("r@a.example"),
+                                       .reason = "",
+                                       .origin = &origin,
+                                       .outcome = &outcome});
+}
+
+static void
+spool_turn(struct kept *k)
+{
+    loop_turn(k->loop, 0);
+}
+
+/* Takes everything, a batch at a time; the numbers of the recipients must go up by one
+ * from `next` on, but for repetitions. Returns the next number. */
+static unsigned
+take_all(struct kept *k, unsigned next, unsigned batch_max, unsigned *repeated)
+{
+    struct event_batch batch = {0};
+    buffer_init(&batch.lines, EVENT_BATCH_BYTES);
+    for (int i = 0; i < 100000; i++) {
+        spool_turn(k);
+        enum event_offer offer = event_spool_offer(k->spool, batch_max);
+        if (offer == EVENT_OFFER_NONE)
+            break;
+        if (offer == EVENT_OFFER_BUSY)
+            sim_loop_advance(k->loop, 500);
+        if (!event_spool_batch(k->spool, batch_max, &batch))
+            continue;
+        if (batch.count == 0 || batch.count > batch_max)
+            ok_named(false, "the size of a batch");
+        struct text rest = buffer_text(&batch.lines), line;
+        while (rest.length > 0 && text_cut(&rest, '\n', &line)) {
+            const char *at = memmem(line.at, line.length, "\"recipient\":\"r", 14);
+            unsigned number = at != NULL ? (unsigned)strtoul(at + 14, NULL, 10) : 0;
+            if (number < next)
+                (*repeated)++;
+            else if (number == next)
+                next++;
+            else
+                is_number(number, next, "in order, without a gap");
+        }
+        event_spool_taken(k->spool);
+    }
+    buffer_free(&batch.lines);
+    spool_turn(k);
+    return next;
+}
+
+/* --- The gate --------------------------------------------------------------------- */
+
+static void
+test_gate(void)
+{
+    struct kept k;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    ok(event_are_kept(k.hub) && gate_is_open(k.gate, gate_number(k.gate)));
+    is_number(sim_disk_count("/spool/events"), 0, "no file before the first event");
+    spool_tell(&k, 1);
+    spool_tell(&k, 2);
+    uint64_t number = gate_number(k.gate);
+    ok_named(!gate_is_open(k.gate, number), "results wait");
+    spool_turn(&k);
+    ok_named(!gate_is_open(k.gate, number), "the sync goes on");
+    is_number(sim_disk_count("/spool/events"), 1, "a file");
+    spool_tell(&k, 3);
+    spool_turn(&k);
+    ok_named(gate_is_open(k.gate, number) && !gate_is_open(k.gate, gate_number(k.gate)),
+             "the first two are durable, the third is not");
+    spool_turn(&k);
+    ok_named(gate_is_open(k.gate, gate_number(k.gate)), "now it is");
+    struct text content = sim_disk_content("/spool/events/00000001");
+    size_t lines = 0;
+    for (size_t i = 0; i < content.length; i++)
+        lines += content.at[i] == '\n';
+    is_number((int64_t)lines, 3, "three lines");
+    is_number((int64_t)event_spool_figures(k.spool).pending_bytes, (int64_t)content.length,
+              "they wait");
+    ok(k.more > 0);
+    uint64_t turns = sim_loop_turns(k.loop);
+    sim_loop_advance(k.loop, 3600000);
+    ok_named(sim_loop_turns(k.loop) - turns <= 2, "without events nothing wakes up");
+    unsigned repeated = 0;
+    is_number(take_all(&k, 1, 100, &repeated), 4, "they are taken");
+    is_number(event_spool_figures(k.spool).pending_bytes, 0, "none waits");
+    spool_tell(&k, 4);
+    gate_wait(k.gate);
+    ok_named(gate_is_open(k.gate, gate_number(k.gate)), "who waits gets it at once");
+    leave(&k, false);
+}
+
+/* Off: nothing is made, nothing waits. */
+static void
+test_off(void)
+{
+    struct event_hub *hub = event_hub_new(NULL);
+    struct gate *gate = event_hub_gate(hub);
+    ok(!event_are_kept(hub) && gate_is_open(gate, gate_number(gate)));
+    gate_write(gate);
+    gate_wait(gate);
+    ok(gate_is_open(NULL, 7) && gate_number(NULL) == 0);
+    gate_write(NULL);
+    gate_wait(NULL);
+    event_hub_free(&hub);
+    struct kept k;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    spool_tell(&k, 1);
+    event_spool_close(&k.spool);
+    ok_named(!event_are_kept(k.hub) && gate_is_open(k.gate, gate_number(k.gate)),
+             "turned off: what was there is written");
+    spool_tell(&k, 2);
+    ok(gate_is_open(k.gate, gate_number(k.gate)));
+    is_number(event_spool_open(&k.spool, &k.settings), 0, "and on again");
+    event_spool_on_more(k.spool, on_more, &k);
+    spool_tell(&k, 2);
+    spool_turn(&k);
+    spool_turn(&k);
+    unsigned repeated = 0;
+    is_number(take_all(&k, 1, 1, &repeated), 3, "none is missing");
+    leave(&k, false);
+}
+
+/* --- Disks ------------------------------------------------------------------------ */
+
+static void
+test_stalled(void)
+{
+    struct kept k;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 60000);
+    spool_tell(&k, 1);
+    int64_t before = loop_monotonic_ms(k.loop);
+    spool_turn(&k);
+    sim_loop_advance(k.loop, EVENT_GATE_MS - 1);
+    spool_tell(&k, 2);
+    ok_named(!gate_is_open(k.gate, gate_number(k.gate)), "mail waits");
+    sim_loop_advance(k.loop, 2);
+    ok_named(gate_is_open(k.gate, gate_number(k.gate)), "for a second");
+    ok(loop_monotonic_ms(k.loop) - before < EVENT_GATE_MS + 10);
+    is_number(event_spool_figures(k.spool).lost, 2, "events_lost counts");
+    ok_named(event_spool_figures(k.spool).failing && is_said(&k, "error: the disk does not take"),
+             "a line says so");
+    spool_tell(&k, 3);
+    ok_named(gate_is_open(k.gate, gate_number(k.gate)), "later mail does not wait");
+    sim_loop_advance(k.loop, 60000);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    sim_loop_advance(k.loop, 60000);
+    ok_named(!event_spool_figures(k.spool).failing && is_said(&k, "takes events again"),
+             "the disk is back");
+    spool_tell(&k, 4);
+    ok_named(!gate_is_open(k.gate, gate_number(k.gate)), "and mail waits for it");
+    spool_turn(&k);
+    spool_turn(&k);
+    ok(gate_is_open(k.gate, gate_number(k.gate)));
+    unsigned repeated = 0;
+    is_number(take_all(&k, 1, 100, &repeated), 5, "nothing was lost after all");
+    leave(&k, false);
+}
+
+/* Every call of the disk fails once: old or new state, mail goes on, and what was told is
+ * there in the end. */
+static void
+test_failures(void)
+{
+    static const int errors[] = {ENOSPC, EIO};
+    unsigned missing = 0, waiting = 0, calls = 0;
+    for (size_t e = 0; e < 2; e++)
+        for (uint64_t at = 1;; at++) {
+            struct kept k;
+            sim_disk_reset();
+            begin(&k, 1 << 26);
+            sim_disk_count_anew();
+            sim_disk_fail_at(at, errors[e]);
+            unsigned next = 1, repeated = 0;
+            for (unsigned n = 1; n <= 6; n++) {
+                spool_tell(&k, n);
+                spool_turn(&k);
+                sim_loop_advance(k.loop, 2 * EVENT_GATE_MS);
+                waiting += !gate_is_open(k.gate, gate_number(k.gate));
+                if (n % 2 == 0)
+                    next = take_all(&k, next, 2, &repeated);
+                sim_loop_advance(k.loop, 10000);
+            }
+            next = take_all(&k, next, 2, &repeated);
+            missing += next != 7;
+            bool failed = sim_disk_has_failed();
+            leave(&k, true);
+            begin(&k, 1 << 26);
+            next = take_all(&k, next, 2, &repeated);
+            missing += next != 7;
+            leave(&k, false);
+            calls++;
+            if (!failed)
+                break;
+        }
+    is_number(missing, 0, "no event is missing, whatever call fails");
+    is_number(waiting, 0, "and mail never waits longer");
+    ok_named(calls > 60, "many calls were tried");
+}
+
+static void
+test_full(void)
+{
+    struct kept k;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    spool_tell(&k, 1);
+    sim_disk_fail_at(sim_disk_calls() + 2, ENOSPC);
+    spool_turn(&k);
+    ok_named(gate_is_open(k.gate, gate_number(k.gate)), "a full disk does not stop mail");
+    ok(is_said(&k, "error: cannot write events (No space left on device), and mail goes on"));
+    is_number(event_spool_figures(k.spool).lost, 1, "counted");
+    sim_loop_advance(k.loop, 1500);
+    sim_loop_advance(k.loop, 1500);
+    unsigned repeated = 0;
+    is_number(take_all(&k, 1, 10, &repeated), 2, "later it is written");
+    leave(&k, false);
+}
+
+/* Killed at each call, and the power cut: what the gate has let pass is there. */
+static void
+test_crashes(void)
+{
+    unsigned missing = 0, early = 0, points = 0;
+    for (int power = 0; power < 2; power++)
+        for (uint64_t at = 1;; at++) {
+            struct kept k;
+            unsigned repeated = 0, next = 1, passed = 0;
+            sim_disk_reset();
+            begin(&k, 1 << 26);
+            sim_disk_count_anew();
+            sim_disk_die_at(at);
+            for (unsigned n = 1; n <= 8 && !sim_disk_is_dead(); n++) {
+                spool_tell(&k, n);
+                spool_turn(&k);
+                spool_turn(&k);
+                if (!sim_disk_is_dead() && gate_is_open(k.gate, gate_number(k.gate)))
+                    passed = n;
+                if (n % 3 == 0)
+                    next = take_all(&k, next, 2, &repeated);
+            }
+            bool died = sim_disk_is_dead();
+            sim_disk_die_at(1);
+            event_spool_close(&k.spool);
+            disk_close(&k.disk);
+            event_hub_free(&k.hub);
+            log_free(&k.log);
+            buffer_free(&k.said);
+            loop_free(&k.loop);
+            if (power)
+                sim_disk_power_cut();
+            else
+                sim_disk_restart();
+            begin(&k, 1 << 26);
+            unsigned from = next;
+            next = take_all(&k, next, 2, &repeated);
+            missing += next <= passed;
+            early += from > next;
+            leave(&k, false);
+            points++;
+            if (!died)
+                break;
+        }
+    is_number(missing, 0, "what has passed the gate is never missing");
+    is_number(early, 0, "nothing goes back");
+    ok_named(points > 60, "many points were tried");
+}
+
+/* --- Files and batches ------------------------------------------------------------- */
+
+static void
+test_files(void)
+{
+    struct kept k;
+    unsigned repeated = 0;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    for (unsigned n = 1; n <= 20000; n++) {
+        spool_tell(&k, n);
+        if (n % 1000 == 0) {
+            spool_turn(&k);
+            spool_turn(&k);
+        }
+    }
+    sim_loop_advance(k.loop, 100);
+    size_t files = sim_disk_count("/spool/events");
+    ok_named(files >= 4 && files <= 8, "some files");
+    struct text first = sim_disk_content("/spool/events/00000001");
+    ok_named(first.length > 0 && first.length <= EVENT_FILE_BYTES, "of a mebibyte");
+    is_number(take_all(&k, 1, 100, &repeated), 20001, "all of them, in order");
+    is_number(repeated, 0, "each once");
+    is_number(sim_disk_count("/spool/events"), 2, "taken files go; `done` is left");
+    leave(&k, false);
+}
+
+/* The batch under way is the same after a restart, although more events have come. */
+static void
+test_same_batch(void)
+{
+    struct kept k;
+    struct event_batch first = {0}, again = {0};
+    buffer_init(&first.lines, EVENT_BATCH_BYTES);
+    buffer_init(&again.lines, EVENT_BATCH_BYTES);
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    for (unsigned n = 1; n <= 3; n++)
+        spool_tell(&k, n);
+    spool_turn(&k);
+    spool_turn(&k);
+    is_number(event_spool_offer(k.spool, 10), EVENT_OFFER_FEW, "fewer than a batch");
+    is_number(event_spool_offer(k.spool, 3), EVENT_OFFER_WHOLE, "a whole one");
+    ok_named(!event_spool_batch(k.spool, 10, &first), "its extent is noted first");
+    is_number(event_spool_offer(k.spool, 10), EVENT_OFFER_BUSY, "which takes a sync");
+    spool_turn(&k);
+    spool_turn(&k);
+    ok(event_spool_batch(k.spool, 10, &first));
+    is_number(first.count, 3, "three events");
+    spool_tell(&k, 4);
+    spool_turn(&k);
+    spool_turn(&k);
+    leave(&k, true);
+    begin(&k, 1 << 26);
+    is_number(event_spool_offer(k.spool, 10), EVENT_OFFER_WHOLE, "it is under way");
+    ok(event_spool_batch(k.spool, 10, &again));
+    ok_named(text_equal(buffer_text(&first.lines), buffer_text(&again.lines)) &&
+                 strcmp(first.id, again.id) == 0 && first.time_ms == again.time_ms,
+             "the same batch");
+    event_spool_taken(k.spool);
+    unsigned repeated = 0;
+    is_number(take_all(&k, 4, 10, &repeated), 5, "then the rest");
+    buffer_free(&first.lines);
+    buffer_free(&again.lines);
+    leave(&k, false);
+}
+
+static void
+test_limit(void)
+{
+    struct kept k;
+    sim_disk_reset();
+    begin(&k, 2 * EVENT_FILE_BYTES);
+    for (unsigned n = 1; n <= 40000; n++) {
+        spool_tell(&k, n);
+        if (n % 500 == 0) {
+            spool_turn(&k);
+            spool_turn(&k);
+        }
+    }
+    sim_loop_advance(k.loop, 100);
+    struct event_spool_figures f = event_spool_figures(k.spool);
+    ok_named(f.lost > 20000 && f.lost < 40000, "the oldest are lost");
+    ok_named(f.pending_bytes <= 3 * EVENT_FILE_BYTES, "the limit holds");
+    ok(is_said(&k, "more events wait than events_max"));
+    unsigned repeated = 0;
+    is_number(take_all(&k, (unsigned)f.lost + 1, 100, &repeated), 40001,
+              "exactly as many as were counted");
+    leave(&k, false);
+}
+
+/* Torn, damaged or foreign files: what can be read is offered. */
+static void
+put(struct kept *k, const char *path, struct text content)
+{
+    (void)disk_unlink(k->disk, path);
+    int file = disk_create(k->disk, path, 0600);
+    if (file < 0 || disk_write(k->disk, file, content) < 0)
+        abort();
+    disk_close_file(k->disk, file);
+}
+
+static void
+test_damage(void)
+{
+    static const char *const dones[] = {"", "x", "petrel events 1\n", "petrel events 1\n1 2\n",
+                                        "petrel events 1\n1 5 4\n", "petrel events 1\n1 0 0\nx",
+                                        "petrel events 1\n1 99999999 99999999\n",
+                                        "petrel events 1\n-1 0 0\n"};
+    struct kept k;
+    for (size_t i = 0; i < sizeof(dones) / sizeof(*dones); i++) {
+        unsigned repeated = 0;
+        sim_disk_reset();
+        begin(&k, 1 << 26);
+        spool_tell(&k, 1);
+        leave(&k, false);
+        begin(&k, 1 << 26);
+        put(&k, "events/done", text_from(dones[i]));
+        put(&k, "events/00000000", TEXT("foreign"));
+        put(&k, "events/README", TEXT("foreign"));
+        static char torn[300000];
+        memcpy(torn, "{\"id\":\"torn", 11);
+        put(&k, "events/00000002", text_of(torn, sizeof(torn)));
+        put(&k, "events/00000003", TEXT("\n\nno JSON\n{\"id\":\"x\"}\n"));
+        leave(&k, false);
+        begin(&k, 1 << 26);
+        spool_tell(&k, 2);
+        spool_turn(&k);
+        spool_turn(&k);
+        unsigned from = i == 6 ? 2 : 1;
+        is_number(take_all(&k, from, 7, &repeated), 3, dones[i]);
+        ok(sim_disk_content("/spool/events/README").at != NULL);
+        leave(&k, false);
+    }
+}
+
+/* A recipient's first deferral, then one a day. */
+static void
+test_deferrals(void)
+{
+    struct kept k;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    for (int hour = 0; hour < 50; hour++) {
+        tell_deferred(&k, 1, 1);
+        tell_deferred(&k, 1, 2);
+        sim_loop_advance(k.loop, 3600000);
+    }
+    is_number((int64_t)gate_number(k.gate), 6, "three for each of two recipients");
+    for (unsigned n = 0; n < 200; n++)
+        tell_deferred(&k, 2, n + 1);
+    is_number((int64_t)gate_number(k.gate), 206, "recipients are told apart");
+    leave(&k, false);
+}
+
+/* The wall clock says when, never how long. */
+static void
+test_clock(void)
+{
+    struct kept k;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 400);
+    spool_tell(&k, 1);
+    spool_turn(&k);
+    sim_loop_step_wall(k.loop, -10 * 86400000LL);
+    tell_deferred(&k, 1, 1);
+    sim_loop_advance(k.loop, 100);
+    ok_named(!gate_is_open(k.gate, gate_number(k.gate)), "the clock went back");
+    sim_loop_step_wall(k.loop, 20 * 86400000LL);
+    sim_loop_advance(k.loop, 300);
+    ok(event_spool_figures(k.spool).lost == 0);
+    tell_deferred(&k, 1, 1);
+    sim_loop_advance(k.loop, 1000);
+    is_number((int64_t)gate_number(k.gate), 2, "a day has not gone by");
+    ok(gate_is_open(k.gate, 2) && event_spool_figures(k.spool).lost == 0);
+    leave(&k, false);
+}
+
+/* Nobody takes them for long: memory has a limit. */
+static void
+test_memory(void)
+{
+    struct kept k;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 600000);
+    spool_tell(&k, 1);
+    spool_turn(&k);
+    for (unsigned n = 2; n <= 60000; n++)
+        spool_tell(&k, n);
+    sim_loop_advance(k.loop, 1100);
+    ok_named(event_spool_figures(k.spool).pending_bytes <= EVENT_GATHERED_MAX, "8 MiB");
+    is_number((int64_t)event_spool_figures(k.spool).lost, 60000, "all of them are counted once");
+    leave(&k, false);
+}
+
+int
+main(void)
+{
+    test_gate();
+    test_off();
+    test_stalled();
+    test_failures();
+    test_full();
+    test_crashes();
+    test_files();
+    test_same_batch();
+    test_limit();
+    test_damage();
+    test_deferrals();
+    test_clock();
+    test_memory();
+    return done();
+}
