@@ -1,0 +1,45 @@
+# A receiver of webhooks (hook_receiver.py), and what arrived there.
+package Hook;
+use strict;
+use warnings;
+use Digest::SHA qw(hmac_sha256);
+use File::Temp qw(tempdir);
+use JSON::PP qw(decode_json);
+use MIME::Base64 qw(decode_base64 encode_base64);
+use Petrel;
+
+sub missing { return Petrel::have('python3') ? undef : 'no python3' }
+
+sub start {
+    my ($class, $mode) = @_;
+    my $dir = tempdir('petrel-hook-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    my $self = bless { dir => $dir, port => Petrel::free_port() }, $class;
+    return $self->mode($mode // '200')->again;
+}
+
+sub again {
+    my $self = shift;
+    unlink "$self->{dir}/ready";
+    $self->{pid} = Petrel::spawn("$self->{dir}/log", 'python3', 't/e2e/hook_receiver.py', $self->{dir}, $self->{port});
+    Petrel::wait_for(sub { -e "$self->{dir}/ready" }) or die "no receiver: " . Petrel::slurp("$self->{dir}/log");
+    return $self;
+}
+
+sub mode { my ($self, $words) = @_; Petrel::spit("$self->{dir}/mode.new", $words); rename "$self->{dir}/mode.new", "$self->{dir}/mode"; return $self }
+sub url { my $self = shift; return "http://127.0.0.1:$self->{port}/hook?token=canary-url" }
+sub stop { my $self = shift; Petrel::reap(delete $self->{pid}, 'KILL') if $self->{pid}; return $self }
+sub requests { my $self = shift; return map { my $r = decode_json($_); $r->{body} = decode_base64($r->{body}); $r } split /\n/, Petrel::slurp("$self->{dir}/events") }
+
+# Events of requests that were answered with 2xx, or of all; in their order.
+sub taken { return map { @{ decode_json($_->{body})->{data} } } grep { $_->{mode} =~ /^(?:2|none|drip)/ } $_[0]->requests }
+sub wait_taken { my ($self, $count, $type) = @_; return Petrel::wait_for(sub { (() = grep { !$type || $_->{type} eq $type } $self->taken) >= $count }) }
+
+# From the text of the standard: the signed content is id.timestamp.body.
+sub is_signed {
+    my ($request, $key) = @_;
+    my ($id, $time, $signatures) = @{ $request->{headers} }{qw(webhook-id webhook-timestamp webhook-signature)};
+    my $want = 'v1,' . encode_base64(hmac_sha256("$id.$time.$request->{body}", $key), '');
+    return scalar grep { $_ eq $want } split / /, $signatures // '';
+}
+
+1;
