@@ -23,7 +23,7 @@
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
 #include "admin/startup/drain.h"
-#include "admin/startup/events_wiring.h"
+#include "admin/startup/event_wiring.h"
 #include "admin/startup/findings_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
@@ -89,7 +89,7 @@ struct petrel {
     struct delivery *delivery;
     struct token_keeper keeper;
     struct sts_wiring sts;
-    struct events_wiring kept;
+    struct event_wiring kept;
     struct listener *listener;
     struct control_server *control;
     struct health health;
@@ -258,8 +258,8 @@ on_reload(void *context)
     delivery_reload(p->delivery, &delivery);
     use_accounts(p, fresh);
     sts_wiring_use(&p->sts, &p->keeper, o);
-    events_wiring_reload(&p->kept, p->events, &p->keeper,
-                         control_server_questions(p->control), fresh);
+    event_wiring_reload(&p->kept, p->events, &p->keeper,
+                        control_server_questions(p->control), fresh);
     http_wiring_reload(&p->http, fresh);
     history_wiring_reload(p->history, p->manager, fresh);
     upstream_wiring_reload(&p->upstreams, fresh);
@@ -414,9 +414,9 @@ start_queue(struct petrel *p, char *error)
         history_wiring_start(p->loop, p->log, p->events, p->manager,
                              control_server_questions(p->control), p->configuration);
     history_on_line(p->history, control_server_on_line, p->control);
-    return events_wiring_use(&p->kept, p->events, &p->keeper,
-                             control_server_questions(p->control), p->configuration,
-                             error, ERROR_MAX)
+    return event_wiring_use(&p->kept, p->events, &p->keeper,
+                            control_server_questions(p->control), p->configuration,
+                            error, ERROR_MAX)
                ? 0
                : EX_CANTCREAT;
 }
@@ -560,7 +560,7 @@ mta_stop(struct petrel *p, bool ran)
     control_server_free(&p->control);
     flush_free(&p->flush);
     upstream_wiring_stop(&p->upstreams);
-    events_wiring_pause(&p->kept);
+    event_wiring_pause(&p->kept);
     delivery_free(&p->delivery);
     token_keeper_stop(&p->keeper);
     sts_wiring_stop(&p->sts);
@@ -570,7 +570,7 @@ mta_stop(struct petrel *p, bool ran)
     tls_client_free(&p->registry_anchors);
     history_free(&p->history);
     manager_free(&p->manager);
-    events_wiring_stop(&p->kept);
+    event_wiring_stop(&p->kept);
     dns_free(&p->dns);
     net_free(&p->net);
     notify_close(&p->notify);

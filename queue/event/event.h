@@ -164,8 +164,9 @@ struct gate *event_hub_gate(struct event_hub *hub);
 enum { EVENT_KEEPING_WHY_MAX = 400 };
 struct event_keeping {
     uint64_t pending_bytes, lost;
-    int64_t failing_ms; /* for so long the receiver has taken none; 0: it takes them */
-    bool stopped;       /* it has said that it is gone */
+    int64_t
+        failing_ms; /* the receiver has taken none for this time; 0: it takes them */
+    bool stopped;   /* it has said that it is gone */
     char why[EVENT_KEEPING_WHY_MAX];
 };
 struct event_keeping event_hub_keeping(const struct event_hub *hub);

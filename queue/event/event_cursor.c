@@ -34,7 +34,7 @@ cursor_file(const struct event_spool *s)
 }
 
 static bool
-is_last(const struct event_spool *s, const struct event_file *f)
+cursor_is_last(const struct event_spool *s, const struct event_file *f)
 {
     return f == &s->files[s->file_count - 1];
 }
@@ -168,7 +168,7 @@ event_cursor_settle(struct event_spool *s)
             continue;
         if (f->number > c->number)
             cursor_go_to(s, f);
-        if (is_last(s, f) || c->offset < f->size)
+        if (cursor_is_last(s, f) || c->offset < f->size)
             break;
     }
 }
@@ -267,9 +267,9 @@ event_spool_offer(const struct event_spool *s, unsigned events)
     const struct event_file *f = cursor_file(s);
     if (c->writing || heap_has(&c->again.node))
         return EVENT_OFFER_BUSY;
-    if (f == NULL || (is_last(s, f) && c->offset >= f->size))
+    if (f == NULL || (cursor_is_last(s, f) && c->offset >= f->size))
         return EVENT_OFFER_NONE;
-    bool whole = !is_last(s, f) || s->file < 0 || c->is_fixed ||
+    bool whole = !cursor_is_last(s, f) || s->file < 0 || c->is_fixed ||
                  f->events >= c->taken + events ||
                  f->size - c->offset >= EVENT_BATCH_BYTES;
     return whole ? EVENT_OFFER_WHOLE : EVENT_OFFER_FEW;

@@ -1,9 +1,10 @@
 /* Hands kept events over, a batch at a time. */
-#include "queue/event/event_post_internal.h"
+#include "queue/event/event_post.h"
 
 #include "base/crypto/digest.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "queue/event/event_post_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -63,7 +63,7 @@ struct event_post_view {
     enum event_post_state state;
     uint64_t batches, failures; /* taken, and tries that failed, since startup */
     unsigned in_a_row;
-    int64_t failing_ms; /* for so long nothing has been taken; 0: the last try was */
+    int64_t failing_ms; /* nothing has been taken for this time; 0: the last try was */
     int64_t next_ms;    /* wall clock; 0: none is planned */
     char why[EVENT_WHY_MAX]; /* the last failure, printable; "" after a success */
 };

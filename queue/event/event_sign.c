@@ -15,7 +15,7 @@ enum { SIGNED_MAX = 512 * 1024, RFC3339_MAX = 40 };
 
 /* What a secret signs with: the octets that whsec_ holds, else its own. */
 static bool
-read_key(struct text secret, char key[EVENT_SECRET_MAX], size_t *length)
+event_sign_read_key(struct text secret, char key[EVENT_SECRET_MAX], size_t *length)
 {
     if (text_starts(secret, SECRET_PREFIX))
         return base64_decode(text_after(secret, SECRET_PREFIX.length), key,
@@ -32,7 +32,7 @@ bool
 event_post_is_secret(struct text secret)
 {
     struct event_key key;
-    bool good = read_key(secret, key.octets, &key.length);
+    bool good = event_sign_read_key(secret, key.octets, &key.length);
     digest_forget(&key, sizeof(key));
     return good;
 }
@@ -43,7 +43,7 @@ event_sign_keys(struct text secrets, struct event_key keys[EVENT_SECRETS_MAX])
     struct text word;
     size_t count = 0;
     while (count < EVENT_SECRETS_MAX && text_word(&secrets, ", \t\r\n", &word))
-        if (read_key(word, keys[count].octets, &keys[count].length))
+        if (event_sign_read_key(word, keys[count].octets, &keys[count].length))
             count++;
     return count;
 }
@@ -104,7 +104,7 @@ event_sign_fields(const char *id, int64_t now_s, struct text body,
 
 /* The decimal number in these places; 10000: none is there. */
 static int
-number_at(struct text t, size_t at, size_t digits)
+event_sign_number(struct text t, size_t at, size_t digits)
 {
     uint64_t number;
     return text_number(text_of(t.at + at, digits), 9999, &number) ? (int)number : 10000;
@@ -120,11 +120,11 @@ read_date(struct text value)
     if (value.length != 29 || !text_equal(text_after(value, 25), TEXT(" GMT")))
         return -1;
     const char *month = memmem(months, sizeof(months) - 1, value.at + 8, 3);
-    t.tm_mday = number_at(value, 5, 2);
-    t.tm_year = number_at(value, 12, 4) - 1900;
-    t.tm_hour = number_at(value, 17, 2);
-    t.tm_min = number_at(value, 20, 2);
-    t.tm_sec = number_at(value, 23, 2);
+    t.tm_mday = event_sign_number(value, 5, 2);
+    t.tm_year = event_sign_number(value, 12, 4) - 1900;
+    t.tm_hour = event_sign_number(value, 17, 2);
+    t.tm_min = event_sign_number(value, 20, 2);
+    t.tm_sec = event_sign_number(value, 23, 2);
     if (month == NULL || (month - months) % 3 != 0 || t.tm_mday > 31 ||
         t.tm_year < 70 || t.tm_year > 8099 || t.tm_hour > 23 || t.tm_min > 59 ||
         t.tm_sec > 60)

@@ -1,8 +1,9 @@
 /* Writes events to files, before what they tell of. */
-#include "queue/event/event_spool_internal.h"
+#include "queue/event/event_spool.h"
 
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "queue/event/event_spool_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -243,10 +244,10 @@ spool_wait(void *context)
 
 /* --- Reading the hub -------------------------------------------------------------- */
 
-/* Whether this deferral of a recipient is told: the first, then one a day. Memory is
- * bounded: one that was forgotten is told once more. */
+/* Whether this deferral of a recipient is reported: the first, then one a day. Memory is
+ * bounded: one that was forgotten is reported once more. */
 static bool
-is_told(struct event_spool *s, const struct event *v)
+is_due(struct event_spool *s, const struct event *v)
 {
     char id[ID_LENGTH + 1], key[EVENT_ID_MAX];
     int64_t now = loop_monotonic_ms(s->settings.loop);
@@ -266,10 +267,10 @@ is_told(struct event_spool *s, const struct event *v)
 }
 
 static void
-spool_read(void *context, const struct event *event)
+event_spool_hear(void *context, const struct event *event)
 {
     struct event_spool *s = context;
-    if (event->kind == EVENT_DEFERRED && !is_told(s, event))
+    if (event->kind == EVENT_DEFERRED && !is_due(s, event))
         return;
     struct event_record_source source = {.host = s->host,
                                          .now_ms = loop_now_ms(s->settings.loop),
@@ -354,7 +355,7 @@ event_spool_set(struct event_spool *s, const struct event_spool_settings *settin
     s->host = memory_string(settings->host);
     s->settings.kinds = settings->kinds;
     s->settings.bytes_max = settings->bytes_max;
-    event_read(s->settings.hub, settings->kinds, spool_read, s);
+    event_read(s->settings.hub, settings->kinds, event_spool_hear, s);
     event_cursor_limit(s);
 }
 
@@ -396,7 +397,7 @@ event_spool_close(struct event_spool **spool)
     if (s == NULL)
         return;
     *spool = NULL;
-    event_read(s->settings.hub, 0, spool_read, s);
+    event_read(s->settings.hub, 0, event_spool_hear, s);
     event_hub_keep(s->settings.hub, false);
     spool_wait(s);
     s->gate->write = s->gate->wait = NULL;

@@ -285,46 +285,6 @@ test_ours(void)
     envelope_free(&e);
 }
 
-static void
-check_names(struct text message_id, struct text tag, bool good)
-{
-    struct envelope *e = sample(), *read = envelope_new(), *again;
-    struct forms f;
-    e->message_id = envelope_text(e, message_id);
-    e->tag = envelope_text(e, tag);
-    write_forms(e, &f);
-    ok((envelope_read_todo(buffer_text(&f.todo), e->id, read) == PROGRESS_DONE) == good);
-    if (good) {
-        is_text(read->message_id, message_id, "the Message-ID");
-        is_text(read->tag, tag, "the tag");
-        ok(has_record(&f, "\nI") == (message_id.length > 0));
-        ok(has_record(&f, "\nG") == (tag.length > 0));
-        again = read_all(&f, e->id);
-        ok_named(again != NULL && same_particulars(e, again), "info has them, too");
-        envelope_free(&again);
-    }
-    envelope_free(&read);
-    free_forms(&f);
-    envelope_free(&e);
-}
-
-/* What events tell of a message. */
-static void
-test_names(void)
-{
-    char long_one[ENVELOPE_MESSAGE_ID_MAX + 1];
-    memset(long_one, 'x', sizeof(long_one));
-    struct text most = text_of(long_one, ENVELOPE_MESSAGE_ID_MAX);
-    struct text tag = text_of(long_one, ENVELOPE_TAG_MAX);
-    check_names(TEXT(""), TEXT(""), true);
-    check_names(TEXT("<a@b>"), TEXT(""), true);
-    check_names(TEXT(""), TEXT("order 17"), true);
-    check_names(TEXT("\n\nG1:x\n\xff"), TEXT("\nT0 "), true);
-    check_names(most, tag, true);
-    check_names(text_of(long_one, sizeof(long_one)), tag, false);
-    check_names(most, text_of(long_one, ENVELOPE_TAG_MAX + 1), false);
-}
-
 /* Who can forge a checksum cannot make an envelope that asserts elsewhere. */
 static void
 test_bad_priority(void)
@@ -821,7 +781,6 @@ main(void)
     test_priority();
     test_optional();
     test_ours();
-    test_names();
     test_bad_priority();
     test_flags();
     test_due();

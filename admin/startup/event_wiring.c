@@ -1,5 +1,5 @@
 /* Makes what keeps and posts events when `events` is set. */
-#include "admin/startup/events_wiring.h"
+#include "admin/startup/event_wiring.h"
 
 #include "base/log/log.h"
 #include "queue/spool/slices.h"
@@ -12,7 +12,7 @@ enum { EVENTS_ERROR_MAX = 512 };
 
 /* What programs get unless events_types says otherwise is its default. */
 static uint64_t
-events_wiring_kinds(const struct options *o)
+event_wiring_kinds(const struct options *o)
 {
     uint64_t kinds;
     struct text word;
@@ -32,9 +32,9 @@ post_settings(const struct options *o)
 
 /* An event_hub_on_keeping(). */
 static void
-events_wiring_look(void *context, struct event_keeping *out)
+event_wiring_look(void *context, struct event_keeping *out)
 {
-    const struct events_wiring *w = context;
+    const struct event_wiring *w = context;
     struct event_spool_figures figures = event_spool_figures(w->spool);
     out->pending_bytes = figures.pending_bytes;
     out->lost = figures.lost;
@@ -48,9 +48,9 @@ events_wiring_look(void *context, struct event_keeping *out)
 
 /* A questions_on_part(). */
 static json_t *
-events_wiring_status(void *context)
+event_wiring_status(void *context)
 {
-    const struct events_wiring *w = context;
+    const struct event_wiring *w = context;
     if (w->spool == NULL || w->post == NULL)
         return NULL;
     struct event_spool_figures figures = event_spool_figures(w->spool);
@@ -69,7 +69,7 @@ events_wiring_status(void *context)
 }
 
 static bool
-open_spool(struct events_wiring *w, const struct token_keeper *parts,
+open_spool(struct event_wiring *w, const struct token_keeper *parts,
            const struct event_spool_settings *settings, char *error, size_t size)
 {
     struct event_spool_settings with_disk = *settings;
@@ -89,7 +89,7 @@ open_spool(struct events_wiring *w, const struct token_keeper *parts,
 }
 
 static void
-start_post(struct events_wiring *w, const struct token_keeper *parts,
+start_post(struct event_wiring *w, const struct token_keeper *parts,
            const struct options *o)
 {
     struct event_post_settings settings = post_settings(o);
@@ -111,15 +111,15 @@ start_post(struct events_wiring *w, const struct token_keeper *parts,
 }
 
 bool
-events_wiring_use(struct events_wiring *w, struct event_hub *hub,
-                  const struct token_keeper *parts, struct questions *questions,
-                  const struct configuration *c, char *error, size_t error_size)
+event_wiring_use(struct event_wiring *w, struct event_hub *hub,
+                 const struct token_keeper *parts, struct questions *questions,
+                 const struct configuration *c, char *error, size_t error_size)
 {
     const struct options *o = &c->options;
     char part[SLICES_SUFFIX_MAX] = "", directory[SLICES_SUFFIX_MAX + 16];
     if (o->events == NULL) {
-        events_wiring_pause(w);
-        events_wiring_stop(w);
+        event_wiring_pause(w);
+        event_wiring_stop(w);
         return true;
     }
     if (o->slices > 1)
@@ -130,7 +130,7 @@ events_wiring_use(struct events_wiring *w, struct event_hub *hub,
                                             .hub = hub,
                                             .directory = directory,
                                             .host = o->hostname,
-                                            .kinds = events_wiring_kinds(o),
+                                            .kinds = event_wiring_kinds(o),
                                             .bytes_max = o->events_max};
     w->hub = hub;
     if (w->spool != NULL)
@@ -138,30 +138,32 @@ events_wiring_use(struct events_wiring *w, struct event_hub *hub,
     else if (!open_spool(w, parts, &settings, error, error_size))
         return false;
     start_post(w, parts, o);
-    questions_on_part(questions, "events", events_wiring_status, w);
-    event_hub_on_keeping(hub, events_wiring_look, w);
+    if (!w->answers)
+        questions_on_part(questions, "events", event_wiring_status, w);
+    w->answers = true;
+    event_hub_on_keeping(hub, event_wiring_look, w);
     return true;
 }
 
 void
-events_wiring_reload(struct events_wiring *w, struct event_hub *hub,
-                     const struct token_keeper *parts, struct questions *questions,
-                     const struct configuration *c)
+event_wiring_reload(struct event_wiring *w, struct event_hub *hub,
+                    const struct token_keeper *parts, struct questions *questions,
+                    const struct configuration *c)
 {
     char error[EVENTS_ERROR_MAX];
-    if (!events_wiring_use(w, hub, parts, questions, c, error, sizeof(error)))
+    if (!event_wiring_use(w, hub, parts, questions, c, error, sizeof(error)))
         log_say(parts->log, LOG_LEVEL_ERROR, "events", NULL, "%s", error);
 }
 
 void
-events_wiring_pause(struct events_wiring *w)
+event_wiring_pause(struct event_wiring *w)
 {
     event_post_free(&w->post);
     http_caller_free(&w->http);
 }
 
 void
-events_wiring_stop(struct events_wiring *w)
+event_wiring_stop(struct event_wiring *w)
 {
     if (w->spool == NULL)
         return;
