@@ -227,6 +227,8 @@ static enum scan_state
 start_line(struct header_scan *s, char c, bool first)
 {
     s->line_start = s->length;
+    if (text_is_blank(c) && s->in_tag)
+        add_to_tag(s, c);
     if (text_is_blank(c))
         return first ? SCAN_OVER : SCAN_VALUE;
     if (s->in_type == IN_SUBTYPE)

@@ -322,7 +322,6 @@ event_post_use(struct event_post *p, const struct event_post_settings *settings)
     loop_timer_stop(p->setup.loop, &p->timer);
     p->stopped = p->lingers = false;
     p->next_ms = p->said_ms = 0;
-    p->in_a_row = 0;
     take_settings(p, settings);
     event_post_go(p);
 }

@@ -27,7 +27,7 @@ sub events_status { return decode_json($petrel->status =~ s/\A[^{]*//r)->{events
 like $petrel->send_mail('app@example.org', [ map { "r\@$_.example" } qw(a gone later) ],
     "From: app\@example.org\nTo: r\@a.example\nMessage-ID: <1\@app>\nX-Petrel-Tag: order 17\nSubject: x\n\nhello"), qr/^250/, 'accepted';
 ok $hook->wait_taken(1, $_), "$_ comes" for qw(accepted delivered bounced deferred);
-my %told = map { $_->{type} => $_ } $hook->taken;
+my %told = map { $_->{type} => $_ } reverse $hook->taken;
 my ($message) = $told{accepted}{id} =~ /^(.*)-0-0$/;
 is $told{delivered}{id}, "$message-1-1", 'ids';
 is $told{bounced}{id}, "$message-2-1", 'of each recipient';
@@ -96,7 +96,7 @@ my @sent = map { $petrel->send_mail('app@example.org', 'r@a.example', "X-Petrel-
 Petrel::wait_arrived($sink, 28);
 ok Petrel::wait_for(sub { (events_status()->{why} // '') ne '' }), 'it is tried';
 $petrel->kill9;
-$hook->again;
+$hook->mode('200')->again;
 $petrel->start;
 ok Petrel::wait_for(sub { my %d = map { $_->{message} => 1 } grep { $_->{type} eq 'delivered' } $hook->taken; @sent == grep { $d{$_} } @sent }), 'each came after the kill';
 
