@@ -22,6 +22,7 @@
 #include "admin/startup/check_command.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
+#include "admin/startup/doctor_command.h"
 #include "admin/startup/drain.h"
 #include "admin/startup/event_wiring.h"
 #include "admin/startup/findings_wiring.h"
@@ -736,6 +737,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         return complete_command(count - 1, arguments + 1, sources);
     case COMMAND_VERSION:
         return command_version(count - 1, arguments + 1, registry_redis_version());
+    case COMMAND_DOCTOR:
+        return doctor_command(count - 1, arguments + 1, sources);
     case COMMAND_OAUTH:
         return mta_oauth(sources, count - 1, arguments + 1);
     }

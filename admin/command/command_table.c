@@ -76,6 +76,12 @@ static const char help_oauth[] = "  login [--browser] HOST[:PORT] USER\n"
                                  "  status [--json]\n"
                                  "  forget HOST[:PORT] USER\n";
 
+static const char help_doctor[] =
+    "  DOMAIN         that mail is sent from; without any: all of the settings\n"
+    "  ADDRESS        the way there, too, up to RCPT; no mail is sent\n"
+    "  --blocklists   ask lists of spammers for our addresses\n"
+    "  Exit code: 0; 1: there is an error.\n";
+
 static const struct command_row command_table[] = {
     {
      .name = "run",
@@ -92,6 +98,14 @@ static const struct command_row command_table[] = {
      .help = help_check,
      .example = "petrel -c /etc/petrel.conf check",
      .kind = COMMAND_CHECK,
+     },
+    {
+     .name = "doctor",
+     .arguments = "[--json] [--blocklists] [DOMAIN | ADDRESS]...",
+     .about = "why mail might not arrive, and what to do",
+     .help = help_doctor,
+     .example = "petrel doctor example.org",
+     .kind = COMMAND_DOCTOR,
      },
     {
      .name = "version",
@@ -307,6 +321,7 @@ command_print_usage(FILE *out)
     fputs("`petrel help COMMAND` explains one of them; petrel(8) all.\n"
           "examples:\n"
           "  petrel check             are the settings correct?\n"
+          "  petrel doctor            will receivers accept our mail?\n"
           "  petrel status            is mail accepted and delivered?\n"
           "  petrel queue why ID      what does this message wait for?\n",
           out);

@@ -20,7 +20,8 @@ enum command_kind {
     COMMAND_VERSION,
     COMMAND_SENDMAIL,
     COMMAND_COMPLETE,
-    COMMAND_OAUTH
+    COMMAND_OAUTH,
+    COMMAND_DOCTOR
 };
 
 /* Plain data. */

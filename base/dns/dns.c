@@ -352,8 +352,7 @@ dns_ask(struct dns_query *query)
     int code = open_channel(query);
     query->asked_ms = loop_monotonic_ms(dns->loop);
     dns_enter_line(query, &dns->asked);
-    for (size_t i = 0; i < query->count;
-         i++) /* before asking: c-ares may answer immediately */
+    for (size_t i = 0; i < query->count; i++) /* c-ares may answer immediately */
         query->open += code == ARES_SUCCESS && !query->questions[i].answered;
     if (query->open == 0) {
         for (size_t i = 0; i < query->count; i++)
@@ -771,6 +770,21 @@ dns_find_addresses(struct dns *dns, const char *name, dns_answered *done, void *
         add_question(query, DNS_TYPE_AAAA);
         add_question(query, DNS_TYPE_A);
     }
+    return query_start(query);
+}
+
+struct dns_query *
+dns_find_published(struct dns *dns, enum dns_published what, const char *name,
+                   dns_answered *done, void *context)
+{
+    static const enum dns_type types[] = {DNS_TYPE_AAAA, DNS_TYPE_CNAME, DNS_TYPE_SOA};
+    struct dns_query *query = query_new(dns, done, context);
+    if (what == DNS_PUBLISHED_ROOT)
+        query->name[0] = '.';
+    if (what == DNS_PUBLISHED_ROOT || dns_take_name(query, name))
+        add_question(query, types[what]);
+    if (what == DNS_PUBLISHED_ADDRESSES && query->count == 1)
+        add_question(query, DNS_TYPE_A);
     return query_start(query);
 }
 

@@ -97,6 +97,13 @@ struct dns_query *dns_find_tlsa(struct dns *dns, const char *name, dns_answered 
 /* PTR: the names of an IPv4 or IPv6 address. */
 struct dns_query *dns_find_hosts(struct dns *dns, const struct net_address *address,
                                  dns_answered *done, void *context);
+/* What others see, of name servers alone: ADDRESSES as above, but /etc/hosts does not
+ * count. ALIAS: the CNAME of a name, in hosts. ROOT: the SOA of the root, of which status
+ * and secure count; name is ignored. */
+enum dns_published { DNS_PUBLISHED_ADDRESSES, DNS_PUBLISHED_ALIAS, DNS_PUBLISHED_ROOT };
+struct dns_query *dns_find_published(struct dns *dns, enum dns_published what,
+                                     const char *name, dns_answered *done,
+                                     void *context);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void dns_cancel(struct dns_query **query);
 

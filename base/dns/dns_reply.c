@@ -47,11 +47,13 @@ two_octets(struct text reply, size_t at)
 
 /* That of addresses is the last. */
 static const struct dns_kind dns_kinds[] = {
-    {DNS_TYPE_MX,   "MX",      "MX record"  },
-    {DNS_TYPE_TXT,  "TXT",     "TXT record" },
-    {DNS_TYPE_TLSA, "TLSA",    "TLSA record"},
-    {DNS_TYPE_PTR,  "PTR",     "PTR record" },
-    {DNS_TYPE_A,    "Address", "address"    },
+    {DNS_TYPE_MX,    "MX",      "MX record"   },
+    {DNS_TYPE_TXT,   "TXT",     "TXT record"  },
+    {DNS_TYPE_TLSA,  "TLSA",    "TLSA record" },
+    {DNS_TYPE_PTR,   "PTR",     "PTR record"  },
+    {DNS_TYPE_CNAME, "CNAME",   "CNAME record"},
+    {DNS_TYPE_SOA,   "SOA",     "SOA record"  },
+    {DNS_TYPE_A,     "Address", "address"     },
 };
 
 const struct dns_kind *
@@ -323,12 +325,13 @@ dns_reply_add_record(struct dns_answer *answer, struct text reply, char *joined,
     case DNS_TYPE_MX:
         return add_mx(answer, reply, record);
     case DNS_TYPE_PTR:
+    case DNS_TYPE_CNAME: /* asked for, not on the way to another record */
         return add_ptr(answer, reply, record);
     case DNS_TYPE_TXT:
         return add_texts(answer, reply, record, joined);
     case DNS_TYPE_TLSA:
         return add_tlsa(answer, reply, record);
-    case DNS_TYPE_CNAME:
+    case DNS_TYPE_SOA:
         break;
     }
     return true;

@@ -12,6 +12,7 @@
 enum dns_type {
     DNS_TYPE_A = 1,
     DNS_TYPE_CNAME = 5,
+    DNS_TYPE_SOA = 6,
     DNS_TYPE_PTR = 12,
     DNS_TYPE_MX = 15,
     DNS_TYPE_TXT = 16,

@@ -18,7 +18,7 @@ our $root = abs_path(dirname(__FILE__) . '/../..');
 our $build = $ENV{BUILD} || 'build';
 our $binary = $ENV{PETREL} || "$root/petrel";
 our $patience = 60; # seconds for anything to happen: a bound, not a measure
-my @running; # pids to end, whatever happens
+our @running; # pids to end, whatever happens
 
 # However a test ends, END is reached.
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);

@@ -1,0 +1,232 @@
+/* Runs checks until each has its answers, and prints. */
+#include "admin/doctor/doctor_internal.h"
+
+#include "base/dns/idna.h"
+#include "base/memory.h"
+#include "mime/address.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Tasks -------------------------------------------------------------------------- */
+
+void
+doctor_add_task(struct doctor *d, doctor_check *run, const char *subject)
+{
+    if (d->task_count == d->task_capacity) {
+        d->task_capacity = d->task_capacity * 2 + 32;
+        d->tasks = memory_resize(d->tasks, d->task_capacity * sizeof(d->tasks[0]));
+    }
+    d->tasks[d->task_count++] = (struct doctor_task){run, memory_string(subject)};
+}
+
+/* Each that is left; those that are over go. */
+static void
+doctor_run_tasks(struct doctor *d)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < d->task_count; i++) {
+        size_t before = d->list.count;
+        if (d->tasks[i].run(d, &d->list, d->tasks[i].subject)) {
+            free(d->tasks[i].subject);
+        } else {
+            checklist_cut(&d->list, before);
+            d->tasks[left++] = d->tasks[i];
+        }
+    }
+    d->task_count = left;
+}
+
+/* --- What is shared ----------------------------------------------------------------- */
+
+const char *
+doctor_settings(const struct doctor *d)
+{
+    return d->setup->file != NULL ? d->setup->file : "the settings";
+}
+
+const struct target *
+doctor_target(const struct doctor *d, const char *domain)
+{
+    char sender[DOCTOR_NAME_MAX + 16];
+    struct address anybody = {.local = TEXT("postmaster"),
+                              .domain = TEXT("receiver.invalid")};
+    snprintf(sender, sizeof(sender), "postmaster@%s", domain);
+    return route_find_from(d->setup->routes, text_from(sender), &anybody, true);
+}
+
+bool
+doctor_leaves_directly(const struct doctor *d, const char *domain)
+{
+    return doctor_target(d, domain)->kind == TARGET_MX;
+}
+
+/* --- Domains ------------------------------------------------------------------------ */
+
+static void
+doctor_add_domain(struct doctor *d, struct text name)
+{
+    char domain[IDNA_NAME_MAX];
+    if (name.length > 0 && name.at[name.length - 1] == '.')
+        name.length--;
+    if (text_find(name, '.') == TEXT_NONE || text_find(name, '[') != TEXT_NONE ||
+        !idna_to_ascii(name, domain) || !address_is_domain(text_from(domain)) ||
+        text_ends_nocase(text_from(domain), TEXT(".localdomain")) ||
+        text_ends_nocase(text_from(domain), TEXT(".invalid")))
+        return;
+    for (size_t i = 0; i < d->domain_count; i++)
+        if (strcmp(d->domains[i], domain) == 0)
+            return;
+    if (d->domain_count == DOCTOR_DOMAINS_MAX) {
+        d->domains_omitted++;
+        return;
+    }
+    memcpy(d->domains[d->domain_count++], domain, sizeof(domain));
+}
+
+static void
+doctor_take_key_domain(void *context, const struct doctor_key *key)
+{
+    doctor_add_domain(context, text_from(key->domain));
+}
+
+/* The replacements of `rewrite`, behind their patterns. */
+static void
+doctor_take_rewritten(struct doctor *d)
+{
+    struct text rest = text_from(d->options->rewrite), entry, pattern, address;
+    while (text_word(&rest, ",\n", &entry)) {
+        entry = text_trim(entry);
+        if (entry.length == 0 || entry.at[0] == '#' ||
+            !text_word(&entry, " \t", &pattern) || !text_word(&entry, " \t", &address))
+            continue;
+        size_t at = text_find_last(address, '@');
+        if (at != TEXT_NONE)
+            doctor_add_domain(d, text_after(address, at + 1));
+    }
+}
+
+static void
+doctor_take_own_domains(struct doctor *d)
+{
+    struct text rest = text_from(d->options->local_domains), word;
+    d->setup->keys(d->setup->context, doctor_take_key_domain, d);
+    while (text_word(&rest, ", \t\r\n", &word))
+        if (word.at[0] != '.' && word.at[0] != '*')
+            doctor_add_domain(d, word);
+    doctor_take_rewritten(d);
+}
+
+/* --- Command line ------------------------------------------------------------------- */
+
+bool
+doctor_read_request(int count, char **arguments, struct doctor_request *out)
+{
+    *out = (struct doctor_request){.subjects = arguments};
+    for (int i = 0; i < count; i++) {
+        struct address address;
+        char domain[IDNA_NAME_MAX];
+        struct text word = text_from(arguments[i]);
+        if (strcmp(arguments[i], "--json") == 0) {
+            out->json = true;
+        } else if (strcmp(arguments[i], "--blocklists") == 0) {
+            out->blocklists = true;
+        } else if (arguments[i][0] != '-' && out->count < DOCTOR_ADDRESSES_MAX &&
+                   (address_parse(word, &address) ||
+                    (text_find(word, '.') != TEXT_NONE && idna_to_ascii(word, domain) &&
+                     address_is_domain(text_from(domain))))) {
+            out->subjects[out->count++] = arguments[i];
+        } else {
+            fputs(
+                "usage: petrel doctor [--json] [--blocklists] [DOMAIN | ADDRESS]...\n",
+                stderr);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- The whole ---------------------------------------------------------------------- */
+
+static void
+doctor_plan(struct doctor *d, const struct doctor_request *request)
+{
+    for (int i = 0; i < request->count; i++) {
+        struct text word = text_from(request->subjects[i]);
+        if (text_find(word, '@') == TEXT_NONE)
+            doctor_add_domain(d, word);
+    }
+    if (request->count == 0)
+        doctor_take_own_domains(d);
+    for (size_t i = 0; i < d->domain_count; i++)
+        d->is_direct |= doctor_leaves_directly(d, d->domains[i]);
+    d->is_direct |= d->domain_count == 0 && doctor_leaves_directly(d, "sender.invalid");
+    doctor_add_host_tasks(d);
+    for (size_t i = 0; i < d->domain_count; i++)
+        doctor_add_domain_tasks(d, d->domains[i]);
+    if (request->count == 0)
+        doctor_add_key_tasks(d);
+}
+
+static void
+doctor_end(struct doctor *d)
+{
+    if (d->domains_omitted > 0)
+        checklist_add(&d->list, "dns.resolver", CHECK_HINT, "domains",
+                      "%zu more domains are not examined: name them as arguments",
+                      d->domains_omitted);
+    if (inquiry_is_cut(d->inquiry))
+        checklist_add(&d->list, "dns.resolver", CHECK_WARNING, "time",
+                      "not all questions were answered within %d s: checks that need "
+                      "them say so; try again, or name single domains",
+                      INQUIRY_MS / 1000);
+    if (!d->setup->has_secrets)
+        checklist_add(&d->list, "dkim.key", CHECK_HINT, "secrets",
+                      "keys and passwords cannot be read by this user, and are not "
+                      "checked: run it as root, or as the user of the daemon");
+}
+
+static void
+doctor_print(struct doctor *d, bool json)
+{
+    if (!json) {
+        checklist_print(&d->list, stdout);
+        return;
+    }
+    json_t *all = checklist_json(&d->list);
+    json_dumpf(all, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(all);
+}
+
+int
+doctor_run(const struct doctor_setup *setup, const struct doctor_request *request)
+{
+    struct inquiry_settings settings = {
+        .loop = setup->loop,
+        .net = setup->net,
+        .dns = setup->dns,
+        .validating = setup->validating,
+        .hostname = setup->options->hostname,
+        .sources = {[INQUIRY_LOGIN] = setup->login, [INQUIRY_WAY] = setup->way}
+    };
+    struct doctor d = {.setup = setup, .options = setup->options};
+    d.domains = memory_array(DOCTOR_DOMAINS_MAX, sizeof(d.domains[0]));
+    (void)!bind_address_read(&settings.bind, text_from(setup->options->smtp_bind),
+                             NULL);
+    d.inquiry = inquiry_new(&settings);
+    doctor_plan(&d, request);
+    do
+        doctor_run_tasks(&d);
+    while (d.task_count > 0 && inquiry_wait(d.inquiry));
+    doctor_end(&d);
+    checklist_sort(&d.list);
+    doctor_print(&d, request->json);
+    int code = checklist_count(&d.list, CHECK_ERROR) > 0 ? 1 : 0;
+    inquiry_free(&d.inquiry);
+    checklist_free(&d.list);
+    free(d.domains);
+    free(d.tasks);
+    return fflush(stdout) == 0 && !ferror(stdout) ? code : 1;
+}

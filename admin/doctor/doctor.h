@@ -1,0 +1,72 @@
+/* `petrel doctor`: why mail might not arrive, and what to do about it.
+ *
+ * This host, its name servers, the records of the domains that mail is sent from,
+ * smarthosts and certificates are examined as receivers see them. A check asks
+ * (inquiry.h), judges, and adds what it has found to a list (checklist.h), with a remedy
+ * and the record to paste. Nothing is changed, and neither daemon nor root is needed. The
+ * two sides of SMTP are not known here: who calls hands over what needs them. */
+#ifndef ADMIN_DOCTOR_DOCTOR_H
+#define ADMIN_DOCTOR_DOCTOR_H
+
+#include "admin/doctor/checklist.h"
+#include "admin/doctor/inquiry.h"
+#include "admin/settings/accounts.h"
+#include "admin/settings/options.h"
+
+enum { DOCTOR_DOMAINS_MAX = 1000, DOCTOR_ADDRESSES_MAX = 100, DOCTOR_HOSTS_MAX = 100 };
+
+/* A key that signs; texts are borrowed. */
+struct doctor_key {
+    const char *domain, *selector;
+    const char *kind; /* "rsa", "ed25519" */
+    unsigned bits;
+    struct text public; /* p= in base64 */
+};
+typedef void doctor_each_key(void *context, const struct doctor_key *key);
+
+/* verdict of an answer to INQUIRY_LOGIN, whose key is "INDEX HOST" of
+ * doctor_each_host(). */
+enum doctor_login {
+    DOCTOR_LOGIN_GOOD,
+    DOCTOR_LOGIN_DOWN,
+    DOCTOR_LOGIN_REFUSED,
+    DOCTOR_LOGIN_SENDER,
+    DOCTOR_LOGIN_TOKEN
+};
+
+struct doctor_setup {
+    const struct options *options;
+    const struct route_table *routes;
+    const struct accounts *accounts;
+    bool has_secrets; /* else keys and passwords could not be read */
+    const char *file; /* of the settings, for remedies */
+    /* Calls each with all keys. */
+    void (*keys)(void *context, doctor_each_key *each, void *to);
+    /* Texts of the certificate's check, as it is added. */
+    void (*certificates)(void *context, struct checklist *list, int64_t now_ms);
+    struct inquiry_source login, way;
+    void *context;
+    struct loop *loop;
+    struct net *net;
+    struct dns *dns, *validating;
+};
+
+/* What the command line says. */
+struct doctor_request {
+    bool json, blocklists;
+    int count;
+    char **subjects; /* domains and addresses */
+};
+/* False: standard error has been told. */
+bool doctor_read_request(int count, char **arguments, struct doctor_request *out);
+
+/* Prints. 0, or 1: there is an error. */
+int doctor_run(const struct doctor_setup *setup, const struct doctor_request *request);
+
+/* Every host of the routes that we log in to, once: number, target and its index in it. */
+typedef void doctor_host_met(void *context, size_t number, const struct target *target,
+                             size_t at);
+void doctor_each_host(const struct route_table *routes, doctor_host_met *each,
+                      void *context);
+
+#endif

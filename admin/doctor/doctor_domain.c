@@ -1,0 +1,477 @@
+/* What a domain publishes beside SPF: DKIM keys, DMARC, and where answers go. */
+#include "admin/doctor/doctor_internal.h"
+
+#include "mime/dkim_record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BITS_ADVISED = 2048 };
+
+/* --- dkim.key ----------------------------------------------------------------------- */
+
+/* The keys of one domain, or those of the nearest domain above it. */
+struct key_search {
+    struct doctor *d;
+    struct checklist *out; /* NULL: only look */
+    const char *domain;    /* that mail is from */
+    const char *row;       /* of the keys that count; "": none */
+    bool waits;
+    size_t good, bad;
+};
+
+static bool
+key_covers(const struct doctor_key *key, struct text domain)
+{
+    struct text own = text_from(key->domain);
+    return text_equal_nocase(own, domain) ||
+           (domain.length > own.length && text_ends_nocase(domain, own) &&
+            domain.at[domain.length - own.length - 1] == '.');
+}
+
+static void
+find_row(void *context, const struct doctor_key *key)
+{
+    struct key_search *s = context;
+    if (key_covers(key, text_from(s->domain)) && strlen(key->domain) > strlen(s->row))
+        s->row = key->domain;
+}
+
+/* Whether a tag of the record has that value: "t=y". */
+static bool
+is_testing(struct text record)
+{
+    struct text tag;
+    while (text_cut(&record, ';', &tag)) {
+        tag = text_trim(tag);
+        size_t equals = text_find(tag, '=');
+        if (equals == TEXT_NONE ||
+            !text_equal(text_trim(text_before(tag, equals)), TEXT("t")))
+            continue;
+        struct text flags = text_after(tag, equals + 1), flag;
+        while (text_word(&flags, ": \t", &flag))
+            if (text_equal_nocase(flag, TEXT("y")))
+                return true;
+    }
+    return false;
+}
+
+static void
+advise_key(struct checklist *out, const struct doctor_key *key, const char *name)
+{
+    struct buffer record;
+    buffer_init(&record, CHECKLIST_TEXT_MAX);
+    (void)!buffer_format(&record, "v=DKIM1; k=%s; p=%.*s", key->kind,
+                         TEXT_ARGS(key->public));
+    checklist_remedy(out, "Publish this in place of all that is at that name:");
+    checklist_text_record(out, name, buffer_text(&record));
+    buffer_free(&record);
+}
+
+static void
+judge_key(struct checklist *out, const struct doctor_key *key,
+          const struct inquiry_answer *a, const char *name, enum dkim_record verdict)
+{
+    const char *code = "dkim.key";
+    bool rsa = strcmp(key->kind, "rsa") == 0;
+    if (a->status == DNS_TRY_AGAIN) {
+        checklist_add(out, code, CHECK_WARNING, name, "it cannot be looked up: %s",
+                      a->reason);
+        checklist_remedy(out, "Correct the name servers of the domain.");
+    } else if (verdict != DKIM_RECORD_FITS) {
+        checklist_add(out, code, CHECK_ERROR, name,
+                      "the name %s: what this key signs is not valid for receivers",
+                      dkim_record_words(verdict));
+        advise_key(out, key, name);
+    } else if (is_testing(a->data.texts[0])) {
+        checklist_add(out, code, CHECK_WARNING, name,
+                      "the record says t=y (testing): receivers may treat mail as "
+                      "unsigned");
+        advise_key(out, key, name);
+    } else if (rsa && key->bits < BITS_ADVISED) {
+        checklist_add(out, code, CHECK_HINT, name,
+                      "the record fits, but the key has %u bits; Gmail advises %d",
+                      key->bits, BITS_ADVISED);
+        checklist_remedy(out,
+                         "Make another key with petrel dkim-key %s, publish its "
+                         "record, and take this row out a week later.",
+                         key->domain);
+    } else {
+        checklist_add(out, code, CHECK_OK, name, "the record fits the key");
+    }
+}
+
+static void
+examine_key(void *context, const struct doctor_key *key)
+{
+    struct key_search *s = context;
+    char name[2 * DOCTOR_NAME_MAX];
+    if (strcmp(key->domain, s->row) != 0)
+        return;
+    snprintf(name, sizeof(name), "%s._domainkey.%s", key->selector, key->domain);
+    const struct inquiry_answer *a = inquiry_ask(s->d->inquiry, INQUIRY_TEXTS, name);
+    if (a == NULL) {
+        s->waits = true;
+        return;
+    }
+    enum dkim_record verdict = dkim_record_judge(a->data.texts, a->data.count,
+                                                 text_from(key->kind), key->public);
+    bool good = a->status == DNS_FOUND && verdict == DKIM_RECORD_FITS;
+    s->good += good;
+    s->bad += !good;
+    if (s->out != NULL)
+        judge_key(s->out, key, a, name, verdict);
+}
+
+static void
+search_keys(struct key_search *s)
+{
+    const struct doctor_setup *setup = s->d->setup;
+    s->row = "";
+    setup->keys(setup->context, find_row, s);
+    if (s->row[0] != '\0')
+        setup->keys(setup->context, examine_key, s);
+}
+
+/* Whether the smarthost signs: then our own keys are not needed. */
+static const struct provider_facts *
+find_signer(const struct doctor *d, const char *domain)
+{
+    const struct target *t = doctor_target(d, domain);
+    return t->kind == TARGET_SMTP ? provider_facts_find(text_from(t->host)) : NULL;
+}
+
+static void
+judge_unsigned(struct doctor *d, struct checklist *out, const char *domain)
+{
+    const struct provider_facts *signer = find_signer(d, domain);
+    if (signer != NULL && !signer->keeps_sender) {
+        checklist_add(out, "dkim.key", CHECK_HINT, domain,
+                      "no key signs here; %s signs, if it is set up for the domain",
+                      signer->name);
+        checklist_remedy(out, "See there: %s.", signer->setup);
+        return;
+    }
+    if (!d->setup->has_secrets)
+        return;
+    checklist_add(out, "dkim.key", CHECK_WARNING, domain,
+                  "mail from it is not signed: no row of dkim_keys covers the domain. "
+                  "Gmail, Outlook.com and Yahoo want DKIM of bulk senders, and it is "
+                  "what survives forwarding");
+    checklist_remedy(
+        out,
+        "Run this; it makes a key and prints the record to publish and the "
+        "row for dkim_keys in %s. Then reload.\n    petrel dkim-key %s",
+        doctor_settings(d), domain);
+}
+
+bool
+doctor_check_dkim(struct doctor *d, struct checklist *out, const char *subject)
+{
+    struct key_search s = {.d = d, .out = out, .domain = subject};
+    search_keys(&s);
+    if (s.waits)
+        return false;
+    if (s.row[0] == '\0')
+        judge_unsigned(d, out, subject);
+    return true;
+}
+
+bool
+doctor_dkim_signs(struct doctor *d, const char *domain, bool *signs)
+{
+    struct key_search s = {.d = d, .domain = domain};
+    search_keys(&s);
+    const struct provider_facts *signer = find_signer(d, domain);
+    bool foreign = s.row[0] == '\0' && signer != NULL && !signer->keeps_sender;
+    *signs = s.good > 0 || foreign;
+    return !s.waits;
+}
+
+/* Rows whose domain is not among those that are examined. */
+static void
+add_key_domain(void *context, const struct doctor_key *key)
+{
+    struct doctor *d = context;
+    for (size_t i = 0; i < d->domain_count; i++)
+        if (strcmp(d->domains[i], key->domain) == 0)
+            return;
+    doctor_add_task(d, doctor_check_dkim, key->domain);
+}
+
+void
+doctor_add_key_tasks(struct doctor *d)
+{
+    if (d->domains_omitted == 0)
+        d->setup->keys(d->setup->context, add_key_domain, d);
+}
+
+/* --- dmarc.record --------------------------------------------------------------------- */
+
+struct dmarc_case {
+    char at[DOCTOR_NAME_MAX]; /* the domain whose record counts, else the last asked */
+    enum dmarc_found found;
+    struct dmarc_record record;
+    const struct inquiry_answer *answer; /* of at; NULL: wait */
+};
+
+/* From the domain up. False: wait. */
+static bool
+find_dmarc(struct doctor *d, const char *domain, struct dmarc_case *c)
+{
+    struct text next = text_from(domain);
+    *c = (struct dmarc_case){.found = DMARC_NONE};
+    while (next.length > 0) {
+        char name[DOCTOR_NAME_MAX + 8];
+        (void)text_copy(c->at, sizeof(c->at), next);
+        snprintf(name, sizeof(name), "_dmarc.%s", c->at);
+        c->answer = inquiry_ask(d->inquiry, INQUIRY_TEXTS, name);
+        if (c->answer == NULL)
+            return false;
+        c->found = dmarc_read(c->answer->data.texts, c->answer->data.count, &c->record);
+        if (c->found != DMARC_NONE || c->answer->status == DNS_TRY_AGAIN)
+            return true;
+        next = dmarc_parent(next);
+    }
+    return true;
+}
+
+static void
+advise_dmarc(struct checklist *out, const char *domain)
+{
+    char name[DOCTOR_NAME_MAX + 8], value[DOCTOR_NAME_MAX + 64];
+    snprintf(name, sizeof(name), "_dmarc.%.250s", domain);
+    snprintf(value, sizeof(value), "v=DMARC1; p=none; rua=mailto:postmaster@%.250s",
+             domain);
+    checklist_remedy(out, "Publish this as the only DMARC record of that name; reports "
+                          "go to the address of rua=, which may be any of yours:");
+    checklist_text_record(out, name, text_from(value));
+}
+
+/* The domain itself, or the last one above it that is asked. */
+static const char *
+organisation_of(const struct dmarc_case *c, const char *domain)
+{
+    return c->found == DMARC_NONE ? domain : c->at;
+}
+
+static bool
+is_report_address(struct text reports)
+{
+    struct text one;
+    while (text_cut(&reports, ',', &one)) {
+        one = text_trim(one);
+        if (!text_starts_nocase(one, TEXT("mailto:")) ||
+            text_find(one, '@') == TEXT_NONE)
+            return false;
+    }
+    return true;
+}
+
+/* Whether our DKIM signature is of another domain than From, where it must not be. */
+static bool
+is_unaligned(struct doctor *d, const char *domain, const struct dmarc_case *c)
+{
+    struct key_search s = {.d = d, .domain = domain, .row = ""};
+    d->setup->keys(d->setup->context, find_row, &s);
+    return c->record.strict_dkim && s.row[0] != '\0' && strcmp(s.row, domain) != 0;
+}
+
+static void
+judge_dmarc(struct doctor *d, struct checklist *out, const char *domain,
+            const struct dmarc_case *c)
+{
+    const char *code = "dmarc.record", *at = organisation_of(c, domain);
+    enum dmarc_policy policy =
+        strcmp(c->at, domain) == 0 ? c->record.policy : c->record.subdomains;
+    if (c->answer->status == DNS_TRY_AGAIN) {
+        checklist_add(out, code, CHECK_WARNING, domain,
+                      "its DMARC record cannot be looked up: %s", c->answer->reason);
+        checklist_remedy(out, "Correct the name servers of the domain.");
+    } else if (c->found == DMARC_NONE) {
+        checklist_add(
+            out, code, CHECK_WARNING, domain,
+            "it has no DMARC record: Gmail, Outlook.com and Yahoo demand one of "
+            "who sends 5,000 messages a day");
+        advise_dmarc(out, at);
+    } else if (c->found == DMARC_SEVERAL) {
+        checklist_add(out, code, CHECK_ERROR, domain,
+                      "_dmarc.%s has several DMARC records, which counts as none", at);
+        advise_dmarc(out, at);
+    } else if (c->found == DMARC_MALFORMED) {
+        checklist_add(out, code, CHECK_ERROR, domain,
+                      "the DMARC record at _dmarc.%s has no valid p= (none, quarantine "
+                      "or reject)",
+                      at);
+        advise_dmarc(out, at);
+    } else if (is_unaligned(d, domain, c)) {
+        checklist_add(out, code, CHECK_WARNING, domain,
+                      "adkim=s at _dmarc.%s demands a signature of %s itself, but the "
+                      "key that signs is of a domain above it",
+                      at, domain);
+        checklist_remedy(out,
+                         "Make a key for it: petrel dkim-key %s; or publish adkim=r "
+                         "in place of adkim=s.",
+                         domain);
+    } else if (!is_report_address(c->record.reports) && c->record.reports.length > 0) {
+        checklist_add(
+            out, code, CHECK_WARNING, domain,
+            "rua= at _dmarc.%s is not a list of mailto: addresses, so that no "
+            "report comes",
+            at);
+        advise_dmarc(out, at);
+    } else {
+        checklist_add(out, code, CHECK_OK, domain, "p=%s (at _dmarc.%s)",
+                      dmarc_policy_word(policy), at);
+    }
+}
+
+/* Both must pass for who sends 5,000 messages a day. */
+static void
+judge_bulk(struct checklist *out, const char *domain, const struct dmarc_case *c,
+           bool spf, bool dkim)
+{
+    bool record = c->found == DMARC_FOUND;
+    bool met = spf && dkim && record;
+    checklist_add(out, "dmarc.record", met ? CHECK_OK : CHECK_HINT, domain,
+                  "Gmail's, Outlook.com's and Yahoo's rules for bulk senders: %s%s%s%s",
+                  met ? "met" : "not met, because of", spf ? "" : " SPF",
+                  dkim ? "" : " DKIM", record ? "" : " DMARC");
+    if (!met)
+        checklist_remedy(out,
+                         "See spf.record, dkim.key and dmarc.record of this domain.");
+}
+
+bool
+doctor_check_dmarc(struct doctor *d, struct checklist *out, const char *subject)
+{
+    struct dmarc_case c;
+    bool spf, dkim;
+    bool known = find_dmarc(d, subject, &c);
+    known &= doctor_spf_passes(d, subject, &spf);
+    known &= doctor_dkim_signs(d, subject, &dkim);
+    if (!known)
+        return false;
+    judge_dmarc(d, out, subject, &c);
+    judge_bulk(out, subject, &c, spf, dkim);
+    return true;
+}
+
+/* --- mx.record -------------------------------------------------------------------------- */
+
+static void
+advise_mx(struct doctor *d, struct checklist *out, const char *domain)
+{
+    char value[DOCTOR_NAME_MAX + 8];
+    snprintf(value, sizeof(value), "10 %.240s.", d->options->hostname);
+    checklist_remedy(
+        out,
+        "Publish the host that takes mail of %s in place of its MX records; "
+        "if that is this one:",
+        domain);
+    checklist_record(out, domain, "MX", value);
+}
+
+/* False: wait. *bad: it is wrong, and has been said. */
+static bool
+examine_exchanger(struct doctor *d, struct checklist *out, const char *domain,
+                  struct text name, bool *bad)
+{
+    char host[DNS_NAME_MAX];
+    (void)text_copy(host, sizeof(host), name);
+    const struct inquiry_answer *alias = inquiry_ask(d->inquiry, INQUIRY_ALIAS, host);
+    const struct inquiry_answer *a = inquiry_ask(d->inquiry, INQUIRY_ADDRESSES, host);
+    if (alias == NULL || a == NULL)
+        return false;
+    if (*bad)
+        return true;
+    *bad = true;
+    if (alias->status == DNS_FOUND && a->data.count > 0) {
+        char value[DOCTOR_NAME_MAX + 8];
+        checklist_add(
+            out, "mx.record", CHECK_WARNING, domain,
+            "its MX host %s is an alias (CNAME), which RFC 2181 §10.3 forbids: "
+            "some servers do not send to it",
+            host);
+        checklist_remedy(out, "Publish the name that it leads to instead:");
+        snprintf(value, sizeof(value), "10 %.*s.",
+                 TEXT_ARGS(text_before(alias->data.hosts[0], 240)));
+        checklist_record(out, domain, "MX", value);
+    } else if (a->status == DNS_TRY_AGAIN) {
+        checklist_add(out, "mx.record", CHECK_WARNING, domain,
+                      "its MX host %s cannot be looked up: %s", host, a->reason);
+        checklist_remedy(out, "Correct the name servers of that name.");
+    } else if (a->data.count == 0) {
+        checklist_add(out, "mx.record", CHECK_ERROR, domain,
+                      "its MX host %s has no address: answers and bounces cannot come "
+                      "back",
+                      host);
+        advise_mx(d, out, domain);
+    } else {
+        *bad = false;
+    }
+    return true;
+}
+
+/* Mail for it goes to its own addresses then (RFC 5321 §5.1). */
+static bool
+examine_implicit(struct doctor *d, struct checklist *out, const char *domain,
+                 const struct inquiry_answer *mx)
+{
+    const struct inquiry_answer *a = inquiry_ask(d->inquiry, INQUIRY_ADDRESSES, domain);
+    if (a == NULL)
+        return false;
+    if (a->data.count > 0) {
+        checklist_add(out, "mx.record", CHECK_OK, domain,
+                      "no MX record: answers go to its own addresses");
+        return true;
+    }
+    checklist_add(
+        out, "mx.record", CHECK_ERROR, domain,
+        "answers and bounces cannot come back, and receivers refuse senders of "
+        "such a domain: %s",
+        mx->reason);
+    advise_mx(d, out, domain);
+    return true;
+}
+
+bool
+doctor_check_mx(struct doctor *d, struct checklist *out, const char *subject)
+{
+    const struct inquiry_answer *mx = inquiry_ask(d->inquiry, INQUIRY_MX, subject);
+    bool bad = false, known = true;
+    if (mx == NULL)
+        return false;
+    if (mx->status == DNS_TRY_AGAIN) {
+        checklist_add(out, "mx.record", CHECK_WARNING, subject,
+                      "its MX records cannot be looked up: %s", mx->reason);
+        checklist_remedy(out, "Correct the name servers of the domain.");
+        return true;
+    }
+    if (mx->data.count == 0)
+        return examine_implicit(d, out, subject, mx);
+    for (size_t i = 0; i < mx->data.count && !bad; i++) {
+        if (mx->data.hosts[i].length == 0) {
+            checklist_add(out, "mx.record", CHECK_ERROR, subject,
+                          "its null MX says that it takes no mail: receivers refuse "
+                          "senders of such a domain (RFC 7505)");
+            advise_mx(d, out, subject);
+            bad = true;
+        } else {
+            known &= examine_exchanger(d, out, subject, mx->data.hosts[i], &bad);
+        }
+    }
+    if (known && !bad)
+        checklist_add(out, "mx.record", CHECK_OK, subject, "%zu hosts, which resolve",
+                      mx->data.count);
+    return known;
+}
+
+void
+doctor_add_domain_tasks(struct doctor *d, const char *domain)
+{
+    doctor_add_task(d, doctor_check_spf, domain);
+    doctor_add_task(d, doctor_check_dkim, domain);
+    doctor_add_task(d, doctor_check_dmarc, domain);
+    doctor_add_task(d, doctor_check_mx, domain);
+}

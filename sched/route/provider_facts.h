@@ -1,0 +1,22 @@
+/* What is known of large smarthosts, beyond what their replies say. Pure. Limits are not
+ * among it: rates are learnt. */
+#ifndef SCHED_ROUTE_PROVIDER_FACTS_H
+#define SCHED_ROUTE_PROVIDER_FACTS_H
+
+#include "base/text.h"
+
+struct provider_facts {
+    const char *host;  /* "smtp.example.com"; "*" within: any characters */
+    const char *name;  /* of the provider, for people */
+    bool keeps_sender; /* our envelope sender, which SPF is about; else it is its own */
+    const char *include; /* of SPF, for senders that are kept; "": its manual tells */
+    const char *user;    /* how it must be, in words; "": an address */
+    const char *setup;   /* where the provider signs for our domain, in words */
+};
+
+/* NULL: nothing is known. host: in any case. */
+const struct provider_facts *provider_facts_find(struct text host);
+/* All of them; NULL behind the last. */
+const struct provider_facts *provider_facts_at(size_t index);
+
+#endif
