@@ -1,4 +1,6 @@
 /* Evaluates a record: its terms from left to right, the first match decides. */
+#include "mime/spf.h"
+
 #include "mime/spf_internal.h"
 
 #include <assert.h>

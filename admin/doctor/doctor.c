@@ -1,6 +1,7 @@
 /* Runs checks until each has its answers, and prints. */
-#include "admin/doctor/doctor_internal.h"
+#include "admin/doctor/doctor.h"
 
+#include "admin/doctor/doctor_internal.h"
 #include "base/dns/idna.h"
 #include "base/memory.h"
 #include "mime/address.h"

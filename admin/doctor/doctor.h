@@ -57,7 +57,7 @@ struct doctor_request {
     int count;
     char **subjects; /* domains and addresses */
 };
-/* False: standard error has been told. */
+/* False: a usage line has been printed. */
 bool doctor_read_request(int count, char **arguments, struct doctor_request *out);
 
 /* Prints. 0, or 1: there is an error. */

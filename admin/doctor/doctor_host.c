@@ -276,7 +276,7 @@ doctor_check_address(struct doctor *d, struct checklist *out, const char *subjec
 /* --- host.name ------------------------------------------------------------------------ */
 
 static bool
-is_full_name(const char *name)
+is_full_host(const char *name)
 {
     struct net_address literal;
     struct text t = text_from(name);
@@ -358,7 +358,7 @@ bool
 doctor_check_name(struct doctor *d, struct checklist *out, const char *subject)
 {
     struct doctor_seen seen;
-    if (!is_full_name(subject)) {
+    if (!is_full_host(subject)) {
         checklist_add(out, "host.name", CHECK_ERROR, subject,
                       "hostname = %s is not the full name of a host on the Internet; "
                       "receivers refuse EHLO with it",

@@ -55,7 +55,7 @@ doctor_world_note_file(void *context, const char *path)
         (void)text_copy(w->file, sizeof(w->file), text_from(path));
 }
 
-/* NULL: standard error has been told. Whoever may not read secrets gets the rest. */
+/* NULL: the errors are on standard error. Whoever may not read secrets gets the rest. */
 static struct configuration *
 doctor_read_settings(const struct options_sources *sources)
 {

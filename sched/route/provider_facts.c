@@ -1,33 +1,32 @@
 /* The table; from the providers' own manuals. */
 #include "sched/route/provider_facts.h"
 
+#define GOOGLE "the Admin console, Gmail, Authenticate email"
+
+/* One row a provider. */
+/* clang-format off */
 static const struct provider_facts provider_table[] = {
-    {"smtp.gmail.com",             "Gmail",            true,  "_spf.google.com",            "",
-     "the Admin console: Apps, Google Workspace, Gmail, Authenticate email"                                                                                },
-    {"smtp-relay.gmail.com",       "Google Workspace", true,  "_spf.google.com",            "",
-     "the Admin console: Apps, Google Workspace, Gmail, Authenticate email"                                                                                },
-    {"smtp.office365.com",         "Microsoft 365",    true,  "spf.protection.outlook.com", "",
-     "the Defender portal: Policies & rules, Email authentication settings, DKIM"                                                                          },
-    {"email-smtp.*.amazonaws.com", "Amazon SES",       false, "",
-     "the SMTP credentials of SES, not an access key",                                                     "the SES console: Identities, your domain, DKIM"},
-    {"smtp.sendgrid.net",          "SendGrid",         false, "",                           "apikey",
-     "Settings, Sender Authentication"                                                                                                                     },
-    {"smtp.mailgun.org",           "Mailgun",          false, "",                           "",            "Sending, Domains, DNS records"                 },
-    {"smtp.eu.mailgun.org",        "Mailgun",          false, "",                           "",            "Sending, Domains, DNS records"                 },
-    {"smtp-relay.brevo.com",       "Brevo",            false, "",                           "",
-     "Senders, Domains & Dedicated IPs"                                                                                                                    },
-    {"smtp.postmarkapp.com",       "Postmark",         false, "",
-     "the server token, which is the password, too",                                                       "Sender Signatures, DNS Settings"               },
-    {"smtp.resend.com",            "Resend",           false, "",                           "resend",      "Domains"                                       },
-    {"in-v3.mailjet.com",          "Mailjet",          false, "",                           "the API key",
-     "Account Settings, Sender domains & addresses"                                                                                                        },
-    {"smtp.fastmail.com",          "Fastmail",         true,  "spf.messagingengine.com",    "",
-     "Settings, Domains, DNS records"                                                                                                                      },
-    {"smtp.mail.yahoo.com",        "Yahoo",            true,  "_spf.mail.yahoo.com",        "",            ""                                              },
-    {"smtp.zoho.com",              "Zoho Mail",        true,  "zohomail.com",               "",
-     "the Admin Console: Domains, Email Configuration, DKIM"                                                                                               },
-    {"mail.gmx.net",               "GMX",              true,  "gmx.net",                    "",            ""                                              },
+    {"smtp.gmail.com", "Gmail", true, "_spf.google.com", "", GOOGLE},
+    {"smtp-relay.gmail.com", "Google Workspace", true, "_spf.google.com", "", GOOGLE},
+    {"smtp.office365.com", "Microsoft 365", true, "spf.protection.outlook.com", "",
+     "the Defender portal, Email authentication settings, DKIM"},
+    {"email-smtp.*.amazonaws.com", "Amazon SES", false, "", "the SMTP credentials of SES",
+     "the SES console, Identities, DKIM"},
+    {"smtp.sendgrid.net", "SendGrid", false, "", "apikey", "Settings, Sender Authentication"},
+    {"smtp.mailgun.org", "Mailgun", false, "", "", "Sending, Domains, DNS records"},
+    {"smtp.eu.mailgun.org", "Mailgun", false, "", "", "Sending, Domains, DNS records"},
+    {"smtp-relay.brevo.com", "Brevo", false, "", "", "Senders, Domains & Dedicated IPs"},
+    {"smtp.postmarkapp.com", "Postmark", false, "", "the server token, as password, too",
+     "Sender Signatures, DNS Settings"},
+    {"smtp.resend.com", "Resend", false, "", "resend", "Domains"},
+    {"in-v3.mailjet.com", "Mailjet", false, "", "the API key", "Account Settings, Domains"},
+    {"smtp.fastmail.com", "Fastmail", true, "spf.messagingengine.com", "",
+     "Settings, Domains, DNS records"},
+    {"smtp.mail.yahoo.com", "Yahoo", true, "_spf.mail.yahoo.com", "", ""},
+    {"smtp.zoho.com", "Zoho Mail", true, "zohomail.com", "", "the Admin Console, Domains"},
+    {"mail.gmx.net", "GMX", true, "gmx.net", "", ""},
 };
+/* clang-format on */
 
 enum { PROVIDER_COUNT = sizeof(provider_table) / sizeof(provider_table[0]) };
 

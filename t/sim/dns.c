@@ -305,6 +305,15 @@ dns_find_hosts(struct dns *dns, const struct net_address *address, dns_answered 
     return query_start(dns, name, DNS_TYPE_PTR, done, context);
 }
 
+/* No name is an alias, and nothing is known of the root. */
+struct dns_query *
+dns_find_published(struct dns *dns, enum dns_published what, const char *name,
+                   dns_answered *done, void *context)
+{
+    static const enum dns_type types[] = {DNS_TYPE_A, DNS_TYPE_PTR, DNS_TYPE_PTR};
+    return query_start(dns, name, types[what], done, context);
+}
+
 void
 dns_set_trust(struct dns *dns, enum dns_trust trust)
 {

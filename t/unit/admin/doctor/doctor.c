@@ -1,0 +1,203 @@
+/* link: t/sim/loop.c */
+/* link: t/sim/dns.c */
+/* Arguments; which domains and hosts are examined; mail that leaves by a smarthost, and mail
+ * that leaves directly; a world in which nothing answers. Faults of each kind:
+ * t/e2e/doctor.t. */
+#include "admin/doctor/doctor.h"
+
+#include "base/net/net.h"
+
+#include "t/sim/sim.h"
+#include "t/sim/sim_dns.h"
+#include "t/support/must.h"
+#include "t/support/printed.h"
+#include "t/support/tap.h"
+
+static char subject[] = "a.test", hostname[] = "mail.a.test";
+static char locals[] = "localhost, b.test, mail.a.test, [192.0.2.1], *.x.test, box.localdomain";
+static char rewrite[] = "local root@c.test\n# x y@z.test\n* @d.test, e.test =";
+
+struct bed {
+    struct loop *loop;
+    struct net *net;
+    struct dns *dns;
+    struct options options;
+    struct route_table *routes;
+    struct accounts accounts;
+    struct doctor_setup setup;
+    struct printed printed;
+    char *subjects[4];
+    int count, code;
+};
+
+static void
+two_keys(void *context, doctor_each_key *each, void *to)
+{
+    (void)context;
+    each(to, &(struct doctor_key){"a.test", "s1", "rsa", 2048, TEXT("AbCd")});
+    each(to, &(struct doctor_key){"key.test", "s2", "rsa", 1024, TEXT("EfGh")});
+}
+
+static void
+no_keys(void *context, doctor_each_key *each, void *to)
+{
+    (void)context;
+    (void)each;
+    (void)to;
+}
+
+static void
+bed_open(struct bed *b, const char *relay)
+{
+    char error[200];
+    struct buffer errors;
+    *b = (struct bed){.loop = sim_loop_new(1)};
+    buffer_init(&errors, 1000);
+    b->net = net_new(b->loop);
+    b->dns = dns_new(b->loop, TEXT(""), error, sizeof(error));
+    b->options.hostname = hostname;
+    b->options.smtp_port = 25;
+    b->options.local_domains = locals;
+    b->options.rewrite = rewrite;
+    b->routes = route_new(&(struct route_settings){.relay = text_from(relay), .without_secrets = true, .smtp_port = 25}, &errors);
+    must(b->routes != NULL);
+    b->setup = (struct doctor_setup){.options = &b->options,
+                                     .routes = b->routes,
+                                     .accounts = &b->accounts,
+                                     .has_secrets = true,
+                                     .keys = two_keys,
+                                     .loop = b->loop,
+                                     .net = b->net,
+                                     .dns = b->dns,
+                                     .validating = b->dns};
+}
+
+static const char *
+bed_run(struct bed *b)
+{
+    struct doctor_request request = {.count = b->count, .subjects = b->subjects};
+    printed_begin(&b->printed);
+    b->code = doctor_run(&b->setup, &request);
+    return printed_end(&b->printed);
+}
+
+static void
+bed_close(struct bed *b)
+{
+    route_free(&b->routes);
+    dns_free(&b->dns);
+    net_free(&b->net);
+    loop_free(&b->loop);
+}
+
+static void
+test_request(void)
+{
+    char json[] = "--json", lists[] = "--blocklists", domain[] = "a.test", address[] = "x@b.test";
+    char *good[] = {json, domain, lists, address};
+    struct doctor_request r;
+    ok(doctor_read_request(4, good, &r) && r.json && r.blocklists && r.count == 2);
+    is_string(r.subjects[0], "a.test", "a domain");
+    is_string(r.subjects[1], "x@b.test", "an address");
+    ok(doctor_read_request(0, good, &r) && r.count == 0 && !r.json);
+    static char bad[][20] = {"--what", "word", "a b.test", "@a.test", "x@", "a..test", "-", ""};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char *one[] = {bad[i]};
+        ok_named(!doctor_read_request(1, one, &r), bad[i]);
+    }
+}
+
+static void
+test_domains(void)
+{
+    static const char *const there[] = {"a.test", "key.test", "b.test", "mail.a.test", "c.test", "d.test"};
+    static const char *const absent[] = {" z.test", " e.test", "localhost", "x.test", "localdomain"};
+    struct bed b;
+    bed_open(&b, "");
+    const char *text = bed_run(&b);
+    is_number(b.code, 1, "nothing of it is there: an error");
+    for (size_t i = 0; i < sizeof(there) / sizeof(there[0]); i++) {
+        char line[100];
+        snprintf(line, sizeof(line), "spf.record        %s\n", there[i]);
+        ok_named(strstr(text, line) != NULL || strlen(text) > 8000, there[i]);
+    }
+    for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+        ok_named(strstr(text, absent[i]) == NULL, absent[i]);
+    bed_close(&b);
+}
+
+static void
+test_direct(void)
+{
+    struct bed b;
+    bed_open(&b, "");
+    b.subjects[b.count++] = subject;
+    b.setup.keys = no_keys;
+    sim_dns_address(b.dns, "mail.a.test", "192.0.2.1");
+    sim_dns_host(b.dns, "192.0.2.1", "mail.a.test");
+    sim_dns_mx(b.dns, "a.test", 10, "mail.a.test");
+    sim_dns_text(b.dns, "a.test", "v=spf1 a:mail.a.test -all");
+    sim_dns_text(b.dns, "_dmarc.a.test", "v=DMARC1; p=none");
+    const char *text = bed_run(&b);
+    is_number(b.code, 0, "without a key there are warnings alone");
+    ok(strstr(text, "no large receiver can be looked up") != NULL);
+    ok(strstr(text, "ok      host.ptr          192.0.2.1: its name is mail.a.test") != NULL);
+    ok(strstr(text, "ok      spf.record        a.test: it permits our addresses (1 look-ups)") != NULL);
+    ok(strstr(text, "warning dkim.key          a.test\n") != NULL);
+    ok(strstr(text, "    petrel dkim-key a.test\n") != NULL);
+    bed_close(&b);
+}
+
+static void
+test_smarthosts(void)
+{
+    struct bed b;
+    bed_open(&b, "submission://me@smtp.gmail.com");
+    b.subjects[b.count++] = subject;
+    sim_dns_text(b.dns, "a.test", "v=spf1 ip4:192.0.2.7 -all");
+    sim_dns_text(b.dns, "_spf.google.com", "v=spf1 ip4:192.0.2.9 ~all");
+    const char *text = bed_run(&b);
+    ok(strstr(text, "include:_spf.google.com is") != NULL);
+    ok(strstr(text, "a.test. 3600 IN TXT ( \"v=spf1 include:_spf.google.com ip4:192.0.2.7 -all\" )") != NULL);
+    ok(strstr(text, "no mail leaves directly") != NULL && strstr(text, "net.port25") == NULL);
+    bed_close(&b);
+    bed_open(&b, "submission://apikey@smtp.sendgrid.net");
+    b.subjects[b.count++] = subject;
+    b.setup.keys = no_keys;
+    text = bed_run(&b);
+    ok(strstr(text, "SendGrid signs, if it is set up") != NULL);
+    ok(strstr(text, "an envelope sender of its own") != NULL);
+    bed_close(&b);
+    bed_open(&b, "submission://me@smtp.elsewhere.test");
+    b.subjects[b.count++] = subject;
+    text = bed_run(&b);
+    ok(strstr(text, "The manual of smtp.elsewhere.test says what to include") != NULL);
+    bed_close(&b);
+}
+
+static void
+test_silence(void)
+{
+    struct bed b;
+    bed_open(&b, "");
+    b.subjects[b.count++] = subject;
+    b.setup.has_secrets = false;
+    sim_dns_delay(b.dns, 10 * INQUIRY_MS);
+    int64_t before_ms = loop_monotonic_ms(b.loop);
+    const char *text = bed_run(&b);
+    ok(loop_monotonic_ms(b.loop) - before_ms < INQUIRY_MS + 1000);
+    ok(strstr(text, "not all questions were answered within 60 s") != NULL);
+    ok(strstr(text, "keys and passwords cannot be read by this user") != NULL);
+    bed_close(&b);
+}
+
+int
+main(void)
+{
+    test_request();
+    test_domains();
+    test_direct();
+    test_smarthosts();
+    test_silence();
+    return done();
+}
