@@ -65,7 +65,7 @@ may admin/history base+disk+log+loop sched+limits queue+event
 may admin/findings base+log+loop queue+event
 may admin/page base+crypto
 may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits queue+event+manager admin/settings admin/control admin/history admin/page
-may admin/doctor base+crypto+dns+http+loop+net mime sched/route admin/settings admin/control
+may admin/doctor base+crypto+disk+dns+http+loop+net+tls mime sched/route admin/settings admin/control
 may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mime sched/simulate queue+event+manager admin/settings admin/control admin/history
 # All settings come together here: the one room that knows both sides of SMTP.
 may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool

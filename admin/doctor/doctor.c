@@ -166,8 +166,13 @@ doctor_plan(struct doctor *d, const struct doctor_request *request)
     doctor_add_host_tasks(d);
     for (size_t i = 0; i < d->domain_count; i++)
         doctor_add_domain_tasks(d, d->domains[i]);
-    if (request->count == 0)
+    if (request->count == 0) {
         doctor_add_key_tasks(d);
+        doctor_add_smarthost_tasks(d);
+        doctor_add_local_tasks(d);
+    }
+    if (request->blocklists)
+        doctor_add_list_tasks(d);
 }
 
 static void

@@ -12,6 +12,7 @@
 #include "admin/doctor/inquiry.h"
 #include "admin/settings/accounts.h"
 #include "admin/settings/options.h"
+#include "base/tls/tls.h"
 
 enum { DOCTOR_DOMAINS_MAX = 1000, DOCTOR_ADDRESSES_MAX = 100, DOCTOR_HOSTS_MAX = 100 };
 
@@ -24,8 +25,9 @@ struct doctor_key {
 };
 typedef void doctor_each_key(void *context, const struct doctor_key *key);
 
-/* verdict of an answer to INQUIRY_LOGIN, whose key is "INDEX HOST" of
- * doctor_each_host(). */
+/* verdict of an answer to INQUIRY_LOGIN, whose key is the number of
+ * doctor_each_host(); DNS_TRY_AGAIN: there is none. reason: the reply, or the TLS of a
+ * good one. */
 enum doctor_login {
     DOCTOR_LOGIN_GOOD,
     DOCTOR_LOGIN_DOWN,
@@ -42,9 +44,8 @@ struct doctor_setup {
     const char *file; /* of the settings, for remedies */
     /* Calls each with all keys. */
     void (*keys)(void *context, doctor_each_key *each, void *to);
-    /* Texts of the certificate's check, as it is added. */
-    void (*certificates)(void *context, struct checklist *list, int64_t now_ms);
     struct inquiry_source login, way;
+    const struct tls_client *anchors; /* NULL: there are none */
     void *context;
     struct loop *loop;
     struct net *net;

@@ -22,6 +22,8 @@ find_address_in(struct text said, struct net_address *out)
 {
     for (size_t i = 0; i < said.length; i++) {
         struct text rest = text_after(said, i + 1);
+        if (text_starts_nocase(rest, TEXT("IPv6:")))
+            rest = text_after(rest, 5);
         size_t end = text_find(rest, ']');
         if (said.at[i] == '[' && end != TEXT_NONE &&
             net_address_parse_ip(text_before(rest, end), out))

@@ -59,6 +59,8 @@ bool doctor_dkim_signs(struct doctor *d, const char *domain, bool *signs);
 void doctor_add_host_tasks(struct doctor *d);
 void doctor_add_domain_tasks(struct doctor *d, const char *domain);
 void doctor_add_smarthost_tasks(struct doctor *d);
+void doctor_add_local_tasks(struct doctor *d);
+void doctor_add_list_tasks(struct doctor *d);
 doctor_check doctor_check_spf, doctor_check_dkim, doctor_check_dmarc, doctor_check_mx;
 doctor_check doctor_check_resolver, doctor_check_port, doctor_check_name,
     doctor_check_address, doctor_check_ptr;

@@ -377,7 +377,8 @@ judge_foreign(const struct spf_case *c, struct checklist *out)
                       f->name, f->setup);
         return true;
     }
-    if (c->target->kind != TARGET_SMTP || c->include_count > 0 || c->records > 0)
+    if (c->target->kind != TARGET_SMTP || c->include_count > 0 || c->records > 0 ||
+        c->texts->status == DNS_TRY_AGAIN)
         return false;
     checklist_add(out, code, CHECK_WARNING, c->domain,
                   "it has no SPF record, and mail leaves by %s, which receivers then "

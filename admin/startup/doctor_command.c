@@ -3,21 +3,47 @@
 
 #include "admin/doctor/doctor.h"
 #include "admin/startup/configuration.h"
+#include "base/disk/disk.h"
+#include "base/http/http_call.h"
+#include "base/http/tokens.h"
 #include "base/loop/loop.h"
+#include "base/memory.h"
 #include "base/net/net.h"
+#include "smtp/client/canary.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { DOCTOR_ERROR_MAX = 512 };
+enum { DOCTOR_ERROR_MAX = 512, DOCTOR_SENDER_MAX = REWRITES_ADDRESS_MAX + 16 };
+
+struct doctor_world;
+
+/* One login. */
+struct doctor_trial {
+    struct doctor_world *world;
+    struct inquiry_item *item;
+    struct canary *canary;
+    size_t wanted; /* number of doctor_each_host() */
+    const struct target *target;
+    size_t at;
+    struct doctor_trial *next;
+};
 
 struct doctor_world {
     struct configuration *configuration;
     struct loop *loop;
     struct net *net;
     struct dns *dns, *validating;
+    struct tls_client *anchors;
+    struct log *log;
+    struct disk *spool;
+    struct http_caller *http;
+    struct tokens *tokens; /* NULL: no account, or the spool cannot be read */
+    struct doctor_trial *trials;
+    char sender[DOCTOR_SENDER_MAX]; /* what `rewrite` makes of root */
     char file[DOCTOR_ERROR_MAX];
 };
 
@@ -43,6 +69,100 @@ doctor_world_keys(void *context, doctor_each_key *each, void *to)
                                       .public = buffer_text(&public)});
     }
     buffer_free(&public);
+}
+
+/* --- Logins ------------------------------------------------------------------------- */
+
+/* A doctor_host_met(). */
+static void
+doctor_trial_find(void *context, size_t number, const struct target *target, size_t at)
+{
+    struct doctor_trial *t = context;
+    if (number != t->wanted)
+        return;
+    t->target = target;
+    t->at = at;
+}
+
+static void
+doctor_trial_done(void *context, const struct canary_result *result)
+{
+    static const enum doctor_login verdicts[] = {[CANARY_GOOD] = DOCTOR_LOGIN_GOOD,
+                                                 [CANARY_DOWN] = DOCTOR_LOGIN_DOWN,
+                                                 [CANARY_LOGIN] = DOCTOR_LOGIN_REFUSED,
+                                                 [CANARY_SENDER] = DOCTOR_LOGIN_SENDER,
+                                                 [CANARY_TOKEN] = DOCTOR_LOGIN_TOKEN};
+    struct doctor_trial *t = context;
+    struct inquiry_answer answer = {.status = DNS_FOUND,
+                                    .verdict = (int)verdicts[result->verdict]};
+    snprintf(answer.reason, sizeof(answer.reason), "%s",
+             result->verdict == CANARY_GOOD ? result->tls : result->text);
+    inquiry_answered(t->item, &answer);
+    canary_free(&t->canary);
+}
+
+/* An inquiry_source.start: the key is the number. */
+static void
+doctor_trial_start(void *context, struct inquiry_item *item, const char *key)
+{
+    struct doctor_world *w = context;
+    const struct options *o = &w->configuration->options;
+    struct doctor_trial *t = memory_new(sizeof(*t));
+    uint64_t wanted = 0;
+    (void)text_number(text_from(key), DOCTOR_HOSTS_MAX, &wanted);
+    *t = (struct doctor_trial){
+        .world = w, .item = item, .wanted = (size_t)wanted, .next = w->trials};
+    w->trials = t;
+    doctor_each_host(w->configuration->routes, doctor_trial_find, t);
+    struct canary_settings settings = {.loop = w->loop,
+                                       .net = w->net,
+                                       .dns = w->dns,
+                                       .hostname = o->hostname,
+                                       .smtp_port = (uint16_t)o->smtp_port,
+                                       .connect_timeout_ms = o->smtp_connect_timeout_ms,
+                                       .tls = &w->anchors,
+                                       .secrets =
+                                           route_secrets(w->configuration->routes),
+                                       .tokens = w->tokens};
+    (void)!bind_address_read(&settings.sources, text_from(o->smtp_bind), NULL);
+    t->canary =
+        canary_new(&settings, t->target, t->at, w->sender, doctor_trial_done, t);
+}
+
+static void
+doctor_ignore_token(void *context, const struct tokens_view *view)
+{
+    (void)context;
+    (void)view;
+}
+
+static void
+doctor_world_open_tokens(struct doctor_world *w)
+{
+    const struct accounts *accounts = &w->configuration->accounts;
+    if (accounts->count == 0 ||
+        disk_open(&w->spool, w->configuration->options.spool, false) != 0)
+        return;
+    w->http = http_caller_new(&(struct http_caller_settings){
+        .loop = w->loop, .net = w->net, .dns = w->dns, .tls = &w->anchors});
+    w->tokens = tokens_new(&(struct tokens_settings){.loop = w->loop,
+                                                     .log = w->log,
+                                                     .spool = w->spool,
+                                                     .http = w->http,
+                                                     .changed = doctor_ignore_token});
+    tokens_set(w->tokens, accounts->list, accounts->count);
+}
+
+static void
+doctor_world_name_sender(struct doctor_world *w)
+{
+    struct rewrites_answer answer = {.address = ""};
+    rewrites_find(w->configuration->rewrites, TEXT("root"), &answer);
+    if (answer.address[0] != '\0')
+        (void)text_copy(w->sender, sizeof(w->sender), text_from(answer.address));
+    else
+        snprintf(w->sender, sizeof(w->sender), "root@%.500s",
+                 w->configuration->options.hostname);
 }
 
 /* --- The world ---------------------------------------------------------------------- */
@@ -90,12 +210,32 @@ doctor_world_open(struct doctor_world *w, char *error)
     dns_set_trust(w->dns, options_dns_trust(o));
     dns_set_trust(w->validating, DNS_TRUST_YES);
     settings_each_file(w->configuration->settings, doctor_world_note_file, w);
+    char place[TRUST_ANCHORS_PLACE_MAX];
+    w->anchors =
+        configuration_anchors(w->configuration, place, error, DOCTOR_ERROR_MAX);
+    if (w->anchors == NULL)
+        return false;
+    w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
+    doctor_world_name_sender(w);
+    if (!o->without_secrets)
+        doctor_world_open_tokens(w);
     return true;
 }
 
 static void
 doctor_world_close(struct doctor_world *w)
 {
+    for (struct doctor_trial *t = w->trials, *next; t != NULL; t = next) {
+        next = t->next;
+        canary_free(&t->canary);
+        free(t);
+    }
+    tokens_free(&w->tokens);
+    http_caller_free(&w->http);
+    if (w->spool != NULL)
+        disk_close(&w->spool);
+    tls_client_free(&w->anchors);
+    log_free(&w->log);
     dns_free(&w->validating);
     dns_free(&w->dns);
     net_free(&w->net);
@@ -107,17 +247,21 @@ static int
 doctor_examine(struct doctor_world *w, const struct doctor_request *request)
 {
     const struct configuration *c = w->configuration;
-    struct doctor_setup setup = {.options = &c->options,
-                                 .routes = c->routes,
-                                 .accounts = &c->accounts,
-                                 .has_secrets = !c->options.without_secrets,
-                                 .file = w->file[0] != '\0' ? w->file : NULL,
-                                 .keys = doctor_world_keys,
-                                 .context = w,
-                                 .loop = w->loop,
-                                 .net = w->net,
-                                 .dns = w->dns,
-                                 .validating = w->validating};
+    struct doctor_setup setup = {
+        .options = &c->options,
+        .routes = c->routes,
+        .accounts = &c->accounts,
+        .has_secrets = !c->options.without_secrets,
+        .file = w->file[0] != '\0' ? w->file : NULL,
+        .keys = doctor_world_keys,
+        .login = {doctor_trial_start, w},
+        .anchors = w->anchors,
+        .context = w,
+        .loop = w->loop,
+        .net = w->net,
+        .dns = w->dns,
+        .validating = w->validating
+    };
     return doctor_run(&setup, request);
 }
 
