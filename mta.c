@@ -665,29 +665,6 @@ simulate(const struct options_sources *sources, int count, char **arguments)
     return code;
 }
 
-/* With all settings: accounts have secrets. */
-static int
-mta_oauth(const struct options_sources *sources, int count, char **arguments)
-{
-    struct configuration *c = configuration_new(sources);
-    struct tls_client *anchors = NULL;
-    char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
-    int code = EX_CONFIG;
-    if (c == NULL)
-        return code;
-    bool asks = oauth_command_asks(count, arguments);
-    if (asks)
-        anchors = configuration_anchors(c, place, error, ERROR_MAX);
-    if (!asks || anchors != NULL)
-        code = oauth_command(count, arguments, &c->options, &c->accounts, anchors,
-                             login_trial_run, &(struct login_trial_setup){c, anchors});
-    else
-        fprintf(stderr, "petrel oauth: %s\n", error);
-    tls_client_free(&anchors);
-    configuration_free(&c);
-    return code;
-}
-
 static int
 with_options(const struct options_sources *sources, const struct command_row *row,
              int count, char **arguments)
@@ -740,7 +717,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
     case COMMAND_DOCTOR:
         return doctor_command(count - 1, arguments + 1, sources);
     case COMMAND_OAUTH:
-        return mta_oauth(sources, count - 1, arguments + 1);
+        return login_trial_command(count - 1, arguments + 1, sources,
+                                   oauth_command_asks, oauth_command);
     }
     abort(); /* a kind that does not exist */
 }

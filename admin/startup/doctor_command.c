@@ -19,11 +19,8 @@
 
 enum { DOCTOR_ERROR_MAX = 512, DOCTOR_SENDER_MAX = REWRITES_ADDRESS_MAX + 16 };
 
-struct doctor_world;
-
 /* One login. */
 struct doctor_trial {
-    struct doctor_world *world;
     struct inquiry_item *item;
     struct canary *canary;
     size_t wanted; /* number of doctor_each_host() */
@@ -111,7 +108,7 @@ doctor_trial_start(void *context, struct inquiry_item *item, const char *key)
     uint64_t wanted = 0;
     (void)text_number(text_from(key), DOCTOR_HOSTS_MAX, &wanted);
     *t = (struct doctor_trial){
-        .world = w, .item = item, .wanted = (size_t)wanted, .next = w->trials};
+        .item = item, .wanted = (size_t)wanted, .next = w->trials};
     w->trials = t;
     doctor_each_host(w->configuration->routes, doctor_trial_find, t);
     struct canary_settings settings = {.loop = w->loop,

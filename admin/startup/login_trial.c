@@ -151,3 +151,26 @@ login_trial_run(void *setup, const struct oauth_account *account, struct disk *s
     loop_free(&loop);
     return t.code;
 }
+
+int
+login_trial_command(int count, char **arguments, const struct options_sources *sources,
+                    bool (*asks)(int count, char **arguments), login_trial_runs *run)
+{
+    struct configuration *c = configuration_new(sources);
+    struct tls_client *anchors = NULL;
+    char place[TRUST_ANCHORS_PLACE_MAX], error[TRIAL_ERROR_MAX] = "";
+    int code = EX_CONFIG;
+    if (c == NULL)
+        return code;
+    bool needed = asks(count, arguments);
+    if (needed)
+        anchors = configuration_anchors(c, place, error, sizeof(error));
+    if (!needed || anchors != NULL)
+        code = run(count, arguments, &c->options, &c->accounts, anchors,
+                   login_trial_run, &(struct login_trial_setup){c, anchors});
+    else
+        fprintf(stderr, "petrel oauth: %s\n", error);
+    tls_client_free(&anchors);
+    configuration_free(&c);
+    return code;
+}
