@@ -651,7 +651,7 @@ parse_failure(struct text payload, unsigned recipients, struct failure *f)
     f->relayed = (circumstances & CIRCUMSTANCE_RELAYED) != 0;
     f->notified = (circumstances & CIRCUMSTANCE_NOTIFIED) != 0;
     f->outcome.verdict = (enum verdict)take_number(&r, ' ', VERDICT_FAILED);
-    f->outcome.blame = (enum blame)take_number(&r, ' ', BLAME_ADDRESS);
+    f->outcome.blame = (enum blame)take_number(&r, ' ', BLAME_DEMAND);
     f->outcome.code = (int)take_number(&r, ' ', 999);
     size_t enhanced = (size_t)take_number(&r, ' ', sizeof(f->outcome.enhanced) - 1);
     size_t text = (size_t)take_number(&r, ' ', sizeof(f->outcome.text) - 1);

@@ -30,9 +30,11 @@ leave_empty(struct destinations *set, struct destination *d)
 }
 
 static void
-enter_site(struct destination *d, struct site *site)
+enter_site(struct destination *d, struct site *site, uint64_t demand)
 {
     d->site = site;
+    d->lane = lane_get(site, demand);
+    lane_enter(d->lane);
     DL_APPEND2(site->members, d, site_prev, site_next);
     site->destinations++;
 }
@@ -42,6 +44,8 @@ leave_site(struct destination *d)
 {
     DL_DELETE2(d->site->members, d, site_prev, site_next);
     d->site->destinations--;
+    lane_leave(d->lane);
+    d->lane = NULL;
 }
 
 /* Destinations of one key, which differ in their transports, are a list; only its first
@@ -85,7 +89,7 @@ destination_free(struct destinations *set, struct destination *d, int64_t now_ms
 void
 destinations_init(struct destinations *set, uint64_t seed)
 {
-    *set = (struct destinations){0};
+    *set = (struct destinations){.found = 2};
     sites_init(&set->sites, seed);
 }
 
@@ -103,20 +107,32 @@ destination_transport(const struct destination *d)
     return &d->transport->target.transport;
 }
 
-/* Mail that waited at the old site keeps its order. Recipients that a session carries
+/* Mail that waited in the old lane keeps its order. Recipients that a session carries
  * are in no queue and stay with it. */
 static void
-move_entries(struct destinations *set, struct destination *d, struct site *from,
-             struct site *to)
+move_entries(struct destinations *set, const struct destination *d, struct lane *from,
+             struct lane *to)
 {
     struct entry *e, *next, *list = NULL;
-    flow_queue_take(&set->sites.flows, &from->queue, d, &list);
+    if (d->entries == 0)
+        return;
+    lane_take(&set->sites.flows, from, d, &list);
     DL_FOREACH_SAFE (list, e, next) {
         DL_DELETE(list, e);
-        flow_queue_append(&set->sites.flows, &to->queue, e);
+        lane_append(&set->sites.flows, to, e);
     }
-    from->loaded -= d->entries;
-    to->loaded += d->entries;
+}
+
+void
+destination_demand(struct destinations *set, struct destination *d, uint64_t demand)
+{
+    struct lane *from = d->lane;
+    if (from->demand == demand)
+        return;
+    d->lane = lane_get(d->site, demand);
+    lane_enter(d->lane);
+    move_entries(set, d, from, d->lane);
+    lane_leave(from);
 }
 
 /* Backlogged mail moves with the last destination: its destination is not known. */
@@ -136,6 +152,13 @@ move_backlog(struct sites *set, struct site *from, struct site *to, int64_t now_
     }
 }
 
+static bool
+is_lent_by(const struct site *from, const struct site *to)
+{
+    return from->lent != 0 && to->sessions == 0 &&
+           from->lent == text_hash_nocase(TEXT_HASH, text_from(to->key));
+}
+
 /* A new site of another transport is the same servers under new settings: it inherits
  * what was learnt of them. */
 void
@@ -145,15 +168,20 @@ destination_move(struct destinations *set, struct destination *d,
     struct site *from = d->site, *to = site_get(&set->sites, transport, key);
     if (from == to)
         return;
-    if (from->transport != transport && to->destinations == 0)
+    if (to->destinations == 0 && (from->transport != transport || is_lent_by(from, to)))
         site_inherit(to, from);
     if (d->transport != transport) { /* before the mail is counted by its settings */
         transport_close(&set->sites.transports, d->transport);
         d->transport = transport_share(transport);
     }
-    move_entries(set, d, from, to);
+    struct lane *lane = lane_get(to, d->lane->demand);
+    lane_enter(lane); /* it stays while mail comes into it */
+    move_entries(set, d, d->lane, lane);
+    from->loaded -= d->entries;
+    to->loaded += d->entries;
     leave_site(d);
-    enter_site(d, to);
+    enter_site(d, to, lane->demand);
+    lane_leave(lane);
     move_backlog(&set->sites, from, to, now_ms);
     site_update(&set->sites, from, now_ms);
     site_update(&set->sites, to, now_ms);
@@ -169,17 +197,41 @@ change_target(struct destinations *set, struct destination *d,
     struct text key = text_from(d->site->key);
     destination_move(set, d, c, key, now_ms);
     transport_close(&set->sites.transports, c);
+    if (d->found != 0) /* perhaps other demands count now */
+        d->found = set->found - 1;
 }
 
-/* Its domain may demand something else by now, which sessions opened for other domains
- * would never learn. A dead site carries no mail, and settles what comes. */
+/* What the old site has learnt goes with it and comes back, or a site of one domain would
+ * forget it. */
+void
+destination_go_home(struct destinations *set, struct destination *d, int64_t now_ms)
+{
+    struct site *from = d->site;
+    struct site *home = site_get(&set->sites, d->transport, text_from(d->key));
+    if (home == from || home->dead)
+        return;
+    if (home->destinations == 0 && home->sessions == 0) {
+        site_inherit(home, from);
+        home->lent = text_hash_nocase(TEXT_HASH, text_from(from->key));
+    }
+    destination_move(set, d, d->transport, text_from(d->key), now_ms);
+}
+
+/* Its domain may demand something else by now, or the settings do, which sessions opened
+ * for other domains would never learn. A dead site carries no mail, and settles what
+ * comes; what happens to one on probation decides whether it lives. */
 static void
 destination_expire(struct destinations *set, struct destination *d, int64_t now_ms)
 {
-    if (d->valid_until_ms == 0 || now_ms < d->valid_until_ms || d->site->dead)
+    bool is_over = d->valid_until_ms != 0 && now_ms >= d->valid_until_ms;
+    bool is_stale = d->found != 0 && d->found != set->found;
+    if ((!is_over && !is_stale) || d->site->dead || d->site->window.probing)
+        return;
+    destination_go_home(set, d, now_ms);
+    if (strcmp(d->site->key, d->key) != 0)
         return;
     d->valid_until_ms = 0;
-    destination_move(set, d, d->transport, text_from(d->key), now_ms);
+    d->found = 0;
 }
 
 /* The one with that target, or with a target of obsolete settings. Two targets of today
@@ -230,7 +282,7 @@ destination_get(struct destinations *set, const struct target *target,
         d->domain = text_string(target->kind == TARGET_MX ? domain : TEXT(""));
         text_lower(d->domain, strlen(d->domain));
         d->transport = transport_open(&set->sites.transports, target);
-        enter_site(d, site_get(&set->sites, d->transport, text_of(key, length)));
+        enter_site(d, site_get(&set->sites, d->transport, text_of(key, length)), 0);
         enter_key(set, first, d);
         set->count++;
     }

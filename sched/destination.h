@@ -22,9 +22,11 @@ struct destination {
     struct destination *site_prev, *site_next; /* members of its site */
     struct transport *transport;
     struct site *site;
+    struct lane *lane;  /* of the site: what it demands of sessions */
     char *key, *domain; /* domain "" unless TARGET_MX */
     int64_t free_at_ms;
-    int64_t valid_until_ms; /* of its site; 0: for ever */
+    int64_t valid_until_ms; /* of its site and demand; 0: for ever */
+    unsigned found;         /* what set->found was then; 0: they are not found yet */
     size_t entries;         /* of loaded messages, in any state */
     unsigned sessions;      /* opened for it */
     bool forget, is_empty;  /* forget: its domain does not exist */
@@ -37,6 +39,7 @@ struct destinations {
     struct sites sites;
     size_t count, empty_count;
     unsigned generation; /* of the settings; destinations_reload() */
+    unsigned found;      /* answers of before count no more; see sched_ask_again() */
 };
 
 void destinations_init(struct destinations *set, uint64_t seed);
@@ -55,6 +58,14 @@ const struct transport_params *destination_transport(const struct destination *d
 /* Its mail waits at the site with that key from now on. */
 void destination_move(struct destinations *set, struct destination *d,
                       struct transport *transport, struct text key, int64_t now_ms);
+
+/* Its mail goes only over sessions that have proven that demand from now on. */
+void destination_demand(struct destinations *set, struct destination *d,
+                        uint64_t demand);
+/* It has a site of its own again, as before its servers were known; unless that is dead,
+ * where its mail would wait for nothing. */
+void destination_go_home(struct destinations *set, struct destination *d,
+                         int64_t now_ms);
 
 /* To be called after anything about d has changed, and for its site. d may be freed. */
 void destination_update(struct destinations *set, struct destination *d,

@@ -143,7 +143,7 @@ empty_queue(void *context, struct site *site)
 {
     struct sched *s = context;
     struct entry *list = NULL;
-    flow_queue_take(&s->destinations.sites.flows, &site->queue, NULL, &list);
+    lanes_take(&s->destinations.sites.flows, &site->lanes, &list);
 }
 
 /* The order matters: sessions refer to sites, queues to entries, entries to messages
@@ -158,6 +158,8 @@ sched_free(struct sched **sched)
     sched_quota_forget(s);
     struct sched_session *session, *next;
     DL_FOREACH_SAFE (s->sessions, session, next) {
+        if (session->work_count > 0)
+            lane_add_carrying(session->lane, -1);
         session->work_count = 0;
         session->idle = false;
         struct site *site = session->site;
@@ -241,12 +243,10 @@ entry_settle(struct sched *s, struct entry *e, const struct outcome *outcome)
     DL_APPEND(s->settling, e);
 }
 
-void
-sched_site_settle(struct sched *s, struct site *site, const struct destination *only,
-                  const struct outcome *outcome)
+static void
+settle_list(struct sched *s, struct entry *list, const struct outcome *outcome)
 {
-    struct entry *e, *next, *list = NULL;
-    flow_queue_take(&s->destinations.sites.flows, &site->queue, only, &list);
+    struct entry *e, *next;
     DL_FOREACH_SAFE (list, e, next) {
         DL_DELETE(list, e);
         entry_settle(s, e, outcome);
@@ -254,29 +254,51 @@ sched_site_settle(struct sched *s, struct site *site, const struct destination *
 }
 
 void
+sched_site_settle(struct sched *s, struct site *site, const struct outcome *outcome)
+{
+    struct entry *list = NULL;
+    lanes_take(&s->destinations.sites.flows, &site->lanes, &list);
+    settle_list(s, list, outcome);
+}
+
+void
+sched_lane_settle(struct sched *s, struct lane *lane, const struct destination *only,
+                  const struct outcome *outcome)
+{
+    struct entry *list = NULL;
+    lane_take(&s->destinations.sites.flows, lane, only, &list);
+    settle_list(s, list, outcome);
+}
+
+void
 sched_settle_dead(struct sched *s, struct site *site)
 {
     struct outcome outcome;
     reason_read(site->suspended, &outcome);
-    sched_site_settle(s, site, NULL, &outcome);
+    sched_site_settle(s, site, &outcome);
 }
 
-/* Mail that an operator retries revives the site; other mail for a dead site is
- * deferred now, with the reason of its death. */
+/* Mail that an operator retries revives the site; other mail for a dead site, or a
+ * suspended lane, is deferred now, with the reason. */
 static void
 entry_wait(struct sched *s, struct entry *e, bool forced)
 {
     struct destination *d = e->destination;
     struct sites *sites = &s->destinations.sites;
-    if (forced)
+    struct outcome outcome;
+    if (forced) {
         site_revive(sites, d->site);
+        d->lane->until_ms = 0;
+    }
     if (d->site->dead) {
-        struct outcome outcome;
         reason_read(d->site->suspended, &outcome);
+        entry_settle(s, e, &outcome);
+    } else if (lane_is_suspended(d->lane, s->now_ms)) {
+        lane_reason(d->lane, &outcome);
         entry_settle(s, e, &outcome);
     } else {
         e->job.since_s = sites_job_s(sites, s->now_ms);
-        flow_queue_append(&sites->flows, &d->site->queue, e);
+        lane_append(&sites->flows, d->lane, e);
     }
     sched_update(s, d);
 }
@@ -324,7 +346,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
         struct site *site = message_entries(m)[i].destination->site;
         /* A time that the site remembers may have passed. */
         site_update(&s->destinations.sites, site, s->now_ms);
-        if (site->dead && site->queue.works > 0)
+        if (site->dead && site->lanes.works > 0)
             sched_settle_dead(s, site);
         if (!site->window.probing)
             sched_site_recall(s, site);
@@ -520,13 +542,16 @@ has_sessions_left(const struct sched *s)
     return sched_working_sessions(s) < limit && s->session_count / 2 < limit;
 }
 
-/* The last tenth of a large limit is reserved for sites with few sessions. Otherwise
+/* Idle sessions come first, unless they lack the proof of the mail that waits.
+ *
+ * The last tenth of a large limit is reserved for sites with few sessions. Otherwise
  * slow sites with many would make all others wait until one of their sessions ends. */
 bool
 sched_has_budget(const struct sched *s, const struct site *site)
 {
     int limit = s->settings.session_limit, space = limit - sched_working_sessions(s);
-    if (!has_sessions_left(s) || site->idle >= space)
+    bool idle_first = site->lanes.lacking == NULL;
+    if (!has_sessions_left(s) || (idle_first && site->idle >= space))
         return false;
     int few = limit / RESERVE_FEW;
     return few == 0 || space > limit / RESERVE_PART ||
@@ -555,13 +580,25 @@ ready_choose(struct sched *s)
     return NULL;
 }
 
-/* The destination whose servers are looked up: that of the next mail, or of backlogged
- * mail. */
+/* Of backlogged mail: it is not known which. */
 static struct destination *
-site_destination(const struct site *site)
+site_member(const struct site *site, int64_t now_ms)
 {
-    struct entry *first = flow_queue_first(&site->queue);
-    return first ? first->destination : site->members;
+    struct destination *d = site->members;
+    for (int i = 0; d && i < READY_TRIES; i++, d = d->site_next)
+        if (!lane_is_suspended(d->lane, now_ms))
+            return d;
+    return site->members;
+}
+
+/* The destination whose servers are looked up: that of the next mail that lacks a
+ * session, or of backlogged mail. */
+static struct destination *
+site_destination(const struct site *site, int64_t now_ms)
+{
+    const struct lane *lane = lanes_next(&site->lanes);
+    const struct entry *first = lane ? flow_queue_first(&lane->queue) : NULL;
+    return first ? first->destination : site_member(site, now_ms);
 }
 
 /* The site goes behind the others, so that each gets a session before one gets its
@@ -572,8 +609,9 @@ next_open(struct sched *s, struct sched_action *action)
     struct site *site = ready_choose(s);
     if (!site)
         return false;
-    struct destination *d = site_destination(site);
+    struct destination *d = site_destination(site, s->now_ms);
     assert(d);
+    lanes_turn(&site->lanes, d->lane);
     struct sched_session *session = sched_session_new(site, d, s->now_ms);
     DL_APPEND(s->sessions, session);
     s->session_count++;

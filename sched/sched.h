@@ -161,11 +161,22 @@ void *sched_session_first(const struct sched_session *session);
 bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
                          struct text key) __attribute__((warn_unused_result));
 
-/* What was found for the session's domain holds for that time. Then the domain has a site
- * of its own again when mail for it is loaded, so that a session looks it up anew,
- * whatever other sessions could carry its mail. */
-void sched_session_expires(struct sched *s, int64_t now_ms,
-                           struct sched_session *session, int64_t valid_ms);
+/* Before sched_session_found(): what the session's domain demands of the TLS of sessions
+ * that carry its mail. The number says so completely: two demands are equal only if a
+ * session that has proven the one has proven the other. 0, as without this call: none. A
+ * session that is greeted has proven the demand found for its own domain, and carries
+ * mail with that demand, or with none.
+ *
+ * It holds for that time, and until sched_ask_again() or another target. Then the domain
+ * has a site of its own again when mail for it is loaded, so that a session looks it up
+ * anew, whatever other sessions could carry its mail. valid_ms 0: without an end of its
+ * own. */
+void sched_session_demand(struct sched *s, int64_t now_ms,
+                          struct sched_session *session, uint64_t demand,
+                          int64_t valid_ms);
+
+/* Other settings decide what demands count. */
+void sched_ask_again(struct sched *s);
 
 /* The health of a server address, at any site: greeted after service_ms, or failed
  * (refused, never answered, or hung up). See sched/limits/host.h. */
@@ -202,7 +213,10 @@ void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
  * normal end. DEFERRED: it never greeted (all addresses tried). That is negative
  * feedback; a site with no greeted session left is dead immediately (an adaptive one
  * that has greeted: after the fifth such end in a row), and its mail is settled with
- * trouble. FAILED: nobody can ever deliver there (NXDOMAIN, null MX); its mail is
+ * trouble. Trouble before the servers of the domain are found is of the domain alone,
+ * which gets a site of its own. With BLAME_DEMAND a host has not proven what was found as
+ * the demand: that says nothing of the site; mail with the same demand is settled with
+ * trouble, and deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN, null MX); its mail is
  * settled FAILED. */
 void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
                          const struct outcome *trouble);
@@ -291,6 +305,7 @@ enum sched_bound {
     SCHED_BOUND_LEARNT_RATE,     /* its replies asked us to slow down */
     SCHED_BOUND_WINDOW,
     SCHED_BOUND_CEILING,   /* it refused more sessions */
+    SCHED_BOUND_PROOF,     /* as many as it may have, and none has proven the demand */
     SCHED_BOUND_CONGESTED, /* a session waits long for its greeting */
     SCHED_BOUND_PAUSE,     /* after a session that failed */
     SCHED_BOUND_BUDGET,    /* delivery_session_limit is reached */

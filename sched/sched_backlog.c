@@ -24,7 +24,7 @@ site_share(const struct sched *s)
 static size_t
 waiting_recipients(const struct sched *s, const struct site *site)
 {
-    return site->queue.recipients + s->recalling_recipients;
+    return site->lanes.recipients + s->recalling_recipients;
 }
 
 /* The share by recipients: large mail for a slow site must not take all the room. */
@@ -49,7 +49,7 @@ static bool
 is_full(const struct sched *s, const struct site *site, enum flow_age age, int active,
         size_t others, size_t coming)
 {
-    const struct flow_turns *turns = site->queue.turns;
+    const size_t *entries = site->lanes.entries;
     enum flow_age other = age == FLOW_NEW ? FLOW_OLD : FLOW_NEW;
     size_t share = site_share(s);
     if (has_its_recipients(s, site))
@@ -57,15 +57,16 @@ is_full(const struct sched *s, const struct site *site, enum flow_age age, int a
     if (share == 0 || active <= s->settings.active_limit / 2)
         return false;
     return others + coming >= share &&
-           (turns[other].entries == 0 || turns[age].entries + coming >= share / 2);
+           (entries[other] == 0 || entries[age] + coming >= share / 2);
 }
 
 /* A sender without mail in memory is not delayed by the backlog that another sender has
  * made, and neither is mail that an operator retries. */
 static bool
 passes_backlog(const struct sched *s, const struct message_index *k,
-               const struct site *site, const struct sched_message *m, size_t others)
+               const struct lane *lane, const struct sched_message *m, size_t others)
 {
+    const struct site *site = lane->site;
     size_t share = site_share(s), half = (size_t)s->settings.active_limit / 2;
     if (others >= (share > half ? share : half) + share / OVERFLOW_PART)
         return false;
@@ -75,7 +76,7 @@ passes_backlog(const struct sched *s, const struct message_index *k,
         return false;
     return k->forced ||
            (site->passed < PASSES + site->recalled / PASS_EVERY &&
-            !flow_queue_has_sender(&s->destinations.sites.flows, &site->queue, m));
+            !flow_queue_has_sender(&s->destinations.sites.flows, &lane->queue, m));
 }
 
 /* The oldest message in the site's backlog that is still there. */
@@ -114,24 +115,25 @@ waits_for_probe(struct sched *s, const struct message_index *k, struct site *sit
     return first && id_compare(message_index_id(first), message_index_id(k)) < 0;
 }
 
-/* Whether the message must wait on disk behind the backlog of the site. A dead site
- * settles it without delay: its backlog would return it without end. others: messages
- * of the site that are in memory. */
+/* Whether the message must wait on disk behind the backlog of the site. A dead site, or a
+ * suspended lane, settles it without delay: the backlog would return it without end.
+ * others: messages of the site that are in memory. */
 static bool
-is_excluded(struct sched *s, const struct message_index *k, struct site *site,
+is_excluded(struct sched *s, const struct message_index *k, struct lane *lane,
             struct sched_message *m, size_t others)
 {
+    struct site *site = lane->site;
     enum flow_age age = flow_age(m);
     struct id first;
     bool is_behind = site->is_crowded && site_backlog_first(site, age, &first);
-    if (site->dead)
+    if (site->dead || lane_is_suspended(lane, s->now_ms))
         return false;
     if (waits_for_probe(s, k, site, age))
         return true;
     if (site_share(s) == 0 ||
         (!is_behind && !is_full(s, site, age, s->active, others, 0)))
         return false;
-    if (!passes_backlog(s, k, site, m, others))
+    if (!passes_backlog(s, k, lane, m, others))
         return true;
     site->passed += !k->forced;
     return false;
@@ -145,13 +147,14 @@ sched_is_excess(struct sched *s, const struct message_index *k, struct sched_mes
         message_entries(m)[i].destination->site->asked++;
     /* Each site once: a message may have 50,000 domains of a few sites, in any order. */
     for (unsigned i = 0; i < m->entry_count; i++) {
-        struct site *site = message_entries(m)[i].destination->site;
+        struct lane *lane = message_entries(m)[i].destination->lane;
+        struct site *site = lane->site;
         /* A message to many domains of the site must not exceed the share by itself, or
          * it would be read and backlogged without end. */
         size_t own = site->asked;
         site->asked = 0;
         if (own > 0 && is_excess)
-            is_excess = is_excluded(s, k, site, m, site->loaded - own);
+            is_excess = is_excluded(s, k, lane, m, site->loaded - own);
     }
     return is_excess;
 }
@@ -263,7 +266,7 @@ sched_site_prune(struct sched *s, struct site *site)
 static bool
 site_may_recall(const struct sched *s, const struct site *site, enum flow_age age)
 {
-    if (site->window.probing && (site->queue.works > 0 || s->recalling > 0))
+    if (site->window.probing && (site->lanes.works > 0 || s->recalling > 0))
         return false;
     return !is_full(s, site, age, s->active + 1, site->loaded, s->recalling);
 }

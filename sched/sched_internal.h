@@ -53,9 +53,11 @@ void sched_tick(struct sched *s, int64_t now_ms);
 /* A verdict; the last one ends the message's attempt. Takes the share of reason. */
 void sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
                            struct reason *reason);
-/* Settles all that waits at the site, or what waits there for the destination
- * `only`. */
+/* Settles all that waits at the site, or in one lane of it (for the destination `only`, if
+ * that is not NULL). */
 void sched_site_settle(struct sched *s, struct site *site,
+                       const struct outcome *outcome);
+void sched_lane_settle(struct sched *s, struct lane *lane,
                        const struct destination *only, const struct outcome *outcome);
 /* --- Mail that waits on disk for a site (sched_backlog.c) ------------------------ */
 

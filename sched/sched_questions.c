@@ -66,6 +66,9 @@ static void
 revive(void *context, struct site *site)
 {
     struct sched *s = context;
+    struct lane *lane, *next;
+    HASH_ITER (hh, site->lanes.by_demand, lane, next)
+        lane->until_ms = 0;
     if (!site->dead)
         return;
     site_revive(&s->destinations.sites, site);
@@ -110,6 +113,7 @@ waits_for_time(const struct sched *s, struct site *site)
     case SCHED_BOUND_PROBE:
     case SCHED_BOUND_WINDOW:
     case SCHED_BOUND_CEILING:
+    case SCHED_BOUND_PROOF:
     case SCHED_BOUND_CONGESTED:
     case SCHED_BOUND_PAUSE:
     case SCHED_BOUND_BUDGET:
@@ -133,7 +137,7 @@ sched_crowd(const struct sched *s, struct id id)
     const struct site *last = NULL;
     for (unsigned i = 0; i < k->message->entry_count && i < CROWD_ENTRIES; i++) {
         struct site *site = message_entries(k->message)[i].destination->site;
-        size_t waiting = site->queue.works + site_backlog_count(site);
+        size_t waiting = site->lanes.works + site_backlog_count(site);
         if (site != last && waiting > crowd && !waits_for_time(s, site))
             crowd = waiting;
         last = site;
@@ -187,6 +191,8 @@ sched_bound_word(enum sched_bound bound)
         return "window";
     case SCHED_BOUND_CEILING:
         return "ceiling";
+    case SCHED_BOUND_PROOF:
+        return "proof";
     case SCHED_BOUND_CONGESTED:
         return "congested";
     case SCHED_BOUND_PAUSE:
@@ -205,7 +211,7 @@ static enum sched_bound
 bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
 {
     enum sched_bound bound = site_bound(site, s->now_ms, until_ms);
-    if (bound == SCHED_BOUND_NONE && site->queue.works > 0 &&
+    if (bound == SCHED_BOUND_NONE && site->lanes.works > 0 &&
         !sched_has_budget(s, site))
         return SCHED_BOUND_BUDGET;
     return bound;
@@ -223,7 +229,7 @@ view_members(const struct site *site, struct sched_site *view)
 static int64_t
 first_waits_s(const struct sched *s, const struct site *site)
 {
-    const struct entry *first = flow_queue_first(&site->queue);
+    const struct entry *first = lanes_first(&site->lanes);
     if (!first)
         return 0;
     return (int64_t)sites_job_s(&s->destinations.sites, s->now_ms) - first->job.since_s;
@@ -255,7 +261,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .ceiling = site->ceiling.sessions,
         .ceiling_probe_ms = ceiling_wake_ms(&site->ceiling),
         .destinations = (int)site->destinations,
-        .waiting = site->queue.recipients,
+        .waiting = site->lanes.recipients,
         .waits_s = first_waits_s(s, site),
         .backlogged = site_backlog_count(site),
         .crowded_since_ms = site->is_crowded ? site->crowded_since_ms : 0,
@@ -327,6 +333,17 @@ sched_sites(const struct sched *s,
     sites_each(&s->destinations.sites, sched_questions_visit, &v);
 }
 
+/* Of one message, where the site's bound may be that of another lane. */
+static void
+view_proof(const struct lane *lane, struct sched_site *view)
+{
+    if (view->bound == SCHED_BOUND_PROOF && lane->sessions > 0)
+        view->bound = SCHED_BOUND_WINDOW;
+    else if (view->bound == SCHED_BOUND_WINDOW && lane->demand != 0 &&
+             lane->sessions == 0)
+        view->bound = SCHED_BOUND_PROOF;
+}
+
 /* Mail that is not active has no entries: sched_find() has its state. */
 bool
 sched_explain(const struct sched *s, struct id id,
@@ -340,6 +357,7 @@ sched_explain(const struct sched *s, struct id id,
         const struct entry *e = &message_entries(m)[i];
         struct outcome outcome;
         struct sched_site view = site_view(s, e->destination->site, &outcome);
+        view_proof(e->destination->lane, &view);
         struct sched_wait wait = {
             .destination = e->destination->key,
             .expires_ms = m->birth_ms +
@@ -384,7 +402,7 @@ sched_remember(const struct sched *s,
         each(context, r);
 }
 
-/* The state waits until mail makes its site: see recall() in sched/site.c. */
+/* The state waits until mail makes its site: see site_recall(). */
 void
 sched_recall(struct sched *s, const struct site_state *site)
 {

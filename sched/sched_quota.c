@@ -23,7 +23,7 @@ suspend(struct sched *s, struct transport *transport, const struct outcome *outc
                      "delivery temporarily suspended: %s", outcome->text);
     text_copy(later.remote, sizeof(later.remote), text_from(outcome->remote));
     HASH_ITER (hh, transport->sites, site, next)
-        sched_site_settle(s, site, NULL, &later);
+        sched_site_settle(s, site, &later);
 }
 
 static void

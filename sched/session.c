@@ -18,6 +18,7 @@ sched_session_new(struct site *site, struct destination *d, int64_t now_ms)
 {
     struct sched_session *session = memory_new(sizeof(*session));
     session->site = site;
+    session->lane = d->lane;
     session->destination = d;
     session->domain = memory_string(d->domain);
     session->opened_ms = now_ms;
@@ -25,6 +26,7 @@ sched_session_new(struct site *site, struct destination *d, int64_t now_ms)
     site->sessions++;
     site->transport->sessions++;
     d->sessions++;
+    lane_add_session(session->lane, 1);
     return session;
 }
 
@@ -39,7 +41,9 @@ sched_session_leave(struct sched_session *session)
         DL_DELETE2(site->opening, session, opening_prev, opening_next);
     session->destination->sessions--;
     site->sessions--;
+    site->released -= session->released;
     site->transport->sessions--;
+    lane_add_session(session->lane, -1);
 }
 
 void
@@ -53,10 +57,15 @@ sched_session_free(struct sched_session *session)
 
 /* Before the greeting only: the servers are known then, but no mail is bound yet. */
 void
-sched_session_move(struct sched_session *session, struct site *site)
+sched_session_move(struct sched_session *session, struct lane *lane)
 {
-    assert(!session->greeted && !session->idle);
-    struct site *old = session->site;
+    assert(!session->greeted && !session->idle && session->work_count == 0);
+    struct site *old = session->site, *site = lane->site;
+    lane_add_session(lane, 1); /* first: it may be the only user of its lane */
+    lane_add_session(session->lane, -1);
+    session->lane = lane;
+    if (site == old)
+        return;
     DL_DELETE2(old->opening, session, opening_prev, opening_next);
     old->sessions--;
     old->transport->sessions--;
@@ -86,7 +95,30 @@ sched_session_set_idle(struct sched_session *session, bool idle)
     session->run = 0;
     session->site->idle += change;
     session->site->transport->idle += change;
+    if (idle)
+        DL_APPEND2(session->site->idlers, session, idlers_prev, idlers_next);
+    else
+        DL_DELETE2(session->site->idlers, session, idlers_prev, idlers_next);
     return change;
+}
+
+void
+sched_session_release(struct sched_session *session)
+{
+    session->site->released += !session->released;
+    session->released = true;
+}
+
+/* Mail with its demand and mail with none take turns. */
+struct lane *
+sched_session_lane(const struct sched_session *session)
+{
+    struct lane *plain = &session->site->lanes.plain, *own = session->lane;
+    struct lane *first = session->plain_turn ? plain : own;
+    struct lane *second = session->plain_turn ? own : plain;
+    if (first->queue.works > 0)
+        return first;
+    return second->queue.works > 0 ? second : NULL;
 }
 
 /* Two limits: the transport's for the session, and the host's (RFC 9422 MAILMAX) for
@@ -96,7 +128,7 @@ sched_session_is_spent(const struct sched_session *session)
 {
     int limit = site_transport(session->site)->reuse_limit;
     unsigned most = session->limits.mails;
-    return (limit > 0 && session->taken >= (unsigned)limit) ||
+    return session->released || (limit > 0 && session->taken >= (unsigned)limit) ||
            (most > 0 && session->taken - session->taken_before >= most);
 }
 
@@ -120,8 +152,9 @@ sched_session_has_space(const struct sched_session *session, int64_t now_ms)
         return site->carrying < allowed;
     /* A second work begins before the first ends, which a pause between them forbids. */
     const struct transport_params *t = site_transport(site);
-    return session->work_count < WORKS_MAX && site->carrying <= allowed &&
-           flow_queue_may_be_early(&site->queue) && t->rate_delay_ms == 0 &&
+    const struct lane *lane = sched_session_lane(session);
+    return session->work_count < WORKS_MAX && site->carrying <= allowed && lane &&
+           flow_queue_may_be_early(&lane->queue) && t->rate_delay_ms == 0 &&
            t->transport_rate_delay_ms == 0;
 }
 
@@ -154,8 +187,10 @@ sched_session_begin(struct sites *set, struct sched_session *session, int64_t no
     assert(most > 0); /* else sched_has_work() was false */
     if (session->limits.recipients > 0 && session->limits.recipients < most)
         most = session->limits.recipients;
-    struct entry *e = flow_queue_cut(&set->flows, &site->queue, most, t,
-                                     sites_job_s(set, now_ms), &w->first, &w->count);
+    struct lane *lane = sched_session_lane(session);
+    session->plain_turn = lane->demand != 0;
+    struct entry *e = lane_cut(&set->flows, lane, most, t, sites_job_s(set, now_ms),
+                               &w->first, &w->count);
     hop_quota_begin(site->transport, w->count);
     w->message = e->message;
     w->unsettled = w->count;
@@ -164,7 +199,11 @@ sched_session_begin(struct sites *set, struct sched_session *session, int64_t no
     w->blamed = NULL;
     w->taken_ms = now_ms;
     session->taken++;
+    if (session->turn++ == 0)
+        session->turn_ms = now_ms;
     site->carrying += session->work_count == 1;
+    if (session->work_count == 1)
+        lane_add_carrying(session->lane, 1);
     transport_begin(site->transport, now_ms);
     site_take(site, now_ms);
     work_copy_indexes(w);
@@ -201,7 +240,10 @@ sched_session_finish(struct sites *set, struct sched_session *session, struct wo
     /* The oldest, or (waived) the newest. */
     if (w == &session->works[session->oldest])
         session->oldest = (session->oldest + 1) % WORKS_MAX;
-    session->site->carrying -= --session->work_count == 0;
+    if (--session->work_count == 0) {
+        session->site->carrying--;
+        lane_add_carrying(session->lane, -1);
+    }
     transport_end(session->site->transport);
     w->message = NULL;
     session->run++;

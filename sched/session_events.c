@@ -13,6 +13,8 @@
 
 enum {
     TURN_WORKS = 20,      /* works of a session while others wait for one */
+    TURN_MS = 10000,      /* or this time, while another demand waits for one */
+    LANES_TRIED = 8,      /* of those that lack sessions */
     TRANSPORTS_TRIED = 32 /* of those that want a session */
 };
 
@@ -37,7 +39,7 @@ site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
         site_die(&s->destinations.sites, site, s->now_ms, outcome);
     sched_site_prune(s, site);
     sched_site_recall(s, site);
-    sched_site_settle(s, site, NULL, outcome);
+    sched_site_settle(s, site, outcome);
 }
 
 /* The site of the transport that gets the next session: the first in turn, or the one
@@ -83,7 +85,7 @@ sched_next_ready(const struct sched *s, const struct site *except)
 static bool
 site_may_carry(const struct sched *s, struct site *site)
 {
-    return site->queue.works > 0 && !site->dead &&
+    return site->lanes.works > 0 && !site->dead &&
            !transport_pauses(site->transport, s->now_ms) &&
            site_ready_ms(site, s->now_ms) <= s->now_ms;
 }
@@ -112,7 +114,7 @@ static bool
 is_served_by(const struct sched *s, const struct site *site, int spare)
 {
     int wants = site_allows(site, s->now_ms) - (site->sessions - site->idle);
-    return spare > 0 && (wants <= spare || site->queue.works <= (size_t)spare);
+    return spare > 0 && (wants <= spare || site->lanes.works <= (size_t)spare);
 }
 
 /* Whether the other site's transport, or the site within the same transport, has
@@ -153,11 +155,32 @@ must_yield(const struct sched *s, const struct sched_session *session)
             gives_way(s, session, next_stalled(s, session->site), spare));
 }
 
+/* The lane that another session of the site should serve in place of this one: it has
+ * none at all, or two less than the lane of this one, and the site may have no more. A
+ * session gives way at the end of its turn only, or two demands would make a connection
+ * for each message. */
+static const struct lane *
+gives_way_to(const struct sched *s, const struct sched_session *session)
+{
+    const struct site *site = session->site;
+    const struct lane *lane = site->lanes.lacking, *own = session->lane;
+    bool is_over = session->turn >= TURN_WORKS ||
+                   (session->turn > 0 && s->now_ms - session->turn_ms >= TURN_MS);
+    if (!lane || !is_over || site->released > 0)
+        return NULL;
+    if (site->is_ready && sched_has_budget(s, site))
+        return NULL;
+    for (int i = 0; lane && i < LANES_TRIED; i++, lane = lane->next)
+        if (lane != own && (lane->sessions == 0 || lane->sessions + 1 < own->sessions))
+            return lane;
+    return NULL;
+}
+
 void *
 sched_session_first(const struct sched_session *session)
 {
-    const struct entry *e = flow_queue_first(&session->site->queue);
-    return e != NULL ? e->message->owner : NULL;
+    const struct lane *lane = sched_session_lane(session);
+    return lane ? flow_queue_first(&lane->queue)->message->owner : NULL;
 }
 
 /* The checks are those of sched_take(), without an effect. An idle session does not
@@ -166,9 +189,18 @@ bool
 sched_has_work(const struct sched *s, const struct sched_session *session)
 {
     struct site *site = session->site;
-    return site_may_carry(s, site) && sched_session_has_space(session, s->now_ms) &&
+    return sched_session_lane(session) && site_may_carry(s, site) &&
+           sched_session_has_space(session, s->now_ms) && !gives_way_to(s, session) &&
            (!session->idle || sched_working_sessions(s) < s->settings.session_limit) &&
            !must_yield(s, session);
+}
+
+/* The proof of the session is what was found for its domain. Without it there is none. */
+static void
+session_prove(struct sched *s, struct sched_session *session)
+{
+    destination_demand(&s->destinations, session->destination, session->demand);
+    sched_session_move(session, lane_get(session->site, session->demand));
 }
 
 /* The first sign of life: a dead site is revived, and the mail that waits on disk for
@@ -179,7 +211,11 @@ session_greeted(struct sched *s, struct sched_session *session)
     if (session->greeted)
         return;
     struct site *site = session->site;
+    if (!session->is_found)
+        session_prove(s, session);
     sched_session_greet(session);
+    if (session->lane->delay_ms != 0)
+        lane_resume(session->lane);
     site_greeted(&s->destinations.sites, site, s->now_ms);
     sched_site_recall(s, site);
 }
@@ -192,6 +228,8 @@ sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
     assert(session->work_count < WORKS_MAX);
     session_greeted(s, session);
     bool takes = sched_has_work(s, session);
+    if (!takes && session->work_count == 0 && gives_way_to(s, session))
+        sched_session_release(session);
     s->idle_count +=
         sched_session_set_idle(session, !takes && session->work_count == 0);
     if (takes) {
@@ -302,6 +340,15 @@ sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
         work_settled(s, session, w, w->indexes[i], outcome);
 }
 
+/* It could not be proven a moment ago. */
+static void
+settle_suspended(struct sched *s, struct lane *lane)
+{
+    struct outcome outcome;
+    lane_reason(lane, &outcome);
+    sched_lane_settle(s, lane, NULL, &outcome);
+}
+
 /* Two domains may turn out to have the same servers while each has sessions open: the
  * sessions count for the common site from here on, or end when that has no space. */
 bool
@@ -314,28 +361,43 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     struct destination *d = session->destination;
     if (d->transport != session->site->transport)
         return false; /* of obsolete settings */
+    session->is_found = true;
+    d->found = s->destinations.found;
+    destination_demand(&s->destinations, d, session->demand);
     destination_move(&s->destinations, d, d->transport, key, s->now_ms);
     struct site *from = session->site, *to = d->site;
-    if (to == from)
-        return true;
-    if (to->dead)
+    bool is_suspended = lane_is_suspended(d->lane, s->now_ms);
+    if (is_suspended)
+        settle_suspended(s, d->lane);
+    if (to->dead && to->lanes.works > 0)
         sched_settle_dead(s, to);
-    if (!to->window.probing)
+    if (to != from && !to->window.probing)
         sched_site_recall(s, to);
-    bool has_space = !to->dead && to->sessions < site_allows(to, s->now_ms);
+    bool has_space =
+        to == from || (!to->dead && to->sessions < site_allows(to, s->now_ms));
     if (has_space)
-        sched_session_move(session, to);
+        sched_session_move(session, d->lane);
     site_update(sites, from, s->now_ms);
-    site_update(sites, to, s->now_ms);
-    return has_space;
+    if (to != from)
+        site_update(sites, to, s->now_ms);
+    return has_space && !is_suspended;
 }
 
 void
-sched_session_expires(struct sched *s, int64_t now_ms, struct sched_session *session,
-                      int64_t valid_ms)
+sched_ask_again(struct sched *s)
 {
+    s->destinations.found += 2; /* odd numbers and 0 are never its value */
+}
+
+void
+sched_session_demand(struct sched *s, int64_t now_ms, struct sched_session *session,
+                     uint64_t demand, int64_t valid_ms)
+{
+    struct destination *d = session->destination;
     sched_tick(s, now_ms);
-    session->destination->valid_until_ms = s->now_ms + valid_ms;
+    assert(!session->greeted && !session->is_found);
+    session->demand = demand;
+    d->valid_until_ms = valid_ms > 0 ? s->now_ms + valid_ms : 0;
 }
 
 void
@@ -367,12 +429,68 @@ domain_failed(struct sched *s, struct sched_session *session,
               const struct outcome *trouble)
 {
     struct destination *d = session->destination;
-    sched_site_settle(s, session->site, d, trouble);
+    if (d->site == session->site)
+        sched_lane_settle(s, d->lane, d, trouble);
     /* Otherwise backlogged mail would ask for a probe of the same domain without
      * end. */
     sched_site_wake(s, session->site);
     session->site->open_after_ms = 0;
     d->forget = true;
+}
+
+/* Its hosts answer, so the site lives; a demand that cannot be met concerns nobody else.
+ * A site on probation gets its backlog: mail of other demands is among it. */
+static void
+demand_failed(struct sched *s, struct lane *lane, const struct outcome *trouble)
+{
+    struct site *site = lane->site;
+    lane_suspend(lane, s->now_ms, trouble, &s->random);
+    sched_lane_settle(s, lane, NULL, trouble);
+    if (!site->window.probing)
+        return;
+    site_pause(site, s->now_ms);
+    sched_site_recall(s, site);
+}
+
+/* Before the servers of the domain are found, trouble is of none of them, nor of the other
+ * domains that have them: the domain gets a site of its own again. The site that is to be
+ * judged; NULL: none. */
+static struct site *
+troubled_site(struct sched *s, const struct sched_session *session)
+{
+    struct destination *d = session->destination;
+    struct site *site = session->site;
+    if (session->is_found || site->dead || site->window.probing ||
+        strcmp(site->key, d->key) == 0)
+        return site;
+    if (d->site == site)
+        destination_go_home(&s->destinations, d, s->now_ms);
+    return strcmp(d->site->key, d->key) == 0 ? d->site : NULL;
+}
+
+static bool
+is_unproven(const struct sched_session *session, const struct outcome *trouble)
+{
+    return !session->greeted && session->is_found && session->demand != 0 &&
+           trouble->verdict == VERDICT_DEFERRED && trouble->blame == BLAME_DEMAND;
+}
+
+/* The site that the trouble of a session before its greeting may kill; NULL: none. */
+static struct site *
+blamed_site(struct sched *s, struct sched_session *session,
+            const struct outcome *trouble)
+{
+    if (!trouble)
+        return NULL;
+    if (trouble->verdict == VERDICT_FAILED) {
+        domain_failed(s, session, trouble);
+        return NULL;
+    }
+    if (is_unproven(session, trouble)) {
+        demand_failed(s, session->lane, trouble);
+        return NULL;
+    }
+    return session->greeted ? NULL : troubled_site(s, session);
 }
 
 /* The session leaves its site before the site is judged, so that its failure is weighed
@@ -391,12 +509,10 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
     s->idle_count += sched_session_set_idle(session, false);
     s->session_count--;
     DL_DELETE(s->sessions, session);
-    if (trouble && trouble->verdict == VERDICT_FAILED)
-        domain_failed(s, session, trouble);
+    struct site *blamed = blamed_site(s, session, trouble);
     sched_session_leave(session);
-    if (trouble && !greeted && trouble->verdict != VERDICT_FAILED &&
-        site_refused(site, s->now_ms, reply_class_refuses_us(trouble)))
-        site_failed(s, site, trouble);
+    if (blamed && site_refused(blamed, s->now_ms, reply_class_refuses_us(trouble)))
+        site_failed(s, blamed, trouble);
     else if (!trouble && !greeted)
         site_pause(site, s->now_ms);
     sched_session_free(session);

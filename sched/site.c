@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -26,7 +25,8 @@ enum {
     PAUSE_STEP_MS = 20, /* between sessions, for each further failure in a row */
     /* Failures in a row of a site that has greeted. With fewer, one broken front end
      * among several would kill it whenever no other session is open. */
-    FORGIVEN = 5
+    FORGIVEN = 5,
+    IDLERS_TRIED = 32 /* idle sessions looked at to end one */
 };
 
 static bool
@@ -148,91 +148,7 @@ site_revive(struct sites *set, struct site *site)
     set->dead_count--;
 }
 
-/* --- Over a restart --------------------------------------------------------------- */
-
-/* The transport is in the key, since sites of different transports can have one key. */
-static void
-remembered_key(const struct site *site, char key[SITE_STATE_KEY_MAX])
-{
-    char transport[ROUTE_KEY_MAX];
-    route_key(&site->transport->target, TEXT(""), transport);
-    snprintf(key, SITE_STATE_KEY_MAX, "%s %s", transport, site->key);
-}
-
-static bool
-knows_something(const struct site *site)
-{
-    const struct window *w = &site->window;
-    return (site->dead && !site->lacks_token) || w->probing || w->size != w->initial ||
-           site->ceiling.sessions > 0 || site->learnt.phase != LEARNT_NONE ||
-           site->bucket.full_at_us > 0 || site->pause_until_ms > 0;
-}
-
-bool
-site_remember(const struct site *site, struct site_state *out,
-              char key[SITE_STATE_KEY_MAX])
-{
-    if (!knows_something(site))
-        return false;
-    remembered_key(site, key);
-    *out = (struct site_state){.key = key,
-                               .window = site->window.probing ? 0 : site->window.size,
-                               .ceiling = site->ceiling,
-                               .learnt = site->learnt,
-                               .bucket = site->bucket,
-                               .pause_until_ms = site->pause_until_ms,
-                               .dead = site->dead && !site->lacks_token,
-                               .dead_since_ms = site->dead_since_ms,
-                               .dead_until_ms = site->dead_until_ms,
-                               .probe_ms = site->probe_ms};
-    if (out->dead)
-        reason_read(site->reason, &out->reason);
-    return true;
-}
-
-static void
-take_window(struct site *site, int size)
-{
-    int limit = site->window.limit;
-    if (size > 0)
-        site->window.size = limit > 0 && size > limit ? limit : size;
-}
-
-/* Test an untried password with a single session first. */
-static void
-log_in_alone(struct site *site)
-{
-    if (!site->dead && target_has_user(&site->transport->target))
-        window_probe(&site->window);
-}
-
-/* Restores the state from before the restart, within the present settings. A value of
- * the file counts only where the settings still allow it. */
-static void
-recall(struct sites *set, struct site *site)
-{
-    char key[SITE_STATE_KEY_MAX];
-    remembered_key(site, key);
-    struct site_state *r = site_state_take(&set->states, key);
-    if (!r)
-        return;
-    take_window(site, r->window);
-    site->bucket = r->bucket;
-    site->pause_until_ms = r->pause_until_ms;
-    if (site_is_adaptive(site)) {
-        site->ceiling = r->ceiling;
-        site->learnt = r->learnt;
-    }
-    /* A wrong password may be the reason for the restart. */
-    if (r->dead && !reply_class_refuses_us(&r->reason) &&
-        site_transport(site)->failed_cohort_limit > 0) {
-        site->dead_since_ms = r->dead_since_ms;
-        site_die(set, site, r->dead_since_ms, &r->reason);
-        site->dead_until_ms = r->dead_until_ms;
-        site->probe_ms = r->probe_ms;
-    }
-    site_state_free(&r);
-}
+/* --- Creation ---------------------------------------------------------------------- */
 
 struct site *
 site_get(struct sites *set, struct transport *transport, struct text key)
@@ -244,13 +160,12 @@ site_get(struct sites *set, struct transport *transport, struct text key)
     site = memory_new(sizeof(*site));
     site->key = text_string(key);
     site->transport = transport_share(transport);
-    flow_queue_init(&site->queue);
+    lanes_init(site);
     window_init(&site->window, &transport->target.transport);
     bucket_learnt_init(&site->learnt);
     HASH_ADD_KEYPTR(hh, transport->sites, site->key, key.length, site);
     set->count++;
-    recall(set, site);
-    log_in_alone(site);
+    site_recall(set, site);
     if (transport->token == SCHED_TOKEN_FAILED)
         site_lose_token(set, site);
     return site;
@@ -327,26 +242,13 @@ site_free(struct sites *set, struct site *site)
     reason_close(&site->reasons, &site->suspended);
     assert(!site->reasons);
     HASH_DELETE(hh, site->transport->sites, site);
-    flow_queue_free(&site->queue);
+    lanes_free(&site->lanes);
     for (int age = 0; age < FLOW_AGES; age++)
         id_queue_free(&site->backlog[age].ids);
     free(site->key);
     transport_close(&set->transports, site->transport);
     free(site);
     set->count--;
-}
-
-void
-site_inherit(struct site *site, const struct site *old)
-{
-    take_window(site, old->window.size);
-    site->window.probing = old->window.probing;
-    site->ceiling = old->ceiling;
-    site->latency = old->latency;
-    site->learnt = old->learnt;
-    site->bucket = old->bucket;
-    site->pause_until_ms = old->pause_until_ms;
-    log_in_alone(site);
 }
 
 uint32_t
@@ -399,6 +301,14 @@ site_allows(const struct site *site, int64_t now_ms)
             allowed = ceiling;
     }
     return allowed;
+}
+
+/* A lane without a session of its own waits, and no other mail does. */
+static bool
+site_lacks_proof(const struct site *site)
+{
+    const struct lane *plain = &site->lanes.plain;
+    return site->lanes.unproven > 0 && plain->lacks <= site->lanes.spares;
 }
 
 /* A session waits in a queue for its greeting. */
@@ -470,6 +380,8 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     if (bound != SCHED_BOUND_NONE)
         return bound;
     *until_ms = INT64_MAX;
+    if (site->sessions >= site_allows(site, now_ms) && site_lacks_proof(site))
+        return SCHED_BOUND_PROOF;
     if (site->sessions >= site->window.size)
         return site->window.probing ? SCHED_BOUND_PROBE : SCHED_BOUND_WINDOW;
     if (site->sessions >= site_allows(site, now_ms)) {
@@ -504,25 +416,58 @@ sessions_worth(const struct sites *set, const struct site *site, int64_t now_ms)
 }
 
 /* Sessions without mail are served first: those that greet, are idle, or are between
- * two works. A probe needs no mail in memory; backlogged mail is enough. By Postfix's
- * rules there is a probe only when mail is due. */
+ * two works; not those that have proven something else than what waits. A probe needs no
+ * mail in memory; backlogged mail is enough. By Postfix's rules there is a probe only when
+ * mail is due. */
 static bool
 wants_session(const struct sites *set, struct site *site, int64_t now_ms)
 {
-    size_t works = site->queue.works;
     size_t without = (size_t)(site->sessions - site->carrying);
-    if (works == 0 && site->window.probing && site_has_backlog(site) &&
+    size_t served = lanes_matched(&site->lanes), lacks = lanes_lack(&site->lanes);
+    if (site->lanes.works == 0 && site->window.probing && site_has_backlog(site) &&
         (site_is_adaptive(site) || site->is_due))
-        works = 1;
+        lacks = without == 0;
     /* A session needs a destination, whose servers it looks up. */
-    if (works <= without || site->destinations == 0)
+    if (lacks == 0 || site->destinations == 0)
         return false;
     if (site_transport(site)->transport_rate_delay_ms > 0 && without > 0)
         return false;
-    if (without > 0 && without >= sessions_worth(set, site, now_ms))
+    if (served > 0 && served >= sessions_worth(set, site, now_ms))
         return false;
     int64_t until;
     return site_bound(site, now_ms, &until) == SCHED_BOUND_NONE;
+}
+
+/* Idle sessions that mail cannot use end for one that it can. */
+static bool
+site_needs_space(struct site *site, int64_t now_ms)
+{
+    int64_t until_ms;
+    if (!site->lanes.lacking || site->idle == 0 || site->released > 0 ||
+        site->is_ready || !lanes_have_spare(&site->lanes))
+        return false;
+    enum sched_bound bound = site_bound(site, now_ms, &until_ms);
+    if (bound == SCHED_BOUND_NONE)
+        return site_transport(site)->transport_rate_delay_ms > 0;
+    return bound == SCHED_BOUND_WINDOW || bound == SCHED_BOUND_CEILING ||
+           bound == SCHED_BOUND_PROBE || bound == SCHED_BOUND_PROOF;
+}
+
+static void
+site_make_space(struct site *site, int64_t now_ms)
+{
+    struct sched_session *session;
+    int looked = 0;
+    if (!site_needs_space(site, now_ms))
+        return;
+    DL_FOREACH2 (site->idlers, session, idlers_next) {
+        if (session->lane->spares > 0) {
+            sched_session_release(session);
+            return;
+        }
+        if (++looked == IDLERS_TRIED)
+            return;
+    }
 }
 
 /* --- Learning --------------------------------------------------------------------- */
@@ -659,7 +604,7 @@ wake_time(struct site *site, int64_t now_ms)
 {
     if (site->dead)
         return site->dead_until_ms;
-    if (site->queue.works == 0 && !site->window.probing)
+    if (site->lanes.works == 0 && !site->window.probing)
         return INT64_MAX;
     int64_t wake = INT64_MAX;
     const int64_t times[] = {
@@ -687,7 +632,8 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
         enter_ready(set, site);
     else
         leave_ready(set, site);
-    site_set_stalled(set, site, site->idle > 0 && site->queue.works > 0);
+    site_make_space(site, now_ms);
+    site_set_stalled(set, site, site->idle > 0 && lanes_matched(&site->lanes) > 0);
     int64_t wake = wake_time(site, now_ms);
     if (heap_has(&site->timer)) {
         if (wake == site->wake_ms)
@@ -759,6 +705,7 @@ site_shift(void *context, struct site *site)
     site->pause_until_ms += delta;
     site->open_after_ms += delta;
     site->crowded_since_ms += delta;
+    lanes_shift(&site->lanes, delta);
     ceiling_shift(&site->ceiling, delta);
     bucket_shift(&site->bucket, delta);
     bucket_learnt_shift(&site->learnt, delta);

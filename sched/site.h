@@ -1,8 +1,8 @@
 /* Sites: the servers behind a next hop, and their limits. Internal to sched/.
  *
  * All domains with the same servers are one site (doc/scheduler.md "Sites"): they share
- * its sessions, window, rate and health. A site holds the queue of all that waits for
- * it (sched/flow.h) and decides how many sessions it may have. site_bound() both
+ * its sessions, window, rate and health. A site holds the queues of all that waits for
+ * it (sched/lane.h) and decides how many sessions it may have. site_bound() both
  * decides and reports what limits it.
  *
  * The window is Postfix's (sched/limits/window.h). Unless the transport says
@@ -17,7 +17,7 @@
 #include "sched/limits/bucket.h"
 #include "sched/transport.h"
 #include "sched/limits/ceiling.h"
-#include "sched/flow.h"
+#include "sched/lane.h"
 #include "sched/id_queue.h"
 #include "sched/limits/latency.h"
 #include "sched/limits/site_state.h"
@@ -57,14 +57,16 @@ struct site {
     struct site *prev, *next; /* ready */
     struct heap_node timer;
     int64_t wake_ms;
-    struct flow_queue queue;
+    struct lanes lanes;
     struct window window;
     struct ceiling ceiling;
     struct latency latency;
     struct bucket bucket;
     struct learnt_rate learnt;
     struct sched_session *opening; /* sessions not yet greeted, oldest first */
-    int sessions;                  /* opened and not ended, of which: */
+    struct sched_session *idlers;  /* idle ones */
+    int released; /* sessions that end, to make space for another lane */
+    int sessions; /* opened and not ended, of which: */
     int greeted, idle, carrying;
     unsigned failures; /* sessions that never greeted since the last that did */
     unsigned slow;     /* slow transactions in this cohort */
@@ -81,7 +83,9 @@ struct site {
     struct destination *members;
     struct site *crowded_prev, *crowded_next; /* sites whose backlog is recalled */
     bool is_crowded;
-    bool is_due; /* deferred mail has come due since the site died */
+    bool is_due;   /* deferred mail has come due since the site died */
+    uint64_t lent; /* hash of the key of the site that its domain comes from, and will
+                    * probably return to: what it has learnt is of that; 0: none */
     int64_t crowded_since_ms;
     unsigned asked; /* entries of the message that sched_is_excess() asks about */
     unsigned recalled, passed; /* since it became crowded: messages recalled, and those
@@ -113,8 +117,11 @@ bool site_is_adaptive(const struct site *site);
 bool site_remember(const struct site *site, struct site_state *out,
                    char key[SITE_STATE_KEY_MAX]);
 
-/* The new site, made because settings changed, takes over what the old one has learnt,
- * within its own settings. */
+/* A new site takes back what was remembered of it, and tests an untried login alone. */
+void site_recall(struct sites *set, struct site *site);
+
+/* The new site, made because settings changed, or for a domain alone, takes over what the
+ * old one has learnt, within its own settings. */
 void site_inherit(struct site *site, const struct site *old);
 
 /* The limit that keeps the site from one more session, or a session from more mail,

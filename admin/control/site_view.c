@@ -294,6 +294,11 @@ say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
     case SCHED_BOUND_CEILING:
         say_ceiling(view, now_ms, out);
         return;
+    case SCHED_BOUND_PROOF:
+        (void)!buffer_add(out, TEXT("none of its sessions has proven what the domain "
+                                    "demands of TLS (DANE, MTA-STS); one of them ends "
+                                    "for a new one"));
+        return;
     case SCHED_BOUND_CONGESTED:
         (void)!buffer_add(out, TEXT("a connection waits long for its greeting; no "
                                     "more are made until then"));

@@ -677,10 +677,10 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
 }
 
 void
-manager_session_expires(struct manager *m, struct sched_session *session,
-                        int64_t valid_ms)
+manager_session_demand(struct manager *m, struct sched_session *session,
+                       uint64_t demand, int64_t valid_ms)
 {
-    sched_session_expires(m->sched, loop_now_ms(m->loop), session, valid_ms);
+    sched_session_demand(m->sched, loop_now_ms(m->loop), session, demand, valid_ms);
 }
 
 void
@@ -689,6 +689,12 @@ manager_set_token(struct manager *m, const struct sched_login *login,
 {
     sched_set_token(m->sched, loop_now_ms(m->loop), login, token, why);
     manager_stir(m);
+}
+
+void
+manager_ask_again(struct manager *m)
+{
+    sched_ask_again(m->sched);
 }
 
 bool

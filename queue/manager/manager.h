@@ -127,17 +127,18 @@ struct timing { /* Postfix's delays c and d, in ms */
 void manager_settled(struct manager *manager, const struct delivery_request *request,
                      size_t which, const struct outcome *outcome,
                      const struct timing *timing);
-/* The next six functions are a fence: they only add the present time to the calls of
+/* The next functions are a fence: they only add the present time to the calls of
  * sched.h with the same names, so that no channel holds a struct sched. See
- * sched_session_limit(), sched_session_found(), sched_session_expires(),
- * sched_session_is_spent(). */
+ * sched_session_limit(), sched_session_found(), sched_session_demand(),
+ * sched_session_is_spent(), sched_ask_again(). */
 void manager_session_limit(struct sched_session *session,
                            const struct session_limits *limits);
 bool manager_session_found(struct manager *manager, struct sched_session *session,
                            struct text key) __attribute__((warn_unused_result));
-void manager_session_expires(struct manager *manager, struct sched_session *session,
-                             int64_t valid_ms);
+void manager_session_demand(struct manager *manager, struct sched_session *session,
+                            uint64_t demand, int64_t valid_ms);
 bool manager_session_is_spent(const struct sched_session *session);
+void manager_ask_again(struct manager *manager);
 /* See sched_host_good(), sched_host_bad(), sched_hosts_order(). */
 void manager_host_good(struct manager *manager, struct text address,
                        int64_t service_ms);

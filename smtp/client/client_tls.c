@@ -17,6 +17,8 @@ end_insecure(struct client *c, const char *enhanced, const char *what, bool poli
                  target_tls_word(s->tls));
     snprintf(why, sizeof(why), "%shost %s %s", demand, s->peer->where, what);
     struct outcome outcome = reply_outcome_insecure(s->peer, enhanced, why);
+    if (s->demander != NULL)
+        outcome.blame = BLAME_DEMAND;
     if (polite)
         client_end_politely(c, outcome);
     else

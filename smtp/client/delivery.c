@@ -243,6 +243,8 @@ delivery_at_stage_answer(void *context)
             delivery_session_end(s, NULL);
         else if (manager_has_work(d->manager, s->session))
             (void)request_take(s);
+        else if (manager_session_is_spent(s->session))
+            delivery_session_end(s, NULL);
 }
 
 /* A spent session gets no more mail, so that keeping its connection would only hold a
@@ -691,6 +693,9 @@ void
 delivery_reload(struct delivery *d, const struct delivery_settings *settings)
 {
     struct delivery_session *s;
+    if (settings->tls != NULL || settings->dane != d->settings.dane ||
+        settings->mta_sts != d->settings.mta_sts)
+        manager_ask_again(d->manager);
     delivery_take_settings(d, settings);
     DL_FOREACH2 (d->idle, s, idle_next)
         idle_timer_start(s);

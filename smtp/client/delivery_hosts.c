@@ -64,24 +64,30 @@ delivery_ask_hosts(struct delivery_session *s, const char *domain,
         s->exchange = exchange_find(d->loop, d->net, d->dns, &query, done, s);
 }
 
-/* Domains with other demands are another site, although the hosts are the same: a
- * session carries the mail of any domain of its site. */
+/* Other trust anchors have proven something else. */
+static uint64_t
+delivery_demand(const struct delivery_session *s)
+{
+    uint64_t mark = exchange_mark(s->exchange);
+    return mark == 0 ? 0 : mark ^ s->delivery->tls_number << 32;
+}
+
+/* A session carries the mail of any domain of its site whose demand it has proven. */
 bool
 delivery_belongs_to_site(struct delivery_session *s,
                          const struct mx_lookup_answer *answer)
 {
-    char hosts[SITE_KEY_KEY_MAX], key[SITE_KEY_KEY_MAX + EXCHANGE_MARK_MAX + 8];
-    const char *mark = s->exchange != NULL ? exchange_mark(s->exchange) : "";
+    char hosts[SITE_KEY_KEY_MAX];
     if (s->target->kind != TARGET_MX || answer->set_count == 0)
         return true;
     size_t length =
         site_key_key(s->delivery->providers, answer->set, answer->set_count, hosts);
     s->site = text_hash_nocase(TEXT_HASH, text_of(hosts, length));
-    snprintf(key, sizeof(key), "%.*s%s%s", (int)length, hosts,
-             mark[0] != '\0' ? " tls=" : "", mark);
     if (s->exchange != NULL && exchange_has_asked(s->exchange))
-        manager_session_expires(s->delivery->manager, s->session, EXCHANGE_VALID_MS);
-    return manager_session_found(s->delivery->manager, s->session, text_from(key));
+        manager_session_demand(s->delivery->manager, s->session, delivery_demand(s),
+                               EXCHANGE_VALID_MS);
+    return manager_session_found(s->delivery->manager, s->session,
+                                 text_of(hosts, length));
 }
 
 /* Decided anew for each connection: the fall-back to cleartext is for one address only.

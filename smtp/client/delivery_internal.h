@@ -37,6 +37,7 @@ struct delivery {
     struct bind_address sources, peer_sources;
     struct site_keys *providers;
     struct tls_client *tls;
+    uint64_t tls_number; /* how many of them there were */
     struct signing *signing;
     struct tls_failures *tls_failures;
     struct tls_reports *tls_reports;

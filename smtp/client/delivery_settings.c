@@ -38,6 +38,7 @@ delivery_take_settings(struct delivery *d, const struct delivery_settings *setti
     if (settings->tls != NULL) {
         tls_client_free(&d->tls);
         d->tls = settings->tls;
+        d->tls_number++;
     }
     d->settings.smtp_bind = d->settings.providers = TEXT("");
     struct site_keys *providers = site_keys_new(settings->providers, NULL);

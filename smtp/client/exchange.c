@@ -19,6 +19,8 @@ enum { TLSA_NAME_MAX = DNS_NAME_MAX + 16 };
 
 static_assert((int)DNS_TLSA_MAX <= (int)TLS_DANE_RECORDS_MAX, "all of them are kept");
 
+static mx_lookup_found exchange_on_hosts;
+
 struct exchange_host {
     struct exchange *exchange;
     char name[DNS_NAME_MAX];
@@ -32,7 +34,11 @@ struct exchange_host {
 
 struct exchange {
     struct loop *loop;
+    struct net *net;
     struct dns *dns;
+    struct mx_lookup_query query;
+    char hostname[DNS_NAME_MAX];
+    size_t limit; /* of addresses that are wanted */
     bool dane, has_policies;
     uint16_t port;
     char domain[DNS_NAME_MAX];
@@ -47,7 +53,7 @@ struct exchange {
     size_t host_count, waiting;
     struct mx_lookup_host *permitted;
     struct mx_lookup_answer answer;
-    char mark[EXCHANGE_MARK_MAX];
+    uint64_t mark;
     char why[sizeof(((struct outcome *)NULL)->text)]; /* of a host that is omitted */
 };
 
@@ -82,77 +88,123 @@ exchange_apply_policy(struct exchange *x, struct exchange_host *h)
     }
 }
 
-/* A certificate below a trust anchor may be for the domain instead of the host, which
- * proves nothing to another domain. */
-static bool
-exchange_has_anchors(const struct exchange_host *h)
+/* --- The mark --------------------------------------------------------------------- */
+
+/* Lengths go with the bytes, so that no other list has the same. */
+static void
+exchange_mark_add(struct digest *d, struct text bytes)
 {
-    for (size_t i = 0; i < h->demand.record_count; i++)
-        if (h->demand.records[i].usage == 2)
-            return true;
-    return false;
+    char length[32];
+    snprintf(length, sizeof(length), "%zu:", bytes.length);
+    digest_add(d, text_from(length));
+    digest_add(d, bytes);
 }
 
 static int
-exchange_compare_names(const void *a, const void *b)
+exchange_compare_lines(const void *a, const void *b)
 {
-    return strcmp(a, b);
+    return memcmp(a, b, DIGEST_SIZE);
 }
 
-/* Of names, in any order: no other set that anybody could choose has the same. */
+/* In any order: that of DNS answers changes. */
 static void
-exchange_mark_names(struct exchange *x, const char *kind, char (*names)[DNS_NAME_MAX],
-                    size_t count)
+exchange_mark_lines(struct digest *d, unsigned char (*lines)[DIGEST_SIZE], size_t count)
 {
+    char number[32];
+    qsort(lines, count, DIGEST_SIZE, exchange_compare_lines);
+    snprintf(number, sizeof(number), "%zu;", count);
+    digest_add(d, text_from(number));
+    digest_add(d, text_of((char *)lines, count * DIGEST_SIZE));
+}
+
+static void
+exchange_mark_name(struct digest *d, struct text name)
+{
+    char lower[DNS_NAME_MAX];
+    text_copy(lower, sizeof(lower), name);
+    text_lower(lower, strlen(lower));
+    exchange_mark_add(d, text_from(lower));
+}
+
+/* A certificate below a trust anchor may be for the domain instead of the host, which
+ * proves nothing to another domain. */
+static void
+exchange_mark_host(const struct exchange *x, const struct exchange_host *h,
+                   unsigned char line[DIGEST_SIZE])
+{
+    const struct security_demand *demand = &h->demand;
+    unsigned char records[DNS_TLSA_MAX][DIGEST_SIZE];
     struct digest d;
-    unsigned char out[DIGEST_SIZE];
-    char *to = x->mark + strlen(x->mark);
-    qsort(names, count, DNS_NAME_MAX, exchange_compare_names);
+    bool anchors = false;
+    for (size_t i = 0; i < demand->record_count; i++) {
+        const struct tls_dane_record *r = &demand->records[i];
+        unsigned char fields[3] = {r->usage, r->selector, r->matching};
+        digest_begin(&d);
+        digest_add(&d, text_of((char *)fields, sizeof(fields)));
+        digest_add(&d, r->data);
+        digest_end(&d, records[i]);
+        anchors |= r->usage == 2;
+    }
     digest_begin(&d);
-    for (size_t i = 0; i < count; i++)
-        digest_add(&d, text_of(names[i], strlen(names[i]) + 1));
-    digest_end(&d, out);
-    snprintf(to, sizeof(x->mark) - (size_t)(to - x->mark),
-             "%s%s%02x%02x%02x%02x%02x%02x%02x%02x", to > x->mark ? "+" : "", kind,
-             out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7]);
+    exchange_mark_name(&d, text_from(h->name));
+    exchange_mark_name(&d, text_from(anchors ? x->domain : ""));
+    exchange_mark_add(&d, h->is_unknown ? TEXT("unknown") : TEXT(""));
+    exchange_mark_lines(&d, records, demand->record_count);
+    digest_end(&d, line);
+}
+
+static void
+exchange_mark_hosts(const struct exchange *x, struct digest *d)
+{
+    unsigned char(*lines)[DIGEST_SIZE] = memory_array(x->host_count, DIGEST_SIZE);
+    for (size_t i = 0; i < x->host_count; i++)
+        exchange_mark_host(x, &x->hosts[i], lines[i]);
+    exchange_mark_lines(d, lines, x->host_count);
+    free(lines);
 }
 
 /* Which of all its hosts the policy allows: domains with the same ones share sessions. */
 static void
-exchange_mark_policy(struct exchange *x)
+exchange_mark_policy(const struct exchange *x, struct digest *d)
 {
-    char allowed[DNS_MX_MAX][DNS_NAME_MAX];
+    unsigned char(*lines)[DIGEST_SIZE] =
+        memory_array(x->found->set_count + 1, DIGEST_SIZE);
     size_t count = 0;
-    for (size_t i = 0; i < x->found->set_count && count < DNS_MX_MAX; i++) {
-        struct text name = x->found->set[i].name;
-        if (!sts_matches(x->patterns, name))
+    for (size_t i = 0; i < x->found->set_count; i++) {
+        struct digest line;
+        if (!sts_matches(x->patterns, x->found->set[i].name))
             continue;
-        text_copy(allowed[count], DNS_NAME_MAX, name);
-        text_lower(allowed[count], strlen(allowed[count]));
-        count++;
+        digest_begin(&line);
+        exchange_mark_name(&line, x->found->set[i].name);
+        digest_end(&line, lines[count++]);
     }
-    exchange_mark_names(x, "sts-", allowed, count);
+    exchange_mark_lines(d, lines, count);
+    free(lines);
 }
 
 static void
 exchange_make_mark(struct exchange *x)
 {
-    char domain[1][DNS_NAME_MAX];
-    bool dane = false, anchors = false;
-    for (size_t i = 0; i < x->host_count; i++) {
-        enum security_proof proof = x->hosts[i].demand.proof;
-        dane |= proof == SECURITY_PROOF_DANE || proof == SECURITY_PROOF_ENCRYPT;
-        anchors |= exchange_has_anchors(&x->hosts[i]);
-    }
-    memcpy(domain[0], x->domain, DNS_NAME_MAX);
-    text_lower(domain[0], strlen(domain[0]));
-    if (anchors)
-        exchange_mark_names(x, "dane-", domain, 1);
-    else if (dane)
-        snprintf(x->mark, sizeof(x->mark), "dane");
-    if (x->patterns != NULL && x->mode == STS_MODE_ENFORCE)
-        exchange_mark_policy(x);
+    struct digest d;
+    unsigned char out[DIGEST_SIZE];
+    bool dane = false, sts = x->patterns != NULL && x->mode == STS_MODE_ENFORCE;
+    for (size_t i = 0; i < x->host_count; i++)
+        dane |= x->hosts[i].demand.record_count > 0;
+    if (!dane && !sts)
+        return;
+    digest_begin(&d);
+    digest_add(&d, dane ? TEXT("dane;") : TEXT(";"));
+    if (dane)
+        exchange_mark_hosts(x, &d);
+    digest_add(&d, sts ? TEXT("sts;") : TEXT(";"));
+    if (sts)
+        exchange_mark_policy(x, &d);
+    digest_end(&d, out);
+    memcpy(&x->mark, out, sizeof(x->mark));
+    x->mark |= 1; /* never 0, whatever is added above it */
 }
+
+/* --- The end, with the hosts ------------------------------------------------------- */
 
 static void
 exchange_finish(struct exchange *x)
@@ -166,7 +218,8 @@ exchange_finish(struct exchange *x)
     x->answer.count = 0;
     for (size_t i = 0; i < found->count; i++) {
         const struct exchange_host *h = exchange_host_of(x, found->hosts[i].name);
-        if (h == NULL || (!h->is_unknown && !h->is_forbidden))
+        if (x->answer.count < x->limit &&
+            (h == NULL || (!h->is_unknown && !h->is_forbidden)))
             x->permitted[x->answer.count++] = found->hosts[i];
     }
     exchange_make_mark(x);
@@ -174,6 +227,42 @@ exchange_finish(struct exchange *x)
         x->answer.outcome =
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.5", "%s", x->why);
     x->done(x->context, &x->answer);
+}
+
+/* Whether there is a demand, and more hosts may be there than were looked up: those that
+ * the policy allows may be among them, and a chance choice of hosts would be another
+ * demand each time. */
+static bool
+exchange_is_narrow(const struct exchange *x)
+{
+    bool demands = x->patterns != NULL && x->mode == STS_MODE_ENFORCE;
+    for (size_t i = 0; i < x->host_count; i++)
+        demands |= x->hosts[i].demand.record_count > 0 || x->hosts[i].is_unknown;
+    return demands && x->query.address_limit < MX_LOOKUP_ADDRESS_MAX &&
+           x->found->count >= (size_t)x->query.address_limit;
+}
+
+static void
+exchange_forget_hosts(struct exchange *x)
+{
+    for (size_t i = 0; i < x->host_count; i++) {
+        free(x->hosts[i].records);
+        free(x->hosts[i].bytes);
+    }
+    free(x->hosts);
+    x->hosts = NULL;
+    x->host_count = 0;
+}
+
+static void
+exchange_widen(struct exchange *x)
+{
+    exchange_forget_hosts(x);
+    x->found = NULL;
+    mx_lookup_free(&x->lookup);
+    x->query.address_limit = MX_LOOKUP_ADDRESS_MAX;
+    x->lookup =
+        mx_lookup_find(x->loop, x->net, x->dns, &x->query, exchange_on_hosts, x);
 }
 
 /* Without a host no demand matters. */
@@ -184,7 +273,11 @@ exchange_go_on(struct exchange *x)
         return;
     if (x->found->count == 0)
         sts_cache_cancel(&x->asked);
-    if (x->asked == NULL)
+    if (x->asked != NULL)
+        return;
+    if (exchange_is_narrow(x))
+        exchange_widen(x);
+    else
         exchange_finish(x);
 }
 
@@ -286,7 +379,15 @@ exchange_find(struct loop *loop, struct net *net, struct dns *dns,
 {
     struct exchange *x = memory_new(sizeof(*x));
     x->loop = loop;
+    x->net = net;
     x->dns = dns;
+    x->query = query->mx;
+    x->query.name = x->domain;
+    if (query->mx.hostname != NULL)
+        x->query.hostname = x->hostname;
+    text_copy(x->hostname, sizeof(x->hostname),
+              text_from(query->mx.hostname != NULL ? query->mx.hostname : ""));
+    x->limit = (size_t)query->mx.address_limit;
     x->dane = query->dane && query->mx.by_mx;
     x->port = query->mx.port;
     text_copy(x->domain, sizeof(x->domain), text_from(query->mx.name));
@@ -314,7 +415,7 @@ exchange_demand(const struct exchange *x, const struct mx_lookup_host *host)
     return h != NULL ? &h->demand : NULL;
 }
 
-const char *
+uint64_t
 exchange_mark(const struct exchange *x)
 {
     return x->mark;
@@ -330,11 +431,7 @@ static void
 exchange_release(void *object)
 {
     struct exchange *x = object;
-    for (size_t i = 0; i < x->host_count; i++) {
-        free(x->hosts[i].records);
-        free(x->hosts[i].bytes);
-    }
-    free(x->hosts);
+    exchange_forget_hosts(x);
     free(x->permitted);
     free(x->patterns);
     free(x);

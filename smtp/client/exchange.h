@@ -15,7 +15,6 @@
 struct exchange;
 
 enum {
-    EXCHANGE_MARK_MAX = 48,
     EXCHANGE_VALID_MS = 3600000 /* then a domain is asked again what it demands */
 };
 
@@ -34,9 +33,9 @@ const char *exchange_asks(const struct exchange *x);
 /* What a host of the answer must prove; it lives as long. */
 const struct security_demand *exchange_demand(const struct exchange *x,
                                               const struct mx_lookup_host *host);
-/* Sessions to the same hosts may carry the mail of domains with equal marks alone: they
- * have proven the same. "" without a demand. */
-const char *exchange_mark(const struct exchange *x);
+/* The demand as a number, for sched_session_demand(): of the hosts, the records of each,
+ * and which of them the policy allows. 0: there is none. */
+uint64_t exchange_mark(const struct exchange *x);
 /* Whether it has been asked what the domain demands. */
 bool exchange_has_asked(const struct exchange *x);
 /* Before the answer its callback then does not come. Also inside the callback. */

@@ -279,9 +279,11 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
 }
 
 void
-manager_session_expires(struct manager *m, struct sched_session *session, int64_t valid_ms)
+manager_session_demand(struct manager *m, struct sched_session *session, uint64_t demand,
+                       int64_t valid_ms)
 {
     (void)session;
+    m->demand = demand;
     m->valid_ms = valid_ms;
 }
 
@@ -337,6 +339,12 @@ manager_session_limit(struct sched_session *session,
 {
     host_must(session != NULL);
     told_limits = *limits;
+}
+
+void
+manager_ask_again(struct manager *m)
+{
+    m->asked_again++;
 }
 
 bool

@@ -34,6 +34,8 @@ struct manager {
     struct buffer verdicts;
     unsigned ended;
     char found[256]; /* the site of the session opened last */
+    uint64_t demand; /* of its domain */
+    unsigned asked_again;
     int64_t valid_ms; /* of that; 0: for ever */
     bool no_space, backwards;
     manager_watch *watch;

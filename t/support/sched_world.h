@@ -33,7 +33,9 @@ struct channel {
     struct sched_session *session;
     const char *domain;
     int64_t opened;
-    bool busy, ended, idle, greeted, has_second;
+    bool busy, ended, idle, greeted, has_second, found;
+    uint64_t proof; /* for which demand */
+    const struct target *target;
     struct sched_work work, second; /* second: taken behind it, if has_second */
 };
 

@@ -1,7 +1,7 @@
 /* The scheduler with all that it learns, on random walks: every event in any order,
  * with reloads, operators, sites that share servers, and a clock that is set back.
  * Every recipient gets one verdict a round and one final one, counts agree, nothing is
- * stuck or forgotten. */
+ * stuck or forgotten, and mail with a demand is given to sessions with its proof alone. */
 #include "sched/sched.h"
 
 #include "t/support/sched_world.h"
@@ -24,6 +24,11 @@ struct walk {
     int late_count, limit;
     unsigned seen[MAILS]; /* recipients with a verdict in this round */
     unsigned removed, reloads;
+    struct {
+        uint64_t now, known; /* known: as found last, or perhaps not (unsure) */
+        bool unsure;
+    } demands[DOMAINS];
+    unsigned proven, unproven; /* works with a demand; sessions that did not prove it */
     int trouble; /* hosts in trouble: percent */
     bool good;
 };
@@ -58,7 +63,7 @@ opened(struct walk *k, const struct sched_action *a)
 {
     world_must(k->count < 2 * k->limit && k->count < OPEN_MAX, "sessions in bounds");
     struct channel *c = memory_new(sizeof(*c));
-    *c = (struct channel){.session = a->session, .domain = a->domain};
+    *c = (struct channel){.session = a->session, .domain = a->domain, .target = a->target};
     k->open[k->count++] = c;
     k->w.opens++;
 }
@@ -116,16 +121,54 @@ host_of(const char *domain)
     return atoi(domain + 1) / 3;
 }
 
-/* Some domains have servers of their own. */
+/* Some domains have servers of their own. What the scheduler learns from a session of
+ * obsolete settings counts or not. */
 static bool
 find_servers(struct walk *k, struct channel *c)
 {
     char key[32];
     int number = atoi(c->domain + 1);
-    if (number % 10 == 9)
+    if (number % 10 == 9 || c->found)
         return true;
+    c->found = true;
+    c->proof = k->demands[number].now;
     snprintf(key, sizeof(key), "mx:10 s%d", host_of(c->domain));
-    return sched_session_found(k->w.s, k->w.now, c->session, text_from(key));
+    sched_session_demand(k->w.s, k->w.now, c->session, c->proof, chance(k, 3600000));
+    bool found = sched_session_found(k->w.s, k->w.now, c->session, text_from(key));
+    k->demands[number].known = c->proof;
+    k->demands[number].unsure = !found && memcmp(c->target, &k->w.target, sizeof(*c->target)) != 0;
+    return found;
+}
+
+/* Half the domains sometimes demand something, of three things. */
+static void
+change_demand(struct walk *k)
+{
+    unsigned number = chance(k, DOMAINS);
+    k->demands[number].now = number % 2 == 0 ? 0 : chance(k, 4);
+}
+
+static bool
+walk_take(struct walk *k, struct channel *c, struct sched_work *work)
+{
+    if (!c->greeted && !c->found) {
+        int number = atoi(c->domain + 1);
+        k->demands[number].known = 0;
+        k->demands[number].unsure = false;
+    }
+    c->greeted = true;
+    if (!sched_take(k->w.s, k->w.now, c->session, work))
+        return false;
+    const struct mail *m = &k->w.mails[(uintptr_t)work->owner - 1];
+    for (size_t i = 0; i < work->count; i++) {
+        int number = atoi(m->to[work->indexes[i]].domain + 1);
+        uint64_t known = k->demands[number].known;
+        if (known == 0 || k->demands[number].unsure)
+            continue;
+        world_must(c->proof == known, "mail with a demand is given to a session with its proof");
+        k->proven++;
+    }
+    return true;
 }
 
 static void
@@ -133,6 +176,8 @@ start_session(struct walk *k, int at)
 {
     struct channel *c = k->open[at];
     struct outcome refused = world_trouble(VERDICT_DEFERRED, "connection refused");
+    struct outcome insecure =
+        outcome_make(VERDICT_DEFERRED, BLAME_DEMAND, 0, "4.7.5", "not the certificate");
     struct outcome nobody = world_trouble(VERDICT_FAILED, "no such domain");
     bool bad_host = (k->w.now / 600000 + host_of(c->domain)) % 3 == 0;
     unsigned what = chance(k, 100);
@@ -140,14 +185,17 @@ start_session(struct walk *k, int at)
         close_channel(k, at, &nobody);
     else if (what < 5)
         close_channel(k, at, NULL);
-    else if (what < 30 && !find_servers(k, c))
-        close_channel(k, at, NULL);
+    else if (!c->found && chance(k, 4) > 0) {
+        if (!find_servers(k, c))
+            close_channel(k, at, NULL);
+    }
     else if (what < (bad_host ? 70u : 33u) && k->trouble > 0)
         close_channel(k, at, &refused);
-    else if (what >= 60) {
-        c->busy = sched_take(k->w.s, k->w.now, c->session, &c->work);
-        c->greeted = true;
-    }
+    else if (what >= 60 && k->trouble > 0 && c->proof != 0 && chance(k, 4) == 0) {
+        k->unproven++;
+        close_channel(k, at, &insecure);
+    } else if (what >= 60)
+        c->busy = walk_take(k, c, &c->work);
 }
 
 static struct outcome
@@ -204,7 +252,7 @@ step_session(struct walk *k)
     if (!c->greeted)
         start_session(k, at);
     else if (c->busy && !c->has_second && chance(k, 3) == 0)
-        c->has_second = sched_take(k->w.s, k->w.now, c->session, &c->second);
+        c->has_second = walk_take(k, c, &c->second);
     else if (c->has_second && chance(k, 4) == 0)
         waive_second(k, c);
     else if (c->busy)
@@ -212,7 +260,7 @@ step_session(struct walk *k)
     else if (chance(k, 10) == 0 || !sched_has_work(k->w.s, c->session))
         close_channel(k, at, NULL);
     else
-        c->busy = sched_take(k->w.s, k->w.now, c->session, &c->work);
+        c->busy = walk_take(k, c, &c->work);
 }
 
 static void
@@ -239,6 +287,8 @@ reload(struct walk *k)
     struct transport_params *t = &k->w.target.transport;
     static const int shares[] = {0, 5, 20, 50};
     k->reloads++;
+    if (chance(k, 2))
+        sched_ask_again(k->w.s);
     k->limit = 10 + (int)chance(k, 40);
     sched_change(k->w.s,
                  &(struct sched_settings){.active_limit = 50 + (int)chance(k, 200),
@@ -383,6 +433,8 @@ step(struct walk *k)
         k->w.now += chance(k, chance(k, 10) ? 200 : 60000);
     else if (what < 93)
         operate(k);
+    else if (what < 95)
+        change_demand(k);
     turn(k);
 }
 
@@ -438,6 +490,8 @@ walk(uint64_t seed)
             check(&k);
     }
     check(&k);
+    printf("# %u recipients with a demand, %u sessions without its proof\n", k.proven, k.unproven);
+    ok_named(k.proven > 100 && k.unproven > 10, "demands have been met, and not");
     ok_named(k.w.opens > 1000 && k.w.backlogged > 0 && k.reloads > 0,
              "the promises of check() hold on a walk of all kinds");
     printf("# seed %u: %u mails, %u opens, %u loads, %u backlogged, %u reloads\n",

@@ -119,6 +119,8 @@ test_sentences(void)
                              "carry mail"                                       },
         {SCHED_BOUND_CEILING,         "it refused more than 5 sessions (ceiling); one "
                               "more is tried at 22:13:30Z (in 10 s)"           },
+        {SCHED_BOUND_PROOF,           "none of its sessions has proven what the domain demands of TLS (DANE, MTA-STS); "
+                            "one of them ends for a new one"},
         {SCHED_BOUND_CONGESTED,       "a connection waits long for its greeting; no more "
                                 "are made until then"                        },
         {SCHED_BOUND_PAUSE,           "a connection failed (2 in a row); the next one: "

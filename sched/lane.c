@@ -1,0 +1,328 @@
+/* Counts what waits in each lane of a site, and which lanes lack sessions.
+ *
+ * Each change of a lane goes through lane_update(), which sets anew what is derived from
+ * its queue and its sessions, and adds the differences to the sums of the site. */
+#include "sched/lane.h"
+
+#include "base/memory.h"
+#include "sched/limits/retry.h"
+#include "sched/site.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+enum { LANES_LOOKED = 64 }; /* by lanes_first() */
+
+static size_t
+lane_less(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One session tries a lane whose demand could not be proven. */
+static size_t
+lane_lacks(const struct lane *lane, size_t works, size_t without)
+{
+    size_t lacks = works - lane_less(works, without);
+    if (lane->delay_ms != 0)
+        lacks = lane_less(lacks, lane->sessions == 0);
+    return lacks;
+}
+
+static void
+lane_list(struct lanes *lanes, struct lane *lane)
+{
+    bool lacks = lane->lacks > 0 && lane->demand != 0;
+    if (lacks == lane->is_listed)
+        return;
+    lane->is_listed = lacks;
+    if (lacks)
+        DL_APPEND(lanes->lacking, lane);
+    else
+        DL_DELETE(lanes->lacking, lane);
+}
+
+static size_t
+lane_is_unproven(const struct lane *lane)
+{
+    return lane->lacks > 0 && lane->sessions == 0;
+}
+
+static void
+lane_update(struct lane *lane, size_t unproven)
+{
+    struct lanes *lanes = &lane->site->lanes;
+    size_t works = lane->queue.works;
+    size_t without = (size_t)(lane->sessions - lane->carrying);
+    size_t lacks = lane_lacks(lane, works, without);
+    size_t spares = without - lane_less(works, without);
+    size_t matched = lane_less(works, without);
+    if (lane->demand != 0) {
+        lanes->lacks += lacks - lane->lacks;
+        lanes->spares += spares - lane->spares;
+        lanes->matched += matched - lane->matched;
+    }
+    lane->lacks = lacks;
+    lane->spares = spares;
+    lane->matched = matched;
+    if (lane->demand != 0)
+        lanes->unproven += lane_is_unproven(lane) - unproven;
+    lane_list(lanes, lane);
+}
+
+/* Nothing must wait there: its mail belongs to destinations that are in it. */
+static void
+lane_end(struct lane *lane)
+{
+    struct lanes *lanes = &lane->site->lanes;
+    if (lane->demand == 0 || lane->destinations > 0 || lane->sessions > 0)
+        return;
+    assert(lane->queue.works == 0 && !lane->is_listed);
+    HASH_DELETE(hh, lanes->by_demand, lane);
+    flow_queue_free(&lane->queue);
+    reason_close(&lane->reasons, &lane->reason);
+    free(lane);
+}
+
+static void
+lane_init(struct lane *lane, struct site *site, uint64_t demand)
+{
+    lane->site = site;
+    lane->demand = demand;
+    flow_queue_init(&lane->queue);
+}
+
+void
+lanes_init(struct site *site)
+{
+    lane_init(&site->lanes.plain, site, 0);
+}
+
+void
+lanes_free(struct lanes *lanes)
+{
+    assert(!lanes->by_demand && !lanes->lacking && lanes->works == 0);
+    flow_queue_free(&lanes->plain.queue);
+}
+
+struct lane *
+lane_get(struct site *site, uint64_t demand)
+{
+    struct lane *lane;
+    if (demand == 0)
+        return &site->lanes.plain;
+    HASH_FIND(hh, site->lanes.by_demand, &demand, sizeof(demand), lane);
+    if (lane)
+        return lane;
+    lane = memory_new(sizeof(*lane));
+    lane_init(lane, site, demand);
+    HASH_ADD(hh, site->lanes.by_demand, demand, sizeof(demand), lane);
+    return lane;
+}
+
+void
+lane_enter(struct lane *lane)
+{
+    lane->destinations++;
+}
+
+void
+lane_leave(struct lane *lane)
+{
+    assert(lane->destinations > 0);
+    lane->destinations--;
+    lane_end(lane);
+}
+
+/* The lane that got or had a session last gets its next one last. */
+static void
+lane_go_last(struct lanes *lanes, struct lane *lane)
+{
+    if (!lane->is_listed)
+        return;
+    DL_DELETE(lanes->lacking, lane);
+    DL_APPEND(lanes->lacking, lane);
+}
+
+void
+lane_add_session(struct lane *lane, int change)
+{
+    size_t unproven = lane_is_unproven(lane);
+    lane->sessions += change;
+    assert(lane->sessions >= lane->carrying);
+    lane_update(lane, unproven);
+    lane_go_last(&lane->site->lanes, lane);
+    lane_end(lane);
+}
+
+void
+lane_add_carrying(struct lane *lane, int change)
+{
+    size_t unproven = lane_is_unproven(lane);
+    lane->carrying += change;
+    assert(lane->carrying >= 0 && lane->carrying <= lane->sessions);
+    lane_update(lane, unproven);
+}
+
+/* --- Queues ----------------------------------------------------------------------- */
+
+/* What waits in the lane is taken out of the sums of its site, or put into them. */
+static void
+lane_sum(struct lane *lane, bool is_in)
+{
+    struct lanes *lanes = &lane->site->lanes;
+    size_t sign = is_in ? 1 : SIZE_MAX; /* times -1, modulo */
+    lanes->works += sign * lane->queue.works;
+    lanes->recipients += sign * lane->queue.recipients;
+    for (int age = 0; age < FLOW_AGES; age++)
+        lanes->entries[age] += sign * lane->queue.turns[age].entries;
+}
+
+void
+lane_append(struct flows *flows, struct lane *lane, struct entry *e)
+{
+    size_t unproven = lane_is_unproven(lane);
+    lane_sum(lane, false);
+    flow_queue_append(flows, &lane->queue, e);
+    lane_sum(lane, true);
+    lane_update(lane, unproven);
+}
+
+struct entry *
+lane_cut(struct flows *flows, struct lane *lane, unsigned most,
+         const struct transport_params *t, uint32_t job_s, unsigned *first,
+         unsigned *count)
+{
+    size_t unproven = lane_is_unproven(lane);
+    lane_sum(lane, false);
+    struct entry *e = flow_queue_cut(flows, &lane->queue, most, t, job_s, first, count);
+    lane_sum(lane, true);
+    lane_update(lane, unproven);
+    return e;
+}
+
+void
+lane_take(struct flows *flows, struct lane *lane, const struct destination *only,
+          struct entry **list)
+{
+    size_t unproven = lane_is_unproven(lane);
+    lane_sum(lane, false);
+    flow_queue_take(flows, &lane->queue, only, list);
+    lane_sum(lane, true);
+    lane_update(lane, unproven);
+}
+
+void
+lanes_take(struct flows *flows, struct lanes *lanes, struct entry **list)
+{
+    struct lane *lane, *next;
+    lane_take(flows, &lanes->plain, NULL, list);
+    HASH_ITER (hh, lanes->by_demand, lane, next)
+        lane_take(flows, lane, NULL, list);
+}
+
+/* --- Sessions --------------------------------------------------------------------- */
+
+static size_t
+lanes_plain_lacks(const struct lanes *lanes)
+{
+    return lanes->plain.lacks - lane_less(lanes->plain.lacks, lanes->spares);
+}
+
+size_t
+lanes_lack(const struct lanes *lanes)
+{
+    return lanes->lacks + lanes_plain_lacks(lanes);
+}
+
+size_t
+lanes_matched(const struct lanes *lanes)
+{
+    return lanes->matched + lanes->plain.matched +
+           lane_less(lanes->plain.lacks, lanes->spares);
+}
+
+bool
+lanes_have_spare(const struct lanes *lanes)
+{
+    return lanes->plain.spares + lanes->spares > lanes->plain.lacks;
+}
+
+struct lane *
+lanes_next(const struct lanes *lanes)
+{
+    bool plain = lanes_plain_lacks(lanes) > 0;
+    if (plain && (lanes->plain_turn || !lanes->lacking))
+        return &lanes->plain.site->lanes.plain;
+    return lanes->lacking;
+}
+
+void
+lanes_turn(struct lanes *lanes, struct lane *lane)
+{
+    lanes->plain_turn = lane->demand != 0;
+}
+
+struct entry *
+lanes_first(const struct lanes *lanes)
+{
+    const struct lane *lane = lanes_next(lanes);
+    struct entry *e = lane ? flow_queue_first(&lane->queue) : NULL;
+    if (!e)
+        e = flow_queue_first(&lanes->plain.queue);
+    lane = lanes->by_demand;
+    for (int i = 0; !e && lane && i < LANES_LOOKED; i++, lane = lane->hh.next)
+        e = flow_queue_first(&lane->queue);
+    return e;
+}
+
+/* --- Suspended -------------------------------------------------------------------- */
+
+void
+lane_suspend(struct lane *lane, int64_t now_ms, const struct outcome *outcome,
+             uint64_t *random)
+{
+    size_t unproven = lane_is_unproven(lane);
+    struct outcome later =
+        outcome_make(VERDICT_DEFERRED, outcome->blame, outcome->code, outcome->enhanced,
+                     "delivery temporarily suspended: %s", outcome->text);
+    text_copy(later.remote, sizeof(later.remote), text_from(outcome->remote));
+    struct reason *reason = reason_open(&lane->reasons, &later);
+    reason_close(&lane->reasons, &lane->reason);
+    lane->reason = reason;
+    lane->delay_ms = lane->delay_ms > 0 ? 2 * lane->delay_ms : LANE_SUSPEND_MS;
+    if (lane->delay_ms > LANE_SUSPEND_MAX_MS)
+        lane->delay_ms = LANE_SUSPEND_MAX_MS;
+    lane->until_ms = now_ms + retry_jitter_ms(lane->delay_ms * 9 / 10, random);
+    lane_update(lane, unproven);
+}
+
+void
+lane_resume(struct lane *lane)
+{
+    size_t unproven = lane_is_unproven(lane);
+    lane->until_ms = lane->delay_ms = 0;
+    reason_close(&lane->reasons, &lane->reason);
+    lane_update(lane, unproven);
+}
+
+bool
+lane_is_suspended(const struct lane *lane, int64_t now_ms)
+{
+    return lane->delay_ms != 0 && now_ms < lane->until_ms;
+}
+
+void
+lane_reason(const struct lane *lane, struct outcome *outcome)
+{
+    reason_read(lane->reason, outcome);
+}
+
+void
+lanes_shift(struct lanes *lanes, int64_t delta_ms)
+{
+    struct lane *lane, *next;
+    HASH_ITER (hh, lanes->by_demand, lane, next)
+        lane->until_ms += delta_ms;
+}
