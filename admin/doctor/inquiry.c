@@ -189,8 +189,7 @@ inquiry_start(struct inquiry_item *item)
                                          inquiry_on_dns, item);
         return;
     case INQUIRY_ALIAS:
-        item->query =
-            dns_find_published(s->dns, DNS_PUBLISHED_ALIAS, name, inquiry_on_dns, item);
+        item->query = dns_find_alias(s->dns, name, inquiry_on_dns, item);
         return;
     case INQUIRY_ROOT:
         item->query = dns_find_published(s->validating, DNS_PUBLISHED_ROOT, name,

@@ -150,29 +150,19 @@ read_question(struct question *question, struct dns_answer *answer)
     else
         explain(answer, DNS_TRY_AGAIN, "%s look-up of %.80s: %.50s",
                 dns_kind(question->type)->lookup, name, ares_strerror(code));
+    if (strcmp(answer->canonical, question->query->name) == 0)
+        answer->canonical[0] = '\0';
     answer->secure = answer->status != DNS_TRY_AGAIN &&
                      dns_is_trusted(question->query->dns) &&
                      dns_reply_is_authentic(text_of(question->bytes, question->length));
-}
-
-/* Each address is first at times: several hosts behind a name share the load. */
-static void
-dns_shuffle(struct loop *loop, struct dns_answer *answer)
-{
-    for (size_t i = answer->count; i > 1; i--) {
-        size_t other = (size_t)(loop_random(loop) % i);
-        struct net_address saved = answer->addresses[i - 1];
-        answer->addresses[i - 1] = answer->addresses[other];
-        answer->addresses[other] = saved;
-    }
 }
 
 static void
 merge(struct loop *loop, struct dns_answer *six, struct dns_answer *four,
       struct dns_answer *out)
 {
-    dns_shuffle(loop, six);
-    dns_shuffle(loop, four);
+    dns_answer_shuffle(loop, six);
+    dns_answer_shuffle(loop, four);
     dns_answer_merge(six, four, out);
 }
 
@@ -749,6 +739,12 @@ dns_find_tlsa(struct dns *dns, const char *name, dns_answered *done, void *conte
 }
 
 struct dns_query *
+dns_find_alias(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    return dns_find(dns, name, DNS_TYPE_CNAME, done, context);
+}
+
+struct dns_query *
 dns_find_hosts(struct dns *dns, const struct net_address *address, dns_answered *done,
                void *context)
 {
@@ -777,7 +773,7 @@ struct dns_query *
 dns_find_published(struct dns *dns, enum dns_published what, const char *name,
                    dns_answered *done, void *context)
 {
-    static const enum dns_type types[] = {DNS_TYPE_AAAA, DNS_TYPE_CNAME, DNS_TYPE_SOA};
+    static const enum dns_type types[] = {DNS_TYPE_AAAA, DNS_TYPE_SOA};
     struct dns_query *query = query_new(dns, done, context);
     if (what == DNS_PUBLISHED_ROOT)
         query->name[0] = '.';

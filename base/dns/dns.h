@@ -48,7 +48,9 @@ struct dns_answer {
     unsigned ttl_s;   /* 0 when not known */
     bool secure;      /* a trusted name server has validated it, also that there is no
                        * such record or name; of addresses: those of one family */
-    size_t count;     /* of the records, as asked */
+    /* Of addresses: the name that has them, at the end of aliases; "" without any. */
+    char canonical[DNS_NAME_MAX];
+    size_t count; /* of the records, as asked */
     union {
         struct dns_mx mx[DNS_MX_MAX];                  /* in the order of the answer */
         struct net_address addresses[DNS_ADDRESS_MAX]; /* port 0; IPv6 and IPv4 */
@@ -94,13 +96,15 @@ struct dns_query *dns_find_texts(struct dns *dns, const char *name, dns_answered
  * are trusted. */
 struct dns_query *dns_find_tlsa(struct dns *dns, const char *name, dns_answered *done,
                                 void *context);
+/* CNAME: the one that the name is an alias of, as a host. */
+struct dns_query *dns_find_alias(struct dns *dns, const char *name, dns_answered *done,
+                                 void *context);
 /* PTR: the names of an IPv4 or IPv6 address. */
 struct dns_query *dns_find_hosts(struct dns *dns, const struct net_address *address,
                                  dns_answered *done, void *context);
 /* What others see, of name servers alone: ADDRESSES as above, but /etc/hosts does not
- * count. ALIAS: the CNAME of a name, in hosts. ROOT: the SOA of the root, of which status
- * and secure count; name is ignored. */
-enum dns_published { DNS_PUBLISHED_ADDRESSES, DNS_PUBLISHED_ALIAS, DNS_PUBLISHED_ROOT };
+ * count. ROOT: the SOA of the root, of which status and secure count; name is ignored. */
+enum dns_published { DNS_PUBLISHED_ADDRESSES, DNS_PUBLISHED_ROOT };
 struct dns_query *dns_find_published(struct dns *dns, enum dns_published what,
                                      const char *name, dns_answered *done,
                                      void *context);

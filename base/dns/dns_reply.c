@@ -5,6 +5,8 @@
  * 2026, or on 30 June 2028 with long-term support. */
 #include "base/dns/dns_reply.h"
 
+#include "base/loop/loop.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +29,7 @@ struct cursor {
 };
 
 struct record {
+    size_t owner, owner_end;
     unsigned type, class;
     uint32_t ttl_s;
     size_t data, size; /* within the reply */
@@ -130,6 +133,17 @@ dns_host_is_localhost(struct text name)
 }
 
 void
+dns_answer_shuffle(struct loop *loop, struct dns_answer *answer)
+{
+    for (size_t i = answer->count; i > 1; i--) {
+        size_t other = (size_t)(loop_random(loop) % i);
+        struct net_address saved = answer->addresses[i - 1];
+        answer->addresses[i - 1] = answer->addresses[other];
+        answer->addresses[other] = saved;
+    }
+}
+
+void
 dns_answer_merge(const struct dns_answer *six, const struct dns_answer *four,
                  struct dns_answer *out)
 {
@@ -140,6 +154,9 @@ dns_answer_merge(const struct dns_answer *six, const struct dns_answer *four,
             out->addresses[out->count++] = four->addresses[i];
     }
     out->secure = six->secure || four->secure;
+    const struct dns_answer *named =
+        six->canonical[0] != '\0' && (six->secure || !four->secure) ? six : four;
+    text_copy(out->canonical, sizeof(out->canonical), text_from(named->canonical));
     out->ttl_s = four->count == 0 || (six->count > 0 && six->ttl_s < four->ttl_s)
                      ? six->ttl_s
                      : four->ttl_s;
@@ -211,8 +228,10 @@ static bool
 next_record(struct cursor *cursor, struct record *record)
 {
     struct text reply = cursor->reply;
+    record->owner = cursor->at;
     if (!skip_name(cursor) || reply.length - cursor->at < RECORD_HEADER)
         return false;
+    record->owner_end = cursor->at;
     record->type = two_octets(reply, cursor->at);
     record->class = two_octets(reply, cursor->at + 2);
     record->ttl_s = (uint32_t)two_octets(reply, cursor->at + 4) << 16 |
@@ -320,6 +339,8 @@ dns_reply_add_record(struct dns_answer *answer, struct text reply, char *joined,
     switch ((enum dns_type)record->type) {
     case DNS_TYPE_A:
     case DNS_TYPE_AAAA:
+        if (!read_host(reply, record->owner, record->owner_end, answer->canonical))
+            answer->canonical[0] = '\0';
         return dns_answer_add(answer, record->type == DNS_TYPE_A ? NET_IPV4 : NET_IPV6,
                               reply.at + record->data, record->size);
     case DNS_TYPE_MX:

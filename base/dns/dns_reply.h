@@ -37,7 +37,8 @@ bool dns_reply_is_authentic(struct text reply);
  * count, ttl_s and the records. whole: the reply was not truncated. False, with
  * count 0, when the reply is malformed, carries an error or has only invalid records.
  * Data of TLSA points into the reply; texts into joined, which has space for as many
- * octets as the reply has (NULL for other types). */
+ * octets as the reply has (NULL for other types). canonical is set even if it is the name
+ * that was asked for. */
 bool dns_reply_read(struct text reply, bool whole, enum dns_type type, char *joined,
                     struct dns_answer *answer);
 
@@ -51,6 +52,8 @@ void dns_reverse_name(const struct net_address *address, char out[DNS_NAME_MAX])
 /* localhost and what ends in .localhost: never asked outside (RFC 6761 §6.3). */
 bool dns_host_is_localhost(struct text name);
 
+/* Each address is first at times: several hosts behind a name share the load. */
+void dns_answer_shuffle(struct loop *loop, struct dns_answer *answer);
 /* Addresses of both families into a zeroed answer, alternating, IPv6 first. */
 void dns_answer_merge(const struct dns_answer *six, const struct dns_answer *four,
                       struct dns_answer *out);

@@ -24,7 +24,8 @@ static mx_lookup_found exchange_on_hosts;
 struct exchange_host {
     struct exchange *exchange;
     char name[DNS_NAME_MAX];
-    struct dns_query *query; /* while its TLSA records are looked up */
+    char base[DNS_NAME_MAX]; /* the name whose TLSA records are looked up */
+    struct dns_query *query; /* while that goes on */
     bool is_unknown;         /* they could not be */
     bool is_forbidden;       /* by the policy */
     struct security_demand demand;
@@ -147,6 +148,7 @@ exchange_mark_host(const struct exchange *x, const struct exchange_host *h,
     }
     digest_begin(&d);
     exchange_mark_name(&d, text_from(h->name));
+    exchange_mark_name(&d, demand->base);
     exchange_mark_name(&d, text_from(anchors ? x->domain : ""));
     exchange_mark_add(&d, h->is_unknown ? TEXT("unknown") : TEXT(""));
     exchange_mark_lines(&d, records, demand->record_count);
@@ -315,7 +317,35 @@ exchange_take_records(struct exchange_host *h, const struct dns_answer *answer)
                                                          : SECURITY_PROOF_ENCRYPT,
                                          .records = h->records,
                                          .record_count = answer->count,
-                                         .base = text_from(h->name)};
+                                         .base = text_from(h->base)};
+}
+
+static dns_answered exchange_on_tlsa;
+
+static void
+exchange_ask_tlsa(struct exchange_host *h, const char *base)
+{
+    char name[TLSA_NAME_MAX];
+    text_copy(h->base, sizeof(h->base), text_from(base));
+    snprintf(name, sizeof(name), "_%u._tcp.%s", (unsigned)h->exchange->port, h->base);
+    h->query = dns_find_tlsa(h->exchange->dns, name, exchange_on_tlsa, h);
+}
+
+static void
+exchange_host_ends(struct exchange_host *h)
+{
+    assert(h->exchange->waiting > 0);
+    h->exchange->waiting--;
+    exchange_go_on(h->exchange);
+}
+
+static void
+exchange_host_is_unknown(struct exchange_host *h, const char *what,
+                         const struct dns_answer *answer)
+{
+    h->is_unknown = true;
+    snprintf(h->exchange->why, sizeof(h->exchange->why),
+             "%s of %s cannot be looked up: %s", what, h->name, answer->reason);
 }
 
 /* RFC 7672 §2.1.1: that there is no record needs no proof, since the host's address is
@@ -324,18 +354,32 @@ static void
 exchange_on_tlsa(void *context, const struct dns_answer *answer)
 {
     struct exchange_host *h = context;
-    struct exchange *x = h->exchange;
     h->query = NULL;
     if (answer->status == DNS_TRY_AGAIN) {
-        h->is_unknown = true;
-        snprintf(x->why, sizeof(x->why), "TLSA records of %s cannot be looked up: %s",
-                 h->name, answer->reason);
+        exchange_host_is_unknown(h, "TLSA records", answer);
     } else if (answer->status == DNS_FOUND && answer->secure) {
         exchange_take_records(h, answer);
+    } else if (strcmp(h->base, h->name) != 0) {
+        exchange_ask_tlsa(h, h->name);
+        return;
     }
-    assert(x->waiting > 0);
-    x->waiting--;
-    exchange_go_on(x);
+    exchange_host_ends(h);
+}
+
+/* RFC 7672 §2.1.3: an alias whose end is not validated, but which is itself, has records
+ * at its own name alone. */
+static void
+exchange_on_alias(void *context, const struct dns_answer *answer)
+{
+    struct exchange_host *h = context;
+    h->query = NULL;
+    if (answer->status == DNS_FOUND && answer->secure) {
+        exchange_ask_tlsa(h, h->name);
+        return;
+    }
+    if (answer->status == DNS_TRY_AGAIN)
+        exchange_host_is_unknown(h, "alias", answer);
+    exchange_host_ends(h);
 }
 
 /* An address that is not validated may be an attacker's, and many servers of zones that
@@ -344,14 +388,16 @@ static void
 exchange_add_host(struct exchange *x, const struct mx_lookup_host *found)
 {
     struct exchange_host *h = &x->hosts[x->host_count++];
-    char name[TLSA_NAME_MAX];
+    bool is_alias = found->canonical[0] != '\0';
     h->exchange = x;
     text_copy(h->name, sizeof(h->name), text_from(found->name));
-    if (!x->dane || !x->found->secure || !found->secure)
+    if (!x->dane || !x->found->secure || (!found->secure && !is_alias))
         return;
-    snprintf(name, sizeof(name), "_%u._tcp.%s", (unsigned)x->port, h->name);
-    h->query = dns_find_tlsa(x->dns, name, exchange_on_tlsa, h);
     x->waiting++;
+    if (found->secure)
+        exchange_ask_tlsa(h, is_alias ? found->canonical : h->name);
+    else
+        h->query = dns_find_alias(x->dns, h->name, exchange_on_alias, h);
 }
 
 static void

@@ -32,7 +32,7 @@ struct host {
     uint64_t chance;   /* order among equals */
     bool own, unknown; /* its name or an address is ours; DNS could not tell */
     bool secure;
-    char name[DNS_NAME_MAX];
+    char name[DNS_NAME_MAX], canonical[DNS_NAME_MAX];
     struct family v6, v4;
 };
 
@@ -246,6 +246,7 @@ found_add(struct mx_lookup *x, const struct host *h, enum net_family family,
     f->preference = h->preference;
     f->address = a;
     f->secure = h->secure;
+    text_copy(f->canonical, sizeof(f->canonical), text_from(h->canonical));
 }
 
 /* IPv6 and IPv4 alternate, so that a family without a route wastes only every other
@@ -329,6 +330,7 @@ on_addresses(void *context, const struct dns_answer *answer)
     h->query = NULL;
     h->unknown = answer->status == DNS_TRY_AGAIN;
     h->secure = answer->secure;
+    text_copy(h->canonical, sizeof(h->canonical), text_from(answer->canonical));
     if (answer->status == DNS_FOUND)
         for (size_t i = 0; i < answer->count; i++)
             host_add_address(h, &answer->addresses[i]);

@@ -37,6 +37,7 @@ struct mx_lookup_host {
     char name[DNS_NAME_MAX];
     struct net_address address;
     bool secure; /* its addresses have been validated, of one family at least */
+    char canonical[DNS_NAME_MAX]; /* the name that it is an alias of; or "" */
 };
 
 struct mx_lookup_answer {

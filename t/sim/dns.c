@@ -17,7 +17,8 @@ struct message_index {
     char name[DNS_NAME_MAX];
     enum dns_status status; /* DNS_FOUND: as the records say */
     struct dns_answer mx, six, four, texts, tlsa, hosts;
-    bool secure;
+    bool secure, secure_alias, alias_fails;
+    char alias[DNS_NAME_MAX]; /* CNAME; "": none */
     UT_hash_handle hh;
 };
 
@@ -95,11 +96,18 @@ answer(struct dns_query *query, struct dns_answer *out)
         *out = known->tlsa;
     else if (query->type == DNS_TYPE_PTR)
         *out = known->hosts;
-    else
+    else if (query->type == DNS_TYPE_CNAME && known->alias[0] != '\0')
+        text_copy(out->hosts[out->count++], DNS_NAME_MAX, text_from(known->alias));
+    else if (query->type != DNS_TYPE_CNAME)
         dns_answer_merge(&known->six, &known->four, out);
+    if (known != NULL && query->type == DNS_TYPE_A)
+        text_copy(out->canonical, sizeof(out->canonical), text_from(known->alias));
+    if (known != NULL && query->type == DNS_TYPE_CNAME && known->alias_fails)
+        *out = (struct dns_answer){.status = DNS_TRY_AGAIN};
     if (out->status == DNS_FOUND && out->count == 0)
         out->status = DNS_NO_DATA;
-    out->secure = dns_is_trusted(query->dns) && known != NULL && known->secure &&
+    bool secure = known != NULL && (query->type == DNS_TYPE_CNAME ? known->secure_alias : known->secure);
+    out->secure = dns_is_trusted(query->dns) && secure &&
                   out->status != DNS_TRY_AGAIN;
     if (out->status == DNS_FOUND)
         out->ttl_s = SIM_DNS_TTL_S;
@@ -194,6 +202,13 @@ sim_dns_text(struct dns *dns, const char *name, const char *text)
 }
 
 void
+sim_dns_text_change(struct dns *dns, const char *name, const char *text)
+{
+    known_for(dns, name)->texts.count = 0;
+    sim_dns_text(dns, name, text);
+}
+
+void
 sim_dns_tlsa(struct dns *dns, const char *name, unsigned parameters, struct text data)
 {
     struct dns_answer *tlsa = &known_for(dns, name)->tlsa;
@@ -214,6 +229,20 @@ sim_dns_host(struct dns *dns, const char *ip, const char *host)
     struct dns_answer *hosts = &known_for(dns, name)->hosts;
     assert(hosts->count < DNS_HOSTS_MAX);
     text_copy(hosts->hosts[hosts->count++], DNS_NAME_MAX, text_from(host));
+}
+
+void
+sim_dns_alias(struct dns *dns, const char *name, const char *of, bool secure)
+{
+    struct message_index *known = known_for(dns, name);
+    text_copy(known->alias, sizeof(known->alias), text_from(of));
+    known->secure_alias = secure;
+}
+
+void
+sim_dns_alias_fails(struct dns *dns, const char *name)
+{
+    known_for(dns, name)->alias_fails = true;
 }
 
 void
@@ -297,6 +326,12 @@ dns_find_tlsa(struct dns *dns, const char *name, dns_answered *done, void *conte
 }
 
 struct dns_query *
+dns_find_alias(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    return query_start(dns, name, DNS_TYPE_CNAME, done, context);
+}
+
+struct dns_query *
 dns_find_hosts(struct dns *dns, const struct net_address *address, dns_answered *done,
                void *context)
 {
@@ -305,12 +340,12 @@ dns_find_hosts(struct dns *dns, const struct net_address *address, dns_answered 
     return query_start(dns, name, DNS_TYPE_PTR, done, context);
 }
 
-/* No name is an alias, and nothing is known of the root. */
+/* Nothing is known of the root. */
 struct dns_query *
 dns_find_published(struct dns *dns, enum dns_published what, const char *name,
                    dns_answered *done, void *context)
 {
-    static const enum dns_type types[] = {DNS_TYPE_A, DNS_TYPE_PTR, DNS_TYPE_PTR};
+    static const enum dns_type types[] = {DNS_TYPE_A, DNS_TYPE_PTR};
     return query_start(dns, name, types[what], done, context);
 }
 

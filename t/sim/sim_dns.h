@@ -17,9 +17,16 @@ void sim_dns_mx(struct dns *dns, const char *name, unsigned preference,
 void sim_dns_address(struct dns *dns, const char *name, const char *ip);
 /* text and data are kept, not copied. parameters: 311 is "3 1 1". */
 void sim_dns_text(struct dns *dns, const char *name, const char *text);
+/* In place of the texts that it had. */
+void sim_dns_text_change(struct dns *dns, const char *name, const char *text);
 void sim_dns_tlsa(struct dns *dns, const char *name, unsigned parameters,
                   struct text data);
 void sim_dns_host(struct dns *dns, const char *ip, const char *host);
+/* The name is an alias: its addresses are those of that one, and are secure if the name is; the CNAME record if
+ * `secure`. */
+void sim_dns_alias(struct dns *dns, const char *name, const char *of, bool secure);
+/* The question for its CNAME record is not answered. */
+void sim_dns_alias_fails(struct dns *dns, const char *name);
 /* What is said of the name has been validated; DNS_TRUST_YES makes it secure. */
 void sim_dns_secure(struct dns *dns, const char *name, bool secure);
 /* From now on all kinds of question answer this, whatever the table says; DNS_FOUND

@@ -147,6 +147,7 @@ test_ttl(void)
     ok(read_wire(&w, DNS_TYPE_A));
     is_number(got.count, 2, "addresses behind an alias");
     is_number(got.ttl_s, 7, "the smallest TTL, the alias' included");
+    is_string(got.canonical, "example.test", "the name that has them");
     w = wire_new(1);
     add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, UINT32_MAX, "\x7f\0\0\1", 4);
     ok(read_wire(&w, DNS_TYPE_A) && got.count == 1);
@@ -156,6 +157,10 @@ test_ttl(void)
     add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 0x12345, "\x7f\0\0\1", 4);
     ok(read_wire(&w, DNS_TYPE_A));
     is_number(got.ttl_s, 0x12345, "other records have no say");
+    w = wire_new(1);
+    add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 9, "\1x\xc0\x0c", 4);
+    ok(read_wire(&w, DNS_TYPE_CNAME) && got.count == 1);
+    is_string(got.hosts[0], "x.example.test", "a CNAME that was asked for");
 }
 
 static void

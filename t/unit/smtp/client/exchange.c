@@ -232,6 +232,103 @@ no_demand(void)
     }
 }
 
+/* RFC 7672 §2.1.3: a host that is an alias. */
+static void
+aliased(void)
+{
+    static const struct {
+        bool secure, alias_secure, at_end, at_host, fails;
+        const char *want, *name;
+    } rows[] = {
+        {true,  true,  true,  false, false, "/dane",       "the records of the name at its end"      },
+        {true,  true,  true,  true,  false, "/dane",       "which come before its own"               },
+        {true,  true,  false, true,  false, "/dane",       "without any its own"                     },
+        {false, true,  true,  true,  false, "/dane",       "only its own when the end is not proven" },
+        {false, true,  true,  false, false, "/unverified", "whose records do not count then"         },
+        {false, false, true,  true,  false, "/unverified", "none when the alias is not proven either"},
+        {false, true,  true,  true,  true,  NULL,          "nor is it used when that is not known"   },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bed b;
+        char at_end[64];
+        dane_bed_start(&b, "self", NULL);
+        snprintf(at_end, sizeof(at_end), "_%u._tcp.end.example.net", b.settings.smtp_port);
+        sim_dns_secure(b.dns, at_end, true);
+        sim_dns_alias(b.dns, "mail.example.net", "end.example.net", rows[i].alias_secure);
+        sim_dns_secure(b.dns, "mail.example.net", rows[i].secure);
+        sim_dns_status(b.dns, "mx.example.net", DNS_NO_NAME);
+        if (rows[i].at_end)
+            sim_dns_tlsa(b.dns, at_end, 311, key_of(rows[i].secure ? "self" : "good"));
+        if (rows[i].at_host)
+            sim_dns_tlsa(b.dns, tlsa_a, 311, key_of(rows[i].at_end && rows[i].secure ? "good" : "self"));
+        if (rows[i].fails)
+            sim_dns_alias_fails(b.dns, "mail.example.net");
+        deliver(&b);
+        is_settled(&b, rows[i].want != NULL ? sent : "", rows[i].name);
+        if (rows[i].want != NULL)
+            ok(ends(b.manager.tls, rows[i].want));
+        else
+            is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "alias of mail.example.net cannot be looked up: ");
+        dane_bed_stop(&b);
+    }
+}
+
+/* The first addresses, as many as are tried, are of hosts that the policy does not allow. All are looked up then. */
+static void
+wide(void)
+{
+    struct bed b;
+    dane_bed_start(&b, "self", "self");
+    for (int i = 0; i < 6; i++) {
+        char name[32], ip[32], tlsa[64];
+        snprintf(name, sizeof(name), "m%d.example.net", i);
+        snprintf(ip, sizeof(ip), "127.0.0.%d", 10 + i);
+        snprintf(tlsa, sizeof(tlsa), "_%u._tcp.%s", b.settings.smtp_port, name);
+        sim_dns_mx(b.dns, "y.test", 5, name);
+        sim_dns_address(b.dns, name, ip);
+        sim_dns_secure(b.dns, name, true);
+        sim_dns_status(b.dns, tlsa, DNS_TRY_AGAIN);
+    }
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
+    deliver(&b);
+    is_settled(&b, sent, "a host beyond the first addresses is found when those before are omitted");
+    ok(ends(b.manager.tls, "/dane"));
+    uint64_t demand = b.manager.demand;
+    for (int i = 0; i < 5; i++) {
+        add_mail(&b, "u@y.test");
+        run(&b, "y.test");
+        ok_named(b.manager.demand == demand, "whatever the order of the hosts is, the demand is the same");
+    }
+    dane_bed_stop(&b);
+}
+
+/* Another record is another demand; the order of records is none. */
+static void
+marks(void)
+{
+    struct bed b;
+    dane_bed_start(&b, "self", NULL);
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("good"));
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
+    deliver(&b);
+    uint64_t demand = b.manager.demand;
+    dane_bed_stop(&b);
+    dane_bed_start(&b, "self", NULL);
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("good"));
+    deliver(&b);
+    ok_named(b.manager.demand == demand, "the order of records is no demand");
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("exact"));
+    deliver(&b);
+    ok_named(b.manager.demand != demand && b.manager.demand != 0, "a record more is another");
+    delivery_reload(b.delivery, &b.settings);
+    is_number(b.manager.asked_again, 1, "settings that change nothing of it forget nothing");
+    b.settings.mta_sts = !b.settings.mta_sts;
+    delivery_reload(b.delivery, &b.settings);
+    is_number(b.manager.asked_again, 2, "those that do make domains be asked again");
+    dane_bed_stop(&b);
+}
+
 /* Whoever suppresses the answer would suppress the demand. */
 static void
 unknown(void)
@@ -508,6 +605,9 @@ main(void)
     stripped();
     unusable();
     no_demand();
+    aliased();
+    wide();
+    marks();
     unknown();
     anchors();
     ended();
