@@ -432,11 +432,13 @@ sts_entry_fetch(struct sts_entry *e, const char *id)
 
 /* --- TXT -------------------------------------------------------------------------- */
 
+/* A new id may repair what was wrong with the policy; the TTL of its record bounds how
+ * often that happens. */
 static bool
-sts_entry_may_fetch(const struct sts_entry *e)
+sts_entry_may_fetch(const struct sts_entry *e, const char *id)
 {
     int64_t now_ms = loop_monotonic_ms(e->cache->settings.loop);
-    return (e->delay_ms == 0 || now_ms >= e->retry_ms) &&
+    return (e->delay_ms == 0 || now_ms >= e->retry_ms || strcmp(id, e->wanted) != 0) &&
            (e->cache->rest_ms == 0 || now_ms >= e->cache->rest_until_ms);
 }
 
@@ -452,7 +454,7 @@ sts_entry_on_texts(void *context, const struct dns_answer *answer)
          is_known = holds && has_id && strcmp(id, e->id) == 0;
     int64_t age_ms = loop_now_ms(e->cache->settings.loop) - e->fetched_ms;
     bool is_fresh = is_known && age_ms < STS_CACHE_DAY_MS;
-    if (has_id && !is_fresh && sts_entry_may_fetch(e)) {
+    if (has_id && !is_fresh && sts_entry_may_fetch(e, id)) {
         sts_entry_fetch(e, id);
         e->is_renewal = is_known;
     }

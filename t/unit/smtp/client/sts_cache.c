@@ -190,6 +190,33 @@ test_rounds(void)
     stop(&b);
 }
 
+/* The owner repairs a policy and says so by a new id: that counts although the old one is not to be fetched again
+ * for hours. */
+static void
+test_new_id(void)
+{
+    struct bed b;
+    start(&b);
+    sim_dns_text(b.dns, "_mta-sts.y.test", "v=STSv1; id=1");
+    sim_http_answer(b.http, HOST, 404, "text/plain", "");
+    for (int i = 0; i < 4; i++) {
+        is_string(ask(&b, "y.test"), "none", "a policy that cannot be had");
+        later(&b, STS_CACHE_RETRY_MS << i);
+    }
+    unsigned calls = sim_http_calls(b.http);
+    sim_http_answer(b.http, HOST, 200, "text/plain", POLICY("enforce", "604800"));
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "after a while it is asked again");
+    later(&b, 86400000);
+    sim_http_answer(b.http, HOST, 404, "text/plain", "");
+    (void)ask(&b, "y.test");
+    sim_http_answer(b.http, HOST, 200, "text/plain", POLICY("testing", "604800"));
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "a failed fetch is not repeated");
+    sim_dns_text_change(b.dns, "_mta-sts.y.test", "v=STSv1; id=2");
+    is_string(ask(&b, "y.test"), "testing 604800 mx.y.test", "but a new id counts");
+    is_number(sim_http_calls(b.http), calls + 3, "and each is fetched once");
+    stop(&b);
+}
+
 static void
 test_holds(void)
 {
@@ -449,6 +476,7 @@ main(void)
 {
     test_lines();
     test_rounds();
+    test_new_id();
     test_holds();
     test_renewal();
     test_bad();
