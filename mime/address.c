@@ -183,10 +183,20 @@ local_length(struct text t)
     return at;
 }
 
+/* SRS puts a whole address into a local part, and all hosts take such ones. */
+static size_t
+local_part_max(struct text t)
+{
+    struct text plain = text_after(t, t.length > 0 && t.at[0] == '"' ? 1 : 0);
+    bool is_srs = text_starts_nocase(plain, TEXT("SRS0")) ||
+                  text_starts_nocase(plain, TEXT("SRS1"));
+    return is_srs ? ADDRESS_MAX : ADDRESS_LOCAL_MAX;
+}
+
 bool
 address_is_local(struct text t)
 {
-    if (t.length == 0 || t.length > ADDRESS_LOCAL_MAX || !is_safe_utf8(t))
+    if (t.length == 0 || t.length > local_part_max(t) || !is_safe_utf8(t))
         return false;
     if (t.at[0] == '"') /* no mailbox has the empty name "" */
         return t.length > 2 && quoted_length(t) == t.length;

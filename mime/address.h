@@ -22,7 +22,8 @@ bool address_parse_path(struct text *rest, struct address *out);
 /* A mailbox "local@domain" without brackets; the domain is required. */
 bool address_parse(struct text mailbox, struct address *out);
 
-/* A local part by itself: dot-string or quoted string. */
+/* A local part by itself: dot-string or quoted string, of ADDRESS_LOCAL_MAX bytes at most
+ * unless it begins with SRS0 or SRS1 (mime/srs.h). */
 bool address_is_local(struct text t);
 
 /* A domain name or literal by itself (EHLO argument, route pattern): labels of letters,
