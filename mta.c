@@ -19,6 +19,7 @@
 #include "admin/settings/options.h"
 #include "admin/command/oauth_command.h"
 #include "admin/sendmail/sendmail.h"
+#include "admin/startup/alias_keeper.h"
 #include "admin/startup/check_command.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
@@ -91,6 +92,7 @@ struct petrel {
     struct token_keeper keeper;
     struct sts_wiring sts;
     struct event_wiring kept;
+    struct alias_keeper aliases;
     struct listener *listener;
     struct control_server *control;
     struct health health;
@@ -162,15 +164,6 @@ on_interrupt(void *context)
         loop_stop(p->loop);
     else
         mta_drain(p, INTERRUPT_MS);
-}
-
-static struct sandbox_rules
-confinement(const struct configuration *c)
-{
-    return (struct sandbox_rules){.options = &c->options,
-                                  .settings = c->settings,
-                                  .routes = c->routes,
-                                  .alias_files = c->alias_files};
 }
 
 static void
@@ -279,8 +272,9 @@ on_reload(void *context)
     descriptors_want(o, p->log);
     warnings_say(o, fresh->settings, fresh->routes, p->log);
     about_write(queue_disk(manager_queue(p->manager)), o);
-    struct sandbox_rules confine = confinement(fresh);
+    struct sandbox_rules confine = configuration_sandbox(fresh);
     sandbox_rules_review(p->sandbox, &confine, p->log);
+    alias_keeper_use(&p->aliases, fresh);
     snprintf(text, sizeof(text), "settings reloaded%s%s",
              waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
     mta_tell(p, EVENT_RELOADED, text);
@@ -536,8 +530,11 @@ may_write(const void *context, const char *directory)
 static int
 enter_sandbox(struct petrel *p, char *error)
 {
-    struct sandbox_rules confine = confinement(p->configuration);
+    struct sandbox_rules confine = configuration_sandbox(p->configuration);
     sandbox_rules_plan(p->sandbox, &confine);
+    p->aliases = (struct alias_keeper){
+        .loop = p->loop, .log = p->log, .manager = p->manager, .listener = p->listener};
+    alias_keeper_use(&p->aliases, p->configuration);
     local_on_ask(p->local, may_write, p->sandbox);
     questions_on_sandbox(control_server_questions(p->control), p->sandbox);
     if (sandbox_rules_enter(p->sandbox, confine.options, p->log))
@@ -572,6 +569,7 @@ mta_stop(struct petrel *p, bool ran)
     history_free(&p->history);
     manager_free(&p->manager);
     event_wiring_stop(&p->kept);
+    alias_keeper_stop(&p->aliases);
     dns_free(&p->dns);
     net_free(&p->net);
     notify_close(&p->notify);

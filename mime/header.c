@@ -58,6 +58,33 @@ note_tag(struct header_scan *s)
     s->has_tag = s->has_private = true;
 }
 
+static void
+note_hop(struct header_scan *s, bool is_delivered)
+{
+    s->received++;
+    s->in_delivered = is_delivered && s->delivered_count < HEADER_DELIVERED_MAX;
+    if (s->in_delivered)
+        s->delivered[s->delivered_count++] = TEXT_HASH;
+}
+
+static void
+add_to_delivered(struct header_scan *s, char c)
+{
+    uint64_t *hash = &s->delivered[s->delivered_count - 1];
+    if (!text_is_space(c) && c != '<' && c != '>')
+        *hash = text_hash_nocase(*hash, text_of(&c, 1));
+}
+
+bool
+header_scan_was_delivered(const struct header_scan *s, struct text address)
+{
+    uint64_t hash = text_hash_nocase(TEXT_HASH, address);
+    for (unsigned i = 0; i < s->delivered_count; i++)
+        if (s->delivered[i] == hash)
+            return true;
+    return false;
+}
+
 /* Received and Delivered-To both count towards the limit of hops, which ends mail
  * loops. */
 static void
@@ -67,7 +94,7 @@ header_note_name(struct header_scan *s)
     if (s->name_length > sizeof(s->name)) /* longer than all names of interest */
         return;
     if (text_equal(name, TEXT("received")) || text_equal(name, TEXT("delivered-to")))
-        s->received++;
+        note_hop(s, text_starts(name, TEXT("d")));
     else if (text_equal(name, TEXT("from")))
         s->has_from = true;
     else if (text_equal(name, TEXT("date")))
@@ -234,7 +261,7 @@ start_line(struct header_scan *s, char c, bool first)
     if (s->in_type == IN_SUBTYPE)
         end_subtype(s);
     end_entry(s);
-    s->in_list = s->in_id = s->in_tag = false;
+    s->in_list = s->in_id = s->in_tag = s->in_delivered = false;
     s->name_length = 0;
     s->in_type = IN_NONE;
     if (c == '\r')
@@ -319,6 +346,8 @@ header_scan_add(struct header_scan *s, struct text bytes)
             add_to_id(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE && s->in_tag) {
             add_to_tag(s, bytes.at[at]);
+        } else if (s->state == SCAN_VALUE && s->in_delivered) {
+            add_to_delivered(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE) {
             const char *end = memchr(bytes.at + at, '\n', bytes.length - at);
             size_t skip =

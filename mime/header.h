@@ -7,8 +7,9 @@
 #include "base/buffer.h"
 
 enum {
-    HEADER_ID_MAX = 255, /* bytes of a Message-ID that are kept */
-    HEADER_TAG_MAX = 128 /* of an X-Petrel-Tag */
+    HEADER_ID_MAX = 255,  /* bytes of a Message-ID that are kept */
+    HEADER_TAG_MAX = 128, /* of an X-Petrel-Tag */
+    HEADER_DELIVERED_MAX = 32
 };
 
 /* Facts that a relay needs, from any split of the bytes. LF and CRLF both end lines. */
@@ -36,7 +37,10 @@ struct header_scan {
     bool quoted_pair;      /* in one of them, or in a quoted string */
     /* In the value of an address field: the entry of the list that is being read. */
     bool in_list, has_at, has_word, bare;
-    bool in_id; /* in the value of the first Message-ID */
+    unsigned char delivered_count;            /* values of Delivered-To */
+    uint64_t delivered[HEADER_DELIVERED_MAX]; /* their hashes */
+    bool in_delivered;                        /* in the value of one */
+    bool in_id;                               /* in the value of the first Message-ID */
     unsigned char id_length;
     char id[HEADER_ID_MAX];
     bool in_tag, has_tag; /* in the value of the first X-Petrel-Tag; there is one */
@@ -46,6 +50,9 @@ struct header_scan {
 };
 void header_scan_start(struct header_scan *s);
 void header_scan_add(struct header_scan *s, struct text bytes);
+/* Whether a Delivered-To (one of the first HEADER_DELIVERED_MAX) has the address, in any
+ * case. */
+bool header_scan_was_delivered(const struct header_scan *s, struct text address);
 /* The first Message-ID without white space, cut at its limit; or empty. */
 struct text header_scan_message_id(const struct header_scan *s);
 /* The first X-Petrel-Tag, by which a program recognises its message in events: printable

@@ -95,6 +95,8 @@ action_word(enum report_action action)
         return "delivered";
     case REPORT_RELAYED:
         return "relayed";
+    case REPORT_EXPANDED:
+        return "expanded";
     }
     abort(); /* an action that does not exist */
 }
@@ -253,7 +255,7 @@ start_original(const struct report *r, struct emitter *e)
  * fields. */
 enum list {
     LIST_FIRST = REPORT_FAILED,
-    LIST_WORDS_LAST = REPORT_RELAYED,
+    LIST_WORDS_LAST = REPORT_EXPANDED,
     LIST_STATUS,
     LIST_END
 };

@@ -4,7 +4,13 @@
 
 #include "base/outcome.h"
 
-enum report_action { REPORT_FAILED, REPORT_DELAYED, REPORT_DELIVERED, REPORT_RELAYED };
+enum report_action {
+    REPORT_FAILED,
+    REPORT_DELAYED,
+    REPORT_DELIVERED,
+    REPORT_RELAYED,
+    REPORT_EXPANDED /* an alias: its members have got the message */
+};
 
 struct report_recipient {
     struct text address;  /* the address used in RCPT */
@@ -48,7 +54,7 @@ struct report_place {
  * recipients; the next call with the same r continues there. Each recipient is visited
  * REPORT_LISTS times. True: complete. The caller then writes the original's header, or
  * all of the original... */
-enum { REPORT_LISTS = 5 };
+enum { REPORT_LISTS = 6 };
 bool report_begin(const struct report *r, struct report_place *place, size_t most,
                   void (*write)(void *, struct text), void *context)
     __attribute__((warn_unused_result));

@@ -175,7 +175,7 @@ report_write_words(const struct report *r, const struct report_recipient *recipi
     emitter_say(e, "\r\n<");
     emitter_put_address(e, recipient->address);
     emitter_say(e, ">\r\n");
-    if (recipient->action == REPORT_DELIVERED || recipient->action == REPORT_RELAYED)
+    if (recipient->action != REPORT_FAILED && recipient->action != REPORT_DELAYED)
         return;
     emitter_say(e, INDENT);
     emitter_say(e, reason_words(recipient->outcome));
@@ -218,6 +218,8 @@ heading(enum report_action action)
         return "It was successfully delivered to:\r\n";
     case REPORT_RELAYED:
         return "It was relayed to a mail server without delivery reports, for:\r\n";
+    case REPORT_EXPANDED:
+        return "It was sent on to the members of:\r\n";
     }
     abort(); /* not an action */
 }

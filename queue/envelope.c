@@ -21,6 +21,7 @@ enum {
     TITLE_SIZE = 16,
     LENGTH_SIZE = 18,
     TRAILER_SIZE = 17,
+    WAYS_COMPARED = 16,
     MARK_OPEN = 'T',
     MARK_DONE = 'D',
     PRIORITY_ZERO = 1 + ENVELOPE_PRIORITY_MAX /* added, so that no sign is written */
@@ -87,6 +88,56 @@ envelope_add(struct envelope *e, struct text address, unsigned notify,
     return true;
 }
 
+/* Recipients that share a way mostly stand together: only the newest ones are compared. A
+ * way that is made twice costs one more transaction. */
+const struct recipient_way *
+envelope_way(struct envelope *e, struct text origin, struct text sender)
+{
+    unsigned compared = 0;
+    for (const struct recipient_way *w = e->ways; w && compared < WAYS_COMPARED;
+         w = w->next, compared++)
+        if (text_equal(w->origin, origin) && text_equal(w->sender, sender))
+            return w;
+    struct recipient_way *made = arena_get(&e->arena, sizeof(*made));
+    if (made == NULL)
+        return NULL;
+    *made = (struct recipient_way){.next = e->ways,
+                                   .number = e->ways ? e->ways->number + 1 : 1,
+                                   .origin = envelope_text(e, origin),
+                                   .sender = envelope_text(e, sender)};
+    if (made->origin.at == NULL || made->sender.at == NULL)
+        return NULL;
+    return e->ways = made;
+}
+
+struct text
+envelope_sender_of(const struct envelope *e, const struct recipient *r)
+{
+    return r->way != NULL && r->way->sender.length > 0 ? r->way->sender : e->sender;
+}
+
+struct text
+envelope_origin_of(const struct recipient *r)
+{
+    return r->way != NULL ? r->way->origin : TEXT("");
+}
+
+bool
+envelope_is_srs(struct text sender)
+{
+    return sender.length > 5 &&
+           (text_starts_nocase(sender, TEXT("SRS0")) ||
+            text_starts_nocase(sender, TEXT("SRS1"))) &&
+           strchr("=-+", sender.at[4]) != NULL;
+}
+
+struct text
+envelope_notified(const struct envelope *e, const struct recipient *r)
+{
+    struct text sender = envelope_sender_of(e, r);
+    return r->expanded || envelope_is_srs(sender) ? e->sender : sender;
+}
+
 /* The second record of a recipient replaces the first: it says that the failure was
  * reported. */
 void
@@ -134,6 +185,12 @@ envelope_add_recipient(struct buffer *out, unsigned index, const struct recipien
     envelope_add_record_bytes(out, r->address);
     envelope_add_record_bytes(out, r->original);
     envelope_add_record_bytes(out, TEXT("\n"));
+    if (r->way != NULL) /* else an older version can read it */
+        envelope_add_record(out, 'A', r->way->origin);
+    if (r->way != NULL && r->way->sender.length > 0)
+        envelope_add_record(out, 'R', r->way->sender);
+    if (r->expanded)
+        envelope_add_record(out, 'X', TEXT(""));
     return mark;
 }
 
@@ -522,6 +579,24 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
         number[9] < UINT32_MAX ? (unsigned)number[9] : UINT32_MAX;
 }
 
+/* Behind a recipient: the alias, the recipient's own sender, and whether it is itself an
+ * alias that has been expanded. */
+static void
+envelope_take_way(struct reading *r, struct envelope *e, struct recipient *made)
+{
+    bool has_way = stands_there(r, 'A');
+    if (!has_way && stands_there(r, 'R'))
+        r->bad = true;
+    struct text origin = take_optional(r, 'A'), sender = take_optional(r, 'R');
+    if (has_way && !r->bad) {
+        made->way = envelope_way(e, origin, sender);
+        r->bad = origin.length == 0 || made->way == NULL;
+    }
+    made->expanded = stands_there(r, 'X');
+    if (take_optional(r, 'X').length > 0)
+        r->bad = true;
+}
+
 /* Stores one recipient at its index, which must be empty. */
 static void
 envelope_take_recipient(struct reading *r, struct envelope *e, struct recipient made)
@@ -537,6 +612,7 @@ envelope_take_recipient(struct reading *r, struct envelope *e, struct recipient 
         e->recipients[index].address.at != NULL || made.address.at == NULL ||
         made.original.at == NULL)
         r->bad = true;
+    envelope_take_way(r, e, &made);
     if (r->bad)
         return;
     e->recipients[index] = made;

@@ -29,11 +29,33 @@ enum envelope_return { RETURN_DEFAULT, RETURN_HEADERS, RETURN_FULL };
 
 enum channel { CHANNEL_LOCAL, CHANNEL_REMOTE }; /* which of qmail's two files */
 
+/* How recipients came into the envelope through an alias. Some of them share it: what is
+ * sent to them in one transaction has one sender and one origin. */
+struct recipient_way {
+    struct recipient_way *next; /* of the envelope */
+    unsigned number;            /* from 1 on */
+    struct text origin;         /* the address as given, in normal form */
+    struct text sender;         /* instead of the envelope's; empty: that one */
+};
+
+/* Why an injector's recipient fails when it is routed; not on disk, but found again. */
+enum recipient_refusal {
+    RECIPIENT_GOOD,
+    RECIPIENT_UNKNOWN, /* a forged address of SRS */
+    RECIPIENT_LOOPS,   /* its alias has forwarded the message before */
+    RECIPIENT_TOO_MANY /* addresses stand behind the message's aliases */
+};
+
 struct recipient {
     struct text address;  /* normal form, see address_write() */
     struct text original; /* ORCPT as given, xtext: "rfc822;a+2Bb@c", or empty */
     unsigned notify;
-    bool done;            /* D: delivered, failed or discarded */
+    const struct recipient_way *way; /* through an alias; NULL: as given */
+    bool done;                       /* D: delivered, failed or discarded */
+    /* An alias that has been expanded. It is a recipient since the sender wants to know
+     * of success: a notification says "expanded", or "delivered" (`way`) to a list. */
+    bool expanded;
+    enum recipient_refusal refused : 8;
     enum channel channel; /* of its record on disk, S5 */
     int64_t mark_offset;  /* of its T/D byte on disk, S5; -1 in S4 */
 };
@@ -80,6 +102,7 @@ struct fragment_state {
 
 /* How the message is stored. */
 struct storage_state {
+    bool in_todo;               /* S4 as read from todo/ID, whoever wrote it */
     bool injected;              /* S4 as read: submitted by sendmail(1) */
     unsigned injector;          /* then: the user, owner of todo/ID */
     bool preprocessed;          /* S5: info/ exists, todo/ does not */
@@ -122,6 +145,7 @@ struct envelope {
     uint32_t content_crc;
     struct recipient *recipients;
     unsigned count, capacity;
+    struct recipient_way *ways; /* the newest first */
     struct delivery_state delivery;
     struct fragment_state fragment;
     struct storage_state storage;
@@ -134,6 +158,21 @@ void envelope_free(struct envelope **e);
  * the limit of recipients or bytes is reached. */
 bool envelope_add(struct envelope *e, struct text address, unsigned notify,
                   struct text original) __attribute__((warn_unused_result));
+/* A way with these texts, copied: one that the envelope has, or a new one. NULL: the
+ * limit of bytes is reached. */
+const struct recipient_way *envelope_way(struct envelope *e, struct text origin,
+                                         struct text sender)
+    __attribute__((warn_unused_result));
+/* The sender of what is sent to the recipient, and the alias by which it came (empty:
+ * none). */
+struct text envelope_sender_of(const struct envelope *e, const struct recipient *r);
+struct text envelope_origin_of(const struct recipient *r);
+/* Where a notification about the recipient goes: to the owner of its list, else to the
+ * sender of the message. A sender that SRS made stands for that one; and who asked for a
+ * report of a list gets it. */
+struct text envelope_notified(const struct envelope *e, const struct recipient *r);
+/* Whether SRS made the address (mime/srs.h has the form). */
+bool envelope_is_srs(struct text sender);
 /* Whether the header, apart from addresses, needs SMTPUTF8 (RFC 6531 §3.2); true also
  * when that is unknown. */
 bool envelope_has_utf8_header(const struct envelope *e);

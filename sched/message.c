@@ -35,34 +35,67 @@ message_find(struct destinations *set, struct sched_loading *l,
         destination_get(set, recipient->target, recipient->domain, now_ms);
     d->entries++; /* in use from here on; a later call may move it */
     d->site->loaded++;
-    l->found[l->count++] = (struct found){d, recipient->index};
+    l->is_grouped |= l->count > 0 && l->found[l->count - 1].group != recipient->group;
+    l->found[l->count++] = (struct found){d, recipient->index, recipient->group};
+}
+
+/* Recipients with the same group stand together: up to the end of a run. */
+static size_t
+run_end(const struct sched_loading *l, size_t from)
+{
+    size_t end = from;
+    while (end < l->count && l->found[end].group == l->found[from].group)
+        end++;
+    return end;
+}
+
+static int
+found_compare(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    unsigned first = x->group != y->group ? x->group : x->index;
+    unsigned second = x->group != y->group ? y->group : y->index;
+    return first < second ? -1 : first > second;
 }
 
 /* Marks each destination through `filling` instead of sorting: a message may have 50,000
  * recipients, and their destinations are in memory anyway. */
 static unsigned
-count_destinations(const struct sched_loading *l)
+count_run(const struct sched_loading *l, size_t from, size_t end)
 {
     static struct entry mark; /* only its address is used */
     unsigned different = 0;
-    for (size_t i = 0; i < l->count; i++) {
+    for (size_t i = from; i < end; i++) {
         struct destination *d = l->found[i].destination;
         different += d->filling == NULL;
         d->filling = &mark;
     }
-    for (size_t i = 0; i < l->count; i++)
+    for (size_t i = from; i < end; i++)
         l->found[i].destination->filling = NULL;
     return different;
 }
 
-/* The entries are in the order of their first recipients. An entry must know its number
- * of slots before the first slot is placed: count here, fill_slots() next. */
-static void
-make_entries(struct sched_message *m, const struct sched_loading *l)
+static unsigned
+count_entries(const struct sched_loading *l)
+{
+    unsigned different = 0;
+    for (size_t from = 0, end; from < l->count; from = end) {
+        end = run_end(l, from);
+        different += count_run(l, from, end);
+    }
+    return different;
+}
+
+/* The entries of a run are in the order of their first recipients. An entry must know
+ * its number of slots before the first slot is placed: count here, fill_slots() next.
+ * Returns the number of entries up to now. */
+static unsigned
+make_entries(struct sched_message *m, const struct sched_loading *l, size_t from,
+             size_t end, unsigned made)
 {
     struct entry *entries = message_entries(m);
-    unsigned made = 0;
-    for (unsigned i = 0; i < m->count; i++) {
+    unsigned first = made;
+    for (size_t i = from; i < end; i++) {
         struct destination *d = l->found[i].destination;
         if (!d->filling) {
             d->filling = &entries[made++];
@@ -70,24 +103,38 @@ make_entries(struct sched_message *m, const struct sched_loading *l)
         }
         d->filling->count++;
     }
-    assert(made == m->entry_count);
-    for (unsigned i = 1; i < m->entry_count; i++)
-        entries[i].first = entries[i - 1].first + entries[i - 1].count;
+    assert(made <= m->entry_count);
+    for (unsigned i = first; i < made; i++)
+        entries[i].first = i > 0 ? entries[i - 1].first + entries[i - 1].count : 0;
+    return made;
 }
 
 /* `given` serves as the number of slots that are filled so far. */
 static void
-fill_slots(struct sched_message *m, const struct sched_loading *l)
+fill_slots(struct sched_message *m, const struct sched_loading *l, size_t from,
+           size_t end)
 {
-    for (unsigned i = 0; i < m->count; i++) {
+    for (size_t i = from; i < end; i++) {
         struct entry *e = l->found[i].destination->filling;
         m->slots[e->first + e->given++].index = l->found[i].index;
+    }
+    for (size_t i = from; i < end; i++)
+        l->found[i].destination->filling = NULL;
+}
+
+static void
+sort_recipients(struct sched_message *m, const struct sched_loading *l)
+{
+    unsigned made = 0;
+    for (size_t from = 0, end; from < l->count; from = end) {
+        end = run_end(l, from);
+        made = make_entries(m, l, from, end, made);
+        fill_slots(m, l, from, end);
     }
     for (unsigned i = 0; i < m->entry_count; i++) {
         struct entry *e = &message_entries(m)[i];
         e->destination->entries -= e->count - 1; /* it was counted once per recipient */
         e->destination->site->loaded -= e->count - 1;
-        e->destination->filling = NULL;
         e->given = 0;
     }
 }
@@ -101,10 +148,12 @@ mail_cost(const struct sched_mail *mail)
 }
 
 struct sched_message *
-message_make(const struct sched_mail *mail, const struct sched_loading *l)
+message_make(const struct sched_mail *mail, struct sched_loading *l)
 {
     assert(l->count > 0 && l->count <= UINT32_MAX);
-    unsigned different = count_destinations(l);
+    if (l->is_grouped)
+        qsort(l->found, l->count, sizeof(*l->found), found_compare);
+    unsigned different = count_entries(l);
     size_t slots = l->count * sizeof(struct slot);
     struct sched_message *m =
         memory_new(sizeof(*m) + slots + different * sizeof(struct entry));
@@ -116,8 +165,7 @@ message_make(const struct sched_mail *mail, const struct sched_loading *l)
     m->class = mail->class & 3;
     m->cost = mail_cost(mail) & 15;
     m->sender = mail->sender << 2 | m->class;
-    make_entries(m, l);
-    fill_slots(m, l);
+    sort_recipients(m, l);
     return m;
 }
 

@@ -49,18 +49,20 @@ message_entries(struct sched_message *m)
  * destinations. */
 struct sched_loading {
     size_t count, most;
+    bool is_grouped; /* their groups differ */
     struct found {
         struct destination *destination;
-        unsigned index;
+        unsigned index, group;
     } found[];
 };
 struct sched_loading *message_loading(size_t most);
 void message_find(struct destinations *set, struct sched_loading *l,
                   const struct sched_recipient *recipient, int64_t now_ms);
-/* Sorts the recipients that were found into entries. The destinations count these, but
+/* Sorts the recipients that were found into entries: one for each destination and
+ * group. The destinations count these, but
  * they do not wait there yet. */
 struct sched_message *message_make(const struct sched_mail *mail,
-                                   const struct sched_loading *l);
+                                   struct sched_loading *l);
 
 /* Removes the entries from `first` to before `end` from their destinations; they must
  * be in no list. free() needs all of them removed. */

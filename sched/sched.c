@@ -333,7 +333,7 @@ sched_work(struct sched *s, int64_t now_ms)
  * always does, or it would go back and forth. */
 static struct sched_message *
 begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
-              const struct sched_loading *l)
+              struct sched_loading *l)
 {
     struct message_index *k = message_index_find(&s->known, id);
     assert(k && k->place == MESSAGE_INDEX_LOADING);

@@ -84,6 +84,7 @@ struct sched_recipient {
     unsigned index;              /* the owner's */
     const struct target *target; /* copied into the destination if that is new */
     struct text domain;          /* of the recipient, for the key */
+    unsigned group; /* recipients of one transaction have the same: one sender */
 };
 /* The sender and size of the mail. Senders take turns at a site; a class gets a larger
  * or smaller share of them. */

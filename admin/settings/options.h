@@ -42,7 +42,8 @@ struct options {
     /* where to */
     char *routes, *sender_routes, *rewrite, *relay, *relay_password, *auth_passwords,
         *oauth;
-    char *local, *local_domains, *aliases, *root;
+    char *local, *local_domains, *aliases, *root, *srs_domain, *srs_secret;
+    bool srs;
     bool without_secrets; /* no setting: of the sources below */
     /* out */
     char *dkim_keys;

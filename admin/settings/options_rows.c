@@ -172,6 +172,16 @@ const struct setting options_rows[] = {
         "unset, for mail that programs of this host send to local users without an "
         "alias.\n"
         "`aliases` come before it. Example: alerts@example.org"),
+    TEXTUAL(BOOL, srs, "srs", "yes",
+            "Whether mail that an alias forwards gets a sender at this host (SRS), so "
+            "that SPF\n"
+            "permits it."),
+    TEXTUAL(STRING, srs_domain, "srs_domain", NULL,
+            "Domain of these senders. Unset: the first of local_domains."),
+    SECRET_TABLE(srs_secret, "srs_secret",
+                 "Secrets that sign these senders; the first signs, all verify. Unset: "
+                 "one is made,\n"
+                 "in lock/srs of the spool."),
     BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
             INT64_C(1) << 40, "Larger messages are refused."),
     BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,

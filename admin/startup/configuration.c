@@ -1,6 +1,8 @@
 /* Reads the settings, and fills the structs of SMTP, routes and registry from them. */
 #include "admin/startup/configuration.h"
 
+#include "admin/settings/srs_secret.h"
+
 #include "base/memory.h"
 #include "base/sandbox/identity.h"
 #include "queue/event/event_post.h"
@@ -160,6 +162,15 @@ check_http(struct configuration *c, struct buffer *errors)
                                     "needs tls_certificate");
 }
 
+struct sandbox_rules
+configuration_sandbox(const struct configuration *c)
+{
+    return (struct sandbox_rules){.options = &c->options,
+                                  .settings = c->settings,
+                                  .routes = c->routes,
+                                  .alias_files = c->alias_files};
+}
+
 struct http_server_settings
 configuration_http(const struct configuration *c)
 {
@@ -227,6 +238,7 @@ check_all(struct configuration *c)
         (void)!accounts_read(&c->options, &c->accounts, errors);
     c->rewrites = options_rewrites(&c->options, c->settings, errors);
     check_aliases(c, errors);
+    srs_secret_check(&c->options, errors);
     check_quotas(c->options.quotas, errors);
     check_events(&c->options, errors);
     accounts_read_secrets(&c->accounts, errors);

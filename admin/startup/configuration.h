@@ -6,6 +6,7 @@
 #include "admin/settings/accounts.h"
 #include "admin/settings/alias_files.h"
 #include "admin/settings/options.h"
+#include "admin/settings/sandbox_rules.h"
 #include "admin/http/http_server.h"
 #include "defrag/registry/registry.h"
 #include "smtp/client/delivery.h"
@@ -58,6 +59,7 @@ struct dkim_keys *configuration_take_dkim_keys(struct configuration *c);
 void configuration_warn(const struct configuration *c, struct log *log);
 
 /* These borrow from the options and routes. */
+struct sandbox_rules configuration_sandbox(const struct configuration *c);
 struct http_server_settings configuration_http(const struct configuration *c);
 struct listener_settings configuration_listener(const struct options *o);
 /* For commands that any user may run: only the daemon may read keys and users, and

@@ -31,6 +31,12 @@ configuration_serve_standard(const struct options *o)
     buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
     struct route_table *routes = options_routes(o, &errors);
     struct listener_settings listener = configuration_public_listener(o);
+    struct alias_files *files = NULL;
+    struct buffer unused; /* errors are the daemon's, which expands what is stored */
+    buffer_init(&unused, CONFIGURATION_ERRORS_MAX);
+    if (routes != NULL)
+        (void)!alias_files_read(o, routes, &listener.aliases, &files, &unused);
+    buffer_free(&unused);
     int code = routes != NULL && listener_check(&listener, &errors) ? 0 : EX_CONFIG;
     fwrite(errors.at, 1, errors.length, stderr);
     if (code == 0)
@@ -47,6 +53,8 @@ configuration_serve_standard(const struct options *o)
     } else {
         fprintf(stderr, "sendmail: %s\n", error);
     }
+    aliases_free(&listener.aliases);
+    alias_files_free(&files);
     route_free(&routes);
     buffer_free(&errors);
     event_hub_free(&events);

@@ -141,7 +141,8 @@ copy_content(struct queue *queue, const struct envelope *e, struct queue_draft *
 struct dsn {
     struct dsn_settings settings;
     const struct envelope *envelope;
-    bool is_delay; /* else it reports the envelope's failures */
+    struct text to; /* whom; "": the sender is null, and postmaster is notified */
+    bool is_delay;  /* else it reports the envelope's failures */
     struct report report;
     struct report_place written;
     struct report_recipient *recipients;
@@ -198,11 +199,54 @@ is_failure(const struct failure *f)
 }
 
 static enum report_action
-action_of(const struct failure *f)
+action_of(const struct dsn *n, const struct failure *f)
 {
+    const struct recipient *r = &n->envelope->recipients[f->recipient];
     if (is_failure(f))
         return REPORT_FAILED;
+    if (r->expanded && r->way == NULL)
+        return REPORT_EXPANDED;
     return f->relayed ? REPORT_RELAYED : REPORT_DELIVERED;
+}
+
+/* Failures of a message with the null sender are reported to postmaster, all of them. */
+static bool
+is_reportable(const struct envelope *e, const struct failure *f)
+{
+    return !f->notified && (e->sender.length == 0 || !is_failure(f) ||
+                            wants_failure(&e->recipients[f->recipient]));
+}
+
+/* The sender's address comes first, then owners of lists in any fixed order. */
+static int
+compare_notified(const struct envelope *e, struct text a, struct text b)
+{
+    bool first = text_equal(a, e->sender), second = text_equal(b, e->sender);
+    size_t length = a.length < b.length ? a.length : b.length;
+    if (first || second)
+        return (int)second - (int)first;
+    int order = length > 0 ? memcmp(a.at, b.at, length) : 0;
+    return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+/* The next address that is to be notified, behind that one (NULL: the first). False:
+ * there is none. */
+static bool
+dsn_next(const struct envelope *e, const struct text *behind, struct text *to)
+{
+    bool found = false;
+    for (unsigned i = 0; i < e->delivery.failure_count; i++) {
+        const struct failure *f = &e->delivery.failures[i];
+        if (!is_reportable(e, f))
+            continue;
+        struct text one = envelope_notified(e, &e->recipients[f->recipient]);
+        if ((behind != NULL && compare_notified(e, one, *behind) <= 0) ||
+            (found && compare_notified(e, one, *to) >= 0))
+            continue;
+        *to = one;
+        found = true;
+    }
+    return found;
 }
 
 /* A success is recorded only if it is requested. A report of successes alone has only
@@ -211,17 +255,15 @@ static void
 add_failures(struct dsn *n)
 {
     const struct envelope *e = n->envelope;
-    bool all = e->sender.length == 0; /* to postmaster */
     n->recipients = memory_array(e->delivery.failure_count, sizeof(*n->recipients));
     for (unsigned i = 0; i < e->delivery.failure_count; i++) {
         const struct failure *f = &e->delivery.failures[i];
-        if (f->notified)
-            continue;
-        if (!all && is_failure(f) && !wants_failure(&e->recipients[f->recipient]))
+        if (!is_reportable(e, f) ||
+            !text_equal(envelope_notified(e, &e->recipients[f->recipient]), n->to))
             continue;
         n->has_failure = n->has_failure || is_failure(f);
         dsn_add_recipient(n, f->recipient,
-                          (struct report_recipient){.action = action_of(f),
+                          (struct report_recipient){.action = action_of(n, f),
                                                     .expired = f->expired,
                                                     .outcome = &f->outcome});
     }
@@ -234,7 +276,8 @@ add_delays(struct dsn *n, const struct dsn_delay *delays, size_t count)
     n->recipients = memory_array(count, sizeof(*n->recipients));
     for (size_t i = 0; i < count; i++) {
         const struct dsn_delay *d = &delays[i];
-        if (dsn_wants_delay(&n->envelope->recipients[d->recipient]))
+        const struct recipient *r = &n->envelope->recipients[d->recipient];
+        if (dsn_wants_delay(r) && text_equal(envelope_notified(n->envelope, r), n->to))
             dsn_add_recipient(
                 n, d->recipient,
                 (struct report_recipient){.action = REPORT_DELAYED,
@@ -290,7 +333,7 @@ dsn_needs_utf8(const struct envelope *e)
 static_assert((int)REPORT_HINT_MAX == (int)REFUSAL_HINT_MAX, "a hint fits");
 
 static struct dsn *
-compose(const struct dsn_settings *settings, const struct envelope *e)
+compose(const struct dsn_settings *settings, const struct envelope *e, struct text to)
 {
     struct dsn *n = memory_new(sizeof(*n));
     struct text host = text_from(settings->hostname);
@@ -301,12 +344,13 @@ compose(const struct dsn_settings *settings, const struct envelope *e)
              loop_random(settings->loop));
     n->settings = *settings;
     n->envelope = e;
+    n->to = to;
     buffer_init(&n->header, HEADER_MAX);
     reserve_texts(n);
     n->report = (struct report){
         .reporting_host = prefixed(n, "", host),
         .from = prefixed(n, "MAILER-DAEMON@", host),
-        .to = doubled ? prefixed(n, "postmaster@", host) : e->sender,
+        .to = doubled ? prefixed(n, "postmaster@", host) : to,
         .original_sender = e->sender,
         .id = prefixed(n, "", text_from(id)),
         .boundary = prefixed(n, "", text_from(boundary)),
@@ -372,6 +416,9 @@ dsn_envelope(const struct dsn *n)
     }
     if (!envelope_add(made, n->report.to, NOTIFY_NEVER, TEXT("")))
         assert(false && "one recipient always fits");
+    /* Mail of cron comes from root, and its bounces go where root's mail goes. */
+    (void)expansion_apply(made, &n->settings.expansion, loop_now_ms(n->settings.loop),
+                          NULL, NULL);
     return made;
 }
 
@@ -428,6 +475,8 @@ tell_notified(const struct dsn *n, const struct envelope *made)
                                        .text = text_from(notified(n))});
 }
 
+static bool dsn_go_on(struct dsn *n, struct envelope **made);
+
 /* Only now it is certain that there is one. The owner may free the envelope. */
 static void
 dsn_stored(void *context, struct envelope *made, const struct outcome *refusal)
@@ -438,7 +487,8 @@ dsn_stored(void *context, struct envelope *made, const struct outcome *refusal)
         log_refused(&n->settings, n->envelope->id, refusal->text);
     else
         tell_notified(n, made);
-    n->stored(n->context, made, refusal);
+    if (refusal != NULL || !dsn_go_on(n, &made))
+        n->stored(n->context, made, refusal);
     /* Nothing is freed inside its own callback. */
     loop_release(n->settings.loop, dsn_free, n);
 }
@@ -447,8 +497,10 @@ static void
 dsn_commit(struct dsn *n)
 {
     struct envelope *made = dsn_envelope(n);
+    struct text next;
     queue_name(n->draft, made);
-    if (!n->is_delay)
+    /* The note says of all failures that they are reported. */
+    if (!n->is_delay && !dsn_next(n->envelope, &n->to, &next))
         queue_reports(n->draft, n->envelope);
     queue_commit(&n->draft, &made, dsn_stored, n);
 }
@@ -498,10 +550,44 @@ dsn_begin_draft(struct dsn *n, struct dsn **under_way, queue_stored *stored,
     return DSN_BEGUN;
 }
 
+static enum dsn_result
+dsn_begin_to(const struct dsn_settings *settings, const struct envelope *e,
+             struct text to, struct dsn **under_way, queue_stored *stored,
+             void *context)
+{
+    struct dsn *n = compose(settings, e, to);
+    add_failures(n);
+    return dsn_begin_draft(n, under_way, stored, context);
+}
+
+/* Begins the next notification of the round. True: stored will be called for it, or has
+ * been, and this one has been given away. */
+static bool
+dsn_go_on(struct dsn *n, struct envelope **made)
+{
+    struct text next;
+    if (n->is_delay || !dsn_next(n->envelope, &n->to, &next))
+        return false;
+    if (n->settings.accept != NULL)
+        n->settings.accept(n->settings.context, *made);
+    else
+        envelope_free(made);
+    *made = NULL;
+    if (dsn_begin_to(&n->settings, n->envelope, next, n->under_way, n->stored,
+                     n->context) != DSN_BEGUN) {
+        /* The round is reported later, with what has been reported now. */
+        struct outcome full = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452,
+                                           "4.3.1", "the queue takes no mail now");
+        n->stored(n->context, NULL, &full);
+    }
+    return true;
+}
+
 enum dsn_result
 dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
           struct dsn **under_way, queue_stored *stored, void *context)
 {
+    struct text to;
     if (e->delivery.failure_count == 0)
         return DSN_NOTHING;
     if (e->double_bounce) {
@@ -511,9 +597,9 @@ dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
                 "notification to postmaster failed; discarded");
         return DSN_NOTHING;
     }
-    struct dsn *n = compose(settings, e);
-    add_failures(n);
-    return dsn_begin_draft(n, under_way, stored, context);
+    if (!dsn_next(e, NULL, &to))
+        return DSN_NOTHING;
+    return dsn_begin_to(settings, e, to, under_way, stored, context);
 }
 
 enum dsn_result
@@ -523,7 +609,7 @@ dsn_begin_delay(const struct dsn_settings *settings, const struct envelope *e,
 {
     if (count == 0 || e->sender.length == 0)
         return DSN_NOTHING;
-    struct dsn *n = compose(settings, e);
+    struct dsn *n = compose(settings, e, e->sender);
     add_delays(n, delays, count);
     return dsn_begin_draft(n, under_way, stored, context);
 }

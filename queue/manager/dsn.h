@@ -7,6 +7,7 @@
 #ifndef QUEUE_MANAGER_DSN_H
 #define QUEUE_MANAGER_DSN_H
 
+#include "queue/manager/expansion.h"
 #include "queue/queue.h"
 
 struct event_hub;
@@ -19,6 +20,11 @@ struct dsn_settings {
     struct event_hub *events;
     const char *hostname;
     size_t size_limit; /* RET=FULL of a larger message gives its header only */
+    struct expansion_rules expansion; /* of the address that is notified */
+    /* Takes a notification that is stored while others of the same round follow; NULL:
+     * it is left to the queue. */
+    void (*accept)(void *context, struct envelope *made);
+    void *context;
 };
 
 enum dsn_result {
@@ -28,7 +34,9 @@ enum dsn_result {
 };
 
 /* Reports those of e's failures, which include successes, that no notification has
- * reported yet, in one message. A report of many recipients takes many turns: until it
+ * reported yet: in one message for each address that is notified (envelope_notified()),
+ * one after the other. stored is called for the last, or for one that is refused. A
+ * report of many recipients takes many turns: until it
  * is stored *under_way is set, and e must stay with its failures unchanged. dsn_drop()
  * gives it up (stored will not be called). */
 enum dsn_result dsn_begin(const struct dsn_settings *settings, const struct envelope *e,

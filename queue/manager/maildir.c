@@ -304,7 +304,8 @@ maildir_begin_file(struct maildir_delivery *d, struct loop *loop, const char *ho
     }
     buffer_init(&w->out, PIECE);
     /* The final delivery adds it (RFC 5321 §4.4). */
-    put_address_line(w, "Return-Path: <", e->sender, ">\n");
+    put_address_line(w, "Return-Path: <",
+                     envelope_sender_of(e, &e->recipients[recipient]), ">\n");
     put_address_line(w, "Delivered-To: ", e->recipients[recipient].address, "\n");
     maildir_put(w, e->prefix);
     d->content = queue_content_open(d->queue, e);

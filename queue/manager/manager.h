@@ -14,8 +14,10 @@
 #include "sched/route/quotas.h"
 #include "sched/sched.h"
 
+struct aliases;
 struct event_hub;
 struct manager;
+struct srs;
 
 /* A channel: opens a session for a destination. It starts the session but never
  * finishes it before it returns, and ends it with exactly one manager_session_ended().
@@ -57,6 +59,11 @@ void manager_drain(struct manager *manager, int64_t grace_ms,
                    void (*drained)(void *context), void *context);
 /* Undoes it; drained is not called any more. */
 void manager_cancel_drain(struct manager *manager);
+
+/* The aliases, by which mail of injectors and our own notifications are expanded; both
+ * borrowed, and NULL: none. They may be replaced at any time. */
+void manager_set_aliases(struct manager *manager, struct aliases *aliases,
+                         const struct srs *srs);
 
 /* --- For acceptors ---------------------------------------------------------------- */
 

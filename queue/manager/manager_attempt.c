@@ -232,12 +232,14 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
 {
     const struct envelope *e = a->envelope;
     bool failed = outcome->verdict != VERDICT_DELIVERED;
+    struct text own = envelope_sender_of(e, &e->recipients[index]);
     struct event event = {
         .kind = verdict_kind(outcome, expired),
         .program = program_of(a->kinds[index]),
         .id = e->id,
         .sender = e->sender,
         .recipient = e->recipients[index].address,
+        .original = envelope_origin_of(&e->recipients[index]),
         .reason = failed ? refusal_name(refusal_classify(outcome->text)) : "",
         .attempt = e->delivery.attempts,
         .delivery = a->deliveries ? a->deliveries[index] : 0,
@@ -249,6 +251,8 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
         event.dkim = timing->dkim;
         event.left_as = timing->sender;
     }
+    if (event.left_as.length == 0 && !text_equal(own, e->sender))
+        event.left_as = own;
     char hint[REFUSAL_HINT_MAX];
     struct event_origin origin;
     if (event_are_kept(a->manager->events)) {
@@ -422,6 +426,12 @@ notification_stored(void *context, struct envelope *notification,
     queue_leave(m->queue, before);
 }
 
+static void
+accept_notification(void *context, struct envelope *notification)
+{
+    manager_accept(context, &notification);
+}
+
 struct dsn_settings
 attempt_dsn_settings(struct manager *m)
 {
@@ -429,7 +439,10 @@ attempt_dsn_settings(struct manager *m)
                                  .loop = m->loop,
                                  .events = m->events,
                                  .hostname = m->settings.hostname,
-                                 .size_limit = m->settings.bounce_size_limit};
+                                 .size_limit = m->settings.bounce_size_limit,
+                                 .expansion = manager_expansion(m),
+                                 .accept = accept_notification,
+                                 .context = m};
 }
 
 /* An expected notification will not be sent. */

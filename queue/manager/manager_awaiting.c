@@ -22,15 +22,24 @@ struct sorted {
     int64_t retention_ms;
 };
 
+/* Fragments for a recipient with its own sender pass: the reassembled message has that of
+ * all. */
+static bool
+is_offered(const struct active *a, const struct sched_recipient *r)
+{
+    const struct recipient_way *way = a->envelope->recipients[r->index].way;
+    return r->target->defragment && (way == NULL || way->sender.length == 0);
+}
+
 /* The shortest time of the recipients counts: after it the message is delivered to all
  * of them. */
 static struct sorted
-sort_out(const struct sched_recipient *open, size_t count)
+sort_out(const struct active *a, const struct sched_recipient *open, size_t count)
 {
     struct sorted s = {.retention_ms = INT64_MAX};
     for (size_t i = 0; i < count; i++) {
         int64_t half_ms = open[i].target->notices_ms / 2;
-        if (!open[i].target->defragment)
+        if (!is_offered(a, &open[i]))
             continue;
         if (s.count == 0) {
             s.indexes = memory_array(count, sizeof(*s.indexes));
@@ -46,11 +55,11 @@ sort_out(const struct sched_recipient *open, size_t count)
 }
 
 static void
-keep_others(struct sched_recipient *open, size_t *count)
+keep_others(const struct active *a, struct sched_recipient *open, size_t *count)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++)
-        if (!open[i].target->defragment)
+        if (!is_offered(a, &open[i]))
             open[kept++] = open[i];
     *count = kept;
 }
@@ -84,7 +93,7 @@ redirect(struct active *a, const struct manager_offer *offer,
     e->fragment.set_mark = envelope_text(e, offer->set_mark);
     a->redirected = memory_array(e->count, sizeof(*a->redirected));
     for (size_t i = 0; i < count; i++) {
-        if (!open[i].target->defragment)
+        if (!is_offered(a, &open[i]))
             continue;
         open[i].target = offer->target;
         a->kinds[open[i].index] = offer->target->kind;
@@ -100,7 +109,7 @@ manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count
     struct manager *m = a->manager;
     if (m->defragment == NULL || a->envelope->delivery.done == a->envelope->count)
         return;
-    struct sorted s = sort_out(open, *count);
+    struct sorted s = sort_out(a, open, *count);
     struct manager_offer offer = {.envelope = a->envelope,
                                   .indexes = s.indexes,
                                   .count = s.count,
@@ -111,7 +120,7 @@ manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count
         break;
     case MANAGER_AWAIT:
         settle_absorbed(a, &s);
-        keep_others(open, count);
+        keep_others(a, open, count);
         if (a->envelope->delivery.done + *count < a->envelope->count)
             a->awaits_until_ms = offer.until_ms;
         break;
@@ -121,7 +130,7 @@ manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count
         break;
     case MANAGER_SETTLE:
         manager_awaiting_settle_all(a, &s, &offer.outcome);
-        keep_others(open, count);
+        keep_others(a, open, count);
         break;
     case MANAGER_REDIRECT:
         redirect(a, &offer, open, *count);

@@ -39,6 +39,39 @@ settle_unparsable(struct active *a, unsigned index)
     attempt_settle(a, index, &outcome, false, NULL);
 }
 
+/* A recipient that was found out not to be one when the aliases were looked up, or an
+ * alias whose members have taken its place. False: it is neither. */
+static bool
+settle_alias(struct active *a, unsigned index)
+{
+    static const struct {
+        int code;
+        const char *enhanced, *text;
+    } refusals[] = {
+        [RECIPIENT_UNKNOWN] = {550, "5.1.1",
+                               "no such address: the SRS hash is wrong or too old"},
+        [RECIPIENT_LOOPS] = {554, "5.4.6",
+                               "mail loop: the alias has forwarded this "
+                             "message before"                                     },
+        [RECIPIENT_TOO_MANY] = {552, "5.5.3",
+                               "more than 50000 recipients, with the "
+                                "members of aliases"                              },
+    };
+    const struct recipient *r = &a->envelope->recipients[index];
+    struct outcome outcome =
+        outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.1.5", "%s",
+                     r->way != NULL ? "sent to the list" : "expanded into its members");
+    if (!r->expanded && r->refused == RECIPIENT_GOOD)
+        return false;
+    if (!r->expanded)
+        outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, refusals[r->refused].code,
+                               refusals[r->refused].enhanced, "%s",
+                               refusals[r->refused].text);
+    a->kinds[index] = TARGET_DISCARD;
+    attempt_settle(a, index, &outcome, false, NULL);
+    return true;
+}
+
 /* A recipient that needs no session gets its verdict immediately, the others are
  * listed. */
 static void
@@ -52,6 +85,8 @@ route_one(struct active *a, unsigned index)
         attempt_settle(a, index, b->verdict, false, NULL);
         return;
     }
+    if (settle_alias(a, index))
+        return;
     const struct target *target = attempt_route(a->manager, a->envelope, r, &address);
     if (target == NULL) {
         settle_unparsable(a, index);
@@ -64,7 +99,8 @@ route_one(struct active *a, unsigned index)
     case TARGET_LMTP:
     case TARGET_MAILDIR:
         a->late = a->late || delay_warning_is_due(a, r, target);
-        b->open[b->count++] = (struct sched_recipient){index, target, address.domain};
+        b->open[b->count++] = (struct sched_recipient){
+            index, target, address.domain, r->way != NULL ? r->way->number : 0};
         break;
     case TARGET_HOLD:
         a->has_held = true; /* it stays open while the others are delivered */
@@ -152,6 +188,8 @@ begin_fetch(struct manager *m, struct id id)
     /* It was held after the scheduler learnt of it, or after startup listed it. */
     if (e && e->delivery.held && e->delivery.done < e->count)
         envelope_free(&e);
+    if (e)
+        manager_expand(m, e);
     if (e && !e->storage.preprocessed && !submission_quota_waits(m, id))
         begin_tell_loaded(m, e);
     return e ? manager_active_new(m, e) : NULL;

@@ -5,6 +5,7 @@
 #include "base/loop/loop.h"
 #include "queue/manager/manager.h"
 #include "queue/manager/dsn.h"
+#include "queue/manager/expansion.h"
 #include "queue/event/event.h"
 #include "queue/manager/deferral_reasons.h"
 #include "sched/limits/refusal.h"
@@ -84,6 +85,8 @@ struct manager {
     unsigned deliveries; /* numbered for EVENT_ATTEMPTED */
     struct manager_settings settings;
     const struct route_table *routes;
+    struct aliases *aliases;
+    const struct srs *srs;
     struct queue *queue;
     struct sched *sched;
     struct active *actives;
@@ -156,6 +159,12 @@ void submission_quota_settle(struct active *a, bool goes);
 bool submission_quota_waits(const struct manager *m, struct id id);
 /* Quotas have changed: what waits for them is due. */
 void submission_quota_retry(struct manager *m);
+/* --- manager_aliases.c ------------------------------------------------------------ */
+
+struct expansion_rules manager_expansion(const struct manager *m);
+/* A message that was loaded, and will be delivered: in place of aliases their members, if
+ * an injector wrote it and none of its recipients has a mark. */
+void manager_expand(struct manager *m, struct envelope *e);
 
 /* --- manager_quotas.c ------------------------------------------------------------- */
 

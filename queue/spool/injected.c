@@ -33,6 +33,8 @@ injected_take_recipient(struct recipient *r)
 {
     r->original = injected_word_of(r->original, INJECTED_ORIGINAL_MAX);
     r->notify = notify_of(r->notify);
+    r->way = NULL;
+    r->expanded = false;
     return r->address.length > 0 && r->address.length <= INJECTED_ADDRESS_MAX;
 }
 
@@ -66,6 +68,7 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     e->double_bounce = e->fragment.by_peer = false;
     e->fragment.made_of = e->fragment.set_mark = TEXT("");
     e->message_id = e->tag = TEXT(""); /* read from the header, where they are wanted */
+    e->ways = NULL;
     snprintf(submitter, sizeof(submitter), "uid:%u", user);
     e->ours = true;
     e->header_needs = HEADER_NEEDS_ALL;

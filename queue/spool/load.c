@@ -468,6 +468,7 @@ read_envelope(struct spool *s, struct id id, struct envelope **e,
         result = read_todo(s, made, id, &content->owner, reason);
     }
     if (result == LOAD_DONE && content->injected) {
+        made->storage.in_todo = true;
         made->storage.injected = is_injected(s, made, content->owner);
         made->storage.injector = content->owner;
     }

@@ -203,7 +203,7 @@ simulation_load(struct simulation *s, struct id id)
     for (unsigned i = 0; i < mail->count; i++)
         if (!mail->done || !mail->done[i])
             s->recipients[count++] = (struct sched_recipient){
-                i, &s->targets[domain->target], text_from(domain->name)};
+                i, &s->targets[domain->target], text_from(domain->name), 0};
     struct sched_mail as = {.owner = mail,
                             .birth_ms = SIMULATION_START_MS + mail->born_us / 1000,
                             .class = a->class,

@@ -397,7 +397,9 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
     struct id before = queue_enter(s->settings.queue, mail->envelope->id);
     s->envelope = mail->envelope;
     s->mails[s->mail_count] = mail->envelope->id;
+    const struct recipient *first = &mail->envelope->recipients[mail->indexes[0]];
     s->forms[s->mail_count] = outgoing_new(s->settings.queue, mail->envelope,
+                                           s->redirect_to == NULL ? first->way : NULL,
                                            s->settings.outgoing, s->settings.log);
     struct client_mail formed = *mail;
     formed.outgoing = s->forms[s->mail_count++];

@@ -55,17 +55,30 @@ find_address(const void *table, struct text address, struct rewrite_answer *answ
     memcpy(answer->address, found.address, sizeof(answer->address));
 }
 
-/* Bounces of the next hop come to the new address, ours go to the old one. */
+/* Bounces of the next hop come to the new address, ours go to the old one. What SRS has
+ * made leads back here as it is. */
 static void
 replace_sender(struct outgoing *o, const struct envelope *e,
-               const struct outgoing_rules *rules)
+               const struct recipient_way *way, const struct outgoing_rules *rules)
 {
-    struct rewrites_answer found;
-    if (rules->rewrites == NULL || e->sender.length == 0)
-        return;
-    rewrites_find(rules->rewrites, e->sender, &found);
+    struct rewrites_answer found = {.local = false};
+    bool has_own = way != NULL && way->sender.length > 0;
+    struct text sender = has_own ? way->sender : e->sender;
+    if (rules != NULL && e->ours && rules->rewrites != NULL && sender.length > 0 &&
+        !(has_own && envelope_is_srs(sender)))
+        rewrites_find(rules->rewrites, sender, &found);
+    if (found.address[0] == '\0' && has_own)
+        text_copy(found.address, sizeof(found.address), sender);
     if (!text_equal(e->sender, text_from(found.address)))
         memcpy(o->sender, found.address, sizeof(o->sender));
+}
+
+/* The mark by which this host knows what it has forwarded before. */
+static bool
+write_delivered_to(struct outgoing *o, const struct recipient_way *way)
+{
+    return !text_is_ascii(way->origin) || text_has_control(way->origin) ||
+           buffer_format(&o->header, "Delivered-To: %.*s\r\n", TEXT_ARGS(way->origin));
 }
 
 static void
@@ -123,7 +136,6 @@ outgoing_make(struct outgoing *o, struct queue *queue, const struct envelope *e,
     bool made = read && write_header(o, &h, e, rules, log);
     if (made) {
         o->size = e->content_size - o->skip + (int64_t)o->header.length;
-        replace_sender(o, e, rules);
         o->utf8_header = envelope_has_utf8_header(e) &&
                          (h.scan.composite || !text_is_ascii(buffer_text(&o->header)));
     } else if (read) {
@@ -135,15 +147,43 @@ outgoing_make(struct outgoing *o, struct queue *queue, const struct envelope *e,
     return made;
 }
 
+static bool
+outgoing_is_rewritten(const struct envelope *e, const struct outgoing_rules *rules)
+{
+    return rules != NULL && e->ours &&
+           (e->header_needs != 0 || rules->rewrites != NULL);
+}
+
+/* The header as it is stored, behind what is in o. */
+static bool
+outgoing_keep_header(struct outgoing *o, const struct envelope *e, size_t before)
+{
+    o->header.length = before;
+    o->skip = 0;
+    o->utf8_header = envelope_has_utf8_header(e);
+    bool kept = buffer_add(&o->header, e->prefix);
+    o->size = e->content_size + (int64_t)o->header.length;
+    return kept;
+}
+
 struct outgoing *
 outgoing_new(struct queue *queue, const struct envelope *e,
-             const struct outgoing_rules *rules, struct log *log)
+             const struct recipient_way *way, const struct outgoing_rules *rules,
+             struct log *log)
 {
-    if (rules == NULL || !e->ours || (e->header_needs == 0 && rules->rewrites == NULL))
+    bool is_rewritten = outgoing_is_rewritten(e, rules);
+    if (!is_rewritten && way == NULL)
         return NULL;
     struct outgoing *o = memory_new(sizeof(*o));
     buffer_init(&o->header, REWRITTEN_MAX);
-    if (!outgoing_make(o, queue, e, rules, log))
+    bool good = way == NULL || write_delivered_to(o, way);
+    size_t before = o->header.length;
+    is_rewritten = is_rewritten && outgoing_make(o, queue, e, rules, log);
+    if (!is_rewritten)
+        good = way != NULL && good && outgoing_keep_header(o, e, before);
+    if (good)
+        replace_sender(o, e, way, is_rewritten ? rules : NULL);
+    else
         outgoing_free(&o);
     return o;
 }

@@ -1,7 +1,8 @@
 /* The form in which a message leaves: its header, its sender and its size.
  *
  * Only mail that is ours changes (envelope.ours), and only on its way to SMTP hosts that
- * are not ours: mailboxes and our own other hosts get it as it is stored. The steps, in
+ * are not ours: mailboxes and our own other hosts get it as it is stored. What comes
+ * through an alias has a Delivered-To with its name, and perhaps a sender of its own. The steps, in
  * their order: the header (mime/rewrite.h); conversion of 8-bit and binary content, when
  * the host needs it (mime/downgrade.h). */
 #ifndef SMTP_CLIENT_OUTGOING_H
@@ -26,9 +27,11 @@ struct outgoing {
     bool utf8_header;                  /* it needs SMTPUTF8, or that is unknown */
 };
 
-/* NULL: it leaves as it is stored, always so without rules (NULL). A header that is too
- * long is logged. e must outlive it. */
+/* NULL: it leaves as it is stored. rules: NULL, and it is not rewritten. way: of its
+ * recipients; NULL: no alias, or none that the host is to see. A header that is too long
+ * is logged. e must outlive it. */
 struct outgoing *outgoing_new(struct queue *queue, const struct envelope *e,
+                              const struct recipient_way *way,
                               const struct outgoing_rules *rules, struct log *log);
 void outgoing_free(struct outgoing **o);
 

@@ -570,6 +570,13 @@ listener_new(struct loop *loop, struct net *net, struct event_hub *events,
 }
 
 void
+listener_set_aliases(struct listener *l, struct aliases *aliases, const struct srs *srs)
+{
+    l->host.aliases = aliases;
+    l->host.srs = srs;
+}
+
+void
 listener_reload(struct listener *l, const struct route_table *routes,
                 const struct listener_settings *settings)
 {
@@ -742,5 +749,6 @@ listener_serve_standard(struct loop *loop, struct net *net, struct event_hub *ev
     l->host.on_gone = on_standard_gone;
     l->drained = over;
     l->context = context;
+    l->host.aliases = settings->aliases;
     session_start_standard(&l->host, net, 0, 1);
 }

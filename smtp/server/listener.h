@@ -11,9 +11,11 @@
 #include "queue/manager/manager.h"
 #include "smtp/server/session.h"
 
+struct aliases;
 struct event_hub;
 
 struct listener_settings {
+    struct aliases *aliases; /* of listener_serve_standard() alone; NULL: none */
     const char *hostname;
     struct text listen;      /* list of ADDRESS:PORT[?OPTION&...] or unix:PATH[?...] */
     struct text relay_from;  /* list of networks */
@@ -46,6 +48,7 @@ struct listener_settings {
     int64_t handshake_timeout_ms; /* 20 s for a TLS handshake as a whole */
 };
 struct listener;
+struct srs;
 
 /* Checks everything, the files included, without binding; one line per error. */
 bool listener_check(const struct listener_settings *settings, struct buffer *errors);
@@ -58,6 +61,10 @@ struct listener *listener_new(struct loop *loop, struct net *net,
                               size_t error_size);
 /* Sessions in flight keep their old settings until their next transaction. Addresses
  * are not rebound. */
+/* The aliases by which recipients are expanded; both borrowed, and NULL: none. They may be
+ * replaced at any time. */
+void listener_set_aliases(struct listener *l, struct aliases *aliases,
+                          const struct srs *srs);
 void listener_reload(struct listener *l, const struct route_table *routes,
                      const struct listener_settings *settings);
 /* on_flush starts the delivery that ETRN requests; without it ETRN is refused (458). */

@@ -189,6 +189,18 @@ policy_refuse_domain(struct outcome *refusal)
                                 "not a valid domain name under IDNA");
 }
 
+/* A client that may relay may also send to a source route: it gains nothing. */
+bool
+policy_reaches(const struct route_table *routes, bool may_relay,
+               const struct address *recipient, struct outcome *refusal)
+{
+    /* No domain: <postmaster>, which every server must accept (RFC 5321 §4.5.1). */
+    bool local = recipient->domain.length == 0 ||
+                 route_is_local_domain(routes, recipient->domain);
+    return may_relay || (local && !is_routed(recipient)) ||
+           outcome_refuse(refusal, 554, "5.7.1", "relay access denied");
+}
+
 /* Whether the client may relay is decided first, so that an untrusted one cannot learn
  * from the replies what is routed where. Local recipients are looked up here, and not
  * when the mail is delivered: a refusal in the dialog leaves the bounce to the client,
@@ -197,12 +209,8 @@ bool
 policy_recipient(const struct route_table *routes, bool may_relay, struct text sender,
                  const struct address *recipient, struct outcome *refusal)
 {
-    /* No domain: <postmaster>, which every server must accept (RFC 5321 §4.5.1). */
-    bool local = recipient->domain.length == 0 ||
-                 route_is_local_domain(routes, recipient->domain);
-    /* A client that may relay may also send to a source route: it gains nothing. */
-    if (!may_relay && (!local || is_routed(recipient)))
-        return outcome_refuse(refusal, 554, "5.7.1", "relay access denied");
+    if (!policy_reaches(routes, may_relay, recipient, refusal))
+        return false;
     const struct target *target = route_find_from(routes, sender, recipient, false);
     assert(target != NULL);
     switch (target->kind) {

@@ -53,6 +53,12 @@ bool policy_recipient(const struct route_table *routes, bool may_relay,
                       struct text sender, const struct address *recipient,
                       struct outcome *refusal) __attribute__((warn_unused_result));
 
+/* The first half of it: whether the client may send to the domain at all. False: 554
+ * 5.7.1. */
+bool policy_reaches(const struct route_table *routes, bool may_relay,
+                    const struct address *recipient, struct outcome *refusal)
+    __attribute__((warn_unused_result));
+
 /* True: fragments from sender to recipient are reassembled. */
 bool policy_joins(const struct route_table *routes, struct text sender,
                   const struct address *recipient);

@@ -315,6 +315,27 @@ server_recipient(const struct server *s)
     return &s->transaction->rcpt.recipient;
 }
 
+struct text
+server_recipient_normal(const struct server *s)
+{
+    assert(s->question == SERVER_ASKS_RECIPIENT);
+    return buffer_text(&s->transaction->normal);
+}
+
+void
+server_recipient_expands(struct server *s, const struct expansion *expansion)
+{
+    assert(s->question == SERVER_ASKS_RECIPIENT);
+    s->transaction->expansion = expansion;
+}
+
+unsigned
+server_given(const struct server *s)
+{
+    assert(s->transaction != NULL);
+    return s->transaction->given;
+}
+
 void
 server_recipient_joins(struct server *s)
 {
@@ -331,6 +352,7 @@ server_recipient_checked(struct server *s, const struct outcome *refusal)
     assert(s->question == SERVER_ASKS_RECIPIENT);
     const struct refusal *full =
         refusal != NULL || transaction_knows(t) ? NULL : transaction_add(t);
+    t->expansion = NULL;
     if (refusal != NULL) {
         server_refuse_with(s, code_of(refusal), refusal->enhanced, refusal->text);
     } else if (full != NULL) {

@@ -25,6 +25,7 @@
 
 struct address;
 struct event_hub;
+struct expansion;
 struct refusal;
 struct refusals;
 struct senders;
@@ -223,12 +224,19 @@ void server_admitted(struct server *s, const struct outcome *refusal);
 struct text server_sender(const struct server *s);
 /* ADMIT, CHECK: the number of accepted recipients. */
 unsigned server_accepted(const struct server *s);
+/* Until server_stored(): the number of different ones, as they were given. */
+unsigned server_given(const struct server *s);
 
 /* CHECK: valid until the answer. */
 const struct address *server_recipient(const struct server *s);
 /* Call it before server_recipient_checked() if fragments are reassembled for the
  * recipient. */
 void server_recipient_joins(struct server *s);
+/* The same in normal form, with a domain. */
+struct text server_recipient_normal(const struct server *s);
+/* Call it before server_recipient_checked() if the members of an alias take the place of
+ * the recipient; borrowed until then. */
+void server_recipient_expands(struct server *s, const struct expansion *expansion);
 /* refusal NULL: accepted. */
 void server_recipient_checked(struct server *s, const struct outcome *refusal);
 

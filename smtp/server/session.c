@@ -35,6 +35,9 @@ enum {
 /* A line of AUTH fits: the machine never waits for bytes not normalized yet. */
 enum { NORMALIZE_PIECE = 16 * 1024 };
 
+/* Members of aliases in one turn of a session: other clients wait meanwhile. */
+enum { EXPANDED_PER_TURN = 2000 };
+
 static const struct refusal too_much_tls = {421, "4.7.0",
                                             "too many TLS sessions, try again later"};
 
@@ -94,6 +97,7 @@ session_end(struct server_session *s)
     if (s->draft != NULL)
         queue_discard(&s->draft);
     loop_unpost(host->loop, &s->hanging_up);
+    loop_unpost(host->loop, &s->rest);
     loop_timer_stop(host->loop, &s->penalty);
     loop_timer_stop(host->loop, &s->slow);
     auth_attempt_free(&s->login);
@@ -247,6 +251,19 @@ has_more(const struct server_session *s)
     return s->normalizes && net_input(s->connection).length > 0;
 }
 
+static void session_on_rest(void *context);
+
+/* True: it goes on in the next turn. */
+static bool
+session_rests(struct server_session *s)
+{
+    if (s->expanded < EXPANDED_PER_TURN)
+        return false;
+    s->expanded = 0;
+    loop_post(s->host->loop, &s->rest, session_on_rest, s);
+    return true;
+}
+
 enum session_progress { SESSION_GO, SESSION_PAUSE, SESSION_SECURE, SESSION_OVER };
 
 static enum session_progress
@@ -268,7 +285,7 @@ grant(struct server_session *s, enum server_action wish)
         break;
     case SERVER_CHECK:
         session_check(s);
-        break;
+        return session_rests(s) ? SESSION_PAUSE : SESSION_GO;
     case SERVER_BEGIN:
         session_begin_serving(s);
         break;
@@ -427,6 +444,12 @@ session_pump(struct server_session *s)
     }
 }
 
+static void
+session_on_rest(void *context)
+{
+    session_pump(context);
+}
+
 void
 session_answer(struct server_session *s, const struct outcome *refusal)
 {
@@ -450,7 +473,7 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
     if (refusal == NULL) {
         struct id id = e->id; /* manager_accept() takes the envelope */
         server_tell_accepted(&s->server, id);
-        session_settle(s, e->count);
+        session_settle(s, server_given(&s->server));
         if (s->host->manager != NULL) {
             manager_accept(s->host->manager, &e);
             paced = session_pace(s, id);

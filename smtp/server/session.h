@@ -14,6 +14,7 @@
 #include "smtp/server/senders.h"
 #include "smtp/server/server.h"
 
+struct aliases;
 struct event_hub;
 
 /* The settings of sessions: shared, replaced by a reload, freed by the last user. */
@@ -39,6 +40,7 @@ struct session_rules {
 void session_rules_release(struct session_rules **rules);
 
 struct server_session;
+struct srs;
 
 /* A client requests delivery of the mail for node (see server_node()) by ETRN. */
 typedef enum server_flush session_flush(void *context, const char *node,
@@ -51,6 +53,8 @@ struct session_host {
     struct log *log; /* of these */
     struct queue *queue;
     struct manager *manager;          /* NULL: no delivery (sendmail -bs) */
+    struct aliases *aliases;          /* NULL: there are none; borrowed, as the next */
+    const struct srs *srs;            /* NULL: senders of forwarded mail stay */
     const struct route_table *routes; /* NULL: no peer hosts */
     struct client_usage *clients;     /* NULL: no counts (sendmail -bs) */
     struct session_rules *rules;      /* for new transactions */

@@ -2,7 +2,10 @@
  * the machine's questions at MAIL and RCPT. */
 #include "smtp/server/session_internal.h"
 
+#include "base/log/log.h"
 #include "base/memory.h"
+#include "queue/manager/expansion.h"
+#include "smtp/server/refusals.h"
 
 #include <stdlib.h>
 
@@ -86,23 +89,108 @@ session_settle(struct server_session *s, unsigned sent)
 
 /* --- Recipients ------------------------------------------------------------------- */
 
-/* The rate comes first: recipients refused for another reason count, too. */
+/* Aliases and SRS; not for fragments between our hosts, which have been expanded. */
+static void
+session_expand(struct server_session *s, struct expansion *x)
+{
+    const struct session_host *host = s->host;
+    const struct server *server = &s->server;
+    const struct expansion_rules rules = {
+        .routes = server_is_redirect(server) ? NULL : host->routes,
+        .aliases = host->aliases,
+        .srs = host->srs};
+    const struct expansion_question question = {.address =
+                                                    server_recipient_normal(server),
+                                                .sender = server_sender(server),
+                                                .ours = server_may_relay(server),
+                                                .now_ms = loop_now_ms(host->loop)};
+    expansion_make(x, &rules, &question);
+    s->expanded += x->count;
+    if (x->long_senders > 0 && refusals_admit(host->refusals, server->client))
+        log_say(host->log, LOG_LEVEL_WARNING, "smtpd", NULL,
+                "from=<%.*s> is too long for SRS: what is forwarded keeps it",
+                TEXT_ARGS(question.sender));
+}
+
+static bool
+session_member(const struct server_session *s, const struct expansion_member *m,
+               struct outcome *refusal)
+{
+    struct address address;
+    return address_parse(m->address, &address)
+               ? policy_recipient(s->host->routes, true, server_sender(&s->server),
+                                  &address, refusal)
+               : outcome_refuse(refusal, 553, "5.1.3", "bad recipient address syntax");
+}
+
+/* One that exists is enough: the others are returned to the sender, or to the owner. An
+ * alias is as a user; addresses of SRS come from anybody, and lead to nobody else. */
+static bool
+session_reaches(const struct server_session *s, const struct expansion *x,
+                struct outcome *refusal)
+{
+    const struct server *server = &s->server;
+    bool may_relay = server_may_relay(server) || server_is_redirect(server);
+    switch (x->kind) {
+    case EXPANSION_NONE:
+        return policy_recipient(s->host->routes, may_relay, server_sender(server),
+                                server_recipient(server), refusal);
+    case EXPANSION_FORGED:
+        return outcome_refuse(refusal, 550, "5.1.1",
+                              "no such address: the SRS hash is wrong or too old");
+    case EXPANSION_TOO_MANY:
+        return outcome_refuse(refusal, 452, "4.5.3", "too many addresses in the alias");
+    case EXPANSION_SRS:
+        break;
+    case EXPANSION_ONE:
+    case EXPANSION_SEVERAL:
+    case EXPANSION_LIST:
+        if (!policy_reaches(s->host->routes, may_relay, server_recipient(server),
+                            refusal))
+            return false;
+        break;
+    }
+    for (unsigned i = 0; i < x->count; i++)
+        if (session_member(s, &x->members[i], refusal))
+            return true;
+    return false;
+}
+
+static bool
+session_joins(const struct server_session *s, const struct expansion *x)
+{
+    const struct route_table *routes = s->host->routes;
+    struct text sender = server_sender(&s->server);
+    struct address address;
+    if (x->count == 0)
+        return policy_joins(routes, sender, server_recipient(&s->server));
+    for (unsigned i = 0; i < x->count; i++)
+        if (address_parse(x->members[i].address, &address) &&
+            policy_joins(routes, sender, &address))
+            return true;
+    return false;
+}
+
+/* The rate comes first: recipients refused for another reason count, too. Without a
+ * manager (sendmail -bs) the daemon expands what is stored here. */
 void
 session_check(struct server_session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
-    bool taken =
-        session_take(s, CLIENT_USAGE_RECIPIENT, &refusal) &&
-        policy_recipient(s->host->routes,
-                         server_may_relay(server) || server_is_redirect(server),
-                         server_sender(server), server_recipient(server), &refusal);
+    struct expansion x = {.kind = EXPANSION_NONE};
+    bool taken = session_take(s, CLIENT_USAGE_RECIPIENT, &refusal);
+    if (taken)
+        session_expand(s, &x);
+    taken = taken && session_reaches(s, &x, &refusal);
     if (taken && session_is_checked(s))
         taken = sanity_recipient(&s->rules->check, server_sender(server),
                                  server_accepted(server), &refusal);
     taken = taken && session_reserve(s, &refusal);
-    if (taken && server->rules->refuses_partial &&
-        policy_joins(s->host->routes, server_sender(server), server_recipient(server)))
+    if (taken && server->rules->refuses_partial && session_joins(s, &x))
         server_recipient_joins(&s->server);
+    if (taken && x.count > 0 && s->host->manager != NULL)
+        server_recipient_expands(&s->server, &x);
     server_recipient_checked(&s->server, taken ? NULL : &refusal);
+    expansion_free(&x);
 }

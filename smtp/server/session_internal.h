@@ -54,6 +54,8 @@ struct server_session {
     bool ended;                                     /* the peer sends no more */
     bool storing; /* the client waits for the reply to its message */
     bool pumping;
+    unsigned expanded; /* members of aliases in this turn */
+    struct loop_task rest;
 };
 
 /* --- session.c ------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "smtp/server/transaction.h"
 
 #include "base/memory.h"
+#include "queue/manager/expansion.h"
 #include "smtp/redirect.h"
 #include "smtp/server/server_internal.h"
 #include "smtp/server/submitter.h"
@@ -17,6 +18,7 @@ enum {
     SEEN_BYTES_MAX = 16 * 1024 * 1024,
     SEEN_FROM = 16, /* the first recipients are compared one by one */
     NORMAL_MAX = 512,
+    MEMBER_OVERHEAD = 256,
     ORIGINAL_MAX = 2048,
     TRUST_MAX = 8192
 };
@@ -141,18 +143,6 @@ transaction_ask(struct server_transaction *t, struct text argument, struct text 
     return refusal;
 }
 
-bool
-transaction_knows(const struct server_transaction *t)
-{
-    struct id_set *found;
-    const struct envelope *e = t->envelope;
-    for (unsigned i = 0; i < e->count && i < SEEN_FROM; i++)
-        if (text_equal(e->recipients[i].address, buffer_text(&t->normal)))
-            return true;
-    HASH_FIND(hh, t->seen, t->normal.at, t->normal.length, found);
-    return found != NULL;
-}
-
 /* The memory of the recipients beyond SERVER_ENVELOPE_FREE. */
 static size_t
 countable_bytes(const struct server_transaction *t)
@@ -182,22 +172,138 @@ transaction_count_bytes(struct server_transaction *t)
     t->counted = bytes;
 }
 
+/* False: too many. */
+static bool
+transaction_note(void *context, const struct recipient *r)
+{
+    struct server_transaction *t = context;
+    if (t->envelope->count <= SEEN_FROM)
+        return true;
+    struct id_set *seen = arena_get(&t->arena, sizeof(*seen));
+    if (seen != NULL)
+        HASH_ADD_KEYPTR(hh, t->seen, r->address.at, r->address.length, seen);
+    return seen != NULL;
+}
+
+static bool
+transaction_has(void *context, struct text address)
+{
+    const struct server_transaction *t = context;
+    struct id_set *found;
+    const struct envelope *e = t->envelope;
+    for (unsigned i = 0; i < e->count && i < SEEN_FROM; i++)
+        if (!e->recipients[i].expanded && text_equal(e->recipients[i].address, address))
+            return true;
+    HASH_FIND(hh, t->seen, address.at, address.length, found);
+    return found != NULL;
+}
+
+/* As no address can be: an alias is no recipient, and \NAME of another may be. */
+static struct text
+key_of_alias(const struct server_transaction *t, char key[NORMAL_MAX + 1])
+{
+    key[0] = ' ';
+    (void)text_copy(key + 1, NORMAL_MAX, buffer_text(&t->normal));
+    return text_from(key);
+}
+
+bool
+transaction_knows(const struct server_transaction *t)
+{
+    struct server_transaction *same = (struct server_transaction *)(uintptr_t)t;
+    char key[NORMAL_MAX + 1];
+    return transaction_has(same, buffer_text(&t->normal)) ||
+           (t->seen != NULL && transaction_has(same, key_of_alias(t, key)));
+}
+
+/* An upper bound of what the members of an alias take. */
+static size_t
+bytes_of_members(const struct server_transaction *t, const struct expansion *x)
+{
+    size_t each = 3 * sizeof(struct recipient) + sizeof(struct id_set) +
+                  sizeof(struct UT_hash_bucket) + t->rcpt.original.length +
+                  3 * t->normal.length + MEMBER_OVERHEAD;
+    return x->bytes + (x->count + 1) * each;
+}
+
+/* All members, or none: a client that is refused gives the recipient again. */
+static const struct refusal *
+refuse_members(const struct server_transaction *t, const struct expansion *x)
+{
+    const struct envelope *e = t->envelope;
+    size_t bytes = bytes_of_members(t, x);
+    size_t counted = countable_bytes(t) + bytes;
+    if (e->count + x->count + 1 > ENVELOPE_RECIPIENTS_MAX ||
+        e->arena.used + bytes > e->arena.limit ||
+        t->arena.used + bytes > t->arena.limit)
+        return &too_many;
+    bool is_free = t->envelopes == NULL || counted <= SERVER_ENVELOPE_FREE;
+    if (!is_free && t->envelopes->bytes - t->counted + counted > t->envelopes_max)
+        return &no_memory;
+    return NULL;
+}
+
+static void
+remember_alias(struct server_transaction *t)
+{
+    char written[NORMAL_MAX + 1];
+    struct text key = arena_copy(&t->arena, key_of_alias(t, written));
+    struct id_set *seen = arena_get(&t->arena, sizeof(*seen));
+    if (key.at != NULL && seen != NULL)
+        HASH_ADD_KEYPTR(hh, t->seen, key.at, key.length, seen);
+}
+
+static const struct refusal *
+transaction_add_members(struct server_transaction *t, const struct expansion *x)
+{
+    struct expansion_question q = {.address = buffer_text(&t->normal),
+                                   .sender = t->sender};
+    struct expansion_target target = {.envelope = t->envelope,
+                                      .known = transaction_has,
+                                      .added = transaction_note,
+                                      .context = t};
+    const struct refusal *refusal = refuse_members(t, x);
+    if (refusal == NULL &&
+        !expansion_add(x, &q, t->rcpt.notify, t->rcpt.original, &target))
+        refusal = &too_many;
+    if (refusal == NULL)
+        remember_alias(t);
+    return refusal;
+}
+
 const struct refusal *
 transaction_add(struct server_transaction *t)
 {
     struct envelope *e = t->envelope;
+    const struct expansion *x = t->expansion;
+    t->expansion = NULL;
     if (is_crowded(t))
         return &no_memory;
-    struct id_set *seen = NULL;
-    if (e->count >= SEEN_FROM && (seen = arena_get(&t->arena, sizeof(*seen))) == NULL)
-        return &too_many;
+    if (x != NULL) {
+        const struct refusal *refusal = transaction_add_members(t, x);
+        transaction_count_bytes(t);
+        t->given += refusal == NULL;
+        return refusal;
+    }
     if (!envelope_add(e, buffer_text(&t->normal), t->rcpt.notify, t->rcpt.original))
         return &too_many;
-    struct text address = e->recipients[e->count - 1].address;
-    if (seen != NULL)
-        HASH_ADD_KEYPTR(hh, t->seen, address.at, address.length, seen);
+    if (!transaction_note(t, &e->recipients[e->count - 1])) {
+        e->count--;
+        return &too_many;
+    }
+    t->given++;
     transaction_count_bytes(t);
     return NULL;
+}
+
+/* An alias has forwarded the message before: its Delivered-To is there. */
+static bool
+transaction_loops(const struct server_transaction *t)
+{
+    const struct recipient_way *w = t->envelope != NULL ? t->envelope->ways : NULL;
+    while (w != NULL && !header_scan_was_delivered(&t->header, w->origin))
+        w = w->next;
+    return w != NULL;
 }
 
 /* Many clients omit BODY=8BITMIME. The next hop gets the parameter or converted content. */
@@ -237,6 +343,8 @@ const struct refusal *
 transaction_fault(const struct server_transaction *t)
 {
     bool fits = !t->by_peer || t->header.is_message;
+    if (t->fault == NULL && transaction_loops(t))
+        return &looping;
     return t->fault != NULL || fits ? t->fault : &no_fragment;
 }
 

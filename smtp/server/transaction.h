@@ -18,6 +18,8 @@ struct server_transaction {
     bool priority_changed;     /* granted differs from requested */
     bool by_peer;              /* has XDEFRAG: see smtp/redirect.h */
     bool joins;                /* fragments are reassembled for a recipient */
+    unsigned given;            /* different recipients that were accepted */
+    const struct expansion *expansion; /* of the current recipient; NULL: none */
     unsigned accepted;   /* RCPT commands with reply 250, repeated ones included */
     struct id_set *seen; /* hash of recipients, but for the first ones */
     struct arena arena;

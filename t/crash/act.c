@@ -179,7 +179,9 @@ envelope_for(const struct message *m)
 {
     struct envelope *e = envelope_new();
     e->sender = envelope_text(e, TEXT("sender@example.org"));
-    for (unsigned r = 0; r < m->recipients; r++)
+    if (m->is_alias && !envelope_add(e, text_from(shadow_alias()), 0, TEXT("")))
+        abort();
+    for (unsigned r = 0; !m->is_alias && r < m->recipients; r++)
         if (!envelope_add(e, text_from(shadow_address(r)), NOTIFY_DEFAULT, TEXT("")))
             abort();
     return e;
@@ -210,13 +212,14 @@ untold(const struct work *w, int message, bool which[RECIPIENTS_MAX])
 /* The message's number, or -1: none. failures: it tells those of told_of. */
 static int
 offer(struct work *w, struct queue *q, unsigned recipients, size_t size, int told_of,
-      bool failures)
+      bool failures, bool is_alias)
 {
     struct outcome refusal;
     int number = shadow_add(&w->shadow, recipients, size, told_of);
     if (number < 0)
         return -1;
     struct message *m = &w->shadow.messages[number];
+    m->is_alias = is_alias;
     struct text content = shadow_content(&w->shadow, (unsigned)number);
     struct queue_draft *draft = queue_begin(q, (int64_t)content.length, &refusal);
     if (draft == NULL)
@@ -247,7 +250,7 @@ act_accept(struct work *w, unsigned recipients, size_t size)
 {
     unsigned which = w->slices > 0 ? w->shadow.count % w->slices : 0;
     if (w->slices > 0)
-        (void)!offer(w, w->daemons[which].queue, recipients, size, -1, false);
+        (void)!offer(w, w->daemons[which].queue, recipients, size, -1, false, false);
 }
 
 void
@@ -260,8 +263,9 @@ act_await(struct work *w)
     w->hung = w->hung || w->answers != NULL;
 }
 
-void
-act_inject(struct work *w, unsigned messages, unsigned recipients, size_t size)
+static void
+inject(struct work *w, unsigned messages, unsigned recipients, size_t size,
+       bool is_alias)
 {
     struct daemon injector;
     if (daemon_open_injector(&injector, &w->setup, act_chance(w, 1u << 30)) != 0) {
@@ -275,12 +279,25 @@ act_inject(struct work *w, unsigned messages, unsigned recipients, size_t size)
     assert(messages <= INJECTED_MAX);
     queue_commit_begin(injector.queue);
     for (unsigned i = 0; i < messages; i++)
-        numbers[i] = offer(w, injector.queue, recipients, size, -1, false);
+        numbers[i] =
+            offer(w, injector.queue, recipients, size, -1, false, is_alias);
     queue_commit_end(injector.queue);
     for (unsigned i = 0; i < messages; i++)
         if (numbers[i] >= 0)
             envelope_free(&w->envelopes[numbers[i]]);
     daemon_close(&injector);
+}
+
+void
+act_inject(struct work *w, unsigned messages, unsigned recipients, size_t size)
+{
+    inject(w, messages, recipients, size, false);
+}
+
+void
+act_inject_alias(struct work *w, size_t size)
+{
+    inject(w, 1, RECIPIENTS_MAX, size, true);
 }
 
 static void
@@ -347,6 +364,7 @@ act_load(struct work *w, int message)
     struct envelope *e = queue_load(queue_of(w, m), m->id);
     if (e == NULL)
         return;
+    shadow_expand(m, e);
     w->envelopes[message] = e;
     m->unseen = false;
     /* What was not written before its process was killed never happened. */
@@ -402,7 +420,7 @@ act_warn(struct work *w, int message, int64_t in_ms)
     if (m == NULL || w->envelopes[message] == NULL)
         return;
     if (w->envelopes[message]->delivery.warned_s == 0) {
-        int notice = offer(w, queue_of(w, m), 1, 200, message, false);
+        int notice = offer(w, queue_of(w, m), 1, 200, message, false, false);
         act_await(w);
         if (notice >= 0 && w->shadow.messages[notice].known == STORED) {
             w->envelopes[message]->delivery.warned_s = 1;
@@ -420,7 +438,7 @@ tell(struct work *w, int message)
     bool which[RECIPIENTS_MAX];
     if (untold(w, message, which) == 0)
         return true;
-    int notice = offer(w, queue_of(w, m), 1, 200, message, true);
+    int notice = offer(w, queue_of(w, m), 1, 200, message, true, false);
     act_await(w);
     if (notice >= 0 && w->shadow.messages[notice].known == STORED)
         return true;

@@ -39,6 +39,8 @@ void act_await(struct work *w);
 /* So many messages that become durable together. */
 enum { INJECTED_MAX = 3 };
 void act_inject(struct work *w, unsigned messages, unsigned recipients, size_t size);
+/* One to an alias, whose members are found when it is loaded. */
+void act_inject_alias(struct work *w, size_t size);
 /* Files of its name, as any local user may put them there. */
 void act_plant(struct work *w, int message);
 void act_notice_injected(struct work *w);

@@ -161,6 +161,10 @@ check_message(struct trial *t, struct queue *q, const struct envelope *e, unsign
         bool done = e->recipients[r].done;
         expect(t, text_equal(e->recipients[r].address, text_from(shadow_address(r))),
                "message %u: T2: recipient %u is another", m, r);
+        expect(t,
+               text_equal(envelope_origin_of(&e->recipients[r]),
+                          s->is_alias ? text_from(shadow_alias()) : TEXT("")),
+               "message %u: T2: recipient %u has another alias", m, r);
         expect(t, !done || s->marks[r] != NO,
                "message %u: T1: recipient %u is done, but was not served", m, r);
         /* Young mail that is retired never had its marks written. */
@@ -184,6 +188,8 @@ take_message(struct trial *t, struct queue *q, struct id id, bool held)
 {
     int m = shadow_find(t->shadow, id);
     struct envelope *e = queue_load(q, id);
+    if (m >= 0 && e != NULL)
+        shadow_expand(&t->shadow->messages[m], e);
     expect(t, m >= 0, "T2: a message that nobody sent");
     if (m < 0) {
         envelope_free(&e);

@@ -2,6 +2,8 @@
 #include "t/crash/shadow.h"
 
 #include "base/memory.h"
+#include "queue/manager/expansion.h"
+#include "sched/route/route.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +55,31 @@ shadow_address(unsigned recipient)
     static const char *const addresses[RECIPIENTS_MAX] = {
         "a@example.org", "b@example.net", "c@example.com"};
     return addresses[recipient];
+}
+
+const char *
+shadow_alias(void)
+{
+    return "all@example.org";
+}
+
+void
+shadow_expand(const struct message *m, struct envelope *e)
+{
+    static const char table[] = "all: a@example.org, b@example.net, c@example.com\n"
+                                "owner-all: a@example.org\n";
+    struct aliases_file file = {"aliases", text_from(table)};
+    if (!m->is_alias || !e->storage.in_todo || e->storage.preprocessed)
+        return;
+    struct route_table *routes =
+        route_new(&(struct route_settings){.local_domains = TEXT("example.org")}, NULL);
+    struct aliases *aliases = aliases_new(
+        &(struct aliases_settings){.files = &file, .file_count = 1, .routes = routes},
+        NULL);
+    struct expansion_rules rules = {.routes = routes, .aliases = aliases};
+    (void)expansion_apply(e, &rules, 0, NULL, NULL);
+    aliases_free(&aliases);
+    route_free(&routes);
 }
 
 struct failure

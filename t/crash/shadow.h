@@ -17,6 +17,7 @@ struct message {
     enum message_index known;
     struct id id;
     unsigned recipients;
+    bool is_alias; /* the one recipient of its todo, which stands for them */
     char *content;
     size_t size;
     enum certainty marks[RECIPIENTS_MAX];
@@ -44,6 +45,9 @@ void shadow_free(struct shadow *s);
 int shadow_add(struct shadow *s, unsigned recipients, size_t size, int told_of);
 struct text shadow_content(const struct shadow *s, unsigned message);
 const char *shadow_address(unsigned recipient);
+/* The recipient of a message with is_alias, and what the manager does when it loads it. */
+const char *shadow_alias(void);
+void shadow_expand(const struct message *m, struct envelope *e);
 /* The outcome of a recipient that fails; its text names both. */
 /* Or, of every other, a success that the sender asked to hear of. */
 struct failure shadow_failure(unsigned message, unsigned recipient);

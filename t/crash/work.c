@@ -278,6 +278,32 @@ scenario_injection(struct work *w)
     act_flush(w);
 }
 
+/* Members of an alias, found anew until the message has files of S5. */
+static void
+scenario_expansion(struct work *w)
+{
+    act_inject_alias(w, SMALL);
+    act_start(w, 1);
+    act_inject_alias(w, SMALL);
+    act_inject_alias(w, LARGE);
+    act_notice_injected(w);
+    act_settle(w, 0, 1, false);
+    act_settle(w, 1, 0, true);
+    act_flush(w);
+    act_settle(w, 0, 0, false);
+    act_report(w, 1, 60000);
+    act_defer(w, 2, 60000);
+    act_flush(w);
+    act_stop(w, true);
+    act_inject_alias(w, SMALL);
+    act_start(w, 1);
+    act_load_all(w);
+    act_settle(w, 2, 2, false);
+    act_finish(w, 0);
+    act_finish(w, 3);
+    act_flush(w);
+}
+
 static void
 scenario_operator(struct work *w)
 {
@@ -467,6 +493,7 @@ const struct scenario scenarios[] = {
     {"recycle",          scenario_recycle         },
     {"copy",             scenario_copy            },
     {"injection",        scenario_injection       },
+    {"expansion",        scenario_expansion       },
     {"operator",         scenario_operator        },
     {"recovery",         scenario_recovery        },
     {"plant",            scenario_plant           },

@@ -14,7 +14,8 @@ void
 post_start(struct post *p, int concurrency)
 {
     *p = (struct post){.now = INT64_C(1700000000000)};
-    p->s = sched_new(&(struct sched_settings){.active_limit = 20000, .session_limit = 100, .seed = 7});
+    p->s = sched_new(&(struct sched_settings){
+        .active_limit = 20000, .session_limit = 100, .seed = 7});
     p->target.kind = TARGET_MX;
     p->target.tls = TARGET_TLS_MAY;
     transport_params_default(&p->target.transport);
@@ -94,7 +95,7 @@ post_add(struct post *p, unsigned size)
         p->recipients = memory_resize(p->recipients, size * sizeof(*p->recipients));
         for (unsigned i = p->largest; i < size; i++)
             p->recipients[i] =
-                (struct sched_recipient){i, &p->target, TEXT("a.example")};
+                (struct sched_recipient){i, &p->target, TEXT("a.example"), 0};
         p->largest = size;
     }
     p->letters[p->count] = (struct letter){.size = size, .open = size};

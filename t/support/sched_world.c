@@ -102,7 +102,7 @@ world_load(struct world *w, struct id id)
     for (unsigned i = 0; i < m->count; i++)
         if (m->to[i].fate == FATE_OPEN)
             recipients[count++] =
-                (struct sched_recipient){i, &w->target, text_from(m->to[i].domain)};
+                (struct sched_recipient){i, &w->target, text_from(m->to[i].domain), 0};
     w->loaded[w->loads++ % 64] = (unsigned)id.hash;
     m->loaded = true;
     w->active++;

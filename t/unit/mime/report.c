@@ -640,7 +640,7 @@ test_pieces(void)
     struct report_recipient recipients[COUNT];
     for (unsigned i = 0; i < COUNT; i++)
         recipients[i] = (struct report_recipient){.address = TEXT("x@b.example"),
-                                                  .action = (enum report_action)(i % 4),
+                                                  .action = (enum report_action)(i % 5),
                                                   .outcome = &o};
     struct report r = report_of(recipients, COUNT);
     struct buffer whole, pieces;

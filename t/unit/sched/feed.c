@@ -109,7 +109,7 @@ answer_load(struct feed *f, struct mail *m)
         snprintf(domains[count], sizeof(domains[count]), "d%u-%u.example", m->site[i],
                  i % 2);
         to[count] = (struct sched_recipient){i, &f->targets[m->site[i] % 2],
-                                             text_from(domains[count])};
+                                             text_from(domains[count]), 0};
         count++;
     }
     struct sched_mail mail = {

@@ -65,8 +65,8 @@ append_at(struct client_transaction l, uint32_t job_s)
                               .size = l.size};
     unsigned count = l.recipients ? l.recipients : 1;
     for (unsigned i = 0; i < count; i++)
-        to[i] = (struct sched_recipient){i, &post.target,
-                                         text_from(l.domain ? l.domain : "a.example")};
+        to[i] = (struct sched_recipient){
+            i, &post.target, text_from(l.domain ? l.domain : "a.example"), 0};
     struct sched_message *m = message_new(&post.set, &mail, to, count, 0);
     struct entry *e = message_entries(m);
     m->attempts = l.attempts & 0xffffff;
@@ -371,7 +371,8 @@ test_jobs(void)
     append((struct client_transaction){.sender = 1, .recipients = 200});
     for (int i = 0; i < 20; i++)
         serve_at(0);
-    unsigned small = append_at((struct client_transaction){.sender = 1, .recipients = 2}, 0);
+    unsigned small =
+        append_at((struct client_transaction){.sender = 1, .recipients = 2}, 0);
     append_at((struct client_transaction){.sender = 2, .recipients = 200}, 0);
     int before = 0, at = 0, others = 0;
     for (int i = 1; i <= 40; i++) {
@@ -393,7 +394,8 @@ test_take(void)
     for (int i = 0; i < 6; i++) {
         append((struct client_transaction){.sender = 1, .domain = "a.example"});
         append((struct client_transaction){.sender = 1, .domain = "b.example"});
-        append((struct client_transaction){.sender = 2, .domain = "b.example", .recipients = 4});
+        append((struct client_transaction){
+            .sender = 2, .domain = "b.example", .recipients = 4});
         append((struct client_transaction){.sender = 3, .domain = "a.example"});
     }
     is_string(served(6), "ABCABC", "in turn");
@@ -425,8 +427,9 @@ test_take_order(void)
 {
     start();
     for (int i = 0; i < 30; i++)
-        append((struct client_transaction){.sender = (uint64_t)i % 3 + 1,
-                               .domain = i % 2 ? "a.example" : "b.example"});
+        append(
+            (struct client_transaction){.sender = (uint64_t)i % 3 + 1,
+                                        .domain = i % 2 ? "a.example" : "b.example"});
     served(6);
     struct entry *taken = NULL, *none = NULL, *e, *next;
     flow_queue_take(&post.flows, &post.q, message_entries(post.letters[1])->destination,
@@ -457,7 +460,8 @@ test_take_begun(void)
     start();
     post.target.transport.recipient_limit = 1;
     append((struct client_transaction){.sender = 1, .recipients = 100});
-    append((struct client_transaction){.sender = 1, .recipients = 3, .domain = "b.example"});
+    append((struct client_transaction){
+        .sender = 1, .recipients = 3, .domain = "b.example"});
     for (int i = 0; i < 30; i++)
         serve_at(5);
     struct entry *taken = NULL;
@@ -492,9 +496,9 @@ test_random(void)
             unsigned size = chance % 50 ? 1 + chance / 3 % 8 : 100;
             sizes[post.count] = size;
             append_at((struct client_transaction){.sender = 1 + chance / 7 % 5,
-                                      .class = chance / 11 % 3,
-                                      .recipients = size,
-                                      .size = chance % 5 ? 0 : 4u << 20},
+                                                  .class = chance / 11 % 3,
+                                                  .recipients = size,
+                                                  .size = chance % 5 ? 0 : 4u << 20},
                       step / 10);
             recipients += size;
         } else if (post.q.works > 0) {

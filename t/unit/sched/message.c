@@ -109,7 +109,7 @@ test_attempt_times(void)
 static struct sched_recipient
 to(unsigned index, const struct target *target, const char *domain)
 {
-    return (struct sched_recipient){index, target, text_from(domain)};
+    return (struct sched_recipient){index, target, text_from(domain), 0};
 }
 
 static void
@@ -200,7 +200,8 @@ static void
 test_many_recipients(void)
 {
     enum { MANY = 50000 };
-    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 10, .session_limit = 10000, .seed = 1});
+    struct sched *s = sched_new(&(struct sched_settings){
+        .active_limit = 10, .session_limit = 10000, .seed = 1});
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     struct sched_recipient *recipients = memory_array(MANY, sizeof(*recipients));
     char(*domains)[24] = memory_array(MANY, sizeof(*domains));
@@ -250,7 +251,8 @@ test_many_recipients(void)
 static void
 test_loading_dropped(void)
 {
-    struct sched *s = sched_new(&(struct sched_settings){.active_limit = 10, .session_limit = 10000, .seed = 1});
+    struct sched *s = sched_new(&(struct sched_settings){
+        .active_limit = 10, .session_limit = 10000, .seed = 1});
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     struct sched_recipient recipients[] = {to(0, &target, "a.example"),
                                            to(1, &target, "b.example"),
@@ -286,7 +288,8 @@ test_end_in_between(void)
     }
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
     for (unsigned turns = 0; turns < 7; turns++) {
-        struct sched *s = sched_new(&(struct sched_settings){.active_limit = 10, .session_limit = 10000, .seed = 1});
+        struct sched *s = sched_new(&(struct sched_settings){
+            .active_limit = 10, .session_limit = 10000, .seed = 1});
         struct sched_action a;
         unsigned ended = 0;
         sched_add(s, 1000, (struct id){1, 1}, 0, 0);
@@ -327,6 +330,42 @@ test_free_in_flight(void)
     ok_named(w.s == NULL, "freed in the middle of everything (the sanitizers watch)");
 }
 
+/* Recipients with another sender are a work of their own, though they go to the same
+ * destination. */
+static void
+test_groups(void)
+{
+    struct destinations set;
+    struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
+    transport_params_default(&target.transport);
+    destinations_init(&set, 1);
+    struct sched_recipient recipients[] = {
+        to(10, &target, "a.example"), to(11, &target, "b.example"),
+        to(12, &target, "a.example"), to(13, &target, "a.example"),
+        to(14, &target, "a.example"), to(15, &target, "b.example")};
+    recipients[2].group = recipients[4].group = recipients[5].group = 2;
+    recipients[3].group = 1;
+    struct sched_message *m =
+        message_new(&set, &(struct sched_mail){.birth_ms = 5000}, recipients, 6, 0);
+    struct entry *entries = message_entries(m);
+    static const unsigned order[] = {10, 11, 13, 12, 14, 15};
+    static const unsigned counts[] = {1, 1, 1, 2, 1};
+    bool good = m->entry_count == 5;
+    for (unsigned i = 0, first = 0; good && i < 5; first += counts[i], i++)
+        good = entries[i].count == counts[i] && entries[i].first == first;
+    ok_named(good, "an entry for each destination and group");
+    for (unsigned i = 0; i < 6; i++)
+        good &= m->slots[i].index == order[i];
+    ok_named(good, "recipients of one stand together");
+    is_number(entries[0].destination->entries, 3, "counted once for each entry");
+    is_number(entries[1].destination->entries, 2, "at the other, too");
+    ok(entries[0].destination == entries[3].destination);
+    for (unsigned i = 0; i < 6; i++)
+        message_settle(m, i, NULL);
+    message_free(&set, &m, 0);
+    destinations_free(&set);
+}
+
 int
 main(void)
 {
@@ -334,6 +373,7 @@ main(void)
     test_dead_expiry();
     test_attempt_times();
     test_sorting();
+    test_groups();
     test_same_index();
     test_many_recipients();
     test_loading_dropped();

@@ -62,7 +62,7 @@ read_settings(struct world *w, const char *content)
         printf("# %.*s", TEXT_ARGS(settings_errors(w->settings)));
     w->routes = options_routes(&w->options, &mistakes);
     must(w->routes != NULL);
-    w->c = (struct sandbox_rules){&w->options, w->settings, w->routes};
+    w->c = (struct sandbox_rules){&w->options, w->settings, w->routes, NULL};
     buffer_free(&mistakes);
 }
 
@@ -199,7 +199,7 @@ review_reload(void)
     w.settings = options_read(&sources, &w.options);
     w.routes = options_routes(&w.options, &mistakes);
     EXPECT(w.routes != NULL);
-    w.c = (struct sandbox_rules){&w.options, w.settings, w.routes};
+    w.c = (struct sandbox_rules){&w.options, w.settings, w.routes, NULL};
     sandbox_rules_review(w.sandbox, &w.c, w.log);
     snprintf(line, sizeof(line),
              "warning: needs a restart: the sandbox does not allow to write to %s/\n",

@@ -49,7 +49,7 @@ static void
 becomes(struct kit *k, const char *prefix, const char *content, const char *want)
 {
     struct envelope *e = stored(k, prefix, text_from(content));
-    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    struct outgoing *o = outgoing_new(k->queue, e, NULL, &rules, k->log);
     ok(o != NULL);
     leaves_as(k, e, o, text_from(want), want);
     is_text(outgoing_sender(o, e), TEXT("ann@a.test"), "its sender");
@@ -66,8 +66,9 @@ test_forms(struct kit *k)
     becomes(k, "Received: x\r\n", "Subject: s\r\n\r\n",
             "Received: x\r\nFrom: ann@a.test\r\nSubject: s\r\n\r\n");
     becomes(k, "", "Subject: s\r\n", "From: ann@a.test\r\nSubject: s\r\n");
-    becomes(k, "Received: x\r\nDate: y\r\n\r\n", "no header\r\nBcc: x\r\n",
-            "Received: x\r\nFrom: ann@a.test\r\nDate: y\r\n\r\nno header\r\nBcc: x\r\n");
+    becomes(
+        k, "Received: x\r\nDate: y\r\n\r\n", "no header\r\nBcc: x\r\n",
+        "Received: x\r\nFrom: ann@a.test\r\nDate: y\r\n\r\nno header\r\nBcc: x\r\n");
     becomes(k, "Received: x\r\nMailbox-Line: ", "From a b\r\nBcc: c\r\n\r\nx\r\n",
             "Received: x\r\nFrom: ann@a.test\r\nMailbox-Line: From a b\r\n\r\nx\r\n");
     becomes(k, "Received: x\r\n", "", "Received: x\r\nFrom: ann@a.test\r\n");
@@ -88,12 +89,14 @@ test_long(struct kit *k, size_t header, bool leaves)
     ok(good && buffer_add(&want, text_after(buffer_text(&content), 10)));
     struct envelope *e = stored(k, "", buffer_text(&content));
     buffer_clear(&k->lines);
-    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    struct outgoing *o = outgoing_new(k->queue, e, NULL, &rules, k->log);
     ok_named((o != NULL) == leaves, "within the limit or not");
-    ok_named(kit_logged(k, "the header is longer than 262144 bytes: it leaves unchanged") !=
-                 leaves,
-             "which is said");
-    leaves_as(k, e, o, leaves ? buffer_text(&want) : buffer_text(&content), "as it should");
+    ok_named(
+        kit_logged(k, "the header is longer than 262144 bytes: it leaves unchanged") !=
+            leaves,
+        "which is said");
+    leaves_as(k, e, o, leaves ? buffer_text(&want) : buffer_text(&content),
+              "as it should");
     outgoing_free(&o);
     queue_retire(k->queue, &e);
     buffer_free(&content);
@@ -116,7 +119,7 @@ test_grown(struct kit *k)
     ok(good && buffer_add(&content, TEXT("\r\nbody\r\n")));
     struct envelope *e = stored(k, "", buffer_text(&content));
     buffer_clear(&k->lines);
-    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    struct outgoing *o = outgoing_new(k->queue, e, NULL, &rules, k->log);
     ok_named(o == NULL, "a header that is too long when it is rewritten");
     ok_named(kit_logged(k, "the header is longer than 524288 bytes when it is "
                            "rewritten: it leaves unchanged"),
@@ -156,12 +159,14 @@ test_unchanged(struct kit *k)
 {
     struct envelope *e = stored(k, "P: x\r\n", TEXT("Bcc: x\r\n\r\ny\r\n"));
     e->ours = false;
-    ok_named(outgoing_new(k->queue, e, &rules, k->log) == NULL, "mail of others stays");
+    ok_named(outgoing_new(k->queue, e, NULL, &rules, k->log) == NULL,
+             "mail of others stays");
     leaves_as(k, e, NULL, TEXT("P: x\r\nBcc: x\r\n\r\ny\r\n"), "as it is");
     is_text(outgoing_sender(NULL, e), TEXT("ann@a.test"), "with its sender");
     e->ours = true;
     e->header_needs = 0;
-    ok_named(outgoing_new(k->queue, e, &rules, k->log) == NULL, "and what needs nothing");
+    ok_named(outgoing_new(k->queue, e, NULL, &rules, k->log) == NULL,
+             "and what needs nothing");
     queue_retire(k->queue, &e);
 }
 
@@ -171,7 +176,7 @@ utf8_is(struct kit *k, const char *content, bool ascii, bool want, const char *n
     struct envelope *e = stored(k, "", text_from(content));
     e->utf8 = true;
     e->ascii_header = ascii;
-    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    struct outgoing *o = outgoing_new(k->queue, e, NULL, &rules, k->log);
     ok_named(o != NULL && outgoing_has_utf8_header(o, e) == want, name);
     ok_named(outgoing_has_utf8_header(NULL, e) == !ascii, "as it is stored");
     outgoing_free(&o);
@@ -183,7 +188,8 @@ test_utf8(struct kit *k)
 {
     utf8_is(k, "From: a@b\r\nBcc: \xc3\xbc@d\r\n\r\n", false, false,
             "a field that goes does not count");
-    utf8_is(k, "From: \xc3\xbc@b\r\nBcc: x\r\n\r\n", false, true, "one that stays does");
+    utf8_is(k, "From: \xc3\xbc@b\r\nBcc: x\r\n\r\n", false, true,
+            "one that stays does");
     utf8_is(k, "Content-Type: multipart/mixed\r\nBcc: x\r\n\r\n", false, true,
             "nobody has looked at the parts");
     utf8_is(k, "From: a@b\r\n\r\n", true, false, "none was there");
@@ -197,11 +203,71 @@ test_gone(struct kit *k)
     e->id = (struct id){.time_ms = 1700000000000, .hash = 5};
     e->ours = true;
     e->header_needs = HEADER_NEEDS_ALL;
-    ok_named(outgoing_new(k->queue, e, &rules, k->log) == NULL,
+    ok_named(outgoing_new(k->queue, e, NULL, &rules, k->log) == NULL,
              "a file that cannot be read: the reader will say so");
     envelope_free(&e);
     struct outgoing *none = NULL;
     outgoing_free(&none);
+}
+
+/* rewrites NULL: none. want_sender: as it leaves. */
+static void
+comes_through(struct kit *k, bool ours, const char *origin, const char *sender,
+              const char *want, const char *want_sender)
+{
+    struct buffer unused;
+    buffer_init(&unused, 1000);
+    struct rewrites *rewrites =
+        rewrites_new(&(struct rewrites_settings){.table = TEXT("a.test new@b.test"),
+                                                 .hostname = "h"},
+                     &unused);
+    struct outgoing_rules table = {.hostname = "h.test", .rewrites = rewrites};
+    struct envelope *e =
+        stored(k, "Received: x\r\n", TEXT("Bcc: c@d\r\nFrom: a@x.test\r\n\r\nb\r\n"));
+    e->ours = ours;
+    const struct recipient_way *way =
+        envelope_way(e, text_from(origin), text_from(sender));
+    struct outgoing *o = outgoing_new(k->queue, e, way, &table, k->log);
+    ok(o != NULL);
+    leaves_as(k, e, o, text_from(want), origin);
+    is_text(outgoing_sender(o, e), text_from(want_sender), "its sender");
+    outgoing_free(&o);
+    queue_retire(k->queue, &e);
+    rewrites_free(&rewrites);
+    buffer_free(&unused);
+}
+
+static void
+test_ways(struct kit *k)
+{
+    static const char srs[] = "SRS0=ABCDEF=AA=a.test=ann@a.test";
+    comes_through(k, false, "root@h.test", "",
+                  "Delivered-To: root@h.test\r\nReceived: x\r\nBcc: c@d\r\n"
+                  "From: a@x.test\r\n\r\nb\r\n",
+                  "ann@a.test");
+    comes_through(k, false, "root@h.test", srs,
+                  "Delivered-To: root@h.test\r\nReceived: x\r\nBcc: c@d\r\n"
+                  "From: a@x.test\r\n\r\nb\r\n",
+                  srs);
+    comes_through(k, true, "root@h.test", "",
+                  "Delivered-To: root@h.test\r\nReceived: x\r\nFrom: a@x.test\r\n"
+                  "\r\nb\r\n",
+                  "new@b.test");
+    comes_through(k, true, "root@h.test", srs,
+                  "Delivered-To: root@h.test\r\nReceived: x\r\nFrom: a@x.test\r\n"
+                  "\r\nb\r\n",
+                  srs);
+    comes_through(k, true, "list@h.test", "owner-list@a.test",
+                  "Delivered-To: list@h.test\r\nReceived: x\r\nFrom: a@x.test\r\n"
+                  "\r\nb\r\n",
+                  "new@b.test");
+    comes_through(k, false, "list@h.test", "owner-list@a.test",
+                  "Delivered-To: list@h.test\r\nReceived: x\r\nBcc: c@d\r\n"
+                  "From: a@x.test\r\n\r\nb\r\n",
+                  "owner-list@a.test");
+    comes_through(k, false, "j\xc3\xbc@h.test", "",
+                  "Received: x\r\nBcc: c@d\r\nFrom: a@x.test\r\n\r\nb\r\n",
+                  "ann@a.test");
 }
 
 int
@@ -219,6 +285,7 @@ main(void)
     test_signed(&k);
     test_unchanged(&k);
     test_utf8(&k);
+    test_ways(&k);
     test_gone(&k);
     kit_close(&k);
     char command[100];

@@ -1,0 +1,122 @@
+/* Reads or makes the secrets of SRS. */
+#include "admin/settings/srs_secret.h"
+
+#include "base/crypto/digest.h"
+#include "base/disk/disk.h"
+#include "mime/address.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SECRET_BYTES = 32, NAME_BYTES_MAX = 64, OWNER_ONLY = 0600 };
+
+static const char path[] = "lock/srs";
+static const char separators[] = ", \t\r\n";
+
+void
+srs_secret_check(const struct options *o, struct buffer *errors)
+{
+    struct text rest = text_from(o->srs_secret), word;
+    size_t count = 0;
+    while (text_word(&rest, separators, &word)) {
+        count++;
+        if (word.length < SRS_SECRET_MIN)
+            (void)!buffer_format(errors, "srs_secret: has fewer than %d characters\n",
+                                 SRS_SECRET_MIN);
+    }
+    if (count > SRS_SECRETS_MAX)
+        (void)!buffer_format(errors, "srs_secret: more than %d secrets\n",
+                             SRS_SECRETS_MAX);
+    if (o->srs_domain != NULL && !address_is_domain(text_from(o->srs_domain)))
+        (void)!buffer_add_error(errors, "srs_domain", text_from(o->srs_domain),
+                                "not a domain");
+}
+
+/* 0, or -errno. */
+static int
+srs_secret_read(struct disk *spool, char secret[SECRET_BYTES])
+{
+    int file = disk_open_file(spool, path, false);
+    if (file < 0)
+        return file;
+    int64_t got = disk_read(spool, file, 0, secret, SECRET_BYTES);
+    disk_close_file(spool, file);
+    if (got < 0)
+        return (int)got;
+    return got == SECRET_BYTES ? 0 : -EILSEQ;
+}
+
+static int
+srs_secret_write(struct disk *spool, const char *name, const char secret[SECRET_BYTES])
+{
+    int file = disk_create(spool, name, OWNER_ONLY);
+    if (file < 0)
+        return file;
+    int error = disk_write(spool, file, text_of(secret, SECRET_BYTES));
+    if (error == 0)
+        error = disk_sync(spool, file);
+    disk_close_file(spool, file);
+    return error;
+}
+
+/* Complete and durable before it has its name: addresses that it signs are elsewhere for
+ * weeks. Another slice may be first, and then its secret counts. */
+static int
+srs_secret_make(struct disk *spool, const uint64_t random[SRS_SECRET_RANDOM],
+                char secret[SECRET_BYTES])
+{
+    char name[NAME_BYTES_MAX];
+    static_assert(SECRET_BYTES == (SRS_SECRET_RANDOM - 1) * sizeof(*random),
+                  "all of it");
+    memcpy(secret, random, SECRET_BYTES);
+    snprintf(name, sizeof(name), "lock/srs.%016" PRIx64, random[SRS_SECRET_RANDOM - 1]);
+    int error = srs_secret_write(spool, name, secret);
+    if (error == 0)
+        error = disk_link(spool, name, path);
+    (void)!disk_unlink(spool, name);
+    if (error == 0)
+        error = disk_sync_directory(spool, "lock");
+    return error == -EEXIST ? srs_secret_read(spool, secret) : error;
+}
+
+static struct srs *
+srs_of_file(struct text domain, struct disk *spool,
+            const uint64_t random[SRS_SECRET_RANDOM], bool wanted, struct log *log)
+{
+    char secret[SECRET_BYTES];
+    struct text one = text_of(secret, sizeof(secret));
+    int error = srs_secret_read(spool, secret);
+    if (error == -ENOENT && !wanted)
+        return NULL;
+    if (error == -ENOENT)
+        error = srs_secret_make(spool, random, secret);
+    if (error != 0) {
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "srs: %s %s: senders of forwarded mail stay as they are", path,
+                error == -EILSEQ ? "is damaged" : strerror(-error));
+        return NULL;
+    }
+    struct srs *made = srs_new(domain, &one, 1);
+    digest_forget(secret, sizeof(secret));
+    return made;
+}
+
+struct srs *
+srs_secret_use(const struct options *o, const struct route_table *routes,
+               struct disk *spool, const uint64_t random[SRS_SECRET_RANDOM],
+               bool wanted, struct log *log)
+{
+    struct text secrets[SRS_SECRETS_MAX], rest = text_from(o->srs_secret), word;
+    struct text domain = o->srs_domain != NULL ? text_from(o->srs_domain)
+                                               : route_first_local_domain(routes);
+    size_t count = 0;
+    if (!o->srs || domain.length == 0)
+        return NULL;
+    while (count < SRS_SECRETS_MAX && text_word(&rest, separators, &word))
+        secrets[count++] = word;
+    return count > 0 ? srs_new(domain, secrets, count)
+                     : srs_of_file(domain, spool, random, wanted, log);
+}

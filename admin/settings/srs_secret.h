@@ -1,0 +1,19 @@
+/* The secrets of SRS: of the setting, or made once in the spool, for all slices. */
+#ifndef ADMIN_SETTINGS_SRS_SECRET_H
+#define ADMIN_SETTINGS_SRS_SECRET_H
+
+#include "admin/settings/options.h"
+#include "mime/srs.h"
+
+enum { SRS_SECRET_RANDOM = 5 }; /* numbers for a new secret and the name of its file */
+
+/* NULL: `srs` is off, or nothing was forwarded ever and nothing is now (wanted false), or
+ * (logged) the file of the secret can be neither read nor made: then senders stay. */
+struct srs *srs_secret_use(const struct options *options,
+                           const struct route_table *routes, struct disk *spool,
+                           const uint64_t random[SRS_SECRET_RANDOM], bool wanted,
+                           struct log *log);
+/* The errors of the settings. */
+void srs_secret_check(const struct options *options, struct buffer *errors);
+
+#endif

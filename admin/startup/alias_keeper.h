@@ -1,0 +1,30 @@
+/* Keeps the table of aliases and the secrets of SRS: gives them to those who expand, and
+ * reads the files of aliases again when they have changed. */
+#ifndef ADMIN_STARTUP_ALIAS_KEEPER_H
+#define ADMIN_STARTUP_ALIAS_KEEPER_H
+
+#include "admin/startup/configuration.h"
+#include "base/loop/loop.h"
+
+enum { ALIAS_KEEPER_EVERY_MS = 10 * 1000 };
+
+/* The first part is set by the owner. */
+struct alias_keeper {
+    struct loop *loop;
+    struct log *log;
+    struct manager *manager;
+    struct listener *listener;
+    /* Private. */
+    const struct configuration *configuration;
+    struct aliases *table;
+    struct alias_files *files;
+    struct srs *srs;
+    struct loop_timer timer;
+};
+
+/* At startup and reload; takes table and files of the configuration, which must stay. */
+void alias_keeper_use(struct alias_keeper *keeper, struct configuration *configuration);
+/* After the manager and the listener have stopped. */
+void alias_keeper_stop(struct alias_keeper *keeper);
+
+#endif
