@@ -25,6 +25,7 @@ get exim exim4-daemon-light usr/sbin/exim4
 get mpack mpack usr/bin/mpack
 get faketime libfaketime usr/share/doc/libfaketime/copyright
 get opensmtpd opensmtpd usr/sbin/smtpd
+get postsrsd postsrsd usr/sbin/postsrsd
 get nodemailer node-nodemailer usr/share/nodejs/nodemailer/package.json
 # Readers of Postfix's log.
 get pflogsumm pflogsumm usr/sbin/pflogsumm
