@@ -335,7 +335,7 @@ check_events_stuck(const struct finding_facts *f, char *text)
     char age[FINDINGS_AGE_MAX];
     if (!e->stopped && e->failing_ms < FINDINGS_STUCK_MS)
         return false;
-    finding_age(e->failing_ms, age);
+    findings_age(e->failing_ms, age);
     return finding_say(text,
                        "the receiver of events has taken none for %s (%s), and %" PRIu64
                        " KiB wait",
