@@ -217,8 +217,8 @@ void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
  * trouble. Trouble before the servers of the domain are found is of the domain alone,
  * which gets a site of its own. With BLAME_DEMAND a host has not proven what was found as
  * the demand: that says nothing of the site; mail with the same demand is settled with
- * trouble, and deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN, null MX); its mail is
- * settled FAILED. */
+ * trouble, and deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN,
+ * null MX); its mail is settled FAILED. */
 void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
                          const struct outcome *trouble);
 
