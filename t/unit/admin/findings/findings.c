@@ -159,6 +159,11 @@ static void hostname_odd(void) { now.hostname = "hostname 'x' is not a full name
 static void open_relay(void) { now.open_relay = true; }
 static void secrets_readable(void) { now.readable_secret = "/etc/petrel/password"; }
 static void auth_cleartext(void) { now.auth_cleartext = true; }
+static void
+events_stuck(void)
+{
+    now.events = (struct event_keeping){.pending_bytes = 5000, .failing_ms = FINDINGS_STUCK_MS, .why = "status 500"};
+}
 static void reload_refused(void) { now.reload_refused = true; }
 static void settings_changed(void) { now.changed_settings = "/etc/petrel/petrel.conf"; }
 
@@ -200,6 +205,7 @@ static const struct {
     {"open_relay", open_relay, "every address"},
     {"secrets_readable", secrets_readable, "/etc/petrel/password can be read"},
     {"auth_cleartext", auth_cleartext, "without TLS"},
+    {"events_stuck", events_stuck, "has taken none for 15 minutes (status 500), and 5 KiB wait"},
     {"reload_refused", reload_refused, "the old settings stay"},
     {"settings_changed", settings_changed, "petrel.conf has changed"},
 };
