@@ -247,7 +247,7 @@ spool_wait(void *context)
 /* Whether this deferral of a recipient is reported: the first, then one a day. Memory is
  * bounded: one that was forgotten is reported once more. */
 static bool
-is_due(struct event_spool *s, const struct event *v)
+deferral_is_due(struct event_spool *s, const struct event *v)
 {
     char id[ID_LENGTH + 1], key[EVENT_ID_MAX];
     int64_t now = loop_monotonic_ms(s->settings.loop);
@@ -270,7 +270,7 @@ static void
 event_spool_hear(void *context, const struct event *event)
 {
     struct event_spool *s = context;
-    if (event->kind == EVENT_DEFERRED && !is_due(s, event))
+    if (event->kind == EVENT_DEFERRED && !deferral_is_due(s, event))
         return;
     struct event_record_source source = {.host = s->host,
                                          .now_ms = loop_now_ms(s->settings.loop),
