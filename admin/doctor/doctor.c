@@ -19,7 +19,7 @@ doctor_add_task(struct doctor *d, doctor_check *run, const char *subject)
         d->task_capacity = d->task_capacity * 2 + 32;
         d->tasks = memory_resize(d->tasks, d->task_capacity * sizeof(d->tasks[0]));
     }
-    d->tasks[d->task_count++] = (struct doctor_task){run, memory_string(subject)};
+    d->tasks[d->task_count++] = (struct doctor_task){run, memory_string(subject), NULL};
 }
 
 /* Each that is left; those that are over go. */
@@ -29,12 +29,17 @@ doctor_run_tasks(struct doctor *d)
     size_t left = 0;
     for (size_t i = 0; i < d->task_count; i++) {
         size_t before = d->list.count;
-        if (d->tasks[i].run(d, &d->list, d->tasks[i].subject)) {
-            free(d->tasks[i].subject);
-        } else {
-            checklist_cut(&d->list, before);
-            d->tasks[left++] = d->tasks[i];
+        struct doctor_task task = d->tasks[i];
+        bool ready = task.missing == NULL || inquiry_is_answered(task.missing);
+        if (ready && task.run(d, &d->list, task.subject)) {
+            free(task.subject);
+            (void)inquiry_missing(d->inquiry);
+            continue;
         }
+        checklist_cut(&d->list, before);
+        if (ready)
+            task.missing = inquiry_missing(d->inquiry);
+        d->tasks[left++] = task;
     }
     d->task_count = left;
 }

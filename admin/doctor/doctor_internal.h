@@ -15,6 +15,7 @@ typedef bool doctor_check(struct doctor *d, struct checklist *out, const char *s
 struct doctor_task {
     doctor_check *run;
     char *subject;
+    const struct inquiry_item *missing; /* without its answer it cannot go on */
 };
 struct doctor {
     const struct doctor_setup *setup;

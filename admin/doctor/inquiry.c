@@ -31,6 +31,7 @@ struct inquiry {
     size_t running, bytes;
     int64_t end_ms;
     bool has_news, is_cut;
+    const struct inquiry_item *missing;
 };
 
 /* --- Answers ------------------------------------------------------------------------ */
@@ -239,8 +240,10 @@ inquiry_ask(struct inquiry *q, enum inquiry_kind kind, const char *key)
     snprintf(full, sizeof(full), "%c%s", 'a' + (int)kind, key);
     text_lower(full, kind < INQUIRY_DNS ? strlen(full) : 0);
     HASH_FIND_STR(q->items, full, item);
-    if (item != NULL)
+    if (item != NULL) {
+        q->missing = item->answer == NULL ? item : q->missing;
         return item->answer;
+    }
     if (HASH_COUNT(q->items) >= INQUIRY_ITEMS_MAX ||
         loop_monotonic_ms(q->settings.loop) >= q->end_ms) {
         q->is_cut = true;
@@ -253,8 +256,23 @@ inquiry_ask(struct inquiry *q, enum inquiry_kind kind, const char *key)
     HASH_ADD_STR(q->items, key, item);
     *q->last = item;
     q->last = &item->next;
+    q->missing = item;
     inquiry_start_waiting(q);
     return NULL;
+}
+
+const struct inquiry_item *
+inquiry_missing(struct inquiry *q)
+{
+    const struct inquiry_item *missing = q->missing;
+    q->missing = NULL;
+    return missing;
+}
+
+bool
+inquiry_is_answered(const struct inquiry_item *item)
+{
+    return item->answer != NULL;
 }
 
 /* --- Time --------------------------------------------------------------------------- */

@@ -72,6 +72,9 @@ void inquiry_free(struct inquiry **inquiry);
 /* NULL: not yet. */
 const struct inquiry_answer *inquiry_ask(struct inquiry *inquiry,
                                          enum inquiry_kind kind, const char *key);
+/* The last question that had no answer since this was called; NULL: each had one. */
+const struct inquiry_item *inquiry_missing(struct inquiry *inquiry);
+bool inquiry_is_answered(const struct inquiry_item *item);
 /* For a source; copies. */
 void inquiry_answered(struct inquiry_item *item, const struct inquiry_answer *answer);
 /* Turns the loop until there are new answers. False: nothing is under way. */

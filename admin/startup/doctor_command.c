@@ -40,32 +40,55 @@ struct doctor_world {
     struct http_caller *http;
     struct tokens *tokens; /* NULL: no account, or the spool cannot be read */
     struct doctor_trial *trials;
+    struct doctor_key *keys;
+    size_t key_count;
     char sender[DOCTOR_SENDER_MAX]; /* what `rewrite` makes of root */
     char file[DOCTOR_ERROR_MAX];
 };
 
 /* --- Keys --------------------------------------------------------------------------- */
 
+/* Made once: there may be thousands, and each domain looks for its own. */
 static void
-doctor_world_keys(void *context, doctor_each_key *each, void *to)
+doctor_world_take_keys(struct doctor_world *w)
 {
-    const struct doctor_world *w = context;
-    const struct dkim_keys *keys = w->configuration->dkim_keys;
+    const struct dkim_keys *from = w->configuration->dkim_keys;
     struct buffer public;
+    if (from == NULL)
+        return;
+    w->keys = memory_array(from->count + 1, sizeof(*w->keys));
     buffer_init(&public, SIGN_PUBLIC_MAX);
-    for (size_t i = 0; keys != NULL && i < keys->count; i++) {
-        const struct dkim_key *k = &keys->list[i];
+    for (size_t i = 0; i < from->count; i++) {
+        const struct dkim_key *k = &from->list[i];
         buffer_clear(&public);
         if (k->key == NULL || !sign_key_public(k->key, &public))
             continue;
         bool is_rsa = sign_key_kind(k->key) == SIGN_RSA;
-        each(to, &(struct doctor_key){.domain = k->domain,
-                                      .selector = k->selector,
-                                      .kind = is_rsa ? "rsa" : "ed25519",
-                                      .bits = sign_key_bits(k->key),
-                                      .public = buffer_text(&public)});
+        char *base64 = text_string(buffer_text(&public));
+        w->keys[w->key_count++] =
+            (struct doctor_key){.domain = k->domain,
+                                .selector = k->selector,
+                                .kind = is_rsa ? "rsa" : "ed25519",
+                                .bits = sign_key_bits(k->key),
+                                .public = text_from(base64)};
     }
     buffer_free(&public);
+}
+
+static void
+doctor_world_keys(void *context, doctor_each_key *each, void *to)
+{
+    const struct doctor_world *w = context;
+    for (size_t i = 0; i < w->key_count; i++)
+        each(to, &w->keys[i]);
+}
+
+static void
+doctor_world_drop_keys(struct doctor_world *w)
+{
+    for (size_t i = 0; i < w->key_count; i++)
+        free((char *)(uintptr_t)w->keys[i].public.at);
+    free(w->keys);
 }
 
 /* --- Logins ------------------------------------------------------------------------- */
@@ -214,6 +237,7 @@ doctor_world_open(struct doctor_world *w, char *error)
         return false;
     w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     doctor_world_name_sender(w);
+    doctor_world_take_keys(w);
     if (!o->without_secrets)
         doctor_world_open_tokens(w);
     return true;
@@ -227,6 +251,7 @@ doctor_world_close(struct doctor_world *w)
         canary_free(&t->canary);
         free(t);
     }
+    doctor_world_drop_keys(w);
     tokens_free(&w->tokens);
     http_caller_free(&w->http);
     if (w->spool != NULL)

@@ -14,6 +14,7 @@
 #include "t/support/tap.h"
 
 static char subject[] = "a.test", hostname[] = "mail.a.test";
+static char nowhere[] = "/nonexistent/petrel";
 static char locals[] = "localhost, b.test, mail.a.test, [192.0.2.1], *.x.test, box.localdomain";
 static char rewrite[] = "local root@c.test\n# x y@z.test\n* @d.test, e.test =";
 
@@ -57,6 +58,7 @@ bed_open(struct bed *b, const char *relay)
     b->dns = dns_new(b->loop, TEXT(""), error, sizeof(error));
     b->options.hostname = hostname;
     b->options.smtp_port = 25;
+    b->options.control = b->options.spool = nowhere;
     b->options.local_domains = locals;
     b->options.rewrite = rewrite;
     b->routes = route_new(&(struct route_settings){.relay = text_from(relay), .without_secrets = true, .smtp_port = 25}, &errors);
