@@ -78,7 +78,6 @@ static const char help_oauth[] = "  login [--browser] HOST[:PORT] USER\n"
 
 static const char help_doctor[] =
     "  DOMAIN         that mail is sent from; without any: all of the settings\n"
-    "  ADDRESS        the way there, too, up to RCPT; no mail is sent\n"
     "  --blocklists   ask lists of spammers for our addresses\n"
     "  Exit code: 0; 1: there is an error.\n";
 
@@ -101,7 +100,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "doctor",
-     .arguments = "[--json] [--blocklists] [DOMAIN | ADDRESS]...",
+     .arguments = "[--json] [--blocklists] [DOMAIN]...",
      .about = "why mail might not arrive, and what to do",
      .help = help_doctor,
      .example = "petrel doctor example.org",

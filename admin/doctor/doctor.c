@@ -131,22 +131,18 @@ doctor_read_request(int count, char **arguments, struct doctor_request *out)
 {
     *out = (struct doctor_request){.subjects = arguments};
     for (int i = 0; i < count; i++) {
-        struct address address;
         char domain[IDNA_NAME_MAX];
         struct text word = text_from(arguments[i]);
         if (strcmp(arguments[i], "--json") == 0) {
             out->json = true;
         } else if (strcmp(arguments[i], "--blocklists") == 0) {
             out->blocklists = true;
-        } else if (arguments[i][0] != '-' && out->count < DOCTOR_ADDRESSES_MAX &&
-                   (address_parse(word, &address) ||
-                    (text_find(word, '.') != TEXT_NONE && idna_to_ascii(word, domain) &&
-                     address_is_domain(text_from(domain))))) {
+        } else if (arguments[i][0] != '-' && out->count < DOCTOR_ARGUMENTS_MAX &&
+                   text_find(word, '.') != TEXT_NONE && idna_to_ascii(word, domain) &&
+                   address_is_domain(text_from(domain))) {
             out->subjects[out->count++] = arguments[i];
         } else {
-            fputs(
-                "usage: petrel doctor [--json] [--blocklists] [DOMAIN | ADDRESS]...\n",
-                stderr);
+            fputs("usage: petrel doctor [--json] [--blocklists] [DOMAIN]...\n", stderr);
             return false;
         }
     }
@@ -158,11 +154,8 @@ doctor_read_request(int count, char **arguments, struct doctor_request *out)
 static void
 doctor_plan(struct doctor *d, const struct doctor_request *request)
 {
-    for (int i = 0; i < request->count; i++) {
-        struct text word = text_from(request->subjects[i]);
-        if (text_find(word, '@') == TEXT_NONE)
-            doctor_add_domain(d, word);
-    }
+    for (int i = 0; i < request->count; i++)
+        doctor_add_domain(d, text_from(request->subjects[i]));
     if (request->count == 0)
         doctor_take_own_domains(d);
     for (size_t i = 0; i < d->domain_count; i++)
@@ -214,14 +207,12 @@ doctor_print(struct doctor *d, bool json)
 int
 doctor_run(const struct doctor_setup *setup, const struct doctor_request *request)
 {
-    struct inquiry_settings settings = {
-        .loop = setup->loop,
-        .net = setup->net,
-        .dns = setup->dns,
-        .validating = setup->validating,
-        .hostname = setup->options->hostname,
-        .sources = {[INQUIRY_LOGIN] = setup->login, [INQUIRY_WAY] = setup->way}
-    };
+    struct inquiry_settings settings = {.loop = setup->loop,
+                                        .net = setup->net,
+                                        .dns = setup->dns,
+                                        .validating = setup->validating,
+                                        .hostname = setup->options->hostname,
+                                        .sources = {[INQUIRY_LOGIN] = setup->login}};
     struct doctor d = {.setup = setup, .options = setup->options};
     d.domains = memory_array(DOCTOR_DOMAINS_MAX, sizeof(d.domains[0]));
     (void)!bind_address_read(&settings.bind, text_from(setup->options->smtp_bind),

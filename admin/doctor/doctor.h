@@ -14,7 +14,7 @@
 #include "admin/settings/options.h"
 #include "base/tls/tls.h"
 
-enum { DOCTOR_DOMAINS_MAX = 1000, DOCTOR_ADDRESSES_MAX = 100, DOCTOR_HOSTS_MAX = 100 };
+enum { DOCTOR_DOMAINS_MAX = 1000, DOCTOR_ARGUMENTS_MAX = 1000, DOCTOR_HOSTS_MAX = 100 };
 
 /* A key that signs; texts are borrowed. */
 struct doctor_key {
@@ -44,7 +44,7 @@ struct doctor_setup {
     const char *file; /* of the settings, for remedies */
     /* Calls each with all keys. */
     void (*keys)(void *context, doctor_each_key *each, void *to);
-    struct inquiry_source login, way;
+    struct inquiry_source login;
     const struct tls_client *anchors; /* NULL: there are none */
     void *context;
     struct loop *loop;
@@ -56,7 +56,7 @@ struct doctor_setup {
 struct doctor_request {
     bool json, blocklists;
     int count;
-    char **subjects; /* domains and addresses */
+    char **subjects; /* domains */
 };
 /* False: a usage line has been printed. */
 bool doctor_read_request(int count, char **arguments, struct doctor_request *out);

@@ -208,7 +208,6 @@ inquiry_start(struct inquiry_item *item)
             inquiry_start_greeting(item, &address);
         return;
     case INQUIRY_LOGIN:
-    case INQUIRY_WAY:
     case INQUIRY_KINDS:
         break;
     }

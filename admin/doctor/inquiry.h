@@ -36,7 +36,6 @@ enum inquiry_kind {
     INQUIRY_DNS,  /* the number of those above */
     INQUIRY_GREETING = INQUIRY_DNS, /* ADDRESS:PORT of a mail host: its words */
     INQUIRY_LOGIN,                  /* a smarthost */
-    INQUIRY_WAY,                    /* to an address: hosts, and what they prove */
     INQUIRY_KINDS
 };
 

@@ -52,7 +52,7 @@ for my $command ((Petrel::command('', $Petrel::binary, 'help'))[1] =~ /^  ([a-z]
     my $help = (Petrel::command('', $Petrel::binary, 'help', $command))[1];
     ok $known{$command}, "$command --json has a schema" if $help =~ /--json/;
 }
-is_deeply [sort map { m{([^/]+)\.json$} } glob "$FindBin::Bin/schema/*.json"], [sort 'fragments', 'series', keys %line], 'and there are no others but those of HTTP';
+is_deeply [sort map { m{([^/]+)\.json$} } glob "$FindBin::Bin/schema/*.json"], [sort 'doctor', 'fragments', 'series', keys %line], 'and there are no others but those of HTTP, and that of doctor.t';
 
 # What a test would record, and what not.
 is Schema::kind('-c', 'x', 'queue', 'rm', '--json', '--all'), 'queue-change', 'flags may stand anywhere';
