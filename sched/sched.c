@@ -613,6 +613,7 @@ next_open(struct sched *s, struct sched_action *action)
     assert(d);
     lanes_turn(&site->lanes, d->lane);
     struct sched_session *session = sched_session_new(site, d, s->now_ms);
+    s->sessions_opened++;
     DL_APPEND(s->sessions, session);
     s->session_count++;
     *action = (struct sched_action){.verb = SCHED_OPEN,

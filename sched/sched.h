@@ -290,6 +290,7 @@ struct sched_counts {
     size_t recipients; /* of active messages */
     size_t active_limit, recipient_limit, session_limit;
     uint64_t direct_greetings; /* of sites found by MX, since startup */
+    uint64_t sessions_opened;  /* since startup */
 };
 struct sched_counts sched_count(const struct sched *s);
 /* The limit that keeps a site from more sessions or mail now; reported by the function

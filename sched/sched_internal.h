@@ -33,6 +33,7 @@ struct sched {
     struct hosts *hosts;
     struct sched_session *sessions;
     int session_count, idle_count;
+    uint64_t sessions_opened;
     int active; /* messages being loaded or loaded */
     struct room room;
     bool old_turn;               /* deferred mail is loaded next */

@@ -162,6 +162,7 @@ sched_count(const struct sched *s)
         .recipient_limit = (size_t)s->settings.recipient_limit,
         .session_limit = (size_t)s->settings.session_limit,
         .direct_greetings = s->destinations.sites.direct_greetings,
+        .sessions_opened = s->sessions_opened,
     };
 }
 

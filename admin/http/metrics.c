@@ -55,6 +55,12 @@ metrics_set_sites(struct metrics *m, size_t sites)
 }
 
 void
+metrics_set_limit(struct metrics *m, size_t client_sessions_limit)
+{
+    m->setup.client_sessions_limit = client_sessions_limit;
+}
+
+void
 metrics_note_reload(struct metrics *m, bool good)
 {
     m->reloads[good ? 0 : 1]++;
@@ -173,6 +179,9 @@ metrics_read(struct metrics *m)
     (void)manager_fragments(manager, &m->fragments);
     manager_find_oldest(manager, &m->oldest);
     m->sessions_in = m->setup.count_sessions(m->setup.count_context, &stressed);
+    m->clients = (struct metrics_clients){0};
+    if (m->setup.clients != NULL)
+        m->setup.clients(m->setup.clients_context, &m->clients);
     m->others = (struct metrics_site){.alive = 1};
     m->probing = m->dead = 0;
     memset(m->bound, 0, sizeof(m->bound));

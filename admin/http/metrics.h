@@ -12,8 +12,11 @@
 #include "queue/manager/manager.h"
 
 struct event_hub;
+struct health;
+struct log;
 struct loop;
 struct metrics;
+struct tls_server;
 
 enum { METRICS_SITES_MAX = 40, METRICS_SITE_KEEP_MS = 60 * 60 * 1000 };
 
@@ -21,6 +24,18 @@ struct metrics_upstream {
     char relay[256 + 8]; /* "host:port" */
     bool is_up;
     int64_t good_ms;
+};
+
+/* Connections of clients since startup. */
+enum { METRICS_REFUSED_MAX = 8 };
+struct metrics_clients {
+    uint64_t opened, logins;
+    /* Those that got no session, by its word; NULL behind the last. */
+    const char *refused[METRICS_REFUSED_MAX + 1];
+    uint64_t refused_counts[METRICS_REFUSED_MAX];
+    const double *accept_bounds; /* from the end of content to 250 */
+    size_t accept_bound_count;
+    struct metric_histogram accepts;
 };
 
 struct metrics_setup {
@@ -33,6 +48,15 @@ struct metrics_setup {
     void *count_context;
     bool (*is_draining)(void *context);
     void *context;
+    const struct health *health; /* NULL: it is always ready */
+    struct log *log;             /* NULL: no lines are counted */
+    /* The certificates in force; NULL: none. */
+    struct tls_server *(*tls)(void *context);
+    void *tls_context;
+    /* NULL: nobody counts. */
+    void (*clients)(void *context, struct metrics_clients *out);
+    void *clients_context;
+    size_t client_sessions_limit; /* `server_session_limit` */
     /* The size of the history's files. */
     int64_t (*history_bytes)(void *context);
     void *history;
@@ -54,6 +78,7 @@ void metrics_free(struct metrics **metrics);
 /* Before the first request. */
 void metrics_set_server(struct metrics *metrics, const struct http_server *server);
 void metrics_set_sites(struct metrics *metrics, size_t sites);
+void metrics_set_limit(struct metrics *metrics, size_t client_sessions_limit);
 void metrics_note_reload(struct metrics *metrics, bool good);
 
 /* In the format that the request accepts. */

@@ -175,6 +175,7 @@ write_refusals(const struct metrics *m, struct metrics_writer *w)
 static void
 write_logins(const struct metrics *m, struct metrics_writer *w)
 {
+    metrics_write_count(w, "result=\"ok\"", m->clients.logins);
     metrics_write_count(w, "result=\"failed\"", m->counters.denied);
     metrics_write_count(w, "result=\"locked\"", m->counters.locked);
 }
@@ -275,6 +276,7 @@ write_limits(const struct metrics *m, struct metrics_writer *w)
 {
     metrics_write(w, "name=\"active\"", (double)m->sched.active_limit);
     metrics_write(w, "name=\"active_recipients\"", (double)m->sched.recipient_limit);
+    metrics_write(w, "name=\"sessions_in\"", (double)m->setup.client_sessions_limit);
     metrics_write(w, "name=\"sessions_out\"", (double)m->sched.session_limit);
 }
 
@@ -585,8 +587,18 @@ static const struct metrics_row {
     ROW("petrel_accepting", GAUGE, write_accepting, "1 while new mail is accepted", ""),
     ROW("petrel_draining", GAUGE, write_draining,
         "1 while the daemon stops or is drained", ""),
+    ROW("petrel_ready", GAUGE, metrics_write_ready,
+        "1 while the conditions of ready_when hold", ""),
+    ROW("petrel_loop_turn_seconds", HISTOGRAM, metrics_write_turns,
+        "Duration of turns of the event loop, without their waits", ""),
     ROW("petrel_sessions", GAUGE, write_sessions,
         "Open sessions; idle ones of those out", "direction: in, out, idle"),
+    ROW("petrel_sessions_opened", COUNTER, metrics_write_opened, "Sessions begun",
+        "direction: in, out"),
+    ROW("petrel_connections_refused", COUNTER, metrics_write_refused,
+        "Connections that got no session; descriptors: how often clients had to wait",
+        "reason: sessions, client_sessions, rate, lockout, proxy, draining, "
+        "descriptors, other"),
     ROW("petrel_messages_accepted", COUNTER, write_messages,
         "Messages accepted or made",
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
@@ -595,13 +607,15 @@ static const struct metrics_row {
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
     ROW("petrel_accepted_bytes", COUNTER, write_bytes, "Content of these messages",
         "source: smtp, lmtp, sendmail, notification, reassembled, peer"),
+    ROW("petrel_accept_seconds", HISTOGRAM, metrics_write_accepts,
+        "Time from the end of content to its 250", ""),
     ROW("petrel_refusals", COUNTER, write_refusals,
         "Commands and messages refused to clients",
         "class: 4, 5; reason: relay, user, size, sender, helo, rate, quota, syntax, "
         "auth, tls, disk, spool, loop, partial, content, recipients, other"),
     ROW("petrel_logins", COUNTER, write_logins,
-        "Failed logins of clients, and addresses locked out for them",
-        "result: failed, locked"),
+        "Logins of clients, and addresses locked out for failed ones",
+        "result: ok, failed, locked"),
     ROW("petrel_deliveries", COUNTER, write_deliveries, "Verdicts for recipients",
         "status: delivered, deferred, bounced, expired; via: smtp, lmtp, maildir, "
         "other"),
@@ -628,7 +642,7 @@ static const struct metrics_row {
     ROW("petrel_oldest_held_seconds", GAUGE, write_oldest_held,
         "Age of the oldest held message; 0: none", ""),
     ROW("petrel_limit", GAUGE, write_limits, "Settings that limit what is in memory",
-        "name: active, active_recipients, sessions_out"),
+        "name: active, active_recipients, sessions_in, sessions_out"),
     ROW("petrel_spool_free_bytes", GAUGE, write_free_bytes,
         "Free space of the spool; -1: unknown", ""),
     ROW("petrel_spool_free_inodes", GAUGE, write_free_inodes,
@@ -664,6 +678,14 @@ static const struct metrics_row {
     ROW("petrel_journal_full", GAUGE, write_journal_full,
         "1 while new mail waits for the spool", ""),
     ROW("petrel_syncs", COUNTER, write_syncs, "Syncs of files and directories", ""),
+    ROW("petrel_sync_seconds", HISTOGRAM, metrics_write_sync_times, "Time of a sync",
+        ""),
+    ROW("petrel_certificate_not_after_seconds", GAUGE, metrics_write_certificates,
+        "The end of a certificate of ours, unix time", "name (16 at most)"),
+    ROW("petrel_log_lines", COUNTER, metrics_write_lines, "Lines of the log",
+        "level: error, warning, info, debug"),
+    ROW("petrel_log_lines_lost", COUNTER, metrics_write_lost_lines,
+        "Lines that standard error or syslog did not take", ""),
     ROW("petrel_sites", GAUGE, write_site_states, "Sites of next hops",
         "state: alive, probing, dead"),
     ROW("petrel_sites_bound", GAUGE, write_site_bounds,

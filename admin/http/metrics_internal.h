@@ -38,6 +38,7 @@ struct metrics {
     struct manager_fragments fragments;
     struct manager_oldest oldest;
     size_t sessions_in;
+    struct metrics_clients clients;
     struct metrics_site others;
     uint64_t probing, dead, bound[SCHED_BOUNDS];
 };
@@ -45,5 +46,17 @@ struct metrics {
 /* Reads all that a scrape needs, unless it has just been read: who asks very often may
  * use a twentieth of the time, however many sites there are. */
 void metrics_gather(struct metrics *m);
+
+/* --- Writers of rows: metrics_process.c ------------------------------------------ */
+
+void metrics_write_ready(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_turns(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_opened(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_refused(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_accepts(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_sync_times(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_certificates(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_lines(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_lost_lines(const struct metrics *m, struct metrics_writer *w);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "smtp/client/tls_reports.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { ERROR_ROOM = 512 };
@@ -53,6 +54,27 @@ http_wiring_tls_policy(void *context, uint64_t counts[2][2])
     counts[1][1] = t.failed[TLS_REPORTS_STS];
 }
 
+static_assert((int)SESSION_REFUSED_REASONS <= (int)METRICS_REFUSED_MAX &&
+                  (int)SESSION_ACCEPT_BOUNDS < (int)METRIC_BUCKETS_MAX,
+              "they fit");
+
+/* A metrics_setup.clients. */
+static void
+http_wiring_clients(void *context, struct metrics_clients *out)
+{
+    struct session_counts counts = listener_counts(context);
+    *out = (struct metrics_clients){.opened = counts.opened,
+                                    .logins = counts.logins,
+                                    .accept_bounds = session_accept_bounds_s,
+                                    .accept_bound_count = SESSION_ACCEPT_BOUNDS};
+    for (int i = 0; i < SESSION_REFUSED_REASONS; i++) {
+        out->refused[i] = session_refused_word((enum session_refused)i);
+        out->refused_counts[i] = counts.refused[i];
+    }
+    memcpy(out->accepts.counts, counts.accepts, sizeof(counts.accepts));
+    out->accepts.sum = (double)counts.accept_sum_us / 1e6;
+}
+
 static struct metrics *
 start_metrics(const struct http_wiring *w, const struct configuration *c)
 {
@@ -62,6 +84,14 @@ start_metrics(const struct http_wiring *w, const struct configuration *c)
                                   .sites = (size_t)c->options.metrics_sites,
                                   .count_sessions = w->count_sessions,
                                   .count_context = w->listener,
+                                  .health = w->health,
+                                  .log = w->log,
+                                  .tls = http_wiring_tls,
+                                  .tls_context = (void *)(uintptr_t)w,
+                                  .clients = http_wiring_clients,
+                                  .clients_context = w->listener,
+                                  .client_sessions_limit =
+                                      (size_t)c->options.server_session_limit,
                                   .is_draining = w->is_draining,
                                   .context = w->context,
                                   .history_bytes = http_wiring_history_bytes,
@@ -250,8 +280,10 @@ http_wiring_reload(struct http_wiring *w, const struct configuration *c)
         return;
     struct http_server_settings settings = configuration_http(c);
     http_server_reload(w->server, &settings);
-    if (w->metrics != NULL)
+    if (w->metrics != NULL) {
         metrics_set_sites(w->metrics, (size_t)c->options.metrics_sites);
+        metrics_set_limit(w->metrics, (size_t)c->options.server_session_limit);
+    }
 }
 
 void

@@ -91,10 +91,19 @@ struct disk_sync {
     void (*done)(void *context, int result); /* 0 or -errno */
     void *context;
     struct disk_sync *prev, *next; /* from here on private to disk_sync.c */
+    int64_t began_us;
     uint64_t turn;
     int result;
 };
 enum { DISK_SYNCING = 1 };
+/* How long syncs took, since startup. */
+enum { DISK_PACE_BOUNDS = 5 }; /* 0.1, 1, 10, 100 ms, 1 s */
+struct disk_pace {
+    uint64_t syncs[DISK_PACE_BOUNDS + 1]; /* by those bounds; the last: beyond */
+    int64_t sum_us;
+};
+const struct disk_pace *disk_pace(const struct disk *disk);
+
 /* Starts a sync: of content alone (data_only: in-place overwrites), or of content,
  * size and new name; file may be a directory (its names). DISK_SYNCING: done is called
  * in a later turn, before its end-of-turn stages; with -EIO if the system has lost

@@ -20,6 +20,7 @@ struct disk {
     int directory;
     char *path;
     struct disk_ring *ring; /* NULL: syncs block */
+    struct disk_pace pace;
 };
 
 /* The result of a system call, or -errno. */

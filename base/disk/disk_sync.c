@@ -33,6 +33,7 @@ struct disk_ring {
     aio_context_t context;
     int signal; /* an eventfd: something is over */
     struct loop *loop;
+    struct disk_pace *pace; /* of the disk */
     struct loop_watch *watch;
     uint64_t turn;                 /* counted by ourselves */
     size_t in_flight;              /* begun; done was not called yet */
@@ -77,6 +78,26 @@ reap(const struct disk_ring *ring, long at_least, struct io_event *events, long 
     return got;
 }
 
+/* --- Time ------------------------------------------------------------------------- */
+
+static void
+disk_sync_took(struct disk_pace *pace, int64_t us)
+{
+    static const int64_t bounds_us[DISK_PACE_BOUNDS] = {100, 1000, 10000, 100000,
+                                                        1000000};
+    size_t i = 0;
+    while (i < DISK_PACE_BOUNDS && us > bounds_us[i])
+        i++;
+    pace->syncs[i]++;
+    pace->sum_us += us;
+}
+
+const struct disk_pace *
+disk_pace(const struct disk *disk)
+{
+    return &disk->pace;
+}
+
 /* --- Results ---------------------------------------------------------------------- */
 
 /* Calls done in the order in which the syncs finished. Syncs begun in this same turn
@@ -102,6 +123,7 @@ static void
 add_over(struct disk_ring *ring, struct disk_sync *sync, int result)
 {
     DL_DELETE(ring->begun, sync);
+    disk_sync_took(ring->pace, loop_clock_us() - sync->began_us);
     sync->next = NULL;
     sync->result = result;
     /* disk_sync_report() leaves `last` as it is when it empties the list. */
@@ -224,21 +246,28 @@ disk_sync_directory_at(int directory, const char *path)
 int
 disk_sync(struct disk *disk, int file)
 {
-    (void)disk;
-    return disk_answer(fsync(file));
+    int64_t began_us = loop_clock_us();
+    int result = disk_answer(fsync(file));
+    disk_sync_took(&disk->pace, loop_clock_us() - began_us);
+    return result;
 }
 
 int
 disk_sync_data(struct disk *disk, int file)
 {
-    (void)disk;
-    return disk_answer(fdatasync(file));
+    int64_t began_us = loop_clock_us();
+    int result = disk_answer(fdatasync(file));
+    disk_sync_took(&disk->pace, loop_clock_us() - began_us);
+    return result;
 }
 
 int
 disk_sync_directory(struct disk *disk, const char *path)
 {
-    return disk_sync_directory_at(disk->directory, path);
+    int64_t began_us = loop_clock_us();
+    int result = disk_sync_directory_at(disk->directory, path);
+    disk_sync_took(&disk->pace, loop_clock_us() - began_us);
+    return result;
 }
 
 enum disk_syncing
@@ -259,6 +288,7 @@ disk_sync_on(struct disk *disk, struct loop *loop)
     ring->watch =
         loop_watch_new(loop, ring->signal, LOOP_READ, disk_sync_on_signal, ring);
     loop_at_end(loop, LOOP_STAGE_SEND, at_end_of_turn, ring);
+    ring->pace = &disk->pace;
     disk->ring = ring;
     return DISK_SYNC_AIO;
 }
@@ -272,11 +302,13 @@ disk_sync_begin_some(struct disk_ring *ring, const int *files, bool data_only,
         return 0;
     if (count > RING - ring->in_flight)
         count = RING - ring->in_flight;
+    int64_t began_us = loop_clock_us();
     long taken = disk_sync_submit(ring, files, data_only, syncs, count);
     for (long i = 0; i < taken; i++) {
         DL_APPEND(ring->begun, syncs[i]);
         ring->in_flight++;
         syncs[i]->turn = ring->turn;
+        syncs[i]->began_us = began_us;
     }
     return taken > 0 ? (size_t)taken : 0;
 }

@@ -30,6 +30,7 @@ struct net_listener {
     int socket;
     struct loop_watch *watch;
     struct loop_timer pause;
+    uint64_t pauses; /* for want of descriptors or memory */
     net_accepted *on_accept;
     void *context;
     struct net_address address;
@@ -72,6 +73,7 @@ net_listener_on_ready(void *context, int events)
         /* Other errors concern one client; but if every accept4() fails, the listener
          * would be ready again immediately, forever. */
         if (fd < 0 && (is_exhausted(errno) || i + 1 == ACCEPTS_PER_TURN)) {
+            l->pauses += is_exhausted(errno);
             loop_watch_set(l->watch, 0);
             loop_timer_start(net->loop, &l->pause, PAUSE_MS, net_listener_on_pause_over,
                              l);
@@ -258,6 +260,12 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     l->watch = loop_watch_new(net->loop, fd, LOOP_READ, net_listener_on_ready, l);
     DL_APPEND(net->listeners, l);
     return l;
+}
+
+uint64_t
+net_listener_pauses(const struct net_listener *l)
+{
+    return l->pauses;
 }
 
 const struct net_address *

@@ -407,6 +407,7 @@ listener_on_accept(void *context, struct net_connection *connection)
     if (refusals_admit(l->host.refusals, proxy))
         log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
                 "cut off: client=%s: proxy protocol: %s", proxy, why);
+    l->arrivals.cut_off++;
     net_abort(&connection);
 }
 
@@ -698,6 +699,17 @@ struct tls_server *
 listener_tls(const struct listener *l)
 {
     return l->host.rules->tls;
+}
+
+struct session_counts
+listener_counts(const struct listener *l)
+{
+    struct session_counts counts = l->host.counts;
+    counts.refused[SESSION_REFUSED_PROXY] += l->arrivals.cut_off;
+    for (size_t i = 0; i < l->door_count; i++)
+        counts.refused[SESSION_REFUSED_DESCRIPTORS] +=
+            net_listener_pauses(l->doors[i].socket);
+    return counts;
 }
 
 size_t

@@ -82,6 +82,7 @@ void listener_free(struct listener **l);
 /* The certificates of the settings in force; NULL: none. */
 struct tls_server *listener_tls(const struct listener *l);
 size_t listener_sessions(const struct listener *l);
+struct session_counts listener_counts(const struct listener *l);
 /* See session_host_stress(). */
 bool listener_is_stressed(const struct listener *l);
 

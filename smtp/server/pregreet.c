@@ -59,6 +59,7 @@ pregreet_cut_off(struct pregreet *a, const char *why)
     if (refusals_admit(a->host->refusals, proxy))
         log_say(a->host->log, LOG_LEVEL_INFO, "smtpd", NULL,
                 "cut off: client=%s: proxy protocol: %s", proxy, why);
+    a->host->cut_off++;
     net_abort(&a->connection);
     pregreet_end(a);
 }

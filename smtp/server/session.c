@@ -116,6 +116,10 @@ session_send(struct server_session *s)
 {
     struct buffer *out = &s->host->out;
     bool can_hear = s->connection != NULL && s->handshake != SESSION_AWAITS_HELLO;
+    if (s->server.user != NULL && !s->logged_in) {
+        s->logged_in = true;
+        s->host->counts.logins++;
+    }
     if (can_hear && out->length > 0)
         net_send(s->connection, buffer_text(out));
     buffer_clear(out);
@@ -229,6 +233,7 @@ session_store(struct server_session *s)
     queue_name(s->draft, server_envelope(&s->server));
     struct envelope *e = server_seal(&s->server, now_ms);
     s->storing = true;
+    s->sealed_us = loop_clock_us();
     queue_commit(&s->draft, &e, s->host->on_stored, s);
 }
 
@@ -455,6 +460,8 @@ session_answer(struct server_session *s, const struct outcome *refusal)
 {
     assert(s->storing);
     s->storing = false;
+    if (refusal == NULL)
+        session_counts_accept(&s->host->counts, loop_clock_us() - s->sealed_us);
     server_stored(&s->server, refusal);
     if (s->server.late && s->connection != NULL)
         session_hold(s);
@@ -641,6 +648,7 @@ server_session_new(struct session_host *host, const struct net_address *peer,
     DL_APPEND(host->sessions, s);
     session_enter_row(s);
     host->count++;
+    host->counts.opened++;
     describe_client(peer, client);
     return s;
 }
@@ -704,6 +712,7 @@ session_start(struct session_host *host, struct net_connection *connection,
     if (options->tls && refusal == NULL && session_tls_is_full(s))
         refusal = &too_much_tls;
     if (refusal != NULL) {
+        session_counts_refuse(&host->counts, refusal);
         server_start_refusing(&s->server, &s->rules->server, host->events, &host->out,
                               client, refusal);
         s->server.uid = uid;

@@ -13,6 +13,7 @@
 #include "smtp/server/policy.h"
 #include "smtp/server/senders.h"
 #include "smtp/server/server.h"
+#include "smtp/server/session_counts.h"
 
 struct aliases;
 struct event_hub;
@@ -71,6 +72,7 @@ struct session_host {
     int64_t pace_logged_ms; /* monotonic; 0: never */
     bool stressed;          /* see session_host_stress() */
     size_t count, tls_count;
+    struct session_counts counts;
     struct auth_gate *gate;    /* this and the next: made by session_host_start() */
     struct refusals *refusals; /* limits their log lines */
     struct server_envelopes envelopes;

@@ -29,6 +29,8 @@ struct server_session {
     struct net_address peer;
     struct server_session *prev, *next;
     struct loop_task hanging_up; /* of a refused session */
+    int64_t sealed_us;           /* loop_clock_us() at the end of content */
+    bool logged_in;              /* is counted */
     char *held;                  /* a reply delayed until the penalty is over */
     struct loop_timer penalty;
     struct quotas_claim *claim; /* of the transaction's recipients; NULL: none */

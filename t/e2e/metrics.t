@@ -77,6 +77,16 @@ is value($page, 'petrel_deliveries_total{status="bounced",via="other"}'), 1, 'bo
 is value($page, 'petrel_delivery_delay_seconds_count{stage="queue"}'), 8, 'their delays';
 is value($page, 'petrel_delivered_tls_total{tls="none",verified="no"}'), 8, 'in cleartext';
 cmp_ok value($page, 'petrel_deliveries_total{status="deferred",via="smtp"}'), '>=', 1, 'deferred';
+is value($page, 'petrel_ready'), 1, 'ready';
+is value($page, 'petrel_sessions_opened_total{direction="in"}'), 5, 'sessions in';
+cmp_ok value($page, 'petrel_sessions_opened_total{direction="out"}'), '>=', 1, 'sessions out';
+is value($page, 'petrel_accept_seconds_count'), 4, 'the time of each 250';
+is value($page, 'petrel_connections_refused_total{reason="rate"}'), 0, 'nobody was refused';
+is value($page, 'petrel_logins_total{result="ok"}'), 0, 'nor logged in';
+cmp_ok value($page, 'petrel_sync_seconds_count'), '>=', 1, 'syncs have their time';
+cmp_ok value($page, 'petrel_loop_turn_seconds_count'), '>=', 10, 'so have turns';
+cmp_ok value($page, 'petrel_log_lines_total{level="info"}'), '>=', 8, 'lines of the log';
+is value($page, 'petrel_log_lines_lost_total'), 0, 'none was lost';
 cmp_ok value($page, 'petrel_replies_total{class="none"}'), '>=', 1, 'without a reply';
 is value($page, 'petrel_queue_messages{place="deferred"}'), 1, 'one waits';
 cmp_ok value($page, 'petrel_refusals_total{class="5",reason="syntax"}'), '>=', 2, 'refusals';

@@ -4,12 +4,15 @@
  * To make its list anew: METRICS_MANUAL=1 build/t/unit/admin/http/metrics.t */
 #include "admin/http/metrics_internal.h"
 
+#include "admin/control/health.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "queue/event/event.h"
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/control_world.h"
 #include "t/support/folder.h"
+#include "t/support/tls_world.h"
 
 /* --- The manual ------------------------------------------------------------------- */
 
@@ -77,6 +80,35 @@ finding(void *context, size_t index)
     return codes[index];
 }
 
+static const double accept_bounds[] = {0.1, 1};
+
+static void
+clients(void *context, struct metrics_clients *out)
+{
+    (void)context;
+    *out = (struct metrics_clients){.opened = 12, .logins = 3, .refused = {"rate", "proxy"}, .refused_counts = {5, 6}, .accept_bounds = accept_bounds, .accept_bound_count = 2};
+    out->accepts = (struct metric_histogram){.counts = {1, 2, 4}, .sum = 9.5};
+}
+
+static bool is_ready;
+static size_t
+checks(void *context, struct health_check list[HEALTH_CHECKS_MAX])
+{
+    (void)context;
+    list[0] = (struct health_check){.name = "accepting", .good = is_ready};
+    return 1;
+}
+static const struct health health = {.look = checks};
+
+static struct log *lines;
+static struct tls_server *certificates;
+static struct tls_server *
+tls(void *context)
+{
+    (void)context;
+    return certificates;
+}
+
 static struct metrics *
 begin(size_t sites)
 {
@@ -86,6 +118,11 @@ begin(size_t sites)
                                   .sites = sites,
                                   .count_sessions = sessions,
                                   .is_draining = is_draining,
+                                  .health = &health,
+                                  .log = lines,
+                                  .tls = tls,
+                                  .clients = clients,
+                                  .client_sessions_limit = 1000,
                                   .finding = finding};
     return metrics_new(&setup);
 }
@@ -160,6 +197,43 @@ test_values(struct metrics *m)
        says("petrel_config_reloads_total{result=\"refused\"} 1") &&
        says("petrel_config_reload_success 0"));
     draining = false;
+}
+
+/* The process, its clients, its log and its certificates. */
+static void
+test_process(void)
+{
+    struct secrets k;
+    lines = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    struct metrics *m = begin(20);
+    log_say(lines, LOG_LEVEL_WARNING, "main", NULL, "this is a line of the test");
+    scrape(m, "");
+    ok(says("petrel_ready 0"));
+    ok(says("petrel_sessions_opened_total{direction=\"in\"} 12") && says("petrel_sessions_opened_total{direction=\"out\"} 0"));
+    ok(says("petrel_connections_refused_total{reason=\"rate\"} 5") && says("petrel_connections_refused_total{reason=\"proxy\"} 6"));
+    ok(says("petrel_logins_total{result=\"ok\"} 3"));
+    ok(says("petrel_limit{name=\"sessions_in\"} 1000"));
+    ok(says("petrel_accept_seconds_bucket{le=\"1.0\"} 3") && says("petrel_accept_seconds_count 7") && says("petrel_accept_seconds_sum 9.5"));
+    ok(says("petrel_log_lines_total{level=\"warning\"} 1") && says("petrel_log_lines_total{level=\"debug\"} 0") && says("petrel_log_lines_lost_total 0"));
+    ok(strstr(page, "\npetrel_loop_turn_seconds_bucket{le=\"0.001\"} ") != NULL && strstr(page, "\npetrel_loop_turn_seconds_count 0\n") == NULL);
+    ok(strstr(page, "\npetrel_sync_seconds_bucket{le=\"0.0001\"} ") != NULL);
+    ok(strstr(page, "\npetrel_certificate_not_after_seconds{") == NULL);
+    is_ready = true;
+    metrics_set_limit(m, 7);
+    make_secrets(&k);
+    certificates = server_of(&k, "good expired good");
+    scrape(m, "");
+    ok(says("petrel_ready 1") && says("petrel_limit{name=\"sessions_in\"} 7"));
+    const char *first = strstr(page, "\npetrel_certificate_not_after_seconds{name=\"");
+    ok_named(first != NULL && strstr(page, "} 1612325106\n") != NULL, "the end of a certificate");
+    size_t named = 0;
+    for (const char *at = first; at != NULL; at = strstr(at + 1, "\npetrel_certificate_not_after_seconds{"))
+        named++;
+    ok_named(named <= 2, "one series for a name");
+    tls_server_free(&certificates);
+    drop_secrets(&k);
+    metrics_free(&m);
+    log_free(&lines);
 }
 
 /* Reading all sites may take long: who asks again soon hears the same. */
@@ -259,6 +333,7 @@ main(void)
     test_formats(m);
     test_values(m);
     metrics_free(&m);
+    test_process();
     test_sites();
     event_hub_free(&hub);
     for (size_t i = 0; i < open_count; i++)

@@ -1,0 +1,136 @@
+/* Metrics of the process: its loop, log, disk, certificates and connections. */
+#include "admin/http/metrics_internal.h"
+
+#include "admin/control/health.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
+#include "base/tls/tls.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CERTIFICATES_MAX = 16, PROCESS_LABELS_MAX = 1024 };
+
+static_assert((int)LOOP_PACE_BOUNDS < (int)METRIC_BUCKETS_MAX &&
+                  (int)DISK_PACE_BOUNDS < (int)METRIC_BUCKETS_MAX,
+              "they fit");
+
+void
+metrics_write_ready(const struct metrics *m, struct metrics_writer *w)
+{
+    struct health_check checks[HEALTH_CHECKS_MAX];
+    size_t count;
+    metrics_write(w, "",
+                  m->setup.health == NULL ||
+                      health_is_ready(m->setup.health, &count, checks));
+}
+
+void
+metrics_write_turns(const struct metrics *m, struct metrics_writer *w)
+{
+    static const double bounds[LOOP_PACE_BOUNDS] = {0.001, 0.01, 0.1, 1};
+    const struct loop_pace *pace = loop_pace(m->setup.loop);
+    struct metric_histogram turns = {.sum = (double)pace->sum_us / 1e6};
+    memcpy(turns.counts, pace->turns, sizeof(pace->turns));
+    metrics_write_histogram(w, "", &turns, bounds, LOOP_PACE_BOUNDS);
+}
+
+void
+metrics_write_sync_times(const struct metrics *m, struct metrics_writer *w)
+{
+    static const double bounds[DISK_PACE_BOUNDS] = {0.0001, 0.001, 0.01, 0.1, 1};
+    const struct disk_pace *pace =
+        disk_pace(queue_disk(manager_queue(m->setup.manager)));
+    struct metric_histogram syncs = {.sum = (double)pace->sum_us / 1e6};
+    memcpy(syncs.counts, pace->syncs, sizeof(pace->syncs));
+    metrics_write_histogram(w, "", &syncs, bounds, DISK_PACE_BOUNDS);
+}
+
+/* --- Clients ------------------------------------------------------------------------ */
+
+void
+metrics_write_opened(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write_count(w, "direction=\"in\"", m->clients.opened);
+    metrics_write_count(w, "direction=\"out\"", m->sched.sessions_opened);
+}
+
+void
+metrics_write_refused(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[PROCESS_LABELS_MAX];
+    for (size_t i = 0; m->clients.refused[i] != NULL; i++) {
+        snprintf(labels, sizeof(labels), "reason=\"%s\"", m->clients.refused[i]);
+        metrics_write_count(w, labels, m->clients.refused_counts[i]);
+    }
+}
+
+void
+metrics_write_accepts(const struct metrics *m, struct metrics_writer *w)
+{
+    if (m->clients.accept_bound_count > 0)
+        metrics_write_histogram(w, "", &m->clients.accepts, m->clients.accept_bounds,
+                                m->clients.accept_bound_count);
+}
+
+/* --- Certificates ------------------------------------------------------------------- */
+
+/* Keys of two types have certificates of one name: the first end counts. */
+static size_t
+metrics_find_certificates(const struct metrics *m,
+                          struct tls_certificate list[CERTIFICATES_MAX])
+{
+    const struct tls_server *tls =
+        m->setup.tls != NULL ? m->setup.tls(m->setup.tls_context) : NULL;
+    struct tls_certificate one;
+    size_t count = 0;
+    for (size_t i = 0; tls != NULL && tls_server_certificate(tls, i, &one); i++) {
+        size_t at = 0;
+        while (at < count && strcmp(list[at].name, one.name) != 0)
+            at++;
+        if (at == CERTIFICATES_MAX)
+            continue;
+        if (at == count || one.until_ms < list[at].until_ms)
+            list[at] = one;
+        count += at == count;
+    }
+    return count;
+}
+
+void
+metrics_write_certificates(const struct metrics *m, struct metrics_writer *w)
+{
+    struct tls_certificate list[CERTIFICATES_MAX];
+    size_t count = metrics_find_certificates(m, list);
+    for (size_t i = 0; i < count; i++) {
+        struct buffer labels;
+        buffer_init(&labels, PROCESS_LABELS_MAX);
+        if (metrics_label(&labels, "name", text_from(list[i].name)) &&
+            buffer_add_byte(&labels, '\0'))
+            metrics_write(w, labels.at, (double)(list[i].until_ms / 1000));
+        buffer_free(&labels);
+    }
+}
+
+/* --- Log ---------------------------------------------------------------------------- */
+
+void
+metrics_write_lines(const struct metrics *m, struct metrics_writer *w)
+{
+    char labels[PROCESS_LABELS_MAX];
+    if (m->setup.log == NULL)
+        return;
+    for (int l = LOG_LEVEL_ERROR; l <= LOG_LEVEL_DEBUG; l++) {
+        snprintf(labels, sizeof(labels), "level=\"%s\"",
+                 log_level_name((enum log_level)l));
+        metrics_write_count(w, labels, log_counts(m->setup.log)->lines[l]);
+    }
+}
+
+void
+metrics_write_lost_lines(const struct metrics *m, struct metrics_writer *w)
+{
+    if (m->setup.log != NULL)
+        metrics_write_count(w, "", log_counts(m->setup.log)->lost);
+}
