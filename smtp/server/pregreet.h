@@ -19,7 +19,7 @@ struct pregreet_host {
     struct refusals *refusals; /* limits their log lines; NULL: no limit */
     struct pregreet *arrivals;
     uint64_t cut_off; /* connections that did not say a valid header */
-    size_t unnamed; /* connections that wait for a header; the owner limits them */
+    size_t unnamed;   /* connections that wait for a header; the owner limits them */
     /* The header is read: net_peer() is the client now. The owner starts a session,
      * waits, or closes. */
     void (*on_named)(void *context, struct net_connection *connection,
