@@ -60,7 +60,7 @@ void net_listener_free(struct net_listener **l);
 enum net_event {
     NET_CONNECTED, /* of net_connect(): may send now (sending earlier is allowed) */
     NET_INPUT,     /* net_input() has grown */
-    NET_DRAINED,   /* net_unsent() fell below NET_LOW_WATER after it was above */
+    NET_DRAINED,   /* net_unsent() fell below NET_LOW_WATER after it was not */
     NET_ENDED,     /* the peer has closed its half; no more input comes */
     NET_TIMED_OUT, /* nothing received or sent within the time-out; not rearmed */
     NET_FAILED,    /* broken; net_error() says why. Only closing is left to do. */

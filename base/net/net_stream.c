@@ -406,7 +406,7 @@ net_send(struct net_connection *c, struct text bytes)
                         net_waiting_length(&c->output));
         return;
     }
-    if (net_unsent(c) > c->low_water)
+    if (net_unsent(c) >= c->low_water)
         c->above = true;
     net_stream_mark(c);
 }
