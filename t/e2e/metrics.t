@@ -78,7 +78,7 @@ is value($page, 'petrel_delivery_delay_seconds_count{stage="queue"}'), 8, 'their
 is value($page, 'petrel_delivered_tls_total{tls="none",verified="no"}'), 8, 'in cleartext';
 cmp_ok value($page, 'petrel_deliveries_total{status="deferred",via="smtp"}'), '>=', 1, 'deferred';
 is value($page, 'petrel_ready'), 1, 'ready';
-is value($page, 'petrel_sessions_opened_total{direction="in"}'), 5, 'sessions in';
+cmp_ok value($page, 'petrel_sessions_opened_total{direction="in"}'), '>=', 5, 'sessions in';
 cmp_ok value($page, 'petrel_sessions_opened_total{direction="out"}'), '>=', 1, 'sessions out';
 is value($page, 'petrel_accept_seconds_count'), 4, 'the time of each 250';
 is value($page, 'petrel_connections_refused_total{reason="rate"}'), 0, 'nobody was refused';
@@ -115,9 +115,9 @@ SKIP: {
     is $exit, 0, 'promtool takes the rules' or diag $out;
 }
 my $text = Petrel::slurp($rules);
-is Petrel::count($text, qr/- alert: /), 8, 'eight alerts';
+is Petrel::count($text, qr/- alert: /), 10, 'ten alerts';
 my %asked = map { $_ => 1 } $text =~ /\b(petrel_\w+?)(?=[\s{\[)])/g;
 cmp_ok scalar(keys %asked), '>', 6, 'they ask for metrics';
-like $page, qr/^\Q$_\E[{ ]/m, "$_ is there" for sort keys %asked;
+like $page, qr/^(?:# TYPE )?\Q$_\E[{ ]/m, "$_ is there" for sort keys %asked; # some have no series without a smarthost or a certificate
 $petrel->stop;
 done_testing;

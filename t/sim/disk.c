@@ -26,7 +26,6 @@ struct disk {
     char *path;
     struct loop *loop; /* NULL: syncs block */
     struct flight *flights;
-    struct disk_pace pace; /* nothing takes time here */
 };
 
 static void
@@ -547,12 +546,6 @@ land(void *context)
     }
     drop_flight(f);
     sync->done(sync->context, result);
-}
-
-const struct disk_pace *
-disk_pace(const struct disk *disk)
-{
-    return &disk->pace;
 }
 
 int
