@@ -138,7 +138,7 @@ breaks(struct kit *k, const char *header, bool want, const char *name)
     ok(buffer_format(&content, "%s\r\nbody\r\n", header));
     struct envelope *e = stored(k, "", buffer_text(&content));
     buffer_clear(&k->lines);
-    struct outgoing *o = outgoing_new(k->queue, e, &rules, k->log);
+    struct outgoing *o = outgoing_new(k->queue, e, NULL, &rules, k->log);
     ok_named(kit_logged(k, "rewritten; its DKIM signature breaks") == want, name);
     outgoing_free(&o);
     queue_retire(k->queue, &e);
