@@ -47,7 +47,7 @@ act(struct run *r, const struct sched_action *a)
     } else if (a->verb == SCHED_LOAD) {
         long number = r->loads++;
         struct sched_recipient to = {0, &r->target,
-                                     text_from(r->domains[number % r->sites])};
+                                     text_from(r->domains[number % r->sites]), 0};
         struct sched_mail mail = {.birth_ms = START_MS,
                                   .sender =
                                       (uint64_t)(number / r->sites % r->senders),
