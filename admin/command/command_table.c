@@ -43,7 +43,8 @@ static const char help_check[] =
 
 static const char help_page[] =
     "  --read    a key that may only look\n"
-    "  --port N  listen there (8025), and carry the page to the daemon\n";
+    "  --port N  listen there (8025), and carry the page to the daemon\n"
+    "  Over ssh: ssh -t -L 8025:127.0.0.1:8025 root@vps petrel page\n";
 
 static const char help_status[] =
     "  --sites      all sites, not only the 20 with most mail\n"
@@ -189,7 +190,7 @@ static const struct command_row command_table[] = {
      .arguments = "[--read] [--port N]",
      .about = "an address of the page for a browser",
      .help = help_page,
-     .example = "ssh -t -L 8025:127.0.0.1:8025 root@vps petrel page",
+     .example = "petrel page --read",
      .kind = COMMAND_OPTIONS,
      .run = page_command,
      },

@@ -207,7 +207,8 @@ complete_positional(const struct complete *c, const struct command_row *row, int
 {
     struct text rest = text_from(row->arguments), word = {0};
     bool is_queue = strcmp(row->name, "queue") == 0;
-    while (text_word(&rest, " []", &word) && complete_is_flag(word))
+    while (text_word(&rest, " []", &word) &&
+           (complete_is_flag(word) || text_equal(word, TEXT("|"))))
         if (complete_value(rest).length > 0)
             (void)!text_word(&rest, " []", &word);
     if (is_queue && before > 0)

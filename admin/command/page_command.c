@@ -194,7 +194,7 @@ page_command(int count, char **arguments, const struct options *options)
         if (strcmp(arguments[i], "--read") == 0)
             reads = true;
         else if (strcmp(arguments[i], "--port") == 0 && i + 1 < count &&
-                 text_number(text_from(arguments[i + 1]), PORT_MAX, &port))
+                 text_number(text_from(arguments[i + 1]), PORT_MAX, &port) && port > 0)
             has_port = ++i > 0;
         else
             return page_usage();

@@ -42,8 +42,8 @@ static void
 test_commands(void)
 {
     char line[200];
-    offers("q", "queue ");
-    offers("", "run check version help sendmail status top trace health reload drain log-level unlock passwd dkim-key oauth mime "
+    offers("q", "quota queue ");
+    offers("", "run check doctor version help sendmail status top trace health reload drain page log-level unlock quota passwd dkim-key oauth mime "
                "simulate queue complete ");
     for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
         snprintf(line, sizeof(line), "\n%s\t%s\n", row->name, row->about);

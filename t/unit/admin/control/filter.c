@@ -72,7 +72,7 @@ test_form(void)
     static const char *const wrong[] = {
         "--to",        "--older",      "--older x",   "--older -1h", "--queue new",
         "--queue=",    "--nonsense",   "-x",          "--nonsense x", "--to ''",
-        "01JD3ZK5Q8",  "01jd3zk5q8-9f3k2c7a", "x",    "--json=yes",  "--all=1",
+        "01JD3ZK5Q8",  "01jd3zk5q8-9f3k2c7", "x",    "--json=yes",  "--all=1",
         "--tox y",     "--=y",         "''",          "-",
     };
     fclose(stderr);

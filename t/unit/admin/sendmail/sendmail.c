@@ -276,7 +276,7 @@ test_modes(void)
 {
     is_number(run(SENDMAIL, "-bs", ""), 42, "-bs is served by others");
     is_number(served, 1, "once");
-    prints(SENDMAIL, "-bi", "");
+    prints(SENDMAIL, "-bi", "aliases is not set: no file is read\n");
     prints(SENDMAIL, "-bp", "Mail queue is empty\n");
     is_number(run(SENDMAIL, "a@b.test", ""), 0, "one");
     is_number(run(SENDMAIL, "-bp", NULL), 0, "-bp");
