@@ -40,7 +40,7 @@ checklist_escape(const char *from, bool is_long)
     return out;
 }
 
-static char *
+__attribute__((format(printf, 1, 0))) static char *
 checklist_format(const char *format, va_list list, bool is_long)
 {
     char text[CHECKLIST_TEXT_MAX];
