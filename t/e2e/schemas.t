@@ -50,7 +50,7 @@ for my $kind (sort keys %line) {
 my %known = map { (split / /, $line{$_})[0] => 1 } keys %line;
 for my $command ((Petrel::command('', $Petrel::binary, 'help'))[1] =~ /^  ([a-z][-a-z]*) +\S/mg) {
     my $help = (Petrel::command('', $Petrel::binary, 'help', $command))[1];
-    ok $known{$command}, "$command --json has a schema" if $help =~ /--json/;
+    ok $known{$command}, "$command --json has a schema" if $help =~ /--json/ && $command ne 'doctor'; # doctor.t
 }
 is_deeply [sort map { m{([^/]+)\.json$} } glob "$FindBin::Bin/schema/*.json"], [sort 'doctor', 'fragments', 'series', keys %line], 'and there are no others but those of HTTP, and that of doctor.t';
 
