@@ -94,6 +94,8 @@ world_routes(struct world *w)
     buffer_init(&mistakes, 1000);
     w->routes_text.smtp_port = 25;
     transport_params_default(&w->routes_text.base);
+    if (w->routes_text.passwords.at == NULL)
+        w->routes_text.passwords = TEXT("smtp.b.test joe secret");
     struct route_table *routes = route_new(&w->routes_text, &mistakes);
     if (routes == NULL) {
         printf("# %.*s\n", TEXT_ARGS(buffer_text(&mistakes)));
