@@ -33,7 +33,8 @@ struct carrier {
 struct carried {
     struct carrier *carrier;
     struct net_connection *browser, *daemon;
-    bool is_http; /* the daemon has said so */
+    bool is_http;  /* the daemon has said so */
+    bool is_ended; /* it says no more; what it has said is carried first */
 };
 
 static void
@@ -75,6 +76,14 @@ carried_begin(struct carried *c)
 }
 
 static void
+carried_finish(struct carried *c)
+{
+    carried_copy(c->daemon, c->browser);
+    if (net_input(c->daemon).length == 0)
+        carried_end(c);
+}
+
+static void
 carried_on_daemon(void *context, enum net_event event)
 {
     struct carried *c = context;
@@ -85,6 +94,9 @@ carried_on_daemon(void *context, enum net_event event)
             carried_end(c);
         else if (c->is_http)
             carried_copy(c->daemon, c->browser);
+    } else if (event == NET_ENDED) {
+        c->is_ended = true;
+        carried_finish(c);
     } else if (event != NET_CONNECTED) {
         carried_end(c);
     }
@@ -94,7 +106,9 @@ static void
 carried_on_browser(void *context, enum net_event event)
 {
     struct carried *c = context;
-    if (event == NET_DRAINED)
+    if (event == NET_DRAINED && c->is_ended)
+        carried_finish(c);
+    else if (event == NET_DRAINED)
         net_want_input(c->daemon, true);
     else if (event == NET_INPUT && c->is_http)
         carried_copy(c->browser, c->daemon);

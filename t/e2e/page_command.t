@@ -44,6 +44,13 @@ like take($stream, qr/event: status/), qr/^HTTP\/1\.1 200 /, 'the live stream co
 $petrel->send_mail('a@b.example', 'c@d.example', "Subject: x\r\n\r\nx\r\n");
 like take($stream, qr/"type":"accepted"/), qr/accepted/, 'and goes on';
 
+# An answer that ends with the connection, for a client that reads it late.
+my ($id) = $petrel->send_mail('a@b.example', 'c@d.example', "Subject: large\r\n\r\n" . ('x' x 70 . "\r\n") x 60000) =~ /queued as (\S+)/;
+$socket = dial();
+syswrite $socket, "GET /api/queue/$id/message HTTP/1.0\r\nHost: localhost\r\nX-Petrel: 1\r\nCookie: $cookie\r\n\r\n";
+take(get('/page.js'), qr/\Q@{[substr $script, -60]}\E\z/) for 1 .. 10;
+cmp_ok length(take($socket, qr/never/)), '>', 72 * 60000, 'a message comes whole before its connection ends';
+
 my ($code, $text) = $petrel->run('page', '--port', $port);
 is $code, 69, 'a port that is in use';
 like $text, qr/^petrel page: .*$port.*; --port N uses another port$/, 'is said to be, with what to do';
