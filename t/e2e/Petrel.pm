@@ -54,6 +54,8 @@ sub have { my $p = shift; for (split(/:/, $ENV{PATH}), '/usr/sbin', '/usr/lib/do
 # spawn(log => FILE, cmd...): starts a program, its output in a file; returns the pid.
 sub spawn {
     my ($log, @command) = @_;
+    # Perl keeps a signal for its handler, and exec() forgets it.
+    local @SIG{qw(INT TERM HUP)} = ('DEFAULT') x 3;
     my $pid = fork // die "fork: $!";
     if ($pid == 0) {
         $SIG{PIPE} = 'DEFAULT'; # what is ignored stays so in the program

@@ -127,6 +127,7 @@ is scalar(() = glob "$spool/{pid,mess,intd,todo}/*"), 0, 'and leaves no files';
 for my $signal ('KILL', 'HUP', 'TERM', 'INT') {
     for my $delay (0, 0.005, 0.02, 0.1) {
         pipe my $end, my $open or die; # as long as this is, the message has no end
+        local @SIG{qw(HUP TERM INT)} = ('DEFAULT') x 3; # Perl keeps a signal for its handler, and exec() forgets it
         my $pid = fork // die;
         if ($pid == 0) {
             POSIX::dup2(fileno $end, 9);
