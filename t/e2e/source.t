@@ -64,7 +64,7 @@ like $petrel->send_mail('a@here.test', 'b@six.test', "Subject: x\n\nx\n"), qr/^2
 ok $petrel->wait_log(qr/to=<b\@six\.test>, .*status=deferred/), 'does not go to the IPv4 address of that host';
 
 # Other settings find the mail.
-$petrel->configure(routes => "missing.test smtp://$at?bind=127.0.0.44\n* smtp://$at");
+$petrel->configure(routes => "missing.test smtp://$at?bind=127.0.0.44\nsix.test hold\n* smtp://$at");
 kill 'HUP', $petrel->{pid};
 ok $petrel->wait_log(qr/settings reloaded|reload/), 'a reload';
 goes('a@here.test', 'c@missing.test', '127.0.0.44 host.test', 'after a reload');
