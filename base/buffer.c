@@ -2,6 +2,7 @@
 #include "base/buffer.h"
 
 #include "base/memory.h"
+#include "base/number.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -72,6 +73,13 @@ bool
 buffer_add_byte(struct buffer *b, char c)
 {
     return buffer_add(b, text_of(&c, 1));
+}
+
+bool
+buffer_add_number(struct buffer *b, int64_t number)
+{
+    char made[NUMBER_SIZE];
+    return buffer_add(b, text_of(made, number_write(number, made)));
 }
 
 bool

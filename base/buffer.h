@@ -19,6 +19,9 @@ struct text buffer_text(const struct buffer *b);
 /* False, with the buffer unchanged, when the limit would be exceeded. */
 bool buffer_add(struct buffer *b, struct text t) __attribute__((warn_unused_result));
 bool buffer_add_byte(struct buffer *b, char c) __attribute__((warn_unused_result));
+/* Decimal. */
+bool buffer_add_number(struct buffer *b, int64_t number)
+    __attribute__((warn_unused_result));
 bool buffer_format(struct buffer *b, const char *format, ...)
     __attribute__((warn_unused_result, format(printf, 2, 3)));
 bool buffer_format_list(struct buffer *b, const char *format, va_list list)

@@ -4,6 +4,7 @@
 #include "base/crypto/digest.h"
 #include "base/crc.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "queue/queue_operator.h"
 #include "queue/spool/slices.h"
 
@@ -237,9 +238,12 @@ make_id(struct drafts *a, struct text form, int64_t now_ms)
     unsigned char digest[DIGEST_SIZE];
     struct buffer all;
     buffer_init(&all, form.length + 64);
-    bool fits = buffer_add(&all, form) &&
-                buffer_format(&all, "%" PRId64 " %" PRIu64 " %016" PRIx64, now_ms,
-                              a->counter++, loop_random(a->loop));
+    char random[16];
+    number_write_digits(loop_random(a->loop), 16, sizeof(random), random);
+    bool fits =
+        buffer_add(&all, form) && buffer_add_number(&all, now_ms) &&
+        buffer_add_byte(&all, ' ') && buffer_add_number(&all, (int64_t)a->counter++) &&
+        buffer_add_byte(&all, ' ') && buffer_add(&all, text_of(random, sizeof(random)));
     assert(fits);
     digest_plain(buffer_text(&all), digest);
     buffer_free(&all);

@@ -8,6 +8,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "queue/envelope_internal.h"
 #include "queue/set_mark.h"
 
@@ -22,6 +23,8 @@ enum {
     LENGTH_SIZE = 18,
     TRAILER_SIZE = 17,
     WAYS_COMPARED = 16,
+    NUMBERS_MAX = 11, /* of a record */
+    NUMBERS_SIZE = NUMBERS_MAX * (1 + NUMBER_SIZE),
     MARK_OPEN = 'T',
     MARK_DONE = 'D',
     PRIORITY_ZERO = 1 + ENVELOPE_PRIORITY_MAX /* added, so that no sign is written */
@@ -138,25 +141,20 @@ envelope_notified(const struct envelope *e, const struct recipient *r)
     return r->expanded || envelope_is_srs(sender) ? e->sender : sender;
 }
 
-/* The second record of a recipient replaces the first: it says that the failure was
- * reported. */
-void
-envelope_fail(struct envelope *e, const struct failure *failure)
-{
-    assert(failure->recipient < e->count);
-    unsigned n = e->delivery.failure_count;
-    if (n > 0 && e->delivery.failures[n - 1].recipient == failure->recipient) {
-        e->delivery.failures[n - 1] = *failure;
-        return;
-    }
-    if ((n & (n - 1)) == 0) /* full at each power of two */
-        e->delivery.failures = memory_resize(
-            e->delivery.failures, (n > 0 ? 2 * n : 1) * sizeof(*e->delivery.failures));
-    e->delivery.failures[n] = *failure;
-    e->delivery.failure_count++;
-}
-
 /* --- Writing --------------------------------------------------------------------- */
+
+/* Without printf(): a message has a dozen records. */
+static size_t
+write_numbers(const uint64_t *numbers, size_t count, char out[NUMBERS_SIZE])
+{
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            out[length++] = ' ';
+        length += number_write((int64_t)numbers[i], out + length);
+    }
+    return length;
+}
 
 static void
 envelope_add_record_bytes(struct buffer *out, struct text t)
@@ -165,11 +163,21 @@ envelope_add_record_bytes(struct buffer *out, struct text t)
     assert(fits); /* the caller's limit is above ENVELOPE_BYTES_MAX */
 }
 
+/* "LETTER1 2 3:" */
+static void
+envelope_add_head(struct buffer *out, char letter, const uint64_t *numbers,
+                  size_t count)
+{
+    char head[1 + NUMBERS_SIZE] = {letter};
+    size_t length = 1 + write_numbers(numbers, count, head + 1);
+    head[length++] = ':';
+    envelope_add_record_bytes(out, text_of(head, length));
+}
+
 static void
 envelope_add_record(struct buffer *out, char letter, struct text bytes)
 {
-    bool fits = buffer_format(out, "%c%zu:", letter, bytes.length);
-    assert(fits);
+    envelope_add_head(out, letter, &(uint64_t){bytes.length}, 1);
     envelope_add_record_bytes(out, bytes);
     envelope_add_record_bytes(out, TEXT("\n"));
 }
@@ -179,9 +187,9 @@ static size_t
 envelope_add_recipient(struct buffer *out, unsigned index, const struct recipient *r)
 {
     size_t mark = out->length;
-    bool fits = buffer_format(out, "%c%u %u %zu %zu:", MARK_OPEN, index, r->notify,
-                              r->address.length, r->original.length);
-    assert(fits);
+    const uint64_t numbers[] = {index, r->notify, r->address.length,
+                                r->original.length};
+    envelope_add_head(out, MARK_OPEN, numbers, 4);
     envelope_add_record_bytes(out, r->address);
     envelope_add_record_bytes(out, r->original);
     envelope_add_record_bytes(out, TEXT("\n"));
@@ -205,15 +213,15 @@ envelope_crc_of_name(struct id id)
 static void
 format_trailer(uint32_t crc, char out[TRAILER_SIZE + 1])
 {
-    int length = snprintf(out, TRAILER_SIZE + 1, "crc %08" PRIx32 "\nend\n", crc);
-    assert(length == TRAILER_SIZE);
+    memcpy(out, "crc ........\nend\n", TRAILER_SIZE + 1);
+    number_write_digits(crc, 16, 8, out + 4);
 }
 
 static void
 format_length(size_t size, char out[LENGTH_SIZE + 1])
 {
-    int length = snprintf(out, LENGTH_SIZE + 1, "length %010zu\n", size);
-    assert(length == LENGTH_SIZE);
+    memcpy(out, "length ..........\n", LENGTH_SIZE + 1);
+    number_write_digits(size, 10, 10, out + 7);
 }
 
 /* The CRC of the name and the title, without the due slot. */
@@ -290,17 +298,23 @@ static void
 add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
                 unsigned remote, unsigned failures)
 {
-    char numbers[160];
-    snprintf(numbers, sizeof(numbers),
-             "%" PRId64 " %" PRId64 " %" PRIu32 " %u %u %u %u %u %u %u", e->birth_ms,
-             e->content_size, e->content_crc, (unsigned)e->ret,
-             bits(e->eight_bit, e->binary), bits(e->utf8, e->ascii_header),
-             (unsigned)e->double_bounce, local, remote, failures);
-    assert(abs(e->priority) <= ENVELOPE_PRIORITY_MAX);
-    if (e->priority != 0) /* else an older version can read it */
-        snprintf(numbers + strlen(numbers), sizeof(numbers) - strlen(numbers), " %d",
-                 e->priority + PRIORITY_ZERO);
-    envelope_add_record(out, 'M', text_from(numbers));
+    const uint64_t numbers[] = {(uint64_t)e->birth_ms,
+                                (uint64_t)e->content_size,
+                                e->content_crc,
+                                (uint64_t)e->ret,
+                                bits(e->eight_bit, e->binary),
+                                bits(e->utf8, e->ascii_header),
+                                e->double_bounce,
+                                local,
+                                remote,
+                                failures,
+                                (uint64_t)(e->priority + PRIORITY_ZERO)};
+    size_t count = sizeof(numbers) / sizeof(*numbers);
+    char made[NUMBERS_SIZE];
+    assert(abs(e->priority) <= ENVELOPE_PRIORITY_MAX && count <= NUMBERS_MAX);
+    if (e->priority == 0) /* then an older version can read it */
+        count--;
+    envelope_add_record(out, 'M', text_of(made, write_numbers(numbers, count, made)));
     envelope_add_record(out, 'F', e->sender);
     envelope_add_record(out, 'E', e->envelope_id);
     envelope_add_record(out, 'P', e->prefix);
@@ -378,16 +392,7 @@ envelope_write_channel(struct envelope *e, enum channel channel, struct buffer *
 
 /* --- Reading --------------------------------------------------------------------- */
 
-/* A file that is being read; `bad` stays set once it is set. */
-struct reading {
-    struct text all;
-    size_t at, end; /* end: of the records */
-    uint32_t crc;   /* of the bytes before `counted` */
-    size_t counted;
-    bool bad;
-};
-
-static struct text
+struct text
 envelope_take(struct reading *r, size_t size)
 {
     if (r->bad || size > r->end - r->at) {
@@ -399,9 +404,8 @@ envelope_take(struct reading *r, size_t size)
     return taken;
 }
 
-/* A decimal number and the byte behind it. */
-static uint64_t
-take_number(struct reading *r, char until, uint64_t max)
+uint64_t
+envelope_take_number(struct reading *r, char until, uint64_t max)
 {
     uint64_t value = 0;
     struct text rest = text_of(r->all.at + r->at, r->end - r->at);
@@ -422,7 +426,7 @@ envelope_take_record(struct reading *r, char letter)
         r->bad = true;
         return TEXT("");
     }
-    size_t length = (size_t)take_number(r, ':', ENVELOPE_BYTES_MAX);
+    size_t length = (size_t)envelope_take_number(r, ':', ENVELOPE_BYTES_MAX);
     struct text bytes = envelope_take(r, length);
     if (!text_equal(envelope_take(r, 1), TEXT("\n")))
         r->bad = true;
@@ -602,10 +606,10 @@ static void
 envelope_take_recipient(struct reading *r, struct envelope *e, struct recipient made)
 {
     made.done = envelope_take_mark(r);
-    uint64_t index = take_number(r, ' ', ENVELOPE_RECIPIENTS_MAX);
-    made.notify = (unsigned)take_number(r, ' ', UINT32_MAX);
-    size_t address = (size_t)take_number(r, ' ', ENVELOPE_BYTES_MAX);
-    size_t original = (size_t)take_number(r, ':', ENVELOPE_BYTES_MAX);
+    uint64_t index = envelope_take_number(r, ' ', ENVELOPE_RECIPIENTS_MAX);
+    made.notify = (unsigned)envelope_take_number(r, ' ', UINT32_MAX);
+    size_t address = (size_t)envelope_take_number(r, ' ', ENVELOPE_BYTES_MAX);
+    size_t original = (size_t)envelope_take_number(r, ':', ENVELOPE_BYTES_MAX);
     made.address = envelope_text(e, envelope_take(r, address));
     made.original = envelope_text(e, envelope_take(r, original));
     if (!text_equal(envelope_take(r, 1), TEXT("\n")) || index >= e->count ||
@@ -674,126 +678,4 @@ envelope_read_channel(struct text bytes, struct id id, enum channel channel,
             &r, e,
             (struct recipient){.channel = channel, .mark_offset = (int64_t)r.at});
     return envelope_end_reading(&r);
-}
-
-/* --- Failures -------------------------------------------------------------------- */
-
-static const char failure_title[] = "\nfailure ";
-
-enum {
-    CIRCUMSTANCE_EXPIRED = 1,
-    CIRCUMSTANCE_RELAYED = 2,
-    CIRCUMSTANCE_NOTIFIED = 4,
-    CIRCUMSTANCES = 7
-};
-
-static unsigned
-circumstances_of(const struct failure *f)
-{
-    return (f->expired ? CIRCUMSTANCE_EXPIRED : 0U) |
-           (f->relayed ? CIRCUMSTANCE_RELAYED : 0U) |
-           (f->notified ? CIRCUMSTANCE_NOTIFIED : 0U);
-}
-
-void
-envelope_write_failure(const struct envelope *e, const struct failure *f,
-                       struct buffer *out)
-{
-    const struct outcome *o = &f->outcome;
-    struct buffer payload;
-    buffer_init(&payload, 4096);
-    bool fits = buffer_format(&payload, "%u %u %u %u %u %zu %zu %zu:%s%s%s",
-                              f->recipient, circumstances_of(f), (unsigned)o->verdict,
-                              (unsigned)o->blame, (unsigned)(o->code > 0 ? o->code : 0),
-                              strlen(o->enhanced), strlen(o->text), strlen(o->remote),
-                              o->enhanced, o->text, o->remote);
-    assert(fits);
-    uint32_t crc = crc_add(envelope_crc_of_name(e->id), payload.at, payload.length);
-    fits = buffer_format(out, "%s%zu %" PRIu32 ":", failure_title, payload.length, crc);
-    assert(fits);
-    envelope_add_record_bytes(out, buffer_text(&payload));
-    envelope_add_record_bytes(out, TEXT("\n"));
-    buffer_free(&payload);
-}
-
-static bool
-parse_failure(struct text payload, unsigned recipients, struct failure *f)
-{
-    struct reading r = {.all = payload, .end = payload.length};
-    *f = (struct failure){0};
-    f->recipient = (unsigned)take_number(&r, ' ', ENVELOPE_RECIPIENTS_MAX);
-    uint64_t circumstances = take_number(&r, ' ', CIRCUMSTANCES);
-    f->expired = (circumstances & CIRCUMSTANCE_EXPIRED) != 0;
-    f->relayed = (circumstances & CIRCUMSTANCE_RELAYED) != 0;
-    f->notified = (circumstances & CIRCUMSTANCE_NOTIFIED) != 0;
-    f->outcome.verdict = (enum verdict)take_number(&r, ' ', VERDICT_FAILED);
-    f->outcome.blame = (enum blame)take_number(&r, ' ', BLAME_DEMAND);
-    f->outcome.code = (int)take_number(&r, ' ', 999);
-    size_t enhanced = (size_t)take_number(&r, ' ', sizeof(f->outcome.enhanced) - 1);
-    size_t text = (size_t)take_number(&r, ' ', sizeof(f->outcome.text) - 1);
-    size_t remote = (size_t)take_number(&r, ':', sizeof(f->outcome.remote) - 1);
-    text_copy(f->outcome.enhanced, sizeof(f->outcome.enhanced),
-              envelope_take(&r, enhanced));
-    text_copy(f->outcome.text, sizeof(f->outcome.text), envelope_take(&r, text));
-    text_copy(f->outcome.remote, sizeof(f->outcome.remote), envelope_take(&r, remote));
-    return !r.bad && r.at == r.end && f->recipient < recipients;
-}
-
-/* The size of the complete failure at the start of rest, or 0. */
-static size_t
-read_failure(struct text rest, const struct envelope *e, struct failure *f)
-{
-    struct reading r = {.all = rest, .end = rest.length};
-    (void)envelope_take(&r, sizeof(failure_title) - 1);
-    size_t length = (size_t)take_number(&r, ' ', 4096);
-    uint64_t crc = take_number(&r, ':', UINT32_MAX);
-    struct text payload = envelope_take(&r, length);
-    if (!text_equal(envelope_take(&r, 1), TEXT("\n")) || r.bad ||
-        crc_add(envelope_crc_of_name(e->id), payload.at, payload.length) != crc ||
-        !parse_failure(payload, e->count, f))
-        return 0;
-    return r.at;
-}
-
-/* The text is durable no later than the D mark, which may be missing after a crash. */
-static void
-take_failure(struct envelope *e, const struct failure *f)
-{
-    envelope_fail(e, f);
-    if (!e->recipients[f->recipient].done) {
-        e->recipients[f->recipient].done = true;
-        e->delivery.done++;
-    }
-}
-
-/* An append that a crash cuts off leaves a part of a record, and later ones follow it.
- * So a damaged record is skipped, and the next title is searched. */
-void
-envelope_read_failures(struct text bytes, struct envelope *e)
-{
-    /* By recipient: where its failure stands, from 1. */
-    unsigned *known = memory_array(e->count > 0 ? e->count : 1, sizeof(*known));
-    for (unsigned i = 0; i < e->delivery.failure_count; i++)
-        known[e->delivery.failures[i].recipient] = i + 1;
-    for (;;) {
-        struct failure f;
-        const char *at = bytes.length == 0
-                             ? NULL
-                             : memmem(bytes.at, bytes.length, failure_title,
-                                      sizeof(failure_title) - 1);
-        if (at == NULL)
-            break;
-        bytes = text_after(bytes, (size_t)(at - bytes.at));
-        size_t size = read_failure(bytes, e, &f);
-        bytes = text_after(bytes, size > 0 ? size : 1);
-        if (size == 0)
-            continue;
-        if (known[f.recipient] == 0) {
-            take_failure(e, &f);
-            known[f.recipient] = e->delivery.failure_count;
-        } else if (f.notified) {
-            e->delivery.failures[known[f.recipient] - 1].notified = true;
-        }
-    }
-    free(known);
 }

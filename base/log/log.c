@@ -11,6 +11,7 @@
 
 #include "base/log/log_internal.h"
 #include "base/log/log_number.h"
+#include "base/number.h"
 #include "base/log/log_prefix.h"
 #include "base/log/log_value.h"
 #include "base/log/log_writer.h"
@@ -555,14 +556,14 @@ void
 log_field_number(struct log_line *line, const char *key, int64_t value)
 {
     struct fields *f = line->fields;
-    char made[LOG_NUMBER_SIZE];
+    char made[NUMBER_SIZE];
     if (f == NULL)
         return;
     if (f->object != NULL) {
         set(f, key, json_integer(value));
         return;
     }
-    log_field(line, key, text_of(made, log_number_write(value, made)));
+    log_field(line, key, text_of(made, number_write(value, made)));
 }
 
 void

@@ -1,4 +1,4 @@
-/* Numbers of log lines as text, without printf(): a line has many. */
+/* Times of log lines as text, without printf(): a line has many. */
 #ifndef BASE_LOG_LOG_NUMBER_H
 #define BASE_LOG_LOG_NUMBER_H
 
@@ -7,9 +7,7 @@
 
 enum { LOG_NUMBER_SIZE = 24 };
 
-/* Decimal, without a NUL. Returns the length. */
-size_t log_number_write(int64_t value, char out[LOG_NUMBER_SIZE]);
-/* As "%.2f" of ms / 1000. */
+/* As "%.2f" of ms / 1000, without a NUL. Returns the length. */
 size_t log_number_seconds(int64_t ms, char out[LOG_NUMBER_SIZE]);
 
 #endif

@@ -58,15 +58,16 @@ settle_alias(struct active *a, unsigned index)
                                 "members of aliases"                              },
     };
     const struct recipient *r = &a->envelope->recipients[index];
-    struct outcome outcome =
-        outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.1.5", "%s",
-                     r->way != NULL ? "sent to the list" : "expanded into its members");
     if (!r->expanded && r->refused == RECIPIENT_GOOD)
         return false;
-    if (!r->expanded)
-        outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, refusals[r->refused].code,
-                               refusals[r->refused].enhanced, "%s",
-                               refusals[r->refused].text);
+    struct outcome outcome =
+        r->expanded
+            ? outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.1.5", "%s",
+                           r->way != NULL ? "sent to the list"
+                                          : "expanded into its members")
+            : outcome_make(VERDICT_FAILED, BLAME_MESSAGE, refusals[r->refused].code,
+                           refusals[r->refused].enhanced, "%s",
+                           refusals[r->refused].text);
     a->kinds[index] = TARGET_DISCARD;
     attempt_settle(a, index, &outcome, false, NULL);
     return true;

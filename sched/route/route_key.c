@@ -45,6 +45,15 @@ key_options(const struct target *target, char out[OPTIONS_MAX])
     return out;
 }
 
+/* "[HOST]:PORT" */
+static bool
+key_add_host(struct buffer *key, struct text host, bool is_bracketed, unsigned port)
+{
+    return (!is_bracketed || buffer_add_byte(key, '[')) && buffer_add(key, host) &&
+           (!is_bracketed || buffer_add_byte(key, ']')) && buffer_add_byte(key, ':') &&
+           buffer_add_number(key, port);
+}
+
 /* Lists that differ only beyond the end of the key have the same key; their targets
  * tell them apart. */
 static size_t
@@ -53,23 +62,26 @@ host_key(const struct target *target, const char *scheme, const char *options,
 {
     struct buffer key;
     buffer_init(&key, ROUTE_KEY_MAX - 1 - strlen(options));
-    bool fits = buffer_format(&key, "%s:", scheme);
+    bool fits = buffer_add(&key, text_from(scheme)) && buffer_add_byte(&key, ':');
     if (target->kind == TARGET_LMTP || target->look_up_mx)
-        fits = fits && buffer_format(&key, target->look_up_mx ? "%s:%u" : "[%s]:%u",
-                                     target->host, target->port);
+        fits = fits && key_add_host(&key, text_from(target->host), !target->look_up_mx,
+                                    target->port);
     for (size_t i = 0; fits && i < target_host_count(target) && !target->look_up_mx;
          i++) {
         struct target_host h = target_host(target, i);
-        fits = buffer_format(&key, "%s%.*s%s[%.*s]:%u", i > 0 ? "|" : "",
-                             TEXT_ARGS(h.user), h.user.length > 0 ? "@" : "",
-                             TEXT_ARGS(h.host), (unsigned)h.port);
+        size_t whole = key.length;
+        fits = (i == 0 || buffer_add_byte(&key, '|')) && buffer_add(&key, h.user) &&
+               (h.user.length == 0 || buffer_add_byte(&key, '@')) &&
+               key_add_host(&key, h.host, true, (unsigned)h.port);
+        if (!fits)
+            key.length = whole;
     }
     text_lower(key.at, key.length);
-    int length =
-        snprintf(out, ROUTE_KEY_MAX, "%.*s%s", TEXT_ARGS(buffer_text(&key)), options);
-    assert(length > 0 && length < ROUTE_KEY_MAX);
+    size_t length = key.length, more = strlen(options);
+    memcpy(out, key.at, length);
+    memcpy(out + length, options, more + 1);
     buffer_free(&key);
-    return (size_t)length;
+    return length + more;
 }
 
 size_t

@@ -12,11 +12,13 @@
 #include "smtp/client/client.h"
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "smtp/client/client_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Not reached while the owner keeps the contract. */
 enum { OUTPUT_MAX = 4 * 1024 * 1024, REASON_MAX = 300 };
@@ -94,6 +96,15 @@ note_asked(const struct client *c, enum step_name step, size_t before)
     transcript_add(c->settings.transcript, TRANSCRIPT_WE, text_without_line_end(said));
 }
 
+static void
+line_append(char line[TRANSCRIPT_LINE_MAX], size_t *length, struct text t)
+{
+    t = text_before(t, TRANSCRIPT_LINE_MAX - *length);
+    if (t.length > 0)
+        memcpy(line + *length, t.at, t.length);
+    *length += t.length;
+}
+
 /* Since AUTH the host knows our secrets, and could repeat them: from refusals they are
  * removed (client_hide_secrets()), of all else there is the code alone. */
 static void
@@ -102,16 +113,17 @@ note_heard(const struct client *c)
     struct transcript *t = c->settings.transcript;
     const struct reply *r = &c->reply;
     bool is_refusal = r->code >= 400, is_whole = is_refusal || !c->auth.begun;
-    char line[TRANSCRIPT_LINE_MAX + 1];
+    char line[TRANSCRIPT_LINE_MAX];
     if (t == NULL)
         return;
-    int length = snprintf(line, sizeof(line), "%d %s%s%.*s", r->code, r->enhanced,
-                          r->enhanced[0] != '\0' && is_whole ? " " : "",
-                          is_whole ? TRANSCRIPT_LINE_MAX : 0, r->text);
-    transcript_add(
-        t, TRANSCRIPT_THEY,
-        text_trim(text_of(line, length < TRANSCRIPT_LINE_MAX ? (size_t)length
-                                                             : TRANSCRIPT_LINE_MAX)));
+    size_t length = number_write(r->code, line);
+    line_append(line, &length, TEXT(" "));
+    line_append(line, &length, text_from(r->enhanced));
+    if (r->enhanced[0] != '\0')
+        line_append(line, &length, TEXT(" "));
+    if (is_whole)
+        line_append(line, &length, text_from(r->text));
+    transcript_add(t, TRANSCRIPT_THEY, text_trim(text_of(line, length)));
     t->failed = t->failed || is_refusal;
 }
 

@@ -193,7 +193,8 @@ say_word(struct client *c, const char *word)
 static void
 say_number(struct client *c, const char *key, int64_t number)
 {
-    bool added = buffer_format(&c->output, "%s%" PRId64, key, number);
+    say_word(c, key);
+    bool added = buffer_add_number(&c->output, number);
     assert(added);
 }
 

@@ -79,6 +79,10 @@ test_format(void)
     is_text(buffer_text(&b), TEXT("a=121234"), "the NUL does not count");
     ok(buffer_format(&b, "%s", ""));
     ok(!buffer_format(&b, "x"));
+    ok(!buffer_add_number(&b, 1));
+    buffer_clear(&b);
+    ok(buffer_add_number(&b, -1234567));
+    is_text(buffer_text(&b), TEXT("-1234567"), "a number");
     buffer_free(&b);
 
     buffer_init(&b, 100000);
