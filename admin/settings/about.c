@@ -124,7 +124,7 @@ take_about(struct settings *s, struct options *o)
     struct settings_line line;
     int used = snprintf(full, sizeof(full), "%s/%s", o->spool ? o->spool : "", path);
     if (used < 0 || used >= (int)sizeof(full) ||
-        disk_read_whole(full, ABOUT_MAX, &content, &length) < 0)
+        disk_read_regular(full, ABOUT_MAX, &content, &length) < 0)
         return false;
     settings_file_start(&file, text_of(content, length));
     while (settings_file_next(&file, &line))

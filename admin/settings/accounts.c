@@ -110,7 +110,7 @@ accounts_read_secrets(struct accounts *accounts, struct buffer *errors)
             error = -ENODATA;
         if (error < 0)
             (void)!buffer_format(errors, "oauth: cannot read '%.1000s': %s\n",
-                                 a->secret + 1, strerror(-error));
+                                 a->secret + 1, disk_explain(error));
         else
             (void)!text_copy(a->secret, sizeof(a->secret), buffer_text(&content));
         if (content.at != NULL)

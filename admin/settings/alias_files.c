@@ -63,7 +63,7 @@ alias_file_read(struct alias_files *files, const char *path, size_t limit,
     }
     int result = disk_read_regular(path, limit, content, length);
     if (result < 0)
-        snprintf(error, ALIASES_ERROR_MAX, "%s", strerror(-result));
+        snprintf(error, ALIASES_ERROR_MAX, "%s", disk_explain(result));
     return result >= 0;
 }
 

@@ -93,7 +93,7 @@ try_file(void *context, const char *path)
     size_t length;
     /* One byte at most: whether it can be opened is the question, and a larger file is
      * -EFBIG. */
-    int error = disk_read_whole(path, 1, &content, &length);
+    int error = disk_read_regular(path, 1, &content, &length);
     if (error == 0)
         free(content);
     if (error == -EACCES)

@@ -131,11 +131,8 @@ fill_spool(struct settings *s)
 static bool
 options_is_there(const char *path)
 {
-    char *content;
-    size_t length;
-    int error = disk_read_whole(path, 1, &content, &length);
-    if (error == 0)
-        free(content);
+    struct disk_info info;
+    int error = disk_look(path, &info);
     return error != -ENOENT && error != -ENOTDIR;
 }
 
@@ -322,6 +319,8 @@ options_read(const struct options_sources *sources, struct options *options)
     options->without_secrets = sources->without_secrets;
     struct settings *s = settings_new(options_rows, "PETREL", options);
     settings_accept_names(s, synonyms_rows);
+    if (sources->runs)
+        settings_never_wait(s);
     if (sources->without_secrets)
         settings_leave_secrets(s);
     const char *file = find_file(sources);

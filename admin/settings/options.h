@@ -86,6 +86,7 @@ struct options_sources {
     bool without_secrets; /* the command needs none: they are not read, nor missed */
     bool careful; /* sendmail(1) is called in any directory: ./petrel.conf counts
                      only when it is the caller's own or root's */
+    bool runs;    /* a reload: no file is waited for */
 };
 
 /* Reads all sources (without -c: $PETREL_CONFIG, ./petrel.conf,

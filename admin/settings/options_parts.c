@@ -83,11 +83,12 @@ read_passwords(const struct options *o, size_t *length, struct buffer *errors)
     *length = 0;
     if (o->auth_passwords == NULL || o->without_secrets)
         return NULL;
-    int error = disk_read_whole(o->auth_passwords, SECRETS_FILE_MAX, &content, length);
+    int error =
+        disk_read_regular(o->auth_passwords, SECRETS_FILE_MAX, &content, length);
     if (error >= 0)
         return content;
     (void)!buffer_format(errors, "auth_passwords: cannot read '%.1000s': %s\n",
-                         o->auth_passwords, strerror(-error));
+                         o->auth_passwords, disk_explain(error));
     return NULL;
 }
 

@@ -24,8 +24,10 @@ reload_go_on(void *context)
 void
 reload_begin(struct reload *r, const struct options_sources *sources)
 {
+    struct options_sources now = *sources;
+    now.runs = true;
     reload_stop(r);
-    r->fresh = configuration_begin(sources);
+    r->fresh = configuration_begin(&now);
     reload_go_on(r);
 }
 

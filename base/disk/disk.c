@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -578,13 +579,27 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
     return disk_read_all(file, limit, content, length);
 }
 
+/* 0: it is a regular file, or the null device. */
+static int
+disk_check_regular(int file)
+{
+    struct stat status;
+    if (fstat(file, &status) < 0)
+        return -errno;
+    if (S_ISDIR(status.st_mode))
+        return -EISDIR;
+    bool null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+    return S_ISREG(status.st_mode) || null ? 0 : -EINVAL;
+}
+
 int
 disk_read_regular(const char *path, size_t limit, char **content, size_t *length)
 {
     int file = disk_open_any(path);
-    if (file >= 0)
-        file = disk_only_of_type(file, S_IFREG);
-    return file < 0 ? file : disk_read_all(file, limit, content, length);
+    int error = file < 0 ? file : disk_check_regular(file);
+    if (file >= 0 && error < 0)
+        return disk_close_with(file, error);
+    return error < 0 ? error : disk_read_all(file, limit, content, length);
 }
 
 /* Root changes owners in directories of the daemon's user, who can replace any name

@@ -179,9 +179,12 @@ int disk_pull_fifo(struct disk *disk, const char *path);
  * with a NUL behind it. path is relative to the working directory; links are followed.
  * Waits for the writer of a FIFO. */
 int disk_read_whole(const char *path, size_t limit, char **content, size_t *length);
-/* The same for a daemon that runs: never waits, and anything but a regular file is
- * -EINVAL. Another user may own the directory, and put a FIFO there. */
+/* The same for what settings name: never waits. Anything but a regular file is
+ * -EINVAL, a directory -EISDIR. A daemon reads such files while it runs, and another
+ * user may own the directory and put a FIFO there. /dev/null is an empty file. */
 int disk_read_regular(const char *path, size_t limit, char **content, size_t *length);
+/* The reason for a user, for an error of these two. */
+const char *disk_explain(int error);
 
 /* Opens /dev/null as each of the descriptors 0, 1, 2 that is closed. Otherwise the next
  * file would get that number, and error messages would be written into it. */

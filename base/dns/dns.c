@@ -584,7 +584,7 @@ take_servers_of_system(struct dns *dns)
         (void)dns_servers_add(&dns->servers, &a);
     }
     ares_free_data(list);
-    if (disk_read_whole("/etc/resolv.conf", RESOLV_CONF_MAX, &content, &length) == 0)
+    if (disk_read_regular("/etc/resolv.conf", RESOLV_CONF_MAX, &content, &length) == 0)
         dns_servers_declare(&dns->servers, text_of(content, length));
     free(content);
     return code;

@@ -215,7 +215,7 @@ tokens_read_secrets(const struct account_tokens *a, struct tokens_secrets *out,
         result = -EFBIG;
     if (result < 0)
         snprintf(why, OAUTH_REASON_MAX, "its refresh token cannot be read: %s",
-                 strerror(-result));
+                 disk_explain(result));
     else if (account->grant == OAUTH_REFRESH && out->refresh.length == 0)
         snprintf(why, OAUTH_REASON_MAX, "%s",
                  a->is_unread ? "its state cannot be read" : "nobody has logged in");

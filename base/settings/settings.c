@@ -48,7 +48,7 @@ struct settings {
     void *target;
     struct entry *entries; /* LEVELS for each row */
     size_t count, step;
-    bool leaves_secrets;
+    bool leaves_secrets, is_running;
     struct buffer errors, warnings;
     size_t error_count;
     struct buffer files; /* paths, each with a NUL behind it */
@@ -179,19 +179,6 @@ without_suffix(struct text key)
     return text_before(key, key.length - strlen(file_suffix));
 }
 
-/* Of a service petrel, or petrel-smtp: these are nobody's error. */
-static bool
-is_of_kubernetes(struct text key)
-{
-    static const char *const parts[] = {"service_host", "service_port", "port_"};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-        const char *found = memmem(key.at, key.length, parts[i], strlen(parts[i]));
-        if (found != NULL && (found == key.at || found[-1] == '_'))
-            return true;
-    }
-    return text_equal(key, TEXT("port")) || text_ends_nocase(key, TEXT("_port"));
-}
-
 /* It has no effect, and perhaps nobody has noticed. */
 static void
 warn_of_variable(struct settings *s, const struct place *place, struct text name,
@@ -227,7 +214,7 @@ complain_unknown(struct settings *s, const struct place *place, struct text name
         char *meant = spell(s, place->level, near, is_path);
         complain(s, place, name, "unknown setting; did you mean '%s'?", meant);
         free(meant);
-    } else if (!is_of_kubernetes(key)) {
+    } else if (!settings_is_of_kubernetes(key)) {
         warn_of_variable(s, place, name, key);
     }
     free(lower);
@@ -351,11 +338,13 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
 
 /* Reads a whole file, and keeps its name for settings_each_file(). */
 static int
-read_whole(struct settings *s, const char *path, char **content, size_t *length)
+read_whole(struct settings *s, const char *path, bool waits, char **content,
+           size_t *length)
 {
     if (!buffer_add(&s->files, text_of(path, strlen(path) + 1)))
         return -EFBIG; /* more than any real configuration has */
-    return disk_read_whole(path, FILE_SIZE_MAX, content, length);
+    return waits ? disk_read_whole(path, FILE_SIZE_MAX, content, length)
+                 : disk_read_regular(path, FILE_SIZE_MAX, content, length);
 }
 
 /* `key_file`: replaces the path by the content of the file. Only the strongest entry
@@ -367,12 +356,12 @@ load_value(struct settings *s, struct entry *entry)
     size_t length;
     struct place place = {LEVEL_FILE, entry->origin, 0};
     struct text name = text_from(entry->name);
-    int error = read_whole(s, entry->text, &content, &length);
+    int error = read_whole(s, entry->text, false, &content, &length);
     /* Until all checks have passed. */
     entry->is_bad = true;
     if (error < 0) {
         complain(s, &place, name, "cannot read '%s': %s", entry->text,
-                 strerror(-error));
+                 disk_explain(error));
         return;
     }
     /* Editors end a file with a line end, which is no part of a password. */
@@ -575,17 +564,23 @@ settings_leave_secrets(struct settings *s)
 }
 
 void
+settings_never_wait(struct settings *s)
+{
+    s->is_running = true;
+}
+
+void
 settings_read_file(struct settings *s, const char *path)
 {
     char *content;
     size_t length;
     struct place place = {LEVEL_FILE, path, 0};
-    int error = read_whole(s, path, &content, &length);
+    int error = read_whole(s, path, !s->is_running, &content, &length);
     /* Each call is a step of its own: assign() tells by that whether a key is set twice
      * in one source or replaced by a later one. */
     s->step++;
     if (error < 0) {
-        complain(s, &place, TEXT(""), "cannot read: %s", strerror(-error));
+        complain(s, &place, TEXT(""), "cannot read: %s", disk_explain(error));
         return;
     }
     struct settings_file file;

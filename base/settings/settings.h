@@ -51,6 +51,10 @@ void settings_free(struct settings **s);
 /* Leaves secrets unset and the files of their values unread: for commands that need no
  * secrets and may not read them. Before settings_apply(). */
 void settings_leave_secrets(struct settings *s);
+/* For a daemon that runs: only regular files are read as the file of settings, too. A
+ * program that begins waits for a FIFO and the standard input. Files that values name
+ * are always regular ones (disk_read_regular()). */
+void settings_never_wait(struct settings *s);
 
 /* Further accepted names, also with _file behind them; the table is borrowed. One
  * source may not set a setting by two of its names. Before any source is read. */

@@ -250,3 +250,15 @@ settings_nearest(const struct setting *rows, struct text key)
     }
     return best;
 }
+
+bool
+settings_is_of_kubernetes(struct text key)
+{
+    static const char *const parts[] = {"service_host", "service_port", "port_"};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        const char *found = memmem(key.at, key.length, parts[i], strlen(parts[i]));
+        if (found != NULL && (found == key.at || found[-1] == '_'))
+            return true;
+    }
+    return text_equal(key, TEXT("port")) || text_ends_nocase(key, TEXT("_port"));
+}

@@ -20,4 +20,8 @@ const struct setting *settings_guess(const struct setting *rows, struct text key
  * none: a hint, where settings_guess() finds nothing. */
 const struct setting *settings_nearest(const struct setting *rows, struct text key);
 
+/* Whether a variable PREFIX_KEY is of a service petrel, or petrel-smtp: such ones are
+ * nobody's error. */
+bool settings_is_of_kubernetes(struct text key);
+
 #endif

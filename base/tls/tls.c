@@ -173,10 +173,10 @@ bool
 tls_read_file(const char *path, char **content, size_t *length, char *error,
               size_t error_size)
 {
-    int result = disk_read_whole(path, TLS_FILE_MAX, content, length);
+    int result = disk_read_regular(path, TLS_FILE_MAX, content, length);
     if (result == 0)
         return true;
-    snprintf(error, error_size, "cannot read %s: %s", path, strerror(-result));
+    snprintf(error, error_size, "cannot read %s: %s", path, disk_explain(result));
     return false;
 }
 

@@ -182,7 +182,7 @@ outcome_of(int error, const char *doing, const char *path)
     bool disk = error == -ENOSPC || error == -EIO || error == -EROFS;
     return with_path(outcome_make(VERDICT_DEFERRED, disk ? BLAME_SITE : BLAME_MESSAGE,
                                   0, enhanced, "cannot %s %.300s: %s", doing, path,
-                                  strerror(-error)),
+                                  disk_explain(error)),
                      path);
 }
 

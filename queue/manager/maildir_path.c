@@ -96,7 +96,7 @@ names_have(const char *file, struct text name)
     bool found = false;
     if (text_equal_nocase(name, TEXT("postmaster")))
         return 1;
-    int result = disk_read_whole(file, NAMES_MAX, &content, &length);
+    int result = disk_read_regular(file, NAMES_MAX, &content, &length);
     if (result < 0)
         return result == -ENOENT ? 0 : result;
     struct text rest = text_of(content, length), line;

@@ -48,7 +48,7 @@ read_token(struct credentials *l, const struct secret *secret,
     int error =
         disk_read_regular(secret->value.at, TOKEN_FILE_MAX, &l->secret, &length);
     if (error < 0) {
-        strncat(what, strerror(-error), sizeof(what) - strlen(what) - 1);
+        strncat(what, disk_explain(error), sizeof(what) - strlen(what) - 1);
         return credentials_fail(why, host, what);
     }
     /* Of the whole file: all of it is overwritten in the end. */

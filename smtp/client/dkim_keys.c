@@ -52,9 +52,9 @@ read_key_file(struct dkim_keys_reading *r, struct dkim_key *k)
     size_t length;
     const char *why;
     struct disk_info info;
-    int error = disk_read_whole(k->path, SIGN_FILE_MAX, &content, &length);
+    int error = disk_read_regular(k->path, SIGN_FILE_MAX, &content, &length);
     if (error < 0) {
-        keys_complain(r, "cannot read '%.1000s': %s", k->path, strerror(-error));
+        keys_complain(r, "cannot read '%.1000s': %s", k->path, disk_explain(error));
         return;
     }
     k->key = sign_key_read(r->keys->random, text_of(content, length), &why);

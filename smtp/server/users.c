@@ -197,10 +197,10 @@ users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
 {
     char *content;
     size_t length;
-    int error = disk_read_whole(path, USERS_FILE_MAX, &content, &length);
+    int error = disk_read_regular(path, USERS_FILE_MAX, &content, &length);
     if (error != 0) {
         (void)!buffer_format(errors, "auth_users: cannot read %s: %s\n", path,
-                             strerror(-error));
+                             disk_explain(error));
         return NULL;
     }
     struct users *users = users_new(text_of(content, length), path, secret, errors);

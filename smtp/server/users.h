@@ -10,7 +10,7 @@
 #include "base/crypto/verifier.h"
 
 enum {
-    USERS_FILE_MAX = 4 * 1024 * 1024, /* for disk_read_whole() */
+    USERS_FILE_MAX = 4 * 1024 * 1024, /* for disk_read_regular() */
     USERS_MAX = 20000,
     USERS_PLAIN_MAX = 100 /* {PLAIN}: each takes 2 ms to read */
 };

@@ -637,7 +637,8 @@ sim_disk_set_user(unsigned user)
 void
 sim_disk_set_space(int64_t bytes_free, int64_t inodes_free)
 {
-    world()->space = (struct disk_space){bytes_free, inodes_free, bytes_free, inodes_free};
+    world()->space =
+        (struct disk_space){bytes_free, inodes_free, bytes_free, inodes_free};
 }
 
 void
@@ -740,6 +741,7 @@ sim_disk_fifo_pulled(const char *path)
     return inode != NULL ? inode->pulled : 0;
 }
 
+/* Nobody waits here. */
 int
 disk_read_regular(const char *path, size_t limit, char **content, size_t *length)
 {

@@ -71,8 +71,16 @@ main(void)
     spit("file", 100001);
     is_refused(in("link"), -EFBIG, "one byte too much");
     is_refused(in("none"), -ENOENT, "missing");
-    is_refused(folder, -EINVAL, "a directory");
+    is_refused(folder, -EISDIR, "a directory");
     is_refused("/dev/zero", -EINVAL, "a device");
+    char *content = NULL;
+    size_t length = 7;
+    is_number(disk_read_regular("/dev/null", 1, &content, &length), 0, "but /dev/null");
+    ok_named(length == 0 && content[0] == '\0', "is an empty file");
+    free(content);
+    is_string(disk_explain(-EINVAL), "it is not a regular file", "words for a user");
+    is_string(disk_explain(-ENOENT), strerror(ENOENT),
+              "others are those of the system");
 
     /* SIGALRM would end the test. */
     alarm(60);

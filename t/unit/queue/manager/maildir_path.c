@@ -4,9 +4,11 @@
 #include "t/support/tap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char file[] = "/tmp/maildir_path-XXXXXX";
@@ -62,5 +64,12 @@ main(void)
     is_number(have("joe"), 0, "no file, no names");
     is_number(have_in("/", "joe"), -EISDIR, "trouble is told");
     is_number(have_in("/etc/passwd", "root"), 1, "the system's");
+    /* SIGALRM would end the test. */
+    alarm(60);
+    ok(mkfifo(file, 0600) == 0);
+    int writer = open(file, O_RDWR);
+    is_number(have("joe"), -EINVAL, "a FIFO is not waited for");
+    close(writer);
+    unlink(file);
     return done();
 }

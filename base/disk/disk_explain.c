@@ -1,0 +1,17 @@
+/* What errors of the door mean to whoever has named a file. */
+#include "base/disk/disk.h"
+
+#include <errno.h>
+#include <string.h>
+
+const char *
+disk_explain(int error)
+{
+    switch (error) {
+    case -EINVAL: /* disk_read_regular() */
+    case -ENXIO:  /* the open of a socket */
+        return "it is not a regular file";
+    default:
+        return strerror(-error);
+    }
+}
