@@ -12,9 +12,10 @@
 #include <string.h>
 
 enum {
-    PENDING_MAX = 64 * 1024, /* bytes that wait for the end of the turn */
-    REFUSED_PART = 8,        /* of the size */
-    ASK_MS = 1000,           /* for free space, and for a disk that has failed */
+    PENDING_MAX = 64 * 1024,  /* bytes that wait for the end of the turn */
+    PENDING_KEPT = 16 * 1024, /* memory that the next turn has again */
+    REFUSED_PART = 8,         /* of the size */
+    ASK_MS = 1000,            /* for free space, and for a disk that has failed */
     FIRST_EXPIRY_MS = 60 * 1000,
     EXPIRY_MS = 3600 * 1000
 };
@@ -43,7 +44,6 @@ struct history {
     struct log *lines; /* NULL: off, or the directory could not be opened */
     struct ring rings[RINGS];
     struct buffer pending[RINGS];
-    unsigned pending_count;
     struct id now; /* of the event that is read */
     enum history_ring into;
     int64_t asked_ms; /* monotonic; 0: never */
@@ -117,7 +117,9 @@ history_write_ring(struct history *h, enum history_ring i)
         history_pause(h, strerror(-error));
     if (h->paused)
         h->lost += history_count_lines(lines);
-    buffer_clear(&h->pending[i]);
+    if (h->pending[i].capacity > PENDING_KEPT)
+        buffer_clear(&h->pending[i]);
+    h->pending[i].length = 0;
 }
 
 static void

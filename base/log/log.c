@@ -30,6 +30,8 @@
 /* The length of a field's value after escaping: small compared with the line, so that
  * a name from a peer cannot push the outcome off its end. */
 enum { VALUE_MAX = 1024, LINE_USUAL = 400 };
+static_assert((int)LINE_USUAL >= (int)LOG_PREFIX_MAX, "a line begins with its prefix");
+enum { PLAIN_MORE = 5 }; /* ", " "=" "<" ">" */
 enum { SECONDS_MAX = 4, /* numbers in a field */ ID_SIZE = 64 };
 enum { SPARE_MAX = 2048 }; /* of a line, the memory of which is kept for the next */
 /* more bytes than this do not wait for the end of the turn */
@@ -231,18 +233,6 @@ log_write_line(struct log *log, enum log_level level, struct buffer *line)
     }
 }
 
-/* True for nearly every value: printable ASCII that needs no escape and fits. */
-static bool
-log_is_plain(struct text t, size_t limit)
-{
-    if (t.length > limit)
-        return false;
-    for (size_t i = 0; i < t.length; i++)
-        if (t.at[i] < 0x20 || t.at[i] >= 0x7f)
-            return false;
-    return true;
-}
-
 static void
 add_key(struct fields *f, const char *key)
 {
@@ -253,18 +243,16 @@ add_key(struct fields *f, const char *key)
     log_add(f, TEXT("="));
 }
 
-/* The same as add_key() and log_add(), for nearly every field. */
-static void
-add_plain(struct fields *f, const char *key, struct text t)
+/* The same as add_key() and log_add(), for nearly every field: one reservation, no
+ * intermediate buffers. brackets: around the value. False: it does not fit. */
+static bool
+add_plain(struct fields *f, const char *key, struct text t, bool brackets)
 {
     size_t name = key != NULL ? strlen(key) : 0;
-    size_t size = t.length + (key != NULL ? name + 1 + (f->count > 0 ? 2 : 0) : 0);
-    char *at = f->cut ? NULL : buffer_reserve(&f->line, size);
-    if (at == NULL) {
-        add_key(f, key);
-        log_add(f, t);
-        return;
-    }
+    char *at = f->cut ? NULL : buffer_reserve(&f->line, t.length + name + PLAIN_MORE);
+    if (at == NULL)
+        return false;
+    char *start = at;
     if (key != NULL) {
         if (f->count > 0) {
             *at++ = ',';
@@ -274,9 +262,35 @@ add_plain(struct fields *f, const char *key, struct text t)
         at += name;
         *at++ = '=';
     }
+    if (brackets)
+        *at++ = '<';
     if (t.length > 0)
         memcpy(at, t.at, t.length);
-    f->line.length += size;
+    at += t.length;
+    if (brackets)
+        *at++ = '>';
+    f->line.length += (size_t)(at - start);
+    f->count++;
+    return true;
+}
+
+static bool
+add_plain_remark(struct fields *f, struct text t)
+{
+    char *at = f->cut ? NULL : buffer_reserve(&f->line, t.length + PLAIN_MORE);
+    if (at == NULL)
+        return false;
+    char *start = at;
+    if (f->count > 0)
+        *at++ = ' ';
+    *at++ = '(';
+    if (t.length > 0)
+        memcpy(at, t.at, t.length);
+    at += t.length;
+    *at++ = ')';
+    f->line.length += (size_t)(at - start);
+    f->count++;
+    return true;
 }
 
 /* Adds one value of any kind; key NULL: the sentence or the remark. */
@@ -285,11 +299,9 @@ add_value(struct log_line *line, const char *key, struct text t, enum log_guard 
 {
     struct fields *f = line->fields;
     struct buffer value;
-    if (f->object == NULL && guard == LOG_GUARD_NOTHING && log_is_plain(t, VALUE_MAX)) {
-        add_plain(f, key, t);
-        f->count++;
+    if (f->object == NULL && guard == LOG_GUARD_NOTHING && t.length <= VALUE_MAX &&
+        log_value_is_plain(t) && add_plain(f, key, t, false))
         return;
-    }
     if (key != NULL && f->object == NULL)
         log_value_build_field(&value, t, VALUE_MAX, guard);
     else
@@ -459,9 +471,10 @@ log_plain(struct log *log, const char *format, ...)
     struct text t = format_value(made, format, list);
     va_end(list);
     char prefix[LOG_PREFIX_MAX];
-    log_prefix_write(&log->prefix, LOG_LEVEL_INFO, "queue", log_now_ms(log), prefix);
+    size_t length = log_prefix_write(&log->prefix, LOG_LEVEL_INFO, "queue",
+                                     log_now_ms(log), prefix);
     buffer_init(&line, LOG_LINE_MAX);
-    if (buffer_add(&line, text_from(prefix)) &&
+    if (buffer_add(&line, text_of(prefix, length)) &&
         buffer_add(&line, text_before(t, LOG_LINE_MAX - 1 - line.length)))
         log_write_line(log, LOG_LEVEL_INFO, &line);
     buffer_free(&line);
@@ -502,9 +515,9 @@ log_start(struct log_line *line, struct log *log, enum log_level level,
     if (level > log->max)
         return;
     struct fields *f = line->fields = take_fields(log);
-    char prefix[LOG_PREFIX_MAX];
-    log_prefix_write(&log->prefix, level, program, log_now_ms(log), prefix);
-    log_add(f, text_from(prefix));
+    /* take_fields() has made room for it. */
+    f->line.length =
+        log_prefix_write(&log->prefix, level, program, log_now_ms(log), f->line.at);
     if (log->prefix.style == LOG_STYLE_JSON)
         start_json(f, line);
     else
@@ -514,9 +527,14 @@ log_start(struct log_line *line, struct log *log, enum log_level level,
 void
 log_field(struct log_line *line, const char *key, struct text value)
 {
+    struct fields *f = line->fields;
     assert(key != NULL);
-    if (line->fields != NULL)
-        add_value(line, key, value, log_value_guard(value, line->log->take != NULL));
+    if (f == NULL)
+        return;
+    if (f->object == NULL && value.length <= VALUE_MAX && log_value_is_simple(value) &&
+        add_plain(f, key, value, false))
+        return;
+    add_value(line, key, value, log_value_guard(value, line->log->take != NULL));
 }
 
 void
@@ -552,6 +570,14 @@ log_field_format(struct log_line *line, const char *key, const char *format, ...
     va_end(list);
 }
 
+/* Digits need no look. */
+static void
+add_number(struct log_line *line, const char *key, struct text digits)
+{
+    if (!add_plain(line->fields, key, digits, false))
+        add_value(line, key, digits, LOG_GUARD_NOTHING);
+}
+
 void
 log_field_number(struct log_line *line, const char *key, int64_t value)
 {
@@ -563,7 +589,7 @@ log_field_number(struct log_line *line, const char *key, int64_t value)
         set(f, key, json_integer(value));
         return;
     }
-    log_field(line, key, text_of(made, number_write(value, made)));
+    add_number(line, key, text_of(made, number_write(value, made)));
 }
 
 void
@@ -590,26 +616,33 @@ log_field_seconds(struct log_line *line, const char *key, const int64_t *ms,
             made[length++] = '/';
         length += log_number_seconds(ms[i], made + length);
     }
-    log_field(line, key, text_of(made, length));
+    add_number(line, key, text_of(made, length));
 }
 
-void
-log_field_address(struct log_line *line, const char *key, struct text address)
+/* Any address, escaped and cut as a value is. */
+static void
+add_bracketed(struct log_line *line, const char *key, struct text address)
 {
-    struct fields *f = line->fields;
     char made[LOG_LINE_MAX + 2];
-    if (f == NULL)
-        return;
-    if (f->object != NULL) {
-        add_value(line, key, address, LOG_GUARD_NOTHING);
-        return;
-    }
     size_t length = address.length < LOG_LINE_MAX ? address.length : LOG_LINE_MAX;
     made[0] = '<';
     if (length > 0)
         memcpy(made + 1, address.at, length);
     made[length + 1] = '>';
     log_field(line, key, text_of(made, length + 2));
+}
+
+void
+log_field_address(struct log_line *line, const char *key, struct text address)
+{
+    struct fields *f = line->fields;
+    if (f == NULL)
+        return;
+    if (f->object != NULL)
+        add_value(line, key, address, LOG_GUARD_NOTHING);
+    else if (address.length > VALUE_MAX - 2 || !log_value_is_simple(address) ||
+             !add_plain(f, key, address, true))
+        add_bracketed(line, key, address);
 }
 
 void
@@ -642,9 +675,13 @@ log_remark(struct log_line *line, struct text value)
     struct fields *f = line->fields;
     if (f == NULL)
         return;
+    enum log_guard guard = log_value_guard_remark(value);
+    if (f->object == NULL && guard == LOG_GUARD_NOTHING && log_value_is_plain(value) &&
+        add_plain_remark(f, value))
+        return;
     if (f->object == NULL)
         log_add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
-    add_value(line, NULL, value, log_value_guard_remark(value));
+    add_value(line, NULL, value, guard);
     if (f->object == NULL)
         log_add(f, TEXT(")"));
 }

@@ -8,8 +8,7 @@
 size_t
 log_number_seconds(int64_t ms, char out[LOG_NUMBER_SIZE])
 {
-    /* printf() rounds half a hundredth as the binary number lies. */
-    if (ms < 0 || ms % 10 == 5)
+    if (ms < 0) /* a clock that was set back */
         return (size_t)snprintf(out, LOG_NUMBER_SIZE, "%.2f", (double)ms / 1000);
     uint64_t hundredths = ((uint64_t)ms + 5) / 10;
     size_t length = number_write((int64_t)(hundredths / 100), out);

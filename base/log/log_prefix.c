@@ -101,7 +101,7 @@ write_syslog(struct log_prefix *p, enum log_level level, const char *program,
 }
 
 /* "TIME PROGRAM: ": each line of a daemon has it. */
-static void
+static size_t
 write_usual(const char *time, const char *program, char out[LOG_PREFIX_MAX])
 {
     size_t length = strlen(time), name = strnlen(program, PROGRAM_MAX);
@@ -109,33 +109,22 @@ write_usual(const char *time, const char *program, char out[LOG_PREFIX_MAX])
     out[length++] = ' ';
     memcpy(out + length, program, name);
     memcpy(out + length + name, ": ", sizeof(": "));
+    return length + name + strlen(": ");
 }
 
-void
-log_prefix_write(struct log_prefix *p, enum log_level level, const char *program,
-                 int64_t now_ms, char out[LOG_PREFIX_MAX])
+static void
+write_other(struct log_prefix *p, const char *priority, const char *time,
+            const char *program, char out[LOG_PREFIX_MAX])
 {
-    char time[LOG_TIME_SIZE] = "", priority[8] = "";
-    if (p->target == LOG_TO_SYSLOG) {
-        write_syslog(p, level, program, now_ms, out);
-        return;
-    }
-    if (p->target == LOG_TO_JOURNAL)
-        snprintf(priority, sizeof(priority), "<%d>", severity(level));
-    else if (p->has_time)
-        log_prefix_time(p, now_ms, time);
+    const char *space = time[0] != '\0' ? " " : "";
     switch (p->style) {
     case LOG_STYLE_PETREL:
-        if (priority[0] == '\0' && time[0] != '\0') {
-            write_usual(time, program, out);
-            break;
-        }
-        snprintf(out, LOG_PREFIX_MAX, "%s%s%s%.*s: ", priority, time,
-                 time[0] != '\0' ? " " : "", PROGRAM_MAX, program);
+        snprintf(out, LOG_PREFIX_MAX, "%s%s%s%.*s: ", priority, time, space,
+                 PROGRAM_MAX, program);
         break;
     case LOG_STYLE_POSTFIX:
         snprintf(out, LOG_PREFIX_MAX, "%s%s%s%s%spostfix/%.*s[%ld]: ", priority, time,
-                 time[0] != '\0' ? " " : "", time[0] != '\0' ? p->host : "",
+                 space, time[0] != '\0' ? p->host : "",
                  time[0] != '\0' && p->host[0] != '\0' ? " " : "", PROGRAM_MAX,
                  postfix_program(program), (long)getpid());
         break;
@@ -144,6 +133,25 @@ log_prefix_write(struct log_prefix *p, enum log_level level, const char *program
         snprintf(out, LOG_PREFIX_MAX, "%s", priority);
         break;
     }
+}
+
+size_t
+log_prefix_write(struct log_prefix *p, enum log_level level, const char *program,
+                 int64_t now_ms, char out[LOG_PREFIX_MAX])
+{
+    char time[LOG_TIME_SIZE] = "", priority[8] = "";
+    if (p->target == LOG_TO_SYSLOG) {
+        write_syslog(p, level, program, now_ms, out);
+        return strlen(out);
+    }
+    if (p->target == LOG_TO_JOURNAL)
+        snprintf(priority, sizeof(priority), "<%d>", severity(level));
+    else if (p->has_time)
+        log_prefix_time(p, now_ms, time);
+    if (p->style == LOG_STYLE_PETREL && time[0] != '\0')
+        return write_usual(time, program, out);
+    write_other(p, priority, time, program, out);
+    return strlen(out);
 }
 
 bool

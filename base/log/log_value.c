@@ -28,6 +28,96 @@ log_value_end_cut(struct buffer *b)
         b->length = 0;
 }
 
+/* --- Eight bytes at a time: each line has many values ------------------------------ */
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+#define TOP_BITS   EACH(0x80)
+
+/* Whether a byte is below n, at most 128. */
+static uint64_t
+word_has_less(uint64_t word, unsigned n)
+{
+    return (word - EACH(n)) & ~word & TOP_BITS;
+}
+
+static uint64_t
+word_has(uint64_t word, char c)
+{
+    return word_has_less(word ^ EACH((unsigned char)c), 1);
+}
+
+/* Neither below `first`, nor DEL, nor beyond ASCII. */
+static uint64_t
+word_has_odd(uint64_t word, unsigned first)
+{
+    return word_has_less(word, first) | ((word + EACH(1)) & TOP_BITS) |
+           (word & TOP_BITS);
+}
+
+static uint64_t
+word_load(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+/* A text of 1 to 7 bytes; some of them may be in it twice. */
+static uint64_t
+word_load_short(struct text t)
+{
+    uint32_t first, last;
+    if (t.length < sizeof(first)) {
+        unsigned char a = (unsigned char)t.at[0], b = (unsigned char)t.at[t.length / 2],
+                      c = (unsigned char)t.at[t.length - 1];
+        return EACH('a') << 24 | (uint64_t)c << 16 | (uint64_t)b << 8 | a;
+    }
+    memcpy(&first, t.at, sizeof(first));
+    memcpy(&last, t.at + t.length - sizeof(last), sizeof(last));
+    return (uint64_t)last << 32 | first;
+}
+
+/* Whether has_odd() finds something in t. */
+static inline bool
+text_has_odd(struct text t, uint64_t (*has_odd)(uint64_t word))
+{
+    uint64_t odd = 0;
+    if (t.length == 0)
+        return false;
+    if (t.length < sizeof(odd))
+        return has_odd(word_load_short(t)) != 0;
+    for (size_t i = 0; i + sizeof(odd) < t.length && odd == 0; i += sizeof(odd))
+        odd = has_odd(word_load(t.at + i));
+    return (odd | has_odd(word_load(t.at + t.length - sizeof(odd)))) != 0;
+}
+
+static inline uint64_t
+word_is_not_plain(uint64_t word)
+{
+    return word_has_odd(word, ' ');
+}
+
+static inline uint64_t
+word_is_not_simple(uint64_t word)
+{
+    return word_has_odd(word, ' ' + 1) | word_has(word, ',') | word_has(word, '<') |
+           word_has(word, '>');
+}
+
+bool
+log_value_is_plain(struct text t)
+{
+    return !text_has_odd(t, word_is_not_plain);
+}
+
+bool
+log_value_is_simple(struct text t)
+{
+    return !text_has_odd(t, word_is_not_simple);
+}
+
+/* --- Guards ----------------------------------------------------------------------- */
+
 static bool
 has_bytes(struct text t, struct text bytes)
 {

@@ -15,6 +15,12 @@ enum log_guard {
     LOG_GUARD_SPACE /* and that of a remark */
 };
 
+/* Printable ASCII alone, which needs no escape. */
+bool log_value_is_plain(struct text t);
+/* Plain, and without blanks, commas and angle brackets: needs no guard either. True for
+ * nearly every value. */
+bool log_value_is_simple(struct text t);
+
 /* A value in angle brackets needs no guard if it closes them. is_read_back: log.h's
  * log_new_apart(). */
 enum log_guard log_value_guard(struct text t, bool is_read_back);
