@@ -59,6 +59,12 @@ srs_domain(const struct srs *s)
     return text_from(s->domain);
 }
 
+bool
+srs_is_blind(const struct srs *s)
+{
+    return s->count == 0;
+}
+
 /* --- Parts ------------------------------------------------------------------------ */
 
 static void
@@ -176,7 +182,7 @@ srs_sign(const struct srs *s, const char *prefix, struct text rest,
          char out[SRS_ADDRESS_MAX])
 {
     char hash[HASH_DIGITS], local[LOCAL_BYTES_MAX];
-    if (rest.length >= LOCAL_BYTES_MAX)
+    if (rest.length >= LOCAL_BYTES_MAX || srs_is_blind(s))
         return false;
     srs_hash(&s->secrets[0], rest, hash);
     int length = snprintf(local, sizeof(local), "%s=%.*s=%.*s", prefix, HASH_DIGITS,
@@ -267,7 +273,9 @@ srs_back(const struct srs *s, struct text address, int64_t now_ms,
         text_equal_nocase(domain, text_from(s->domain))) {
         struct text zero = behind_prefix(buffer_text(&local), "SRS0");
         struct text one = behind_prefix(buffer_text(&local), "SRS1");
-        if (zero.length > 0)
+        if (srs_is_blind(s))
+            answer = zero.length + one.length > 0 ? SRS_BLIND : SRS_NO;
+        else if (zero.length > 0)
             answer = srs_unwind0(s, zero, now_ms, out) ? SRS_GOOD : SRS_BAD;
         else if (one.length > 0)
             answer = srs_unwind1(s, one, out) ? SRS_GOOD : SRS_BAD;

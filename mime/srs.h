@@ -21,21 +21,24 @@ enum {
 
 struct srs;
 
-/* secrets: count of them; the first signs, all verify. Copied. */
+/* secrets: count of them; the first signs, all verify. Copied. Without any it is blind:
+ * it rewrites nothing, and cannot tell whether an address was made here. */
 struct srs *srs_new(struct text domain, const struct text *secrets, size_t count);
+bool srs_is_blind(const struct srs *srs);
 void srs_free(struct srs **srs);
 /* The domain of the addresses. */
 struct text srs_domain(const struct srs *srs);
 
 /* The sender, in normal form and with a domain, for mail that is forwarded. False: the
- * result would be longer than an address may be; out is undefined. */
+ * result would be longer than an address may be, or it is blind; out is undefined. */
 bool srs_forward(const struct srs *srs, struct text sender, int64_t now_ms,
                  char out[SRS_ADDRESS_MAX]) __attribute__((warn_unused_result));
 
 enum srs_answer {
     SRS_NO,   /* it is no address of this scheme and domain */
     SRS_GOOD, /* out is the address it stands for */
-    SRS_BAD   /* not made here, or too long ago */
+    SRS_BAD,  /* not made here, or too long ago */
+    SRS_BLIND /* it is one, and the secrets are unknown now */
 };
 enum srs_answer srs_back(const struct srs *srs, struct text address, int64_t now_ms,
                          char out[SRS_ADDRESS_MAX]);

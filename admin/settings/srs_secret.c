@@ -84,22 +84,19 @@ srs_secret_make(struct disk *spool, const uint64_t random[SRS_SECRET_RANDOM],
 
 static struct srs *
 srs_of_file(struct text domain, struct disk *spool,
-            const uint64_t random[SRS_SECRET_RANDOM], bool wanted, struct log *log)
+            const uint64_t random[SRS_SECRET_RANDOM], bool wanted, int *error)
 {
     char secret[SECRET_BYTES];
     struct text one = text_of(secret, sizeof(secret));
-    int error = srs_secret_read(spool, secret);
-    if (error == -ENOENT && !wanted)
+    *error = srs_secret_read(spool, secret);
+    bool is_new = *error == -ENOENT;
+    if (is_new && wanted)
+        *error = srs_secret_make(spool, random, secret);
+    else if (is_new)
+        *error = 0;
+    if (is_new && !wanted)
         return NULL;
-    if (error == -ENOENT)
-        error = srs_secret_make(spool, random, secret);
-    if (error != 0) {
-        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                "srs: %s %s: senders of forwarded mail stay as they are", path,
-                error == -EILSEQ ? "is damaged" : strerror(-error));
-        return NULL;
-    }
-    struct srs *made = srs_new(domain, &one, 1);
+    struct srs *made = srs_new(domain, &one, *error == 0 ? 1 : 0);
     digest_forget(secret, sizeof(secret));
     return made;
 }
@@ -107,16 +104,25 @@ srs_of_file(struct text domain, struct disk *spool,
 struct srs *
 srs_secret_use(const struct options *o, const struct route_table *routes,
                struct disk *spool, const uint64_t random[SRS_SECRET_RANDOM],
-               bool wanted, struct log *log)
+               bool wanted, int *error)
 {
     struct text secrets[SRS_SECRETS_MAX], rest = text_from(o->srs_secret), word;
     struct text domain = o->srs_domain != NULL ? text_from(o->srs_domain)
                                                : route_first_local_domain(routes);
     size_t count = 0;
+    *error = 0;
     if (!o->srs || domain.length == 0)
         return NULL;
     while (count < SRS_SECRETS_MAX && text_word(&rest, separators, &word))
         secrets[count++] = word;
     return count > 0 ? srs_new(domain, secrets, count)
-                     : srs_of_file(domain, spool, random, wanted, log);
+                     : srs_of_file(domain, spool, random, wanted, error);
+}
+
+void
+srs_secret_why(int error, char out[SRS_SECRET_WHY_MAX])
+{
+    snprintf(out, SRS_SECRET_WHY_MAX, "%s: %s", path,
+             error == -EILSEQ ? "damaged; remove it to have a new one"
+                              : strerror(-error));
 }

@@ -7,12 +7,15 @@
 
 enum { SRS_SECRET_RANDOM = 5 }; /* numbers for a new secret and the name of its file */
 
-/* NULL: `srs` is off, or nothing was forwarded ever and nothing is now (wanted false), or
- * (logged) the file of the secret can be neither read nor made: then senders stay. */
+/* NULL: `srs` is off, or nothing was forwarded ever and nothing is now (wanted false).
+ * *error: 0, or why the file of the secret can be neither read nor made, as srs_secret_why()
+ * has it: then it is blind, senders stay, and addresses of SRS wait. */
 struct srs *srs_secret_use(const struct options *options,
                            const struct route_table *routes, struct disk *spool,
                            const uint64_t random[SRS_SECRET_RANDOM], bool wanted,
-                           struct log *log);
+                           int *error);
+enum { SRS_SECRET_WHY_MAX = 120 };
+void srs_secret_why(int error, char out[SRS_SECRET_WHY_MAX]);
 /* The errors of the settings. */
 void srs_secret_check(const struct options *options, struct buffer *errors);
 

@@ -13,6 +13,58 @@ alias_keeper_hand_on(struct alias_keeper *k, struct aliases *table)
     k->table = table;
 }
 
+/* --- SRS -------------------------------------------------------------------------- */
+
+/* What is wrong is logged once. */
+static void
+alias_keeper_tell_srs(struct alias_keeper *k, int error)
+{
+    char why[SRS_SECRET_WHY_MAX];
+    if (error == k->srs_error)
+        return;
+    k->srs_error = error;
+    srs_secret_why(error, why);
+    if (error == 0)
+        log_say(k->log, LOG_LEVEL_INFO, "main", NULL, "srs: the secret has been read");
+    else
+        log_say(k->log, LOG_LEVEL_WARNING, "main", NULL,
+                "srs: %s: senders of forwarded mail stay as they are, and mail to "
+                "addresses of SRS waits, until it can be read",
+                why);
+}
+
+/* The caller hands it on, and frees the old one then. */
+static struct srs *
+alias_keeper_new_srs(struct alias_keeper *k, bool forwards)
+{
+    const struct configuration *c = k->configuration;
+    uint64_t random[SRS_SECRET_RANDOM];
+    int error;
+    for (size_t i = 0; i < SRS_SECRET_RANDOM; i++)
+        random[i] = loop_random(k->loop);
+    struct srs *made =
+        srs_secret_use(&c->options, c->routes, queue_disk(manager_queue(k->manager)),
+                       random, forwards, &error);
+    alias_keeper_tell_srs(k, error);
+    return made;
+}
+
+/* A secret that could not be read, or that nobody needed until now. */
+static void
+alias_keeper_try_srs(struct alias_keeper *k)
+{
+    struct srs *old = k->srs;
+    bool forwards = !aliases_are_empty(k->table);
+    if (old != NULL ? !srs_is_blind(old) : !forwards)
+        return;
+    k->srs = alias_keeper_new_srs(k, forwards);
+    manager_set_aliases(k->manager, k->table, k->srs);
+    listener_set_aliases(k->listener, k->table, k->srs);
+    srs_free(&old);
+}
+
+/* --- The files -------------------------------------------------------------------- */
+
 static void
 alias_keeper_complain(const struct alias_keeper *k, struct text lines)
 {
@@ -51,6 +103,7 @@ alias_keeper_look(void *context)
     struct alias_keeper *k = context;
     if (alias_files_have_changed(k->files, loop_now_ms(k->loop)))
         alias_keeper_read(k);
+    alias_keeper_try_srs(k);
     loop_timer_start(k->loop, &k->timer, ALIAS_KEEPER_EVERY_MS, alias_keeper_look, k);
 }
 
@@ -59,22 +112,16 @@ alias_keeper_use(struct alias_keeper *k, struct configuration *c)
 {
     struct aliases *table = c->aliases;
     struct srs *old = k->srs;
-    bool forwards = !aliases_are_empty(table);
-    uint64_t random[SRS_SECRET_RANDOM];
-    for (size_t i = 0; i < SRS_SECRET_RANDOM; i++)
-        random[i] = loop_random(k->loop);
     k->configuration = c;
     c->aliases = NULL;
-    k->srs =
-        srs_secret_use(&c->options, c->routes, queue_disk(manager_queue(k->manager)),
-                       random, forwards, k->log);
+    k->srs = alias_keeper_new_srs(k, !aliases_are_empty(table));
     alias_keeper_hand_on(k, table);
     srs_free(&old);
     alias_files_free(&k->files);
     k->files = c->alias_files;
     c->alias_files = NULL;
     loop_timer_stop(k->loop, &k->timer);
-    if (k->files != NULL)
+    if (k->files != NULL || (k->srs != NULL && srs_is_blind(k->srs)))
         loop_timer_start(k->loop, &k->timer, ALIAS_KEEPER_EVERY_MS, alias_keeper_look,
                          k);
 }

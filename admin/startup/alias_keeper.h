@@ -1,5 +1,6 @@
 /* Keeps the table of aliases and the secrets of SRS: gives them to those who expand, and
- * reads the files of aliases again when they have changed. */
+ * reads the files of aliases again when they have changed, and the secret until it can be
+ * read. */
 #ifndef ADMIN_STARTUP_ALIAS_KEEPER_H
 #define ADMIN_STARTUP_ALIAS_KEEPER_H
 
@@ -19,6 +20,7 @@ struct alias_keeper {
     struct aliases *table;
     struct alias_files *files;
     struct srs *srs;
+    int srs_error; /* why it is blind, as it was logged; 0: it is not */
     struct loop_timer timer;
 };
 

@@ -52,7 +52,7 @@ srs_sender(struct expanding *e)
                                     e->question->now_ms, e->forwarded))
         e->forwarded[0] = '\0';
     e->has_srs = true;
-    e->x->long_senders += e->forwarded[0] == '\0';
+    e->x->long_senders += e->forwarded[0] == '\0' && !srs_is_blind(e->rules->srs);
     return text_from(e->forwarded);
 }
 
@@ -118,6 +118,9 @@ expansion_unwinds(struct expanding *e)
         return false;
     case SRS_BAD:
         e->x->kind = EXPANSION_FORGED;
+        return true;
+    case SRS_BLIND:
+        e->x->kind = EXPANSION_UNSURE;
         return true;
     case SRS_GOOD:
         break;

@@ -34,6 +34,7 @@ enum expansion_kind {
     EXPANSION_LIST,    /* a list with an owner */
     EXPANSION_SRS,     /* an address of SRS that was made here */
     EXPANSION_FORGED,  /* another one, or one that is too old */
+    EXPANSION_UNSURE,  /* one of them: the secret of SRS cannot be read now */
     EXPANSION_TOO_MANY
 };
 
@@ -55,7 +56,7 @@ struct expansion {
 
 /* True: nothing has an alias, so that nobody need ask. */
 bool expansion_is_idle(const struct expansion_rules *rules);
-/* Fills x, with members unless the kind is NONE, FORGED or TOO_MANY. */
+/* Fills x, with members unless the kind is NONE, FORGED, UNSURE or TOO_MANY. */
 void expansion_make(struct expansion *x, const struct expansion_rules *rules,
                     const struct expansion_question *question);
 void expansion_free(struct expansion *x);

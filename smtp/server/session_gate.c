@@ -138,6 +138,10 @@ session_reaches(const struct server_session *s, const struct expansion *x,
     case EXPANSION_FORGED:
         return outcome_refuse(refusal, 550, "5.1.1",
                               "no such address: the SRS hash is wrong or too old");
+    case EXPANSION_UNSURE:
+        return outcome_refuse(refusal, 451, "4.3.0",
+                              "addresses of SRS cannot be verified now, try again "
+                              "later");
     case EXPANSION_TOO_MANY:
         return outcome_refuse(refusal, 452, "4.5.3", "too many addresses in the alias");
     case EXPANSION_SRS:

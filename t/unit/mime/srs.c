@@ -132,6 +132,25 @@ test_secrets(void)
     srs_free(&new);
 }
 
+/* Without a secret nothing is rewritten, and what may be ours is neither good nor bad. */
+static void
+test_blind(void)
+{
+    struct srs *s = srs_new(TEXT("d.test"), NULL, 0);
+    struct srs *sees = srs_of("d.test", "0123456789abcdef", NULL);
+    char out[SRS_ADDRESS_MAX];
+    ok(srs_is_blind(s) && !srs_is_blind(sees));
+    ok(!srs_forward(s, TEXT("ann@far.test"), now_ms, out));
+    ok(!srs_forward(s, TEXT("SRS0=x=y=far.test=ann@mid.test"), now_ms, out));
+    ok(srs_forward(sees, TEXT("ann@far.test"), now_ms, out));
+    ok(srs_back(s, text_from(out), now_ms, out) == SRS_BLIND);
+    ok(srs_back(s, TEXT("srs1-x@d.test"), now_ms, out) == SRS_BLIND);
+    comes(s, "ann@d.test", "no");
+    comes(s, "SRS0=x=y=far.test=ann@e.test", "no");
+    srs_free(&s);
+    srs_free(&sees);
+}
+
 static void
 test_length(void)
 {
@@ -199,6 +218,7 @@ main(void)
     test_foreign();
     test_age();
     test_secrets();
+    test_blind();
     test_length();
     test_random();
     return done();

@@ -161,6 +161,33 @@ test_senders(void)
     world_end(&w);
 }
 
+/* The secret cannot be read: senders stay, and what comes back has no answer yet. */
+static void
+test_blind(void)
+{
+    struct world w;
+    struct expansion x;
+    char none[] = "", made[SRS_ADDRESS_MAX];
+    world_start(&w);
+    ok(srs_forward(w.srs, TEXT("x@far.test"), 1000, made));
+    srs_free(&w.srs);
+    w.rules.srs = w.srs = srs_new(TEXT("d.test"), NULL, 0);
+    becomes(&w, "me@out.test", "root@d.test", 0, none,
+            "alerts@far.test<root@d.test" OF_ROOT);
+    struct expansion_question q = {
+        .address = TEXT("root@d.test"), .sender = TEXT("me@out.test"), .now_ms = 1000};
+    expansion_make(&x, &w.rules, &q);
+    is_number(x.kind, EXPANSION_ONE, "an alias");
+    is_number(x.long_senders, 0, "whose sender is not too long");
+    expansion_free(&x);
+    q.address = text_from(made);
+    expansion_make(&x, &w.rules, &q);
+    is_number(x.kind, EXPANSION_UNSURE, "an address of SRS");
+    is_number(x.count, 0, "leads nowhere now");
+    expansion_free(&x);
+    world_end(&w);
+}
+
 /* 2 SUCCESS, 4 FAILURE, 1 NEVER */
 static void
 test_notify(void)
@@ -242,6 +269,7 @@ main(void)
 {
     test_members();
     test_senders();
+    test_blind();
     test_notify();
     test_refusals();
     test_limit();

@@ -1,0 +1,368 @@
+/* What those who expand get: the table at startup, after a reload and when files have
+ * changed, and the secret of SRS as soon as it is needed or can be read. */
+/* link: t/sim/loop.c */
+#include "admin/startup/alias_keeper.h"
+
+#include "base/disk/disk.h"
+#include "base/log/log_internal.h"
+#include "base/memory.h"
+#include "mime/srs.h"
+#include "smtp/server/listener.h"
+#include "t/sim/sim.h"
+#include "t/support/folder.h"
+#include "t/support/tap.h"
+
+#include <sys/stat.h>
+
+/* --- Stand-ins for the manager, its queue and the listener ------------------------ */
+
+static struct disk *spool;
+static struct aliases *given; /* to the manager */
+static const struct srs *given_srs;
+static unsigned handed; /* how often */
+static bool same = true;
+
+void
+manager_set_aliases(struct manager *manager, struct aliases *aliases,
+                    const struct srs *srs)
+{
+    (void)manager;
+    given = aliases;
+    given_srs = srs;
+    handed++;
+}
+
+void
+listener_set_aliases(struct listener *listener, struct aliases *aliases,
+                     const struct srs *srs)
+{
+    (void)listener;
+    same = same && aliases == given && srs == given_srs;
+}
+
+struct queue *
+manager_queue(struct manager *manager)
+{
+    (void)manager;
+    return NULL;
+}
+
+struct disk *
+queue_disk(struct queue *queue)
+{
+    (void)queue;
+    return spool;
+}
+
+/* --------------------------------------------------------------------------------- */
+
+static char folder[64];
+
+static const char *
+keeper_path(const char *name)
+{
+    static char paths[4][120];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof(paths[0]), "%s/%s", folder, name);
+    return path;
+}
+
+static void
+keeper_write(const char *name, const char *content, size_t length)
+{
+    FILE *f = fopen(keeper_path(name), "w");
+    if (f == NULL || fwrite(content, 1, length, f) != length || fclose(f) != 0 ||
+        chmod(keeper_path(name), 0644) != 0)
+        abort();
+}
+
+static void
+keeper_text(const char *name, const char *content)
+{
+    keeper_write(name, content, strlen(content));
+}
+
+/* The clock of a file system has ticks of some milliseconds, and here no time passes. */
+static void
+keeper_repair(const char *name)
+{
+    struct disk_info before, after;
+    if (disk_look(keeper_path(name), &before) != 0)
+        abort();
+    do {
+        if (chmod(keeper_path(name), 0644) != 0 ||
+            disk_look(keeper_path(name), &after) != 0)
+            abort();
+    } while (after.changed_ms == before.changed_ms);
+}
+
+struct keeper_world {
+    struct alias_keeper keeper;
+    struct buffer lines;
+    struct configuration *configuration;
+};
+
+/* What configuration_read() leaves to the keeper. NULL: unset. */
+static struct configuration *
+keeper_configuration(const char *aliases, const char *root, bool srs)
+{
+    struct configuration *c = memory_new(sizeof(*c));
+    struct buffer errors;
+    c->options.srs = srs;
+    c->options.aliases = aliases != NULL ? memory_string(keeper_path(aliases)) : NULL;
+    c->options.root = root != NULL ? memory_string(root) : NULL;
+    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
+    c->routes = route_new(&(struct route_settings){.routes = TEXT("* mx"),
+                                                   .local_domains = TEXT("d.test")},
+                          &errors);
+    ok(alias_files_read(&c->options, c->routes, &c->aliases, &c->alias_files, &errors));
+    is_text(buffer_text(&errors), TEXT(""), "the settings are good");
+    buffer_free(&errors);
+    return c;
+}
+
+static void
+keeper_forget(struct configuration **c)
+{
+    route_free(&(*c)->routes);
+    aliases_free(&(*c)->aliases);
+    alias_files_free(&(*c)->alias_files);
+    free((*c)->options.aliases);
+    free((*c)->options.root);
+    free(*c);
+    *c = NULL;
+}
+
+static void
+keeper_begin(struct keeper_world *w, const char *aliases, const char *root, bool srs)
+{
+    *w = (struct keeper_world){
+        .keeper = {.loop = sim_loop_new(3),
+                   .log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO)}
+    };
+    buffer_init(&w->lines, 65536);
+    log_capture(w->keeper.log, &w->lines);
+    w->configuration = keeper_configuration(aliases, root, srs);
+    given = NULL;
+    given_srs = NULL;
+    handed = 0;
+    alias_keeper_use(&w->keeper, w->configuration);
+}
+
+static void
+keeper_reload(struct keeper_world *w, const char *aliases, const char *root, bool srs)
+{
+    struct configuration *old = w->configuration;
+    w->configuration = keeper_configuration(aliases, root, srs);
+    alias_keeper_use(&w->keeper, w->configuration);
+    keeper_forget(&old);
+}
+
+static void
+keeper_end(struct keeper_world *w)
+{
+    alias_keeper_stop(&w->keeper);
+    loop_free(&w->keeper.loop);
+    log_free(&w->keeper.log);
+    keeper_forget(&w->configuration);
+    buffer_free(&w->lines);
+    (void)!disk_unlink(spool, "lock/srs");
+    ok_named(same, "the listener has had the same as the manager");
+}
+
+/* The lines since the last time. */
+static void
+keeper_logged(struct keeper_world *w, const char *want, const char *name)
+{
+    (void)!buffer_add_byte(&w->lines, '\0');
+    const char *lines = w->lines.at;
+    if (*want == '\0' ? *lines != '\0' : strstr(lines, want) == NULL)
+        is_string(lines, want, name);
+    else
+        ok_named(true, name);
+    buffer_clear(&w->lines);
+}
+
+static bool
+on_member(void *context, const struct aliases_member *m)
+{
+    return buffer_format(context, " %.*s", TEXT_ARGS(m->address));
+}
+
+static void
+ann_goes_to(const struct keeper_world *w, const char *want, const char *name)
+{
+    struct buffer got;
+    struct aliases_question q = {.routes = w->configuration->routes,
+                                 .address = TEXT("ann@d.test")};
+    buffer_init(&got, 1000);
+    (void)aliases_expand(given, &q, on_member, &got);
+    is_text(buffer_text(&got), text_from(want), name);
+    buffer_free(&got);
+}
+
+static void
+passes(const struct keeper_world *w, int64_t ms)
+{
+    sim_loop_advance(w->keeper.loop, ms);
+}
+
+static void
+test_files(void)
+{
+    struct keeper_world w;
+    keeper_text("aliases", "ann: a@far.test\n");
+    keeper_begin(&w, "aliases", NULL, true);
+    is_number(handed, 1, "handed on");
+    ann_goes_to(&w, " a@far.test", "at startup");
+    ok(w.configuration->aliases == NULL && w.configuration->alias_files == NULL);
+    passes(&w, 3 * ALIAS_KEEPER_EVERY_MS);
+    is_number(handed, 1, "as long as nothing changes nothing is read");
+    keeper_logged(&w, "", "and nothing logged");
+
+    keeper_text("aliases", "ann: a@far.test\nbob: b@far.test, c@far.test\n");
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "aliases: read again: 2 names, 3 addresses",
+                  "a file has changed");
+    is_number(handed, 2, "handed on");
+
+    keeper_text("aliases", "ann: never@far.test\nbob: |/bin/sh\n");
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "the files have errors; the old aliases stay in use", "wrongly");
+    ann_goes_to(&w, " a@far.test", "the old ones stay");
+    passes(&w, 5 * ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "", "errors are logged once");
+
+    unlink(keeper_path("aliases"));
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "No such file or directory", "the file is gone");
+    ann_goes_to(&w, " a@far.test", "the old ones stay");
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "", "once");
+
+    keeper_text("aliases", "ann: z@far.test\n");
+    chmod(keeper_path("aliases"), 0666);
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "all users can write it", "there again, but for all to write");
+    ann_goes_to(&w, " a@far.test", "the old ones stay");
+    keeper_repair("aliases");
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    ann_goes_to(&w, " z@far.test", "as soon as its mode is right it is read");
+    keeper_end(&w);
+}
+
+static void
+test_reload(void)
+{
+    struct keeper_world w;
+    keeper_text("aliases", "ann: a@far.test\n");
+    keeper_text("others", "ann: o@far.test\n");
+    keeper_begin(&w, "aliases", NULL, true);
+    keeper_reload(&w, "others", NULL, true);
+    ann_goes_to(&w, " o@far.test", "another file");
+    keeper_text("aliases", "ann: a@far.test\nbob: b@far.test\n");
+    passes(&w, 2 * ALIAS_KEEPER_EVERY_MS);
+    ann_goes_to(&w, " o@far.test", "the first is not watched any more");
+    keeper_text("others", "ann: o@far.test, p@far.test\n");
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    ann_goes_to(&w, " o@far.test p@far.test", "the other one is");
+    const struct srs *before = given_srs;
+    ok(before != NULL);
+    keeper_reload(&w, NULL, NULL, true);
+    ok_named(given == NULL, "none");
+    ok_named(given_srs != NULL && !srs_is_blind(given_srs),
+             "what was forwarded may still come back");
+    keeper_reload(&w, NULL, NULL, false);
+    ok_named(given_srs == NULL, "srs = no");
+    keeper_end(&w);
+    struct alias_keeper unused = {0};
+    alias_keeper_stop(&unused);
+}
+
+static void
+test_secret(void)
+{
+    struct keeper_world w;
+    keeper_text("aliases", "# none yet\n");
+    keeper_begin(&w, "aliases", NULL, true);
+    ok_named(given_srs == NULL, "nothing is forwarded: no secret is made");
+    keeper_text("aliases", "ann: a@far.test\n");
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    ok_named(given_srs != NULL && !srs_is_blind(given_srs), "the first alias: one is");
+    struct disk_info info;
+    is_number(disk_inspect(spool, "lock/srs", &info), 0, "a file");
+    is_number(info.size, 32, "of 32 octets");
+    keeper_end(&w);
+
+    keeper_begin(&w, NULL, "alerts@far.test", true);
+    ok_named(given_srs != NULL && !srs_is_blind(given_srs), "root alone forwards");
+    keeper_end(&w);
+    keeper_begin(&w, NULL, NULL, true);
+    ok_named(given_srs == NULL, "without anything nothing is made");
+    ok(disk_inspect(spool, "lock/srs", &info) != 0);
+    keeper_end(&w);
+}
+
+/* The file cannot be read: nothing is made in its place, and it is tried again. */
+static void
+test_blind(void)
+{
+    struct keeper_world w;
+    static const char whole[] = "0123456789abcdef0123456789abcdef";
+    keeper_text("aliases", "ann: a@far.test\n");
+    keeper_text("lock/srs", "cut off");
+    keeper_begin(&w, "aliases", NULL, true);
+    ok_named(given_srs != NULL && srs_is_blind(given_srs), "a damaged secret");
+    keeper_logged(
+        &w,
+        "warning: srs: lock/srs: damaged; remove it to have a new one: senders "
+        "of forwarded mail stay as they are, and mail to addresses of SRS "
+        "waits, until it can be read",
+        "is logged");
+    ann_goes_to(&w, " a@far.test", "aliases work");
+    passes(&w, 5 * ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "", "once");
+    keeper_reload(&w, "aliases", NULL, true);
+    keeper_logged(&w, "", "also after a reload");
+    keeper_write("lock/srs", whole, 32);
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    ok_named(!srs_is_blind(given_srs), "restored from a backup");
+    keeper_logged(&w, "srs: the secret has been read", "is logged, too");
+    unsigned before = handed;
+    passes(&w, 3 * ALIAS_KEEPER_EVERY_MS);
+    is_number(handed, before, "and stays");
+    keeper_end(&w);
+
+    /* Without aliases, as long as addresses of it may come back. */
+    keeper_text("lock/srs", "");
+    keeper_begin(&w, NULL, NULL, true);
+    ok_named(given_srs != NULL && srs_is_blind(given_srs), "without aliases");
+    keeper_write("lock/srs", whole, 32);
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    ok_named(!srs_is_blind(given_srs), "it is tried again");
+    keeper_end(&w);
+
+    keeper_text("lock/srs", "cut off");
+    keeper_begin(&w, "aliases", NULL, true);
+    (void)!disk_unlink(spool, "lock/srs");
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    ok_named(!srs_is_blind(given_srs), "removed: a new one is made");
+    keeper_end(&w);
+}
+
+int
+main(void)
+{
+    folder_make(folder, sizeof(folder), "alias_keeper");
+    if (disk_open(&spool, folder, true) != 0 ||
+        disk_make_directory(spool, "lock", 0700) != 0)
+        abort();
+    test_files();
+    test_reload();
+    test_secret();
+    test_blind();
+    disk_close(&spool);
+    folder_remove(folder);
+    return done();
+}
