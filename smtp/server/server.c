@@ -130,6 +130,8 @@ complete(struct server *s)
 {
     struct server_transaction *t = s->transaction;
     const struct refusal *fault = transaction_fault(t);
+    if (fault != NULL && s->lmtp && server_refuse_loops(s))
+        return SERVER_GO_ON;
     if (fault != NULL) {
         server_refuse_content(s, fault->code, fault->enhanced, fault->text);
         return SERVER_GO_ON;
@@ -351,14 +353,13 @@ server_recipient_checked(struct server *s, const struct outcome *refusal)
     struct server_transaction *t = s->transaction;
     assert(s->question == SERVER_ASKS_RECIPIENT);
     const struct refusal *full =
-        refusal != NULL || transaction_knows(t) ? NULL : transaction_add(t);
+        refusal != NULL ? NULL : transaction_accept(t, s->lmtp);
     t->expansion = NULL;
     if (refusal != NULL) {
         server_refuse_with(s, code_of(refusal), refusal->enhanced, refusal->text);
     } else if (full != NULL) {
         server_refuse_excess(s, full);
     } else {
-        t->accepted++;
         server_enter(s, SERVER_RCPT);
         reply_write(s->out, 250, "2.1.5", "Ok");
     }

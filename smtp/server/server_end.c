@@ -207,3 +207,21 @@ server_refuse_content(struct server *s, int code, const char *enhanced,
     if (is_error(s, code))
         (void)count_error(s);
 }
+
+static void
+server_on_loop(void *context, const struct refusal *refusal)
+{
+    struct server *s = context;
+    reply_write(s->out, refusal->code, refusal->enhanced, "%s", refusal->text);
+    if (refusal->code >= 500)
+        server_tell_refused(s, refusal->code, refusal->enhanced, refusal->text);
+}
+
+bool
+server_refuse_loops(struct server *s)
+{
+    if (!transaction_each_loop(s->transaction, server_on_loop, s))
+        return false;
+    server_end_transaction(s);
+    return true;
+}

@@ -40,6 +40,9 @@ bool server_idles(struct server *s);
 /* Refuses the content with server_answers() replies; ends the transaction. */
 void server_refuse_content(struct server *s, int code, const char *enhanced,
                            const char *text);
+/* In LMTP: refuses the content with a reply for each recipient, if an alias has forwarded
+ * it before; ends the transaction. False: none has. */
+bool server_refuse_loops(struct server *s);
 /* The number of replies to the content: in LMTP one for each recipient. */
 unsigned server_answers(const struct server *s);
 

@@ -34,10 +34,20 @@ static const struct refusal too_many = {452, "4.5.3", "too many recipients"};
 static const struct refusal no_memory = {
     452, "4.3.1", "too many recipients in all sessions, try again later"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: mail loop"};
+static const struct refusal forwarded = {
+    554, "5.4.6", "mail loop: the alias has forwarded this message before"};
+static const struct refusal beside_a_loop = {
+    451, "4.3.0", "another recipient of this message loops: try again without it"};
 
 /* A recipient by its normal form, which the envelope owns. */
 struct id_set {
     UT_hash_handle hh;
+};
+
+/* An RCPT that was accepted. */
+struct transaction_answer {
+    struct transaction_answer *next;
+    struct text alias; /* its address; empty: it has none */
 };
 
 /* What lives as long as the dialog is in the arena; what goes to the queue is in the
@@ -52,6 +62,7 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     buffer_init(&t->normal, NORMAL_MAX);
     buffer_init(&t->original, ORIGINAL_MAX);
     buffer_init(&t->head, SUBMITTER_HEAD_MAX);
+    t->answers_end = &t->answers;
     header_scan_start(&t->header);
     dot_decode_start(&t->dot);
     bool written = address_write(&parameters->sender, &t->normal);
@@ -207,13 +218,19 @@ key_of_alias(const struct server_transaction *t, char key[NORMAL_MAX + 1])
     return text_from(key);
 }
 
+static bool
+knows_alias(const struct server_transaction *t)
+{
+    struct server_transaction *same = (struct server_transaction *)(uintptr_t)t;
+    char key[NORMAL_MAX + 1];
+    return t->seen != NULL && transaction_has(same, key_of_alias(t, key));
+}
+
 bool
 transaction_knows(const struct server_transaction *t)
 {
     struct server_transaction *same = (struct server_transaction *)(uintptr_t)t;
-    char key[NORMAL_MAX + 1];
-    return transaction_has(same, buffer_text(&t->normal)) ||
-           (t->seen != NULL && transaction_has(same, key_of_alias(t, key)));
+    return transaction_has(same, buffer_text(&t->normal)) || knows_alias(t);
 }
 
 /* An upper bound of what the members of an alias take. */
@@ -271,7 +288,7 @@ transaction_add_members(struct server_transaction *t, const struct expansion *x)
     return refusal;
 }
 
-const struct refusal *
+static const struct refusal *
 transaction_add(struct server_transaction *t)
 {
     struct envelope *e = t->envelope;
@@ -293,6 +310,40 @@ transaction_add(struct server_transaction *t)
     }
     t->given++;
     transaction_count_bytes(t);
+    return NULL;
+}
+
+/* NULL: there is no room. */
+static struct transaction_answer *
+transaction_answer_new(struct server_transaction *t)
+{
+    struct transaction_answer *made = arena_get(&t->arena, sizeof(*made));
+    if (made == NULL)
+        return NULL;
+    *made = (struct transaction_answer){.next = NULL};
+    if (t->expansion == NULL && !knows_alias(t))
+        return made;
+    made->alias = arena_copy(&t->arena, buffer_text(&t->normal));
+    return made->alias.at != NULL ? made : NULL;
+}
+
+const struct refusal *
+transaction_accept(struct server_transaction *t, bool lmtp)
+{
+    struct transaction_answer *answer = lmtp ? transaction_answer_new(t) : NULL;
+    const struct refusal *refusal = NULL;
+    if (lmtp && answer == NULL)
+        refusal = &too_many;
+    else if (!transaction_knows(t))
+        refusal = transaction_add(t);
+    t->expansion = NULL;
+    if (refusal != NULL)
+        return refusal;
+    t->accepted++;
+    if (answer != NULL) {
+        *t->answers_end = answer;
+        t->answers_end = &answer->next;
+    }
     return NULL;
 }
 
@@ -344,8 +395,25 @@ transaction_fault(const struct server_transaction *t)
 {
     bool fits = !t->by_peer || t->header.is_message;
     if (t->fault == NULL && transaction_loops(t))
-        return &looping;
+        return &forwarded;
     return t->fault != NULL || fits ? t->fault : &no_fragment;
+}
+
+/* Members may be behind several aliases, and stand in the envelope with one of them. So
+ * nobody gets the message now, and the others get it when they are given alone. */
+bool
+transaction_each_loop(const struct server_transaction *t,
+                      void (*each)(void *context, const struct refusal *refusal),
+                      void *context)
+{
+    if (t->fault != NULL || t->answers == NULL || !transaction_loops(t))
+        return false;
+    for (const struct transaction_answer *a = t->answers; a != NULL; a = a->next) {
+        bool loops =
+            a->alias.length > 0 && header_scan_was_delivered(&t->header, a->alias);
+        each(context, loops ? &forwarded : &beside_a_loop);
+    }
+    return true;
 }
 
 bool

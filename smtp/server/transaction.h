@@ -9,6 +9,7 @@
 #include "smtp/server/server.h"
 
 struct id_set;
+struct transaction_answer;
 
 struct server_transaction {
     struct envelope *envelope; /* NULL once given away */
@@ -20,7 +21,8 @@ struct server_transaction {
     bool joins;                /* fragments are reassembled for a recipient */
     unsigned given;            /* different recipients that were accepted */
     const struct expansion *expansion; /* of the current recipient; NULL: none */
-    unsigned accepted;   /* RCPT commands with reply 250, repeated ones included */
+    unsigned accepted; /* RCPT commands with reply 250, repeated ones included */
+    struct transaction_answer *answers, **answers_end; /* in LMTP: one for each */
     struct id_set *seen; /* hash of recipients, but for the first ones */
     struct arena arena;
     struct server_envelopes *envelopes; /* NULL: not counted */
@@ -63,8 +65,9 @@ const struct refusal *transaction_ask(struct server_transaction *t,
                                       struct text domain);
 /* True: the current recipient is already in the envelope (in normal form). */
 bool transaction_knows(const struct server_transaction *t);
-/* Adds the current recipient. NULL, or the refusal: a limit of this or of all envelopes. */
-const struct refusal *transaction_add(struct server_transaction *t)
+/* Adds the current recipient, unless it is in the envelope (in normal form). NULL, or the
+ * refusal: a limit of this or of all envelopes. lmtp: it will have its own answer. */
+const struct refusal *transaction_accept(struct server_transaction *t, bool lmtp)
     __attribute__((warn_unused_result));
 
 /* Counts content and scans its header; sets fault (once) when a limit is exceeded. */
@@ -72,6 +75,12 @@ void transaction_take(struct server_transaction *t, const struct server_rules *r
                       struct text content);
 /* After the end of the content: the refusal, or NULL. */
 const struct refusal *transaction_fault(const struct server_transaction *t);
+/* For LMTP: calls each with the answer of every accepted RCPT, in their order: the refusal
+ * of an alias that has forwarded the message before, and that of the others, which the
+ * client gives again without it. False: no alias has, and nothing was called. */
+bool transaction_each_loop(const struct server_transaction *t,
+                           void (*each)(void *context, const struct refusal *refusal),
+                           void *context);
 /* True: more than SERVER_EXCESS_MAX bytes beyond the limit were discarded. */
 bool transaction_is_flood(const struct server_transaction *t,
                           const struct server_rules *rules);
