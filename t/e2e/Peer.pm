@@ -115,14 +115,16 @@ sub install {
 
 # Postfix that relays everything to 127.0.0.1:PORT (none: discards it), changed by SETTINGS of main.cf. files: NAME => FILE
 # go to /etc/postfix. listeners: NAME => {settings}, further ports ({ports}{NAME}) with settings of their own; clients:
-# NAME => {settings}, further kinds of smtp that NAME.test goes by, to the setting nexthop.
+# NAME => {settings}, further kinds of smtp that NAME.test goes by, to the setting nexthop. resolver: its resolv.conf.
 sub postfix {
     my ($next, %settings) = @_;
     my $files = delete $settings{files};
     my $listeners = delete $settings{listeners} || {};
     my $clients = delete $settings{clients} || {};
+    my $resolver = delete $settings{resolver};
     my %ports = map { $_ => Petrel::free_port() } keys %$listeners;
     my $root = root('postfix', [ map { "usr/lib/postfix/sbin/$_" } qw(master smtpd smtp tlsmgr cleanup) ], 'postfix:x:65101:65101::/:/bin/false');
+    Petrel::spit("$root/etc/resolv.conf", $resolver) if $resolver;
     my @plugins = map { glob "/usr/lib/*/sasl2/lib$_.so" } qw(plain login scram);
     copy_programs($root, '', @plugins) if @plugins;
     for my $plugin (@plugins) {

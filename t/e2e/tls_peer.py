@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Mail hosts with TLS of every kind, each behind a proxy that records what the client sends.
 
-tls_peer.py CERTIFICATES DIRECTORY NAME=KIND... prints "NAME PORT" for each. DIRECTORY/NAME.N.wire is what
+tls_peer.py CERTIFICATES DIRECTORY NAME=KIND[@ADDRESS:PORT]... prints "NAME PORT" for each. DIRECTORY/NAME.N.wire is what
 the client of connection N sent, byte by byte; DIRECTORY/NAME.mail has a line for each message: how the
 connection was secured, and the content's size.
 
@@ -132,7 +132,10 @@ def accept_all(host, listener, inner):
 
 for word in sys.argv[3:]:
     name, kind = word.split("=")
-    listener, inner = (socket.create_server(("127.0.0.1", 0), backlog=64) for _ in range(2))
+    kind, _, place = kind.partition("@")
+    address, _, port = (place or "127.0.0.1:0").partition(":")
+    listener = socket.create_server((address, int(port)), backlog=64)
+    inner = socket.create_server(("127.0.0.1", 0), backlog=64)
     guarded(accept_all, Host(name, kind), listener, inner)
     print(name, listener.getsockname()[1])
 print("ready", flush=True)
