@@ -13,6 +13,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "smtp/client/sts_file.h"
+#include "smtp/client/sts_ranks.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,7 +29,7 @@ enum {
     NAME_MAX_STS = DNS_NAME_MAX + 16,
     URL_MAX = DNS_NAME_MAX + 64,
     PATH_MAX_STS = 64,
-    ENTRY_BYTES = 512, /* beyond its texts, about */
+    ENTRY_BYTES = 384, /* beyond its texts */
     FUTURE_MS = 86400000
 };
 
@@ -40,7 +41,8 @@ struct sts_query {
 };
 
 struct sts_entry {
-    UT_hash_handle hh; /* keeps the order of use */
+    UT_hash_handle hh;
+    struct sts_place place; /* when there is something to keep */
     struct sts_cache *cache;
     char *domain;
     struct sts_query *waiting;
@@ -51,15 +53,18 @@ struct sts_entry {
     char wanted[STS_ID_MAX + 1];
     char id[STS_ID_MAX + 1];    /* of the policy */
     struct sts_policy policy;   /* patterns NULL: none */
-    int64_t fetched_ms;         /* since the epoch */
+    bool is_used;               /* mail has come again while it held */
+    int64_t fetched_ms;         /* monotonic; negative: before the machine's start */
     int64_t retry_ms, delay_ms; /* no fetch before, monotonic; 0: no failure */
 };
+
+static_assert(sizeof(struct sts_entry) <= ENTRY_BYTES, "10,000 short ones fit");
 
 struct sts_cache {
     struct sts_cache_settings settings;
     char path[PATH_MAX_STS];
-    struct sts_entry *entries; /* the least recently used first */
-    size_t bytes;
+    struct sts_entry *entries;
+    struct sts_ranks ranks;
     unsigned lost; /* hosts in a row that could not be reached */
     int64_t rest_ms, rest_until_ms;
     struct loop_timer save;
@@ -88,7 +93,7 @@ static void
 sts_entry_free(struct sts_entry *e)
 {
     struct sts_cache *c = e->cache;
-    c->bytes -= sts_entry_bytes(e);
+    sts_ranks_remove(&c->ranks, &e->place);
     HASH_DEL(c->entries, e);
     loop_timer_stop(c->settings.loop, &e->patience);
     if (e->txt != NULL)
@@ -100,15 +105,14 @@ sts_entry_free(struct sts_entry *e)
     loop_release(c->settings.loop, free, e);
 }
 
-/* The least recently used go that nobody waits for. */
+/* The least valuable go that nobody waits for. */
 static void
 sts_cache_make_space(struct sts_cache *c)
 {
-    struct sts_entry *e, *next;
-    HASH_ITER (hh, c->entries, e, next) {
-        if (HASH_COUNT(c->entries) <= STS_CACHE_DOMAINS_MAX &&
-            c->bytes <= STS_CACHE_BYTES_MAX)
-            return;
+    struct sts_place *next, *place = sts_ranks_first(&c->ranks);
+    for (; place != NULL && sts_ranks_are_full(&c->ranks); place = next) {
+        struct sts_entry *e = place->owner;
+        next = sts_ranks_after(&c->ranks, place);
         if (!sts_entry_is_busy(e))
             sts_entry_free(e);
     }
@@ -123,14 +127,12 @@ sts_cache_entry(struct sts_cache *c, struct text domain)
         return NULL;
     text_lower(key, strlen(key));
     HASH_FIND_STR(c->entries, key, e);
-    if (e != NULL) {
-        HASH_DEL(c->entries, e);
-    } else {
-        e = memory_new(sizeof(*e));
-        e->cache = c;
-        e->domain = memory_string(key);
-        c->bytes += sts_entry_bytes(e);
-    }
+    if (e != NULL)
+        return e;
+    e = memory_new(sizeof(*e));
+    e->cache = c;
+    e->place.owner = e;
+    e->domain = memory_string(key);
     HASH_ADD_KEYPTR(hh, c->entries, e->domain, strlen(e->domain), e);
     return e;
 }
@@ -138,22 +140,47 @@ sts_cache_entry(struct sts_cache *c, struct text domain)
 static void
 sts_entry_set_policy(struct sts_entry *e, const struct sts_policy *policy)
 {
-    struct sts_cache *c = e->cache;
-    c->bytes -= sts_entry_bytes(e);
     sts_policy_free(&e->policy);
     e->policy = *policy;
-    c->bytes += sts_entry_bytes(e);
 }
 
-/* A clock that was set back does not make a policy older than it is. */
-static bool
-sts_entry_holds(struct sts_entry *e)
+static int64_t
+sts_entry_age_ms(const struct sts_entry *e)
 {
-    int64_t now_ms = loop_now_ms(e->cache->settings.loop);
-    if (e->fetched_ms > now_ms)
-        e->fetched_ms = now_ms;
+    return loop_monotonic_ms(e->cache->settings.loop) - e->fetched_ms;
+}
+
+/* Who can set our clock must not end a policy. */
+static bool
+sts_entry_holds(const struct sts_entry *e)
+{
     return e->policy.patterns != NULL &&
-           now_ms - e->fetched_ms <= (int64_t)e->policy.max_age_s * 1000;
+           sts_entry_age_ms(e) <= (int64_t)e->policy.max_age_s * 1000;
+}
+
+static enum sts_value
+sts_entry_value(const struct sts_entry *e)
+{
+    if (!sts_entry_holds(e))
+        return STS_VALUE_FAILED;
+    switch (e->policy.mode) {
+    case STS_MODE_NONE:
+        return STS_VALUE_NONE;
+    case STS_MODE_TESTING:
+        return STS_VALUE_TESTING;
+    case STS_MODE_ENFORCE:
+        break;
+    }
+    return e->is_used ? STS_VALUE_USED : STS_VALUE_ENFORCE;
+}
+
+/* What is being looked up takes nobody's space. */
+static void
+sts_entry_rank(struct sts_entry *e)
+{
+    if (e->delay_ms != 0 || sts_entry_holds(e))
+        sts_ranks_put(&e->cache->ranks, &e->place, sts_entry_value(e),
+                      sts_entry_bytes(e));
 }
 
 /* --- Answers ---------------------------------------------------------------------- */
@@ -181,9 +208,12 @@ sts_entry_answer(struct sts_entry *e)
 static void
 sts_entry_finish(struct sts_entry *e)
 {
+    struct sts_cache *c = e->cache;
     sts_entry_answer(e);
+    sts_entry_rank(e);
     if (!sts_entry_is_busy(e) && e->delay_ms == 0 && !sts_entry_holds(e))
         sts_entry_free(e);
+    sts_cache_make_space(c);
 }
 
 static void
@@ -194,13 +224,16 @@ sts_entry_on_patience(void *context)
 
 /* --- The file --------------------------------------------------------------------- */
 
+/* The most valuable last: a restart keeps their order. */
 static void
 sts_cache_write_lines(struct sts_cache *c, struct buffer *out)
 {
-    struct sts_entry *e, *next;
-    HASH_ITER (hh, c->entries, e, next) {
+    int64_t now_ms = loop_now_ms(c->settings.loop);
+    for (const struct sts_place *place = sts_ranks_first(&c->ranks); place != NULL;
+         place = sts_ranks_after(&c->ranks, place)) {
+        struct sts_entry *e = place->owner;
         struct sts_line line = {.domain = text_from(e->domain),
-                                .fetched_ms = e->fetched_ms,
+                                .fetched_ms = now_ms - sts_entry_age_ms(e),
                                 .policy = e->policy};
         text_copy(line.id, sizeof(line.id), text_from(e->id));
         if (sts_entry_holds(e) && !sts_line_write(out, &line))
@@ -253,6 +286,15 @@ sts_cache_synced(void *context, int result)
 }
 
 static void
+sts_cache_drop_expired(struct sts_cache *c)
+{
+    struct sts_entry *e, *next;
+    HASH_ITER (hh, c->entries, e, next)
+        if (!sts_entry_is_busy(e) && e->delay_ms == 0 && !sts_entry_holds(e))
+            sts_entry_free(e);
+}
+
+static void
 sts_cache_save(void *context)
 {
     struct sts_cache *c = context;
@@ -260,6 +302,7 @@ sts_cache_save(void *context)
         return;
     c->saved_ms = loop_monotonic_ms(c->settings.loop);
     c->is_dirty = false;
+    sts_cache_drop_expired(c);
     c->file = sts_cache_create(c);
     if (c->file < 0) {
         c->is_dirty = true;
@@ -289,14 +332,20 @@ sts_cache_take_line(struct sts_cache *c, struct text text)
     struct sts_line line;
     if (!sts_line_read(text, &line))
         return false;
-    struct sts_entry *e = sts_cache_entry(c, line.domain);
-    if (e == NULL || line.fetched_ms > loop_now_ms(c->settings.loop) + FUTURE_MS) {
+    int64_t age_ms = loop_now_ms(c->settings.loop) - line.fetched_ms;
+    struct sts_entry *e = age_ms < -FUTURE_MS ? NULL : sts_cache_entry(c, line.domain);
+    if (e == NULL) {
         sts_policy_free(&line.policy);
         return false;
     }
     sts_entry_set_policy(e, &line.policy);
-    e->fetched_ms = line.fetched_ms;
+    /* A clock that was set back does not make a policy older than it is. */
+    e->fetched_ms = loop_monotonic_ms(c->settings.loop) - (age_ms > 0 ? age_ms : 0);
+    e->is_used = true;
     text_copy(e->id, sizeof(e->id), text_from(line.id));
+    sts_entry_rank(e);
+    if (!sts_entry_holds(e))
+        sts_entry_free(e);
     return true;
 }
 
@@ -381,7 +430,7 @@ sts_entry_fetched(struct sts_entry *e, const struct sts_policy *policy)
     struct sts_cache *c = e->cache;
     sts_entry_set_policy(e, policy);
     text_copy(e->id, sizeof(e->id), text_from(e->wanted));
-    e->fetched_ms = loop_now_ms(c->settings.loop);
+    e->fetched_ms = loop_monotonic_ms(c->settings.loop);
     e->delay_ms = 0;
     log_say(c->settings.log, LOG_LEVEL_INFO, "sts", NULL,
             "MTA-STS policy of %s: mode %s for %u s, mx %.300s", e->domain,
@@ -408,7 +457,6 @@ sts_entry_on_response(void *context, const struct http_result *result)
     else
         sts_entry_failed(e, why);
     sts_entry_finish(e);
-    sts_cache_make_space(c);
 }
 
 static void
@@ -452,8 +500,7 @@ sts_entry_on_texts(void *context, const struct dns_answer *answer)
     e->txt = NULL;
     bool holds = sts_entry_holds(e),
          is_known = holds && has_id && strcmp(id, e->id) == 0;
-    int64_t age_ms = loop_now_ms(e->cache->settings.loop) - e->fetched_ms;
-    bool is_fresh = is_known && age_ms < STS_CACHE_DAY_MS;
+    bool is_fresh = is_known && sts_entry_age_ms(e) < STS_CACHE_DAY_MS;
     if (has_id && !is_fresh && sts_entry_may_fetch(e, id)) {
         sts_entry_fetch(e, id);
         e->is_renewal = is_known;
@@ -470,6 +517,8 @@ sts_cache_new(const struct sts_cache_settings *settings)
     struct sts_cache *c = memory_new(sizeof(*c));
     c->settings = *settings;
     c->file = -1;
+    c->ranks.count_max = STS_CACHE_DOMAINS_MAX;
+    c->ranks.bytes_max = STS_CACHE_BYTES_MAX;
     c->saved_ms = loop_monotonic_ms(settings->loop) - STS_CACHE_SAVE_MS;
     text_copy(c->path, sizeof(c->path), text_from(settings->path));
     if (settings->spool != NULL)
@@ -492,6 +541,8 @@ sts_cache_ask(struct sts_cache *c, const char *domain, sts_cache_found *done,
     struct sts_entry *e =
         sts_cache_entry(c, text_before(text_from(domain), DNS_NAME_MAX - 1));
     bool is_first = e->waiting == NULL;
+    if (sts_entry_holds(e))
+        e->is_used = true;
     q->entry = e;
     q->done = done;
     q->context = context;
@@ -504,7 +555,6 @@ sts_cache_ask(struct sts_cache *c, const char *domain, sts_cache_found *done,
         loop_timer_start(c->settings.loop, &e->patience,
                          e->is_renewal ? 0 : STS_CACHE_WAIT_MS, sts_entry_on_patience,
                          e);
-    sts_cache_make_space(c);
     return q;
 }
 

@@ -19,7 +19,7 @@ struct sts_cache;
 struct sts_query;
 
 enum {
-    STS_CACHE_DOMAINS_MAX = 10000, /* then the least recently used is forgotten */
+    STS_CACHE_DOMAINS_MAX = 10000, /* then the least valuable goes: sts_ranks.h */
     STS_CACHE_BYTES_MAX = 4 * 1024 * 1024,
     STS_CACHE_WAIT_MS = 10000,   /* mail waits for an answer */
     STS_CACHE_RETRY_MS = 300000, /* after a failure, then doubled... */

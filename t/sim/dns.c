@@ -23,6 +23,7 @@ struct message_index {
 };
 
 struct dns {
+    const char *any_text;
     struct loop *loop;
     struct message_index *table;
     struct dns_query *queries;
@@ -84,7 +85,9 @@ answer(struct dns_query *query, struct dns_answer *out)
         return;
     }
     HASH_FIND_STR(query->dns->table, query->name, known);
-    if (known == NULL)
+    if (known == NULL && query->type == DNS_TYPE_TXT && query->dns->any_text != NULL)
+        out->texts[out->count++] = text_from(query->dns->any_text);
+    else if (known == NULL)
         out->status = DNS_NO_NAME;
     else if (known->status != DNS_FOUND)
         out->status = known->status;
@@ -199,6 +202,12 @@ sim_dns_text(struct dns *dns, const char *name, const char *text)
     struct dns_answer *texts = &known_for(dns, name)->texts;
     assert(texts->count < DNS_TEXTS_MAX);
     texts->texts[texts->count++] = text_from(text);
+}
+
+void
+sim_dns_text_any(struct dns *dns, const char *text)
+{
+    dns->any_text = text;
 }
 
 void

@@ -43,6 +43,14 @@ canned_for(struct http_caller *c, const char *url)
     return NULL;
 }
 
+/* Its own answer, or that for all. */
+static struct canned *
+canned_or_any(struct http_caller *c, const char *url)
+{
+    struct canned *found = canned_for(c, url);
+    return found != NULL ? found : canned_for(c, "*");
+}
+
 static struct canned *
 canned_anew(struct http_caller *c, const char *url)
 {
@@ -136,7 +144,7 @@ static void
 call_answer(void *context)
 {
     struct http_call *call = context;
-    const struct canned *canned = canned_for(call->caller, call->url);
+    const struct canned *canned = canned_or_any(call->caller, call->url);
     struct http_result result = {.error = "cannot connect", .connected = canned != NULL};
     struct http_reader reader;
     struct http_limits limits = {HTTP_LINES_MAX, HTTP_HEAD_MAX, call->caller->options.body_max};

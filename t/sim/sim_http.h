@@ -6,7 +6,7 @@
 
 enum { SIM_HTTP_DELAY_MS = 20 };
 
-/* Replaces what it has for the URL. A URL without an answer cannot be reached by TCP. */
+/* Replaces what it has for the URL; "*": for all that have none of their own. A URL without an answer cannot be reached by TCP. */
 void sim_http_answer(struct http_caller *caller, const char *url, unsigned status, const char *type,
                      const char *body);
 /* It is reached, and fails. */

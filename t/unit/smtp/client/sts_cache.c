@@ -431,7 +431,7 @@ test_lines(void)
     buffer_free(&out);
 }
 
-/* A flood of domains with policies does not grow without bound. */
+/* A file with more than is kept. */
 static void
 test_many(void)
 {
@@ -449,6 +449,89 @@ test_many(void)
     is_string(ask(&b, "d10099.test"), "enforce 1000 mx.y.test", "the last is there");
     is_string(ask(&b, "d0.test"), "none", "the first is not");
     buffer_free(&lines);
+    stop(&b);
+}
+
+/* --- A flood of hostile domains ---------------------------------------------------- */
+
+enum { FLOOD_BATCH = 500 };
+
+/* Many domains at the same time, each asked once. mode NULL: the policy of each cannot be had. */
+static void
+flood(struct bed *b, int from, int count, const char *mode)
+{
+    char name[40], policy[100];
+    static struct heard ignored;
+    sim_http_delay(b->http, 1);
+    snprintf(policy, sizeof(policy), "version: STSv1\nmode: %s\nmx: *.evil.test\nmax_age: 31557600\n",
+             mode != NULL ? mode : "x");
+    sim_http_answer(b->http, "*", 200, "text/plain", policy);
+    for (int i = from; i < from + count; i++) {
+        snprintf(name, sizeof(name), "x%d.test", i);
+        sts_cache_ask(b->cache, name, hear, &ignored);
+        if ((i + 1) % FLOOD_BATCH == 0)
+            pass(b, 100);
+        buffer_clear(&b->lines);
+    }
+    pass(b, 100);
+    sim_http_forget(b->http);
+}
+
+/* Not even 10,000 others that enforce as long as they may cost a policy that mail is under. */
+static void
+test_flood(void)
+{
+    static const char *const modes[] = {NULL, "none", "testing", "enforce"};
+    struct bed b;
+    int next = 0;
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "31557600"));
+    is_string(ask(&b, "y.test"), "enforce 31557600 mx.y.test", "a policy");
+    is_string(ask(&b, "y.test"), "enforce 31557600 mx.y.test", "that mail is under");
+    sim_dns_text_any(b.dns, "v=STSv1; id=1");
+    for (size_t i = 0; i < 4; i++) {
+        int count = i < 3 ? 2000 : STS_CACHE_DOMAINS_MAX;
+        flood(&b, next, count, modes[i]);
+        next += count;
+    }
+    is_number((long)sts_cache_count(b.cache), STS_CACHE_DOMAINS_MAX, "10,000 are kept");
+    sim_dns_status(b.dns, "_mta-sts.y.test", DNS_TRY_AGAIN);
+    is_string(ask(&b, "y.test"), "enforce 31557600 mx.y.test", "it is among them");
+    sim_dns_text_any(b.dns, NULL);
+    unsigned calls = sim_http_calls(b.http);
+    char name[40];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "plain%d.test", i);
+        (void)ask(&b, name);
+    }
+    is_number((long)sts_cache_count(b.cache), STS_CACHE_DOMAINS_MAX, "a domain without a policy costs no space");
+    is_number(sim_http_calls(b.http), calls, "nor a call");
+    sts_cache_free(&b.cache);
+    cache_start(&b);
+    is_number((long)sts_cache_count(b.cache), STS_CACHE_DOMAINS_MAX, "a restart has them");
+    is_string(ask(&b, "y.test"), "enforce 31557600 mx.y.test", "and it");
+    stop(&b);
+}
+
+/* --- Clocks ------------------------------------------------------------------------ */
+
+static void
+test_clock(void)
+{
+    struct bed b;
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    ask(&b, "y.test");
+    sim_dns_status(b.dns, "_mta-sts.y.test", DNS_TRY_AGAIN);
+    clock_step(400 * (int64_t)DAY_MS);
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "a clock set forward ends no policy");
+    clock_step(-800 * (int64_t)DAY_MS);
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "nor does one set back");
+    clock_step(400 * (int64_t)DAY_MS);
+    later(&b, 6 * (int64_t)DAY_MS);
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "it holds for its time");
+    later(&b, 2 * (int64_t)DAY_MS);
+    is_string(ask(&b, "y.test"), "none", "and no longer");
     stop(&b);
 }
 
@@ -485,6 +568,8 @@ main(void)
     test_restart();
     test_damaged();
     test_many();
+    test_flood();
+    test_clock();
     test_freed();
     return done();
 }
