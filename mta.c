@@ -294,6 +294,7 @@ start_findings(struct petrel *p)
                                  .history = p->history,
                                  .registry = p->registry,
                                  .sandbox = p->sandbox,
+                                 .sts = &p->sts,
                                  .is_draining = mta_is_leaving,
                                  .context = p};
     findings_wiring_start(&p->findings, p->configuration);

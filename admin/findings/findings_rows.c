@@ -402,6 +402,8 @@ static const struct finding_row finding_rows[] = {
      "Do what the text says; `petrel queue why` and the log have the replies."        },
     {"quota_used_up",       FINDING_WARNING, check_named,
      "Wait, mail goes on by itself; `quota=` of the route keeps below the limit."     },
+    {"sts_unreachable",     FINDING_WARNING, check_named,
+     "See whether this host reaches mta-sts.DOMAIN by HTTPS; `?sts=no` ignores it."   },
     {"port_25_blocked",     FINDING_ERROR,   check_port_25_blocked,
      "Ask your provider to open port 25, or send through a smarthost (`relay`)."      },
     {"site_dead",           FINDING_WARNING, check_site_dead,

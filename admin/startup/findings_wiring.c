@@ -119,6 +119,7 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
                          ? loop_now_ms(w->loop) - w->apart.oldest_held_ms
                          : 0;
     findings_mail_collect(&w->mail, w->manager, loop_now_ms(w->loop), facts);
+    sts_wiring_find(w->sts, facts);
     struct manager_fragments fragments = {0};
     (void)manager_fragments(w->manager, &fragments);
     findings_daemon_collect(&w->daemon, listener_tls(w->listener), &fragments, facts);

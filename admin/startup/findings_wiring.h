@@ -8,6 +8,7 @@
 #include "admin/startup/configuration.h"
 #include "admin/startup/findings_daemon.h"
 #include "admin/startup/findings_mail.h"
+#include "admin/startup/sts_wiring.h"
 #include "defrag/registry/registry.h"
 #include "smtp/server/listener.h"
 
@@ -24,6 +25,7 @@ struct findings_wiring {
     const struct history *history;
     const struct registry *registry; /* NULL: local */
     const struct sandbox *sandbox;
+    const struct sts_wiring *sts;
     bool (*is_draining)(void *context);
     void *context;
     /* Private. */

@@ -46,6 +46,26 @@ sts_wiring_use(struct sts_wiring *w, const struct token_keeper *parts,
             "no policy of MTA-STS is obeyed: there are no CA certificates (tls_ca)");
 }
 
+static void
+sts_wiring_name_lost(void *context, const struct sts_cache_lost *lost)
+{
+    char text[FINDINGS_NAMED_TEXT_MAX], since[FINDINGS_AGE_MAX], left[FINDINGS_AGE_MAX];
+    snprintf(text, sizeof(text),
+             "its MTA-STS policy could not be fetched for %s, and holds for %s%s: %s",
+             findings_age(lost->since_ms, since), findings_age(lost->left_ms, left),
+             lost->forbids ? "; mail waits, since it allows none of the domain's hosts"
+                           : "",
+             lost->why);
+    findings_name(context, "sts_unreachable", lost->domain, text);
+}
+
+void
+sts_wiring_find(const struct sts_wiring *w, struct finding_facts *facts)
+{
+    if (w->cache != NULL)
+        sts_cache_each_lost(w->cache, sts_wiring_name_lost, facts);
+}
+
 void
 sts_wiring_stop(struct sts_wiring *w)
 {

@@ -40,7 +40,8 @@ struct exchange {
     struct mx_lookup_query query;
     char hostname[DNS_NAME_MAX];
     size_t limit; /* of addresses that are wanted */
-    bool dane, has_policies;
+    bool dane;
+    struct sts_cache *sts; /* NULL: no policies */
     uint16_t port;
     char domain[DNS_NAME_MAX];
     mx_lookup_found *done;
@@ -215,11 +216,13 @@ exchange_finish(struct exchange *x)
     x->answer = *found;
     for (size_t i = 0; i < x->host_count && x->patterns != NULL; i++)
         exchange_apply_policy(x, &x->hosts[i]);
+    bool forbidden = false;
     x->permitted = memory_array(found->count + 1, sizeof(*x->permitted));
     x->answer.hosts = x->permitted;
     x->answer.count = 0;
     for (size_t i = 0; i < found->count; i++) {
         const struct exchange_host *h = exchange_host_of(x, found->hosts[i].name);
+        forbidden |= h != NULL && h->is_forbidden;
         if (x->answer.count < x->limit &&
             (h == NULL || (!h->is_unknown && !h->is_forbidden)))
             x->permitted[x->answer.count++] = found->hosts[i];
@@ -228,6 +231,8 @@ exchange_finish(struct exchange *x)
     if (found->count > 0 && x->answer.count == 0)
         x->answer.outcome =
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.5", "%s", x->why);
+    if (x->patterns != NULL)
+        sts_cache_note_hosts(x->sts, x->domain, x->answer.count == 0 && forbidden);
     x->done(x->context, &x->answer);
 }
 
@@ -440,9 +445,10 @@ exchange_find(struct loop *loop, struct net *net, struct dns *dns,
     x->done = done;
     x->context = context;
     x->lookup = mx_lookup_find(loop, net, dns, &query->mx, exchange_on_hosts, x);
-    x->has_policies = query->sts != NULL && query->mx.by_mx && x->domain[0] != '[';
-    if (x->has_policies)
-        x->asked = sts_cache_ask(query->sts, x->domain, exchange_on_policy, x);
+    if (query->mx.by_mx && x->domain[0] != '[')
+        x->sts = query->sts;
+    if (x->sts != NULL)
+        x->asked = sts_cache_ask(x->sts, x->domain, exchange_on_policy, x);
     return x;
 }
 
@@ -470,7 +476,7 @@ exchange_mark(const struct exchange *x)
 bool
 exchange_has_asked(const struct exchange *x)
 {
-    return x->dane || x->has_policies;
+    return x->dane || x->sts != NULL;
 }
 
 static void

@@ -56,6 +56,9 @@ struct sts_entry {
     bool is_used;               /* mail has come again while it held */
     int64_t fetched_ms;         /* monotonic; negative: before the machine's start */
     int64_t retry_ms, delay_ms; /* no fetch before, monotonic; 0: no failure */
+    int64_t failing_ms;         /* since then, with delay_ms, for this reason: */
+    char *why;
+    bool forbids; /* none of the domain's hosts is in it */
 };
 
 static_assert(sizeof(struct sts_entry) <= ENTRY_BYTES, "10,000 short ones fit");
@@ -80,7 +83,8 @@ static size_t
 sts_entry_bytes(const struct sts_entry *e)
 {
     return ENTRY_BYTES + strlen(e->domain) +
-           (e->policy.patterns != NULL ? strlen(e->policy.patterns) : 0);
+           (e->policy.patterns != NULL ? strlen(e->policy.patterns) : 0) +
+           (e->why != NULL ? strlen(e->why) : 0);
 }
 
 static bool
@@ -102,6 +106,7 @@ sts_entry_free(struct sts_entry *e)
         http_call_cancel(&e->call);
     sts_policy_free(&e->policy);
     free(e->domain);
+    free(e->why);
     loop_release(c->settings.loop, free, e);
 }
 
@@ -118,21 +123,31 @@ sts_cache_make_space(struct sts_cache *c)
     }
 }
 
+/* NULL: there is none. */
 static struct sts_entry *
-sts_cache_entry(struct sts_cache *c, struct text domain)
+sts_cache_find(const struct sts_cache *c, struct text domain)
 {
     char key[DNS_NAME_MAX];
-    struct sts_entry *e;
+    struct sts_entry *e = NULL;
     if (!text_copy(key, sizeof(key), domain))
         return NULL;
     text_lower(key, strlen(key));
     HASH_FIND_STR(c->entries, key, e);
-    if (e != NULL)
+    return e;
+}
+
+/* NULL: the name is too long. */
+static struct sts_entry *
+sts_cache_entry(struct sts_cache *c, struct text domain)
+{
+    struct sts_entry *e = sts_cache_find(c, domain);
+    if (e != NULL || domain.length >= DNS_NAME_MAX)
         return e;
     e = memory_new(sizeof(*e));
     e->cache = c;
     e->place.owner = e;
-    e->domain = memory_string(key);
+    e->domain = text_string(domain);
+    text_lower(e->domain, strlen(e->domain));
     HASH_ADD_KEYPTR(hh, c->entries, e->domain, strlen(e->domain), e);
     return e;
 }
@@ -417,6 +432,10 @@ sts_entry_failed(struct sts_entry *e, const char *why)
 {
     struct sts_cache *c = e->cache;
     int64_t next_ms = e->delay_ms > 0 ? 2 * e->delay_ms : STS_CACHE_RETRY_MS;
+    if (e->delay_ms == 0)
+        e->failing_ms = loop_monotonic_ms(c->settings.loop);
+    free(e->why);
+    e->why = text_string(text_before(text_from(why), STS_CACHE_WHY_MAX));
     e->delay_ms = next_ms < STS_CACHE_DAY_MS ? next_ms : STS_CACHE_DAY_MS;
     e->retry_ms = loop_monotonic_ms(c->settings.loop) + e->delay_ms;
     log_say(c->settings.log, LOG_LEVEL_INFO, "sts", NULL,
@@ -432,6 +451,9 @@ sts_entry_fetched(struct sts_entry *e, const struct sts_policy *policy)
     text_copy(e->id, sizeof(e->id), text_from(e->wanted));
     e->fetched_ms = loop_monotonic_ms(c->settings.loop);
     e->delay_ms = 0;
+    e->forbids = false;
+    free(e->why);
+    e->why = NULL;
     log_say(c->settings.log, LOG_LEVEL_INFO, "sts", NULL,
             "MTA-STS policy of %s: mode %s for %u s, mx %.300s", e->domain,
             sts_mode_word(policy->mode), policy->max_age_s,
@@ -571,6 +593,35 @@ sts_cache_cancel(struct sts_query **query)
     struct sts_entry *e = q->entry;
     DL_DELETE(e->waiting, q);
     loop_release(e->cache->settings.loop, free, q);
+}
+
+void
+sts_cache_note_hosts(struct sts_cache *c, const char *domain, bool forbidden)
+{
+    struct sts_entry *e = sts_cache_find(c, text_from(domain));
+    if (e != NULL)
+        e->forbids = forbidden;
+}
+
+void
+sts_cache_each_lost(const struct sts_cache *c,
+                    void (*each)(void *context, const struct sts_cache_lost *lost),
+                    void *context)
+{
+    int64_t now_ms = loop_monotonic_ms(c->settings.loop);
+    const struct sts_place *place = sts_ranks_first(&c->ranks);
+    for (; place != NULL; place = sts_ranks_after(&c->ranks, place)) {
+        const struct sts_entry *e = place->owner;
+        struct sts_cache_lost lost = {.domain = e->domain,
+                                      .why = e->why,
+                                      .since_ms = now_ms - e->failing_ms,
+                                      .left_ms = (int64_t)e->policy.max_age_s * 1000 -
+                                                 sts_entry_age_ms(e),
+                                      .forbids = e->forbids};
+        if (e->delay_ms > 0 && sts_entry_value(e) >= STS_VALUE_ENFORCE &&
+            (lost.since_ms >= STS_CACHE_LONG_MS || e->forbids))
+            each(context, &lost);
+    }
 }
 
 size_t

@@ -27,7 +27,9 @@ enum {
     STS_CACHE_SAVE_MS = 60000,   /* between two writes of the file */
     STS_CACHE_LOST_MAX = 5, /* hosts in a row that cannot be reached: a rest of... */
     STS_CACHE_REST_MS = 600000, /* ...then doubled up to... */
-    STS_CACHE_REST_MAX_MS = 3600000
+    STS_CACHE_REST_MAX_MS = 3600000,
+    STS_CACHE_LONG_MS = 3600000, /* since a policy could be fetched: trouble */
+    STS_CACHE_WHY_MAX = 200
 };
 
 struct sts_cache_settings {
@@ -54,6 +56,19 @@ struct sts_query *sts_cache_ask(struct sts_cache *cache, const char *domain,
                                 sts_cache_found *done, void *context);
 /* The callback will not come. */
 void sts_cache_cancel(struct sts_query **query);
+/* Whether the policy of the domain allows none of its hosts, so that mail waits. */
+void sts_cache_note_hosts(struct sts_cache *cache, const char *domain, bool forbidden);
+
+/* A policy in mode enforce that holds although it cannot be fetched: for
+ * STS_CACHE_LONG_MS, or mail waits because of it. */
+struct sts_cache_lost {
+    const char *domain, *why;  /* borrowed */
+    int64_t since_ms, left_ms; /* durations */
+    bool forbids;
+};
+void sts_cache_each_lost(const struct sts_cache *cache,
+                         void (*each)(void *context, const struct sts_cache_lost *lost),
+                         void *context);
 /* Domains with a policy. */
 size_t sts_cache_count(const struct sts_cache *cache);
 

@@ -434,7 +434,7 @@ test_named(void)
     struct findings *f = begin();
     names[0] = "receiver_refuses_us mx.a.test";
     names[1] = "receiver_refuses_us Google";
-    names[2] = "quota_used_up mx.a.test";
+    names[2] = "sts_unreachable a.test";
     names_count = 3;
     findings_look(f);
     is_number(findings_count(f), 3, "three subjects, three findings");
@@ -448,7 +448,7 @@ test_named(void)
     findings_look(f);
     is_number(findings_count(f), 1, "two have ended");
     is_number(recoveries, 2, "which is reported");
-    ok_named(findings_has(f, "receiver_refuses_us") && !findings_has(f, "quota_used_up"), "by their codes");
+    ok_named(findings_has(f, "receiver_refuses_us") && !findings_has(f, "sts_unreachable"), "by their codes");
     names_count = 3;
     advance(30 * MINUTE);
     findings_look(f);

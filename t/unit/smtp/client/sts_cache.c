@@ -513,6 +513,58 @@ test_flood(void)
     stop(&b);
 }
 
+/* --- Policies that cannot be fetched ----------------------------------------------- */
+
+static void
+note_lost(void *context, const struct sts_cache_lost *lost)
+{
+    char *to = context;
+    snprintf(to + strlen(to), 300 - strlen(to), "%s %d min %s%s; ", lost->domain, (int)(lost->since_ms / 60000),
+             lost->why, lost->forbids ? " forbids" : "");
+}
+
+static const char *
+lost(struct bed *b)
+{
+    static char out[300];
+    out[0] = '\0';
+    sts_cache_each_lost(b->cache, note_lost, out);
+    return out;
+}
+
+static void
+test_lost(void)
+{
+    struct bed b;
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    ask(&b, "y.test");
+    sim_dns_text(b.dns, "_mta-sts.z.test", "v=STSv1; id=1");
+    ask(&b, "z.test");
+    is_string(lost(&b), "", "a policy that was fetched, and a domain that never had one");
+    sim_http_forget(b.http);
+    later(&b, DAY_MS + 1000);
+    ask(&b, "y.test");
+    is_string(lost(&b), "", "a first failure");
+    sts_cache_note_hosts(b.cache, "Y.test", true);
+    is_string(lost(&b), "y.test 0 min cannot connect forbids; ", "is trouble when mail waits");
+    sts_cache_note_hosts(b.cache, "y.test", false);
+    is_string(lost(&b), "", "and not when it does not");
+    later(&b, STS_CACHE_LONG_MS);
+    is_string(lost(&b), "y.test 60 min cannot connect; ", "but after an hour");
+    sim_http_fail(b.http, HOST, "TLS: certificate has expired");
+    ask(&b, "y.test");
+    is_string(lost(&b), "y.test 60 min TLS: certificate has expired; ", "with the last reason");
+    sts_cache_note_hosts(b.cache, "y.test", true);
+    sim_http_answer(b.http, HOST, 200, "text/plain", POLICY("enforce", "604800"));
+    later(&b, DAY_MS);
+    ask(&b, "y.test");
+    is_string(lost(&b), "", "until it is fetched");
+    sts_cache_note_hosts(b.cache, "absent.test", true);
+    is_string(lost(&b), "", "a domain that is not known");
+    stop(&b);
+}
+
 /* --- Clocks ------------------------------------------------------------------------ */
 
 static void
@@ -569,6 +621,7 @@ main(void)
     test_damaged();
     test_many();
     test_flood();
+    test_lost();
     test_clock();
     test_freed();
     return done();
