@@ -26,6 +26,7 @@ get mpack mpack usr/bin/mpack
 get faketime libfaketime usr/share/doc/libfaketime/copyright
 get opensmtpd opensmtpd usr/sbin/smtpd
 get postsrsd postsrsd usr/sbin/postsrsd
+get mta-sts postfix-mta-sts-resolver usr/bin/mta-sts-daemon
 get nodemailer node-nodemailer usr/share/nodejs/nodemailer/package.json
 # Readers of Postfix's log.
 get pflogsumm pflogsumm usr/sbin/pflogsumm
