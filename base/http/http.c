@@ -362,6 +362,7 @@ http_head_complete(struct http_reader *reader)
         (void)http_read_request_line(
             reader, text_without_line_end(
                         text_before(buffer_text(&reader->head), reader->start_line)));
+    reader->has_head = !http_is_interim(reader);
     if (!http_read_framing(reader, &framing))
         return;
     reader->lines = reader->octets = 0;

@@ -78,7 +78,8 @@ struct http_reader {
         HTTP_DONE,
         HTTP_REFUSED
     } stage;
-    unsigned status, minor;     /* response; HTTP/1.minor. Valid from the head on */
+    unsigned status, minor; /* response; HTTP/1.minor. Valid from the head on */
+    bool has_head;          /* it is complete, whatever is wrong with it or behind it */
     struct text method, target; /* request; within head, valid from the head on */
     struct buffer head, body;
     const char *error; /* HTTP_REFUSED: one sentence */

@@ -128,7 +128,9 @@ static void
 http_call_failed(void *context)
 {
     struct http_call *call = context;
+    const struct http_reader *head = call->reader.has_head ? &call->reader : NULL;
     http_call_finish(call, &(struct http_result){.error = call->error,
+                                                 .head = head,
                                                  .connected = call->connected});
 }
 
@@ -162,8 +164,9 @@ http_call_settle(struct http_call *call, enum progress progress)
     if (progress != PROGRESS_DONE)
         return;
     net_close(&call->connection); /* with our close_notify */
-    http_call_finish(
-        call, &(struct http_result){.response = &call->reader, .connected = true});
+    http_call_finish(call, &(struct http_result){.response = &call->reader,
+                                                 .head = &call->reader,
+                                                 .connected = true});
 }
 
 static void

@@ -51,7 +51,10 @@ struct http_call_options {
 struct http_result {
     const char *error;                  /* NULL: the response is complete */
     const struct http_reader *response; /* borrowed; NULL with an error */
-    bool connected;                     /* by TCP; whatever came of it */
+    /* The same; with an error, too, if the head was complete: its status and fields are
+     * known then, its body is not. */
+    const struct http_reader *head;
+    bool connected; /* by TCP; whatever came of it */
 };
 typedef void http_called(void *context, const struct http_result *result);
 

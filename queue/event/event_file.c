@@ -18,6 +18,22 @@ on_file_synced(void *context, int result)
     file_end(context, result);
 }
 
+/* Half a line is left by a full disk, or by a crash: without its end the next event would
+ * be part of it. */
+static int
+event_file_end_line(struct event_file_target *t)
+{
+    struct disk_info info;
+    char last = '\n';
+    int result = disk_file_info(t->disk, t->file, &info);
+    if (result < 0 || info.size == 0)
+        return result;
+    int64_t got = disk_read(t->disk, t->file, info.size - 1, &last, 1);
+    if (got < 0)
+        return (int)got;
+    return last == '\n' ? 0 : disk_write(t->disk, t->file, TEXT("\n"));
+}
+
 static int
 file_open(struct event_file_target *t)
 {
@@ -27,7 +43,7 @@ file_open(struct event_file_target *t)
     if (file == -ENOENT)
         file = disk_create(t->disk, t->path, 0640);
     t->file = file;
-    return file < 0 ? file : 0;
+    return file < 0 ? file : event_file_end_line(t);
 }
 
 void

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "queue/event/event_post_internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,23 +162,24 @@ post_stop(struct event_post *p)
             "%s answers 410 (gone): events wait for a reload", p->place);
 }
 
+/* The status decides, whatever is wrong with the page behind it. */
 static void
 on_called(void *context, const struct http_result *result)
 {
     struct event_post *p = context;
     char why[EVENT_WHY_MAX];
     p->call = NULL;
-    if (result->error != NULL) {
+    if (result->head == NULL) {
         post_failed(p, result->error, -1);
         return;
     }
-    unsigned status = result->response->status;
+    unsigned status = result->head->status;
     if (status / 100 == 2) {
         post_taken(p);
     } else if (status == 410) {
         post_stop(p);
     } else {
-        struct text after = http_reader_field(result->response, TEXT("Retry-After"));
+        struct text after = http_reader_field(result->head, TEXT("Retry-After"));
         snprintf(why, sizeof(why), "status %u%s", status,
                  status / 100 == 3 ? ", but redirects are not followed" : "");
         post_failed(p, why, event_sign_retry_after(after, loop_now_ms(p->setup.loop)));
@@ -193,7 +195,9 @@ on_appended(void *context, int result)
         post_taken(p);
         return;
     }
-    snprintf(why, sizeof(why), "cannot append to it: %s", strerror(-result));
+    snprintf(why, sizeof(why), "cannot append to it: %s",
+             result == -EINVAL ? "it is a link, or no regular file"
+                               : strerror(-result));
     post_failed(p, why, -1);
 }
 
@@ -290,7 +294,9 @@ take_settings(struct event_post *p, const struct event_post_settings *settings)
     p->to_file = text_starts(settings->url, FILE_SCHEME);
     p->cleartext =
         !p->to_file && http_url_parse(settings->url, &parsed, &why) && !parsed.secure;
-    if (!p->to_file)
+    if (p->to_file)
+        snprintf(p->place, sizeof(p->place), "%s", p->url);
+    else
         snprintf(p->place, sizeof(p->place), "%s://%s", p->cleartext ? "http" : "https",
                  parsed.host);
     free(p->file.path);

@@ -28,7 +28,6 @@ struct event_file_target {
     struct disk *disk;
     char *path;
     int file; /* -1: not open */
-    int64_t end;
     void (*done)(void *context, int result);
     void *context;
     bool busy;

@@ -31,7 +31,7 @@ sub stop { my $self = shift; Petrel::reap(delete $self->{pid}, 'KILL') if $self-
 sub requests { my $self = shift; return map { my $r = decode_json($_); $r->{body} = decode_base64($r->{body}); $r } split /\n/, Petrel::slurp("$self->{dir}/events") }
 
 # Events of requests that were answered with 2xx, or of all; in their order.
-sub taken { return map { @{ decode_json($_->{body})->{data} } } grep { $_->{mode} =~ /^(?:2|none|drip)/ } $_[0]->requests }
+sub taken { return map { @{ decode_json($_->{body})->{data} } } grep { $_->{mode} =~ /^(?:2|none|drip|huge)/ } $_[0]->requests }
 sub wait_taken { my ($self, $count, $type) = @_; return Petrel::wait_for(sub { (() = grep { !$type || $_->{type} eq $type } $self->taken) >= $count }) }
 
 # From the text of the standard: the signed content is id.timestamp.body.

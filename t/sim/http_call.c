@@ -24,6 +24,7 @@ struct http_caller {
     unsigned calls;
     char url[HTTP_URL_MAX];
     struct http_call_options options;
+    struct buffer fields, body;
 };
 
 struct http_call {
@@ -121,12 +122,26 @@ sim_http_options(const struct http_caller *caller)
     return &caller->options;
 }
 
+struct text
+sim_http_fields(const struct http_caller *caller)
+{
+    return buffer_text(&caller->fields);
+}
+
+struct text
+sim_http_body(const struct http_caller *caller)
+{
+    return buffer_text(&caller->body);
+}
+
 struct http_caller *
 http_caller_new(const struct http_caller_settings *settings)
 {
     struct http_caller *c = memory_new(sizeof(*c));
     c->loop = settings->loop;
     c->delay_ms = SIM_HTTP_DELAY_MS;
+    buffer_init(&c->fields, HTTP_HEAD_MAX);
+    buffer_init(&c->body, HTTP_BODY_MAX);
     return c;
 }
 
@@ -136,6 +151,8 @@ http_caller_free(struct http_caller **caller)
     if (*caller == NULL)
         return;
     sim_http_forget(*caller);
+    buffer_free(&(*caller)->fields);
+    buffer_free(&(*caller)->body);
     free(*caller);
     *caller = NULL;
 }
@@ -158,6 +175,7 @@ call_answer(void *context)
             progress = http_reader_add(&reader, &body);
         result.error = progress == PROGRESS_DONE ? NULL : "too long";
         result.response = progress == PROGRESS_DONE ? &reader : NULL;
+        result.head = reader.has_head ? &reader : NULL;
     }
     call->done(call->context, &result);
     http_reader_free(&reader);
@@ -170,7 +188,10 @@ http_call_start(struct http_caller *caller, struct text url, const struct http_r
                 const struct http_call_options *options, http_called *done, void *context)
 {
     struct http_call *call = memory_new(sizeof(*call));
-    (void)request;
+    buffer_clear(&caller->fields);
+    buffer_clear(&caller->body);
+    if (!buffer_add(&caller->fields, request->fields) || !buffer_add(&caller->body, request->body))
+        abort();
     call->caller = caller;
     call->url = text_string(url);
     call->done = done;

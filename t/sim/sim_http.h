@@ -18,5 +18,8 @@ void sim_http_delay(struct http_caller *caller, int64_t delay_ms);
 unsigned sim_http_calls(const struct http_caller *caller);
 const char *sim_http_url(const struct http_caller *caller);
 const struct http_call_options *sim_http_options(const struct http_caller *caller);
+/* The same: what it sent. Borrowed until the next call. */
+struct text sim_http_fields(const struct http_caller *caller);
+struct text sim_http_body(const struct http_caller *caller);
 
 #endif

@@ -13,7 +13,7 @@ struct heard {
     struct http_call *call;
     int times;
     bool connected;
-    unsigned status;
+    unsigned status, head_status;
     char error[HTTP_ERROR_MAX], body[200];
     size_t length;
 };
@@ -26,6 +26,7 @@ hear(void *context, const struct http_result *result)
     h->connected = result->connected;
     http_call_cancel(&h->call); /* without effect here */
     ok_named((result->error == NULL) == (result->response != NULL), "one of the two");
+    h->head_status = result->head != NULL ? result->head->status : 0;
     if (result->error != NULL) {
         snprintf(h->error, sizeof(h->error), "%s", result->error);
         return;
@@ -173,21 +174,25 @@ test_refusals(struct secrets *secrets)
 {
     static const struct {
         const char *response, *error;
+        unsigned status; /* that is known in spite of it */
     } rows[] = {
-        {"garbage\n", "a bare LF in the header"},
-        {"SSH-2.0-OpenSSH\r\n", "not HTTP/1.1 or HTTP/1.0"},
+        {"garbage\n", "a bare LF in the header", 0},
+        {"SSH-2.0-OpenSSH\r\n", "not HTTP/1.1 or HTTP/1.0", 0},
         {HEAD "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
-         "Content-Length together with Transfer-Encoding"},
-        {HEAD "Content-Length: 500\r\n\r\n", "the body is too large"},
-        {HEAD "Content-Length: 50\r\n\r\nhello", "the connection ended within the body"},
-        {HEAD "Content-Le", "the connection ended within the header"},
-        {"", "the connection ended within the header"},
+         "Content-Length together with Transfer-Encoding", 200},
+        {HEAD "Content-Length: 500\r\n\r\n", "the body is too large", 200},
+        {"HTTP/1.1 100 x\r\n\r\nHTTP/1.1 410 x\r\nContent-Length: 500\r\n\r\n",
+         "the body is too large", 410},
+        {"HTTP/1.1 100 x\r\n\r\n", "the connection ended within the header", 0},
+        {HEAD "Content-Length: 50\r\n\r\nhello", "the connection ended within the body", 200},
+        {HEAD "Content-Le", "the connection ended within the header", 0},
+        {"", "the connection ended within the header", 0},
         {HEAD "\r\n"
               "12345678901234567890123456789012345678901234567890"
               "12345678901234567890123456789012345678901234567890"
               "1",
-         "the body is too large"},
-        {HEAD "Content-Encoding: br\r\n\r\n", "a content coding that was not asked for"},
+         "the body is too large", 200},
+        {HEAD "Content-Encoding: br\r\n\r\n", "a content coding that was not asked for", 200},
     };
     struct calls *c = calls_start(secrets, "good", "ca.pem");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -199,6 +204,7 @@ test_refusals(struct secrets *secrets)
         until(c->world, h.times > 0);
         snprintf(want, sizeof(want), "mail.example.net: %s", rows[i].error);
         is_string(h.error, want, "a response that is refused");
+        is_number(h.head_status, rows[i].status, "its status");
     }
     c->manner = CLOSES;
     struct heard h = call(c, "mail.example.net");
