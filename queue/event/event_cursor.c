@@ -46,12 +46,13 @@ read_done(struct text content, struct event_cursor *c)
 {
     struct text line, number, offset;
     uint64_t values[3];
-    if (!text_starts(content, TEXT(DONE_TITLE)))
+    if (!text_starts(content, TEXT(DONE_TITLE)) ||
+        content.at[content.length - 1] != '\n')
         return false;
     content = text_after(content, sizeof(DONE_TITLE) - 1);
     if (!text_cut(&content, '\n', &line) || content.length > 0 ||
         !text_cut(&line, ' ', &number) || !text_cut(&line, ' ', &offset) ||
-        !text_number(number, UINT32_MAX, &values[0]) ||
+        !text_number(number, EVENT_NUMBER_MAX, &values[0]) ||
         !text_number(offset, INT64_MAX, &values[1]) ||
         !text_number(line, INT64_MAX, &values[2]) || values[2] < values[1])
         return false;
@@ -82,7 +83,7 @@ load_done(struct event_spool *s)
                 got < 0 ? strerror((int)-got) : "it is damaged");
 }
 
-/* Files that the program has. `done` says so, durably. */
+/* Files that the program has. Without them an older `done` points to the next one. */
 static void
 remove_taken(struct event_spool *s)
 {
@@ -100,6 +101,21 @@ remove_taken(struct event_spool *s)
 }
 
 static void
+note_done(struct event_spool *s, const char *path, int result)
+{
+    struct event_cursor *c = &s->cursor;
+    int64_t now = loop_monotonic_ms(s->settings.loop);
+    if (result == 0)
+        c->said_ms = 0;
+    else if (c->said_ms == 0 || now - c->said_ms >= EVENT_SAY_MS) {
+        c->said_ms = now;
+        log_say(event_hub_log(s->settings.hub), LOG_LEVEL_WARNING, "events", NULL,
+                "cannot write %s (%s): after a restart events come again", path,
+                strerror(-result));
+    }
+}
+
+static void
 done_written(void *context, int result)
 {
     struct event_spool *s = context;
@@ -113,12 +129,9 @@ done_written(void *context, int result)
     c->writing = false;
     if (result == 0)
         result = disk_rename(s->settings.disk, from, to);
-    if (result == 0)
-        remove_taken(s);
-    else
-        log_say(event_hub_log(s->settings.hub), LOG_LEVEL_WARNING, "events", NULL,
-                "cannot write %s (%s): after a restart events come again", to,
-                strerror(-result));
+    /* Also after a failure: a full disk would never get space again. */
+    remove_taken(s);
+    note_done(s, to, result);
     event_spool_tell_more(s);
 }
 

@@ -15,10 +15,9 @@
 enum {
     EVENT_NAME_DIGITS = 8,
     EVENT_AGAIN_MS = 1000, /* after a failure */
-    EVENT_SAY_MS = 60 * 1000,
+    EVENT_NAMES_TRIED = 16,
     EVENT_DAY_MS = 24 * 60 * 60 * 1000
 };
-static const uint32_t event_number_max = 99999999;
 
 void
 event_spool_path(const struct event_spool *s, uint32_t number, char out[EVENT_PATH_MAX])
@@ -116,18 +115,26 @@ close_current(struct event_spool *s)
 
 /* The name is taken when an earlier try has failed half-way. */
 static int
-begin_file(struct event_spool *s)
+create_file(struct event_spool *s, uint32_t number)
 {
     char path[EVENT_PATH_MAX];
-    uint32_t number = s->file_count > 0      ? last_file(s)->number + 1
-                      : s->cursor.number > 0 ? s->cursor.number + 1
-                                             : 1;
-    if (number > event_number_max)
-        return -ENOSPC;
     event_spool_path(s, number, path);
     int file = disk_create(s->settings.disk, path, 0600);
     if (file == -EEXIST && disk_unlink(s->settings.disk, path) == 0)
         file = disk_create(s->settings.disk, path, 0600);
+    return file;
+}
+
+/* What cannot be removed, such as a directory, is passed over. */
+static int
+begin_file(struct event_spool *s)
+{
+    uint32_t number = s->file_count > 0      ? last_file(s)->number + 1
+                      : s->cursor.number > 0 ? s->cursor.number + 1
+                                             : 1;
+    int file = create_file(s, number);
+    for (unsigned i = 1; i < EVENT_NAMES_TRIED && file == -EEXIST; i++)
+        file = create_file(s, ++number);
     if (file < 0)
         return file;
     s->file = file;
@@ -306,7 +313,7 @@ event_spool_take_name(void *context, const char *name)
     uint64_t number;
     char path[EVENT_PATH_MAX];
     struct disk_info info;
-    if (t.length != EVENT_NAME_DIGITS || !text_number(t, event_number_max, &number) ||
+    if (t.length != EVENT_NAME_DIGITS || !text_number(t, EVENT_NUMBER_MAX, &number) ||
         number == 0)
         return true;
     event_spool_path(s, (uint32_t)number, path);

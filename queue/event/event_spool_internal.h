@@ -4,7 +4,12 @@
 
 #include "queue/event/event_spool.h"
 
-enum { EVENT_PATH_MAX = 96 };
+enum {
+    EVENT_PATH_MAX = 96,
+    /* Of a file; a higher one is not ours: the disk would have taken 90 TB of events. */
+    EVENT_NUMBER_MAX = 90 * 1000 * 1000,
+    EVENT_SAY_MS = 60 * 1000 /* between lines of the log about the same */
+};
 
 /* A file with events that wait, or may wait. */
 struct event_file {
@@ -29,6 +34,7 @@ struct event_cursor {
     unsigned batch_limit, batch_count; /* of it: events asked for, events */
     bool writing;
     unsigned unread; /* times in a row that a file could not be read */
+    int64_t said_ms; /* that `done` cannot be written; 0: it can */
     struct loop_timer again;
     int file;
     struct disk_sync sync;

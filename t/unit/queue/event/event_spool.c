@@ -512,6 +512,204 @@ test_damage(void)
     }
 }
 
+/* A power cut or a full disk has cut the file, or `done`, off at any byte. */
+static void
+test_torn(void)
+{
+    struct kept k;
+    char lines[4096], done_text[100];
+    unsigned repeated = 0, wrong = 0;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    for (unsigned n = 1; n <= 3; n++)
+        spool_tell(&k, n);
+    leave(&k, false);
+    struct text whole = sim_disk_content("/spool/events/00000001");
+    memcpy(lines, whole.at, whole.length);
+    whole.at = lines;
+    for (size_t length = 0; length <= whole.length; length++) {
+        unsigned complete = 0;
+        for (size_t i = 0; i < length; i++)
+            complete += lines[i] == '\n';
+        sim_disk_reset();
+        begin(&k, 1 << 26);
+        put(&k, "events/00000001", text_before(whole, length));
+        leave(&k, true);
+        begin(&k, 1 << 26);
+        wrong += take_all(&k, 1, 2, &repeated) != complete + 1;
+        spool_tell(&k, complete + 1);
+        spool_turn(&k);
+        spool_turn(&k);
+        wrong += take_all(&k, complete + 1, 2, &repeated) != complete + 2;
+        leave(&k, false);
+    }
+    is_number(wrong, 0, "whole lines come, half a line does not, and later ones do");
+    is_number(repeated, 0, "none twice");
+    snprintf(done_text, sizeof(done_text), "petrel events 1\n00000001 %zu %zu\n",
+             whole.length / 3, whole.length / 3 * 2);
+    for (size_t length = 0; length <= strlen(done_text); length++) {
+        sim_disk_reset();
+        begin(&k, 1 << 26);
+        put(&k, "events/00000001", whole);
+        put(&k, "events/done", text_of(done_text, length));
+        leave(&k, true);
+        begin(&k, 1 << 26);
+        wrong += take_all(&k, length < strlen(done_text) ? 1 : 2, 2, &repeated) != 4;
+        leave(&k, false);
+    }
+    is_number(wrong, 0, "half a `done` counts as none");
+}
+
+/* A `done` of another spool, or a damaged one. */
+static void
+test_cursor_ahead(void)
+{
+    static const char *const numbers[] = {"00000007", "99999998", "99999999", "4294967295",
+                                          "4294967296"};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        struct kept k;
+        char text[100];
+        unsigned repeated = 0;
+        sim_disk_reset();
+        begin(&k, 1 << 26);
+        snprintf(text, sizeof(text), "petrel events 1\n%s 10 20\n", numbers[i]);
+        put(&k, "events/done", text_from(text));
+        leave(&k, true);
+        begin(&k, 1 << 26);
+        for (unsigned n = 1; n <= 5; n++) {
+            spool_tell(&k, n);
+            spool_turn(&k);
+            spool_turn(&k);
+        }
+        is_number(take_all(&k, 1, 2, &repeated), 6, numbers[i]);
+        leave(&k, true);
+        begin(&k, 1 << 26);
+        spool_tell(&k, 6);
+        spool_turn(&k);
+        spool_turn(&k);
+        is_number(take_all(&k, 6, 2, &repeated), 7, "after a restart, too");
+        is_number(event_spool_figures(k.spool).lost, 0, "nothing is lost");
+        leave(&k, false);
+    }
+}
+
+/* A directory, or a file of another user's, has the name of the next file. */
+static void
+test_name_taken(void)
+{
+    struct kept k;
+    unsigned repeated = 0;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    if (disk_make_directory(k.disk, "events/00000001", 0700) < 0 ||
+        disk_make_directory(k.disk, "events/00000002", 0700) < 0)
+        abort();
+    spool_tell(&k, 1);
+    spool_turn(&k);
+    sim_loop_advance(k.loop, 100);
+    ok_named(gate_is_open(k.gate, gate_number(k.gate)) && event_spool_figures(k.spool).lost == 0,
+             "another name is taken");
+    is_number(take_all(&k, 1, 2, &repeated), 2, "and it comes");
+    leave(&k, false);
+}
+
+/* `done` cannot be written: what is taken is removed all the same, or a full disk stays full. */
+static void
+test_done_fails(void)
+{
+    struct kept k;
+    unsigned repeated = 0, next = 1, said = 0;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    if (disk_make_directory(k.disk, "events/done.new", 0700) < 0)
+        abort();
+    for (unsigned n = 1; n <= 16000; n++) {
+        spool_tell(&k, n);
+        if (n % 1000 == 0) {
+            spool_turn(&k);
+            spool_turn(&k);
+            next = take_all(&k, next, 100, &repeated);
+        }
+    }
+    is_number(next, 16001, "all are taken");
+    is_number(sim_disk_count("/spool/events"), 1, "taken files go");
+    struct text rest = buffer_text(&k.said), line;
+    while (rest.length > 0 && text_cut(&rest, '\n', &line))
+        said += memmem(line.at, line.length, "cannot write events/done", 24) != NULL;
+    ok_named(said >= 1 && said <= 2, "the log says so once a minute");
+    leave(&k, false);
+}
+
+/* Instances of one spool: each has files, an order and a `done` of its own. */
+static void
+test_slices(void)
+{
+    struct kept k;
+    struct event_spool *other;
+    struct event_hub *hub;
+    struct event_spool_settings settings;
+    unsigned repeated = 0;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    event_spool_close(&k.spool);
+    k.settings.directory = "events/000-127";
+    is_number(event_spool_open(&k.spool, &k.settings), 0, "the first");
+    event_spool_on_more(k.spool, on_more, &k);
+    hub = event_hub_new(k.log);
+    settings = k.settings;
+    settings.hub = hub;
+    settings.directory = "events/128-255";
+    is_number(event_spool_open(&other, &settings), 0, "the second");
+    struct kept l = k;
+    l.spool = other;
+    l.hub = hub;
+    l.gate = event_hub_gate(hub);
+    for (unsigned n = 1; n <= 6; n++) {
+        spool_tell(&k, n);
+        if (n % 2 == 0)
+            spool_tell(&l, n / 2);
+        spool_turn(&k);
+        gate_write(l.gate);
+        spool_turn(&k);
+    }
+    sim_loop_advance(k.loop, 100);
+    is_number(sim_disk_count("/spool/events/000-127"), 1, "a file of its own");
+    is_number(sim_disk_count("/spool/events/128-255"), 1, "each");
+    is_number(take_all(&k, 1, 2, &repeated), 7, "the events of one");
+    is_number(take_all(&l, 1, 2, &repeated), 4, "and of the other");
+    is_number(repeated, 0, "each once");
+    event_spool_close(&other);
+    event_hub_free(&hub);
+    leave(&k, false);
+}
+
+/* A million recipients, while the receiver takes what it can: nothing grows. */
+static void
+test_million(void)
+{
+    struct kept k;
+    unsigned repeated = 0, next = 1, n = 0;
+    uint64_t most = 0;
+    sim_disk_reset();
+    begin(&k, 1 << 26);
+    while (n < 1000000) {
+        for (int i = 0; i < 20000; i++)
+            spool_tell(&k, ++n);
+        for (int i = 0; i < 8; i++)
+            spool_turn(&k);
+        next = take_all(&k, next, 1000, &repeated);
+        buffer_clear(&k.said);
+        uint64_t pending = event_spool_figures(k.spool).pending_bytes;
+        most = pending > most ? pending : most;
+        if (sim_disk_count("/spool/events") > 10)
+            n = 1000001;
+    }
+    is_number(next, 1000001, "each, in order");
+    is_number(repeated, 0, "once");
+    ok(most < 16u << 20 && event_spool_figures(k.spool).lost == 0);
+    leave(&k, false);
+}
+
 /* A recipient's first deferral, then one a day. */
 static void
 test_deferrals(void)
@@ -586,6 +784,12 @@ main(void)
     test_same_batch();
     test_limit();
     test_damage();
+    test_torn();
+    test_cursor_ahead();
+    test_name_taken();
+    test_done_fails();
+    test_slices();
+    test_million();
     test_deferrals();
     test_clock();
     test_memory();
