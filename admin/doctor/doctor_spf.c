@@ -20,6 +20,7 @@ struct spf_case {
     const char *includes[INCLUDES_MAX];
     bool included[INCLUDES_MAX];
     size_t include_count;
+    const struct provider_facts *untold; /* one whose include is not known; or NULL */
     const struct inquiry_answer *texts;
     struct text record; /* empty: none, or several */
     size_t records;
@@ -65,8 +66,10 @@ find_includes(struct spf_case *c)
     for (size_t i = 0; i < target_host_count(c->target); i++) {
         const struct provider_facts *f =
             provider_facts_find(target_host(c->target, i).host);
-        if (f != NULL && f->keeps_sender)
+        if (f != NULL && f->keeps_sender && f->include[0] != '\0')
             c->includes[c->include_count++] = f->include;
+        else if (f != NULL && f->keeps_sender)
+            c->untold = f;
     }
 }
 
@@ -346,6 +349,10 @@ judge_style(const struct spf_case *c, struct checklist *out)
                       c->survey.look_ups, SPF_LOOK_UPS_MAX);
         checklist_remedy(out,
                          "Take out an include of a provider that you no longer use.");
+    } else if (c->untold != NULL) {
+        checklist_add(out, code, CHECK_OK, c->domain,
+                      "it is valid; see there that it has the include of %s (%s)",
+                      c->untold->name, c->untold->setup);
     } else {
         checklist_add(out, code, CHECK_OK, c->domain, "%s (%u look-ups)",
                       c->seen.count > 0 ? "it permits our addresses" : "it is valid",
@@ -385,9 +392,10 @@ judge_foreign(const struct spf_case *c, struct checklist *out)
                   "cannot tell from a forger",
                   c->target->host);
     checklist_remedy(out,
-                     "The manual of %s says what to include; publish it as v=spf1 "
+                     "The manual of %s says what to include%s%s; publish it as v=spf1 "
                      "include:THAT ~all.",
-                     c->target->host);
+                     c->target->host, c->untold != NULL ? ": see " : "",
+                     c->untold != NULL ? c->untold->setup : "");
     return true;
 }
 

@@ -3,7 +3,9 @@
 
 #define GOOGLE "the Admin console, Gmail, Authenticate email"
 
-/* One row a provider. */
+/* One row a provider. An include stands here only where published instructions for
+ * domains agree on it. Zoho's depends on the data centre of the account; Yahoo and GMX
+ * publish none for domains of others. */
 /* clang-format off */
 static const struct provider_facts provider_table[] = {
     {"smtp.gmail.com", "Gmail", true, "_spf.google.com", "", GOOGLE},
@@ -22,9 +24,14 @@ static const struct provider_facts provider_table[] = {
     {"in-v3.mailjet.com", "Mailjet", false, "", "the API key", "Account Settings, Domains"},
     {"smtp.fastmail.com", "Fastmail", true, "spf.messagingengine.com", "",
      "Settings, Domains, DNS records"},
-    {"smtp.mail.yahoo.com", "Yahoo", true, "_spf.mail.yahoo.com", "", ""},
-    {"smtp.zoho.com", "Zoho Mail", true, "zohomail.com", "", "the Admin Console, Domains"},
-    {"mail.gmx.net", "GMX", true, "gmx.net", "", ""},
+    {"smtp.mail.yahoo.com", "Yahoo", true, "", "", "its help pages on domains of your own"},
+    {"smtp.zoho.com", "Zoho Mail", true, "", "",
+     "the Admin Console, Domains, SPF and DKIM"},
+    {"mail.gmx.net", "GMX", true, "", "", "its help pages on domains of your own"},
+    {"smtp.mail.me.com", "iCloud Mail", true, "icloud.com", "",
+     "iCloud settings, Custom Email Domain"},
+    {"smtp.protonmail.ch", "Proton Mail", true, "_spf.protonmail.ch", "",
+     "Settings, Domain names, SPF and DKIM"},
 };
 /* clang-format on */
 

@@ -9,9 +9,9 @@ struct provider_facts {
     const char *host;  /* "smtp.example.com"; "*" within: any characters */
     const char *name;  /* of the provider, for people */
     bool keeps_sender; /* our envelope sender, which SPF is about; else it is its own */
-    const char *include; /* of SPF, for senders that are kept; "": its manual tells */
+    const char *include; /* of SPF, for senders that are kept; "": its pages tell */
     const char *user;    /* how it must be, in words; "": an address */
-    const char *setup;   /* where the provider signs for our domain, in words */
+    const char *setup;   /* where it tells the records of our domain, in words */
 };
 
 /* NULL: nothing is known. host: in any case. */

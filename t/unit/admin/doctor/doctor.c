@@ -177,6 +177,23 @@ test_smarthosts(void)
     bed_close(&b);
 }
 
+/* A provider whose include nobody knows for sure: its record is not guessed. */
+static void
+test_untold(void)
+{
+    struct bed b;
+    bed_open(&b, "submission://me@smtp.zoho.com");
+    b.subjects[b.count++] = subject;
+    const char *text = bed_run(&b);
+    ok(strstr(text, "says what to include: see the Admin Console") != NULL || strstr(text, "see the\n  Admin Console") != NULL);
+    ok(strstr(text, "include:zoho") == NULL);
+    sim_dns_text(b.dns, "a.test", "v=spf1 include:eu.test ~all");
+    sim_dns_text(b.dns, "eu.test", "v=spf1 ip4:192.0.2.9 ~all");
+    text = bed_run(&b);
+    ok(strstr(text, "ok      spf.record        a.test: it is valid; see there that it has the include of Zoho Mail") != NULL);
+    bed_close(&b);
+}
+
 static void
 test_silence(void)
 {
@@ -200,6 +217,7 @@ main(void)
     test_domains();
     test_direct();
     test_smarthosts();
+    test_untold();
     test_silence();
     return done();
 }
