@@ -260,6 +260,15 @@ trace_gather_line(void *context, struct text line)
     (void)!(buffer_add(&l->lines, line) && buffer_add_byte(&l->lines, '\n'));
 }
 
+/* It has been read as far as it is written. */
+static void
+trace_pass_over(const struct trace *t, struct trace_file *f)
+{
+    struct disk_info info;
+    if (disk_inspect(t->files.spool, f->path, &info) == 0)
+        f->offset = info.size;
+}
+
 /* The message of the smallest id has no line in files that ended before. */
 static bool
 trace_skips(const struct trace *t, const struct trace_file *f)
@@ -299,10 +308,15 @@ trace_step(struct trace *t, size_t bytes)
             t->gather = *f; /* its own offset: the other one is for what follows */
             t->gather.offset = 0;
             t->gathered = t->at + 1;
+            if (t->request.follows)
+                t->gather.end = f->offset; /* what is written now is followed */
         }
+        bool skips = trace_skips(t, f);
+        if (skips && finds)
+            trace_pass_over(t, f); /* nothing of it is new */
         size_t got =
-            trace_skips(t, f) ? 0
-            : finds           ? trace_file_read(t->files.spool, f, trace_find_line, t)
+            skips   ? 0
+            : finds ? trace_file_read(t->files.spool, f, trace_find_line, t)
                     : trace_file_read(t->files.spool, &t->gather, trace_gather_line, t);
         used += got;
         t->at += got == 0;
@@ -412,11 +426,8 @@ trace_begin_id(struct trace *t)
     if (t->request.count != 1 || q->kind != TRACE_ID || t->request.since_ms > 0)
         return;
     trace_choose_id(t, q->id);
-    for (size_t i = 0; i < t->files.count; i++) {
-        struct disk_info info;
-        if (disk_inspect(t->files.spool, t->files.list[i].path, &info) == 0)
-            t->files.list[i].offset = info.size;
-    }
+    for (size_t i = 0; i < t->files.count; i++)
+        trace_pass_over(t, &t->files.list[i]);
     t->at = t->files.count;
 }
 

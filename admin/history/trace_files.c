@@ -36,8 +36,10 @@ trace_files_add(struct trace_walk *w, const char *name, uint64_t first_ms, bool 
         f->list = memory_resize(f->list, w->capacity * sizeof(*f->list));
     }
     struct trace_file *file = &f->list[f->count++];
-    *file = (struct trace_file){
-        .first_ms = first_ms, .until_ms = UINT64_MAX, .is_mail = is_mail};
+    *file = (struct trace_file){.first_ms = first_ms,
+                                .until_ms = UINT64_MAX,
+                                .is_mail = is_mail,
+                                .end = INT64_MAX};
     snprintf(file->path, sizeof(file->path), HISTORY_DIRECTORY "%s%s/%s",
              w->directory[0] != '\0' ? "/" : "", w->directory, name);
 }
@@ -145,7 +147,10 @@ trace_file_read(struct disk *spool, struct trace_file *file,
     if (handle < 0)
         return 0;
     char *piece = memory_new(TRACE_PIECE_BYTES);
-    int64_t got = disk_read(spool, handle, file->offset, piece, TRACE_PIECE_BYTES);
+    int64_t left = file->end - file->offset;
+    int64_t got =
+        disk_read(spool, handle, file->offset, piece,
+                  left < TRACE_PIECE_BYTES ? (size_t)left : TRACE_PIECE_BYTES);
     disk_close_file(spool, handle);
     struct text rest = text_of(piece, got > 0 ? (size_t)got : 0), line;
     size_t last = text_find_last(rest, '\n');

@@ -16,6 +16,7 @@ struct trace_file {
     uint64_t until_ms; /* the next file of its ring begins then */
     bool is_mail;
     int64_t offset; /* up to which it was read, behind a line's end */
+    int64_t end;    /* nothing behind it is read */
 };
 
 /* Zeroed before the first use. */

@@ -296,6 +296,43 @@ test_follow(void)
     disk_close(&disk);
 }
 
+/* What is written between the begin and the answer comes once: with what follows. */
+static void
+test_follow_meanwhile(void)
+{
+    char name[100], old[100], id[ID_LENGTH + 1];
+    struct trace *t = NULL;
+    fresh();
+    followed = 0;
+    file_name("", "mail", 1, old);
+    append(old, line_of(1, 0, "event=accepted, from=<a@x>"));
+    file_name("", "mail", 5, name);
+    append(name, line_of(6, 0, "event=accepted, from=<a@x>"));
+    id_format((struct id){.time_ms = FIRST_MS + 6000, .hash = 6}, id);
+    struct trace_request *r = calloc(1, sizeof(*r));
+    r->limit = 20;
+    r->follows = true;
+    ok(trace_query_read(text_from(id), &r->queries[r->count++]) &&
+       trace_begin(&t, disk, r) == 0);
+    append(name, line_of(6, 1, "event=delivered, to=<c@y>"));
+    is_string(answer(t), "6(1)", "by id: what was there");
+    trace_follow(t, on_followed, NULL);
+    is_number(followed, 1, "and what came meanwhile");
+    trace_end(&t);
+
+    r->count = 0;
+    r->since_ms = FIRST_MS + 5500;
+    ok(trace_query_read(TEXT("a@x"), &r->queries[r->count++]) &&
+       trace_begin(&t, disk, r) == 0);
+    is_string(answer(t), "6(2)", "by address, but for an old file");
+    append(name, line_of(6, 2, "event=ended"));
+    trace_follow(t, on_followed, NULL);
+    is_number(followed, 2, "only what is new");
+    trace_end(&t);
+    free(r);
+    disk_close(&disk);
+}
+
 int
 main(void)
 {
@@ -305,5 +342,6 @@ main(void)
     test_life();
     test_foreign();
     test_follow();
+    test_follow_meanwhile();
     return done();
 }
