@@ -19,6 +19,7 @@
 #include "admin/settings/options.h"
 #include "admin/command/oauth_command.h"
 #include "admin/sendmail/sendmail.h"
+#include "admin/setup/test_command.h"
 #include "admin/startup/alias_keeper.h"
 #include "admin/startup/check_command.h"
 #include "admin/startup/configuration.h"
@@ -681,6 +682,8 @@ with_options(const struct options_sources *sources, const struct command_row *ro
         return EX_CONFIG;
     if (row->kind == COMMAND_SENDMAIL)
         code = sendmail_main(count - 1, arguments + 1, &options, &helpers);
+    else if (row->kind == COMMAND_TEST)
+        code = test_command(count - 1, arguments + 1, &options);
     else
         code = row->run(count - 1, arguments + 1, &options);
     settings_free(&settings);
@@ -700,6 +703,7 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
     case COMMAND_OPTIONS:
     case COMMAND_SIMULATE:
     case COMMAND_SENDMAIL:
+    case COMMAND_TEST:
         return with_options(sources, row, count, arguments);
     case COMMAND_BARE:
         return row->run(count - 1, arguments + 1, NULL);

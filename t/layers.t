@@ -60,7 +60,7 @@ may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
 may defrag base+log+loop mime sched/route queue+event+manager defrag/set defrag/registry defrag/reassembly
 
 may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/event queue/manager
-may admin/control base+disk+http+log+loop+net+sandbox+settings sched+limits queue+manager admin/settings admin/history
+may admin/control base+disk+http+log+loop+net+sandbox+settings mime sched+limits queue+manager admin/settings admin/history
 may admin/history base+disk+log+loop sched+limits queue+event
 may admin/findings base+log+loop queue+event
 may admin/page base+crypto
@@ -70,6 +70,7 @@ may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mi
 # All settings come together here: the one room that knows both sides of SMTP.
 may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
+may admin/setup base+disk+log+loop+sandbox+settings mime sched/route queue+spool admin/settings admin/control admin/history admin/command admin/sendmail
 
 result 'every folder is a room' "$(for d in */ */*/; do
     case $d in t/* | build* | man/ | etc/) continue ;; esac

@@ -82,6 +82,12 @@ static const char help_doctor[] =
     "  --blocklists   ask lists of spammers for our addresses\n"
     "  Exit code: 0; 1: there is an error.\n";
 
+static const char help_test[] =
+    "  -v              the message, where it goes, and a conversation that failed\n"
+    "  --from ADDRESS  the sender; by default the user who calls\n"
+    "  --for TIME      how long to follow it (60s)\n"
+    "  Exit code: 0: delivered; 69: it failed; 75: it waits, or no daemon runs.\n";
+
 static const struct command_row command_table[] = {
     {
      .name = "run",
@@ -106,6 +112,14 @@ static const struct command_row command_table[] = {
      .help = help_doctor,
      .example = "petrel doctor example.org",
      .kind = COMMAND_DOCTOR,
+     },
+    {
+     .name = "test",
+     .arguments = "[-v] ADDRESS [--from ADDRESS] [--for TIME]",
+     .about = "send a short message, and follow it",
+     .help = help_test,
+     .example = "petrel test you@example.org",
+     .kind = COMMAND_TEST,
      },
     {
      .name = "version",
@@ -282,7 +296,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                                                       },
+    {.name = NULL                                      },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

@@ -199,9 +199,8 @@ say_event(struct buffer *b, const json_t *event, int64_t since_ms)
 
 /* --- Lines ------------------------------------------------------------------------ */
 
-/* The date where it changes. */
-static void
-print_event_line(const json_t *event, int64_t since_ms, char day[TRACE_TIME_MAX],
+void
+trace_print_next(const json_t *event, int64_t since_ms, char day[TRACE_TIME_MAX],
                  FILE *out)
 {
     int64_t time_ms = json_field_number(event, "time_ms");
@@ -226,7 +225,7 @@ trace_print_events(const json_t *life, FILE *out)
     size_t index;
     json_t *event;
     json_array_foreach (json_object_get(life, "events"), index, event)
-        print_event_line(event, json_field_number(life, "time_ms"), day, out);
+        trace_print_next(event, json_field_number(life, "time_ms"), day, out);
     if (json_field_number(life, "more") > 0)
         fprintf(out, "%23sand %" PRId64 " events more\n", "",
                 json_field_number(life, "more"));

@@ -226,9 +226,8 @@ send_message(const struct flags *f, const struct options *o,
     return code;
 }
 
-/* sendmail(1) of root may come before the daemon, or beside one without `user`. */
-static void
-give_spool(const struct options *o)
+void
+sendmail_give_spool(const struct options *o)
 {
     struct identity who;
     unsigned owner = spool_owner_of(o->spool);
@@ -323,7 +322,7 @@ sendmail_main(int count, char **arguments, const struct options *options,
     case 'p':
         return command_mailq(options);
     case 's':
-        give_spool(options);
+        sendmail_give_spool(options);
         return helpers->serve(options);
     case 'q':
         return sendmail_retry(&f, options);
@@ -337,6 +336,6 @@ sendmail_main(int count, char **arguments, const struct options *options,
     if (f.recipient_count == 0 && !f.from_header)
         return complaint_say("sendmail", EX_USAGE,
                              "no recipients: name them, or use -t", "");
-    give_spool(options);
+    sendmail_give_spool(options);
     return send_message(&f, options, helpers);
 }

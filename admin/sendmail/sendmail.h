@@ -16,6 +16,10 @@ struct sendmail_helpers {
 int sendmail_main(int count, char **arguments, const struct options *options,
                   const struct sendmail_helpers *helpers);
 
+/* sendmail(1) of root may come before the daemon, or beside one without `user`: the spool
+ * is made for that user. Without root nothing happens. */
+void sendmail_give_spool(const struct options *options);
+
 /* When arguments[0], main's, is sendmail, mailq or newaliases: the arguments of that
  * program with "sendmail" in front, malloc'ed, and their number. Else NULL. */
 char **sendmail_called(int count, char **arguments, int *used);
