@@ -741,6 +741,13 @@ sim_disk_fifo_pulled(const char *path)
     return inode != NULL ? inode->pulled : 0;
 }
 
+/* There are no links to follow. */
+int
+disk_look(const char *path, struct disk_info *info)
+{
+    return disk_inspect(NULL, path, info);
+}
+
 /* Nobody waits here. */
 int
 disk_read_regular(const char *path, size_t limit, char **content, size_t *length)
