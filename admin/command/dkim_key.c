@@ -21,13 +21,16 @@ enum {
     PATH_SIZE = 4096,
     FILE_NAME_SIZE = 600,
     NAME_FILE_MAX = 255, /* of a file name, for Linux */
+    KEY_NAME_SIZE = FILE_NAME_SIZE + 8,
+    LOCK_TRIES = 100,
     BITS_DEFAULT = 2048,
     STRING_MAX = 255, /* of a string in a TXT record */
     KEY_MODE = 0600
 };
 
 static const char dkim_key_program[] = "petrel dkim-key";
-static const char until_whole[] = ".new"; /* not the ending of a key */
+/* Not the ending of a key. */
+static const char until_whole[] = ".new", while_made[] = ".lock";
 
 /* The arguments. */
 struct key_request {
@@ -128,7 +131,7 @@ read_key_request(struct key_request *r, int count, char **arguments)
     text_lower(r->selector, strlen(r->selector));
     int length = snprintf(r->file, sizeof(r->file), "%s._domainkey.%s.pem", r->selector,
                           r->domain);
-    if (length + (int)strlen(until_whole) > NAME_FILE_MAX)
+    if (length + (int)strlen(while_made) > NAME_FILE_MAX)
         return complaint_say(dkim_key_program, EX_DATAERR, "the names are too long",
                              r->file);
     return 0;
@@ -139,12 +142,11 @@ read_key_request(struct key_request *r, int count, char **arguments)
 /* Whole before it has its name, under which the daemon would read it, and never over
  * another one. */
 static int
-write_key_file(struct disk *disk, const char *name, struct text pem,
-               const struct identity *owner)
+write_key_locked(struct disk *disk, const char *name, struct text pem,
+                 const struct identity *owner)
 {
-    char fresh[NAME_FILE_MAX + 1];
-    snprintf(fresh, sizeof(fresh), "%.*s%s",
-             NAME_FILE_MAX - (int)(sizeof(until_whole) - 1), name, until_whole);
+    char fresh[KEY_NAME_SIZE];
+    snprintf(fresh, sizeof(fresh), "%s%s", name, until_whole);
     (void)disk_unlink(disk, fresh); /* of one that was killed */
     int file = disk_create(disk, fresh, KEY_MODE);
     if (file < 0)
@@ -164,6 +166,59 @@ write_key_file(struct disk *disk, const char *name, struct text pem,
     if (error != 0)
         (void)disk_unlink(disk, name);
     return error;
+}
+
+/* A file handle, or -errno. Whoever had the lock before has removed its file. */
+static int
+lock_key_file(struct disk *disk, const char *path)
+{
+    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+        struct disk_info info = {.links = 0};
+        int lock = disk_lock(disk, path, 0, 1);
+        int error = lock < 0 ? lock : disk_file_info(disk, lock, &info);
+        if (lock >= 0 && error == 0 && info.links > 0)
+            return lock;
+        if (lock >= 0)
+            disk_close_file(disk, lock);
+        if (error < 0)
+            return error;
+    }
+    return -EWOULDBLOCK;
+}
+
+/* Of two that make the same key at a time one would give the other's half its name. */
+static int
+write_key_file(struct disk *disk, const char *name, struct text pem,
+               const struct identity *owner)
+{
+    char path[KEY_NAME_SIZE];
+    snprintf(path, sizeof(path), "%s%s", name, while_made);
+    int lock = lock_key_file(disk, path);
+    if (lock < 0)
+        return lock;
+    int error = write_key_locked(disk, name, pem, owner);
+    (void)disk_unlink(disk, path);
+    disk_close_file(disk, lock);
+    return error;
+}
+
+/* 0: it is made. */
+static int
+explain_key_file(const char *name, int error)
+{
+    switch (error) {
+    case 0:
+        return 0;
+    case -EEXIST:
+        return complaint_say(
+            dkim_key_program, EX_CANTCREAT,
+            "exists, and is not overwritten (--show prints its record)", name);
+    case -EWOULDBLOCK:
+        return complaint_say(dkim_key_program, EX_TEMPFAIL,
+                             "another petrel dkim-key is making it: try again", name);
+    default:
+        return complaint_say(dkim_key_program, EX_CANTCREAT, strerror(-error), name);
+    }
 }
 
 static int
@@ -188,14 +243,7 @@ make_key_file(const struct key_request *r, const struct options *options,
         code = complaint_say(dkim_key_program, EX_UNAVAILABLE, why, "");
     } else {
         error = write_key_file(disk, r->file, buffer_text(&pem), &owner);
-        if (error == -EEXIST)
-            code = complaint_say(dkim_key_program, EX_CANTCREAT,
-                                 "exists, and is not overwritten (--show prints its "
-                                 "record)",
-                                 r->file);
-        else if (error != 0)
-            code = complaint_say(dkim_key_program, EX_CANTCREAT, strerror(-error),
-                                 r->file);
+        code = explain_key_file(r->file, error);
     }
     if (pem.capacity > 0)
         digest_forget(pem.at, pem.capacity);

@@ -60,6 +60,27 @@ survives(uint64_t call, int fault, bool *reached)
            sim_disk_count("/keys") == 1;
 }
 
+/* Another one at work. What it has written is not touched. */
+static void
+test_lock(void)
+{
+    struct disk *disk;
+    sim_disk_reset();
+    if (disk_open(&disk, "/keys", true) != 0)
+        return;
+    int lock = disk_lock(disk, KEY ".lock", 0, 1);
+    int half = disk_create(disk, KEY ".new", 0600);
+    ok(lock >= 0 && half >= 0 && disk_write(disk, half, TEXT("half of it")) == 0);
+    is_number(make(), EX_TEMPFAIL, "two at a time: the second gives up");
+    ok_named(sim_disk_content(KEY).at == NULL, "without a key");
+    is_text(sim_disk_content(KEY ".new"), TEXT("half of it"), "the first goes on");
+    disk_close_file(disk, half);
+    disk_close_file(disk, lock);
+    is_number(make(), 0, "after a kill of the first");
+    ok_named(is_good() && sim_disk_count("/keys") == 1, "nothing but the key is left");
+    disk_close(&disk);
+}
+
 int
 main(void)
 {
@@ -74,6 +95,7 @@ main(void)
         is_number(wrong, 0, names[fault]);
         ok_named(call > 6 && !reached, "  at each call");
     }
+    test_lock();
     command_world_end(&world);
     return done();
 }
