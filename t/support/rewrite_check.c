@@ -61,6 +61,7 @@ kind_of(struct text name)
         {"Bcc",          GONE   },
         {"Resent-Bcc",   GONE   },
         {"Return-Path",  GONE   },
+        {"X-Petrel-Tag", GONE   },
         {"From",         ORIGIN },
         {"Sender",       ORIGIN },
         {"Errors-To",    ORIGIN },
@@ -89,7 +90,8 @@ longest_line(struct text t)
 /* --- Addresses ---------------------------------------------------------------------- */
 
 struct listing {
-    const struct rewrites *table; /* NULL: what is there is listed; else what it becomes */
+    const struct rewrites
+        *table; /* NULL: what is there is listed; else what it becomes */
     bool becomes;
     enum kind kind;
     size_t count, names;
@@ -111,13 +113,16 @@ note_place(void *context, const struct address_place *place)
     if (l->becomes && l->table != NULL) {
         struct text asked = bare ? place->mailbox : buffer_text(&normal);
         rewrites_find(l->table, asked, &answer);
-        replaced = answer.address[0] != '\0' && !text_equal(asked, text_from(answer.address)) &&
-                   (l->kind == ORIGIN || (l->kind == REPLIES ? answer.local : answer.by_local));
+        replaced = answer.address[0] != '\0' &&
+                   !text_equal(asked, text_from(answer.address)) &&
+                   (l->kind == ORIGIN ||
+                    (l->kind == REPLIES ? answer.local : answer.by_local));
     }
     if (replaced)
         must(buffer_format(&l->out, "%s\n", answer.address));
     else
-        must(buffer_format(&l->out, "%.*s%s%s\n", TEXT_ARGS(place->mailbox), l->becomes && bare ? "@" : "",
+        must(buffer_format(&l->out, "%.*s%s%s\n", TEXT_ARGS(place->mailbox),
+                           l->becomes && bare ? "@" : "",
                            l->becomes && bare ? hostname : ""));
     buffer_free(&normal);
 }
@@ -135,17 +140,21 @@ check_field(const struct header_field *old, const struct header_field *new,
             const struct rewrites *table)
 {
     enum kind kind = kind_of(old->name);
-    struct listing want = {.table = table, .becomes = true, .kind = kind}, got = {.kind = kind};
+    struct listing want = {.table = table, .becomes = true, .kind = kind},
+                   got = {.kind = kind};
     /* The last line may get an end. */
-    struct text behind_old = text_without_line_end(text_after(old->whole, (size_t)(old->value.at - old->whole.at)));
-    struct text behind_new = text_without_line_end(text_after(new->whole, old->name.length + 1));
+    struct text behind_old = text_without_line_end(
+        text_after(old->whole, (size_t)(old->value.at - old->whole.at)));
+    struct text behind_new =
+        text_without_line_end(text_after(new->whole, old->name.length + 1));
     must(text_equal(old->name, new->name) && new->whole.at[new->name.length] == ':');
     if (kind == OTHER) {
         must(text_equal(behind_old, behind_new));
         return;
     }
     size_t broken = list_field(&want, old->value);
-    if (broken > 0 || want.count > REWRITE_ADDRESSES_MAX || old->value.length > REWRITE_FIELD_MAX) {
+    if (broken > 0 || want.count > REWRITE_ADDRESSES_MAX ||
+        old->value.length > REWRITE_FIELD_MAX) {
         must(text_equal(behind_old, behind_new));
     } else {
         must(list_field(&got, new->value) == 0);
@@ -188,7 +197,8 @@ check_fields(struct text before, struct text after, const struct rewrites *table
             rest = after;
             more = header_next(&after, &new);
         }
-        if (more && !has_reply && !added_reply && text_equal(new.name, TEXT("Reply-To"))) {
+        if (more && !has_reply && !added_reply &&
+            text_equal(new.name, TEXT("Reply-To"))) {
             added_reply = true;
             rest = after;
             more = header_next(&after, &new);
@@ -212,7 +222,8 @@ rewrite_check(struct text sender, struct text header, int which)
                         .find = table != NULL ? find : NULL,
                         .table = table};
     struct buffer once, twice;
-    buffer_init(&once, 64 * header.length + 2000); /* each "e;" gets a name and a domain */
+    buffer_init(&once,
+                64 * header.length + 2000); /* each "e;" gets a name and a domain */
     buffer_init(&twice, 64 * header.length + 2000);
     must(rewrite_header(&r, header, &once));
     check_fields(header, buffer_text(&once), table);
