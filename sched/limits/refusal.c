@@ -566,7 +566,8 @@ login_hint(enum provider provider)
     case AMAZON:
         break;
     }
-    return "check the user in relay or routes, and its password";
+    return "check the user in relay or routes, and its password: petrel doctor tries "
+           "to log in";
 }
 
 /* A format with one %s, for who refuses. NULL: the reply says it all. */
@@ -576,8 +577,9 @@ static const char *hint_format(enum refusal_class class)
     case REFUSAL_NO_USER:
         return "the address is wrong or gone: stop sending to it";
     case REFUSAL_AUTH:
-        return "%s wants SPF, DKIM and DMARC that fit the domain in From: publish "
-               "these records for it, or send through a smarthost that signs";
+        return "%s wants SPF, DKIM and DMARC that fit the domain in From: petrel "
+               "doctor with that domain says what is missing; or send through a "
+               "smarthost that signs";
     case REFUSAL_PTR:
         return "the address of this host needs a PTR record, by its hoster, whose name "
                "leads back to it; if IPv6 alone lacks it, set smtp_family = ipv4";
