@@ -21,6 +21,7 @@
 #include "admin/sendmail/sendmail.h"
 #include "admin/setup/test_command.h"
 #include "admin/startup/alias_keeper.h"
+#include "admin/startup/certificate_keeper.h"
 #include "admin/startup/check_command.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
@@ -30,6 +31,7 @@
 #include "admin/startup/findings_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
+#include "admin/startup/listening.h"
 #include "admin/startup/log_wiring.h"
 #include "admin/startup/login_trial.h"
 #include "admin/startup/notify.h"
@@ -94,7 +96,9 @@ struct petrel {
     struct sts_wiring sts;
     struct event_wiring kept;
     struct alias_keeper aliases;
+    struct certificate_keeper certificates;
     struct listener *listener;
+    struct listening listening;
     struct control_server *control;
     struct health health;
     struct readiness readiness;
@@ -249,7 +253,9 @@ on_reload(void *context)
     log_restyle(p->log, options_log_style(o), options_log_level(o));
     log_name_host(p->log, o->hostname);
     dns_set_trust(p->dns, options_dns_trust(o));
+    certificate_keeper_note(&p->certificates, &listener);
     listener_reload(p->listener, fresh->routes, &listener);
+    certificate_keeper_watch(&p->certificates);
     delivery_reload(p->delivery, &delivery);
     use_accounts(p, fresh);
     sts_wiring_use(&p->sts, &p->keeper, o);
@@ -296,9 +302,17 @@ start_findings(struct petrel *p)
                                  .registry = p->registry,
                                  .sandbox = p->sandbox,
                                  .sts = &p->sts,
+                                 .certificates = &p->certificates,
                                  .is_draining = mta_is_leaving,
                                  .context = p};
     findings_wiring_start(&p->findings, p->configuration);
+}
+
+static void
+on_certificates(void *context)
+{
+    const struct petrel *p = context;
+    findings_look(p->findings.findings);
 }
 
 static void
@@ -456,6 +470,12 @@ start_control(struct petrel *p)
                                         .is_draining = mta_is_draining,
                                         .context = p};
     control_wiring_start(&p->wiring);
+    p->listening = (struct listening){.loop = p->loop,
+                                      .listener = p->listener,
+                                      .control = p->control,
+                                      .http = &p->http.server,
+                                      .certificates = &p->certificates};
+    listening_start(&p->listening);
     p->drain = (struct drain){.loop = p->loop,
                               .events = p->events,
                               .manager = p->manager,
@@ -477,6 +497,7 @@ start_listening(struct petrel *p, char *error)
 {
     struct listener_settings settings =
         configuration_listener(&p->configuration->options);
+    certificate_keeper_note(&p->certificates, &settings);
     p->listener = listener_new(p->loop, p->net, p->events, p->manager,
                                p->configuration->routes, &settings, error, ERROR_MAX);
     if (p->listener != NULL) {
@@ -537,6 +558,8 @@ enter_sandbox(struct petrel *p, char *error)
     p->aliases = (struct alias_keeper){
         .loop = p->loop, .log = p->log, .manager = p->manager, .listener = p->listener};
     alias_keeper_use(&p->aliases, p->configuration);
+    p->certificates.listener = p->listener;
+    certificate_keeper_watch(&p->certificates);
     local_on_ask(p->local, may_write, p->sandbox);
     questions_on_sandbox(control_server_questions(p->control), p->sandbox);
     if (sandbox_rules_enter(p->sandbox, confine.options, p->log))
@@ -551,6 +574,7 @@ static void
 mta_stop(struct petrel *p, bool ran)
 {
     http_wiring_stop(&p->http);
+    certificate_keeper_stop(&p->certificates);
     findings_wiring_stop(&p->findings);
     if (p->history != NULL)
         history_on_line(p->history, NULL, NULL);
@@ -621,6 +645,11 @@ mta_run(const struct options_sources *sources)
     p.log = log_wiring_open(p.loop, o);
     notify_open(&p.notify, p.loop, p.log);
     p.events = event_hub_new(p.log);
+    p.certificates = (struct certificate_keeper){.loop = p.loop,
+                                                 .log = p.log,
+                                                 .events = p.events,
+                                                 .changed = on_certificates,
+                                                 .context = &p};
     p.net = net_new(p.loop);
     descriptors_want(o, p.log);
     p.sandbox = sandbox_new();

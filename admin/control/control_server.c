@@ -422,6 +422,14 @@ control_server_questions(const struct control_server *c)
     return c->questions;
 }
 
+const struct net_address *
+control_server_address(const struct control_server *c,
+                       struct net_listener_counts *counts)
+{
+    *counts = net_listener_counts(c->listener);
+    return net_listener_address(c->listener);
+}
+
 void
 control_server_free(struct control_server **control)
 {

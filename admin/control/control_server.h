@@ -45,6 +45,9 @@ void control_server_on_http(struct control_server *control,
                             const char *(*take)(void *context,
                                                 struct net_connection *connection),
                             void *context);
+/* Its socket, and what came to it. */
+const struct net_address *control_server_address(const struct control_server *control,
+                                                 struct net_listener_counts *counts);
 /* What it answers from; HTTP asks the same. */
 struct questions *control_server_questions(const struct control_server *control);
 /* A history_on_line(): wakes clients that follow the message. */

@@ -28,12 +28,12 @@ void questions_on_count(struct questions *questions,
                         size_t (*count)(void *context, bool *stressed), void *context);
 /* A part of the status with that name, made anew for each answer; NULL: there is none
  * now. */
-enum { QUESTIONS_PARTS = 8 };
+enum { QUESTIONS_PARTS = 16 };
 void questions_on_part(struct questions *questions, const char *name,
                        json_t *(*make)(void *context), void *context);
 /* A question with that name, of parts that this room does not know. answer: as
  * questions_answer(). */
-enum { QUESTIONS_MORE = 16 };
+enum { QUESTIONS_MORE = 32 };
 void questions_on(struct questions *questions, const char *name,
                   json_t *(*answer)(void *context, const json_t *request),
                   void *context);

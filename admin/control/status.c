@@ -290,6 +290,50 @@ print_sandbox(const json_t *sandbox)
     putchar('\n');
 }
 
+/* Not the socket by which this was asked. */
+static void
+print_listeners(const json_t *listeners)
+{
+    const char *label = "listening";
+    const json_t *l;
+    size_t i;
+    json_array_foreach (listeners, i, l) {
+        const char *kind = json_field_string(l, "kind");
+        const char *tls = json_field_string(l, "tls");
+        bool has_tls = strcmp(tls, "none") != 0;
+        if (strcmp(kind, "control") == 0)
+            continue;
+        printf("%-10s %s %s%s%s; connections: %" PRId64 " open, %" PRId64 " so far\n",
+               label, json_field_string(l, "address"), kind, has_tls ? ", " : "",
+               has_tls ? tls : "", json_field_number(l, "sessions"),
+               json_field_number(l, "accepted"));
+        label = "";
+    }
+}
+
+static void
+print_certificates(const json_t *certificates, int64_t now_ms)
+{
+    const json_t *c;
+    size_t i;
+    json_array_foreach (certificates, i, c) {
+        const json_t *names = json_object_get(c, "names");
+        const char *name = json_string_value(json_array_get(names, 0));
+        int64_t end_ms = json_field_number(c, "not_after_ms");
+        int64_t more = json_field_number(c, "name_count") - 1;
+        char when[FORMAT_TIME_MAX], others[FORMAT_TIME_MAX] = "";
+        if (more > 0)
+            snprintf(others, sizeof(others), " and %" PRId64 " more", more);
+        printf("%-10s %s%s: %s %s\n", i == 0 ? "certs" : "",
+               name != NULL ? name : "without a name", others,
+               end_ms < now_ms                  ? "expired"
+               : json_field_is_true(c, "valid") ? "valid until"
+                                                : "not valid yet; until",
+               end_ms < now_ms ? format_time_since(end_ms, now_ms, when)
+                               : format_time_until(end_ms, now_ms, when));
+    }
+}
+
 static void
 print_sites(const json_t *status, int64_t now_ms)
 {
@@ -358,6 +402,8 @@ status_print(const json_t *status, int64_t now_ms)
     print_spool(status);
     print_journal(json_object_get(status, "journal"));
     print_sandbox(json_object_get(status, "sandbox"));
+    print_listeners(json_object_get(status, "listeners"));
+    print_certificates(json_object_get(status, "certificates"), now_ms);
     account_list_print(json_object_get(status, "oauth"), now_ms);
     print_queue(queue, json_field_number(status, "active_recipients"));
     print_fragments(json_object_get(status, "fragments"));

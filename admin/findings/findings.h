@@ -80,7 +80,8 @@ struct finding_facts {
     /* Our certificate that expires first, and the time left. */
     const char *certificate;
     int64_t certificate_ms;
-    int64_t slow_us; /* a recent turn of the loop */
+    const char *certificate_trouble; /* new files that cannot be used */
+    int64_t slow_us;                 /* a recent turn of the loop */
     const char *slow_part;
     int64_t jump_ms; /* of the wall clock, recently */
     bool namesake;   /* another host of the registry has used our name recently */

@@ -216,6 +216,15 @@ check_certificate_expired(const struct finding_facts *f, char *text)
                        findings_age(-f->certificate_ms, age));
 }
 
+static bool
+check_certificate_mismatch(const struct finding_facts *f, char *text)
+{
+    return f->certificate_trouble != NULL &&
+           finding_say(text,
+                       "the new files are not used, the old certificates stay: %s",
+                       f->certificate_trouble);
+}
+
 /* --- The process ------------------------------------------------------------------ */
 
 static bool
@@ -366,90 +375,94 @@ check_named(const struct finding_facts *f, char *text)
 }
 
 static const struct finding_row finding_rows[] = {
-    {"not_accepting",       FINDING_ERROR,   check_not_accepting,
+    {"not_accepting",        FINDING_ERROR,   check_not_accepting,
      "Look at the reason, and remove its cause: mail is accepted again by itself."    },
-    {"disk_low",            FINDING_WARNING, check_disk_low,
+    {"disk_low",             FINDING_WARNING, check_disk_low,
      "Free space on the file system of the spool, or give it more."                   },
-    {"disk_unsafe",         FINDING_ERROR,   check_disk_unsafe,
+    {"disk_unsafe",          FINDING_ERROR,   check_disk_unsafe,
      "Put the spool on a file system that keeps what it has synced: the log names the "
      "remedy."                                                                        },
-    {"sync_blocking",       FINDING_HINT,    check_sync_blocking,
+    {"sync_blocking",        FINDING_HINT,    check_sync_blocking,
      "Put the spool on a local file system (ext4, xfs) of a kernel with AIO."         },
-    {"journal_full",        FINDING_WARNING, check_journal_full,
+    {"journal_full",         FINDING_WARNING, check_journal_full,
      "Wait, or use a faster disk if this lasts: mail comes faster than it is filed."  },
-    {"journal_damaged",     FINDING_ERROR,   check_journal_damaged,
+    {"journal_damaged",      FINDING_ERROR,   check_journal_damaged,
      "Check the disk, then look at the pieces in corrupt/ of the spool and restart."  },
-    {"corrupt",             FINDING_ERROR,   check_corrupt,
+    {"corrupt",              FINDING_ERROR,   check_corrupt,
      "Look at them with `petrel queue ls --queue corrupt`; then remove or return "
      "them."                                                                          },
-    {"history_paused",      FINDING_WARNING, check_history_paused,
+    {"history_paused",       FINDING_WARNING, check_history_paused,
      "Free space on the file system of the spool: the history goes on by itself."     },
-    {"log_lost",            FINDING_WARNING, check_log_lost,
+    {"log_lost",             FINDING_WARNING, check_log_lost,
      "See that standard error or syslog is read and has space, or log less "
      "(`log_level`)."                                                                 },
-    {"certificate_expires", FINDING_WARNING, check_certificate_expires,
-     "Renew it, and reload after the files are replaced."                             },
-    {"certificate_expired", FINDING_ERROR,   check_certificate_expired,
-     "Renew it, and reload after the files are replaced: clients that verify do not "
-     "connect."                                                                       },
-    {"upstream_down",       FINDING_ERROR,   NULL,
+    {"certificate_expires",  FINDING_WARNING, check_certificate_expires,
+     "Renew it: new files are used a minute after they are there."                    },
+    {"certificate_expired",  FINDING_ERROR,   check_certificate_expired,
+     "Renew it: clients that verify do not connect; new files are used a minute after "
+     "they are there."                                                                },
+    {"certificate_mismatch", FINDING_ERROR,   check_certificate_mismatch,
+     "Replace the files: each key must fit its certificate, which must be valid now, "
+     "and "
+     "`user` must be able to read both; they are then used within two minutes."       },
+    {"upstream_down",        FINDING_ERROR,   NULL,
      "Check the host, its port and the network between; mail waits until it answers." },
-    {"login_refused",       FINDING_ERROR,   NULL,
+    {"login_refused",        FINDING_ERROR,   NULL,
      "Correct the user or the password of this smarthost, then reload."               },
-    {"sender_refused",      FINDING_ERROR,   NULL,
+    {"sender_refused",       FINDING_ERROR,   NULL,
      "Allow this sender at the smarthost, or rewrite it to one that may send there."  },
-    {"receiver_refuses_us", FINDING_WARNING, check_named,
+    {"receiver_refuses_us",  FINDING_WARNING, check_named,
      "Do what the text says; `petrel queue why` and the log have the replies."        },
-    {"quota_used_up",       FINDING_WARNING, check_named,
+    {"quota_used_up",        FINDING_WARNING, check_named,
      "Wait, mail goes on by itself; `quota=` of the route keeps below the limit."     },
-    {"sts_unreachable",     FINDING_WARNING, check_named,
+    {"sts_unreachable",      FINDING_WARNING, check_named,
      "See whether this host reaches mta-sts.DOMAIN by HTTPS; `?sts=no` ignores it."   },
-    {"port_25_blocked",     FINDING_ERROR,   check_port_25_blocked,
+    {"port_25_blocked",      FINDING_ERROR,   check_port_25_blocked,
      "Ask your provider to open port 25, or send through a smarthost (`relay`)."      },
-    {"site_dead",           FINDING_WARNING, check_site_dead,
+    {"site_dead",            FINDING_WARNING, check_site_dead,
      "See `petrel status`; `petrel queue retry` tries it now."                        },
-    {"site_clogs",          FINDING_WARNING, check_site_clogs,
+    {"site_clogs",           FINDING_WARNING, check_site_clogs,
      "See what bounds the site in `petrel status`: its limits, its rate, its speed."  },
-    {"mail_old",            FINDING_WARNING, check_mail_old,
+    {"mail_old",             FINDING_WARNING, check_mail_old,
      "Ask `petrel queue why` with the id what it waits for."                          },
-    {"expires_soon",        FINDING_WARNING, check_expires_soon,
+    {"expires_soon",         FINDING_WARNING, check_expires_soon,
      "Repair what it waits for (`petrel queue why`), or raise "
      "`maximal_queue_lifetime`."                                                      },
-    {"held_long",           FINDING_HINT,    check_held_long,
+    {"held_long",            FINDING_HINT,    check_held_long,
      "Look at it with `petrel queue ls --queue hold`; then release or remove it."     },
-    {"hold_by_route",       FINDING_WARNING, check_hold_by_route,
+    {"hold_by_route",        FINDING_WARNING, check_hold_by_route,
      "Set `relay` or `routes` to a host that takes the mail, reload, and release it "
      "with `petrel queue release`."                                                   },
-    {"loop_slow",           FINDING_HINT,    check_loop_slow,
+    {"loop_slow",            FINDING_HINT,    check_loop_slow,
      "Look for a slow disk, a busy machine or swapping; report it as a bug otherwise."},
-    {"clock_jumped",        FINDING_WARNING, check_clock_jumped,
+    {"clock_jumped",         FINDING_WARNING, check_clock_jumped,
      "Run a time service that slews the clock (chrony): times of retries follow it."  },
-    {"namesake",            FINDING_ERROR,   check_namesake,
+    {"namesake",             FINDING_ERROR,   check_namesake,
      "Set `defrag_host` to another name on one of the two hosts, and restart it."     },
-    {"fragments_stuck",     FINDING_WARNING, check_fragments_stuck,
+    {"fragments_stuck",      FINDING_WARNING, check_fragments_stuck,
      "Wait for the parts, or deliver those that are there with `petrel queue release "
      "--queue defrag`."                                                               },
-    {"registry_down",       FINDING_WARNING, check_registry_down,
+    {"registry_down",        FINDING_WARNING, check_registry_down,
      "Check the server that defrag_registry names, and the network between."          },
-    {"sandbox_missing",     FINDING_HINT,    check_sandbox_missing,
+    {"sandbox_missing",      FINDING_HINT,    check_sandbox_missing,
      "Use a kernel with Landlock and seccomp, and a build with libseccomp."           },
-    {"sandbox_refused",     FINDING_WARNING, check_sandbox_refused,
+    {"sandbox_refused",      FINDING_WARNING, check_sandbox_refused,
      "Restart the daemon if settings name new files; report it as a bug otherwise."   },
-    {"running_as_root",     FINDING_HINT,    check_running_as_root,
+    {"running_as_root",      FINDING_HINT,    check_running_as_root,
      "Set `user`: root is then given up after the ports are bound."                   },
-    {"hostname_odd",        FINDING_WARNING, check_hostname_odd,
+    {"hostname_odd",         FINDING_WARNING, check_hostname_odd,
      "Set `hostname` to a full name that has an address in DNS."                      },
-    {"open_relay",          FINDING_ERROR,   check_open_relay,
+    {"open_relay",           FINDING_ERROR,   check_open_relay,
      "Limit `relay_from` to your networks, and remove `allow_open_relay`."            },
-    {"secrets_readable",    FINDING_WARNING, check_secrets_readable,
+    {"secrets_readable",     FINDING_WARNING, check_secrets_readable,
      "Make the file readable to its owner only: chmod 600."                           },
-    {"auth_cleartext",      FINDING_WARNING, check_auth_cleartext,
+    {"auth_cleartext",       FINDING_WARNING, check_auth_cleartext,
      "Set `tls_certificate` and `tls_key`, and remove `auth_cleartext`."              },
-    {"events_stuck",        FINDING_WARNING, check_events_stuck,
+    {"events_stuck",         FINDING_WARNING, check_events_stuck,
      "Repair the receiver that `events` names, or name another and reload."           },
-    {"reload_refused",      FINDING_WARNING, check_reload_refused,
+    {"reload_refused",       FINDING_WARNING, check_reload_refused,
      "Correct the errors that `petrel check` names, then reload."                     },
-    {"settings_changed",    FINDING_HINT,    check_settings_changed,
+    {"settings_changed",     FINDING_HINT,    check_settings_changed,
      "Reload (SIGHUP) to use the new settings; `petrel check` examines them before."  },
 };
 

@@ -665,6 +665,12 @@ http_server_counts(const struct http_server *s)
     return &s->counts;
 }
 
+struct net_listener_counts
+http_server_place_counts(const struct http_server *s, size_t index)
+{
+    return net_listener_counts(s->doors[index].socket);
+}
+
 const struct net_address *
 http_server_address(const struct http_server *s, size_t index)
 {

@@ -69,6 +69,9 @@ struct http_server_counts {
     size_t connections;
 };
 const struct http_server_counts *http_server_counts(const struct http_server *server);
+/* Its connections. */
+struct net_listener_counts http_server_place_counts(const struct http_server *server,
+                                                    size_t index);
 /* The address of a place, which the system may have completed. */
 const struct net_address *http_server_address(const struct http_server *server,
                                               size_t index);

@@ -44,7 +44,8 @@ const struct setting options_rows[] = {
             "STARTTLS is\n"
             "offered when this is set. A client that asks for a name is shown the "
             "certificate with\n"
-            "that name, others the first one."),
+            "that name, others the first one. New files are used a minute after they "
+            "are there."),
     TEXTUAL(
         LIST, tls_key, "tls_key", NULL,
         "List of PEM files, in the same order. Unset: the keys are in the files of\n"

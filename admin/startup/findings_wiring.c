@@ -123,6 +123,7 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
     struct manager_fragments fragments = {0};
     (void)manager_fragments(w->manager, &fragments);
     findings_daemon_collect(&w->daemon, listener_tls(w->listener), &fragments, facts);
+    facts->certificate_trouble = certificate_keeper_trouble(w->certificates);
     facts->sites.smtp_port = w->smtp_port;
     facts->is_stopping = w->is_draining(w->context);
     facts->events = event_hub_keeping(w->events);

@@ -5,6 +5,7 @@
 #include "admin/control/questions.h"
 #include "admin/findings/findings.h"
 #include "admin/history/history.h"
+#include "admin/startup/certificate_keeper.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/findings_daemon.h"
 #include "admin/startup/findings_mail.h"
@@ -26,6 +27,7 @@ struct findings_wiring {
     const struct registry *registry; /* NULL: local */
     const struct sandbox *sandbox;
     const struct sts_wiring *sts;
+    const struct certificate_keeper *certificates;
     bool (*is_draining)(void *context);
     void *context;
     /* Private. */

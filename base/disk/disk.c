@@ -106,6 +106,7 @@ info_from(const struct stat *status)
         .owner = status->st_uid,
         .mode = status->st_mode & 07777,
         .links = (unsigned)status->st_nlink,
+        .inode = status->st_ino,
     };
 }
 

@@ -20,6 +20,7 @@ struct disk_info {
     unsigned owner;           /* uid */
     unsigned mode;            /* permissions: 0600 */
     unsigned links;
+    uint64_t inode; /* another file has another one */
 };
 struct disk_space {
     int64_t bytes_free, inodes_free; /* for unprivileged users */

@@ -53,6 +53,12 @@ struct net_listener *net_listen(struct net *net, const struct net_address *addre
                                 unsigned unix_mode, net_accepted *on_accept,
                                 void *context, char *error, size_t error_size);
 const struct net_address *net_listener_address(const struct net_listener *l);
+/* The connections it has accepted, and how many of them are open. */
+struct net_listener_counts {
+    uint64_t accepted;
+    size_t open;
+};
+struct net_listener_counts net_listener_counts(const struct net_listener *l);
 /* How often clients had to wait because descriptors or memory were used up. */
 uint64_t net_listener_pauses(const struct net_listener *l);
 void net_listener_free(struct net_listener **l);

@@ -29,6 +29,7 @@ struct net {
     struct buffer spare[NET_SPARES]; /* empty, allocated: for the next use */
     size_t spare_count;
     struct net_listener *listeners;
+    unsigned listener_last;    /* numbers of listeners, from 1 on */
     struct net_passed *passed; /* NULL: none */
     size_t passed_count;
     bool passed_missing;
@@ -99,6 +100,7 @@ struct net_connection {
     bool shut;    /* our half is closed */
     bool gone;    /* only its memory is left */
 
+    unsigned listener; /* the number of that which accepted it; 0: none did */
     struct net_address peer, local;
 };
 

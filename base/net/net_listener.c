@@ -30,6 +30,8 @@ struct net_listener {
     int socket;
     struct loop_watch *watch;
     struct loop_timer pause;
+    unsigned number;
+    uint64_t accepted;
     uint64_t pauses; /* for want of descriptors or memory */
     net_accepted *on_accept;
     void *context;
@@ -83,6 +85,8 @@ net_listener_on_ready(void *context, int events)
             continue;
         net_sockaddr_read(&name, length, &peer);
         c = net_connection_accepted(net, fd, &peer);
+        c->listener = l->number;
+        l->accepted++;
         l->on_accept(l->context, c);
         assert(net_connection_is_settled(c));
     }
@@ -245,6 +249,7 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
         return NULL;
     }
     l = memory_new(sizeof(*l));
+    l->number = ++net->listener_last;
     l->net = net;
     l->socket = fd;
     l->on_accept = on_accept;
@@ -260,6 +265,16 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     l->watch = loop_watch_new(net->loop, fd, LOOP_READ, net_listener_on_ready, l);
     DL_APPEND(net->listeners, l);
     return l;
+}
+
+struct net_listener_counts
+net_listener_counts(const struct net_listener *l)
+{
+    struct net_listener_counts counts = {.accepted = l->accepted};
+    const struct net_connection *c;
+    DL_FOREACH (l->net->connections, c)
+        counts.open += c->listener == l->number && !c->closing;
+    return counts;
 }
 
 uint64_t

@@ -48,10 +48,14 @@ void tls_server_free(struct tls_server **server); /* connections keep it */
 /* A certificate of ours, as operators see it. False: index is behind the last. */
 struct tls_certificate {
     char name[TLS_NAME_MAX + 1]; /* its first one, printable */
-    int64_t until_ms;            /* since 1970 */
+    int64_t from_ms, until_ms;   /* since 1970 */
 };
 bool tls_server_certificate(const struct tls_server *server, size_t index,
                             struct tls_certificate *out);
+/* All its names and addresses; without any its common name, which clients do
+ * not accept. name is printable, and borrowed until the call returns. */
+void tls_server_each_name(const struct tls_server *server, size_t index,
+                          void (*each)(void *context, const char *name), void *context);
 
 /* --- Client
  * ------------------------------------------------------------------------ */

@@ -6,19 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-static int64_t
-tls_file_time_ms(const mbedtls_x509_time *t)
-{
-    struct tm tm = {.tm_year = t->year - 1900,
-                    .tm_mon = t->mon - 1,
-                    .tm_mday = t->day,
-                    .tm_hour = t->hour,
-                    .tm_min = t->min,
-                    .tm_sec = t->sec};
-    return (int64_t)timegm(&tm) * 1000;
-}
 
 static void
 tls_file_digest(const mbedtls_x509_crt *certificate, char out[TLS_FILE_DIGEST_MAX])
@@ -58,8 +45,8 @@ tls_file_read(const char *path, struct text host, const struct tls_client *ancho
     tls_forget_file(content, length);
     *out = (struct tls_file){.name = ""};
     if (good) {
-        out->begins_ms = tls_file_time_ms(&chain.valid_from);
-        out->expires_ms = tls_file_time_ms(&chain.valid_to);
+        out->begins_ms = tls_time_ms(&chain.valid_from);
+        out->expires_ms = tls_time_ms(&chain.valid_to);
         tls_copy_name(out->name, sizeof(out->name), tls_certificate_name(&chain));
         out->names_host = tls_certificate_names(&chain, host, &matched);
         out->is_own_issuer =

@@ -88,6 +88,11 @@ bool tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host
                            struct text *matched);
 /* Its first name, for logs; may be empty. */
 struct text tls_certificate_name(const mbedtls_x509_crt *certificate);
+/* As tls_server_each_name(). */
+void tls_certificate_each_name(const mbedtls_x509_crt *certificate,
+                               void (*each)(void *context, const char *name),
+                               void *context);
+int64_t tls_time_ms(const mbedtls_x509_time *time); /* since 1970 */
 /* Copies; bytes that are not printable ASCII become '?'. */
 void tls_copy_name(char *to, size_t size, struct text name);
 /* One line on the most serious of flags. host: the name that was required. */

@@ -7,6 +7,7 @@
 #include <mbedtls/oid.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     SAN_DNS = 2, /* RFC 5280 §4.2.1.6 */
@@ -14,6 +15,18 @@ enum {
     NAMES_TOLD = 3,
     NAME_TEXT = 256
 };
+
+int64_t
+tls_time_ms(const mbedtls_x509_time *t)
+{
+    struct tm tm = {.tm_year = t->year - 1900,
+                    .tm_mon = t->mon - 1,
+                    .tm_mday = t->day,
+                    .tm_hour = t->hour,
+                    .tm_min = t->min,
+                    .tm_sec = t->sec};
+    return (int64_t)timegm(&tm) * 1000;
+}
 
 static struct text
 tls_name_host_of(struct text host)
@@ -120,32 +133,56 @@ tls_copy_name(char *to, size_t size, struct text name)
             to[i] = '?';
 }
 
+/* False: it is neither a name nor an address. */
+static bool
+tls_name_format(const mbedtls_x509_sequence *s, char name[NAME_TEXT])
+{
+    bool is_ip = tls_name_kind_of(s) == SAN_IP && (s->buf.len == 4 || s->buf.len == 16);
+    if (is_ip) {
+        struct net_address ip = {.family = s->buf.len == 4 ? NET_IPV4 : NET_IPV6};
+        char address[NET_ADDRESS_TEXT_MAX];
+        memcpy(ip.ip, s->buf.p, s->buf.len);
+        net_address_ip(&ip, address);
+        snprintf(name, NAME_TEXT, "%s", address);
+    } else if (tls_name_kind_of(s) == SAN_DNS) {
+        tls_copy_name(name, NAME_TEXT, text_before(text_of_buf(&s->buf), TLS_NAME_MAX));
+    }
+    return is_ip || tls_name_kind_of(s) == SAN_DNS;
+}
+
+void
+tls_certificate_each_name(const mbedtls_x509_crt *certificate,
+                          void (*each)(void *context, const char *name), void *context)
+{
+    const mbedtls_x509_sequence *s = &certificate->subject_alt_names;
+    char name[NAME_TEXT];
+    bool any = false;
+    for (; s; s = s->next)
+        if (tls_name_format(s, name)) {
+            each(context, name);
+            any = true;
+        }
+    tls_copy_name(name, sizeof(name),
+                  text_before(common_name(certificate), TLS_NAME_MAX));
+    if (!any && name[0] != '\0')
+        each(context, name);
+}
+
 /* "a.example, b.example and 5 others" */
 static void
 list_names(const mbedtls_x509_crt *certificate, char *to, size_t size)
 {
     const mbedtls_x509_sequence *s = &certificate->subject_alt_names;
-    char name[NAME_TEXT], address[NET_ADDRESS_TEXT_MAX];
+    char name[NAME_TEXT];
     size_t told = 0, others = 0, length = 0;
     to[0] = '\0';
     for (; s; s = s->next) {
-        bool is_ip =
-            tls_name_kind_of(s) == SAN_IP && (s->buf.len == 4 || s->buf.len == 16);
-
-        if (tls_name_kind_of(s) != SAN_DNS && !is_ip)
+        if (!tls_name_format(s, name))
             continue;
         /* The certificate of a large provider may have hundreds. */
         if (told == NAMES_TOLD) {
             others++;
             continue;
-        }
-        tls_copy_name(name, sizeof(name), text_of_buf(&s->buf));
-        if (is_ip) {
-            struct net_address ip = {.family = s->buf.len == 4 ? NET_IPV4 : NET_IPV6};
-
-            memcpy(ip.ip, s->buf.p, s->buf.len);
-            net_address_ip(&ip, address);
-            snprintf(name, sizeof(name), "%s", address);
         }
         snprintf(to + length, size - length, "%s%s", told++ ? ", " : "", name);
         length = strlen(to);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { TICKET_LIFE_S = 4 * 3600 };
 
@@ -239,17 +238,19 @@ tls_server_certificate(const struct tls_server *server, size_t index,
     if (index >= server->own_count)
         return false;
     const mbedtls_x509_crt *certificate = &server->own[index].certificate;
-    const mbedtls_x509_time *t = &certificate->valid_to;
-    struct tm tm = {.tm_year = t->year - 1900,
-                    .tm_mon = t->mon - 1,
-                    .tm_mday = t->day,
-                    .tm_hour = t->hour,
-                    .tm_min = t->min,
-                    .tm_sec = t->sec};
-    out->until_ms = (int64_t)timegm(&tm) * 1000;
+    out->from_ms = tls_time_ms(&certificate->valid_from);
+    out->until_ms = tls_time_ms(&certificate->valid_to);
     tls_copy_name(out->name, sizeof(out->name),
                   text_before(tls_certificate_name(certificate), TLS_NAME_MAX));
     return true;
+}
+
+void
+tls_server_each_name(const struct tls_server *server, size_t index,
+                     void (*each)(void *context, const char *name), void *context)
+{
+    if (index < server->own_count)
+        tls_certificate_each_name(&server->own[index].certificate, each, context);
 }
 
 /* Of the servers' own certificates, not of their intermediates. */

@@ -12,6 +12,7 @@
 #include "queue/event/event.h"
 #include "smtp/server/pregreet.h"
 #include "smtp/server/listener_auth.h"
+#include "smtp/server/listener_tls.h"
 #include "smtp/server/refusals.h"
 #include "smtp/reply.h"
 #include "smtp/server/session.h"
@@ -75,66 +76,6 @@ hostname_is_good(const char *hostname, struct buffer *errors)
     return false;
 }
 
-/* Copies the files of a list to paths, NUL-terminated. TEXT_NONE: too many. */
-static size_t
-read_paths(struct text list, char *paths[TLS_PAIRS_MAX])
-{
-    struct text word;
-    size_t count = 0;
-    while (text_word(&list, ", \t\r\n", &word)) {
-        if (count == TLS_PAIRS_MAX)
-            return TEXT_NONE;
-        paths[count++] = text_string(word);
-    }
-    return count;
-}
-
-static bool
-complain_tls(struct buffer *errors, const char *what)
-{
-    bool added = buffer_format(errors, "tls_certificate: %s\n", what);
-    (void)added;
-    return false;
-}
-
-static bool
-make_tls(const struct tls_pair *pairs, size_t count, struct tls_server **server,
-         struct buffer *errors)
-{
-    char error[TLS_ERROR_MAX];
-    struct tls *tls = tls_new(error, sizeof(error));
-    if (tls != NULL)
-        *server = tls_server_new(tls, pairs, count, error, sizeof(error));
-    tls_free(&tls);
-    return *server != NULL || complain_tls(errors, error);
-}
-
-/* Without certificates *server stays NULL. Without tls_key each file of tls_certificate
- * has its key, too, as most tools write them. */
-static bool
-read_tls(const struct listener_settings *settings, struct tls_server **server,
-         struct buffer *errors)
-{
-    char *certificates[TLS_PAIRS_MAX] = {0}, *keys[TLS_PAIRS_MAX] = {0};
-    struct tls_pair pairs[TLS_PAIRS_MAX];
-    size_t count = read_paths(settings->tls_certificate, certificates);
-    size_t key_count = read_paths(settings->tls_key, keys);
-    bool good = true;
-    if (count == TEXT_NONE || (key_count > 0 && key_count != count)) {
-        good = complain_tls(errors, "as many files as in tls_key, 64 at most");
-    } else if (count > 0) {
-        for (size_t i = 0; i < count; i++)
-            pairs[i] = (struct tls_pair){certificates[i],
-                                         key_count > 0 ? keys[i] : certificates[i]};
-        good = make_tls(pairs, count, server, errors);
-    }
-    for (size_t i = 0; i < TLS_PAIRS_MAX; i++) {
-        free(certificates[i]);
-        free(keys[i]);
-    }
-    return good;
-}
-
 /* An address with ?tls requires a certificate, one with ?proxy requires proxy_from.
  * File permissions replace proxy_from on a Unix socket. */
 static bool
@@ -143,7 +84,8 @@ has_what_it_needs(const struct session_rules *rules, const struct endpoint *endp
 {
     for (size_t i = 0; i < count; i++) {
         if (endpoints[i].tls && rules->tls == NULL)
-            return complain_tls(errors, "unset, but `listen` has an address with ?tls");
+            return listener_complain_tls(
+                errors, "unset, but `listen` has an address with ?tls");
         if (endpoints[i].proxy && endpoints[i].address.family != NET_UNIX &&
             rules->proxies.count == 0) {
             (void)!buffer_add(errors, TEXT("proxy_from: unset, and `listen` has an "
@@ -178,7 +120,7 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
     r->users = 1;
     bool good = policy_read(&r->policy, settings->relay_from,
                             settings->allow_open_relay, errors);
-    good = read_tls(settings, &r->tls, errors) && good;
+    good = listener_read_tls(settings, &r->tls, errors) && good;
     good = client_usage_read(&r->clients, &settings->clients, errors) && good;
     good = networks_read(&r->proxies, "proxy_from", settings->proxy_from,
                          "would let any client claim any address", errors) &&
@@ -699,6 +641,36 @@ struct tls_server *
 listener_tls(const struct listener *l)
 {
     return l->host.rules->tls;
+}
+
+/* Sessions of these rules that have not begun TLS yet get the new ones. */
+void
+listener_take_tls(struct listener *l, struct tls_server **server)
+{
+    tls_server_free(&l->host.rules->tls);
+    l->host.rules->tls = *server;
+    *server = NULL;
+}
+
+bool
+listener_describe(const struct listener *l, size_t index, struct listener_view *out)
+{
+    if (index >= l->door_count)
+        return false;
+    const struct door *door = &l->doors[index];
+    struct net_listener_counts counts = net_listener_counts(door->socket);
+    bool may_start = door->options.starttls && l->host.rules->tls != NULL;
+    *out = (struct listener_view){.address = net_listener_address(door->socket),
+                                  .kind = door->options.lmtp ? "lmtp"
+                                          : door->options.auth == ENDPOINT_AUTH_REQUIRED
+                                              ? "submission"
+                                              : "smtp",
+                                  .tls = door->options.tls ? "tls"
+                                         : may_start       ? "starttls"
+                                                           : "none",
+                                  .sessions = counts.open,
+                                  .accepted = counts.accepted};
+    return true;
 }
 
 struct session_counts

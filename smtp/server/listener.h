@@ -81,6 +81,18 @@ void listener_open(struct listener *l);
 void listener_free(struct listener **l);
 /* The certificates of the settings in force; NULL: none. */
 struct tls_server *listener_tls(const struct listener *l);
+/* Replaces them: for connections that do not have TLS yet. *server becomes NULL. */
+void listener_take_tls(struct listener *l, struct tls_server **server);
+/* A listening socket, as operators see it; false: index is behind the last. */
+struct listener_view {
+    const struct net_address *address; /* borrowed */
+    const char *kind;                  /* smtp, submission, lmtp */
+    const char *tls;                   /* none, starttls, tls */
+    size_t sessions;
+    uint64_t accepted; /* connections */
+};
+bool listener_describe(const struct listener *l, size_t index,
+                       struct listener_view *out);
 size_t listener_sessions(const struct listener *l);
 struct session_counts listener_counts(const struct listener *l);
 /* See session_host_stress(). */

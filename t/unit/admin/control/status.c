@@ -277,9 +277,31 @@ test_sandbox(void)
     json_decref(status);
 }
 
+/* Who listens, and with which certificates. */
+static void
+test_listeners(void)
+{
+    const int64_t day_ms = 24 * 3600 * 1000;
+    json_t *status = json_pack(
+        "{s:[{s:s,s:s,s:s,s:i,s:i},{s:s,s:s,s:s,s:i,s:i},{s:s,s:s}],s:[{s:[s,s],s:i,s:I,s:b},{s:[],s:i,s:I,s:b}]}",
+        "listeners", "address", "127.0.0.1:25", "kind", "smtp", "tls", "starttls", "sessions", 2, "accepted", 7,
+        "address", "[::1]:8025", "kind", "http", "tls", "none", "sessions", 0, "accepted", 0, "address", "/run/control", "kind", "control",
+        "certificates", "names", "mx.example", "mail.example", "name_count", 3, "not_after_ms", (json_int_t)(89 * day_ms), "valid", 1,
+        "names", "name_count", 0, "not_after_ms", (json_int_t)(-2 * day_ms), "valid", 0);
+    ok(status != NULL);
+    const char *text = printed(status);
+    has_line(text, "listening  127.0.0.1:25 smtp, starttls; connections: 2 open, 7 so far");
+    has_line(text, "           [::1]:8025 http; connections: 0 open, 0 so far");
+    has_line(text, "certs      mx.example and 2 more: valid until 1970-03-31 00:00:00Z (in 89 d 0 h)");
+    has_line(text, "           without a name: expired 1969-12-30 00:00:00Z (2 d 0 h ago)");
+    ok_named(strstr(text, "/run/control") == NULL, "not the socket by which this was asked");
+    json_decref(status);
+}
+
 int
 main(void)
 {
+    test_listeners();
     test_sandbox();
     test_counts();
     test_journal();

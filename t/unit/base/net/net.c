@@ -34,6 +34,8 @@ test_echo(const char *listen_on)
              "100,000 bytes come back as they went");
     is_number(net_unsent(w->client.connection), 0, "all is sent");
     is_number(net_connections(w->net), 2, "two connections");
+    is_number(net_listener_counts(w->listener).open, 1, "one of them is the listener's");
+    is_number((long)net_listener_counts(w->listener).accepted, 1, "which has accepted one");
     ok_named(net_address_equal(net_peer(w->client.connection), net_where(w)), "peer");
     ok_named(net_address_equal(net_local(w->server.connection), net_where(w)), "local");
     ok_named(net_where(w)->family == NET_UNIX ||
@@ -51,6 +53,8 @@ test_echo(const char *listen_on)
     net_close(&w->server.connection);
     until(w, !net_connections(w->net));
     is_number(net_connections(w->net), 0, "both are gone soon after");
+    is_number(net_listener_counts(w->listener).open, 0, "none is open");
+    is_number((long)net_listener_counts(w->listener).accepted, 1, "it has accepted one");
     free(bytes);
     net_finish(w);
 }

@@ -181,6 +181,13 @@ server_error(const struct secrets *k, const char *certificate, const char *key)
 }
 
 static void
+add_name(void *context, const char *name)
+{
+    strcat(context, name);
+    strcat(context, " ");
+}
+
+static void
 test_server_files(const struct secrets *k)
 {
     struct tls_server *server;
@@ -218,6 +225,16 @@ test_server_files(const struct secrets *k)
     ok_named(tls_server_certificate(server, 1, &own), "its second certificate");
     is_number(own.until_ms, 1612325106000, "its end");
     ok_named(strstr(own.name, ".") != NULL, own.name);
+    is_number(own.from_ms, 1577836800000, "its beginning");
+    char names[200] = "";
+    tls_server_each_name(server, 0, add_name, names);
+    is_string(names, "mail.example.net mx.example.net 127.0.0.1 ::1 ", "all names of the first");
+    tls_server_each_name(server, 2, add_name, names);
+    tls_server_free(&server);
+    server = server_of(k, "common");
+    names[0] = '\0';
+    tls_server_each_name(server, 0, add_name, names);
+    is_string(names, "common.example.net ", "where there are none, the common one");
     ok_named(!tls_server_certificate(server, 2, &own), "there are two");
     tls_server_free(&server);
     ok(server == NULL);

@@ -299,6 +299,16 @@ crowd(void)
     ok(answers(&b, "STARTTLS\r\n", "220 2.0.0"));
     secure(&b);
     ok_named(answers(&b, "EHLO a.example\r\n", "250 DSN"), "two are within the limit");
+    struct listener_view view;
+    ok(listener_describe(w.listener, 0, &view));
+    is_string(view.tls, "starttls", "the first socket");
+    is_string(view.kind, "smtp", "what it is for");
+    is_number(view.address->port, w.port, "its port");
+    is_number((long)view.accepted, 1, "who came");
+    ok(listener_describe(w.listener, 1, &view));
+    is_string(view.tls, "tls", "the second");
+    is_number((long)view.sessions, 1, "who is there");
+    ok_named(!listener_describe(w.listener, 2, &view), "there is no third");
     call(&c, &w, w.port);
     ok_named(answers(&c, "EHLO a.example\r\n", "250-STARTTLS"), "it is never hidden");
     ok(answers(&c, "STARTTLS\r\n", "454 4.7.0 too many TLS sessions"));
