@@ -107,6 +107,7 @@ struct storage_state {
     unsigned injector;          /* then: the user, owner of todo/ID */
     bool preprocessed;          /* S5: info/ exists, todo/ does not */
     unsigned failures_recorded; /* S5 as read: bounce/ID has at least this many */
+    unsigned given; /* recipients before aliases were looked up; 0: they were not */
 };
 
 /* What the header of a message that is ours may need before it leaves. */

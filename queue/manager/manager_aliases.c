@@ -70,6 +70,7 @@ manager_expand(struct manager *m, struct envelope *e)
     if (expansion_is_idle(&rules) || !e->storage.in_todo || e->storage.preprocessed ||
         e->delivery.done > 0)
         return;
+    e->storage.given = e->count;
     m->routed_now +=
         expansion_apply(e, &rules, loop_now_ms(m->loop), alias_was_delivered, &header);
 }

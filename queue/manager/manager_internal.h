@@ -63,6 +63,7 @@ struct active {
                        * SCHED_LOAD or its end */
     struct beginning beginning;
     struct quotas_claim *claim; /* of sendmail(1) mail that begins */
+    uint32_t claimed;           /* its recipients */
     bool expired;               /* a recipient has: EVENT_LIFETIME is reported */
     bool ending;                /* its notification is being committed, or will be: */
     unsigned failing;      /* recipients before this one have the operator's bounce */
@@ -146,7 +147,8 @@ void manager_hint_path(const struct manager *m, const char *name,
 
 /* --- submission_quota.c ----------------------------------------------------------- */
 
-/* Mail of sendmail(1) is counted when it is first loaded. The claim is open until the
+/* Mail of sendmail(1) is counted when it is first loaded, with its recipients as they were
+ * given: an alias is one. The claim is open until the
  * attempt has begun. */
 enum submission_quota {
     SUBMISSION_QUOTA_PASSES,

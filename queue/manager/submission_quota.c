@@ -49,6 +49,13 @@ quota_wait(struct active *a, const struct quotas_refusal *refusal, int64_t ready
     manager_stir(m);
 }
 
+static uint32_t
+quota_recipients(const struct envelope *e)
+{
+    uint32_t open = e->count - e->delivery.done, given = e->storage.given;
+    return given > 0 && (given < open || e->delivery.done == 0) ? given : open;
+}
+
 /* Only what is in todo/ still has not been counted. A crash before it leaves there counts
  * it twice. */
 enum submission_quota
@@ -63,8 +70,8 @@ submission_quota_take(struct active *a, struct outcome *never)
         return SUBMISSION_QUOTA_PASSES;
     int64_t now_ms = loop_monotonic_ms(m->loop);
     a->claim = memory_new(sizeof(*a->claim));
-    if (quotas_take(m->quotas, &sender, e->count - e->delivery.done, now_ms, a->claim,
-                    &refusal)) {
+    a->claimed = quota_recipients(e);
+    if (quotas_take(m->quotas, &sender, a->claimed, now_ms, a->claim, &refusal)) {
         if (submission_quota_waits(m, a->id))
             deferral_reasons_forget(m->reasons, a->id);
         return SUBMISSION_QUOTA_PASSES;
@@ -85,8 +92,8 @@ submission_quota_settle(struct active *a, bool goes)
     struct manager *m = a->manager;
     if (a->claim == NULL)
         return;
-    uint32_t sent = goes ? a->envelope->count : 0;
-    quotas_settle(m->quotas, a->claim, sent, loop_monotonic_ms(m->loop));
+    quotas_settle(m->quotas, a->claim, goes ? a->claimed : 0,
+                  loop_monotonic_ms(m->loop));
     if (goes)
         manager_note_quotas(m);
     free(a->claim);

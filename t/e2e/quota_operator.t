@@ -94,6 +94,15 @@ is mail(map { "local$_\@there.test" } 10 .. 30), 0, 'more than a day may have';
 ok $petrel->wait_log(qr/to=<local30\@there\.test>.*status=bounced \(.*more recipients than the 10 a day of uid $>/), 'can never pass, and bounces';
 is quota($me)->{limits}[0]{used}, 5, 'counts for nothing' or diag status();
 
+# An alias is one recipient, whoever is behind it: as it was given.
+my $team = Petrel::spit("$petrel->{dir}/aliases", 'team: ' . join(', ', map { "member$_\@there.test" } 1 .. 20) . "\n");
+$petrel->stop;
+$petrel->configure(quotas => "uid:* 50/d\n", aliases => $team, local_domains => 'petrel.test')->start;
+my $used = quota($me)->{limits}[0]{used};
+is mail('team@petrel.test', 'local39@there.test'), 0, 'to twenty, and to one';
+ok Petrel::wait_for(sub { Petrel::count($petrel->log, qr/to=<member\d+\@there\.test>, orig_to=<team\@petrel\.test>.*status=sent/) == 20 }), 'all get it' or diag $petrel->log;
+ok Petrel::wait_for(sub { quota($me)->{limits}[0]{used} == $used + 2 }), 'that are two recipients' or diag status();
+
 # In seconds: what waits goes by itself.
 $petrel->configure(quotas => "uid:* 2/s\n")->run('reload');
 $petrel->stop;

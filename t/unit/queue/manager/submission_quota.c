@@ -1,0 +1,263 @@
+/* Quotas of sendmail(1): mail is counted when it is first loaded, with its recipients as they were given; what is too much waits in
+ * todo/ and goes by itself, what can never pass is returned, and nothing is counted twice. */
+/* link: t/sim/loop.c */
+#include "queue/manager/manager_internal.h"
+#include "t/support/manager_world.h"
+
+enum { HOUR_MS = 3600 * 1000, SECOND_MS = 1000 };
+
+static const char file[] = "team: good@a.test, good@b.test, good@c.test, good@d.test\n"
+                           "one: good@one.test\n"
+                           "same: good@one.test\n"
+                           "bounced: bad@a.test, bad@b.test\n";
+
+static struct aliases *aliases;
+
+static struct aliases *
+aliases_made(const struct world *w)
+{
+    struct aliases_file one = {"aliases", text_from(file)};
+    struct buffer errors;
+    buffer_init(&errors, 4096);
+    struct aliases *made = aliases_new(
+        &(struct aliases_settings){.files = &one, .file_count = 1, .routes = w->routes},
+        &errors);
+    is_text(buffer_text(&errors), TEXT(""), "aliases");
+    buffer_free(&errors);
+    return made;
+}
+
+/* The manager forgets them at each start. */
+static void
+plug(struct world *w)
+{
+    if (aliases == NULL)
+        aliases = aliases_made(w);
+    manager_set_aliases(w->manager, aliases, NULL);
+}
+
+static void
+quota_begin(struct world *w, const char *quotas)
+{
+    manager_world_begin(w, "* smtp://x");
+    w->plug = plug;
+    w->settings.quotas = text_from(quotas);
+    world_restart(w);
+}
+
+static void
+quota_end(struct world *w)
+{
+    ok_named(world_is_empty(w), "nothing is left");
+    manager_world_end(w);
+    aliases_free(&aliases);
+}
+
+static void
+injected_stored(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    struct world *w = context;
+    if (refusal != NULL)
+        abort();
+    w->id = e->id;
+    envelope_free(&e);
+}
+
+/* As sendmail(1) does, while no daemon runs, so that it is found at the next start. */
+static void
+inject(struct world *w, const char *sender, const char *recipients)
+{
+    char error[300];
+    struct queue *queue;
+    struct outcome refusal;
+    struct text rest = text_from(recipients), one;
+    struct envelope *e = envelope_new();
+    e->sender = envelope_text(e, text_from(sender));
+    e->prefix =
+        envelope_text(e, TEXT("Received: by h.test (Petrel, from userid 7)\r\n"));
+    e->ours = true;
+    while (text_word(&rest, " ", &one))
+        if (!envelope_add(e, one, 0, TEXT("")))
+            abort();
+    if (queue_open_injector(&queue, w->log, &w->settings.queue, error, sizeof(error)) !=
+        0)
+        abort();
+    struct queue_draft *draft = queue_begin(queue, 0, &refusal);
+    (void)queue_write(draft, TEXT("Subject: x\r\n\r\nbody\r\n"));
+    queue_name(draft, e);
+    queue_commit(&draft, &e, injected_stored, w);
+    queue_close(&queue);
+}
+
+/* What the uid of this process has used of its day. */
+static unsigned
+used_of(const struct world *w, const char *name)
+{
+    char who[40];
+    snprintf(who, sizeof(who), "%s%u", name, (unsigned)geteuid());
+    struct quota_use *use = quotas_recall(manager_quotas(w->manager),
+                                          text_from(name[0] == 'u' ? who : name));
+    return use != NULL ? quota_used(use, QUOTA_DAY, loop_monotonic_ms(w->loop)) : 0;
+}
+
+static unsigned
+logged_times(const struct world *w, const char *words)
+{
+    unsigned count = 0;
+    struct text rest = buffer_text(&w->lines);
+    const char *at;
+    while ((at = memmem(rest.at, rest.length, words, strlen(words))) != NULL) {
+        count++;
+        rest = text_after(rest, (size_t)(at - rest.at) + 1);
+    }
+    return count;
+}
+
+/* Five of one recipient each, three a day. */
+static void
+test_waits(void)
+{
+    struct world w;
+    quota_begin(&w, "uid:* 3/d");
+    world_stop(&w);
+    for (int i = 0; i < 5; i++)
+        inject(&w, "me@h.test", "good@x.test");
+    manager_world_start(&w);
+    is_number(w.attempts, 3, "three go");
+    is_number(used_of(&w, "uid:"), 3, "and count");
+    is_number(world_files(&w, "todo"), 2, "two wait where they were written");
+    is_number(logged_times(&w, "waits: Quota: 3 recipients a day of uid"), 2,
+              "which is logged, once each");
+    sim_loop_advance(w.loop, 5 * HOUR_MS);
+    is_number(w.attempts, 3, "five hours later");
+    is_number(logged_times(&w, "waits: Quota"), 2, "nothing is logged again");
+    world_restart(&w);
+    is_number(w.attempts, 3, "a restart changes nothing");
+    is_number(used_of(&w, "uid:"), 3, "nor counts it again");
+    sim_loop_advance(w.loop, 22 * (int64_t)HOUR_MS);
+    is_number(w.attempts, 5, "after a day they go by themselves");
+    quota_end(&w);
+}
+
+static void
+test_as_given(void)
+{
+    struct world w;
+    quota_begin(&w, "uid:* 4/d");
+    world_stop(&w);
+    inject(&w, "me@h.test", "team@h.test good@x.test");
+    manager_world_start(&w);
+    is_number(w.attempts, 5, "five copies");
+    is_number(used_of(&w, "uid:"), 2, "of two recipients as they were given");
+    world_stop(&w);
+    inject(&w, "me@h.test", "one@h.test same@h.test");
+    manager_world_start(&w);
+    is_number(w.attempts, 6, "one copy");
+    is_number(used_of(&w, "uid:"), 4, "of two");
+    world_stop(&w);
+    inject(&w, "me@h.test", "team@h.test");
+    manager_world_start(&w);
+    is_number(w.attempts, 6, "an alias more is too much");
+    ok(submission_quota_waits(w.manager, w.id));
+    sim_loop_advance(w.loop, 26 * (int64_t)HOUR_MS);
+    is_number(w.attempts, 10, "tomorrow it goes");
+    is_number(used_of(&w, "uid:"), 1, "as one");
+    quota_end(&w);
+}
+
+/* More than the quota in one message. */
+static void
+test_never(void)
+{
+    struct world w;
+    quota_begin(&w, "uid:* 3/d");
+    world_stop(&w);
+    inject(&w, "good@h.test", "good@a.test good@b.test good@c.test team@h.test");
+    manager_world_start(&w);
+    world_saw(&w, ">good@h.test ", "only the bounce is sent");
+    ok(world_logged(&w, "550 5.7.1 Quota: more recipients than the 3 a day of uid") ||
+       world_logged(&w, "more recipients than the 3 a day of uid"));
+    is_number(used_of(&w, "uid:"), 0, "and nothing counts");
+    world_stop(&w);
+    inject(&w, "good@h.test", "team@h.test team@h.test one@h.test");
+    manager_world_start(&w);
+    is_number(used_of(&w, "uid:"), 3, "three fit");
+    quota_end(&w);
+}
+
+/* What bounces has been sent on, too. */
+static void
+test_bounced(void)
+{
+    struct world w;
+    quota_begin(&w, "uid:* 9/d\nsender:me@h.test 2/d");
+    world_stop(&w);
+    inject(&w, "me@h.test", "bounced@h.test");
+    manager_world_start(&w);
+    is_number(used_of(&w, "uid:"), 1, "counts");
+    is_number(used_of(&w, "sender:me@h.test"), 1, "for each kind");
+    world_stop(&w);
+    inject(&w, "me@h.test", "good@a.test good@b.test");
+    inject(&w, "other@h.test", "good@c.test");
+    manager_world_start(&w);
+    is_number(used_of(&w, "sender:me@h.test"), 1,
+              "two more are too much for the sender");
+    is_number(used_of(&w, "uid:"), 2, "and take nothing of the user");
+    ok(manager_reset_quota(w.manager, TEXT("sender:me@h.test")));
+    world_turns(&w);
+    is_number(used_of(&w, "sender:me@h.test"), 2, "a reset lets them go");
+    quota_end(&w);
+}
+
+static void
+test_changes(void)
+{
+    struct world w;
+    quota_begin(&w, "uid:* 1/d");
+    world_stop(&w);
+    for (int i = 0; i < 4; i++)
+        inject(&w, "me@h.test", "team@h.test");
+    manager_world_start(&w);
+    is_number(w.attempts, 4, "one goes, to four");
+    w.settings.quotas = TEXT("uid:* 2/d");
+    manager_reload(w.manager, &w.settings, w.routes);
+    world_turns(&w);
+    is_number(w.attempts, 8, "a larger quota: another");
+    w.settings.quotas = TEXT("");
+    manager_reload(w.manager, &w.settings, w.routes);
+    world_turns(&w);
+    is_number(w.attempts, 16, "no quota: all");
+    quota_end(&w);
+}
+
+/* The next hop is away: what was counted is tried again, and counts once. */
+static void
+test_deferred(void)
+{
+    struct world w;
+    quota_begin(&w, "uid:* 3/d");
+    world_stop(&w);
+    inject(&w, "me@h.test", "later@a.test later@b.test");
+    manager_world_start(&w);
+    is_number(used_of(&w, "uid:"), 2, "counted");
+    sim_loop_advance(w.loop, 3 * (int64_t)HOUR_MS);
+    ok(w.attempts > 2);
+    is_number(used_of(&w, "uid:"), 2, "once");
+    world_restart(&w);
+    is_number(used_of(&w, "uid:"), 2, "also after a restart");
+    w.all_good = true;
+    sim_loop_advance(w.loop, 5 * (int64_t)HOUR_MS);
+    quota_end(&w);
+}
+
+int
+main(void)
+{
+    test_waits();
+    test_as_given();
+    test_never();
+    test_bounced();
+    test_changes();
+    test_deferred();
+    return done();
+}
