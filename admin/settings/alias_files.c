@@ -4,6 +4,7 @@
 #include "base/disk/disk.h"
 #include "base/memory.h"
 #include "base/sandbox/identity.h"
+#include "queue/manager/maildir.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,28 +218,70 @@ warn_of_writers(const struct alias_file *f, unsigned user, struct log *log)
                 f->path);
 }
 
+struct alias_end {
+    const struct route_table *routes;
+    bool found;
+};
+
+static bool
+alias_end_on_member(void *context, const struct aliases_member *m)
+{
+    struct alias_end *end = context;
+    struct address parsed;
+    if (!address_parse(m->address, &parsed))
+        return true;
+    const struct target *target = route_find(end->routes, &parsed);
+    end->found = target->kind == TARGET_MAILDIR ? maildir_exists(target, &parsed)
+                                                : target->kind != TARGET_UNKNOWN;
+    return !end->found;
+}
+
+enum alias_fate { ALIAS_ARRIVES, ALIAS_NOWHERE, ALIAS_DEAD };
+
+/* postmaster is written to from elsewhere (RFC 5321 §4.5.1), root by cron. */
+static enum alias_fate
+alias_fate_of(const struct route_table *routes, struct aliases *table,
+              struct text address, bool ours)
+{
+    struct alias_end end = {.routes = routes};
+    struct aliases_question q = {.routes = routes, .address = address, .ours = ours};
+    if (aliases_expand(table, &q, alias_end_on_member, &end) != ALIASES_NONE)
+        return end.found ? ALIAS_ARRIVES : ALIAS_DEAD;
+    (void)alias_end_on_member(&end, &(struct aliases_member){.address = address});
+    return end.found ? ALIAS_ARRIVES : ALIAS_NOWHERE;
+}
+
+/* Their mail is refused (550 5.1.1). */
+static void
+warn_of_nobody(const struct route_table *routes, struct aliases *table, struct log *log)
+{
+    struct text domain = route_first_local_domain(routes);
+    char root[ALIAS_NAME_MAX], master[ALIAS_NAME_MAX];
+    if (domain.length == 0)
+        return;
+    snprintf(root, sizeof(root), "root@%.*s", TEXT_ARGS(domain));
+    snprintf(master, sizeof(master), "postmaster@%.*s", TEXT_ARGS(domain));
+    enum alias_fate of_root = alias_fate_of(routes, table, text_from(root), true);
+    enum alias_fate of_master = alias_fate_of(routes, table, text_from(master), false);
+    for (enum alias_fate fate = ALIAS_NOWHERE; fate <= ALIAS_DEAD; fate++)
+        if (of_root == fate || of_master == fate)
+            log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                    "nobody gets mail for %s%s%s: %s", of_root == fate ? "root" : "",
+                    of_root == of_master ? " and " : "",
+                    of_master == fate ? "postmaster" : "",
+                    fate == ALIAS_NOWHERE ? "set root" : "the alias leads to no user");
+}
+
 /* sendmail(1) appends the hostname to root, cron and others. */
 static void
 warn_of_unset(const struct options *o, const struct route_table *routes,
-              struct aliases *table, struct log *log)
+              const struct aliases *table, struct log *log)
 {
-    char address[ALIAS_NAME_MAX];
-    snprintf(address, sizeof(address), "postmaster@%.*s",
-             TEXT_ARGS(route_first_local_domain(routes)));
-    struct address parsed;
-    struct aliases_question q = {.routes = routes, .address = text_from(address)};
-    bool has_target = address_parse(q.address, &parsed) &&
-                      route_find(routes, &parsed)->kind != TARGET_UNKNOWN;
-    if (table == NULL)
-        return;
-    if (!route_is_local_domain(routes, text_from(o->hostname)))
+    if (table != NULL && !route_is_local_domain(routes, text_from(o->hostname)))
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
                 "%s: the hostname %s is not in local_domains: mail of cron to "
                 "root@%s is not redirected",
                 o->root != NULL ? "root" : "aliases", o->hostname, o->hostname);
-    if (!has_target && aliases_expand(table, &q, NULL, NULL) == ALIASES_NONE)
-        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                "nobody gets mail for postmaster: set root");
 }
 
 void
@@ -257,4 +300,5 @@ alias_files_warn(const struct options *o, const struct route_table *routes,
                 "aliases: %u more names are in domains that are not local",
                 w.foreign - FOREIGN_MAX);
     warn_of_unset(o, routes, table, log);
+    warn_of_nobody(routes, table, log);
 }

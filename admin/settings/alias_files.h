@@ -31,7 +31,7 @@ void alias_files_free(struct alias_files **files);
 
 /* What is allowed, but probably wrong: a file that belongs to another user, or that its
  * group can write; names in domains that are not local; `root` without a local domain
- * that mail of cron has. */
+ * that mail of cron has; nobody who gets the mail for root or postmaster. */
 void alias_files_warn(const struct options *options, const struct route_table *routes,
                       struct aliases *table, const struct alias_files *files,
                       struct log *log);

@@ -151,10 +151,88 @@ test_warnings(void)
     ok(strstr(lines.at, "the group of ") != NULL);
     ok(strstr(lines.at, "group:1: the domain of 'u@far.test' is not in local_domains"));
     ok(strstr(lines.at, "the hostname host.test is not in local_domains") != NULL);
-    ok(strstr(lines.at, "nobody gets mail for postmaster: set root") != NULL);
+    ok(strstr(lines.at, "nobody gets mail for root and postmaster: set root\n") !=
+       NULL);
     end(&r);
     log_free(&log);
     buffer_free(&lines);
+}
+
+/* What check says of these settings about root and postmaster; files: as read_files(). */
+static void
+is_warned(const char *files, char *root, const struct route_settings *settings,
+          const char *want, const char *name)
+{
+    struct reading r;
+    struct buffer lines;
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&lines, 65536);
+    log_capture(log, &lines);
+    read_files(&r, files, root);
+    route_free(&r.routes);
+    r.routes = route_new(settings, NULL);
+    is_string(r.errors.at, "", name);
+    alias_files_warn(&r.options, r.routes, r.table, r.files, log);
+    (void)!buffer_add_byte(&lines, '\0');
+    const char *said = strstr(lines.at, "nobody gets");
+    char line[200] = "";
+    if (said != NULL)
+        (void)!text_copy(line, sizeof(line),
+                         text_before(text_from(said), strcspn(said, "\n")));
+    is_string(line, want, name);
+    end(&r);
+    log_free(&log);
+    buffer_free(&lines);
+}
+
+/* Whenever their mail would be refused, and only then. */
+static void
+test_nobody(void)
+{
+    char ann[] = "ann", far[] = "ann@far.test", path[200], mailbox[200], create[240],
+         one[200];
+    struct route_settings mx = {.routes = TEXT("* mx"),
+                                .local_domains = TEXT("d.test")};
+    struct route_settings relay = mx, local = mx, made = mx, fixed = mx, named = mx;
+    snprintf(path, sizeof(path), "maildir:%s/%%u", directory);
+    snprintf(create, sizeof(create), "maildir:%s/%%u?create=yes", directory);
+    snprintf(one, sizeof(one), "maildir:%s/all", directory);
+    relay.routes = TEXT("* smtp://relay.test");
+    local.local = text_from(path);
+    made.local = text_from(create);
+    fixed.local = text_from(one);
+    named.routes = TEXT("root@d.test hold, * mx");
+    static const char both[] = "nobody gets mail for root and postmaster: set root";
+    is_warned("", NULL, &mx, both, "nothing is set");
+    is_warned("", far, &mx, "", "root");
+    is_warned("", ann, &mx,
+              "nobody gets mail for root and postmaster: the alias leads to no user",
+              "root is a user that is none");
+    is_warned("", NULL, &relay, "", "a smarthost has them");
+    is_warned("", NULL, &local, both, "local, and no mailbox of theirs");
+    is_warned("", NULL, &made, "", "mailboxes are made");
+    is_warned("", NULL, &fixed, "", "one mailbox for all");
+    is_warned("", NULL, &named, "nobody gets mail for postmaster: set root",
+              "a route for root");
+    write_file("nobody", "root: postmaster\npostmaster: bob\n", 0644);
+    is_warned("nobody", NULL, &mx,
+              "nobody gets mail for root and postmaster: the alias leads to no user",
+              "aliases that lead to nobody");
+    is_warned("nobody", far, &mx,
+              "nobody gets mail for postmaster: the alias leads to no user",
+              "they come before root, which catches what cron writes to bob");
+    write_file("half", "root: bob, ann@far.test\n", 0644);
+    is_warned("half", NULL, &mx, "nobody gets mail for postmaster: set root",
+              "an alias for root");
+    write_file("whole", "@d.test: ann@far.test\n", 0644);
+    is_warned("whole", NULL, &local, "", "an alias for all");
+    snprintf(mailbox, sizeof(mailbox), "%s/root", directory);
+    if (mkdir(mailbox, 0700) != 0)
+        abort();
+    is_warned("", NULL, &local, "nobody gets mail for postmaster: set root",
+              "a mailbox of root");
+    mx.local_domains = TEXT("");
+    is_warned("", NULL, &mx, "", "no local domain");
 }
 
 int
@@ -165,5 +243,6 @@ main(void)
     test_reading();
     test_refusals();
     test_warnings();
+    test_nobody();
     return done();
 }
