@@ -89,6 +89,7 @@ const struct setting options_rows[] = {
         "domain:DOMAIN (as a whole), with * for each user, address or domain; all.\n"
         "LIMIT: N/s, N/m, N/h, N/d, none. Of each kind the first line that matches "
         "counts.\n"
+        "Each daemon (of a spool with slices, and each host) counts by itself.\n"
         "Example: user:* 500/d,100/h"),
     TEXTUAL(LIST, sender_domains, "sender_domains", NULL,
             "The only domains that users, and clients in relay_from, may send from: "

@@ -59,6 +59,39 @@ warn_of_fragments(const struct options *options, const struct route_table *route
 }
 
 static void
+note_quota(void *context, const struct target *target)
+{
+    bool *has_quota = context;
+    *has_quota = *has_quota || !quota_is_none(&target->transport.quota);
+}
+
+/* Nobody adds up what several daemons have sent. */
+static void
+warn_of_quotas(const struct options *options, const struct route_table *routes,
+               struct log *log)
+{
+    bool of_hops = false;
+    size_t others = 0;
+    route_each_target(routes, note_quota, &of_hops);
+    peers_each_target(route_peers(routes), warnings_count, &others);
+    const char *what = options->quotas == NULL ? "quota="
+                       : of_hops               ? "quotas and quota="
+                                               : "quotas";
+    if (options->quotas == NULL && !of_hops)
+        return;
+    if (options->slices > 1)
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "%s: each of the %u daemons of this spool counts by itself, so all "
+                "together may send %u times as much: divide the amounts",
+                what, (unsigned)options->slices, (unsigned)options->slices);
+    if (others > 0)
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "%s: each host of defrag_peers counts by itself, so all together may "
+                "send more: divide the amounts",
+                what);
+}
+
+static void
 warn_of_events(const struct options *options, struct log *log)
 {
     if (options->events != NULL && options->events_secret == NULL &&
@@ -338,6 +371,7 @@ warnings_say(const struct options *options, const struct settings *settings,
     warn_of_rewrites(options, settings, log);
     warn_of_fragments(options, routes, log);
     warn_of_accounts(options, routes, log);
+    warn_of_quotas(options, routes, log);
     warn_of_events(options, log);
 }
 

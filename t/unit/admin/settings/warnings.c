@@ -251,6 +251,39 @@ test_accounts(void)
              "none has it");
 }
 
+/* Who sends by several daemons has that many quotas. */
+static void
+test_quotas(void)
+{
+    static char quotas[60], relay[80], slices[20], peers[60], registry[40];
+    char *const arguments[] = {quotas, relay, slices, peers, registry, NULL};
+    strcpy(quotas, "quotas=user:* 5/d");
+    strcpy(relay, "relay=smtp://h.test");
+    strcpy(slices, "slices=1");
+    strcpy(peers, "defrag_peers=");
+    strcpy(registry, "defrag_registry=local");
+    say(arguments);
+    ok_named(!is_said("counts by itself"), "one daemon");
+    strcpy(slices, "slices=4");
+    say(arguments);
+    ok(is_said("quotas: each of the 4 daemons of this spool counts by itself, so all "
+               "together may send 4 times as much: divide the amounts\n"));
+    strcpy(relay, "relay=smtp://h.test?quota=500/d");
+    say(arguments);
+    ok(is_said("quotas and quota=: each of the 4 daemons"));
+    strcpy(quotas, "quotas=");
+    say(arguments);
+    ok(is_said("quota=: each of the 4 daemons") && !is_said("quotas and"));
+    strcpy(slices, "slices=1");
+    strcpy(peers, "defrag_peers=b=10.0.0.2");
+    say(arguments);
+    ok(is_said("quota=: each host of defrag_peers counts by itself"));
+    ok(!is_said("daemons of this spool"));
+    strcpy(relay, "relay=smtp://h.test");
+    say(arguments);
+    ok_named(!is_said("counts by itself"), "without quotas nothing is said");
+}
+
 int
 main(void)
 {
@@ -258,6 +291,7 @@ main(void)
     test_bad();
     test_hostname();
     test_values();
+    test_quotas();
     test_many_hidden();
     buffer_free(&said);
     test_accounts();
