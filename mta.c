@@ -296,6 +296,7 @@ start_findings(struct petrel *p)
                                  .log = p->log,
                                  .events = p->events,
                                  .manager = p->manager,
+                                 .keeper = &p->keeper,
                                  .listener = p->listener,
                                  .questions = control_server_questions(p->control),
                                  .history = p->history,

@@ -409,6 +409,11 @@ static const struct finding_row finding_rows[] = {
      "Check the host, its port and the network between; mail waits until it answers." },
     {"login_refused",        FINDING_ERROR,   NULL,
      "Correct the user or the password of this smarthost, then reload."               },
+    {"oauth_refused",        FINDING_ERROR,   check_named,
+     "Log in anew with `petrel oauth login`, or repair the account at its provider."  },
+    {"dkim_failed",          FINDING_WARNING, check_named,
+     "Publish the record that `petrel dkim-key --show` prints; make a new key if it "
+     "cannot sign."                                                                   },
     {"sender_refused",       FINDING_ERROR,   NULL,
      "Allow this sender at the smarthost, or rewrite it to one that may send there."  },
     {"receiver_refuses_us",  FINDING_WARNING, check_named,

@@ -122,6 +122,7 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
     sts_wiring_find(w->sts, facts);
     struct manager_fragments fragments = {0};
     (void)manager_fragments(w->manager, &fragments);
+    findings_delivery_collect(w->keeper, facts);
     findings_daemon_collect(&w->daemon, listener_tls(w->listener), &fragments, facts);
     facts->certificate_trouble = certificate_keeper_trouble(w->certificates);
     facts->sites.smtp_port = w->smtp_port;

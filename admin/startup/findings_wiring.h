@@ -8,6 +8,7 @@
 #include "admin/startup/certificate_keeper.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/findings_daemon.h"
+#include "admin/startup/findings_delivery.h"
 #include "admin/startup/findings_mail.h"
 #include "admin/startup/sts_wiring.h"
 #include "defrag/registry/registry.h"
@@ -21,6 +22,7 @@ struct findings_wiring {
     struct log *log;
     struct event_hub *events;
     struct manager *manager;
+    const struct token_keeper *keeper; /* logins of delivery */
     const struct listener *listener;
     struct questions *questions;
     const struct history *history;

@@ -42,6 +42,7 @@ struct account_tokens {
     bool dropped, replaced;        /* after a refusal: the token; it, by this one */
     enum tokens_status told;       /* to the owner */
     int64_t retry_ms, retry_at_ms; /* after trouble: the delay; when (monotonic) */
+    bool refused;                  /* why is a refusal */
     char why[2 * OAUTH_REASON_MAX];
 };
 
@@ -243,8 +244,11 @@ static void
 tokens_show(const struct account_tokens *a, tokens_each_view *each, void *context)
 {
     const struct oauth_account *account = &a->account;
-    struct tokens_view view = {
-        .account = account, .status = tokens_status(a), .why = "", .trouble = a->why};
+    struct tokens_view view = {.account = account,
+                               .status = tokens_status(a),
+                               .why = "",
+                               .trouble = a->why,
+                               .refused = a->refused};
     char why[sizeof(a->why) + OAUTH_NAME_MAX + HTTP_URL_MAX + 100];
     struct http_url url = {.host = ""};
     const char *wrong;
@@ -322,6 +326,7 @@ tokens_fail(struct account_tokens *a, bool refused, int64_t least_ms, const char
     if (delay_ms < least_ms)
         delay_ms = least_ms;
     a->retry_at_ms = loop_monotonic_ms(s->loop) + delay_ms;
+    a->refused = refused;
     tokens_write_why(a, refused, why);
     log_say(s->log, refused ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "oauth", NULL,
             "no token for %s at %s: %s", a->account.user, a->account.host, a->why);
@@ -348,6 +353,7 @@ tokens_good(struct account_tokens *a)
 {
     a->retry_ms = a->retry_at_ms = 0;
     a->why[0] = '\0';
+    a->refused = false;
     a->replaced = a->dropped;
     a->dropped = false;
     tokens_unlock(a);
@@ -600,6 +606,7 @@ tokens_keep(struct tokens *tokens, struct account_tokens **old,
         return true;
     a->retry_ms = a->retry_at_ms = 0;
     a->why[0] = '\0';
+    a->refused = false;
     if (tokens_file_changed(a))
         tokens_read_state(a);
     a->told = tokens_status(a);
@@ -667,9 +674,11 @@ tokens_set(struct tokens *tokens, const struct oauth_account *accounts, size_t c
     struct account_tokens *a;
     DL_FOREACH (old, a)
         if (tokens->settings.changed != NULL)
-            tokens->settings.changed(
-                tokens->settings.context,
-                &(struct tokens_view){&a->account, TOKENS_NO_ACCOUNT, "", "", 0});
+            tokens->settings.changed(tokens->settings.context,
+                                     &(struct tokens_view){.account = &a->account,
+                                                           .status = TOKENS_NO_ACCOUNT,
+                                                           .why = "",
+                                                           .trouble = ""});
     tokens_remove_all(tokens, &old);
 }
 

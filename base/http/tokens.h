@@ -40,7 +40,8 @@ struct tokens_view {
     enum tokens_status status; /* NO_ACCOUNT: it is being removed */
     const char *why;           /* ASKED, FAILED: a sentence, without secrets; else "" */
     const char *trouble;       /* why the last request failed, or "" */
-    int64_t until_ms;          /* READY: its end, wall clock; else 0 */
+    bool refused;     /* and that was a refusal, which lasts until an operator acts */
+    int64_t until_ms; /* READY: its end, wall clock; else 0 */
 };
 typedef void tokens_each_view(void *context, const struct tokens_view *view);
 

@@ -113,6 +113,15 @@ delivery_conversations(const struct delivery *d)
     return d->conversations;
 }
 
+void
+delivery_each_key_trouble(const struct delivery *d,
+                          void (*each)(void *context, const char *name,
+                                       const char *why),
+                          void *context)
+{
+    signing_each_trouble(d->signing, each, context);
+}
+
 bool
 delivery_signing(const struct delivery *d, struct signing_counts *counts)
 {

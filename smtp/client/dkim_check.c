@@ -38,10 +38,10 @@ report_record(const struct key_question *q, enum dkim_record found, struct text 
                 "publish this TXT record there, and no other: v=DKIM1; k=%s; p=%.*s",
                 q->name, dkim_record_words(found), q->key->domain, kind_name(q->key),
                 TEXT_ARGS(key));
-    else if (q->key->unfit)
+    else if (q->key->record != DKIM_RECORD_FITS)
         log_say(log, LOG_LEVEL_INFO, "smtp", NULL,
                 "dkim_keys: %s now has the record of its key", q->name);
-    q->key->unfit = found != DKIM_RECORD_FITS;
+    q->key->record = found;
 }
 
 static void
@@ -61,8 +61,9 @@ on_record(void *context, const struct dns_answer *answer)
                       buffer_text(&key));
     buffer_free(&key);
     q->key->check_due_ms =
-        loop_monotonic_ms(q->check->loop) +
-        (known && !q->key->unfit ? DKIM_CHECK_GOOD_MS : DKIM_CHECK_BAD_MS);
+        loop_monotonic_ms(q->check->loop) + (known && q->key->record == DKIM_RECORD_FITS
+                                                 ? DKIM_CHECK_GOOD_MS
+                                                 : DKIM_CHECK_BAD_MS);
     q->key = NULL;
 }
 

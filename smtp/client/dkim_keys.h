@@ -6,6 +6,7 @@
 #include "base/crypto/sign.h"
 #include "base/log/log.h"
 #include "mime/dkim.h"
+#include "mime/dkim_record.h"
 
 enum { DKIM_KEYS_MAX = 10000, DKIM_KEYS_PER_DOMAIN = 4, DKIM_KEYS_PER_TURN = 40 };
 
@@ -13,9 +14,10 @@ struct dkim_key {
     char *domain, *selector; /* in A-labels and lower case */
     char *path;
     struct sign_key *key;
-    int64_t check_due_ms; /* of smtp/client/dkim_check.h; monotonic */
-    bool unfit;           /* so was its record at the last answer */
-    bool exposed;         /* all users can read the file */
+    int64_t check_due_ms;    /* of smtp/client/dkim_check.h; monotonic */
+    enum dkim_record record; /* the last answer; FITS as long as there is none */
+    bool broken;             /* it could not sign */
+    bool exposed;            /* all users can read the file */
 };
 struct dkim_keys {
     struct sign_random *random;

@@ -15,6 +15,7 @@
 #include "smtp/dot.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -187,6 +188,7 @@ sign_with(struct signing *s, struct signing_job *job, struct dkim_key *key)
     buffer_init(&field, DKIM_FIELD_MAX);
     dkim_field_begin(&job->header, &tags, &field, digest);
     job->failed = !sign_digest(key->key, digest, signature, &length);
+    key->broken = job->failed;
     if (!job->failed) {
         dkim_field_end(&field, text_of(signature, length));
         bool fits =
@@ -545,6 +547,28 @@ bool
 signing_is_on(const struct signing *s)
 {
     return s->set != NULL;
+}
+
+void
+signing_each_trouble(const struct signing *s,
+                     void (*each)(void *context, const char *name, const char *why),
+                     void *context)
+{
+    char name[2 * DKIM_NAME_MAX + 16], why[200];
+    const struct dkim_keys *keys = s->set != NULL ? s->set->keys : NULL;
+    for (size_t i = 0; keys != NULL && i < keys->count; i++) {
+        const struct dkim_key *key = &keys->list[i];
+        if (key->broken)
+            snprintf(why, sizeof(why), "the key cannot sign, and mail waits");
+        else if (key->record != DKIM_RECORD_FITS)
+            snprintf(why, sizeof(why),
+                     "it %s: receivers cannot verify what its key signs",
+                     dkim_record_words(key->record));
+        else
+            continue;
+        snprintf(name, sizeof(name), "%s._domainkey.%s", key->selector, key->domain);
+        each(context, name, why);
+    }
 }
 
 struct signing_counts

@@ -31,6 +31,12 @@ struct signing_counts {
     size_t longest;
 };
 struct signing_counts signing_counts(const struct signing *s);
+/* Keys that could not sign, or that receivers cannot verify: the name of the record, and
+ * a sentence. */
+void signing_each_trouble(const struct signing *s,
+                          void (*each)(void *context, const char *name,
+                                       const char *why),
+                          void *context);
 
 /* The forms of a message that may have different signatures. */
 enum signing_form {

@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
+use JSON::PP qw(decode_json);
 use Test::More;
 use lib 't/e2e';
 use Client;
@@ -41,11 +42,17 @@ for my $round (1, 2) {
     }
 }
 is Petrel::count($petrel->log, qr/warning: dkim_keys:/), keys(%cases) - 1, 'one for each that does not fit, however often it signs';
+my $findings = sub { return join ' ', sort map { $_->{subject} } grep { $_->{code} eq 'dkim_failed' } @{ decode_json(($petrel->run(qw(status --json)))[1])->{findings} } };
+my $failing = join ' ', sort map { "s1._domainkey.$_.test" } grep { $cases{$_} } keys %cases;
+ok Petrel::wait_for(sub { $findings->() eq $failing }), 'each is a finding dkim_failed' or diag $findings->();
+like +($petrel->run('status'))[1], qr/^warning +dkim_failed s1\._domainkey\.none\.test: it has no TXT record: receivers cannot verify what its key signs/m, 'which says why';
 
 # What it says to publish is what is wanted.
 Petrel::spit("$dir/none.zone", Petrel::slurp("$dir/none.zone") . 's1._domainkey.none.test. 60 IN TXT ' . join(' ', map { "\"$_\"" } unpack '(a255)*', $record{none}) . "\n");
 $nsd->stop;
 $nsd->again;
+kill 'HUP', $petrel->{pid};
+ok $petrel->wait_log(qr/recovered=dkim_failed.*s1\._domainkey\.none\.test/), 'which ends with a reload';
 is $petrel->stop, 0, 'it ends well';
 $petrel->start;
 my $client = Client->greeted($petrel->{port}) or die;

@@ -103,9 +103,11 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
     ok Petrel::wait_for(sub { Petrel::count($petrel->log, qr/$id: .*status=deferred/) > 2 }), 'it is due again and again';
     like why($petrel, $id), qr/^attempts: 1 so far/m, 'which uses up no attempts';
     is scalar($provider->events(qr/^connection/)), 0, 'and no connection';
+    ok $petrel->wait_log(qr/trouble=oauth_refused.*joe at 127\.0\.0\.1/), 'and of findings: oauth_refused';
     $provider->first;
     reload($petrel);
     ok $provider->wait_for(qr/^mail /), 'a refresh token is there: the mail goes';
+    ok $petrel->wait_log(qr/recovered=oauth_refused/), 'and it is over';
 
     # Each of these is a clear line; the mail waits, and goes afterwards.
     my %line = (

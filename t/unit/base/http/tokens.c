@@ -280,6 +280,15 @@ later(struct provider *p, int64_t ms)
 }
 
 static void
+count_view(void *context, const struct tokens_view *view)
+{
+    struct provider *p = context;
+    snprintf(p->told, sizeof(p->told), "%s %d %lld %s%s", view->account->host,
+             (int)view->status, (long long)view->until_ms, view->trouble,
+             view->refused ? " refused" : "");
+}
+
+static void
 test_trouble(void)
 {
     struct provider *p = provider_start("grant=client secret=" CANARY);
@@ -341,6 +350,8 @@ test_refused(void)
               "status 400: invalid_grant: AADSTS70008; run: petrel oauth login "
               "smtp.x.test u@x.test",
               "with what to do");
+    tokens_each(p->tokens, count_view, p);
+    ok_named(strstr(p->told, "u@x.test refused") != NULL, "the view says that it lasts");
     later(p, 400000);
     later(p, 400000);
     is_number(p->requests, 1, "not asked again for 15 min");
@@ -350,6 +361,8 @@ test_refused(void)
     fclose(f);
     later(p, 5000);
     is_number(find(p, got, why), TOKENS_READY, "but when somebody has logged in");
+    tokens_each(p->tokens, count_view, p);
+    ok_named(strstr(p->told, "refused") == NULL, "then it is over");
     clock_go();
     provider_finish(p);
 }
@@ -424,14 +437,6 @@ test_files(void)
     provider_finish(p);
 }
 
-static void
-count_view(void *context, const struct tokens_view *view)
-{
-    struct provider *p = context;
-    snprintf(p->told, sizeof(p->told), "%s %d %lld %s", view->account->host,
-             (int)view->status, (long long)view->until_ms, view->trouble);
-}
-
 static bool
 refused(struct provider *p, const char *token)
 {
@@ -494,6 +499,7 @@ test_renewal(void)
     is_string(p->told, "1 ", "the owner knows it as good");
     tokens_each(p->tokens, count_view, p);
     ok_named(strstr(p->told, " status 503") != NULL, "a view has the trouble");
+    ok_named(strstr(p->told, "refused") == NULL, "which is no refusal");
     for (int i = 0; i < 6; i++)
         pass(p, 59 * 1000);
     is_number(find(p, got, why), TOKENS_FAILED, "then it has ended");

@@ -122,6 +122,41 @@ used_bytes(void)
 
 /* A pass may wait for a slow host long after its signature is made. */
 static void
+note_trouble(void *context, const char *name, const char *why)
+{
+    struct buffer *said = context;
+    ok(buffer_format(said, "%s: %s\n", name, why));
+}
+
+static void
+test_trouble(void)
+{
+    struct world w;
+    struct buffer said;
+    struct dkim_keys *keys = dkim_kit_keys("a.test", "s", 2);
+    buffer_init(&said, 1000);
+    world_begin(&w, NULL);
+    signing_each_trouble(w.signing, note_trouble, &said);
+    signing_reload(w.signing, keys);
+    signing_each_trouble(w.signing, note_trouble, &said);
+    is_number(said.length, 0, "no keys, or keys that are well");
+    keys->list[0].record = DKIM_RECORD_NONE;
+    signing_each_trouble(w.signing, note_trouble, &said);
+    is_text(buffer_text(&said),
+            TEXT("s._domainkey.a.test: it has no TXT record: receivers cannot verify what "
+                 "its key signs\n"),
+            "a key without its record");
+    buffer_clear(&said);
+    keys->list[0].broken = true;
+    signing_each_trouble(w.signing, note_trouble, &said);
+    is_text(buffer_text(&said),
+            TEXT("s._domainkey.a.test: the key cannot sign, and mail waits\n"),
+            "a key that cannot sign");
+    buffer_free(&said);
+    world_end(&w);
+}
+
+static void
 test_memory(void)
 {
     enum { PASSES = 20, LONG = 500 * 1024, KEPT = 8 * 1024 };
@@ -320,6 +355,7 @@ int
 main(void)
 {
     test_shared();
+    test_trouble();
     test_memory();
     test_line();
     test_normalized();

@@ -1,0 +1,31 @@
+/* Collects the facts about logins and keys of delivery. */
+#include "admin/startup/findings_delivery.h"
+
+#include <stdio.h>
+
+/* A provider that cannot be reached is no refusal: it is asked again soon. */
+static void
+findings_delivery_name_account(void *context, const struct tokens_view *view)
+{
+    char subject[2 * HTTP_URL_MAX];
+    const struct oauth_account *a = view->account;
+    if (!view->refused)
+        return;
+    snprintf(subject, sizeof(subject), "%s at %s", a->user, a->host);
+    findings_name(context, "oauth_refused", subject, view->trouble);
+}
+
+static void
+findings_delivery_name_key(void *context, const char *name, const char *why)
+{
+    findings_name(context, "dkim_failed", name, why);
+}
+
+void
+findings_delivery_collect(const struct token_keeper *keeper,
+                          struct finding_facts *facts)
+{
+    if (keeper->tokens != NULL)
+        tokens_each(keeper->tokens, findings_delivery_name_account, facts);
+    delivery_each_key_trouble(keeper->delivery, findings_delivery_name_key, facts);
+}
