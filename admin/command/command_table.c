@@ -79,6 +79,7 @@ static const char help_oauth[] = "  login [--browser] HOST[:PORT] USER\n"
 
 static const char help_doctor[] =
     "  DOMAIN         that mail is sent from; without any: all of the settings\n"
+    "  ADDRESS        whether mail for it could go there, and with what TLS\n"
     "  --blocklists   ask lists of spammers for our addresses\n"
     "  Exit code: 0; 1: there is an error.\n";
 
@@ -107,7 +108,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "doctor",
-     .arguments = "[--json] [--blocklists] [DOMAIN]...",
+     .arguments = "[--json] [--blocklists] [DOMAIN | ADDRESS]...",
      .about = "why mail might not arrive, and what to do",
      .help = help_doctor,
      .example = "petrel doctor example.org",

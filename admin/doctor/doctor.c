@@ -126,23 +126,35 @@ doctor_take_own_domains(struct doctor *d)
 
 /* --- Command line ------------------------------------------------------------------- */
 
+static bool
+doctor_is_subject(struct text word)
+{
+    char domain[IDNA_NAME_MAX];
+    struct address address;
+    if (word.length == 0 || word.at[0] == '-')
+        return false;
+    if (text_find(word, '@') != TEXT_NONE)
+        return word.length <= ADDRESS_MAX && address_parse(word, &address);
+    return text_find(word, '.') != TEXT_NONE && idna_to_ascii(word, domain) &&
+           address_is_domain(text_from(domain));
+}
+
 bool
 doctor_read_request(int count, char **arguments, struct doctor_request *out)
 {
     *out = (struct doctor_request){.subjects = arguments};
     for (int i = 0; i < count; i++) {
-        char domain[IDNA_NAME_MAX];
-        struct text word = text_from(arguments[i]);
         if (strcmp(arguments[i], "--json") == 0) {
             out->json = true;
         } else if (strcmp(arguments[i], "--blocklists") == 0) {
             out->blocklists = true;
-        } else if (arguments[i][0] != '-' && out->count < DOCTOR_ARGUMENTS_MAX &&
-                   text_find(word, '.') != TEXT_NONE && idna_to_ascii(word, domain) &&
-                   address_is_domain(text_from(domain))) {
+        } else if (out->count < DOCTOR_ARGUMENTS_MAX &&
+                   doctor_is_subject(text_from(arguments[i]))) {
             out->subjects[out->count++] = arguments[i];
         } else {
-            fputs("usage: petrel doctor [--json] [--blocklists] [DOMAIN]...\n", stderr);
+            fputs(
+                "usage: petrel doctor [--json] [--blocklists] [DOMAIN | ADDRESS]...\n",
+                stderr);
             return false;
         }
     }
@@ -151,19 +163,62 @@ doctor_read_request(int count, char **arguments, struct doctor_request *out)
 
 /* --- The whole ---------------------------------------------------------------------- */
 
+/* An address in the form that has ASCII alone in its domain. */
+static void
+doctor_plan_address(struct doctor *d, const char *word)
+{
+    struct address address;
+    char domain[IDNA_NAME_MAX], subject[ADDRESS_MAX + IDNA_NAME_MAX];
+    if (!address_parse(text_from(word), &address))
+        return;
+    if (!idna_to_ascii(address.domain, domain))
+        (void)text_copy(domain, sizeof(domain), address.domain);
+    snprintf(subject, sizeof(subject), "%.*s@%s", TEXT_ARGS(address.local), domain);
+    d->is_direct |= doctor_route(d->setup, subject)->kind == TARGET_MX;
+    doctor_add_destination_task(d, subject);
+}
+
+/* Mail is sent from a domain; of those that are not in the settings it may as well be
+ * asked whether mail goes to them. */
+static void
+doctor_plan_subjects(struct doctor *d, const struct doctor_request *request)
+{
+    char(*own)[DOCTOR_NAME_MAX] = d->domains;
+    doctor_take_own_domains(d);
+    size_t own_count = d->domain_count;
+    d->domains = memory_array(DOCTOR_DOMAINS_MAX, sizeof(d->domains[0]));
+    d->domain_count = d->domains_omitted = 0;
+    for (int i = 0; i < request->count; i++)
+        if (strchr(request->subjects[i], '@') != NULL)
+            doctor_plan_address(d, request->subjects[i]);
+        else
+            doctor_add_domain(d, text_from(request->subjects[i]));
+    for (size_t i = 0; i < d->domain_count; i++) {
+        bool is_own = false;
+        for (size_t n = 0; n < own_count; n++)
+            is_own |= strcmp(own[n], d->domains[i]) == 0;
+        if (!is_own && doctor_route(d->setup, d->domains[i])->kind == TARGET_MX)
+            doctor_add_destination_task(d, d->domains[i]);
+    }
+    free(own);
+}
+
 static void
 doctor_plan(struct doctor *d, const struct doctor_request *request)
 {
-    for (int i = 0; i < request->count; i++)
-        doctor_add_domain(d, text_from(request->subjects[i]));
-    if (request->count == 0)
+    if (request->count > 0)
+        doctor_plan_subjects(d, request);
+    else
         doctor_take_own_domains(d);
     for (size_t i = 0; i < d->domain_count; i++)
         d->is_direct |= doctor_leaves_directly(d, d->domains[i]);
-    d->is_direct |= d->domain_count == 0 && doctor_leaves_directly(d, "sender.invalid");
+    d->is_direct |= request->count == 0 && d->domain_count == 0 &&
+                    doctor_leaves_directly(d, "sender.invalid");
     doctor_add_host_tasks(d);
-    for (size_t i = 0; i < d->domain_count; i++)
+    for (size_t i = 0; i < d->domain_count; i++) {
         doctor_add_domain_tasks(d, d->domains[i]);
+        doctor_add_proof_task(d, d->domains[i]);
+    }
     if (request->count == 0) {
         doctor_add_key_tasks(d);
         doctor_add_smarthost_tasks(d);
@@ -207,12 +262,16 @@ doctor_print(struct doctor *d, bool json)
 int
 doctor_run(const struct doctor_setup *setup, const struct doctor_request *request)
 {
-    struct inquiry_settings settings = {.loop = setup->loop,
-                                        .net = setup->net,
-                                        .dns = setup->dns,
-                                        .validating = setup->validating,
-                                        .hostname = setup->options->hostname,
-                                        .sources = {[INQUIRY_LOGIN] = setup->login}};
+    struct inquiry_settings settings = {
+        .loop = setup->loop,
+        .net = setup->net,
+        .dns = setup->dns,
+        .validating = setup->validating,
+        .hostname = setup->options->hostname,
+        .sources = {[INQUIRY_LOGIN] = setup->login,
+                    [INQUIRY_WAY] = setup->way,
+                    [INQUIRY_POLICY] = setup->policy}
+    };
     struct doctor d = {.setup = setup, .options = setup->options};
     d.domains = memory_array(DOCTOR_DOMAINS_MAX, sizeof(d.domains[0]));
     (void)!bind_address_read(&settings.bind, text_from(setup->options->smtp_bind),

@@ -33,7 +33,22 @@ enum doctor_login {
     DOCTOR_LOGIN_DOWN,
     DOCTOR_LOGIN_REFUSED,
     DOCTOR_LOGIN_SENDER,
-    DOCTOR_LOGIN_TOKEN
+    DOCTOR_LOGIN_TOKEN,
+    DOCTOR_LOGIN_RECIPIENT /* of INQUIRY_WAY alone */
+};
+
+/* INQUIRY_WAY: whether a host takes mail for a subject. Its key is HOST and SUBJECT with
+ * a space between, HOST "-" for the smarthost of the route; the verdict is a doctor_login,
+ * reason the reply, texts are these. */
+enum { DOCTOR_WAY_TLS, DOCTOR_WAY_WHERE, DOCTOR_WAY_DEMAND, DOCTOR_WAY_INSECURE };
+
+/* INQUIRY_POLICY: the MTA-STS policy of a domain; the key is DOMAIN and HOST; the verdict
+ * is this. DNS_NO_DATA: it has none, or it cannot be fetched. */
+enum doctor_policy {
+    DOCTOR_POLICY_NAMES,   /* the host is among those that it permits */
+    DOCTOR_POLICY_TESTING, /* it is not, in mode testing */
+    DOCTOR_POLICY_FORBIDS,
+    DOCTOR_POLICY_EMPTY /* mode none */
 };
 
 struct doctor_setup {
@@ -44,7 +59,8 @@ struct doctor_setup {
     const char *file; /* of the settings, for remedies */
     /* Calls each with all keys. */
     void (*keys)(void *context, doctor_each_key *each, void *to);
-    struct inquiry_source login;
+    struct inquiry_source login, way, policy;
+    const char *sender; /* of mail that is handed over for a try: MAIL FROM */
     const struct tls_client *anchors; /* NULL: there are none */
     void *context;
     struct loop *loop;
@@ -56,13 +72,17 @@ struct doctor_setup {
 struct doctor_request {
     bool json, blocklists;
     int count;
-    char **subjects; /* domains */
+    char **subjects; /* domains and addresses */
 };
 /* False: a usage line has been printed. */
 bool doctor_read_request(int count, char **arguments, struct doctor_request *out);
 
 /* Prints. 0, or 1: there is an error. */
 int doctor_run(const struct doctor_setup *setup, const struct doctor_request *request);
+
+/* Where mail for "local@domain", or for anybody at "domain", goes to. */
+const struct target *doctor_route(const struct doctor_setup *setup,
+                                  const char *subject);
 
 /* Every host of the routes that we log in to, once: number, target and its index in it. */
 typedef void doctor_host_met(void *context, size_t number, const struct target *target,

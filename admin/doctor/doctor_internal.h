@@ -27,6 +27,7 @@ struct doctor {
     char (*domains)[DOCTOR_NAME_MAX];
     size_t domain_count, domains_omitted;
     bool is_direct; /* mail of one of the domains leaves by MX */
+    bool is_proven; /* the TLSA records of this host are being examined */
 };
 
 /* Addresses of this host as receivers see them. */
@@ -62,6 +63,10 @@ void doctor_add_domain_tasks(struct doctor *d, const char *domain);
 void doctor_add_smarthost_tasks(struct doctor *d);
 void doctor_add_local_tasks(struct doctor *d);
 void doctor_add_list_tasks(struct doctor *d);
+/* subject: an address, or a domain. */
+void doctor_add_destination_task(struct doctor *d, const char *subject);
+/* What this host may publish for senders of mail to that domain. */
+void doctor_add_proof_task(struct doctor *d, const char *domain);
 doctor_check doctor_check_spf, doctor_check_dkim, doctor_check_dmarc, doctor_check_mx;
 doctor_check doctor_check_resolver, doctor_check_port, doctor_check_name,
     doctor_check_address, doctor_check_ptr;

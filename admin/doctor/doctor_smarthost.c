@@ -112,6 +112,7 @@ judge_login(struct doctor *d, struct checklist *out, const char *subject,
                       a->reason);
         advise_login(d, out, host, subject);
         return;
+    case DOCTOR_LOGIN_RECIPIENT: /* none is asked */
     case DOCTOR_LOGIN_SENDER:
         checklist_add(out, code, CHECK_ERROR, subject,
                       "it accepts the login, but refuses our sender: %s", a->reason);

@@ -2,6 +2,7 @@
 #include "admin/doctor/inquiry.h"
 
 #include "admin/doctor/greeting.h"
+#include "base/buffer.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { TURN_MS = 200 };
+enum { TURN_MS = 200, TLSA_TEXTS_MAX = 16 * 1024 };
 
 struct inquiry_item {
     struct inquiry *inquiry;
@@ -118,6 +119,45 @@ inquiry_answered(struct inquiry_item *item, const struct inquiry_answer *answer)
 
 /* --- Questions ---------------------------------------------------------------------- */
 
+/* Into bytes; those that do not fit are omitted. */
+static size_t
+inquiry_spell_tlsa(const struct dns_answer *from, struct buffer *bytes,
+                   struct text *texts)
+{
+    size_t ends[DNS_TLSA_MAX], count = 0, start = 0;
+    for (size_t i = 0; i < from->count && count < DNS_TLSA_MAX; i++) {
+        const struct dns_tlsa *r = &from->tlsa[i];
+        bool fits = buffer_format(bytes, "%u %u %u ", (unsigned)r->usage,
+                                  (unsigned)r->selector, (unsigned)r->matching);
+        for (size_t at = 0; at < r->data.length; at++)
+            fits = fits && buffer_format(bytes, "%02x",
+                                         (unsigned)(unsigned char)r->data.at[at]);
+        if (!fits)
+            break;
+        ends[count++] = bytes->length;
+    }
+    for (size_t i = 0; i < count; start = ends[i++])
+        texts[i] = text_of(bytes->at + start, ends[i] - start);
+    return count;
+}
+
+static void
+inquiry_on_tlsa(void *context, const struct dns_answer *from)
+{
+    struct inquiry_item *item = context;
+    struct inquiry_answer answer = {.status = from->status, .secure = from->secure};
+    struct text texts[DNS_TLSA_MAX];
+    struct buffer bytes;
+    item->query = NULL;
+    buffer_init(&bytes, TLSA_TEXTS_MAX);
+    snprintf(answer.reason, sizeof(answer.reason), "%s", from->reason);
+    answer.data.texts = texts;
+    if (from->status == DNS_FOUND)
+        answer.data.count = inquiry_spell_tlsa(from, &bytes, texts);
+    inquiry_settle(item, &answer);
+    buffer_free(&bytes);
+}
+
 static void
 inquiry_on_dns(void *context, const struct dns_answer *from)
 {
@@ -203,11 +243,16 @@ inquiry_start(struct inquiry_item *item)
     case INQUIRY_TEXTS:
         item->query = dns_find_texts(s->dns, name, inquiry_on_dns, item);
         return;
+    case INQUIRY_TLSA:
+        item->query = dns_find_tlsa(s->validating, name, inquiry_on_tlsa, item);
+        return;
     case INQUIRY_GREETING:
         if (net_address_parse(text_from(name), 0, &address))
             inquiry_start_greeting(item, &address);
         return;
     case INQUIRY_LOGIN:
+    case INQUIRY_WAY:
+    case INQUIRY_POLICY:
     case INQUIRY_KINDS:
         break;
     }

@@ -32,10 +32,13 @@ enum inquiry_kind {
     INQUIRY_ALIAS,     /* the CNAME of a name */
     INQUIRY_HOSTS,     /* PTR; the key is an address */
     INQUIRY_TEXTS,
+    INQUIRY_TLSA, /* texts: "3 1 1 HEX", lower case; validated if secure */
     INQUIRY_ROOT, /* whether the name servers answer, and validate: secure */
     INQUIRY_DNS,  /* the number of those above */
     INQUIRY_GREETING = INQUIRY_DNS, /* ADDRESS:PORT of a mail host: its words */
     INQUIRY_LOGIN,                  /* a smarthost */
+    INQUIRY_WAY,                    /* a mail host, for mail of somebody */
+    INQUIRY_POLICY,                 /* of MTA-STS */
     INQUIRY_KINDS
 };
 

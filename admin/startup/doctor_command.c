@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/net/net.h"
 #include "smtp/client/canary.h"
+#include "smtp/client/sts_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,14 +20,25 @@
 
 enum { DOCTOR_ERROR_MAX = 512, DOCTOR_SENDER_MAX = REWRITES_ADDRESS_MAX + 16 };
 
-/* One login. */
+/* One login, or one way to a host. */
 struct doctor_trial {
     struct inquiry_item *item;
     struct canary *canary;
     size_t wanted; /* number of doctor_each_host() */
     const struct target *target;
     size_t at;
+    char *key; /* of a way: HOST, then the subject */
+    const char *recipient;
     struct doctor_trial *next;
+};
+
+/* A policy that is asked for. */
+struct doctor_policy_trial {
+    struct inquiry_item *item;
+    struct sts_query *query;
+    char *key; /* the domain */
+    const char *host;
+    struct doctor_policy_trial *next;
 };
 
 struct doctor_world {
@@ -39,7 +51,9 @@ struct doctor_world {
     struct disk *spool;
     struct http_caller *http;
     struct tokens *tokens; /* NULL: no account, or the spool cannot be read */
+    struct sts_cache *sts; /* NULL: policies do not count */
     struct doctor_trial *trials;
+    struct doctor_policy_trial *policies;
     struct doctor_key *keys;
     size_t key_count;
     char sender[DOCTOR_SENDER_MAX]; /* what `rewrite` makes of root */
@@ -107,18 +121,61 @@ doctor_trial_find(void *context, size_t number, const struct target *target, siz
 static void
 doctor_trial_done(void *context, const struct canary_result *result)
 {
-    static const enum doctor_login verdicts[] = {[CANARY_GOOD] = DOCTOR_LOGIN_GOOD,
-                                                 [CANARY_DOWN] = DOCTOR_LOGIN_DOWN,
-                                                 [CANARY_LOGIN] = DOCTOR_LOGIN_REFUSED,
-                                                 [CANARY_SENDER] = DOCTOR_LOGIN_SENDER,
-                                                 [CANARY_TOKEN] = DOCTOR_LOGIN_TOKEN};
+    static const enum doctor_login verdicts[] = {
+        [CANARY_GOOD] = DOCTOR_LOGIN_GOOD,
+        [CANARY_DOWN] = DOCTOR_LOGIN_DOWN,
+        [CANARY_LOGIN] = DOCTOR_LOGIN_REFUSED,
+        [CANARY_SENDER] = DOCTOR_LOGIN_SENDER,
+        [CANARY_TOKEN] = DOCTOR_LOGIN_TOKEN,
+        [CANARY_RECIPIENT] = DOCTOR_LOGIN_RECIPIENT};
     struct doctor_trial *t = context;
-    struct inquiry_answer answer = {.status = DNS_FOUND,
-                                    .verdict = (int)verdicts[result->verdict]};
+    const struct text texts[] = {[DOCTOR_WAY_TLS] = text_from(result->tls),
+                                 [DOCTOR_WAY_WHERE] = text_from(result->where),
+                                 [DOCTOR_WAY_DEMAND] = text_from(result->demand),
+                                 [DOCTOR_WAY_INSECURE] = text_from(result->insecure)};
+    struct inquiry_answer answer = {
+        .status = DNS_FOUND,
+        .verdict = (int)verdicts[result->verdict],
+        .data = {.texts = texts, .count = sizeof(texts) / sizeof(texts[0])}
+    };
     snprintf(answer.reason, sizeof(answer.reason), "%s",
              result->verdict == CANARY_GOOD ? result->tls : result->text);
     inquiry_answered(t->item, &answer);
     canary_free(&t->canary);
+}
+
+static struct doctor_trial *
+doctor_trial_new(struct doctor_world *w, struct inquiry_item *item)
+{
+    struct doctor_trial *t = memory_new(sizeof(*t));
+    t->item = item;
+    t->next = w->trials;
+    w->trials = t;
+    return t;
+}
+
+/* Of t->target. */
+static struct canary_settings
+doctor_trial_settings(struct doctor_world *w, const struct doctor_trial *t)
+{
+    const struct options *o = &w->configuration->options;
+    enum target_family family = t->target->family != TARGET_FAMILY_UNSET
+                                    ? t->target->family
+                                    : options_family(o);
+    struct canary_settings settings = {.loop = w->loop,
+                                       .net = w->net,
+                                       .dns = w->dns,
+                                       .hostname = o->hostname,
+                                       .smtp_port = (uint16_t)o->smtp_port,
+                                       .skip_v4 = family == TARGET_FAMILY_IPV6,
+                                       .skip_v6 = family == TARGET_FAMILY_IPV4,
+                                       .connect_timeout_ms = o->smtp_connect_timeout_ms,
+                                       .tls = &w->anchors,
+                                       .secrets =
+                                           route_secrets(w->configuration->routes),
+                                       .tokens = w->tokens};
+    (void)!bind_address_read(&settings.sources, text_from(o->smtp_bind), NULL);
+    return settings;
 }
 
 /* An inquiry_source.start: the key is the number. */
@@ -126,27 +183,96 @@ static void
 doctor_trial_start(void *context, struct inquiry_item *item, const char *key)
 {
     struct doctor_world *w = context;
-    const struct options *o = &w->configuration->options;
-    struct doctor_trial *t = memory_new(sizeof(*t));
+    struct doctor_trial *t = doctor_trial_new(w, item);
     uint64_t wanted = 0;
     (void)text_number(text_from(key), DOCTOR_HOSTS_MAX, &wanted);
-    *t = (struct doctor_trial){
-        .item = item, .wanted = (size_t)wanted, .next = w->trials};
-    w->trials = t;
+    t->wanted = (size_t)wanted;
     doctor_each_host(w->configuration->routes, doctor_trial_find, t);
-    struct canary_settings settings = {.loop = w->loop,
-                                       .net = w->net,
-                                       .dns = w->dns,
-                                       .hostname = o->hostname,
-                                       .smtp_port = (uint16_t)o->smtp_port,
-                                       .connect_timeout_ms = o->smtp_connect_timeout_ms,
-                                       .tls = &w->anchors,
-                                       .secrets =
-                                           route_secrets(w->configuration->routes),
-                                       .tokens = w->tokens};
-    (void)!bind_address_read(&settings.sources, text_from(o->smtp_bind), NULL);
+    struct canary_settings settings = doctor_trial_settings(w, t);
     t->canary =
         canary_new(&settings, t->target, t->at, w->sender, doctor_trial_done, t);
+}
+
+/* --- Ways --------------------------------------------------------------------------- */
+
+/* An inquiry_source.start: as deliveries go there. */
+static void
+doctor_way_start(void *context, struct inquiry_item *item, const char *key)
+{
+    struct doctor_world *w = context;
+    const struct options *o = &w->configuration->options;
+    struct doctor_setup setup = {.routes = w->configuration->routes,
+                                 .sender = w->sender};
+    struct doctor_trial *t = doctor_trial_new(w, item);
+    t->key = memory_string(key);
+    char *subject = strchr(t->key, ' ');
+    *subject++ = '\0';
+    char *at = strrchr(subject, '@');
+    t->target = doctor_route(&setup, subject);
+    struct canary_settings settings = doctor_trial_settings(w, t);
+    settings.recipient = at != NULL ? subject : NULL;
+    if (t->target->kind == TARGET_MX) {
+        bool is_secure = t->target->tls != TARGET_TLS_NONE;
+        settings.domain = at != NULL ? at + 1 : subject;
+        settings.only = settings.domain[0] != '[' ? t->key : NULL;
+        settings.dane = is_secure && options_dane(o) && !t->target->no_dane &&
+                        dns_is_trusted(w->dns);
+        settings.sts = is_secure && !t->target->no_sts ? w->sts : NULL;
+    }
+    t->canary = canary_new(&settings, t->target, 0, w->sender, doctor_trial_done, t);
+}
+
+/* --- Policies ----------------------------------------------------------------------- */
+
+static void
+doctor_policy_found(void *context, const struct sts_policy *policy)
+{
+    struct doctor_policy_trial *t = context;
+    struct inquiry_answer answer = {.status = DNS_NO_DATA};
+    t->query = NULL;
+    if (policy != NULL) {
+        answer.status = DNS_FOUND;
+        if (policy->mode == STS_MODE_NONE)
+            answer.verdict = DOCTOR_POLICY_EMPTY;
+        else if (sts_matches(policy->patterns, text_from(t->host)))
+            answer.verdict = DOCTOR_POLICY_NAMES;
+        else
+            answer.verdict = policy->mode == STS_MODE_ENFORCE ? DOCTOR_POLICY_FORBIDS
+                                                              : DOCTOR_POLICY_TESTING;
+    }
+    inquiry_answered(t->item, &answer);
+}
+
+/* An inquiry_source.start. */
+static void
+doctor_policy_start(void *context, struct inquiry_item *item, const char *key)
+{
+    struct doctor_world *w = context;
+    struct doctor_policy_trial *t = memory_new(sizeof(*t));
+    t->item = item;
+    t->key = memory_string(key);
+    t->next = w->policies;
+    w->policies = t;
+    char *host = strchr(t->key, ' ');
+    *host++ = '\0';
+    t->host = host;
+    t->query = sts_cache_ask(w->sts, t->key, doctor_policy_found, t);
+}
+
+/* Nothing is kept: what counts is what a sender finds that comes for the first time. */
+static void
+doctor_world_open_policies(struct doctor_world *w)
+{
+    const struct options *o = &w->configuration->options;
+    if (!o->mta_sts || !tls_client_has_anchors(w->anchors))
+        return;
+    w->sts =
+        sts_cache_new(&(struct sts_cache_settings){.loop = w->loop,
+                                                   .log = w->log,
+                                                   .dns = w->dns,
+                                                   .http = w->http,
+                                                   .path = "",
+                                                   .port = (uint16_t)o->mta_sts_port});
 }
 
 static void
@@ -163,8 +289,6 @@ doctor_world_open_tokens(struct doctor_world *w)
     if (accounts->count == 0 ||
         disk_open(&w->spool, w->configuration->options.spool, false) != 0)
         return;
-    w->http = http_caller_new(&(struct http_caller_settings){
-        .loop = w->loop, .net = w->net, .dns = w->dns, .tls = &w->anchors});
     w->tokens = tokens_new(&(struct tokens_settings){.loop = w->loop,
                                                      .log = w->log,
                                                      .spool = w->spool,
@@ -238,6 +362,9 @@ doctor_world_open(struct doctor_world *w, char *error)
     w->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     doctor_world_name_sender(w);
     doctor_world_take_keys(w);
+    w->http = http_caller_new(&(struct http_caller_settings){
+        .loop = w->loop, .net = w->net, .dns = w->dns, .tls = &w->anchors});
+    doctor_world_open_policies(w);
     if (!o->without_secrets)
         doctor_world_open_tokens(w);
     return true;
@@ -249,8 +376,17 @@ doctor_world_close(struct doctor_world *w)
     for (struct doctor_trial *t = w->trials, *next; t != NULL; t = next) {
         next = t->next;
         canary_free(&t->canary);
+        free(t->key);
         free(t);
     }
+    for (struct doctor_policy_trial *t = w->policies, *next; t != NULL; t = next) {
+        next = t->next;
+        if (w->sts != NULL)
+            sts_cache_cancel(&t->query);
+        free(t->key);
+        free(t);
+    }
+    sts_cache_free(&w->sts);
     doctor_world_drop_keys(w);
     tokens_free(&w->tokens);
     http_caller_free(&w->http);
@@ -277,6 +413,8 @@ doctor_examine(struct doctor_world *w, const struct doctor_request *request)
         .file = w->file[0] != '\0' ? w->file : NULL,
         .keys = doctor_world_keys,
         .login = {doctor_trial_start, w},
+        .way = {doctor_way_start,   w},
+        .sender = w->sender,
         .anchors = w->anchors,
         .context = w,
         .loop = w->loop,
@@ -284,6 +422,8 @@ doctor_examine(struct doctor_world *w, const struct doctor_request *request)
         .dns = w->dns,
         .validating = w->validating
     };
+    if (w->sts != NULL)
+        setup.policy = (struct inquiry_source){doctor_policy_start, w};
     return doctor_run(&setup, request);
 }
 

@@ -53,6 +53,7 @@ login_trial_done(void *context, const struct canary_result *result)
         printf("%s accepts the login.\n", host);
         break;
     case CANARY_SENDER:
+    case CANARY_RECIPIENT: /* none is asked */
         printf("%s accepts the login, but refuses mail from %s: %s\n", host,
                t->account->user, result->text);
         break;

@@ -6,6 +6,7 @@
 #include "sched/limits/reply_class.h"
 #include "smtp/client/candidates.h"
 #include "smtp/client/client_connection.h"
+#include "smtp/client/exchange.h"
 #include "smtp/client/happy_eyeballs.h"
 #include "smtp/client/mx_lookup.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADDRESSES_MAX = 5 };
+enum { ADDRESSES_MAX = 5, DEMAND_MAX = 200 };
 
 struct canary {
     struct canary_settings settings;
@@ -23,7 +24,7 @@ struct canary {
     canary_done *done;
     void *context;
     char host[TARGET_HOST_MAX];
-    struct mx_lookup *lookup;
+    struct exchange *lookup;
     const struct mx_lookup_host *hosts; /* of it */
     size_t order[MX_LOOKUP_ADDRESS_MAX];
     struct happy_eyeballs *connecting;
@@ -32,7 +33,7 @@ struct canary {
     struct client_connection *connection;
     struct security security;
     struct reply_outcome_peer peer;
-    char tls[128];
+    char tls[128], demand[DEMAND_MAX];
     bool renews; /* a token was refused, and another one is asked for */
     bool has_trouble;
     struct outcome trouble; /* the first one that a host gave, else the last */
@@ -44,7 +45,19 @@ struct canary {
 static void
 canary_end(struct canary *c, enum canary_verdict verdict, const char *text)
 {
-    struct canary_result result = {.verdict = verdict, .text = text, .tls = c->tls};
+    const struct mx_lookup_host *host = c->now;
+    const char *only = c->settings.only;
+    struct canary_result result = {
+        .verdict = verdict,
+        .text = text,
+        .tls = c->tls,
+        .where = host != NULL ? c->peer.where : "",
+        .insecure = c->clear != NULL && c->clear == host ? c->trouble.text : "",
+        .demand = c->demand};
+    if (only == NULL && host != NULL)
+        only = host->name;
+    if (only != NULL && c->lookup != NULL)
+        exchange_describe(c->lookup, only, c->demand, sizeof(c->demand));
     c->done(c->context, &result);
 }
 
@@ -112,12 +125,18 @@ canary_on_client(void *context, const struct client_event *event)
     case CLIENT_READY:
         text_copy(c->tls, sizeof(c->tls),
                   text_from(client_connection_tls(c->connection)));
-        client_connection_probe(c->connection, text_from(c->sender));
+        client_connection_probe(
+            c->connection, text_from(c->sender),
+            text_from(c->settings.recipient != NULL ? c->settings.recipient : ""));
         return;
     case CLIENT_PROBED: {
         struct outcome probed = *event->outcome;
+        bool is_recipient = event->which > 0;
         client_connection_free(&c->connection);
-        canary_end(c, probed.verdict == VERDICT_DELIVERED ? CANARY_GOOD : CANARY_SENDER,
+        canary_end(c,
+                   probed.verdict == VERDICT_DELIVERED ? CANARY_GOOD
+                   : is_recipient                      ? CANARY_RECIPIENT
+                                                       : CANARY_SENDER,
                    probed.text);
         return;
     }
@@ -134,7 +153,9 @@ static bool
 canary_log_in(struct canary *c, struct credentials **login)
 {
     struct outcome why;
-    if (credentials_new(login, c->settings.loop, c->settings.secrets,
+    *login = NULL;
+    if (c->target->kind == TARGET_MX ||
+        credentials_new(login, c->settings.loop, c->settings.secrets,
                         c->settings.tokens, c->target, c->at, &c->now->address, &why))
         return true;
     canary_remember(c, &why);
@@ -155,8 +176,9 @@ canary_converse(struct canary *c, struct net_connection *connection)
     struct security_question question = {.target = c->target,
                                          .host = c->now->name,
                                          .has_failed = c->clear == c->now,
-                                         .needs_tls =
-                                             how != NULL && !how->may_be_clear};
+                                         .needs_tls = how != NULL && !how->may_be_clear,
+                                         .demand = exchange_demand(c->lookup, c->now),
+                                         .domain = c->host};
     candidates_name(c->now, &c->peer);
     security_decide(&question, &c->security);
     struct client_connection_settings settings = {
@@ -222,19 +244,40 @@ canary_connect(struct canary *c, const struct mx_lookup_host *only)
     assert(tries);
 }
 
+/* The host is not used, or is not there any more. */
+static void
+canary_miss(struct canary *c, const char *only)
+{
+    const char *why = exchange_objection(c->lookup, only);
+    struct outcome gone =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.7.5", "%s",
+                     why != NULL ? why : "it has no address that can be used");
+    canary_remember(c, &gone);
+    loop_post(c->settings.loop, &c->task, canary_fail, c);
+}
+
 static void
 canary_on_found(void *context, const struct mx_lookup_answer *answer)
 {
     struct canary *c = context;
-    if (answer->count == 0) {
+    const char *only = c->settings.only;
+    if (answer->count == 0 &&
+        (only == NULL || exchange_objection(c->lookup, only) == NULL)) {
         canary_remember(c, &answer->outcome);
         loop_post(c->settings.loop, &c->task, canary_fail, c);
         return;
     }
     c->hosts = answer->hosts;
-    for (size_t i = 0; i < ADDRESSES_MAX; i++)
-        c->order[i] = i < answer->count ? i : SIZE_MAX;
-    canary_connect(c, NULL);
+    size_t count = 0;
+    for (size_t i = 0; i < answer->count && count < ADDRESSES_MAX; i++)
+        if (only == NULL ||
+            text_equal_nocase(text_from(only), text_from(answer->hosts[i].name)))
+            c->order[count++] = i;
+    c->order[count] = SIZE_MAX;
+    if (count > 0)
+        canary_connect(c, NULL);
+    else
+        canary_miss(c, only);
 }
 
 struct canary *
@@ -242,8 +285,11 @@ canary_new(const struct canary_settings *settings, const struct target *target,
            size_t at, const char *sender, canary_done *done, void *context)
 {
     struct canary *c = memory_new(sizeof(*c));
-    const struct target_host host = target_host(target, at);
-    assert(target->kind == TARGET_SMTP);
+    bool is_mx = target->kind == TARGET_MX;
+    const struct target_host host =
+        is_mx ? (struct target_host){.host = text_from(settings->domain)}
+              : target_host(target, at);
+    assert(is_mx || target->kind == TARGET_SMTP);
     c->settings = *settings;
     c->settings.sources = target->bind;
     bind_address_complete(&c->settings.sources, &settings->sources);
@@ -253,18 +299,22 @@ canary_new(const struct canary_settings *settings, const struct target *target,
     c->done = done;
     c->context = context;
     text_copy(c->host, sizeof(c->host), host.host);
-    struct mx_lookup_query query = {.name = c->host,
-                                    .by_mx = target->look_up_mx,
-                                    .smarthost = true,
-                                    .hostname = settings->hostname,
-                                    .sources = &c->settings.sources,
-                                    .skip_v4 = settings->skip_v4,
-                                    .skip_v6 = settings->skip_v6,
-                                    .port = host.port != 0 ? host.port
-                                                           : settings->smtp_port,
-                                    .address_limit = ADDRESSES_MAX};
-    c->lookup = mx_lookup_find(settings->loop, settings->net, settings->dns, &query,
-                               canary_on_found, c);
+    struct exchange_query query = {
+        .dane = is_mx && settings->dane,
+        .sts = is_mx ? settings->sts : NULL,
+        .mx = {.name = c->host,
+               .by_mx = is_mx || target->look_up_mx,
+               .smarthost = !is_mx,
+               .hostname = settings->hostname,
+               .sources = &c->settings.sources,
+               .skip_v4 = settings->skip_v4,
+               .skip_v6 = settings->skip_v6,
+               .port = host.port != 0 ? host.port : settings->smtp_port,
+               .address_limit =
+                   settings->only != NULL ? MX_LOOKUP_ADDRESS_MAX : ADDRESSES_MAX}
+    };
+    c->lookup = exchange_find(settings->loop, settings->net, settings->dns, &query,
+                              canary_on_found, c);
     return c;
 }
 
@@ -278,6 +328,6 @@ canary_free(struct canary **canary)
     loop_unpost(c->settings.loop, &c->task);
     client_connection_free(&c->connection);
     happy_eyeballs_free(&c->connecting);
-    mx_lookup_free(&c->lookup);
+    exchange_free(&c->lookup);
     loop_release(c->settings.loop, free, c);
 }

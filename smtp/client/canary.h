@@ -1,5 +1,5 @@
-/* Proves that a smarthost takes our mail, without any: connects, says EHLO, STARTTLS,
- * AUTH, MAIL FROM, RSET and QUIT. A "canary". */
+/* Proves that a smarthost, or the hosts of a domain, take our mail, without any: connects,
+ * says EHLO, STARTTLS, AUTH, MAIL FROM, perhaps RCPT TO, RSET and QUIT. A "canary". */
 #ifndef SMTP_CLIENT_CANARY_H
 #define SMTP_CLIENT_CANARY_H
 
@@ -9,6 +9,7 @@
 #include "sched/route/route.h"
 
 struct canary;
+struct sts_cache;
 struct event_hub;
 struct loop;
 struct net;
@@ -27,25 +28,35 @@ struct canary_settings {
     struct tls_client *const *tls; /* the owner's variable */
     const struct secrets *secrets; /* of the target's users */
     struct tokens *tokens;         /* of accounts; NULL: there are none */
+    /* Of a TARGET_MX. */
+    const char *domain;    /* whose mail it is */
+    const char *only;      /* the name of the one of its hosts; NULL: any of them */
+    bool dane;             /* see smtp/client/exchange.h */
+    struct sts_cache *sts; /* likewise */
+    const char *recipient; /* of RCPT; NULL: MAIL is the last */
 };
 
 enum canary_verdict {
-    CANARY_GOOD,   /* 2yz to MAIL */
-    CANARY_DOWN,   /* no conversation up to MAIL */
-    CANARY_LOGIN,  /* user or password is refused, or cannot be read */
-    CANARY_SENDER, /* MAIL is refused: the host works, but not for this sender */
-    CANARY_TOKEN   /* there is no token yet, and the provider is being asked */
+    CANARY_GOOD,     /* 2yz to MAIL, and to RCPT where it is asked */
+    CANARY_DOWN,     /* no conversation up to MAIL */
+    CANARY_LOGIN,    /* user or password is refused, or cannot be read */
+    CANARY_SENDER,   /* MAIL is refused: the host works, but not for this sender */
+    CANARY_TOKEN,    /* there is no token yet, and the provider is being asked */
+    CANARY_RECIPIENT /* RCPT is refused */
 };
 struct canary_result {
     enum canary_verdict verdict;
-    const char *text; /* the reply, or what has failed; until the callback ends */
-    const char *tls;  /* client_connection_tls() */
+    const char *text;     /* the reply, or what has failed; until the callback ends */
+    const char *tls;      /* client_connection_tls() */
+    const char *where;    /* the host that has answered, "name[ip]"; "" none */
+    const char *demand;   /* exchange_describe() of it, or of `only` */
+    const char *insecure; /* why TLS has failed, though mail may go without; "" */
 };
 typedef void canary_done(void *context, const struct canary_result *result);
 
-/* Host number `at` of a TARGET_SMTP, at each of its addresses until one converses.
- * Settings are copied; what they point to, target and sender live until done, which
- * comes once, in a later turn. sender: of MAIL. */
+/* Host number `at` of a TARGET_SMTP, or the hosts of a domain, at each of its addresses
+ * until one converses. Settings are copied; what they point to, target and sender live
+ * until done, which comes once, in a later turn. sender: of MAIL. */
 struct canary *canary_new(const struct canary_settings *settings,
                           const struct target *target, size_t at, const char *sender,
                           canary_done *done, void *context);

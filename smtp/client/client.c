@@ -283,6 +283,7 @@ next_event(struct client *c, struct client_event *event)
         event_if_due(event, CLIENT_EARLY, &c->early_due))
         return true;
     if (!c->over && event_if_due(event, CLIENT_PROBED, &c->probe_due)) {
+        event->which = c->probed_step;
         event->outcome = &c->probed;
         return true;
     }
@@ -417,10 +418,11 @@ client_prepared(struct client *c, enum downgrade_verdict verdict, const char *re
 }
 
 void
-client_probe(struct client *c, struct text sender)
+client_probe(struct client *c, struct text sender, struct text recipient)
 {
     assert(client_has_space(c) && !c->slots[c->front].active);
     c->probe_sender = client_is_sendable(sender) ? sender : TEXT("");
+    c->probe_recipient = client_is_sendable(recipient) ? recipient : TEXT("");
     c->probes = true;
     c->next = STEP_PROBE;
     ask_all(c);

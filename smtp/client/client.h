@@ -84,7 +84,7 @@ enum client_event_kind {
     CLIENT_DONE, /* every recipient has its verdict: client_send() may be called. If it
                      was called after CLIENT_EARLY, the events are now those of that
                      mail */
-    CLIENT_PROBED, /* of client_probe(): the outcome of MAIL */
+    CLIENT_PROBED, /* of client_probe(): the outcome of MAIL; which is 1: of RCPT */
     CLIENT_AGAIN,  /* a kept connection cannot be used any more, and no recipient has a
                      verdict: send the message over a new one. CLIENT_OVER follows */
     CLIENT_OVER /* close the connection. outcome says why, if the peer never greeted */
@@ -124,9 +124,10 @@ struct client_mail {
 };
 bool client_has_space(const struct client *c);
 void client_send(struct client *c, const struct client_mail *mail);
-/* After CLIENT_READY, in place of a message: MAIL FROM:<sender>, and nothing more.
- * CLIENT_PROBED follows; end the connection then. sender is borrowed until that. */
-void client_probe(struct client *c, struct text sender);
+/* After CLIENT_READY, in place of a message: MAIL FROM:<sender>, and, unless it is empty,
+ * RCPT TO:<recipient>; nothing more. CLIENT_PROBED follows; end the connection then. Both
+ * are borrowed until that. */
+void client_probe(struct client *c, struct text sender, struct text recipient);
 /* Whether client_next() has an event without any input. */
 bool client_has_news(const struct client *c);
 

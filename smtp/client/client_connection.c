@@ -415,10 +415,11 @@ client_connection_send(struct client_connection *s, const struct client_mail *ma
 }
 
 void
-client_connection_probe(struct client_connection *s, struct text sender)
+client_connection_probe(struct client_connection *s, struct text sender,
+                        struct text recipient)
 {
     assert(s->pumping);
-    client_probe(s->client, sender);
+    client_probe(s->client, sender, recipient);
 }
 
 const char *

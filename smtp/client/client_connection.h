@@ -54,7 +54,8 @@ bool client_connection_has_space(const struct client_connection *s);
 void client_connection_send(struct client_connection *s,
                             const struct client_mail *mail);
 /* client_probe(), within CLIENT_READY. */
-void client_connection_probe(struct client_connection *s, struct text sender);
+void client_connection_probe(struct client_connection *s, struct text sender,
+                             struct text recipient);
 /* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified", "/unverified", or what the destination
  * demands, "/dane" or "/sts"; "" in cleartext. Until client_connection_free(). */
 const char *client_connection_tls(const struct client_connection *s);

@@ -26,6 +26,7 @@ enum step_name {
     STEP_CONTENT, /* no reply is due, but a refusal may come */
     STEP_END,
     STEP_PROBE, /* a MAIL that no message follows */
+    STEP_PROBE_RCPT,
     STEP_NONE
 };
 
@@ -117,7 +118,8 @@ struct client {
     bool secure_due, ready_due, content_due, early_due, over_due; /* events to come */
     bool probes;
     bool probe_due; /* CLIENT_PROBED */
-    struct text probe_sender;
+    struct text probe_sender, probe_recipient;
+    size_t probed_step; /* 1: RCPT */
     struct outcome probed;
     bool over;
     bool has_trouble;

@@ -393,11 +393,29 @@ ask_probe(struct client *c)
 static void
 heard_probe(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
-    (void)w;
-    c->probed = client_judge(c, reply, "in reply to MAIL FROM command");
+    bool good = client_steps_class_of(reply) == 2;
+    bool is_mail = w->step == STEP_PROBE;
+    if (is_mail && good && c->probe_recipient.length > 0) {
+        c->next = STEP_PROBE_RCPT;
+        return;
+    }
+    c->probed_step = !is_mail;
+    c->probed = is_mail ? client_judge(c, reply, "in reply to MAIL FROM command")
+                        : reply_outcome_rcpt(c->settings.peer, reply,
+                                             "in reply to RCPT TO command");
     c->probe_due = true;
-    if (client_steps_class_of(reply) == 2)
+    if (good || !is_mail)
         client_command(c, "RSET", TEXT(""));
+}
+
+static void
+ask_probe_rcpt(struct client *c)
+{
+    client_steps_say(c, TEXT("RCPT TO:<"));
+    client_steps_say(c, c->probe_recipient);
+    client_steps_say(c, TEXT(">\r\n"));
+    client_put(c, STEP_PROBE_RCPT, 0);
+    c->next = STEP_NONE;
 }
 
 static void
@@ -528,5 +546,7 @@ const struct step client_steps[] = {
     [STEP_END]       = {end_of_data, sending_end_of_data,        600, false, NULL, heard_end},
     [STEP_PROBE]     = {"MAIL FROM", "sending MAIL FROM",        300, true,
                         ask_probe, heard_probe},
+    [STEP_PROBE_RCPT] = {"RCPT TO",  "sending RCPT TO",          300, true,
+                        ask_probe_rcpt, heard_probe},
 };
 /* clang-format on */

@@ -467,6 +467,34 @@ exchange_demand(const struct exchange *x, const struct mx_lookup_host *host)
     return h != NULL ? &h->demand : NULL;
 }
 
+void
+exchange_describe(const struct exchange *x, const char *host, char *out, size_t size)
+{
+    const struct exchange_host *h = exchange_host_of(x, host);
+    size_t records = h != NULL ? h->demand.record_count : 0;
+    bool usable = h != NULL && h->demand.proof == SECURITY_PROOF_DANE;
+    out[0] = '\0';
+    if (records > 0)
+        snprintf(out, size, "DANE (%zu TLSA %s%s)", records,
+                 records == 1 ? "record" : "records",
+                 usable ? "" : ", none of a known kind");
+    size_t at = strlen(out);
+    if (x->patterns != NULL)
+        snprintf(out + at, size - at, "%sMTA-STS (%s)", at > 0 ? " and " : "",
+                 sts_mode_word(x->mode));
+}
+
+const char *
+exchange_objection(const struct exchange *x, const char *host)
+{
+    const struct exchange_host *h = exchange_host_of(x, host);
+    if (h != NULL && h->is_unknown)
+        return "its TLSA records (DANE) cannot be looked up";
+    return h != NULL && h->is_forbidden ? "the MTA-STS policy of the domain does not "
+                                          "name it"
+                                        : NULL;
+}
+
 uint64_t
 exchange_mark(const struct exchange *x)
 {

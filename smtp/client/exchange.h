@@ -33,6 +33,13 @@ const char *exchange_asks(const struct exchange *x);
 /* What a host of the answer must prove; it lives as long. */
 const struct security_demand *exchange_demand(const struct exchange *x,
                                               const struct mx_lookup_host *host);
+/* What is demanded of a host of the domain, and by whom, in words: "MTA-STS (enforce)",
+ * "DANE (2 TLSA records)"; "" nothing. */
+void exchange_describe(const struct exchange *x, const char *host, char *out,
+                       size_t size);
+/* Why the host of that name is not in the answer, a sentence; NULL: another reason than
+ * DANE and MTA-STS. */
+const char *exchange_objection(const struct exchange *x, const char *host);
 /* The demand as a number, for sched_session_demand(): of the hosts, the records of each,
  * and which of them the policy allows. 0: there is none. */
 uint64_t exchange_mark(const struct exchange *x);

@@ -31,7 +31,7 @@ sub sign {
 }
 
 # start($dir, {zone => records}, {zone => 1 when it is signed}, {zone => sub that changes the signed text}).
-# Options: sign => {zone => [options of ldns-signzone]}; address => an address where port 53 answers, too, for programs that
+# Options: sign => {zone => [options of ldns-signzone]}; lines => more of "server:"; address => an address where port 53 answers, too, for programs that
 # know no other port. A zone without records fails (SERVFAIL). Returns an object with {port}, the validating name server,
 # and {address}, if that could be had.
 sub start {
@@ -69,7 +69,7 @@ server:
     do-daemonize: no
     module-config: "validator iterator"
     root-hints: ""
-@{[map { qq(    trust-anchor-file: "$_"\n) } @anchors]}
+@{[map { qq(    trust-anchor-file: "$_"\n) } @anchors]}@{[$options{lines} // '']}
 remote-control:
     control-enable: no
 END

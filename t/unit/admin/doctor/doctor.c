@@ -101,8 +101,11 @@ test_request(void)
     ok(doctor_read_request(4, good, &r) && r.json && r.blocklists && r.count == 2);
     is_string(r.subjects[0], "a.test", "a domain");
     is_string(r.subjects[1], "b.test", "another one");
+    char address[] = "\"a b\"@a.test", literal[] = "x@[192.0.2.1]";
+    char *ways[] = {address, literal};
+    ok(doctor_read_request(2, ways, &r) && r.count == 2);
     ok(doctor_read_request(0, good, &r) && r.count == 0 && !r.json);
-    static char bad[][20] = {"--what", "word", "a b.test", "x@a.test", "@a.test", "x@", "a..test", "-", ""};
+    static char bad[][20] = {"--what", "word", "a b.test", "a b@a.test", "x@a.test@b.test", "@a.test", "x@", "a..test", "-", ""};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char *one[] = {bad[i]};
         ok_named(!doctor_read_request(1, one, &r), bad[i]);
@@ -177,6 +180,105 @@ test_smarthosts(void)
     bed_close(&b);
 }
 
+/* Hosts that answer for mail: by the first letter of their name. */
+static struct inquiry_item *asked[8];
+static char asked_key[8][100];
+static size_t asked_count;
+
+static void
+way_start(void *context, struct inquiry_item *item, const char *key)
+{
+    (void)context;
+    must(asked_count < 8);
+    asked[asked_count] = item;
+    snprintf(asked_key[asked_count++], sizeof(asked_key[0]), "%s", key);
+}
+
+static void
+way_answer(void *context)
+{
+    static const struct text clear[] = {TEXT(""), TEXT("clear[192.0.2.1]"), TEXT(""), TEXT("")};
+    static const struct text secure[] = {TEXT("TLSv1.3/X/dane"), TEXT("good[192.0.2.1]"), TEXT("DANE (1 TLSA record)"), TEXT("")};
+    (void)context;
+    for (size_t i = 0; i < asked_count; i++) {
+        char first = asked_key[i][0];
+        struct inquiry_answer a = {.status = DNS_FOUND, .verdict = first == 'r' ? DOCTOR_LOGIN_RECIPIENT : first == 's' ? DOCTOR_LOGIN_SENDER : first == 'd' ? DOCTOR_LOGIN_DOWN : DOCTOR_LOGIN_GOOD,
+                                   .data = {.count = 4, .texts = first == 'c' ? clear : secure}};
+        snprintf(a.reason, sizeof(a.reason), "550 said \x1b");
+        inquiry_answered(asked[i], &a);
+    }
+    asked_count = 0;
+}
+
+static const char *
+way_run(struct bed *b, struct loop_timer *timer)
+{
+    static char to[] = "x@to.test";
+    asked_count = 0;
+    b->setup.way = (struct inquiry_source){way_start, NULL};
+    b->setup.sender = "root@mail.a.test";
+    b->subjects[0] = to;
+    b->count = 1;
+    loop_timer_start(b->loop, timer, 1000, way_answer, NULL);
+    const char *text = bed_run(b);
+    loop_timer_stop(b->loop, timer);
+    return text;
+}
+
+static void
+test_ways(void)
+{
+    static const struct {
+        const char *host, *severity, *text;
+        int code;
+    } rows[] = {
+        {"good.test", "ok", "good[192.0.2.1] takes mail (TLSv1.3/X/dane); its domain demands DANE", 0},
+        {"clear.test", "hint", "in cleartext: STARTTLS is", 0},
+        {"refused.test", "error", "it refuses the recipient: 550 said \\x1b", 1},
+        {"sender.test", "error", "it refuses our sender", 1},
+        {"down.test", "error", "mail cannot be handed to it", 1},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bed b;
+        struct loop_timer timer = {0};
+        bed_open(&b, "");
+        sim_dns_address(b.dns, "mail.a.test", "192.0.2.1");
+        sim_dns_host(b.dns, "192.0.2.1", "mail.a.test");
+        sim_dns_mx(b.dns, "to.test", 10, rows[i].host);
+        const char *text = way_run(&b, &timer);
+        ok_named(strstr(text, rows[i].text) != NULL, rows[i].text);
+        ok_named(strstr(text, "spf.record  ") == NULL, "nothing is sent from its domain");
+        is_number(b.code, rows[i].code, rows[i].severity);
+        bed_close(&b);
+    }
+    struct bed b;
+    struct loop_timer timer = {0};
+    bed_open(&b, "");
+    sim_dns_address(b.dns, "mail.a.test", "192.0.2.1");
+    sim_dns_host(b.dns, "192.0.2.1", "mail.a.test");
+    for (unsigned i = 0; i < 20; i++) {
+        char host[40];
+        snprintf(host, sizeof(host), "%s%u.test", i == 19 ? "good" : "down", i);
+        sim_dns_mx(b.dns, "to.test", 100 - i, host);
+    }
+    const char *text = way_run(&b, &timer);
+    is_number(b.code, 0, "one of several takes mail: no error");
+    ok(strstr(text, "x@to.test by good19.test") != NULL && strstr(text, "down16.test") != NULL);
+    ok_named(strstr(text, "down14.test") == NULL, "the best five are asked");
+    bed_close(&b);
+    bed_open(&b, "");
+    sim_dns_mx(b.dns, "to.test", 0, "");
+    text = way_run(&b, &timer);
+    ok(strstr(text, "its null MX says that it takes no mail") != NULL && b.code == 1);
+    bed_close(&b);
+    bed_open(&b, "");
+    sim_dns_status(b.dns, "to.test", DNS_TRY_AGAIN);
+    text = way_run(&b, &timer);
+    ok(strstr(text, "its MX records cannot be looked up") != NULL);
+    ok_named(strstr(text, "null MX") == NULL, "which is not that there is none");
+    bed_close(&b);
+}
+
 /* A provider whose include nobody knows for sure: its record is not guessed. */
 static void
 test_untold(void)
@@ -218,6 +320,7 @@ main(void)
     test_direct();
     test_smarthosts();
     test_untold();
+    test_ways();
     test_silence();
     return done();
 }

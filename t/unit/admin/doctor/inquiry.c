@@ -83,10 +83,17 @@ test_answers(void)
     inquiry_ask(b.inquiry, INQUIRY_HOSTS, "192.0.2.1");
     inquiry_ask(b.inquiry, INQUIRY_TEXTS, "dead.test");
     inquiry_ask(b.inquiry, INQUIRY_TEXTS, "nothing.test");
+    sim_dns_tlsa(b.dns, "_25._tcp.mx1.test", 311, text_of("\x01\xab\x00", 3));
+    sim_dns_tlsa(b.dns, "_25._tcp.mx1.test", 200, TEXT(""));
+    inquiry_ask(b.inquiry, INQUIRY_TLSA, "_25._tcp.MX1.test");
     while (inquiry_wait(b.inquiry))
         ;
     a = inquiry_ask(b.inquiry, INQUIRY_ADDRESSES, "mx1.test");
     ok(a->data.count == 2 && a->data.addresses != NULL && a->data.texts == NULL);
+    a = inquiry_ask(b.inquiry, INQUIRY_TLSA, "_25._tcp.mx1.test");
+    ok(a->data.count == 2);
+    is_text(a->data.texts[0], TEXT("3 1 1 01ab00"), "a TLSA record");
+    is_text(a->data.texts[1], TEXT("2 0 0 "), "one without data");
     a = inquiry_ask(b.inquiry, INQUIRY_HOSTS, "192.0.2.1");
     is_text(a->data.hosts[0], TEXT("mx1.test"), "the name of an address");
     a = inquiry_ask(b.inquiry, INQUIRY_TEXTS, "dead.test");

@@ -23,7 +23,8 @@ static struct {
     char heard[300];
     unsigned done;
     enum canary_verdict verdict;
-    char text[600];
+    char text[600], where[100], demand[100], insecure[300];
+    const char *recipient, *domain, *only; /* of the next ones */
 } b;
 
 static void
@@ -75,6 +76,9 @@ on_done(void *context, const struct canary_result *result)
     b.done++;
     b.verdict = result->verdict;
     snprintf(b.text, sizeof(b.text), "%s", result->text);
+    snprintf(b.where, sizeof(b.where), "%s", result->where);
+    snprintf(b.demand, sizeof(b.demand), "%s", result->demand);
+    snprintf(b.insecure, sizeof(b.insecure), "%s", result->insecure);
     canary_free(&b.canary);
 }
 
@@ -120,7 +124,12 @@ start(const char *url, const char *sender)
     routes = route_new(&(struct route_settings){.routes = text_from(table), .without_secrets = true, .smtp_port = 25}, &errors);
     must(routes != NULL);
     struct canary_settings settings = {.loop = b.loop, .net = b.net, .dns = b.dns, .hostname = "petrel.test", .smtp_port = 25,
-                                       .connect_timeout_ms = 5000, .tls = &b.tls, .secrets = route_secrets(routes)};
+                                       .connect_timeout_ms = 5000, .tls = &b.tls, .secrets = route_secrets(routes),
+                                       .recipient = b.recipient, .domain = b.domain, .only = b.only};
+    if (b.domain != NULL) {
+        settings.smtp_port = (uint16_t)b.port;
+        must(bind_address_read(&settings.sources, TEXT("127.0.0.1"), NULL));
+    }
     b.canary = canary_new(&settings, route_find(routes, &(struct address){.local = TEXT("a"), .domain = TEXT("x.test")}), 0, sender, on_done, NULL);
     ok_named(b.done == 0, "never before it returns");
 }
@@ -168,6 +177,50 @@ verdicts(void)
         is_string(b.heard, rows[i].heard, "what the host heard");
         end();
     }
+}
+
+/* With a recipient, at a smarthost and at the host of a domain. */
+static void
+recipients(void)
+{
+    static const char *const takes[] = {"220 x", "250 x", "250 ok", "250 yes", "250 ok", "221 bye", NULL};
+    static const char *const refuses[] = {"220 x", "250 x", "250 ok", "550 5.1.1 nobody", "250 ok", "221 bye", NULL};
+    static const char *const no_mail[] = {"220 x", "250 x", "550 5.7.1 not you", "221 bye", NULL};
+    static const struct {
+        const char *const *replies;
+        enum canary_verdict verdict;
+        const char *text, *heard;
+    } list[] = {
+        {takes, CANARY_GOOD, "250 yes", "EHLO petrel.test|MAIL FROM:<s@x.test>|RCPT TO:<r@y.test>|RSET|QUIT|"},
+        {refuses, CANARY_RECIPIENT, "550 5.1.1 nobody", "EHLO petrel.test|MAIL FROM:<s@x.test>|RCPT TO:<r@y.test>|RSET|QUIT|"},
+        {no_mail, CANARY_SENDER, "550 5.7.1 not you", "EHLO petrel.test|MAIL FROM:<s@x.test>|QUIT|"},
+    };
+    char url[60];
+    for (size_t i = 0; i < 6; i++) {
+        begin();
+        b.replies = list[i / 2].replies;
+        b.recipient = "r@y.test";
+        b.domain = i % 2 > 0 ? "[127.0.0.1]" : NULL;
+        snprintf(url, sizeof(url), b.domain != NULL ? "mx" : "smtp://127.0.0.1:%u", b.port);
+        start(url, "s@x.test");
+        until_done();
+        clock_turns(b.loop, 20);
+        is_number(b.verdict, list[i / 2].verdict, list[i / 2].text);
+        ok_named(strstr(b.text, list[i / 2].text) != NULL, b.text);
+        is_string(b.heard, list[i / 2].heard, "what the host heard");
+        ok_named(strstr(b.where, "[127.0.0.1]") != NULL, b.where);
+        is_string(b.demand, "", "nothing is demanded");
+        end();
+    }
+    begin();
+    b.replies = takes;
+    b.domain = "[127.0.0.1]";
+    b.only = "elsewhere.test";
+    start("mx", "s@x.test");
+    until_done();
+    is_number(b.verdict, CANARY_DOWN, "a host that is none of the domain's");
+    is_string(b.heard, "", "nobody is asked");
+    end();
 }
 
 /* A host that offers STARTTLS and cannot do it: in cleartext if the route allows it. */
@@ -226,6 +279,7 @@ main(void)
 {
     clock_stop();
     verdicts();
+    recipients();
     broken_tls();
     unreachable();
     return done();
