@@ -1,6 +1,7 @@
 /* Answers the operator's questions: one line of JSON each way. */
 #include "admin/control/control_server.h"
 
+#include "admin/control/list_answer.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
 #include "admin/control/trace_answer.h"
@@ -31,6 +32,7 @@ struct client {
     bool adopting; /* a slice */
     bool leaves;   /* to HTTP, once its request is consumed */
     struct trace_answer *trace;
+    struct list_answer *list;
     char awaits[NAME_MAX_BYTES]; /* a question whose answer comes later; "": none */
     struct loop_timer pulse;
 };
@@ -57,6 +59,7 @@ control_server_client_end(struct client *client)
     net_close(&client->connection);
     operation_free(&client->operation);
     trace_answer_free(&client->trace);
+    list_answer_free(&client->list);
     if (client->adopting)
         queue_adopt_ignore(manager_queue(c->manager), client);
     json_decref(client->request);
@@ -84,14 +87,16 @@ static bool
 control_server_is_busy(const struct client *client)
 {
     return client->operation != NULL || client->adopting || client->trace != NULL ||
-           client->awaits[0] != '\0';
+           client->list != NULL || client->awaits[0] != '\0';
 }
 
 static void
 on_pulse(void *context)
 {
     struct client *client = context;
-    uint64_t seen = client->operation ? operation_seen(client->operation) : 0;
+    uint64_t seen = client->operation ? operation_seen(client->operation)
+                    : client->list    ? list_answer_seen(client->list)
+                                      : 0;
     loop_timer_start(client->control->loop, &client->pulse, PULSE_MS, on_pulse, client);
     if (net_unsent(client->connection) == 0)
         reply(client, json_pack("{s:I}", "seen", (json_int_t)seen));
@@ -234,6 +239,34 @@ control_server_trace(struct client *client, const json_t *request)
         reply(client, questions_refuse(why));
 }
 
+/* --- The queue -------------------------------------------------------------------- */
+
+static void
+control_server_on_listed(void *context, json_t *end)
+{
+    struct client *client = context;
+    reply(client, end);
+    list_answer_free(&client->list);
+    end_work(client);
+}
+
+static void
+control_server_list(struct client *client, json_t *request)
+{
+    struct control_server *c = client->control;
+    struct list_answer_events events = {.context = client,
+                                        .line = control_server_on_life,
+                                        .is_ready = is_reading,
+                                        .ended = control_server_on_listed};
+    const char *why;
+    client->list = list_answer_new(c->loop, c->manager, c->questions,
+                                   json_incref(request), &events, &why);
+    if (client->list != NULL)
+        begin_work(client);
+    else
+        reply(client, questions_refuse(why));
+}
+
 void
 control_server_on_line(void *context, struct id id, struct text line)
 {
@@ -266,7 +299,9 @@ take_request(struct client *client, struct text line)
         return;
     }
     json_t *answer = NULL;
-    if (name && trace_answer_is_command(name)) {
+    if (name && strcmp(name, "list") == 0) {
+        control_server_list(client, request);
+    } else if (name && trace_answer_is_command(name)) {
         control_server_trace(client, request);
     } else if ((answer = questions_answer(client->control->questions, request)) !=
                NULL) {
@@ -357,6 +392,8 @@ control_server_on_event(void *context, enum net_event event)
             operation_resume(client->operation);
         if (client->trace)
             trace_answer_wake(client->trace, (struct id){0});
+        if (client->list)
+            list_answer_wake(client->list);
         client_input(client);
         break;
     case NET_INPUT:

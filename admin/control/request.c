@@ -137,15 +137,23 @@ read_member(struct filter *f, const char *name, const json_t *value)
 }
 
 const char *
-request_read(const json_t *request, enum manager_verb *verb, struct filter *f)
+request_read_filter(const json_t *request, struct filter *f)
 {
-    const char *word = json_string_value(json_object_get(request, "command"));
     const char *name;
     json_t *value;
     filter_clear(f);
-    if (word == NULL || !request_find_verb(word, verb))
-        return "unknown command";
     json_object_foreach((json_t *)(uintptr_t)request, name,
                         value) if (!read_member(f, name, value)) return "bad selection";
-    return filter_is_open(f) ? "no ids, no filter and not all" : NULL;
+    return NULL;
+}
+
+const char *
+request_read(const json_t *request, enum manager_verb *verb, struct filter *f)
+{
+    const char *word = json_string_value(json_object_get(request, "command"));
+    filter_clear(f);
+    if (word == NULL || !request_find_verb(word, verb))
+        return "unknown command";
+    const char *why = request_read_filter(request, f);
+    return why == NULL && filter_is_open(f) ? "no ids, no filter and not all" : why;
 }

@@ -23,4 +23,9 @@ json_t *request_write(enum manager_verb verb, const struct filter *f);
 const char *request_read(const json_t *request, enum manager_verb *verb,
                          struct filter *f) __attribute__((warn_unused_result));
 
+/* The same for a command that changes nothing: without anything that selects it means
+ * every message. */
+const char *request_read_filter(const json_t *request, struct filter *f)
+    __attribute__((warn_unused_result));
+
 #endif

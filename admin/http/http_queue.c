@@ -1,6 +1,7 @@
 /* Lists, shows and changes the queue by HTTP. */
 #include "admin/http/http_queue.h"
 
+#include "admin/control/list_walk.h"
 #include "admin/control/listing.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
@@ -279,37 +280,14 @@ http_queue_act(const struct http_routes *r, struct http_exchange *x)
 
 /* --- Listing ------------------------------------------------------------------------ */
 
-struct http_listed {
-    struct id id;
-    enum queue_place place;
-};
-
 struct http_list {
-    const struct http_routes *routes;
     struct filter filter;
     char to[HTTP_TARGET_MAX + 1], from[HTTP_TARGET_MAX + 1], place[32];
     char words[HTTP_TARGET_MAX + 1];
-    struct id after;
-    bool has_after, begun;
+    struct list_walk walk;
+    bool begun;
     size_t limit, found;
-    struct http_listed *rows; /* those behind `after` */
-    size_t count, capacity, next;
 };
-
-static bool
-http_list_add(void *context, struct id id, enum queue_place place)
-{
-    struct http_list *l = context;
-    if (!manager_handles(l->routes->manager, id) ||
-        (l->has_after && id_compare(id, l->after) <= 0))
-        return true;
-    if (l->count == l->capacity) {
-        l->capacity = l->capacity > 0 ? l->capacity * 2 : 64;
-        l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
-    }
-    l->rows[l->count++] = (struct http_listed){id, place};
-    return l->count < HTTP_LIST_SEEN_MAX;
-}
 
 static bool
 http_has_words(struct text where, struct text word)
@@ -339,53 +317,13 @@ http_list_wants(void *context, const struct envelope *e)
     return true;
 }
 
-/* What cannot be read has a place and a name. */
-static json_t *
-http_list_unread(const struct http_list *l, struct id id)
-{
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    if (!filter_matches_place(&l->filter, "corrupt"))
-        return NULL;
-    return json_pack("{s:s,s:s}", "queue_name", "corrupt", "queue_id", name);
-}
-
-/* NULL: not wanted, or gone. */
-static json_t *
-http_list_row(struct http_list *l, const struct http_listed *row)
-{
-    const struct http_routes *r = l->routes;
-    const struct envelope *active = manager_active(r->manager, row->id);
-    struct envelope *loaded = NULL;
-    json_t *listing = NULL;
-    if (row->place == QUEUE_CORRUPT)
-        return http_list_unread(l, row->id);
-    if (active == NULL)
-        loaded = queue_peek(manager_queue(r->manager), row->id, row->place);
-    const struct envelope *e = active ? active : loaded;
-    if (e != NULL)
-        listing = http_queue_listing(r, e, "state");
-    const char *place = json_string_value(json_object_get(listing, "queue_name"));
-    if (listing != NULL &&
-        (place == NULL || strcmp(place, "gone") == 0 ||
-         !filter_matches(&l->filter, e, place, loop_now_ms(r->loop)))) {
-        json_decref(listing);
-        listing = NULL;
-    }
-    envelope_free(&loaded);
-    return listing;
-}
-
 static enum progress
 http_list_end(struct http_list *l, struct buffer *out)
 {
-    char name[ID_LENGTH + 1] = "";
-    bool all = l->next == l->count && l->count < HTTP_LIST_SEEN_MAX;
-    if (!all && l->next > 0)
-        id_format(l->rows[l->next - 1].id, name);
-    const char *quote = all ? "" : "\"";
+    char name[ID_LENGTH + 1];
+    const char *rest = list_walk_rest(&l->walk, name), *quote = rest ? "\"" : "";
     (void)!buffer_format(out, "],\"next\":%s%s%s,\"seen\":%zu}\n", quote,
-                         all ? "null" : name, quote, l->next);
+                         rest ? rest : "null", quote, list_walk_seen(&l->walk));
     return PROGRESS_DONE;
 }
 
@@ -395,14 +333,14 @@ http_list_more(void *context, struct buffer *out)
     struct http_list *l = context;
     if (!l->begun) {
         l->begun = true;
-        (void)!queue_each(manager_queue(l->routes->manager), http_list_add, l);
+        list_walk_begin(&l->walk);
         return buffer_add(out, TEXT("{\"ok\":true,\"messages\":[")) ? PROGRESS_MORE
                                                                     : PROGRESS_BAD;
     }
     for (size_t i = 0; i < LISTED_A_STEP; i++) {
-        if (l->next == l->count || l->found == l->limit)
+        if (list_walk_is_over(&l->walk) || l->found == l->limit)
             return http_list_end(l, out);
-        json_t *listing = http_list_row(l, &l->rows[l->next++]);
+        json_t *listing = list_walk_next(&l->walk);
         if (listing == NULL)
             continue;
         if (l->found++ > 0)
@@ -419,7 +357,7 @@ static void
 http_list_free(void *context)
 {
     struct http_list *l = context;
-    free(l->rows);
+    list_walk_end(&l->walk);
     free(l);
 }
 
@@ -450,8 +388,8 @@ http_list_read(struct http_list *l, const struct http_parameter *p)
             return "limit is 1 to 500";
         l->limit = (size_t)number;
     } else if (text_equal(p->name, TEXT("after"))) {
-        l->has_after = id_parse(p->value, &l->after);
-        return l->has_after ? NULL : "after is an id";
+        l->walk.has_after = id_parse(p->value, &l->walk.after);
+        return l->walk.has_after ? NULL : "after is an id";
     } else {
         return "a parameter that is not known";
     }
@@ -465,7 +403,10 @@ http_queue_list(const struct http_routes *r, struct http_exchange *x)
     struct text rest = x->target.query;
     struct http_parameter *p = memory_new(sizeof(*p));
     const char *why = NULL;
-    l->routes = r;
+    l->walk = (struct list_walk){.loop = r->loop,
+                                 .manager = r->manager,
+                                 .questions = r->questions,
+                                 .filter = &l->filter};
     l->limit = HTTP_LIST_DEFAULT;
     filter_clear(&l->filter);
     while (why == NULL && http_parameter_next(&rest, p))

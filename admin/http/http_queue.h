@@ -7,8 +7,7 @@
 
 enum {
     HTTP_LIST_DEFAULT = 100,
-    HTTP_LIST_MAX = 500,       /* messages in an answer */
-    HTTP_LIST_SEEN_MAX = 50000 /* messages that one answer looks at */
+    HTTP_LIST_MAX = 500 /* messages in an answer */
 };
 
 /* GET /api/queue: to, from, older, queue, q, limit, after. */

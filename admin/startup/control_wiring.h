@@ -12,6 +12,10 @@
  *   site        {name}: site (site_view.h) and failed, its last failed conversation:
  *               begun_ms, relay, cut, lines (at_ms, from: we, they or note, text); null:
  *               there is none
+ *   canary      a canary to each smarthost now (upstreams_ask()): asked, how many; and
+ *               upstreams as in the status, from before
+ *   series      what HTTP's /api/series has, counted since the first question if HTTP has
+ *               no page
  *   reload      answered when it is done: ok, restart (settings that wait for one); or
  *               errors */
 #ifndef ADMIN_STARTUP_CONTROL_WIRING_H

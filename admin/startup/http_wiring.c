@@ -240,6 +240,26 @@ http_wiring_page(void *context, const json_t *request)
                      "urls", http_wiring_urls(w));
 }
 
+/* A questions_on(). Counted from the first question on, where no page has had it counted
+ * before. */
+static json_t *
+http_wiring_series(void *context, const json_t *request)
+{
+    struct http_wiring *w = context;
+    struct buffer text;
+    (void)request;
+    http_wiring_make_data(w);
+    buffer_init(&text, SERIES_TEXT_MAX);
+    json_t *answer = series_write(w->series, &text)
+                         ? json_loadb(text.at, text.length, 0, NULL)
+                         : NULL;
+    buffer_free(&text);
+    if (answer == NULL)
+        return questions_refuse("the series do not fit");
+    json_object_set_new(answer, "ok", json_true());
+    return answer;
+}
+
 /* A questions_on_part(). */
 static json_t *
 http_wiring_hostname(void *context)
@@ -258,6 +278,7 @@ http_wiring_start(struct http_wiring *w, const struct configuration *c, char *er
     w->configuration = c;
     w->questions = control_server_questions(w->control);
     questions_on(w->questions, "page", http_wiring_page, w);
+    questions_on(w->questions, "series", http_wiring_series, w);
     questions_on_part(w->questions, "hostname", http_wiring_hostname, w);
     control_server_on_http(w->control, http_wiring_take, w);
     if (settings.places->count == 0)

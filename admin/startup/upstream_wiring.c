@@ -24,6 +24,18 @@ upstream_wiring_status(void *context)
     return list;
 }
 
+/* A questions_on(): canaries go now. The status has what comes of them. */
+static json_t *
+upstream_wiring_ask(void *context, const json_t *request)
+{
+    const struct upstream_wiring *w = context;
+    json_t *list = upstream_wiring_status(context);
+    (void)request;
+    size_t count = upstreams_ask(w->upstreams);
+    return json_pack("{s:b,s:I,s:o}", "ok", true, "asked", (json_int_t)count,
+                     "upstreams", list != NULL ? list : json_array());
+}
+
 bool
 upstream_wiring_check(const struct upstream_wiring *w, struct health_check *check)
 {
@@ -64,6 +76,7 @@ upstream_wiring_start(struct upstream_wiring *w, const struct configuration *c)
                                                 .canary = upstream_wiring_canary,
                                                 .context = w->delivery});
     questions_on_part(w->questions, "upstreams", upstream_wiring_status, w);
+    questions_on(w->questions, "canary", upstream_wiring_ask, w);
     upstream_wiring_reload(w, c);
 }
 

@@ -37,6 +37,7 @@ struct upstream {
     unsigned failures;         /* in a row */
     int64_t since_ms, good_ms; /* unix */
     int64_t due_ms;            /* monotonic; INT64_MAX: never */
+    int64_t asked_ms;          /* monotonic: the last canary; 0: none yet */
     char text[UPSTREAMS_TEXT_MAX];
     char sender[SENDER_MAX]; /* the last one that was relayed there; "": none */
     struct canary *canary;
@@ -179,6 +180,7 @@ upstream_ask(struct upstream *u)
     u->all->setup.canary(u->all->setup.context, u->target, &settings);
     if (u->sender[0] == '\0')
         snprintf(u->sender, sizeof(u->sender), "postmaster@%.255s", u->all->hostname);
+    u->asked_ms = loop_monotonic_ms(u->all->setup.loop);
     u->canary =
         canary_new(&settings, u->target, u->at, u->sender, upstream_on_canary, u);
 }
@@ -194,6 +196,24 @@ upstreams_go(void *context)
             upstream_ask(u);
     }
     upstreams_plan(all);
+}
+
+/* A refused login is repeated at its time only, whoever asks. */
+size_t
+upstreams_ask(struct upstreams *all)
+{
+    int64_t now_ms = loop_monotonic_ms(all->setup.loop);
+    size_t count = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        struct upstream *u = &all->list[i];
+        bool recent = u->asked_ms != 0 && now_ms - u->asked_ms < UPSTREAMS_ASK_MS;
+        if (u->canary != NULL || recent || u->state == UPSTREAM_LOGIN)
+            continue;
+        u->due_ms = now_ms;
+        count++;
+    }
+    upstreams_plan(all);
+    return count;
 }
 
 /* --- Mail ------------------------------------------------------------------------- */
@@ -299,6 +319,7 @@ upstream_inherit(struct upstream *u, const struct upstreams *all)
         u->state = old->state;
         u->since_ms = old->since_ms;
         u->good_ms = old->good_ms;
+        u->asked_ms = old->asked_ms;
         memcpy(u->text, old->text, sizeof(u->text));
         memcpy(u->sender, old->sender, sizeof(u->sender));
     }

@@ -14,7 +14,8 @@
 struct upstreams;
 
 enum {
-    UPSTREAMS_MAX = 16, /* further ones are not watched */
+    UPSTREAMS_MAX = 16,           /* further ones are not watched */
+    UPSTREAMS_ASK_MS = 10 * 1000, /* between canaries that operators ask for */
     UPSTREAMS_RELAY_MAX = TARGET_HOST_MAX + 8,
     UPSTREAMS_TEXT_MAX = 512
 };
@@ -47,6 +48,9 @@ struct upstream_view {
 /* False behind the last. */
 bool upstreams_at(const struct upstreams *upstreams, size_t index,
                   struct upstream_view *view);
+/* A canary to each now, but for those that a login now may lock us out of, that have one
+ * under way, or had one within UPSTREAMS_ASK_MS. How many. */
+size_t upstreams_ask(struct upstreams *upstreams);
 /* A target, all hosts of which have been down for longer than grace_ms: then it is
  * copied. */
 bool upstreams_is_cut_off(const struct upstreams *upstreams, int64_t grace_ms,

@@ -49,11 +49,20 @@ like request($socket, 'POST /api/session HTTP/1.1', qq({"key":"$read->{key}"})),
 is control('{"command":"page","access":"x"}')->{ok}, JSON::PP::false, 'no other';
 is control('{"command":"page","access":1}')->{ok}, JSON::PP::false, 'nor what is no word';
 
+is control('{"command":"series"}')->{second}{step_ms}, 1000, 'numbers by the socket itself';
+is_deeply control('{"command":"canary"}'), { ok => JSON::PP::true, asked => 0, upstreams => [] }, 'there is no smarthost to ask';
+
 my $live = http();
 syswrite $live, "GET /events HTTP/1.1\r\nHost: localhost\r\nX-Petrel: 1\r\nCookie: $cookie\r\n\r\n";
 like take($live, qr/event: status/), qr/^HTTP\/1\.1 200 .*text\/event-stream/s, 'events';
 my ($id) = $petrel->send_mail('a@a.test', 'b@b.test', "Subject: x\r\n\r\nx\r\n") =~ /queued as (\S+)/;
 like take($live, qr/"type":"accepted".*"message":"\Q$id\E"/), qr/"message":"\Q$id\E"/, 'as they happen';
+
+my $lists = dial();
+syswrite $lists, qq({"command":"list","to":"b.test"}\n);
+my @listed = map { decode_json($_) } split /\n/, take($lists, qr/"end"/);
+is $listed[0]{queue_id}, $id, 'the queue, a line for each message';
+is_deeply $listed[-1], { ok => JSON::PP::true, end => JSON::PP::true, next => undef }, 'and the end';
 
 # Hostile or clumsy: many, silent, with half a request. Others are still answered.
 my @many = map { my $s = dial(); syswrite $s, qq({"command":"http"}\n) . ($_ % 2 ? 'GET /livez HT' : '') if $s; $s // () } 1 .. 40;

@@ -277,6 +277,34 @@ canaries(void)
     end();
 }
 
+/* An operator asks. */
+static void
+on_request(void)
+{
+    struct host *h = &b.hosts[0];
+    begin();
+    is_number((long)upstreams_ask(b.upstreams), 0, "there is none to ask");
+    use(one(""), 0);
+    host_script(h, "220 x", EHLO_AUTH, "235 ok", "250 ok");
+    pass(HOUR);
+    is_number(h->visits, 0, "canaries are turned off");
+    is_number((long)upstreams_ask(b.upstreams), 1, "one is asked");
+    pass(1000);
+    is_number(h->visits, 1, "immediately");
+    ok(at(0).good_ms > 0 && at(0).next_ms == 0);
+    is_number((long)upstreams_ask(b.upstreams), 0, "not again so soon");
+    pass(UPSTREAMS_ASK_MS);
+    is_number(h->visits, 1, "nor later by itself");
+    host_script(h, "220 x", EHLO_AUTH, "535 5.7.8 wrong", NULL);
+    is_number((long)upstreams_ask(b.upstreams), 1, "but on request");
+    pass(1000);
+    is_number(h->visits, 2, "which finds a wrong password");
+    told("-login_refused relay;", "as is told");
+    pass(HOUR);
+    is_number((long)upstreams_ask(b.upstreams), 0, "a login that may lock us out is nobody's wish");
+    end();
+}
+
 static void
 by_mail(void)
 {
@@ -393,6 +421,7 @@ main(void)
 {
     clock_stop();
     canaries();
+    on_request();
     by_mail();
     reloads();
     many();

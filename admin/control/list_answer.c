@@ -1,0 +1,115 @@
+/* Walks through the queue at the pace of the client. */
+#include "admin/control/list_answer.h"
+
+#include "admin/control/request.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+struct list_answer {
+    struct list_answer_events events;
+    struct list_walk walk;
+    struct filter filter;
+    json_t *request; /* the filter borrows from it */
+    struct loop_task task;
+    size_t limit, found;
+    bool begun;
+};
+
+/* Removes the members that do not select. NULL, or why one is wrong. */
+static const char *
+list_answer_read(struct list_answer *a)
+{
+    const json_t *limit = json_object_get(a->request, "limit");
+    const json_t *after = json_object_get(a->request, "after");
+    const char *id = json_string_value(after);
+    a->limit = LIST_ANSWER_DEFAULT;
+    if (limit != NULL) {
+        json_int_t number = json_integer_value(limit);
+        if (!json_is_integer(limit) || number < 1 || number > LIST_ANSWER_MAX)
+            return "limit is 1 to 10000";
+        a->limit = (size_t)number;
+    }
+    if (after != NULL) {
+        a->walk.has_after = id != NULL && id_parse(text_from(id), &a->walk.after);
+        if (!a->walk.has_after)
+            return "after is an id";
+    }
+    json_object_del(a->request, "limit");
+    json_object_del(a->request, "after");
+    return request_read_filter(a->request, &a->filter);
+}
+
+static void
+list_answer_end(struct list_answer *a)
+{
+    char name[ID_LENGTH + 1];
+    const char *rest = list_walk_rest(&a->walk, name);
+    a->events.ended(a->events.context,
+                    json_pack("{s:b,s:b,s:s?}", "ok", true, "end", true, "next", rest));
+}
+
+static void
+list_answer_turn(void *context)
+{
+    struct list_answer *a = context;
+    if (!a->begun)
+        list_walk_begin(&a->walk);
+    a->begun = true;
+    for (size_t i = 0; i < LIST_ANSWER_A_TURN; i++) {
+        if (list_walk_is_over(&a->walk) || a->found == a->limit) {
+            list_answer_end(a);
+            return;
+        }
+        if (!a->events.is_ready(a->events.context))
+            return; /* list_answer_wake() */
+        json_t *listing = list_walk_next(&a->walk);
+        a->found += listing != NULL;
+        if (listing != NULL)
+            a->events.line(a->events.context, listing);
+    }
+    loop_post(a->walk.loop, &a->task, list_answer_turn, a);
+}
+
+void
+list_answer_wake(struct list_answer *a)
+{
+    loop_post(a->walk.loop, &a->task, list_answer_turn, a);
+}
+
+size_t
+list_answer_seen(const struct list_answer *a)
+{
+    return list_walk_seen(&a->walk);
+}
+
+struct list_answer *
+list_answer_new(struct loop *loop, struct manager *manager, struct questions *questions,
+                json_t *request, const struct list_answer_events *events,
+                const char **why)
+{
+    struct list_answer *a = memory_new(sizeof(*a));
+    a->events = *events;
+    a->request = request;
+    a->walk = (struct list_walk){
+        .loop = loop, .manager = manager, .questions = questions, .filter = &a->filter};
+    *why = list_answer_read(a);
+    if (*why != NULL)
+        list_answer_free(&a);
+    else
+        list_answer_wake(a);
+    return a;
+}
+
+void
+list_answer_free(struct list_answer **answer)
+{
+    struct list_answer *a = *answer;
+    *answer = NULL;
+    if (a == NULL)
+        return;
+    loop_unpost(a->walk.loop, &a->task);
+    list_walk_end(&a->walk);
+    json_decref(a->request);
+    free(a);
+}
