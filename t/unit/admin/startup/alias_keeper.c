@@ -7,6 +7,7 @@
 #include "base/log/log_internal.h"
 #include "base/memory.h"
 #include "mime/srs.h"
+#include "queue/manager/maildir.h"
 #include "smtp/server/listener.h"
 #include "t/sim/sim.h"
 #include "t/support/folder.h"
@@ -52,6 +53,14 @@ queue_disk(struct queue *queue)
 {
     (void)queue;
     return spool;
+}
+
+bool
+maildir_exists(const struct target *target, const struct address *address)
+{
+    (void)target;
+    (void)address;
+    return true;
 }
 
 /* --------------------------------------------------------------------------------- */
