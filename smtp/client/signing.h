@@ -1,7 +1,8 @@
 /* Signs mail at delivery (DKIM): whose key, one signature for a message and form
  * however many hosts get it, and the line of messages that wait for theirs.
  *
- * An RSA operation takes milliseconds, so that a turn of the loop does at most one.
+ * An RSA operation takes milliseconds, so that a turn of the loop does at most one; of
+ * Ed25519 it does 32.
  * Nothing is kept on disk: after a restart mail that waits is signed anew. */
 #ifndef SMTP_CLIENT_SIGNING_H
 #define SMTP_CLIENT_SIGNING_H

@@ -16,26 +16,54 @@ struct random_inside {
     mbedtls_ctr_drbg_context numbers;
 };
 
-struct dkim_keys *
-dkim_kit_keys(const char *domain, const char *selector, size_t count)
+/* False: this kind is not built in. */
+static bool
+add_key(struct dkim_keys *keys, enum sign_kind kind, const char *domain,
+        const char *selector)
 {
     const char *why;
     struct buffer pem;
-    struct dkim_keys *keys = memory_new(sizeof(*keys));
-    keys->random = sign_random_new();
-    keys->list = memory_array(count, sizeof(*keys->list));
-    keys->count = count;
-    for (size_t i = 0; i < count; i++) {
-        buffer_init(&pem, SIGN_FILE_MAX);
-        must(sign_key_make(keys->random, SIGN_RSA, 1024, &pem, &why));
+    buffer_init(&pem, SIGN_FILE_MAX);
+    bool made = sign_key_make(keys->random, kind, 1024, &pem, &why);
+    must(made || kind == SIGN_ED25519);
+    if (made) {
         must(buffer_add_byte(&pem, '\0'));
-        keys->list[i] = (struct dkim_key){
+        keys->list[keys->count++] = (struct dkim_key){
             .domain = memory_string(domain),
             .selector = memory_string(selector),
             .path = memory_string("-"),
             .key = sign_key_read(keys->random, text_of(pem.at, pem.length - 1), &why)};
-        buffer_free(&pem);
     }
+    buffer_free(&pem);
+    return made;
+}
+
+static struct dkim_keys *
+room_for(size_t count)
+{
+    struct dkim_keys *keys = memory_new(sizeof(*keys));
+    keys->random = sign_random_new();
+    keys->list = memory_array(count, sizeof(*keys->list));
+    return keys;
+}
+
+struct dkim_keys *
+dkim_kit_keys(const char *domain, const char *selector, size_t count)
+{
+    struct dkim_keys *keys = room_for(count);
+    while (keys->count < count)
+        (void)add_key(keys, SIGN_RSA, domain, selector);
+    return keys;
+}
+
+struct dkim_keys *
+dkim_kit_ed25519(const char *domain, const char *selector, bool rsa)
+{
+    struct dkim_keys *keys = room_for(2);
+    if (rsa)
+        (void)add_key(keys, SIGN_RSA, domain, selector);
+    if (!add_key(keys, SIGN_ED25519, domain, selector))
+        dkim_keys_free(&keys);
     return keys;
 }
 
