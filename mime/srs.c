@@ -262,6 +262,26 @@ srs_unwind1(const struct srs *s, struct text rest, char out[SRS_ADDRESS_MAX])
            srs_write(text_of(local, (size_t)length), domain, out);
 }
 
+/* SRS1 of an address that we had made before another host came between: SRS0 of ours is
+ * behind it, which has a hash and an age of its own. */
+static enum srs_answer
+srs_unwind_twice(const struct srs *s, struct text rest, int64_t now_ms,
+                 char out[SRS_ADDRESS_MAX])
+{
+    char first[SRS_ADDRESS_MAX];
+    struct buffer local;
+    struct text domain;
+    if (!srs_unwind1(s, rest, first))
+        return SRS_BAD;
+    bool good = srs_read(text_from(first), &local, &domain);
+    if (good && text_equal_nocase(domain, text_from(s->domain)))
+        good = srs_unwind0(s, behind_prefix(buffer_text(&local), "SRS0"), now_ms, out);
+    else
+        good = good && text_copy(out, SRS_ADDRESS_MAX, text_from(first));
+    buffer_free(&local);
+    return good ? SRS_GOOD : SRS_BAD;
+}
+
 enum srs_answer
 srs_back(const struct srs *s, struct text address, int64_t now_ms,
          char out[SRS_ADDRESS_MAX])
@@ -278,7 +298,7 @@ srs_back(const struct srs *s, struct text address, int64_t now_ms,
         else if (zero.length > 0)
             answer = srs_unwind0(s, zero, now_ms, out) ? SRS_GOOD : SRS_BAD;
         else if (one.length > 0)
-            answer = srs_unwind1(s, one, out) ? SRS_GOOD : SRS_BAD;
+            answer = srs_unwind_twice(s, one, now_ms, out);
     }
     buffer_free(&local);
     return answer;

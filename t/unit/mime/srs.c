@@ -95,6 +95,36 @@ test_foreign(void)
     srs_free(&next);
 }
 
+/* Ours, then another host's, then ours again, as in a circle of two hosts. */
+static void
+test_again(void)
+{
+    struct srs *s = srs_of("d.test", "0123456789abcdef", NULL);
+    struct srs *next = srs_of("e.test", "fedcba9876543210", NULL);
+    char first[SRS_ADDRESS_MAX], second[SRS_ADDRESS_MAX], third[SRS_ADDRESS_MAX];
+    char want[SRS_ADDRESS_MAX + 20];
+    ok(srs_forward(s, TEXT("ann@far.test"), now_ms, first));
+    ok(srs_forward(next, text_from(first), now_ms, second));
+    ok(srs_forward(s, text_from(second), now_ms, third));
+    ok_named(text_starts(text_from(third), TEXT("SRS1=")) &&
+                 strstr(third, "=d.test==") != NULL,
+             third);
+    comes(s, third, "ann@far.test");
+    text_lower(third, strlen(third));
+    comes(s, third, "ann@far.test");
+    comes_at(s, third, now_ms + 21 * day_ms, "ann@far.test");
+    comes_at(s, third, now_ms + 22 * day_ms, "bad"); /* the age is that of SRS0 */
+    snprintf(want, sizeof(want), "%s", first);
+    comes(next, second, want);
+    /* SRS0 behind it is not ours, whatever host it names. */
+    ok(srs_forward(s, TEXT("SRS0=AAAAAA=RA=far.test=ann@d.test"), now_ms, third));
+    comes(s, third, "bad");
+    ok(srs_forward(s, TEXT("SRS0=x@d.test"), now_ms, third));
+    comes(s, third, "bad");
+    srs_free(&s);
+    srs_free(&next);
+}
+
 static void
 test_age(void)
 {
@@ -216,6 +246,7 @@ main(void)
 {
     test_form();
     test_foreign();
+    test_again();
     test_age();
     test_secrets();
     test_blind();
