@@ -24,7 +24,10 @@ enum {
     MATCHING_SHA256 = 1,
     MATCHING_SHA512 = 2,
     SHA512_SIZE = 64,
-    NAMES_MAX = 4
+    NAMES_MAX = 4,
+    /* Chains verified for a peer, each below another anchor: a peer and its zone choose
+     * how long that takes. */
+    TRIALS_MAX = 4
 };
 
 struct tls_dane {
@@ -90,6 +93,7 @@ struct tls_dane_trial {
     mbedtls_x509_crt *chain;
     char *why;
     size_t size;
+    unsigned left; /* of TRIALS_MAX */
 };
 
 /* mbedTLS compares with one name only: see tls_session_check(). */
@@ -109,10 +113,13 @@ tls_dane_check_name(void *context, mbedtls_x509_crt *certificate, int depth,
 }
 
 static bool
-tls_dane_verify(const struct tls_dane_trial *t, struct text anchor)
+tls_dane_verify(struct tls_dane_trial *t, struct text anchor)
 {
     mbedtls_x509_crt only;
     uint32_t flags = 0;
+    if (t->left == 0)
+        return false;
+    t->left--;
     void *dane = (void *)(uintptr_t)t->dane;
     mbedtls_x509_crt_init(&only);
     bool good = mbedtls_x509_crt_parse_der(&only, (const unsigned char *)anchor.at,
@@ -131,7 +138,7 @@ tls_dane_verify(const struct tls_dane_trial *t, struct text anchor)
 
 /* An anchor of the chain, or that of "2 0 0", which the peer need not send. */
 static bool
-tls_dane_has_anchor(const struct tls_dane_trial *t, const struct tls_dane_record *r)
+tls_dane_has_anchor(struct tls_dane_trial *t, const struct tls_dane_record *r)
 {
     for (const mbedtls_x509_crt *c = t->chain->next; c != NULL && c->raw.p != NULL;
          c = c->next)
@@ -145,7 +152,7 @@ bool
 tls_dane_proves(const struct tls_dane *dane, mbedtls_x509_crt *chain, char *why,
                 size_t size)
 {
-    struct tls_dane_trial trial = {dane, chain, why, size};
+    struct tls_dane_trial trial = {dane, chain, why, size, TRIALS_MAX};
     snprintf(why, size, "no TLSA record matches the certificate");
     for (size_t i = 0; i < dane->count; i++)
         if (dane->records[i].usage == USAGE_EE &&

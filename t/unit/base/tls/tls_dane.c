@@ -163,6 +163,13 @@ test_trust_anchors(const struct secrets *k)
     ok_named(strstr(prove(good, &r, 1, "mail.example.net"), "unknown issuer") != NULL, "another authority");
     r.data = TEXT("no certificate");
     is_string(prove(good, &r, 1, "mail.example.net"), none, "no certificate in the record");
+    /* Each costs a verification of a chain. */
+    struct tls_dane_record many[5];
+    for (int i = 0; i < 4; i++)
+        many[i] = record_of(other, 0, 2, 0, 0);
+    many[4] = record_of(chain, 1, 2, 0, 1);
+    is_string(prove(chain, many + 1, 4, "mail.example.net"), "proven", "the fourth anchor");
+    ok_named(strcmp(prove(chain, many, 5, "mail.example.net"), "proven") != 0, "no more are tried");
     /* Sent, but not above the peer's own. */
     mbedtls_x509_crt *mixed = chain_of(k, "stranger");
     if (mbedtls_x509_crt_parse_file(mixed, tls_path_of(k, "ca", ".pem")) != 0)
