@@ -131,6 +131,7 @@ http_call_failed(void *context)
     const struct http_reader *head = call->reader.has_head ? &call->reader : NULL;
     http_call_finish(call, &(struct http_result){.error = call->error,
                                                  .head = head,
+                                                 .tried = call->at > 0,
                                                  .connected = call->connected});
 }
 
@@ -166,6 +167,7 @@ http_call_settle(struct http_call *call, enum progress progress)
     net_close(&call->connection); /* with our close_notify */
     http_call_finish(call, &(struct http_result){.response = &call->reader,
                                                  .head = &call->reader,
+                                                 .tried = true,
                                                  .connected = true});
 }
 

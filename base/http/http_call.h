@@ -54,7 +54,7 @@ struct http_result {
     /* The same; with an error, too, if the head was complete: its status and fields are
      * known then, its body is not. */
     const struct http_reader *head;
-    bool connected; /* by TCP; whatever came of it */
+    bool tried, connected; /* by TCP; whatever came of it */
 };
 typedef void http_called(void *context, const struct http_result *result);
 

@@ -69,6 +69,8 @@ struct sts_cache {
     struct sts_entry *entries;
     struct sts_ranks ranks;
     unsigned lost; /* hosts in a row that could not be reached */
+    bool was_reached;
+    int64_t reached_ms; /* a host was */
     int64_t rest_ms, rest_until_ms;
     struct loop_timer save;
     int64_t saved_ms;
@@ -262,6 +264,20 @@ sts_cache_fresh(const struct sts_cache *c, char out[PATH_MAX_STS + 4])
     snprintf(out, PATH_MAX_STS + 4, "%s.new", c->path);
 }
 
+static void sts_cache_save(void *context);
+
+/* A minute after the last time: also when that failed. */
+static void
+sts_cache_save_later(struct sts_cache *c)
+{
+    int64_t due_ms = c->saved_ms + STS_CACHE_SAVE_MS;
+    int64_t now_ms = loop_monotonic_ms(c->settings.loop);
+    c->is_dirty = true;
+    if (c->settings.spool != NULL)
+        loop_timer_start(c->settings.loop, &c->save, due_ms - now_ms, sts_cache_save,
+                         c);
+}
+
 /* The new file, or -errno. */
 static int
 sts_cache_create(struct sts_cache *c)
@@ -281,6 +297,7 @@ sts_cache_create(struct sts_cache *c)
     if (result >= 0)
         return file;
     disk_close_file(spool, file);
+    (void)disk_unlink(spool, fresh); /* it takes space where there is none */
     return result;
 }
 
@@ -297,7 +314,7 @@ sts_cache_synced(void *context, int result)
     if (result == 0)
         result = disk_rename(c->settings.spool, fresh, c->path);
     if (result != 0)
-        c->is_dirty = true;
+        sts_cache_save_later(c);
 }
 
 static void
@@ -320,7 +337,7 @@ sts_cache_save(void *context)
     sts_cache_drop_expired(c);
     c->file = sts_cache_create(c);
     if (c->file < 0) {
-        c->is_dirty = true;
+        sts_cache_save_later(c);
         return;
     }
     c->sync.done = sts_cache_synced;
@@ -328,17 +345,6 @@ sts_cache_save(void *context)
     int result = disk_sync_begin(c->settings.spool, c->file, false, &c->sync);
     if (result != DISK_SYNCING)
         sts_cache_synced(c, result);
-}
-
-static void
-sts_cache_changed(struct sts_cache *c)
-{
-    int64_t due_ms = c->saved_ms + STS_CACHE_SAVE_MS;
-    int64_t now_ms = loop_monotonic_ms(c->settings.loop);
-    c->is_dirty = true;
-    if (c->settings.spool != NULL)
-        loop_timer_start(c->settings.loop, &c->save, due_ms - now_ms, sts_cache_save,
-                         c);
 }
 
 static bool
@@ -369,8 +375,10 @@ sts_cache_take_lines(struct sts_cache *c, struct text all)
 {
     struct text line;
     size_t bad = 0;
-    while (text_cut(&all, '\n', &line))
+    /* What is cut off in a pattern would be another host. */
+    while (text_find(all, '\n') != TEXT_NONE && text_cut(&all, '\n', &line))
         bad += line.length > 0 && !sts_cache_take_line(c, line);
+    bad += all.length > 0;
     sts_cache_make_space(c);
     if (bad > 0)
         log_say(c->settings.log, LOG_LEVEL_WARNING, "sts", NULL,
@@ -407,14 +415,28 @@ sts_check_response(const struct http_reader *r)
     return NULL;
 }
 
-/* Whether HTTPS leaves this host at all. */
-static void
-sts_cache_note_reached(struct sts_cache *c, bool reached)
+/* Whether HTTPS leaves this host at all. While a host has been reached not long ago it
+ * does: domains that lead nowhere must not end the fetches of all others. */
+static bool
+sts_cache_is_blocked(const struct sts_cache *c)
 {
-    if (reached) {
+    return c->lost >= STS_CACHE_LOST_MAX &&
+           (!c->was_reached || loop_monotonic_ms(c->settings.loop) - c->reached_ms >=
+                                   STS_CACHE_REACHED_MS);
+}
+
+static void
+sts_cache_note_reached(struct sts_cache *c, const struct http_result *result)
+{
+    if (result->connected) {
         c->lost = 0;
         c->rest_ms = 0;
-    } else if (++c->lost >= STS_CACHE_LOST_MAX) {
+        c->was_reached = true;
+        c->reached_ms = loop_monotonic_ms(c->settings.loop);
+        return;
+    }
+    c->lost += result->tried;
+    if (sts_cache_is_blocked(c)) {
         if (c->rest_ms == 0)
             log_say(c->settings.log, LOG_LEVEL_WARNING, "sts", NULL,
                     "%d hosts with policies of MTA-STS in a row cannot be reached: is "
@@ -458,7 +480,7 @@ sts_entry_fetched(struct sts_entry *e, const struct sts_policy *policy)
             "MTA-STS policy of %s: mode %s for %u s, mx %.300s", e->domain,
             sts_mode_word(policy->mode), policy->max_age_s,
             policy->patterns[0] != '\0' ? policy->patterns : "-");
-    sts_cache_changed(c);
+    sts_cache_save_later(c);
 }
 
 static void
@@ -470,7 +492,7 @@ sts_entry_on_response(void *context, const struct http_result *result)
     const char *why = result->error;
     e->call = NULL;
     e->is_renewal = false;
-    sts_cache_note_reached(c, result->connected);
+    sts_cache_note_reached(c, result);
     if (why == NULL)
         why = sts_check_response(result->response);
     if (why == NULL &&

@@ -25,7 +25,10 @@ enum {
     STS_CACHE_RETRY_MS = 300000, /* after a failure, then doubled... */
     STS_CACHE_DAY_MS = 86400000, /* ...up to this; and a policy is fetched again */
     STS_CACHE_SAVE_MS = 60000,   /* between two writes of the file */
-    STS_CACHE_LOST_MAX = 5, /* hosts in a row that cannot be reached: a rest of... */
+    /* Hosts in a row that cannot be reached by TCP, and none was in this time: all
+     * fetches rest for... */
+    STS_CACHE_LOST_MAX = 5,
+    STS_CACHE_REACHED_MS = 3600000,
     STS_CACHE_REST_MS = 600000, /* ...then doubled up to... */
     STS_CACHE_REST_MAX_MS = 3600000,
     STS_CACHE_LONG_MS = 3600000, /* since a policy could be fetched: trouble */

@@ -162,7 +162,7 @@ call_answer(void *context)
 {
     struct http_call *call = context;
     const struct canned *canned = canned_or_any(call->caller, call->url);
-    struct http_result result = {.error = "cannot connect", .connected = canned != NULL};
+    struct http_result result = {.error = "cannot connect", .tried = true, .connected = canned != NULL};
     struct http_reader reader;
     struct http_limits limits = {HTTP_LINES_MAX, HTTP_HEAD_MAX, call->caller->options.body_max};
     http_reader_init(&reader, HTTP_RESPONSE, &limits);

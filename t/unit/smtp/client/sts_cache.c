@@ -343,6 +343,58 @@ test_blocked(void)
     stop(&b);
 }
 
+/* Domains that lead nowhere, of an attacker perhaps, do not end the fetches of others while some host is reached. */
+static void
+test_not_blocked(void)
+{
+    struct bed b;
+    char name[64];
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    ask(&b, "y.test");
+    sim_dns_text_any(b.dns, "v=STSv1; id=1");
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof(name), "nowhere%d.test", i);
+        is_string(ask(&b, name), "none", name);
+    }
+    is_number(sim_http_calls(b.http), 21, "each is tried");
+    ok(!has(&b, "blocked"));
+    sim_http_answer(b.http, "https://mta-sts.z.test/.well-known/mta-sts.txt", 200, "text/plain", POLICY("enforce", "604800"));
+    is_string(ask(&b, "z.test"), "enforce 604800 mx.y.test", "and one that can be reached is");
+    later(&b, STS_CACHE_REACHED_MS + 1000);
+    ask(&b, "last.test");
+    ask(&b, "later.test");
+    ask(&b, "more.test");
+    ask(&b, "still.test");
+    ask(&b, "now.test");
+    ok_named(has(&b, "is HTTPS out of this host blocked?"), "an hour later it may be blocked");
+    stop(&b);
+}
+
+/* The disk is full, or worse. */
+static void
+test_not_written(void)
+{
+    struct bed b;
+    char fresh[100], path[100];
+    struct stat status;
+    start(&b);
+    snprintf(path, sizeof(path), "%s/sts", b.folder);
+    snprintf(fresh, sizeof(fresh), "%s/sts.new", b.folder);
+    if (mkdir(fresh, 0700) != 0)
+        abort();
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    ask(&b, "y.test");
+    ok_named(stat(path, &status) != 0, "it cannot be written");
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "the policy holds");
+    if (rmdir(fresh) != 0)
+        abort();
+    pass(&b, STS_CACHE_SAVE_MS + 1000);
+    ok_named(stat(path, &status) == 0 && status.st_size > 0, "a minute later it is, without a new policy");
+    ok_named(stat(fresh, &status) != 0, "and has its name");
+    stop(&b);
+}
+
 static void
 test_restart(void)
 {
@@ -400,6 +452,14 @@ test_damaged(void)
     write_file(&b, content);
     cache_start(&b);
     is_number((long)sts_cache_count(b.cache), 1, "the good line counts");
+    sts_cache_free(&b.cache);
+    /* Its last pattern would be another host. */
+    snprintf(content, sizeof(content), "1 good.test 1 enforce %lld 1000 mx.y.test\n1 cut.test 1 enforce %lld 1000 mx.y.te",
+             (long long)now_ms, (long long)now_ms);
+    write_file(&b, content);
+    cache_start(&b);
+    is_number((long)sts_cache_count(b.cache), 1, "a line that is cut off does not");
+    ok(has(&b, "sts: ignored 1 lines that are damaged"));
     ok(has(&b, "sts: ignored 3 lines that are damaged"));
     is_string(ask(&b, "good.test"), "enforce 1000 mx.y.test", "and no other");
     stop(&b);
@@ -617,6 +677,8 @@ main(void)
     test_bad();
     test_late();
     test_blocked();
+    test_not_blocked();
+    test_not_written();
     test_restart();
     test_damaged();
     test_many();
