@@ -25,11 +25,14 @@ struct http_caller {
     char url[HTTP_URL_MAX];
     struct http_call_options options;
     struct buffer fields, body;
+    void (*answered)(void *context, unsigned status, struct text body);
+    void *answered_context;
 };
 
 struct http_call {
     struct http_caller *caller;
     char *url;
+    char *body;
     struct loop_timer timer;
     http_called *done;
     void *context;
@@ -134,6 +137,15 @@ sim_http_body(const struct http_caller *caller)
     return buffer_text(&caller->body);
 }
 
+void
+sim_http_on_answer(struct http_caller *caller,
+                   void (*answered)(void *context, unsigned status, struct text body),
+                   void *context)
+{
+    caller->answered = answered;
+    caller->answered_context = context;
+}
+
 struct http_caller *
 http_caller_new(const struct http_caller_settings *settings)
 {
@@ -177,9 +189,13 @@ call_answer(void *context)
         result.response = progress == PROGRESS_DONE ? &reader : NULL;
         result.head = reader.has_head ? &reader : NULL;
     }
+    if (call->caller->answered != NULL)
+        call->caller->answered(call->caller->answered_context,
+                               result.head != NULL ? result.head->status : 0, text_from(call->body));
     call->done(call->context, &result);
     http_reader_free(&reader);
     free(call->url);
+    free(call->body);
     loop_release(call->caller->loop, free, call);
 }
 
@@ -194,6 +210,7 @@ http_call_start(struct http_caller *caller, struct text url, const struct http_r
         abort();
     call->caller = caller;
     call->url = text_string(url);
+    call->body = text_string(request->body);
     call->done = done;
     call->context = context;
     caller->calls++;
@@ -212,5 +229,6 @@ http_call_cancel(struct http_call **call)
         return;
     loop_timer_stop(old->caller->loop, &old->timer);
     free(old->url);
+    free(old->body);
     loop_release(old->caller->loop, free, old);
 }

@@ -21,5 +21,9 @@ const struct http_call_options *sim_http_options(const struct http_caller *calle
 /* The same: what it sent. Borrowed until the next call. */
 struct text sim_http_fields(const struct http_caller *caller);
 struct text sim_http_body(const struct http_caller *caller);
+/* Hears of each call as it is answered; status 0: it fails. */
+void sim_http_on_answer(struct http_caller *caller,
+                        void (*answered)(void *context, unsigned status, struct text body),
+                        void *context);
 
 #endif
