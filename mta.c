@@ -19,6 +19,7 @@
 #include "admin/settings/options.h"
 #include "admin/command/oauth_command.h"
 #include "admin/sendmail/sendmail.h"
+#include "admin/setup/init_command.h"
 #include "admin/setup/test_command.h"
 #include "admin/startup/alias_keeper.h"
 #include "admin/startup/certificate_keeper.h"
@@ -721,6 +722,14 @@ with_options(const struct options_sources *sources, const struct command_row *ro
 }
 
 static int
+examine(const struct options_sources *sources)
+{
+    return doctor_command(0, NULL, sources);
+}
+
+static const struct init_helpers init_helpers = {configuration_is_good, examine};
+
+static int
 dispatch(const struct options_sources *sources, int count, char **arguments)
 {
     const char *name = count > 0 ? arguments[0] : "run";
@@ -749,6 +758,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         return command_version(count - 1, arguments + 1, registry_redis_version());
     case COMMAND_DOCTOR:
         return doctor_command(count - 1, arguments + 1, sources);
+    case COMMAND_INIT:
+        return init_command(count - 1, arguments + 1, sources, &init_helpers);
     case COMMAND_OAUTH:
         return login_trial_command(count - 1, arguments + 1, sources,
                                    oauth_command_asks, oauth_command);

@@ -83,6 +83,18 @@ static const char help_doctor[] =
     "  --blocklists   ask lists of spammers for our addresses\n"
     "  Exit code: 0; 1: there is an error.\n";
 
+static const char help_init[] =
+    "  --yes      ask nothing: what no flag says is the default\n"
+    "  --print    print the settings, and write nothing\n"
+    "  --force    replace settings; the old ones stay as petrel.conf.old\n"
+    "  --hostname NAME       the name of this host\n"
+    "  --relay WHERE         a provider's name, a URL, mx, or hold\n"
+    "  --relay-user USER     who logs in there\n"
+    "  --password-file FILE  its only line is the password; it is copied\n"
+    "  --listen WHO          local, or networks that may send mail here\n"
+    "  --root ADDRESS        gets the mail of root and cron\n"
+    "  --http ADDRESS        health checks and metrics; none by default\n";
+
 static const char help_test[] =
     "  -v              the message, where it goes, and a conversation that failed\n"
     "  --from ADDRESS  the sender; by default the user who calls\n"
@@ -113,6 +125,14 @@ static const struct command_row command_table[] = {
      .help = help_doctor,
      .example = "petrel doctor example.org",
      .kind = COMMAND_DOCTOR,
+     },
+    {
+     .name = "init",
+     .arguments = "[--yes] [--print] [--force] [--relay WHERE] ...",
+     .about = "ask six questions, and write the settings",
+     .help = help_init,
+     .example = "petrel init --relay mx --root you@example.org",
+     .kind = COMMAND_INIT,
      },
     {
      .name = "test",
@@ -297,7 +317,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                                      },
+    {.name = NULL                   },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

@@ -22,7 +22,8 @@ enum command_kind {
     COMMAND_TEST,
     COMMAND_COMPLETE,
     COMMAND_OAUTH,
-    COMMAND_DOCTOR
+    COMMAND_DOCTOR,
+    COMMAND_INIT
 };
 
 /* Plain data. */

@@ -355,6 +355,15 @@ configuration_new(const struct options_sources *sources)
     return c;
 }
 
+bool
+configuration_is_good(const struct options_sources *sources, struct buffer *errors)
+{
+    struct configuration *c = configuration_read(sources, errors);
+    bool good = c != NULL;
+    configuration_free(&c);
+    return good;
+}
+
 struct channel_settings
 configuration_channel(const struct configuration *c, struct registry *registry,
                       struct disk *spool)

@@ -35,6 +35,9 @@ struct configuration {
  * secrets. NULL: with one line per error in out. */
 struct configuration *configuration_read(const struct options_sources *sources,
                                          struct buffer *out);
+/* Whether there would be one. */
+bool configuration_is_good(const struct options_sources *sources,
+                           struct buffer *errors);
 /* The same in parts, for a loop that serves others: thousands of keys of dkim_keys are
  * not read in one turn. configuration_end() takes c; configuration_free() may end it. */
 struct configuration *configuration_begin(const struct options_sources *sources);

@@ -79,4 +79,4 @@ files || echo '(no file in the spool but the journal, a ring that stays)'
 kill "$petrel"
 wait "$petrel" && echo 'Petrel has stopped in good order.'
 echo
-echo "Next: make install, then 'Recipes' in README.md."
+echo "Next: make install install-sendmail, petrel init, systemctl enable --now petrel, petrel test YOU@EXAMPLE.ORG: see README.md."

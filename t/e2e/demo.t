@@ -13,5 +13,5 @@ is $code, 0, 'it goes well' or diag $said;
 like $said, qr/^It flew through the storm\.\s.*^No daemon is needed to hand this in\.$/ms, 'both letters are shown';
 is scalar(() = $said =~ /status=sent/g), 2, 'and what became of them';
 unlike $said, qr/warning|error: /, 'nothing frightens';
-like $said, qr/stopped in good order\.\n\nNext: make install, .*README\.md\.\n\z/, 'the end says what comes next';
+like $said, qr/stopped in good order\.\n\nNext: make install install-sendmail, petrel init, systemctl enable --now petrel, petrel test YOU\@EXAMPLE\.ORG: see README\.md\.\n\z/, 'the end says what comes next';
 done_testing;

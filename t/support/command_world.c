@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { WORDS_MAX = 8 };
+enum { WORDS_MAX = 20 };
 
 static struct command_world *current;
 static char hostname[] = "h.test";

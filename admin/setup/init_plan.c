@@ -1,0 +1,392 @@
+/* Turns answers into settings. */
+#include "admin/setup/init_plan.h"
+
+#include "admin/settings/options.h"
+#include "base/net_address.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool
+init_wrong(char why[INIT_WHY_MAX], const char *sentence)
+{
+    snprintf(why, INIT_WHY_MAX, "%s", sentence);
+    return false;
+}
+
+/* An answer is short: what is made of it fits. */
+static void
+init_set(char to[INIT_VALUE_MAX], const char *before, struct text value)
+{
+    int length = snprintf(to, INIT_VALUE_MAX, "%s%.*s", before, TEXT_ARGS(value));
+    assert(length < INIT_VALUE_MAX);
+}
+
+/* --- Providers -------------------------------------------------------------------- */
+
+/* "Microsoft 365" is microsoft365. */
+static void
+init_short_name(struct text name, char out[INIT_VALUE_MAX])
+{
+    size_t used = 0;
+    for (size_t i = 0; i < name.length && used + 1 < INIT_VALUE_MAX; i++) {
+        char c = name.at[i];
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+            out[used++] = c;
+    }
+    out[used] = '\0';
+}
+
+void
+init_plan_providers(struct buffer *out)
+{
+    char name[INIT_VALUE_MAX], last[INIT_VALUE_MAX] = "";
+    const struct provider_facts *facts;
+    for (size_t i = 0; (facts = provider_facts_at(i)) != NULL; i++) {
+        init_short_name(text_from(facts->name), name);
+        if (strcmp(name, last) != 0)
+            (void)!buffer_format(out, "%s%s", i > 0 ? ", " : "", name);
+        memcpy(last, name, sizeof(last));
+    }
+}
+
+/* The first whose name begins so: "microsoft". */
+static const struct provider_facts *
+init_find_provider(struct text answer)
+{
+    char wanted[INIT_VALUE_MAX], name[INIT_VALUE_MAX];
+    const struct provider_facts *facts;
+    init_short_name(answer, wanted);
+    for (size_t i = 0; (facts = provider_facts_at(i)) != NULL; i++) {
+        init_short_name(text_from(facts->name), name);
+        if (strlen(wanted) >= 3 && strncmp(name, wanted, strlen(wanted)) == 0)
+            return facts;
+    }
+    return NULL;
+}
+
+/* --- The smarthost ---------------------------------------------------------------- */
+
+static bool
+init_is_list(const struct init_plan *p)
+{
+    return strchr(p->relay, ',') != NULL;
+}
+
+struct text
+init_plan_host(const struct init_plan *p)
+{
+    struct text rest = text_from(p->relay);
+    const char *scheme = strstr(p->relay, "://");
+    if (scheme != NULL)
+        rest = text_after(rest, (size_t)(scheme - p->relay) + 3);
+    rest = text_before(rest, strcspn(rest.at, ",? "));
+    size_t at = text_find(rest, '@');
+    if (at != TEXT_NONE)
+        rest = text_after(rest, at + 1);
+    return rest.length > 0 && rest.at[0] == '['
+               ? rest
+               : text_before(rest, text_find(rest, ':'));
+}
+
+static bool
+init_take_host(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
+{
+    bool is_url = memmem(answer.at, answer.length, "://", 3) != NULL;
+    bool is_host =
+        text_find(answer, '.') != TEXT_NONE || text_find(answer, ':') != TEXT_NONE;
+    const struct provider_facts *facts =
+        is_url || is_host ? NULL : init_find_provider(answer);
+    if (facts != NULL && strchr(facts->host, '*') != NULL) {
+        snprintf(why, INIT_WHY_MAX,
+                 "%s has a host for each region; write its name, as in "
+                 "email-smtp.eu-central-1.amazonaws.com",
+                 facts->name);
+        return false;
+    }
+    if (facts == NULL && !is_url && !is_host)
+        return init_wrong(why, "this is neither a provider nor a host; write a name of "
+                               "the list, submission://HOST, mx or hold");
+    init_set(p->relay, is_url ? "" : "submission://",
+             facts != NULL ? text_from(facts->host) : answer);
+    p->facts = provider_facts_find(init_plan_host(p));
+    p->way = INIT_SMARTHOST;
+    return true;
+}
+
+static bool
+init_take_relay(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
+{
+    p->relay[0] = p->user[0] = '\0';
+    p->facts = NULL;
+    if (answer.length == 0)
+        return init_wrong(why, "an answer is needed; write a name of the list, "
+                               "submission://HOST, mx or hold");
+    if (text_equal_nocase(answer, TEXT("mx")))
+        p->way = INIT_DIRECT;
+    else if (text_equal_nocase(answer, TEXT("hold")))
+        p->way = INIT_HOLD;
+    else
+        return init_take_host(p, answer, why);
+    return true;
+}
+
+/* The user goes into the URL, percent-encoded. */
+static bool
+init_take_user(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
+{
+    char relay[INIT_VALUE_MAX];
+    const char *host = strstr(p->relay, "://");
+    size_t used = 0;
+    if (answer.length == 0 && p->facts != NULL)
+        return init_wrong(why, "this provider wants a login; write the user");
+    if (answer.length == 0)
+        return true;
+    assert(host != NULL);
+    host += 3;
+    used = (size_t)(host - p->relay);
+    memcpy(relay, p->relay, used);
+    for (size_t i = 0; i < answer.length; i++) {
+        unsigned char c = (unsigned char)answer.at[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     (c >= '0' && c <= '9') || (c != '\0' && strchr("-._~", c) != NULL);
+        if (used + 4 >= sizeof(relay))
+            return init_wrong(why, "the user is too long; write at most 128 bytes");
+        used += (size_t)snprintf(relay + used, 4, plain ? "%c" : "%%%02X", c);
+    }
+    if (used + strlen(host) + 2 > sizeof(relay))
+        return init_wrong(why, "the user is too long; write at most 128 bytes");
+    snprintf(relay + used, sizeof(relay) - used, "@%s", host);
+    memcpy(p->relay, relay, sizeof(relay));
+    init_set(p->user, "", answer);
+    return true;
+}
+
+bool
+init_plan_needs_password(const struct init_plan *p)
+{
+    return p->way == INIT_SMARTHOST && strchr(p->relay, '@') != NULL;
+}
+
+const char *
+init_plan_oauth(const struct init_plan *p)
+{
+    if (p->facts == NULL)
+        return NULL;
+    return strcmp(p->facts->host, "smtp.office365.com") == 0 ? "microsoft"
+           : strcmp(p->facts->host, "smtp.gmail.com") == 0   ? "google"
+                                                             : NULL;
+}
+
+/* --- Other answers ---------------------------------------------------------------- */
+
+static bool
+init_is_none(struct text answer)
+{
+    return answer.length == 0 || text_equal_nocase(answer, TEXT("none")) ||
+           text_equal_nocase(answer, TEXT("no"));
+}
+
+static bool
+init_add(char list[INIT_VALUE_MAX], struct text item)
+{
+    size_t used = strlen(list);
+    int length = snprintf(list + used, INIT_VALUE_MAX - used, "%s%.*s",
+                          used > 0 ? ", " : "", TEXT_ARGS(item));
+    return length < (int)(INIT_VALUE_MAX - used);
+}
+
+/* What is neither an address with a port nor a network is refused by the check. */
+static bool
+init_take_listen(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
+{
+    const char *port = p->is_root ? "25" : "2525";
+    char listen[INIT_VALUE_MAX] = "", from[INIT_VALUE_MAX] = "";
+    struct text rest = answer, item;
+    if (answer.length == 0 || text_equal_nocase(answer, TEXT("local"))) {
+        snprintf(p->listen, sizeof(p->listen), "127.0.0.1:%s", port);
+        p->relay_from[0] = '\0';
+        return true;
+    }
+    while (text_word(&rest, ", ", &item)) {
+        struct net_network network;
+        bool fits = net_network_parse(item, &network) ? init_add(from, item)
+                                                      : init_add(listen, item);
+        if (!fits)
+            return init_wrong(why, "the list is too long; write fewer networks");
+    }
+    if (listen[0] == '\0' && from[0] == '\0')
+        return init_wrong(why, "the list is empty; write local, or a network such as "
+                               "192.168.1.0/24");
+    if (listen[0] == '\0')
+        snprintf(listen, sizeof(listen), "0.0.0.0:%s, [::]:%s", port, port);
+    memcpy(p->listen, listen, sizeof(listen));
+    p->relay_from[0] = '\0';
+    if (from[0] != '\0')
+        init_set(p->relay_from, "127.0.0.0/8, ::1, ", text_from(from));
+    return true;
+}
+
+static bool
+init_take_one(struct init_plan *p, enum init_question question, struct text answer,
+              char why[INIT_WHY_MAX])
+{
+    switch (question) {
+    case INIT_HOSTNAME:
+        if (answer.length == 0)
+            return init_wrong(why, "a name is needed; write HOST.DOMAIN");
+        init_set(p->hostname, "", answer);
+        return true;
+    case INIT_RELAY:
+        return init_take_relay(p, answer, why);
+    case INIT_USER:
+        return init_take_user(p, answer, why);
+    case INIT_LISTEN:
+        return init_take_listen(p, answer, why);
+    case INIT_ROOT:
+        init_set(p->root, "", init_is_none(answer) ? TEXT("") : answer);
+        return true;
+    case INIT_HTTP:
+        init_set(p->http, "",
+                 init_is_none(answer)                     ? TEXT("")
+                 : text_equal_nocase(answer, TEXT("yes")) ? TEXT("127.0.0.1:8025")
+                                                          : answer);
+        return true;
+    case INIT_QUESTIONS:
+        break;
+    }
+    return false;
+}
+
+bool
+init_plan_take(struct init_plan *p, enum init_question question, struct text answer,
+               char why[INIT_WHY_MAX])
+{
+    struct init_plan before = *p;
+    answer = text_trim(answer);
+    if (answer.length > INIT_ANSWER_MAX)
+        return init_wrong(why, "the answer is too long; write at most 1,000 bytes");
+    if (text_has_control(answer) || !text_is_utf8(answer))
+        return init_wrong(why, "the answer has control characters, or is not UTF-8; "
+                               "write plain text");
+    bool good = init_take_one(p, question, answer, why);
+    if (!good)
+        *p = before;
+    return good;
+}
+
+bool
+init_plan_asks(const struct init_plan *p, enum init_question question)
+{
+    return question != INIT_USER ||
+           (p->way == INIT_SMARTHOST && !init_plan_needs_password(p) &&
+            !init_is_list(p) && strstr(p->relay, "://") != NULL);
+}
+
+const char *
+init_plan_preset(const struct init_plan *p, enum init_question question)
+{
+    bool is_word = p->facts != NULL && p->facts->user[0] != '\0' &&
+                   strchr(p->facts->user, ' ') == NULL;
+    switch (question) {
+    case INIT_HOSTNAME:
+        return p->found;
+    case INIT_USER:
+        return is_word ? p->facts->user : p->facts != NULL ? NULL : "";
+    case INIT_LISTEN:
+        return "local";
+    case INIT_ROOT:
+    case INIT_HTTP:
+        return "none";
+    case INIT_RELAY:
+    case INIT_QUESTIONS:
+        break;
+    }
+    return NULL;
+}
+
+/* --- Settings --------------------------------------------------------------------- */
+
+static void
+init_setting(struct init_setting out[INIT_SETTINGS_MAX], size_t *count, const char *key,
+             const char *value)
+{
+    assert(*count < INIT_SETTINGS_MAX);
+    out[*count].key = key;
+    init_set(out[(*count)++].value, "", text_from(value));
+}
+
+size_t
+init_plan_settings(const struct init_plan *p, const char *password_file,
+                   struct init_setting out[INIT_SETTINGS_MAX])
+{
+    size_t count = 0;
+    if (p->daemon_user != NULL)
+        init_setting(out, &count, "user", p->daemon_user);
+    if (strcmp(p->hostname, p->found) != 0)
+        init_setting(out, &count, "hostname", p->hostname);
+    if (strcmp(p->listen, "127.0.0.1:2525") != 0)
+        init_setting(out, &count, "listen", p->listen);
+    if (p->relay_from[0] != '\0')
+        init_setting(out, &count, "relay_from", p->relay_from);
+    if (p->way == INIT_HOLD || p->has_oauth)
+        init_setting(out, &count, "routes", "* hold");
+    else if (p->way == INIT_SMARTHOST)
+        init_setting(out, &count, "relay", p->relay);
+    if (init_plan_needs_password(p) && !p->has_oauth)
+        init_setting(out, &count, "relay_password_file", password_file);
+    if (p->root[0] != '\0')
+        init_setting(out, &count, "root", p->root);
+    if (p->http[0] != '\0')
+        init_setting(out, &count, "http", p->http);
+    return count;
+}
+
+static const char *
+init_help(struct text key)
+{
+    if (text_ends_nocase(key, TEXT("_file")))
+        key = text_before(key, key.length - 5);
+    for (const struct setting *row = options_rows; row->key != NULL; row++)
+        if (text_equal(text_from(row->key), key))
+            return row->help;
+    return "";
+}
+
+/* Two lines that take the place of `routes` when there is a client id. */
+static void
+init_write_oauth(const struct init_plan *p, struct buffer *out)
+{
+    struct text host = init_plan_host(p);
+    (void)!buffer_format(
+        out,
+        "\n# Mail is kept until this program may log in at %.*s. Register an\n"
+        "# application there (petrel.conf(5), \"Logging in with OAuth2\"), put its id "
+        "for ID,\n# and let these two lines take the place of `routes`:\n"
+        "# relay = %s\n# oauth = %.*s %s %s client=ID\n",
+        TEXT_ARGS(host), p->relay, TEXT_ARGS(host), p->user, init_plan_oauth(p));
+}
+
+void
+init_plan_write(const struct init_plan *p, const char *password_file,
+                struct buffer *out)
+{
+    struct init_setting settings[INIT_SETTINGS_MAX];
+    size_t count = init_plan_settings(p, password_file, settings);
+    (void)!buffer_add(out,
+                      TEXT("# Written by `petrel init`. petrel.conf(5) has all "
+                           "settings. All users can read this\n# file (sendmail(1) "
+                           "does): keep passwords in files of their own.\n"));
+    for (size_t i = 0; i < count; i++) {
+        struct text help = text_from(init_help(text_from(settings[i].key))), line;
+        (void)!buffer_add_byte(out, '\n');
+        while (text_cut(&help, '\n', &line))
+            (void)!buffer_format(out, "# %.*s\n", TEXT_ARGS(line));
+        (void)!buffer_format(out, "%s = %s\n", settings[i].key, settings[i].value);
+    }
+    if (p->has_oauth)
+        init_write_oauth(p, out);
+}
