@@ -1,5 +1,5 @@
-/* The main program: selects the subcommand and connects the parts of the daemon. The
- * only file that knows all of them.
+/* The main program: reads the options of the command line and connects the parts of the
+ * daemon. The only file that knows all of them.
  *
  * Startup has a fixed order. Settings are checked as a whole before anything is
  * touched. The log is made before net and queue, whose hooks at the end of a turn must
@@ -11,22 +11,17 @@
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
 #include "admin/command/command_table.h"
-#include "admin/command/complete.h"
+#include "admin/dispatch/dispatch.h"
 #include "admin/settings/sandbox_rules.h"
 #include "admin/control/control_server.h"
 #include "admin/settings/descriptors.h"
 #include "admin/control/flush.h"
 #include "admin/settings/options.h"
-#include "admin/command/oauth_command.h"
 #include "admin/sendmail/sendmail.h"
-#include "admin/setup/init_command.h"
-#include "admin/setup/test_command.h"
 #include "admin/startup/alias_keeper.h"
 #include "admin/startup/certificate_keeper.h"
-#include "admin/startup/check_command.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
-#include "admin/startup/doctor_command.h"
 #include "admin/startup/drain.h"
 #include "admin/startup/event_wiring.h"
 #include "admin/startup/findings_wiring.h"
@@ -34,14 +29,12 @@
 #include "admin/startup/http_wiring.h"
 #include "admin/startup/listening.h"
 #include "admin/startup/log_wiring.h"
-#include "admin/startup/login_trial.h"
 #include "admin/startup/notify.h"
 #include "admin/startup/reload.h"
 #include "admin/startup/sts_wiring.h"
 #include "admin/startup/token_keeper.h"
 #include "admin/startup/readiness.h"
 #include "admin/startup/upstream_wiring.h"
-#include "admin/command/simulate.h"
 #include "admin/control/status.h"
 #include "admin/settings/warnings.h"
 #include "base/disk/disk.h"
@@ -687,86 +680,6 @@ mta_run(const struct options_sources *sources)
 
 /* --- Other commands --------------------------------------------------------------- */
 
-static int
-simulate(const struct options_sources *sources, int count, char **arguments)
-{
-    struct configuration *c = configuration_new(sources);
-    int code = c ? command_simulate(count - 1, arguments + 1, &c->options) : EX_CONFIG;
-    configuration_free(&c);
-    return code;
-}
-
-static int
-with_options(const struct options_sources *sources, const struct command_row *row,
-             int count, char **arguments)
-{
-    static const struct sendmail_helpers helpers = {.serve =
-                                                        configuration_serve_standard};
-    struct options_sources without = *sources;
-    struct options options;
-    int code;
-    without.without_secrets = true;
-    if (row->kind == COMMAND_SIMULATE)
-        return simulate(&without, count, arguments);
-    struct settings *settings = about_read(&without, &options);
-    if (settings == NULL)
-        return EX_CONFIG;
-    if (row->kind == COMMAND_SENDMAIL)
-        code = sendmail_main(count - 1, arguments + 1, &options, &helpers);
-    else if (row->kind == COMMAND_TEST)
-        code = test_command(count - 1, arguments + 1, &options);
-    else
-        code = row->run(count - 1, arguments + 1, &options);
-    settings_free(&settings);
-    return code;
-}
-
-static int
-examine(const struct options_sources *sources)
-{
-    return doctor_command(0, NULL, sources);
-}
-
-static const struct init_helpers init_helpers = {configuration_is_good, examine};
-
-static int
-dispatch(const struct options_sources *sources, int count, char **arguments)
-{
-    const char *name = count > 0 ? arguments[0] : "run";
-    const struct command_row *row = command_find(name);
-    if (row == NULL)
-        return command_refuse(name);
-    if (command_wants_help(count, arguments))
-        return command_help(1, arguments);
-    switch (row->kind) {
-    case COMMAND_OPTIONS:
-    case COMMAND_SIMULATE:
-    case COMMAND_SENDMAIL:
-    case COMMAND_TEST:
-        return with_options(sources, row, count, arguments);
-    case COMMAND_BARE:
-        return row->run(count - 1, arguments + 1, NULL);
-    case COMMAND_HELP:
-        return command_help(count - 1, arguments + 1);
-    case COMMAND_RUN:
-        return count > 1 ? command_refuse_all() : mta_run(sources);
-    case COMMAND_CHECK:
-        return check_command(count - 1, arguments + 1, sources);
-    case COMMAND_COMPLETE:
-        return complete_command(count - 1, arguments + 1, sources);
-    case COMMAND_VERSION:
-        return command_version(count - 1, arguments + 1, registry_redis_version());
-    case COMMAND_DOCTOR:
-        return doctor_command(count - 1, arguments + 1, sources);
-    case COMMAND_INIT:
-        return init_command(count - 1, arguments + 1, sources, &init_helpers);
-    case COMMAND_OAUTH:
-        return login_trial_command(count - 1, arguments + 1, sources,
-                                   oauth_command_asks, oauth_command);
-    }
-    abort(); /* a kind that does not exist */
-}
-
 int
 main(int count, char **arguments)
 {
@@ -786,7 +699,7 @@ main(int count, char **arguments)
     char **called = sendmail_called(count, arguments, &used);
     if (called != NULL) {
         sources.careful = true;
-        code = with_options(&sources, command_find("sendmail"), used, called);
+        code = dispatch_sendmail(&sources, used, called);
         free(called);
         return code;
     }
@@ -802,5 +715,5 @@ main(int count, char **arguments)
         else
             return command_refuse_all();
     }
-    return dispatch(&sources, count - optind, arguments + optind);
+    return dispatch_command(&sources, count - optind, arguments + optind, mta_run);
 }

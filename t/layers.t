@@ -71,6 +71,8 @@ may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mi
 may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
 may admin/setup base+disk+log+loop+sandbox+settings mime sched/route queue+spool admin/settings admin/control admin/history admin/command admin/sendmail
+# One command line, all commands.
+may admin/dispatch base+settings defrag/registry admin/settings admin/command admin/sendmail admin/setup admin/startup
 
 result 'every folder is a room' "$(for d in */ */*/; do
     case $d in t/* | build* | man/ | etc/) continue ;; esac
