@@ -28,10 +28,24 @@ sub again {
 sub mode { my ($self, $words) = @_; Petrel::spit("$self->{dir}/mode.new", $words); rename "$self->{dir}/mode.new", "$self->{dir}/mode"; return $self }
 sub url { my $self = shift; return "http://127.0.0.1:$self->{port}/hook?token=canary-url" }
 sub stop { my $self = shift; Petrel::reap(delete $self->{pid}, 'KILL') if $self->{pid}; return $self }
-sub requests { my $self = shift; return map { my $r = decode_json($_); $r->{body} = decode_base64($r->{body}); $r } split /\n/, Petrel::slurp("$self->{dir}/events") }
+# Read on from where it was left.
+sub requests {
+    my $self = shift;
+    open my $file, '<:raw', "$self->{dir}/events" or return;
+    seek $file, $self->{read} // 0, 0;
+    while (my $line = <$file>) {
+        last unless $line =~ /\n\z/;
+        my $request = decode_json($line);
+        $request->{body} = decode_base64($request->{body});
+        $request->{events} = decode_json($request->{body})->{data};
+        push @{ $self->{requests} }, $request;
+        $self->{read} = tell $file;
+    }
+    return @{ $self->{requests} // [] };
+}
 
 # Events of requests that were answered with 2xx, or of all; in their order.
-sub taken { return map { @{ decode_json($_->{body})->{data} } } grep { $_->{mode} =~ /^(?:2|none|drip|huge)/ } $_[0]->requests }
+sub taken { return map { @{ $_->{events} } } grep { $_->{mode} =~ /^(?:2|none|drip|huge|(?:page|cut):2)/ } $_[0]->requests }
 sub wait_taken { my ($self, $count, $type) = @_; return Petrel::wait_for(sub { (() = grep { !$type || $_->{type} eq $type } $self->taken) >= $count }) }
 
 # From the text of the standard: the signed content is id.timestamp.body.

@@ -2,7 +2,8 @@
 """A receiver of webhooks: hook_receiver.py DIR PORT.
 
 DIR/mode says how it answers, a word each request in turn (the last one stays): 200, 204, 410, 500, 429:SECONDS,
-302:URL, close (no answer), reset, hang, drip (a byte at a time), huge, garbage, none (200 without a body).
+302:URL, close (no answer), hang, drip (a byte at a time), slow (a byte a second), huge, page:STATUS (10 MB of HTML),
+cut:STATUS (closes within the body), half (closes within the head), garbage, none (204 without a body).
 DIR/events gets each request that came whole: a JSON object a line, with the headers and the body as it came. It checks
 nothing: the tests do."""
 import base64, json, os, socketserver, sys, time
@@ -60,6 +61,21 @@ class Handler(socketserver.StreamRequestHandler):
                 self.send(c)
                 self.wfile.flush()
                 time.sleep(0.05)
+        elif word == 'slow':
+            for c in 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok':
+                self.send(c)
+                self.wfile.flush()
+                time.sleep(1)
+        elif word == 'page':
+            self.send('HTTP/1.1 %s x\r\nContent-Type: text/html\r\nContent-Length: 10000000\r\n\r\n' % rest)
+            try:
+                self.wfile.write(b'<p>hello' * 1250000)
+            except OSError:
+                pass
+        elif word == 'cut':
+            self.send('HTTP/1.1 %s x\r\nContent-Length: 100\r\n\r\nhalf' % rest)
+        elif word == 'half':
+            self.send('HTTP/1.1 200 OK\r\nContent-')
         elif word == '302':
             self.send('HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n' % rest)
         elif word == '429':
