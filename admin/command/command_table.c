@@ -1,6 +1,7 @@
 /* The table of commands, and what usage and help say of them. */
 #include "admin/command/command_table.h"
 
+#include "admin/command/cert_command.h"
 #include "admin/command/command.h"
 #include "admin/command/daemon_command.h"
 #include "admin/command/dkim_key.h"
@@ -67,6 +68,10 @@ static const char help_top[] =
 static const char help_trace[] =
     "  QUERY is an id, an address, a domain, or a Message-ID.\n"
     "  -f  follow what happens from now on\n";
+
+static const char help_cert[] = "  NAME             a host, *.DOMAIN or an address\n"
+                                "  --out DIRECTORY  the place of its files\n"
+                                "  --force          replace them\n";
 
 static const char help_dkim_key[] =
     "  --bits 1024..4096 | --ed25519  the kind of key\n"
@@ -266,6 +271,15 @@ static const struct command_row command_table[] = {
      .run = row_passwd,
      },
     {
+     .name = "cert",
+     .arguments = "[--out DIRECTORY] [--force] NAME...",
+     .about = "make a certificate that signs itself, for old devices",
+     .help = help_cert,
+     .example = "petrel cert --out /etc/petrel mail.example.org",
+     .kind = COMMAND_OPTIONS,
+     .run = cert_command,
+     },
+    {
      .name = "dkim-key",
      .arguments = "DOMAIN [SELECTOR]",
      .about = "make a key for dkim_keys, and print its record",
@@ -317,7 +331,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                   },
+    {.name = NULL                            },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

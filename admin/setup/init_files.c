@@ -1,7 +1,7 @@
 /* Looks at the files of the settings, and writes them. */
 #include "admin/setup/init_files.h"
 
-#include "base/sandbox/identity.h"
+#include "admin/settings/whole_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -120,17 +120,11 @@ init_files_look_at(const struct init_files *f, const char *name, bool *is_there,
     return 0;
 }
 
-static void
-init_files_fresh(const char *name, char out[INIT_PATH_MAX])
-{
-    snprintf(out, INIT_PATH_MAX, "%.200s.new", name);
-}
-
 static int
 init_files_try(const struct init_files *f, char why[INIT_FILES_WHY_MAX])
 {
     char fresh[INIT_PATH_MAX];
-    init_files_fresh(f->name, fresh);
+    snprintf(fresh, sizeof(fresh), "%.200s.new", f->name);
     (void)disk_unlink(f->disk, fresh);
     int file = disk_create(f->disk, fresh, 0600);
     if (file < 0)
@@ -179,30 +173,13 @@ init_files_keep(const struct init_files *f, const char *name)
     return error == 0 || error == -ENOENT ? disk_link(f->disk, name, old) : error;
 }
 
-/* whose: NULL: who runs this. */
 static int
 init_files_put(const struct init_files *f, const char *name, struct text content,
                unsigned mode, const struct identity *whose, bool keeps)
 {
-    char fresh[INIT_PATH_MAX];
-    init_files_fresh(name, fresh);
-    (void)disk_unlink(f->disk, fresh); /* of one that was killed */
-    int file = disk_create(f->disk, fresh, mode);
-    if (file < 0)
-        return file;
-    int error = disk_write(f->disk, file, content);
-    if (error == 0)
-        error = disk_sync(f->disk, file);
-    disk_close_file(f->disk, file);
-    if (error == 0 && whose != NULL)
-        error = disk_give(f->disk, fresh, whose->uid, whose->gid);
-    if (error == 0 && keeps)
-        error = init_files_keep(f, name);
-    if (error == 0)
-        error = disk_rename(f->disk, fresh, name);
-    if (error != 0)
-        (void)disk_unlink(f->disk, fresh);
-    return error != 0 ? error : disk_sync_directory(f->disk, "");
+    int error = keeps ? init_files_keep(f, name) : 0;
+    return error != 0 ? error
+                      : whole_file_write(f->disk, name, content, mode, whose, true);
 }
 
 /* The settings come last: they name the other file. */
@@ -223,10 +200,9 @@ init_files_write(struct init_files *f, struct text settings, struct text passwor
                  f->password);
         return EX_CANTCREAT;
     }
-    int error = password.length > 0
-                    ? init_files_put(f, PASSWORD_NAME, password, 0600,
-                                     owner.change ? &owner : NULL, f->has_password)
-                    : 0;
+    int error = password.length > 0 ? init_files_put(f, PASSWORD_NAME, password, 0600,
+                                                     &owner, f->has_password)
+                                    : 0;
     if (error != 0)
         return init_files_fail(f, error, PASSWORD_NAME, why);
     error = init_files_put(f, f->name, settings, 0644, NULL,

@@ -2,7 +2,8 @@
  *
  * tls.c: random numbers, cipher suites, PEM files. tls_name.c: names in certificates,
  * and errors of certificates. tls_server.c, tls_client.c: the two roles.
- * tls_session.c: one connection. tls_dane.c: TLSA records. Differences between mbedTLS
+ * tls_session.c: one connection. tls_dane.c: TLSA records. tls_self_signed.c: makes
+ * certificates. Differences between mbedTLS
  * 2.28 and 3.6 are only in these files. */
 #ifndef BASE_TLS_TLS_INTERNAL_H
 #define BASE_TLS_TLS_INTERNAL_H

@@ -1,0 +1,16 @@
+/* Files that are whole at any time: keys, passwords, settings. */
+#ifndef ADMIN_SETTINGS_WHOLE_FILE_H
+#define ADMIN_SETTINGS_WHOLE_FILE_H
+
+#include "base/disk/disk.h"
+#include "base/sandbox/identity.h"
+
+enum { WHOLE_FILE_NAME_MAX = 200 };
+
+/* Durably; owner: NULL or the user to whom it is given. replaces: a file of that name,
+ * which has its old content until then; otherwise -EEXIST. NAME.new is used on the way.
+ * 0 or -errno. */
+int whole_file_write(struct disk *disk, const char *name, struct text content,
+                     unsigned mode, const struct identity *owner, bool replaces);
+
+#endif
