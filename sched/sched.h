@@ -351,6 +351,15 @@ bool sched_site_change(struct sched *s, struct site_change *out);
 void sched_sites(const struct sched *s,
                  void (*each)(void *context, const struct sched_site *site),
                  void *context);
+/* The same in steps, for a daemon that has other work: sites that are there from begin to
+ * end are met once, others perhaps. False: none is left. A walk may outlive the
+ * scheduler, and finds none then. */
+struct sched_walk;
+struct sched_walk *sched_walk_begin(struct sched *s);
+bool sched_walk_step(struct sched_walk *walk, size_t most,
+                     void (*each)(void *context, const struct sched_site *site),
+                     void *context);
+void sched_walk_end(struct sched_walk **walk); /* NULL inside: nothing */
 
 /* The learnt state of sites, to be kept over a restart. each is called for one site at
  * a time, which is valid during the call; sched_recall() takes them back before the

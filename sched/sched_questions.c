@@ -6,7 +6,11 @@
  * the rest. */
 #include "sched/sched_internal.h"
 
+#include "base/memory.h"
+#include "sched/site_walk.h"
+
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -332,6 +336,38 @@ sched_sites(const struct sched *s,
 {
     struct site_visit v = {.s = s, .each = each, .context = context};
     sites_each(&s->destinations.sites, sched_questions_visit, &v);
+}
+
+struct sched_walk {
+    const struct sched *sched;
+    struct site_walk *sites;
+};
+
+struct sched_walk *
+sched_walk_begin(struct sched *s)
+{
+    struct sched_walk *walk = memory_new(sizeof(*walk));
+    *walk = (struct sched_walk){s, site_walk_begin(&s->destinations.sites)};
+    return walk;
+}
+
+bool
+sched_walk_step(struct sched_walk *walk, size_t most,
+                void (*each)(void *context, const struct sched_site *site),
+                void *context)
+{
+    struct site_visit v = {.s = walk->sched, .each = each, .context = context};
+    return site_walk_step(walk->sites, most, sched_questions_visit, &v);
+}
+
+void
+sched_walk_end(struct sched_walk **walk)
+{
+    if (*walk == NULL)
+        return;
+    site_walk_end(&(*walk)->sites);
+    free(*walk);
+    *walk = NULL;
 }
 
 /* Of one message, where the site's bound may be that of another lane. */

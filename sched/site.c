@@ -9,6 +9,7 @@
 #include "sched/limits/reply_class.h"
 #include "sched/limits/retry.h"
 #include "sched/session.h"
+#include "sched/site_walk.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -47,6 +48,7 @@ sites_init(struct sites *set, uint64_t seed)
 void
 sites_free(struct sites *set)
 {
+    site_walks_forget(set);
     assert(set->count == 0 && !set->transports.by_target && !set->flows.by_key);
     token_table_clear(&set->transports.tokens);
     hop_quotas_free(&set->transports.hops);
@@ -241,6 +243,7 @@ site_free(struct sites *set, struct site *site)
     reason_close(&site->reasons, &site->reason);
     reason_close(&site->reasons, &site->suspended);
     assert(!site->reasons);
+    site_walks_leave(set, site);
     HASH_DELETE(hh, site->transport->sites, site);
     lanes_free(&site->lanes);
     for (int age = 0; age < FLOW_AGES; age++)

@@ -97,6 +97,7 @@ struct sites {
     struct flows flows;
     struct heap timers;
     struct site *crowded, *stalled;
+    struct site_walk *walks; /* site_walk.h */
     struct site_state_set states;
     struct site_changes *changes; /* NULL: there was none */
     size_t count, dead_count;

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { METRICS_REST = 20 }; /* times what reading took */
+enum { METRICS_REST = 20 };                   /* times what reading took */
+enum { METRICS_STALE_US = 10 * 1000 * 1000 }; /* a reading that nobody goes on with */
 
 struct metrics *
 metrics_new(const struct metrics_setup *setup)
@@ -39,6 +40,7 @@ metrics_free(struct metrics **metrics)
     if (m->descriptors >= 0)
         disk_close_file(m->process, m->descriptors);
     disk_close(&m->process);
+    sched_walk_end(&m->walk);
     free(m);
 }
 
@@ -69,25 +71,17 @@ metrics_note_reload(struct metrics *m, bool good)
 
 /* --- Sites ------------------------------------------------------------------------- */
 
-struct metrics_top {
-    struct metrics *m;
-    size_t count;
-    struct {
-        uint64_t mail;
-        char key[METRICS_KEY_MAX];
-    } rows[METRICS_SITES_MAX / 2];
-};
-
 /* Those with most mail, found in one pass. */
 static void
 metrics_weigh(void *context, const struct sched_site *site)
 {
-    struct metrics_top *top = context;
+    struct metrics *m = context;
+    struct metrics_top *top = &m->top;
     uint64_t mail = site->waiting + site->backlogged;
     size_t least = 0;
-    if ((mail == 0 && site->sessions == 0) || top->m->setup.sites == 0)
+    if ((mail == 0 && site->sessions == 0) || m->setup.sites == 0)
         return;
-    if (top->count < top->m->setup.sites) {
+    if (top->count < m->setup.sites) {
         least = top->count++;
     } else {
         for (size_t i = 1; i < top->count; i++)
@@ -117,18 +111,17 @@ static void
 metrics_choose_sites(struct metrics *m)
 {
     int64_t now_ms = loop_monotonic_ms(m->setup.loop);
-    struct metrics_top top = {.m = m};
+    const struct metrics_top *top = &m->top;
     size_t kept = 0;
-    sched_sites(manager_sched(m->setup.manager), metrics_weigh, &top);
     for (size_t i = 0; i < m->site_count; i++)
         if (m->sites[i].until_ms > now_ms && m->setup.sites > 0)
             m->sites[kept++] = m->sites[i];
     m->site_count = kept;
-    for (size_t i = 0; i < top.count; i++) {
-        struct metrics_site *site = metrics_find_site(m, top.rows[i].key);
+    for (size_t i = 0; i < top->count; i++) {
+        struct metrics_site *site = metrics_find_site(m, top->rows[i].key);
         if (site == NULL && m->site_count < METRICS_SITES_MAX) {
             site = &m->sites[m->site_count++];
-            memcpy(site->key, top.rows[i].key, METRICS_KEY_MAX);
+            memcpy(site->key, top->rows[i].key, METRICS_KEY_MAX);
             site->hash = text_hash_nocase(TEXT_HASH, text_from(site->key));
         }
         if (site != NULL)
@@ -167,6 +160,7 @@ metrics_see_site(void *context, const struct sched_site *site)
     mine->latency_s = (double)site->latency_ms / 1000;
 }
 
+/* What is read in one piece. */
 static void
 metrics_read(struct metrics *m)
 {
@@ -182,22 +176,67 @@ metrics_read(struct metrics *m)
     m->clients = (struct metrics_clients){0};
     if (m->setup.clients != NULL)
         m->setup.clients(m->setup.clients_context, &m->clients);
+}
+
+/* --- Reading ----------------------------------------------------------------------- */
+
+static void
+metrics_walk_begin(struct metrics *m, enum metrics_stage stage)
+{
+    sched_walk_end(&m->walk);
+    m->walk = sched_walk_begin(manager_sched(m->setup.manager));
+    m->stage = stage;
+}
+
+static void
+metrics_begin(struct metrics *m)
+{
+    m->top.count = 0;
+    m->busy_us = 0;
+    metrics_walk_begin(m, METRICS_WEIGHING);
+}
+
+static void
+metrics_begin_seeing(struct metrics *m)
+{
+    metrics_choose_sites(m);
     m->others = (struct metrics_site){.alive = 1};
     m->probing = m->dead = 0;
     memset(m->bound, 0, sizeof(m->bound));
-    metrics_choose_sites(m);
-    sched_sites(manager_sched(manager), metrics_see_site, m);
+    metrics_walk_begin(m, METRICS_SEEING);
 }
 
-void
-metrics_gather(struct metrics *m)
+/* One step; false: there are more. */
+static bool
+metrics_step(struct metrics *m, size_t most)
+{
+    if (m->stage == METRICS_WEIGHING) {
+        if (sched_walk_step(m->walk, most, metrics_weigh, m))
+            return false;
+        metrics_begin_seeing(m);
+    }
+    if (sched_walk_step(m->walk, most, metrics_see_site, m))
+        return false;
+    sched_walk_end(&m->walk);
+    m->stage = METRICS_RESTING;
+    metrics_read(m);
+    return true;
+}
+
+bool
+metrics_gather(struct metrics *m, size_t most)
 {
     int64_t start_us = loop_clock_us();
-    if (start_us < m->fresh_until_us)
-        return;
-    metrics_read(m);
-    int64_t end_us = loop_clock_us();
-    m->fresh_until_us = end_us + METRICS_REST * (end_us - start_us);
+    if (m->stage == METRICS_RESTING && start_us < m->fresh_until_us)
+        return true;
+    if (m->stage == METRICS_RESTING || start_us - m->stepped_us > METRICS_STALE_US)
+        metrics_begin(m);
+    bool whole = metrics_step(m, most);
+    m->stepped_us = loop_clock_us();
+    m->busy_us += m->stepped_us - start_us;
+    if (whole)
+        m->fresh_until_us = m->stepped_us + METRICS_REST * m->busy_us;
+    return whole;
 }
 
 /* --- Answers ----------------------------------------------------------------------- */
@@ -224,17 +263,49 @@ metrics_wants_open(struct text accept)
     return false;
 }
 
+static void
+metrics_write_page(struct metrics *m, bool open, struct buffer *out)
+{
+    struct metrics_writer w;
+    metrics_writer_begin(&w, open);
+    metrics_write_all(m, &w);
+    (void)!buffer_add(out, buffer_text(&w.out));
+    buffer_free(&w.out);
+}
+
+/* A scrape that waits for the sites. */
+struct metrics_scrape {
+    struct metrics *metrics;
+    struct http_exchange *exchange;
+    bool open;
+};
+
+static enum progress
+metrics_more(void *context, struct buffer *out)
+{
+    struct metrics_scrape *s = context;
+    if (!metrics_gather(s->metrics, METRICS_SITES_STEP)) {
+        http_exchange_wake(s->exchange);
+        return PROGRESS_MORE;
+    }
+    metrics_write_page(s->metrics, s->open, out);
+    return PROGRESS_DONE;
+}
+
 void
 metrics_answer(struct metrics *m, struct http_exchange *x)
 {
-    struct metrics_writer w;
     struct text accept = http_reader_field(x->request, TEXT("Accept"));
-    metrics_writer_begin(&w, accept.at != NULL && metrics_wants_open(accept));
-    metrics_write_all(m, &w);
+    bool open = accept.at != NULL && metrics_wants_open(accept);
     buffer_clear(&x->body);
-    (void)!buffer_add(&x->body, buffer_text(&w.out));
     x->status = 200;
-    x->type = w.open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                     : "text/plain; version=0.0.4; charset=utf-8";
-    buffer_free(&w.out);
+    x->type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                   : "text/plain; version=0.0.4; charset=utf-8";
+    if (metrics_gather(m, METRICS_SITES_STEP)) {
+        metrics_write_page(m, open, &x->body);
+        return;
+    }
+    struct metrics_scrape *s = memory_new(sizeof(*s));
+    *s = (struct metrics_scrape){m, x, open};
+    x->stream = (struct http_stream){metrics_more, free, s};
 }

@@ -81,8 +81,11 @@ void metrics_set_sites(struct metrics *metrics, size_t sites);
 void metrics_set_limit(struct metrics *metrics, size_t client_sessions_limit);
 void metrics_note_reload(struct metrics *metrics, bool good);
 
-/* In the format that the request accepts. */
+/* In the format that the request accepts. With many sites it is a stream, which reads
+ * METRICS_SITES_STEP of them at a time and then has one piece. */
+enum { METRICS_SITES_STEP = 500 };
 void metrics_answer(struct metrics *metrics, struct http_exchange *exchange);
+/* Of what was read last. */
 void metrics_write_all(struct metrics *metrics, struct metrics_writer *writer);
 
 /* The table, for the manual. NULL behind the last. */

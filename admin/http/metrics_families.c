@@ -737,7 +737,6 @@ metrics_family_at(size_t index)
 void
 metrics_write_all(struct metrics *m, struct metrics_writer *w)
 {
-    metrics_gather(m);
     for (size_t i = 0; i < sizeof(metrics_rows) / sizeof(metrics_rows[0]); i++) {
         metrics_writer_family(w, &metrics_rows[i].family);
         metrics_rows[i].write(m, w);

@@ -19,6 +19,21 @@ struct metrics_site {
     double waiting, backlogged, sessions, window, alive, rate, latency_s;
 };
 
+struct metrics_top {
+    size_t count;
+    struct {
+        uint64_t mail;
+        char key[METRICS_KEY_MAX];
+    } rows[METRICS_SITES_MAX / 2];
+};
+
+/* Reading for a scrape: sites are walked over twice, some in a step. */
+enum metrics_stage {
+    METRICS_RESTING,
+    METRICS_WEIGHING, /* which sites have most mail */
+    METRICS_SEEING    /* all that is said of sites */
+};
+
 struct metrics {
     struct metrics_setup setup;
     const struct http_server *server;
@@ -31,6 +46,11 @@ struct metrics {
     struct metrics_site sites[METRICS_SITES_MAX];
     size_t site_count;
     int64_t fresh_until_us; /* loop_clock_us() */
+    enum metrics_stage stage;
+    struct sched_walk *walk;
+    int64_t stepped_us,
+        busy_us; /* the last step; the time of all since the beginning */
+    struct metrics_top top;
     /* of the scrape */
     struct queue_health health;
     struct queue_apart apart;
@@ -44,8 +64,9 @@ struct metrics {
 };
 
 /* Reads all that a scrape needs, unless it has just been read: who asks very often may
- * use a twentieth of the time, however many sites there are. */
-void metrics_gather(struct metrics *m);
+ * use a twentieth of the time, however many sites there are. Looks at no more than `most`
+ * sites; false: not all is read yet. Several scrapes may go on with one reading. */
+bool metrics_gather(struct metrics *m, size_t most);
 
 /* --- Writers of rows: metrics_process.c ------------------------------------------ */
 
