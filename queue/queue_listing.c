@@ -28,6 +28,14 @@ queue_listing_read(struct spool *s, struct journaled *y,
 
 /* --- Listing --------------------------------------------------------------------- */
 
+const struct queue_listing_place queue_listing_places[QUEUE_LISTING_PLACES] = {
+    {SPOOL_TODO,    QUEUE_MAILDROP},
+    {SPOOL_INFO,    QUEUE_DEFERRED},
+    {SPOOL_DEFRAG,  QUEUE_DEFRAG  },
+    {SPOOL_HOLD,    QUEUE_HOLD    },
+    {SPOOL_CORRUPT, QUEUE_CORRUPT }
+};
+
 struct place_row {
     struct id id;
     enum queue_place place;
@@ -98,22 +106,13 @@ queue_listing_each(struct spool *s, const struct journaled *y,
                    bool (*each)(void *context, struct id id, enum queue_place place),
                    void *context)
 {
-    static const struct {
-        enum spool_dir dir;
-        enum queue_place place;
-    } places[] = {
-        {SPOOL_TODO,    QUEUE_MAILDROP},
-        {SPOOL_INFO,    QUEUE_DEFERRED},
-        {SPOOL_DEFRAG,  QUEUE_DEFRAG  },
-        {SPOOL_HOLD,    QUEUE_HOLD    },
-        {SPOOL_CORRUPT, QUEUE_CORRUPT }
-    };
     struct place_list l = {0};
     int result = 0;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && result == 0; i++) {
-        l.place = places[i].place;
-        result = disk_list(s->disk, spool_dir_name(places[i].dir), note_place, &l);
-        if (result == -ENOENT && places[i].dir == SPOOL_DEFRAG)
+    for (size_t i = 0; i < QUEUE_LISTING_PLACES && result == 0; i++) {
+        l.place = queue_listing_places[i].place;
+        result = disk_list(s->disk, spool_dir_name(queue_listing_places[i].dir),
+                           note_place, &l);
+        if (result == -ENOENT && queue_listing_places[i].dir == SPOOL_DEFRAG)
             result = 0; /* the spool of an older release */
     }
     queue_listing_note_journaled(y, &l);

@@ -6,6 +6,13 @@
 #include "queue/queue_operator.h"
 #include "queue/journal/journaled.h"
 
+/* The directories of messages, in the order in which they are read. */
+enum { QUEUE_LISTING_PLACES = 5 };
+extern const struct queue_listing_place {
+    enum spool_dir dir;
+    enum queue_place place;
+} queue_listing_places[QUEUE_LISTING_PLACES];
+
 /* Reads all journals, for an operator's process; restores y->directory. */
 void queue_listing_read(struct spool *s, struct journaled *y,
                         struct adopt_journals *journals);

@@ -13,7 +13,7 @@ struct list_answer {
     json_t *request; /* the filter borrows from it */
     struct loop_task task;
     size_t limit, found;
-    bool begun;
+    bool is_read;
 };
 
 /* Removes the members that do not select. NULL, or why one is wrong. */
@@ -49,13 +49,23 @@ list_answer_end(struct list_answer *a)
                     json_pack("{s:b,s:b,s:s?}", "ok", true, "end", true, "next", rest));
 }
 
+static void list_answer_turn(void *context);
+
+void
+list_answer_wake(struct list_answer *a)
+{
+    loop_post(a->walk.loop, &a->task, list_answer_turn, a);
+}
+
 static void
 list_answer_turn(void *context)
 {
     struct list_answer *a = context;
-    if (!a->begun)
-        list_walk_begin(&a->walk);
-    a->begun = true;
+    if (!a->is_read) {
+        a->is_read = !list_walk_read(&a->walk);
+        list_answer_wake(a);
+        return;
+    }
     for (size_t i = 0; i < LIST_ANSWER_A_TURN; i++) {
         if (list_walk_is_over(&a->walk) || a->found == a->limit) {
             list_answer_end(a);
@@ -68,12 +78,6 @@ list_answer_turn(void *context)
         if (listing != NULL)
             a->events.line(a->events.context, listing);
     }
-    loop_post(a->walk.loop, &a->task, list_answer_turn, a);
-}
-
-void
-list_answer_wake(struct list_answer *a)
-{
     loop_post(a->walk.loop, &a->task, list_answer_turn, a);
 }
 

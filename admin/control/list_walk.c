@@ -2,43 +2,42 @@
 #include "admin/control/list_walk.h"
 
 #include "admin/control/listing.h"
-#include "base/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+enum { NAMES_A_STEP = 1000 };
+
 static bool
-list_walk_add(void *context, struct id id, enum queue_place place)
+list_walk_meets(void *context, struct id id)
 {
-    struct list_walk *w = context;
-    if (!manager_handles(w->manager, id) ||
-        (w->has_after && id_compare(id, w->after) <= 0) ||
-        !filter_wants_id(w->filter, id))
-        return true;
-    if (w->count == w->capacity) {
-        w->capacity = w->capacity > 0 ? w->capacity * 2 : 64;
-        w->rows = memory_resize(w->rows, w->capacity * sizeof(*w->rows));
-    }
-    w->rows[w->count++] = (struct list_walk_row){id, place};
-    return w->count < LIST_WALK_MAX;
+    const struct list_walk *w = context;
+    return manager_handles(w->manager, id) &&
+           (!w->has_after || id_compare(id, w->after) > 0) &&
+           filter_wants_id(w->filter, id);
 }
 
-void
-list_walk_begin(struct list_walk *w)
+/* A directory that cannot be read ends the reading: the log has it. */
+bool
+list_walk_read(struct list_walk *w)
 {
-    (void)!queue_each(manager_queue(w->manager), list_walk_add, w);
+    if (w->names == NULL)
+        w->names = queue_walk_begin(manager_queue(w->manager), list_walk_meets, w);
+    if (queue_walk_read(w->names, NAMES_A_STEP) > 0)
+        return true;
+    w->has_next = queue_walk_next(w->names, &w->id, &w->place);
+    return false;
 }
 
 bool
 list_walk_is_over(const struct list_walk *w)
 {
-    return w->next == w->count;
+    return !w->has_next || w->seen == LIST_WALK_MAX;
 }
 
 size_t
 list_walk_seen(const struct list_walk *w)
 {
-    return w->next;
+    return w->seen;
 }
 
 /* What cannot be read has a place and a name. */
@@ -68,21 +67,24 @@ list_walk_listing(const struct list_walk *w, const struct envelope *e)
 json_t *
 list_walk_next(struct list_walk *w)
 {
-    const struct list_walk_row *row = &w->rows[w->next++];
-    const struct envelope *active = manager_active(w->manager, row->id);
+    struct id id = w->last = w->id;
+    enum queue_place place = w->place;
     struct envelope *loaded = NULL;
     json_t *listing = NULL;
-    if (row->place == QUEUE_CORRUPT)
-        return list_walk_unread(w, row->id);
+    w->seen++;
+    w->has_next = queue_walk_next(w->names, &w->id, &w->place);
+    if (place == QUEUE_CORRUPT)
+        return list_walk_unread(w, id);
+    const struct envelope *active = manager_active(w->manager, id);
     if (active == NULL)
-        loaded = queue_peek(manager_queue(w->manager), row->id, row->place);
+        loaded = queue_peek(manager_queue(w->manager), id, place);
     const struct envelope *e = active ? active : loaded;
     if (e != NULL)
         listing = list_walk_listing(w, e);
-    const char *place = json_string_value(json_object_get(listing, "queue_name"));
+    const char *name = json_string_value(json_object_get(listing, "queue_name"));
     if (listing != NULL &&
-        (place == NULL || strcmp(place, "gone") == 0 ||
-         !filter_matches(w->filter, e, place, loop_now_ms(w->loop)))) {
+        (name == NULL || strcmp(name, "gone") == 0 ||
+         !filter_matches(w->filter, e, name, loop_now_ms(w->loop)))) {
         json_decref(listing);
         listing = NULL;
     }
@@ -93,16 +95,14 @@ list_walk_next(struct list_walk *w)
 const char *
 list_walk_rest(const struct list_walk *w, char name[ID_LENGTH + 1])
 {
-    bool all = list_walk_is_over(w) && w->count < LIST_WALK_MAX;
-    if (all || w->next == 0)
+    if (!w->has_next || w->seen == 0)
         return NULL;
-    id_format(w->rows[w->next - 1].id, name);
+    id_format(w->last, name);
     return name;
 }
 
 void
 list_walk_end(struct list_walk *w)
 {
-    free(w->rows);
-    w->rows = NULL;
+    queue_walk_end(&w->names);
 }

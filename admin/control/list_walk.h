@@ -5,7 +5,7 @@
 #include "admin/control/filter.h"
 #include "admin/control/questions.h"
 #include "base/loop/loop.h"
-#include "queue/queue_operator.h"
+#include "queue/queue_walk.h"
 
 enum { LIST_WALK_MAX = 50000 }; /* messages that one walk looks at */
 
@@ -17,15 +17,16 @@ struct list_walk { /* the first part is set by the owner, the rest is zeroed */
     bool has_after;
     struct id after; /* the walk begins behind it */
     /* Private. */
-    struct list_walk_row {
-        struct id id;
-        enum queue_place place;
-    } * rows;
-    size_t count, capacity, next;
+    struct queue_walk *names;
+    struct id id, last; /* the next message; the one before it */
+    enum queue_place place;
+    bool has_next;
+    size_t seen;
 };
 
-/* Finds the messages; their envelopes are read as the walk goes. */
-void list_walk_begin(struct list_walk *walk);
+/* Finds messages, a step at a time; their envelopes are read as the walk goes. True:
+ * there are more names to read. All else is for after that. */
+bool list_walk_read(struct list_walk *walk);
 bool list_walk_is_over(const struct list_walk *walk);
 /* The next message as listing.h has it. NULL: it is not wanted, or has gone. Not after
  * the walk is over. */

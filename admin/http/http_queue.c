@@ -285,7 +285,7 @@ struct http_list {
     char to[HTTP_TARGET_MAX + 1], from[HTTP_TARGET_MAX + 1], place[32];
     char words[HTTP_TARGET_MAX + 1];
     struct list_walk walk;
-    bool begun;
+    bool is_read;
     size_t limit, found;
 };
 
@@ -331,11 +331,13 @@ static enum progress
 http_list_more(void *context, struct buffer *out)
 {
     struct http_list *l = context;
-    if (!l->begun) {
-        l->begun = true;
-        list_walk_begin(&l->walk);
-        return buffer_add(out, TEXT("{\"ok\":true,\"messages\":[")) ? PROGRESS_MORE
-                                                                    : PROGRESS_BAD;
+    if (!l->is_read) {
+        bool first = l->walk.names == NULL;
+        l->is_read = !list_walk_read(&l->walk);
+        /* White space, so that a long search shows signs of life. */
+        return buffer_add(out, first ? TEXT("{\"ok\":true,\"messages\":[") : TEXT(" "))
+                   ? PROGRESS_MORE
+                   : PROGRESS_BAD;
     }
     for (size_t i = 0; i < LISTED_A_STEP; i++) {
         if (list_walk_is_over(&l->walk) || l->found == l->limit)
@@ -347,7 +349,6 @@ http_list_more(void *context, struct buffer *out)
             (void)!buffer_add_byte(out, ',');
         http_add_json(out, listing);
     }
-    /* White space, so that a long search shows signs of life. */
     if (out->length == 0)
         (void)!buffer_add_byte(out, ' ');
     return PROGRESS_MORE;
