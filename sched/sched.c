@@ -460,6 +460,7 @@ next_settle(struct sched *s, struct sched_action *action)
                                     .id = m->id,
                                     .owner = m->owner,
                                     .index = m->slots[slot].index,
+                                    .site = e->destination->site->key,
                                     .outcome = &s->outcome};
     struct reason *reason = deferred ? reason_share(e->reason) : NULL;
     if (++e->given == e->count) {

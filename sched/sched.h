@@ -243,6 +243,7 @@ struct sched_action {
     const char *domain; /* OPEN: the same; "" when the target is not TARGET_MX */
     unsigned index;
     const struct outcome *outcome; /* SETTLE: until the next call */
+    const char *site; /* SETTLE: as sched_session_site(); NULL: expired, or nowhere */
     bool expired;
     int64_t due_ms;
     unsigned attempts;

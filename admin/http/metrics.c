@@ -11,6 +11,34 @@
 enum { METRICS_REST = 20 };                   /* times what reading took */
 enum { METRICS_STALE_US = 10 * 1000 * 1000 }; /* a reading that nobody goes on with */
 
+static struct metrics_site *
+metrics_find_site(struct metrics *m, const char *key)
+{
+    uint64_t hash =
+        text_hash_nocase(TEXT_HASH, text_before(text_from(key), METRICS_KEY_MAX - 1));
+    for (size_t i = 0; i < m->site_count; i++)
+        if (m->sites[i].hash == hash &&
+            strncmp(m->sites[i].key, key, METRICS_KEY_MAX - 1) == 0)
+            return &m->sites[i];
+    return NULL;
+}
+
+/* What was counted as of others stays there. */
+static void
+metrics_on_event(void *context, const struct event *e)
+{
+    struct metrics *m = context;
+    size_t status = (size_t)(e->kind - EVENT_DELIVERED);
+    metrics_count(&m->counters, e);
+    if (e->site == NULL || e->kind < EVENT_DELIVERED || status >= METRICS_SITE_STATUSES)
+        return;
+    struct metrics_site *site = metrics_find_site(m, e->site);
+    if (site != NULL)
+        site->deliveries[status]++;
+    else
+        m->other_deliveries[status]++;
+}
+
 struct metrics *
 metrics_new(const struct metrics_setup *setup)
 {
@@ -23,7 +51,8 @@ metrics_new(const struct metrics_setup *setup)
         m->descriptors = disk_open_directory(m->process, "fd");
     }
     metrics_set_sites(m, setup->sites);
-    event_read(setup->events, metrics_events(), metrics_count, &m->counters);
+    event_read(setup->events, metrics_events(), metrics_on_event, m);
+    metrics_busy_start(m);
     return m;
 }
 
@@ -34,7 +63,8 @@ metrics_free(struct metrics **metrics)
     if (m == NULL)
         return;
     *metrics = NULL;
-    event_read(m->setup.events, 0, metrics_count, &m->counters);
+    event_read(m->setup.events, 0, metrics_on_event, m);
+    metrics_busy_stop(m);
     if (m->statm >= 0)
         disk_close_file(m->process, m->statm);
     if (m->descriptors >= 0)
@@ -53,7 +83,7 @@ metrics_set_server(struct metrics *m, const struct http_server *server)
 void
 metrics_set_sites(struct metrics *m, size_t sites)
 {
-    m->setup.sites = sites < METRICS_SITES_MAX / 2 ? sites : METRICS_SITES_MAX / 2;
+    m->setup.sites = sites < METRICS_SITES_TOP ? sites : METRICS_SITES_TOP;
 }
 
 void
@@ -94,18 +124,6 @@ metrics_weigh(void *context, const struct sched_site *site)
     text_copy(top->rows[least].key, METRICS_KEY_MAX, text_from(site->key));
 }
 
-static struct metrics_site *
-metrics_find_site(struct metrics *m, const char *key)
-{
-    uint64_t hash =
-        text_hash_nocase(TEXT_HASH, text_before(text_from(key), METRICS_KEY_MAX - 1));
-    for (size_t i = 0; i < m->site_count; i++)
-        if (m->sites[i].hash == hash &&
-            strncmp(m->sites[i].key, key, METRICS_KEY_MAX - 1) == 0)
-            return &m->sites[i];
-    return NULL;
-}
-
 /* A site keeps its series for an hour after it left the top. */
 static void
 metrics_choose_sites(struct metrics *m)
@@ -121,6 +139,7 @@ metrics_choose_sites(struct metrics *m)
         struct metrics_site *site = metrics_find_site(m, top->rows[i].key);
         if (site == NULL && m->site_count < METRICS_SITES_MAX) {
             site = &m->sites[m->site_count++];
+            *site = (struct metrics_site){.is_here = false};
             memcpy(site->key, top->rows[i].key, METRICS_KEY_MAX);
             site->hash = text_hash_nocase(TEXT_HASH, text_from(site->key));
         }

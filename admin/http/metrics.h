@@ -18,7 +18,11 @@ struct loop;
 struct metrics;
 struct tls_server;
 
-enum { METRICS_SITES_MAX = 40, METRICS_SITE_KEEP_MS = 60 * 60 * 1000 };
+enum {
+    METRICS_SITES_TOP = 20, /* of `metrics_sites` */
+    METRICS_SITES_MAX = 30, /* with those that are kept */
+    METRICS_SITE_KEEP_MS = 60 * 60 * 1000
+};
 
 struct metrics_upstream {
     char relay[256 + 8]; /* "host:port" */

@@ -479,6 +479,30 @@ metrics_write_site(struct metrics_writer *w, const char *key, double value)
     buffer_free(&labels);
 }
 
+static void
+write_site_verdicts(struct metrics_writer *w, const char *key,
+                    const uint64_t counts[METRICS_SITE_STATUSES])
+{
+    for (size_t i = 0; i < METRICS_SITE_STATUSES; i++) {
+        struct buffer labels;
+        buffer_init(&labels, LABELS_MAX);
+        if (metrics_label(&labels, "site", text_from(key)) &&
+            buffer_format(&labels, ",status=\"%s\"", metrics_statuses[i]) &&
+            buffer_add_byte(&labels, '\0'))
+            metrics_write_count(w, labels.at, counts[i]);
+        buffer_free(&labels);
+    }
+}
+
+static void
+write_site_deliveries(const struct metrics *m, struct metrics_writer *w)
+{
+    for (size_t i = 0; i < m->site_count; i++)
+        write_site_verdicts(w, m->sites[i].key, m->sites[i].deliveries);
+    if (m->setup.sites > 0)
+        write_site_verdicts(w, "other", m->other_deliveries);
+}
+
 /* sums: whether the rest has a sum. */
 static void
 write_sites(const struct metrics *m, struct metrics_writer *w, size_t member, bool sums)
@@ -589,6 +613,10 @@ static const struct metrics_row {
         "1 while the daemon stops or is drained", ""),
     ROW("petrel_ready", GAUGE, metrics_write_ready,
         "1 while the conditions of ready_when hold", ""),
+    ROW("petrel_busy_ratio", GAUGE, metrics_write_busy,
+        "The greatest of the shares of time, journal, disk and sessions in use, in the "
+        "mean of a minute",
+        ""),
     ROW("petrel_loop_turn_seconds", HISTOGRAM, metrics_write_turns,
         "Duration of turns of the event loop, without their waits", ""),
     ROW("petrel_sessions", GAUGE, write_sessions,
@@ -707,6 +735,9 @@ static const struct metrics_row {
         "site (without other)"),
     ROW("petrel_site_latency_seconds", GAUGE, write_site_latency_s,
         "Time of a transaction", "site (without other)"),
+    ROW("petrel_site_deliveries", COUNTER, write_site_deliveries,
+        "Verdicts on recipients at the site, since its series began",
+        "site; status: delivered, deferred, bounced"),
     ROW("petrel_fragment_sets", GAUGE, write_sets,
         "Sets of fragments that are not complete", ""),
     ROW("petrel_fragment_messages", GAUGE, write_fragment_messages,

@@ -4,10 +4,12 @@
 
 #include "admin/http/metrics.h"
 #include "base/disk/disk.h"
+#include "base/loop/loop.h"
 #include "queue/queue_operator.h"
 #include "sched/sched.h"
 
-enum { METRICS_KEY_MAX = 256 };
+/* Statuses of a site: not expired, which is the end of many attempts. */
+enum { METRICS_KEY_MAX = 256, METRICS_SITE_STATUSES = 3 };
 
 /* A site with series of its own. */
 struct metrics_site {
@@ -15,6 +17,7 @@ struct metrics_site {
     uint64_t hash;    /* of the key: most comparisons end with it */
     int64_t until_ms; /* its series stay until then; monotonic */
     bool is_here;
+    uint64_t deliveries[METRICS_SITE_STATUSES];
     /* of the scrape */
     double waiting, backlogged, sessions, window, alive, rate, latency_s;
 };
@@ -34,6 +37,15 @@ enum metrics_stage {
     METRICS_SEEING    /* all that is said of sites */
 };
 
+/* Samples of the last minute. */
+enum { METRICS_BUSY_MS = 10 * 1000, METRICS_BUSY_SAMPLES = 6 };
+struct metrics_busy {
+    struct loop_timer timer;
+    double samples[METRICS_BUSY_SAMPLES];
+    size_t count, next;
+    int64_t at_us, worked_us; /* of the last one */
+};
+
 struct metrics {
     struct metrics_setup setup;
     const struct http_server *server;
@@ -45,6 +57,8 @@ struct metrics {
     int statm, descriptors;
     struct metrics_site sites[METRICS_SITES_MAX];
     size_t site_count;
+    uint64_t other_deliveries[METRICS_SITE_STATUSES]; /* never of the scrape */
+    struct metrics_busy busy;
     int64_t fresh_until_us; /* loop_clock_us() */
     enum metrics_stage stage;
     struct sched_walk *walk;
@@ -67,6 +81,12 @@ struct metrics {
  * use a twentieth of the time, however many sites there are. Looks at no more than `most`
  * sites; false: not all is read yet. Several scrapes may go on with one reading. */
 bool metrics_gather(struct metrics *m, size_t most);
+
+/* --- metrics_busy.c ---------------------------------------------------------------- */
+
+void metrics_busy_start(struct metrics *m);
+void metrics_busy_stop(struct metrics *m);
+void metrics_write_busy(const struct metrics *m, struct metrics_writer *w);
 
 /* --- Writers of rows: metrics_process.c ------------------------------------------ */
 

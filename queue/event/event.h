@@ -116,6 +116,7 @@ struct event {
     struct text tls, dkim, command, text, hint;
     const char
         *verb; /* REFUSED: of the command, in lower case; "connect": before any */
+    const char *site;   /* of a verdict at a next hop: its site's name; NULL: none */
     const char *reason; /* REFUSED: event_refusal.h's; EVENT_NOTIFIED: its kind */
     int64_t size;
     uint32_t recipients, attempt, injector;

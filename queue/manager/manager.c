@@ -188,8 +188,9 @@ static void
 settle_now(const struct sched_action *action)
 {
     struct active *a = action->owner;
+    struct timing timing = {.site = action->site};
     if (!action->expired || a->pending != PENDING_HOLD)
-        attempt_settle(a, action->index, action->outcome, action->expired, NULL);
+        attempt_settle(a, action->index, action->outcome, action->expired, &timing);
 }
 
 static void
@@ -653,7 +654,11 @@ manager_settled(struct manager *m, const struct delivery_request *request, size_
     assert(a && a->scheduled);
     unsigned index = request->indexes[which];
     struct id before = queue_enter(m->queue, a->id);
-    attempt_settle(a, index, outcome, false, timing);
+    struct timing at_site = {0};
+    if (timing != NULL)
+        at_site = *timing;
+    at_site.site = sched_session_site(request->session);
+    attempt_settle(a, index, outcome, false, &at_site);
     sched_settled(m->sched, loop_now_ms(m->loop), request->session, index, outcome);
     if (sched_has_quotas(m->sched))
         manager_note_quotas(m);

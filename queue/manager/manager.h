@@ -130,6 +130,7 @@ struct timing { /* Postfix's delays c and d, in ms */
     const char *tls;  /* for the log: version/cipher/verified; NULL or "": cleartext */
     struct text dkim; /* for the log: "DOMAIN/SELECTOR,..." that signed it; or empty */
     struct text sender; /* likewise: with which it left; empty: the envelope's */
+    const char *site;   /* set by the manager */
 };
 void manager_settled(struct manager *manager, const struct delivery_request *request,
                      size_t which, const struct outcome *outcome,

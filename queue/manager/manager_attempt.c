@@ -250,6 +250,7 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
         event.tls = text_from(timing->tls != NULL ? timing->tls : "");
         event.dkim = timing->dkim;
         event.left_as = timing->sender;
+        event.site = timing->site;
     }
     if (event.left_as.length == 0 && !text_equal(own, e->sender))
         event.left_as = own;

@@ -91,6 +91,11 @@ cmp_ok value($page, 'petrel_replies_total{class="none"}'), '>=', 1, 'without a r
 is value($page, 'petrel_queue_messages{place="deferred"}'), 1, 'one waits';
 cmp_ok value($page, 'petrel_refusals_total{class="5",reason="syntax"}'), '>=', 2, 'refusals';
 like $page, qr/^petrel_site_\w+\{site="[^"]*127\.0\.0\.1[^"]*"\} /m, 'sites are named';
+my %verdicts;
+$verdicts{$1} += $2 while $page =~ /^petrel_site_deliveries_total\{site="[^"]*",status="(\w+)"\} (\d+)/mg;
+is $verdicts{delivered}, 8, 'verdicts by site: delivered';
+cmp_ok $verdicts{deferred}, '>=', 1, 'and deferred by the dead one';
+like $page, qr/^petrel_busy_ratio [01](?:\.\d+)?$/m, 'how busy it is';
 strict($page, 'a daemon with mail');
 
 # --- Reloads

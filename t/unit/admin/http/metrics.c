@@ -287,6 +287,67 @@ wait_at(unsigned recipients, const char *domain)
     control_turns(&w, 20);
 }
 
+/* A recipient's verdict at the site. */
+static void
+verdict(enum event_kind kind, const char *site)
+{
+    event_tell(hub, &(struct event){.kind = kind, .site = site});
+}
+
+static void
+test_site_deliveries(void)
+{
+    struct metrics *m = begin(1);
+    wait_at(1, "first.test");
+    scrape(m, "");
+    is_number((long)m->site_count, 1, "a site has series");
+    char labels[METRICS_KEY_MAX + 100], key[METRICS_KEY_MAX];
+    memcpy(key, m->sites[0].key, sizeof(key));
+    snprintf(labels, sizeof(labels), "petrel_site_deliveries_total{site=\"%s\",status=\"delivered\"} 0", key);
+    ok(says(labels));
+    verdict(EVENT_DELIVERED, key);
+    verdict(EVENT_DELIVERED, key);
+    verdict(EVENT_BOUNCED, key);
+    verdict(EVENT_DEFERRED, "smtp:elsewhere");
+    verdict(EVENT_EXPIRED, key);
+    verdict(EVENT_DELIVERED, NULL);
+    scrape(m, "");
+    snprintf(labels, sizeof(labels), "petrel_site_deliveries_total{site=\"%s\",status=\"delivered\"} 2", key);
+    ok(says(labels));
+    snprintf(labels, sizeof(labels), "petrel_site_deliveries_total{site=\"%s\",status=\"bounced\"} 1", key);
+    ok(says(labels));
+    ok(says("petrel_site_deliveries_total{site=\"other\",status=\"deferred\"} 1"));
+    ok(says("petrel_site_deliveries_total{site=\"other\",status=\"delivered\"} 0"));
+    ok_named(strstr(page, "status=\"expired\"} 1") == NULL || strstr(page, "petrel_site_deliveries_total{site=\"other\",status=\"expired\"") == NULL, "what expires has no site");
+    metrics_free(&m);
+}
+
+/* The mean of a minute of what is used most; sessions, here. */
+static void
+test_busy(void)
+{
+    struct metrics *m = begin(0);
+    scrape(m, "");
+    ok(says("petrel_busy_ratio 0"));
+    metrics_set_limit(m, 14); /* sessions() has 7 of them */
+    for (int i = 0; i < METRICS_BUSY_SAMPLES; i++) {
+        clock_pass(METRICS_BUSY_MS);
+        loop_turn(w.loop, 0);
+    }
+    is_number((long)m->busy.count, METRICS_BUSY_SAMPLES, "a minute");
+    for (size_t i = 0; i < m->busy.count; i++)
+        ok_named(m->busy.samples[i] >= 0.5 && m->busy.samples[i] <= 1, "half of the sessions at least");
+    metrics_set_limit(m, 7);
+    for (int i = 0; i < METRICS_BUSY_SAMPLES; i++) {
+        clock_pass(METRICS_BUSY_MS);
+        loop_turn(w.loop, 0);
+    }
+    clock_pass(1000);
+    scrape(m, "");
+    ok(says("petrel_busy_ratio 1"));
+    metrics_free(&m);
+}
+
 static void
 test_sites(void)
 {
@@ -318,7 +379,7 @@ test_sites(void)
     ok(m->site_count == 0 && strstr(page, "petrel_site_waiting{") == NULL);
     metrics_set_sites(m, 1000);
     scrape(m, "");
-    ok(m->site_count == 4 && m->setup.sites == METRICS_SITES_MAX / 2);
+    ok(m->site_count == 4 && m->setup.sites == METRICS_SITES_TOP);
     test_rest(m);
     metrics_free(&m);
     ok(m == NULL);
@@ -348,6 +409,8 @@ main(void)
     metrics_free(&m);
     test_process();
     test_sites();
+    test_site_deliveries();
+    test_busy();
     event_hub_free(&hub);
     for (size_t i = 0; i < open_count; i++)
         manager_session_ended(w.manager, open_sessions[i], NULL);
