@@ -189,7 +189,7 @@ tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (co
 # the package makes them. SYSCONFDIR is never overwritten.
 SYSCONFDIR ?= /etc
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
-    share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/config.example \
+    share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/fail2ban-jail.conf share/doc/petrel/config.example \
     lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service \
     lib/systemd/system/petrel.socket share/bash-completion/completions/petrel \
     share/zsh/site-functions/_petrel share/fish/vendor_completions.d/petrel.fish
@@ -201,6 +201,7 @@ install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=
 	install -D -m 644 man/petrel-metrics.7 $(DESTDIR)$(PREFIX)/share/man/man7/petrel-metrics.7
 	install -D -m 644 etc/prometheus/petrel.rules.yml $(DESTDIR)$(PREFIX)/share/doc/petrel/petrel.rules.yml
 	install -D -m 644 etc/fail2ban/petrel.conf $(DESTDIR)$(PREFIX)/share/doc/petrel/fail2ban.conf
+	install -D -m 644 etc/fail2ban/jail.d/petrel.conf $(DESTDIR)$(PREFIX)/share/doc/petrel/fail2ban-jail.conf
 	install -D -m 644 config.example $(DESTDIR)$(PREFIX)/share/doc/petrel/config.example
 	install -D -m 644 etc/completion/petrel.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/petrel
 	install -D -m 644 etc/completion/petrel.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_petrel
