@@ -202,7 +202,9 @@ top_view_site(const json_t *site, int64_t now_ms, struct buffer *out)
         json_field_number(site, "busy"), latency, alive ? "" : state,
         alive || bare ? "" : ", ", bare ? "" : bound);
     if (until_ms > 0)
-        (void)!buffer_format(out, " for %s", format_time_span(until_ms, span));
+        (void)!buffer_format(out, ", %s in %s",
+                             strcmp(bound, "dead") == 0 ? "tried again" : "next",
+                             format_time_span(until_ms, span));
     (void)!buffer_add_byte(out, '\n');
 }
 

@@ -96,7 +96,8 @@ test_lines(void)
                          "'deferred':3,'hold':4,'corrupt':5,'defrag':6},'sessions':{'in':7,'out':8,'busy':6,'idle':2,'stress':true},"
                          "'site_totals':{'sites':9,'dead':1,'waiting':10,'backlogged':11},'sites':["
                          "{'site':'mx.a','state':'dead','bound':'dead','bound_until_ms':1012000,'waiting':5,'latency_ms':20},"
-                         "{'site':'mx.b','state':'probing','bound':'window','window':2,'sessions':2,'busy':1}],"
+                         "{'site':'mx.b','state':'probing','bound':'window','window':2,'sessions':2,'busy':1},"
+                         "{'site':'mx.c','state':'alive','bound':'rate','bound_until_ms':1003000}],"
                          "'findings':[{'severity':'error','code':'disk_low','subject':'','text':'t1'},"
                          "{'severity':'hint','code':'b','subject':'s','text':'t2'},{},{},{}]}"),
                   0);
@@ -112,8 +113,9 @@ test_lines(void)
               "a second   in - (last minute -), out - (-)\n"
               "\n"
               "site                              mail window open busy  latency  what binds (order: mail)\n"
-              "mx.a                                 5      0    0    0    20 ms  dead for 12 s\n"
-              "mx.b                                 0      2    2    1     0 ms  probing, window\n",
+              "mx.a                                 5      0    0    0    20 ms  dead, tried again in 12 s\n"
+              "mx.b                                 0      2    2    1     0 ms  probing, window\n"
+              "mx.c                                 0      0    0    0     0 ms  rate, next in 3 s\n",
               "all lines");
     view.trouble = "no daemon answers";
     view.paused = true;
