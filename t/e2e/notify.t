@@ -49,11 +49,12 @@ ok heard(qr/^RELOADING=1\nMONOTONIC_USEC=\d+\z/), 'is announced';
 ok heard(qr/^READY=1/), 'and ends';
 my @order = grep { /^(?:RELOADING|READY)/ } hear();
 like "@order", qr/^RELOADING.*READY/s, 'in that order';
-$petrel->configure(nonsense => 1);
+$petrel->configure(nonsense => 1, hostname => 'other.test');
 @heard = ();
 is +($petrel->run('reload'))[0], 78, 'one that is refused';
 ok heard(qr/^READY=1/), 'ends, too';
-$petrel->configure(nonsense => undef);
+like(Client->connect($petrel->{port})->reply, qr/^220 petrel\.test /, 'and has changed nothing');
+$petrel->configure(nonsense => undef, hostname => 'petrel.test');
 
 # A loop that hangs gives no sign.
 kill STOP => $petrel->{pid};
