@@ -250,7 +250,8 @@ refuse_members(const struct server_transaction *t, const struct expansion *x)
     const struct envelope *e = t->envelope;
     size_t bytes = bytes_of_members(t, x);
     size_t counted = countable_bytes(t) + bytes;
-    if (e->count + x->count + 1 > ENVELOPE_RECIPIENTS_MAX ||
+    unsigned report = expansion_reports(x, t->rcpt.notify, t->sender) ? 1 : 0;
+    if (e->count + x->count + report > ENVELOPE_RECIPIENTS_MAX ||
         e->arena.used + bytes > e->arena.limit ||
         t->arena.used + bytes > t->arena.limit)
         return &too_many;
