@@ -103,6 +103,7 @@ check_hidden(struct text rest)
     struct text secret;
     if (!text_cut(&rest, '\n', &secret))
         return;
+    secret = text_trim(secret); /* as rows and files of secrets have it */
     text_copy(reason, sizeof(reason), rest);
     oauth_hide(reason, secret);
     must(strlen(reason) < sizeof(reason));
