@@ -91,9 +91,13 @@ oauth_file_settle(struct disk *spool, const char *path,
     oauth_state_init(&state);
     int result = oauth_file_read(spool, fresh, account, &state);
     oauth_state_free(&state);
-    if (result < 0)
-        return result == -ENOENT ? 0 : disk_unlink(spool, fresh);
-    result = tokens_file_complete(spool, path);
+    if (result == -ENOENT)
+        return 0;
+    /* It is damaged, or no file. What cannot be read now may be whole. */
+    if (result == -EBADMSG || result == -EINVAL || result == -ELOOP)
+        return disk_unlink(spool, fresh);
+    if (result == 0)
+        result = tokens_file_complete(spool, path);
     return result == 0 ? 1 : result;
 }
 

@@ -35,8 +35,9 @@ oauth_file_begin(struct disk *spool, const char *path,
                  void (*done)(void *context, int result), void *context)
     __attribute__((warn_unused_result));
 /* For the holder of the lock: completes a write that a crash has ended, whose content may
- * be the only valid refresh token; one that is not whole is removed. 1:
- * the file is another one now. */
+ * be the only valid refresh token; one that is not whole is removed. 1: the file is
+ * another one now. Below 0: it cannot be completed now; the token in the file may be one
+ * that is not valid any more. */
 int oauth_file_settle(struct disk *spool, const char *path,
                       const struct oauth_account *account)
     __attribute__((warn_unused_result));

@@ -527,9 +527,22 @@ tokens_ask(struct account_tokens *a)
         tokens_fail(a, false, 0, strerror(-result));
         return;
     }
-    bool settled = oauth_file_settle(s->spool, a->path, &a->account) > 0;
-    if (settled || tokens_file_changed(a) || a->is_unread)
+    int settled = oauth_file_settle(s->spool, a->path, &a->account);
+    if (settled < 0 && a->account.grant == OAUTH_REFRESH) {
+        /* A provider may end the login that shows it the token before. */
+        char why[200];
+        snprintf(why, sizeof(why), "%s.new, which a crash has left, cannot be used: %s",
+                 a->path, strerror(-settled));
+        a->is_unread = true; /* perhaps it has its name */
+        tokens_fail(a, false, 0, why);
+        return;
+    }
+    if (settled > 0 || tokens_file_changed(a) || a->is_unread)
         tokens_read_state(a);
+    if (settled > 0 && a->is_unread) {
+        tokens_fail(a, false, 0, "its state cannot be read");
+        return;
+    }
     if (!tokens_is_due(a)) {
         tokens_good(a);
         return;
