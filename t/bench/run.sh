@@ -12,6 +12,7 @@ perl t/bench/tls.pl
 perl t/bench/overload.pl
 perl t/bench/newsletter.pl
 perl t/bench/dkim.pl
+perl t/bench/demands.pl
 perl t/bench/intake.pl
 perl t/bench/limits.pl
 perl t/bench/agree.pl
