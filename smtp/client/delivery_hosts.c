@@ -111,8 +111,10 @@ delivery_decide_security(struct delivery_session *s, const struct mx_lookup_host
 static void
 delivery_count_proof(const struct delivery_session *s, enum tls_reports_result result)
 {
+    /* A policy that tests demands nothing, so that a proof is one of DANE. */
     enum tls_reports_policy policy = TLS_REPORTS_DANE;
-    if (s->security.is_tested || s->security.proof == SECURITY_PROOF_STS)
+    if (s->security.proof == SECURITY_PROOF_STS ||
+        s->security.proof == SECURITY_PROOF_NONE)
         policy = TLS_REPORTS_STS;
     tls_reports_count(s->delivery->tls_reports, policy, text_from(s->domain),
                       s->security.host, result);

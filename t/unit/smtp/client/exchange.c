@@ -537,6 +537,12 @@ both(void)
     is_settled(&b, sent, "a host that DANE proves needs no policy");
     ok(ends(b.manager.tls, "/dane") && b.manager.demand != 0);
     sts_bed_stop(&b);
+    sts_bed_start(&b, "self", "self", "mode: testing\n" BOTH);
+    sim_dns_tlsa(b.dns, tlsa_a, 311, key_of("self"));
+    deliver(&b);
+    is_settled(&b, sent, "nor one that tests");
+    is_reported(&b, "tlsa y.test mail.example.net success 1; ");
+    sts_bed_stop(&b);
     sts_bed_start(&b, "self", "good", "mode: enforce\n" BOTH);
     sim_dns_tlsa(b.dns, tlsa_a, 111, key_of("self"));
     deliver(&b);
