@@ -39,7 +39,8 @@ finding_report(struct findings *all, const struct finding *f, enum event_kind ki
                                                   .command = text_from(f->row->code),
                                                   .relay = text_from(f->subject),
                                                   .text = text_from(f->text),
-                                                  .hint = text_from(f->row->remedy)});
+                                                  .hint = text_from(f->row->remedy),
+                                                  .since_ms = f->since_ms});
 }
 
 static struct finding *

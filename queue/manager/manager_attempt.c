@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "sched/limits/refusal.h"
+#include "sched/limits/reply_class.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -209,6 +210,22 @@ verdict_delays(const struct active *a, const struct timing *timing, struct event
     event->delay_ms[3] = transmit;
 }
 
+/* About when it is tried again; another recipient may bring that forward. */
+static int64_t
+verdict_next_ms(const struct active *a, unsigned index, const struct outcome *outcome)
+{
+    const struct envelope *e = a->envelope;
+    struct address address;
+    const struct target *t =
+        attempt_route(a->manager, e, &e->recipients[index], &address);
+    int64_t now = loop_now_ms(a->manager->loop);
+    if (t == NULL || outcome->verdict != VERDICT_DEFERRED)
+        return 0;
+    return now + reply_class_delay_ms(
+                     reply_class_classify(outcome), outcome, now - e->birth_ms,
+                     t->transport.minimal_backoff_ms, t->transport.maximal_backoff_ms);
+}
+
 /* What only kept events tell of the message. hint: room for it. */
 static struct event_origin
 verdict_origin(const struct envelope *e, unsigned index, struct event *event,
@@ -258,6 +275,7 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
     struct event_origin origin;
     if (event_are_kept(a->manager->events)) {
         origin = verdict_origin(e, index, &event, hint);
+        event.next_ms = verdict_next_ms(a, index, outcome);
         event.origin = &origin;
     }
     event_tell(a->manager->events, &event);

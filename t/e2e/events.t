@@ -36,6 +36,9 @@ is_deeply [@{ $told{delivered} }{qw(message sender recipient message_id tag host
     [$message, 'app@example.org', 'r@a.example', '<1@app>', 'order 17', 'mail.example.org', 250, 1], 'members';
 like $told{delivered}{relay}, qr/127\.0\.0\.1.*:$sink->{port}$/, 'the next hop';
 is $told{bounced}{code}, 550, 'of a failure';
+my $rest = $told{deferred}{next_ms} - $told{deferred}{time_ms};
+ok $rest >= 299_000 && $rest <= 301_000, 'when it is tried again' or diag $rest;
+ok !(grep { exists $_->{next_ms} } @told{qw(accepted delivered bounced)}), 'which others are not';
 unlike Petrel::wait_arrived($sink, 1)->{content}, qr/petrel-tag/i, 'the tag does not leave';
 my ($first) = $hook->requests;
 like $first->{request}, qr{^POST /hook\?token=canary-url HTTP/1\.1$}, 'a POST';
@@ -94,6 +97,11 @@ like +($petrel->run('status'))[1], qr/^events +stopped; \d+ bytes wait; the rece
 ok Petrel::wait_for(sub { ($petrel->run('status'))[1] =~ /^warning +events_stuck: /m }, 25), 'the finding events_stuck';
 hup();
 ok Petrel::wait_for(sub { grep { ($_->{tag} // '') eq 'stopped' && $_->{type} eq 'delivered' } $hook->taken }), 'a reload goes on';
+for my $type ('trouble', 'recovered') {
+    ok Petrel::wait_for(sub { grep { $_->{type} eq $type && $_->{kind} eq 'events_stuck' } $hook->taken }), "$type comes";
+    my ($event) = grep { $_->{type} eq $type && $_->{kind} eq 'events_stuck' } $hook->taken;
+    ok $event->{since_ms} > 1.7e12 && $event->{since_ms} <= $event->{time_ms}, 'and since when';
+}
 
 # Killed while the receiver is down: nothing is missing, ids are the same.
 $hook->stop;

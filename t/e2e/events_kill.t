@@ -2,7 +2,7 @@
 # SIGKILL at random moments while mail flows and the receiver of events takes them, fails, or hangs: each recipient's last
 # verdict is reported at least once, in order, and a batch that comes again is the same.
 #
-# SEED=n repeats the moments (not the interleaving); ROUNDS=500 makes it longer.
+# SEED=n repeats the moments (not the interleaving); ROUNDS=500 SENDERS=12 makes it longer.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
@@ -49,7 +49,7 @@ sub submit_all {
 }
 
 my @senders;
-for my $label ('a' .. 'b') {
+for my $label (('a' .. 'z')[0 .. ($ENV{SENDERS} || 2) - 1]) {
     my $pid = fork // die;
     if ($pid == 0) {
         eval { submit_all($label) };

@@ -43,6 +43,7 @@ heard(void *context, const struct event *v)
 {
     (void)context;
     troubles += v->kind == EVENT_TROUBLE;
+    ok_named(v->since_ms > 0, "since when");
     recoveries += v->kind == EVENT_RECOVERED;
     snprintf(last, sizeof(last), "%.*s", TEXT_ARGS(v->command));
     snprintf(last_subject, sizeof(last_subject), "%.*s", TEXT_ARGS(v->relay));
