@@ -41,7 +41,7 @@ full_path(const struct disk *disk, const char *path, char out[PATH_LIMIT])
     assert(length + more < PATH_LIMIT);
     memcpy(out + length, path, more + 1);
     length += more;
-    while (length > 1 && out[length - 1] == '/')
+    while (length > 1 && (out[length - 1] == '/' || !strcmp(out + length - 2, "/.")))
         out[--length] = '\0';
 }
 
