@@ -51,9 +51,9 @@ passed_take_all(struct net *net, size_t count, struct text names, char *error,
                 size_t error_size)
 {
     net->passed = memory_array(count, sizeof(*net->passed));
-    net->passed_count = count;
     for (size_t i = 0; i < count; i++) {
         struct net_passed *p = &net->passed[i];
+        net->passed_count = i + 1; /* one that is not looked at is not ours to close */
         p->fd = FIRST_PASSED + (int)i;
         passed_name(&names, p);
         int failed = passed_check(p->fd);

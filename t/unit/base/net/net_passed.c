@@ -116,6 +116,24 @@ many(void)
     return good;
 }
 
+/* The first is wrong: the others were not looked at, and nothing else is closed. */
+static bool
+leaves_others(void)
+{
+    char error[300] = "";
+    put_socket(FIRST, SOCK_DGRAM, false);
+    put_socket(FIRST + 1, SOCK_STREAM, true);
+    int null = open("/dev/null", O_RDONLY);
+    must(null >= 0 && dup2(null, 0) == 0);
+    say_passed(NULL, "3", NULL);
+    struct loop *loop = loop_new();
+    struct net *net = net_new(loop);
+    bool good = !net_take_passed(net, error, sizeof(error)) && error[0] != '\0' && net_passed_left(net, "") == 0;
+    net_free(&net);
+    loop_free(&loop);
+    return good && is_open(0) && is_open(FIRST + 1);
+}
+
 static const struct wrong {
     const char *what, *pid, *fds, *error; /* NULL: not ours */
     int type;
@@ -174,6 +192,7 @@ main(void)
 {
     names();
     in_child("by name", by_name);
+    in_child("descriptors that were not passed", leaves_others);
     in_child("many", many);
     for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
         tried = &wrongs[i];
