@@ -182,6 +182,30 @@ http_on_sites(const struct http_routes *routes, struct http_exchange *x)
         x);
 }
 
+/* As `status --site` has it, with the site's last failed conversation. */
+static void
+http_on_site(const struct http_routes *routes, struct http_exchange *x)
+{
+    struct http_parameter *p = memory_new(sizeof(*p));
+    struct text rest = x->target.query;
+    json_t *request = NULL;
+    if (http_parameter_next(&rest, p) && rest.length == 0 &&
+        text_equal(p->name, TEXT("name")))
+        request = json_pack("{s:s,s:s}", "command", "site", "name", p->room);
+    json_t *answer =
+        request != NULL ? questions_answer(routes->questions, request) : NULL;
+    if (answer == NULL)
+        http_answer_error(x, 400, "name is the name of a site");
+    else if (!json_is_object(json_object_get(answer, "site")) &&
+             !json_is_object(json_object_get(answer, "failed")))
+        http_answer_error(x, 404, "no such site");
+    else
+        http_answer_json(x, 200, json_incref(answer));
+    json_decref(answer);
+    json_decref(request);
+    free(p);
+}
+
 /* Each step reads envelopes from the disk. */
 static void
 http_on_fragments(const struct http_routes *routes, struct http_exchange *x)
@@ -274,6 +298,7 @@ static const struct http_route http_route_rows[] = {
     {"/metrics",             HTTP_GET,  HTTP_MAY_NOTHING, http_on_metrics   },
     {"/api/status",          HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
     {"/status.json",         HTTP_GET,  HTTP_MAY_READ,    http_on_status    },
+    {"/api/site",            HTTP_GET,  HTTP_MAY_READ,    http_on_site      },
     {"/api/sites",           HTTP_GET,  HTTP_MAY_READ,    http_on_sites     },
     {"/api/fragments",       HTTP_GET,  HTTP_MAY_READ,    http_on_fragments },
     {"/api/findings",        HTTP_GET,  HTTP_MAY_READ,    http_on_findings  },

@@ -134,6 +134,16 @@ async function attempt(store, run) {
 	draw();
 }
 
+/* What is answered about a key; what comes for an earlier one is dropped. */
+function latest(store, key, path) {
+	if (store.key === key) return;
+	Object.assign(store, { key, data: null });
+	attempt(store, async () => {
+		const data = await askJson(path + encodeURIComponent(key));
+		if (store.key === key) store.data = data;
+	});
+}
+
 /* A list that comes in pages of 500, for a view. */
 function pages(path, member) {
 	const list = { all: null, error: '' };
@@ -312,7 +322,6 @@ function machine() {
 	const { spool, journal, sandbox = {}, history = {}, sessions, certificates = [], listeners = [], upstreams = [] } = status;
 	const low = spool.bytes_free < 2 * spool.bytes_reserve || spool.inodes_free < 2 * spool.inodes_reserve;
 	const used = journal.segments - journal.free_segments;
-	const days = (c) => Math.floor((c.not_after_ms - now()) / 86400000);
 	return h('div.two',
 		card('Disk', facts(
 			['spool', h('code', spool.path), h('div', { class: low && 'bad' }, `${bytes(spool.bytes_free)} and ${count(spool.inodes_free, 'inode')} free`)],
@@ -321,8 +330,8 @@ function machine() {
 			history.size > 0 && ['history', `${bytes(history.bytes)} of ${bytes(history.size)}`, history.paused && h('span.bad', ' paused'), gauge(history.bytes, history.size)])),
 		card('Connections', facts(
 			['sessions', `${number(sessions.in)} in, ${number(sessions.out)} out (${number(sessions.busy)} busy)`],
-			listeners.length > 0 && ['listeners', lines(listeners, (l) => [h('code', l.address), ' ', muted(l.tls === true ? 'TLS' : l.tls)])],
-			certificates.length > 0 && ['certificates', lines(certificates, (c) => [`${c.name || c.subject || c.file} `, h('span', { class: days(c) < 14 ? 'bad' : 'muted' }, days(c) < 0 ? 'has expired' : count(days(c), 'day') + ' left')])],
+			listeners.length > 0 && ['listeners', lines(listeners, (l) => [h('code', l.address), muted(` ${l.kind}, TLS: ${l.tls}`)])],
+			certificates.length > 0 && ['certificates', lines(certificates, (c) => [`${c.names[0] || c.file} `, h('span', { class: c.days_left < 14 ? 'bad' : 'muted' }, c.valid ? count(c.days_left, 'day') + ' left' : 'not valid')])],
 			upstreams.length > 0 && ['smarthosts', lines(upstreams, (u) => [`${u.relay} `, u.up ? pill('works', 'good') : pill('fails', 'bad'), u.success_ms > 0 && muted(' last success ', time(u.success_ms))])],
 			['sandbox', `Landlock ${sandbox.landlock || 'missing'}, seccomp ${sandbox.seccomp ? 'on' : 'missing'}`],
 			['running', `version ${status.version}, for ${span(status.uptime_s * 1000, true)}`])));
@@ -392,7 +401,7 @@ function queueFilter(query) {
 		h('button.main', 'Filter'), String(query) && link('queue', 'clear'));
 }
 
-function drawQueue(query) {
+function drawQueue({ query }) {
 	if (queue.key !== String(query)) {
 		queue.key = String(query);
 		loadQueue(true);
@@ -510,13 +519,9 @@ async function download() {
 function eventSentence(e) {
 	const to = e.recipient === undefined ? '' : address(e.recipient) + (e.original_recipient ? ` (for ${address(e.original_recipient)})` : '') + ': ';
 	const relay = e.relay && e.relay !== 'none' ? ' ' + e.relay : '', text = e.text ? ': ' + e.text : '';
-	switch (e.type) {
-		case 'accepted': return [`accepted from ${e.client || 'this host'}`, e.helo && ` (${e.helo})`, e.user && `, user ${e.user}`, e.tls && `, ${e.tls}`, e.recipients && `, for ${count(e.recipients, 'recipient')}`];
-		case 'delivered': return `${to}delivered to${relay}${text}`;
-		case 'deferred': return `${to}deferred${relay && ' by' + relay}${text}`;
-		case 'bounced': return `${to}failed${relay && ' at' + relay}${text}`;
-		default: return `${to}${e.type}${text}`;
-	}
+	if (e.type === 'accepted') return [`accepted from ${e.client || 'this host'}`, e.helo && ` (${e.helo})`, e.user && `, user ${e.user}`, e.tls && `, ${e.tls}`, e.recipients && `, for ${count(e.recipients, 'recipient')}`];
+	const [word, by] = { delivered: ['delivered', ' to'], deferred: ['deferred', ' by'], bounced: ['failed', ' at'] }[e.type] || [e.type, ''];
+	return to + word + (by && relay && by + relay) + text;
 }
 
 function whySentences() {
@@ -544,7 +549,7 @@ function messageParts() {
 	return total && ['parts', boxes(Number(total), (i) => !missing.split(', ').includes(String(i)))];
 }
 
-function drawMessage(id) {
+function drawMessage({ rest: id }) {
 	if (message.id !== id) loadMessage(id);
 	const { why, life, loading, header } = message, m = why || life, arrived = why ? why.arrival_time * 1000 : life && life.time_ms;
 	const state = why ? why.queue_name : life && life.state, sentences = m ? whySentences() : [];
@@ -561,20 +566,14 @@ function drawMessage(id) {
 
 /* --- Search --- */
 
-const found = { query: null };
+const found = {};
 
-async function loadFound(query) {
-	Object.assign(found, { query, list: null });
-	const list = await askJson('api/trace?limit=50&q=' + encodeURIComponent(query));
-	if (found.query !== query) return;
-	found.list = list;
-	if (list.length === 1) location.replace('#/message/' + list[0].id);
-}
-
-function drawSearch(query) {
-	if (found.query !== query) attempt(found, () => loadFound(query));
-	const { list, error } = found, names = (m) => [...new Set(m.events.map((e) => e.recipient).filter((r) => r !== undefined))].slice(0, 3).join(', ');
-	return [head(`Messages with “${query}”`), card(null, failure(error), !list && !error && empty('Searching the history…'), list && !list.length && empty('The history has no such message.'),
+function drawSearch({ query: asked }) {
+	const query = asked.get('q') || '';
+	latest(found, query, 'api/trace?limit=50&q=');
+	const { data: list, error } = found, names = (m) => [...new Set(m.events.map((e) => e.recipient).filter((r) => r !== undefined))].slice(0, 3).join(', ');
+	if (list && list.length === 1) location.replace('#/message/' + list[0].id);
+	return [head(`Messages with “${query}”`), card(null, failure(error) || !list && empty('Searching the history…'), list && !list.length && empty('The history has no such message.'),
 		list && list.length > 0 && table(['time', 'id', 'from', 'to', 'state'], list.map((m) => [m.id, time(m.time_ms), idLink(m.id), ['a', 'from', address(m.sender)], ['a', 'to', names(m)], m.state])))];
 }
 
@@ -583,7 +582,8 @@ function drawSearch(query) {
 const sites = pages('api/sites', 'sites');
 let sortKey = 'waiting', isDown = true;
 
-function drawSites() {
+function drawSites({ rest }) {
+	if (rest) return drawSite(rest);
 	const value = (s) => s[sortKey], order = (a, b) => typeof value(a) === 'number' ? value(a) - value(b) : String(value(a)).localeCompare(String(value(b)));
 	const list = [...sites.all || []].sort((a, b) => (isDown ? -1 : 1) * order(a, b)), shown = list.slice(0, 500);
 	const column = ([key, text]) => h('th', { scope: 'col', 'aria-sort': sortKey === key && (isDown ? 'descending' : 'ascending') },
@@ -595,14 +595,17 @@ function drawSites() {
 				['n', 'sessions', `${s.busy} of ${s.sessions} busy`], ['n', 'window', `${s.window} of ${s.limit}`], ['n', 'latency', s.latency_ms ? number(s.latency_ms) + ' ms' : ''], ['a small', null, bound(s)]])))];
 }
 
+const site = {};
+
 function drawSite(name) {
-	const s = [...(status && status.sites) || [], ...sites.all || []].find((x) => x.site === name);
-	if (!s) return [head(name), empty(sites.all ? 'Nothing is known of this site.' : 'Loading…')];
+	latest(site, name, 'api/site?name=');
+	const { error, data } = site, { failed, site: known } = data || {}, s = (status ? status.sites : []).find((x) => x.site === name) || known;
+	if (!s) return [head(name), failure(error) || empty('Loading…')];
 	return [head([s.site, ' ', statePill(s)], link('sites', 'all sites')), card(null, h('ul.lanes', lane(s, Math.max(1, s.waiting + s.backlogged)))),
 		card('Limits and addresses', facts(['what binds it', bound(s)], ['domains', s.domains.join(', ')], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
 			['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${number(s.learnt_rate)}/s`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
 			s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), ', until ', time(s.dead_until_ms)], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)])),
-		s.conversation && card('Its last failed conversation', h('pre', { tabindex: 0 }, s.conversation))];
+		failed && card('Its last failed conversation', muted(time(failed.begun_ms), ' with ', failed.relay), h('pre', { tabindex: 0 }, failed.lines.map((l) => `${l.from.padEnd(5)}${l.text}\n`).join('')))];
 }
 
 /* --- Fragments --- */
@@ -645,13 +648,15 @@ function drawLog() {
 
 const openSession = (key) => ask('api/session', { body: { key } }).then(() => true, () => false);
 
+const BAD_KEY = 'This key is not valid: it was used, is older than 5 minutes, or is mistyped.';
+
 function enter(error) {
 	gone = true;
 	const input = h('input', { type: 'password', autocomplete: 'off', 'aria-label': 'Key', required: true });
 	const submit = async (event) => {
 		event.preventDefault();
 		if (await openSession(input.value.trim().replace(/^.*#k=/, ''))) location.reload();
-		else enter('This key is not valid: it was used, is older than 5 minutes, or is mistyped.');
+		else enter(BAD_KEY);
 	};
 	byId('state').textContent = 'No access';
 	byId('main').replaceChildren(h('section.card.enter', h('h1', 'A key is needed'),
@@ -663,27 +668,17 @@ function enter(error) {
 /* --- Frame --- */
 
 function route() {
-	const [path, query] = location.hash.replace(/^#\/?/, '').split('?'), [name, ...rest] = path.split('/');
+	const [path, query] = location.hash.replace(/^#\/?/, '').split('?'), [name, ...more] = path.split('/');
+	let rest = '';
 	try {
-		return { name, rest: decodeURIComponent(rest.join('/')), query: new URLSearchParams(query) };
-	} catch (error) {
-		return { name, rest: '', query: new URLSearchParams() };
-	}
+		rest = decodeURIComponent(more.join('/'));
+	} catch (error) { /* no name of ours */ }
+	return { name, rest, query: new URLSearchParams(query) };
 }
 const view = () => route().name;
 
-function drawView() {
-	const { name, rest, query } = route();
-	switch (name) {
-		case 'queue': return drawQueue(query);
-		case 'message': return drawMessage(rest);
-		case 'sites': return rest ? drawSite(rest) : drawSites();
-		case 'fragments': return drawFragments();
-		case 'log': return drawLog();
-		case 'search': return drawSearch(query.get('q') || '');
-		default: return drawNow();
-	}
-}
+const VIEWS = { __proto__: null, queue: drawQueue, message: drawMessage, sites: drawSites, fragments: drawFragments, log: drawLog, search: drawSearch };
+const drawView = () => (VIEWS[view()] || drawNow)(route());
 
 function drawState() {
 	const { queue: q, findings: list = [], accepting, reason, oldest_ms: oldest } = status, waiting = q.incoming + q.active + q.deferred;
@@ -760,6 +755,7 @@ function onSearch(event) {
 }
 
 function onRoute() {
+	site.key = null;
 	if (view() === 'sites') sites.load();
 	if (view() === 'fragments') sets.load();
 	if (view() === 'queue' && queue.key === String(route().query)) loadQueue(true);
@@ -770,7 +766,7 @@ async function begin() {
 	const [, key] = /^#k=(.+)$/.exec(location.hash) || [];
 	if (key) {
 		history.replaceState(null, '', '#/');
-		if (!await openSession(key)) return enter('This key is not valid: it was used, or is older than 5 minutes.');
+		if (!await openSession(key)) return enter(BAD_KEY);
 	}
 	byId('search').addEventListener('submit', onSearch);
 	document.addEventListener('keydown', onKey);

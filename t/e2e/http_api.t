@@ -33,6 +33,7 @@ sub lines { return map { decode_json($_) } split /\n/, $_[0] }
 my $list = json('/api/queue');
 is_deeply $list, { ok => JSON::PP::true, messages => [], next => undef, seen => 0 }, 'nothing is queued';
 is_deeply json('/api/sites'), { ok => JSON::PP::true, sites => [] }, 'there are no sites';
+is_deeply [map { (ask("/api/site$_"))[0] } '', '?name=x', '?name=x&from=1', '?x=1', '?name=%FF', '?name=' . 'x' x 1500], [400, 404, 400, 400, 400, 404], 'nor one of that name';
 is +(ask('/api/queue/01JD3ZK5Q8-9F3K2C7A'))[0], 404, 'a message that is not there';
 is +(ask('/api/queue/nothing'))[0], 404, 'a name that is no id';
 is +(ask('/api/queue/'))[0], 404, 'no name';

@@ -3,6 +3,7 @@
 # hostile mail in the queue. Screenshots are in BUILD/page.
 use strict;
 use warnings;
+use File::Temp qw(tempdir);
 use FindBin;
 use IO::Handle;
 use IO::Socket::INET;
@@ -16,7 +17,10 @@ use Sink;
 
 my ($port, $dead) = (Petrel::free_port(), Petrel::free_port());
 my $sink = Sink->start('--fail-rcpt', 'nobody:550', '--fail-rcpt', 'grey:451');
-my $petrel = Petrel->new(http => "127.0.0.1:$port", routes => "\n    dead.example smtp://127.0.0.1:$dead\n    held.example hold\n"
+# TLS for the listener, so that there is a certificate to show.
+my $keys = tempdir('page-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my %tls = Petrel::have('openssl') && (Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $keys))[0] == 0 ? (tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key") : ();
+my $petrel = Petrel->new(%tls, http => "127.0.0.1:$port", routes => "\n    dead.example smtp://127.0.0.1:$dead\n    held.example hold\n"
     . "    frag.example smtp://127.0.0.1:$sink->{port}?defragment=yes\n    * smtp://127.0.0.1:$sink->{port}")->start;
 
 sub get {
@@ -43,6 +47,7 @@ for my $path (sort keys %type) {
     unlike $answer, qr/\bstyle=|\bon[a-z]+=|<script>|https?:(?!\/\/www\.w3\.org\/2000\/svg)/, 'nothing inline, nothing of others' unless $path eq '/page.js';
 }
 unlike get('/page.js'), qr/innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'the script makes no markup of texts';
+cmp_ok -s "$Petrel::root/admin/page/page.js", '<=', 40960, 'and is small';
 like get('/index.html'), qr/^HTTP\/1\.1 (401|403)/, 'there are no other files';
 
 # --- In a browser

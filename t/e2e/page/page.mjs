@@ -89,6 +89,8 @@ await shows(page, '.lanes .pill', /dead/, 'a dead site is marked in words');
 await shows(page, '.lanes', /dead until .*Connection refused/, 'and says until when and why');
 await shows(page, '.findings li', /./, 'findings are there with their remedies');
 await shows(page, '.places', /held/, 'the places of the queue');
+await shows(page, 'main', /listeners\s[\s\S]*127\.0\.0\.1:\d+ smtp, TLS: starttls/, 'who listens, with TLS');
+await shows(page, 'main', /certificates\s[\s\S]*mail\.example\.net [\d,.]+ days left/, 'certificates, with their days');
 await until(page, () => document.querySelector('footer').textContent.includes('may act'));
 await inspect(page, 'now');
 
