@@ -18,6 +18,8 @@ enum {
     ALIASES_ERRORS_MAX = 50
 };
 
+static const struct text owner_prefix = TEXT("owner-");
+
 struct aliases_value {
     struct aliases_value *next;
     bool exact;
@@ -41,6 +43,8 @@ struct aliases {
     struct aliases_name *names;
     struct aliases_name root; /* the setting; values NULL: unset */
     bool has_local;
+    /* Whether there are names of these forms: no look-up of what cannot be there. */
+    bool has_domains, has_wildcards, has_owners;
     size_t value_count;
     uint64_t walks;
 };
@@ -70,11 +74,14 @@ aliases_find_user(const struct aliases *a, struct text local, struct text domain
                   bool is_local)
 {
     char key[ALIAS_NAME_MAX];
-    int length =
-        snprintf(key, sizeof(key), "%.*s@%.*s", TEXT_ARGS(local), TEXT_ARGS(domain));
     struct aliases_name *found = NULL;
-    if (length > 0 && (size_t)length < sizeof(key))
-        found = aliases_find(a, text_of(key, (size_t)length));
+    size_t length = local.length + 1 + domain.length;
+    if (a->has_domains && length < sizeof(key)) {
+        memcpy(key, local.at, local.length);
+        key[local.length] = '@';
+        memcpy(key + local.length + 1, domain.at, domain.length);
+        found = aliases_find(a, text_of(key, length));
+    }
     return found == NULL && is_local ? aliases_find(a, local) : found;
 }
 
@@ -112,7 +119,7 @@ aliases_look_up(struct aliases *a, const struct aliases_question *q, struct text
     struct aliases_name *found = aliases_find_user(a, local, domain, is_local);
     if (found == NULL && user.length < local.length)
         found = aliases_find_user(a, user, domain, is_local);
-    if (found == NULL)
+    if (found == NULL && a->has_wildcards)
         found = aliases_find(a, text_after(key, at));
     if (found == NULL && is_local && a->root.values != NULL &&
         (is_of_root(user) || (q->ours && is_unclaimed(a, q->routes, key))))
@@ -332,6 +339,9 @@ aliases_on_name(void *context, struct text name, unsigned line)
     *made = (struct aliases_name){.name = kept, .file = r->file, .line = line};
     made->end = &made->values;
     HASH_ADD_KEYPTR(hh, a->names, made->name, name.length, made);
+    a->has_domains = a->has_domains || text_find(name, '@') != TEXT_NONE;
+    a->has_wildcards = a->has_wildcards || name.at[0] == '@';
+    a->has_owners = a->has_owners || text_starts(name, owner_prefix);
     r->name = made;
     return true;
 }
@@ -434,7 +444,7 @@ static void
 aliases_find_owner(const struct aliases *a, struct aliases_name *name)
 {
     char key[ALIAS_NAME_MAX + 8];
-    struct text plain = text_from(name->name), owner = TEXT("owner-");
+    struct text plain = text_from(name->name), owner = owner_prefix;
     size_t at = text_find_last(plain, '@');
     if (at == 0 || text_starts(plain, owner))
         return;
@@ -523,7 +533,8 @@ aliases_new(const struct aliases_settings *settings, struct buffer *errors)
     for (size_t i = 0; i < settings->file_count; i++)
         aliases_read_file(&r, &settings->files[i]);
     aliases_read_root(&r);
-    for (struct aliases_name *n = a->names; n != NULL; n = n->hh.next)
+    for (struct aliases_name *n = a->has_owners ? a->names : NULL; n != NULL;
+         n = n->hh.next)
         aliases_find_owner(a, n);
     if (r.error_count == 0)
         aliases_check(&r);

@@ -235,6 +235,133 @@ test_nobody(void)
     is_warned("", NULL, &mx, "", "no local domain");
 }
 
+/* "list: :include:DIRECTORY/name" is an error that says so. */
+static void
+include_is(const char *name, const char *error)
+{
+    char file[300], want[400];
+    snprintf(file, sizeof(file), "x: y@x.test\nlist: :include:%s/%s\n", directory,
+             name);
+    write_file("includer", file, 0644);
+    if (error == NULL) {
+        struct reading r;
+        read_files(&r, "includer", NULL);
+        is_string(r.errors.at, "", name);
+        is_number(aliases_names(r.table), 2, name);
+        end(&r);
+        return;
+    }
+    snprintf(want, sizeof(want), "/includer:2: :include:%s/%s: %s\n", directory, name,
+             error);
+    refuses("includer", want);
+}
+
+/* Whatever stands there is an error with its line, or read, and nothing is waited for. */
+static void
+test_includes(void)
+{
+    char path[200], other[200];
+    write_file("addresses", "a@x.test\r\n# comment\r\n\r\n\tb@x.test, \\c\r\n", 0644);
+    include_is("addresses", NULL);
+    snprintf(path, sizeof(path), "%s/link", directory);
+    if (symlink("addresses", path) != 0)
+        abort();
+    include_is("link", NULL);
+    snprintf(path, sizeof(path), "%s/circle", directory);
+    if (symlink("circle", path) != 0)
+        abort();
+    include_is("circle", "Too many levels of symbolic links");
+    snprintf(path, sizeof(path), "%s/fifo", directory);
+    if (mkfifo(path, 0644) != 0)
+        abort();
+    include_is("fifo", "Invalid argument");
+    snprintf(path, sizeof(path), "%s/folder", directory);
+    if (mkdir(path, 0755) != 0)
+        abort();
+    include_is("folder", "Invalid argument");
+    snprintf(path, sizeof(path), "%s/zero", directory);
+    if (symlink("/dev/zero", path) != 0)
+        abort();
+    include_is("zero",
+               "all users can write it, and would decide where mail goes: chmod o-w");
+    include_is("missing", "No such file or directory");
+    write_file("open2", "a@x.test\n", 0666);
+    include_is("open2",
+               "all users can write it, and would decide where mail goes: chmod o-w");
+    write_file("large", "", 0644);
+    snprintf(path, sizeof(path), "%s/large", directory);
+    if (truncate(path, ALIAS_FILES_INCLUDE_MAX + 1) != 0)
+        abort();
+    include_is("large", "File too large");
+    /* Itself, and another level: lines of the included file. */
+    snprintf(other, sizeof(other), "list: :include:%s/itself\n", directory);
+    write_file("itself", other, 0644);
+    refuses("itself", "/itself:1: 'list: :include:");
+    snprintf(other, sizeof(other), "a@x.test\n:include:%s/addresses\n", directory);
+    write_file("second", other, 0644);
+    snprintf(other, sizeof(other), "list: :include:%s/second\n", directory);
+    write_file("deep", other, 0644);
+    refuses("deep", "/second:2: ':include:");
+    refuses("deep", "a file of :include: cannot include another");
+    write_file("programs", "a@x.test\n|/bin/sh\n/var/mail/x\n", 0644);
+    snprintf(other, sizeof(other), "list: :include:%s/programs\n", directory);
+    write_file("runs", other, 0644);
+    refuses("runs", "/programs:2: '|/bin/sh': a program: Petrel starts no programs");
+    refuses("runs", "/programs:3: '/var/mail/x': a file: Petrel starts no programs");
+}
+
+/* A million bytes in a line, lines without an end, files that are no texts. */
+static void
+test_sizes(void)
+{
+    enum { LARGE = 1024 * 1024 };
+    struct reading r;
+    char *large = malloc(LARGE + 1), want[200];
+    memset(large, 'x', LARGE);
+    large[LARGE] = '\0';
+    write_file("line", large, 0644);
+    snprintf(want, sizeof(want),
+             "/line:1: '%.60s': not of the form NAME: ADDRESS, ...\n", large);
+    refuses("line", want);
+    large[1] = ':';
+    write_file("line", large, 0644);
+    snprintf(want, sizeof(want), "/line:1: '%.60s': too long\n", large + 2);
+    refuses("line", want);
+    large[0] = '"';
+    large[1] = 'x';
+    write_file("line", large, 0644);
+    refuses("line", "/line:1: '\"xxx");
+    memset(large, ',', LARGE);
+    large[0] = 'x';
+    large[1] = ':';
+    large[LARGE / 2] = 'y';
+    write_file("line", large, 0644);
+    read_files(&r, "line", NULL);
+    is_string(r.errors.at, "", "a million commas");
+    is_number(aliases_values(r.table), 1, "and one address");
+    end(&r);
+    for (int i = 0; i < LARGE; i++)
+        large[i] = i % 2 ? ',' : 'x';
+    memcpy(large, "x: ", 3);
+    write_file("line", large, 0644);
+    refuses("line", "/line:1: 'x' has more than 1000 addresses\n");
+    for (int i = 0; i < LARGE; i++)
+        large[i] = i % 2 ? '\n' : '|';
+    write_file("line", large, 0644);
+    refuses("line", "more errors\n");
+    free(large);
+    write_file("bell", "a: b\n\nc: d\a\n", 0644);
+    refuses("bell", "/bell:3: a control character\n");
+    write_file("bare", "a: b\rc: d\n", 0644);
+    refuses("bare", "/bare:1: a control character\n");
+    write_file("bad8", "a: \xff\xfe@x.test\n", 0644);
+    refuses("bad8", "/bad8:1: '\xff\xfe@x.test': not an address");
+    write_file("empty", "", 0644);
+    read_files(&r, "empty", NULL);
+    ok_named(r.good && aliases_are_empty(r.table), "an empty file");
+    end(&r);
+}
+
 int
 main(void)
 {
@@ -244,5 +371,7 @@ main(void)
     test_refusals();
     test_warnings();
     test_nobody();
+    test_includes();
+    test_sizes();
     return done();
 }
