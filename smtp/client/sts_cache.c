@@ -56,7 +56,7 @@ struct sts_entry {
     bool is_used;               /* mail has come again while it held */
     int64_t fetched_ms;         /* monotonic; negative: before the machine's start */
     int64_t retry_ms, delay_ms; /* no fetch before, monotonic; 0: no failure */
-    int64_t failing_ms;         /* since then, with delay_ms, for this reason: */
+    int64_t failing_ms;         /* since then, for this reason, or NULL: */
     char *why;
     bool forbids; /* none of the domain's hosts is in it */
 };
@@ -454,7 +454,7 @@ sts_entry_failed(struct sts_entry *e, const char *why)
 {
     struct sts_cache *c = e->cache;
     int64_t next_ms = e->delay_ms > 0 ? 2 * e->delay_ms : STS_CACHE_RETRY_MS;
-    if (e->delay_ms == 0)
+    if (e->why == NULL)
         e->failing_ms = loop_monotonic_ms(c->settings.loop);
     free(e->why);
     e->why = text_string(text_before(text_from(why), STS_CACHE_WHY_MAX));
@@ -463,6 +463,14 @@ sts_entry_failed(struct sts_entry *e, const char *why)
     log_say(c->settings.log, LOG_LEVEL_INFO, "sts", NULL,
             "the MTA-STS policy of %s cannot be used: %s; %s", e->domain, why,
             sts_entry_holds(e) ? "the one before holds" : "there is none");
+}
+
+/* The domain says that the policy is the right one. */
+static void
+sts_entry_is_right(struct sts_entry *e)
+{
+    free(e->why);
+    e->why = NULL;
 }
 
 static void
@@ -474,8 +482,7 @@ sts_entry_fetched(struct sts_entry *e, const struct sts_policy *policy)
     e->fetched_ms = loop_monotonic_ms(c->settings.loop);
     e->delay_ms = 0;
     e->forbids = false;
-    free(e->why);
-    e->why = NULL;
+    sts_entry_is_right(e);
     log_say(c->settings.log, LOG_LEVEL_INFO, "sts", NULL,
             "MTA-STS policy of %s: mode %s for %u s, mx %.300s", e->domain,
             sts_mode_word(policy->mode), policy->max_age_s,
@@ -545,6 +552,8 @@ sts_entry_on_texts(void *context, const struct dns_answer *answer)
     bool holds = sts_entry_holds(e),
          is_known = holds && has_id && strcmp(id, e->id) == 0;
     bool is_fresh = is_known && sts_entry_age_ms(e) < STS_CACHE_DAY_MS;
+    if (is_fresh)
+        sts_entry_is_right(e);
     if (has_id && !is_fresh && sts_entry_may_fetch(e, id)) {
         sts_entry_fetch(e, id);
         e->is_renewal = is_known;
@@ -640,7 +649,7 @@ sts_cache_each_lost(const struct sts_cache *c,
                                       .left_ms = (int64_t)e->policy.max_age_s * 1000 -
                                                  sts_entry_age_ms(e),
                                       .forbids = e->forbids};
-        if (e->delay_ms > 0 && sts_entry_value(e) >= STS_VALUE_ENFORCE &&
+        if (e->why != NULL && sts_entry_value(e) >= STS_VALUE_ENFORCE &&
             (lost.since_ms >= STS_CACHE_LONG_MS || e->forbids))
             each(context, &lost);
     }

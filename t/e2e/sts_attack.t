@@ -87,7 +87,7 @@ sub zones {
     my %text = map { ($_ => "\$ORIGIN $_.\n\$TTL 1\n\@ IN SOA ns hostmaster $serial 7200 3600 86400 1\n\@ IN NS ns\nns IN A 127.0.0.1\n") } 'test', 'example';
     for my $name (@names) {
         my $exchange = $attacked && $name eq 'forged' ? 'evil' : $name;
-        $text{example} .= "$name IN MX 10 $exchange.test.\nmta-sts.$name IN A 127.0.0.1\n" . ($attacked ? '' : qq(_mta-sts.$name IN TXT "v=STSv1; id=1;"\n));
+        $text{example} .= "$name IN MX 10 $exchange.test.\nmta-sts.$name IN A 127.0.0.1\n" . (!$attacked ? qq(_mta-sts.$name IN TXT "v=STSv1; id=1;"\n) : $name eq 'forged' ? qq(_mta-sts.$name IN TXT "v=STSv1; id=2;"\n) : '');
         $text{test} .= "$name IN A 127.0.0." . ($attacked && $host{$name} ? $host{$name}[1] : 1) . "\n";
     }
     $text{test} .= "evil IN A 127.0.0.5\n";
@@ -141,6 +141,8 @@ for my $name (grep { $_ ne 'honest' } sort keys %host) {
 }
 is Petrel::slurp("$dir/honest.mail"), $honest, 'nor does another host';
 is $petrel->queued, scalar(@names), 'all of it is kept';
+ok $petrel->wait_log(qr/trouble=sts_unreachable.*subject=forged\.example/), 'trouble is reported where a new policy cannot be fetched';
+like +($petrel->run('status'))[1], qr/^warning +sts_unreachable .*forged\.example.*mail waits, since it allows none of the domain's hosts: mta-sts\.forged\.example: .*cannot connect/m, 'status has it';
 
 # He is gone.
 $nsd->stop;
@@ -152,5 +154,6 @@ is $code, 0, 'an operator tries it again' or diag $said;
 ok Petrel::wait_for(sub { (grep { line_of("during\@$_.example") =~ /status=sent/ } @names) == @names or $petrel->run('queue', 'retry', '--all') && 0 }), 'it leaves';
 like line_of("during\@$_.example"), qr{tls=\S+/sts, dsn=2\.0\.0, status=sent}, "after: $_ is delivered, proven" for @names;
 unlike Petrel::slurp("$dir/honest.mail"), qr/clear/, 'nothing in cleartext';
+ok $petrel->wait_log(qr/recovered=sts_unreachable/), 'the trouble is over';
 $petrel->stop;
 done_testing;

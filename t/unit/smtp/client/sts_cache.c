@@ -620,6 +620,14 @@ test_lost(void)
     later(&b, DAY_MS);
     ask(&b, "y.test");
     is_string(lost(&b), "", "until it is fetched");
+    sim_http_forget(b.http);
+    sim_dns_text_change(b.dns, "_mta-sts.y.test", "v=STSv1; id=2");
+    ask(&b, "y.test");
+    sts_cache_note_hosts(b.cache, "y.test", true);
+    is_string(lost(&b), "y.test 0 min cannot connect forbids; ", "a new policy that cannot be had");
+    sim_dns_text_change(b.dns, "_mta-sts.y.test", "v=STSv1; id=1");
+    ask(&b, "y.test");
+    is_string(lost(&b), "", "is no trouble when it is the old one again");
     sts_cache_note_hosts(b.cache, "absent.test", true);
     is_string(lost(&b), "", "a domain that is not known");
     stop(&b);
