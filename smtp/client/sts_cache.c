@@ -436,7 +436,7 @@ sts_cache_note_reached(struct sts_cache *c, const struct http_result *result)
         return;
     }
     c->lost += result->tried;
-    if (sts_cache_is_blocked(c)) {
+    if (result->tried && sts_cache_is_blocked(c)) {
         if (c->rest_ms == 0)
             log_say(c->settings.log, LOG_LEVEL_WARNING, "sts", NULL,
                     "%d hosts with policies of MTA-STS in a row cannot be reached: is "
@@ -676,6 +676,7 @@ sts_cache_free(struct sts_cache **cache)
         disk_sync_wait(c->settings.spool);
         sts_cache_save(c);
         disk_sync_wait(c->settings.spool);
+        loop_timer_stop(c->settings.loop, &c->save); /* it may have failed */
     }
     HASH_ITER (hh, c->entries, e, next) {
         while (e->waiting != NULL) {

@@ -392,6 +392,15 @@ test_not_written(void)
     pass(&b, STS_CACHE_SAVE_MS + 1000);
     ok_named(stat(path, &status) == 0 && status.st_size > 0, "a minute later it is, without a new policy");
     ok_named(stat(fresh, &status) != 0, "and has its name");
+    /* At the end, too. */
+    if (mkdir(fresh, 0700) != 0)
+        abort();
+    sim_dns_text_change(b.dns, "_mta-sts.y.test", "v=STSv1; id=2");
+    ask(&b, "y.test");
+    sts_cache_free(&b.cache);
+    pass(&b, 2 * (int64_t)STS_CACHE_SAVE_MS);
+    cache_start(&b);
+    is_number((long)sts_cache_count(b.cache), 1, "the old file is still there");
     stop(&b);
 }
 
@@ -454,7 +463,7 @@ test_damaged(void)
     is_number((long)sts_cache_count(b.cache), 1, "the good line counts");
     sts_cache_free(&b.cache);
     /* Its last pattern would be another host. */
-    snprintf(content, sizeof(content), "1 good.test 1 enforce %lld 1000 mx.y.test\n1 cut.test 1 enforce %lld 1000 mx.y.te",
+    snprintf(content, sizeof(content), "1 good.test 1 enforce %lld 1000 mx.y.test\n1 cut.test 1 enforce %lld 1000 mx.y.tes",
              (long long)now_ms, (long long)now_ms);
     write_file(&b, content);
     cache_start(&b);
