@@ -28,7 +28,7 @@ struct event_spool_settings {
     struct loop *loop;
     struct event_hub *hub;
     struct disk *disk;     /* borrowed, synced in the background or not */
-    const char *directory; /* below it: "events", "events/000-127"; made if missing */
+    const char *directory; /* below it: "events", "events/0000-0511"; made if missing */
     const char *host;
     uint64_t kinds;    /* of EVENT_RECORD_KINDS */
     int64_t bytes_max; /* beyond it the oldest file goes */

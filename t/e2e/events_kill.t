@@ -61,8 +61,13 @@ for my $label (('a' .. 'z')[0 .. ($ENV{SENDERS} || 2) - 1]) {
 my $died = 0;
 for my $round (1 .. $rounds) {
     $hook->mode(('200', '200', '500', 'close', '200 500 204 close', '200 200 hang', '429:1', 'drip')[int rand 8]);
-    $petrel->{pid} = Petrel::spawn($petrel->{log}, $Petrel::binary, '-c', $petrel->conf, 'run');
-    sleep(rand() < 0.15 ? rand 0.1 : 0.1 + rand 0.6);
+    if (rand() < 0.15) {
+        $petrel->{pid} = Petrel::spawn($petrel->{log}, $Petrel::binary, '-c', $petrel->conf, 'run');
+        sleep rand 0.1;
+    } else {
+        $petrel->start;
+        sleep rand 0.6;
+    }
     $died++ if waitpid($petrel->{pid}, POSIX::WNOHANG()) != 0;
     $petrel->kill9;
 }
@@ -72,7 +77,7 @@ $hook->mode('200');
 $petrel->start;
 for my $pid (@senders) { waitpid $pid, 0; is $?, 0, 'a sender ends well' }
 my %promised = map { $_ => 1 } map { split } map { Petrel::slurp($_) } glob "$petrel->{dir}/promised.*";
-cmp_ok scalar(keys %promised), '>', 2 * $rounds, 'there was a load';
+cmp_ok scalar(keys %promised), '>', $rounds, 'there was a load';
 ok $petrel->wait_empty(90), 'the queue runs empty' or diag $petrel->run(qw(queue ls));
 my $idle = sub { my $e = decode_json($petrel->status =~ s/\A[^{]*//r)->{events}; return $e->{pending_bytes} == 0 && $e->{state} eq 'idle' };
 ok Petrel::wait_for($idle, 90), 'all events are taken' or diag $petrel->status;

@@ -652,13 +652,13 @@ test_slices(void)
     sim_disk_reset();
     begin(&k, 1 << 26);
     event_spool_close(&k.spool);
-    k.settings.directory = "events/000-127";
+    k.settings.directory = "events/0000-0511";
     is_number(event_spool_open(&k.spool, &k.settings), 0, "the first");
     event_spool_on_more(k.spool, on_more, &k);
     hub = event_hub_new(k.log);
     settings = k.settings;
     settings.hub = hub;
-    settings.directory = "events/128-255";
+    settings.directory = "events/0512-1023";
     is_number(event_spool_open(&other, &settings), 0, "the second");
     struct kept l = k;
     l.spool = other;
@@ -673,8 +673,8 @@ test_slices(void)
         spool_turn(&k);
     }
     sim_loop_advance(k.loop, 100);
-    is_number(sim_disk_count("/spool/events/000-127"), 1, "a file of its own");
-    is_number(sim_disk_count("/spool/events/128-255"), 1, "each");
+    is_number(sim_disk_count("/spool/events/0000-0511"), 1, "a file of its own");
+    is_number(sim_disk_count("/spool/events/0512-1023"), 1, "each");
     is_number(take_all(&k, 1, 2, &repeated), 7, "the events of one");
     is_number(take_all(&l, 1, 2, &repeated), 4, "and of the other");
     is_number(repeated, 0, "each once");
