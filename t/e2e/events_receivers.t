@@ -48,7 +48,7 @@ http {
 $servers
 }
 END
-Petrel::spawn("$dir/nginx.out", $nginx, '-e', "$dir/nginx.log", '-c', "$dir/nginx.conf", '-p', $dir);
+my $web = Petrel::spawn("$dir/nginx.out", $nginx, '-e', "$dir/nginx.log", '-c', "$dir/nginx.conf", '-p', $dir);
 Petrel::wait_for(sub { -s "$dir/nginx.pid" }) or die Petrel::slurp("$dir/nginx.out"), Petrel::slurp("$dir/nginx.log");
 
 my $sink = Sink->start('--fail-rcpt', 'odd:550');
@@ -186,4 +186,5 @@ ok $rest + $lost >= $events && $rest + $lost <= $events + 100, 'events_lost is e
 unlike $petrel->log, qr/canary|MfKQ9r8GKY/, 'no secret in the log';
 is $petrel->stop, 0, 'it ends well';
 $_->stop for $hook, $second, $sink;
+Petrel::reap($web, 'TERM'); # with its worker
 done_testing;
