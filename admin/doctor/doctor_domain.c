@@ -17,7 +17,7 @@ struct key_search {
     const char *domain;    /* that mail is from */
     const char *row;       /* of the keys that count; "": none */
     bool waits;
-    size_t good, bad;
+    size_t good, unknown;
 };
 
 static bool
@@ -118,7 +118,7 @@ examine_key(void *context, const struct doctor_key *key)
                                                  text_from(key->kind), key->public);
     bool good = a->status == DNS_FOUND && verdict == DKIM_RECORD_FITS;
     s->good += good;
-    s->bad += !good;
+    s->unknown += a->status == DNS_TRY_AGAIN;
     if (s->out != NULL)
         judge_key(s->out, key, a, name, verdict);
 }
@@ -178,13 +178,15 @@ doctor_check_dkim(struct doctor *d, struct checklist *out, const char *subject)
 }
 
 bool
-doctor_dkim_signs(struct doctor *d, const char *domain, bool *signs)
+doctor_dkim_signs(struct doctor *d, const char *domain, enum doctor_rule *out)
 {
     struct key_search s = {.d = d, .domain = domain};
     search_keys(&s);
     const struct provider_facts *signer = find_signer(d, domain);
     bool foreign = s.row[0] == '\0' && signer != NULL && !signer->keeps_sender;
-    *signs = s.good > 0 || foreign;
+    *out = s.good > 0 || foreign ? DOCTOR_RULE_MET
+           : s.unknown > 0       ? DOCTOR_RULE_UNKNOWN
+                                 : DOCTOR_RULE_BROKEN;
     return !s.waits;
 }
 
@@ -329,14 +331,36 @@ judge_dmarc(struct doctor *d, struct checklist *out, const char *domain,
 /* Both must pass for who sends 5,000 messages a day. */
 static void
 judge_bulk(struct checklist *out, const char *domain, const struct dmarc_case *c,
-           bool spf, bool dkim)
+           enum doctor_rule spf, enum doctor_rule dkim)
 {
-    bool record = c->found == DMARC_FOUND;
-    bool met = spf && dkim && record;
+    static const char *const names[] = {" SPF", " DKIM", " DMARC"};
+    enum doctor_rule record = c->found == DMARC_FOUND              ? DOCTOR_RULE_MET
+                              : c->answer->status == DNS_TRY_AGAIN ? DOCTOR_RULE_UNKNOWN
+                                                                   : DOCTOR_RULE_BROKEN;
+    const enum doctor_rule rules[] = {spf, dkim, record};
+    const char *words[3][3] = {
+        {"", "", ""},
+        {"", "", ""},
+        {"", "", ""}
+    };
+    size_t counts[3] = {0, 0, 0};
+    for (size_t i = 0; i < 3; i++) {
+        words[rules[i]][i] = names[i];
+        counts[rules[i]]++;
+    }
+    const char *const *broken = words[DOCTOR_RULE_BROKEN];
+    const char *const *unknown = words[DOCTOR_RULE_UNKNOWN];
+    bool met = counts[DOCTOR_RULE_MET] == 3;
     checklist_add(out, "dmarc.record", met ? CHECK_OK : CHECK_HINT, domain,
-                  "Gmail's, Outlook.com's and Yahoo's rules for bulk senders: %s%s%s%s",
-                  met ? "met" : "not met, because of", spf ? "" : " SPF",
-                  dkim ? "" : " DKIM", record ? "" : " DMARC");
+                  "Gmail's, Outlook.com's and Yahoo's rules for bulk senders: "
+                  "%s%s%s%s%s%s%s%s%s",
+                  met ? "met" : "",
+                  counts[DOCTOR_RULE_BROKEN] > 0 ? "not met, because of" : "",
+                  broken[0], broken[1], broken[2],
+                  counts[DOCTOR_RULE_UNKNOWN] > 0
+                      ? (counts[DOCTOR_RULE_BROKEN] > 0 ? "; not known:" : "not known:")
+                      : "",
+                  unknown[0], unknown[1], unknown[2]);
     if (!met)
         checklist_remedy(out,
                          "See spf.record, dkim.key and dmarc.record of this domain.");
@@ -346,7 +370,7 @@ bool
 doctor_check_dmarc(struct doctor *d, struct checklist *out, const char *subject)
 {
     struct dmarc_case c;
-    bool spf, dkim;
+    enum doctor_rule spf, dkim;
     bool known = find_dmarc(d, subject, &c);
     known &= doctor_spf_passes(d, subject, &spf);
     known &= doctor_dkim_signs(d, subject, &dkim);
@@ -370,6 +394,15 @@ advise_mx(struct doctor *d, struct checklist *out, const char *domain)
         "if that is this one:",
         domain);
     checklist_record(out, domain, "MX", value);
+    if (strcmp(domain, d->options->hostname) != 0)
+        return;
+    checklist_remedy(
+        out,
+        "\nIf no mail is to come to this host, set rewrite in %s to a "
+        "sender whose mail is read, such as * you@example.org, and root to "
+        "that address: mail of root and cron, and bounces of it, have "
+        "nowhere else to go.",
+        doctor_settings(d));
 }
 
 /* False: wait. *bad: it is wrong, and has been said. */

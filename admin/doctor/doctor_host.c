@@ -123,6 +123,7 @@ take_published(struct doctor *d, struct doctor_seen *out)
     if (a == NULL)
         return false;
     out->is_published = true;
+    out->is_unpublished = a->status == DNS_TRY_AGAIN;
     for (size_t i = 0; i < a->data.count; i++)
         note_seen(out, &a->data.addresses[i]);
     return true;
@@ -257,8 +258,13 @@ doctor_check_address(struct doctor *d, struct checklist *out, const char *subjec
     }
     if (seen.is_published) {
         checklist_add(out, "host.address", CHECK_HINT, subject,
-                      "no receiver has said which address it sees; %s says %s",
-                      d->options->hostname, seen.count > 0 ? all : "none");
+                      "no receiver has said which address it sees; %s %s",
+                      d->options->hostname,
+                      seen.is_unpublished ? "cannot be looked up"
+                      : seen.count > 0    ? "resolves to these:"
+                                          : "does not resolve");
+        if (seen.count > 0)
+            checklist_detail(out, "Published: %s.", all);
         checklist_remedy(out, "See net.port25.");
     } else if (of[0] > 1 || of[1] > 1) {
         checklist_add(out, "host.address", CHECK_WARNING, subject,

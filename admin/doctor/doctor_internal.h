@@ -35,6 +35,7 @@ struct doctor_seen {
     struct net_address list[DOCTOR_SEEN_MAX];
     size_t count;
     bool is_published;               /* nobody has said: what hostname resolves to */
+    bool is_unpublished;             /* ... which cannot be looked up */
     size_t reached, silent, unknown; /* receivers */
     char trouble[600];               /* of the last that is silent */
 };
@@ -54,9 +55,11 @@ bool doctor_leaves_directly(const struct doctor *d, const char *domain);
 const char *doctor_settings(const struct doctor *d);
 
 /* Whether the record of a domain lets our mail pass, and its key signs: for the rules of
- * bulk senders. False: wait. */
-bool doctor_spf_passes(struct doctor *d, const char *domain, bool *passes);
-bool doctor_dkim_signs(struct doctor *d, const char *domain, bool *signs);
+ * bulk senders. UNKNOWN: name servers do not say. */
+enum doctor_rule { DOCTOR_RULE_BROKEN, DOCTOR_RULE_MET, DOCTOR_RULE_UNKNOWN };
+/* False: wait. */
+bool doctor_spf_passes(struct doctor *d, const char *domain, enum doctor_rule *out);
+bool doctor_dkim_signs(struct doctor *d, const char *domain, enum doctor_rule *out);
 
 void doctor_add_host_tasks(struct doctor *d);
 void doctor_add_domain_tasks(struct doctor *d, const char *domain);

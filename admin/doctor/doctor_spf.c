@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORD_MAX = 2048, INCLUDES_MAX = TARGET_HOSTS_MAX };
+enum { RECORD_MAX = 2048, END_ROOM = 16 /* "~all" */, INCLUDES_MAX = TARGET_HOSTS_MAX };
 
 /* One domain under examination. */
 struct spf_case {
@@ -161,6 +161,16 @@ add_addresses(const struct spf_case *c, char record[RECORD_MAX], bool all)
             add_term(record, " include:%s", c->includes[i]);
 }
 
+static bool
+has_term(const char *record, struct text term)
+{
+    struct text rest = text_from(record), word;
+    while (text_word(&rest, " ", &word))
+        if (text_equal_nocase(word, term))
+            return true;
+    return false;
+}
+
 /* What may stay of a record with an error: terms that ask nobody. */
 struct kept {
     char *record, *dropped;
@@ -174,10 +184,11 @@ keep_four(void *context, struct text value)
     char term[80];
     if (value.length > 60 || !net_network_around(value, &network))
         return;
-    snprintf(term, sizeof(term), " %s:%.*s",
+    snprintf(term, sizeof(term), "%s:%.*s",
              network.base.family == NET_IPV6 ? "ip6" : "ip4", TEXT_ARGS(value));
-    if (strstr(k->record, term) == NULL)
-        add_term(k->record, "%s", term);
+    if (!has_term(k->record, text_from(term)) &&
+        strlen(k->record) + strlen(term) + END_ROOM < RECORD_MAX)
+        add_term(k->record, " %s", term);
 }
 
 static void
@@ -212,16 +223,6 @@ advise_new(const struct spf_case *c, struct checklist *out)
             "\nIt leaves out%s: add again those that you still send by, as "
             "long as doctor agrees.",
             dropped);
-}
-
-static bool
-has_term(const char *record, struct text term)
-{
-    struct text rest = text_from(record), word;
-    while (text_word(&rest, " ", &word))
-        if (text_equal_nocase(word, term))
-            return true;
-    return false;
 }
 
 /* The record with what is missing in front; +all and ptr go. */
@@ -411,16 +412,21 @@ doctor_check_spf(struct doctor *d, struct checklist *out, const char *subject)
 }
 
 bool
-doctor_spf_passes(struct doctor *d, const char *domain, bool *passes)
+doctor_spf_passes(struct doctor *d, const char *domain, enum doctor_rule *out)
 {
     struct spf_case c;
-    *passes = false;
+    *out = DOCTOR_RULE_BROKEN;
     if (!open_case(&c, d, domain))
         return false;
-    *passes =
+    bool passes =
         is_not_asked(&c) || (c.records == 1 && c.result == SPF_PASS &&
                              (c.survey.result != SPF_PERMERROR || c.seen.count > 0));
     for (size_t i = 0; i < c.include_count; i++)
-        *passes &= c.included[i];
+        passes &= c.included[i];
+    if (passes)
+        *out = DOCTOR_RULE_MET;
+    else if (!is_not_asked(&c) &&
+             (c.texts->status == DNS_TRY_AGAIN || c.result == SPF_TEMPERROR))
+        *out = DOCTOR_RULE_UNKNOWN;
     return true;
 }

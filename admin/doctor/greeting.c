@@ -18,7 +18,7 @@ struct greeting {
     struct net_address to;
     bool greeted, is_connected;
     char text[GREETING_TEXT_MAX];
-    size_t length;
+    size_t length, heard;
 };
 
 static void
@@ -83,8 +83,23 @@ greeting_read(struct greeting *g)
         (void)text_copy(line, sizeof(line),
                         text_without_line_end(text_before(input, end + 1)));
         net_consume(g->connection, end + 1);
+        g->heard += end + 1;
+        if (g->heard > GREETING_HEARD_MAX) {
+            greeting_end(g, false, "it does not end its reply");
+            return;
+        }
         greeting_take_line(g, text_from(line));
     }
+}
+
+static void
+greeting_on_timer(void *context)
+{
+    struct greeting *g = context;
+    if (g->is_connected)
+        greeting_end(g, false, "it does not answer");
+    else
+        greeting_end(g, false, "the connection times out");
 }
 
 static void
@@ -96,6 +111,8 @@ greeting_on_event(void *context, enum net_event event)
     switch (event) {
     case NET_CONNECTED:
         g->is_connected = true;
+        loop_timer_start(g->loop, &g->timer, GREETING_MS - GREETING_CONNECT_MS,
+                         greeting_on_timer, g);
         return;
     case NET_INPUT:
         greeting_read(g);
@@ -113,16 +130,6 @@ greeting_on_event(void *context, enum net_event event)
     }
 }
 
-static void
-greeting_on_timer(void *context)
-{
-    struct greeting *g = context;
-    if (g->is_connected)
-        greeting_end(g, false, "it does not answer");
-    else
-        greeting_end(g, false, "the connection times out");
-}
-
 struct greeting *
 greeting_new(struct loop *loop, struct net *net, const struct net_address *to,
              const struct net_address *from, const char *hostname, greeting_done *done,
@@ -134,7 +141,7 @@ greeting_new(struct loop *loop, struct net *net, const struct net_address *to,
     g->done = done;
     g->context = context;
     g->to = *to;
-    loop_timer_start(loop, &g->timer, GREETING_MS, greeting_on_timer, g);
+    loop_timer_start(loop, &g->timer, GREETING_CONNECT_MS, greeting_on_timer, g);
     g->connection = net_connect(net, to, from, greeting_on_event, g);
     return g;
 }

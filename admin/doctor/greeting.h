@@ -11,7 +11,8 @@ struct loop;
 enum {
     GREETING_CONNECT_MS = 15000,
     GREETING_MS = 25000, /* all of it */
-    GREETING_TEXT_MAX = 4096
+    GREETING_TEXT_MAX = 4096,
+    GREETING_HEARD_MAX = 64 * 1024 /* of all lines */
 };
 
 /* text: the greeting and the answer to EHLO, lines with LF; else what went wrong, in one

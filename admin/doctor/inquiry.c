@@ -30,8 +30,10 @@ struct inquiry {
     struct inquiry_item *items;
     struct inquiry_item *first, **last; /* those that wait */
     size_t running, bytes;
-    int64_t end_ms;
+    int64_t begin_ms, end_ms;
     bool has_news, is_cut;
+    /* Name servers: an answer has come; INQUIRY_ROOT has failed; they are silent. */
+    bool has_heard, has_failed, is_dead;
     const struct inquiry_item *missing;
 };
 
@@ -89,6 +91,32 @@ inquiry_copy(const struct inquiry_answer *from)
     return copy;
 }
 
+static void inquiry_settle(struct inquiry_item *item,
+                           const struct inquiry_answer *answer);
+
+/* Each would take as long to find that out again. One that refuses some questions is
+ * not silent. */
+static void
+inquiry_see_silence(struct inquiry_item *item, const struct inquiry_answer *answer)
+{
+    struct inquiry *q = item->inquiry;
+    struct inquiry_item *other, *next;
+    bool failed = answer->status == DNS_TRY_AGAIN;
+    q->has_heard |= item->kind < INQUIRY_DNS && !failed;
+    q->has_failed |= item->kind == INQUIRY_ROOT && failed;
+    if (q->is_dead || q->has_heard || !q->has_failed || item->kind >= INQUIRY_DNS ||
+        loop_monotonic_ms(q->settings.loop) - q->begin_ms < INQUIRY_DEAD_MS)
+        return;
+    q->is_dead = true;
+    HASH_ITER (hh, q->items, other, next) {
+        if (other->kind >= INQUIRY_DNS || other->answer != NULL)
+            continue;
+        if (other->query != NULL)
+            dns_cancel(&other->query);
+        inquiry_settle(other, answer);
+    }
+}
+
 static void
 inquiry_settle(struct inquiry_item *item, const struct inquiry_answer *answer)
 {
@@ -109,6 +137,7 @@ inquiry_settle(struct inquiry_item *item, const struct inquiry_answer *answer)
     q->running -= item->is_running;
     item->is_running = false;
     q->has_news = true;
+    inquiry_see_silence(item, answer);
 }
 
 void
@@ -279,6 +308,10 @@ inquiry_ask(struct inquiry *q, enum inquiry_kind kind, const char *key)
         .status = DNS_TRY_AGAIN,
         .data = {.found = SPF_UNKNOWN},
         .reason = "no time is left, or too much was asked"};
+    static const struct inquiry_answer silent = {.status = DNS_TRY_AGAIN,
+                                                 .data = {.found = SPF_UNKNOWN},
+                                                 .reason =
+                                                     "the name servers do not answer"};
     char full[INQUIRY_KEY_MAX];
     struct inquiry_item *item;
     snprintf(full, sizeof(full), "%c%s", 'a' + (int)kind, key);
@@ -288,6 +321,8 @@ inquiry_ask(struct inquiry *q, enum inquiry_kind kind, const char *key)
         q->missing = item->answer == NULL ? item : q->missing;
         return item->answer;
     }
+    if (q->is_dead && kind < INQUIRY_DNS)
+        return &silent;
     if (HASH_COUNT(q->items) >= INQUIRY_ITEMS_MAX ||
         loop_monotonic_ms(q->settings.loop) >= q->end_ms) {
         q->is_cut = true;
@@ -368,7 +403,8 @@ inquiry_new(const struct inquiry_settings *settings)
     struct inquiry *q = memory_new(sizeof(*q));
     q->settings = *settings;
     q->last = &q->first;
-    q->end_ms = loop_monotonic_ms(settings->loop) + INQUIRY_MS;
+    q->begin_ms = loop_monotonic_ms(settings->loop);
+    q->end_ms = q->begin_ms + INQUIRY_MS;
     return q;
 }
 

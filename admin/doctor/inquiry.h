@@ -1,7 +1,8 @@
 /* What doctor has asked others: name servers, mail hosts, and, by its caller's hands,
  * whatever needs the sides of SMTP. Each question is asked once, INQUIRY_RUNNING_MAX are
  * under way at a time, and when the time is over those without an answer have that as
- * their answer.
+ * their answer. So have all questions to name servers when INQUIRY_ROOT finds after
+ * INQUIRY_DEAD_MS that these are silent.
  *
  * A check asks, and gets NULL while there is no answer; it is run again from its beginning
  * when there are new ones. So a check reads as if all were known. */
@@ -23,6 +24,7 @@ enum {
     INQUIRY_BYTES_MAX = 32 * 1024 * 1024, /* of all answers */
     INQUIRY_KEY_MAX = 1024,
     INQUIRY_REASON_MAX = 512,
+    INQUIRY_DEAD_MS = 3000,
     INQUIRY_MS = 60 * 1000
 };
 

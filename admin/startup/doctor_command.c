@@ -18,6 +18,9 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+/* Somebody waits: three tries, of 15 s together at most. */
+enum { DOCTOR_DNS_TRY_MS = 2500, DOCTOR_DNS_TRIES = 3 };
+
 enum { DOCTOR_ERROR_MAX = 512, DOCTOR_SENDER_MAX = REWRITES_ADDRESS_MAX + 16 };
 
 /* One login, or one way to a host. */
@@ -351,6 +354,8 @@ doctor_world_open(struct doctor_world *w, char *error)
     w->validating = dns_new(w->loop, servers, error, DOCTOR_ERROR_MAX);
     if (w->dns == NULL || w->validating == NULL)
         return false;
+    dns_set_patience(w->dns, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
+    dns_set_patience(w->validating, DOCTOR_DNS_TRY_MS, DOCTOR_DNS_TRIES);
     dns_set_trust(w->dns, options_dns_trust(o));
     dns_set_trust(w->validating, DNS_TRUST_YES);
     settings_each_file(w->configuration->settings, doctor_world_note_file, w);

@@ -8,7 +8,6 @@
  * or free struct dns, when they get the answer. */
 #include "base/dns/dns.h"
 
-#include "base/dns/dns_internal.h"
 #include "base/dns/dns_reply.h"
 #include "base/dns/dns_servers.h"
 #include "base/dns/dns_texts.h"

@@ -108,6 +108,11 @@ enum dns_published { DNS_PUBLISHED_ADDRESSES, DNS_PUBLISHED_ROOT };
 struct dns_query *dns_find_published(struct dns *dns, enum dns_published what,
                                      const char *name, dns_answered *done,
                                      void *context);
+/* Applies to later queries. A name server is asked tries times (default 3),
+ * with a time-out of try_ms (5 s) that grows; after 6 * try_ms a query is answered with
+ * what is known by then. While other queries wait, a query that has had no answer for
+ * try_ms / 2 yields its place, and asks again behind those that have not asked yet. */
+void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void dns_cancel(struct dns_query **query);
 

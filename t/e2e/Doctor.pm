@@ -118,7 +118,7 @@ sub paste {
 sub petrel {
     my ($self, %settings) = @_;
     return Petrel->new(hostname => 'mail.example.org', dns_servers => "127.0.0.1:$self->{nsd}{port}", smtp_port => $self->{receiver}, relay => '',
-        local_domains => 'mail.example.org', mta_sts => 'no', smtp_connect_timeout => '1s', %settings);
+        local_domains => 'mail.example.org, example.org', mta_sts => 'no', smtp_connect_timeout => '1s', %settings);
 }
 
 # (exit code, checks).

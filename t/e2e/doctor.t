@@ -83,6 +83,16 @@ my %fault = (
     'spf-missing-version' => spf('ip4:192.0.2.10 -all'),
     'spf-quoted' => spf('"\"v=spf1 ip4:192.0.2.10 -all\""'),
     'spf-long' => spf(join ' ', map { "\"$_\"" } 'v=spf1 ', map { 'ip4:198.51.' . $_ . '.0/24 ' } 100 .. 140),
+    'spf-redirect-loop' => spf('v=spf1 redirect=loop.inc.test'),
+    'spf-mx-bits' => spf('v=spf1 ip4:192.0.2.10 mx/33 -all'),
+    'spf-ip6-bits' => spf('v=spf1 ip6:2001:db8::/129 ip4:192.0.2.10 -all'),
+    'spf-ip6-in-ip4' => spf('v=spf1 ip4:2001:db8::1 ip4:192.0.2.10 -all'),
+    'spf-leading-zero' => spf('v=spf1 ip4:192.0.2.010 -all'),
+    'spf-exp-twice' => spf('v=spf1 ip4:192.0.2.10 exp=a.inc.test exp=b.inc.test -all'),
+    'spf-redirect-colon' => spf('v=spf1 ip4:192.0.2.10 redirect:good.inc.test'),
+    'spf-percent' => spf('v=spf1 ip4:192.0.2.10 include:%x.test -all'),
+    'spf-macro-bomb' => spf('v=spf1 exists:' . ('%{l128}%{s}%{o}%{h}.' x 8) . 'x.test ip4:192.0.2.11 -all'),
+    'spf-include-ip' => spf('v=spf1 include:192.0.2.10 -all'),
     # DKIM
     'dkim-none' => dkim(),
     'dkim-other' => dkim(strings("v=DKIM1; k=rsa; p=$other")),
@@ -106,6 +116,8 @@ my %fault = (
     'dkim-name' => ['dkim.key', '-s1._domainkey.@. TXT', 's1.@. TXT ' . strings($record)],
     'dkim-spf' => dkim('"v=spf1 -all"'),
     'dkim-alias' => ['dkim.key', '-s1._domainkey.@. TXT', 's1._domainkey.@. CNAME gone.test.'],
+    'dkim-base64' => dkim('"v=DKIM1; k=rsa; p=not*base64"'),
+    'dkim-note' => dkim('"hello"', '"world"'),
     # DMARC
     'dmarc-none' => dmarc(),
     'dmarc-two' => dmarc('"v=DMARC1; p=none"', '"v=DMARC1; p=reject"'),
@@ -123,6 +135,8 @@ my %fault = (
     'dmarc-at-domain' => ['dmarc.record', '-_dmarc.@. TXT', '@. TXT "v=DMARC1; p=none"'],
     'dmarc-other' => dmarc('"hello"'),
     'dmarc-quotes' => dmarc('"\"v=DMARC1; p=none\""'),
+    'dmarc-three' => dmarc(('"v=DMARC1; p=none"') x 1, '"v=DMARC1; p=none; pct=1"', '"v=DMARC1; p=none; pct=2"'),
+    'dmarc-p-quoted' => dmarc('"v=DMARC1; p=\"none\""'),
     # MX
     'mx-null' => mx('@. MX 0 .'),
     'mx-none' => mx(),
@@ -182,5 +196,5 @@ for my $name (@faults) {
     my @left = grep { $_->{severity} =~ /warning|error/ && $_->{subject} =~ /(?:^|\.)\Q$name.test\E$/ } @$checks;
     is_deeply [map { "$_->{code}: $_->{text}" } @left], [], "$name: its record ends it";
 }
-diag scalar(@faults) . ' faults of domains';
+cmp_ok scalar @faults, '>=', 110, scalar(@faults) . ' faults of domains';
 done_testing;

@@ -1,7 +1,7 @@
 /* The resolver's stand-in: canned answers after a delay in the loop's time. */
 #include "t/sim/sim_dns.h"
 
-#include "base/dns/dns_internal.h"
+#include "base/dns/dns.h"
 #include "base/dns/dns_reply.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"

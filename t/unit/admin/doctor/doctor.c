@@ -180,6 +180,30 @@ test_smarthosts(void)
     bed_close(&b);
 }
 
+/* A new record keeps each address of the old one, also where one begins like another. */
+static void
+test_kept(void)
+{
+    struct bed b;
+    char many[4000] = "v=spf1 nonsense";
+    bed_open(&b, "");
+    b.subjects[b.count++] = subject;
+    sim_dns_address(b.dns, "mail.a.test", "192.0.2.10");
+    sim_dns_text(b.dns, "a.test", "v=spf1 nonsense ip4:192.0.2.1 ip4:192.0.2.10 ip4:192.0.2.1/32 IP4:192.0.2.1 -all");
+    const char *text = bed_run(&b);
+    ok(strstr(text, "( \"v=spf1 ip4:192.0.2.10 ip4:192.0.2.1 ip4:192.0.2.1/32 ~all\" )") != NULL);
+    bed_close(&b);
+    bed_open(&b, "");
+    sim_dns_address(b.dns, "mail.a.test", "192.0.2.10");
+    for (unsigned i = 0; strlen(many) + 40 < sizeof(many); i++)
+        snprintf(many + strlen(many), 40, " ip4:198.51.%u.%u", i / 250, i % 250);
+    b.subjects[b.count++] = subject;
+    sim_dns_text(b.dns, "a.test", many);
+    text = bed_run(&b);
+    ok_named(strstr(text, " ~all\" )") != NULL, "a record that is too long has its end");
+    bed_close(&b);
+}
+
 /* Hosts that answer for mail: by the first letter of their name. */
 static struct inquiry_item *asked[8];
 static char asked_key[8][100];
@@ -308,6 +332,8 @@ test_silence(void)
     const char *text = bed_run(&b);
     ok(loop_monotonic_ms(b.loop) - before_ms < INQUIRY_MS + 1000);
     ok(strstr(text, "not all questions were answered within 60 s") != NULL);
+    ok(strstr(text, "bulk senders: not known: SPF DKIM DMARC") != NULL || strstr(text, "not known: SPF") != NULL);
+    ok_named(strstr(text, "does not resolve") == NULL && strstr(text, "has no ") == NULL, "nothing is called missing");
     ok(strstr(text, "keys and passwords cannot be read by this user") != NULL);
     bed_close(&b);
 }
@@ -320,6 +346,7 @@ main(void)
     test_direct();
     test_smarthosts();
     test_untold();
+    test_kept();
     test_ways();
     test_silence();
     return done();

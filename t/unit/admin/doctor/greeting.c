@@ -121,6 +121,17 @@ main(void)
     talk(&b, "220 mx\r\n", lines);
     ok_named(b.over && b.good && strlen(b.text) < GREETING_TEXT_MAX,
              "many lines are cut");
+    static char flood[3 * GREETING_HEARD_MAX];
+    for (at = 0; at + 20 < sizeof(flood);)
+        at += (size_t)snprintf(flood + at, sizeof(flood) - at, "220-flood\r\n");
+    talk(&b, flood, "");
+    is_string(b.text, "it does not end its reply", "lines without an end");
+    talk(&b, "\x16\x03\x01\x02\x01\x01\xfc\r\n", "");
+    ok_named(b.over && !b.good, "TLS in place of a greeting");
+    talk(&b, "220\r\n", "250\r\n");
+    ok_named(b.over && b.good, "codes alone");
+    talk(&b, "\r\n", "");
+    ok_named(b.over && !b.good, "an empty line");
     struct net_address closed;
     struct loop *loop = loop_new();
     struct net *net = net_new(loop);

@@ -150,6 +150,43 @@ test_time(void)
     bed_close(&b);
 }
 
+/* Silent name servers are asked once, not each question anew. */
+static void
+test_silent(void)
+{
+    struct bed b;
+    bed_open(&b);
+    sim_dns_status(b.dns, "root.test", DNS_TRY_AGAIN);
+    sim_dns_delay(b.dns, 2 * INQUIRY_DEAD_MS);
+    inquiry_ask(b.inquiry, INQUIRY_ROOT, "root.test");
+    for (int i = 0; i < 40; i++) {
+        char name[40];
+        snprintf(name, sizeof(name), "n%d.test", i);
+        sim_dns_status(b.dns, name, DNS_TRY_AGAIN);
+        inquiry_ask(b.inquiry, INQUIRY_TEXTS, name);
+    }
+    inquiry_ask(b.inquiry, INQUIRY_LOGIN, "0");
+    int64_t before_ms = loop_monotonic_ms(b.loop);
+    while (inquiry_ask(b.inquiry, INQUIRY_TEXTS, "n39.test") == NULL && inquiry_wait(b.inquiry))
+        ;
+    ok(loop_monotonic_ms(b.loop) - before_ms < 3 * INQUIRY_DEAD_MS);
+    is_number(sim_dns_questions(b.dns), INQUIRY_RUNNING_MAX, "those that wait are not asked");
+    const struct inquiry_answer *a = inquiry_ask(b.inquiry, INQUIRY_MX, "later.test");
+    ok(a != NULL && a->status == DNS_TRY_AGAIN && a->data.found == SPF_UNKNOWN);
+    ok_named(inquiry_ask(b.inquiry, INQUIRY_LOGIN, "0") == NULL, "a smarthost still may answer");
+    ok(!inquiry_is_cut(b.inquiry));
+    bed_close(&b);
+    bed_open(&b);
+    sim_dns_status(b.dns, "root.test", DNS_TRY_AGAIN);
+    sim_dns_delay(b.dns, 2 * INQUIRY_DEAD_MS);
+    inquiry_ask(b.inquiry, INQUIRY_TEXTS, "gone.test");
+    inquiry_ask(b.inquiry, INQUIRY_ROOT, "root.test");
+    while (inquiry_wait(b.inquiry))
+        ;
+    ok_named(inquiry_ask(b.inquiry, INQUIRY_MX, "later.test") == NULL, "name servers that refuse the root alone are not silent");
+    bed_close(&b);
+}
+
 static void
 test_source(void)
 {
@@ -203,6 +240,7 @@ main(void)
     test_answers();
     test_limit();
     test_time();
+    test_silent();
     test_source();
     test_bytes();
     return done();

@@ -1,7 +1,6 @@
 /* Proves look-ups against a real name server: NSD with t/e2e/zones/example.test.zone.
  */
 #include "base/dns/dns.h"
-#include "base/dns/dns_internal.h"
 
 #include "t/support/dns_ask.h"
 #include "t/support/port.h"

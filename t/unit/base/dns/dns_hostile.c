@@ -3,7 +3,6 @@
  */
 /* link: t/sim/clock.c */
 #include "base/dns/dns.h"
-#include "base/dns/dns_internal.h"
 
 #include "t/sim/clock.h"
 #include "t/support/dns_ask.h"

@@ -5,7 +5,7 @@
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"
 
-#include "base/dns/dns_internal.h"
+#include "base/dns/dns.h"
 #include "t/support/tap.h"
 
 struct asked {
