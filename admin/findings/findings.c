@@ -24,7 +24,8 @@ struct finding {
 struct findings {
     struct findings_setup setup;
     struct loop_timer timer;
-    size_t count; /* that hold */
+    int64_t looked_ms; /* monotonic, the last time */
+    size_t count;      /* that hold */
     struct finding list[REMEMBERED_MAX];
 };
 
@@ -160,6 +161,7 @@ findings_look(struct findings *all)
 {
     struct finding_facts facts = {0};
     const struct finding_row *row;
+    all->looked_ms = loop_monotonic_ms(all->setup.loop);
     all->setup.collect(all->setup.context, &facts);
     for (size_t i = 0; (row = findings_row_at(i)) != NULL; i++) {
         char text[FINDINGS_TEXT_MAX] = "";
@@ -255,8 +257,10 @@ json_escaped(const char *value)
 json_t *
 findings_json(void *context)
 {
-    const struct findings *all = context;
+    struct findings *all = context;
     json_t *list = json_array();
+    if (loop_monotonic_ms(all->setup.loop) - all->looked_ms >= FINDINGS_FRESH_MS)
+        findings_look(all);
     for (int severity = FINDING_ERROR; severity >= FINDING_HINT; severity--)
         for (size_t i = 0; i < REMEMBERED_MAX; i++) {
             const struct finding *f = &all->list[i];

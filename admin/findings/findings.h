@@ -1,8 +1,9 @@
 /* Findings: what is wrong with the daemon, its settings and its surroundings, each with a
  * remedy in one sentence.
  *
- * A table (findings_rows.c) has a row for each code. The daemon looks every ten seconds:
- * it collects facts, and each row judges them. Some rows follow events instead. The
+ * A table (findings_rows.c) has a row for each code. The daemon looks every ten seconds,
+ * and when somebody asks who may have just changed something: it collects facts, and each
+ * row judges them. Some rows follow events instead. The
  * beginning of an error or a warning is the event `trouble`, its end `recovered`. The
  * same code and subject again within the hour is shown but not reported again. A finding
  * never changes what the daemon does. */
@@ -18,6 +19,7 @@
 enum {
     FINDINGS_MAX = 64, /* at a time; further ones wait for space */
     FINDINGS_LOOK_MS = 10 * 1000,
+    FINDINGS_FRESH_MS = 1000,           /* who asks gets what is not older */
     FINDINGS_QUIET_MS = 60 * 60 * 1000, /* before the same is reported again */
     FINDINGS_SUBJECT_MAX = 256,
     FINDINGS_AGE_MAX = 40,
@@ -130,7 +132,8 @@ const char *findings_age(int64_t ms, char out[FINDINGS_AGE_MAX]);
 void findings_name(struct finding_facts *facts, const char *code, const char *subject,
                    const char *text);
 /* An array of {code, severity, since_ms, subject, text, remedy}: errors, then warnings,
- * then hints. The caller frees it. context: the findings. */
+ * then hints. Looks, unless it has within FINDINGS_FRESH_MS. The caller frees it.
+ * context: the findings. */
 json_t *findings_json(void *context);
 
 #endif

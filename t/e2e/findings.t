@@ -13,7 +13,7 @@ my $petrel = Petrel->new(http => "127.0.0.1:$http", http_token => $token, hostna
 $petrel->start;
 
 sub findings { return { map { $_->{code} => $_ } @{ decode_json($petrel->status =~ s/\A[^{]*//r)->{findings} } } }
-# It looks every ten seconds.
+# It looks every ten seconds, and when it is asked.
 sub begins { my $code = shift; return Petrel::wait_for(sub { findings()->{$code} }, 25) }
 sub ends { my $code = shift; return Petrel::wait_for(sub { !findings()->{$code} }, 25) }
 
