@@ -129,12 +129,12 @@ http_access_origin(const struct http_reader *request, const struct http_names *n
 {
     struct text rest = http_reader_fields(request), name, value;
     while (http_field_next(&rest, &name, &value)) {
-        *why = "the request comes from another site";
+        *why = "the request comes from another site: open the page itself";
         if (text_equal_nocase(name, TEXT("Sec-Fetch-Site")) &&
             !text_equal_nocase(value, TEXT("same-origin")) &&
             !http_opens_page(request, path))
             return FORBIDDEN;
-        *why = "the request comes from another origin";
+        *why = "the request comes from another origin: add its host to http_names";
         if (text_equal_nocase(name, TEXT("Origin")) &&
             !http_origin_is_ours(request, names, value))
             return FORBIDDEN;
@@ -149,12 +149,13 @@ http_access_fields(const struct http_reader *request, enum http_area area,
     struct text type = http_reader_field(request, TEXT("Content-Type"));
     bool acts = text_equal(request->method, TEXT("POST")) ||
                 text_equal(request->method, TEXT("DELETE"));
-    *why = "the request has neither X-Petrel: 1 nor Authorization: Bearer";
+    *why = "the request has neither X-Petrel: 1 nor Authorization: Bearer: send one of "
+           "them";
     if (area == HTTP_AREA_DATA && http_access_bearer(request).at == NULL &&
         !text_equal(http_reader_field(request, TEXT("X-Petrel")), TEXT("1")))
         return FORBIDDEN;
     type = text_trim(text_before(type, text_find(type, ';')));
-    *why = "the request has not Content-Type: application/json";
+    *why = "the request has not Content-Type: application/json: send it";
     return acts && !text_equal_nocase(type, TEXT("application/json")) ? UNSUPPORTED : 0;
 }
 

@@ -61,7 +61,7 @@ http_events(const struct http_routes *routes, struct http_exchange *x)
     }
     struct live_reader *reader = live_begin(routes->live, &place, http_events_wake, x);
     if (reader == NULL) {
-        http_answer_error(x, 503, "too many clients read the events");
+        http_answer_error(x, 503, "too many clients read the events: close a page");
         return;
     }
     x->status = 200;

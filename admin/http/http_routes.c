@@ -367,9 +367,11 @@ http_routes_answer(void *context, struct http_exchange *x)
     const struct http_route *route = http_route_find(x->target.path);
     enum http_may needed = route != NULL ? route->may : HTTP_MAY_READ;
     if (x->may < needed)
-        http_answer_error(x, x->may == HTTP_MAY_NOTHING ? 401 : 403,
-                          x->may == HTTP_MAY_NOTHING ? "a key or token is needed"
-                                                     : "this key may only read");
+        http_answer_error(
+            x, x->may == HTTP_MAY_NOTHING ? 401 : 403,
+            x->may == HTTP_MAY_NOTHING
+                ? "a key or token is needed: run `petrel page`, or send http_token"
+                : "this key may only read: run `petrel page` for one that may act");
     else if (route == NULL)
         http_answer_error(x, 404, "nothing is here");
     else if ((route->methods & http_method_of(x->request->method)) == 0)

@@ -117,7 +117,8 @@ http_deny(struct http_visit *v, const char *what)
                                                   .program = "http",
                                                   .client = &client,
                                                   .outcome = &outcome});
-    http_answer_error(&v->exchange, 401, "a wrong key or token");
+    http_answer_error(&v->exchange, 401,
+                      "a wrong key or token: run `petrel page` for a key");
     v->exchange.delay_ms = HTTP_DENIED_MS;
 }
 

@@ -73,7 +73,9 @@ reload_end(struct reload *r, const struct sandbox *sandbox, struct tls_client **
         return fresh;
     }
     reload_refuse(
-        r, "reload refused: %s; the old settings stay%s", error,
+        r,
+        "reload refused: %s; the old settings stay: correct them, and reload again%s",
+        error,
         denied && sandbox_get_state(sandbox)->landlock > 0
             ? " (files are read as `user` now, and the sandbox allows only those "
               "named at startup and their directories: a restart may help)"

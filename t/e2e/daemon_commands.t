@@ -54,7 +54,7 @@ says(0, qr/\Aerror\n\z/, 'log-level');
 $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:" . Petrel::free_port());
 says(0, qr/\Asettings reloaded; without effect before a restart: listen\n\z/, 'reload') for 1 .. 2;
 $petrel->configure(log_level => 'info', smtpd_timeout => 'soon', nonsense => 1);
-says(78, qr/smtpd_timeout.*\n(?:.*\n)*petrel reload: reload refused: the settings have errors; the old settings stay\n/, 'reload');
+says(78, qr/smtpd_timeout.*\n(?:.*\n)*petrel reload: reload refused: the settings have errors; the old settings stay: correct them, and reload again\n/, 'reload');
 says(78, qr/smtpd_timeout/, 'reload');
 $petrel->configure(smtpd_timeout => undef, nonsense => undef, listen => "127.0.0.1:$petrel->{port}");
 says(0, qr/\Asettings reloaded\n\z/, 'reload');

@@ -114,7 +114,7 @@ test_queue_paths(struct world *w)
 static void
 test_access(struct world *w)
 {
-    const char *key = "401 {\"ok\":false,\"error\":\"a key or token is needed\"}\n";
+    const char *key = "401 {\"ok\":false,\"error\":\"a key or token is needed: run `petrel page`, or send http_token\"}\n";
     is_string(ask(w, "GET", "/api/status", HTTP_MAY_NOTHING), key, "the status");
     is_string(ask(w, "GET", "/nothing", HTTP_MAY_NOTHING), key, "what is not there");
     is_string(ask(w, "GET", "/nothing", HTTP_MAY_READ),
@@ -148,7 +148,7 @@ static void
 test_live(struct world *w)
 {
     is_string(ask(w, "GET", "/events", HTTP_MAY_NOTHING),
-              "401 {\"ok\":false,\"error\":\"a key or token is needed\"}\n", "events");
+              "401 {\"ok\":false,\"error\":\"a key or token is needed: run `petrel page`, or send http_token\"}\n", "events");
     is_string(ask(w, "GET", "/events", HTTP_MAY_READ), "X-Accel-Buffering: no\r\n200 ", "for readers");
     is_string(ask(w, "GET", "/events?from=0", HTTP_MAY_READ), "X-Accel-Buffering: no\r\n200 ", "from a place");
     is_number(live_readers(w_live), 0, "each was freed");
@@ -161,7 +161,7 @@ test_live(struct world *w)
     for (int i = 0; i < LIVE_READERS_MAX; i++)
         readers[i] = live_begin(w_live, &(struct live_place){.is_set = false}, nothing, NULL);
     is_string(ask(w, "GET", "/events", HTTP_MAY_READ),
-              "503 {\"ok\":false,\"error\":\"too many clients read the events\"}\n", "too many");
+              "503 {\"ok\":false,\"error\":\"too many clients read the events: close a page\"}\n", "too many");
     for (int i = 0; i < LIVE_READERS_MAX; i++)
         live_end(&readers[i]);
 }
@@ -196,7 +196,7 @@ test_level(struct world *w)
         is_string(ask(w, "POST", "/api/log-level", HTTP_MAY_OPERATE), rows[i].answer, rows[i].body);
     }
     is_string(ask(w, "POST", "/api/log-level", HTTP_MAY_READ),
-              "403 {\"ok\":false,\"error\":\"this key may only read\"}\n", "readers do not change it");
+              "403 {\"ok\":false,\"error\":\"this key may only read: run `petrel page` for one that may act\"}\n", "readers do not change it");
     body = "";
 }
 
