@@ -396,6 +396,12 @@ init_finish(struct init_run *r, const char *path)
     buffer_free(&text);
     if (code != 0)
         return complaint_say(init_program, code, why, "");
+    if (r->print && init_plan_needs_password(&r->plan) && !r->plan.has_oauth)
+        fprintf(
+            stderr,
+            "petrel init: write the password into %s, which the daemon's user alone "
+            "may read\n",
+            r->files.password);
     if (r->print)
         return fflush(stdout) != 0 || ferror(stdout) ? EX_IOERR : 0;
     return init_end(r, path);

@@ -50,7 +50,7 @@ init_files_name(struct init_files *f, const char *path, char why[INIT_FILES_WHY_
     if (f->directory[0] == '\0')
         (void)text_copy(f->directory, sizeof(f->directory), TEXT("/"));
     if (length >= (int)sizeof(f->directory) || name.length == 0 ||
-        name.length >= INIT_NAME_MAX) {
+        name.length >= INIT_NAME_MAX || text_equal(name, TEXT(PASSWORD_NAME))) {
         snprintf(
             why, INIT_FILES_WHY_MAX,
             "this is no name of a settings file; write -c /etc/petrel/petrel.conf");

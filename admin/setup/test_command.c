@@ -243,8 +243,13 @@ test_say(const struct test_run *r, enum test_end end, struct control_client *dae
     case TEST_UNKNOWN:
         break;
     }
-    printf("What became of it is not known%s: look for %s in the log\n",
-           r->options->history_size == 0 ? ", as history_size is 0" : "", r->letter.id);
+    if (r->options->history_size == 0)
+        printf("It has left the queue, and history_size is 0: look for %s in the log\n",
+               r->letter.id);
+    else
+        printf(
+            "The daemon has ended, or does not answer: run `petrel trace %s` later\n",
+            r->letter.id);
     return EX_TEMPFAIL;
 }
 

@@ -89,7 +89,18 @@ $petrel->configure(history_size => 0);
 is $code, 0, 'history off';
 ($code, $said) = try('bob@away.test', '--for', '20s');
 is $code, 75, 'nobody knows';
-like $said, qr/^What became of it is not known, as history_size is 0: look for [0-9A-Z]{10}-[0-9A-Z]{8} in the log\n\z/m, 'it says where to look';
+like $said, qr/^It has left the queue, and history_size is 0: look for [0-9A-Z]{10}-[0-9A-Z]{8} in the log\n\z/m, 'it says where to look';
+
+# The daemon goes while it is followed.
+$petrel->configure(history_size => undef);
+is +($petrel->run('reload'))[0], 0, 'history on';
+my $out = "$petrel->{dir}/out";
+my $pid = Petrel::spawn($out, $Petrel::binary, '-c', $petrel->conf, 'test', 'busy@away.test');
+ok Petrel::wait_for(sub { Petrel::slurp($out) =~ /deferred/ }), 'it is followed';
+$petrel->stop;
+is Petrel::reap($pid) >> 8, 75, 'the daemon has gone';
+like Petrel::slurp($out), qr/^The daemon has ended, or does not answer: run `petrel trace [0-9A-Z]{10}-[0-9A-Z]{8}` later\n\z/m, 'it says how to go on';
+$petrel->start;
 
 SKIP: {
     skip 'only root can become another user', 3 if $> != 0 || !defined(getpwnam('nobody'));

@@ -138,6 +138,10 @@ test_wrong(void)
             ok_named(strstr(world.errors, rows[i].part) != NULL, world.errors);
         ok(rows[i].part == NULL || world.output[0] == '\0');
     }
+    char line[400];
+    snprintf(line, sizeof(line), "--print --yes --relay submission://a%%40b@c.test --hostname h.test --password-file %s/pw", world.folder);
+    is_number(run(init, line), 0, "printed");
+    ok(strstr(world.errors, "petrel init: write the password into ") == world.errors);
     run(init, "--print --yes --relay mx --hostname vps");
     ok(strstr(world.errors, "warning: the name has no dot") && strstr(world.errors, "write --hostname HOST.DOMAIN: vps"));
 }

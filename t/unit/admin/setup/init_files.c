@@ -78,6 +78,7 @@ test_names(void)
     snprintf(want, sizeof(want), "%s/a/password", here);
     is_string(f.password, want, "its neighbour");
     is_number(init_files_name(&f, "", why), EX_USAGE, "no name");
+    is_number(init_files_name(&f, "/etc/petrel/password", why), EX_USAGE, "that of the password");
     is_number(init_files_name(&f, "/etc/", why), EX_USAGE, "a directory");
     memset(longest, 'x', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
