@@ -31,7 +31,7 @@ like $text, qr/^recipient_limit = 1000\s+# default$/m, 'and with the defaults';
 is $code, 0, 'check: from everywhere';
 like $text, qr/^hostname = arg\.test\s+# command line$/m, 'the command line wins';
 like $text, qr/^recipient_limit = 7\s+# environment$/m, 'then the environment';
-($code, my $printed) = petrel('-c', 'good.conf', 'check');
+($code, my $printed) = outputs('-c', 'good.conf', 'check');
 $printed =~ s/\s+# (?:default|good\.conf:\d+|\S+)$//mg;
 Petrel::spit("$scratch/printed.conf", $printed);
 ($code, $text) = petrel('-c', 'printed.conf', 'check');

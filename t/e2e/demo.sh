@@ -43,6 +43,7 @@ listen = 127.0.0.1:0
 spool = $work/spool
 local_domains = petrel.example
 local = maildir:$work/mail/%u
+root = anna@petrel.example
 routes = friends.example smtp://$sink
     * error:5.1.2 this demonstration knows only friends.example
 C
@@ -73,9 +74,9 @@ cat "$work/petrel.log"
 
 say 'The queue is empty again'
 ./petrel -c "$work/petrel.conf" queue ls
-files() { find "$work/spool" -type f | grep -v -e /lock/ -e /journal/; }
+files() { find "$work/spool" -type f | grep -v -e /lock/ -e /journal/ -e /history/; }
 for _ in $(seq 50); do files >/dev/null || break; sleep 0.1; done # removed when its end is durable
-files || echo '(no file in the spool but the journal, a ring that stays)'
+files || echo '(no file in the spool but the journal, a ring that stays, and the history)'
 kill "$petrel"
 wait "$petrel" && echo 'Petrel has stopped in good order.'
 echo
