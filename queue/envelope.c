@@ -177,7 +177,8 @@ envelope_add_head(struct buffer *out, char letter, const uint64_t *numbers,
 static void
 envelope_add_record(struct buffer *out, char letter, struct text bytes)
 {
-    envelope_add_head(out, letter, &(uint64_t){bytes.length}, 1);
+    const uint64_t length = bytes.length;
+    envelope_add_head(out, letter, &length, 1);
     envelope_add_record_bytes(out, bytes);
     envelope_add_record_bytes(out, TEXT("\n"));
 }

@@ -286,9 +286,9 @@ canary_new(const struct canary_settings *settings, const struct target *target,
 {
     struct canary *c = memory_new(sizeof(*c));
     bool is_mx = target->kind == TARGET_MX;
-    const struct target_host host =
-        is_mx ? (struct target_host){.host = text_from(settings->domain)}
-              : target_host(target, at);
+    struct target_host host = {.host = text_from(is_mx ? settings->domain : "")};
+    if (!is_mx)
+        host = target_host(target, at);
     assert(is_mx || target->kind == TARGET_SMTP);
     c->settings = *settings;
     c->settings.sources = target->bind;
