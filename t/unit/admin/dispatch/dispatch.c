@@ -14,8 +14,7 @@ static char *environment[] = {NULL};
 static int
 run(const struct options_sources *sources)
 {
-    ok(sources != NULL && sources->file != NULL);
-    runs++;
+    runs += sources != NULL && sources->file != NULL; /* said later: standard output is away */
     return RAN;
 }
 

@@ -274,11 +274,11 @@ test_includes(void)
     snprintf(path, sizeof(path), "%s/fifo", directory);
     if (mkfifo(path, 0644) != 0)
         abort();
-    include_is("fifo", "Invalid argument");
+    include_is("fifo", "it is not a regular file");
     snprintf(path, sizeof(path), "%s/folder", directory);
     if (mkdir(path, 0755) != 0)
         abort();
-    include_is("folder", "Invalid argument");
+    include_is("folder", "Is a directory");
     snprintf(path, sizeof(path), "%s/zero", directory);
     if (symlink("/dev/zero", path) != 0)
         abort();
