@@ -20,7 +20,7 @@ enum {
 };
 
 static const unsigned weights[4] = {
-    [SCHED_NORMAL] = 4, [SCHED_URGENT] = 16, [SCHED_BULK] = 1};
+    [SCHED_CLASS_NORMAL] = 4, [SCHED_CLASS_URGENT] = 16, [SCHED_CLASS_BULK] = 1};
 
 uint64_t
 sched_sender(struct text address)

@@ -88,7 +88,12 @@ struct sched_recipient {
 };
 /* The sender and size of the mail. Senders take turns at a site; a class gets a larger
  * or smaller share of them. */
-enum sched_class { SCHED_NORMAL, SCHED_URGENT, SCHED_BULK, SCHED_CLASSES };
+enum sched_class {
+    SCHED_CLASS_NORMAL,
+    SCHED_CLASS_URGENT,
+    SCHED_CLASS_BULK,
+    SCHED_CLASSES
+};
 struct sched_mail {
     void *owner;      /* comes back in actions */
     int64_t birth_ms; /* decides expiry */

@@ -203,8 +203,8 @@ manager_begin_class_of(const struct manager *m, const struct envelope *e)
 {
     int64_t bulk = m->settings.bulk_size;
     if (e->priority != 0)
-        return e->priority > 0 ? SCHED_URGENT : SCHED_BULK;
-    return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
+        return e->priority > 0 ? SCHED_CLASS_URGENT : SCHED_CLASS_BULK;
+    return bulk > 0 && e->content_size >= bulk ? SCHED_CLASS_BULK : SCHED_CLASS_NORMAL;
 }
 
 /* The scheduler has no space for the message. New verdicts are written to disk; without

@@ -10,11 +10,11 @@ static bool
 read_class(struct reader *r, struct text value, enum sched_class *class)
 {
     if (text_equal(value, TEXT("normal")))
-        *class = SCHED_NORMAL;
+        *class = SCHED_CLASS_NORMAL;
     else if (text_equal(value, TEXT("urgent")))
-        *class = SCHED_URGENT;
+        *class = SCHED_CLASS_URGENT;
     else if (text_equal(value, TEXT("bulk")))
-        *class = SCHED_BULK;
+        *class = SCHED_CLASS_BULK;
     else {
         scenario_complain(r, "'%.*s' is not a class: normal, urgent or bulk",
                           TEXT_ARGS(scenario_shown(value)));
@@ -148,7 +148,7 @@ scenario_read_arrive(struct reader *r, struct text rest)
     }
     if (!a.has_class && r->defaults->bulk_size > 0 &&
         a.arrival.size >= r->defaults->bulk_size)
-        a.arrival.class = SCHED_BULK;
+        a.arrival.class = SCHED_CLASS_BULK;
     snprintf(name, sizeof(name), "line %zu", r->line);
     a.arrival.name = a.name.length > 0 ? text_string(a.name) : memory_string(name);
     a.arrival.sender = text_string(a.sender);

@@ -228,9 +228,9 @@ static void
 test_classes(void)
 {
     start();
-    append_many((struct client_transaction){.sender = 1, .class = SCHED_URGENT}, 500);
-    append_many((struct client_transaction){.sender = 2, .class = SCHED_NORMAL}, 500);
-    append_many((struct client_transaction){.sender = 3, .class = SCHED_BULK}, 500);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_URGENT}, 500);
+    append_many((struct client_transaction){.sender = 2, .class = SCHED_CLASS_NORMAL}, 500);
+    append_many((struct client_transaction){.sender = 3, .class = SCHED_CLASS_BULK}, 500);
     const char *text = served(210);
     is_number(count_of(text, 'A'), 160, "urgent: 16 shares");
     is_number(count_of(text, 'B'), 40, "normal: 4");
@@ -239,11 +239,11 @@ test_classes(void)
     ok_named(count_of(text, 'C') == 1 && count_of(text, 'B') == 4, "evenly");
     finish();
     start();
-    append_many((struct client_transaction){.sender = 1, .class = SCHED_BULK}, 100);
-    append_many((struct client_transaction){.sender = 1, .class = SCHED_NORMAL}, 100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_BULK}, 100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_NORMAL}, 100);
     unsigned bulk = 0;
     for (int i = 0; i < 50; i++)
-        bulk += post.letters[serve()]->class == SCHED_BULK;
+        bulk += post.letters[serve()]->class == SCHED_CLASS_BULK;
     is_number(bulk, 10, "the classes of one sender are flows of their own");
     finish();
 }
@@ -280,17 +280,17 @@ test_newcomer(void)
              "all in turn");
     finish();
     start();
-    append_many((struct client_transaction){.sender = 1, .class = SCHED_BULK}, 100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_CLASS_BULK}, 100);
     served(50);
-    append_many((struct client_transaction){.sender = 2, .class = SCHED_URGENT}, 40);
+    append_many((struct client_transaction){.sender = 2, .class = SCHED_CLASS_URGENT}, 40);
     const char *rest = served(36);
     ok_named(count_of(rest, 'A') == 2 && strncmp(rest, "BBBBBBBBBBBBBBBB", 16) == 0,
              "after it a class has its shares, the urgent first");
     finish();
     start();
     append((struct client_transaction){.sender = 1});
-    append((struct client_transaction){.sender = 2, .class = SCHED_BULK});
-    append((struct client_transaction){.sender = 3, .class = SCHED_URGENT});
+    append((struct client_transaction){.sender = 2, .class = SCHED_CLASS_BULK});
+    append((struct client_transaction){.sender = 3, .class = SCHED_CLASS_URGENT});
     append((struct client_transaction){.sender = 4});
     is_string(served(4), "CADB", "among equals by class, then as they came");
     finish();

@@ -79,10 +79,10 @@ test_all(void)
     is_string(s->changes[1].options, "up sessions=2", "to what");
     const struct scenario_arrival *a = s->arrivals, *b = a + 1;
     ok(a->messages == 3 && a->recipients == 4 && a->at_us == 10000000);
-    ok(a->every_us == 500000 && !a->random && a->class == SCHED_BULK);
+    ok(a->every_us == 500000 && !a->random && a->class == SCHED_CLASS_BULK);
     is_string(a->name, "line 20", "its name is its line");
     ok(b->first == 1 && b->count == 4 && b->every_us == 250000 && b->random);
-    ok(b->class == SCHED_URGENT && b->size == 10240);
+    ok(b->class == SCHED_CLASS_URGENT && b->size == 10240);
     is_number(s->messages, 11, "in all");
     scenario_free(&s);
     ok(s == NULL);
@@ -100,7 +100,7 @@ test_defaults(void)
     ok(r->state == FAKE_SERVER_UP && r->sessions == 0 && r->rate.amount == 0);
     ok(r->connect_timeout_us == 30000000 && r->greeting_timeout_us == 300000000);
     ok(s->arrivals->messages == 1 && s->arrivals->recipients == 1);
-    ok(s->arrivals->class == SCHED_NORMAL && s->arrivals->every_us == 0);
+    ok(s->arrivals->class == SCHED_CLASS_NORMAL && s->arrivals->every_us == 0);
     scenario_free(&s);
 }
 
