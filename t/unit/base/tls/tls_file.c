@@ -29,7 +29,7 @@ read_one(const char *name, const struct tls_client *anchors, struct tls_file *c)
 int
 main(void)
 {
-    char command[5000], error[TLS_ERROR_MAX];
+    char command[6000], error[TLS_ERROR_MAX];
     struct tls_file c;
     snprintf(folder, sizeof(folder), "/tmp/tls-file-%d", (int)getpid());
     snprintf(command, sizeof(command), "sh t/support/tls_certificates.sh %s >/dev/null 2>&1", folder);

@@ -137,7 +137,7 @@ next_call_ms(struct posting *p)
 static void
 is_about(int64_t got, int64_t want, const char *name)
 {
-    char text[120];
+    char text[300];
     snprintf(text, sizeof(text), "%s: %lld ms", name, (long long)got);
     ok_named(got >= want - 200 && got <= want + 200, text);
 }
