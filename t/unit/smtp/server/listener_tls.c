@@ -65,7 +65,7 @@ secure(struct caller *c)
 {
     struct net_tls tls = {
         .client = client,
-        .options = {TLS_LEVEL_VERIFY, TEXT("mail.example.net"), NULL, 0}
+        .options = {.level = TLS_LEVEL_VERIFY, .host = TEXT("mail.example.net")}
     };
 
     net_start_tls(c->connection, &tls);

@@ -175,7 +175,7 @@ static void
 call_tls(struct peer *p)
 {
     struct net_tls tls = {
-        .client = client, .options = {TLS_LEVEL_NONE, TEXT("mx.example.org"), NULL, 0}
+        .client = client, .options = {.level = TLS_LEVEL_NONE, .host = TEXT("mx.example.org")}
     };
     if (!p->sure && once_in(p->walk, 10)) /* it never begins */
         return;
