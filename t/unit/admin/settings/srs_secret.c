@@ -22,6 +22,7 @@ static struct options options;
 static void
 srs_home(void)
 {
+    disk_close(&disk); /* of the world before */
     sim_disk_reset();
     if (disk_open(&disk, "/spool", true) < 0 ||
         disk_make_directory(disk, "lock", 0700) < 0)
@@ -267,5 +268,6 @@ main(void)
     test_setting();
     test_check();
     route_free(&routes);
+    disk_close(&disk);
     return done();
 }
