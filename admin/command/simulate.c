@@ -1,6 +1,7 @@
 /* `petrel simulate`: reads a scenario, runs it, prints what came of it. */
 #include "admin/command/simulate.h"
 
+#include "admin/settings/complaint.h"
 #include "base/disk/disk.h"
 #include "sched/simulate/simulation.h"
 
@@ -83,8 +84,7 @@ command_simulate(int count, char **arguments, const struct options *options)
     buffer_init(&errors, MISTAKES_MAX);
     struct scenario *scenario =
         scenario_new(text_of(content, length), path, &defaults, &errors);
-    if (errors.length > 0)
-        fwrite(errors.at, 1, errors.length, stderr);
+    complaint_write(&errors);
     int code = scenario ? simulate_run(scenario, trace) : EX_DATAERR;
     scenario_free(&scenario);
     buffer_free(&errors);

@@ -272,7 +272,7 @@ newaliases(const struct options *o)
     buffer_init(&errors, NEWALIASES_ERRORS_MAX);
     struct route_table *routes = options_routes(o, &errors);
     bool good = routes != NULL && alias_files_read(o, routes, &table, &files, &errors);
-    fwrite(errors.at, 1, errors.length, stderr);
+    complaint_write(&errors);
     if (good && table == NULL)
         puts("aliases is not set: no file is read");
     else if (good)

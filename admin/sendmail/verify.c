@@ -2,6 +2,7 @@
 #include "admin/sendmail/verify.h"
 
 #include "admin/sendmail/recipients.h"
+#include "admin/settings/complaint.h"
 
 #include <stdio.h>
 #include <sysexits.h>
@@ -90,8 +91,7 @@ verify_addresses(int count, char **addresses, const struct options *options)
         int one = verify_list(routes, addresses[i], options->hostname);
         code = code ? code : one;
     }
-    struct text told = buffer_text(&errors);
-    fwrite(told.at, 1, told.length, stderr);
+    complaint_write(&errors);
     route_free(&routes);
     buffer_free(&errors);
     return code;

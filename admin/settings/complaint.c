@@ -18,3 +18,11 @@ complaint_say(const char *program, int code, const char *what, const char *argum
     buffer_free(&shown);
     return code;
 }
+
+/* A buffer that never had anything has no bytes, not even none. */
+void
+complaint_write(const struct buffer *errors)
+{
+    struct text all = buffer_text(errors);
+    fwrite(all.at, 1, all.length, stderr);
+}

@@ -1,6 +1,7 @@
 /* Reads the settings, and fills the structs of SMTP, routes and registry from them. */
 #include "admin/startup/configuration.h"
 
+#include "admin/settings/complaint.h"
 #include "admin/settings/srs_secret.h"
 
 #include "base/memory.h"
@@ -350,7 +351,7 @@ configuration_new(const struct options_sources *sources)
     struct buffer errors;
     buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
     struct configuration *c = configuration_read(sources, &errors);
-    fwrite(errors.at, 1, errors.length, stderr);
+    complaint_write(&errors);
     buffer_free(&errors);
     return c;
 }

@@ -1,6 +1,7 @@
 /* sendmail -bs: a session on standard input and output. */
 #include "admin/startup/configuration.h"
 
+#include "admin/settings/complaint.h"
 #include "base/loop/loop.h"
 #include "base/net/net.h"
 #include "queue/event/event.h"
@@ -38,7 +39,7 @@ configuration_serve_standard(const struct options *o)
         (void)!alias_files_read(o, routes, &listener.aliases, &files, &unused);
     buffer_free(&unused);
     int code = routes != NULL && listener_check(&listener, &errors) ? 0 : EX_CONFIG;
-    fwrite(errors.at, 1, errors.length, stderr);
+    complaint_write(&errors);
     if (code == 0)
         code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
     else

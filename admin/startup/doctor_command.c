@@ -2,6 +2,7 @@
 #include "admin/startup/doctor_command.h"
 
 #include "admin/doctor/doctor.h"
+#include "admin/settings/complaint.h"
 #include "admin/startup/configuration.h"
 #include "base/disk/disk.h"
 #include "base/http/http_call.h"
@@ -338,7 +339,7 @@ doctor_read_settings(const struct options_sources *sources)
         buffer_free(&others);
     }
     if (c == NULL)
-        fwrite(errors.at, 1, errors.length, stderr);
+        complaint_write(&errors);
     buffer_free(&errors);
     return c;
 }

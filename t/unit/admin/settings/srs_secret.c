@@ -22,7 +22,6 @@ static struct options options;
 static void
 srs_home(void)
 {
-    disk_close(&disk); /* of the world before */
     sim_disk_reset();
     if (disk_open(&disk, "/spool", true) < 0 ||
         disk_make_directory(disk, "lock", 0700) < 0)
@@ -73,6 +72,7 @@ test_file(void)
     is_string(sender_of(second, true, 0), made, "another start uses it");
     is_string(sender_of(second, false, 0), made, "also when nothing is forwarded");
     sim_disk_power_cut();
+    disk_close(&disk);
     if (disk_open(&disk, "/spool", true) < 0)
         abort();
     is_string(sender_of(second, true, 0), made, "and after a power cut");
@@ -268,6 +268,5 @@ main(void)
     test_setting();
     test_check();
     route_free(&routes);
-    disk_close(&disk);
     return done();
 }
