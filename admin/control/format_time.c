@@ -44,6 +44,14 @@ clock_of(int64_t ms, bool with_date, char out[CLOCK_MAX])
 }
 
 const char *
+format_time_at(int64_t ms, char out[FORMAT_TIME_MAX])
+{
+    char at[CLOCK_MAX];
+    snprintf(out, FORMAT_TIME_MAX, "%s", clock_of(ms, true, at));
+    return out;
+}
+
+const char *
 format_time_until(int64_t ms, int64_t now_ms, char out[FORMAT_TIME_MAX])
 {
     char span[FORMAT_TIME_MAX], at[CLOCK_MAX];

@@ -1,12 +1,13 @@
 /* Looks, waits until the files rest, reads and judges. */
 #include "admin/startup/certificate_keeper.h"
 
+#include "admin/control/format_time.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-enum { DATE_MAX = 32, NAMES_MAX = 600, SAID_MAX = 1024 };
+enum { NAMES_MAX = 600, SAID_MAX = 1024 };
 
 static void certificate_keeper_look(void *context);
 static void certificate_keeper_settle(void *context);
@@ -61,16 +62,6 @@ certificate_files_copy(struct certificate_file *to, const struct certificate_fil
 
 /* --- Certificates ----------------------------------------------------------------- */
 
-static void
-certificate_format_date(int64_t ms, char out[DATE_MAX])
-{
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm utc;
-    if (gmtime_r(&seconds, &utc) == NULL ||
-        strftime(out, DATE_MAX, "%Y-%m-%d %H:%M:%SZ", &utc) == 0)
-        snprintf(out, DATE_MAX, "an unknown time");
-}
-
 /* "a.example, b.example"; what has no space ends with "...". */
 static void
 certificate_add_name(void *context, const char *name)
@@ -89,11 +80,11 @@ certificate_tell(struct certificate_keeper *k, const struct tls_server *server,
                  size_t index)
 {
     struct tls_certificate certificate;
-    char names[NAMES_MAX] = "", date[DATE_MAX], text[SAID_MAX];
+    char names[NAMES_MAX] = "", date[FORMAT_TIME_MAX], text[SAID_MAX];
     if (!tls_server_certificate(server, index, &certificate))
         return;
     tls_server_each_name(server, index, certificate_add_name, names);
-    certificate_format_date(certificate.until_ms, date);
+    format_time_at(certificate.until_ms, date);
     snprintf(text, sizeof(text), "new certificate in use: %s, valid until %s",
              names[0] != '\0' ? names : "without a name", date);
     event_tell(k->events, &(struct event){.kind = EVENT_CERTIFICATE,
@@ -119,11 +110,11 @@ certificates_are_valid(const struct certificate_keeper *k,
                        const struct tls_server *server, char why[CERTIFICATE_WHY_MAX])
 {
     struct tls_certificate c;
-    char date[DATE_MAX];
+    char date[FORMAT_TIME_MAX];
     int64_t now_ms = loop_now_ms(k->loop);
     for (size_t i = 0; tls_server_certificate(server, i, &c); i++) {
         const char *file = certificate_path(k, i);
-        certificate_format_date(c.until_ms < now_ms ? c.until_ms : c.from_ms, date);
+        format_time_at(c.until_ms < now_ms ? c.until_ms : c.from_ms, date);
         if (c.until_ms < now_ms)
             snprintf(why, CERTIFICATE_WHY_MAX, "%s: the certificate expired on %s",
                      file, date);
