@@ -2,6 +2,7 @@
 #include "admin/command/dkim_key.h"
 
 #include "admin/settings/complaint.h"
+#include "admin/settings/whole_file.h"
 #include "base/crypto/sign.h"
 #include "base/disk/disk.h"
 #include "base/dns/idna.h"
@@ -30,7 +31,7 @@ enum {
 
 static const char dkim_key_program[] = "petrel dkim-key";
 /* Not the ending of a key. */
-static const char until_whole[] = ".new", while_made[] = ".lock";
+static const char while_made[] = ".lock";
 
 /* The arguments. */
 struct key_request {
@@ -139,35 +140,6 @@ read_key_request(struct key_request *r, int count, char **arguments)
 
 /* --- The file --------------------------------------------------------------------- */
 
-/* Whole before it has its name, under which the daemon would read it, and never over
- * another one. */
-static int
-write_key_locked(struct disk *disk, const char *name, struct text pem,
-                 const struct identity *owner)
-{
-    char fresh[KEY_NAME_SIZE];
-    snprintf(fresh, sizeof(fresh), "%s%s", name, until_whole);
-    (void)disk_unlink(disk, fresh); /* of one that was killed */
-    int file = disk_create(disk, fresh, KEY_MODE);
-    if (file < 0)
-        return file;
-    int error = disk_write(disk, file, pem);
-    if (error == 0)
-        error = disk_sync(disk, file);
-    disk_close_file(disk, file);
-    if (error == 0 && owner->change)
-        error = disk_give(disk, fresh, owner->uid, owner->gid);
-    if (error == 0)
-        error = disk_link(disk, fresh, name);
-    (void)disk_unlink(disk, fresh);
-    if (error != 0)
-        return error;
-    error = disk_sync_directory(disk, "");
-    if (error != 0)
-        (void)disk_unlink(disk, name);
-    return error;
-}
-
 /* A file handle, or -errno. Whoever had the lock before has removed its file. */
 static int
 lock_key_file(struct disk *disk, const char *path)
@@ -196,7 +168,8 @@ write_key_file(struct disk *disk, const char *name, struct text pem,
     int lock = lock_key_file(disk, path);
     if (lock < 0)
         return lock;
-    int error = write_key_locked(disk, name, pem, owner);
+    /* Whole before it has its name, under which the daemon would read it. */
+    int error = whole_file_write(disk, name, pem, KEY_MODE, owner, false);
     (void)disk_unlink(disk, path);
     disk_close_file(disk, lock);
     return error;

@@ -25,7 +25,7 @@ int
 whole_file_write(struct disk *disk, const char *name, struct text content,
                  unsigned mode, const struct identity *owner, bool replaces)
 {
-    char fresh[WHOLE_FILE_NAME_MAX + 8];
+    char fresh[WHOLE_FILE_NAME_MAX + 1];
     if (snprintf(fresh, sizeof(fresh), "%s.new", name) >= (int)sizeof(fresh))
         return -ENAMETOOLONG;
     int error = whole_file_fill(disk, fresh, content, mode, owner);
@@ -34,5 +34,10 @@ whole_file_write(struct disk *disk, const char *name, struct text content,
             replaces ? disk_rename(disk, fresh, name) : disk_link(disk, fresh, name);
     if (error != 0 || !replaces)
         (void)disk_unlink(disk, fresh);
-    return error != 0 ? error : disk_sync_directory(disk, "");
+    if (error != 0)
+        return error;
+    error = disk_sync_directory(disk, "");
+    if (error != 0 && !replaces)
+        (void)disk_unlink(disk, name);
+    return error;
 }

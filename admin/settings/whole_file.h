@@ -5,11 +5,11 @@
 #include "base/disk/disk.h"
 #include "base/sandbox/identity.h"
 
-enum { WHOLE_FILE_NAME_MAX = 200 };
+enum { WHOLE_FILE_NAME_MAX = 255 }; /* of Linux; NAME.new must fit, too */
 
 /* Durably; owner: NULL or the user to whom it is given. replaces: a file of that name,
- * which has its old content until then; otherwise -EEXIST. NAME.new is used on the way.
- * 0 or -errno. */
+ * which has its old content until then; otherwise -EEXIST, and an error leaves nothing.
+ * NAME.new is used on the way. 0 or -errno. */
 int whole_file_write(struct disk *disk, const char *name, struct text content,
                      unsigned mode, const struct identity *owner, bool replaces);
 
