@@ -1,6 +1,8 @@
 /* Lists messages in steps: a heap of names, so that no turn has to sort them all. */
 #include "queue/queue_walk.h"
 
+#include "base/arena.h"
+#include "base/heap.h"
 #include "base/memory.h"
 #include "queue/queue_internal.h"
 #include "queue/queue_listing.h"
@@ -10,6 +12,7 @@
 #include <uthash.h>
 
 struct walk_row {
+    struct heap_node node;
     struct id id;
     enum queue_place place;
 };
@@ -20,60 +23,39 @@ struct queue_walk {
     void *context;
     size_t directory;             /* of queue_listing_places[] */
     struct disk_listing *listing; /* NULL: to be opened */
-    struct walk_row *rows;        /* a heap: the oldest first */
-    size_t count, capacity;
+    struct arena arena;           /* of the rows */
+    struct heap rows;             /* the oldest first */
     struct id last;
     bool has_last;
 };
 
-/* --- The heap --------------------------------------------------------------------- */
-
 /* By age, and the places of one message by precedence. */
 static bool
-walk_row_is_before(const struct walk_row *a, const struct walk_row *b)
+walk_row_is_before(const struct heap_node *first, const struct heap_node *second)
 {
+    const struct walk_row *a = memory_container(first, struct walk_row, node),
+                          *b = memory_container(second, struct walk_row, node);
     int order = id_compare(a->id, b->id);
     return order != 0 ? order < 0 : a->place > b->place;
 }
 
 static void
-walk_swap(struct queue_walk *w, size_t a, size_t b)
-{
-    struct walk_row row = w->rows[a];
-    w->rows[a] = w->rows[b];
-    w->rows[b] = row;
-}
-
-static void
-walk_push(struct queue_walk *w, struct id id, enum queue_place place)
+walk_add(struct queue_walk *w, struct id id, enum queue_place place)
 {
     if (!w->wants(w->context, id))
         return;
-    if (w->count == w->capacity) {
-        w->capacity = w->capacity > 0 ? w->capacity * 2 : 64;
-        w->rows = memory_resize(w->rows, w->capacity * sizeof(*w->rows));
-    }
-    size_t at = w->count++;
-    w->rows[at] = (struct walk_row){id, place};
-    for (; at > 0 && walk_row_is_before(&w->rows[at], &w->rows[(at - 1) / 2]);
-         at = (at - 1) / 2)
-        walk_swap(w, at, (at - 1) / 2);
+    struct walk_row *row = arena_get(&w->arena, sizeof(*row));
+    row->id = id;
+    row->place = place;
+    heap_add(&w->rows, &row->node);
 }
 
-static struct walk_row
-walk_pop(struct queue_walk *w)
+/* NULL: there is none. */
+static const struct walk_row *
+walk_first(const struct queue_walk *w)
 {
-    struct walk_row first = w->rows[0];
-    w->rows[0] = w->rows[--w->count];
-    for (size_t at = 0, least = 0;; at = least) {
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2; child++)
-            if (child < w->count &&
-                walk_row_is_before(&w->rows[child], &w->rows[least]))
-                least = child;
-        if (least == at)
-            return first;
-        walk_swap(w, at, least);
-    }
+    struct heap_node *node = heap_first(&w->rows);
+    return node != NULL ? memory_container(node, struct walk_row, node) : NULL;
 }
 
 /* --- Names ------------------------------------------------------------------------ */
@@ -86,7 +68,7 @@ walk_note(void *context, const char *name)
     struct id id;
     if (place == QUEUE_CORRUPT ? spool_corrupt_id(name, &id)
                                : id_parse(text_from(name), &id))
-        walk_push(w, id, place);
+        walk_add(w, id, place);
     return true;
 }
 
@@ -97,10 +79,12 @@ queue_walk_begin(struct queue *q, bool (*wants)(void *context, struct id id),
     struct queue_walk *w = memory_new(sizeof(*w));
     struct journaled_message *m, *next;
     *w = (struct queue_walk){.queue = q, .wants = wants, .context = context};
+    arena_init(&w->arena, SIZE_MAX / 4); /* as many as there are files */
+    heap_init(&w->rows, walk_row_is_before);
     /* First: messages move from the journal into files. */
     HASH_ITER (hh, q->journaled.messages, m, next)
         if (!m->is_new)
-            walk_push(w, m->id, QUEUE_INCOMING);
+            walk_add(w, m->id, QUEUE_INCOMING);
     return w;
 }
 
@@ -132,25 +116,28 @@ queue_walk_read(struct queue_walk *w, size_t most)
 
 /* --- Messages --------------------------------------------------------------------- */
 
-/* A marker counts only beside info. */
+/* A marker counts only beside info, which is the next row then. */
 static bool
 walk_is_stray(const struct queue_walk *w, const struct walk_row *row)
 {
+    const struct walk_row *next = walk_first(w);
     return row->place == QUEUE_DEFRAG &&
-           (w->count == 0 || w->rows[0].place != QUEUE_DEFERRED ||
-            id_compare(w->rows[0].id, row->id) != 0);
+           (next == NULL || next->place != QUEUE_DEFERRED ||
+            id_compare(next->id, row->id) != 0);
 }
 
 bool
 queue_walk_next(struct queue_walk *w, struct id *id, enum queue_place *place)
 {
-    while (w->count > 0) {
-        struct walk_row row = walk_pop(w);
-        if (walk_is_stray(w, &row) || (w->has_last && id_compare(row.id, w->last) == 0))
+    struct heap_node *node;
+    while ((node = heap_first(&w->rows)) != NULL) {
+        const struct walk_row *row = memory_container(node, struct walk_row, node);
+        heap_remove(&w->rows, node);
+        if (walk_is_stray(w, row) || (w->has_last && id_compare(row->id, w->last) == 0))
             continue;
-        w->last = *id = row.id;
+        w->last = *id = row->id;
         w->has_last = true;
-        *place = row.place;
+        *place = row->place;
         return true;
     }
     return false;
@@ -164,6 +151,7 @@ queue_walk_end(struct queue_walk **walk)
     if (w == NULL)
         return;
     disk_listing_close(&w->listing);
-    free(w->rows);
+    heap_free(&w->rows);
+    arena_free(&w->arena);
     free(w);
 }
