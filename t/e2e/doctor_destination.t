@@ -10,14 +10,14 @@ BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
 use Doctor;
 use IO::Socket::INET;
+use Nginx;
 use Petrel;
 use POSIX ();
 use Test::More;
 use Unbound;
 
-my $nginx = Petrel::have('nginx');
 plan skip_all => 'no nsd, unbound or ldnsutils' unless Unbound->available;
-plan skip_all => 'no nginx, python3 or openssl' unless $nginx && Petrel::have('python3') && Petrel::have('openssl');
+plan skip_all => 'no nginx, python3 or openssl' unless !Nginx->missing && Petrel::have('python3');
 
 my $dir = tempdir('destination-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $dir;
@@ -33,21 +33,13 @@ my ($right, $other) = ('3 1 1 ' . key('below'), '3 1 1 ' . key('good'));
 
 my %policy = (right => ['enforce', 'mail.own.example'], foreign => ['enforce', 'other.test'], testing => ['testing', 'other.test'], off => ['none', ''], away => ['enforce', 'other.test']);
 my $https = Petrel::free_port();
-Petrel::spit("$dir/web.ext", 'subjectAltName=' . join ',', map { "DNS:mta-sts.$_.example" } sort keys %policy);
-system("cd $dir && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout web.key -out web.csr -subj /CN=x 2>>log && "
-    . "openssl x509 -req -in web.csr -CA $ca.pem -CAkey $ca.key -CAcreateserial -days 10 -extfile web.ext -out web.pem 2>>log") == 0 or die Petrel::slurp("$dir/log");
-my $servers = '';
+Nginx::certify($dir, 'web', [map { "mta-sts.$_.example" } sort keys %policy]);
+mkdir "$dir/www";
 for my $name (sort keys %policy) {
     my ($mode, $mx) = @{ $policy{$name} };
-    mkdir "$dir/$name";
-    mkdir "$dir/$name/.well-known";
-    Petrel::spit("$dir/$name/.well-known/mta-sts.txt", "version: STSv1\nmode: $mode\n" . ($mx ? "mx: $mx\n" : '') . "max_age: 86400\n");
-    $servers .= "server { listen 127.0.0.1:$https ssl; server_name mta-sts.$name.example; root $dir/$name; }\n";
+    Petrel::spit("$dir/www/mta-sts.$name.example", "version: STSv1\nmode: $mode\n" . ($mx ? "mx: $mx\n" : '') . "max_age: 86400\n");
 }
-Petrel::spit("$dir/nginx.conf", "daemon off; master_process off; pid $dir/nginx.pid; error_log $dir/nginx.log;\nevents {}\nhttp { access_log off; default_type text/plain;\n"
-    . "client_body_temp_path $dir; proxy_temp_path $dir; fastcgi_temp_path $dir; uwsgi_temp_path $dir; scgi_temp_path $dir;\n"
-    . "ssl_certificate $dir/web.pem; ssl_certificate_key $dir/web.key;\n$servers}\n");
-Petrel::spawn("$dir/nginx.out", $nginx, '-c', "$dir/nginx.conf", '-e', "$dir/nginx.log");
+Nginx->start($dir, Nginx::policies($dir, $https));
 
 # --- Zones
 

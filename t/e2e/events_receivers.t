@@ -12,11 +12,11 @@ BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
 use Client;
 use Hook;
+use Nginx;
 use Petrel;
 use Sink;
 
-my $nginx = Petrel::have('nginx');
-plan skip_all => 'no nginx or openssl' unless $nginx && Petrel::have('openssl');
+plan skip_all => Nginx->missing if Nginx->missing;
 plan skip_all => Hook->missing if Hook->missing;
 
 my $dir = tempdir('receivers-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -36,20 +36,7 @@ my $servers = join "\n", map { my ($port, $certificate) = @$_; <<"END" } [$good,
         location / { return 404; }
     }
 END
-Petrel::spit("$dir/nginx.conf", <<"END");
-daemon off;
-worker_processes 1;
-pid $dir/nginx.pid;
-error_log $dir/nginx.log;
-events { }
-http {
-    access_log $dir/access.log;
-    client_body_temp_path $dir/t1; proxy_temp_path $dir/t2; fastcgi_temp_path $dir/t3; uwsgi_temp_path $dir/t4; scgi_temp_path $dir/t5;
-$servers
-}
-END
-my $web = Petrel::spawn("$dir/nginx.out", $nginx, '-e', "$dir/nginx.log", '-c', "$dir/nginx.conf", '-p', $dir);
-Petrel::wait_for(sub { -s "$dir/nginx.pid" }) or die Petrel::slurp("$dir/nginx.out"), Petrel::slurp("$dir/nginx.log");
+my $web = Nginx->start($dir, $servers);
 
 my $sink = Sink->start('--fail-rcpt', 'odd:550');
 my ($old, $new) = ('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'canary-secret-of-24-octets');
@@ -186,5 +173,5 @@ ok $rest + $lost >= $events && $rest + $lost <= $events + 100, 'events_lost is e
 unlike $petrel->log, qr/canary|MfKQ9r8GKY/, 'no secret in the log';
 is $petrel->stop, 0, 'it ends well';
 $_->stop for $hook, $second, $sink;
-Petrel::reap($web, 'TERM'); # with its worker
+$web->stop;
 done_testing;

@@ -8,28 +8,18 @@ use File::Temp qw(tempdir);
 use FindBin;
 BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use Nginx;
 use Nsd;
 use Petrel;
 use Test::More;
 
-my $nginx = Petrel::have('nginx');
-plan skip_all => 'no nsd or nginx' unless Nsd->available && $nginx;
+plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');
 
 my $dir = tempdir('sts-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $dir;
 system('sh', 't/support/tls_certificates.sh', "$dir/certificates") == 0 or die 'no certificates';
 my $ca = "$dir/certificates/ca";
-
-# A certificate of the tests' authority for these names.
-sub certify {
-    my ($name, @names) = @_;
-    my $alternatives = Petrel::spit("$dir/$name.ext", 'subjectAltName=' . join ',', map { "DNS:$_" } @names);
-    system("cd $dir && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout $name.key -out $name.csr -subj /CN=x 2>>log && "
-        . "openssl x509 -req -in $name.csr -CA $ca.pem -CAkey $ca.key -CAcreateserial -days 10 -extfile $alternatives -out $name.pem 2>>log") == 0
-        or die Petrel::slurp("$dir/log");
-    return;
-}
 
 # Domain => [mode, mx of the policy, MX of the zone, what becomes of mail]. good.test is a name in the host's certificate.
 my $untrusted = qr/dsn=4\.7\.5.*TLS is demanded by MTA-STS but host bad\.test\S+ failed in the TLS handshake: certificate does not name bad\.test/;
@@ -56,8 +46,8 @@ my %why = (
     mark => 'a line of it is not "key: value"', missing => 'the answer is not 200',
     untrusted => 'certificate does not name mta-sts.untrusted.example', garbage => 'a line of it is not "key: value"'
 );
-certify('web', map { "mta-sts.$_" } grep { $_ ne 'untrusted.example' } sort keys %rows);
-certify('mail', 'good.test', '*.stars.test');
+Nginx::certify($dir, 'web', [map { "mta-sts.$_" } grep { $_ ne 'untrusted.example' } sort keys %rows]);
+Nginx::certify($dir, 'mail', ['good.test', '*.stars.test']);
 mkdir "$dir/www";
 sub policy { my ($domain, $mode, $mx, $age) = @_; return Petrel::spit("$dir/www/mta-sts.$domain", "version: STSv1\r\nmode: $mode\r\nmx: $mx\r\nmax_age: $age\r\n") }
 my %zone = ('test' => "good IN A 127.0.0.1\nbad IN A 127.0.0.1\ntested IN A 127.0.0.1\na.stars IN A 127.0.0.1\n", 'example' => '');
@@ -75,15 +65,7 @@ Petrel::spit("$dir/www/mta-sts.garbage.example", "\0\1\2 no policy\n");
 unlink "$dir/www/mta-sts.missing.example";
 
 my $https = Petrel::free_port();
-Petrel::spit("$dir/nginx.conf", <<"END");
-daemon off;
-worker_processes 1;
-pid $dir/nginx.pid;
-error_log $dir/nginx.log;
-events { }
-http {
-    access_log $dir/access.log;
-    client_body_temp_path $dir/t1; proxy_temp_path $dir/t2; fastcgi_temp_path $dir/t3; uwsgi_temp_path $dir/t4; scgi_temp_path $dir/t5;
+my $html = <<"END";
     server {
         listen 127.0.0.1:$https ssl;
         server_name mta-sts.html.example;
@@ -92,22 +74,8 @@ http {
         root $dir/www;
         location = /.well-known/mta-sts.txt { types { } default_type text/html; try_files /\$host =404; }
     }
-    server {
-        listen 127.0.0.1:$https ssl default_server;
-        ssl_certificate $dir/web.pem;
-        ssl_certificate_key $dir/web.key;
-        root $dir/www;
-        if (\$host = mta-sts.redirect.example) { return 301 https://mta-sts.good.example:$https/.well-known/mta-sts.txt; }
-        location = /.well-known/mta-sts.txt { types { } default_type text/plain; try_files /\$host =404; }
-    }
-}
 END
-sub start_web {
-    my $pid = Petrel::spawn("$dir/nginx.out", $nginx, '-e', "$dir/nginx.log", '-c', "$dir/nginx.conf", '-p', $dir);
-    Petrel::wait_for(sub { -s "$dir/nginx.pid" }) or die Petrel::slurp("$dir/nginx.out"), Petrel::slurp("$dir/nginx.log");
-    return $pid;
-}
-my $web = start_web();
+my $web = Nginx->start($dir, $html, Nginx::policies($dir, $https, "if (\$host = mta-sts.redirect.example) { return 301 https://mta-sts.good.example:$https/.well-known/mta-sts.txt; }"));
 
 Petrel::spawn("$dir/peer", 'python3', 't/e2e/tls_peer.py', $dir, $dir, 'host=mail', 'bare=stripped');
 Petrel::wait_for(sub { Petrel::slurp("$dir/peer") =~ /^ready$/m }) or die Petrel::slurp("$dir/peer");
@@ -154,8 +122,7 @@ unlike Petrel::slurp("$dir/access.log"), qr/plain\.example|none\.example.*none\.
 
 # The domain's owner must not send us to this host's own services; nor does a policy that is there hang on HTTPS.
 $petrel->stop;
-kill 'QUIT', $web;
-waitpid $web, 0;
+$web->stop('QUIT');
 ok -s "$petrel->{dir}/spool/lock/sts", 'policies are kept';
 $petrel->start;
 check('after a restart, without HTTPS', 'good.example' => 'sts', 'bad.example' => $untrusted, 'foreign.example' => $rows{'foreign.example'}[3]);

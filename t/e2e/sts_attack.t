@@ -9,28 +9,18 @@ use FindBin;
 BEGIN { chdir "$FindBin::Bin/../.." }
 use JSON::PP;
 use lib 't/e2e';
+use Nginx;
 use Nsd;
 use Petrel;
 use Test::More;
 
-my $nginx = Petrel::have('nginx');
-plan skip_all => 'no nsd or nginx' unless Nsd->available && $nginx;
+plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');
 
 my $dir = tempdir('sts_attack-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $dir;
 system('sh', 't/support/tls_certificates.sh', "$dir/certificates") == 0 or die 'no certificates';
 my $ca = "$dir/certificates/ca";
-
-# A certificate of the tests' authority for these names.
-sub certify {
-    my ($name, @names) = @_;
-    my $alternatives = Petrel::spit("$dir/$name.ext", 'subjectAltName=' . join ',', map { "DNS:$_" } @names);
-    system("cd $dir && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout $name.key -out $name.csr -subj /CN=x 2>>log && "
-        . "openssl x509 -req -in $name.csr -CA $ca.pem -CAkey $ca.key -CAcreateserial -days 10 -extfile $alternatives -out $name.pem 2>>log") == 0
-        or die Petrel::slurp("$dir/log");
-    return;
-}
 
 # What he does to the domain, what the log says of its mail, and how it is counted (RFC 8460 4.3).
 my %attack = (
@@ -40,39 +30,15 @@ my %attack = (
     'forged' => [qr/dsn=4\.7\.5.*MTA-STS of forged\.example does not allow evil\.test/, 'validation-failure'],
 );
 my @names = sort keys %attack;
-certify('web', map { "mta-sts.$_.example" } @names);
-certify('mail', map { "$_.test" } @names);
-certify('wrong', 'attacker.test');
-certify('evil', 'evil.test');
+Nginx::certify($dir, 'web', [map { "mta-sts.$_.example" } @names]);
+Nginx::certify($dir, 'mail', [map { "$_.test" } @names]);
+Nginx::certify($dir, 'wrong', ['attacker.test']);
+Nginx::certify($dir, 'evil', ['evil.test']);
 Petrel::spit("$dir/false.$_", Petrel::slurp("$dir/certificates/self.$_")) for qw(pem key);
 mkdir "$dir/www";
 Petrel::spit("$dir/www/mta-sts.$_.example", "version: STSv1\r\nmode: enforce\r\nmx: $_.test\r\nmax_age: 86400\r\n") for @names;
 
 my $https = Petrel::free_port();
-Petrel::spit("$dir/nginx.conf", <<"END");
-daemon off;
-worker_processes 1;
-pid $dir/nginx.pid;
-error_log $dir/nginx.log;
-events { }
-http {
-    access_log off;
-    client_body_temp_path $dir/t1; proxy_temp_path $dir/t2; fastcgi_temp_path $dir/t3; uwsgi_temp_path $dir/t4; scgi_temp_path $dir/t5;
-    server {
-        listen 127.0.0.1:$https ssl;
-        ssl_certificate $dir/web.pem;
-        ssl_certificate_key $dir/web.key;
-        root $dir/www;
-        location = /.well-known/mta-sts.txt { types { } default_type text/plain; try_files /\$host =404; }
-    }
-}
-END
-sub start_web {
-    my $pid = Petrel::spawn("$dir/nginx.out", $nginx, '-e', "$dir/nginx.log", '-c', "$dir/nginx.conf", '-p', $dir);
-    Petrel::wait_for(sub { -s "$dir/nginx.pid" }) or die Petrel::slurp("$dir/nginx.out"), Petrel::slurp("$dir/nginx.log");
-    return $pid;
-}
-
 # Hosts at addresses of their own, all at one port: the right one, and his.
 my $port = Petrel::free_port();
 my %host = ('honest' => ['mail', 1], 'strip' => ['stripped', 2], 'other' => ['wrong', 3], 'unknown' => ['false', 4], 'evil' => ['evil', 5]);
@@ -93,7 +59,7 @@ sub zones {
     $text{test} .= "evil IN A 127.0.0.5\n";
     return map { ($_ => Petrel::spit("$dir/$_.zone", $text{$_})) } keys %text;
 }
-my $web = start_web();
+my $web = Nginx->start($dir, Nginx::policies($dir, $https));
 my $nsd = Nsd->start($dir, zones(0));
 my $petrel = Petrel->new(dns_servers => "127.0.0.1:$nsd->{port}", smtp_bind => '127.0.0.1', tls_ca => "$ca.pem", smtp_port => $port, mta_sts_port => $https, relay => '')->start;
 sub line_of { my ($address) = @_; return ($petrel->log =~ /^(.*to=<\Q$address\E>.* status=.*)$/mg)[-1] // '' }
@@ -116,9 +82,7 @@ $petrel->stop;
 $nsd->stop;
 zones(1);
 $nsd->again;
-kill 'QUIT', $web;
-waitpid $web, 0;
-unlink "$dir/nginx.pid";
+$web->stop('QUIT');
 my $honest = Petrel::slurp("$dir/honest.mail");
 $petrel->start;
 my %id = send_all('during');
@@ -148,7 +112,7 @@ like +($petrel->run('status'))[1], qr/^warning +sts_unreachable .*forged\.exampl
 $nsd->stop;
 zones(0);
 $nsd->again;
-$web = start_web();
+$web->again;
 my ($code, $said) = $petrel->run('queue', 'retry', '--all');
 is $code, 0, 'an operator tries it again' or diag $said;
 ok Petrel::wait_for(sub { (grep { line_of("during\@$_.example") =~ /status=sent/ } @names) == @names or $petrel->run('queue', 'retry', '--all') && 0 }), 'it leaves';

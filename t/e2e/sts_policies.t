@@ -7,13 +7,13 @@ use File::Temp qw(tempdir);
 use FindBin;
 BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use Nginx;
 use Nsd;
 use Petrel;
 use Test::More;
 
-my $nginx = Petrel::have('nginx');
 my $package = '/opt/petrel-test-mta-sts';
-plan skip_all => 'no nsd or nginx' unless Nsd->available && $nginx;
+plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 my $reference = -e "$package/usr/bin/mta-sts-daemon" && system('/usr/bin/python3 -c "import aiodns, aiohttp, yaml" 2>/dev/null') == 0;
 plan skip_all => 'no postfix-mta-sts-resolver' unless $reference;
@@ -22,16 +22,6 @@ my $dir = tempdir('sts_policies-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $dir;
 my $certificates = "$dir/certificates";
 system('sh', 't/support/tls_certificates.sh', $certificates) == 0 or die 'no certificates';
-
-# A certificate by that authority for the policy hosts of these domains.
-sub certify {
-    my ($name, $authority, $days, @names) = @_;
-    Petrel::spit("$dir/$name.ext", 'subjectAltName=' . join ',', map { "DNS:$_" } @names);
-    system("cd $dir && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout $name.key -out $name.csr -subj /CN=x 2>>log && "
-        . "openssl x509 -req -in $name.csr -CA $certificates/$authority.pem -CAkey $certificates/$authority.key -CAcreateserial $days -extfile $name.ext -out $name.pem 2>>log") == 0
-        or die Petrel::slurp("$dir/log");
-    return;
-}
 
 my (@rows, %row);
 # row(name, policy or undef, what the file holds, ...): txt: other records than one with id 1; type, status, certificate, ...
@@ -96,11 +86,11 @@ row('status-500', undef, $text, answer => 'return 500;');
 row('status-204', undef, $text, answer => 'return 204;');
 row('closed', undef, $text, answer => 'return 444;');
 # The certificate (3.3).
-row('cert-wrong', undef, $text, certificate => ['wrong', 'ca', '-days 10', 'mta-sts.lf.example']);
-row('cert-other', undef, $text, certificate => ['other', 'other-ca', '-days 10', 'mta-sts.cert-other.example']);
-row('cert-expired', undef, $text, certificate => ['expired', 'ca', '-days -1', 'mta-sts.cert-expired.example']);
-row('cert-star', $good, $text, certificate => ['star', 'ca', '-days 10', '*.cert-star.example']);
-row('cert-high-star', undef, $text, certificate => ['high', 'ca', '-days 10', '*.example']);
+row('cert-wrong', undef, $text, certificate => ['wrong', ['mta-sts.lf.example'], 'ca', '-days 10']);
+row('cert-other', undef, $text, certificate => ['other', ['mta-sts.cert-other.example'], 'other-ca', '-days 10']);
+row('cert-expired', undef, $text, certificate => ['expired', ['mta-sts.cert-expired.example'], 'ca', '-days -1']);
+row('cert-star', $good, $text, certificate => ['star', ['*.cert-star.example'], 'ca', '-days 10']);
+row('cert-high-star', undef, $text, certificate => ['high', ['*.example'], 'ca', '-days 10']);
 row('cert-self', undef, $text, certificate => ['self']);
 # The record (3.1).
 row('txt-none', undef, $text, txt => []);
@@ -123,8 +113,8 @@ row('txt-255', $good, $text, txt => [ [ 'v=STSv1; x=' . 'a' x 244, 'a' x 255, 'a
 row('changed', $good, $text, serial => 1);
 row('kept', $good, $text);
 
-certify('web', 'ca', '-days 10', map { "mta-sts.$_->{name}.example" } grep { !$_->{certificate} } @rows);
-certify(@{ $_->{certificate} }) for grep { $_->{certificate} && @{ $_->{certificate} } > 1 } @rows;
+Nginx::certify($dir, 'web', [map { "mta-sts.$_->{name}.example" } grep { !$_->{certificate} } @rows]);
+Nginx::certify($dir, @{ $_->{certificate} }) for grep { $_->{certificate} && @{ $_->{certificate} } > 1 } @rows;
 Petrel::spit("$dir/self.$_", Petrel::slurp("$certificates/self.$_")) for qw(pem key);
 
 mkdir "$dir/www";
@@ -150,28 +140,7 @@ for my $r (@rows) {
     $servers .= "server { listen 127.0.0.1:$https ssl; server_name mta-sts.$r->{name}.example; ssl_certificate $dir/$pair.pem; ssl_certificate_key $dir/$pair.key;"
         . " root $dir/www; location = /.well-known/mta-sts.txt { $answer } }\n";
 }
-Petrel::spit("$dir/nginx.conf", <<"END");
-daemon off;
-worker_processes 1;
-pid $dir/nginx.pid;
-error_log $dir/nginx.log;
-events { }
-http {
-    access_log $dir/access.log;
-    server_names_hash_bucket_size 128;
-    client_body_temp_path $dir/t1; proxy_temp_path $dir/t2; fastcgi_temp_path $dir/t3; uwsgi_temp_path $dir/t4; scgi_temp_path $dir/t5;
-    server {
-        listen 127.0.0.1:$https ssl default_server;
-        ssl_certificate $dir/web.pem;
-        ssl_certificate_key $dir/web.key;
-        root $dir/www;
-        location = /.well-known/mta-sts.txt { types { } default_type text/plain; try_files /\$host =404; }
-    }
-$servers
-}
-END
-Petrel::spawn("$dir/nginx.out", $nginx, '-e', "$dir/nginx.log", '-c', "$dir/nginx.conf", '-p', $dir);
-Petrel::wait_for(sub { -s "$dir/nginx.pid" }) or die Petrel::slurp("$dir/nginx.out"), Petrel::slurp("$dir/nginx.log");
+Nginx->start($dir, Nginx::policies($dir, $https), $servers);
 my $nsd = Nsd->start($dir, 'example' => Petrel::spit("$dir/example.zone", zone_text(1)));
 
 # What the reference says of domains, each perhaps with the id that it knows.

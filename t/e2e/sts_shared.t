@@ -7,52 +7,25 @@ use File::Temp qw(tempdir);
 use FindBin;
 BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
+use Nginx;
 use Nsd;
 use Petrel;
 use Test::More;
 
-my $nginx = Petrel::have('nginx');
-plan skip_all => 'no nsd or nginx' unless Nsd->available && $nginx;
+plan skip_all => 'no nsd or nginx' unless Nsd->available && !Nginx->missing;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');
 
 my $dir = tempdir('sts_shared-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $dir;
 system('sh', 't/support/tls_certificates.sh', "$dir/certificates") == 0 or die 'no certificates';
 my $ca = "$dir/certificates/ca";
-sub certify {
-    my ($name, @names) = @_;
-    my $alternatives = Petrel::spit("$dir/$name.ext", 'subjectAltName=' . join ',', map { "DNS:$_" } @names);
-    system("cd $dir && openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout $name.key -out $name.csr -subj /CN=x 2>>log && "
-        . "openssl x509 -req -in $name.csr -CA $ca.pem -CAkey $ca.key -CAcreateserial -days 10 -extfile $alternatives -out $name.pem 2>>log") == 0
-        or die Petrel::slurp("$dir/log");
-    return;
-}
-certify('web', map { "mta-sts.$_.example" } 'one', 'two');
-certify($_, "$_.test") for 'm1', 'm2';
+Nginx::certify($dir, 'web', [map { "mta-sts.$_.example" } 'one', 'two']);
+Nginx::certify($dir, $_, ["$_.test"]) for 'm1', 'm2';
 mkdir "$dir/www";
 my %allowed = (one => 'm1.test', two => 'm2.test');
 Petrel::spit("$dir/www/mta-sts.$_.example", "version: STSv1\r\nmode: enforce\r\nmx: $allowed{$_}\r\nmax_age: 86400\r\n") for keys %allowed;
 my $https = Petrel::free_port();
-Petrel::spit("$dir/nginx.conf", <<"END");
-daemon off;
-worker_processes 1;
-pid $dir/nginx.pid;
-error_log $dir/nginx.log;
-events { }
-http {
-    access_log off;
-    client_body_temp_path $dir/t1; proxy_temp_path $dir/t2; fastcgi_temp_path $dir/t3; uwsgi_temp_path $dir/t4; scgi_temp_path $dir/t5;
-    server {
-        listen 127.0.0.1:$https ssl;
-        ssl_certificate $dir/web.pem;
-        ssl_certificate_key $dir/web.key;
-        root $dir/www;
-        location = /.well-known/mta-sts.txt { types { } default_type text/plain; try_files /\$host =404; }
-    }
-}
-END
-Petrel::spawn("$dir/nginx.out", $nginx, '-e', "$dir/nginx.log", '-c', "$dir/nginx.conf", '-p', $dir);
-Petrel::wait_for(sub { -s "$dir/nginx.pid" }) or die Petrel::slurp("$dir/nginx.out"), Petrel::slurp("$dir/nginx.log");
+Nginx->start($dir, Nginx::policies($dir, $https));
 
 my $port = Petrel::free_port();
 Petrel::spawn("$dir/peer", 'python3', 't/e2e/tls_peer.py', $dir, $dir, map { "m$_=m$_\@127.0.0.$_:$port" } 1, 2);
