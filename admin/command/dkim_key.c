@@ -158,7 +158,8 @@ lock_key_file(struct disk *disk, const char *path)
     return -EWOULDBLOCK;
 }
 
-/* Of two that make the same key at a time one would give the other's half its name. */
+/* Two commands that make the same key at a time share its draft: one would give the
+ * half of the other its name. */
 static int
 write_key_file(struct disk *disk, const char *name, struct text pem,
                const struct identity *owner)

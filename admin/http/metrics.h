@@ -89,7 +89,7 @@ void metrics_note_reload(struct metrics *metrics, bool good);
  * METRICS_SITES_STEP of them at a time and then has one piece. */
 enum { METRICS_SITES_STEP = 500 };
 void metrics_answer(struct metrics *metrics, struct http_exchange *exchange);
-/* Of what was read last. */
+/* As read last. */
 void metrics_write_all(struct metrics *metrics, struct metrics_writer *writer);
 
 /* The table, for the manual. NULL behind the last. */

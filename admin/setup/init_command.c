@@ -39,10 +39,10 @@ static const struct init_row init_rows[INIT_QUESTIONS] = {
                     "and records in DNS),\nor hold (keep it until you decide)."    },
     [INIT_USER] = {"--relay-user", "User there",
                        "Most providers want a login; often it is the mail address."},
-    [INIT_LISTEN] = {"--listen",     "Who may send mail here",
+    [INIT_LISTEN] = {"--listen",     "Clients that may send mail here",
                        "local (programs of this host), or networks such as "
                      "192.168.1.0/24."                                             },
-    [INIT_ROOT] = {"--root",       "Who reads the mail of root and cron",
+    [INIT_ROOT] = {"--root",       "Reader of the mail of root and cron",
                        "An address, or none."                                      },
     [INIT_HTTP] = {"--http",       "Where health checks and metrics are read",
                        "127.0.0.1:8025, or none; `petrel page` works without it."  },

@@ -1,4 +1,4 @@
-/* Who listens, and with which certificates: two parts of the status.
+/* The listeners and their certificates: two parts of the status.
  *
  *   listeners     address, kind (smtp, submission, lmtp, http, control), tls (none,
  *                 starttls, tls), sessions (open connections), accepted (connections

@@ -29,7 +29,7 @@ struct log_prefix {
 bool log_prefix_is_journal(int descriptor);
 /* 2025-01-31T23:59:59.123Z */
 void log_prefix_time(struct log_prefix *p, int64_t now_ms, char out[LOG_TIME_SIZE]);
-/* Of a line with that level and program, up to its text, which begins with the id.
+/* Begins a line with that level and program, up to its text, which begins with the id.
  * Returns its length. */
 size_t log_prefix_write(struct log_prefix *p, enum log_level level, const char *program,
                         int64_t now_ms, char out[LOG_PREFIX_MAX]);

@@ -167,7 +167,7 @@ sts_entry_age_ms(const struct sts_entry *e)
     return loop_monotonic_ms(e->cache->settings.loop) - e->fetched_ms;
 }
 
-/* Who can set our clock must not end a policy. */
+/* A step of the wall clock must not end a policy. */
 static bool
 sts_entry_holds(const struct sts_entry *e)
 {

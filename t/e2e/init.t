@@ -116,7 +116,7 @@ SKIP: {
     my $secret = "  p\@ss \"'\\#%;=" . encode('UTF-8', "\x{e9}\x{20ac}") . ' ';
     my $out = typed($dir, ['expect 1. Name of this host (--hostname)', keys_of("a..b\n"), 'expect is not a host name', keys_of("mail.example.org\n"), 'expect 2. Where mail goes (--relay)',
         'expect gmail, googleworkspace', keys_of("\n"), 'expect an answer is needed', keys_of("smtp.example.org\n"), 'expect 3. User there', keys_of("you\@example.org\n"), 'expect Password: ',
-        keys_of("\n"), 'expect the password is empty', 'expect Password: ', keys_of("$secret\n"), 'expect 4. Who may send mail here', keys_of("\n"), 'expect 5. Who reads the mail of root', keys_of("\x{c3}\x{28}\n"), 'expect not UTF-8',
+        keys_of("\n"), 'expect the password is empty', 'expect Password: ', keys_of("$secret\n"), 'expect 4. Clients that may send mail here', keys_of("\n"), 'expect 5. Reader of the mail of root', keys_of("\x{c3}\x{28}\n"), 'expect not UTF-8',
         keys_of("me\@example.org\n"), 'expect 6. Where health checks', keys_of("yes\n"), 'expect Written: ', 'expect test me@example.org']);
     like $out, qr/^exit 0$/m, 'six questions, and wrong answers' or diag $out;
     is Petrel::slurp("$dir/password"), $secret, 'the password is as typed';

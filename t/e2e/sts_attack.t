@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# A man in the middle against domains whose policies are known: he removes STARTTLS, shows another certificate, or
+# A man in the middle against domains whose policies are known: it removes STARTTLS, shows another certificate, or
 # answers with another mail host, and suppresses the record and the policy. Mail waits and says why, it is counted,
-# he gets none of it, and it leaves when he is gone.
+# the attacker gets none of it, and it leaves when the attack ends.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -22,7 +22,7 @@ chmod 0755, $dir;
 system('sh', 't/support/tls_certificates.sh', "$dir/certificates") == 0 or die 'no certificates';
 my $ca = "$dir/certificates/ca";
 
-# What he does to the domain, what the log says of its mail, and how it is counted (RFC 8460 4.3).
+# Per domain: the attack, what the log says of its mail, and how it is counted (RFC 8460 4.3).
 my %attack = (
     'strip' => [qr/dsn=4\.7\.4.*TLS is demanded by MTA-STS but host strip\.test\S+ does not offer STARTTLS/, 'starttls-not-supported'],
     'other' => [qr/dsn=4\.7\.5.*TLS is demanded by MTA-STS but host other\.test\S+ failed in the TLS handshake: certificate does not name other\.test/, 'certificate-host-mismatch'],
@@ -78,7 +78,7 @@ send_all('before');
 like line_of("before\@$_.example"), qr{tls=\S+/sts, dsn=2\.0\.0, status=sent}, "before: $_ is delivered, proven" for @names;
 $petrel->stop;
 
-# He comes.
+# The attack begins.
 $nsd->stop;
 zones(1);
 $nsd->again;
@@ -108,7 +108,7 @@ is $petrel->queued, scalar(@names), 'all of it is kept';
 ok $petrel->wait_log(qr/trouble=sts_unreachable.*subject=forged\.example/), 'trouble is reported where a new policy cannot be fetched';
 like +($petrel->run('status'))[1], qr/^warning +sts_unreachable .*forged\.example.*mail waits, since it allows none of the domain's hosts: mta-sts\.forged\.example: .*cannot connect/m, 'status has it';
 
-# He is gone.
+# The attack ends.
 $nsd->stop;
 zones(0);
 $nsd->again;

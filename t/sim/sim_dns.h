@@ -17,7 +17,7 @@ void sim_dns_mx(struct dns *dns, const char *name, unsigned preference,
 void sim_dns_address(struct dns *dns, const char *name, const char *ip);
 /* text and data are kept, not copied. parameters: 311 is "3 1 1". */
 void sim_dns_text(struct dns *dns, const char *name, const char *text);
-/* Of each name that is not in the table; NULL: none. */
+/* For each name that is not in the table; NULL: none. */
 void sim_dns_text_any(struct dns *dns, const char *text);
 /* In place of the texts that it had. */
 void sim_dns_text_change(struct dns *dns, const char *name, const char *text);

@@ -71,7 +71,7 @@ test_refused(void)
     }
 }
 
-/* Who goes in the middle ends it. */
+/* A client that goes in the middle ends it. */
 static void
 test_leaving(void)
 {

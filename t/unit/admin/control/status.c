@@ -277,7 +277,7 @@ test_sandbox(void)
     json_decref(status);
 }
 
-/* Who listens, and with which certificates. */
+/* The listeners and their certificates. */
 static void
 test_listeners(void)
 {

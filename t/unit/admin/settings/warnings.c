@@ -251,7 +251,7 @@ test_accounts(void)
              "none has it");
 }
 
-/* Who sends by several daemons has that many quotas. */
+/* A sender that uses several daemons has that many quotas. */
 static void
 test_quotas(void)
 {
