@@ -27,7 +27,7 @@ struct metrics_top {
     struct {
         uint64_t mail;
         char key[METRICS_KEY_MAX];
-    } rows[METRICS_SITES_MAX / 2];
+    } rows[METRICS_SITES_TOP];
 };
 
 /* Reading for a scrape: sites are walked over twice, some in a step. */
