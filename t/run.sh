@@ -10,7 +10,7 @@ said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
 trap 'exit 1' INT TERM HUP
 
-PERL_TEST_HARNESS_DUMP_TAP=$said prove --merge --state=save --statefile="$said/.state" -j3 "$@"
+PERL_TEST_HARNESS_DUMP_TAP=$said prove --merge --state=save --statefile="$said/.state" -j4 "$@"
 code=$?
 [ $code -ne 0 ] || exit 0
 
