@@ -178,7 +178,7 @@ coverage: ## Runs the unit tests, and prints lines and branches that they reach,
 PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h) $(DIRS:%=%/*/*.h))
 tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (codespell).
 	$(Q)clang-format --dry-run -Werror $(PRODUCT)
-	$(Q)cppcheck -q --error-exitcode=1 --inline-suppr --enable=warning,portability \
+	$(Q)cppcheck -q -j2 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 	    --suppress=unknownMacro --suppress=missingInclude --suppress='*:/usr/include/*' \
 	    --include=/usr/include/utlist.h --include=/usr/include/uthash.h \
 	    -DPETREL_VERSION='""' -I. mta.c $(SRC)
