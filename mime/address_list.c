@@ -24,7 +24,7 @@ struct entry {
     bool closed;   /* behind > */
     bool in_route; /* behind <@ and before its colon */
     bool named;    /* words stand before < */
-    bool started;  /* start is known */
+    bool started;  /* start is known: there is a word */
     size_t start, end, angle;
 };
 
@@ -155,8 +155,8 @@ on_angle(struct entry *e, char c, size_t at)
     if (c == '<') {
         e->broken = e->broken || e->in_angle || e->closed;
         e->in_angle = true;
-        e->named = e->length > 0;
-        e->length = 0; /* it was the display name */
+        e->named = e->started; /* however long its words are */
+        e->length = 0;         /* it was the display name */
         e->started = false;
         e->angle = at;
     } else {

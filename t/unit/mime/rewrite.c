@@ -308,6 +308,21 @@ test_long_name(void)
     buffer_free(&out);
 }
 
+/* A name of one word that is longer than any mailbox is a name, too. */
+static void
+test_name_beyond_mailbox(void)
+{
+    static const unsigned lengths[] = {250, 253, 254, 255, 400, 900};
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        char name[1000], header[1100], want[1100];
+        memset(name, 'n', lengths[i]);
+        name[lengths[i]] = '\0';
+        snprintf(header, sizeof(header), "From: \"%s\" <root@h.test>\r\n", name);
+        snprintf(want, sizeof(want), "From: \"%s\" <alerts@z.test>\r\n", name);
+        changes(true, header, want);
+    }
+}
+
 /* A field of that many bare names in one line. */
 static void
 many_names(struct buffer *b, unsigned count)
@@ -369,6 +384,7 @@ main(void)
     test_limit();
     test_odd_addresses();
     test_long_name();
+    test_name_beyond_mailbox();
     test_long_lines();
     return done();
 }
