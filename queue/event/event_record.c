@@ -46,6 +46,8 @@ event_record_kinds(struct text list, uint64_t *kinds, struct text *word)
     return true;
 }
 
+#define MEMBER(name) TEXT(",\"" name "\":")
+
 /* --- JSON ------------------------------------------------------------------------- */
 
 static void
@@ -75,15 +77,23 @@ record_put_character(struct record_writer *w, struct text rest)
     return length;
 }
 
+/* Nearly all values are plain: printable ASCII without what JSON escapes. */
+static size_t
+plain_length(struct text t)
+{
+    size_t plain = 0;
+    while (plain < t.length && t.at[plain] >= ' ' && t.at[plain] <= '~' &&
+           t.at[plain] != '"' && t.at[plain] != '\\')
+        plain++;
+    return plain;
+}
+
 static void
-record_put_string(struct record_writer *w, struct text t)
+record_put_escaped(struct record_writer *w, struct text t)
 {
     record_put(w, TEXT("\""));
     while (t.length > 0 && !w->full) {
-        size_t plain = 0;
-        while (plain < t.length && t.at[plain] >= ' ' && t.at[plain] <= '~' &&
-               t.at[plain] != '"' && t.at[plain] != '\\')
-            plain++;
+        size_t plain = plain_length(t);
         record_put(w, text_before(t, plain));
         t = text_after(t, plain);
         if (t.length > 0)
@@ -92,40 +102,56 @@ record_put_string(struct record_writer *w, struct text t)
     record_put(w, TEXT("\""));
 }
 
+/* before: a piece of JSON, such as MEMBER("code"). An event has some twenty members, and
+ * each busy message an event: one reservation and two copies each, no printf(). */
 static void
-record_put_name(struct record_writer *w, const char *name)
+record_string(struct record_writer *w, struct text before, struct text value)
 {
-    w->full = w->full || !buffer_format(w->out, ",\"%s\":", name);
-}
-
-static void
-record_text(struct record_writer *w, const char *name, struct text value)
-{
-    if (value.length == 0)
+    size_t size = before.length + value.length + 2;
+    if (plain_length(value) < value.length) {
+        record_put(w, before);
+        record_put_escaped(w, value);
         return;
-    record_put_name(w, name);
-    record_put_string(w, value);
+    }
+    char *at = w->full ? NULL : buffer_reserve(w->out, size);
+    w->full = at == NULL;
+    if (w->full)
+        return;
+    memcpy(at, before.at, before.length);
+    at += before.length;
+    *at++ = '"';
+    if (value.length > 0)
+        memcpy(at, value.at, value.length);
+    at[value.length] = '"';
+    w->out->length += size;
 }
 
 static void
-record_number(struct record_writer *w, const char *name, int64_t value)
+record_text(struct record_writer *w, struct text before, struct text value)
 {
-    w->full = w->full || !buffer_format(w->out, ",\"%s\":%" PRId64, name, value);
+    if (value.length > 0)
+        record_string(w, before, value);
+}
+
+static void
+record_number(struct record_writer *w, struct text before, int64_t value)
+{
+    record_put(w, before);
+    w->full = w->full || !buffer_add_number(w->out, value);
 }
 
 /* "a,b" */
 static void
-record_list(struct record_writer *w, const char *name, struct text list)
+record_list(struct record_writer *w, struct text before, struct text list)
 {
     struct text item;
-    const char *before = "[";
+    struct text between = TEXT("[");
     if (list.length == 0)
         return;
-    record_put_name(w, name);
+    record_put(w, before);
     while (text_cut(&list, ',', &item)) {
-        record_put(w, text_from(before));
-        record_put_string(w, item);
-        before = ",";
+        record_string(w, between, item);
+        between = TEXT(",");
     }
     record_put(w, TEXT("]"));
 }
@@ -134,8 +160,12 @@ record_list(struct record_writer *w, const char *name, struct text list)
 
 /* xtext (RFC 3461 §4) as it was meant; what is none stays. */
 static void
-record_xtext(struct record_writer *w, const char *name, struct text value)
+record_xtext(struct record_writer *w, struct text before, struct text value)
 {
+    if (text_find(value, '+') == TEXT_NONE) {
+        record_text(w, before, value);
+        return;
+    }
     struct buffer plain;
     buffer_init(&plain, value.length);
     bool good = true;
@@ -147,7 +177,7 @@ record_xtext(struct record_writer *w, const char *name, struct text value)
             buffer_add_byte(&plain, low >= 0 ? (char)(high * 16 + low) : value.at[0]);
         value = text_after(value, low >= 0 ? 3 : 1);
     }
-    record_text(w, name, buffer_text(&plain));
+    record_text(w, before, buffer_text(&plain));
     buffer_free(&plain);
 }
 
@@ -156,7 +186,7 @@ static void
 record_original(struct record_writer *w, struct text orcpt)
 {
     size_t type = text_find(orcpt, ';');
-    record_xtext(w, "original_recipient",
+    record_xtext(w, MEMBER("original_recipient"),
                  type != TEXT_NONE ? text_after(orcpt, type + 1) : orcpt);
 }
 
@@ -164,7 +194,7 @@ static void
 record_user(struct record_writer *w, struct text submitter)
 {
     bool is_name = text_starts(submitter, TEXT("user:"));
-    record_text(w, "user", is_name ? text_after(submitter, 5) : submitter);
+    record_text(w, MEMBER("user"), is_name ? text_after(submitter, 5) : submitter);
 }
 
 static void
@@ -172,9 +202,9 @@ record_origin(struct record_writer *w, const struct event_origin *o)
 {
     if (o->original.length > 0)
         record_original(w, o->original);
-    record_xtext(w, "envid", o->envelope_id);
-    record_text(w, "message_id", o->message_id);
-    record_text(w, "tag", o->tag);
+    record_xtext(w, MEMBER("envid"), o->envelope_id);
+    record_text(w, MEMBER("message_id"), o->message_id);
+    record_text(w, MEMBER("tag"), o->tag);
     record_user(w, o->submitter);
 }
 
@@ -182,59 +212,57 @@ static void
 record_outcome(struct record_writer *w, const struct event *v)
 {
     const struct outcome *o = v->outcome;
-    record_text(w, "relay", text_from(o->remote));
-    record_text(w, "tls", v->tls);
-    record_list(w, "dkim", v->dkim);
+    record_text(w, MEMBER("relay"), text_from(o->remote));
+    record_text(w, MEMBER("tls"), v->tls);
+    record_list(w, MEMBER("dkim"), v->dkim);
     if (o->code > 0)
-        record_number(w, "code", o->code);
-    record_text(w, "enhanced", text_from(o->enhanced));
-    record_text(w, "text", text_from(o->text));
-    record_text(w, "class", text_from(v->reason));
-    record_text(w, "hint", v->hint);
+        record_number(w, MEMBER("code"), o->code);
+    record_text(w, MEMBER("enhanced"), text_from(o->enhanced));
+    record_text(w, MEMBER("text"), text_from(o->text));
+    record_text(w, MEMBER("class"), text_from(v->reason));
+    record_text(w, MEMBER("hint"), v->hint);
 }
 
 static void
 record_verdict(struct record_writer *w, const struct event *v)
 {
-    record_put_name(w, "sender");
-    record_put_string(w, v->sender); /* empty: the null sender */
-    record_text(w, "recipient", v->recipient);
+    record_string(w, MEMBER("sender"), v->sender); /* empty: the null sender */
+    record_text(w, MEMBER("recipient"), v->recipient);
     if (v->origin != NULL)
         record_origin(w, v->origin);
-    record_number(w, "size", v->size);
-    record_number(w, "attempt", (int64_t)v->attempt + 1);
-    record_number(w, "delay_ms", v->total_ms);
+    record_number(w, MEMBER("size"), v->size);
+    record_number(w, MEMBER("attempt"), (int64_t)v->attempt + 1);
+    record_number(w, MEMBER("delay_ms"), v->total_ms);
     record_outcome(w, v);
     if (v->next_ms > 0)
-        record_number(w, "next_ms", v->next_ms);
+        record_number(w, MEMBER("next_ms"), v->next_ms);
 }
 
 static void
 record_accepted(struct record_writer *w, const struct event *v)
 {
-    record_put_name(w, "sender");
-    record_put_string(w, v->sender);
-    record_text(w, "message_id", v->message_id);
+    record_string(w, MEMBER("sender"), v->sender);
+    record_text(w, MEMBER("message_id"), v->message_id);
     if (v->origin != NULL)
-        record_text(w, "tag", v->origin->tag);
+        record_text(w, MEMBER("tag"), v->origin->tag);
     if (v->client != NULL)
-        record_text(w, "user", text_from(v->client->user));
+        record_text(w, MEMBER("user"), text_from(v->client->user));
     else
         w->full = w->full ||
                   !buffer_format(w->out, ",\"user\":\"uid:%" PRIu32 "\"", v->injector);
-    record_number(w, "size", v->size);
-    record_number(w, "recipients", v->recipients);
+    record_number(w, MEMBER("size"), v->size);
+    record_number(w, MEMBER("recipients"), v->recipients);
 }
 
 static void
 record_finding(struct record_writer *w, const struct event *v)
 {
-    record_text(w, "kind", v->command);
-    record_text(w, "subject", v->relay);
-    record_text(w, "text", v->text);
-    record_text(w, "hint", v->hint);
+    record_text(w, MEMBER("kind"), v->command);
+    record_text(w, MEMBER("subject"), v->relay);
+    record_text(w, MEMBER("text"), v->text);
+    record_text(w, MEMBER("hint"), v->hint);
     if (v->since_ms > 0)
-        record_number(w, "since_ms", v->since_ms);
+        record_number(w, MEMBER("since_ms"), v->since_ms);
 }
 
 static void
@@ -246,8 +274,8 @@ record_rest(struct record_writer *w, const struct event *v)
         record_accepted(w, v);
         break;
     case EVENT_QUOTA:
-        record_text(w, "subject", v->relay);
-        record_text(w, "text", v->text);
+        record_text(w, MEMBER("subject"), v->relay);
+        record_text(w, MEMBER("text"), v->text);
         break;
     case EVENT_TROUBLE:
     case EVENT_RECOVERED:
@@ -262,23 +290,19 @@ record_rest(struct record_writer *w, const struct event *v)
  * another verdict of the same attempt may follow, ends in "d": who throws away what has a
  * known id must not lose that. */
 static void
-record_id(struct record_writer *w, const struct event *v,
+record_id(struct record_writer *w, const struct event *v, struct text message,
           const struct event_record_source *source)
 {
-    char message[ID_LENGTH + 1];
-    bool fits;
-    if (v->id.time_ms == 0) {
-        fits = buffer_format(w->out, "%016" PRIx64 "-%" PRIu64, source->run,
-                             source->serial);
-    } else {
-        bool whole = v->kind == EVENT_ACCEPTED || v->kind == EVENT_SUBMITTED;
-        id_format(v->id, message);
-        fits = buffer_format(w->out, "%s-%" PRIu32 "-%" PRIu32 "%s", message,
-                             v->origin != NULL ? v->origin->recipient : 0,
-                             whole ? 0 : v->attempt + 1,
-                             v->kind == EVENT_DEFERRED ? "d" : "");
+    bool whole = v->kind == EVENT_ACCEPTED || v->kind == EVENT_SUBMITTED;
+    if (message.length == 0) {
+        w->full = w->full || !buffer_format(w->out, "%016" PRIx64 "-%" PRIu64,
+                                            source->run, source->serial);
+        return;
     }
-    w->full = w->full || !fits;
+    record_put(w, message);
+    record_number(w, TEXT("-"), v->origin != NULL ? v->origin->recipient : 0);
+    record_number(w, TEXT("-"), whole ? 0 : (int64_t)v->attempt + 1);
+    record_put(w, v->kind == EVENT_DEFERRED ? TEXT("d") : TEXT(""));
 }
 
 bool
@@ -286,19 +310,19 @@ event_record_write(const struct event *v, const struct event_record_source *sour
                    struct buffer *out)
 {
     struct record_writer w = {out, false};
-    char message[ID_LENGTH + 1];
+    char id[ID_LENGTH + 1] = "";
     size_t before = out->length;
     const char *type =
         event_word(v->kind == EVENT_SUBMITTED ? EVENT_ACCEPTED : v->kind);
+    if (v->id.time_ms != 0)
+        id_format(v->id, id);
+    struct text message = text_from(id);
     record_put(&w, TEXT("{\"id\":\""));
-    record_id(&w, v, source);
-    w.full = w.full || !buffer_format(out, "\",\"type\":\"%s\",\"time_ms\":%" PRId64,
-                                      type, source->now_ms);
-    record_text(&w, "host", text_from(source->host));
-    if (v->id.time_ms != 0) {
-        id_format(v->id, message);
-        record_text(&w, "message", text_from(message));
-    }
+    record_id(&w, v, message, source);
+    record_string(&w, TEXT("\",\"type\":"), text_from(type));
+    record_number(&w, MEMBER("time_ms"), source->now_ms);
+    record_text(&w, MEMBER("host"), text_from(source->host));
+    record_text(&w, MEMBER("message"), message);
     record_rest(&w, v);
     record_put(&w, TEXT("}\n"));
     if (w.full)

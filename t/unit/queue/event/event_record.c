@@ -271,12 +271,57 @@ test_not_ours(void)
     ok_named(!event_record_read(text_from(large), id, &time_ms), "an id that is too long");
 }
 
+/* Numbers at their ends, and whatever space there is: all of the event or nothing. */
+static void
+test_space(void)
+{
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.1", "a\"b\n");
+    struct event_origin origin = {.recipient = UINT32_MAX, .envelope_id = TEXT("x+2By")};
+    struct event event = {.kind = EVENT_DEFERRED,
+                          .id = message,
+                          .sender = TEXT("s@a.example"),
+                          .recipient = TEXT("r@b.example"),
+                          .dkim = TEXT("a,b"),
+                          .size = INT64_MAX,
+                          .attempt = UINT32_MAX,
+                          .total_ms = -1,
+                          .reason = "",
+                          .origin = &origin,
+                          .outcome = &outcome};
+    json_t *o = written(&event);
+    has_number(o, "size", INT64_MAX);
+    has_number(o, "attempt", (int64_t)UINT32_MAX + 1);
+    has_number(o, "delay_ms", -1);
+    has(o, "envid", "x+y");
+    const char *id = json_string_value(json_object_get(o, "id"));
+    ok(id != NULL && strstr(id, "-4294967295-4294967296d") != NULL);
+    json_decref(o);
+
+    struct buffer whole;
+    size_t wrong = 0;
+    buffer_init(&whole, EVENT_RECORD_MAX);
+    ok(event_record_write(&event, &source, &whole));
+    for (size_t limit = 0; limit <= whole.length; limit++) {
+        struct buffer out;
+        buffer_init(&out, limit + 3);
+        bool good = buffer_add(&out, TEXT("old"));
+        bool fits = event_record_write(&event, &source, &out);
+        good = good && fits == (limit == whole.length) &&
+               out.length == (fits ? limit + 3 : 3) && memcmp(out.at, "old", 3) == 0;
+        wrong += !good;
+        buffer_free(&out);
+    }
+    is_number((int64_t)wrong, 0, "a buffer that is too small stays as it is");
+    buffer_free(&whole);
+}
+
 int
 main(void)
 {
     test_verdict();
     test_others();
     test_bytes();
+    test_space();
     test_limit();
     test_kinds();
     test_not_ours();
