@@ -188,8 +188,12 @@ tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (co
 # What is made of DESTDIR, which packages set, has no user and no owner yet: the system of
 # the package makes them. SYSCONFDIR is never overwritten.
 SYSCONFDIR ?= /etc
+# Pages for those who run it. The others of doc/ are about the source.
+GUIDE := $(patsubst %,doc/%.md,vps container kubernetes appliance certificates monitoring trouble coming-from backup \
+    aliases defragment doctor events forwarding tls)
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/fail2ban-jail.conf share/doc/petrel/config.example \
+    $(patsubst doc/%,share/doc/petrel/%,$(GUIDE)) \
     lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service \
     lib/systemd/system/petrel.socket share/bash-completion/completions/petrel \
     share/zsh/site-functions/_petrel share/fish/vendor_completions.d/petrel.fish
@@ -203,6 +207,7 @@ install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=
 	install -D -m 644 etc/fail2ban/petrel.conf $(DESTDIR)$(PREFIX)/share/doc/petrel/fail2ban.conf
 	install -D -m 644 etc/fail2ban/jail.d/petrel.conf $(DESTDIR)$(PREFIX)/share/doc/petrel/fail2ban-jail.conf
 	install -D -m 644 config.example $(DESTDIR)$(PREFIX)/share/doc/petrel/config.example
+	install -m 644 $(GUIDE) $(DESTDIR)$(PREFIX)/share/doc/petrel/
 	install -D -m 644 etc/completion/petrel.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/petrel
 	install -D -m 644 etc/completion/petrel.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_petrel
 	install -D -m 644 etc/completion/petrel.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/petrel.fish
@@ -267,7 +272,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
     libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev libsodium-dev uthash-dev swaks \
     ca-certificates
-TEST_PACKAGES := openssl perl python3 python3-spf python3-yaml python3-aiodns python3-aiohttp curl msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps \
+TEST_PACKAGES := openssl perl python3 python3-spf python3-yaml python3-aiodns python3-aiohttp curl iproute2 msmtp nsd unbound ldnsutils nginx-light dovecot-core dovecot-lmtpd redis-tools strace procps \
     clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl \
     opendkim opendkim-tools libmail-dkim-perl python3-dkim python3-nacl prometheus python3-prometheus-client zsh fish python3-jsonschema
 deps: ## Installs the Debian packages that building and the demo need.

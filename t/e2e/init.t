@@ -146,54 +146,11 @@ like $said, qr/\Apetrel init: an answer is missing, and standard input is not a 
 
 # --- Mail leaves by these settings
 
-my $smarthost = <<'PYTHON';
-import base64, socket, ssl, sys
-certificates, log = sys.argv[1:3]
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(certificates + '/good.pem', certificates + '/good.key')
-listener = socket.create_server(('127.0.0.1', 0))
-print(listener.getsockname()[1], flush=True)
-def tell(what):
-    with open(log, 'a') as f: f.write(what + '\n')
-while True:
-    connection, _ = listener.accept()
-    connection.settimeout(60)
-    try:
-        lines, secure, content = connection.makefile('rwb', 0), False, False
-        lines.write(b'220 smart.test ESMTP\r\n')
-        while True:
-            line = lines.readline()
-            if not line: break
-            verb = line.split()[0].upper() if line.split() else b''
-            if content:
-                if line == b'.\r\n':
-                    content = False
-                    tell('message')
-                    lines.write(b'250 2.0.0 Ok\r\n')
-            elif verb == b'EHLO': lines.write(b'250-smart.test\r\n250 ' + (b'AUTH PLAIN' if secure else b'STARTTLS') + b'\r\n')
-            elif verb == b'STARTTLS':
-                lines.write(b'220 go\r\n')
-                connection = context.wrap_socket(connection, server_side=True)
-                lines, secure = connection.makefile('rwb', 0), True
-            elif verb == b'AUTH':
-                tell('auth %s %s' % ('tls' if secure else 'clear', base64.b64decode(line.split()[2]).hex()))
-                lines.write(b'235 2.7.0 Ok\r\n')
-            elif verb == b'DATA':
-                content = True
-                lines.write(b'354 go\r\n')
-            elif verb == b'QUIT':
-                lines.write(b'221 bye\r\n')
-                break
-            else: lines.write(b'250 2.0.0 Ok\r\n')
-    except OSError: pass
-    connection.close()
-PYTHON
 SKIP: {
     skip 'python3 or openssl is not installed', 9 unless Petrel::have('python3') && Petrel::have('openssl');
     my $certificates = folder();
     system("sh t/support/tls_certificates.sh $certificates >$base/certificates.log 2>&1") == 0 or die Petrel::slurp("$base/certificates.log");
-    my $program = Petrel::spit("$base/smarthost.py", $smarthost);
-    Petrel::spawn("$base/smarthost.out", 'python3', $program, $certificates, "$base/smarthost.log");
+    Petrel::spawn("$base/smarthost.out", 'python3', 't/e2e/login_smarthost.py', $certificates, "$base/smarthost.log");
     my $port = Petrel::wait_for(sub { Petrel::slurp("$base/smarthost.out") =~ /^(\d+)$/m ? $1 : 0 }) or die;
     for my $password ('plain', join('', map { chr } 33 .. 126), encode('UTF-8', "  \x{e9}\x{20ac} \x{1f426} # \"x\" \\ %40 ")) {
         $dir = folder();
