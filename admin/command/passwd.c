@@ -66,9 +66,10 @@ read_hidden(const char *prompt, char line[LINE_MAX_BYTES], struct text *read_so)
     hidden.c_lflag &= (tcflag_t) ~(ECHO | ECHONL | ISIG);
     hidden.c_lflag |= ICANON;
     hidden.c_cc[VEOL] = INTERRUPT;
-    fputs(prompt, stderr);
     if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden) != 0)
         return false;
+    /* Now: what a program types at the prompt would be flushed, or shown. */
+    fputs(prompt, stderr);
     bool good = passwd_read_line(line, read_so);
     (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
     fputc('\n', stderr);

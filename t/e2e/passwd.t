@@ -60,8 +60,6 @@ def terminal(answers):
         while seen.count(b': ') <= i and time.time() < end:
             if select.select([main], [], [], 0.1)[0]:
                 seen += os.read(main, 1000)
-        while termios.tcgetattr(side)[3] & termios.ECHO and time.time() < end:
-            time.sleep(0.01)
         os.write(main, answer)
     out, _ = p.communicate(timeout=30)
     while select.select([main], [], [], 0.1)[0]:
@@ -76,6 +74,27 @@ code, out, seen, echo = terminal([b'pencil\n', b'pencils\n'])
 ok(code == 65 and out == '' and b'the two differ' in seen and echo, 'terminal: they differ')
 code, out, seen, echo = terminal([b'pen\x03'])
 ok(code == 130 and out == '' and echo, 'terminal: ^C, and it echoes again')
+
+def hidden_before_prompt():
+    """Nobody reads the prompt: standard error is a pipe that is full. Nothing is shown any more even so."""
+    main, side = pty.openpty()
+    reader, full = os.pipe()
+    os.set_blocking(full, False)
+    try:
+        while os.write(full, b'x' * 65536):
+            pass
+    except BlockingIOError:
+        os.set_blocking(full, True)
+    p = subprocess.Popen([petrel, 'passwd', 'alice'], stdin=side, stdout=subprocess.PIPE, stderr=full, start_new_session=True)
+    end = time.time() + 30
+    while termios.tcgetattr(side)[3] & termios.ECHO and time.time() < end:
+        time.sleep(0.01)
+    hidden = not termios.tcgetattr(side)[3] & termios.ECHO
+    p.kill()
+    p.communicate()
+    return hidden
+
+ok(hidden_before_prompt(), 'the terminal is hidden before the prompt is shown')
 print('1..%d' % count)
 PYTHON
 exit(system($python, "$scratch/try.py", $Petrel::binary) == 0 ? 0 : 1);
