@@ -233,11 +233,11 @@ read_key_back(const char *path, struct sign_random *randomness, int *code)
     char *content;
     size_t length;
     const char *why;
-    int error = disk_read_whole(path, SIGN_FILE_MAX, &content, &length);
+    int error = disk_read_regular(path, SIGN_FILE_MAX, &content, &length);
     if (error < 0) {
         *code =
             complaint_say(dkim_key_program, error == -EACCES ? EX_NOPERM : EX_NOINPUT,
-                          strerror(-error), path);
+                          disk_explain(error), path);
         return NULL;
     }
     struct sign_key *key = sign_key_read(randomness, text_of(content, length), &why);

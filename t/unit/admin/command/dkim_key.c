@@ -5,6 +5,7 @@
 #include "t/support/command_world.h"
 #include "t/support/tap.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sysexits.h>
@@ -134,6 +135,21 @@ test_setting(void)
     is_refused(run(dkim_key, "b.test s --show"), EX_NOINPUT, "No such file");
 }
 
+/* The daemon's user owns the directory, and root shows its keys. */
+static void
+test_fifo(void)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/pipe._domainkey.a.test.pem", world.folder);
+    ok(mkfifo(path, 0600) == 0);
+    int writer = open(path, O_RDWR | O_CLOEXEC);
+    ok(writer >= 0);
+    alarm(30); /* who waits for the writer waits forever */
+    is_refused(run_here("a.test pipe --show"), EX_NOINPUT, "it is not a regular file");
+    alarm(0);
+    close(writer);
+}
+
 int
 main(void)
 {
@@ -142,6 +158,7 @@ main(void)
     test_made();
     test_ed25519();
     test_setting();
+    test_fifo();
     command_world_end(&world);
     return done();
 }
