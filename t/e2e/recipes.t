@@ -37,6 +37,17 @@ sub moved {
     return $text;
 }
 
+# --- The first page
+
+my ($first) = $readme =~ /\A(.*?)^## Build/ms;
+ok -e "$Petrel::root/$_", "$_, which the first page shows" for $first =~ /^!\[[^\]]+\]\(([^)]+)\)$/mg;
+cmp_ok -s "$Petrel::root/doc/page.png", '<=', 60_000, 'a picture that is small';
+my @hurry = $first =~ /^    (.+)$/mg;
+is scalar @hurry, 2, 'two commands for people in a hurry';
+my %target = map { $_ => 1 } Petrel::slurp("$Petrel::root/Makefile") =~ /^([a-z-]+):/mg;
+is_deeply [grep { !$target{$_} } map { split ' ' } join("\n", @hurry) =~ /(?<!-y )\bmake ([a-z -]+?)(?: &&|$)/mg], [], 'whose targets are there';
+is +(Petrel::command('', $Petrel::binary, 'help', $_))[0], 0, "and petrel $_" for join(' ', @hurry) =~ /\bpetrel (init|test)\b/g;
+
 my $make_code = system("make -s -C $Petrel::root install DESTDIR=$scratch/root >$scratch/make.log 2>&1");
 is $make_code, 0, 'make install' or diag Petrel::slurp("$scratch/make.log");
 my $root = "$scratch/root";
