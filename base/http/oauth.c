@@ -517,12 +517,35 @@ oauth_judge(unsigned status, const char *error)
     return status == 429 || status >= 500 ? OAUTH_TRY_AGAIN : OAUTH_REFUSED;
 }
 
+/* HTML comes from a proxy, or from an address that is not the provider's. */
+static const char oauth_page[] =
+    "a web page, not JSON: check the provider's address in oauth (tenant, token), and "
+    "proxies on the way";
+
+static bool
+oauth_is_page(struct text body)
+{
+    return text_starts(text_trim(body), TEXT("<"));
+}
+
+/* With a status that promises a token. */
 static enum oauth_verdict
-oauth_explain(unsigned status, const json_t *json, char reason[OAUTH_REASON_MAX])
+oauth_refuse_page(char reason[OAUTH_REASON_MAX])
+{
+    snprintf(reason, OAUTH_REASON_MAX, "the answer is %s", oauth_page);
+    return OAUTH_TRY_AGAIN;
+}
+
+static enum oauth_verdict
+oauth_explain(unsigned status, struct text body, const json_t *json,
+              char reason[OAUTH_REASON_MAX])
 {
     const char *error = oauth_member(json, "error");
-    snprintf(reason, OAUTH_REASON_MAX, "status %u%s", status,
-             status / 100 == 3 ? ": redirects are not followed" : "");
+    const char *what = status / 100 == 3     ? "redirects are not followed"
+                       : oauth_is_page(body) ? oauth_page
+                                             : "";
+    snprintf(reason, OAUTH_REASON_MAX, "status %u%s%s", status,
+             what[0] != '\0' ? ": " : "", what);
     oauth_add_shown(reason, error);
     oauth_add_shown(reason, oauth_member(json, "error_description"));
     return oauth_judge(status, error);
@@ -589,12 +612,14 @@ oauth_read_token(unsigned status, struct text body, struct oauth_answer *out)
     memset(out, 0, sizeof(*out));
     buffer_init(&out->access, OAUTH_TOKEN_MAX);
     buffer_init(&out->refresh, OAUTH_TOKEN_MAX);
-    if (status / 100 != 2 || oauth_member(json, "error") != NULL)
-        out->verdict = oauth_explain(status, json, out->reason);
-    else if ((wrong = oauth_take_answer(json, out)) != NULL)
+    if (status / 100 != 2 || oauth_member(json, "error") != NULL) {
+        out->verdict = oauth_explain(status, body, json, out->reason);
+    } else if (oauth_is_page(body)) {
+        out->verdict = oauth_refuse_page(out->reason);
+    } else if ((wrong = oauth_take_answer(json, out)) != NULL) {
         out->verdict = OAUTH_TRY_AGAIN;
-    if (wrong != NULL)
         snprintf(out->reason, sizeof(out->reason), "%s", wrong);
+    }
     json_decref(json);
 }
 
@@ -627,7 +652,9 @@ oauth_read_device(unsigned status, struct text body, struct oauth_device *out)
     out->lifetime_s = oauth_seconds(json_object_get(json, "expires_in"),
                                     DEVICE_LIFETIME_S, OAUTH_LIFETIME_MAX_S);
     if (status / 100 != 2 || oauth_member(json, "error") != NULL) {
-        out->verdict = oauth_explain(status, json, out->reason);
+        out->verdict = oauth_explain(status, body, json, out->reason);
+    } else if (oauth_is_page(body)) {
+        out->verdict = oauth_refuse_page(out->reason);
     } else if (!oauth_take_string(out->device_code, sizeof(out->device_code), json,
                                   "device_code") ||
                !oauth_take_string(out->user_code, sizeof(out->user_code), json,

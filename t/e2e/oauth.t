@@ -111,7 +111,7 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
 
     # Each of these is a clear line; the mail waits, and goes afterwards.
     my %line = (
-        html => qr/the answer is not JSON/, nojson => qr/not JSON/, notoken => qr/access_token/, crlf => qr/token/, negative => qr/expires_in|lifetime/,
+        html => qr/the answer is a web page, not JSON: check the provider's address in oauth \(tenant, token\), and proxies on the way/, nojson => qr/not JSON/, notoken => qr/access_token/, crlf => qr/token/, negative => qr/expires_in|lifetime/,
         large => qr/token/, 500 => qr/status 500/, 429 => qr/status 429/, redirect => qr/status 302/, closed => qr/127\.0\.0\.1: /, cut => qr/127\.0\.0\.1: /,
         endless => qr/too large/, invalid_grant => qr/invalid_grant: AADSTS70000: it is so; run: petrel oauth login 127\.0\.0\.1 joe/,
         invalid_client => qr/invalid_client.*; run: petrel oauth login/, consent_required => qr/consent_required.*run: petrel oauth login/,

@@ -120,7 +120,7 @@ sub fails {
     like $text, $pattern, "$name: a sentence";
     is state_of($petrel), $kept, "$name: the login before it stays";
 }
-fails('html', 75, qr/the provider gives no code/, 'HTML');
+fails('html', 75, qr/the provider gives no code: the answer is a web page, not JSON: check the provider's address in oauth/, 'HTML');
 fails('nojson', 75, qr/the provider gives no code/, 'cut JSON');
 fails('500', 75, qr/the provider gives no code: status 500/, 'status 500');
 fails('429', 75, qr/the provider gives no code: status 429/, 'status 429');

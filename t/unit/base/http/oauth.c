@@ -265,7 +265,16 @@ static const struct {
     {200, "{\"access_token\":\"at\",\"expires_in\":[]}", NULL, "", 0,
      OAUTH_TRY_AGAIN, "expires_in is not a time to come"},
     {200, "<html>canary</html>", NULL, "", 0, OAUTH_TRY_AGAIN,
-     "the answer is not JSON"},
+     "the answer is a web page, not JSON: check the provider's address in oauth "
+     "(tenant, token), and proxies on the way"},
+    {200, " \r\n<!DOCTYPE html>", NULL, "", 0, OAUTH_TRY_AGAIN,
+     "the answer is a web page, not JSON: check the provider's address in oauth "
+     "(tenant, token), and proxies on the way"},
+    {403, "<html>canary</html>", NULL, "", 0, OAUTH_REFUSED,
+     "status 403: a web page, not JSON: check the provider's address in oauth "
+     "(tenant, token), and proxies on the way"},
+    {302, "<html>moved</html>", NULL, "", 0, OAUTH_REFUSED,
+     "status 302: redirects are not followed"},
     {200, "", NULL, "", 0, OAUTH_TRY_AGAIN, "the answer is not JSON"},
     {200, "[]", NULL, "", 0, OAUTH_TRY_AGAIN, "the answer is not JSON"},
     {200, "{}", NULL, "", 0, OAUTH_TRY_AGAIN, "the answer has no access_token"},
@@ -294,7 +303,10 @@ static const struct {
     {400, "{\"error\":\"temporarily_unavailable\"}", NULL, "", 0, OAUTH_TRY_AGAIN,
      "status 400: temporarily_unavailable"},
     {429, "", NULL, "", 0, OAUTH_TRY_AGAIN, "status 429"},
-    {503, "<html>", NULL, "", 0, OAUTH_TRY_AGAIN, "status 503"},
+    {503, "<html>", NULL, "", 0, OAUTH_TRY_AGAIN,
+     "status 503: a web page, not JSON: check the provider's address in oauth "
+     "(tenant, token), and proxies on the way"},
+    {503, "no <html>", NULL, "", 0, OAUTH_TRY_AGAIN, "status 503"},
     {302, "", NULL, "", 0, OAUTH_REFUSED, "status 302: redirects are not followed"},
     {404, "{\"error\":7}", NULL, "", 0, OAUTH_REFUSED, "status 404"},
 };
@@ -418,6 +430,9 @@ test_device(void)
     oauth_read_device(200, TEXT("nothing"), &d);
     is_string(d.reason, "the answer has no device_code, user_code and verification_uri",
               "no JSON");
+    oauth_read_device(200, TEXT("<html>canary</html>"), &d);
+    is_number(d.verdict, OAUTH_TRY_AGAIN, "HTML");
+    ok(strstr(d.reason, "the answer is a web page, not JSON: check ") == d.reason);
     oauth_read_device(400, TEXT("{\"error\":\"invalid_scope\"}"), &d);
     is_number(d.verdict, OAUTH_REFUSED, "refused");
     is_string(d.reason, "status 400: invalid_scope", "with its reason");
