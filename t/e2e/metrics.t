@@ -3,6 +3,7 @@
 # alert asks for metrics that there are.
 use strict;
 use warnings;
+use Cwd qw(abs_path);
 use Test::More;
 use lib 't/e2e';
 use Petrel;
@@ -118,9 +119,32 @@ SKIP: {
     skip 'promtool is not installed (package prometheus)', 1 unless $promtool;
     my ($exit, $out) = Petrel::command('', $promtool, 'check', 'rules', $rules);
     is $exit, 0, 'promtool takes the rules' or diag $out;
+
+    # A host that is busy for some minutes is not worth an alert, nor one that is busy up to the bound.
+    Petrel::spit("$petrel->{dir}/busy.yml", sprintf <<'END', abs_path($rules));
+rule_files: [%s]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'petrel_build_info{instance="a"}', values: '1x40'}
+      - {series: 'petrel_busy_ratio{instance="a"}', values: '0.95x9 0.5 0.95x30'}
+      - {series: 'petrel_busy_ratio{instance="b"}', values: '0.9x40'}
+    alert_rule_test:
+      - {eval_time: 20m, alertname: PetrelBusy, exp_alerts: []}
+      - eval_time: 35m
+        alertname: PetrelBusy
+        exp_alerts:
+          - exp_labels: {instance: a, severity: ticket}
+            exp_annotations:
+              summary: Petrel on a is busy
+              description: Its event loop, journal, disk or sessions are nearly at their limit. petrel status says which; add a host, or space.
+END
+    ($exit, $out) = Petrel::command('', $promtool, 'test', 'rules', "$petrel->{dir}/busy.yml");
+    is $exit, 0, 'an alert of a busy host, in time' or diag $out;
 }
 my $text = Petrel::slurp($rules);
-is Petrel::count($text, qr/- alert: /), 10, 'ten alerts';
+is Petrel::count($text, qr/- alert: /), 11, 'eleven alerts';
 my %asked = map { $_ => 1 } $text =~ /\b(petrel_\w+?)(?=[\s{\[)])/g;
 cmp_ok scalar(keys %asked), '>', 6, 'they ask for metrics';
 like $page, qr/^(?:# TYPE )?\Q$_\E[{ ]/m, "$_ is there" for sort keys %asked; # some have no series without a smarthost or a certificate
