@@ -633,10 +633,61 @@ test_stderr(void)
     tap_stop(&t);
 }
 
+/* Short values are copied in words, and a line is long enough for usual ones. */
+static void
+test_lengths(void)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
+    static const char *const keys[] = {"k", "to", "dsn", "from", "class", "sasl_username", "a_key_of_nineteen_x"};
+    struct log *log = log_open(LOG_STYLE_PETREL);
+    char want[200];
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        for (size_t length = 0; length < sizeof(letters); length++) {
+            struct text value = text_of(letters, length);
+            struct log_line line;
+            buffer_clear(&out);
+            log_start(&line, log, LOG_LEVEL_INFO, "p", NULL);
+            log_field(&line, keys[i], value);
+            log_field_address(&line, "x", value);
+            log_remark(&line, value);
+            log_end(&line);
+            snprintf(want, sizeof(want), "p: %s=%.*s, x=<%.*s> (%.*s)\n", keys[i], TEXT_ARGS(value), TEXT_ARGS(value),
+                     TEXT_ARGS(value));
+            is_text(buffer_text(&out), text_from(want), "a field, an address and a remark");
+        }
+    log_free(&log);
+}
+
+/* At each of its lengths a line gets one field more. */
+static void
+test_growth(void)
+{
+    struct log *log = log_open(LOG_STYLE_PETREL);
+    char filler[1000];
+    memset(filler, 'f', sizeof(filler));
+    for (size_t length = 300; length <= 1000; length++) {
+        struct log_line line;
+        struct text value = text_of(filler, length);
+        buffer_clear(&out);
+        log_start(&line, log, LOG_LEVEL_INFO, "p", NULL);
+        log_field(&line, "a", value);
+        log_field(&line, "b", TEXT("0123456789abcdefghijk"));
+        log_remark(&line, TEXT("the end"));
+        log_end(&line);
+        struct text made = buffer_text(&out);
+        is_number(made.length, length + strlen("p: a=, b=0123456789abcdefghijk (the end)\n"), "its length");
+        ok_named(text_equal(text_after(made, length + strlen("p: a=")), TEXT(", b=0123456789abcdefghijk (the end)\n")),
+                 "its end");
+    }
+    log_free(&log);
+}
+
 int
 main(void)
 {
     buffer_init(&out, 1 << 20);
+    test_lengths();
+    test_growth();
     test_styles();
     test_list();
     test_say();
