@@ -41,13 +41,16 @@ endif
 supported = $(foreach flag,$(1),$(shell $(CC) -Werror $(flag) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(flag)))
 HARDENING := $(call supported,-fstack-clash-protection -fcf-protection -mbranch-protection=standard)
 
+# The same bytes from any folder. Counters of coverage are found by their own.
+PREFIX_MAP := $(if $(findstring --coverage,$(CFLAGS)),,$(call supported,-ffile-prefix-map=$(CURDIR)=.))
+
 # Nothing unwinds at run time: debuggers have .debug_frame, profilers the frame pointer.
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
     -Wswitch-enum -Wconversion -Wwrite-strings -Wstrict-prototypes \
     -Wmissing-prototypes -fstack-protector-strong -fno-omit-frame-pointer -fPIE \
     -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
-    $(HARDENING) $(if $(WERROR),-Werror)
+    $(HARDENING) $(PREFIX_MAP) $(if $(WERROR),-Werror)
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP -DPETREL_VERSION='"$(VERSION)"' \
     $(if $(SAN),,-D_FORTIFY_SOURCE=3) $(if $(LIBIDN2),-DHAVE_LIBIDN2)
 override LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--as-needed
@@ -191,6 +194,7 @@ SYSCONFDIR ?= /etc
 # Pages for those who run it. The others of doc/ are about the source.
 GUIDE := $(patsubst %,doc/%.md,vps container kubernetes appliance certificates monitoring trouble coming-from backup \
     aliases defragment doctor events forwarding tls)
+INSTALL_STRIP ?= -s
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/fail2ban-jail.conf share/doc/petrel/config.example \
     $(patsubst doc/%,share/doc/petrel/%,$(GUIDE)) \
@@ -198,7 +202,7 @@ INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     lib/systemd/system/petrel.socket share/bash-completion/completions/petrel \
     share/zsh/site-functions/_petrel share/fish/vendor_completions.d/petrel.fish
 install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=.
-	install -D -s -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
+	install -D $(INSTALL_STRIP) -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
 	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
 	install -D -m 644 man/petrel.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel.conf.5
 	install -D -m 644 man/petrel-spool.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel-spool.5
@@ -267,6 +271,18 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 	$(Q)$(CC) $(CFLAGS) -static-pie $(QUIET_LD) -Wl,-z,relro,-z,now -Wl,--gc-sections -o $@ $^ \
 	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
 
+# Packages for this release of Debian, built in a copy, as dpkg-buildpackage leaves its traces everywhere.
+DEB ?= build-deb
+DEB_SOURCE := Makefile mta.c $(DIRS) man etc doc debian config.example README.md CHANGELOG.md SECURITY.md
+deb: ## Builds the Debian packages petrel and petrel-mta into build-deb/.
+	rm -rf $(DEB) && mkdir -p $(DEB)/petrel
+	cp -R $(DEB_SOURCE) $(DEB)/petrel
+	cd $(DEB)/petrel && MAKEFLAGS= dpkg-buildpackage -us -uc -b -J$$(nproc)
+
+# As root, with a network: a bare Debian is made, and packages are installed in it. SUITE=trixie: of another release.
+check-packages: petrel $(BUILD)/t/bench/sink ## Builds the packages, and installs, upgrades and removes them in a bare Debian.
+	$(Q)BUILD=$(BUILD) prove $(wildcard t/packages/*.t)
+
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
@@ -281,6 +297,11 @@ deps-test: deps ## Installs the packages and peers that the tests need, too.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES)
 	$(SUDO) sh t/e2e/get-peers.sh
 
+# Of `make deb` and `make check-packages`.
+DEB_PACKAGES := dpkg-dev debhelper lintian debootstrap iproute2 util-linux
+deps-packages: deps ## Installs what building and testing the Debian packages needs.
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(DEB_PACKAGES)
+
 # The test of the page: 100 MB. Without them it looks at the files alone.
 deps-page: ## Installs Chromium and what drives it, for the test of the page.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium
@@ -293,6 +314,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deb check-packages deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -436,8 +436,8 @@ static const struct finding_row finding_rows[] = {
     {"held_long",            FINDING_HINT,    check_held_long,
      "Look at it with `petrel queue ls --queue hold`; then release or remove it."     },
     {"hold_by_route",        FINDING_WARNING, check_hold_by_route,
-     "Set `relay` or `routes` to a host that takes the mail, reload, and release it "
-     "with `petrel queue release`."                                                   },
+     "Say where mail goes with `petrel init`, `relay` or `routes`, reload, and release "
+     "it with `petrel queue release`."                                                },
     {"loop_slow",            FINDING_HINT,    check_loop_slow,
      "Look for a slow disk, a busy machine or swapping; report it as a bug otherwise."},
     {"clock_jumped",         FINDING_WARNING, check_clock_jumped,

@@ -1,0 +1,222 @@
+#!/usr/bin/perl
+# The packages for Debian (make check-packages, as root): what lintian says of them, that two builds are equal, and their
+# life in roots of a bare Debian: beside Postfix, in the place of Postfix and Exim, upgrade, removal and purge with and
+# without mail, and a first mail with the fewest commands. SUITE=trixie builds and installs those of another release;
+# DEBS=build-deb takes what `make deb` has made, to try the scripts of debian/ alone.
+use strict;
+use warnings;
+use File::Compare qw(compare);
+use File::Temp qw(tempdir);
+use lib 't/e2e';
+use Petrel;
+use POSIX ();
+use Test::More;
+
+my ($here) = Petrel::slurp('/etc/os-release') =~ /^VERSION_CODENAME=(\w+)/m;
+my $suite = $ENV{SUITE} || $here || '';
+for my $needed (qw(debootstrap dpkg-buildpackage dh lintian unshare nsenter ip)) {
+    Petrel::have($needed) or plan skip_all => "$needed is not installed: make deps-packages";
+}
+if (!$ENV{PETREL_TEST_PACKAGES}) {
+    my @unshare = qw(unshare --mount --propagation private --pid --fork --kill-child --mount-proc);
+    plan skip_all => 'packages are installed by root' unless $> == 0;
+    plan skip_all => 'a mount namespace is refused here' if system("@unshare mount -t tmpfs none /mnt >/dev/null 2>&1") != 0;
+    $ENV{PETREL_TEST_PACKAGES} = 1;
+    exec @unshare, $^X, $0 or die "unshare: $!";
+}
+$Petrel::patience = 120;
+my $work = tempdir('packages-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+chmod 0755, $work;
+my $top = $Petrel::root;
+my $kept = "$top/build-packages"; # the bare root, which `make clean` removes
+
+# --- Roots
+
+my @mounted;
+END { my $code = $?; system('umount', '-l', $_) for reverse @mounted; $? = $code }
+
+# run(NAME, COMMAND...): it ends with 0; returns its output.
+sub run {
+    my ($name, @command) = @_;
+    my $said = `exec 2>&1; @{[ join ' ', map { "'" . s/'/'\\''/gr . "'" } @command ]}`;
+    is $? >> 8, 0, $name or diag $said;
+    return $said =~ s/\r//gr; # apt gives dpkg a terminal
+}
+# inside(ROOT, WORDS OF sh): the command for it.
+sub inside {
+    my ($root, $words) = @_;
+    my @proxies = map { defined $ENV{$_} ? "$_=$ENV{$_}" : () } qw(http_proxy https_proxy);
+    return ('chroot', $root, qw(/usr/bin/env -i HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin),
+        @proxies, 'sh', '-euc', $words);
+}
+sub into { my ($name, $root, $words) = @_; return run($name, inside($root, $words)) }
+
+# A bare Debian of its own; no service is started by its packages.
+sub fresh {
+    my $root = "$work/" . shift;
+    system('cp', '-a', "$kept/$suite", $root) == 0 or die 'cp';
+    for my $mount (['-t', 'proc', 'proc', "$root/proc"], ['--rbind', '/dev', "$root/dev"]) {
+        system('mount', @$mount) == 0 or die "mount @$mount";
+        push @mounted, $mount->[-1];
+    }
+    Petrel::spit("$root/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n");
+    chmod 0755, "$root/usr/sbin/policy-rc.d";
+    Petrel::spit("$root/etc/resolv.conf", Petrel::slurp('/etc/resolv.conf'));
+    return $root;
+}
+
+my $bootstrap = -d "$kept/$suite" ? undef : Petrel::spawn("$work/debootstrap.log", 'sh', '-c',
+    "mkdir -p $kept && debootstrap --variant=minbase --include=ca-certificates $suite $kept/$suite.new && chroot $kept/$suite.new apt-get -q update && mv $kept/$suite.new $kept/$suite");
+sub bootstrapped {
+    return if !defined $bootstrap;
+    my $status = Petrel::reap($bootstrap, 0, 900);
+    undef $bootstrap;
+    system('rm', '-rf', "$kept/$suite.new");
+    die "debootstrap $suite: " . Petrel::slurp("$work/debootstrap.log") if !defined $status || $status != 0;
+    return;
+}
+
+# --- Built, twice, in two directories
+
+my @debs;
+if ($ENV{DEBS}) {
+    @debs = ($ENV{DEBS}) x 2;
+} elsif ($suite eq $here) {
+    @debs = ("$work/1", "$work/a/longer/name");
+    run('make deb', 'make', '-s', '-C', $top, 'deb', "DEB=$_") for @debs;
+} else {
+    bootstrapped();
+    my $root = fresh('builder');
+    into('what building needs', $root, 'apt-get install -y -q --no-install-recommends make dpkg-dev debhelper');
+    system("cd $top && mkdir -p $root/src && cp -R Makefile mta.c base mime sched queue smtp defrag admin man etc doc debian config.example *.md $root/src") == 0 or die;
+    into('build-dep', $root, 'cd /src && apt-get build-dep -y -q --no-install-recommends ./');
+    into('make deb', $root, 'cd /src && make -s deb DEB=/1 && make -s deb DEB=/a/longer/name');
+    @debs = ("$root/1", "$root/a/longer/name");
+}
+my %deb; # name without version => file
+for my $file (map { s{.*/}{}r } glob "$debs[0]/*.deb") {
+    $deb{ $file =~ s/_.*//r } = "$debs[0]/$file";
+    is compare("$debs[0]/$file", "$debs[1]/$file"), 0, "$file is the same from both directories";
+}
+is_deeply [ sort keys %deb ], [qw(petrel petrel-dbgsym petrel-mta)], 'the packages';
+SKIP: {
+    skip 'lintian is that of another release', 1 if $suite ne $here;
+    is run('lintian', 'lintian', '--allow-root', '--fail-on', 'error,warning', "$debs[0]/petrel_" . (split /_/, $deb{petrel})[1] . '_' . (`dpkg --print-architecture` =~ s/\n//r) . '.changes'),
+        '', 'lintian says nothing';
+}
+like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{^-\S+ root/root .* \./usr/$_$}m, "petrel has $_"
+    for qw(sbin/petrel lib/sysusers\.d/petrel\.conf lib/tmpfiles\.d/petrel\.conf share/man/man8/petrel\.8\.gz share/man/man5/petrel\.conf\.5\.gz
+    share/bash-completion/completions/petrel share/doc/petrel/petrel\.rules\.yml share/doc/petrel/README\.md share/doc/petrel/doc/monitoring\.md share/petrel/petrel\.conf);
+like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{ \./(?:usr/)?lib/systemd/system/petrel\.$_$}m, "petrel.$_" for qw(service socket);
+like run('contents', 'dpkg-deb', '-c', $deb{'petrel-mta'}), qr{ \./usr/$_ -> \S*petrel$}m, "petrel-mta has $_" for qw(sbin/sendmail lib/sendmail bin/mailq bin/newaliases);
+
+# A newer version of both, as dpkg sees it.
+mkdir "$work/next" or die;
+for my $name (qw(petrel petrel-mta)) {
+    system("dpkg-deb -R $deb{$name} $work/$name && sed -i 's/^Version: .*/&+next/' $work/$name/DEBIAN/control && dpkg-deb -b --root-owner-group $work/$name $work/next/$name.deb >/dev/null") == 0 or die;
+}
+bootstrapped();
+
+# Hosts have port 25 here, whatever this machine does with its own.
+my $net = Petrel::spawn("$work/net.log", qw(unshare --net sh -c), 'ip link set lo up && echo up && exec sleep 3600');
+Petrel::wait_for(sub { Petrel::slurp("$work/net.log") =~ /up/ }) or die Petrel::slurp("$work/net.log");
+my @alone = ('nsenter', "--net=/proc/$net/ns/net");
+sub host { my ($name, $root, $words) = @_; return run($name, @alone, inside($root, $words)) }
+# The daemon, as the unit would start it.
+sub daemon {
+    my $root = shift;
+    unlink "$work/log";
+    my $pid = Petrel::spawn("$work/log", @alone, inside($root, 'exec petrel run'));
+    ok Petrel::wait_for(sub { Petrel::slurp("$work/log") =~ /listening on 127\.0\.0\.1:25\b/ || waitpid($pid, POSIX::WNOHANG()) > 0 }), 'petrel listens' or diag Petrel::slurp("$work/log");
+    return $pid;
+}
+# How many messages wait.
+sub queued { my $root = shift; return scalar(() = host('queue ls', $root, 'petrel queue ls --json') =~ /^\{/mg) }
+sub packages { my ($root) = @_; return join ' ', map { /^ii  (petrel|petrel-mta|postfix|exim4-daemon-light) / ? $1 : () } split /\n/, run('dpkg -l', inside($root, "dpkg -l | sed 's/  */  /;s/^\\(ii  [^ ]*\\).*/\\1 /'")) }
+sub copy { my $root = shift; system('cp', @_, "$root/root/") == 0 or die 'cp'; return }
+
+# --- Beside Postfix, then in its place
+
+my $root = fresh('postfix');
+copy($root, $deb{petrel}, $deb{'petrel-mta'});
+into('postfix', $root, 'apt-get install -y -q --no-install-recommends postfix');
+my $said = into('petrel beside it', $root, 'apt-get install -y -q --no-install-recommends /root/petrel_*.deb');
+like $said, qr/^petrel: another program is the sendmail of this system: set `listen`, then systemctl enable --now petrel$/m, 'what is to be done is said';
+is packages($root), 'petrel postfix', 'both are installed';
+ok !-l "$root/etc/systemd/system/multi-user.target.wants/petrel.service", 'petrel is not enabled, as it has no port';
+is readlink("$root/usr/sbin/sendmail") // 'a file', 'a file', 'sendmail is that of Postfix';
+like Petrel::slurp("$root/etc/petrel/petrel.conf"), qr/\A# petrel: as installed\n/, 'the settings as installed';
+like into('the spool', $root, 'stat -c "%U:%G %a" /var/spool/petrel'), qr/^petrel:petrel 711$/, 'its user and spool';
+$said = into('petrel-mta', $root, 'apt-get install -y -q --no-install-recommends /root/petrel-mta_*.deb');
+is packages($root), 'petrel petrel-mta', 'Postfix is gone';
+ok -l "$root/etc/systemd/system/multi-user.target.wants/petrel.service", 'petrel is enabled';
+like into('links', $root, 'for f in /usr/sbin/sendmail /usr/lib/sendmail /usr/bin/mailq /usr/bin/newaliases; do readlink -f $f; done'), qr{\A(?:/usr/sbin/petrel\n){4}\z}, 'sendmail is Petrel';
+
+# --- Mail before anything is set: held, and said
+
+host('sendmail without a daemon', $root, 'echo "Subject: x\n\nfirst" | sendmail root');
+my $daemon = daemon($root);
+my $smtp = q{use IO::Socket::INET; my $s = IO::Socket::INET->new("127.0.0.1:25") or die; print scalar <$s>;
+    for ("HELO a", "MAIL FROM:<a\@example.org>", "RCPT TO:<b\@example.net>", "DATA", "Subject: y\r\n\r\nsecond\r\n.", "QUIT") { print $s "$_\r\n"; print scalar <$s> }};
+like run('SMTP', @alone, $^X, '-e', $smtp), qr/^250 2\.0\.0 Ok: queued as/m, 'mail by SMTP, too';
+ok Petrel::wait_for(sub { `@{[ join ' ', @alone ]} chroot $root /usr/sbin/petrel status` =~ /^warning +hold_by_route: 2 messages are held.*\n +Say where mail goes with `petrel init`/m }), 'status names petrel init';
+is queued($root), 2, 'both wait';
+
+# --- Upgrade with mail queued
+
+copy($root, glob "$work/next/*.deb");
+$said = into('upgrade', $root, 'dpkg -i /root/petrel.deb /root/petrel-mta.deb </dev/null');
+is queued($root), 2, 'both wait still';
+Petrel::reap($daemon, 'TERM');
+$daemon = daemon($root);
+is queued($root), 2, 'and with the new daemon';
+host('petrel init', $root, 'petrel init --yes --relay hold --hostname mail.example.org');
+like Petrel::slurp("$root/etc/petrel/petrel.conf"), qr/\A# Written by `petrel init`/, 'init replaces the settings as installed';
+$said = into('an upgrade after that', $root, 'dpkg -i /root/petrel.deb </dev/null');
+like Petrel::slurp("$root/etc/petrel/petrel.conf"), qr/\A# Written by `petrel init`/, 'asks nothing, and keeps them';
+Petrel::reap($daemon, 'TERM');
+
+# --- Removal, purge
+
+$said = into('remove', $root, 'apt-get remove -y -q petrel petrel-mta');
+like $said, qr{^petrel: mail waits in /var/spool/petrel: it stays, and is sent when petrel is installed again$}m, 'mail that waits is said';
+ok -e "$root/etc/petrel/petrel.conf", 'settings stay';
+ok !-e "$root/usr/sbin/petrel" && !-l "$root/usr/sbin/sendmail", 'the program does not';
+$said = into('install again', $root, 'dpkg -i /root/petrel_*.deb');
+is queued($root), 2, 'the mail is there';
+$said = into('purge', $root, 'dpkg --purge petrel');
+like $said, qr{^petrel: mail may be in /var/spool/petrel: it stays$}m, 'a purge with mail keeps the spool';
+ok !-e "$root/etc/petrel", 'but no settings';
+into('install once more', $root, 'dpkg -i /root/petrel_*.deb');
+is queued($root), 2, 'the mail is there still';
+host('rm', $root, 'petrel queue rm --all');
+into('remove', $root, 'dpkg --remove petrel');
+ok -e "$root/var/spool/petrel/.empty", 'an empty spool is noted';
+system('cp', '-a', "$root/var/spool/petrel", "$work/spool") == 0 or die;
+Petrel::spit("$root/var/spool/petrel/journal/later", 'x');
+utime time + 10, time + 10, "$root/var/spool/petrel/journal/later";
+like into('purge', $root, 'dpkg --purge petrel'), qr/it stays$/m, 'what came since then keeps it';
+ok -e "$root/var/spool/petrel/journal/later", 'all of it';
+system('rm', '-rf', "$root/var/spool/petrel");
+into('install for the last time', $root, 'dpkg -i /root/petrel_*.deb');
+$said = into('purge', $root, 'dpkg --purge petrel');
+like $said, qr{^petrel: no mail was in /var/spool/petrel: it is removed$}m, 'a purge without mail says so';
+ok !-e "$root/var/spool/petrel" && !-e "$root/etc/petrel", 'and leaves nothing';
+
+# --- In the place of Exim; a first mail with four commands
+
+$root = fresh('exim');
+copy($root, $deb{petrel}, $deb{'petrel-mta'});
+into('exim4', $root, 'apt-get install -y -q --no-install-recommends exim4-daemon-light');
+my $start = (times)[2] + (times)[3];
+into('petrel-mta', $root, 'apt-get install -y -q --no-install-recommends /root/petrel_*.deb /root/petrel-mta_*.deb');
+is packages($root), 'petrel petrel-mta', 'Exim is gone';
+my $sink = Petrel::spawn("$work/sink.log", @alone, "$top/$Petrel::build/t/bench/sink", '--listen', '127.0.0.1:2525', '--directory', $work);
+Petrel::wait_for(sub { Petrel::slurp("$work/sink.log") =~ /^listening/m }) or die 'no sink';
+host('petrel init', $root, 'petrel init --yes --hostname mail.example.org --relay smtp://127.0.0.1:2525 --root me@example.org');
+$daemon = daemon($root);
+like host('petrel test', $root, 'petrel test you@example.org'), qr/delivered|sent/, 'and petrel test: delivered';
+cmp_ok((times)[2] + (times)[3] - $start, '<=', 60, 'within a minute of the processor');
+ok scalar(() = glob "$work/*.eml"), 'the sink has it';
+Petrel::reap($_, 'TERM') for $daemon, $sink, $net;
+done_testing;
