@@ -279,8 +279,25 @@ deb: ## Builds the Debian packages petrel and petrel-mta into build-deb/.
 	cp -R $(DEB_SOURCE) $(DEB)/petrel
 	cd $(DEB)/petrel && MAKEFLAGS= dpkg-buildpackage -us -uc -b -J$$(nproc)
 
+# The root of an image: one file, certificates to verify others by, a user and a spool. Times are those of the release.
+IMAGE ?= build-image
+CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
+SOURCE_DATE_EPOCH ?= $(shell date -d "$$(sed -n 's/^ -- .*>  //p;T;q' debian/changelog)" +%s)
+image-root: static ## Lays out the root of a container image in build-image/root.
+	rm -rf $(IMAGE)/root
+	install -D -m 755 petrel-static $(IMAGE)/root/petrel
+	install -D -m 644 $(CERTIFICATES) $(IMAGE)/root/etc/ssl/certs/ca-certificates.crt
+	echo 'petrel:x:65532:0:Petrel:/spool:/petrel' >$(IMAGE)/root/etc/passwd
+	chmod 644 $(IMAGE)/root/etc/passwd
+	install -d -m 770 $(IMAGE)/root/spool
+	[ "$$(id -u)" != 0 ] || chown 65532:0 $(IMAGE)/root/spool
+
+image: image-root ## Packs it into build-image/petrel.oci.tar, an OCI archive.
+	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) etc/container/image.sh $(IMAGE)/root $(IMAGE)/petrel.oci.tar \
+	    $(or $(CROSS),$(shell uname -m)) $(VERSION)
+
 # As root, with a network: a bare Debian is made, and packages are installed in it. SUITE=trixie: of another release.
-check-packages: petrel $(BUILD)/t/bench/sink ## Builds the packages, and installs, upgrades and removes them in a bare Debian.
+check-packages: petrel image $(BUILD)/t/bench/sink ## Builds the packages, and installs, upgrades and removes them in a bare Debian.
 	$(Q)BUILD=$(BUILD) prove $(wildcard t/packages/*.t)
 
 # What building needs; what the tests need besides. Debian 12 and 13.
@@ -314,6 +331,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deb check-packages deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deb image-root image check-packages deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

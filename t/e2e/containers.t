@@ -1,0 +1,154 @@
+#!/usr/bin/perl
+# The examples for containers (etc/container, etc/compose, etc/kubernetes), held against the program: each variable is a
+# setting with a value that it takes, each port is listened on, each path answers, each command and flag exists; and the
+# archive of image.sh is what OCI says, the same each time.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use FindBin;
+use IO::Socket::INET;
+use lib $FindBin::Bin;
+use JSON::PP;
+use Petrel;
+use Test::More;
+
+delete @ENV{ grep { /^PETREL_/ } keys %ENV };
+my $root = $Petrel::root;
+my $scratch = tempdir('containers-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+chmod 0755, $scratch;
+Petrel::spit("$scratch/password", "secret\n");
+chmod 0600, "$scratch/password";
+
+# --- The Dockerfile
+
+my $docker = Petrel::slurp("$root/etc/container/Dockerfile");
+my %image = $docker =~ /^ENV (\w+)=(.*)$/mg;
+is $docker =~ /^EXPOSE (.*)$/m ? $1 : '', '2525 8025', 'the ports of the image';
+is_deeply [ map { join ' ', /:(\d+)/g } @image{qw(PETREL_LISTEN PETREL_HTTP)} ], [ '2525 2525', '8025 8025' ], 'are those that Petrel listens on';
+like $docker, qr/^USER 65532:0$/m, 'a user without a name';
+like $docker, qr/^HEALTHCHECK CMD \["\/petrel","health"\]$/m, 'health';
+# Whether the program takes these settings, in the environment.
+sub settings_are_right {
+    my ($name, %variables) = @_;
+    my %environment = (%image, %variables, PETREL_SPOOL => "$scratch/spool");
+    $environment{$_} = "$scratch/password" for grep { /_FILE$/ } keys %environment;
+    local @ENV{ keys %environment } = values %environment;
+    my ($code, $said) = Petrel::command('', $Petrel::binary, '-c', '/dev/null', 'check');
+    is $code, 0, "$name: petrel check" or diag $said;
+    for my $key (map { lc s/^PETREL_//r =~ s/_FILE$//r } sort keys %environment) {
+        like $said, qr/^$key = .*# environment/m, "$name: $key is a setting";
+    }
+    unlike $said, qr/unknown/i, "$name: and nothing is unknown";
+    return %environment;
+}
+settings_are_right('Dockerfile');
+
+# --- Compose and Kubernetes
+
+my $python = '/usr/bin/python3';
+SKIP: {
+    skip 'python3-yaml is not installed', 1 unless (Petrel::command('', $python, '-c', 'import yaml'))[0] == 0;
+    my $read = sub {
+        my ($code, $said) = Petrel::command(Petrel::slurp("$root/$_[0]"), $python, '-c', 'import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))');
+        is $code, 0, "$_[0] is YAML" or BAIL_OUT $said;
+        return @{ decode_json($said) };
+    };
+    # "/petrel COMMAND --flag...": the command and each of its flags are in its help.
+    my $is_command = sub {
+        my ($name, $program, $command, @flags) = @_;
+        is $program, '/petrel', "$name: the program of the image";
+        my ($code, $help) = Petrel::command('', $Petrel::binary, 'help', $command);
+        is $code, 0, "$name: petrel $command";
+        like $help, qr/\Q$_\E\b/, "$name: $_" for grep { /^--/ } @flags;
+    };
+    my ($compose) = $read->('etc/compose/relay.yml');
+    my $service = $compose->{services}{relay};
+    settings_are_right('relay.yml', %{ $service->{environment} });
+    is_deeply $service->{expose}, ['2525'], 'relay.yml: the port';
+    is shift @{ $service->{healthcheck}{test} }, 'CMD', 'relay.yml: health without a shell';
+    $is_command->('relay.yml', @{ $service->{healthcheck}{test} });
+    is_deeply $service->{volumes}, ['spool:/spool'], 'relay.yml: the spool';
+    is $service->{environment}{PETREL_RELAY_PASSWORD_FILE}, '/run/secrets/' . $service->{secrets}[0], 'relay.yml: the secret';
+    is $compose->{networks}{mail}{ipam}{config}[0]{subnet}, $service->{environment}{PETREL_RELAY_FROM}, 'relay.yml: its network may relay';
+    ok $compose->{secrets}{relay_password} && exists $compose->{volumes}{spool}, 'relay.yml: both are declared';
+
+    my %http; # paths that probes ask
+    for my $file (qw(relay sidecar)) {
+        my @documents = $read->("etc/kubernetes/$file.yaml");
+        my ($set) = grep { $_->{kind} =~ /^(?:StatefulSet|Deployment)$/ } @documents;
+        my $pod = $set->{spec}{template}{spec};
+        my ($container) = grep { $_->{name} eq 'petrel' } @{ $pod->{containers} }, @{ $pod->{initContainers} // [] };
+        my %used = settings_are_right("$file.yaml", map { $_->{name} => $_->{value} } @{ $container->{env} });
+        my %port = map { $_->{name} => $_->{containerPort} } @{ $container->{ports} };
+        is $port{smtp} // 2525, $used{PETREL_LISTEN} =~ /:(\d+)/ && $1, "$file.yaml: the port of mail";
+        is $port{http}, $used{PETREL_HTTP} =~ /:(\d+)/ && $1, "$file.yaml: that of probes";
+        for my $probe (grep { /Probe$/ } sort keys %$container) {
+            ok $port{ $container->{$probe}{httpGet}{port} }, "$file.yaml: $probe has a port";
+            $http{ $container->{$probe}{httpGet}{path} } = 1;
+        }
+        ok grep({ /^livenessProbe$/ } keys %$container), "$file.yaml: liveness";
+        $is_command->("$file.yaml", @{ $container->{lifecycle}{preStop}{exec}{command} }) if $container->{lifecycle};
+        # The restricted pod standard.
+        my ($all, $own) = ($pod->{securityContext}, $container->{securityContext});
+        ok $all->{runAsNonRoot} && $all->{runAsUser} == 65532 && $all->{runAsGroup} == 0, "$file.yaml: the user";
+        is $all->{seccompProfile}{type}, 'RuntimeDefault', "$file.yaml: seccomp";
+        ok !$own->{allowPrivilegeEscalation} && $own->{readOnlyRootFilesystem}, "$file.yaml: no privileges, a read-only root";
+        is_deeply $own->{capabilities}, { drop => ['ALL'] }, "$file.yaml: no capabilities";
+        my %volume = map { $_->{name} => 1 } @{ $pod->{volumes} }, map { $_->{metadata} } @{ $set->{spec}{volumeClaimTemplates} // [] };
+        is_deeply [ grep { !$volume{ $_->{name} } } @{ $container->{volumeMounts} } ], [], "$file.yaml: each volume exists";
+        is_deeply [ map { $_->{mountPath} } grep { $_->{name} eq 'spool' } @{ $container->{volumeMounts} } ], ['/spool'], "$file.yaml: the spool";
+        is_deeply $set->{spec}{selector}{matchLabels}, $set->{spec}{template}{metadata}{labels}, "$file.yaml: its own pods";
+    }
+    is_deeply [ sort keys %http ], [qw(/livez /readyz)], 'what probes ask';
+    my $port = Petrel::free_port();
+    my $petrel = Petrel->new(routes => '* hold', http => "127.0.0.1:$port")->start;
+    for my $path (sort keys %http) {
+        my $client = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 60) or die;
+        print $client "GET $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        like scalar <$client>, qr{^HTTP/1\.1 200 }, "$path answers";
+    }
+    $petrel->stop;
+}
+
+# --- The archive, of a root that only looks like ours
+
+mkdir "$scratch/root" and mkdir "$scratch/root/etc" and mkdir "$scratch/root/spool" or die;
+Petrel::spit("$scratch/root/petrel", "program\n");
+Petrel::spit("$scratch/root/etc/passwd", "petrel:x:65532:0:Petrel:/spool:/petrel\n");
+chmod 0755, "$scratch/root/petrel";
+local $ENV{SOURCE_DATE_EPOCH} = 1_700_000_000;
+for my $name (qw(1 2)) {
+    my ($code, $said) = Petrel::command('', 'sh', '-c', "umask 0@{[ $name == 1 ? 22 : 77 ]}; $root/etc/container/image.sh $scratch/root $scratch/$name.tar x86_64 0.1");
+    is $code, 0, 'image.sh' or diag $said;
+    utime 1_600_000_000, 1_600_000_000, "$scratch/root/petrel", "$scratch/root/etc";
+}
+is Petrel::slurp("$scratch/2.tar"), Petrel::slurp("$scratch/1.tar"), 'another time, the same bytes';
+mkdir "$scratch/layout" or die;
+is system('tar', '-xf', "$scratch/1.tar", '-C', "$scratch/layout"), 0, 'it is an archive';
+# The content of a blob, whose name, digest and size must be those.
+sub blob {
+    my $about = shift;
+    my $file = "$scratch/layout/blobs/" . $about->{digest} =~ s/:/\//r;
+    is -s $file, $about->{size}, "$about->{mediaType}: the size";
+    like `sha256sum $file`, qr/^@{[ $about->{digest} =~ s{.*:}{}r ]} /, 'the digest';
+    return $file;
+}
+is_deeply decode_json(Petrel::slurp("$scratch/layout/oci-layout")), { imageLayoutVersion => '1.0.0' }, 'the layout';
+my ($entry) = @{ decode_json(Petrel::slurp("$scratch/layout/index.json"))->{manifests} };
+is_deeply $entry->{platform}, { architecture => 'amd64', os => 'linux' }, 'the platform';
+my $manifest = decode_json(Petrel::slurp(blob($entry)));
+my $config = decode_json(Petrel::slurp(blob($manifest->{config})));
+is $config->{created}, '2023-11-14T22:13:20Z', 'the time of the release';
+is_deeply $config->{config}, {
+    User => '65532:0', ExposedPorts => { '2525/tcp' => {}, '8025/tcp' => {} }, Env => [ map { "$_=$image{$_}" } qw(PETREL_SPOOL PETREL_LISTEN PETREL_HTTP) ],
+    Entrypoint => ['/petrel'], Volumes => { '/spool' => {} }, Healthcheck => { Test => [qw(CMD /petrel health)] },
+}, 'what the Dockerfile says';
+my $layer = blob($manifest->{layers}[0]);
+like `gzip -dc $layer | sha256sum`, qr/^@{[ $config->{rootfs}{diff_ids}[0] =~ s{.*:}{}r ]} /, 'the digest of what is packed';
+is join('', map { s/ +/ /gr =~ s/^(\S+ \S+) \d+ (\S+ \S+)/$1 $2/r } `TZ=UTC tar -tvzf $layer`), <<'END', 'what is in it';
+-rwxr-xr-x 0/0 2023-11-14 22:13 petrel
+drwxr-xr-x 0/0 2023-11-14 22:13 etc/
+-rw-r--r-- 0/0 2023-11-14 22:13 etc/passwd
+drwxrwx--- 65532/0 2023-11-14 22:13 spool/
+END
+done_testing;

@@ -1,0 +1,46 @@
+#!/usr/bin/perl
+# The image (make image): small, and its root, read-only, works for a user id that nobody knows with group 0 and no
+# capability: a message is accepted and delivered.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use lib 't/e2e';
+use Client;
+use Petrel;
+use Sink;
+use Test::More;
+
+my $image = "$Petrel::root/build-image";
+-e "$image/petrel.oci.tar" or plan skip_all => 'no image is built: make image';
+Petrel::have($_) or plan skip_all => "$_ is not installed" for qw(unshare chroot);
+my $mounts = tempdir('image-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+if (!$ENV{PETREL_TEST_IMAGE}) {
+    plan skip_all => 'only root may use another root' if $> != 0;
+    plan skip_all => 'a mount namespace is refused here' if system("unshare --mount mount -t tmpfs none $mounts >/dev/null 2>&1") != 0;
+    $ENV{PETREL_TEST_IMAGE} = 1;
+    exec qw(unshare --mount --propagation private), $^X, $0 or die "unshare: $!";
+}
+cmp_ok -s "$image/petrel.oci.tar", '<=', 4 << 20, 'the image is small';
+
+# As a container has it: the root read-only, the spool a volume of its own with the owner and mode of the image's.
+system("mount --bind $image/root $mounts && mount -o remount,bind,ro $mounts && mount -t tmpfs -o mode=770,uid=65532,gid=0 none $mounts/spool") == 0 or die 'mount';
+my $sink = Sink->start;
+my $port = Petrel::free_port();
+my %settings = Petrel::slurp("$Petrel::root/etc/container/Dockerfile") =~ /^ENV (\w+)=(.*)$/mg;
+%settings = (%settings, PETREL_LISTEN => "127.0.0.1:$port", PETREL_HTTP => '127.0.0.1:' . Petrel::free_port(), PETREL_HOSTNAME => 'app.example.org', PETREL_RELAY => "smtp://127.0.0.1:$sink->{port}");
+my @enter = ('env', '-i', map({ "$_=$settings{$_}" } sort keys %settings), qw(/usr/sbin/chroot --userspec=12345:0 --groups=0), $mounts, '/petrel');
+my $pid = Petrel::spawn("$mounts.log", @enter);
+ok Petrel::wait_for(sub { Petrel::slurp("$mounts.log") =~ /listening on 127\.0\.0\.1:$port/ }), 'it starts' or diag Petrel::slurp("$mounts.log");
+my ($uids) = Petrel::slurp("/proc/$pid/status") =~ /^Uid:\s+(.*)$/m;
+like $uids, qr/^12345\s+12345/, 'as 12345';
+like Petrel::slurp("/proc/$pid/status"), qr/^CapEff:\s+0+$/m, 'without a capability';
+is +(Petrel::command('', @enter, 'health'))[0], 0, 'it is healthy';
+my $client = Client->greeted($port);
+like $client->send(from => 'a@example.org', to => 'b@example.net', data => "Subject: x\r\n\r\nhello\r\n"), qr/^250 /, 'a message is accepted';
+ok $sink->wait_for('b@example.net'), 'and delivered';
+is +(Petrel::command('', @enter, 'drain', '--empty', '--wait', '50s'))[0], 0, 'nothing waits';
+ok !-w "$mounts/etc/passwd" || !open(my $h, '>>', "$mounts/etc/passwd"), 'the root is read-only';
+is Petrel::reap($pid, 'TERM'), 0, 'it ends in good order';
+system('umount', '-l', "$mounts/spool", $mounts);
+unlink "$mounts.log";
+done_testing;
