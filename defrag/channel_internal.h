@@ -132,7 +132,9 @@ enum {
     CHANNEL_BUDGET = 256 * 1024, /* bytes in a turn */
     CHANNEL_RELEASES = 100,      /* in a turn, of each kind: a hold syncs a file */
     CHANNEL_MOMENT_MS =
-        60 * 1000 /* margin of the manager's timer: the channel acts first */
+        60 * 1000, /* margin of the manager's timer: the channel acts first */
+    CHANNEL_OVERDUE_MS =
+        5 * 1000 /* from startup: the rest of an overdue set is loaded */
 };
 
 /* An event about a message of that set; `set` is the same at all hosts. A key of zeros: it

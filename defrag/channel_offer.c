@@ -378,9 +378,10 @@ channel_offer_leave(struct defragmenter *c, struct held *h, struct manager_offer
     return bounces && o->count > 0 ? channel_offer_bounce(o) : MANAGER_PASS;
 }
 
-/* A fragment whose time ended while no daemon ran gets what defrag_on_timeout says. One
- * with attempts has been released already, unless its mark says that it awaits parts:
- * then the attempts were for a peer or for other recipients. */
+/* A fragment whose time ended while no daemon ran gets what defrag_on_timeout says; one
+ * to be released waits a moment for others of its set, whose own time may not be over.
+ * One with attempts has been released already, unless its mark says that it awaits
+ * parts: then the attempts were for a peer or for other recipients. */
 static enum manager_offered
 come_overdue(struct defragmenter *c, struct manager_offer *o)
 {
@@ -388,8 +389,10 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
     struct examine examine;
     bool was_tried = e->delivery.attempts > 0 && !e->fragment.awaits_parts;
     bool was_let_go = was_tried || (int64_t)e->id.time_ms >= c->started_ms;
-    if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
+    if (was_let_go)
         return MANAGER_PASS;
+    if (c->settings.on_timeout == CHANNEL_RELEASE)
+        return offer_examine(c, o, loop_now_ms(c->loop) + CHANNEL_OVERDUE_MS);
     /* The header decides; the digest is not needed. */
     enum examine_result result = examine_start(&examine, &c->examine, e, 1);
     examine_end(&examine);

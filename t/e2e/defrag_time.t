@@ -60,6 +60,15 @@ like((next_arrived(1))[0]{content}, qr/number=2/, 'check 40: a late part follows
 ok($p->wait_empty, 'nothing is left');
 is(scalar(grep { $_->{from} eq '' } Petrel::arrived($sink)), 0, 'check 44: and nobody was told anything');
 
+# The same when that time is over before a daemon runs again: the last part that came is not alone then.
+start_at(0);
+($name{3}, $sent{3}) = send_part('stopped@x', 3);
+start_at(47 * $hour);
+($name{1}, $sent{1}) = send_part('stopped@x', 1);
+start_at(48 * $hour + 60);
+is(join(' ', map { $_->{content} =~ /number=(\d)/ } next_arrived(2)), '1 3', 'a daemon that was stopped meanwhile releases all of the set');
+ok($p->wait_empty, 'nothing is left');
+
 # --- Returned, by a daemon that runs and by one that was stopped.
 $p->configure(defrag_on_timeout => 'bounce');
 for my $late (-2, 60) {

@@ -136,6 +136,7 @@ sub simulated {
     $slow->ask('hurry');
     # The next of the slow target is not answered before.
     ok Petrel::wait_for(sub { grep { $_ eq 'fast' } sent($petrel) }), 'the other gets one of them' or diag $petrel->log;
+    Petrel::wait_for(sub { (() = sent($petrel)) == 3 });
     is_deeply [sort(sent($petrel))], [qw(fast slow1 slow2)], 'when their transactions end';
     $slow->let_go('dot');
     ok $petrel->wait_empty, 'all is delivered';
@@ -166,6 +167,7 @@ sub simulated {
     send_some($petrel, 'x.test', 'fast2');
     $slow->ask('hurry');
     ok Petrel::wait_for(sub { grep { $_ eq 'fast2' } sent($petrel) }), 'the idle session gets one of them' or diag $petrel->log;
+    Petrel::wait_for(sub { (() = sent($petrel)) == 4 });
     is_deeply [sort(sent($petrel))], [qw(fast1 fast2 slow1 slow2)], 'when their transactions end';
     $slow->let_go('dot');
     ok $petrel->wait_empty, 'all is delivered';

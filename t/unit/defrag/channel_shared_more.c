@@ -114,6 +114,7 @@ test_time_over_while_stopped(void)
 {
     struct shared h;
     stop_over_its_time(&h, CHANNEL_RELEASE);
+    sim_loop_advance(h.s.w.loop, 10 * 1000);
     is_number(h.s.count, 1, "goes on");
     shared_end(&h);
     stop_over_its_time(&h, CHANNEL_HOLD);
