@@ -27,6 +27,8 @@ sub launch {
     my ($environment, @sockets) = @_;
     my $pid = fork // die;
     return $pid if $pid;
+    # Perl would note a signal for its handler, and exec would forget it.
+    $SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
     open STDIN, '<', '/dev/null';
     open STDOUT, '>>', $petrel->{log} or POSIX::_exit(126);
     open STDERR, '>&', \*STDOUT;
@@ -37,7 +39,7 @@ sub launch {
     exec { $Petrel::binary } $Petrel::binary, '-c', $petrel->conf, 'run' or POSIX::_exit(127);
 }
 sub up { my $port = shift; my $client = Client->connect($port); my $reply = $client->reply; $client->close; return $reply =~ /^220/ }
-sub ended { my $pid = shift; waitpid $pid, 0; return $? >> 8 }
+sub ended { my $pid = shift; waitpid $pid, 0; return $? & 127 ? 128 + ($? & 127) : $? >> 8 }
 sub stop { my $pid = shift; kill TERM => $pid; return ended($pid) }
 
 # Two of one name, another for HTTP.
@@ -149,8 +151,7 @@ my @clients = map {
 } 1 .. $clients;
 my $clean = 0;
 for my $round (1 .. $rounds) {
-    select undef, undef, undef, 0.2;
-    $clean += stop($pid) == 0;
+    $clean += up($one->sockport) && stop($pid) == 0;
     $pid = launch({}, [smtp => $one]);
 }
 kill TERM => @clients;
