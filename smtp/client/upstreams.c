@@ -5,6 +5,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/event/event.h"
+#include "sched/limits/refusal.h"
 #include "sched/limits/reply_class.h"
 
 #include <stdio.h>
@@ -231,7 +232,9 @@ upstream_is(const struct upstream *u, struct text relay)
            text_equal(text_after(relay, relay.length - port.length), port);
 }
 
-/* A verdict about a message shows that the host converses with us. */
+/* A verdict about a message shows that the host converses with us. A refused sender shows
+ * no more: after a failure of all mail it is not yet a success, while beside mail that is
+ * taken it is the matter of one sender. */
 static void
 upstream_read(struct upstream *u, const struct event *v)
 {
@@ -242,7 +245,11 @@ upstream_read(struct upstream *u, const struct event *v)
     if (v->kind == EVENT_DELIVERED && v->sender.length < SENDER_MAX)
         text_copy(u->sender, sizeof(u->sender),
                   v->left_as.length > 0 ? v->left_as : v->sender);
-    if (!is_about_us)
+    bool is_sender = v->kind != EVENT_DELIVERED && o->code != 0 &&
+                     refusal_classify(o->text) == REFUSAL_SENDER;
+    if (!is_about_us && is_sender && u->state != UPSTREAM_GOOD)
+        upstream_become(u, UPSTREAM_SENDER, o->text, true);
+    else if (!is_about_us)
         upstream_become(u, UPSTREAM_GOOD, "", true);
     else
         upstream_become(u, reply_class_refuses_us(o) ? UPSTREAM_LOGIN : UPSTREAM_DOWN,

@@ -8,50 +8,16 @@ use Client;
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP qw(decode_json);
+use MoodySmarthost;
 use Petrel;
-use POSIX ();
 use Test::More;
 
-# A smarthost: what it does is in the file `mode`, what it hears in `heard`.
 my $scratch = tempdir('canary-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 20, ReuseAddr => 1) or die;
-my $port = $listener->sockport;
-sub mode { my $mode = shift; Petrel::spit("$scratch/mode.new", $mode); rename "$scratch/mode.new", "$scratch/mode" or die }
-sub heard { return Petrel::slurp("$scratch/heard") }
-sub forget { Petrel::spit("$scratch/heard", ''); return }
-
-sub converse {
-    my ($s, $mode, $wanted) = @_;
-    open my $log, '>>', "$scratch/heard" or die;
-    $log->autoflush;
-    $s->autoflush;
-    print $s "220 smarthost.test\r\n";
-    while (defined(my $line = <$s>)) {
-        $line =~ s/\r\n\z//;
-        print $log $line =~ s/^(AUTH \S+).*/$1/r, "\n";
-        if ($line =~ /^EHLO/) { print $s "250-smarthost.test\r\n250 AUTH PLAIN\r\n" }
-        elsif ($line =~ /^AUTH/) { print $s $mode eq 'login' ? "535 5.7.8 bad password\r\n" : "235 2.7.0 ok\r\n" }
-        elsif ($line =~ /^MAIL/) { print $s $mode eq 'sender' ? "553 5.7.1 sender not owned by this account\r\n" : "250 2.1.0 ok\r\n" }
-        elsif ($line =~ /^DATA/) { print $s "354 go on\r\n"; while (defined($line = <$s>) && $line ne ".\r\n") { } print $s "250 2.0.0 taken\r\n" }
-        elsif ($line =~ /^QUIT/) { print $s "221 2.0.0 bye\r\n"; last }
-        else { print $s "250 2.0.0 ok\r\n" }
-    }
-    return;
-}
-mode('good');
-forget();
-my $server = fork // die;
-if ($server == 0) {
-    $SIG{CHLD} = 'IGNORE';
-    while (1) {
-        my $s = $listener->accept or next;
-        my $mode = Petrel::slurp("$scratch/mode");
-        if ($mode eq 'down') { close $s; next }
-        if (fork == 0) { converse($s, $mode); POSIX::_exit(0) }
-        close $s;
-    }
-}
-END { local $?; kill KILL => $server if $server }
+my $smarthost = MoodySmarthost->new($scratch);
+my $port = $smarthost->{port};
+sub mode { return $smarthost->mode(shift) }
+sub heard { return $smarthost->heard }
+sub forget { return $smarthost->forget }
 
 Petrel::spit("$scratch/password", 'secret');
 chmod 0600, "$scratch/password";
@@ -61,7 +27,7 @@ my $petrel = Petrel->new(hostname => 'petrel.test', relay => "smtp://alice\@127.
 sub upstream { my ($code, $text) = $petrel->run(qw(status --json)); return decode_json($text)->{upstreams}[0] // {} }
 sub findings { my ($code, $text) = $petrel->run(qw(status --json)); return join ' ', map { $_->{code} } @{ decode_json($text)->{findings} } }
 # A reload has the canary go a second later.
-sub canary { forget(); die 'no reload' if ($petrel->run('reload'))[0] != 0; return Petrel::wait_for(sub { heard() =~ /^(?:RSET|AUTH \S+|MAIL .*)\nQUIT$/m || Petrel::slurp("$scratch/mode") eq 'down' }) }
+sub canary { forget(); die 'no reload' if ($petrel->run('reload'))[0] != 0; return Petrel::wait_for(sub { heard() =~ /^(?:RSET|AUTH \S+|MAIL .*)\nQUIT$/m || $smarthost->is_down }) }
 sub becomes { my $code = shift; return Petrel::wait_for(sub { (upstream()->{code} // '-') eq $code && upstream()->{since_ms} }) }
 sub metric { my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $http) or die; print $s "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"; local $/; return <$s> }
 

@@ -335,6 +335,17 @@ by_mail(void)
     told("-login_refused relay;", "a refused login");
     pass(9 * MINUTE);
     is_number(h->visits, 1, "is not repeated for twice the backoff");
+    static const char refused[] = "host x said: 553 5.7.1 sender not owned by this account (in reply to MAIL FROM command)";
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_MESSAGE, 553, "4.7.1", refused);
+    told("-sender_refused relay;", "the password is right, and then the sender is refused");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_MESSAGE, 553, "4.7.1", refused);
+    told("", "once");
+    mail(EVENT_DELIVERED, VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
+    told("+ relay;", "another sender's mail is taken");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_MESSAGE, 553, "4.7.1", refused);
+    told("", "one sender of many is no trouble of the host");
+    mail(EVENT_DEFERRED, VERDICT_DEFERRED, BLAME_SITE, 535, "4.7.8", "host x said: 535 5.7.8 wrong (in reply to AUTH command)");
+    told("-login_refused relay;", "a refused login again");
     /* Another host, or port. */
     struct outcome o = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
     snprintf(o.remote, sizeof(o.remote), "127.0.0.1[127.0.0.1]:%u", b.hosts[1].port);
