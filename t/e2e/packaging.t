@@ -11,6 +11,7 @@ use Petrel;
 use Test::More;
 
 delete @ENV{ grep { /^PETREL_|^(?:DESTDIR|PREFIX|SYSCONFDIR)$/ } keys %ENV };
+delete @ENV{qw(MAKEFLAGS MAKELEVEL MFLAGS)}; # of the make that runs the tests
 my $scratch = tempdir('packaging-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $root = $Petrel::root;
 my $makefile = Petrel::slurp("$root/Makefile") =~ s/\\\n//gr;
