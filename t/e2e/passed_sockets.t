@@ -151,7 +151,9 @@ my @clients = map {
 } 1 .. $clients;
 my $clean = 0;
 for my $round (1 .. $rounds) {
-    $clean += up($one->sockport) && stop($pid) == 0;
+    # In each of its lives some mail arrives.
+    my $seen = $sink->count('messages');
+    $clean += Petrel::wait_for(sub { $sink->count('messages') > $seen }) && stop($pid) == 0;
     $pid = launch({}, [smtp => $one]);
 }
 kill TERM => @clients;
@@ -160,7 +162,8 @@ my ($accepted, $refused) = (0, 0);
 for (@clients) { my ($n, $bad) = split / /, Petrel::slurp("$scratch/client.$_"); $accepted += $n; $refused += $bad }
 is $clean, $rounds, "$rounds restarts, each one clean";
 is $refused, 0, 'no connection was refused';
-cmp_ok $accepted, '>', $rounds, "mail went on: $accepted messages";
+cmp_ok $accepted, '>', 0, "mail went on: $accepted messages";
 ok Petrel::wait_for(sub { $sink->count('messages') >= $accepted }, 120), 'and all of it was delivered' or diag $sink->count('messages');
+ok up($one->sockport), 'the last is up';
 is stop($pid), 0, 'it ends';
 done_testing;
