@@ -44,7 +44,8 @@ cmp_ok scalar @$checks, '>=', 12, '  of a dozen checks';
 sub judge_failure {
     my ($mode, $code, $checks) = @_;
     my $missing = qr/has no |does not resolve|no MX|no SPF|no name|the name has no|no such/;
-    is $code, $mode eq 'pointers' ? 0 : 1, "$mode: exit code" or diag said($checks);
+    # c-ares 1.34 does not read them either.
+    ok $code == 1 || $mode eq 'pointers' && $code == 0, "$mode: exit code" or diag said($checks);
     like said($checks, 'dns.resolver'), qr/^error dns\.resolver name servers: the name servers do not answer/m, '  the name servers are the error' unless $mode eq 'pointers';
     is_deeply [map { "$_->{code}: $_->{text}" } grep { $_->{severity} ne 'ok' && $_->{text} =~ $missing } @$checks], [], '  what could not be asked is not missing';
     like said($checks, $_), qr/^(?:error|warning) .*(?:cannot|no large receiver can) be looked up/m, "  $_ says so" for qw(net.port25 host.name spf.record dkim.key dmarc.record mx.record);
