@@ -8,10 +8,6 @@ size_t
 number_write(int64_t value, char out[NUMBER_SIZE])
 {
     char made[NUMBER_SIZE], *end = made + sizeof(made), *at = end;
-    if (value >= 0 && value < 10) { /* most counts and delays */
-        out[0] = (char)('0' + value);
-        return 1;
-    }
     uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
     do {
         *--at = (char)('0' + rest % 10);

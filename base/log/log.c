@@ -243,53 +243,13 @@ add_key(struct fields *f, const char *key)
     log_add(f, TEXT("="));
 }
 
-/* The end of the line, with room for size bytes; NULL: they do not fit. */
-static char *
-line_room(struct fields *f, size_t size)
-{
-    if (f->cut)
-        return NULL;
-    if (size < f->line.capacity - f->line.length &&
-        size < f->line.limit - f->line.length)
-        return f->line.at + f->line.length; /* nearly always */
-    return buffer_reserve(&f->line, size);
-}
-
-/* memcpy() without a call for what most keys and values are: short. Each branch copies
- * the first and the last bytes, which may overlap. Returns the end. */
-static char *
-copy_short(char *to, const char *from, size_t length)
-{
-    if (length > 2 * sizeof(uint64_t)) {
-        memcpy(to, from, length);
-    } else if (length >= sizeof(uint64_t)) {
-        uint64_t first, last;
-        memcpy(&first, from, sizeof(first));
-        memcpy(&last, from + length - sizeof(last), sizeof(last));
-        memcpy(to, &first, sizeof(first));
-        memcpy(to + length - sizeof(last), &last, sizeof(last));
-    } else if (length >= sizeof(uint32_t)) {
-        uint32_t first, last;
-        memcpy(&first, from, sizeof(first));
-        memcpy(&last, from + length - sizeof(last), sizeof(last));
-        memcpy(to, &first, sizeof(first));
-        memcpy(to + length - sizeof(last), &last, sizeof(last));
-    } else if (length > 0) {
-        char middle = from[length / 2], last = from[length - 1];
-        to[0] = from[0];
-        to[length / 2] = middle;
-        to[length - 1] = last;
-    }
-    return to + length;
-}
-
 /* The same as add_key() and log_add(), for nearly every field: one reservation, no
  * intermediate buffers. brackets: around the value. False: it does not fit. */
 static bool
 add_plain(struct fields *f, const char *key, struct text t, bool brackets)
 {
     size_t name = key != NULL ? strlen(key) : 0;
-    char *at = line_room(f, t.length + name + PLAIN_MORE);
+    char *at = f->cut ? NULL : buffer_reserve(&f->line, t.length + name + PLAIN_MORE);
     if (at == NULL)
         return false;
     char *start = at;
@@ -298,12 +258,15 @@ add_plain(struct fields *f, const char *key, struct text t, bool brackets)
             *at++ = ',';
             *at++ = ' ';
         }
-        at = copy_short(at, key, name);
+        memcpy(at, key, name);
+        at += name;
         *at++ = '=';
     }
     if (brackets)
         *at++ = '<';
-    at = copy_short(at, t.at, t.length);
+    if (t.length > 0)
+        memcpy(at, t.at, t.length);
+    at += t.length;
     if (brackets)
         *at++ = '>';
     f->line.length += (size_t)(at - start);
@@ -314,14 +277,16 @@ add_plain(struct fields *f, const char *key, struct text t, bool brackets)
 static bool
 add_plain_remark(struct fields *f, struct text t)
 {
-    char *at = line_room(f, t.length + PLAIN_MORE);
+    char *at = f->cut ? NULL : buffer_reserve(&f->line, t.length + PLAIN_MORE);
     if (at == NULL)
         return false;
     char *start = at;
     if (f->count > 0)
         *at++ = ' ';
     *at++ = '(';
-    at = copy_short(at, t.at, t.length);
+    if (t.length > 0)
+        memcpy(at, t.at, t.length);
+    at += t.length;
     *at++ = ')';
     f->line.length += (size_t)(at - start);
     f->count++;

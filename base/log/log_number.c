@@ -13,7 +13,6 @@ log_number_seconds(int64_t ms, char out[LOG_NUMBER_SIZE])
     uint64_t hundredths = ((uint64_t)ms + 5) / 10;
     size_t length = number_write((int64_t)(hundredths / 100), out);
     out[length++] = '.';
-    out[length++] = (char)('0' + hundredths / 10 % 10);
-    out[length++] = (char)('0' + hundredths % 10);
-    return length;
+    number_write_digits(hundredths, 10, 2, out + length);
+    return length + 2;
 }
