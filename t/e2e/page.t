@@ -5,13 +5,11 @@ use strict;
 use warnings;
 use File::Temp qw(tempdir);
 use FindBin;
-use IO::Handle;
 use IO::Socket::INET;
-use IO::Socket::UNIX;
-use IPC::Open2;
 use JSON::PP qw(decode_json encode_json);
 use Test::More;
 use lib $FindBin::Bin;
+use PageBrowser;
 use Petrel;
 use Sink;
 
@@ -52,9 +50,7 @@ like get('/index.html'), qr/^HTTP\/1\.1 (401|403)/, 'there are no other files';
 
 # --- In a browser
 
-my ($chromium) = grep { defined } map { Petrel::have($_) } qw(chromium chromium-browser);
-my $why = !$chromium ? 'chromium is not installed' : !Petrel::have('node') ? 'node is not installed'
-    : !-d "$FindBin::Bin/page/node_modules/axe-core" ? 'make deps-page has not been run' : undef;
+my $why = PageBrowser::missing();
 SKIP: {
     skip $why, 1 if $why;
     my ($rtl, $markup) = ("\xe2\x80\xae", '"<img/src=x/onerror=alert(1)>"@x.example');
@@ -66,30 +62,14 @@ SKIP: {
     mail('zoe@frag.example', 'part', undef, "MIME-Version: 1.0\r\nContent-Type: message/partial; id=\"a\@b\"; number=$_; total=4\r\n") for 1, 3;
     ok Petrel::wait_for(sub { my $q = decode_json($petrel->status)->{queue}; $q->{deferred} == 16 && $q->{hold} == 3 && $q->{defrag} == 2 && $q->{active} == 0 }), 'mail waits';
 
-    my $control = IO::Socket::UNIX->new(Peer => "$petrel->{dir}/spool/control") or die "control: $!";
-    print $control qq({"command":"page"}\n);
-    my $key = decode_json(scalar <$control>)->{key};
     mkdir "$Petrel::root/$Petrel::build/page";
-    local $ENV{CHROMIUM} = $chromium;
-    my $pid = open2(my $said, my $to, Petrel::have('node'), "$FindBin::Bin/page/page.mjs", "http://127.0.0.1:$port/", $key, "$Petrel::root/$Petrel::build/page");
-    my ($checks, $status) = (0);
-    local $SIG{ALRM} = sub { kill 'KILL', $pid };
-    alarm 300;
-    while (my $line = <$said>) {
-        chomp $line;
-        if ($line =~ /^(ok|not ok) (.*)/) { $checks++; ok $1 eq 'ok', $2 }
-        elsif ($line =~ /^ask held (\S+)/) { print $to decode_json((split /\n/, ($petrel->run('queue', 'ls', '--json', $1))[1])[0])->{queue_name} eq 'hold' ? "yes\n" : "no\n" }
-        elsif ($line eq 'ask deferred') { print $to decode_json($petrel->status)->{queue}{deferred}, "\n" }
-        elsif ($line eq 'ask send') { mail('bob@fine.example', 'now'); print $to "sent\n" }
-        elsif ($line eq 'ask stop') { $petrel->stop; print $to "stopped\n" }
-        elsif ($line eq 'ask start') { $petrel->start; print $to "started\n" }
-        else { diag $line }
-        $to->flush;
-    }
-    alarm 0;
-    waitpid $pid, 0;
-    is $?, 0, 'the browser came to its end';
-    cmp_ok $checks, '>=', 45, 'and looked at everything';
+    my %answers = (
+        held => sub { return decode_json((split /\n/, ($petrel->run('queue', 'ls', '--json', shift))[1])[0])->{queue_name} eq 'hold' ? 'yes' : 'no' },
+        deferred => sub { return decode_json($petrel->status)->{queue}{deferred} },
+        send => sub { mail('bob@fine.example', 'now'); return 'sent' },
+        stop => sub { $petrel->stop; return 'stopped' },
+        start => sub { $petrel->start; return 'started' });
+    PageBrowser::run(300, 45, \%answers, 'page.mjs', "http://127.0.0.1:$port/", PageBrowser::key($petrel), "$Petrel::root/$Petrel::build/page");
 }
 $petrel->stop;
 done_testing;

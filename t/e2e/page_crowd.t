@@ -4,20 +4,15 @@
 use strict;
 use warnings;
 use FindBin;
-use IO::Handle;
 use IO::Socket::INET;
-use IO::Socket::UNIX;
-use IPC::Open2;
 use JSON::PP qw(decode_json);
 use Test::More;
 use lib $FindBin::Bin;
+use PageBrowser;
 use Petrel;
 use POSIX ();
 
-my ($chromium) = grep { defined } map { Petrel::have($_) } qw(chromium chromium-browser);
-plan skip_all => 'chromium is not installed' unless $chromium;
-plan skip_all => 'node is not installed' unless Petrel::have('node');
-plan skip_all => 'make deps-page has not been run' unless -d "$FindBin::Bin/page/node_modules/axe-core";
+plan skip_all => PageBrowser::missing() if PageBrowser::missing();
 
 # Its greeting and its refusals are markup, turn the direction of text, and are long.
 my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 20) or die "listen: $!";
@@ -50,26 +45,9 @@ like $petrel->send_mail('mallory@b.example', 'eve@hostile.example', "Subject: x\
 ok $petrel->wait_log(qr/to=<eve\@hostile\.example>.*status=deferred/), 'which defers it' or diag $petrel->log;
 ok Petrel::wait_for(sub { decode_json($petrel->status)->{queue}{deferred} == $count + 1 }), 'all are known';
 
-my $control = IO::Socket::UNIX->new(Peer => "$petrel->{dir}/spool/control") or die "control: $!";
-print $control qq({"command":"page"}\n);
-my $key = decode_json(scalar <$control>)->{key};
 my $site = 'smtp:[127.0.0.1]:' . $listener->sockport;
 mkdir "$Petrel::root/$Petrel::build/page";
-local $ENV{CHROMIUM} = $chromium;
-my $pid = open2(my $said, my $to, Petrel::have('node'), "$FindBin::Bin/page/crowd.mjs", "http://127.0.0.1:$port/", $key, "$Petrel::root/$Petrel::build/page", $count + 1, $site);
-push @Petrel::running, $pid;
-my $checks = 0;
-local $SIG{ALRM} = sub { kill 'KILL', $pid };
-alarm 600;
-while (my $line = <$said>) {
-    chomp $line;
-    if ($line =~ /^(ok|not ok) (.*)/) { $checks++; ok $1 eq 'ok', $2 }
-    elsif ($line eq 'ask held') { print $to decode_json($petrel->status)->{queue}{hold}, "\n"; $to->flush }
-    else { diag $line }
-}
-alarm 0;
-waitpid $pid, 0;
-is $?, 0, 'the browser came to its end';
-cmp_ok $checks, '>=', 40, 'and looked at everything';
+PageBrowser::run(600, 40, { held => sub { return decode_json($petrel->status)->{queue}{hold} } },
+    'crowd.mjs', "http://127.0.0.1:$port/", PageBrowser::key($petrel), "$Petrel::root/$Petrel::build/page", $count + 1, $site);
 $petrel->stop;
 done_testing;
