@@ -59,7 +59,7 @@ sub is_returned {
     like $got[0]{data}, qr/^Final-Recipient: rfc822; ?(?:nobody\@later|refused\@inbox)\.test\r$/mi, "$title: it names who was not reached";
     like $got[0]{data}, qr/^Reporting-MTA: dns; ?\Q$by\E\.test\r$/mi, "$title: $by has written it";
     unlike $got[0]{data}, qr/^From: .*SRS/m, "$title: a report as its author wrote it";
-    like $postfix->log, qr/from=<$sender>/, "$title: it had left with a sender of ours";
+    ok $postfix->wait_log(qr/from=<$sender>/), "$title: it had left with a sender of ours" or diag $postfix->log;
     return;
 }
 

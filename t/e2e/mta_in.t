@@ -69,7 +69,7 @@ SKIP: {
             map { $_ => { nexthop => $users, smtp_sasl_auth_enable => 'yes', smtp_sasl_mechanism_filter => $_ } } @mechanisms,
         });
     comes('postfix', $postfix) for 1 .. 2;
-    like $postfix->log, qr/Verified TLS connection established to mail\.example\.net/, 'postfix: has verified us';
+    ok $postfix->wait_log(qr/Verified TLS connection established to mail\.example\.net/), 'postfix: has verified us' or diag $postfix->log;
     stays('postfix of another CA', $postfix, qr/other-ca\.test>.*status=deferred \(Server certificate not (?:trusted|verified)\)/, 'other-ca.test');
     stays('postfix that looks for another name', $postfix, qr/other-name\.test>.*status=deferred \(Server certificate not verified\)/, 'other-name.test');
     for my $mechanism (@mechanisms) {
@@ -86,8 +86,8 @@ SKIP: {
     skip $missing{opensmtpd}, 1 if $missing{opensmtpd};
     my $smtpd = Peer::opensmtpd("smtp+tls://mail.example.net:$petrel->{port}", ca => "$keys/ca.pem");
     comes('opensmtpd', $smtpd);
-    like $smtpd->log, qr/mta tls ciphers=TLSv1\.[23]:/, 'opensmtpd: by TLS';
-    like $smtpd->log, qr/mta (?:server-)?cert-check result="(?:success|valid|verified)"/, 'opensmtpd: has verified us';
+    ok $smtpd->wait_log(qr/mta tls ciphers=TLSv1\.[23]:/), 'opensmtpd: by TLS' or diag $smtpd->log;
+    ok $smtpd->wait_log(qr/mta (?:server-)?cert-check result="(?:success|valid|verified)"/), 'opensmtpd: has verified us' or diag $smtpd->log;
     $smtpd->stop;
     $smtpd = Peer::opensmtpd("smtp+tls://mail.example.net:$petrel->{port}", ca => "$keys/other-ca.pem");
     stays('opensmtpd of another CA', $smtpd, qr/result="TempFail"|SSL certificate|certificate (?:check|verif)|mta error/i);
@@ -99,7 +99,7 @@ SKIP: {
     my $out = "hosts_require_tls = *\n  tls_verify_certificates = /etc/exim4/ca.pem\n  tls_verify_hosts = *\n  tls_verify_cert_hostnames = *";
     my $exim = Peer::exim($petrel->{port}, host => 'mail.example.net', out => $out, files => { 'ca.pem' => "$keys/ca.pem" });
     comes('exim', $exim);
-    like $exim->log, qr/=> \S+ .*X=TLS1\.[23].* CV=yes/, 'exim: has verified us';
+    ok $exim->wait_log(qr/=> \S+ .*X=TLS1\.[23].* CV=yes/), 'exim: has verified us' or diag $exim->log;
     $exim->stop;
     $exim = Peer::exim($petrel->{port}, host => 'mail.example.net', out => $out, files => { 'ca.pem' => "$keys/other-ca.pem" });
     stays('exim of another CA', $exim, qr/TLS session: .*certificate|failed to verify|certificate verification failed/i);

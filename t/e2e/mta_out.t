@@ -84,7 +84,7 @@ goes($_, $by_tls) for 'verify.test', 'may.test', 'address.test', map { ("encrypt
 goes($_, qr/by postfix\.test \(Postfix\) with ESMTP id/) for 'none.test', 'may-clear.test';
 goes('opensmtpd.test', qr/by smtpd\.test \(OpenSMTPD\) with ESMTP/);
 goes('exim.test', qr/with esmtpsa\s+\(TLS1\.[23]\)/);
-like $postfix->log, qr/sasl_method=$_, sasl_username=joe/, "Postfix: joe has logged in by $_" for 'PLAIN', 'LOGIN', 'SCRAM-SHA-256';
+ok $postfix->wait_log(qr/sasl_method=$_, sasl_username=joe/), "Postfix: joe has logged in by $_" for 'PLAIN', 'LOGIN', 'SCRAM-SHA-256';
 
 # What is not proven waits; nothing of it is said.
 sub waits {

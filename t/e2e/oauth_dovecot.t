@@ -37,7 +37,7 @@ my $arrives = sub {
 my $is_there = sub { my $subject = shift; return Petrel::wait_for(sub { grep { $_->{data} =~ /^Subject: $subject\r?$/m } $sink->messages }) };
 $arrives->('one');
 ok $is_there->('one'), 'Dovecot takes the token, Postfix the mail' or diag $petrel->log, $dovecot && Petrel::slurp($dovecot->{log});
-like $postfix->log, qr/sasl_method=XOAUTH2, sasl_username=joe/, 'from our user';
+ok $postfix->wait_log(qr/sasl_method=XOAUTH2, sasl_username=joe/), 'from our user' or diag $postfix->log;
 is scalar($provider->events(qr/^granted/)), 1, 'one token';
 
 # A token whose signature is wrong is refused, and another one is fetched.
