@@ -139,10 +139,12 @@ unit: $(UNIT_TESTS) ## Runs all unit tests; `make t/unit/queue/marks` runs one o
 $(UNIT:%=t/unit/%): t/unit/%: $(BUILD)/t/unit/%.t
 	$(Q)BUILD=$(BUILD) prove -v $<
 
+tests: $(BUILD)/petrel $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/bench/%) ## Builds what `make check` runs.
+
 # A part of those end to end: E2E='t/e2e/tls*.t t/e2e/dkim*.t'.
 E2E ?= t/e2e/*.t
 # Everything: unit tests, the rules, and with real peers end to end: these wait more than they work.
-check: petrel $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/bench/%) ## Runs all tests: unit, rules, end to end with real peers.
+check: petrel tests ## Runs all tests: unit, rules, end to end with real peers.
 	$(Q)BUILD=$(BUILD) t/run.sh $(UNIT_TESTS) $(wildcard t/*.t t/unit/*.t) $(if $(SAN),,$(wildcard $(E2E)))
 
 # A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
@@ -333,6 +335,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deb image-root image check-packages deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deb image-root image check-packages deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
