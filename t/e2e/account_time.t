@@ -30,7 +30,7 @@ set_clock('+0');
 $host->says('550 5.4.5 Daily user sending limit exceeded, try again in 2 hours');
 my $first = take();
 ok $petrel->wait_log(qr/$first: to=.*class=quota.*status=deferred/), 'over the limit, mail waits';
-like $petrel->log, qr/warning: .*the account has reached its limit/, 'the operator is told immediately';
+ok $petrel->wait_log(qr/warning: .*the account has reached its limit/), 'the operator is told immediately' or diag $petrel->log;
 my @more = map { take() } 1 .. 3;
 like +($petrel->run(qw(queue why), $more[0]))[1], qr/the next delivery may begin .*in (?:1 h 59 min|2 h)/, 'why says until when';
 is tries(), 1, 'one attempt';

@@ -49,7 +49,7 @@ $got = $sink->wait_for('alerts@example.org', 2);
 is_deeply $got->{to}, ['alerts@example.org'], 'one copy a person' or diag $machine->log;
 ok $machine->wait_empty, 'nothing is left';
 is scalar($sink->for_address('alerts@example.org')), 2, 'and nothing more comes';
-like $machine->log, qr/to=<alerts\@example\.org>, orig_to=<root\@vps7\.host\.test>, .*status=sent/, 'the log has both';
+ok $machine->wait_log(qr/to=<alerts\@example\.org>, orig_to=<root\@vps7\.host\.test>, .*status=sent/), 'the log has both' or diag $machine->log;
 like +($machine->run('sendmail', '-bi'))[1], qr{^\Q$dir\E/debian: 4 names, 4 addresses; root: alerts\@example\.org$}, 'newaliases says what it found';
 my ($code, $said) = $machine->run({input => join('', map { "$_\r\n" } 'EHLO x', 'MAIL FROM:<root@vps7.host.test>', 'RCPT TO:<www@vps7.host.test>', 'DATA', 'Subject: bs', '', 'x', '.', 'QUIT')}, 'sendmail', '-bs');
 is_deeply [$said =~ /^(\d+) 2\.\d\.\d/mg], [(250) x 3, 221], 'sendmail -bs takes an alias' or diag $said;
@@ -91,7 +91,7 @@ for my $to (qw(ann@home.test bob@home.test Carl@work.test)) {
     like $got->{data}, qr/^Delivered-To: staff\@here\.test\r$/m, 'with the alias';
 }
 my $srs = $got->{from};
-like $host->log, qr/from=<SRS0=\S+>, orig_from=<me\@far\.test>/, 'both senders are logged' or diag $host->log;
+ok $host->wait_log(qr/from=<SRS0=\S+>, orig_from=<me\@far\.test>/), 'both senders are logged' or diag $host->log;
 is_deeply [smtp($host, '', ["<$srs>"])], ['250 2.1.0', '250 2.1.5', '250 2.0.0'], 'a bounce comes back';
 $got = $sink->wait_for('me@far.test', 1);
 is $got && $got->{from}, '', 'to its author' or diag $host->log;

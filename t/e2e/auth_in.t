@@ -153,7 +153,7 @@ my @r = by_socket($socket, 'EHLO x', @send, 'QUIT');
 like $r[1], qr/^250-AUTH PLAIN LOGIN SCRAM-SHA-256\r$/m, 'socket: AUTH is offered in clear';
 like $r[5], qr/^250 2\.0\.0 Ok: queued/, 'socket: may relay by its permissions';
 like next_is('socket', 'ESMTP')->{content}, qr/\(unix, uid=$>\)/, 'socket: its user in the trace header';
-like $petrel->log, qr/client=unix, helo=x,[^\n]* uid=$>/, 'and in the log';
+ok $petrel->wait_log(qr/client=unix, helo=x,[^\n]* uid=$>/), 'and in the log' or diag $petrel->log;
 @r = by_socket($socket, 'EHLO x', $login, @send);
 like $r[6], qr/^250 2\.0\.0 Ok: queued/, 'socket, with AUTH';
 next_is('socket, with AUTH', 'ESMTPA');
@@ -214,9 +214,9 @@ for my $style (qw(petrel postfix json)) {
     ok $petrel->wait_log(qr/eve-$style/), "$style: a wrong password";
 }
 like Petrel::reply($_) && Petrel::reply($_), qr/^535 5\.7\.8 authentication failed/, 'and its answer' for @guesses;
-like $petrel->log, qr/refused=535 5\.7\.8, client=\[127\.0\.0\.3\], helo=x, sasl_method=PLAIN, sasl_username=eve-petrel/, 'petrel: its line';
-like $petrel->log, qr/postfix\/smtpd\[\d+\]: warning: localhost\[127\.0\.0\.4\]: SASL PLAIN authentication failed: authentication failure, sasl_username=eve-postfix/, 'postfix: its line';
-like $petrel->log, qr/"refused":"535 5\.7\.8","client":"127\.0\.0\.5","helo":"x","sasl_method":"PLAIN","sasl_username":"eve-json"/, 'json: its line';
+ok $petrel->wait_log(qr/refused=535 5\.7\.8, client=\[127\.0\.0\.3\], helo=x, sasl_method=PLAIN, sasl_username=eve-petrel/), 'petrel: its line' or diag $petrel->log;
+ok $petrel->wait_log(qr/postfix\/smtpd\[\d+\]: warning: localhost\[127\.0\.0\.4\]: SASL PLAIN authentication failed: authentication failure, sasl_username=eve-postfix/), 'postfix: its line' or diag $petrel->log;
+ok $petrel->wait_log(qr/"refused":"535 5\.7\.8","client":"127\.0\.0\.5","helo":"x","sasl_method":"PLAIN","sasl_username":"eve-json"/), 'json: its line' or diag $petrel->log;
 push @guesses, map { guess('127.0.0.1', 'bob') } 1 .. 4;
 ok $petrel->wait_log(qr/"auth":"locked","client":"127\.0\.0\.1","failures":4,"seconds":300/), 'the fourth locks out';
 @r = by_tcp($legacy, 'EHLO x', 'AUTH PLAIN ' . encode_base64("\0bob\0$password", ''), 'MAIL FROM:<z@here.test>');

@@ -49,7 +49,7 @@ $petrel->configure(canary_interval => '2h');
 canary();
 ok becomes('login_refused'), 'a refused login';
 like upstream()->{text}, qr/535 5\.7\.8 bad password/, 'in the words of the host';
-like $petrel->log, qr/warning: 127\.0\.0\.1:$port refuses the login: .*535 5\.7\.8/, 'the log says so';
+ok $petrel->wait_log(qr/warning: 127\.0\.0\.1:$port refuses the login: .*535 5\.7\.8/), 'the log says so' or diag $petrel->log;
 like findings(), qr/\blogin_refused\b/, 'a finding';
 my ($code, $text) = $petrel->run('health');
 is $code, 1, 'not ready';
@@ -65,7 +65,7 @@ is heard(), "EHLO petrel.test\nAUTH PLAIN\nQUIT\n", 'the dialogue';
 mode('sender');
 canary();
 ok becomes('sender_refused'), 'a refused sender';
-like $petrel->log, qr/127\.0\.0\.1:$port refuses the sender: .*553 5\.7\.1/, 'the log says so';
+ok $petrel->wait_log(qr/127\.0\.0\.1:$port refuses the sender: .*553 5\.7\.1/), 'the log says so' or diag $petrel->log;
 unlike findings(), qr/login_refused/, 'the other finding has ended';
 like findings(), qr/sender_refused/, 'and this one holds';
 is(($petrel->run('health'))[0], 0, 'the host is not down');
@@ -79,8 +79,8 @@ cmp_ok upstream()->{next_ms} / 1000 - time, '<', 130, 'it is asked again soon';
 mode('good');
 canary();
 ok becomes(''), 'it works again';
-like $petrel->log, qr/127\.0\.0\.1:$port takes our mail again/, 'the log says so';
-like $petrel->log, qr/trouble=upstream_down.*\n(?:.*\n)*.*recovered=upstream_down/, 'and what began and ended';
+ok $petrel->wait_log(qr/127\.0\.0\.1:$port takes our mail again/), 'the log says so' or diag $petrel->log;
+ok $petrel->wait_log(qr/trouble=upstream_down.*\n(?:.*\n)*.*recovered=upstream_down/), 'and what began and ended' or diag $petrel->log;
 is(($petrel->run('health'))[0], 0, 'ready');
 
 # Mail is the better canary: its failure counts, its success, and its sender is that of the next canary.

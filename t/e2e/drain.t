@@ -48,7 +48,7 @@ ok !(grep { $_->{code} eq 'not_accepting' } @{ $status->{findings} }), 'which is
 like mail('three@held.test'), qr/^250/m, 'mail is accepted';
 says(0, qr/accepting and delivering mail again/, qw(drain --cancel));
 says(0, qr/^ready\n\z/, 'health');
-like $petrel->log, qr/main: drain: leaving; not ready\n(?:.*\n)*.*main: drain: running again: cancelled\n/, 'the log has it';
+ok $petrel->wait_log(qr/main: drain: leaving; not ready\n(?:.*\n)*.*main: drain: running again: cancelled\n/), 'the log has it' or diag $petrel->log;
 
 # Closed: present transactions end, nobody else comes, and nothing leaves.
 ok reload(drain_delay => 0), 'without a delay';

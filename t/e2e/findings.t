@@ -31,7 +31,7 @@ is $held->{severity}, 'warning', 'its severity';
 cmp_ok abs($held->{since_ms} / 1000 - time), '<', 600, 'its time';
 my $corrupt = begins('corrupt');
 ok $corrupt, 'corrupt begins';
-like $petrel->log, qr/ main: warning: trouble=corrupt \(1 message is quarantined in corrupt\/\) \(Look at them with .*\)$/m, 'the log';
+ok $petrel->wait_log(qr/ main: warning: trouble=corrupt \(1 message is quarantined in corrupt\/\) \(Look at them with .*\)$/m), 'the log' or diag $petrel->log;
 my ($code, $text) = $petrel->run('status');
 like $text, qr/\Aerror +corrupt: 1 message is quarantined in corrupt\/\n +Look at them/, 'at the top of status';
 like $text, qr/^warning +hold_by_route: 1 message is held/m, 'then warnings';
@@ -53,7 +53,7 @@ like do { local $/; <$client> }, qr{^HTTP/1.1 401 }, 'not without a key';
 
 unlink "$petrel->{dir}/spool/corrupt/01M81JCPWC-QTH5MV7E.note";
 ok ends('corrupt'), 'corrupt ends';
-like $petrel->log, qr/ main: recovered=corrupt \(/, 'the log says so';
+ok $petrel->wait_log(qr/ main: recovered=corrupt \(/), 'the log says so' or diag $petrel->log;
 $petrel->run('queue', 'rm', '--queue', 'hold');
 
 # Settings that change, a reload that is refused, one that is not.

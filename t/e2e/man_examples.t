@@ -68,7 +68,7 @@ ok Petrel::wait_for(sub { $petrel->log =~ /bob\@example\.org.*status=deferred/ }
 ($code, $said) = shell($waits->[1]);
 is $code, 0, $waits->[0] or diag $said;
 like $said, qr/-> <bob\@example\.org>.*because: .* is due/s, '    listed, explained, due';
-like $petrel->log, qr/ smtp: connecting to /, '    with a log of that level';
+ok $petrel->wait_log(qr/ smtp: connecting to /), '    with a log of that level' or diag $petrel->log;
 
 is +(shell($sendmail))[0], 0, 'one more';
 my $deferred = 'petrel queue ls --queue deferred';

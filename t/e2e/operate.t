@@ -182,7 +182,7 @@ my $bounced = waiting('anna@here.test', 'x@dead.test', 'y@dead.test', 'good@live
 says($bounced, 'returned to its sender', 'bounce');
 notice('bounce', qr/returned by the operator/, qr/^Status: 5\.0\.0\r$/m, qr/x\@dead\.test/, qr/y\@dead\.test/);
 unlike +($sink->for_address('anna@here.test'))[-1]{data}, qr/good\@live\.test/, 'but not of who has it';
-like $petrel->log, qr/ $bounced: to=<x\@dead\.test>,.* dsn=5\.0\.0, status=bounced \(returned by the operator/, 'logged as any bounce';
+ok $petrel->wait_log(qr/ $bounced: to=<x\@dead\.test>,.* dsn=5\.0\.0, status=bounced \(returned by the operator/), 'logged as any bounce' or diag $petrel->log;
 my $bounced_held = waiting('anna@here.test', 'x@dead.test');
 says($bounced_held, 'held', 'hold');
 is ids('bounce', '--queue', 'hold'), $bounced_held, 'bounce by filter, of a held one';

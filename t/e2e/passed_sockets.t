@@ -51,7 +51,7 @@ ok up($two->sockport), 'and the second of that name';
 my $web = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $http->sockport) or die;
 print $web "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 like join('', <$web>), qr{^HTTP/1\.1 200 .*\r\n\r\nok\n?\z}s, 'and HTTP';
-like $petrel->log, qr/listening on 127\.0\.0\.1:${\$one->sockport}\n/, 'the log has the address';
+ok $petrel->wait_log(qr/listening on 127\.0\.0\.1:${\$one->sockport}\n/), 'the log has the address' or diag $petrel->log;
 kill HUP => $pid;
 ok $petrel->wait_log(qr/settings reloaded/), 'a reload';
 ok up($one->sockport), 'keeps them';
@@ -72,7 +72,7 @@ $petrel->configure(listen => 'fd:local', http => undef);
 $pid = launch({}, [local => $local]);
 my $client = IO::Socket::UNIX->new(Peer => $path) or die;
 like scalar(<$client>), qr/^220/, 'a Unix socket';
-like $petrel->log, qr/listening on unix:\Q$path\E\n/, 'by its path';
+ok $petrel->wait_log(qr/listening on unix:\Q$path\E\n/), 'by its path' or diag $petrel->log;
 is stop($pid), 0, 'it ends';
 ok -S $path, 'its file stays';
 

@@ -76,7 +76,7 @@ is passes($petrel, 'a@here.test', 9), 5, 'after SIGKILL: what was written counts
 $petrel->stop;
 Petrel::spit($file, "nonsense\n");
 $petrel->start;
-like $petrel->log, qr/lock\/quotas: damaged, or not written by Petrel/, 'a damaged file is reported';
+ok $petrel->wait_log(qr/lock\/quotas: damaged, or not written by Petrel/), 'a damaged file is reported' or diag $petrel->log;
 is passes($petrel, 'a@here.test', 1), 1, 'and mail goes on';
 $petrel->stop;
 

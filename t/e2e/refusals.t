@@ -84,7 +84,7 @@ is Petrel::count($petrel->log, qr/warning: \S+ refuses mail \(auth\)/), 1, 'is n
 # A host that we log in to refuses a sender: our settings are wrong, not the mail.
 $petrel->send_mail('root@here.test', 'gone@account.test', "Subject: waits\n\nx\n");
 ok $petrel->wait_log(qr/to=<gone\@account\.test>, .*class=sender, dsn=4\.7\.1, status=deferred \(/), 'mail of a sender that the account may not use waits';
-like $petrel->log, qr/warning: \S+ refuses mail \(sender\): the receiver accepts only senders of the account/, 'and the log says what is wrong';
+ok $petrel->wait_log(qr/warning: \S+ refuses mail \(sender\): the receiver accepts only senders of the account/), 'and the log says what is wrong' or diag $petrel->log;
 my $notices = sub { grep { /^Subject: Delayed/m } map { $_->{data} } $bounces->messages };
 ok Petrel::wait_for($notices), 'the sender is notified';
 my ($notice) = $notices->();

@@ -15,7 +15,7 @@ sub told { my $event = shift; return Petrel::count($petrel->log, qr/"event":"$ev
 
 $petrel->send_mail('a@x.test', "b$_\@y.test", "Subject: x\n\nx") for 1 .. 5;
 ok Petrel::wait_for(sub { told('site_dead') == 1 }), 'the site is dead';
-like $petrel->log, qr/"event":"site_dead".*127\.0\.0\.1:?\S* is dead: connect to 127\.0\.0\.1\S*: Connection refused/, 'and why';
+ok $petrel->wait_log(qr/"event":"site_dead".*127\.0\.0\.1:?\S* is dead: connect to 127\.0\.0\.1\S*: Connection refused/), 'and why' or diag $petrel->log;
 ok Petrel::wait_for(sub { told('deferred') >= 15 }), 'mail is tried again and again';
 is told('site_dead'), 1, 'which is no new death';
 $sink->again;

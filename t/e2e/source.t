@@ -57,7 +57,7 @@ goes('a@news.test', 'b@other.test', '127.0.0.43 news.test', 'those of the sender
 
 like $petrel->send_mail('a@here.test', 'b@missing.test', "Subject: x\n\nx\n"), qr/^250 /m, 'mail for a route whose address is missing';
 ok $petrel->wait_log(qr/to=<b\@missing\.test>, .*dsn=4\.3\.5, status=deferred \(this host does not have the source address 192\.0\.2\.77 of bind=/), 'waits, and the log says why';
-like $petrel->log, qr/warning: bind=: this host does not have the address 192\.0\.2\.77: mail waits until it has/, 'as did the startup';
+ok $petrel->wait_log(qr/warning: bind=: this host does not have the address 192\.0\.2\.77: mail waits until it has/), 'as did the startup' or diag $petrel->log;
 like +($petrel->run('check'))[1], qr/bind=: this host does not have the address 192\.0\.2\.77/, 'and check';
 
 like $petrel->send_mail('a@here.test', 'b@six.test', "Subject: x\n\nx\n"), qr/^250 /m, 'mail for IPv6 alone';

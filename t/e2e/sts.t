@@ -107,9 +107,9 @@ sub check {
 }
 
 check('policies', map { ($_ => $rows{$_}[3]) } keys %rows);
-like $petrel->log, qr/sts: MTA-STS policy of star\.example: mode enforce for 86400 s, mx \*\.stars\.test/, 'a policy is logged';
-like $petrel->log, qr/sts: the MTA-STS policy of $_\.example cannot be used: .*$why{$_}.*; there is none/, "no policy: $_" for sort keys %why;
-like $petrel->log, qr/sts: tested\.test\[127\.0\.0\.1\]: sts=testing\/fail: its certificate is not valid for it, domain=testing\.example/, 'mode testing reports';
+ok $petrel->wait_log(qr/sts: MTA-STS policy of star\.example: mode enforce for 86400 s, mx \*\.stars\.test/), 'a policy is logged' or diag $petrel->log;
+ok $petrel->wait_log(qr/sts: the MTA-STS policy of $_\.example cannot be used: .*$why{$_}.*; there is none/), "no policy: $_" or diag $petrel->log for sort keys %why;
+ok $petrel->wait_log(qr/sts: tested\.test\[127\.0\.0\.1\]: sts=testing\/fail: its certificate is not valid for it, domain=testing\.example/), 'mode testing reports' or diag $petrel->log;
 my ($code, $status) = $petrel->run(qw(status --json));
 like $status, qr/mx:10 good\.test"/, 'a site is the same with a demand';
 like $status, qr/"policy": "sts",\s+"domain": "good\.example",\s+"host": "good\.test",\s+"result": "success",\s+"count": 1/, 'a proof is counted';
@@ -131,7 +131,7 @@ $petrel->stop;
 my $loopback = Petrel->new(%common, mta_sts_port => 443)->start;
 $petrel = $loopback;
 check('port 443 at loopback', 'bad.example' => 'unverified');
-like $loopback->log, qr/MTA-STS policy of bad\.example cannot be used: mta-sts\.bad\.example: it has no public address/, 'policies come from public addresses';
+ok $loopback->wait_log(qr/MTA-STS policy of bad\.example cannot be used: mta-sts\.bad\.example: it has no public address/), 'policies come from public addresses' or diag $loopback->log;
 $loopback->stop;
 
 for my $off (['mta_sts = no', mta_sts => 'no'], ['the route', routes => '* mx?sts=no'], ['tls=none', routes => '* mx?tls=none']) {
