@@ -259,20 +259,26 @@ uninstall-sendmail: ## Removes these links and restores what was there before.
 # One file that runs on any Linux of this architecture. The C library warns of each function that asks for users:
 # those in /etc/passwd it finds by itself, and one line here says so.
 STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))
-QUIET_LD = $(if $(findstring --no-warnings,$(shell $(CC) -Wl$(comma)--help 2>/dev/null)),-Wl$(comma)--no-warnings)
+LD_HELP := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(shell $(CC) -Wl$(comma)--help 2>/dev/null))
+STATIC_LD := $(if $(findstring --no-warnings,$(LD_HELP)),-Wl$(comma)--no-warnings) \
+    $(if $(findstring pack-relative-relocs,$(LD_HELP)),-Wl$(comma)-z$(comma)pack-relative-relocs)
+# Small, as it is for images and routers: what runs once, or when an operator asks, is optimized for size; the unwind tables
+# of the libraries are left out, as nothing unwinds.
+COLD := admin/command admin/doctor admin/settings admin/setup admin/startup sched/simulate
+COLD_FLAGS :=
+$(foreach d,$(COLD),$(eval $(BUILD)/$(d)/%.o: override CFLAGS += $$(COLD_FLAGS)))
 # Ed25519 is left out unless asked: make static STATIC_LIBSODIUM=-lsodium
 static: ## Builds ./petrel-static, one file for any Linux of this architecture.
-	$(MAKE) BUILD=build-static petrel-static LIBIDN2="$(STATIC_IDN2)" LIBSODIUM="$(STATIC_LIBSODIUM)"
+	$(MAKE) BUILD=build-static petrel-static COLD_FLAGS=-Os LIBIDN2="$(STATIC_IDN2)" LIBSODIUM="$(STATIC_LIBSODIUM)"
 	@echo 'petrel-static is made. It finds the users in /etc/passwd, not those of LDAP and other services.'
 	$(if $(STATIC_IDN2),,@echo 'Domains beyond ASCII are left out (IDNA): apt-get install libidn2-dev libunistring-dev, make clean static')
 
 petrel-static: $(BUILD)/petrel-static
-	cp -f $< $@
-	strip $@
+	strip -R .eh_frame -R .eh_frame_hdr -R .gcc_except_table -o $@ $<
 
 $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
 	$(Q)echo "  link $@"
-	$(Q)$(CC) $(CFLAGS) -static-pie $(QUIET_LD) -Wl,-z,relro,-z,now -Wl,--gc-sections -o $@ $^ \
+	$(Q)$(CC) $(CFLAGS) -static-pie $(STATIC_LD) -Wl,-z,relro,-z,now -Wl,--gc-sections -o $@ $^ \
 	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
 
 # Packages for this release of Debian, built in a copy, as dpkg-buildpackage leaves its traces everywhere.
