@@ -1,0 +1,260 @@
+/* Leases of transactions and sessions, for the hosts of a group.
+ *
+ * Numbers are doubles as in Lua. All but parts of rates are whole, and below 2^53. No
+ * expression adds to a product without a rounding between (FP_CONTRACT), or processors
+ * with a fused operation would answer otherwise than Redis. */
+#include "sched/limits/bank.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+/* What was asked for in a period. */
+struct generation {
+    double weight;   /* of those that want transactions */
+    double sessions; /* counted */
+    double asked;    /* hosts that want or have sessions, of which: */
+    double unmet;    /* got fewer than they want */
+    double without;  /* got none */
+    double content;  /* sessions of the others */
+};
+
+struct bank_site {
+    UT_hash_handle hh;
+    struct bank_site *prev, *next; /* asked for longest ago first */
+    int64_t asked_us;
+    double period, born;
+    double full_us;   /* when the bucket is full */
+    double budget_us; /* of this period's transactions */
+    double granted;   /* transactions, in this period */
+    bool late;        /* nobody got one in the last period */
+    double waiting;   /* the weight of those that may ask again */
+    double moved;     /* sessions that hosts have beyond those of the last period */
+    struct generation last, present;
+    char key[BANK_KEY_MAX];
+};
+
+struct bank {
+    struct bank_site *by_key, *oldest;
+};
+
+static double
+bank_larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double
+bank_smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double
+whole(double positive)
+{
+    return (double)(int64_t)positive;
+}
+
+static double
+whole_up(double positive)
+{
+    double down = whole(positive);
+    return down < positive ? down + 1 : down;
+}
+
+struct bank *
+bank_new(void)
+{
+    return memory_new(sizeof(struct bank));
+}
+
+static void
+bank_forget(struct bank *bank, struct bank_site *site)
+{
+    HASH_DELETE(hh, bank->by_key, site);
+    DL_DELETE(bank->oldest, site);
+    free(site);
+}
+
+void
+bank_free(struct bank **bank)
+{
+    struct bank *b = *bank;
+    *bank = NULL;
+    if (b == NULL)
+        return;
+    while (b->oldest != NULL)
+        bank_forget(b, b->oldest);
+    free(b);
+}
+
+/* An unknown bucket is empty: a bank that has lost its memory grants nothing twice. */
+static struct bank_site *
+bank_add(struct bank *bank, struct text key, double now_us,
+         const struct bank_question *q)
+{
+    if (HASH_COUNT(bank->by_key) >= BANK_SITES_MAX)
+        bank_forget(bank, bank->oldest);
+    struct bank_site *site = memory_new(sizeof(*site));
+    double depth_us = q->burst * q->interval_us;
+    site->born = whole(now_us / BANK_PERIOD_US);
+    site->period = site->born - 1;
+    site->full_us = now_us + depth_us;
+    memcpy(site->key, key.at, key.length);
+    HASH_ADD_KEYPTR(hh, bank->by_key, site->key, key.length, site);
+    DL_APPEND(bank->oldest, site);
+    return site;
+}
+
+static struct bank_site *
+bank_find(struct bank *bank, struct text key, int64_t now_us,
+          const struct bank_question *q)
+{
+    struct bank_site *site;
+    while (bank->oldest != NULL && now_us - bank->oldest->asked_us >= BANK_FORGET_US)
+        bank_forget(bank, bank->oldest);
+    HASH_FIND(hh, bank->by_key, key.at, key.length, site);
+    if (site == NULL) {
+        site = bank_add(bank, key, (double)now_us, q);
+    } else {
+        DL_DELETE(bank->oldest, site);
+        DL_APPEND(bank->oldest, site);
+    }
+    site->asked_us = now_us > site->asked_us ? now_us : site->asked_us;
+    return site;
+}
+
+/* What may be granted until the period ends. */
+static double
+bank_left_us(const struct bank_site *site, const struct bank_question *q, double now_us,
+             double left_us)
+{
+    double depth_us = q->burst * q->interval_us;
+    return depth_us + left_us - (site->full_us - now_us);
+}
+
+static void
+bank_turn(struct bank_site *site, const struct bank_question *q, double period,
+          double now_us, double left_us)
+{
+    site->last =
+        site->period == period - 1 ? site->present : (struct generation){.asked = 0};
+    site->late = site->budget_us > 0 && site->granted == 0;
+    site->present = (struct generation){.asked = 0};
+    site->moved = site->waiting = site->granted = 0;
+    site->period = period;
+    site->full_us = bank_larger(site->full_us, now_us);
+    site->budget_us = bank_larger(0, bank_left_us(site, q, now_us, left_us));
+}
+
+static double
+bank_tokens(struct bank_site *site, const struct bank_question *q, double now_us,
+            double left_us)
+{
+    double part, back_us = q->back * q->interval_us;
+    site->full_us = bank_larger(site->full_us, now_us);
+    site->full_us -= back_us;
+    double left = bank_left_us(site, q, now_us, left_us) / q->interval_us;
+    double available = whole(bank_larger(0, left));
+    if (q->again) {
+        part = available * q->weight / bank_larger(site->waiting, q->weight);
+        site->waiting = bank_larger(0, site->waiting - q->weight);
+    } else {
+        site->present.weight += q->weight;
+        part = site->budget_us / q->interval_us * q->weight /
+               bank_larger(bank_larger(site->last.weight, site->present.weight), 1);
+    }
+    double tokens = whole(part);
+    /* A lottery, where a host has less than one in a period. */
+    if (tokens == 0 && available > 0 && (site->late || q->chance < part))
+        tokens = 1;
+    tokens = bank_smaller(tokens, bank_smaller(q->want, available));
+    if (!q->again && tokens < q->want)
+        site->waiting += q->weight;
+    double tokens_us = tokens * q->interval_us;
+    site->full_us += tokens_us;
+    site->granted += tokens;
+    return tokens;
+}
+
+/* The most that one host may have, when some had too little: equal parts of what the
+ * content ones leave. While somebody had nothing, no host keeps the odd ones. */
+static double
+bank_cap(const struct bank_site *site, double limit)
+{
+    const struct generation *last = &site->last;
+    double equal =
+        limit / bank_larger(bank_larger(last->asked, site->present.asked), 1);
+    double rest = bank_larger(0, limit - last->content) / last->unmet;
+    if (last->without > 0)
+        return bank_larger(1, bank_larger(whole(equal), whole(rest)));
+    return bank_larger(1, bank_larger(whole_up(equal), whole_up(rest)));
+}
+
+static double
+bank_sessions(struct bank_site *site, const struct bank_question *q, double *counted)
+{
+    double before = q->before, open = q->open, need = q->need;
+    double mine = bank_larger((q->had >= 0 ? q->had : before) - before, 0);
+    double others = bank_larger(site->last.sessions - before, 0) + site->moved - mine;
+    double cap = site->last.unmet > 0 ? bank_cap(site, q->limit) : q->limit;
+    double sessions =
+        bank_smaller(need, bank_smaller(cap, bank_larger(0, q->limit - others)));
+    /* Newborn: what is open counts, and little is given. */
+    if (site->born == site->period)
+        sessions = bank_smaller(
+            sessions, bank_larger(open, whole_up((double)q->limit / q->hosts)));
+    *counted = bank_larger(sessions, open);
+    if (q->had < 0) {
+        if (need > 0 || open > 0)
+            site->present.asked++;
+        if (sessions < need)
+            site->present.unmet++;
+        else
+            site->present.content += *counted;
+        if (need > 0 && sessions == 0)
+            site->present.without++;
+    }
+    site->moved += bank_larger(*counted - before, 0) - mine;
+    site->present.sessions += *counted - bank_larger(q->had, 0);
+    return sessions;
+}
+
+struct bank_grant
+bank_ask(struct bank *bank, struct text key, int64_t now_us,
+         const struct bank_question *q)
+{
+    assert(now_us >= 0 && q->weight >= 1 && q->hosts >= 1);
+    assert(q->interval_us >= 0 && q->want >= 0 && q->need >= 0 && q->open >= 0);
+    key.length = key.length < BANK_KEY_MAX ? key.length : BANK_KEY_MAX;
+    struct bank_site *site = bank_find(bank, key, now_us, q);
+    double now = (double)now_us, period = whole(now / BANK_PERIOD_US);
+    if (period < site->period) { /* another bank's clock was ahead */
+        period = site->period;
+        now = period * BANK_PERIOD_US;
+    }
+    double left = (period + 1) * BANK_PERIOD_US - now;
+    if (site->period != period)
+        bank_turn(site, q, period, now, left);
+    double tokens = 0, sessions = q->need, counted = q->need;
+    if (q->interval_us > 0)
+        tokens = bank_tokens(site, q, now, left);
+    if (q->limit > 0)
+        sessions = bank_sessions(site, q, &counted);
+    return (struct bank_grant){.tokens = (int)tokens,
+                               .sessions = (int)sessions,
+                               .counted = (int)counted,
+                               .unmet = (int)site->last.unmet,
+                               .left_us = (int64_t)left};
+}
+
+size_t
+bank_sites(const struct bank *bank)
+{
+    return HASH_COUNT(bank->by_key);
+}

@@ -1,0 +1,61 @@
+/* The bank of a group of hosts: leases of transactions and sessions of a shared site, for
+ * a period each. Pure.
+ *
+ * Time is the bank's, in periods of BANK_PERIOD_US. Transactions are counted by GCRA
+ * as in sched/limits/bucket.h; an unknown bucket is empty. A period's transactions are
+ * divided among those that ask by the weights of the period before; what is left goes to
+ * those that ask again. Sessions are counted by generations: what was counted in this
+ * period and in the last one. So nothing is swept, and what a dead host had is free after
+ * one to two periods. doc/scheduler.md "A group of hosts" has the reasons.
+ *
+ * bank_script.c is the same in Lua, for Redis. Both compute with doubles, in the same
+ * order, and give the same answers: t/unit/sched/limits/bank_redis.c. */
+#ifndef SCHED_LIMITS_BANK_H
+#define SCHED_LIMITS_BANK_H
+
+#include "base/text.h"
+
+enum {
+    BANK_PERIOD_US = 5000000,
+    BANK_FORGET_US = 60000000, /* a site that nobody asks for is forgotten */
+    BANK_SITES_MAX = 100000,   /* beyond: that which was asked for longest ago */
+    BANK_KEY_MAX = 32,
+    BANK_WEIGHT_MAX = 1000,
+    BANK_COUNT_MAX = 1000000 /* of each other number of a question */
+};
+
+/* Of one host about one site. The caller has checked the ranges of what came from
+ * another process. */
+struct bank_question {
+    double interval_us; /* of a transaction; 0: no rate; else >= 1 */
+    int burst;          /* >= 1 */
+    int limit;          /* of sessions; 0: none */
+    int want, weight;   /* transactions; senders that wait here, >= 1 */
+    bool again;         /* not the first question in this period */
+    int back;           /* transactions granted before and not used */
+    int before;         /* sessions counted for this host in the last period; 0: none */
+    int had;            /* counted in this period; -1: the first question in it */
+    int open, need;     /* sessions open now, and wanted */
+    double chance;      /* at random, in [0, 1) */
+    int hosts;          /* of the group, >= 1 */
+};
+
+struct bank_grant {
+    int tokens;      /* transactions */
+    int sessions;    /* the host may have, and */
+    int counted;     /* what is counted for it: sessions that outlive a smaller lease */
+    int unmet;       /* hosts that had fewer sessions than they wanted, last period */
+    int64_t left_us; /* until the end of the period */
+};
+
+struct bank;
+
+struct bank *bank_new(void);
+void bank_free(struct bank **bank);
+
+/* The site's key is cut to BANK_KEY_MAX. now_us may go back; the site's time does not. */
+struct bank_grant bank_ask(struct bank *bank, struct text key, int64_t now_us,
+                           const struct bank_question *question);
+size_t bank_sites(const struct bank *bank);
+
+#endif
