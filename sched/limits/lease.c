@@ -1,0 +1,339 @@
+/* Leases of a site's transactions and sessions, and the part of a host without them. */
+#include "sched/limits/lease.h"
+
+#include "sched/limits/retry.h"
+
+#include <assert.h>
+#include <limits.h>
+
+static int
+lease_hosts(const struct lease_terms *t)
+{
+    assert(t->members >= 1 && t->lost >= 0);
+    return t->members + t->lost;
+}
+
+/* What lost hosts may use is kept for them. */
+static int
+lease_limit(const struct lease_terms *t)
+{
+    int limit = (int)((int64_t)t->sessions * t->members / lease_hosts(t));
+    return t->sessions > 0 && limit == 0 ? 1 : limit;
+}
+
+static double
+lease_interval_us(const struct lease_terms *t)
+{
+    if (t->rate.amount == 0)
+        return 0;
+    return (double)t->rate.period_ms * 1000 / t->rate.amount * lease_hosts(t) /
+           t->members;
+}
+
+static int
+clip(double number, int most)
+{
+    return number > most ? most : (int)number;
+}
+
+/* --- Without a bank ----------------------------------------------------------------- */
+
+/* Those of the limit that cannot be divided go round by the clock. In the last seconds of
+ * a turn no session begins: it would end in the next host's turn. */
+static int
+lease_part(int64_t now_ms, const struct lease_terms *t, bool is_new)
+{
+    int hosts = lease_hosts(t), odd = t->sessions % hosts;
+    int64_t slot = now_ms / LEASE_SLOT_MS;
+    bool has_odd = (t->index + slot) % hosts < odd;
+    bool is_late = now_ms % LEASE_SLOT_MS >= LEASE_SLOT_MS - LEASE_SLOT_END_MS;
+    return t->sessions / hosts + (has_odd && !(is_new && is_late));
+}
+
+static struct rate
+lease_part_rate(const struct lease_terms *t)
+{
+    return (struct rate){.amount = t->rate.amount,
+                         .burst = 1,
+                         .period_ms = t->rate.period_ms * lease_hosts(t)};
+}
+
+/* No lease, and no answer either. */
+static bool
+lease_is_alone(const struct lease *l, int64_t now_ms, const struct lease_terms *t)
+{
+    return !t->has_bank || (l->due_ms != 0 && now_ms >= l->due_ms + LEASE_PATIENCE_MS);
+}
+
+static int
+lease_loose(const struct lease_terms *t)
+{
+    int part = t->sessions / lease_hosts(t);
+    return part > 0 ? part : 1;
+}
+
+/* --- Questions ---------------------------------------------------------------------- */
+
+static bool
+lease_wants(const struct lease *l, const struct lease_terms *t,
+            const struct lease_load *load)
+{
+    if (!t->is_strict)
+        return load->need > lease_loose(t) || load->open > lease_loose(t);
+    return load->works > 0 || load->open > 0 || l->used > 0;
+}
+
+void
+lease_update(struct lease *l, int64_t now_ms, const struct lease_terms *t,
+             const struct lease_load *load)
+{
+    if (l->due_ms == 0 && !l->is_asked && lease_wants(l, t, load)) {
+        l->due_ms = now_ms;
+        l->is_again = false;
+    }
+}
+
+int64_t
+lease_ask_ms(const struct lease *l, const struct lease_terms *t)
+{
+    if (l->is_asked || l->due_ms == 0 || !t->has_bank)
+        return INT64_MAX;
+    return l->due_ms > l->retry_ms ? l->due_ms : l->retry_ms;
+}
+
+/* Some time in the first fifth of the next period: those that have waited longest first. */
+static int64_t
+lease_next_ms(const struct lease *l, uint64_t *random)
+{
+    int64_t span = LEASE_PERIOD_MS / 5 / (1 + (int64_t)l->behind);
+    return l->end_ms + span / 2 +
+           (int64_t)(retry_random(random) % (uint64_t)(span / 2 + 1));
+}
+
+/* While fewer sessions than hosts are allowed, one that others want is given away, and
+ * not wanted before they had a chance. */
+static int
+lease_need(struct lease *l, int64_t now_ms, const struct lease_terms *t,
+           const struct lease_load *load)
+{
+    int limit = lease_limit(t), need = load->need < limit ? load->need : limit;
+    if (l->yields == 0 && l->seated_ms != 0 && now_ms - l->seated_ms >= LEASE_TURN_MS &&
+        limit < lease_hosts(t))
+        l->yields = 2;
+    return l->yields > 0 ? 0 : need;
+}
+
+static int
+lease_unspent(const struct lease *l)
+{
+    return l->used < l->tokens ? l->tokens - l->used : 0;
+}
+
+static int
+lease_want(const struct lease *l, const struct lease_load *load, bool is_again)
+{
+    double works = (double)load->works, left = lease_unspent(l);
+    if (is_again)
+        return clip(works > left ? works - left : 0, BANK_COUNT_MAX);
+    return clip(works + 2.0 * l->used + 1, BANK_COUNT_MAX);
+}
+
+bool
+lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
+          const struct lease_load *load, uint64_t *random, struct bank_question *q)
+{
+    bool is_again = l->is_again && now_ms < l->end_ms;
+    if (is_again && load->works == 0) {
+        l->due_ms = lease_next_ms(l, random);
+        l->is_again = false;
+        return false;
+    }
+    if (!is_again && !lease_wants(l, t, load)) {
+        l->due_ms = 0;
+        return false;
+    }
+    /* A period may be left out: nothing is counted in it. */
+    bool is_same = now_ms < l->end_ms, is_next = now_ms < l->end_ms + LEASE_PERIOD_MS;
+    if (!is_same)
+        l->before = is_next ? l->counted : 0;
+    l->is_again = is_again;
+    l->want = t->rate.amount > 0 ? lease_want(l, load, is_again) : 0;
+    l->need = lease_need(l, now_ms, t, load);
+    l->is_asked = true;
+    l->sent_ms = now_ms;
+    l->used_asked = l->used;
+    size_t senders = load->senders > 0 ? load->senders : 1;
+    *q =
+        (struct bank_question){.interval_us = lease_interval_us(t),
+                               .burst = clip(t->rate.burst, BANK_COUNT_MAX),
+                               .limit = lease_limit(t),
+                               .want = l->want,
+                               .weight = clip((double)senders, BANK_WEIGHT_MAX),
+                               .again = is_again,
+                               .back = is_same || !is_next ? 0 : lease_unspent(l),
+                               .before = l->before,
+                               .had = is_same ? l->counted : -1,
+                               .open = load->open,
+                               .need = l->need,
+                               .chance = (double)(retry_random(random) % 1000000) / 1e6,
+                               .hosts = lease_hosts(t)};
+    return true;
+}
+
+/* The burst of the group is divided as its transactions are. */
+static void
+lease_set_pace(struct lease *l, const struct lease_terms *t)
+{
+    double group =
+        BANK_PERIOD_US / (lease_interval_us(t) > 0 ? lease_interval_us(t) : 1);
+    int burst = clip((double)t->rate.burst * l->tokens / (group > 1 ? group : 1),
+                     BANK_COUNT_MAX);
+    l->pace = (struct rate){.amount = (uint32_t)l->tokens,
+                            .burst = burst > 1 ? (uint32_t)burst : 1,
+                            .period_ms = LEASE_PERIOD_MS};
+}
+
+static void
+lease_count_turn(struct lease *l)
+{
+    l->behind = l->need > 0 && l->sessions == 0 ? l->behind + 1 : 0;
+    if (l->yields > 0 && l->counted == 0)
+        l->yields--;
+    if (l->sessions != 1 || l->unmet == 0)
+        l->seated_ms = 0;
+    else if (l->seated_ms == 0)
+        l->seated_ms = l->sent_ms;
+}
+
+void
+lease_granted(struct lease *l, const struct lease_terms *t, const struct bank_grant *g,
+              uint64_t *random)
+{
+    if (!l->is_asked)
+        return;
+    l->is_asked = l->is_own = false;
+    l->end_ms = l->sent_ms + g->left_us / 1000;
+    if (!l->is_again) { /* what began since was given back already */
+        l->used -= l->used_asked;
+        l->tokens = 0;
+        l->bucket = (struct bucket){0};
+    }
+    l->tokens += g->tokens;
+    l->sessions = g->sessions;
+    l->counted = g->counted;
+    l->unmet = g->unmet;
+    lease_set_pace(l, t);
+    bool is_short = g->tokens < l->want || g->sessions < l->need;
+    int64_t again_ms = l->sent_ms + LEASE_AGAIN_MS;
+    if (!l->is_again)
+        lease_count_turn(l);
+    l->is_again = !l->is_again && is_short && again_ms < l->end_ms;
+    l->due_ms = l->is_again ? again_ms : lease_next_ms(l, random);
+}
+
+void
+lease_failed(struct lease *l, int64_t now_ms)
+{
+    l->is_asked = false;
+    l->retry_ms = now_ms + LEASE_RETRY_MS;
+}
+
+/* --- What is allowed ------------------------------------------------------------------ */
+
+int
+lease_sessions(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
+               bool is_new)
+{
+    if (t->sessions == 0)
+        return INT_MAX;
+    bool has_lease = l->end_ms != 0 && now_ms < l->end_ms + LEASE_PERIOD_MS;
+    int leased = has_lease ? l->sessions : 0;
+    if (!t->is_strict)
+        return leased > lease_loose(t) ? leased : lease_loose(t);
+    if (has_lease)
+        return leased;
+    return lease_is_alone(l, now_ms, t) ? lease_part(now_ms, t, is_new) : 0;
+}
+
+static int64_t
+lease_tokens_until_ms(const struct lease *l)
+{
+    return l->end_ms + LEASE_PERIOD_MS / 4;
+}
+
+static bool
+lease_has_tokens(const struct lease *l, int64_t now_ms)
+{
+    return l->end_ms != 0 && now_ms < lease_tokens_until_ms(l);
+}
+
+/* Hosts lose their leases together: each begins with an empty bucket, and at a time of its
+ * own. */
+static void
+lease_begin_part(struct lease *l, int64_t now_ms, const struct lease_terms *t)
+{
+    if (l->is_own)
+        return;
+    l->is_own = true;
+    l->bucket = (struct bucket){
+        .full_at_us = now_ms * 1000 + (int64_t)(lease_interval_us(t) * (t->index + 1) *
+                                                t->members / lease_hosts(t))};
+}
+
+int64_t
+lease_ready_ms(struct lease *l, int64_t now_ms, const struct lease_terms *t)
+{
+    if (t->rate.amount == 0)
+        return INT64_MIN;
+    if (lease_has_tokens(l, now_ms)) {
+        int64_t ready = l->used < l->tokens
+                            ? bucket_ready_ms(&l->bucket, &l->pace, now_ms)
+                            : INT64_MAX;
+        return ready < lease_tokens_until_ms(l) ? ready : lease_tokens_until_ms(l);
+    }
+    if (!lease_is_alone(l, now_ms, t))
+        return l->due_ms != 0 ? l->due_ms + LEASE_PATIENCE_MS : now_ms;
+    struct rate part = lease_part_rate(t);
+    lease_begin_part(l, now_ms, t);
+    return bucket_ready_ms(&l->bucket, &part, now_ms);
+}
+
+void
+lease_take(struct lease *l, int64_t now_ms, const struct lease_terms *t)
+{
+    struct rate part = lease_part_rate(t);
+    if (t->rate.amount == 0)
+        return;
+    bool has_tokens = lease_has_tokens(l, now_ms);
+    if (has_tokens && l->tokens > 0)
+        bucket_take(&l->bucket, &l->pace, now_ms);
+    else if (!has_tokens)
+        bucket_take(&l->bucket, &part, now_ms);
+    if (l->used < BANK_COUNT_MAX)
+        l->used++;
+}
+
+int64_t
+lease_wake_ms(const struct lease *l, int64_t now_ms, const struct lease_terms *t)
+{
+    int64_t wake = INT64_MAX, slot_ms = now_ms / LEASE_SLOT_MS * LEASE_SLOT_MS;
+    const int64_t times[] = {
+        l->end_ms + LEASE_PERIOD_MS, l->due_ms != 0 ? l->due_ms + LEASE_PATIENCE_MS : 0,
+        slot_ms + LEASE_SLOT_MS - LEASE_SLOT_END_MS, slot_ms + LEASE_SLOT_MS};
+    bool is_part = t->is_strict && t->sessions % lease_hosts(t) > 0;
+    for (size_t i = 0; i < (is_part ? 4 : 2); i++)
+        if (times[i] > now_ms && times[i] < wake)
+            wake = times[i];
+    return wake;
+}
+
+void
+lease_shift(struct lease *l, int64_t delta_ms)
+{
+    int64_t *times[] = {&l->sent_ms, &l->due_ms, &l->retry_ms, &l->end_ms,
+                        &l->seated_ms};
+    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
+        if (*times[i] != 0)
+            *times[i] += delta_ms;
+    bucket_shift(&l->bucket, delta_ms);
+}

@@ -1,0 +1,88 @@
+/* A host's part of what its group shares of a site: leases from a bank, or without one an
+ * exact part of its own. Pure.
+ *
+ * The transactions of a lease are spent at an even pace, and what is unspent goes back
+ * with the next question. A lease is counted from the moment the question was sent, so
+ * it ends here no later than in the bank. It outlasts its period a little, so that an
+ * answer is there before it ends: transactions a quarter of a period, sessions one.
+ *
+ * A bank that does not answer stops nothing: when the lease has ended the host goes on with
+ * its own part, which no other host has. doc/scheduler.md "A group of hosts". */
+#ifndef SCHED_LIMITS_LEASE_H
+#define SCHED_LIMITS_LEASE_H
+
+#include "sched/limits/bank.h"
+#include "sched/limits/bucket.h"
+
+enum {
+    LEASE_PERIOD_MS = BANK_PERIOD_US / 1000,
+    LEASE_AGAIN_MS = LEASE_PERIOD_MS / 4,
+    LEASE_PATIENCE_MS = 250, /* for an answer */
+    LEASE_RETRY_MS = 1000,   /* after a question without an answer */
+    LEASE_TURN_MS = 30000,   /* then another host gets a session that many want */
+    LEASE_SLOT_MS = 60000,   /* the same without a bank */
+    LEASE_SLOT_END_MS = 10000
+};
+
+/* The group, and its limits of a site. */
+struct lease_terms {
+    struct rate rate;  /* amount 0: none */
+    int sessions;      /* 0: no limit */
+    bool is_strict;    /* else the own part may be had without a question */
+    bool has_bank;     /* it answers, as far as is known */
+    int members, lost; /* >= 1, >= 0; a lost host may still use its part */
+    int index;         /* of this host among all of them */
+};
+
+/* What the site has and wants. */
+struct lease_load {
+    size_t works, senders; /* that wait */
+    int open, need;        /* sessions; with those that it would like */
+};
+
+struct lease {     /* zeroed: new */
+    bool is_asked; /* and not answered */
+    bool is_again, is_own;
+    int64_t sent_ms;        /* of the last question */
+    int64_t due_ms;         /* of the next; 0: none */
+    int64_t retry_ms;       /* not before it */
+    int64_t end_ms;         /* of the period of the last answer; 0: there was none */
+    int want, tokens, used; /* transactions */
+    int used_asked;         /* when the last question was sent */
+    struct rate pace;
+    struct bucket bucket;
+    int need, sessions, counted, before;
+    int unmet;         /* hosts */
+    unsigned behind;   /* periods in a row without a session */
+    int64_t seated_ms; /* has a session that others want, since; 0: has none */
+    int yields;        /* questions in which it gives its session away */
+};
+
+/* The load may have changed: a site with mail asks immediately. */
+void lease_update(struct lease *l, int64_t now_ms, const struct lease_terms *t,
+                  const struct lease_load *load);
+/* When it wants to ask; INT64_MAX: when lease_update() or an answer says so. */
+int64_t lease_ask_ms(const struct lease *l, const struct lease_terms *t);
+/* False: it has nothing to ask any more. Else the question, which lease_granted() or
+ * lease_failed() answers. */
+bool lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
+               const struct lease_load *load, uint64_t *random,
+               struct bank_question *question) __attribute__((warn_unused_result));
+void lease_granted(struct lease *l, const struct lease_terms *t,
+                   const struct bank_grant *grant, uint64_t *random);
+/* There is no answer. */
+void lease_failed(struct lease *l, int64_t now_ms);
+
+/* Sessions that it may have; INT_MAX: no limit. is_new: to open one more. */
+int lease_sessions(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
+                   bool is_new);
+/* When the next transaction may begin, as bucket_ready_ms(); an answer may change it. */
+int64_t lease_ready_ms(struct lease *l, int64_t now_ms, const struct lease_terms *t);
+void lease_take(struct lease *l, int64_t now_ms, const struct lease_terms *t);
+/* The earliest time after now_ms at which lease_sessions() may change by itself. */
+int64_t lease_wake_ms(const struct lease *l, int64_t now_ms,
+                      const struct lease_terms *t);
+/* The clock was set by delta_ms. */
+void lease_shift(struct lease *l, int64_t delta_ms);
+
+#endif

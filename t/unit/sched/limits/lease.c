@@ -1,0 +1,386 @@
+/* Leases: each rule, then groups of hosts with a bank, without one, and with one that
+ * comes and goes, in virtual time. */
+#include "sched/limits/lease.h"
+
+#include "t/support/tap.h"
+
+#include <limits.h>
+
+#define START_MS (INT64_C(1700000000000))
+
+enum { HOSTS_MAX = 10, ANSWER_MS = 1, SPENT_MAX = 4000 };
+
+static uint64_t seed = 1;
+
+/* With the burst that a rate has unless it says another. */
+static struct lease_terms
+terms(uint32_t amount, int64_t period_ms, int sessions)
+{
+    uint32_t burst = (uint32_t)(amount * 1000 / period_ms);
+    return (struct lease_terms){
+        .rate = {amount, burst > 0 ? burst : 1, period_ms},
+        .sessions = sessions,
+        .is_strict = true,
+        .has_bank = true,
+        .members = 1
+    };
+}
+
+static struct bank_grant
+grant(int tokens, int sessions, int64_t left_ms)
+{
+    return (struct bank_grant){tokens, sessions, sessions, 0, left_ms * 1000};
+}
+
+/* --- One host --------------------------------------------------------------------- */
+
+static void
+test_questions(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(100, 1000, 0);
+    struct lease_load some = {.works = 40, .senders = 3, .need = 5}, none = {0};
+    struct bank_question q;
+    lease_update(&l, START_MS, &t, &none);
+    is_number(lease_ask_ms(&l, &t), INT64_MAX, "nothing waits: no question");
+    lease_update(&l, START_MS, &t, &some);
+    is_number(lease_ask_ms(&l, &t), START_MS, "mail comes: it asks immediately");
+    ok(lease_ready_ms(&l, START_MS, &t) > START_MS);
+    ok(lease_ask(&l, START_MS, &t, &some, &seed, &q));
+    ok_named(q.want == 41 && q.weight == 3 && q.interval_us == 10000 && !q.again &&
+                 q.had == -1 && q.back == 0,
+             "for what waits, and in the name of its senders");
+    is_number(lease_ask_ms(&l, &t), INT64_MAX, "one question");
+    struct bank_grant g = grant(20, 5, 3000);
+    lease_granted(&l, &t, &g, &seed);
+    ok_named(lease_ready_ms(&l, START_MS, &t) <= START_MS, "granted");
+    is_number(lease_ask_ms(&l, &t), START_MS + LEASE_AGAIN_MS,
+              "less than it wanted: it asks again in a quarter of a period");
+    for (int i = 0; i < 5; i++)
+        lease_take(&l, START_MS, &t);
+    ok(lease_ask(&l, START_MS + LEASE_AGAIN_MS, &t, &some, &seed, &q));
+    ok_named(q.again && q.want == 25 && q.back == 0, "for the rest");
+    g = grant(3, 5, 1750);
+    lease_granted(&l, &t, &g, &seed);
+    int64_t next = lease_ask_ms(&l, &t);
+    ok_named(next >= START_MS + 3500 && next <= START_MS + 4000,
+             "once; then in the first fifth of the next period");
+    ok(lease_ask(&l, next, &t, &none, &seed, &q));
+    is_number(q.back, 18, "what is unspent goes back");
+    is_number(q.want, 11, "it wants twice what it used");
+    lease_take(&l, next, &t);
+    g = grant(11, 0, 4000);
+    lease_granted(&l, &t, &g, &seed);
+    next = lease_ask_ms(&l, &t);
+    ok(lease_ask(&l, next, &t, &none, &seed, &q));
+    is_number(q.back, 10, "but not what began before the answer");
+    g = grant(0, 0, 4000);
+    lease_granted(&l, &t, &g, &seed);
+    ok(!lease_ask(&l, lease_ask_ms(&l, &t), &t, &none, &seed, &q));
+    next = lease_ask_ms(&l, &t);
+    ok_named(!lease_ask(&l, next, &t, &none, &seed, &q) &&
+                 lease_ask_ms(&l, &t) == INT64_MAX,
+             "nothing waits, and nothing was used: no question");
+}
+
+static void
+test_pace(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(10, 1000, 0);
+    struct lease_load load = {.works = 1000, .senders = 1};
+    struct bank_question q;
+    t.rate.burst = 1;
+    lease_update(&l, START_MS, &t, &load);
+    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q));
+    struct bank_grant g = grant(10, 0, 5000);
+    lease_granted(&l, &t, &g, &seed);
+    int64_t now_ms = START_MS, gap_ms = 0;
+    for (int i = 0; i < 10; i++) {
+        int64_t ready_ms = lease_ready_ms(&l, now_ms, &t);
+        if (ready_ms - now_ms > gap_ms)
+            gap_ms = ready_ms - now_ms;
+        now_ms = ready_ms > now_ms ? ready_ms : now_ms;
+        lease_take(&l, now_ms, &t);
+    }
+    is_number(gap_ms, 500, "ten transactions go evenly");
+    is_number(now_ms, START_MS + 4500, "over the period");
+    is_number(lease_ready_ms(&l, now_ms, &t), START_MS + 6250, "no eleventh");
+    lease_shift(&l, 7000);
+    is_number(lease_ready_ms(&l, now_ms + 7000, &t), START_MS + 13250,
+              "the clock was set");
+    t.rate.burst = 10;
+    l = (struct lease){0};
+    lease_update(&l, START_MS, &t, &load);
+    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q));
+    g = grant(25, 0, 5000);
+    lease_granted(&l, &t, &g, &seed);
+    is_number(l.pace.burst, 5, "half of the group's transactions: half of its burst");
+}
+
+static void
+test_ends(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(10, 1000, 8);
+    struct lease_load load = {.works = 1000, .senders = 1, .need = 8};
+    struct bank_question q;
+    is_number(lease_sessions(&l, START_MS, &t, true), 0, "before the answer: none");
+    lease_update(&l, START_MS, &t, &load);
+    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q));
+    struct bank_grant g = grant(50, 6, 2000);
+    lease_granted(&l, &t, &g, &seed);
+    is_number(lease_sessions(&l, START_MS + 6999, &t, true), 6,
+              "sessions last until the end of the next period");
+    is_number(lease_wake_ms(&l, START_MS + 5000, &t), START_MS + 7000,
+              "which wakes it");
+    ok_named(lease_ready_ms(&l, START_MS + 3249, &t) <= START_MS + 3249,
+             "transactions for a quarter of it");
+    ok_named(lease_ask(&l, START_MS + 2500, &t, &load, &seed, &q) && q.before == 6 &&
+                 q.had == -1,
+             "the next question says what was counted");
+    lease_failed(&l, START_MS + 2750);
+    is_number(lease_ask_ms(&l, &t), START_MS + 3750, "no answer: again in a second");
+    ok_named(lease_ask(&l, START_MS + 20000, &t, &load, &seed, &q) && q.before == 0 &&
+                 q.back == 0,
+             "after a pause nothing of it is left");
+    g.unmet = 0;
+    lease_granted(&l, &t, &g, &seed);
+    lease_granted(&l, &t, &g, &seed);
+    is_number(l.tokens, 50, "a second answer is none");
+}
+
+static void
+test_loose(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(0, 1000, 20);
+    t.is_strict = false;
+    t.members = 3;
+    t.lost = 1;
+    struct lease_load load = {.works = 5, .need = 5};
+    lease_update(&l, START_MS, &t, &load);
+    is_number(lease_ask_ms(&l, &t), INT64_MAX,
+              "a loose site asks for no part of its own");
+    is_number(lease_sessions(&l, START_MS, &t, true), 5, "which it has");
+    is_number(lease_ready_ms(&l, START_MS, &t), INT64_MIN, "without a rate");
+    load.need = 6;
+    lease_update(&l, START_MS, &t, &load);
+    is_number(lease_ask_ms(&l, &t), START_MS, "more it asks for");
+    struct bank_question q;
+    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q));
+    is_number(q.limit, 15, "what the lost host may use is kept for it");
+    struct bank_grant g = grant(0, 6, 5000);
+    lease_granted(&l, &t, &g, &seed);
+    is_number(lease_sessions(&l, START_MS, &t, true), 6, "and gets");
+    t.sessions = 0;
+    is_number(lease_sessions(&l, START_MS, &t, true), INT_MAX, "no limit");
+    t.sessions = 2;
+    is_number(lease_sessions(&l, START_MS + 99999, &t, true), 1, "at least one");
+}
+
+/* --- A group ---------------------------------------------------------------------- */
+
+struct group {
+    struct bank *bank;
+    struct lease leases[HOSTS_MAX];
+    int open[HOSTS_MAX];
+    int64_t first_ms[HOSTS_MAX]; /* without a session since; 0: has one */
+    int64_t waited_ms;           /* the most */
+    struct lease_terms terms;
+    int64_t now_ms;
+    int64_t spent, used, over, most;
+    int64_t times[SPENT_MAX];
+};
+
+static void
+group_open(struct group *g, const struct lease_terms *t)
+{
+    *g = (struct group){.bank = bank_new(), .terms = *t, .now_ms = START_MS};
+}
+
+static void
+group_ask(struct group *g, struct lease *l, const struct lease_load *load)
+{
+    struct bank_question q;
+    if (lease_ask_ms(l, &g->terms) > g->now_ms ||
+        !lease_ask(l, g->now_ms, &g->terms, load, &seed, &q))
+        return;
+    if (g->bank == NULL) {
+        lease_failed(l, g->now_ms);
+        return;
+    }
+    struct bank_grant a = bank_ask(g->bank, TEXT("s"), g->now_ms * 1000, &q);
+    lease_granted(l, &g->terms, &a, &seed);
+}
+
+/* A hungry host: it opens what it may, and closes what it must. */
+static void
+group_host(struct group *g, int i)
+{
+    struct lease *l = &g->leases[i];
+    struct lease_load load = {
+        .works = 1000, .senders = 1, .open = g->open[i], .need = 50};
+    g->terms.index = i;
+    lease_update(l, g->now_ms, &g->terms, &load);
+    group_ask(g, l, &load);
+    int may = lease_sessions(l, g->now_ms, &g->terms, false);
+    if (g->open[i] > may)
+        g->open[i] = may;
+    else if (g->open[i] < lease_sessions(l, g->now_ms, &g->terms, true))
+        g->open[i] = lease_sessions(l, g->now_ms, &g->terms, true);
+    if (g->open[i] > 0 || g->first_ms[i] == 0)
+        g->first_ms[i] = g->now_ms;
+    if (g->now_ms - g->first_ms[i] > g->waited_ms)
+        g->waited_ms = g->now_ms - g->first_ms[i];
+    while (g->terms.rate.amount > 0 &&
+           lease_ready_ms(l, g->now_ms, &g->terms) <= g->now_ms) {
+        lease_take(l, g->now_ms, &g->terms);
+        g->times[g->spent++ % SPENT_MAX] = g->now_ms;
+    }
+}
+
+static void
+group_run(struct group *g, int64_t for_ms)
+{
+    g->spent = g->used = g->over = g->most = g->waited_ms = 0;
+    for (int64_t end_ms = g->now_ms + for_ms; g->now_ms < end_ms; g->now_ms += 10) {
+        int64_t open = 0;
+        for (int i = 0; i < g->terms.members; i++) {
+            group_host(g, i);
+            open += g->open[i];
+        }
+        g->used += open;
+        g->over += open > g->terms.sessions;
+        g->most = open > g->most ? open : g->most;
+    }
+}
+
+/* The most in any minute. */
+static int64_t
+group_minute(const struct group *g)
+{
+    int64_t most = 0, count = g->spent < SPENT_MAX ? g->spent : SPENT_MAX;
+    for (int64_t i = 0, j = 0; i < count; i++) {
+        while (g->times[i] - g->times[j] >= 60000)
+            j++;
+        most = i - j + 1 > most ? i - j + 1 : most;
+    }
+    return most;
+}
+
+static void
+test_all_hungry(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(300, 60000, 20);
+    t.members = HOSTS_MAX;
+    group_open(&g, &t);
+    group_run(&g, 60000);
+    group_run(&g, 300000);
+    printf("# %" PRId64 " of 1500, a minute has %" PRId64 ", sessions %" PRId64 " %%\n",
+           g.spent, group_minute(&g), g.used * 100 / 30000 / 20);
+    ok_named(g.spent >= 1500 * 95 / 100, "hungry hosts use 95 % of a rate");
+    ok_named(group_minute(&g) <= 300 * 102 / 100 + 5, "and not more than it");
+    ok_named(g.over == 0 && g.used * 100 >= 95 * INT64_C(30000) * 20,
+             "95 % of the sessions, and never more");
+    bank_free(&g.bank);
+}
+
+static void
+test_turns(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(0, 60000, 2);
+    t.members = HOSTS_MAX;
+    group_open(&g, &t);
+    group_run(&g, 3600000);
+    printf("# two sessions of ten hosts: %" PRId64 " %%, the longest wait %" PRId64
+           " s\n",
+           g.used * 100 / 360000 / 2, g.waited_ms / 1000);
+    is_number(g.over, 0, "ten hosts never have more than two sessions");
+    ok_named(g.used * 100 >= 75 * INT64_C(360000) * 2, "but 75 % of them");
+    ok_named(g.waited_ms <= 480000, "and each has one every eight minutes");
+    bank_free(&g.bank);
+}
+
+static void
+test_slow(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(2, 60000, 0);
+    t.members = HOSTS_MAX;
+    group_open(&g, &t);
+    group_run(&g, 60000);
+    group_run(&g, 3600000);
+    printf("# two a minute: %" PRId64 " of 120\n", g.spent);
+    ok_named(g.spent >= 114 && g.spent <= 121, "two a minute for ten hosts");
+    bank_free(&g.bank);
+}
+
+static void
+test_alone(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(100, 60000, 13);
+    t.members = HOSTS_MAX - 2;
+    t.lost = 2;
+    t.has_bank = false;
+    group_open(&g, &t);
+    group_run(&g, 600000);
+    is_number(g.over, 0, "without a bank no more sessions than the limit");
+    is_number(g.most, 11, "of which the lost hosts' part is left");
+    is_number(g.spent, 800, "of the rate each has its part");
+    ok_named(group_minute(&g) <= 81, "in every minute");
+    bank_free(&g.bank);
+    t.members = HOSTS_MAX;
+    t.lost = 0;
+    group_open(&g, &t);
+    group_run(&g, 10000);
+    is_number(g.spent, 16, "at even intervals from the beginning");
+    group_run(&g, 590000);
+    is_number(g.most, 13, "all sessions of the limit");
+    ok_named(g.used * 100 >= 90 * INT64_C(59000) * 13, "nearly all the time");
+    bank_free(&g.bank);
+}
+
+static void
+test_away(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(300, 60000, 20);
+    t.members = HOSTS_MAX;
+    group_open(&g, &t);
+    struct bank *bank = g.bank;
+    group_run(&g, 120000);
+    g.bank = NULL;
+    group_run(&g, 100000);
+    printf("# while the bank is away: %" PRId64 " of 500\n", g.spent);
+    ok_named(g.spent <= 500 + 5 && g.spent >= 500 * 95 / 100,
+             "a bank that does not answer: the sum is the same");
+    is_number(g.over, 0, "of sessions, too");
+    g.bank = bank;
+    group_run(&g, 100000);
+    ok_named(g.spent <= 500 + 10 && g.spent >= 500 * 90 / 100 && g.over == 0,
+             "it is back");
+    bank_free(&g.bank);
+    g.bank = bank_new();
+    group_run(&g, 100000);
+    ok_named(g.spent <= 500 + 30 && g.over == 0, "another one, that knows nothing");
+    bank_free(&g.bank);
+}
+
+int
+main(void)
+{
+    test_questions();
+    test_pace();
+    test_ends();
+    test_loose();
+    test_all_hungry();
+    test_turns();
+    test_slow();
+    test_alone();
+    test_away();
+    return done();
+}
