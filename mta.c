@@ -94,6 +94,7 @@ struct petrel {
     struct listener *listener;
     struct listening listening;
     struct control_server *control;
+    struct trials *trials;
     struct health health;
     struct readiness readiness;
     struct control_wiring wiring;
@@ -180,6 +181,13 @@ mta_leaves(void *context)
     return p->draining > 0 ? "the daemon stops" : drain_reason(&p->drain);
 }
 
+static const char *
+mta_hostname(void *context)
+{
+    const struct petrel *p = context;
+    return p->configuration->options.hostname;
+}
+
 static bool
 mta_is_draining(void *context)
 {
@@ -211,6 +219,7 @@ start_http(struct petrel *p, char *error)
                                    .count_sessions = control_wiring_sessions,
                                    .is_draining = mta_is_leaving,
                                    .health = &p->health,
+                                   .trials = p->trials,
                                    .context = p};
     return http_wiring_start(&p->http, p->configuration, error, ERROR_MAX);
 }
@@ -465,6 +474,13 @@ start_control(struct petrel *p)
                                         .is_draining = mta_is_draining,
                                         .context = p};
     control_wiring_start(&p->wiring);
+    p->trials = trials_new(&(struct trials_setup){.loop = p->loop,
+                                                  .events = p->events,
+                                                  .manager = p->manager,
+                                                  .hostname = mta_hostname,
+                                                  .leaves = mta_leaves,
+                                                  .context = p});
+    control_server_on_trials(p->control, p->trials);
     p->listening = (struct listening){.loop = p->loop,
                                       .listener = p->listener,
                                       .control = p->control,
@@ -577,6 +593,7 @@ mta_stop(struct petrel *p, bool ran)
     control_wiring_stop(&p->wiring);
     listener_free(&p->listener);
     control_server_free(&p->control);
+    trials_free(&p->trials);
     flush_free(&p->flush);
     upstream_wiring_stop(&p->upstreams);
     event_wiring_pause(&p->kept);

@@ -33,6 +33,7 @@ struct client {
     bool leaves;   /* to HTTP, once its request is consumed */
     struct trace_answer *trace;
     struct list_answer *list;
+    struct trial *trial;
     char awaits[NAME_MAX_BYTES]; /* a question whose answer comes later; "": none */
     struct loop_timer pulse;
 };
@@ -46,6 +47,7 @@ struct control_server {
     struct questions *questions;
     const char *(*take_http)(void *context, struct net_connection *connection);
     void *http_context;
+    struct trials *trials;
     struct client *clients;
     unsigned count;
 };
@@ -60,6 +62,7 @@ control_server_client_end(struct client *client)
     operation_free(&client->operation);
     trace_answer_free(&client->trace);
     list_answer_free(&client->list);
+    trial_leave(&client->trial);
     if (client->adopting)
         queue_adopt_ignore(manager_queue(c->manager), client);
     json_decref(client->request);
@@ -87,7 +90,7 @@ static bool
 control_server_is_busy(const struct client *client)
 {
     return client->operation != NULL || client->adopting || client->trace != NULL ||
-           client->list != NULL || client->awaits[0] != '\0';
+           client->list != NULL || client->trial != NULL || client->awaits[0] != '\0';
 }
 
 static void
@@ -267,6 +270,37 @@ control_server_list(struct client *client, json_t *request)
         reply(client, questions_refuse(why));
 }
 
+/* --- Test messages ---------------------------------------------------------------- */
+
+static void
+control_server_on_tried(void *context)
+{
+    struct client *client = context;
+    trial_leave(&client->trial);
+    end_work(client);
+}
+
+static void
+control_server_try(struct client *client, const json_t *request)
+{
+    struct trial_events events = {.context = client,
+                                  .line = control_server_on_life,
+                                  .ended = control_server_on_tried};
+    struct trial_refusal refusal = {.why = "no test messages are sent here"};
+    if (client->control->trials != NULL)
+        client->trial = trial_ask(client->control->trials, request, &events, &refusal);
+    if (client->trial != NULL)
+        begin_work(client);
+    else
+        reply(client, questions_refuse(refusal.why));
+}
+
+void
+control_server_on_trials(struct control_server *c, struct trials *trials)
+{
+    c->trials = trials;
+}
+
 void
 control_server_on_line(void *context, struct id id, struct text line)
 {
@@ -301,6 +335,8 @@ take_request(struct client *client, struct text line)
     json_t *answer = NULL;
     if (name && strcmp(name, "list") == 0) {
         control_server_list(client, request);
+    } else if (name && strcmp(name, "test") == 0) {
+        control_server_try(client, request);
     } else if (name && trace_answer_is_command(name)) {
         control_server_trace(client, request);
     } else if ((answer = questions_answer(client->control->questions, request)) !=

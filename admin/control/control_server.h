@@ -17,6 +17,7 @@
  * gets {"ok": false, "error": ...}. Commands of trace_answer.h and list_answer.h are answered
  * by lines, too, and one with "ok" and "end". A client that disconnects cancels its request
  * between two messages. {"command": "http"}: see control_server_on_http().
+ * {"command": "test", "to": ..., "from": ...} is answered as in trial.h.
  * {"command": "page", "access": "read"} (or "operate", the default) is answered by a key
  * for POST /api/session of HTTP, valid once and for five minutes, and urls, where HTTP is
  * answered. Mode 0600: root and the daemon's user may connect. */
@@ -24,6 +25,7 @@
 #define ADMIN_CONTROL_CONTROL_SERVER_H
 
 #include "admin/control/questions.h"
+#include "admin/control/trial.h"
 #include "base/net/net.h"
 #include "queue/manager/manager.h"
 
@@ -45,6 +47,8 @@ void control_server_on_http(struct control_server *control,
                             const char *(*take)(void *context,
                                                 struct net_connection *connection),
                             void *context);
+/* Who sends test messages; NULL, as without it: nobody does. */
+void control_server_on_trials(struct control_server *control, struct trials *trials);
 /* Its socket, and what came to it. */
 const struct net_address *control_server_address(const struct control_server *control,
                                                  struct net_listener_counts *counts);

@@ -5,6 +5,7 @@
 #include "admin/control/site_list.h"
 #include "admin/http/http_events.h"
 #include "admin/http/http_queue.h"
+#include "admin/http/http_test.h"
 #include "admin/http/http_trace.h"
 #include "admin/page/page.h"
 #include "base/memory.h"
@@ -304,6 +305,7 @@ static const struct http_route http_route_rows[] = {
     {"/api/findings",        HTTP_GET,  HTTP_MAY_READ,    http_on_findings  },
     {"/api/series",          HTTP_GET,  HTTP_MAY_READ,    http_on_series    },
     {"/api/log-level",       HTTP_POST, HTTP_MAY_OPERATE, http_on_level     },
+    {"/api/test",            HTTP_POST, HTTP_MAY_OPERATE, http_test         },
     {"/events",              HTTP_GET,  HTTP_MAY_READ,    http_events       },
     {"/api/trace",           HTTP_GET,  HTTP_MAY_READ,    http_trace        },
     {"/api/queue",           HTTP_GET,  HTTP_MAY_READ,    http_queue_list   },

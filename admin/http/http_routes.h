@@ -4,6 +4,7 @@
 
 #include "admin/control/health.h"
 #include "admin/control/questions.h"
+#include "admin/control/trial.h"
 #include "admin/http/http_exchange.h"
 #include "admin/http/live.h"
 #include "admin/http/metrics.h"
@@ -18,6 +19,7 @@ struct http_routes {
     const struct health *health;
     struct live *live;
     struct series *series;
+    struct trials *trials; /* NULL: no test messages */
 };
 
 /* context is a struct http_routes: see http_server_settings. */

@@ -153,6 +153,7 @@ http_wiring_open(struct http_wiring *w, struct http_server_settings *settings,
                                      .manager = w->manager,
                                      .questions = w->questions,
                                      .metrics = w->metrics,
+                                     .trials = w->trials,
                                      .health = w->health};
     for (size_t i = 0; i < settings->places->count; i++)
         if (!settings->places->list[i].no_page)

@@ -27,6 +27,7 @@ struct http_wiring {
     size_t (*count_sessions)(void *context, bool *stressed); /* of the listener */
     bool (*is_draining)(void *context);
     const struct health *health;
+    struct trials *trials;
     void *context;
     /* Private. */
     const struct configuration *configuration; /* in force */

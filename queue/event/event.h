@@ -132,7 +132,7 @@ struct event {
     const struct outcome *outcome;
 };
 
-enum { EVENT_READERS_MAX = 8 };
+enum { EVENT_READERS_MAX = 10 };
 
 struct event_hub;
 typedef void event_reader(void *context, const struct event *event);

@@ -67,6 +67,10 @@ void manager_set_aliases(struct manager *manager, struct aliases *aliases,
 
 /* --- For acceptors ---------------------------------------------------------------- */
 
+/* A message of this host, about to be named: in place of its aliases their members, as in
+ * an injector's message. */
+void manager_expand_own(struct manager *manager, struct envelope *e);
+
 /* A message is stored (the queue's callback): the manager takes ownership of it. */
 void manager_accept(struct manager *manager, struct envelope **e);
 

@@ -59,6 +59,13 @@ alias_was_delivered(void *context, struct text address)
     return header_scan_was_delivered(&h->scan, address);
 }
 
+void
+manager_expand_own(struct manager *m, struct envelope *e)
+{
+    struct expansion_rules rules = manager_expansion(m);
+    m->routed_now += expansion_apply(e, &rules, loop_now_ms(m->loop), NULL, NULL);
+}
+
 /* Also what a daemon without a journal has accepted, and expanded: members have a way, and
  * are not expanded again. Not durable: as long as the message is S4 it is expanded again
  * when it is loaded, and none of its recipients has a mark. S5 has the members. */

@@ -103,6 +103,10 @@ test_queue_paths(struct world *w)
         {"POST", "/api/queue/rm", HTTP_MAY_READ, "403"},
         {"POST", "/api/queue/rm", HTTP_MAY_OPERATE, "400"},
         {"POST", "/api/queue/x", HTTP_MAY_OPERATE, "Allow: GET, HEAD\r\n405"},
+        {"POST", "/api/test", HTTP_MAY_NOTHING, "401"},
+        {"POST", "/api/test", HTTP_MAY_READ, "403"},
+        {"POST", "/api/test", HTTP_MAY_OPERATE, "400"},
+        {"GET", "/api/test", HTTP_MAY_OPERATE, "Allow: POST\r\n405"},
         {"DELETE", "/api/queue/rm", HTTP_MAY_OPERATE, "Allow: POST\r\n405"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -200,6 +204,23 @@ test_level(struct world *w)
     body = "";
 }
 
+static void
+test_test(struct world *w)
+{
+    static const struct {
+        const char *body, *answer;
+    } rows[] = {
+        {"{\"to\":\"a@b.test\",\"cc\":\"\"}", "400 {\"ok\":false,\"error\":\"only to and from are known here\"}\n"},
+        {"{\"to\":[\"a@b.test\"]}", "400 {\"ok\":false,\"error\":\"to and from are texts\"}\n"},
+        {"{\"to\":\"a@b.test\"}", "503 {\"ok\":false,\"error\":\"no test messages are sent here\"}\n"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        body = rows[i].body;
+        is_string(ask(w, "POST", "/api/test", HTTP_MAY_OPERATE), rows[i].answer, rows[i].body);
+    }
+    body = "";
+}
+
 int
 main(void)
 {
@@ -216,6 +237,7 @@ main(void)
     test_live(&w);
     test_series(&w);
     test_level(&w);
+    test_test(&w);
     live_free(&w_live);
     series_free(&w_series);
     control_world_end(&w);

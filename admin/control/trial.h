@@ -1,0 +1,63 @@
+/* Test messages that the daemon sends for a client of the control socket or of HTTP, and
+ * follows.
+ *
+ *   {"to": "NAME@DOMAIN", "from": "NAME@DOMAIN"}   without from: postmaster of this host;
+ *                                                  "" or "<>": the null sender
+ *
+ * Answered by lines: `id` alone, once the message is durable; its events (life.h), each
+ * with `message`, its id; at last ok, end, id and state (life.h). That comes when nothing
+ * is left of the message, when it is held, or when TRIAL_FOR_MS are over. One that was not
+ * accepted has a single line, with ok (false) and error. A client that goes does not stop
+ * its message. */
+#ifndef ADMIN_CONTROL_TRIAL_H
+#define ADMIN_CONTROL_TRIAL_H
+
+#include "base/loop/loop.h"
+#include "queue/event/event.h"
+#include "queue/manager/manager.h"
+
+#include <jansson.h>
+
+enum {
+    TRIALS_MAX = 8,              /* at a time, over all clients */
+    TRIAL_FOR_MS = 60 * 1000,    /* as `petrel test` follows */
+    TRIAL_LINES_MAX = 32 * 1024, /* bytes of events; the next one ends the following */
+    TRIAL_TO_MAX = 320           /* bytes of an address */
+};
+
+struct trials;
+struct trial;
+
+struct trials_setup {
+    struct loop *loop;
+    struct event_hub *events;
+    struct manager *manager;
+    const char *(*hostname)(void *context);
+    const char *(*leaves)(void *context); /* why no mail is accepted; NULL: it is */
+    void *context;
+};
+struct trials *trials_new(const struct trials_setup *setup);
+/* Clients have ended theirs; the manager is still there. */
+void trials_free(struct trials **trials);
+
+struct trial_events {
+    void *context;
+    void (*line)(void *context, json_t *object); /* takes the object */
+    void (*ended)(void *context); /* the client frees the trial, there or later */
+};
+/* Why there is none. */
+struct trial_refusal {
+    bool is_later; /* it may be possible later; else the request is wrong */
+    const char *why;
+};
+
+/* No callback before it returns. NULL: refusal says why; its text lives until the next
+ * call. Other members of the request are ignored: see trial_is_known(). */
+struct trial *trial_ask(struct trials *trials, const json_t *request,
+                        const struct trial_events *events,
+                        struct trial_refusal *refusal);
+void trial_leave(struct trial **trial);
+/* Whether a request may have that member. */
+bool trial_is_known(const char *member);
+
+#endif

@@ -1,0 +1,118 @@
+/* Sends a test message for a client of HTTP, and hands it the events. */
+#include "admin/http/http_test.h"
+
+#include "base/log/log.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static_assert((int)HTTP_ANSWER_MAX > 4 * (int)TRIAL_LINES_MAX, "as JSON they fit");
+
+struct http_trial {
+    struct http_exchange *exchange;
+    struct trial *trial;
+    struct buffer told; /* and not yet sent */
+    bool ended;
+};
+
+static void
+http_trial_line(void *context, json_t *object)
+{
+    struct http_trial *t = context;
+    char *line = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    /* What does not fit was not read for long: the client asks for a trace. */
+    if (line != NULL && buffer_add(&t->told, text_from(line)))
+        (void)!buffer_add_byte(&t->told, '\n');
+    free(line);
+    http_exchange_wake(t->exchange);
+}
+
+static void
+http_trial_ended(void *context)
+{
+    struct http_trial *t = context;
+    trial_leave(&t->trial);
+    t->ended = true;
+    http_exchange_wake(t->exchange);
+}
+
+static enum progress
+http_trial_more(void *context, struct buffer *out)
+{
+    struct http_trial *t = context;
+    if (!buffer_add(out, buffer_text(&t->told)))
+        return PROGRESS_BAD;
+    buffer_clear(&t->told);
+    return t->ended ? PROGRESS_DONE : PROGRESS_MORE;
+}
+
+/* The message of a client that goes is on its way. */
+static void
+http_trial_free(void *context)
+{
+    struct http_trial *t = context;
+    trial_leave(&t->trial);
+    buffer_free(&t->told);
+    free(t);
+}
+
+/* NULL, or why not: nothing is overlooked here. */
+static const char *
+http_test_judge(const json_t *request)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(request))
+        return "the body is not an object";
+    json_object_foreach((json_t *)(uintptr_t)request, key, value)
+    {
+        if (!trial_is_known(key))
+            return "only to and from are known here";
+        if (!json_is_string(value))
+            return "to and from are texts";
+    }
+    return NULL;
+}
+
+static void
+http_test_begin(const struct http_routes *r, struct http_exchange *x,
+                const json_t *request)
+{
+    struct http_trial *t = memory_new(sizeof(*t));
+    struct trial_events events = {
+        .context = t, .line = http_trial_line, .ended = http_trial_ended};
+    struct trial_refusal no = {.is_later = true,
+                               .why = "no test messages are sent here"};
+    if (r->trials != NULL)
+        t->trial = trial_ask(r->trials, request, &events, &no);
+    if (t->trial == NULL) {
+        free(t);
+        http_answer_error(x, no.is_later ? 503 : 400, no.why);
+        return;
+    }
+    log_say(r->log, LOG_LEVEL_INFO, "http", NULL, "client=%.*s: test message",
+            TEXT_ARGS(x->client));
+    buffer_init(&t->told, HTTP_ANSWER_MAX);
+    t->exchange = x;
+    x->status = 200;
+    x->type = "application/x-ndjson";
+    http_answer_field(x, "X-Accel-Buffering", "no");
+    x->stream = (struct http_stream){http_trial_more, http_trial_free, t};
+}
+
+void
+http_test(const struct http_routes *r, struct http_exchange *x)
+{
+    struct text body = buffer_text(&x->request->body);
+    json_t *request = json_loadb(body.length > 0 ? body.at : "", body.length,
+                                 JSON_REJECT_DUPLICATES, NULL);
+    const char *why = http_test_judge(request);
+    if (why != NULL)
+        http_answer_error(x, 400, why);
+    else
+        http_test_begin(r, x, request);
+    json_decref(request);
+}
