@@ -373,8 +373,10 @@ init_end(const struct init_run *r, const char *path)
                "release --all\n",
                self, self);
     printf("Next:\n  %s\n  %s test %s\n",
-           is_usual && r->plan.is_root ? "systemctl restart petrel" : self, self,
-           r->plan.root[0] != '\0' ? r->plan.root : "you@example.org");
+           is_usual && r->plan.is_root
+               ? "systemctl enable petrel && systemctl restart petrel"
+               : self,
+           self, r->plan.root[0] != '\0' ? r->plan.root : "you@example.org");
     return fflush(stdout) != 0 || ferror(stdout) ? EX_IOERR : 0;
 }
 

@@ -29,6 +29,16 @@ like $said, qr/^Written: \Q$dir\E\/petrel\.conf\n/m, 'it says where';
 like $said, qr/^Next:\n  petrel -c \Q$dir\E\/petrel\.conf\n  petrel -c \Q$dir\E\/petrel\.conf test you\@example\.org\n\z/m, 'the next two commands';
 is mode("$dir/petrel.conf"), '644', 'everybody may read it';
 my $settings = Petrel::slurp("$dir/petrel.conf");
+SKIP: { # in the usual place, which is that of a namespace
+    my @apart = qw(unshare --mount --propagation private sh -euc);
+    skip 'a mount namespace is refused here', 3 if $> != 0 || (Petrel::command('', @apart, 'mount -t tmpfs none /mnt'))[0] != 0;
+    mkdir "$base/etc" or die;
+    my ($usual, $usually) = Petrel::command('', @apart, 'cp -a /etc "$0"; rm -rf "$0/etc/petrel"; mount --bind "$0/etc" /etc; exec "$@"', "$base/etc", $Petrel::binary, 'init', split / /, $hold);
+    is $usual, 0, 'in /etc/petrel' or diag $usually;
+    # A package has started the service already, `make install` has not; beside another mail server it is not enabled.
+    like $usually, qr/^Next:\n  systemctl enable petrel && systemctl restart petrel\n  petrel test you\@example\.org\n\z/m, 'it starts, now and with the machine, whether it runs or not';
+    ok -e "$base/etc/etc/petrel/petrel.conf", 'the settings are there';
+}
 like $settings, qr/\A# Written by `petrel init`/, 'not the mark of the package';
 is join(' ', sort $settings =~ /^(\w+) =/mg), $> == 0 && getpwnam('petrel') ? 'hostname listen routes user' : $> == 0 ? 'hostname listen routes' : 'hostname routes', 'only what differs from the defaults';
 is_deeply [sort map { s{.*/}{}r } glob "$dir/*"], ['petrel.conf'], 'nothing else';
