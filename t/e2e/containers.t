@@ -100,6 +100,70 @@ SKIP: {
         is_deeply $set->{spec}{selector}{matchLabels}, $set->{spec}{template}{metadata}{labels}, "$file.yaml: its own pods";
     }
     is_deeply [ sort keys %http ], [qw(/livez /readyz)], 'what probes ask';
+
+    # --- The guide has the same names
+
+    my $yaml = sub { return @{ decode_json((Petrel::command($_[0], $python, '-c', 'import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))'))[1]) } };
+    my $env = sub { return map { $_->{name} => $_->{value} } @{ $_[0]{env} } };
+    # What the page shows of something is as in the file; the page may show less.
+    my $agrees = sub {
+        my ($name, $shown, $whole) = @_;
+        for my $key (sort keys %$shown) {
+            is_deeply $shown->{$key}, $whole->{$key}, "$name: $key";
+        }
+    };
+    my %guide = map { $_ => Petrel::slurp("$root/doc/$_.md") } qw(container kubernetes);
+    for my $page (sort keys %guide) {
+        ok -e "$root/$_", "$page.md: $_ exists" for sort keys %{ { map { $_ => 1 } $guide{$page} =~ m{\b(etc/[\w/.]*\w)}g } };
+        like $guide{$page}, qr{(?:exec \S+ --|exec \S+) /petrel }, "$page.md: the program of the image";
+        is_deeply [ grep { $_ ne '/petrel' } $guide{$page} =~ m{(?:docker exec \S+|kubectl exec \S+ --) (\S+)}g ], [], "$page.md: and no other";
+    }
+    like $guide{container}, qr/listens on port 2525 for mail and on 8025 .* user 65532 .* in \/spool/s, 'container.md: the ports, user and spool of the image';
+    my ($run) = $guide{container} =~ /^(docker run (?:.*\\\n)*.*)$/m;
+    my ($name) = $run =~ /--name (\S+)/;
+    is_deeply [ grep { $_ ne $name } $guide{container} =~ /docker (?:exec|logs|stop) ([a-z]\S*) /g ], [], 'container.md: the name of the container';
+    like $run, qr{ -v \S+:/spool .*-p 127\.0\.0\.1:2525:2525 .* petrel\z}s, 'container.md: spool, port and image';
+    like $docker, qr/ docker build -t petrel /, 'the image has that name';
+    my %set = $run =~ /-e PETREL_(\w+)=(\S+)/g;
+    like $run, qr/-v \.\/relay_password:\Q$set{RELAY_PASSWORD_FILE}\E:ro/, 'container.md: the password is where the setting says';
+    my ($composed) = $yaml->($guide{container} =~ /^```yaml\n(.*?)^```$/ms);
+    my ($app, $relay) = @{ $composed->{services} }{qw(app relay)};
+    is $app->{environment}{SMTP_HOST} . ':' . $app->{environment}{SMTP_PORT}, "relay:$service->{expose}[0]", 'container.md: the application finds it';
+    $agrees->('container.md', { map { $_ => $relay->{$_} } grep { $_ ne 'environment' } keys %$relay }, $service);
+    my %described = %{ $relay->{environment} };
+    delete $described{PETREL_RELAY_FROM}; # the network of the file is its own
+    $agrees->('container.md', \%described, $service->{environment});
+    $agrees->('container.md', $composed->{secrets}, $compose->{secrets});
+
+    my @blocks = map { $yaml->($_) } $guide{kubernetes} =~ /^```yaml\n(.*?)^```$/msg;
+    my ($stateful) = grep { $_->{kind} eq 'StatefulSet' } $read->('etc/kubernetes/relay.yaml');
+    my ($deployment) = grep { $_->{kind} eq 'Deployment' } $read->('etc/kubernetes/sidecar.yaml');
+    my $pod_agrees = sub {
+        my ($title, $shown, $whole, $containers) = @_;
+        my ($mine) = grep { $_->{name} eq 'petrel' } @{ $shown->{$containers} };
+        my ($its) = grep { $_->{name} eq 'petrel' } @{ $whole->{$containers} };
+        $agrees->($title, { $env->($mine) }, { $env->($its) });
+        $agrees->($title, { map { $_ => $mine->{$_} } grep { !/^env$|Probe$/ } keys %$mine }, $its);
+        is $mine->{$_}{httpGet}{path}, $its->{$_}{httpGet}{path}, "$title: $_" for grep { /Probe$/ } sort keys %$mine;
+        $agrees->($title, $shown->{securityContext}, $whole->{securityContext});
+        is $shown->{terminationGracePeriodSeconds} // 60, $whole->{terminationGracePeriodSeconds}, "$title: the time to stop";
+        my %secret = map { $_->{name} => $_->{secret} } grep { $_->{secret} } @{ $whole->{volumes} };
+        is_deeply { map { $_->{name} => $_->{secret} } grep { $_->{secret} } @{ $shown->{volumes} } }, \%secret, "$title: the secrets";
+        return;
+    };
+    is_deeply [ $blocks[0]{metadata}{name}, $blocks[0]{spec}{serviceName} ], [ $stateful->{metadata}{name}, $stateful->{spec}{serviceName} ], 'kubernetes.md: the name of the relay';
+    is_deeply $blocks[0]{spec}{selector}, $stateful->{spec}{selector}, 'kubernetes.md: its label';
+    $pod_agrees->('kubernetes.md: relay', $blocks[0]{spec}{template}{spec}, $stateful->{spec}{template}{spec}, 'containers');
+    $pod_agrees->('kubernetes.md: sidecar', $blocks[1]{spec}, $deployment->{spec}{template}{spec}, 'initContainers');
+    is_deeply [ grep { $_ ne "$stateful->{metadata}{name}-0" } $guide{kubernetes} =~ /kubectl (?:exec|port-forward|logs) (\S+)/g ], [], 'kubernetes.md: the pod of its commands';
+    is_deeply [ $guide{kubernetes} =~ /kubectl port-forward \S+ (\d+):(\d+)/ ], [ 8025, 8025 ], 'kubernetes.md: the port of the page';
+    my ($secret, $key) = $guide{kubernetes} =~ /kubectl create secret generic (\S+) --from-file=(\w+)=/;
+    is $secret, $stateful->{spec}{template}{spec}{volumes}[0]{secret}{secretName}, 'kubernetes.md: the secret of its commands';
+    is "/secrets/$key", { $env->($stateful->{spec}{template}{spec}{containers}[0]) }->{PETREL_RELAY_PASSWORD_FILE}, 'kubernetes.md: and the file in it';
+    for my $file (qw(relay sidecar)) {
+        like Petrel::slurp("$root/etc/kubernetes/$file.yaml"), qr/^# .*kubectl create secret generic \Q$secret\E --from-file=\Q$key\E=/m, "$file.yaml: its own words say the same";
+    }
+
     my $port = Petrel::free_port();
     my $petrel = Petrel->new(routes => '* hold', http => "127.0.0.1:$port")->start;
     for my $path (sort keys %http) {
