@@ -126,10 +126,13 @@ await page.keyboard.press('Escape');
 
 // --- Narrow, and dark
 await page.setViewportSize({ width: 320, height: 700 });
-for (const [hash, wanted, name] of [['#/', '.lanes', 'now'], ['#/queue', 'main tbody tr', 'queue'], ['#/message/' + id, '.timeline', 'message'], ['#/sites', 'main tbody tr', 'sites']]) {
+for (const [hash, wanted, name] of [['#/', '.lanes', 'now'], ['#/queue', 'main tbody tr', 'queue'], ['#/message/' + id, '.timeline', 'message'], ['#/sites', 'main tbody tr', 'sites'],
+  ['#/fragments', 'main h1', 'fragments'], ['#/log', '.log li', 'log']]) {
   await go(page, hash, wanted);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   tell(wide <= 320, `${name} fits 320 pixels`, wide);
+  const hidden = await page.evaluate(() => [...document.querySelectorAll('#nav a')].filter((a) => { const r = a.getBoundingClientRect(); return r.left < 0 || r.right > 320 || r.width === 0; }).map((a) => a.textContent));
+  tell(hidden.length === 0 && await page.locator('#nav a').count() === 5, `${name}: every tab is within 320 pixels`, hidden.join());
   await inspect(page, name + '-narrow');
 }
 await page.setViewportSize({ width: 1280, height: 900 });
