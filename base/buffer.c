@@ -72,7 +72,12 @@ buffer_add(struct buffer *b, struct text t)
 bool
 buffer_add_byte(struct buffer *b, char c)
 {
-    return buffer_add(b, text_of(&c, 1));
+    char *end = buffer_reserve(b, 1);
+    if (end == NULL)
+        return false;
+    *end = c;
+    b->length++;
+    return true;
 }
 
 bool

@@ -37,13 +37,6 @@ text_from(const char *string)
     return string == NULL ? TEXT("") : text_of(string, strlen(string));
 }
 
-struct text
-text_of(const void *at, size_t length)
-{
-    assert(at != NULL || length == 0);
-    return (struct text){at, length};
-}
-
 bool
 text_equal(struct text a, struct text b)
 {

@@ -2,6 +2,7 @@
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,7 +53,14 @@ text_hex_digit(char c)
 enum progress { PROGRESS_DONE, PROGRESS_MORE, PROGRESS_BAD };
 
 struct text text_from(const char *string); /* NULL gives the empty text */
-struct text text_of(const void *at, size_t length);
+
+static inline struct text
+text_of(const void *at, size_t length)
+{
+    assert(at != NULL || length == 0);
+    return (struct text){at, length};
+}
+
 bool text_equal(struct text a, struct text b);
 bool text_equal_nocase(struct text a, struct text b); /* ASCII folding only */
 bool text_starts(struct text t, struct text prefix);

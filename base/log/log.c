@@ -111,8 +111,16 @@ log_add_id(struct fields *f, const struct log_line *line)
         log_bare_id(id, bare);
         id = bare;
     }
-    log_add(f, text_from(id));
-    log_add(f, TEXT(": "));
+    size_t length = strlen(id);
+    char *at = f->cut ? NULL : buffer_reserve(&f->line, length + 2);
+    if (at == NULL) {
+        log_add(f, text_from(id));
+        log_add(f, TEXT(": "));
+        return;
+    }
+    memcpy(at, id, length);
+    memcpy(at + length, ": ", 2);
+    f->line.length += length + 2;
 }
 
 static int64_t

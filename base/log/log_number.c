@@ -11,8 +11,10 @@ log_number_seconds(int64_t ms, char out[LOG_NUMBER_SIZE])
     if (ms < 0) /* a clock that was set back */
         return (size_t)snprintf(out, LOG_NUMBER_SIZE, "%.2f", (double)ms / 1000);
     uint64_t hundredths = ((uint64_t)ms + 5) / 10;
+    unsigned rest = (unsigned)(hundredths % 100);
     size_t length = number_write((int64_t)(hundredths / 100), out);
     out[length++] = '.';
-    number_write_digits(hundredths, 10, 2, out + length);
-    return length + 2;
+    out[length++] = (char)('0' + rest / 10);
+    out[length++] = (char)('0' + rest % 10);
+    return length;
 }

@@ -12,26 +12,28 @@
 enum { FACILITY_MAIL = 2 << 3, PROGRAM_MAX = 20 };
 
 /* strftime() runs once in a second, not once in a line. */
-void
+size_t
 log_prefix_time(struct log_prefix *p, int64_t now_ms, char out[LOG_TIME_SIZE])
 {
     time_t seconds = (time_t)(now_ms / 1000);
-    struct tm utc;
-    if (seconds != p->date_s &&
-        (gmtime_r(&seconds, &utc) == NULL ||
-         strftime(p->date, LOG_DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &utc) == 0))
-        p->date[0] = '\0';
-    p->date_s = seconds;
     unsigned ms = (unsigned)(now_ms % 1000);
-    char end[] = {'.',
-                  (char)('0' + ms / 100),
-                  (char)('0' + ms / 10 % 10),
-                  (char)('0' + ms % 10),
-                  'Z',
-                  '\0'};
-    size_t length = strlen(p->date);
-    memcpy(out, p->date, length);
-    memcpy(out + length, end, sizeof(end));
+    struct tm utc;
+    if (seconds != p->date_s) {
+        p->date_length = 0;
+        if (gmtime_r(&seconds, &utc) != NULL)
+            p->date_length =
+                strftime(p->date, LOG_DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &utc);
+        p->date_s = seconds;
+    }
+    memcpy(out, p->date, LOG_DATE_SIZE);
+    char *end = out + p->date_length;
+    *end++ = '.';
+    *end++ = (char)('0' + ms / 100);
+    *end++ = (char)('0' + ms / 10 % 10);
+    *end++ = (char)('0' + ms % 10);
+    *end++ = 'Z';
+    *end = '\0';
+    return (size_t)(end - out);
 }
 
 /* RFC 3164 §4.1.2: local time, a day of one digit after a space. */
@@ -102,10 +104,11 @@ write_syslog(struct log_prefix *p, enum log_level level, const char *program,
 
 /* "TIME PROGRAM: ": each line of a daemon has it. */
 static size_t
-write_usual(const char *time, const char *program, char out[LOG_PREFIX_MAX])
+write_usual(struct log_prefix *p, const char *program, int64_t now_ms,
+            char out[LOG_PREFIX_MAX])
 {
-    size_t length = strlen(time), name = strnlen(program, PROGRAM_MAX);
-    memcpy(out, time, length);
+    size_t length = log_prefix_time(p, now_ms, out);
+    size_t name = strnlen(program, PROGRAM_MAX);
     out[length++] = ' ';
     memcpy(out + length, program, name);
     memcpy(out + length + name, ": ", sizeof(": "));
@@ -139,17 +142,18 @@ size_t
 log_prefix_write(struct log_prefix *p, enum log_level level, const char *program,
                  int64_t now_ms, char out[LOG_PREFIX_MAX])
 {
-    char time[LOG_TIME_SIZE] = "", priority[8] = "";
+    char time[LOG_TIME_SIZE], priority[8];
     if (p->target == LOG_TO_SYSLOG) {
         write_syslog(p, level, program, now_ms, out);
         return strlen(out);
     }
+    if (p->target == LOG_TO_STDERR && p->has_time && p->style == LOG_STYLE_PETREL)
+        return write_usual(p, program, now_ms, out);
+    time[0] = priority[0] = '\0';
     if (p->target == LOG_TO_JOURNAL)
         snprintf(priority, sizeof(priority), "<%d>", severity(level));
     else if (p->has_time)
         log_prefix_time(p, now_ms, time);
-    if (p->style == LOG_STYLE_PETREL && time[0] != '\0')
-        return write_usual(time, program, out);
     write_other(p, priority, time, program, out);
     return strlen(out);
 }

@@ -23,12 +23,13 @@ struct log_prefix {
     char host[LOG_HOST_SIZE];
     int64_t date_s; /* the second of date; -1 = none yet */
     char date[LOG_DATE_SIZE];
+    size_t date_length;
 };
 
 /* Whether descriptor is the one of JOURNAL_STREAM (sd_journal_stream_fd(3)). */
 bool log_prefix_is_journal(int descriptor);
-/* 2025-01-31T23:59:59.123Z */
-void log_prefix_time(struct log_prefix *p, int64_t now_ms, char out[LOG_TIME_SIZE]);
+/* 2025-01-31T23:59:59.123Z; returns its length. */
+size_t log_prefix_time(struct log_prefix *p, int64_t now_ms, char out[LOG_TIME_SIZE]);
 /* Begins a line with that level and program, up to its text, which begins with the id.
  * Returns its length. */
 size_t log_prefix_write(struct log_prefix *p, enum log_level level, const char *program,

@@ -253,6 +253,8 @@ event_log_petrel(const struct event_log *l, const struct event *v)
 {
     struct log_line line;
     char id[ID_LENGTH + 1], other[ID_LENGTH + 1];
+    if (!l->is_history && event_level(v) > log_level(l->log))
+        return;
     event_line_start(&line, l, v, id);
     switch ((unsigned)v->kind) {
     case EVENT_CONNECTED:
