@@ -357,6 +357,22 @@ bool sched_site_change(struct sched *s, struct site_change *out);
 void sched_sites(const struct sched *s,
                  void (*each)(void *context, const struct sched_site *site),
                  void *context);
+/* The same with few members, in a tenth of the time: for sums over very many sites, and to
+ * choose those that sched_look() then shows. */
+struct site;
+struct sched_glance {
+    struct site *site; /* for sched_look(), in the same turn */
+    const char *key;
+    size_t waiting, backlogged;
+    int sessions, busy;
+    bool fails, is_crowded; /* dead_since_ms, crowded_since_ms are not 0 */
+};
+void sched_glance(const struct sched *s,
+                  void (*each)(void *context, const struct sched_glance *glance),
+                  void *context);
+void sched_look(const struct sched *s, struct site *site,
+                void (*each)(void *context, const struct sched_site *site),
+                void *context);
 /* The same in steps, for a daemon that has other work: sites that are there from begin to
  * end are met once, others perhaps. False: none is left. A walk may outlive the
  * scheduler, and finds none then. */

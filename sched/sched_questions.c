@@ -338,6 +338,43 @@ sched_sites(const struct sched *s,
     sites_each(&s->destinations.sites, sched_questions_visit, &v);
 }
 
+struct site_glance {
+    void (*each)(void *context, const struct sched_glance *glance);
+    void *context;
+};
+
+static void
+sched_questions_glance(void *context, struct site *site)
+{
+    struct site_glance *g = context;
+    struct sched_glance glance = {.site = site,
+                                  .key = site->key,
+                                  .waiting = site->lanes.recipients,
+                                  .backlogged = site_backlog_count(site),
+                                  .sessions = site->sessions,
+                                  .busy = site->carrying,
+                                  .fails = site->dead_since_ms != 0,
+                                  .is_crowded = site->is_crowded};
+    g->each(g->context, &glance);
+}
+
+void
+sched_glance(const struct sched *s,
+             void (*each)(void *context, const struct sched_glance *glance),
+             void *context)
+{
+    struct site_glance g = {.each = each, .context = context};
+    sites_each(&s->destinations.sites, sched_questions_glance, &g);
+}
+
+void
+sched_look(const struct sched *s, struct site *site,
+           void (*each)(void *context, const struct sched_site *site), void *context)
+{
+    struct site_visit v = {.s = s, .each = each, .context = context};
+    sched_questions_visit(&v, site);
+}
+
 struct sched_walk {
     const struct sched *sched;
     struct site_walk *sites;

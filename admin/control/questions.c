@@ -22,7 +22,7 @@
 enum {
     REASONS_MAX = 1000, /* recipients whose reason is reported */
     STATES_MAX = 500,   /* in one answer: some 300 kB, or one message's reasons more */
-    SITES_PAGE = 500,   /* in one answer: some 500 kB */
+    SITES_PAGE = 200,   /* in one answer: some 200 kB */
     SETS_PAGE = 100     /* in one answer, each with an envelope from the disk */
 };
 

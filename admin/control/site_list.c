@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct row {
     uint64_t weight;
@@ -23,87 +24,94 @@ site_list_compare(const void *a, const void *b)
 
 /* --- The top ---------------------------------------------------------------------- */
 
+struct top_site {
+    struct row row;
+    struct site *site;
+};
+
 struct top {
-    struct row *rows;
-    size_t count, capacity, visited;
+    struct top_site *sites; /* most mail first */
+    size_t count, limit, visited;
     struct site_list_totals *totals;
-    json_t *list;
 };
 
 static bool
-is_quiet(const struct sched_site *site)
+is_quiet(const struct sched_glance *site)
 {
     return site->waiting == 0 && site->backlogged == 0 && site->sessions == 0 &&
-           site->dead_since_ms == 0;
+           !site->fails;
 }
 
+/* Insertion among a few: sorting all sites would take longer than a turn may. */
 static void
-weigh(void *context, const struct sched_site *site)
+weigh(void *context, const struct sched_glance *site)
 {
     struct top *t = context;
-    size_t number = t->visited++;
+    struct top_site it = {
+        {site->waiting + site->backlogged, t->visited++},
+        site->site
+    };
     t->totals->sites++;
     t->totals->waiting += site->waiting;
     t->totals->backlogged += site->backlogged;
     t->totals->busy += (uint64_t)site->busy;
-    if (is_quiet(site))
+    if (is_quiet(site) || t->limit == 0)
         return;
-    if (t->count == t->capacity) {
-        t->capacity = t->capacity ? 2 * t->capacity : 64;
-        t->rows = memory_resize(t->rows, t->capacity * sizeof(*t->rows));
-    }
-    t->rows[t->count++] = (struct row){site->waiting + site->backlogged, number};
+    size_t at = t->count;
+    while (at > 0 && site_list_compare(&it.row, &t->sites[at - 1].row) < 0)
+        at--;
+    if (at == t->limit)
+        return;
+    if (t->count < t->limit)
+        t->count++;
+    memmove(&t->sites[at + 1], &t->sites[at], (t->count - at - 1) * sizeof(*t->sites));
+    t->sites[at] = it;
 }
 
-static void
-put_chosen(void *context, const struct sched_site *site)
+void
+site_list_put(void *array, const struct sched_site *site)
 {
-    struct top *t = context;
-    size_t number = t->visited++;
-    for (size_t i = 0; i < t->count; i++)
-        if (t->rows[i].number == number)
-            json_array_set_new(t->list, i, site_view_make(site));
+    json_array_append_new(array, site_view_make(site));
 }
 
 json_t *
 site_list_top(const struct sched *sched, size_t limit, struct site_list_totals *totals)
 {
-    struct top t = {.totals = totals, .list = json_array()};
+    struct top t = {.sites = memory_array(limit + 1, sizeof(*t.sites)),
+                    .limit = limit,
+                    .totals = totals};
+    json_t *list = json_array();
     *totals = (struct site_list_totals){0};
-    sched_sites(sched, weigh, &t);
-    if (t.count > 0)
-        qsort(t.rows, t.count, sizeof(*t.rows), site_list_compare);
-    if (t.count > limit)
-        t.count = limit;
+    sched_glance(sched, weigh, &t);
     for (size_t i = 0; i < t.count; i++)
-        json_array_append_new(t.list, json_null());
-    t.visited = 0;
-    sched_sites(sched, put_chosen, &t);
-    free(t.rows);
-    return t.list;
+        sched_look(sched, t.sites[i].site, site_list_put, list);
+    free(t.sites);
+    return list;
 }
 
 /* --- All -------------------------------------------------------------------------- */
 
 struct page {
+    const struct sched *sched;
     size_t from, count, visited;
     json_t *list;
 };
 
 static void
-put_in_page(void *context, const struct sched_site *site)
+put_in_page(void *context, const struct sched_glance *site)
 {
     struct page *p = context;
     size_t number = p->visited++;
     if (number >= p->from && number - p->from < p->count)
-        json_array_append_new(p->list, site_view_make(site));
+        sched_look(p->sched, site->site, site_list_put, p->list);
 }
 
 json_t *
 site_list_page(const struct sched *sched, size_t from, size_t count)
 {
-    struct page p = {.from = from, .count = count, .list = json_array()};
-    sched_sites(sched, put_in_page, &p);
+    struct page p = {
+        .sched = sched, .from = from, .count = count, .list = json_array()};
+    sched_glance(sched, put_in_page, &p);
     assert(json_array_size(p.list) <= count);
     return p.list;
 }

@@ -17,6 +17,8 @@ json_t *site_list_top(const struct sched *sched, size_t limit,
 /* count of all sites but for the first from of them, in no order; an empty array at the
  * end. Between two calls sites come and go. */
 json_t *site_list_page(const struct sched *sched, size_t from, size_t count);
+/* Appends the site to an array: for sched_sites() and its kin. */
+void site_list_put(void *array, const struct sched_site *site);
 /* Most mail first. */
 json_t *site_list_sorted(const json_t *sites);
 

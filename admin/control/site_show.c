@@ -18,22 +18,32 @@ enum { ERROR_MAX = 512, CLOCK_MAX = 64 };
 
 struct site_search {
     const char *name;
+    struct site *site;
     json_t *found;
 };
 
 static void
-site_show_compare(void *context, const struct sched_site *site)
+site_show_compare(void *context, const struct sched_glance *site)
 {
     struct site_search *s = context;
-    if (s->found == NULL && strcasecmp(site->key, s->name) == 0)
-        s->found = site_view_make(site);
+    if (s->site == NULL && strcasecmp(site->key, s->name) == 0)
+        s->site = site->site;
+}
+
+static void
+site_show_take(void *context, const struct sched_site *site)
+{
+    struct site_search *s = context;
+    s->found = site_view_make(site);
 }
 
 json_t *
 site_show_find(const struct sched *sched, const char *name)
 {
     struct site_search s = {.name = name};
-    sched_sites(sched, site_show_compare, &s);
+    sched_glance(sched, site_show_compare, &s);
+    if (s.site != NULL)
+        sched_look(sched, s.site, site_show_take, &s);
     return s.found;
 }
 

@@ -109,31 +109,43 @@ http_on_status(const struct http_routes *routes, struct http_exchange *x)
 
 /* --- Pages -------------------------------------------------------------------------- */
 
-enum { PAGE_MAX = 500, PAGE_FROM_MAX = 1000000 };
+enum { PAGE_MAX = 500, PAGE_FROM_MAX = 1000000, SITES_A_STEP = 25 };
 
 /* An object with a list that is made some at a time. */
 struct http_page {
     const struct http_routes *routes;
     const char *name;
-    json_t *(*make)(struct manager *manager, size_t from, size_t count);
+    json_t *(*make)(struct http_page *page); /* NULL: nothing is to be sent yet */
     size_t step, from, sent;
     bool begun;
+    struct sched_walk *walk; /* over sites; NULL: none is begun */
+    size_t passed;
 };
+
+/* White space, so that a step without a piece is not the end. */
+static bool
+http_page_head(struct http_page *p, struct buffer *out)
+{
+    bool begun = p->begun;
+    p->begun = true;
+    return begun ? buffer_add_byte(out, ' ')
+                 : buffer_format(out, "{\"ok\":true,\"%s\":[", p->name);
+}
 
 static enum progress
 http_page_more(void *context, struct buffer *out)
 {
     struct http_page *p = context;
-    json_t *page = p->make(p->routes->manager, p->from + p->sent, p->step);
+    json_t *page = p->make(p);
+    bool fits = http_page_head(p, out);
+    if (page == NULL)
+        return fits ? PROGRESS_MORE : PROGRESS_BAD;
     size_t count = json_array_size(page);
     char *text = json_dumps(page, JSON_COMPACT);
-    bool fits = text != NULL;
+    fits = fits && text != NULL;
     json_decref(page);
-    if (!p->begun)
-        fits = fits && buffer_format(out, "{\"ok\":true,\"%s\":[", p->name);
-    else if (count > 0)
+    if (count > 0 && p->sent > 0)
         fits = fits && buffer_add_byte(out, ',');
-    p->begun = true;
     if (count > 0)
         fits = fits && buffer_add(out, text_of(text + 1, strlen(text) - 2));
     free(text);
@@ -142,6 +154,14 @@ http_page_more(void *context, struct buffer *out)
     if (last)
         fits = fits && buffer_add(out, TEXT("]}\n"));
     return !fits ? PROGRESS_BAD : last ? PROGRESS_DONE : PROGRESS_MORE;
+}
+
+static void
+http_page_free(void *context)
+{
+    struct http_page *p = context;
+    sched_walk_end(&p->walk);
+    free(p);
 }
 
 /* page.from is read. */
@@ -165,22 +185,48 @@ http_page_begin(struct http_page page, struct http_exchange *x)
     made->from = (size_t)from;
     x->status = 200;
     x->type = "application/json";
-    x->stream = (struct http_stream){http_page_more, free, made};
+    x->stream = (struct http_stream){http_page_more, http_page_free, made};
+}
+
+static void
+http_pass_site(void *context, const struct sched_site *site)
+{
+    (void)site;
+    ++*(size_t *)context;
+}
+
+/* Also of sites before `from` only some in a step. */
+static json_t *
+http_make_sites(struct http_page *p)
+{
+    if (p->walk == NULL)
+        p->walk = sched_walk_begin(manager_sched(p->routes->manager));
+    size_t left = p->from - p->passed;
+    if (left > 0) {
+        if (!sched_walk_step(p->walk, left < PAGE_MAX ? left : PAGE_MAX, http_pass_site,
+                             &p->passed))
+            p->passed = p->from;
+        return NULL;
+    }
+    json_t *list = json_array();
+    sched_walk_step(p->walk, p->step, site_list_put, list);
+    return list;
 }
 
 static json_t *
-http_make_sites(struct manager *manager, size_t from, size_t count)
+http_make_fragments(struct http_page *p)
 {
-    return site_list_page(manager_sched(manager), from, count);
+    return fragment_list_page(p->routes->manager, p->from + p->sent, p->step);
 }
 
 static void
 http_on_sites(const struct http_routes *routes, struct http_exchange *x)
 {
-    http_page_begin(
-        (struct http_page){
-            .routes = routes, .name = "sites", .make = http_make_sites, .step = 25},
-        x);
+    http_page_begin((struct http_page){.routes = routes,
+                                       .name = "sites",
+                                       .make = http_make_sites,
+                                       .step = SITES_A_STEP},
+                    x);
 }
 
 /* As `status --site` has it, with the site's last failed conversation. */
@@ -213,7 +259,7 @@ http_on_fragments(const struct http_routes *routes, struct http_exchange *x)
 {
     http_page_begin(
         (struct http_page){
-            .routes = routes, .name = "sets", .make = fragment_list_page, .step = 10},
+            .routes = routes, .name = "sets", .make = http_make_fragments, .step = 10},
         x);
 }
 

@@ -7,6 +7,7 @@
 enum { FINDINGS_MAIL_REST = 200 };
 
 struct findings_mail_walk {
+    const struct sched *sched;
     struct finding_sites *sites;
     int64_t now_ms;
 };
@@ -68,17 +69,27 @@ findings_mail_see(void *context, const struct sched_site *site)
             sched_bound_word(site->bound));
 }
 
+/* Few sites have troubles. */
+static void
+findings_mail_glance(void *context, const struct sched_glance *site)
+{
+    struct findings_mail_walk *w = context;
+    if (site->fails || site->is_crowded)
+        sched_look(w->sched, site->site, findings_mail_see, w);
+}
+
 static void
 findings_mail_walk_sites(struct findings_mail *mail, const struct sched *sched,
                          int64_t now_ms)
 {
-    struct findings_mail_walk w = {.sites = &mail->sites, .now_ms = now_ms};
+    struct findings_mail_walk w = {
+        .sched = sched, .sites = &mail->sites, .now_ms = now_ms};
     int64_t start_us = loop_clock_us();
     if (start_us < mail->rest_us)
         return;
     mail->sites = (struct finding_sites){.direct_greeted =
                                              sched_count(sched).direct_greetings > 0};
-    sched_sites(sched, findings_mail_see, &w);
+    sched_glance(sched, findings_mail_glance, &w);
     int64_t end_us = loop_clock_us();
     mail->rest_us = end_us + FINDINGS_MAIL_REST * (end_us - start_us);
 }
