@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "queue/queue_barrier.h"
 #include "queue/queue_operator.h"
+#include "queue/queue_walk.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -38,8 +39,12 @@ struct operation {
     enum manager_verb verb;
     struct filter filter;
     struct operation_events events;
-    struct row *rows;
-    size_t count, capacity, next;
+    struct row *rows; /* those that ids name, and all without a daemon */
+    size_t count, capacity;
+    struct queue_walk *walk; /* of a daemon, over all; NULL: rows */
+    struct row row;          /* the next one */
+    bool has_row;
+    size_t seen;
     bool listed;
     bool changed;    /* something may not be durable yet */
     bool is_durable; /* everything is */
@@ -96,15 +101,36 @@ operation_add_row(void *context, struct id id, enum queue_place place)
     return true;
 }
 
+static bool
+operation_handles(void *context, struct id id)
+{
+    return manager_handles(((struct operation *)context)->manager, id);
+}
+
+/* Some names in a turn. 1: there are more; 0: all are listed; or -errno. */
 static int
 operation_list(struct operation *o)
 {
-    o->listed = true;
-    if (!by_id(o))
-        return queue_each(manager_queue(o->manager), operation_add_row, o);
+    struct queue *queue = manager_queue(o->manager);
+    if (!by_id(o) && manager_is_offline(o->manager))
+        return queue_each(queue, operation_add_row, o);
+    if (!by_id(o)) {
+        if (o->walk == NULL)
+            o->walk = queue_walk_begin(queue, operation_handles, o);
+        return queue_walk_read(o->walk, ROWS_PER_TURN);
+    }
     for (size_t i = 0; i < o->filter.id_count; i++)
         operation_add_row(o, o->filter.ids[i].id, QUEUE_INCOMING);
     return 0;
+}
+
+static void
+operation_take_row(struct operation *o)
+{
+    o->has_row = o->walk != NULL ? queue_walk_next(o->walk, &o->row.id, &o->row.place)
+                                 : o->seen < o->count;
+    if (o->has_row && o->walk == NULL)
+        o->row = o->rows[o->seen];
 }
 
 /* --- Which ------------------------------------------------------------------------ */
@@ -297,7 +323,7 @@ operation_is_ready(const struct operation *o)
 static bool
 may_go_on(const struct operation *o)
 {
-    return o->next < o->count && o->rows_left > 0 && loop_clock_us() < o->until_us &&
+    return o->has_row && o->rows_left > 0 && loop_clock_us() < o->until_us &&
            !is_bouncing_enough(o) && !is_ending_enough(o) && operation_is_ready(o);
 }
 
@@ -354,16 +380,22 @@ operation_flush(struct operation *o)
     operation_end(o);
 }
 
-static bool
+static enum progress
 operation_begin(struct operation *o)
 {
-    int result = operation_list(o);
-    if (result == 0)
-        return true;
+    int result = o->listed ? 0 : operation_list(o);
+    if (result > 0)
+        return PROGRESS_MORE;
+    if (result == 0) {
+        if (!o->listed)
+            operation_take_row(o);
+        o->listed = true;
+        return PROGRESS_DONE;
+    }
     log_say(o->log, LOG_LEVEL_ERROR, "control", NULL, "cannot list the queue: %s",
             strerror(-result));
     o->events.ended(o->events.context, "the queue cannot be listed");
-    return false;
+    return PROGRESS_BAD;
 }
 
 static void
@@ -374,13 +406,19 @@ operation_work(void *context)
         operation_flush(o);
         return;
     }
-    if (!o->listed && !operation_begin(o))
+    enum progress listed = operation_begin(o);
+    if (listed == PROGRESS_MORE)
+        loop_post(o->loop, &o->task, operation_work, o);
+    if (listed != PROGRESS_DONE)
         return;
     o->rows_left = ROWS_PER_TURN;
     o->until_us = loop_clock_us() + SLICE_US;
-    for (; may_go_on(o); o->next++, o->rows_left--)
-        do_one(o, &o->rows[o->next]);
-    if (o->next == o->count) {
+    for (; may_go_on(o); o->rows_left--) {
+        do_one(o, &o->row);
+        o->seen++;
+        operation_take_row(o);
+    }
+    if (!o->has_row) {
         operation_end(o);
     } else if (is_ending_stuck(o)) {
         o->events.ended(
@@ -424,6 +462,7 @@ operation_free(struct operation **operation)
     loop_unpost(o->loop, &o->task);
     loop_timer_stop(o->loop, &o->timer);
     queue_barrier_cancel(&o->barrier);
+    queue_walk_end(&o->walk);
     free(o->rows);
     o->rows = NULL;
     loop_release(o->loop, free, o);
@@ -432,7 +471,7 @@ operation_free(struct operation **operation)
 void
 operation_resume(struct operation *o)
 {
-    bool ends = o->listed && o->next == o->count;
+    bool ends = o->listed && !o->has_row;
     if (!ends && !heap_has(&o->timer.node))
         loop_post(o->loop, &o->task, operation_work, o);
 }
@@ -440,5 +479,5 @@ operation_resume(struct operation *o)
 size_t
 operation_seen(const struct operation *o)
 {
-    return o->next;
+    return o->seen;
 }

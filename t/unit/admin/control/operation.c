@@ -168,9 +168,29 @@ test_stuck(bool offline)
     bench_end(&b);
 }
 
+/* A daemon has other work: a thousand names in a turn. */
+static void
+test_listing(void)
+{
+    struct bench b;
+    unsigned turns = 0;
+    bench_begin(&b, false);
+    remove_all(&b);
+    while (b.told == 0 && turns++ < 100)
+        loop_turn(b.w.loop, 0);
+    ok_named(b.told > 0 && turns > MANY / 1000, "names are read in several turns");
+    sim_loop_advance(b.w.loop, 60 * 1000);
+    is_number(b.removed, MANY - b.active, "then each is removed");
+    operation_free(&b.operation);
+    remove_all(&b); /* one who leaves while they are read */
+    loop_turn(b.w.loop, 0);
+    bench_end(&b);
+}
+
 int
 main(void)
 {
+    test_listing();
     for (int offline = 0; offline < 2; offline++) {
         test_slow(offline);
         test_stuck(offline);
