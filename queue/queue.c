@@ -187,6 +187,7 @@ static void
 stop_modules(struct queue *q)
 {
     queue_barriers_stop(q);
+    queue_apart_stop(&q->apart);
     drafts_stop(&q->drafts);
     load_check_stop(&q->check);
     if (q->check.stage == LOAD_CHECK_UNWANTED)

@@ -8,6 +8,7 @@
 #include "queue/draft.h"
 #include "queue/journal/journaled.h"
 #include "queue/marks.h"
+#include "queue/queue_apart.h"
 #include "queue/queue_barrier.h"
 #include "queue/queue_fragments.h"
 #include "queue/queue_listing.h"
@@ -31,6 +32,7 @@ struct queue {
     struct id_set seen;
     struct journaled journaled;
     struct removal removal;
+    struct queue_apart_count apart;
     struct drafts drafts;
     struct commits commits;
     uint64_t picked_up; /* from sendmail(1) */

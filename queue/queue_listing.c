@@ -127,41 +127,6 @@ queue_listing_each(struct spool *s, const struct journaled *y,
     return result;
 }
 
-/* --- Counting -------------------------------------------------------------------- */
-
-static bool
-count_held(void *context, const char *name)
-{
-    struct queue_apart *apart = context;
-    struct id id;
-    if (!id_parse(text_from(name), &id))
-        return true;
-    apart->held++;
-    if (apart->oldest_held_ms == 0 || (int64_t)id.time_ms < apart->oldest_held_ms)
-        apart->oldest_held_ms = (int64_t)id.time_ms;
-    return true;
-}
-
-/* Each message has a note; other names are bytes of a damaged journal. */
-static bool
-count_quarantined(void *context, const char *name)
-{
-    size_t *count = context;
-    struct id id;
-    *count += spool_corrupt_id(name, &id) && strcmp(name + ID_LENGTH, ".note") == 0;
-    return true;
-}
-
-struct queue_apart
-queue_listing_count_apart(struct spool *s)
-{
-    struct queue_apart apart = {0};
-    (void)!disk_list(s->disk, spool_dir_name(SPOOL_HOLD), count_held, &apart);
-    (void)!disk_list(s->disk, spool_dir_name(SPOOL_CORRUPT), count_quarantined,
-                     &apart.quarantined);
-    return apart;
-}
-
 /* --- Made of others -------------------------------------------------------------- */
 
 struct made_list {

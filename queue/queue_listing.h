@@ -21,9 +21,6 @@ int queue_listing_each(struct spool *s, const struct journaled *y,
                        bool (*each)(void *context, struct id id,
                                     enum queue_place place),
                        void *context);
-/* Behind queue_count_apart(). */
-struct queue_apart queue_listing_count_apart(struct spool *s);
-
 /* Behind queue_made(). adopted: those of other journals. */
 size_t queue_listing_made(struct spool *s, const struct journaled *y,
                           const struct id_set *adopted, struct id **ids);

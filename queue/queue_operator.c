@@ -198,5 +198,7 @@ queue_bytes_read(const struct queue *q)
 struct queue_apart
 queue_count_apart(struct queue *q)
 {
-    return queue_listing_count_apart(&q->spool);
+    q->apart.spool = &q->spool;
+    q->apart.loop = q->loop;
+    return queue_apart_count(&q->apart);
 }

@@ -379,6 +379,19 @@ world_group(void)
     return ++world()->groups;
 }
 
+/* A directory's time is another one after each change. */
+static void
+world_touch_parent(const struct entry *e)
+{
+    char parent[PATH_LIMIT];
+    memcpy(parent, e->path, e->parent_length);
+    parent[e->parent_length] = '\0';
+    struct inode *inode = world_inode(parent);
+    if (inode != NULL)
+        inode->changed_ms = inode->changed_ms < world()->now_ms ? world()->now_ms
+                                                                : inode->changed_ms + 1;
+}
+
 void
 world_see(struct entry *e, struct inode *inode, uint64_t group)
 {
@@ -388,6 +401,7 @@ world_see(struct entry *e, struct inode *inode, uint64_t group)
     e->group = group;
     if (inode != NULL)
         inode->links++;
+    world_touch_parent(e);
 }
 
 static struct inode *
