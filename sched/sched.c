@@ -430,7 +430,7 @@ sched_unloaded(struct sched *s, int64_t now_ms, struct id id)
     assert(k && k->place == MESSAGE_INDEX_LOADING);
     (void)sched_recall_end(s, k);
     sched_room_leave(s, k);
-    message_index_remove(&s->known, id);
+    sched_backlog_forget(s, k);
 }
 
 void
@@ -522,7 +522,7 @@ next_end(struct sched *s, struct sched_action *action)
         message_index_wait(&s->known, k, action->due_ms, action->attempts);
     } else {
         action->verb = SCHED_FINISH;
-        message_index_remove(&s->known, m->id);
+        sched_backlog_forget(s, k);
     }
     s->ending = m->next;
     if (!s->ending)

@@ -102,6 +102,51 @@ sched_backlog_clean(struct sched *s, struct site *site)
         (void)backlog_first(s, site, age);
 }
 
+void
+sched_backlog_forget(struct sched *s, const struct message_index *k)
+{
+    s->removed += k->listed;
+    message_index_remove(&s->known, message_index_id(k));
+}
+
+static void
+backlog_drop_unknown(const struct sched *s, struct site_backlog *p)
+{
+    struct id_queue all = p->ids;
+    struct id id;
+    p->ids = (struct id_queue){0};
+    if (p->repeated > 0)
+        id_queue_unite(&all);
+    p->repeated = 0;
+    while (id_queue_take(&all, &id))
+        if (message_index_find(&s->known, id) != NULL)
+            id_queue_add(&p->ids, id);
+}
+
+void
+sched_backlog_check(const struct sched *s, struct site *site, size_t *most)
+{
+    size_t count = 0;
+    struct id id;
+    if (site->checked == s->removed)
+        return;
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
+        count += site->backlog[age].ids.count;
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++) {
+        if (count <= *most)
+            backlog_drop_unknown(s, &site->backlog[age]);
+        else
+            for (; *most > 0 && site_backlog_first(site, age, &id) &&
+                   message_index_find(&s->known, id) == NULL;
+                 --*most)
+                site_backlog_drop(site, age);
+    }
+    if (count > *most)
+        return;
+    *most -= count;
+    site->checked = s->removed;
+}
+
 /* Whether deferred mail must wait behind older mail until a session is greeted. A site on
  * probation may still be dead: it is probed without mail, and then gets what has waited
  * longest. */

@@ -41,7 +41,8 @@ struct sched {
     bool recall_turn;            /* backlogged mail is loaded next */
     size_t recalling;            /* messages being loaded from the backlog of a site */
     size_t recalling_recipients; /* of these, as far as known */
-    struct entry *settling;      /* recipients to be settled without a session */
+    uint64_t removed; /* messages that are no more, whose ids a backlog may have */
+    struct entry *settling; /* recipients to be settled without a session */
     struct sched_message *ending, **ending_last; /* all settled */
     int64_t (*steady_ms)(void *context); /* NULL: only a clock that goes back is seen */
     void *steady_context;
@@ -73,6 +74,12 @@ void sched_backlog_excess(struct sched *s, struct message_index *k,
 /* The same for a message that is deferred because its site died: it is loaded when the
  * site lives, before its due time. */
 void sched_backlog_dead(struct message_index *k, struct sched_message *m);
+/* The message is no more. Frees k. */
+void sched_backlog_forget(struct sched *s, const struct message_index *k);
+/* Forgets ids of messages that are no more, for a count that is shown: of a dead site
+ * nothing else does until it lives. Looks up at most *most ids, and takes them off. */
+enum { SCHED_BACKLOG_CHECKED = 1000, SCHED_BACKLOG_CHECKED_ALL = 10000 };
+void sched_backlog_check(const struct sched *s, struct site *site, size_t *most);
 /* Forgets ids at the front of the backlog whose messages are not in it any longer. */
 void sched_backlog_clean(struct sched *s, struct site *site);
 /* The last verdict of a work: a provider's limit of our account is used up, or is not. */

@@ -94,7 +94,7 @@ sched_forget(struct sched *s, struct id id)
     const struct message_index *k = message_index_find(&s->known, id);
     if (!k || k->place != MESSAGE_INDEX_WAITING)
         return false;
-    message_index_remove(&s->known, id);
+    sched_backlog_forget(s, k);
     return true;
 }
 
@@ -253,6 +253,7 @@ view_quota(const struct transport *c, int64_t now_ms, struct sched_site *view)
 static struct sched_site
 site_view(const struct sched *s, struct site *site, struct outcome *outcome)
 {
+    sched_backlog_check(s, site, &(size_t){SCHED_BACKLOG_CHECKED});
     struct sched_site view = {
         .key = site->key,
         .is_direct = site->transport->target.kind == TARGET_MX,
@@ -339,6 +340,8 @@ sched_sites(const struct sched *s,
 }
 
 struct site_glance {
+    const struct sched *s;
+    size_t checked_most; /* ids of backlogs */
     void (*each)(void *context, const struct sched_glance *glance);
     void *context;
 };
@@ -347,6 +350,7 @@ static void
 sched_questions_glance(void *context, struct site *site)
 {
     struct site_glance *g = context;
+    sched_backlog_check(g->s, site, &g->checked_most);
     struct sched_glance glance = {.site = site,
                                   .key = site->key,
                                   .waiting = site->lanes.recipients,
@@ -363,7 +367,10 @@ sched_glance(const struct sched *s,
              void (*each)(void *context, const struct sched_glance *glance),
              void *context)
 {
-    struct site_glance g = {.each = each, .context = context};
+    struct site_glance g = {.s = s,
+                            .checked_most = SCHED_BACKLOG_CHECKED_ALL,
+                            .each = each,
+                            .context = context};
     sites_each(&s->destinations.sites, sched_questions_glance, &g);
 }
 

@@ -82,6 +82,7 @@ struct site {
     struct site_backlog backlog[FLOW_AGES];
     struct destination *members;
     struct site *crowded_prev, *crowded_next; /* sites whose backlog is recalled */
+    uint64_t checked; /* sched.removed when ids of the backlog were looked up */
     bool is_crowded;
     bool is_due;   /* deferred mail has come due since the site died */
     uint64_t lent; /* hash of the key of the site that its domain comes from, and will
