@@ -10,16 +10,6 @@
 
 enum { ALIAS_SHOWN_MAX = 60 };
 
-struct alias_reading {
-    const struct alias_reader *reader;
-    unsigned line;    /* of the line that is read */
-    bool has_name;    /* a line may be continued */
-    bool wanted;      /* its name is */
-    bool in_include;  /* the file of :include: */
-    bool has_value;   /* the name has one */
-    unsigned started; /* the line of the name */
-};
-
 static void __attribute__((format(printf, 3, 4)))
 alias_complain(struct alias_reading *r, struct text about, const char *format, ...)
 {
@@ -190,21 +180,21 @@ alias_read_value(struct alias_reading *r, struct text t)
     }
 }
 
+/* The next address of the line. */
 static void
-alias_read_values(struct alias_reading *r, struct text rest)
+alias_read_next(struct alias_reading *r)
 {
-    while ((rest = text_trim(rest)).length > 0) {
-        size_t end = alias_find(rest, ",");
-        r->has_value = true;
-        if (end == TEXT_NONE) {
-            alias_complain(r, rest, "a quote does not end");
-            return;
-        }
-        struct text value = text_trim(text_before(rest, end));
-        rest = text_after(rest, end + 1);
-        if (r->wanted && value.length > 0)
-            alias_read_value(r, value);
+    size_t end = alias_find(r->values, ",");
+    r->has_value = true;
+    if (end == TEXT_NONE) {
+        alias_complain(r, r->values, "a quote does not end");
+        r->values = TEXT("");
+        return;
     }
+    struct text value = text_trim(text_before(r->values, end));
+    r->values = text_trim(text_after(r->values, end + 1));
+    if (r->wanted && value.length > 0)
+        alias_read_value(r, value);
 }
 
 bool
@@ -258,7 +248,7 @@ alias_begin_name(struct alias_reading *r, struct text line)
     r->has_value = false;
     r->started = r->line;
     r->wanted = r->reader->on_name(r->reader->context, text_from(name), r->line);
-    alias_read_values(r, text_after(line, colon + 1));
+    r->values = text_trim(text_after(line, colon + 1));
 }
 
 static bool
@@ -270,7 +260,7 @@ alias_has_control(struct text t)
     return false;
 }
 
-/* Blank and comment lines may stand within the addresses of a name. */
+/* Up to its addresses. Blank and comment lines may stand within those of a name. */
 static void
 alias_read_line(struct alias_reading *r, struct text line)
 {
@@ -283,12 +273,12 @@ alias_read_line(struct alias_reading *r, struct text line)
     }
     if (r->in_include) {
         r->wanted = true;
-        alias_read_values(r, trimmed);
+        r->values = trimmed;
     } else if (!text_is_blank(line.at[0])) {
         alias_end_name(r);
         alias_begin_name(r, trimmed);
     } else if (r->has_name) {
-        alias_read_values(r, trimmed);
+        r->values = trimmed;
     } else {
         alias_complain(r, trimmed,
                        "a continuation without a name before it; remove "
@@ -296,28 +286,61 @@ alias_read_line(struct alias_reading *r, struct text line)
     }
 }
 
-static void
-alias_read_lines(struct alias_reading *r, struct text rest)
+void
+alias_begin(struct alias_reading *r, struct text file,
+            const struct alias_reader *reader)
+{
+    *r = (struct alias_reading){.reader = reader, .lines = file, .values = TEXT("")};
+}
+
+void
+alias_begin_include(struct alias_reading *r, struct text file,
+                    const struct alias_reader *reader)
+{
+    alias_begin(r, file, reader);
+    r->in_include = true;
+}
+
+bool
+alias_go_on(struct alias_reading *r, size_t *steps)
 {
     struct text line;
-    while (rest.length > 0 && text_cut(&rest, '\n', &line)) {
-        r->line++;
-        if (line.length > 0)
-            alias_read_line(r, line);
+    for (; *steps > 0; --*steps) {
+        if (r->values.length > 0) {
+            alias_read_next(r);
+        } else if (r->lines.length > 0 && text_cut(&r->lines, '\n', &line)) {
+            r->line++;
+            if (line.length > 0)
+                alias_read_line(r, line);
+        } else {
+            alias_end_name(r);
+            return true;
+        }
     }
-    alias_end_name(r);
+    return false;
+}
+
+static void
+alias_read_all(struct alias_reading *r)
+{
+    size_t steps;
+    do
+        steps = SIZE_MAX;
+    while (!alias_go_on(r, &steps));
 }
 
 void
 alias_read(struct text file, const struct alias_reader *reader)
 {
-    struct alias_reading r = {.reader = reader};
-    alias_read_lines(&r, file);
+    struct alias_reading r;
+    alias_begin(&r, file, reader);
+    alias_read_all(&r);
 }
 
 void
 alias_read_include(struct text file, const struct alias_reader *reader)
 {
-    struct alias_reading r = {.reader = reader, .in_include = true};
-    alias_read_lines(&r, file);
+    struct alias_reading r;
+    alias_begin_include(&r, file, reader);
+    alias_read_all(&r);
 }

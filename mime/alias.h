@@ -43,6 +43,28 @@ void alias_read(struct text file, const struct alias_reader *reader);
 /* A whole file that :include: names: addresses, with commas or line ends between them.
  * It cannot include another. */
 void alias_read_include(struct text file, const struct alias_reader *reader);
+
+/* The same in steps: a file can have 100,000 names, and a loop others to serve. */
+struct alias_reading {
+    /* Private. */
+    const struct alias_reader *reader;
+    struct text lines, values; /* what is not yet read: of the file, of its line */
+    unsigned line;             /* of the line that is read */
+    unsigned started;          /* the line of the name */
+    bool has_name;             /* a line may be continued */
+    bool has_value;            /* the name has one */
+    bool wanted;               /* its name is */
+    bool in_include;           /* the file of :include: */
+};
+/* The text and the reader must stay. */
+void alias_begin(struct alias_reading *reading, struct text file,
+                 const struct alias_reader *reader);
+void alias_begin_include(struct alias_reading *reading, struct text file,
+                         const struct alias_reader *reader);
+/* Each line and each address is a step, and takes one off *steps. True: the file is
+ * read. False: *steps is 0. */
+bool alias_go_on(struct alias_reading *reading, size_t *steps)
+    __attribute__((warn_unused_result));
 /* One address, as in the setting `root`: user or user@domain. False, with the error, if
  * it is none. */
 bool alias_read_address(struct text value, char address[ALIAS_NAME_MAX],

@@ -115,32 +115,79 @@ alias_contents_free(struct alias_contents *c)
     free(c->paths);
 }
 
+struct alias_files_reading {
+    struct alias_contents contents;
+    struct alias_files *files;
+    struct aliases_making *making;
+};
+
+struct alias_files_reading *
+alias_files_begin(const struct options *o, const struct route_table *routes,
+                  struct buffer *errors)
+{
+    struct text rest = text_from(o->aliases), path;
+    if (o->aliases == NULL && o->root == NULL)
+        return NULL;
+    struct alias_files_reading *r = memory_new(sizeof(*r));
+    r->files = memory_new(sizeof(*r->files));
+    while (text_word(&rest, separators, &path))
+        alias_contents_add(&r->contents, r->files, path, errors);
+    r->making =
+        aliases_begin(&(struct aliases_settings){.files = r->contents.list,
+                                                 .file_count = r->contents.count,
+                                                 .root = text_from(o->root),
+                                                 .has_local = o->local != NULL,
+                                                 .routes = routes,
+                                                 .include = alias_files_include,
+                                                 .context = r->files},
+                      errors);
+    return r;
+}
+
+bool
+alias_files_go_on(struct alias_files_reading *r)
+{
+    return r == NULL || aliases_go_on(r->making);
+}
+
+bool
+alias_files_end(struct alias_files_reading **reading, struct aliases **table,
+                struct alias_files **files)
+{
+    struct alias_files_reading *r = *reading;
+    *reading = NULL;
+    *table = NULL;
+    *files = NULL;
+    if (r == NULL)
+        return true;
+    *table = aliases_end(&r->making);
+    *files = r->files;
+    if (r->contents.bad)
+        aliases_free(table);
+    alias_contents_free(&r->contents);
+    free(r);
+    return *table != NULL;
+}
+
+void
+alias_files_stop(struct alias_files_reading **reading)
+{
+    struct aliases *table;
+    struct alias_files *files;
+    (void)!alias_files_end(reading, &table, &files);
+    aliases_free(&table);
+    alias_files_free(&files);
+}
+
 bool
 alias_files_read(const struct options *o, const struct route_table *routes,
                  struct aliases **table, struct alias_files **files,
                  struct buffer *errors)
 {
-    struct alias_contents contents = {0};
-    struct text rest = text_from(o->aliases), path;
-    *table = NULL;
-    *files = NULL;
-    if (o->aliases == NULL && o->root == NULL)
-        return true;
-    *files = memory_new(sizeof(**files));
-    while (text_word(&rest, separators, &path))
-        alias_contents_add(&contents, *files, path, errors);
-    struct aliases_settings settings = {.files = contents.list,
-                                        .file_count = contents.count,
-                                        .root = text_from(o->root),
-                                        .has_local = o->local != NULL,
-                                        .routes = routes,
-                                        .include = alias_files_include,
-                                        .context = *files};
-    *table = aliases_new(&settings, errors);
-    if (contents.bad)
-        aliases_free(table);
-    alias_contents_free(&contents);
-    return *table != NULL;
+    struct alias_files_reading *r = alias_files_begin(o, routes, errors);
+    while (!alias_files_go_on(r))
+        ;
+    return alias_files_end(&r, table, files);
 }
 
 /* --- Later ------------------------------------------------------------------------ */

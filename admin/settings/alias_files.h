@@ -21,6 +21,20 @@ struct alias_files;
 bool alias_files_read(const struct options *options, const struct route_table *routes,
                       struct aliases **table, struct alias_files **files,
                       struct buffer *errors) __attribute__((warn_unused_result));
+/* The same in steps, for a loop that serves others: each file as a whole, and the table as
+ * aliases_begin() has it. NULL: neither is set; also below. All but that must stay. */
+struct alias_files_reading;
+struct alias_files_reading *alias_files_begin(const struct options *options,
+                                              const struct route_table *routes,
+                                              struct buffer *errors);
+/* True: there is nothing more to read. */
+bool alias_files_go_on(struct alias_files_reading *reading)
+    __attribute__((warn_unused_result));
+/* As alias_files_read(), and sets *reading to NULL. One that was given up has no table. */
+bool alias_files_end(struct alias_files_reading **reading, struct aliases **table,
+                     struct alias_files **files) __attribute__((warn_unused_result));
+/* Gives it up. */
+void alias_files_stop(struct alias_files_reading **reading);
 /* Whether one of them is another than it was when it was read. One that was written less
  * than two seconds ago may be half written, and has not changed yet. files may be NULL,
  * here and below. */

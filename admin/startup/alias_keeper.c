@@ -77,34 +77,68 @@ alias_keeper_complain(const struct alias_keeper *k, struct text lines)
 
 /* What was read counts as read even with errors: they are logged once. */
 static void
-alias_keeper_read(struct alias_keeper *k)
+alias_keeper_end(struct alias_keeper *k)
 {
-    const struct configuration *c = k->configuration;
     struct aliases *table;
     struct alias_files *files;
-    struct buffer errors;
-    buffer_init(&errors, CONFIGURATION_ERRORS_MAX);
-    if (alias_files_read(&c->options, c->routes, &table, &files, &errors)) {
+    if (alias_files_end(&k->reading, &table, &files)) {
         log_say(k->log, LOG_LEVEL_INFO, "main", NULL,
                 "aliases: read again: %zu names, %zu addresses", aliases_names(table),
                 aliases_values(table));
         alias_keeper_hand_on(k, table);
     } else {
-        alias_keeper_complain(k, buffer_text(&errors));
+        alias_keeper_complain(k, buffer_text(&k->errors));
     }
     alias_files_free(&k->files);
     k->files = files;
-    buffer_free(&errors);
+    buffer_free(&k->errors);
+}
+
+static void alias_keeper_look(void *context);
+
+static void
+alias_keeper_watch(struct alias_keeper *k)
+{
+    loop_timer_start(k->loop, &k->timer, ALIAS_KEEPER_EVERY_MS, alias_keeper_look, k);
+}
+
+static void
+alias_keeper_go_on(void *context)
+{
+    struct alias_keeper *k = context;
+    if (!alias_files_go_on(k->reading)) {
+        loop_post(k->loop, &k->task, alias_keeper_go_on, k);
+        return;
+    }
+    alias_keeper_end(k);
+    alias_keeper_try_srs(k);
+    alias_keeper_watch(k);
 }
 
 static void
 alias_keeper_look(void *context)
 {
     struct alias_keeper *k = context;
-    if (alias_files_have_changed(k->files, loop_now_ms(k->loop)))
-        alias_keeper_read(k);
-    alias_keeper_try_srs(k);
-    loop_timer_start(k->loop, &k->timer, ALIAS_KEEPER_EVERY_MS, alias_keeper_look, k);
+    const struct configuration *c = k->configuration;
+    if (alias_files_have_changed(k->files, loop_now_ms(k->loop))) {
+        buffer_init(&k->errors, CONFIGURATION_ERRORS_MAX);
+        k->reading = alias_files_begin(&c->options, c->routes, &k->errors);
+        alias_keeper_go_on(k);
+    } else {
+        alias_keeper_try_srs(k);
+        alias_keeper_watch(k);
+    }
+}
+
+/* The settings, or the daemon, are about to end. */
+static void
+alias_keeper_give_up(struct alias_keeper *k)
+{
+    if (k->reading == NULL)
+        return;
+    loop_unpost(k->loop, &k->task);
+    alias_files_stop(&k->reading);
+    buffer_free(&k->errors);
 }
 
 void
@@ -112,6 +146,7 @@ alias_keeper_use(struct alias_keeper *k, struct configuration *c)
 {
     struct aliases *table = c->aliases;
     struct srs *old = k->srs;
+    alias_keeper_give_up(k);
     k->configuration = c;
     c->aliases = NULL;
     k->srs = alias_keeper_new_srs(k, !aliases_are_empty(table));
@@ -122,15 +157,16 @@ alias_keeper_use(struct alias_keeper *k, struct configuration *c)
     c->alias_files = NULL;
     loop_timer_stop(k->loop, &k->timer);
     if (k->files != NULL || (k->srs != NULL && srs_is_blind(k->srs)))
-        loop_timer_start(k->loop, &k->timer, ALIAS_KEEPER_EVERY_MS, alias_keeper_look,
-                         k);
+        alias_keeper_watch(k);
 }
 
 void
 alias_keeper_stop(struct alias_keeper *k)
 {
-    if (k->loop != NULL)
+    if (k->loop != NULL) {
         loop_timer_stop(k->loop, &k->timer);
+        alias_keeper_give_up(k);
+    }
     aliases_free(&k->table);
     alias_files_free(&k->files);
     srs_free(&k->srs);

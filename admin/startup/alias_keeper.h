@@ -1,6 +1,6 @@
 /* Keeps the table of aliases and the secrets of SRS: gives them to those who expand, and
- * reads the files of aliases again when they have changed, and the secret until it can be
- * read. */
+ * reads the files of aliases again when they have changed, some lines in each turn, and the
+ * secret until it can be read. Until the new table is complete the old one counts. */
 #ifndef ADMIN_STARTUP_ALIAS_KEEPER_H
 #define ADMIN_STARTUP_ALIAS_KEEPER_H
 
@@ -22,6 +22,9 @@ struct alias_keeper {
     struct srs *srs;
     int srs_error; /* why it is blind, as it was logged; 0: it is not */
     struct loop_timer timer;
+    struct alias_files_reading *reading; /* files that have changed */
+    struct buffer errors;                /* of these */
+    struct loop_task task;
 };
 
 /* At startup and reload; takes table and files of the configuration, which must stay. */

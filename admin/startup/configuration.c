@@ -105,6 +105,7 @@ configuration_free(struct configuration **c)
     if ((*c)->routes)
         route_free(&(*c)->routes);
     rewrites_free(&(*c)->rewrites);
+    alias_files_stop(&(*c)->reading_aliases);
     aliases_free(&(*c)->aliases);
     alias_files_free(&(*c)->alias_files);
     accounts_free(&(*c)->accounts);
@@ -113,6 +114,7 @@ configuration_free(struct configuration **c)
         (*c)->dkim_keys = dkim_keys_end(&(*c)->reading);
     dkim_keys_free(&(*c)->dkim_keys);
     buffer_free(&(*c)->errors);
+    buffer_free(&(*c)->unused);
     free(*c);
     *c = NULL;
 }
@@ -193,14 +195,11 @@ check_quotas(const char *table, struct buffer *errors)
 
 /* A command that any user may run goes on without files that only the daemon can read. */
 static void
-check_aliases(struct configuration *c, struct buffer *errors)
+begin_aliases(struct configuration *c, struct buffer *errors)
 {
-    struct buffer unused;
-    buffer_init(&unused, CONFIGURATION_ERRORS_MAX);
     if (c->routes != NULL)
-        (void)!alias_files_read(&c->options, c->routes, &c->aliases, &c->alias_files,
-                                c->options.without_secrets ? &unused : errors);
-    buffer_free(&unused);
+        c->reading_aliases = alias_files_begin(
+            &c->options, c->routes, c->options.without_secrets ? &c->unused : errors);
 }
 
 static void
@@ -238,7 +237,7 @@ check_all(struct configuration *c)
     if (c->routes != NULL) /* which has reported errors of accounts */
         (void)!accounts_read(&c->options, &c->accounts, errors);
     c->rewrites = options_rewrites(&c->options, c->settings, errors);
-    check_aliases(c, errors);
+    begin_aliases(c, errors);
     srs_secret_check(&c->options, errors);
     check_quotas(c->options.quotas, errors);
     check_events(&c->options, errors);
@@ -259,6 +258,7 @@ configuration_begin(const struct options_sources *sources)
 {
     struct configuration *c = memory_new(sizeof(*c));
     buffer_init(&c->errors, CONFIGURATION_ERRORS_MAX);
+    buffer_init(&c->unused, CONFIGURATION_ERRORS_MAX);
     c->settings = options_read(sources, &c->options);
     if (settings_errors(c->settings).length == 0)
         check_all(c);
@@ -268,7 +268,8 @@ configuration_begin(const struct options_sources *sources)
 bool
 configuration_go_on(struct configuration *c)
 {
-    return c->reading == NULL || dkim_keys_go_on(c->reading);
+    return alias_files_go_on(c->reading_aliases) &&
+           (c->reading == NULL || dkim_keys_go_on(c->reading));
 }
 
 struct configuration *
@@ -276,6 +277,7 @@ configuration_end(struct configuration *c, struct buffer *out)
 {
     if (c->reading != NULL)
         c->dkim_keys = dkim_keys_end(&c->reading);
+    (void)!alias_files_end(&c->reading_aliases, &c->aliases, &c->alias_files);
     (void)!buffer_add(out, settings_errors(c->settings));
     add_places(c->settings, buffer_text(&c->errors), out);
     if (out->length > 0)

@@ -26,9 +26,12 @@ struct configuration {
     struct registry_place registry;
     struct accounts accounts;
     struct http_places http;
-    struct dkim_keys *dkim_keys;       /* until configuration_take_dkim_keys() */
-    struct dkim_keys_reading *reading; /* of these; until configuration_end() */
+    struct dkim_keys *dkim_keys; /* until configuration_take_dkim_keys() */
     struct buffer errors;
+    /* Until configuration_end(). */
+    struct dkim_keys_reading *reading;
+    struct alias_files_reading *reading_aliases;
+    struct buffer unused; /* errors of files that only the daemon can read */
 };
 
 /* Reads and checks all settings, also those of listeners, unless the sources have no
@@ -38,8 +41,9 @@ struct configuration *configuration_read(const struct options_sources *sources,
 /* Whether there would be one. */
 bool configuration_is_good(const struct options_sources *sources,
                            struct buffer *errors);
-/* The same in parts, for a loop that serves others: thousands of keys of dkim_keys are
- * not read in one turn. configuration_end() takes c; configuration_free() may end it. */
+/* The same in parts, for a loop that serves others: thousands of keys of dkim_keys and
+ * names of aliases are not read in one turn. configuration_end() takes c;
+ * configuration_free() may end it. */
 struct configuration *configuration_begin(const struct options_sources *sources);
 /* True: there is nothing more to read. */
 bool configuration_go_on(struct configuration *c);

@@ -23,7 +23,7 @@ static const struct text owner_prefix = TEXT("owner-");
 struct aliases_value {
     struct aliases_value *next;
     bool exact;
-    struct text address;
+    struct text address; /* empty: before what :include: has read */
 };
 
 struct aliases_name {
@@ -219,7 +219,7 @@ walk_name(struct aliases_walk *w, struct aliases_name *name, struct text key,
          v = v->next) {
         if (w->steps != NULL)
             ++*w->steps;
-        if (!walk_qualify(w, v->address, address) ||
+        if (v->address.length == 0 || !walk_qualify(w, v->address, address) ||
             !alias_key(text_from(address), lower))
             continue;
         struct aliases_name *next =
@@ -270,19 +270,44 @@ aliases_expand(struct aliases *a, const struct aliases_question *question,
 
 /* --- Reading ---------------------------------------------------------------------- */
 
-struct aliases_reading {
+/* A file that a name includes: its addresses come behind this empty value. */
+struct aliases_include {
+    struct aliases_include *next;
+    struct aliases_value *place;
+    const char *path, *file;
+    unsigned line;
+};
+
+enum aliases_phase {
+    ALIASES_FILES,
+    ALIASES_INCLUDES, /* read when no name can have more values */
+    ALIASES_OWNERS,
+    ALIASES_CHECKS, /* every name is expanded once: errors are found now, not by mail */
+    ALIASES_COMPLETE
+};
+
+struct aliases_making {
     struct aliases *aliases;
-    const struct aliases_settings *settings;
-    const char *file;
-    const char *included; /* the file that is read for `name`; NULL: none */
-    struct aliases_name *name;
+    struct aliases_settings settings;
     struct buffer *errors;
     unsigned error_count;
     bool full;
+    enum aliases_phase phase;
+    struct alias_reader reader;
+    struct alias_reading reading;
+    bool is_open;     /* a file is being read */
+    size_t next_file; /* of the settings */
+    const char *file;
+    struct aliases_name *name;        /* values are its */
+    struct aliases_include *includes; /* not yet read, in their order */
+    struct aliases_include **includes_end;
+    char *content;                  /* of the first of them, while it is open */
+    struct aliases_name *next_name; /* of the last two phases */
+    uint64_t walked;                /* steps of all walks */
 };
 
 static void __attribute__((format(printf, 4, 5)))
-aliases_complain(struct aliases_reading *r, const char *file, unsigned line,
+aliases_complain(struct aliases_making *r, const char *file, unsigned line,
                  const char *format, ...)
 {
     char what[ALIAS_ERROR_MAX + ALIAS_PATH_MAX];
@@ -299,7 +324,7 @@ aliases_complain(struct aliases_reading *r, const char *file, unsigned line,
 }
 
 static void
-aliases_fill_up(struct aliases_reading *r, unsigned line)
+aliases_fill_up(struct aliases_making *r, unsigned line)
 {
     if (!r->full)
         aliases_complain(r, r->file, line, "more than %d names, or too large in all",
@@ -309,7 +334,7 @@ aliases_fill_up(struct aliases_reading *r, unsigned line)
 
 /* NULL: there is no more room, which has been reported. */
 static const char *
-aliases_keep(struct aliases_reading *r, struct text t, unsigned line)
+aliases_keep(struct aliases_making *r, struct text t, unsigned line)
 {
     const char *kept = arena_copy(&r->aliases->arena, t).at;
     if (kept == NULL)
@@ -320,7 +345,7 @@ aliases_keep(struct aliases_reading *r, struct text t, unsigned line)
 static bool
 aliases_on_name(void *context, struct text name, unsigned line)
 {
-    struct aliases_reading *r = context;
+    struct aliases_making *r = context;
     struct aliases *a = r->aliases;
     const struct aliases_name *known = aliases_find(a, name);
     r->name = NULL;
@@ -346,97 +371,150 @@ aliases_on_name(void *context, struct text name, unsigned line)
     return true;
 }
 
-static void
-aliases_add_value(struct aliases_reading *r, struct aliases_name *name, bool exact,
-                  struct text address, unsigned line)
+/* NULL: there is no more room. */
+static struct aliases_value *
+aliases_new_value(struct aliases_making *r, bool exact, struct text address,
+                  unsigned line)
 {
     struct aliases_value *v = arena_get(&r->aliases->arena, sizeof(*v));
     const char *kept = v != NULL ? aliases_keep(r, address, line) : NULL;
     if (v == NULL || kept == NULL) {
         aliases_fill_up(r, line);
-        return;
+        return NULL;
     }
     *v = (struct aliases_value){.exact = exact,
                                 .address = text_of(kept, address.length)};
+    return v;
+}
+
+/* NULL: there is no more room. */
+static struct aliases_value *
+aliases_add_value(struct aliases_making *r, struct aliases_name *name, bool exact,
+                  struct text address, unsigned line)
+{
+    struct aliases_value *v = aliases_new_value(r, exact, address, line);
+    if (v == NULL)
+        return NULL;
     *name->end = v;
     name->end = &v->next;
-    r->aliases->value_count++;
+    r->aliases->value_count += address.length > 0;
+    return v;
 }
 
-static void aliases_on_value(void *context, enum alias_kind kind, struct text value,
-                             unsigned line);
-
 static void
-aliases_on_error(void *context, unsigned line, const char *what)
+aliases_add_include(struct aliases_making *r, struct text path, unsigned line)
 {
-    struct aliases_reading *r = context;
-    aliases_complain(r, r->included != NULL ? r->included : r->file, line, "%s", what);
-}
-
-/* Its addresses become addresses of the name. */
-static void
-aliases_read_include(struct aliases_reading *r, struct text path, unsigned line)
-{
-    char error[ALIASES_ERROR_MAX] = "cannot be read here", *content = NULL;
-    char name[ALIAS_PATH_MAX];
-    size_t length = 0;
-    const struct aliases_settings *s = r->settings;
-    if (!text_copy(name, sizeof(name), path) || s->include == NULL ||
-        !s->include(s->context, name, &content, &length, error)) {
-        aliases_complain(r, r->file, line, ":include:%s: %s", name, error);
+    struct aliases_include *made = arena_get(&r->aliases->arena, sizeof(*made));
+    struct aliases_value *place = aliases_add_value(r, r->name, true, TEXT(""), line);
+    const char *kept = made != NULL ? aliases_keep(r, path, line) : NULL;
+    if (place == NULL || kept == NULL)
         return;
-    }
-    r->included = name;
-    alias_read_include(text_of(content, length),
-                       &(struct alias_reader){.on_value = aliases_on_value,
-                                              .on_error = aliases_on_error,
-                                              .context = r});
-    r->included = NULL;
-    free(content);
+    *made = (struct aliases_include){
+        .place = place, .path = kept, .file = r->file, .line = line};
+    *r->includes_end = made;
+    r->includes_end = &made->next;
 }
 
 static void
 aliases_on_value(void *context, enum alias_kind kind, struct text value, unsigned line)
 {
-    struct aliases_reading *r = context;
+    struct aliases_making *r = context;
     if (r->name == NULL || r->full)
         return;
     if (kind == ALIAS_INCLUDE)
-        aliases_read_include(r, value, line);
+        aliases_add_include(r, value, line);
     else
-        aliases_add_value(r, r->name, kind == ALIAS_EXACT, value, line);
+        (void)aliases_add_value(r, r->name, kind == ALIAS_EXACT, value, line);
 }
 
 static void
-aliases_read_file(struct aliases_reading *r, const struct aliases_file *file)
+aliases_on_included(void *context, enum alias_kind kind, struct text value,
+                    unsigned line)
 {
-    static const struct alias_reader reader = {.on_name = aliases_on_name,
-                                               .on_value = aliases_on_value,
-                                               .on_error = aliases_on_error};
-    struct alias_reader mine = reader;
-    mine.context = r;
-    r->file = aliases_keep(r, text_from(file->path), 0);
-    r->name = NULL;
-    if (r->file != NULL)
-        alias_read(file->content, &mine);
+    struct aliases_making *r = context;
+    struct aliases_include *from = r->includes;
+    struct aliases_value *v =
+        r->full ? NULL : aliases_new_value(r, kind == ALIAS_EXACT, value, line);
+    if (v == NULL)
+        return;
+    v->next = from->place->next;
+    from->place->next = v;
+    from->place = v;
+    r->aliases->value_count++;
 }
 
 static void
-aliases_read_root(struct aliases_reading *r)
+aliases_on_error(void *context, unsigned line, const char *what)
+{
+    struct aliases_making *r = context;
+    aliases_complain(r, r->file, line, "%s", what);
+}
+
+/* --- In steps --------------------------------------------------------------------- */
+
+/* True: there is no other. */
+static bool
+aliases_next_file(struct aliases_making *r)
+{
+    const struct aliases_settings *s = &r->settings;
+    while (r->next_file < s->file_count) {
+        const struct aliases_file *file = &s->files[r->next_file++];
+        r->name = NULL;
+        r->file = aliases_keep(r, text_from(file->path), 0);
+        r->is_open = r->file != NULL;
+        alias_begin(&r->reading, file->content, &r->reader);
+        if (r->is_open)
+            return false;
+    }
+    return true;
+}
+
+static void
+aliases_next_include(struct aliases_making *r)
+{
+    char error[ALIASES_ERROR_MAX] = "cannot be read here";
+    size_t length = 0;
+    const struct aliases_settings *s = &r->settings;
+    const struct aliases_include *i = r->includes;
+    if (r->full || s->include == NULL ||
+        !s->include(s->context, i->path, &r->content, &length, error)) {
+        if (!r->full)
+            aliases_complain(r, i->file, i->line, ":include:%s: %s", i->path, error);
+        r->includes = i->next;
+        return;
+    }
+    r->is_open = true;
+    r->file = i->path;
+    alias_begin_include(&r->reading, text_of(r->content, length), &r->reader);
+}
+
+static void
+aliases_close(struct aliases_making *r)
+{
+    r->is_open = false;
+    if (r->phase == ALIASES_INCLUDES) {
+        free(r->content);
+        r->content = NULL;
+        r->includes = r->includes->next;
+    }
+}
+
+static void
+aliases_read_root(struct aliases_making *r)
 {
     char address[ALIAS_NAME_MAX], error[ALIAS_ERROR_MAX];
     struct aliases *a = r->aliases;
     a->root = (struct aliases_name){.name = "", .file = "root", .line = 0};
     a->root.end = &a->root.values;
-    if (text_trim(r->settings->root).length == 0)
+    if (text_trim(r->settings.root).length == 0)
         return;
-    if (alias_read_address(r->settings->root, address, error)) {
-        aliases_add_value(r, &a->root, false, text_from(address), 0);
-        a->value_count--; /* it stands in no file */
+    if (alias_read_address(r->settings.root, address, error)) {
+        if (aliases_add_value(r, &a->root, false, text_from(address), 0) != NULL)
+            a->value_count--; /* it stands in no file */
         return;
     }
     r->error_count++;
-    (void)!buffer_add_error(r->errors, "root", r->settings->root, error);
+    (void)!buffer_add_error(r->errors, "root", r->settings.root, error);
 }
 
 /* "owner-list" for "list", "owner-list@domain" or "owner-list" for "list@domain". */
@@ -463,7 +541,7 @@ aliases_title(const struct aliases_name *name)
 }
 
 static void
-aliases_tell_trouble(struct aliases_reading *r, const struct aliases_name *name,
+aliases_tell_trouble(struct aliases_making *r, const struct aliases_name *name,
                      const struct aliases_walk *w)
 {
     switch (w->trouble) {
@@ -491,10 +569,11 @@ aliases_tell_trouble(struct aliases_reading *r, const struct aliases_name *name,
 }
 
 static void
-aliases_check_name(struct aliases_reading *r, struct aliases_name *n, uint64_t *steps)
+aliases_check_name(struct aliases_making *r, struct aliases_name *n)
 {
-    struct aliases_question q = {.routes = r->settings->routes, .ours = true};
-    struct aliases_walk w = {.aliases = r->aliases, .question = &q, .steps = steps};
+    struct aliases_question q = {.routes = r->settings.routes, .ours = true};
+    struct aliases_walk w = {
+        .aliases = r->aliases, .question = &q, .steps = &r->walked};
     struct text key = text_from(n == &r->aliases->root ? "root" : n->name);
     char whole[ALIAS_NAME_MAX];
     if (key.at[0] == '@')
@@ -504,46 +583,121 @@ aliases_check_name(struct aliases_reading *r, struct aliases_name *n, uint64_t *
     aliases_tell_trouble(r, n, &w);
 }
 
-/* Expands every name once: what is wrong is found now, not by mail. */
 static void
-aliases_check(struct aliases_reading *r)
+aliases_check_next(struct aliases_making *r)
+{
+    struct aliases_name *n = r->next_name, *root = &r->aliases->root;
+    if (n != NULL && r->walked > ALIASES_STEPS_MAX) {
+        aliases_complain(r, n->file, n->line, "too many names lead to too many others");
+        r->phase = ALIASES_COMPLETE;
+        return;
+    }
+    if (n != NULL) {
+        r->next_name = n->hh.next;
+        aliases_check_name(r, n);
+        return;
+    }
+    if (root->values != NULL)
+        aliases_check_name(r, root);
+    r->phase = ALIASES_COMPLETE;
+}
+
+/* One file, include or name; those that are read take off *steps what they need. */
+static void
+aliases_do(struct aliases_making *r, size_t *steps)
 {
     struct aliases *a = r->aliases;
-    uint64_t steps = 0;
-    for (struct aliases_name *n = a->names; n != NULL; n = n->hh.next) {
-        if (steps > ALIASES_STEPS_MAX) {
-            aliases_complain(r, n->file, n->line,
-                             "too many names lead to too many others");
-            return;
-        }
-        aliases_check_name(r, n, &steps);
+    uint64_t before = r->walked;
+    if (r->is_open) {
+        if (alias_go_on(&r->reading, steps))
+            aliases_close(r);
+        return;
     }
-    if (a->root.values != NULL)
-        aliases_check_name(r, &a->root, &steps);
+    --*steps;
+    switch (r->phase) {
+    case ALIASES_FILES:
+        if (aliases_next_file(r)) {
+            aliases_read_root(r);
+            r->reader.on_value = aliases_on_included;
+            r->phase = ALIASES_INCLUDES;
+        }
+        break;
+    case ALIASES_INCLUDES:
+        if (r->includes != NULL) {
+            aliases_next_include(r);
+        } else {
+            r->next_name = a->has_owners ? a->names : NULL;
+            r->phase = ALIASES_OWNERS;
+        }
+        break;
+    case ALIASES_OWNERS:
+        if (r->next_name != NULL) {
+            aliases_find_owner(a, r->next_name);
+            r->next_name = r->next_name->hh.next;
+        } else {
+            r->next_name = a->names;
+            r->phase = r->error_count == 0 ? ALIASES_CHECKS : ALIASES_COMPLETE;
+        }
+        break;
+    case ALIASES_CHECKS:
+        aliases_check_next(r);
+        *steps -= r->walked - before < *steps ? (size_t)(r->walked - before) : *steps;
+        break;
+    case ALIASES_COMPLETE:
+        break;
+    }
+}
+
+struct aliases_making *
+aliases_begin(const struct aliases_settings *settings, struct buffer *errors)
+{
+    struct aliases_making *r = memory_new(sizeof(*r));
+    struct aliases *a = r->aliases = memory_new(sizeof(*a));
+    r->settings = *settings;
+    r->errors = errors;
+    r->includes_end = &r->includes;
+    r->reader = (struct alias_reader){.on_name = aliases_on_name,
+                                      .on_value = aliases_on_value,
+                                      .on_error = aliases_on_error,
+                                      .context = r};
+    a->owners = 1;
+    a->has_local = settings->has_local;
+    arena_init(&a->arena, ALIASES_BYTES_MAX);
+    return r;
+}
+
+bool
+aliases_go_on(struct aliases_making *r)
+{
+    size_t steps = ALIASES_STEPS_PER_TURN;
+    while (steps > 0 && r->phase != ALIASES_COMPLETE)
+        aliases_do(r, &steps);
+    return r->phase == ALIASES_COMPLETE;
+}
+
+struct aliases *
+aliases_end(struct aliases_making **making)
+{
+    struct aliases_making *r = *making;
+    struct aliases *a = r->aliases;
+    if (r->error_count > ALIASES_ERRORS_MAX)
+        (void)!buffer_format(r->errors, "aliases: %u more errors\n",
+                             r->error_count - ALIASES_ERRORS_MAX);
+    if (r->error_count > 0 || r->phase != ALIASES_COMPLETE)
+        aliases_free(&a);
+    free(r->content);
+    free(r);
+    *making = NULL;
+    return a;
 }
 
 struct aliases *
 aliases_new(const struct aliases_settings *settings, struct buffer *errors)
 {
-    struct aliases *a = memory_new(sizeof(*a));
-    struct aliases_reading r = {.aliases = a, .settings = settings, .errors = errors};
-    a->owners = 1;
-    a->has_local = settings->has_local;
-    arena_init(&a->arena, ALIASES_BYTES_MAX);
-    for (size_t i = 0; i < settings->file_count; i++)
-        aliases_read_file(&r, &settings->files[i]);
-    aliases_read_root(&r);
-    for (struct aliases_name *n = a->has_owners ? a->names : NULL; n != NULL;
-         n = n->hh.next)
-        aliases_find_owner(a, n);
-    if (r.error_count == 0)
-        aliases_check(&r);
-    if (r.error_count > ALIASES_ERRORS_MAX)
-        (void)!buffer_format(errors, "aliases: %u more errors\n",
-                             r.error_count - ALIASES_ERRORS_MAX);
-    if (r.error_count > 0)
-        aliases_free(&a);
-    return a;
+    struct aliases_making *r = aliases_begin(settings, errors);
+    while (!aliases_go_on(r))
+        ;
+    return aliases_end(&r);
 }
 
 struct aliases *

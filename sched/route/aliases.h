@@ -25,6 +25,7 @@ enum {
     ALIASES_DEPTH_MAX = 10,
     ALIASES_MEMBERS_MAX = 1000, /* of a name, when expanded */
     ALIASES_BYTES_MAX = 64 * 1024 * 1024,
+    ALIASES_STEPS_PER_TURN = 2000, /* each takes one to four microseconds */
     ALIASES_ERROR_MAX = 200
 };
 
@@ -51,6 +52,16 @@ struct aliases_settings {
  * owner. */
 struct aliases *aliases_new(const struct aliases_settings *settings,
                             struct buffer *errors);
+/* The same in steps, for a loop that serves others. The settings with all that they name,
+ * and errors must stay. */
+struct aliases_making;
+struct aliases_making *aliases_begin(const struct aliases_settings *settings,
+                                     struct buffer *errors);
+/* True: the table is complete, or has errors. False: ALIASES_STEPS_PER_TURN lines, names
+ * and addresses have been read or checked. A file of :include: is opened as one step. */
+bool aliases_go_on(struct aliases_making *making) __attribute__((warn_unused_result));
+/* As aliases_new(), and sets *making to NULL. NULL as well if it was given up early. */
+struct aliases *aliases_end(struct aliases_making **making);
 /* Another owner. NULL stays NULL. */
 struct aliases *aliases_share(struct aliases *aliases);
 /* When its last owner has gone it is freed. */

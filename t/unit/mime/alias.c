@@ -149,10 +149,73 @@ test_address(void)
     ok(!alias_key(text_of(large, sizeof(large)), out));
 }
 
+static bool
+count_name(void *context, struct text name, unsigned line)
+{
+    (void)name;
+    (void)line;
+    ++*(size_t *)context;
+    return true;
+}
+
+static void
+count_value(void *context, enum alias_kind kind, struct text value, unsigned line)
+{
+    (void)kind;
+    (void)value;
+    (void)line;
+    ++*(size_t *)context;
+}
+
+static void
+count_error(void *context, unsigned line, const char *what)
+{
+    (void)line;
+    (void)what;
+    ++*(size_t *)context;
+}
+
+/* Also within a line: no call does more than it may, and each does something. */
+static void
+test_steps(void)
+{
+    enum { FEW = 3 };
+    static const char file[] = "a: b, c, d,,, e, f, g, h, i, j,\n\n# comment\n"
+                               " k, l, |m, n\nbad\n: x\no: \"p\nq: r, s, t, u, v";
+    struct buffer whole, parts;
+    struct alias_reading r;
+    size_t seen = 0, most = 0, calls = 0, steps = FEW;
+    struct alias_reader counts = {count_name, count_value, count_error, &seen};
+    alias_begin(&r, text_from(file), &counts);
+    for (; !alias_go_on(&r, &steps); steps = FEW, seen = 0, calls++) {
+        is_number(steps, 0, "it ends when it may do no more");
+        most = seen > most ? seen : most;
+    }
+    ok_named(most <= FEW, "lines and addresses are steps");
+    ok_named(calls > 8, "and a file needs many of them");
+
+    buffer_init(&whole, 64 * 1024);
+    buffer_init(&parts, 64 * 1024);
+    alias_read(text_from(file),
+               &(struct alias_reader){on_name, on_value, on_error, &whole});
+    alias_begin(&r, text_from(file),
+                &(struct alias_reader){on_name, on_value, on_error, &parts});
+    do
+        steps = 1;
+    while (!alias_go_on(&r, &steps));
+    is_text(buffer_text(&parts), buffer_text(&whole), "the same in single steps");
+    steps = 0;
+    alias_begin_include(&r, TEXT("a\nb"), &counts);
+    ok_named(!alias_go_on(&r, &steps), "nothing without a step");
+    buffer_free(&whole);
+    buffer_free(&parts);
+}
+
 int
 main(void)
 {
     test_form();
+    test_steps();
     test_refusals();
     test_errors();
     test_include();

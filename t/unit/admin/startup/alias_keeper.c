@@ -289,6 +289,73 @@ test_reload(void)
     alias_keeper_stop(&unused);
 }
 
+enum { LINES = 20 * ALIASES_STEPS_PER_TURN };
+
+static void
+keeper_many(const char *name, const char *first, const char *last)
+{
+    FILE *f = fopen(keeper_path(name), "w");
+    if (f == NULL || fputs(first, f) < 0)
+        abort();
+    for (int i = 0; i < LINES; i++)
+        fprintf(f, "n%d: m%d@far.test\n", i, i);
+    if (fputs(last, f) < 0 || fclose(f) != 0)
+        abort();
+}
+
+/* Until files are read again, or were given up. Turns that it took. */
+static int
+turns_of_reading(struct keeper_world *w)
+{
+    int count = 0;
+    sim_loop_advance(w->keeper.loop, ALIAS_KEEPER_EVERY_MS - 1);
+    loop_turn(w->keeper.loop, 1);
+    for (; w->keeper.reading != NULL; count++) {
+        ann_goes_to(w, " a@far.test", "the old ones count");
+        loop_turn(w->keeper.loop, 0);
+    }
+    return count;
+}
+
+/* A large file does not hold the loop, and until it is read the old aliases count. */
+static void
+test_steps(void)
+{
+    struct keeper_world w;
+    keeper_text("aliases", "ann: a@far.test\n");
+    keeper_text("others", "ann: o@far.test\n");
+    keeper_begin(&w, "aliases", NULL, true);
+    keeper_many("aliases", "ann: b@far.test\n", "");
+    ok_named(turns_of_reading(&w) > 3 * LINES / ALIASES_STEPS_PER_TURN, "many turns");
+    ann_goes_to(&w, " b@far.test", "the new ones count");
+    keeper_logged(&w, "aliases: read again: 40001 names, 40001 addresses", "logged");
+    is_number(handed, 2, "handed on when all was read");
+
+    keeper_text("aliases", "ann: a@far.test\n");
+    passes(&w, ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "aliases: read again: 1 names", "small again");
+    keeper_many("aliases", "ann: b@far.test\n", "bad\n");
+    ok_named(turns_of_reading(&w) >= LINES / ALIASES_STEPS_PER_TURN, "many turns");
+    ann_goes_to(&w, " a@far.test", "an error in the last line: the old ones stay");
+    keeper_logged(&w, "aliases:40002: 'bad': not of the form", "logged");
+    passes(&w, 3 * ALIAS_KEEPER_EVERY_MS);
+    keeper_logged(&w, "", "once");
+
+    keeper_many("aliases", "ann: c@far.test\n", "");
+    for (int i = 0; i < 2; i++) {
+        passes(&w, ALIAS_KEEPER_EVERY_MS - 1);
+        loop_turn(w.keeper.loop, 1);
+        ok_named(w.keeper.reading != NULL, "it is being read");
+        if (i == 0)
+            keeper_reload(&w, "others", NULL, true);
+        ok_named((w.keeper.reading == NULL) == (i == 0), "a reload gives it up");
+        keeper_many("others", "ann: p@far.test\n", "");
+    }
+    ann_goes_to(&w, " o@far.test", "the settings count that were reloaded");
+    keeper_end(&w); /* while it is being read */
+    ok(w.keeper.reading == NULL);
+}
+
 static void
 test_secret(void)
 {
@@ -369,6 +436,7 @@ main(void)
         abort();
     test_files();
     test_reload();
+    test_steps();
     test_secret();
     test_blind();
     disk_close(&spool);

@@ -1,5 +1,5 @@
-/* Settings read again in several turns: keys in parts, a second reload in between, one
- * that is given up, and errors. */
+/* Settings read again in several turns: keys and aliases in parts, a second reload in
+ * between, one that is given up, and errors. */
 #include "admin/startup/reload.h"
 
 #include "base/disk/disk.h"
@@ -20,7 +20,7 @@ struct world {
     struct sandbox *sandbox;
     struct reload reload;
     int ended;
-    size_t keys;
+    size_t keys, names;
 };
 
 static void
@@ -32,6 +32,7 @@ on_done(void *context)
     tls_client_free(&anchors);
     w->ended++;
     w->keys = fresh != NULL && fresh->dkim_keys != NULL ? fresh->dkim_keys->count : 0;
+    w->names = fresh != NULL ? aliases_names(fresh->aliases) : 0;
     configuration_free(&fresh);
 }
 
@@ -136,6 +137,42 @@ test_errors(const char *dir, char *setting)
     world_end(&w);
 }
 
+static void
+test_aliases(const char *dir)
+{
+    struct world w;
+    char path[400], setting[500];
+    struct buffer file;
+    enum { NAMES = 10 * ALIASES_STEPS_PER_TURN };
+    buffer_init(&file, 1 << 20);
+    for (int i = 0; i < NAMES; i++)
+        must(buffer_format(&file, "n%d: m%d@x.test\n", i, i));
+    snprintf(path, sizeof(path), "%s/aliases", dir);
+    snprintf(setting, sizeof(setting), "aliases=%s", path);
+    write_file(path, buffer_text(&file));
+    world_begin(&w);
+    begin(&w, setting);
+    is_number(w.ended, 0, "many aliases are not read in one turn");
+    ok(turns(&w, 1) > 3 * NAMES / ALIASES_STEPS_PER_TURN);
+    is_number(w.names, NAMES, "all are read");
+    begin(&w, setting);
+    loop_turn(w.loop, 0);
+    begin(&w, setting);
+    (void)turns(&w, 2);
+    is_number(w.ended, 2, "a second reload begins anew");
+    is_number(w.names, NAMES, "and reads all");
+    must(buffer_format(&file, "bad\n"));
+    write_file(path, buffer_text(&file));
+    begin(&w, setting);
+    (void)turns(&w, 3);
+    is_number(json_array_size(reload_errors(&w.reload)), 2,
+              "an error in the last line, and the old settings stay");
+    begin(&w, setting);
+    world_end(&w);
+    buffer_free(&file);
+    (void)unlink(path);
+}
+
 int
 main(void)
 {
@@ -143,6 +180,7 @@ main(void)
     must(mkdtemp(dir) != NULL);
     snprintf(setting, sizeof(setting), "dkim_keys=%s", dir);
     make_keys(dir);
+    test_aliases(dir);
     test_parts(setting, none);
     test_errors(dir, setting);
     folder_remove(dir);

@@ -292,6 +292,119 @@ test_limits(void)
     route_free(&r);
 }
 
+struct include_count {
+    unsigned calls;
+    size_t members;
+};
+
+static bool
+include_many(void *context, const char *path, char **content, size_t *length,
+             char error[ALIASES_ERROR_MAX])
+{
+    struct include_count *count = context;
+    (void)path;
+    (void)error;
+    count->calls++;
+    *content = calloc(count->members, 20);
+    for (size_t i = 0; i < count->members; i++)
+        *length += (size_t)sprintf(*content + *length, "i%zu@x.test\n", i);
+    return true;
+}
+
+static struct aliases_making *
+begin_with(const struct route_table *routes, const char *content, size_t include_members,
+           struct buffer *errors)
+{
+    static struct aliases_file file;
+    static struct include_count count;
+    file = (struct aliases_file){"a", text_from(content)};
+    count = (struct include_count){.members = include_members};
+    return aliases_begin(&(struct aliases_settings){.files = &file,
+                                                    .file_count = 1,
+                                                    .routes = routes,
+                                                    .include = include_many,
+                                                    .context = &count},
+                         errors);
+}
+
+/* A loop serves others between them. */
+static void
+test_steps(void)
+{
+    struct route_table *r = routes_of("", "", "d.test");
+    struct buffer errors;
+    size_t size = 0, room = 4 * 1024 * 1024, turns = 1;
+    char *file = malloc(room);
+    size = (size_t)sprintf(file, "list: first, :include:/x, last\nowner-list: n1\n");
+    for (unsigned i = 0; i < ALIASES_NAMES_MAX - 2; i++)
+        size += (size_t)snprintf(file + size, room - size, "n%u: m%u@x.test\n", i, i);
+    buffer_init(&errors, 4096);
+    struct aliases_making *making = begin_with(r, file, 900, &errors);
+    for (; !aliases_go_on(making); turns++)
+        ;
+    /* A line and an address each, the search for an owner, the walk with its address. */
+    size_t steps = 5 * ALIASES_NAMES_MAX;
+    ok_named(turns >= steps / ALIASES_STEPS_PER_TURN, "as many turns as its work needs");
+    ok_named(turns <= steps / ALIASES_STEPS_PER_TURN + 3, "and not more");
+    struct aliases *a = aliases_end(&making);
+    ok(making == NULL);
+    is_text(buffer_text(&errors), TEXT(""), "no errors");
+    is_number(aliases_names(a), ALIASES_NAMES_MAX, "all names");
+    is_number(aliases_values(a), ALIASES_NAMES_MAX + 901, "and all addresses");
+    aliases_free(&a);
+
+    /* A list in one line, and one in a file, of more than may be. */
+    char *line = list_of("list", 50 * 1000);
+    for (char *end = line; (end = strchr(end, '\n')) != NULL;)
+        *end = ' ';
+    for (int how = 0; how < 2; how++) {
+        making = begin_with(r, how == 1 ? "list: :include:/x\n" : line, 50 * 1000,
+                            &errors);
+        for (turns = 1; !aliases_go_on(making); turns++)
+            ;
+        ok_named(turns >= 50 * 1000 / ALIASES_STEPS_PER_TURN, "many turns as well");
+        ok(aliases_end(&making) == NULL);
+        is_text(buffer_text(&errors),
+                TEXT("aliases: a:1: 'list' has more than 1000 addresses\n"),
+                "an error");
+        buffer_clear(&errors);
+    }
+    free(line);
+
+    /* Given up in each phase: nothing is left. */
+    for (size_t until = 0, ended = 0; ended == 0; until++) {
+        making = begin_with(r, "list: :include:/x, b\nowner-list: b\n", 6000, &errors);
+        for (turns = 0; turns < until && !ended; turns++)
+            ended = aliases_go_on(making);
+        ok_named(aliases_end(&making) == NULL, "there is no table");
+    }
+    buffer_free(&errors);
+    free(file);
+    route_free(&r);
+}
+
+/* What is included stands where it was named, whatever comes behind it. */
+static void
+test_include_order(void)
+{
+    struct route_table *r = routes_of("", "", "d.test");
+    struct buffer errors;
+    buffer_init(&errors, 4096);
+    struct aliases_making *making =
+        begin_with(r, "x: a, :include:/1, b, :include:/2\n c\ny: d\n", 2, &errors);
+    while (!aliases_go_on(making))
+        ;
+    struct aliases *a = aliases_end(&making);
+    is_text(buffer_text(&errors), TEXT(""), "no errors");
+    goes_to(a, r, false, "x@d.test",
+            "several a@d.test i0@x.test i1@x.test b@d.test i0@x.test i1@x.test c@d.test");
+    goes_to(a, r, false, "y@d.test", "one d@d.test");
+    is_number(aliases_values(a), 8, "addresses");
+    aliases_free(&a);
+    buffer_free(&errors);
+    route_free(&r);
+}
+
 static void
 on_foreign(void *context, const char *file, unsigned line, const char *name)
 {
@@ -324,6 +437,8 @@ main(void)
     test_owners();
     test_errors();
     test_limits();
+    test_steps();
+    test_include_order();
     test_foreign();
     return done();
 }
