@@ -11,7 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SECRET_BYTES = 32, NAME_BYTES_MAX = 64, OWNER_ONLY = 0600 };
+enum {
+    SECRET_BYTES = 32,
+    NAME_BYTES_MAX = 64,
+    DRAFT_LENGTH = 4 + 16, /* srs.0123456789abcdef */
+    OWNER_ONLY = 0600
+};
 
 static const char path[] = "lock/srs";
 static const char separators[] = ", \t\r\n";
@@ -79,7 +84,28 @@ srs_secret_make(struct disk *spool, const uint64_t random[SRS_SECRET_RANDOM],
     (void)!disk_unlink(spool, name);
     if (error == 0)
         error = disk_sync_directory(spool, "lock");
-    return error == -EEXIST ? srs_secret_read(spool, secret) : error;
+    /* ENOENT: another slice has a secret, and has removed our draft. */
+    return error == -EEXIST || error == -ENOENT ? srs_secret_read(spool, secret)
+                                                : error;
+}
+
+static bool
+srs_secret_remove_draft(void *context, const char *name)
+{
+    char whole[NAME_BYTES_MAX];
+    struct text draft = text_from(name);
+    if (!text_starts(draft, TEXT("srs.")) || draft.length != DRAFT_LENGTH)
+        return true;
+    snprintf(whole, sizeof(whole), "lock/%s", name);
+    (void)!disk_unlink(context, whole);
+    return true;
+}
+
+/* Of a process that died. With a secret in its place no draft can become one. */
+static void
+srs_secret_clean(struct disk *spool)
+{
+    (void)!disk_list(spool, "lock", srs_secret_remove_draft, spool);
 }
 
 static struct srs *
@@ -96,6 +122,8 @@ srs_of_file(struct text domain, struct disk *spool,
         *error = 0;
     if (is_new && !wanted)
         return NULL;
+    if (*error == 0)
+        srs_secret_clean(spool);
     struct srs *made = srs_new(domain, &one, *error == 0 ? 1 : 0);
     digest_forget(secret, sizeof(secret));
     return made;

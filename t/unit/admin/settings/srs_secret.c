@@ -134,6 +134,60 @@ test_race(void)
     disk_close(&disk);
 }
 
+static void
+put_at(const char *path, const char *content)
+{
+    int file = disk_create(disk, path, 0600);
+    if (file < 0 || disk_write(disk, file, text_from(content)) < 0)
+        abort();
+    disk_close_file(disk, file);
+}
+
+/* Drafts go as soon as there is a secret, and nothing else does. */
+static void
+test_drafts(void)
+{
+    srs_home();
+    put_at("lock/srs.00000000000000aa", "half");
+    put_at("lock/srs.old", "an operator's");
+    put_at("lock/srs.00000000000000aab", "too long");
+    put_at("lock/sites", "another's");
+    is_string(sender_of(first, false, 0), "none", "nothing is forwarded");
+    is_number(sim_disk_count(""), 4, "another slice may be about to link its draft");
+    ok(text_starts(text_from(sender_of(first, true, 0)), TEXT("SRS0=")));
+    is_number(sim_disk_count(""), 4, "the secret in place of the draft");
+    ok(sim_disk_content("/spool/lock/srs.00000000000000aa").at == NULL);
+    put_at("lock/srs.00000000000000bb", "half");
+    (void)sender_of(second, false, 0);
+    is_number(sim_disk_count(""), 4, "the next start removes it, too");
+    put_at("lock/srs.00000000000000cc", "half");
+    disk_unlink(disk, FILE_PATH);
+    put("cut off");
+    is_string(sender_of(second, true, -EILSEQ), "blind", "while it is damaged");
+    is_number(sim_disk_count(""), 5, "nothing is removed");
+    disk_close(&disk);
+}
+
+/* Another slice has linked its secret, and removed our draft, before our link. */
+static void
+test_lost_draft(void)
+{
+    bool seen = false, over = false;
+    for (uint64_t call = 1; !over; call++) {
+        srs_home();
+        sim_disk_fail_at(call, ENOENT);
+        const char *got = sender_of(first, true, 1);
+        over = !sim_disk_has_failed();
+        sim_disk_fail_at(0, 0);
+        seen = seen || strcmp(got, "blind") == 0;
+        const char *again = sender_of(second, true, 1);
+        ok(text_starts(text_from(again), TEXT("SRS0=")));
+        is_number(sim_disk_count(""), 1, "the next attempt makes one, and nothing is left");
+        disk_close(&disk);
+    }
+    ok_named(seen, "it is no secret until then");
+}
+
 static unsigned
 secrets_there(void)
 {
@@ -171,7 +225,7 @@ test_faults(int error)
 static void
 test_deaths(bool power)
 {
-    bool good = true, over = false;
+    bool good = true, over = false, cleaned = true;
     for (uint64_t call = 1; !over; call++) {
         char made[SRS_ADDRESS_MAX];
         srs_home();
@@ -190,8 +244,10 @@ test_deaths(bool power)
         good = good && text_starts(text_from(again), TEXT("SRS0="));
         /* A dead process has told nobody. */
         good = good && (strcmp(made, "blind") == 0 || strcmp(made, again) == 0);
+        cleaned = cleaned && sim_disk_count("") == 1;
         disk_close(&disk);
     }
+    ok_named(cleaned, "the draft of the dead one is removed");
     ok_named(good, power ? "after a power cut" : "after SIGKILL");
 }
 
@@ -260,6 +316,8 @@ main(void)
     test_file();
     test_damage();
     test_race();
+    test_drafts();
+    test_lost_draft();
     test_faults(EIO);
     test_faults(ENOSPC);
     test_faults(EMFILE);
