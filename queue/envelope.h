@@ -41,9 +41,10 @@ struct recipient_way {
 /* Why an injector's recipient fails when it is routed; not on disk, but found again. */
 enum recipient_refusal {
     RECIPIENT_GOOD,
-    RECIPIENT_UNKNOWN, /* a forged address of SRS */
-    RECIPIENT_LOOPS,   /* its alias has forwarded the message before */
-    RECIPIENT_TOO_MANY /* addresses stand behind the message's aliases */
+    RECIPIENT_UNKNOWN,  /* a forged address of SRS */
+    RECIPIENT_LOOPS,    /* its alias has forwarded the message before */
+    RECIPIENT_TOO_MANY, /* addresses stand behind the message's aliases */
+    RECIPIENT_UNSURE    /* of SRS, while its secret cannot be read: waits in todo/ */
 };
 
 struct recipient {

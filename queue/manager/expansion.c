@@ -326,6 +326,8 @@ applied_refusal(const struct expansion *x)
 {
     if (x->kind == EXPANSION_FORGED)
         return RECIPIENT_UNKNOWN;
+    if (x->kind == EXPANSION_UNSURE)
+        return RECIPIENT_UNSURE;
     return x->kind == EXPANSION_TOO_MANY ? RECIPIENT_TOO_MANY : RECIPIENT_GOOD;
 }
 

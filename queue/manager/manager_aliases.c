@@ -7,12 +7,30 @@
 #include <stdlib.h>
 
 enum { HEADER_BYTES_MAX = 256 * 1024, HEADER_PIECE_BYTES = 16 * 1024 };
+enum { UNSURE_EVERY_MS = 10 * 60 * 1000 }; /* a secret that can be read comes before */
+
+/* Its first words say why a message waits, as the reply of SMTP does. */
+#define UNSURE_REASON "addresses of SRS cannot be verified now"
+
+static void
+retry_unsure(void *context, struct id id, unsigned number)
+{
+    struct manager *m = context;
+    (void)number;
+    if (manager_is_unsure(m, id))
+        (void)sched_retry(m->sched, loop_now_ms(m->loop), id);
+}
 
 void
 manager_set_aliases(struct manager *m, struct aliases *aliases, const struct srs *srs)
 {
+    bool was_blind = m->srs != NULL && srs_is_blind(m->srs);
     m->aliases = aliases;
     m->srs = srs;
+    if (!was_blind || (srs != NULL && srs_is_blind(srs)))
+        return;
+    deferral_reasons_each(m->reasons, retry_unsure, m);
+    manager_stir(m);
 }
 
 struct expansion_rules
@@ -80,4 +98,51 @@ manager_expand(struct manager *m, struct envelope *e)
     e->storage.given = e->count;
     m->routed_now +=
         expansion_apply(e, &rules, loop_now_ms(m->loop), alias_was_delivered, &header);
+}
+
+/* --- While the secret of SRS cannot be read --------------------------------------- */
+
+bool
+manager_is_unsure(const struct manager *m, struct id id)
+{
+    return text_starts(text_from(deferral_reasons_find(m->reasons, id)),
+                       TEXT(UNSURE_REASON));
+}
+
+static const struct recipient *
+manager_find_unsure(const struct envelope *e)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].refused == RECIPIENT_UNSURE && !e->recipients[i].done)
+            return &e->recipients[i];
+    return NULL;
+}
+
+/* Else it fails now. */
+static bool
+manager_unsure_lives(const struct active *a, const struct recipient *r)
+{
+    struct address address;
+    const struct envelope *e = a->envelope;
+    const struct target *target = attempt_route(a->manager, e, r, &address);
+    return target != NULL &&
+           loop_now_ms(a->manager->loop) - e->birth_ms <
+               transport_params_lifetime_ms(&target->transport, e->sender.length == 0);
+}
+
+bool
+manager_unsure_waits(struct active *a)
+{
+    struct manager *m = a->manager;
+    const struct recipient *r = manager_find_unsure(a->envelope);
+    bool is_known = manager_is_unsure(m, a->id);
+    if (r == NULL || !manager_unsure_lives(a, r)) {
+        if (is_known)
+            deferral_reasons_forget(m->reasons, a->id);
+        return false;
+    }
+    struct outcome why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 451, "4.3.0",
+                                      UNSURE_REASON ": their secret cannot be read");
+    begin_wait(a, &why, is_known, loop_now_ms(m->loop) + UNSURE_EVERY_MS);
+    return true;
 }

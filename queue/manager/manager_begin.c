@@ -56,6 +56,9 @@ settle_alias(struct active *a, unsigned index)
         [RECIPIENT_TOO_MANY] = {552, "5.5.3",
                                "more than 50000 recipients, with the "
                                 "members of aliases"                              },
+        [RECIPIENT_UNSURE] = {550, "4.3.0",
+                               "the secret of SRS could not be read for the "
+                              "lifetime of the message"                           },
     };
     const struct recipient *r = &a->envelope->recipients[index];
     if (!r->expanded && r->refused == RECIPIENT_GOOD)
@@ -191,7 +194,8 @@ begin_fetch(struct manager *m, struct id id)
         envelope_free(&e);
     if (e)
         manager_expand(m, e);
-    if (e && !e->storage.preprocessed && !submission_quota_waits(m, id))
+    if (e && !e->storage.preprocessed && !submission_quota_waits(m, id) &&
+        !manager_is_unsure(m, id))
         begin_tell_loaded(m, e);
     return e ? manager_active_new(m, e) : NULL;
 }
@@ -413,6 +417,22 @@ begin_anew(struct manager *m)
     }
 }
 
+void
+begin_wait(struct active *a, const struct outcome *why, bool is_known, int64_t due_ms)
+{
+    struct manager *m = a->manager;
+    int64_t now_ms = loop_now_ms(m->loop);
+    char id[ID_LENGTH + 1];
+    id_format(a->id, id);
+    if (!is_known)
+        log_say(m->log, LOG_LEVEL_INFO, "queue", id, "waits: %s", why->text);
+    deferral_reasons_keep(m->reasons, a->id, why);
+    sched_unloaded(m->sched, now_ms, a->id);
+    sched_add(m->sched, now_ms, a->id, due_ms, a->envelope->delivery.attempts);
+    manager_active_drop(a);
+    manager_stir(m);
+}
+
 /* A message without room leaves memory before its recipients are routed. Verdicts of one
  * that was in memory may not have been written. */
 static void
@@ -425,6 +445,8 @@ begin_admit(struct active *a, bool was_in_memory)
         begin_put_back(a, was_in_memory ? 0 : e->delivery.done);
         return;
     }
+    if (manager_unsure_waits(a))
+        return;
     switch (submission_quota_take(a, &never)) {
     case SUBMISSION_QUOTA_PASSES:
         begin_attempt(a, NULL);

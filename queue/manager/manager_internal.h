@@ -145,6 +145,11 @@ enum { MANAGER_HINT_MAX = 64 };
 void manager_hint_path(const struct manager *m, const char *name,
                        char out[MANAGER_HINT_MAX]);
 
+/* A message that stays in todo/ leaves memory, and is loaded again at due_ms. why is kept
+ * and logged, unless its first words have been (is_known). */
+void begin_wait(struct active *a, const struct outcome *why, bool is_known,
+                int64_t due_ms);
+
 /* --- submission_quota.c ----------------------------------------------------------- */
 
 /* Mail of sendmail(1) is counted when it is first loaded, with its recipients as they were
@@ -167,6 +172,11 @@ struct expansion_rules manager_expansion(const struct manager *m);
 /* A message that was loaded, and will be delivered: in place of aliases their members, if
  * an injector wrote it and none of its recipients has a mark. */
 void manager_expand(struct manager *m, struct envelope *e);
+/* True: an address of SRS cannot be verified now, and the message has left memory. It
+ * waits in todo/, where it can still be expanded, until there is a secret, and for its
+ * lifetime at most. */
+bool manager_unsure_waits(struct active *a);
+bool manager_is_unsure(const struct manager *m, struct id id);
 
 /* --- manager_quotas.c ------------------------------------------------------------- */
 

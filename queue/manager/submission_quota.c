@@ -34,19 +34,8 @@ quota_due_ms(const struct active *a, int64_t ready_in_ms)
 static void
 quota_wait(struct active *a, const struct quotas_refusal *refusal, int64_t ready_in_ms)
 {
-    struct manager *m = a->manager;
-    int64_t now_ms = loop_now_ms(m->loop);
-    char id[ID_LENGTH + 1];
-    id_format(a->id, id);
-    if (!submission_quota_waits(m, a->id))
-        log_say(m->log, LOG_LEVEL_INFO, "queue", id, "waits: %s",
-                refusal->outcome.text);
-    deferral_reasons_keep(m->reasons, a->id, &refusal->outcome);
-    sched_unloaded(m->sched, now_ms, a->id);
-    sched_add(m->sched, now_ms, a->id, quota_due_ms(a, ready_in_ms),
-              a->envelope->delivery.attempts);
-    manager_active_drop(a);
-    manager_stir(m);
+    begin_wait(a, &refusal->outcome, submission_quota_waits(a->manager, a->id),
+               quota_due_ms(a, ready_in_ms));
 }
 
 static uint32_t

@@ -119,7 +119,14 @@ is_deeply [asks($petrel, '', $srs, 'team@here.test')], ['451 4.3.0', '250 2.1.5'
 like $petrel->send_mail('author@far.test', 'team@here.test', "Subject: blind\n\nx\n"), qr/^250/, 'mail is still forwarded';
 ok Petrel::wait_for(sub { have('blind', 'ann@home.test') }), 'and leaves';
 is +(map { $_->{from} } grep { $_->{data} =~ /^Subject: blind\r$/m } $sink->for_address('ann@home.test'))[0], 'author@far.test', 'with its own sender';
+is +(mail($petrel, 'back', "-f <> $srs"))[0], 0, 'sendmail(1) takes an address of SRS';
+ok $petrel->wait_log(qr/ ([0-9A-Z-]{19}): waits: addresses of SRS cannot be verified now: their secret cannot be read/), 'which waits';
+my ($waits) = $petrel->log =~ / ([0-9A-Z-]{19}): waits: addresses of SRS/;
+like +($petrel->run('queue', 'why', $waits))[1], qr/addresses of SRS cannot be verified now/, 'queue why says so';
+is have('back', 'author@far.test'), 0, 'and goes to nobody';
 Petrel::spit($secret, $whole);
+ok Petrel::wait_for(sub { have('back', 'author@far.test') == 1 }), 'restored: it goes by itself' or diag $petrel->log;
+unlike $petrel->log, qr/ \Q$waits\E: [^\n]*status=(?:bounced|expired)/, 'nothing was returned';
 ok Petrel::wait_for(sub { (asks($petrel, '', $srs))[0] eq '250 2.1.5' }), 'restored: nobody has to ask for it' or diag $petrel->log;
 is $petrel->stop, 0, 'it ends well';
 

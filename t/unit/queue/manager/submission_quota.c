@@ -165,6 +165,76 @@ test_as_given(void)
     quota_end(&w);
 }
 
+static struct srs *secret;
+
+static void
+plug_srs(struct world *w)
+{
+    manager_set_aliases(w->manager, NULL, secret);
+}
+
+/* As an SRS address leads back to good@a.test. */
+static struct srs *
+srs_sighted(char address[SRS_ADDRESS_MAX])
+{
+    struct text key = TEXT("0123456789abcdef");
+    struct srs *made = srs_new(TEXT("h.test"), &key, 1);
+    if (!srs_forward(made, TEXT("good@a.test"), SIM_WALL_START_MS, address))
+        abort();
+    return made;
+}
+
+/* What sendmail(1) has for an address of SRS waits while the secret cannot be read: as
+ * members of the null sender, bounces among them, can be lost. */
+static void
+test_unsure(void)
+{
+    struct world w;
+    char address[SRS_ADDRESS_MAX], both[2 * SRS_ADDRESS_MAX];
+    manager_world_begin(&w, "* smtp://x");
+    w.plug = plug_srs;
+    struct srs *sighted = srs_sighted(address);
+    secret = srs_new(TEXT("h.test"), NULL, 0);
+    world_restart(&w);
+    world_stop(&w);
+    snprintf(both, sizeof(both), "%s good@b.test", address);
+    inject(&w, "", address);
+    inject(&w, "me@h.test", both);
+    manager_world_start(&w);
+    is_number(w.attempts, 0, "nothing is tried");
+    is_number(world_files(&w, "todo"), 2, "they wait where they were written");
+    is_number(logged_times(&w, "waits: addresses of SRS cannot be verified now"), 2,
+              "which is logged, once each");
+    sim_loop_advance(w.loop, 5 * HOUR_MS);
+    world_restart(&w);
+    is_number(w.attempts, 0, "and after a restart");
+    is_number(world_files(&w, "todo"), 2, "they still wait");
+    world_saw(&w, "", "nobody is notified");
+    struct srs *blind = secret;
+    secret = sighted;
+    plug_srs(&w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(w.attempts, 3, "the secret can be read: they go immediately");
+    world_saw(&w, "me@h.test>good@b.test me@h.test>good@a.test >good@a.test ",
+              "to where the addresses lead");
+    ok_named(world_is_empty(&w), "nothing is left");
+
+    /* Whatever is wrong, a message does not stay for longer than its lifetime. */
+    world_stop(&w);
+    secret = blind;
+    inject(&w, "good@c.test", address);
+    manager_world_start(&w);
+    is_number(world_files(&w, "todo"), 1, "one that waits");
+    sim_loop_advance(w.loop, 24 * 8 * (int64_t)HOUR_MS);
+    ok(world_logged(&w, "the secret of SRS could not be read for the lifetime"));
+    world_saw(&w, ">good@c.test ", "is returned");
+    ok_named(world_is_empty(&w), "nothing is left");
+    secret = NULL;
+    manager_world_end(&w);
+    srs_free(&blind);
+    srs_free(&sighted);
+}
+
 /* More than the quota in one message. */
 static void
 test_never(void)
@@ -256,6 +326,7 @@ main(void)
     test_waits();
     test_as_given();
     test_never();
+    test_unsure();
     test_bounced();
     test_changes();
     test_deferred();
