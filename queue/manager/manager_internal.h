@@ -118,6 +118,7 @@ struct manager {
     struct loop_timer quotas_timer;
     bool quotas_changed;          /* since they were written, at: */
     int64_t quotas_written_ms;    /* monotonic; 0: never */
+    int quotas_error;             /* why not, as it was logged; 0: they were */
     bool careful;                 /* see guard_is_careful() */
     int64_t started_ms, trial_ms; /* monotonic */
     struct refusal_logged {

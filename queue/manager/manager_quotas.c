@@ -49,7 +49,23 @@ manager_quotas_read(struct manager *m)
                                   : strerror(-result));
 }
 
-/* Errors are ignored: a full or broken disk is reported elsewhere. */
+/* What is wrong is logged once. */
+static void
+manager_tell_quota_file(struct manager *m, const char *path, int error)
+{
+    if (error == m->quotas_error)
+        return;
+    m->quotas_error = error;
+    if (error == 0)
+        log_say(m->log, LOG_LEVEL_INFO, "queue", NULL, "%s: written again", path);
+    else
+        log_say(m->log, LOG_LEVEL_WARNING, "queue", NULL,
+                "%s: cannot be written: %s; until it can be, a restart forgets what is "
+                "used of quotas from now on",
+                path, strerror(-error));
+}
+
+/* What was not written is still a change. */
 void
 manager_quotas_write(struct manager *m)
 {
@@ -58,16 +74,20 @@ manager_quotas_write(struct manager *m)
     loop_timer_stop(m->loop, &m->quotas_timer);
     if (!m->quotas_changed)
         return;
-    m->quotas_changed = false;
     m->quotas_written_ms = loop_monotonic_ms(m->loop);
     manager_hint_path(m, "quotas", path);
-    (void)!quota_file_write(queue_disk(m->queue), path, &file);
+    int error = quota_file_write(queue_disk(m->queue), path, &file);
+    m->quotas_changed = error != 0;
+    manager_tell_quota_file(m, path, error);
 }
 
 static void
 on_quotas_due(void *context)
 {
-    manager_quotas_write(context);
+    struct manager *m = context;
+    manager_quotas_write(m);
+    if (m->quotas_changed)
+        loop_timer_start(m->loop, &m->quotas_timer, QUOTA_EVERY_MS, on_quotas_due, m);
 }
 
 struct quotas *

@@ -373,7 +373,11 @@ spool_write_path(struct disk *disk, const char *path, struct text text)
         return file;
     int result = disk_write(disk, file, text);
     disk_close_file(disk, file);
-    return result < 0 ? result : disk_rename(disk, draft, path);
+    if (result >= 0)
+        result = disk_rename(disk, draft, path);
+    if (result < 0)
+        disk_unlink(disk, draft); /* a full disk needs its space */
+    return result;
 }
 
 int

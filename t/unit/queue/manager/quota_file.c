@@ -195,6 +195,117 @@ test_hops(void)
     disk_close(&disk);
 }
 
+/* What a process that starts now finds of alice's five a day: she has used 1, then 4.
+ * -1: nothing. */
+static int
+found_after(struct disk *disk)
+{
+    struct quotas *q = table(TABLE);
+    int result = get(disk, PATH, q, BOOT + 2 * HOUR_MS, AHEAD);
+    int left = result < 0 ? -1 : 5 - passes(q, "alice", "", BOOT + 2 * HOUR_MS);
+    quotas_free(&q);
+    return result == -ENOENT ? 0 : left;
+}
+
+/* Uses one, and writes it; the caller uses more. */
+static struct quotas *
+first_written(struct disk *disk)
+{
+    struct quotas_sender who = {.user = TEXT("alice"), .uid = QUOTAS_NO_UID};
+    struct quotas_claim claim = {.parts = {{NULL, 0}}};
+    struct quotas_refusal refusal;
+    struct quotas *q = table(TABLE);
+    ok(quotas_take(q, &who, 1, BOOT, &claim, &refusal));
+    quotas_settle(q, &claim, 1, BOOT);
+    is_number(keep(disk, PATH, q, BOOT, AHEAD), 0, "the first state");
+    is_number(passes(q, "alice", "", BOOT), 3, "three more");
+    return q;
+}
+
+/* The n-th call fails once: unlink of a draft, open, write, rename. The old file stays,
+ * without a draft beside it, and the next attempt writes the new one. */
+static void
+test_faults(int error)
+{
+    bool good = true, over = false;
+    unsigned failures = 0;
+    for (uint64_t call = 1; !over; call++) {
+        struct disk *disk = quota_file_disk();
+        struct quotas *q = first_written(disk);
+        sim_disk_count_anew();
+        sim_disk_fail_at(call, error);
+        int result = keep(disk, PATH, q, BOOT, AHEAD);
+        over = !sim_disk_has_failed();
+        sim_disk_fail_at(0, 0);
+        failures += result < 0;
+        good = good && sim_disk_count("") == 1 && sim_disk_open_files() == 0;
+        good = good && found_after(disk) == (result < 0 ? 1 : 4);
+        good = good && keep(disk, PATH, q, BOOT, AHEAD) == 0 && found_after(disk) == 4;
+        quotas_free(&q);
+        disk_close(&disk);
+    }
+    ok_named(good, "the old state or the new one");
+    ok_named(failures >= 3, "open, write and rename have failed");
+}
+
+/* SIGKILL at the n-th call: the old state or the new one, and a half draft does not count,
+ * nor is it in the way. After a power cut, as nothing is synced, perhaps none. */
+static void
+test_deaths(bool power)
+{
+    bool good = true, over = false;
+    for (uint64_t call = 1; !over; call++) {
+        struct disk *disk = quota_file_disk();
+        struct quotas *q = first_written(disk);
+        sim_disk_count_anew();
+        sim_disk_die_at(call);
+        (void)keep(disk, PATH, q, BOOT, AHEAD);
+        over = !sim_disk_is_dead();
+        disk_close(&disk);
+        if (power)
+            sim_disk_power_cut();
+        else
+            sim_disk_restart();
+        if (disk_open(&disk, "/spool", true) < 0)
+            abort();
+        (void)disk_make_directory(disk, "lock", 0700);
+        int found = found_after(disk);
+        good = good && (found == 1 || found == 4 || (power && found <= 0));
+        good = good && keep(disk, PATH, q, BOOT, AHEAD) == 0 && found_after(disk) == 4;
+        good = good && sim_disk_count("") == 1;
+        quotas_free(&q);
+        disk_close(&disk);
+    }
+    ok_named(good, power ? "after a power cut" : "after SIGKILL");
+}
+
+/* Bytes that are no file of ours: an error, no count that is none, and overwritten. */
+static void
+test_garbage(void)
+{
+    static char large[QUOTA_FILE_MAX + 100];
+    bool good = true;
+    uint64_t random = 17;
+    for (int round = 0; round < 300; round++) {
+        struct disk *disk = quota_file_disk();
+        struct quotas *q = first_written(disk);
+        size_t length = round == 0 ? sizeof(large) : (size_t)round * 7;
+        for (size_t i = 0; i < length; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+            large[i] = (char)(random >> 56);
+        }
+        if (round % 2 == 1 && length > 16)
+            memcpy(large, "petrel quotas 1\n", 16);
+        if (spool_write_path(disk, PATH, text_of(large, length)) < 0)
+            abort();
+        good = good && found_after(disk) == -1;
+        good = good && keep(disk, PATH, q, BOOT, AHEAD) == 0 && found_after(disk) == 4;
+        quotas_free(&q);
+        disk_close(&disk);
+    }
+    ok_named(good, "garbage is an error, and the next write repairs it");
+}
+
 int
 main(void)
 {
@@ -206,6 +317,11 @@ main(void)
     test_damage();
     test_foreign();
     test_hops();
+    test_faults(ENOSPC);
+    test_faults(EIO);
+    test_deaths(false);
+    test_deaths(true);
+    test_garbage();
     sched_free(&sched);
     return done();
 }
