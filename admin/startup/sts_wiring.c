@@ -28,7 +28,8 @@ sts_wiring_start(struct sts_wiring *w, const struct token_keeper *p,
                                      .http = w->http,
                                      .spool = queue_disk(manager_queue(p->manager)),
                                      .path = path,
-                                     .port = (uint16_t)o->mta_sts_port});
+                                     .port = (uint16_t)o->mta_sts_port,
+                                     .reports = delivery_tls_reports(p->delivery)});
     delivery_set_sts(p->delivery, w->cache);
 }
 

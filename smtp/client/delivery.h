@@ -72,7 +72,7 @@ void delivery_canary(const struct delivery *d, const struct target *target,
 struct tls_client *const *delivery_tls(const struct delivery *d);
 /* What came of the demands of DANE and MTA-STS. */
 struct tls_reports;
-const struct tls_reports *delivery_tls_reports(const struct delivery *d);
+struct tls_reports *delivery_tls_reports(const struct delivery *d);
 /* The last failed conversation with each site. */
 struct conversations;
 const struct conversations *delivery_conversations(const struct delivery *d);

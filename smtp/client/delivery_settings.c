@@ -101,7 +101,7 @@ delivery_tls(const struct delivery *d)
     return &d->tls;
 }
 
-const struct tls_reports *
+struct tls_reports *
 delivery_tls_reports(const struct delivery *d)
 {
     return d->tls_reports;

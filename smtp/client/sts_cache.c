@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "smtp/client/sts_file.h"
 #include "smtp/client/sts_ranks.h"
+#include "smtp/client/tls_reports.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -490,6 +491,20 @@ sts_entry_fetched(struct sts_entry *e, const struct sts_policy *policy)
     sts_cache_save_later(c);
 }
 
+/* RFC 8460 §4.3.2.2: not fetched, or fetched and of no use. */
+static void
+sts_entry_report(const struct sts_entry *e, const struct http_result *result)
+{
+    enum tls_reports_result what = TLS_REPORTS_INVALID;
+    if (result->error != NULL)
+        what = tls_reports_judge_fetch(result->error);
+    else if (result->response->status != 200)
+        what = TLS_REPORTS_FETCH;
+    if (e->cache->settings.reports != NULL)
+        tls_reports_count(e->cache->settings.reports, TLS_REPORTS_STS,
+                          text_from(e->domain), TEXT(""), what);
+}
+
 static void
 sts_entry_on_response(void *context, const struct http_result *result)
 {
@@ -505,8 +520,10 @@ sts_entry_on_response(void *context, const struct http_result *result)
     if (why == NULL &&
         sts_policy_read(buffer_text(&result->response->body), &policy, &why))
         sts_entry_fetched(e, &policy);
-    else
+    else {
+        sts_entry_report(e, result);
         sts_entry_failed(e, why);
+    }
     sts_entry_finish(e);
 }
 

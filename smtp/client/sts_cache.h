@@ -35,6 +35,8 @@ enum {
     STS_CACHE_WHY_MAX = 200
 };
 
+struct tls_reports;
+
 struct sts_cache_settings {
     struct loop *loop;
     struct log *log;
@@ -43,6 +45,8 @@ struct sts_cache_settings {
     struct disk *spool;       /* NULL: nothing is kept over restarts */
     const char *path;         /* in it: "lock/sts"; copied */
     uint16_t port;            /* 443; only there must hosts have public addresses */
+    /* Counts the fetches that fail; lives until no callback comes any more, or NULL. */
+    struct tls_reports *reports;
 };
 
 /* Reads the file. */

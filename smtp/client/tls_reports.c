@@ -44,6 +44,9 @@ tls_reports_word(enum tls_reports_result result)
                                         "certificate-not-trusted",
                                         "tlsa-invalid",
                                         "dnssec-invalid",
+                                        "sts-policy-fetch-error",
+                                        "sts-policy-invalid",
+                                        "sts-webpki-invalid",
                                         "validation-failure"};
     return words[result];
 }
@@ -70,6 +73,25 @@ tls_reports_judge(const struct outcome *outcome)
         if (strstr(outcome->text, parts[i].part) != NULL)
             return parts[i].result;
     return TLS_REPORTS_VALIDATION;
+}
+
+/* "HOST: WHY"; the host is the domain's to choose, and says nothing. */
+enum tls_reports_result
+tls_reports_judge_fetch(const char *error)
+{
+    const char *why = strstr(error, ": ");
+    if (why == NULL)
+        why = error;
+    return strstr(why, "certificate ") != NULL || strstr(why, "unknown issuer") != NULL
+               ? TLS_REPORTS_WEBPKI
+               : TLS_REPORTS_FETCH;
+}
+
+static bool
+tls_reports_is_of_fetch(enum tls_reports_result result)
+{
+    return result == TLS_REPORTS_FETCH || result == TLS_REPORTS_INVALID ||
+           result == TLS_REPORTS_WEBPKI;
 }
 
 struct tls_reports *
@@ -126,7 +148,7 @@ tls_reports_count(struct tls_reports *r, enum tls_reports_policy policy,
     struct tls_reports_domain *d = tls_reports_domain(r, domain);
     if (result == TLS_REPORTS_SUCCESS)
         r->totals.good[policy]++;
-    else
+    else if (!tls_reports_is_of_fetch(result))
         r->totals.failed[policy]++;
     for (size_t i = 0; i < d->count; i++) {
         struct tls_reports_count *row = &d->rows[i];

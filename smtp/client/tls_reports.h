@@ -1,5 +1,5 @@
-/* How connections went that DANE or MTA-STS had a demand of: the counters of TLSRPT (RFC
- * 8460 §4.3). Pure.
+/* How connections went that DANE or MTA-STS had a demand of, and why policies of MTA-STS
+ * could not be fetched: the counters of TLSRPT (RFC 8460 §4.3). Pure.
  *
  * Counted by policy, domain, host and result, in memory. At most TLS_REPORTS_DOMAINS_MAX
  * domains, of TLS_REPORTS_ROWS_MAX rows each, then the domain counted least recently is
@@ -22,7 +22,11 @@ enum tls_reports_result {
     TLS_REPORTS_NOT_TRUSTED, /* of an unknown authority */
     TLS_REPORTS_TLSA,        /* no TLSA record matches */
     TLS_REPORTS_DNSSEC,      /* TLSA records cannot be looked up */
-    TLS_REPORTS_VALIDATION,  /* anything else */
+    /* Of a fetch, without a host; not in the totals, which are of sessions. */
+    TLS_REPORTS_FETCH,
+    TLS_REPORTS_INVALID,    /* it was had, and is no policy */
+    TLS_REPORTS_WEBPKI,     /* the certificate of its host */
+    TLS_REPORTS_VALIDATION, /* anything else */
     TLS_REPORTS_RESULTS
 };
 
@@ -34,6 +38,9 @@ void tls_reports_count(struct tls_reports *reports, enum tls_reports_policy poli
                        enum tls_reports_result result);
 /* What a failure of TLS was, by its outcome. */
 enum tls_reports_result tls_reports_judge(const struct outcome *outcome);
+
+/* What a failure to have the file of a policy was, by the error of http_call.h. */
+enum tls_reports_result tls_reports_judge_fetch(const char *error);
 
 struct tls_reports_row {
     enum tls_reports_policy policy;

@@ -99,6 +99,8 @@ for my $name (@names) {
     ok scalar(grep { $_->{result} eq $attack{$name}[1] && $_->{policy} eq 'sts' && $_->{count} > 0 } @counted), "$name is counted: $attack{$name}[1]"
         or diag explain \@counted;
 }
+ok scalar(grep { $_->{domain} eq 'forged.example' && $_->{result} eq 'sts-policy-fetch-error' && $_->{host} eq '' } @{ $status->{tls_reports} }), 'the fetch that failed is counted, too'
+    or diag explain $status->{tls_reports};
 for my $name (grep { $_ ne 'honest' } sort keys %host) {
     is Petrel::slurp("$dir/$name.mail"), '', "$name gets no mail";
     unlike join('', map { Petrel::slurp($_) } glob "$dir/$name.*.wire"), qr/MAIL FROM|secret/i, '  nor its envelope';

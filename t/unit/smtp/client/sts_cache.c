@@ -8,6 +8,7 @@
 #include "base/log/log_internal.h"
 #include "base/memory.h"
 #include "smtp/client/sts_file.h"
+#include "smtp/client/tls_reports.h"
 #include "t/sim/clock.h"
 #include "t/sim/sim_dns.h"
 #include "t/sim/sim_http.h"
@@ -31,6 +32,7 @@ struct bed {
     struct disk *spool;
     char folder[64];
     struct sts_cache *cache;
+    struct tls_reports *reports;
 };
 
 static void
@@ -42,7 +44,8 @@ cache_start(struct bed *b)
                                           .http = b->http,
                                           .spool = b->spool,
                                           .path = "sts",
-                                          .port = 443};
+                                          .port = 443,
+                                          .reports = b->reports};
     b->cache = sts_cache_new(&settings);
 }
 
@@ -61,6 +64,7 @@ start(struct bed *b)
     strcpy(b->folder, "/tmp/petrel-sts-XXXXXX");
     if (!mkdtemp(b->folder) || disk_open(&b->spool, b->folder, false) < 0)
         abort();
+    b->reports = tls_reports_new();
     cache_start(b);
 }
 
@@ -69,6 +73,7 @@ stop(struct bed *b)
 {
     char command[100];
     sts_cache_free(&b->cache);
+    tls_reports_free(&b->reports);
     http_caller_free(&b->http);
     dns_free(&b->dns);
     disk_close(&b->spool);
@@ -301,6 +306,59 @@ test_bad(void)
         is_number(sim_http_calls(b.http), 1, "asked once in five minutes");
         stop(&b);
     }
+}
+
+static void
+report(void *context, const struct tls_reports_row *row)
+{
+    char *out = context;
+    snprintf(out + strlen(out), 400 - strlen(out), "%s %s %s%s %d; ", tls_reports_policy_word(row->policy), row->domain,
+             row->host, tls_reports_word(row->result), (int)row->count);
+}
+
+static const char *
+reported(const struct bed *b)
+{
+    static char out[400];
+    out[0] = '\0';
+    tls_reports_each(b->reports, report, out);
+    return out;
+}
+
+/* The counters of TLSRPT: each fetch that fails, by what it was; none that is not made, and none that is good. */
+static void
+test_reported(void)
+{
+    struct bed b;
+    start(&b);
+    publish(&b, "v=STSv1; id=1", POLICY("enforce", "604800"));
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "a good one");
+    is_string(ask(&b, "none.test"), "none", "no record");
+    is_string(reported(&b), "", "nothing has failed");
+    later(&b, DAY_MS + 1000);
+    sim_http_fail(b.http, HOST, "mta-sts.y.test: Connection refused");
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "the old one holds");
+    pass(&b, 100);
+    is_string(reported(&b), "sts y.test sts-policy-fetch-error 1; ", "its renewal has failed");
+    is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "too early for another");
+    is_string(reported(&b), "sts y.test sts-policy-fetch-error 1; ", "is not counted again");
+    later(&b, STS_CACHE_RETRY_MS + 1000);
+    sim_http_fail(b.http, HOST, "mta-sts.y.test: certificate has expired on 2021-02-03");
+    (void)ask(&b, "y.test");
+    pass(&b, 100);
+    is_string(reported(&b), "sts y.test sts-policy-fetch-error 1; sts y.test sts-webpki-invalid 1; ", "a certificate");
+    later(&b, DAY_MS);
+    sim_http_answer(b.http, HOST, 404, "text/plain", "");
+    (void)ask(&b, "y.test");
+    pass(&b, 100);
+    later(&b, DAY_MS);
+    sim_http_answer(b.http, HOST, 200, "text/plain", "no policy\n");
+    (void)ask(&b, "y.test");
+    pass(&b, 100);
+    is_string(reported(&b),
+              "sts y.test sts-policy-fetch-error 2; sts y.test sts-webpki-invalid 1; sts y.test sts-policy-invalid 1; ",
+              "not 200, and no policy");
+    stop(&b);
 }
 
 /* What is late does not hold mail up, and is used when it comes. */
@@ -692,6 +750,7 @@ main(void)
     test_holds();
     test_renewal();
     test_bad();
+    test_reported();
     test_late();
     test_blocked();
     test_not_blocked();

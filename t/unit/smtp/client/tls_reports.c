@@ -86,9 +86,38 @@ test_judge(void)
     }
 }
 
+/* Of an error of base/http/, and of what TLS says there. */
+static void
+test_fetches(void)
+{
+    static const struct {
+        const char *error, *word;
+    } rows[] = {
+        {"mta-sts.y.test: no complete response in 10 s", "sts-policy-fetch-error"},
+        {"mta-sts.y.test: Connection refused", "sts-policy-fetch-error"},
+        {"mta-sts.certificate .test: Connection refused", "sts-policy-fetch-error"},
+        {"no such host", "sts-policy-fetch-error"},
+        {"", "sts-policy-fetch-error"},
+        {"mta-sts.y.test: TLS: certificate does not name mta-sts.y.test", "sts-webpki-invalid"},
+        {"mta-sts.y.test: certificate has expired on 2021-02-03", "sts-webpki-invalid"},
+        {"mta-sts.y.test: certificate is self-signed", "sts-webpki-invalid"},
+        {"mta-sts.y.test: unknown issuer O=x", "sts-webpki-invalid"},
+    };
+    struct tls_reports *r = tls_reports_new();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        is_string(tls_reports_word(tls_reports_judge_fetch(rows[i].error)), rows[i].word, rows[i].error);
+    tls_reports_count(r, TLS_REPORTS_STS, TEXT("a.test"), TEXT(""), TLS_REPORTS_FETCH);
+    tls_reports_count(r, TLS_REPORTS_STS, TEXT("a.test"), TEXT(""), TLS_REPORTS_INVALID);
+    tls_reports_count(r, TLS_REPORTS_STS, TEXT("a.test"), TEXT(""), TLS_REPORTS_WEBPKI);
+    tls_reports_count(r, TLS_REPORTS_STS, TEXT("a.test"), TEXT("mx"), TLS_REPORTS_VALIDATION);
+    is_number((long)tls_reports_totals(r).failed[TLS_REPORTS_STS], 1, "the totals are of sessions");
+    tls_reports_free(&r);
+}
+
 int
 main(void)
 {
+    test_fetches();
     test_rows();
     test_limits();
     test_judge();
