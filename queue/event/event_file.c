@@ -34,6 +34,18 @@ event_file_end_line(struct event_file_target *t)
     return last == '\n' ? 0 : disk_write(t->disk, t->file, TEXT("\n"));
 }
 
+/* Renamed or removed by what rotates it, perhaps without a word: what is written there now
+ * may be compressed already, or lead to nowhere. */
+static bool
+event_file_has_moved(const struct event_file_target *t)
+{
+    struct disk_info ours, named;
+    int result = disk_inspect(t->disk, t->path, &named);
+    if (result < 0)
+        return result == -ENOENT;
+    return disk_file_info(t->disk, t->file, &ours) == 0 && ours.inode != named.inode;
+}
+
 static int
 file_open(struct event_file_target *t)
 {
@@ -49,6 +61,8 @@ file_open(struct event_file_target *t)
 void
 event_file_append(struct event_file_target *t, struct text lines)
 {
+    if (t->file >= 0 && event_file_has_moved(t))
+        event_file_close(t);
     t->busy = true;
     int result = file_open(t);
     if (result == 0)

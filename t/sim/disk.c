@@ -76,7 +76,8 @@ info_of(const struct inode *inode)
                               .size = (int64_t)inode->seen.size,
                               .changed_ms = inode->changed_ms,
                               .owner = inode->owner,
-                              .links = inode->links};
+                              .links = inode->links,
+                              .inode = (uint64_t)(uintptr_t)inode};
 }
 
 static int

@@ -376,17 +376,56 @@ test_file(void)
     is_number(disk_rename(p.disk, LOG_PATH, LOG_PATH ".1"), 0, "moved away");
     post_tell(&p, 1);
     sim_loop_advance(p.loop, MINUTE_MS);
-    is_number(count_events(LOG_PATH ".1", &others), 4, "nothing is lost before the reload");
+    is_number(count_events(LOG_PATH ".1", &others), 3, "which is complete");
+    is_number(count_events(LOG_PATH, &others), 1, "a new file is made, without a reload");
     event_post_use(p.post, &p.settings);
     post_tell(&p, 1);
     sim_loop_advance(p.loop, MINUTE_MS);
-    is_number(count_events(LOG_PATH, &others), 1, "then a new file is made");
+    is_number(count_events(LOG_PATH, &others), 2, "and stays after one");
     put_file(&p, LOG_PATH, TEXT("half a line of a crash"));
     event_post_use(p.post, &p.settings);
     post_tell(&p, 2);
     sim_loop_advance(p.loop, MINUTE_MS);
     is_number(count_events(LOG_PATH, &others), 2, "a line that was cut off is ended first");
     is_number(others, 1, "and stays what it is");
+    post_end(&p);
+}
+
+/* What rotates the file may do so at any time, and without a word: events are in the old file or the new one. */
+static void
+test_rotation(void)
+{
+    struct posting p;
+    unsigned others;
+    sim_disk_reset();
+    post_begin(&p, "file:" LOG_PATH);
+    if (disk_make_directory(p.disk, "/var", 0755) < 0)
+        abort();
+    post_tell(&p, 1);
+    sim_loop_advance(p.loop, MINUTE_MS);
+    /* rename, create: "create" of logrotate. */
+    is_number(disk_rename(p.disk, LOG_PATH, LOG_PATH ".1"), 0, "moved away");
+    put_file(&p, LOG_PATH, TEXT(""));
+    post_tell(&p, 1);
+    sim_loop_advance(p.loop, MINUTE_MS);
+    is_number(count_events(LOG_PATH, &others), 1, "the file that stands in its place");
+    /* compress, without a reload: what it still held open would be written to nowhere. */
+    (void)disk_unlink(p.disk, LOG_PATH);
+    post_tell(&p, 2);
+    sim_loop_advance(p.loop, MINUTE_MS);
+    is_number(count_events(LOG_PATH, &others), 2, "removed: a new one");
+    /* Something else in its place: it waits. */
+    is_number(disk_rename(p.disk, LOG_PATH, LOG_PATH ".2"), 0, "moved away");
+    if (disk_make_fifo(p.disk, LOG_PATH, 0644) < 0)
+        abort();
+    post_tell(&p, 2);
+    sim_loop_advance(p.loop, MINUTE_MS);
+    is_number(count_events(LOG_PATH ".2", &others), 2, "the old one is complete");
+    is_string(event_post_look(p.post).why, "cannot append to it: it is a link, or no regular file", "a FIFO");
+    ok(post_said(&p, "warning: file:" LOG_PATH " does not take events, which wait"));
+    (void)disk_unlink(p.disk, LOG_PATH);
+    sim_loop_advance(p.loop, 15 * MINUTE_MS);
+    is_number(count_events(LOG_PATH, &others), 2, "none is lost");
     post_end(&p);
 }
 
@@ -540,6 +579,7 @@ main(void)
     test_reload();
     test_clock();
     test_file();
+    test_rotation();
     test_odd_file();
     test_file_failures();
     test_signature();
