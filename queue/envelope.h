@@ -44,6 +44,7 @@ enum recipient_refusal {
     RECIPIENT_UNKNOWN,  /* a forged address of SRS */
     RECIPIENT_LOOPS,    /* its alias has forwarded the message before */
     RECIPIENT_TOO_MANY, /* addresses stand behind the message's aliases */
+    RECIPIENT_EMPTY,    /* an alias without an address */
     RECIPIENT_UNSURE    /* of SRS, while its secret cannot be read: waits in todo/ */
 };
 

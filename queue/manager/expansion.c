@@ -142,6 +142,8 @@ expansion_kind_of(enum aliases_answer answer)
         return EXPANSION_SEVERAL;
     case ALIASES_LIST:
         return EXPANSION_LIST;
+    case ALIASES_EMPTY:
+        return EXPANSION_EMPTY;
     case ALIASES_TOO_MANY:
         return EXPANSION_TOO_MANY;
     }
@@ -328,6 +330,8 @@ applied_refusal(const struct expansion *x)
         return RECIPIENT_UNKNOWN;
     if (x->kind == EXPANSION_UNSURE)
         return RECIPIENT_UNSURE;
+    if (x->kind == EXPANSION_EMPTY)
+        return RECIPIENT_EMPTY;
     return x->kind == EXPANSION_TOO_MANY ? RECIPIENT_TOO_MANY : RECIPIENT_GOOD;
 }
 

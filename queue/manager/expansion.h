@@ -35,7 +35,8 @@ enum expansion_kind {
     EXPANSION_SRS,     /* an address of SRS that was made here */
     EXPANSION_FORGED,  /* another one, or one that is too old */
     EXPANSION_UNSURE,  /* one of them: the secret of SRS cannot be read now */
-    EXPANSION_TOO_MANY
+    EXPANSION_TOO_MANY,
+    EXPANSION_EMPTY /* an alias without an address */
 };
 
 struct expansion_member {
@@ -56,7 +57,7 @@ struct expansion {
 
 /* True: nothing has an alias, so that nobody need ask. */
 bool expansion_is_idle(const struct expansion_rules *rules);
-/* Fills x, with members unless the kind is NONE, FORGED, UNSURE or TOO_MANY. */
+/* Fills x, with members unless the kind is NONE, FORGED, UNSURE, TOO_MANY or EMPTY. */
 void expansion_make(struct expansion *x, const struct expansion_rules *rules,
                     const struct expansion_question *question);
 void expansion_free(struct expansion *x);

@@ -247,6 +247,8 @@ aliases_answer(const struct aliases_name *name, const struct aliases_walk *w)
 {
     if (w->trouble != WALK_GOOD)
         return ALIASES_TOO_MANY;
+    if (w->members == 0)
+        return ALIASES_EMPTY;
     if (name->is_owned)
         return ALIASES_LIST;
     return w->members > 1 ? ALIASES_SEVERAL : ALIASES_ONE;

@@ -90,6 +90,7 @@ enum aliases_answer {
     ALIASES_ONE,     /* it has one with one address: a user who is elsewhere */
     ALIASES_SEVERAL, /* more than one address stands behind the name */
     ALIASES_LIST,    /* a name with an owner */
+    ALIASES_EMPTY,   /* it has one without any: an :include: of nobody, or too long */
     ALIASES_TOO_MANY /* the routes have changed, and limits do not hold any more */
 };
 /* An address may be reported twice. */

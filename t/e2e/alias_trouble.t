@@ -78,6 +78,15 @@ ok $sink->wait_for('dora@home.test'), 'to where it should';
 is +(mail($petrel, 'injected', '-f x@far.test new@here.test'))[0], 0, 'sendmail(1), too';
 ok Petrel::wait_for(sub { have('injected', 'dora@home.test') }), 'comes' or diag $petrel->log;
 
+# --- A list of nobody: its last member has left. ----------------------------------------------------------------------
+Petrel::spit("$dir/nobody", "# nobody any more\n");
+Petrel::spit($file, "empty: :include:$dir/nobody\nowned: :include:$dir/nobody\nowner-owned: ann\@home.test\nboth: empty, ann\@home.test\n");
+is +($petrel->run('reload'))[0], 0, 'a list may be empty';
+is_deeply [asks($petrel, 'x@far.test', 'empty@here.test', 'owned@here.test', 'both@here.test', 'empty+tag@here.test')], ['550 5.1.1', '550 5.1.1', '250 2.1.5', '550 5.1.1'], 'which is no address';
+is +(mail($petrel, 'to nobody', '-f x@far.test empty@here.test both@here.test'))[0], 0, 'sendmail(1) takes it';
+ok Petrel::wait_for(sub { grep { $_->{data} =~ /no address stands behind this alias/ } $sink->for_address('x@far.test') }), 'and it bounces' or diag $petrel->log;
+ok Petrel::wait_for(sub { have('to nobody', 'ann@home.test') == 1 }), 'the others get it';
+
 # --- Too many ------------------------------------------------------------------------------------------------------
 Petrel::spit($file, $good . join '', map { my $l = $_; "l$l: " . join(', ', map { "m$l-$_\@m.test" } 1 .. 1000) . "\n" } 1 .. 51);
 is +($petrel->run('reload'))[0], 0, 'lists of 1,000';

@@ -64,7 +64,8 @@ ask(struct aliases *a, struct text address)
         struct seen seen = {0};
         q.ours = ours == 1;
         enum aliases_answer answer = aliases_expand(a, &q, on_member, &seen);
-        must((answer != ALIASES_NONE) == (seen.members > 0));
+        must((answer != ALIASES_NONE && answer != ALIASES_EMPTY) ==
+             (seen.members > 0));
         must(seen.members <= ALIASES_MEMBERS_MAX);
         must(answer != ALIASES_TOO_MANY);
     }

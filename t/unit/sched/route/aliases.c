@@ -79,6 +79,7 @@ goes_to(struct aliases *a, const struct route_table *routes, bool ours,
                                           [ALIASES_ONE] = "one",
                                           [ALIASES_SEVERAL] = "several",
                                           [ALIASES_LIST] = "list",
+                                          [ALIASES_EMPTY] = "empty",
                                           [ALIASES_TOO_MANY] = "too many"};
     struct aliases_question q = {routes, text_from(address), ours};
     struct buffer got;
@@ -383,6 +384,31 @@ test_steps(void)
     route_free(&r);
 }
 
+/* Names that nobody stands behind: included files of nobody. */
+static void
+test_empty(void)
+{
+    char name[400];
+    struct route_table *r = routes_of("", "", "d.test");
+    struct buffer errors;
+    buffer_init(&errors, 4096);
+    snprintf(name, sizeof(name), "list: :include:/x\nowned: :include:/x\nowner-owned: ann\nall: list, owned\n"
+                                 "some: list, ann@far.test\n@d.test: list\n");
+    struct aliases_making *making = begin_with(r, name, 0, &errors);
+    while (!aliases_go_on(making))
+        ;
+    struct aliases *a = aliases_end(&making);
+    is_text(buffer_text(&errors), TEXT(""), "no errors");
+    goes_to(a, r, false, "list@d.test", "empty");
+    goes_to(a, r, false, "owned@d.test", "empty");
+    goes_to(a, r, false, "all@d.test", "empty");
+    goes_to(a, r, false, "whoever@d.test", "empty");
+    goes_to(a, r, false, "some@d.test", "one ann@far.test");
+    aliases_free(&a);
+    buffer_free(&errors);
+    route_free(&r);
+}
+
 /* What is included stands where it was named, whatever comes behind it. */
 static void
 test_include_order(void)
@@ -439,6 +465,7 @@ main(void)
     test_limits();
     test_steps();
     test_include_order();
+    test_empty();
     test_foreign();
     return done();
 }
