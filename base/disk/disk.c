@@ -97,9 +97,10 @@ static struct disk_info
 info_from(const struct stat *status)
 {
     return (struct disk_info){
-        .kind = S_ISREG(status->st_mode)   ? DISK_FILE
-                : S_ISDIR(status->st_mode) ? DISK_DIRECTORY
-                                           : DISK_OTHER,
+        .kind = S_ISREG(status->st_mode)    ? DISK_FILE
+                : S_ISDIR(status->st_mode)  ? DISK_DIRECTORY
+                : S_ISSOCK(status->st_mode) ? DISK_SOCKET
+                                            : DISK_OTHER,
         .size = status->st_size,
         .changed_ms =
             (int64_t)status->st_ctim.tv_sec * 1000 + status->st_ctim.tv_nsec / 1000000,

@@ -13,7 +13,7 @@
 
 struct disk;
 
-enum disk_kind { DISK_FILE, DISK_DIRECTORY, DISK_OTHER };
+enum disk_kind { DISK_FILE, DISK_DIRECTORY, DISK_SOCKET, DISK_OTHER };
 struct disk_info {
     enum disk_kind kind;
     int64_t size, changed_ms; /* ctime, ms since the epoch */

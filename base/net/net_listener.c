@@ -121,8 +121,8 @@ remove_socket(const struct net_address *address)
     bool removed;
     if (open_directory_of(address, &directory, &name) < 0)
         return false;
-    /* Never a file or a directory of the same name. */
-    removed = disk_inspect(directory, name, &info) == 0 && info.kind == DISK_OTHER &&
+    /* Never a file, a link or a device of the same name: connect() refuses those, too. */
+    removed = disk_inspect(directory, name, &info) == 0 && info.kind == DISK_SOCKET &&
               disk_unlink(directory, name) == 0;
     disk_close(&directory);
     return removed;

@@ -169,11 +169,29 @@ leave_socket(const char *path)
     close(fd);
 }
 
+/* Nobody answers at these, either; they are no sockets that a crash left. */
+static void
+leave_other(struct world *w, const struct net_address *at, const char *path, int made,
+            const char *what)
+{
+    struct stat before, after;
+    char error[200];
+    if (made < 0 || lstat(path, &before) < 0)
+        abort();
+    struct net_listener *listener = listen_again(w, at, 0, error);
+    ok_named(listener == NULL, what);
+    ok_named(lstat(path, &after) == 0 &&
+                 (after.st_mode & S_IFMT) == (before.st_mode & S_IFMT),
+             "is not replaced");
+    net_listener_free(&listener);
+    unlink(path);
+}
+
 static void
 test_unix_listener(void)
 {
     struct world *w = start(NULL), *other = start(NULL);
-    char directory[] = "/tmp/petrel-net-XXXXXX", path[64], error[200];
+    char directory[] = "/tmp/petrel-net-XXXXXX", path[64], target[64], error[200];
     struct net_address at = {.family = NET_UNIX};
     struct net_credentials who;
     struct net_listener *second;
@@ -209,6 +227,15 @@ test_unix_listener(void)
     ok_named(!listen_again(other, &at, 0, error), "a file is not");
     ok_named(stat(path, &status) == 0, "and stays");
     unlink(path);
+    leave_other(other, &at, path, mkfifo(path, 0600), "a FIFO");
+    snprintf(target, sizeof(target), "%s/t", directory);
+    close(open(target, O_CREAT | O_WRONLY, 0600));
+    leave_other(other, &at, path, symlink(target, path), "a link to a file");
+    unlink(target);
+    leave_socket(target);
+    leave_other(other, &at, path, symlink(target, path), "a link to a socket");
+    unlink(target);
+    leave_other(other, &at, path, symlink(target, path), "a link to nothing");
     rmdir(directory);
     net_finish(w);
     net_finish(other);
