@@ -80,17 +80,31 @@ http_read_option(struct http_place *place, struct text option)
     return NULL;
 }
 
+/* Of two options it would not be seen which one counts. */
+static bool
+http_option_is_repeated(struct text options, struct text option)
+{
+    struct text other, name = text_before(option, text_find(option, '='));
+    while (text_word(&options, "&", &other) && other.at != option.at)
+        if (text_equal(text_before(other, text_find(other, '=')), name))
+            return !text_equal(name, TEXT("uid"));
+    return false;
+}
+
 static bool
 http_read_place(struct http_place *place, struct text word, struct buffer *errors)
 {
     struct text options = word, address, option;
     bool good = text_cut(&options, '?', &address);
+    const struct text all = options;
     if (!good || !net_address_parse_listening(address, &place->address))
         return buffer_add_error(errors, "http", word,
                                 "not an address (127.0.0.1:8025, [::1]:8025 or "
                                 "unix:/path)");
     while (text_word(&options, "&", &option)) {
-        const char *why = http_read_option(place, option);
+        const char *why = http_option_is_repeated(all, option)
+                              ? "given twice"
+                              : http_read_option(place, option);
         if (why != NULL)
             good = buffer_add_error(errors, "http", option, why);
     }

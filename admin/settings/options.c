@@ -4,6 +4,7 @@
 #include "admin/settings/synonyms.h"
 #include "base/crypto/digest.h"
 #include "base/disk/disk.h"
+#include "base/net_address.h"
 #include "mime/address.h"
 
 #include <assert.h>
@@ -278,6 +279,9 @@ options_check(struct settings *s, const struct options *o)
         settings_complain(s, "spool", "must be a directory");
     if (o->control == NULL)
         settings_complain(s, "control", "must be a path");
+    else if (strlen(o->control) >= NET_PATH_MAX)
+        settings_complain(s, "control", "a path of at most %d bytes is possible",
+                          NET_PATH_MAX - 1);
     check_word(s, "log_style", styles, o->log_style, "petrel, postfix, qmail or json");
     if (strcmp(o->log_to, "stderr") != 0 && options_log_socket(o) == NULL)
         settings_complain(s, "log_to", "must be stderr, syslog or syslog:/PATH");

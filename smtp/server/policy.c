@@ -327,6 +327,17 @@ why_no_address(struct text word, char space[WHY_MAX])
     return space;
 }
 
+/* Of two options it would not be seen which one counts. */
+static bool
+option_is_repeated(struct text options, struct text option)
+{
+    struct text other, name = text_before(option, text_find(option, '='));
+    while (text_word(&options, "&", &other) && other.at != option.at)
+        if (text_equal(text_before(other, text_find(other, '=')), name))
+            return !text_equal(name, TEXT("uid"));
+    return false;
+}
+
 static bool
 read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors)
 {
@@ -334,12 +345,15 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors
     bool good = true;
     bool cut = text_cut(&options, '?', &address);
     assert(cut);
+    const struct text all = options;
     if (!net_address_parse_listening(address, &endpoint->address)) {
         char space[WHY_MAX];
         good = buffer_add_error(errors, "listen", word, why_no_address(address, space));
     }
     while (text_word(&options, "&", &option)) {
-        const char *why = read_option(endpoint, option);
+        const char *why = option_is_repeated(all, option)
+                              ? "given twice"
+                              : read_option(endpoint, option);
         if (why == NULL)
             continue;
         good = buffer_add_error(errors, "listen", option, why);

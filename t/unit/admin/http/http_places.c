@@ -47,6 +47,10 @@ static const struct {
     {"unix:/h?uid=4294967295", "not a user id"},
     {"unix:/h unix:/h?page=no", "given twice"},
     {"127.0.0.1:1 127.0.0.1:1", "given twice"},
+    {"127.0.0.1:1?access=key&access=operate", "'access=operate': given twice"},
+    {"127.0.0.1:1?page=no&metrics=no&page=yes", "'page=yes': given twice"},
+    {"127.0.0.1:1?tls&tls", "'tls': given twice"},
+    {"unix:/h?mode=0600&uid=5&mode=0666", "'mode=0666': given twice"},
 };
 
 static void

@@ -225,6 +225,9 @@ test_mistakes(void)
     mistake("hostname=a_b.test", "hostname: 'a_b.test' is not a host name");
     mistake("hostname=[127.0.0.1]", "");
     mistake("spool=", "spool: must be a directory");
+    char path[200];
+    snprintf(path, sizeof(path), "control=/%0150d", 0);
+    mistake(path, "control: a path of at most 103 bytes is possible");
     mistake("control=", "control: must be a path");
     mistake("log_style=xml", "log_style: 'xml': say petrel, postfix, qmail or json");
     mistake("log_style=", "log_style: '': say petrel, postfix, qmail or json");

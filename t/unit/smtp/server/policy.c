@@ -509,6 +509,10 @@ endpoints(void)
     is_number(listens("1.2.3.4:5?lmpt", text, sizeof(text), &first), -1,
               "unknown option");
     ok(strstr(text, "listen: 'lmpt': unknown option\n") != NULL);
+    is_number(listens("1.2.3.4:5?auth=required&tls&auth=no", text, sizeof(text), &first), -1,
+              "an option given twice");
+    ok(strstr(text, "listen: 'auth=no': given twice\n") != NULL);
+    is_number(listens("unix:/s?uid=1&mode=0600&uid=2", text, sizeof(text), &first), 1, "user ids");
     is_number(listens("1.2.3.4", text, sizeof(text), &first), -1, "no port");
     is_number(listens("example.org:25", text, sizeof(text), &first), -1, "a name");
     is_number(listens("x, y?z", text, sizeof(text), &first), -1, "several mistakes");
