@@ -19,6 +19,7 @@ enum {
     CLIENTS_MAX = 32,
     REQUEST_MAX = 32 * 1024, /* FILTER_IDS_MAX ids */
     PULSE_MS = 1000,         /* progress that a person watches */
+    REQUESTS_A_TURN = 16,    /* that a client sends together */
     IDLE_MS = 60 * 1000,
     NAME_MAX_BYTES = 32
 };
@@ -111,13 +112,19 @@ begin_work(struct client *client)
     loop_timer_start(client->control->loop, &client->pulse, PULSE_MS, on_pulse, client);
 }
 
+/* Input that came meanwhile is read in the next turn. */
+static void
+control_server_read_later(struct client *client)
+{
+    net_want_input(client->connection, false);
+    net_want_input(client->connection, true);
+}
+
 static void
 end_work(struct client *client)
 {
     loop_timer_stop(client->control->loop, &client->pulse);
-    /* Input that came meanwhile is read in the next turn. */
-    net_want_input(client->connection, false);
-    net_want_input(client->connection, true);
+    control_server_read_later(client);
 }
 
 /* --- Slices ----------------------------------------------------------------------- */
@@ -401,8 +408,13 @@ client_input(struct client *client)
 {
     struct text input = net_input(client->connection);
     size_t end = text_find(input, '\n');
+    unsigned left = REQUESTS_A_TURN;
     while (end != TEXT_NONE && !control_server_is_busy(client) &&
            net_unsent(client->connection) < NET_HIGH_WATER) {
+        if (left-- == 0) {
+            control_server_read_later(client);
+            return;
+        }
         if (net_peer_is_gone(client->connection)) {
             control_server_client_end(client);
             return;

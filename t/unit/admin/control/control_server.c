@@ -675,6 +675,29 @@ test_pipeline(void)
     end(&w);
 }
 
+/* One client does not hold the loop. */
+static void
+test_pipeline_steps(void)
+{
+    struct world w;
+    struct raw r;
+    size_t before = 0, most = 0;
+    begin(&w);
+    raw_begin(&w, &r);
+    for (int i = 0; i < 100; i++)
+        net_send(r.connection, TEXT("{\"command\":\"state\",\"id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n"));
+    for (int i = 0; i < 200 && before < 100; i++) {
+        control_turns(&w, 1);
+        size_t now = (size_t)lines_with(&r, "{\"ok\":true,\"place\":\"gone\"");
+        most = now - before > most ? now - before : most;
+        before = now;
+    }
+    is_number((long)before, 100, "all are answered");
+    ok_named(most > 1 && most <= 32, "some in a turn");
+    raw_end(&r);
+    end(&w);
+}
+
 static void
 test_no_daemon(void)
 {
@@ -741,6 +764,7 @@ main(void)
     test_bad_requests();
     test_limits();
     test_pipeline();
+    test_pipeline_steps();
     test_no_daemon();
     test_daemon_goes();
     test_bad_paths();
