@@ -1,80 +1,19 @@
 #!/usr/bin/perl
 # The packages for Debian (make check-packages, as root): what lintian says of them, that two builds are equal, and their
 # life in roots of a bare Debian: beside Postfix, in the place of Postfix and Exim, upgrade, removal and purge with and
-# without mail, and a first mail with the fewest commands. SUITE=trixie builds and installs those of another release;
-# DEBS=build-deb takes what `make deb` has made, to try the scripts of debian/ alone.
+# without mail, a first mail with the fewest commands, and once more what systemd does of it, booted. SUITE=trixie builds
+# and installs those of another release; DEBS=build-deb takes what `make deb` has made, to try the scripts of debian/ alone.
 use strict;
 use warnings;
 use File::Compare qw(compare);
-use File::Temp qw(tempdir);
-use lib 't/e2e';
+use lib 't/e2e', 't/packages';
 use Petrel;
 use POSIX ();
+use Roots;
 use Test::More;
 
-my ($here) = Petrel::slurp('/etc/os-release') =~ /^VERSION_CODENAME=(\w+)/m;
-my $suite = $ENV{SUITE} || $here || '';
-for my $needed (qw(debootstrap dpkg-buildpackage dh lintian unshare nsenter ip)) {
-    Petrel::have($needed) or plan skip_all => "$needed is not installed: make deps-packages";
-}
-if (!$ENV{PETREL_TEST_PACKAGES}) {
-    my @unshare = qw(unshare --mount --propagation private --pid --fork --kill-child --mount-proc);
-    plan skip_all => 'packages are installed by root' unless $> == 0;
-    plan skip_all => 'a mount namespace is refused here' if system("@unshare mount -t tmpfs none /mnt >/dev/null 2>&1") != 0;
-    $ENV{PETREL_TEST_PACKAGES} = 1;
-    exec @unshare, $^X, $0 or die "unshare: $!";
-}
-$Petrel::patience = 120;
-my $work = tempdir('packages-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-chmod 0755, $work;
+Roots::enter(qw(dpkg-buildpackage dh lintian nsenter ip));
 my $top = $Petrel::root;
-my $kept = "$top/build-packages"; # the bare root, which `make clean` removes
-
-# --- Roots
-
-my @mounted;
-END { my $code = $?; system('umount', '-l', $_) for reverse @mounted; $? = $code }
-
-# run(NAME, COMMAND...): it ends with 0; returns its output.
-sub run {
-    my ($name, @command) = @_;
-    my $said = `exec 2>&1; @{[ join ' ', map { "'" . s/'/'\\''/gr . "'" } @command ]}`;
-    is $? >> 8, 0, $name or diag $said;
-    return $said =~ s/\r//gr; # apt gives dpkg a terminal
-}
-# inside(ROOT, WORDS OF sh): the command for it.
-sub inside {
-    my ($root, $words) = @_;
-    my @proxies = map { defined $ENV{$_} ? "$_=$ENV{$_}" : () } qw(http_proxy https_proxy);
-    return ('chroot', $root, qw(/usr/bin/env -i HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin),
-        @proxies, 'sh', '-euc', $words);
-}
-sub into { my ($name, $root, $words) = @_; return run($name, inside($root, $words)) }
-
-# A bare Debian of its own; no service is started by its packages.
-sub fresh {
-    my $root = "$work/" . shift;
-    system('cp', '-a', "$kept/$suite", $root) == 0 or die 'cp';
-    for my $mount (['-t', 'proc', 'proc', "$root/proc"], ['--rbind', '/dev', "$root/dev"]) {
-        system('mount', @$mount) == 0 or die "mount @$mount";
-        push @mounted, $mount->[-1];
-    }
-    Petrel::spit("$root/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n");
-    chmod 0755, "$root/usr/sbin/policy-rc.d";
-    Petrel::spit("$root/etc/resolv.conf", Petrel::slurp('/etc/resolv.conf'));
-    return $root;
-}
-
-my $bootstrap = -d "$kept/$suite" ? undef : Petrel::spawn("$work/debootstrap.log", 'sh', '-c',
-    "mkdir -p $kept && debootstrap --variant=minbase --include=ca-certificates $suite $kept/$suite.new && chroot $kept/$suite.new apt-get -q update && mv $kept/$suite.new $kept/$suite");
-sub bootstrapped {
-    return if !defined $bootstrap;
-    my $status = Petrel::reap($bootstrap, 0, 900);
-    undef $bootstrap;
-    system('rm', '-rf', "$kept/$suite.new");
-    die "debootstrap $suite: " . Petrel::slurp("$work/debootstrap.log") if !defined $status || $status != 0;
-    return;
-}
 
 # --- Built, twice, in two directories
 
@@ -85,10 +24,9 @@ if ($ENV{DEBS}) {
     @debs = ("$work/1", "$work/a/longer/name");
     run('make deb', 'make', '-s', '-C', $top, 'deb', "DEB=$_") for @debs;
 } else {
-    bootstrapped();
     my $root = fresh('builder');
     into('what building needs', $root, 'apt-get install -y -q --no-install-recommends make dpkg-dev debhelper');
-    system("cd $top && mkdir -p $root/src && cp -R Makefile mta.c base mime sched queue smtp defrag admin man etc doc debian config.example *.md $root/src") == 0 or die;
+    Roots::source($root);
     into('build-dep', $root, 'cd /src && apt-get build-dep -y -q --no-install-recommends ./');
     into('make deb', $root, 'cd /src && make -s deb DEB=/1 && make -s deb DEB=/a/longer/name');
     @debs = ("$root/1", "$root/a/longer/name");
@@ -179,7 +117,7 @@ Petrel::reap($daemon, 'TERM');
 # --- Removal, purge
 
 $said = into('remove', $root, 'apt-get remove -y -q petrel petrel-mta');
-like $said, qr{^petrel: mail waits in /var/spool/petrel: it stays, and is sent when petrel is installed again$}m, 'mail that waits is said';
+like $said, qr{^petrel: mail waits in /var/spool/petrel: it stays, and is sent when petrel is installed and runs again$}m, 'mail that waits is said';
 ok -e "$root/etc/petrel/petrel.conf", 'settings stay';
 ok !-e "$root/usr/sbin/petrel" && !-l "$root/usr/sbin/sendmail", 'the program does not';
 $said = into('install again', $root, 'dpkg -i /root/petrel_*.deb');
@@ -219,4 +157,58 @@ like host('petrel test', $root, 'petrel test you@example.org'), qr/delivered|sen
 cmp_ok((times)[2] + (times)[3] - $start, '<=', 60, 'within a minute of the processor');
 ok scalar(() = glob "$work/*.eml"), 'the sink has it';
 Petrel::reap($_, 'TERM') for $daemon, $sink, $net;
+
+# --- With systemd
+
+$root = fresh('booted');
+copy($root, $deb{petrel}, $deb{'petrel-mta'}, glob "$work/next/*.deb");
+into('systemd', $root, 'apt-get install -y -q --no-install-recommends systemd systemd-sysv dbus iproute2');
+into('what comes later', $root, 'apt-get install -y -q --no-install-recommends --download-only postfix && apt-get install -y -q --no-install-recommends --download-only /root/petrel_*.deb');
+unlink "$root/usr/sbin/policy-rc.d" or die;
+my @booted = Roots::boot($root);
+SKIP: {
+    skip 'a control group of its own is refused here', 1 if !@booted;
+    my $in = sub { my ($name, $words) = @_; return run($name, @booted, $words) };
+    # enabled and active, as systemctl says them.
+    my $unit = sub { my ($name) = @_; return $in->("$name:", "systemctl is-enabled $name 2>/dev/null || true; systemctl is-active $name || true") =~ s/\n/ /gr };
+    my $pid = sub { return $in->('its process', 'systemctl show -p MainPID --value petrel') + 0 };
+    my $waiting = sub { return scalar(() = $in->('queue ls', 'petrel queue ls --json') =~ /^\{/mg) };
+
+    $in->('postfix', 'apt-get install -y -q --no-install-recommends postfix');
+    $in->('petrel beside it', 'apt-get install -y -q --no-install-recommends /root/petrel_*.deb');
+    is $unit->('petrel.service'), 'disabled inactive ', 'it is not started';
+    is $unit->('petrel.socket'), 'disabled inactive ', 'nor is its socket';
+    $in->('a port of its own', 'sed -i "s/^listen = .*/listen = 127.0.0.1:2525/" /etc/petrel/petrel.conf && systemctl enable --now petrel');
+    is $unit->('petrel.service'), 'enabled active ', 'as that line says, it runs';
+    like $in->('postfix', 'systemctl is-active postfix'), qr/^active/, 'beside Postfix';
+    $in->('stopped', 'systemctl disable --now petrel; sed -i "s/^listen = .*/listen = 127.0.0.1:25, [::1]:25/" /etc/petrel/petrel.conf');
+    $in->('an upgrade', 'dpkg -i /root/petrel_*.deb </dev/null');
+    is $unit->('petrel.service'), 'disabled inactive ', 'leaves it stopped';
+
+    $in->('petrel-mta', 'apt-get install -y -q --no-install-recommends /root/petrel-mta_*.deb');
+    is $unit->('petrel.service'), 'enabled active ', 'it runs in the place of Postfix';
+    like $in->('port 25', 'ss -Hltn'), qr/127\.0\.0\.1:25 /, 'on port 25';
+    is $in->('user', 'ps -o user= -p $(systemctl show -p MainPID --value petrel) 2>/dev/null || stat -c %U /proc/$(systemctl show -p MainPID --value petrel)'), "petrel\n", 'as petrel';
+    $in->('sendmail', 'echo "Subject: x\n\nfirst" | sendmail root');
+    ok Petrel::wait_for(sub { `@{[ join ' ', @booted ]} 'petrel status'` =~ /1 message is held/ }), 'a message waits';
+
+    my $old = $pid->();
+    $in->('upgrade', 'dpkg -i /root/petrel.deb /root/petrel-mta.deb </dev/null');
+    is $unit->('petrel.service'), 'enabled active ', 'it runs after an upgrade';
+    isnt $pid->(), $old, 'which has started the new one';
+    is $waiting->(), 1, 'the message waits still';
+    $in->('its socket', 'sed -i "s/^listen = .*/listen = fd:smtp/" /etc/petrel/petrel.conf && systemctl stop petrel && systemctl enable --now petrel.socket && systemctl start petrel');
+    $in->('upgrade', 'dpkg -i /root/petrel.deb </dev/null');
+    is $unit->($_), 'enabled active ', "$_ after an upgrade" for qw(petrel.service petrel.socket);
+
+    my $said = $in->('remove', 'apt-get remove -y -q petrel petrel-mta');
+    like $said, qr{^petrel: mail waits in /var/spool/petrel}m, 'mail that waits is said by the daemon, too';
+    unlike $in->('port 25', 'ss -Hltn'), qr/:25 /, 'nothing listens';
+    $in->('both again', 'sed -i "s/^listen = .*/listen = 127.0.0.1:25/" /etc/petrel/petrel.conf && apt-get install -y -q --no-install-recommends /root/petrel_*.deb /root/petrel-mta_*.deb');
+    is $waiting->(), 1, 'the message is there';
+    $in->('nothing waits', 'petrel queue rm --all');
+    like $in->('purge', 'apt-get purge -y -q petrel petrel-mta'), qr{^petrel: no mail was in /var/spool/petrel: it is removed$}m, 'a purge of what runs';
+    ok !-e "$root/var/spool/petrel" && !-e "$root/etc/petrel", 'leaves nothing';
+    is_deeply [glob "$root/etc/systemd/system/*.wants/petrel*"], [], 'not even a link to a unit';
+}
 done_testing;

@@ -1,0 +1,147 @@
+package Roots;
+
+# Roots of a bare Debian for the tests of packages, in namespaces of their own: mounts and processes end with the test.
+# SUITE=trixie: of another release.
+use strict;
+use warnings;
+use Exporter qw(import);
+use File::Temp qw(tempdir);
+use Petrel;
+use Test::More;
+
+our @EXPORT = qw($suite $here $work run inside into fresh bootstrapped);
+our ($here) = Petrel::slurp('/etc/os-release') =~ /^VERSION_CODENAME=(\w+)/m;
+our $suite = $ENV{SUITE} || $here || '';
+our $work; # of this test
+my $kept = "$Petrel::root/build-packages"; # the bare root, which `make clean` removes
+my ($bootstrap, @mounted, @groups);
+END {
+    my $code = $?;
+    for my $group (@groups) { # what is in it ends, and then it can go
+        Petrel::spit("$group/cgroup.kill", '1') if -e "$group/cgroup.kill";
+        Petrel::wait_for(sub { rmdir($_) for reverse sort split /\n/, `find $group -type d 2>/dev/null`; !-d $group }, 10);
+    }
+    system('umount', '-l', $_) for reverse @mounted;
+    $? = $code;
+}
+
+# enter(NEEDED...): into the namespaces, if root may and the programs are there; else the test is skipped.
+sub enter {
+    for my $needed (qw(debootstrap unshare), @_) {
+        Petrel::have($needed) or plan skip_all => "$needed is not installed: make deps-packages";
+    }
+    if (!$ENV{PETREL_TEST_PACKAGES}) {
+        my @unshare = qw(unshare --mount --propagation private --pid --fork --kill-child --mount-proc);
+        plan skip_all => 'packages are installed by root' unless $> == 0;
+        plan skip_all => 'a mount namespace is refused here' if system("@unshare mount -t tmpfs none /mnt >/dev/null 2>&1") != 0;
+        $ENV{PETREL_TEST_PACKAGES} = 1;
+        exec @unshare, $^X, $0 or die "unshare: $!";
+    }
+    $Petrel::patience = 120;
+    $work = tempdir('packages-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    chmod 0755, $work;
+    $bootstrap = Petrel::spawn("$work/debootstrap.log", 'sh', '-c',
+        "mkdir -p $kept && debootstrap --variant=minbase --include=ca-certificates $suite $kept/$suite.new && chroot $kept/$suite.new apt-get -q update && mv $kept/$suite.new $kept/$suite")
+        if !-d "$kept/$suite";
+    return;
+}
+
+# The root to copy is there.
+sub bootstrapped {
+    return if !defined $bootstrap;
+    my $status = Petrel::reap($bootstrap, 0, 900);
+    undef $bootstrap;
+    system('rm', '-rf', '--one-file-system', "$kept/$suite.new");
+    die "debootstrap $suite: " . Petrel::slurp("$work/debootstrap.log") if !defined $status || $status != 0;
+    return;
+}
+
+# run(NAME, COMMAND...): it ends with 0; returns its output.
+sub run {
+    my ($name, @command) = @_;
+    my $said = `exec 2>&1; @{[ join ' ', map { "'" . s/'/'\\''/gr . "'" } @command ]}`;
+    is $? >> 8, 0, $name or diag $said;
+    return $said =~ s/\r//gr; # apt gives dpkg a terminal
+}
+
+# inside(ROOT, WORDS OF sh): the command for it.
+sub inside {
+    my ($root, $words) = @_;
+    my @proxies = map { defined $ENV{$_} ? "$_=$ENV{$_}" : () } qw(http_proxy https_proxy);
+    return ('chroot', $root, qw(/usr/bin/env -i HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin),
+        @proxies, 'sh', '-euc', $words);
+}
+sub into { my ($name, $root, $words) = @_; return run($name, inside($root, $words)) }
+
+# A bare Debian of its own; no service is started by its packages.
+sub fresh {
+    my $root = "$work/" . shift;
+    bootstrapped();
+    system('cp', '-a', "$kept/$suite", $root) == 0 or die 'cp';
+    for my $mount (['-t', 'proc', 'proc', "$root/proc"], ['--rbind', '/dev', "$root/dev"]) {
+        system('mount', @$mount) == 0 or die "mount @$mount";
+        push @mounted, $mount->[-1];
+    }
+    Petrel::spit("$root/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n");
+    chmod 0755, "$root/usr/sbin/policy-rc.d";
+    Petrel::spit("$root/etc/resolv.conf", Petrel::slurp('/etc/resolv.conf'));
+    return $root;
+}
+
+# What boots a root, as the first process of its namespaces.
+my $boot = <<'END';
+set -eu
+mount --bind "$1" "$1"
+cd "$1"
+mount -t proc proc proc
+mount -t sysfs sysfs sys
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+mount -t tmpfs -o mode=755 none dev
+mount -t tmpfs -o mode=755 none run
+mount -t tmpfs none tmp
+for device in 'null 1 3' 'zero 1 5' 'full 1 7' 'random 1 8' 'urandom 1 9' 'tty 5 0'; do
+    set -- $device
+    mknod -m 666 "dev/$1" c "$2" "$3"
+done
+ln -s /proc/self/fd dev/fd
+mkdir dev/pts dev/shm .old
+mount -t devpts -o newinstance,ptmxmode=666 none dev/pts
+ln -s pts/ptmx dev/ptmx
+mount -t tmpfs none dev/shm
+pivot_root . .old
+umount -l /.old
+exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin /sbin/init </dev/null
+END
+
+# boot(ROOT): its systemd, without a network, in namespaces and a control group of its own. Returns the command that
+# enters it, or nothing where the kernel refuses.
+sub boot {
+    my $root = shift;
+    my $groups = "$work/groups";
+    mkdir $groups or die "$groups: $!";
+    return if system("mount -t cgroup2 none $groups 2>/dev/null") != 0;
+    push @mounted, $groups;
+    my $group = "$groups/packages-$$-" . time;
+    return if !mkdir $group;
+    push @groups, $group;
+    Petrel::spit("$work/boot", $boot);
+    my $pid = Petrel::spawn("$work/boot.log", 'sh', '-euc', 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"', 'sh', $group,
+        qw(unshare --mount --propagation private --pid --fork --kill-child --uts --ipc --net --cgroup sh), "$work/boot", $root);
+    my $init;
+    my @enter;
+    Petrel::wait_for(sub {
+        ($init) = Petrel::slurp("/proc/$pid/task/$pid/children") =~ /(\d+)/ or return 0;
+        @enter = ('nsenter', '-t', $init, qw(-m -u -i -n -p -C -r -w), qw(env -i HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -euc));
+        `@enter 'systemctl is-system-running' 2>&1` =~ /^(?:running|degraded)$/m;
+    }) or die 'systemd does not come up: ' . Petrel::slurp("$work/boot.log");
+    return @enter;
+}
+
+# What a build needs of the source, copied to ROOT/src.
+sub source {
+    my $root = shift;
+    system("cd $Petrel::root && mkdir -p $root/src && cp -R Makefile mta.c base mime sched queue smtp defrag admin man etc doc debian config.example *.md $root/src") == 0 or die 'cp';
+    return;
+}
+
+1;
