@@ -4,15 +4,25 @@ VERSION := 0.1.0
 comma := ,
 BUILD ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
+# For another processor: make static CROSS=aarch64-linux-gnu, with its compiler and the libraries of its architecture.
+PKG_CONFIG := pkg-config
+STRIP := strip
+ifdef CROSS
+CC := $(CROSS)-gcc
+AR := $(CROSS)-ar
+STRIP := $(CROSS)-strip
+PKG_CONFIG := PKG_CONFIG_LIBDIR=/usr/lib/$(CROSS)/pkgconfig:/usr/share/pkgconfig pkg-config
+endif
+
 # `make V=1` shows the commands.
 Q := $(if $(V),,@)
 
 # In the order in which they know each other (t/layers.t proves it).
 DIRS := base mime sched queue smtp defrag admin
 # May be missing: no registry in Redis then. LIBHIREDIS= builds without it.
-LIBHIREDIS := $(shell pkg-config --libs hiredis 2>/dev/null)
+LIBHIREDIS := $(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null)
 # May be missing: no Ed25519 keys for DKIM then. LIBSODIUM= builds without it.
-LIBSODIUM := $(shell pkg-config --libs libsodium 2>/dev/null)
+LIBSODIUM := $(shell $(PKG_CONFIG) --libs libsodium 2>/dev/null)
 LEFT_OUT := defrag/registry/registry_$(if $(LIBHIREDIS),no_redis,redis).c \
     base/crypto/sign_$(if $(LIBSODIUM),no_ed25519,ed25519).c
 sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
@@ -22,19 +32,19 @@ SIM := $(wildcard t/sim/*.c)
 PEERS := sink load fill decide fetch resolve
 
 # May be missing: domains beyond ASCII are refused then. LIBIDN2= builds without it.
-LIBIDN2 := $(shell pkg-config --libs libidn2 2>/dev/null)
+LIBIDN2 := $(shell $(PKG_CONFIG) --libs libidn2 2>/dev/null)
 
 # Some systems ship no .pc file for libev or mbedTLS: ask, then fall back. A sanitizer
 # wraps crypt_r(), and the linker would think that libcrypt is not needed.
-library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
+library = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null || echo $(2))
 LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
           $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson) \
           $(LIBHIREDIS) $(LIBSODIUM) $(LIBIDN2) $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
 
 # Optional: found by pkg-config, reported by `petrel version`.
-ifeq ($(shell pkg-config --exists libseccomp 2>/dev/null && echo yes),yes)
-override CPPFLAGS += -DHAVE_LIBSECCOMP $(shell pkg-config --cflags libseccomp)
-LDLIBS += $(shell pkg-config --libs libseccomp)
+ifeq ($(shell $(PKG_CONFIG) --exists libseccomp 2>/dev/null && echo yes),yes)
+override CPPFLAGS += -DHAVE_LIBSECCOMP $(shell $(PKG_CONFIG) --cflags libseccomp)
+LDLIBS += $(shell $(PKG_CONFIG) --libs libseccomp)
 endif
 
 # What this compiler, for this processor, can do against memory errors besides.
@@ -81,7 +91,7 @@ define folder
 $(BUILD)/$(1).a: $(call object,$(call sources,$(1)))
 	@mkdir -p $$(@D)
 	@rm -f $$@
-	$(Q)ar rcs $$@ $$^
+	$(Q)$(AR) rcs $$@ $$^
 endef
 $(foreach d,$(DIRS),$(eval $(call folder,$(d))))
 
@@ -90,7 +100,7 @@ $(foreach d,$(DIRS),$(eval $(call folder,$(d))))
 SUPPORT := $(BUILD)/t/support.a
 $(SUPPORT): $(call object,$(wildcard t/support/*.c))
 	@rm -f $@
-	$(Q)ar rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 stand_ins = $(call object,$(wildcard $(shell sed -n 's,^/\* link: \(.*\) \*/$$,\1,p' t/$(1).c)))
 define unit
@@ -102,10 +112,10 @@ endef
 $(foreach u,$(UNIT),$(eval $(call unit,$(u))))
 
 # Of the measurements alone: GMime, where it is there, beside our own.
-GMIME = $(shell pkg-config --exists gmime-3.0 2>/dev/null && echo gmime-3.0)
+GMIME = $(shell $(PKG_CONFIG) --exists gmime-3.0 2>/dev/null && echo gmime-3.0)
 $(BUILD)/t/bench/mime.o: override CPPFLAGS += \
-    $(if $(GMIME),-DHAVE_GMIME $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(GMIME))))
-$(BUILD)/t/bench/mime: LDLIBS += $(if $(GMIME),$(shell pkg-config --libs $(GMIME)))
+    $(if $(GMIME),-DHAVE_GMIME $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(GMIME))))
+$(BUILD)/t/bench/mime: LDLIBS += $(if $(GMIME),$(shell $(PKG_CONFIG) --libs $(GMIME)))
 
 $(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime): $(BUILD)/t/bench/%: $(BUILD)/t/bench/%.o \
         $(call archive,$(call reversed,$(DIRS)))
@@ -267,14 +277,15 @@ STATIC_LD := $(if $(findstring --no-warnings,$(LD_HELP)),-Wl$(comma)--no-warning
 COLD := admin/command admin/doctor admin/settings admin/setup admin/startup sched/simulate
 COLD_FLAGS :=
 $(foreach d,$(COLD),$(eval $(BUILD)/$(d)/%.o: override CFLAGS += $$(COLD_FLAGS)))
+STATIC_BUILD := build-static$(CROSS:%=-%)
 # Ed25519 is left out unless asked: make static STATIC_LIBSODIUM=-lsodium
-static: ## Builds ./petrel-static, one file for any Linux of this architecture.
-	$(MAKE) BUILD=build-static petrel-static COLD_FLAGS=-Os LIBIDN2="$(STATIC_IDN2)" LIBSODIUM="$(STATIC_LIBSODIUM)"
+static: ## Builds ./petrel-static, one file for any Linux of this architecture, or of CROSS=aarch64-linux-gnu.
+	$(MAKE) BUILD=$(STATIC_BUILD) petrel-static COLD_FLAGS=-Os LIBIDN2="$(STATIC_IDN2)" LIBSODIUM="$(STATIC_LIBSODIUM)"
 	@echo 'petrel-static is made. It finds the users in /etc/passwd, not those of LDAP and other services.'
 	$(if $(STATIC_IDN2),,@echo 'Domains beyond ASCII are left out (IDNA): apt-get install libidn2-dev libunistring-dev, make clean static')
 
 petrel-static: $(BUILD)/petrel-static
-	strip -R .eh_frame -R .eh_frame_hdr -R .gcc_except_table -o $@ $<
+	$(STRIP) -R .eh_frame -R .eh_frame_hdr -R .gcc_except_table -o $@ $<
 
 $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
 	$(Q)echo "  link $@"
