@@ -56,7 +56,7 @@ settle_alias(struct active *a, unsigned index)
         [RECIPIENT_TOO_MANY] = {552, "5.5.3",
                                "more than 50000 recipients, with the "
                                 "members of aliases"                              },
-        [RECIPIENT_EMPTY] = {550, "5.1.1", "no address stands behind this alias"},
+        [RECIPIENT_EMPTY] = {550, "5.1.1", "the alias has no address"           },
         [RECIPIENT_UNSURE] = {550, "4.3.0",
                                "the secret of SRS could not be read for the "
                               "lifetime of the message"                           },

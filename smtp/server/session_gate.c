@@ -145,8 +145,7 @@ session_reaches(const struct server_session *s, const struct expansion *x,
     case EXPANSION_TOO_MANY:
         return outcome_refuse(refusal, 452, "4.5.3", "too many addresses in the alias");
     case EXPANSION_EMPTY:
-        return outcome_refuse(refusal, 550, "5.1.1",
-                              "no address stands behind this alias");
+        return outcome_refuse(refusal, 550, "5.1.1", "the alias has no address");
     case EXPANSION_SRS:
         break;
     case EXPANSION_ONE:

@@ -84,7 +84,7 @@ Petrel::spit($file, "empty: :include:$dir/nobody\nowned: :include:$dir/nobody\no
 is +($petrel->run('reload'))[0], 0, 'a list may be empty';
 is_deeply [asks($petrel, 'x@far.test', 'empty@here.test', 'owned@here.test', 'both@here.test', 'empty+tag@here.test')], ['550 5.1.1', '550 5.1.1', '250 2.1.5', '550 5.1.1'], 'which is no address';
 is +(mail($petrel, 'to nobody', '-f x@far.test empty@here.test both@here.test'))[0], 0, 'sendmail(1) takes it';
-ok Petrel::wait_for(sub { grep { $_->{data} =~ /no address stands behind this alias/ } $sink->for_address('x@far.test') }), 'and it bounces' or diag $petrel->log;
+ok Petrel::wait_for(sub { grep { $_->{data} =~ /the alias has no address/ } $sink->for_address('x@far.test') }), 'and it bounces' or diag $petrel->log;
 ok Petrel::wait_for(sub { have('to nobody', 'ann@home.test') == 1 }), 'the others get it';
 
 # --- Too many ------------------------------------------------------------------------------------------------------
