@@ -103,7 +103,6 @@ fails('another name', qr/cannot listen on fd:smtp: no socket/, {}, [mail => $one
 fails('no names', qr/cannot listen on fd:smtp: no socket/, { LISTEN_FDNAMES => '' }, [smtp => $one]);
 fails('for another process', qr/cannot listen on fd:smtp: no socket/, { LISTEN_PID => 1 }, [smtp => $one]);
 fails('no number', qr/^petrel: LISTEN_FDS: 'many': not a number up to 128$/m, { LISTEN_FDS => 'many' }, [smtp => $one]);
-fails('too many', qr/not a number up to 128/, { LISTEN_FDS => 129 }, [smtp => $one]);
 fails('not open', qr/^petrel: LISTEN_FDS: descriptor 4 \(fd:unknown\) is not a listening stream socket: a socket unit needs ListenStream= and Accept=no$/m, { LISTEN_FDS => 2 }, [smtp => $one]);
 my $datagram = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'udp') or die;
 fails('a datagram socket', qr/descriptor 3 \(fd:smtp\) is not a listening stream socket/, {}, [smtp => $datagram]);
@@ -111,6 +110,20 @@ my $connected = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $sink
 fails('a connection', qr/descriptor 3 \(fd:smtp\) is not a listening/, {}, [smtp => $connected]);
 open my $file, '<', '/dev/null' or die;
 fails('no socket at all', qr/descriptor 3 \(fd:smtp\) is not a listening/, {}, [smtp => $file]);
+# Lies of the environment.
+fails('too many', qr/^petrel: LISTEN_FDS: '129': not a number up to 128$/m, { LISTEN_FDS => 129 }, [smtp => $one]);
+fails('a negative number', qr/LISTEN_FDS: '-1': not a number up to 128$/m, { LISTEN_FDS => -1 }, [smtp => $one]);
+fails('a number of several lines', qr/^petrel: LISTEN_FDS: '1\?\?\[31m': not a number/m, { LISTEN_FDS => "1\n\e[31m" }, [smtp => $one]);
+fails('an empty number', qr/LISTEN_FDS: '': not a number/, { LISTEN_FDS => '' }, [smtp => $one]);
+fails('as many as there may be', qr/descriptor 4 \(fd:unknown\) is not a listening/, { LISTEN_FDS => 128 }, [smtp => $one]);
+fails('no process', qr/no socket with that name was passed/, { LISTEN_PID => 'x' }, [smtp => $one]);
+fails('a name without end', qr/no socket with that name was passed/, { LISTEN_FDNAMES => 'x' x 5000 }, [smtp => $one]);
+fails('names without end', qr/no socket with that name was passed/, { LISTEN_FDNAMES => ':' x 5000 . 'smtp' }, [smtp => $one]);
+fails('a name of several lines', qr/descriptor 3 \(fd:a\?\?\[31mb\) is not a listening/, { LISTEN_FDNAMES => "a\n\e[31mb" }, [smtp => $datagram]);
+socket my $packets, Socket::AF_UNIX, Socket::SOCK_SEQPACKET, 0 or die;
+bind $packets, Socket::sockaddr_un("$scratch/packets") or die;
+listen $packets, 5 or die;
+fails('a socket of packets', qr/descriptor 3 \(fd:smtp\) is not a listening/, {}, [smtp => $packets]);
 $petrel->configure(listen => 'fd:smtp, fd:smtp');
 fails('twice', qr/listen: 'fd:smtp': given twice/, {}, [smtp => $one]);
 $petrel->configure(listen => 'fd:');

@@ -82,6 +82,8 @@ check_sockets(struct loop *loop)
     struct net *net = net_new(loop);
     bool good = net_take_passed(net, error, sizeof(error));
     must(good == (error[0] == '\0') && strlen(error) < sizeof(error));
+    for (const char *at = error; *at != '\0'; at++)
+        must(*at >= ' ' && *at < 127); /* it is printed */
     if (good) {
         take_each(net);
         (void)net_drop_passed(net, names, sizeof(names));
