@@ -677,52 +677,6 @@ test_probe(void)
     sched_world_end(&w);
 }
 
-static void
-glance_add(void *context, const struct sched_glance *site)
-{
-    *(size_t *)context += site->backlogged;
-}
-
-static long
-glance(struct world *w)
-{
-    size_t sum = 0;
-    sched_glance(w->s, glance_add, &sum);
-    return (long)sum;
-}
-
-/* What an operator removes is counted no more: the site may be dead for days. */
-static void
-test_backlogged_removed(void)
-{
-    struct world w;
-    struct outcome no = world_trouble(VERDICT_DEFERRED, "no route");
-    start(&w, 100, 20);
-    add_many(&w, "a.example", 30);
-    world_run(&w);
-    for (int i = 0; i < 1000 && !world_site(&w, "smtp:a.example").site.dead_since_ms; i++) {
-        while (world_channel(&w, "", 0))
-            channel_end(&w, world_channel(&w, "", 0), &no);
-        world_run(&w);
-    }
-    world_run(&w);
-    is_number(world_site(&w, "smtp:a.example").site.backlogged, 30, "mail of a dead site");
-    for (unsigned i = 0; i < 30; i++)
-        if (i % 10 != 5) {
-            ok(sched_forget(w.s, w.mails[i].id));
-            w.mails[i].gone = true;
-        }
-    is_number(world_site(&w, "smtp:a.example").site.backlogged, 3, "what is left of it");
-    is_number(glance(&w), 3, "also in sums");
-    for (unsigned i = 5; i < 30; i += 10) {
-        ok(sched_forget(w.s, w.mails[i].id));
-        w.mails[i].gone = true;
-    }
-    is_number(glance(&w), 0, "nothing is left");
-    is_number(world_site(&w, "smtp:a.example").site.backlogged, 0, "nothing at all");
-    sched_world_end(&w);
-}
-
 /* Mail that leaves or comes by itself while it is backlogged leaves nothing behind. */
 static void
 test_backlogged_leaves(void)
@@ -827,7 +781,6 @@ main(void)
     test_congested_in_line();
     test_probe();
     test_backlogged_leaves();
-    test_backlogged_removed();
     test_drain();
     test_clock_back();
     return done();
