@@ -221,6 +221,7 @@ doctor_plan(struct doctor *d, const struct doctor_request *request)
     }
     if (request->count == 0) {
         doctor_add_key_tasks(d);
+        doctor_add_root_task(d);
         doctor_add_smarthost_tasks(d);
         doctor_add_local_tasks(d);
     }

@@ -55,6 +55,7 @@ struct doctor_setup {
     const struct options *options;
     const struct route_table *routes;
     const struct accounts *accounts;
+    struct aliases *aliases; /* NULL: none, or they could not be read */
     bool has_secrets; /* else keys and passwords could not be read */
     const char *file; /* of the settings, for remedies */
     /* Calls each with all keys. */

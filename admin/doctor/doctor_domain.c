@@ -1,6 +1,7 @@
 /* What a domain publishes beside SPF: DKIM keys, DMARC, and where answers go. */
 #include "admin/doctor/doctor_internal.h"
 
+#include "admin/settings/alias_files.h"
 #include "mime/dkim_record.h"
 
 #include <stdio.h>
@@ -498,6 +499,44 @@ doctor_check_mx(struct doctor *d, struct checklist *out, const char *subject)
         checklist_add(out, "mx.record", CHECK_OK, subject, "%zu hosts, which resolve",
                       mx->data.count);
     return known;
+}
+
+struct nobody {
+    struct doctor *doctor;
+    struct checklist *out;
+    const char *domain;
+};
+
+static void
+say_nobody(void *context, const char *line)
+{
+    const struct nobody *n = context;
+    checklist_add(n->out, "mx.record", CHECK_WARNING, n->domain, "%s", line);
+    checklist_remedy(n->out,
+                     "Whoever writes to them is refused (550 5.1.1), and RFC 5321 "
+                     "§4.5.1 wants that postmaster is read. Set in %s an address that "
+                     "is read:\n    root = you@example.org",
+                     doctor_settings(n->doctor));
+}
+
+/* subject: the first local domain. */
+static bool
+check_root(struct doctor *d, struct checklist *out, const char *subject)
+{
+    alias_files_each_nobody(
+        d->setup->routes, d->setup->aliases, say_nobody,
+        &(struct nobody){.doctor = d, .out = out, .domain = subject});
+    return true;
+}
+
+void
+doctor_add_root_task(struct doctor *d)
+{
+    char domain[DOCTOR_NAME_MAX];
+    struct text first = route_first_local_domain(d->setup->routes);
+    bool is_known = d->setup->has_secrets || d->options->aliases == NULL;
+    if (is_known && first.length > 0 && text_copy(domain, sizeof(domain), first))
+        doctor_add_task(d, check_root, domain);
 }
 
 void

@@ -63,6 +63,8 @@ bool doctor_dkim_signs(struct doctor *d, const char *domain, enum doctor_rule *o
 
 void doctor_add_host_tasks(struct doctor *d);
 void doctor_add_domain_tasks(struct doctor *d, const char *domain);
+/* That somebody gets the mail for root and postmaster. */
+void doctor_add_root_task(struct doctor *d);
 void doctor_add_smarthost_tasks(struct doctor *d);
 void doctor_add_local_tasks(struct doctor *d);
 void doctor_add_list_tasks(struct doctor *d);

@@ -4,10 +4,14 @@
 #include "admin/control/format_time.h"
 #include "base/http/oauth_file.h"
 #include "base/disk/disk.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { PLAIN_HOST_MAX = 255 + 8 };
 
 /* --- Which ---------------------------------------------------------------------------- */
 
@@ -162,6 +166,72 @@ add_login(void *context, size_t number, const struct target *target, size_t at)
     doctor_add_task(context, check_login, key);
 }
 
+/* --- Smarthosts without a login ------------------------------------------------------- */
+
+/* subject: HOST:PORT. */
+static bool
+check_no_login(struct doctor *d, struct checklist *out, const char *subject)
+{
+    struct text host = text_from(subject);
+    const struct provider_facts *f =
+        provider_facts_find(text_before(host, text_find_last(host, ':')));
+    if (f == NULL) {
+        checklist_add(out, "smarthost.login", CHECK_OK, subject,
+                      "not tried: no user is set for it, so mail is handed to it "
+                      "without a login");
+        return true;
+    }
+    checklist_add(out, "smarthost.login", CHECK_WARNING, subject,
+                  "not tried: no user is set for it, and %s mostly takes mail after a "
+                  "login alone",
+                  f->name);
+    checklist_remedy(out,
+                     "Put the user into relay or routes of %s, as in "
+                     "submission://USER@%.*s, and the password into relay_password or "
+                     "auth_passwords.",
+                     doctor_settings(d),
+                     TEXT_ARGS(text_before(host, text_find_last(host, ':'))));
+    if (f->user[0] != '\0')
+        checklist_remedy(out, " %s wants as user: %s.", f->name, f->user);
+    return true;
+}
+
+struct plain_walk {
+    struct doctor *doctor;
+    size_t number;
+    char met[DOCTOR_HOSTS_MAX][PLAIN_HOST_MAX];
+};
+
+static void
+add_no_login(void *context, const struct target *target)
+{
+    struct plain_walk *w = context;
+    if (target->kind != TARGET_SMTP)
+        return;
+    for (size_t at = 0; at < target_host_count(target); at++) {
+        const struct target_host host = target_host(target, at);
+        char key[PLAIN_HOST_MAX];
+        bool known = host.user.length > 0 || w->number == DOCTOR_HOSTS_MAX;
+        snprintf(key, sizeof(key), "%.*s:%u", TEXT_ARGS(text_before(host.host, 255)),
+                 (unsigned)host.port);
+        for (size_t i = 0; i < w->number && !known; i++)
+            known = strcmp(w->met[i], key) == 0;
+        if (known)
+            continue;
+        strcpy(w->met[w->number++], key);
+        doctor_add_task(w->doctor, check_no_login, key);
+    }
+}
+
+static void
+doctor_add_plain_hosts(struct doctor *d)
+{
+    struct plain_walk *w = memory_new(sizeof(*w));
+    w->doctor = d;
+    route_each_target(d->setup->routes, add_no_login, w);
+    free(w);
+}
+
 /* --- oauth.token ---------------------------------------------------------------------- */
 
 static void
@@ -228,6 +298,7 @@ check_tokens(struct doctor *d, struct checklist *out, const char *subject)
 void
 doctor_add_smarthost_tasks(struct doctor *d)
 {
+    doctor_add_plain_hosts(d);
     if (!d->setup->has_secrets)
         return;
     doctor_each_host(d->setup->routes, add_login, d);

@@ -14,7 +14,8 @@ enum {
     SETTLED_MS = 2000,
     WRITTEN_BY_ALL = 02,
     WRITTEN_BY_GROUP = 020,
-    FOREIGN_MAX = 10
+    FOREIGN_MAX = 10,
+    NOBODY_MAX = 120
 };
 
 static const char separators[] = ", \t\r\n";
@@ -299,24 +300,33 @@ alias_fate_of(const struct route_table *routes, struct aliases *table,
 }
 
 /* Their mail is refused (550 5.1.1). */
-static void
-warn_of_nobody(const struct route_table *routes, struct aliases *table, struct log *log)
+void
+alias_files_each_nobody(const struct route_table *routes, struct aliases *table,
+                        void (*each)(void *context, const char *line), void *context)
 {
     struct text domain = route_first_local_domain(routes);
-    char root[ALIAS_NAME_MAX], master[ALIAS_NAME_MAX];
+    char root[ALIAS_NAME_MAX], master[ALIAS_NAME_MAX], line[NOBODY_MAX];
     if (domain.length == 0)
         return;
     snprintf(root, sizeof(root), "root@%.*s", TEXT_ARGS(domain));
     snprintf(master, sizeof(master), "postmaster@%.*s", TEXT_ARGS(domain));
     enum alias_fate of_root = alias_fate_of(routes, table, text_from(root), true);
     enum alias_fate of_master = alias_fate_of(routes, table, text_from(master), false);
-    for (enum alias_fate fate = ALIAS_NOWHERE; fate <= ALIAS_DEAD; fate++)
-        if (of_root == fate || of_master == fate)
-            log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                    "nobody gets mail for %s%s%s: %s", of_root == fate ? "root" : "",
-                    of_root == of_master ? " and " : "",
-                    of_master == fate ? "postmaster" : "",
-                    fate == ALIAS_NOWHERE ? "set root" : "the alias leads to no user");
+    for (enum alias_fate fate = ALIAS_NOWHERE; fate <= ALIAS_DEAD; fate++) {
+        if (of_root != fate && of_master != fate)
+            continue;
+        snprintf(line, sizeof(line), "nobody gets mail for %s%s%s: %s",
+                 of_root == fate ? "root" : "", of_root == of_master ? " and " : "",
+                 of_master == fate ? "postmaster" : "",
+                 fate == ALIAS_NOWHERE ? "set root" : "the alias leads to no user");
+        each(context, line);
+    }
+}
+
+static void
+warn_of_nobody(void *context, const char *line)
+{
+    log_say(context, LOG_LEVEL_WARNING, "main", NULL, "%s", line);
 }
 
 /* sendmail(1) appends the hostname to root, cron and others. */
@@ -347,5 +357,5 @@ alias_files_warn(const struct options *o, const struct route_table *routes,
                 "aliases: %u more names are in domains that are not local",
                 w.foreign - FOREIGN_MAX);
     warn_of_unset(o, routes, table, log);
-    warn_of_nobody(routes, table, log);
+    alias_files_each_nobody(routes, table, warn_of_nobody, log);
 }

@@ -43,6 +43,11 @@ void alias_files_each(const struct alias_files *files,
                       void (*each)(void *context, const char *path), void *context);
 void alias_files_free(struct alias_files **files);
 
+/* "nobody gets mail for root and postmaster: set root", while their mail is refused: a line
+ * for each cause. */
+void alias_files_each_nobody(const struct route_table *routes, struct aliases *table,
+                             void (*each)(void *context, const char *line),
+                             void *context);
 /* What is allowed, but probably wrong: a file that belongs to another user, or that its
  * group can write; names in domains that are not local; `root` without a local domain
  * that mail of cron has; nobody who gets the mail for root or postmaster. */

@@ -415,6 +415,7 @@ doctor_examine(struct doctor_world *w, const struct doctor_request *request)
         .options = &c->options,
         .routes = c->routes,
         .accounts = &c->accounts,
+        .aliases = c->aliases,
         .has_secrets = !c->options.without_secrets,
         .file = w->file[0] != '\0' ? w->file : NULL,
         .keys = doctor_world_keys,

@@ -107,10 +107,13 @@ my $port = $listener->sockport;
 my $server = fork // die;
 if ($server == 0) {
     $SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
+    my @silent;
     while (my $s = $listener->accept) {
         my $how = Petrel::slurp($mode);
         next if $how eq 'down';
         $s->autoflush;
+        if ($how eq 'silent') { push @silent, $s; next }
+        if ($how eq 'mute') { print $s "220 smarthost.test\r\n"; push @silent, $s; next }
         print $s "220 smarthost.test\r\n";
         while (defined(my $line = <$s>)) {
             print $s $line =~ /^EHLO/ ? "250-smarthost.test\r\n250 AUTH PLAIN\r\n" : $line =~ /^AUTH/ ? ($how eq 'login' ? "535 5.7.8 bad \e[31mpassword\r\n" : "235 2.7.0 ok\r\n")
@@ -135,6 +138,32 @@ for my $row (
     like((Doctor::wrong($checks, 'smarthost.login'))[0]{remedy}, $row->[2], '  and what to do') if $row->[2];
     unlike join("\n", listing(undef, $checks)), qr/net\.port25/, '  port 25 does not matter then';
 }
+# One that accepts and says nothing, or nothing more: the others are examined meanwhile, and it ends when the time is over.
+for my $how ('silent', 'mute') {
+    Petrel::spit($mode, $how);
+    ($exit, $checks) = $world->run($world->petrel(@relay));
+    my ($found) = Doctor::wrong($checks, 'smarthost.login');
+    is $exit, 1, "a smarthost that is $how";
+    like $found->{text} // '', qr/(?:no (?:answer|greeting|reply)|time|silent)/, '  is an error that says so' or diag explain $checks;
+    like $found->{remedy} // '', qr/firewall/, '  and what to look at';
+    ok scalar(grep { $_->{code} eq 'dns.resolver' } @$checks), '  the other checks are there' or diag explain [listing(undef, $checks)];
+}
+# Without a user nothing is tried, which is said, and is wrong only where a login is known to be needed.
+for my $row (
+    ["smtp://127.0.0.1:$port", qr/^ok smarthost\.login: not tried: no user is set for it/, undef],
+    ['submission://smtp.gmail.com', qr/^warning smarthost\.login: not tried: no user is set for it, and Gmail/, qr{submission://USER\@smtp\.gmail\.com}],
+) {
+    Petrel::spit($mode, 'good');
+    ($exit, $checks) = $world->run($world->petrel(relay => $row->[0]));
+    like join("\n", listing('smarthost.login', $checks)), $row->[1], "no user: $row->[0]";
+    like((Doctor::wrong($checks, 'smarthost.login'))[0]{remedy}, $row->[2], '  and what to set') if $row->[2];
+}
+# Nobody reads the mail for root: in local_domains it is refused.
+($exit, $checks) = $world->run($world->petrel(relay => '', local_domains => 'example.org'));
+like join("\n", listing('mx.record', $checks)), qr/^warning mx\.record: nobody gets mail for root and postmaster: set root$/m, 'nobody has the mail for root';
+like join("\n", map { $_->{remedy} // '' } grep { $_->{code} eq 'mx.record' } @$checks), qr/^    root = you\@example\.org$/m, '  and what to set';
+($exit, $checks) = $world->run($world->petrel(relay => '', local_domains => 'example.org', root => 'ann@example.net'));
+unlike join("\n", listing('mx.record', $checks)), qr/nobody/, 'with root somebody has';
 Petrel::spit($mode, 'sender');
 ($exit, $checks) = $world->run($world->petrel(@relay, rewrite => 'local alerts@example.org'));
 like join("\n", listing('smarthost.login', $checks)), qr/^ok/, 'with rewrite the sender is accepted';
