@@ -2,7 +2,8 @@
 # SIGKILL at random moments while mail flows and the receiver of events takes them, fails, or hangs: each recipient's last
 # verdict is reported at least once, in order, and a batch that comes again is the same.
 #
-# SEED=n repeats the moments (not the interleaving); ROUNDS=500 SENDERS=12 makes it longer.
+# SEED=n repeats the moments (not the interleaving); ROUNDS=500 SENDERS=12 makes it longer, and
+# MESSAGES=10000 kills until that many messages were promised.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
@@ -18,8 +19,9 @@ use Sink;
 plan skip_all => Hook->missing if Hook->missing;
 my $seed = $ENV{SEED} || time;
 my $rounds = $ENV{ROUNDS} || 20;
+my $messages = $ENV{MESSAGES} || 0;
 srand $seed;
-diag "SEED=$seed ROUNDS=$rounds";
+diag "SEED=$seed ROUNDS=$rounds MESSAGES=$messages";
 
 my $hook = Hook->start;
 my $sink = Sink->start('--fail-rcpt', 'gone:550', map { ('--fail-rcpt', "busy$_.:450:10") } 0 .. 9);
@@ -58,8 +60,11 @@ for my $label (('a' .. 'z')[0 .. ($ENV{SENDERS} || 2) - 1]) {
     }
     push @senders, $pid;
 }
-my $died = 0;
-for my $round (1 .. $rounds) {
+sub promised { my $lines = 0; $lines += () = Petrel::slurp($_) =~ /\n/g for glob "$petrel->{dir}/promised.*"; return $lines }
+
+my ($died, $kills) = (0, 0);
+while ($kills < $rounds || promised() < $messages) {
+    $kills++;
     $hook->mode(('200', '200', '500', 'close', '200 500 204 close', '200 200 hang', '429:1', 'drip')[int rand 8]);
     if (rand() < 0.15) {
         $petrel->{pid} = Petrel::spawn($petrel->{log}, $Petrel::binary, '-c', $petrel->conf, 'run');
@@ -78,9 +83,10 @@ $petrel->start;
 for my $pid (@senders) { waitpid $pid, 0; is $?, 0, 'a sender ends well' }
 my %promised = map { $_ => 1 } map { split } map { Petrel::slurp($_) } glob "$petrel->{dir}/promised.*";
 cmp_ok scalar(keys %promised), '>', $rounds, 'there was a load';
-ok $petrel->wait_empty(90), 'the queue runs empty' or diag $petrel->run(qw(queue ls));
+my $patience = 90 + $messages / 20;
+ok $petrel->wait_empty($patience), 'the queue runs empty' or diag $petrel->run(qw(queue ls));
 my $idle = sub { my $e = decode_json($petrel->status =~ s/\A[^{]*//r)->{events}; return $e->{pending_bytes} == 0 && $e->{state} eq 'idle' };
-ok Petrel::wait_for($idle, 90), 'all events are taken' or diag $petrel->status;
+ok Petrel::wait_for($idle, $patience), 'all events are taken' or diag $petrel->status;
 
 my (%final, %seen, %bodies, @changed, @disordered);
 my ($batches, $repeated, $last) = (0, 0, 0);
@@ -108,6 +114,6 @@ my $log = $petrel->log;
 unlike $log, qr/corrupt|Assertion|Sanitizer|events_lost=/, 'nothing was found damaged, nothing was lost';
 is $petrel->stop, 0, 'it ends well';
 is scalar(grep { m{/\d{8}\z} } glob "$petrel->{settings}{spool}/events/*"), 1, 'taken files are removed, but the last';
-diag sprintf '%d recipients promised, %d events in %d batches, %d came again', scalar keys %promised, scalar keys %seen, $batches, $repeated;
+diag sprintf '%d kills, %d messages and %d recipients promised, %d events in %d batches, %d came again', $kills, promised(), scalar keys %promised, scalar keys %seen, $batches, $repeated;
 $_->stop for $hook, $sink;
 done_testing;
