@@ -3,7 +3,8 @@
 
 DIR/mode says how it answers, a word each request in turn (the last one stays): 200, 204, 410, 500, 429:SECONDS,
 302:URL, close (no answer), hang, drip (a byte at a time), slow (a byte a second), huge, page:STATUS (10 MB of HTML),
-cut:STATUS (closes within the body), half (closes within the head), garbage, none (204 without a body).
+cut:STATUS (closes within the body), half (closes within the head), garbage, none (204 without a body), raw:BASE64 (these
+octets, and a close), flood:BASE64 (these again and again, until the peer has gone).
 DIR/events gets each request that came whole: a JSON object a line, with the headers and the body as it came. It checks
 nothing: the tests do."""
 import base64, json, os, socketserver, sys, time
@@ -80,6 +81,14 @@ class Handler(socketserver.StreamRequestHandler):
             self.send('HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n' % rest)
         elif word == '429':
             self.send('HTTP/1.1 429 Slow\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n' % rest)
+        elif word == 'raw':
+            self.wfile.write(base64.b64decode(rest))
+        elif word == 'flood':
+            try:
+                while True:
+                    self.wfile.write(base64.b64decode(rest) * 100)
+            except OSError:
+                pass
         elif word == 'none':
             self.send('HTTP/1.1 204 No Content\r\n\r\n')
         else:
