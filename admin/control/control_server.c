@@ -293,7 +293,8 @@ control_server_try(struct client *client, const json_t *request)
     struct trial_events events = {.context = client,
                                   .line = control_server_on_life,
                                   .ended = control_server_on_tried};
-    struct trial_refusal refusal = {.why = "no test messages are sent here"};
+    struct trial_refusal refusal = {
+        .why = "no test messages are sent from here: run `petrel test`"};
     if (client->control->trials != NULL)
         client->trial = trial_ask(client->control->trials, request, &events, &refusal);
     if (client->trial != NULL)

@@ -84,8 +84,9 @@ http_test_begin(const struct http_routes *r, struct http_exchange *x,
     struct http_trial *t = memory_new(sizeof(*t));
     struct trial_events events = {
         .context = t, .line = http_trial_line, .ended = http_trial_ended};
-    struct trial_refusal no = {.is_later = true,
-                               .why = "no test messages are sent here"};
+    struct trial_refusal no = {
+        .is_later = true,
+        .why = "no test messages are sent from here: run `petrel test`"};
     if (r->trials != NULL)
         t->trial = trial_ask(r->trials, request, &events, &no);
     if (t->trial == NULL) {

@@ -212,7 +212,7 @@ test_test(struct world *w)
     } rows[] = {
         {"{\"to\":\"a@b.test\",\"cc\":\"\"}", "400 {\"ok\":false,\"error\":\"only to and from are known here\"}\n"},
         {"{\"to\":[\"a@b.test\"]}", "400 {\"ok\":false,\"error\":\"to and from are texts\"}\n"},
-        {"{\"to\":\"a@b.test\"}", "503 {\"ok\":false,\"error\":\"no test messages are sent here\"}\n"},
+        {"{\"to\":\"a@b.test\"}", "503 {\"ok\":false,\"error\":\"no test messages are sent from here: run `petrel test`\"}\n"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         body = rows[i].body;
