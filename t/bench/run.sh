@@ -8,6 +8,7 @@ export PETREL="${PETREL:-$PWD/$BUILD/petrel}"
 # For a thousand clients at a time, here and in Petrel.
 [ "$(ulimit -n)" = unlimited ] || [ "$(ulimit -n)" -ge 4096 ] || ulimit -n 4096
 perl t/bench/throughput.pl
+perl t/bench/beside.pl
 perl t/bench/tls.pl
 perl t/bench/overload.pl
 perl t/bench/newsletter.pl
