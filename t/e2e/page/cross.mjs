@@ -57,6 +57,8 @@ const fetches = {
   'POST of JSON': [asks('/api/queue/rm', { method: 'POST', credentials: 'include', headers: json, body }), /^failed/],
   'POST of text': [asks('/api/queue/rm', { method: 'POST', credentials: 'include', mode: 'no-cors', headers: { 'Content-Type': 'text/plain' }, body }), /^(opaque 0 0|failed)/],
   'POST without a type': [asks('/api/queue/rm', { method: 'POST', credentials: 'include', mode: 'no-cors', body }), /^(opaque 0 0|failed)/],
+  'POST of a test message': [asks('/api/test', { method: 'POST', credentials: 'include', headers: json, body: '{"to":"a@b.example"}' }), /^failed/],
+  'POST of a test message as text': [asks('/api/test', { method: 'POST', credentials: 'include', mode: 'no-cors', headers: { 'Content-Type': 'text/plain' }, body: '{"to":"a@b.example"}' }), /^(opaque 0 0|failed)/],
   'DELETE of the session': [asks('/api/session', { method: 'DELETE', credentials: 'include', headers: json }), /^failed/],
 };
 // Each says what came of it.
