@@ -321,6 +321,10 @@ image: image-root ## Packs it into build-image/petrel.oci.tar, an OCI archive.
 check-packages: petrel image $(BUILD)/t/bench/sink ## Builds the packages, and installs, upgrades and removes them in a bare Debian.
 	$(Q)BUILD=$(BUILD) prove $(wildcard t/packages/*.t)
 
+# Of a release: the same source makes the same bytes. WHAT=deb builds the packages alone.
+reproducible: ## Builds program, image and packages twice, elsewhere and otherwise, and says what differs.
+	$(Q)t/packages/reproducible $(WHAT)
+
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
@@ -352,6 +356,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deb image-root image check-packages deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
