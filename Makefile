@@ -284,8 +284,11 @@ static: ## Builds ./petrel-static, one file for any Linux of this architecture, 
 	@echo 'petrel-static is made. It finds the users in /etc/passwd, not those of LDAP and other services.'
 	$(if $(STATIC_IDN2),,@echo 'Domains beyond ASCII are left out (IDNA): apt-get install libidn2-dev libunistring-dev, make clean static')
 
-petrel-static: $(BUILD)/petrel-static
+# Always: it may be that of another processor, and newer.
+petrel-static: $(BUILD)/petrel-static FORCE
 	$(STRIP) -R .eh_frame -R .eh_frame_hdr -R .gcc_except_table -o $@ $<
+
+FORCE:
 
 $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
 	$(Q)echo "  link $@"

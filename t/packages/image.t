@@ -23,7 +23,9 @@ if (!$ENV{PETREL_TEST_IMAGE}) {
 }
 my $size = 0;
 find(sub { $size += -s _ if -f $_ }, "$image/root");
-cmp_ok $size, '<=', 4_000_000, 'the image is small, unpacked';
+# Names beyond ASCII are in it where libunistring-dev is installed: tables of Unicode.
+my $idna = (Petrel::command('', "$image/root/petrel", 'version'))[1] =~ /^libidn2/m ? 350_000 : 0;
+cmp_ok $size, '<=', 4_000_000 + $idna, 'the image is small, unpacked';
 
 # As a container has it: the root read-only, the spool a volume of its own with the owner and mode of the image's.
 system("mount --bind $image/root $mounts && mount -o remount,bind,ro $mounts && mount -t tmpfs -o mode=770,uid=65532,gid=0 none $mounts/spool") == 0 or die 'mount';
