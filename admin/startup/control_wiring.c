@@ -151,7 +151,7 @@ answer_log_level(void *context, const json_t *request)
     const char *name = json_string_value(json_object_get(request, "level"));
     const char *by = json_string_value(json_object_get(request, "by"));
     int64_t for_ms = json_field_number(request, "for_ms");
-    enum log_level level;
+    enum log_level level = w->level;
     if (name != NULL && !level_find(name, &level))
         return questions_refuse("level is error, warning, info or debug");
     if (for_ms < 0 || for_ms > LEVEL_MAX_MS)
