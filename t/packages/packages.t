@@ -201,10 +201,17 @@ SKIP: {
     $in->('upgrade', 'dpkg -i /root/petrel.deb </dev/null');
     is $unit->($_), 'enabled active ', "$_ after an upgrade" for qw(petrel.service petrel.socket);
 
+    like $in->('postfix instead of petrel-mta', 'apt-get install -y -q --no-install-recommends postfix'), qr/^petrel-mta: petrel does not run any more, until: systemctl enable --now petrel$/m, 'that is said';
+    is $unit->($_), 'disabled inactive ', "$_ steps aside" for qw(petrel.service petrel.socket);
+    is $in->('postfix', 'systemctl is-active postfix; ss -Hltn "sport = :25" | wc -l'), "active\n2\n", 'Postfix has port 25';
+    is $waiting->(), 1, 'the message waits still';
+    $in->('petrel-mta', 'sed -i "s/^listen = .*/listen = 127.0.0.1:25/" /etc/petrel/petrel.conf && apt-get install -y -q --no-install-recommends /root/petrel_*.deb /root/petrel-mta_*.deb --allow-downgrades');
+    is $unit->('petrel.service'), 'enabled active ', 'it runs again';
+
     my $said = $in->('remove', 'apt-get remove -y -q petrel petrel-mta');
     like $said, qr{^petrel: mail waits in /var/spool/petrel}m, 'mail that waits is said by the daemon, too';
     unlike $in->('port 25', 'ss -Hltn'), qr/:25 /, 'nothing listens';
-    $in->('both again', 'sed -i "s/^listen = .*/listen = 127.0.0.1:25/" /etc/petrel/petrel.conf && apt-get install -y -q --no-install-recommends /root/petrel_*.deb /root/petrel-mta_*.deb');
+    $in->('both again', 'apt-get install -y -q --no-install-recommends /root/petrel_*.deb /root/petrel-mta_*.deb');
     is $waiting->(), 1, 'the message is there';
     $in->('nothing waits', 'petrel queue rm --all');
     like $in->('purge', 'apt-get purge -y -q petrel petrel-mta'), qr{^petrel: no mail was in /var/spool/petrel: it is removed$}m, 'a purge of what runs';
