@@ -273,7 +273,7 @@ LD_HELP := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(shell $(CC) -Wl$(comma
 STATIC_LD := $(if $(findstring --no-warnings,$(LD_HELP)),-Wl$(comma)--no-warnings) \
     $(if $(findstring pack-relative-relocs,$(LD_HELP)),-Wl$(comma)-z$(comma)pack-relative-relocs)
 # Small, as it is for images and routers: what runs once, or when an operator asks, is optimized for size; the unwind tables
-# of the libraries are left out, as nothing unwinds.
+# of the libraries are left out, as nothing unwinds (on Debian 13 only with the note that stands behind them).
 COLD := admin/command admin/doctor admin/settings admin/setup admin/startup sched/simulate
 COLD_FLAGS :=
 $(foreach d,$(COLD),$(eval $(BUILD)/$(d)/%.o: override CFLAGS += $$(COLD_FLAGS)))
@@ -286,7 +286,7 @@ static: ## Builds ./petrel-static, one file for any Linux of this architecture, 
 
 # Always: it may be that of another processor, and newer.
 petrel-static: $(BUILD)/petrel-static FORCE
-	$(STRIP) -R .eh_frame -R .eh_frame_hdr -R .gcc_except_table -o $@ $<
+	$(STRIP) -R .eh_frame -R .eh_frame_hdr -R .gcc_except_table -R .note.ABI-tag -o $@ $<
 
 FORCE:
 
