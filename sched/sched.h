@@ -28,6 +28,8 @@
 struct sched;
 struct sched_message;
 struct sched_session;
+struct bank_question;
+struct bank_grant;
 
 /* New mail and due deferred mail are loaded in turn. When the active set is full new
  * mail goes first, at most three times in a row. */
@@ -311,8 +313,10 @@ enum sched_bound {
     SCHED_BOUND_RATE_DELAY,      /* destination_rate_delay */
     SCHED_BOUND_RATE,            /* destination_rate */
     SCHED_BOUND_LEARNT_RATE,     /* its replies asked us to slow down */
+    SCHED_BOUND_LEASE_RATE,      /* our part of the group's rate */
     SCHED_BOUND_WINDOW,
     SCHED_BOUND_CEILING,   /* it refused more sessions */
+    SCHED_BOUND_LEASE,     /* our part of the group's sessions */
     SCHED_BOUND_PROOF,     /* as many as it may have, and none has proven the demand */
     SCHED_BOUND_CONGESTED, /* a session waits long for its greeting */
     SCHED_BOUND_PAUSE,     /* after a session that failed */
@@ -347,6 +351,10 @@ struct sched_site {
     int64_t bound_until_ms; /* INT64_MAX: until an event */
     uint32_t quota;         /* the one that is used up, and its period; 0: none */
     const char *quota_period;
+    int hosts;                    /* that share its limits; 0: none */
+    int lease_tokens;             /* ours of the transactions in five seconds, and */
+    int shared_tokens;            /* all of them; 0: no rate */
+    int lease_sessions;           /* ours of the sessions */
     const struct outcome *reason; /* of its death, or why it lacks a token; NULL */
 };
 /* A site that has died or works again since the last call, the oldest first; false:
@@ -419,6 +427,34 @@ void sched_quota_pauses(const struct sched *s,
 /* What is known of a next hop, to be restored or (with the time of now) forgotten. */
 struct quota_use *sched_quota_recall(struct sched *s, struct text key);
 bool sched_quota_reset(struct sched *s, int64_t now_ms, struct text key);
+
+/* --- A group of hosts -------------------------------------------------------------- */
+
+/* Hosts that share limits, and what shares them: logins always, addresses perhaps. Without
+ * a group, as without this call, nothing is shared. */
+struct sched_group {
+    int members, lost;     /* we are one; lost ones may still use their parts */
+    int index;             /* our rank among all of them, from 0 */
+    bool has_bank;         /* it answers, as far as is known */
+    bool shares_addresses; /* else sites where we log in alone */
+};
+void sched_members(struct sched *s, int64_t now_ms,
+                   const struct sched_group *group); /* NULL: none */
+
+/* A site that asks the bank. site: as in site_state.h; the same on all hosts. */
+struct sched_wish {
+    const char *site;
+    bool is_account; /* where we log in */
+    const struct bank_question *question;
+};
+/* Hands out wishes, `most` at a time, each of which sched_granted() answers; returns their
+ * number. To be called after sched_next() has returned false. */
+size_t sched_wishes(struct sched *s, int64_t now_ms, size_t most,
+                    void (*each)(void *context, const struct sched_wish *wish),
+                    void *context);
+/* NULL: there was no answer. */
+void sched_granted(struct sched *s, int64_t now_ms, const char *site,
+                   const struct bank_grant *grant);
 
 /* The wait of an active message's recipients, by destination. */
 struct sched_wait {

@@ -7,6 +7,7 @@
 #include "sched/sched_internal.h"
 
 #include "base/memory.h"
+#include "sched/site_lease.h"
 #include "sched/site_walk.h"
 
 #include <assert.h>
@@ -112,11 +113,13 @@ waits_for_time(const struct sched *s, struct site *site)
     case SCHED_BOUND_RATE_DELAY:
     case SCHED_BOUND_RATE:
     case SCHED_BOUND_LEARNT_RATE:
+    case SCHED_BOUND_LEASE_RATE:
         return true;
     case SCHED_BOUND_NONE:
     case SCHED_BOUND_PROBE:
     case SCHED_BOUND_WINDOW:
     case SCHED_BOUND_CEILING:
+    case SCHED_BOUND_LEASE:
     case SCHED_BOUND_PROOF:
     case SCHED_BOUND_CONGESTED:
     case SCHED_BOUND_PAUSE:
@@ -196,6 +199,10 @@ sched_bound_word(enum sched_bound bound)
         return "window";
     case SCHED_BOUND_CEILING:
         return "ceiling";
+    case SCHED_BOUND_LEASE:
+        return "lease";
+    case SCHED_BOUND_LEASE_RATE:
+        return "lease_rate";
     case SCHED_BOUND_PROOF:
         return "proof";
     case SCHED_BOUND_CONGESTED:
@@ -281,6 +288,8 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
     view_members(site, &view);
     view.bound = bound_now(s, site, &view.bound_until_ms);
     view_quota(site->transport, s->now_ms, &view);
+    if (site->lease)
+        site_lease_view(site, s->now_ms, &view);
     if (site->dead) {
         reason_read(site->reason, outcome);
         view.reason = outcome;

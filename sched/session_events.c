@@ -374,7 +374,7 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     if (to != from && !to->window.probing)
         sched_site_recall(s, to);
     bool has_space =
-        to == from || (!to->dead && to->sessions < site_allows(to, s->now_ms));
+        to == from || (!to->dead && to->sessions < site_allows_new(to, s->now_ms));
     if (has_space)
         sched_session_move(session, d->lane);
     site_update(sites, from, s->now_ms);

@@ -9,6 +9,7 @@
 #include "sched/limits/reply_class.h"
 #include "sched/limits/retry.h"
 #include "sched/session.h"
+#include "sched/site_lease.h"
 #include "sched/site_walk.h"
 
 #include <assert.h>
@@ -49,6 +50,7 @@ void
 sites_free(struct sites *set)
 {
     site_walks_forget(set);
+    site_group_free(set);
     assert(set->count == 0 && !set->transports.by_target && !set->flows.by_key);
     token_table_clear(&set->transports.tokens);
     hop_quotas_free(&set->transports.hops);
@@ -167,6 +169,8 @@ site_get(struct sites *set, struct transport *transport, struct text key)
     bucket_learnt_init(&site->learnt);
     HASH_ADD_KEYPTR(hh, transport->sites, site->key, key.length, site);
     set->count++;
+    if (set->group)
+        site_lease_join(set, site);
     site_recall(set, site);
     if (transport->token == SCHED_TOKEN_FAILED)
         site_lose_token(set, site);
@@ -244,6 +248,8 @@ site_free(struct sites *set, struct site *site)
     reason_close(&site->reasons, &site->suspended);
     assert(!site->reasons);
     site_walks_leave(set, site);
+    if (site->lease)
+        site_lease_leave(set, site);
     HASH_DELETE(hh, site->transport->sites, site);
     lanes_free(&site->lanes);
     for (int age = 0; age < FLOW_AGES; age++)
@@ -291,7 +297,7 @@ site_ready_ms(struct site *site, int64_t now_ms)
     for (int i = 0; i < PACES; i++)
         if (paces[i].ready_ms > ready)
             ready = paces[i].ready_ms;
-    return ready;
+    return site->lease ? site_lease_delay(site, now_ms, ready) : ready;
 }
 
 int
@@ -303,7 +309,14 @@ site_allows(const struct site *site, int64_t now_ms)
         if (ceiling < allowed)
             allowed = ceiling;
     }
-    return allowed;
+    return site->lease ? site_lease_limit(site, now_ms, false, allowed) : allowed;
+}
+
+int
+site_allows_new(const struct site *site, int64_t now_ms)
+{
+    int allowed = site_allows(site, now_ms);
+    return site->lease ? site_lease_limit(site, now_ms, true, allowed) : allowed;
 }
 
 /* A lane without a session of its own waits, and no other mail does. */
@@ -335,6 +348,11 @@ rate_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
         *until_ms = paces[i].ready_ms;
         if (*until_ms > now_ms)
             return paces[i].bound;
+    }
+    if (site->lease) {
+        *until_ms = site_lease_delay(site, now_ms, INT64_MIN);
+        if (*until_ms > now_ms)
+            return SCHED_BOUND_LEASE_RATE;
     }
     return SCHED_BOUND_NONE;
 }
@@ -383,6 +401,8 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     if (bound != SCHED_BOUND_NONE)
         return bound;
     *until_ms = INT64_MAX;
+    if (site->lease && site->sessions >= site_lease_limit(site, now_ms, true, INT_MAX))
+        return SCHED_BOUND_LEASE;
     if (site->sessions >= site_allows(site, now_ms) && site_lacks_proof(site))
         return SCHED_BOUND_PROOF;
     if (site->sessions >= site->window.size)
@@ -413,6 +433,10 @@ sessions_worth(const struct sites *set, const struct site *site, int64_t now_ms)
     if (site_is_adaptive(site)) {
         uint32_t learnt = bucket_learnt_passes(&site->learnt, now_ms, until_ms);
         passes = learnt < passes ? learnt : passes;
+    }
+    if (site->lease) {
+        uint32_t leased = site_lease_passes(site, now_ms, until_ms);
+        passes = leased < passes ? leased : passes;
     }
     passes = left < passes ? left : passes;
     return passes > 0 ? passes : 1;
@@ -481,6 +505,8 @@ site_take(struct site *site, int64_t now_ms)
     bucket_take(&site->bucket, &site_transport(site)->rate, now_ms);
     if (site_is_adaptive(site))
         bucket_learnt_take(&site->learnt, now_ms);
+    if (site->lease)
+        site_lease_take(site, now_ms);
 }
 
 /* When the site becomes slower with it, the window stops growing or shrinks. */
@@ -607,9 +633,9 @@ wake_time(struct site *site, int64_t now_ms)
 {
     if (site->dead)
         return site->dead_until_ms;
+    int64_t wake = site->lease ? site_lease_wake_ms(site, now_ms) : INT64_MAX;
     if (site->lanes.works == 0 && !site->window.probing)
-        return INT64_MAX;
-    int64_t wake = INT64_MAX;
+        return wake;
     const int64_t times[] = {
         site_ready_ms(site, now_ms),     site->open_after_ms,
         ceiling_wake_ms(&site->ceiling), site->transport->pause_until_ms,
@@ -631,6 +657,8 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
         site_free(set, site);
         return;
     }
+    if (site->lease)
+        site_lease_update(set, site, now_ms);
     if (wants_session(set, site, now_ms))
         enter_ready(set, site);
     else
@@ -711,6 +739,8 @@ site_shift(void *context, struct site *site)
     lanes_shift(&site->lanes, delta);
     ceiling_shift(&site->ceiling, delta);
     bucket_shift(&site->bucket, delta);
+    if (site->lease)
+        site_lease_shift(site, delta);
     bucket_learnt_shift(&site->learnt, delta);
     if (heap_has(&site->timer))
         site->wake_ms += delta;

@@ -50,6 +50,8 @@ struct site_backlog {
     size_t excess;   /* without a due time: only the site recalls them */
 };
 
+struct site_lease;
+struct site_group;
 struct site {
     UT_hash_handle hh; /* in the transport's sites */
     char *key;
@@ -88,6 +90,7 @@ struct site {
     uint64_t lent; /* hash of the key of the site that its domain comes from, and will
                     * probably return to: what it has learnt is of that; 0: none */
     int64_t crowded_since_ms;
+    struct site_lease *lease; /* NULL: its limits are this host's own */
     unsigned asked; /* entries of the message that sched_is_excess() asks about */
     unsigned recalled, passed; /* since it became crowded: messages recalled, and those
                                 * of new senders that passed the backlog */
@@ -101,6 +104,7 @@ struct sites {
     struct site_walk *walks; /* site_walk.h */
     struct site_state_set states;
     struct site_changes *changes; /* NULL: there was none */
+    struct site_group *group;     /* NULL: there is none; site_lease.h */
     size_t count, dead_count;
     uint64_t direct_greetings; /* of sites that MX records named */
     int64_t shift_ms;          /* the sum of clock steps */
@@ -115,6 +119,8 @@ struct site *site_get(struct sites *set, struct transport *transport, struct tex
 const struct transport_params *site_transport(const struct site *site);
 bool site_is_adaptive(const struct site *site);
 
+/* The transport's key, a blank, the site's key. */
+void site_remembered_key(const struct site *site, char key[SITE_STATE_KEY_MAX]);
 /* The learnt state of the site; false: nothing worth keeping. Writes its key to key. */
 bool site_remember(const struct site *site, struct site_state *out,
                    char key[SITE_STATE_KEY_MAX]);
@@ -130,8 +136,9 @@ void site_inherit(struct site *site, const struct site *old);
  * now. until_ms is set when that ends by itself (else INT64_MAX). SCHED_BOUND_NONE:
  * nothing does. */
 enum sched_bound site_bound(struct site *site, int64_t now_ms, int64_t *until_ms);
-/* Sessions it may have now, regardless of what waits. */
+/* Sessions it may have now, regardless of what waits; and if one is to be opened. */
 int site_allows(const struct site *site, int64_t now_ms);
+int site_allows_new(const struct site *site, int64_t now_ms);
 /* No transaction may begin before that time (a rate, a pause); <= now_ms: none is
  * delayed. */
 int64_t site_ready_ms(struct site *site, int64_t now_ms);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* The transport is in the key, since sites of different transports can have one key. */
-static void
-remembered_key(const struct site *site, char key[SITE_STATE_KEY_MAX])
+void
+site_remembered_key(const struct site *site, char key[SITE_STATE_KEY_MAX])
 {
     char transport[ROUTE_KEY_MAX];
     route_key(&site->transport->target, TEXT(""), transport);
@@ -29,7 +29,7 @@ site_remember(const struct site *site, struct site_state *out,
 {
     if (!knows_something(site))
         return false;
-    remembered_key(site, key);
+    site_remembered_key(site, key);
     *out = (struct site_state){.key = key,
                                .window = site->window.probing ? 0 : site->window.size,
                                .ceiling = site->ceiling,
@@ -87,7 +87,7 @@ void
 site_recall(struct sites *set, struct site *site)
 {
     char key[SITE_STATE_KEY_MAX];
-    remembered_key(site, key);
+    site_remembered_key(site, key);
     struct site_state *r = site_state_take(&set->states, key);
     if (r)
         site_take_state(set, site, r);

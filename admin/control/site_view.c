@@ -91,6 +91,15 @@ put_numbers(json_t *view, const struct sched_site *site)
         json_object_set_new(view, numbers[i].key, json_integer(numbers[i].value));
 }
 
+static void
+put_lease(json_t *view, const struct sched_site *site)
+{
+    json_object_set_new(view, "hosts", json_integer(site->hosts));
+    json_object_set_new(view, "lease_tokens", json_integer(site->lease_tokens));
+    json_object_set_new(view, "shared_tokens", json_integer(site->shared_tokens));
+    json_object_set_new(view, "lease_sessions", json_integer(site->lease_sessions));
+}
+
 json_t *
 site_view_make(const struct sched_site *site)
 {
@@ -109,6 +118,8 @@ site_view_make(const struct sched_site *site)
         json_object_set_new(view, "quota", json_integer(site->quota));
         json_object_set_new(view, "quota_period", json_string(site->quota_period));
     }
+    if (site->hosts > 0)
+        put_lease(view, site);
     put_time(view, "dead_since_ms", site->dead_since_ms);
     put_time(view, "dead_until_ms", site->dead_until_ms);
     if (site->ceiling > 0)
@@ -250,6 +261,20 @@ say_quota(const json_t *view, struct buffer *out)
                                "its limit"));
 }
 
+/* Of what several hosts share. */
+static void
+say_lease(const json_t *view, struct buffer *out)
+{
+    (void)!buffer_format(
+        out,
+        "our part of the group's limit: %" PRId64 " of %" PRId64
+        " transactions in 5 s, %" PRId64 " of %" PRId64 " sessions, %" PRId64 " hosts",
+        json_field_number(view, "lease_tokens"),
+        json_field_number(view, "shared_tokens"),
+        json_field_number(view, "lease_sessions"), json_field_number(view, "limit"),
+        json_field_number(view, "hosts"));
+}
+
 static void
 say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
           struct buffer *out)
@@ -294,6 +319,12 @@ say_bound(const json_t *view, int64_t delivery_session_limit, int64_t now_ms,
     case SCHED_BOUND_CEILING:
         say_ceiling(view, now_ms, out);
         return;
+    case SCHED_BOUND_LEASE:
+        say_lease(view, out);
+        return;
+    case SCHED_BOUND_LEASE_RATE:
+        say_lease(view, out);
+        break;
     case SCHED_BOUND_PROOF:
         (void)!buffer_add(out, TEXT("none of its sessions has proven what the domain "
                                     "demands of TLS (DANE, MTA-STS); one of them ends "

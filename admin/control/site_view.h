@@ -23,6 +23,8 @@
  *   learnt_rate    a second; 0 = none
  *   latency_ms, failures (connections that failed in a row)
  *   bound          what binds: a word of sched_bound_word(); bound_until_ms
+ *   hosts          that share its limits; of these we have lease_tokens of shared_tokens
+ *                  (transactions in 5 s), and lease_sessions of limit
  *   dead_until_ms, dead_since_ms, reason, remote (who said it)
  * Times are in ms since the epoch; those that do not apply are not there. */
 json_t *site_view_make(const struct sched_site *site);

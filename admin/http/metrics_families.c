@@ -719,7 +719,8 @@ static const struct metrics_row {
     ROW("petrel_sites_bound", GAUGE, write_site_bounds,
         "Sites with mail, by what limits them now",
         "bound: nothing, dead, token, quota, probe, transport_rate_delay, rate_delay, "
-        "rate, learnt_rate, window, ceiling, proof, congested, pause, "
+        "rate, learnt_rate, lease_rate, lease, window, ceiling, proof, congested, "
+        "pause, "
         "delivery_session_limit"),
     ROW("petrel_site_waiting", GAUGE, write_site_waiting, "Recipients in memory",
         "site"),

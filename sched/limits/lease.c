@@ -292,10 +292,25 @@ lease_ready_ms(struct lease *l, int64_t now_ms, const struct lease_terms *t)
         return ready < lease_tokens_until_ms(l) ? ready : lease_tokens_until_ms(l);
     }
     if (!lease_is_alone(l, now_ms, t))
-        return l->due_ms != 0 ? l->due_ms + LEASE_PATIENCE_MS : now_ms;
+        return (l->due_ms != 0 ? l->due_ms : now_ms) + LEASE_PATIENCE_MS;
     struct rate part = lease_part_rate(t);
     lease_begin_part(l, now_ms, t);
     return bucket_ready_ms(&l->bucket, &part, now_ms);
+}
+
+uint32_t
+lease_passes(const struct lease *l, int64_t now_ms, int64_t until_ms,
+             const struct lease_terms *t)
+{
+    struct rate part = lease_part_rate(t);
+    if (t->rate.amount == 0)
+        return RATE_AMOUNT_MAX;
+    if (!lease_has_tokens(l, now_ms))
+        return bucket_passes(&l->bucket, &part, now_ms, until_ms);
+    uint32_t left = (uint32_t)lease_unspent(l);
+    uint32_t passes =
+        left > 0 ? bucket_passes(&l->bucket, &l->pace, now_ms, until_ms) : 0;
+    return passes < left ? passes : left;
 }
 
 void

@@ -78,6 +78,9 @@ int lease_sessions(const struct lease *l, int64_t now_ms, const struct lease_ter
                    bool is_new);
 /* When the next transaction may begin, as bucket_ready_ms(); an answer may change it. */
 int64_t lease_ready_ms(struct lease *l, int64_t now_ms, const struct lease_terms *t);
+/* How many may begin until then, as bucket_passes(). */
+uint32_t lease_passes(const struct lease *l, int64_t now_ms, int64_t until_ms,
+                      const struct lease_terms *t);
 void lease_take(struct lease *l, int64_t now_ms, const struct lease_terms *t);
 /* The earliest time after now_ms at which lease_sessions() may change by itself. */
 int64_t lease_wake_ms(const struct lease *l, int64_t now_ms,

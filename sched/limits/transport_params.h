@@ -28,7 +28,9 @@ struct transport_params {
     int64_t transport_rate_delay_ms;    /* 0 */
     struct rate rate;                   /* of transactions to a site; none */
     struct quota quota;                 /* of recipients; none */
-    int adaptive;    /* 1: learn a site's limits; 0: Postfix's rules */
+    int shared;   /* 1: a group of hosts keeps its limits together, exactly; 0: so if it
+                      * has a rate */
+    int adaptive; /* 1: learn a site's limits; 0: Postfix's rules */
     int reuse_limit; /* transactions over one connection; 0 = no limit */
     int slot_cost, slot_loan, slot_discount, minimum_slots; /* 5, 3, 50, 3 */
     int64_t minimal_backoff_ms;                             /* 300 s */

@@ -90,6 +90,10 @@ case_begin(struct case_site *c)
                                   .ceiling_probe_ms = now + 10000,
                                   .rate = 9500,
                                   .failures = 2,
+                                  .hosts = 10,
+                                  .lease_tokens = 8,
+                                  .shared_tokens = 83,
+                                  .lease_sessions = 2,
                                   .bound_until_ms = now + 3000};
     return &c->site;
 }
@@ -119,6 +123,10 @@ test_sentences(void)
                              "carry mail"                                       },
         {SCHED_BOUND_CEILING,         "it refused more than 5 sessions (ceiling); one "
                               "more is tried at 22:13:30Z (in 10 s)"           },
+        {SCHED_BOUND_LEASE,           "our part of the group's limit: 8 of 83 transactions in 5 s, 2 of 20 sessions, "
+                            "10 hosts"},
+        {SCHED_BOUND_LEASE_RATE,      "our part of the group's limit: 8 of 83 transactions in 5 s, 2 of 20 sessions, "
+                                 "10 hosts; the next delivery may begin at 22:13:23Z (in 3 s)"},
         {SCHED_BOUND_PROOF,           "none of its sessions has proven what the domain demands of TLS (DANE, MTA-STS); "
                             "one of them ends for a new one"},
         {SCHED_BOUND_CONGESTED,       "a connection waits long for its greeting; no more "

@@ -1,0 +1,299 @@
+/* Leases of sites: what they have and want, and what is done with the answers. */
+#include "sched/site_lease.h"
+
+#include "base/memory.h"
+#include "sched/session.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* --- The group ---------------------------------------------------------------------- */
+
+static struct lease_terms
+site_lease_terms(const struct site *site)
+{
+    const struct sched_group *hosts = &site->lease->group->hosts;
+    const struct transport_params *t = site_transport(site);
+    return (struct lease_terms){.rate = t->rate,
+                                .sessions = site->window.limit,
+                                .is_strict = t->rate.amount > 0 || t->shared,
+                                .has_bank = hosts->has_bank,
+                                .members = hosts->members,
+                                .lost = hosts->lost,
+                                .index = hosts->index};
+}
+
+/* Behind a route the target names the servers, else what was looked up. */
+static bool
+site_is_shared(const struct sites *set, const struct site *site)
+{
+    const struct target *target = &site->transport->target;
+    switch (target->kind) {
+    case TARGET_MX:
+        return set->group->hosts.shares_addresses &&
+               (text_starts_nocase(text_from(site->key), TEXT("mx:")) ||
+                text_starts_nocase(text_from(site->key), TEXT("provider:")));
+    case TARGET_SMTP:
+        return target_has_user(target) || set->group->hosts.shares_addresses;
+    case TARGET_LMTP: /* mostly of this host alone */
+        return target->transport.shared && set->group->hosts.shares_addresses;
+    case TARGET_MAILDIR:
+    case TARGET_HOLD:
+    case TARGET_DISCARD:
+    case TARGET_ERROR:
+    case TARGET_UNKNOWN:
+        break;
+    }
+    return false;
+}
+
+void
+site_lease_join(struct sites *set, struct site *site)
+{
+    struct site_lease *old;
+    char name[SITE_STATE_KEY_MAX];
+    if (site->lease || !site_is_shared(set, site))
+        return;
+    site_remembered_key(site, name);
+    size_t length = strlen(name);
+    HASH_FIND(hh, set->group->by_name, name, length, old);
+    struct site_lease *lease = memory_new(sizeof(*lease) + length + 1);
+    if (old) { /* of settings that were: its sessions get no mail any more */
+        lease->lease = old->lease;
+        site_lease_leave(set, old->site);
+    }
+    lease->site = site;
+    lease->group = set->group;
+    memcpy(lease->name, name, length + 1);
+    HASH_ADD_KEYPTR(hh, set->group->by_name, lease->name, length, lease);
+    site->lease = lease;
+}
+
+static void
+leave_due(struct sites *set, struct site_lease *lease)
+{
+    if (!lease->is_due)
+        return;
+    lease->is_due = false;
+    DL_DELETE(set->group->due, lease);
+}
+
+void
+site_lease_leave(struct sites *set, struct site *site)
+{
+    struct site_lease *lease = site->lease;
+    leave_due(set, lease);
+    HASH_DELETE(hh, set->group->by_name, lease);
+    free(lease);
+    site->lease = NULL;
+}
+
+static void
+site_lease_join_each(void *context, struct site *site)
+{
+    site_lease_join(context, site);
+}
+
+void
+site_group_free(struct sites *set)
+{
+    struct site_lease *lease, *next;
+    if (!set->group)
+        return;
+    HASH_ITER (hh, set->group->by_name, lease, next)
+        site_lease_leave(set, lease->site);
+    free(set->group);
+    set->group = NULL;
+}
+
+struct site_visit_update {
+    struct sites *set;
+    int64_t now_ms;
+};
+
+static void
+site_group_update(void *context, struct site *site)
+{
+    struct site_visit_update *v = context;
+    site_update(v->set, site, v->now_ms);
+}
+
+void
+site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_ms)
+{
+    if (!hosts) {
+        site_group_free(set);
+    } else {
+        assert(hosts->members >= 1 && hosts->lost >= 0 && hosts->index >= 0);
+        if (set->group && set->group->hosts.shares_addresses != hosts->shares_addresses)
+            site_group_free(set);
+        if (!set->group)
+            set->group = memory_new(sizeof(*set->group));
+        set->group->hosts = *hosts;
+        sites_each(set, site_lease_join_each, set);
+    }
+    sites_each(set, site_group_update, &(struct site_visit_update){set, now_ms});
+}
+
+/* --- Questions ---------------------------------------------------------------------- */
+
+static size_t
+lane_senders(const struct lane *lane)
+{
+    size_t senders = 0;
+    for (int age = 0; age < FLOW_AGES; age++) {
+        const struct flow_turns *turns = &lane->queue.turns[age];
+        senders += turns->flows.count - turns->idle;
+    }
+    return senders;
+}
+
+/* A site on probation is tried with mail that waits on disk, too. */
+static struct lease_load
+site_lease_load(const struct site *site)
+{
+    const struct lane *lane, *next;
+    size_t works = site->lanes.works, senders = lane_senders(&site->lanes.plain);
+    HASH_ITER (hh, site->lanes.by_demand, lane, next)
+        senders += lane_senders(lane);
+    if (works == 0 && site->window.probing && site_has_backlog(site))
+        works = 1;
+    if (site->dead)
+        works = 0;
+    size_t need = (size_t)site->carrying + works, most = (size_t)site->window.size;
+    return (struct lease_load){.works = works,
+                               .senders = senders,
+                               .open = site->sessions,
+                               .need = (int)(need < most ? need : most)};
+}
+
+struct site_lease *
+site_lease_next(struct sites *set, int64_t now_ms, struct bank_question *question)
+{
+    struct site_lease *lease;
+    while (set->group && (lease = set->group->due) != NULL) {
+        struct lease_terms terms = site_lease_terms(lease->site);
+        struct lease_load load = site_lease_load(lease->site);
+        leave_due(set, lease);
+        if (lease_ask_ms(&lease->lease, &terms) <= now_ms &&
+            lease_ask(&lease->lease, now_ms, &terms, &load, &set->random, question))
+            return lease;
+        site_update(set, lease->site, now_ms);
+    }
+    return NULL;
+}
+
+void
+site_lease_granted(struct sites *set, const char *name, int64_t now_ms,
+                   const struct bank_grant *grant)
+{
+    struct site_lease *lease = NULL;
+    if (set->group)
+        HASH_FIND_STR(set->group->by_name, name, lease);
+    if (!lease) /* the site is gone */
+        return;
+    struct lease_terms terms = site_lease_terms(lease->site);
+    if (grant)
+        lease_granted(&lease->lease, &terms, grant, &set->random);
+    else
+        lease_failed(&lease->lease, now_ms);
+    site_update(set, lease->site, now_ms);
+}
+
+/* --- What it allows ----------------------------------------------------------------- */
+
+int
+site_lease_limit(const struct site *site, int64_t now_ms, bool is_new, int allowed)
+{
+    struct lease_terms terms = site_lease_terms(site);
+    int leased = lease_sessions(&site->lease->lease, now_ms, &terms, is_new);
+    return leased < allowed ? leased : allowed;
+}
+
+int64_t
+site_lease_delay(struct site *site, int64_t now_ms, int64_t ready_ms)
+{
+    struct lease_terms terms = site_lease_terms(site);
+    int64_t leased_ms = lease_ready_ms(&site->lease->lease, now_ms, &terms);
+    return leased_ms > ready_ms ? leased_ms : ready_ms;
+}
+
+uint32_t
+site_lease_passes(const struct site *site, int64_t now_ms, int64_t until_ms)
+{
+    struct lease_terms terms = site_lease_terms(site);
+    return lease_passes(&site->lease->lease, now_ms, until_ms, &terms);
+}
+
+void
+site_lease_take(struct site *site, int64_t now_ms)
+{
+    struct lease_terms terms = site_lease_terms(site);
+    lease_take(&site->lease->lease, now_ms, &terms);
+}
+
+/* Idle sessions over the lease end now, others when they are idle. */
+static void
+site_lease_release(struct site *site, int64_t now_ms)
+{
+    struct sched_session *session;
+    int over = site->sessions - site->released -
+               site_lease_limit(site, now_ms, false, INT_MAX);
+    DL_FOREACH2 (site->idlers, session, idlers_next) {
+        if (over <= 0)
+            return;
+        over -= !session->released;
+        sched_session_release(session);
+    }
+}
+
+void
+site_lease_update(struct sites *set, struct site *site, int64_t now_ms)
+{
+    struct site_lease *lease = site->lease;
+    struct lease_terms terms = site_lease_terms(site);
+    struct lease_load load = site_lease_load(site);
+    lease_update(&lease->lease, now_ms, &terms, &load);
+    bool is_due = lease_ask_ms(&lease->lease, &terms) <= now_ms;
+    if (!is_due) {
+        leave_due(set, lease);
+    } else if (!lease->is_due) {
+        lease->is_due = true;
+        DL_APPEND(set->group->due, lease);
+    }
+    site_lease_release(site, now_ms);
+}
+
+int64_t
+site_lease_wake_ms(const struct site *site, int64_t now_ms)
+{
+    struct lease_terms terms = site_lease_terms(site);
+    const struct lease *lease = &site->lease->lease;
+    int64_t ask = lease_ask_ms(lease, &terms);
+    int64_t wake = lease_wake_ms(lease, now_ms, &terms);
+    return ask > now_ms && ask < wake ? ask : wake;
+}
+
+void
+site_lease_shift(struct site *site, int64_t delta_ms)
+{
+    lease_shift(&site->lease->lease, delta_ms);
+}
+
+void
+site_lease_view(const struct site *site, int64_t now_ms, struct sched_site *view)
+{
+    struct lease_terms terms = site_lease_terms(site);
+    const struct lease *l = &site->lease->lease;
+    const struct rate *r = &terms.rate;
+    int sessions = lease_sessions(l, now_ms, &terms, false);
+    view->hosts = terms.members + terms.lost;
+    view->lease_tokens = l->tokens;
+    if (r->amount > 0)
+        view->shared_tokens =
+            (int)(LEASE_PERIOD_MS * (int64_t)r->amount / r->period_ms);
+    view->lease_sessions = sessions == INT_MAX ? 0 : sessions;
+}

@@ -1,0 +1,56 @@
+/* Sites whose limits a group of hosts shares. Internal to sched/; sched.h has
+ * sched_members(), sched_wishes() and sched_granted().
+ *
+ * A site of a domain has no lease before its servers are known: what shares a limit is the
+ * servers. Its sessions carry no mail before. Nothing of this exists without a group. */
+#ifndef SCHED_SITE_LEASE_H
+#define SCHED_SITE_LEASE_H
+
+#include "sched/limits/lease.h"
+#include "sched/site.h"
+
+enum { SITE_LEASE_HOSTS_MAX = 1000 };
+
+struct site_lease {
+    UT_hash_handle hh;              /* in the group's, by name */
+    struct site_lease *prev, *next; /* those that want to ask */
+    struct site *site;
+    const struct site_group *group;
+    struct lease lease;
+    bool is_due;
+    char name[]; /* the key of site_state.h */
+};
+
+struct site_group {
+    struct sched_group hosts;
+    struct site_lease *by_name, *due;
+};
+
+/* Of all sites. NULL: there is no group. */
+void site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_ms);
+void site_group_free(struct sites *set);
+/* Of a new site, which has a lease now if its limits are shared. */
+void site_lease_join(struct sites *set, struct site *site);
+void site_lease_leave(struct sites *set, struct site *site);
+
+/* The first of those that ask, with its question; NULL: none does. site_update() must
+ * follow. */
+struct site_lease *site_lease_next(struct sites *set, int64_t now_ms,
+                                   struct bank_question *question);
+/* grant NULL: no answer. */
+void site_lease_granted(struct sites *set, const char *name, int64_t now_ms,
+                        const struct bank_grant *grant);
+
+/* The rest is for sites with a lease. */
+/* Sessions, or the time of the next transaction, if that is less, or later. */
+int site_lease_limit(const struct site *site, int64_t now_ms, bool is_new, int allowed);
+int64_t site_lease_delay(struct site *site, int64_t now_ms, int64_t ready_ms);
+uint32_t site_lease_passes(const struct site *site, int64_t now_ms, int64_t until_ms);
+void site_lease_take(struct site *site, int64_t now_ms);
+/* Whether it asks, and which sessions are over the lease. */
+void site_lease_update(struct sites *set, struct site *site, int64_t now_ms);
+int64_t site_lease_wake_ms(const struct site *site, int64_t now_ms);
+void site_lease_shift(struct site *site, int64_t delta_ms);
+void site_lease_view(const struct site *site, int64_t now_ms, struct sched_site *view);
+
+#endif

@@ -1,0 +1,309 @@
+/* A group of hosts as its scheduler sees it: which sites ask the bank, what the answers
+ * allow, and three schedulers with one bank. */
+#include "sched/limits/lease.h"
+#include "sched/route/target.h"
+#include "t/support/sched_world.h"
+
+#define SITE "smtp:[h.test]:25"
+
+enum { WISHES_MAX = 8, HOSTS = 3, SITE_MAX = 128 };
+
+struct wishes {
+    size_t count;
+    char sites[WISHES_MAX][SITE_MAX];
+    struct bank_question questions[WISHES_MAX];
+    bool are_accounts[WISHES_MAX];
+};
+
+static void
+keep_wish(void *context, const struct sched_wish *wish)
+{
+    struct wishes *all = context;
+    world_must(all->count < WISHES_MAX, "few wishes");
+    snprintf(all->sites[all->count], SITE_MAX, "%s", wish->site);
+    all->questions[all->count] = *wish->question;
+    all->are_accounts[all->count++] = wish->is_account;
+}
+
+static struct wishes
+ask(struct world *w)
+{
+    struct wishes all = {0};
+    world_must(sched_wishes(w->s, w->now, WISHES_MAX, keep_wish, &all) == all.count,
+               "the number of wishes");
+    return all;
+}
+
+static const struct sched_group group = {
+    .members = 3, .has_bank = true, .shares_addresses = true};
+
+static void
+start(struct world *w, const char *target, const struct sched_group *hosts)
+{
+    struct transport_params base;
+    char problem[TARGET_PROBLEM_MAX];
+    sched_world_start(w, 1000, 100);
+    transport_params_default(&base);
+    world_must(target_parse(text_from(target), 25, &base, &w->target, problem),
+               problem);
+    w->target.transport.shared = 1;
+    sched_members(w->s, w->now, hosts);
+}
+
+static void
+add(struct world *w, int count)
+{
+    for (int i = 0; i < count; i++) {
+        unsigned mail = world_add(w, "a.test", 0, 0);
+        w->mails[mail].sender = (uint64_t)i % 4;
+    }
+    world_run(w);
+}
+
+static void
+answer(struct world *w, const char *site, int tokens, int sessions)
+{
+    struct bank_grant g = {tokens, sessions, sessions, 0, 4000000};
+    sched_granted(w->s, w->now, site, &g);
+    world_run(w);
+}
+
+static void
+is_bound(struct world *w, enum sched_bound bound, const char *name)
+{
+    struct world_site_query q = world_site(w, SITE);
+    is_string(sched_bound_word(q.site.bound), sched_bound_word(bound), name);
+}
+
+/* Takes and sends what it may now. */
+static int
+send_all(struct world *w, struct channel *c)
+{
+    int sent = 0;
+    for (; channel_take(w, c); sent++)
+        channel_send(w, c);
+    return sent;
+}
+
+static void
+test_alone(void)
+{
+    struct world w;
+    start(&w, "smtp://h.test?rate=60/m&concurrency=2", NULL);
+    add(&w, 50);
+    is_number(w.opens, 2, "without a group it goes on as ever");
+    is_number(ask(&w).count, 0, "and asks nobody");
+    is_number(world_site(&w, SITE).site.hosts, 0, "nor is a part shown");
+    sched_members(w.s, w.now, &group);
+    world_run(&w);
+    is_number(ask(&w).count, 1, "a group is made");
+    sched_members(w.s, w.now, NULL);
+    world_pass(&w, 1000);
+    is_number(ask(&w).count, 0, "and unmade");
+    ok(send_all(&w, world_channel(&w, "", 0)) > 0);
+    sched_world_end(&w);
+}
+
+static void
+test_lease(void)
+{
+    struct world w;
+    start(&w, "smtp://h.test?rate=10/s&concurrency=20", &group);
+    add(&w, 50);
+    is_number(w.opens, 0, "no session before the answer");
+    is_bound(&w, SCHED_BOUND_LEASE_RATE, "which it waits for");
+    is_number((long)sched_crowd(w.s, w.mails[0].id), 0, "clients are not slowed");
+    struct wishes all = ask(&w);
+    is_number(all.count, 1, "a question");
+    ok_named(all.questions[0].want == 51 && all.questions[0].weight == 4 &&
+                 all.questions[0].limit == 20 && all.questions[0].hosts == 3 &&
+                 all.questions[0].need == 5 && all.questions[0].had == -1,
+             "for what waits");
+    ok_named(strstr(all.sites[0], " " SITE) != NULL && !all.are_accounts[0],
+             "in the name of transport and site");
+    is_number(ask(&w).count, 0, "once");
+    answer(&w, all.sites[0], 4, 2);
+    is_number(w.opens, 1, "a session for what may begin in a second");
+    struct world_site_query q = world_site(&w, SITE);
+    ok_named(q.site.hosts == 3 && q.site.lease_tokens == 4 &&
+                 q.site.lease_sessions == 2 && q.site.shared_tokens == 50,
+             "which is reported");
+    is_number(send_all(&w, world_channel(&w, "", 0)), 1, "transactions go evenly");
+    is_bound(&w, SCHED_BOUND_LEASE_RATE, "which is the bound");
+    world_pass(&w, 1250);
+    is_number(send_all(&w, world_channel(&w, "", 0)), 1, "a quarter later another");
+    all = ask(&w);
+    ok_named(all.count == 1 && all.questions[0].again, "it asks again, for more");
+    sched_world_end(&w);
+}
+
+/* A smaller lease ends sessions, idle ones immediately. */
+static void
+test_over(void)
+{
+    struct world w;
+    start(&w, "smtp://h.test?concurrency=20", &group);
+    add(&w, 50);
+    struct wishes all = ask(&w);
+    answer(&w, all.sites[0], 0, 3);
+    is_number(w.opens, 3, "three sessions");
+    is_bound(&w, SCHED_BOUND_LEASE, "more are not granted");
+    is_string(sched_bound_word(SCHED_BOUND_LEASE), "lease", "the word");
+    struct channel *a = world_channel(&w, "", 0), *b = world_channel(&w, "", 1);
+    ok(channel_take(&w, a) && channel_take(&w, b));
+    world_pass(&w, 5000);
+    all = ask(&w);
+    is_number(all.questions[0].open, 3, "the next question says that they are open");
+    answer(&w, all.sites[0], 0, 1);
+    channel_send(&w, a);
+    ok_named(!channel_take(&w, a) && sched_session_is_spent(a->session),
+             "one ends after its transaction");
+    channel_end(&w, a, NULL);
+    struct channel *c = world_channel(&w, "", 1);
+    ok_named(!channel_take(&w, c) && sched_session_is_spent(c->session),
+             "so does one that was not greeted yet");
+    channel_end(&w, c, NULL);
+    channel_send(&w, b);
+    ok_named(channel_take(&w, b), "the third goes on");
+    channel_send(&w, b);
+    channel_end(&w, b, NULL);
+    sched_world_end(&w);
+}
+
+static void
+test_found(void)
+{
+    struct world w;
+    start(&w, "mx", &group);
+    add(&w, 3);
+    ok_named(w.opens > 0 && ask(&w).count == 0,
+             "a domain has no lease, and asks nothing");
+    struct channel *c = world_channel(&w, "", 0);
+    ok_named(!sched_session_found(w.s, w.now, c->session, TEXT("mx:10 h.test")),
+             "its servers have: the session waits for the answer");
+    struct wishes all = ask(&w);
+    ok(all.count == 1 && strstr(all.sites[0], "mx:10 h.test") != NULL);
+    for (struct channel *open; (open = world_channel(&w, "", 0)) != NULL;)
+        channel_end(&w, open, NULL);
+    unsigned opens = w.opens;
+    world_pass(&w, 10);
+    is_number(w.opens, opens, "it ends, and no other is opened");
+    answer(&w, all.sites[0], 0, 1);
+    is_number(w.opens, opens + 1, "before the grant");
+    c = world_channel(&w, "", 0);
+    ok(sched_session_found(w.s, w.now, c->session, TEXT("mx:10 h.test")));
+    is_number(channel_drain(&w, c), 3, "which carries all of it");
+    sched_world_end(&w);
+}
+
+static void
+test_own(void)
+{
+    struct world w;
+    struct sched_group hosts = group;
+    start(&w, "smtp://h.test?concurrency=6", &group);
+    add(&w, 50);
+    struct wishes all = ask(&w);
+    sched_granted(w.s, w.now, all.sites[0], NULL);
+    is_number(w.opens, 0, "no answer");
+    world_pass(&w, LEASE_PATIENCE_MS);
+    is_number(w.opens, 2, "in a moment our own part");
+    hosts.has_bank = false;
+    hosts.members = 2;
+    sched_members(w.s, w.now, &hosts);
+    world_run(&w);
+    is_number(w.opens, 3, "of fewer hosts a larger one");
+    is_number(ask(&w).count, 0, "nobody is asked");
+    for (struct channel *c; (c = world_channel(&w, "", 0)) != NULL;)
+        channel_drain(&w, c);
+    sched_world_end(&w);
+    hosts = group;
+    hosts.shares_addresses = false;
+    start(&w, "smtp://h.test?concurrency=6", &hosts);
+    add(&w, 5);
+    ok_named(w.opens > 0 && ask(&w).count == 0,
+             "hosts with addresses of their own share none");
+    sched_world_end(&w);
+    start(&w, "submission://joe@h.test?concurrency=6", &hosts);
+    add(&w, 5);
+    all = ask(&w);
+    ok_named(w.opens == 0 && all.count == 1 && all.are_accounts[0], "but their login");
+    sched_world_end(&w);
+}
+
+/* --- Three hosts and a bank ------------------------------------------------------- */
+
+static void
+host_ask(struct world *w, struct bank *bank)
+{
+    struct wishes all = ask(w);
+    for (size_t i = 0; i < all.count; i++) {
+        struct bank_grant g =
+            bank_ask(bank, text_from(all.sites[i]), w->now * 1000, &all.questions[i]);
+        sched_granted(w->s, w->now, all.sites[i], &g);
+    }
+    world_run(w);
+}
+
+/* Each transaction takes 100 ms; a session without mail ends. */
+static int
+host_serve(struct world *w)
+{
+    int sent = 0;
+    for (int i = 0; world_channel(w, "", i) != NULL; i++) {
+        struct channel *c = world_channel(w, "", i);
+        if (c->busy) {
+            channel_send(w, c);
+            sent++;
+        }
+        (void)channel_take(w, c);
+        if (sched_session_is_spent(c->session))
+            channel_end(w, c, NULL);
+    }
+    return sent;
+}
+
+static void
+test_three(void)
+{
+    static struct world hosts[HOSTS];
+    struct bank *bank = bank_new();
+    struct sched_group mine = group;
+    long sent = 0, over = 0, used = 0;
+    for (int i = 0; i < HOSTS; i++) {
+        mine.index = i;
+        start(&hosts[i], "smtp://h.test?rate=600/m&concurrency=4", &mine);
+        add(&hosts[i], 900);
+    }
+    for (int turn = 0; turn < 700; turn++) {
+        int open = 0;
+        for (int i = 0; i < HOSTS; i++) {
+            world_pass(&hosts[i], 100);
+            host_ask(&hosts[i], bank);
+            int served = host_serve(&hosts[i]);
+            sent += turn >= 100 ? served : 0;
+            open += world_channels(&hosts[i], "");
+        }
+        over += open > 4;
+        used += turn >= 100 ? open : 0;
+    }
+    printf("# %ld of 600 in a minute, sessions %ld %%\n", sent, used * 100 / 600 / 4);
+    ok_named(sent >= 540 && sent <= 600 * 102 / 100 + 10,
+             "three hosts keep a rate together");
+    is_number(over, 0, "and a limit of sessions");
+    for (int i = 0; i < HOSTS; i++)
+        sched_world_end(&hosts[i]);
+    bank_free(&bank);
+}
+
+int
+main(void)
+{
+    test_alone();
+    test_lease();
+    test_over();
+    test_found();
+    test_own();
+    test_three();
+    return done();
+}
