@@ -8,7 +8,7 @@
 
 #define START_MS (INT64_C(1700000000000))
 
-enum { HOSTS_MAX = 10, ANSWER_MS = 1, SPENT_MAX = 4000 };
+enum { HOSTS_MAX = 10, SPENT_MAX = 12000, QUEUE_MAX = 200 };
 
 static uint64_t seed = 1;
 
@@ -188,6 +188,12 @@ struct group {
     int64_t first_ms[HOSTS_MAX]; /* without a session since; 0: has one */
     int64_t waited_ms;           /* the most */
     struct lease_terms terms;
+    int hosts;
+    int cut, lost; /* the first hosts that reach no bank; of these the others know */
+    int small;     /* the last hosts: they send a little, the others always have mail */
+    int64_t queues[HOSTS_MAX][QUEUE_MAX]; /* of small ones: when each message came */
+    int queued[HOSTS_MAX];
+    int64_t small_sent, small_late, small_lost; /* after a second; two periods */
     int64_t now_ms;
     int64_t spent, used, over, most;
     int64_t times[SPENT_MAX];
@@ -196,7 +202,8 @@ struct group {
 static void
 group_open(struct group *g, const struct lease_terms *t)
 {
-    *g = (struct group){.bank = bank_new(), .terms = *t, .now_ms = START_MS};
+    *g = (struct group){
+        .bank = bank_new(), .terms = *t, .hosts = t->members, .now_ms = START_MS};
 }
 
 static void
@@ -206,7 +213,7 @@ group_ask(struct group *g, struct lease *l, const struct lease_load *load)
     if (lease_ask_ms(l, &g->terms) > g->now_ms ||
         !lease_ask(l, g->now_ms, &g->terms, load, &seed, &q))
         return;
-    if (g->bank == NULL) {
+    if (g->bank == NULL || l < &g->leases[g->cut]) {
         lease_failed(l, g->now_ms);
         return;
     }
@@ -214,14 +221,43 @@ group_ask(struct group *g, struct lease *l, const struct lease_load *load)
     lease_granted(l, &g->terms, &a, &seed);
 }
 
+/* A message in ten seconds, at random. */
+static void
+group_arrive(struct group *g, int i)
+{
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    if ((seed >> 33) % 1000 == 0 && g->queued[i] < QUEUE_MAX)
+        g->queues[i][g->queued[i]++] = g->now_ms;
+}
+
+static void
+group_sent(struct group *g, int i)
+{
+    g->small_sent++;
+    g->small_late += g->now_ms - g->queues[i][0] > 1000;
+    g->small_lost += g->now_ms - g->queues[i][0] > 2 * LEASE_PERIOD_MS;
+    memmove(&g->queues[i][0], &g->queues[i][1],
+            sizeof(g->queues[i][0]) * QUEUE_MAX - sizeof(g->queues[i][0]));
+    g->queued[i]--;
+}
+
 /* A hungry host: it opens what it may, and closes what it must. */
 static void
 group_host(struct group *g, int i)
 {
     struct lease *l = &g->leases[i];
-    struct lease_load load = {
-        .works = 1000, .senders = 1, .open = g->open[i], .need = 50};
+    bool is_small = i >= HOSTS_MAX - g->small;
+    if (is_small)
+        group_arrive(g, i);
+    struct lease_load load = {.works = is_small ? (size_t)g->queued[i] : 1000,
+                              .senders = 1,
+                              .open = g->open[i],
+                              .need = is_small ? g->queued[i] : 50};
     g->terms.index = i;
+    if (g->cut > 0) {
+        g->terms.lost = i < g->cut ? 0 : g->lost;
+        g->terms.members = HOSTS_MAX - g->terms.lost;
+    }
     lease_update(l, g->now_ms, &g->terms, &load);
     group_ask(g, l, &load);
     int may = lease_sessions(l, g->now_ms, &g->terms, false);
@@ -233,20 +269,23 @@ group_host(struct group *g, int i)
         g->first_ms[i] = g->now_ms;
     if (g->now_ms - g->first_ms[i] > g->waited_ms)
         g->waited_ms = g->now_ms - g->first_ms[i];
-    while (g->terms.rate.amount > 0 &&
+    while (g->terms.rate.amount > 0 && (!is_small || g->queued[i] > 0) &&
            lease_ready_ms(l, g->now_ms, &g->terms) <= g->now_ms) {
         lease_take(l, g->now_ms, &g->terms);
         g->times[g->spent++ % SPENT_MAX] = g->now_ms;
+        if (is_small)
+            group_sent(g, i);
     }
 }
 
 static void
 group_run(struct group *g, int64_t for_ms)
 {
+    g->small_sent = g->small_late = g->small_lost = 0;
     g->spent = g->used = g->over = g->most = g->waited_ms = 0;
     for (int64_t end_ms = g->now_ms + for_ms; g->now_ms < end_ms; g->now_ms += 10) {
         int64_t open = 0;
-        for (int i = 0; i < g->terms.members; i++) {
+        for (int i = 0; i < g->hosts; i++) {
             group_host(g, i);
             open += g->open[i];
         }
@@ -370,6 +409,69 @@ test_away(void)
     bank_free(&g.bank);
 }
 
+static void
+test_small(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(1000, 60000, 0);
+    t.members = HOSTS_MAX;
+    group_open(&g, &t);
+    g.small = 8;
+    group_run(&g, 60000);
+    group_run(&g, 600000);
+    printf("# two campaigns, eight small hosts: %" PRId64
+           " of 10000, a minute has %" PRId64 ", late %" PRId64 " of %" PRId64 "\n",
+           g.spent, group_minute(&g), g.small_late, g.small_sent);
+    ok_named(g.spent >= 9000, "campaigns use 90 % of what small hosts leave");
+    ok_named(group_minute(&g) <= 1020, "and no more");
+    ok_named(g.small_sent > 400 && g.small_lost == 0 &&
+                 g.small_late * 100 <= g.small_sent * 15,
+             "behind which a small host's mail waits for the next period at most");
+    bank_free(&g.bank);
+}
+
+static void
+test_cut(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(1000, 60000, 20);
+    t.members = HOSTS_MAX;
+    group_open(&g, &t);
+    group_run(&g, 60000);
+    g.cut = 3;
+    group_run(&g, 10000);
+    int64_t first = g.spent;
+    g.lost = 3; /* by now the others know */
+    group_run(&g, 10000);
+    int64_t most = g.most;
+    group_run(&g, 120000);
+    printf("# three of ten cut off: %" PRId64 " in ten seconds, then %" PRId64
+           " of 2000, a minute has %" PRId64 "; sessions %" PRId64 ", then %" PRId64
+           "\n",
+           first, g.spent, group_minute(&g), most, g.most);
+    ok_named(first <= 167 * 13 / 10 + 17, "three of ten hosts are cut off: 30 % over");
+    ok_named(g.spent >= 1900 && group_minute(&g) <= 1050, "for ten seconds; then none");
+    ok_named(most <= 26 && g.over == 0, "so it is with sessions");
+    bank_free(&g.bank);
+}
+
+static void
+test_newcomer(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(0, 60000, 20);
+    t.members = HOSTS_MAX;
+    group_open(&g, &t);
+    g.hosts = HOSTS_MAX - 1;
+    group_run(&g, 60000);
+    g.hosts = HOSTS_MAX;
+    group_run(&g, 60000);
+    printf("# a newcomer waits %" PRId64 " s\n", g.waited_ms / 1000);
+    ok_named(g.waited_ms <= 30000, "a host that comes has its first session in 30 s");
+    is_number(g.over, 0, "from the others");
+    bank_free(&g.bank);
+}
+
 int
 main(void)
 {
@@ -382,5 +484,8 @@ main(void)
     test_slow();
     test_alone();
     test_away();
+    test_small();
+    test_cut();
+    test_newcomer();
     return done();
 }
