@@ -56,8 +56,8 @@ struct doctor_setup {
     const struct route_table *routes;
     const struct accounts *accounts;
     struct aliases *aliases; /* NULL: none, or they could not be read */
-    bool has_secrets; /* else keys and passwords could not be read */
-    const char *file; /* of the settings, for remedies */
+    bool has_secrets;        /* else keys and passwords could not be read */
+    const char *file;        /* of the settings, for remedies */
     /* Calls each with all keys. */
     void (*keys)(void *context, doctor_each_key *each, void *to);
     struct inquiry_source login, way, policy;

@@ -218,7 +218,7 @@ add_no_login(void *context, const struct target *target)
             known = strcmp(w->met[i], key) == 0;
         if (known)
             continue;
-        strcpy(w->met[w->number++], key);
+        memcpy(w->met[w->number++], key, sizeof(key));
         doctor_add_task(w->doctor, check_no_login, key);
     }
 }
