@@ -27,7 +27,7 @@ for my $domain (qw(right.test mail.example.org)) {
 }
 $world->serve;
 my $liar = Liar->start($world->{nsd}{port}, "$dir/mode", 'honest');
-sub petrel { my (%settings) = @_; return $world->petrel(dns_servers => "127.0.0.1:$liar->{port}", dkim_keys => "right.test s1 $dir/key.pem\n    mail.example.org s1 $dir/key.pem", local_domains => 'localhost', dns_trust => 'yes', %settings) }
+sub petrel { my (%settings) = @_; return $world->petrel(dns_servers => "127.0.0.1:$liar->{port}", dkim_keys => "right.test s1 $dir/key.pem\n    mail.example.org s1 $dir/key.pem", root => 'ann@example.net', local_domains => 'localhost', dns_trust => 'yes', %settings) }
 sub said { my ($checks, $code) = @_; return join "\n", map { "$_->{severity} $_->{code} $_->{subject}: $_->{text}" } grep { !$code || $_->{code} eq $code } @$checks }
 
 # --- All right
