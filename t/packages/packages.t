@@ -45,6 +45,9 @@ SKIP: {
 like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{^-\S+ root/root .* \./usr/$_$}m, "petrel has $_"
     for qw(sbin/petrel lib/sysusers\.d/petrel\.conf lib/tmpfiles\.d/petrel\.conf share/man/man8/petrel\.8\.gz share/man/man5/petrel\.conf\.5\.gz
     share/bash-completion/completions/petrel share/doc/petrel/petrel\.rules\.yml share/doc/petrel/README\.md share/doc/petrel/doc/monitoring\.md share/petrel/petrel\.conf);
+my %pages;
+push @{ $pages{ $_->[1] } }, "$_->[0]$_->[1]" for map { [m{ \./(usr/share/doc/\S*/)(\S+\.(?:md|png))$}] } grep { m{ \./usr/share/doc/.*\.(?:md|png)$} } split /\n/, run('contents', 'dpkg-deb', '-c', $deb{petrel});
+is_deeply [ map { @$_ } grep { @$_ > 1 } values %pages ], [], 'no page is in it twice';
 like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{ \./(?:usr/)?lib/systemd/system/petrel\.$_$}m, "petrel.$_" for qw(service socket);
 like run('contents', 'dpkg-deb', '-c', $deb{'petrel-mta'}), qr{ \./usr/$_ -> \S*petrel$}m, "petrel-mta has $_" for qw(sbin/sendmail lib/sendmail bin/mailq bin/newaliases);
 
@@ -151,7 +154,9 @@ into('petrel-mta', $root, 'apt-get install -y -q --no-install-recommends /root/p
 is packages($root), 'petrel petrel-mta', 'Exim is gone';
 my $sink = Petrel::spawn("$work/sink.log", @alone, "$top/$Petrel::build/t/bench/sink", '--listen', '127.0.0.1:2525', '--directory', $work);
 Petrel::wait_for(sub { Petrel::slurp("$work/sink.log") =~ /^listening/m }) or die 'no sink';
-host('petrel init', $root, 'petrel init --yes --hostname mail.example.org --relay smtp://127.0.0.1:2525 --root me@example.org');
+# The four: install, init, and what init says comes next.
+like host('petrel init', $root, 'petrel init --yes --hostname mail.example.org --relay smtp://127.0.0.1:2525 --root me@example.org'),
+    qr/^Next:\n  systemctl enable petrel && systemctl restart petrel\n  petrel test me\@example\.org\n\z/m, 'petrel init names the next two';
 $daemon = daemon($root);
 like host('petrel test', $root, 'petrel test you@example.org'), qr/delivered|sent/, 'and petrel test: delivered';
 cmp_ok((times)[2] + (times)[3] - $start, '<=', 60, 'within a minute of the processor');
