@@ -241,7 +241,7 @@ bank_ask(struct bank *bank, struct text key, int64_t now_us,
     double left = (period + 1) * BANK_PERIOD_US - now;
     if (site->period != period)
         bank_turn(site, q, period, now, left);
-    double tokens = 0, sessions = q->need, counted = q->need;
+    double tokens = 0, sessions = q->need, counted = sessions;
     if (q->interval_us > 0)
         tokens = bank_tokens(site, q, now, left);
     if (q->limit > 0)
