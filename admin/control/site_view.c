@@ -265,14 +265,16 @@ say_quota(const json_t *view, struct buffer *out)
 static void
 say_lease(const json_t *view, struct buffer *out)
 {
-    (void)!buffer_format(
-        out,
-        "our part of the group's limit: %" PRId64 " of %" PRId64
-        " transactions in 5 s, %" PRId64 " of %" PRId64 " sessions, %" PRId64 " hosts",
-        json_field_number(view, "lease_tokens"),
-        json_field_number(view, "shared_tokens"),
-        json_field_number(view, "lease_sessions"), json_field_number(view, "limit"),
-        json_field_number(view, "hosts"));
+    int64_t shared = json_field_number(view, "shared_tokens");
+    int64_t limit = json_field_number(view, "limit");
+    (void)!buffer_add(out, TEXT("our part of the group's limit: "));
+    if (shared > 0)
+        (void)!buffer_format(out, "%" PRId64 " of %" PRId64 " transactions in 5 s, ",
+                             json_field_number(view, "lease_tokens"), shared);
+    if (limit > 0)
+        (void)!buffer_format(out, "%" PRId64 " of %" PRId64 " sessions, ",
+                             json_field_number(view, "lease_sessions"), limit);
+    (void)!buffer_format(out, "%" PRId64 " hosts", json_field_number(view, "hosts"));
 }
 
 static void

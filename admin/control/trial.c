@@ -201,13 +201,13 @@ trial_read(const struct trials *all, const json_t *request, struct envelope *e)
     buffer_init(&from, TRIAL_TO_MAX);
     if (!trial_read_address(json_object_get(request, "to"), &to) ||
         !envelope_add(e, buffer_text(&to), NOTIFY_DEFAULT, TEXT("")))
-        why = "to is not one mail address: write NAME@DOMAIN";
+        why = "to must be one mail address: NAME@DOMAIN";
     else if (sender == NULL && !buffer_format(&from, "postmaster@%.255s",
                                               all->setup.hostname(all->setup.context)))
-        why = "the hostname is too long for a sender: write from";
+        why = "the hostname is too long for a sender address: set from";
     else if (sender != NULL && !trial_is_null_sender(sender) &&
              !trial_read_address(sender, &from))
-        why = "from is not a mail address: write NAME@DOMAIN";
+        why = "from must be a mail address: NAME@DOMAIN";
     else
         e->sender = envelope_text(e, buffer_text(&from));
     buffer_free(&to);

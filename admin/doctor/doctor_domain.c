@@ -513,9 +513,9 @@ say_nobody(void *context, const char *line)
     const struct nobody *n = context;
     checklist_add(n->out, "mx.record", CHECK_WARNING, n->domain, "%s", line);
     checklist_remedy(n->out,
-                     "Whoever writes to them is refused (550 5.1.1), and RFC 5321 "
-                     "§4.5.1 wants that postmaster is read. Set in %s an address that "
-                     "is read:\n    root = you@example.org",
+                     "Mail for them is refused (550 5.1.1). RFC 5321 §4.5.1 requires "
+                     "a mailbox for postmaster. In %s set root to an address that "
+                     "somebody reads:\n    root = you@example.org",
                      doctor_settings(n->doctor));
 }
 

@@ -80,7 +80,7 @@ advise_login(struct doctor *d, struct checklist *out, const struct target_host *
                      "relay_password or auth_passwords, of %s.",
                      doctor_settings(d));
     if (f != NULL && f->user[0] != '\0')
-        checklist_remedy(out, " %s wants as user: %s.", f->name, f->user);
+        checklist_remedy(out, " The user for %s is: %s.", f->name, f->user);
     if (f != NULL && (strcmp(f->name, "Gmail") == 0 || strcmp(f->name, "Yahoo") == 0))
         checklist_remedy(out, " %s takes an app password, or OAuth2.", f->name);
     if (f != NULL && strcmp(f->name, "Microsoft 365") == 0)
@@ -182,17 +182,17 @@ check_no_login(struct doctor *d, struct checklist *out, const char *subject)
         return true;
     }
     checklist_add(out, "smarthost.login", CHECK_WARNING, subject,
-                  "not tried: no user is set for it, and %s mostly takes mail after a "
-                  "login alone",
+                  "not tried: no user is set for it, and %s usually accepts mail only "
+                  "after a login",
                   f->name);
     checklist_remedy(out,
-                     "Put the user into relay or routes of %s, as in "
-                     "submission://USER@%.*s, and the password into relay_password or "
+                     "In %s write the user into relay or routes: "
+                     "submission://USER@%.*s, and set relay_password or "
                      "auth_passwords.",
                      doctor_settings(d),
                      TEXT_ARGS(text_before(host, text_find_last(host, ':'))));
     if (f->user[0] != '\0')
-        checklist_remedy(out, " %s wants as user: %s.", f->name, f->user);
+        checklist_remedy(out, " The user for %s is: %s.", f->name, f->user);
     return true;
 }
 

@@ -258,7 +258,7 @@ http_queue_act(const struct http_routes *r, struct http_exchange *x)
     json_t *request = http_queue_read_request(x);
     enum manager_verb verb;
     const char *error = json_is_object(request) ? request_read(request, &verb, filter)
-                                                : "the body is not an object";
+                                                : "the body must be a JSON object";
     if (error != NULL) {
         http_answer_error(x, 400, error);
         json_decref(request);

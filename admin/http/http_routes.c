@@ -298,7 +298,7 @@ http_level_read(json_t *request)
     const char *key;
     json_t *value;
     if (!json_is_object(request))
-        return "the body is not an object";
+        return "the body must be a JSON object";
     json_object_foreach(request, key, value)
     {
         if (strcmp(key, "level") != 0 && strcmp(key, "for_ms") != 0)

@@ -66,13 +66,13 @@ http_test_judge(const json_t *request)
     const char *key;
     json_t *value;
     if (!json_is_object(request))
-        return "the body is not an object";
+        return "the body must be a JSON object";
     json_object_foreach((json_t *)(uintptr_t)request, key, value)
     {
         if (!trial_is_known(key))
-            return "only to and from are known here";
+            return "the only members are to and from";
         if (!json_is_string(value))
-            return "to and from are texts";
+            return "to and from must be strings";
     }
     return NULL;
 }

@@ -280,8 +280,7 @@ options_check(struct settings *s, const struct options *o)
     if (o->control == NULL)
         settings_complain(s, "control", "must be a path");
     else if (strlen(o->control) >= NET_PATH_MAX)
-        settings_complain(s, "control", "a path of at most %d bytes is possible",
-                          NET_PATH_MAX - 1);
+        settings_complain(s, "control", "is longer than %d bytes", NET_PATH_MAX - 1);
     check_word(s, "log_style", styles, o->log_style, "petrel, postfix, qmail or json");
     if (strcmp(o->log_to, "stderr") != 0 && options_log_socket(o) == NULL)
         settings_complain(s, "log_to", "must be stderr, syslog or syslog:/PATH");

@@ -205,7 +205,7 @@ drain_answer(void *context, const json_t *request)
     const json_t *wait = json_object_get(request, "wait_ms");
     int64_t wait_ms = json_field_number(request, "wait_ms");
     if (wait != NULL && !json_is_integer(wait))
-        return questions_refuse("wait_ms is a number");
+        return questions_refuse("wait_ms must be a number");
     if (wait_ms < 0 || wait_ms > WAIT_MAX_MS)
         return questions_refuse("a drain lasts at most a day");
     if (json_field_is_true(request, "cancel"))

@@ -57,7 +57,7 @@ settle_alias(struct active *a, unsigned index)
                                "more than 50000 recipients, with the "
                                 "members of aliases"                              },
         [RECIPIENT_EMPTY] = {550, "5.1.1", "the alias has no address"           },
-        [RECIPIENT_UNSURE] = {550, "4.3.0",
+        [RECIPIENT_UNSURE] = {550, "5.3.0",
                                "the secret of SRS could not be read for the "
                               "lifetime of the message"                           },
     };

@@ -60,8 +60,8 @@ manager_tell_quota_file(struct manager *m, const char *path, int error)
         log_say(m->log, LOG_LEVEL_INFO, "queue", NULL, "%s: written again", path);
     else
         log_say(m->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "%s: cannot be written: %s; until it can be, a restart forgets what is "
-                "used of quotas from now on",
+                "%s: cannot be written: %s; a restart would forget the use of quotas "
+                "since the last write",
                 path, strerror(-error));
 }
 

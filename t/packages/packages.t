@@ -120,7 +120,7 @@ Petrel::reap($daemon, 'TERM');
 # --- Removal, purge
 
 $said = into('remove', $root, 'apt-get remove -y -q petrel petrel-mta');
-like $said, qr{^petrel: mail waits in /var/spool/petrel: it stays, and is sent when petrel is installed and runs again$}m, 'mail that waits is said';
+like $said, qr{^petrel: mail stays in /var/spool/petrel; petrel sends it when it is installed and started again$}m, 'mail that waits is said';
 ok -e "$root/etc/petrel/petrel.conf", 'settings stay';
 ok !-e "$root/usr/sbin/petrel" && !-l "$root/usr/sbin/sendmail", 'the program does not';
 $said = into('install again', $root, 'dpkg -i /root/petrel_*.deb');

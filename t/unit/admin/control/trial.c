@@ -82,8 +82,8 @@ static void
 test_refused(void)
 {
     struct heard h;
-    is_string(begin(&h, "{\"to\":\"a\"}").why, "to is not one mail address: write NAME@DOMAIN", "no domain");
-    is_string(begin(&h, "{\"to\":\"a@b.test\",\"from\":\"a\"}").why, "from is not a mail address: write NAME@DOMAIN", "nor a sender");
+    is_string(begin(&h, "{\"to\":\"a\"}").why, "to must be one mail address: NAME@DOMAIN", "no domain");
+    is_string(begin(&h, "{\"to\":\"a@b.test\",\"from\":\"a\"}").why, "from must be a mail address: NAME@DOMAIN", "nor a sender");
     ok(!begin(&h, "{}").is_later);
     ok_named(h.trial == NULL, "there is none");
     leaving = "the daemon stops";

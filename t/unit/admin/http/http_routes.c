@@ -189,7 +189,7 @@ test_level(struct world *w)
         {"{\"for_ms\":0}", "200 {\"ok\":true,\"asked\":{\"for_ms\":0,\"command\":\"log-level\","
                          "\"by\":\"client=192.0.2.1\"}}\n"},
         {"{\"level\":\"loud\"}", "400 {\"ok\":false,\"error\":\"no such level\"}\n"},
-        {"", "400 {\"ok\":false,\"error\":\"the body is not an object\"}\n"},
+        {"", "400 {\"ok\":false,\"error\":\"the body must be a JSON object\"}\n"},
         {"{\"by\":\"root\"}", "400 {\"ok\":false,\"error\":\"only level and for_ms are known here\"}\n"},
         {"{\"level\":null}", "400 {\"ok\":false,\"error\":\"level is a word, for_ms an integer\"}\n"},
         {"{\"for_ms\":\"1h\"}", "400 {\"ok\":false,\"error\":\"level is a word, for_ms an integer\"}\n"},
@@ -210,8 +210,8 @@ test_test(struct world *w)
     static const struct {
         const char *body, *answer;
     } rows[] = {
-        {"{\"to\":\"a@b.test\",\"cc\":\"\"}", "400 {\"ok\":false,\"error\":\"only to and from are known here\"}\n"},
-        {"{\"to\":[\"a@b.test\"]}", "400 {\"ok\":false,\"error\":\"to and from are texts\"}\n"},
+        {"{\"to\":\"a@b.test\",\"cc\":\"\"}", "400 {\"ok\":false,\"error\":\"the only members are to and from\"}\n"},
+        {"{\"to\":[\"a@b.test\"]}", "400 {\"ok\":false,\"error\":\"to and from must be strings\"}\n"},
         {"{\"to\":\"a@b.test\"}", "503 {\"ok\":false,\"error\":\"no test messages are sent from here: run `petrel test`\"}\n"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

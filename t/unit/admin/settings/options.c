@@ -227,7 +227,7 @@ test_mistakes(void)
     mistake("spool=", "spool: must be a directory");
     char path[200];
     snprintf(path, sizeof(path), "control=/%0150d", 0);
-    mistake(path, "control: a path of at most 103 bytes is possible");
+    mistake(path, "control: is longer than 103 bytes");
     mistake("control=", "control: must be a path");
     mistake("log_style=xml", "log_style: 'xml': say petrel, postfix, qmail or json");
     mistake("log_style=", "log_style: '': say petrel, postfix, qmail or json");

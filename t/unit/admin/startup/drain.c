@@ -105,7 +105,7 @@ bad_questions(void)
 {
     begin(0, 1000);
     is_string(asked("{\"command\":\"drain\",\"wait_ms\":-1}"), "a drain lasts at most a day", "a negative time");
-    is_string(asked("{\"command\":\"drain\",\"wait_ms\":\"5s\"}"), "wait_ms is a number", "no number");
+    is_string(asked("{\"command\":\"drain\",\"wait_ms\":\"5s\"}"), "wait_ms must be a number", "no number");
     is_string(asked("{\"command\":\"drain\",\"wait_ms\":86400001}"), "a drain lasts at most a day", "too long");
     is_string(asked(PROGRESS), "running", "who asks for progress starts nothing");
     is_string(asked(CANCEL), "running", "nor who cancels");
