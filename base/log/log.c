@@ -351,7 +351,7 @@ log_new(struct loop *loop, enum log_style style, enum log_level max)
 {
     struct log *log = memory_new(sizeof(*log));
     log->loop = loop;
-    log->prefix.date_s = -1;
+    log->prefix.date_s = log->prefix.local_s = -1;
     log->prefix.has_time = loop != NULL;
     log->syslog.descriptor = -1;
     if (loop != NULL) {
@@ -420,7 +420,6 @@ log_open_syslog(struct log *log, const char *path)
         return error;
     }
     log->prefix.target = LOG_TO_SYSLOG;
-    log->prefix.date_s = -1;
     log_writer_use(log->writer, &log->syslog);
     return 0;
 }

@@ -42,12 +42,12 @@ log_prefix_local_time(struct log_prefix *p, int64_t now_ms, char out[LOG_TIME_SI
 {
     time_t seconds = (time_t)(now_ms / 1000);
     struct tm local;
-    if (seconds != p->date_s &&
+    if (seconds != p->local_s &&
         (localtime_r(&seconds, &local) == NULL ||
-         strftime(p->date, LOG_DATE_SIZE, "%b %e %H:%M:%S", &local) == 0))
-        p->date[0] = '\0';
-    p->date_s = seconds;
-    snprintf(out, LOG_TIME_SIZE, "%s", p->date);
+         strftime(p->local, LOG_DATE_SIZE, "%b %e %H:%M:%S", &local) == 0))
+        p->local[0] = '\0';
+    p->local_s = seconds;
+    snprintf(out, LOG_TIME_SIZE, "%s", p->local);
 }
 
 /* Postfix's daemon with that work. */

@@ -24,6 +24,8 @@ struct log_prefix {
     int64_t date_s; /* the second of date; -1 = none yet */
     char date[LOG_DATE_SIZE];
     size_t date_length;
+    int64_t local_s; /* the same in local time: a line of JSON to syslog has both */
+    char local[LOG_DATE_SIZE];
 };
 
 /* Whether descriptor is the one of JOURNAL_STREAM (sd_journal_stream_fd(3)). */

@@ -24,7 +24,7 @@ sub heard { my ($s, $what) = @_; return Petrel::wait_for(sub { scalar grep { /$w
 my %prefix = (
     petrel => qr{^<22>[A-Z][a-z]{2} [ 0-9][0-9] \d\d:\d\d:\d\d petrel/smtp\[\d+\]: [0-9A-Z-]{19}: to=},
     postfix => qr{^<22>[A-Z][a-z]{2} [ 0-9][0-9] \d\d:\d\d:\d\d postfix/smtp\[\d+\]: [0-9A-Z]{18}: to=},
-    json => qr/^<22>[A-Z][a-z]{2} [ 0-9][0-9] \d\d:\d\d:\d\d petrel\[\d+\]: \{"time":.*"event":"delivered"/,
+    json => qr/^<22>[A-Z][a-z]{2} [ 0-9][0-9] \d\d:\d\d:\d\d petrel\[\d+\]: \{"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",.*"event":"delivered"/,
     qmail => qr/^<22>[A-Z][a-z]{2} [ 0-9][0-9] \d\d:\d\d:\d\d petrel\[\d+\]: delivery 1: success/,
 );
 for my $style (qw(petrel postfix json qmail)) {

@@ -20,7 +20,8 @@ is_prefix(enum log_target target, enum log_style style, enum log_level level,
                            .style = style,
                            .has_time = true,
                            .host = "mx1",
-                           .date_s = -1};
+                           .date_s = -1,
+                           .local_s = -1};
     const char *hash = strchr(wanted, '#'); /* our process id */
     snprintf(want, sizeof(want), "%s", wanted);
     if (hash != NULL)
@@ -28,6 +29,24 @@ is_prefix(enum log_target target, enum log_style style, enum log_level level,
                  (long)getpid(), hash + 1);
     log_prefix_write(&p, level, program, now_ms, got);
     is_string(got, want, want);
+}
+
+/* The prefix of a line of JSON has the local time, its member "time" that of UTC. */
+static void
+both_times(void)
+{
+    struct log_prefix p = {.target = LOG_TO_SYSLOG,
+                           .style = LOG_STYLE_JSON,
+                           .date_s = -1,
+                           .local_s = -1};
+    char prefix[LOG_PREFIX_MAX], time[LOG_TIME_SIZE];
+    for (int i = 0; i < 2; i++) {
+        log_prefix_write(&p, LOG_LEVEL_INFO, "smtp", now_ms + i, prefix);
+        is_number(log_prefix_time(&p, now_ms + i, time), 24, "the length");
+        is_string(time, i == 0 ? "2025-11-18T10:04:05.007Z" : "2025-11-18T10:04:05.008Z",
+                  "UTC in the line");
+        ok_named(strncmp(prefix, "<22>Nov 18 11:04:05 ", 20) == 0, "before it local");
+    }
 }
 
 static void
@@ -74,6 +93,7 @@ main(void)
               "<19>Nov 18 11:04:05 petrel[#]: ");
     is_prefix(LOG_TO_SYSLOG, LOG_STYLE_QMAIL, LOG_LEVEL_INFO, "queue",
               "<22>Nov 18 11:04:05 petrel[#]: ");
+    both_times();
     journal_stream();
     return done();
 }
