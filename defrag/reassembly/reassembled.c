@@ -55,6 +55,7 @@ struct reassembled_row {
 
 struct reassembled {
     struct reassembled_setup setup;
+    char *hostname; /* of the setup */
     struct queue *queue;
     struct envelope *envelope;
     struct reassembled_row *rows, *by_address;
@@ -470,6 +471,7 @@ reassembled_new(const struct reassembled_setup *setup)
     const struct set_reassembly *j = setup->reassembly;
     assert(j->count > 0 && j->recipient_count > 0 && j->served_count > 0);
     w->setup = *setup;
+    w->setup.hostname = w->hostname = memory_string(setup->hostname);
     w->queue = manager_queue(setup->manager);
     w->content = -1;
     w->envelope = envelope_new();
@@ -519,6 +521,7 @@ reassembled_free(struct reassembled **message)
     free(w->rows);
     buffer_free(&w->made);
     buffer_free(&w->outer);
+    free(w->hostname);
     free(w);
     *message = NULL;
 }

@@ -18,9 +18,9 @@ enum reassembled_result {
 struct reassembled_setup {
     struct manager *manager;
     struct loop *loop;
-    const char *hostname;                    /* outlives it */
+    const char *hostname;                    /* copied: a reload may replace it */
     bool keeps_subject;                      /* see reassemble.h */
-    const struct set_reassembly *reassembly; /* the same */
+    const struct set_reassembly *reassembly; /* outlives it */
 };
 
 struct reassembled *reassembled_new(const struct reassembled_setup *setup);

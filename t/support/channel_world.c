@@ -31,6 +31,8 @@ stage_keep(struct stage *s, const struct delivery_request *request, size_t which
         return false;
     s->count++;
     d->id = e->id;
+    text_copy(d->trace, sizeof(d->trace),
+              text_before(e->prefix, text_find(e->prefix, '\r')));
     d->notify = r->notify;
     d->birth_ms = e->birth_ms;
     d->priority = e->priority;

@@ -23,6 +23,7 @@ struct delivered {
     bool ours;
     unsigned header_needs;
     char submitter[40];
+    char trace[80]; /* the first line of its prefix */
     char peer[32], mark[SET_MARK_SIZE]; /* where it was sent to; else "" */
 };
 

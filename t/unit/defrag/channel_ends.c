@@ -231,6 +231,34 @@ test_turned_off(void)
     free(body);
 }
 
+/* The settings that a reassembly began with may end before it does. */
+static void
+test_reload_while_joining(void)
+{
+    char *body = large_body(), *hostname = memory_string("old.test");
+    struct stage s;
+    begin(&s);
+    s.settings.hostname = hostname;
+    channel_reload(s.channel, &s.settings);
+    stage_part(&s, "i", 3, 3, body);
+    stage_part(&s, "i", 2, 3, body);
+    sim_loop_advance(s.w.loop, 1000);
+    send_only(&s, "b@y", 1, ONE);
+    for (int i = 0; i < 200 && world_files(&s.w, "pid") == 0; i++)
+        loop_turn(s.w.loop, 0);
+    ok_named(world_files(&s.w, "pid") > 0 && s.count == 0, "in the middle of a join");
+    s.settings.hostname = "new.test";
+    channel_reload(s.channel, &s.settings);
+    memset(hostname, 'x', strlen(hostname));
+    free(hostname);
+    sim_loop_advance(s.w.loop, 5000);
+    is_number(s.count, 1, "joined");
+    is_string(s.delivered[0].trace, "Received: by old.test (Petrel)",
+              "with the name of its beginning");
+    stage_end(&s);
+    free(body);
+}
+
 /* --- Another instance ------------------------------------------------------------- */
 
 static void
@@ -575,6 +603,7 @@ main(void)
     test_cannot_hold();
     test_held_meanwhile();
     test_turned_off();
+    test_reload_while_joining();
     test_many_to_end(ROUTES);
     test_many_to_end("* smtp://h");
     test_adopted_at_the_start();
