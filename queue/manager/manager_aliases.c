@@ -100,6 +100,17 @@ manager_expand(struct manager *m, struct envelope *e)
         expansion_apply(e, &rules, loop_now_ms(m->loop), alias_was_delivered, &header);
 }
 
+bool
+manager_must_expand(const struct envelope *e)
+{
+    bool must = false;
+    if (e->storage.preprocessed || e->delivery.done > 0)
+        return false;
+    for (unsigned i = 0; i < e->count && !must; i++)
+        must = e->recipients[i].refused != RECIPIENT_GOOD;
+    return must;
+}
+
 /* --- While the secret of SRS cannot be read --------------------------------------- */
 
 bool

@@ -173,6 +173,9 @@ struct expansion_rules manager_expansion(const struct manager *m);
 /* A message that was loaded, and will be delivered: in place of aliases their members, if
  * an injector wrote it and none of its recipients has a mark. */
 void manager_expand(struct manager *m, struct envelope *e);
+/* True: an answer about a recipient is in memory alone (struct recipient). If the message
+ * leaves memory now, it has to stay in todo/, where it is expanded again. */
+bool manager_must_expand(const struct envelope *e);
 /* True: an address of SRS cannot be verified now, and the message has left memory. It
  * waits in todo/, where it can still be expanded, until there is a secret, and for its
  * lifetime at most. */

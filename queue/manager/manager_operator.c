@@ -96,8 +96,11 @@ hold_active(const struct command *o, struct active *a)
         return MANAGER_LATER;
     }
     manager_operator_forget(o);
-    manager_active_defer(a, loop_now_ms(o->manager->loop),
-                         a->envelope->delivery.attempts);
+    if (manager_must_expand(a->envelope))
+        manager_active_drop(a);
+    else
+        manager_active_defer(a, loop_now_ms(o->manager->loop),
+                             a->envelope->delivery.attempts);
     return MANAGER_DONE;
 }
 
@@ -176,6 +179,15 @@ release_active(const struct command *o, struct active *a)
     return MANAGER_DONE;
 }
 
+/* Beyond the active set the message becomes due on disk, which ends the look-up of
+ * aliases. So it stays in todo/ while that look-up must be repeated, and also without a
+ * daemon, which alone has the aliases. Routes may then hold it again. */
+static bool
+manager_operator_stays(const struct manager *m, const struct envelope *e)
+{
+    return manager_must_expand(e) || (m->settings.offline && e->storage.in_todo);
+}
+
 /* Takes ownership of the envelope. Makes the message due now, past routes that hold.
  * This is written to disk with its due time, or kept in memory when it has none yet and
  * the active set has space. */
@@ -191,6 +203,8 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
     e->delivery.held = false;
     if (!e->storage.preprocessed && has_space)
         manager_active_new(m, e);
+    else if (manager_operator_stays(m, e))
+        envelope_free(&e);
     else
         queue_defer(m->queue, &e, now, attempts);
     sched_add(m->sched, now, o->id, now, attempts);
@@ -212,6 +226,17 @@ manager_operator_release_held(const struct command *o, struct envelope *e)
     return MANAGER_DONE;
 }
 
+/* A message to be released: one in todo/ gets the members of its aliases, as any that is
+ * loaded for delivery. NULL: there is none. */
+static struct envelope *
+manager_operator_load(const struct command *o)
+{
+    struct envelope *e = queue_load(o->manager->queue, o->id);
+    if (e != NULL)
+        manager_expand(o->manager, e);
+    return e;
+}
+
 /* Moves the message out of corrupt/ if it is intact again, and out of hold/ if it was
  * held. */
 static enum manager_result
@@ -225,7 +250,7 @@ manager_operator_release_quarantined(const struct command *o)
         return manager_operator_refuse(o, "is still damaged: see its note in corrupt/");
     if (error < 0)
         return refuse_errno(o, "move its files out of corrupt/", error);
-    struct envelope *e = queue_load(o->manager->queue, o->id);
+    struct envelope *e = manager_operator_load(o);
     return e ? manager_operator_release_held(o, e)
              : manager_operator_refuse(o, "cannot be read");
 }
@@ -238,7 +263,7 @@ manager_operator_release(const struct command *o)
     struct active *a = manager_active_find(o->manager, o->id);
     if (a)
         return release_active(o, a);
-    struct envelope *e = queue_load(o->manager->queue, o->id);
+    struct envelope *e = manager_operator_load(o);
     if (e == NULL)
         return manager_operator_release_quarantined(o);
     bool waits = !e->delivery.held && (manager_is_awaiting(o->manager, o->id) ||

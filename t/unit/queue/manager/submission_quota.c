@@ -235,6 +235,119 @@ test_unsure(void)
     srs_free(&sighted);
 }
 
+/* --- Released before it was loaded ------------------------------------------------ */
+
+/* A queue manager of an operator, without a daemon; it has no aliases. */
+static void
+operate_offline(struct world *w, enum manager_verb verb)
+{
+    char error[300], why[MANAGER_WHY_MAX];
+    struct manager *m = NULL;
+    w->settings.offline = true;
+    if (manager_new(&m, w->loop, w->events, &w->settings, NULL, error, sizeof(error)) !=
+        0)
+        abort();
+    ok(manager_operate(m, verb, w->id, why) == MANAGER_DONE);
+    manager_free(&m);
+    w->settings.offline = false;
+}
+
+/* Held by the operator before a daemon has seen it. */
+static void
+inject_held(struct world *w, const char *sender, const char *recipients)
+{
+    world_stop(w);
+    inject(w, sender, recipients);
+    operate_offline(w, MANAGER_HOLD);
+    is_number(world_files(w, "hold"), 1, "held");
+}
+
+static void
+test_released(void)
+{
+    struct world w;
+    quota_begin(&w, "");
+    inject_held(&w, "me@h.test", "team@h.test");
+    manager_world_start(&w);
+    is_number(w.attempts, 0, "nothing is tried");
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    world_saw(&w,
+              "me@h.test>good@a.test me@h.test>good@b.test me@h.test>good@c.test "
+              "me@h.test>good@d.test ",
+              "released by the daemon: to the members");
+    inject_held(&w, "me@h.test", "team@h.test");
+    operate_offline(&w, MANAGER_RELEASE);
+    is_number(world_files(&w, "hold"), 0, "released without a daemon");
+    is_number(world_files(&w, "todo"), 1, "it stays where aliases are looked up");
+    manager_world_start(&w);
+    world_saw(&w,
+              "me@h.test>good@a.test me@h.test>good@b.test me@h.test>good@c.test "
+              "me@h.test>good@d.test ",
+              "to the members");
+    quota_end(&w);
+}
+
+/* The active queue is full: it goes to the disk, with the members. */
+static void
+test_released_without_room(void)
+{
+    struct world w;
+    quota_begin(&w, "");
+    inject_held(&w, "me@h.test", "team@h.test");
+    w.settings.sched.active_limit = 1;
+    manager_world_start(&w);
+    struct id held = w.id;
+    w.stalled = true;
+    world_deliver(&w, "me@h.test", "good@x.test");
+    w.id = held;
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    is_number(w.attempts, 0, "there is no room");
+    world_unstall(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(w.attempts, 5, "all members get it");
+    quota_end(&w);
+}
+
+/* What cannot be verified now waits on, whether the active queue is full or not. */
+static void
+test_released_unsure(unsigned limit)
+{
+    struct world w;
+    char address[SRS_ADDRESS_MAX];
+    manager_world_begin(&w, "* smtp://x");
+    w.plug = plug_srs;
+    struct srs *sighted = srs_sighted(address);
+    secret = srs_new(TEXT("h.test"), NULL, 0);
+    inject_held(&w, "", address);
+    w.settings.sched.active_limit = (int)limit;
+    manager_world_start(&w);
+    struct id held = w.id;
+    w.stalled = true;
+    world_deliver(&w, "me@h.test", "good@x.test");
+    w.id = held;
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    world_unstall(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(w.attempts, 1, "nothing but the other message is tried");
+    is_number(world_files(&w, "todo"), 1, "it waits where it was written");
+    world_saw(&w, "me@h.test>good@x.test ", "and is not lost");
+    struct srs *blind = secret;
+    secret = sighted;
+    plug_srs(&w);
+    sim_loop_advance(w.loop, 1000);
+    world_saw(&w, ">good@a.test ", "there is a secret: it goes");
+    ok_named(world_is_empty(&w), "nothing is left");
+    secret = NULL;
+    manager_world_end(&w);
+    srs_free(&blind);
+    srs_free(&sighted);
+}
+
+/* --- Quotas ------------------------------------------------------------------------ */
+
 /* More than the quota in one message. */
 static void
 test_never(void)
@@ -327,6 +440,10 @@ main(void)
     test_as_given();
     test_never();
     test_unsure();
+    test_released();
+    test_released_without_room();
+    test_released_unsure(100);
+    test_released_unsure(1);
     test_bounced();
     test_changes();
     test_deferred();
