@@ -427,10 +427,11 @@ sched_walk_end(struct sched_walk **walk)
 static void
 view_proof(const struct lane *lane, struct sched_site *view)
 {
+    bool is_full = view->bound == SCHED_BOUND_WINDOW ||
+                   (view->bound == SCHED_BOUND_LEASE && view->sessions > 0);
     if (view->bound == SCHED_BOUND_PROOF && lane->sessions > 0)
         view->bound = SCHED_BOUND_WINDOW;
-    else if (view->bound == SCHED_BOUND_WINDOW && lane->demand != 0 &&
-             lane->sessions == 0)
+    else if (is_full && lane->demand != 0 && lane->sessions == 0)
         view->bound = SCHED_BOUND_PROOF;
 }
 

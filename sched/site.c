@@ -477,7 +477,8 @@ site_needs_space(struct site *site, int64_t now_ms)
     if (bound == SCHED_BOUND_NONE)
         return site_transport(site)->transport_rate_delay_ms > 0;
     return bound == SCHED_BOUND_WINDOW || bound == SCHED_BOUND_CEILING ||
-           bound == SCHED_BOUND_PROBE || bound == SCHED_BOUND_PROOF;
+           bound == SCHED_BOUND_PROBE || bound == SCHED_BOUND_PROOF ||
+           bound == SCHED_BOUND_LEASE;
 }
 
 static void

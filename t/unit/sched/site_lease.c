@@ -5,8 +5,9 @@
 #include "t/support/sched_world.h"
 
 #define SITE "smtp:[h.test]:25"
+#define SERVERS "mx:10 h.test"
 
-enum { WISHES_MAX = 8, HOSTS = 3, SITE_MAX = 128 };
+enum { WISHES_MAX = 8, HOSTS = 3, SITE_MAX = 128, DANE = 7 };
 
 struct wishes {
     size_t count;
@@ -179,10 +180,10 @@ test_found(void)
     ok_named(w.opens > 0 && ask(&w).count == 0,
              "a domain has no lease, and asks nothing");
     struct channel *c = world_channel(&w, "", 0);
-    ok_named(!sched_session_found(w.s, w.now, c->session, TEXT("mx:10 h.test")),
+    ok_named(!sched_session_found(w.s, w.now, c->session, TEXT(SERVERS)),
              "its servers have: the session waits for the answer");
     struct wishes all = ask(&w);
-    ok(all.count == 1 && strstr(all.sites[0], "mx:10 h.test") != NULL);
+    ok(all.count == 1 && strstr(all.sites[0], SERVERS) != NULL);
     for (struct channel *open; (open = world_channel(&w, "", 0)) != NULL;)
         channel_end(&w, open, NULL);
     unsigned opens = w.opens;
@@ -191,7 +192,7 @@ test_found(void)
     answer(&w, all.sites[0], 0, 1);
     is_number(w.opens, opens + 1, "before the grant");
     c = world_channel(&w, "", 0);
-    ok(sched_session_found(w.s, w.now, c->session, TEXT("mx:10 h.test")));
+    ok(sched_session_found(w.s, w.now, c->session, TEXT(SERVERS)));
     is_number(channel_drain(&w, c), 3, "which carries all of it");
     sched_world_end(&w);
 }
@@ -228,6 +229,58 @@ test_own(void)
     add(&w, 5);
     all = ask(&w);
     ok_named(w.opens == 0 && all.count == 1 && all.are_accounts[0], "but their login");
+    sched_world_end(&w);
+}
+
+/* A session of the domain has looked it up. */
+static struct channel *
+find(struct world *w, const char *domain, uint64_t demand)
+{
+    world_add(w, domain, 0, 0);
+    world_run(w);
+    struct channel *c = world_channel(w, domain, 0);
+    world_must(c != NULL, "a session");
+    sched_session_demand(w->s, w->now, c->session, demand, 1800000);
+    if (sched_session_found(w->s, w->now, c->session, TEXT(SERVERS)))
+        return c;
+    channel_end(w, c, NULL);
+    return NULL;
+}
+
+static void
+keep_bound(void *context, const struct sched_wait *wait)
+{
+    *(enum sched_bound *)context = wait->site->bound;
+}
+
+/* The lease allows no more sessions: an idle one ends for mail that cannot use it. */
+static void
+test_demand(void)
+{
+    struct world w;
+    enum sched_bound bound = SCHED_BOUNDS;
+    start(&w, "mx", &group);
+    w.may_be_early = true;
+    ok(find(&w, "dane.test", DANE) == NULL);
+    answer(&w, ask(&w).sites[0], 0, 1);
+    struct channel *c = find(&w, "dane.test", DANE);
+    ok(c != NULL && channel_drain(&w, c) == 2);
+    c = find(&w, "plain.test", 0);
+    ok(c != NULL && channel_take(&w, c));
+    channel_send(&w, c);
+    ok_named(!channel_take(&w, c) && !sched_session_is_spent(c->session),
+             "the only session of the lease is idle, and has proven nothing");
+    unsigned mail = world_add(&w, "dane.test", 0, 0);
+    world_run(&w);
+    ok_named(sched_session_is_spent(c->session), "it ends for mail with a demand");
+    ok(sched_explain(w.s, w.mails[mail].id, keep_bound, &bound));
+    is_string(sched_bound_word(bound), "proof", "which says why it waits");
+    channel_end(&w, c, NULL);
+    c = world_channel(&w, "dane.test", 0);
+    world_must(c != NULL, "a session for it");
+    sched_session_demand(w.s, w.now, c->session, DANE, 1800000);
+    ok(sched_session_found(w.s, w.now, c->session, TEXT(SERVERS)));
+    is_number(channel_drain(&w, c), 1, "which has a session then");
     sched_world_end(&w);
 }
 
@@ -304,6 +357,7 @@ main(void)
     test_over();
     test_found();
     test_own();
+    test_demand();
     test_three();
     return done();
 }
