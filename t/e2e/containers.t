@@ -118,7 +118,7 @@ SKIP: {
         like $guide{$page}, qr{(?:exec \S+ --|exec \S+) /petrel }, "$page.md: the program of the image";
         is_deeply [ grep { $_ ne '/petrel' } $guide{$page} =~ m{(?:docker exec \S+|kubectl exec \S+ --) (\S+)}g ], [], "$page.md: and no other";
     }
-    like $guide{container}, qr/listens on port 2525 for mail and on 8025 .* user 65532 .* in \/spool/s, 'container.md: the ports, user and spool of the image';
+    like $guide{container}, qr/listens\s+on\s+port\s+2525\s+for\s+mail\s+and\s+on\s+8025\s.*\suser\s+65532\s.*\sin\s+\/spool/s, 'container.md: the ports, user and spool of the image';
     my ($run) = $guide{container} =~ /^(docker run (?:.*\\\n)*.*)$/m;
     my ($name) = $run =~ /--name (\S+)/;
     is_deeply [ grep { $_ ne $name } $guide{container} =~ /docker (?:exec|logs|stop) ([a-z]\S*) /g ], [], 'container.md: the name of the container';

@@ -94,6 +94,9 @@ set -eu
 mount --bind "$1" "$1"
 cd "$1"
 mount -t proc proc proc
+# systemd would set the kernel's parameters, which are those of this machine.
+mount --bind proc/sys proc/sys
+mount -o remount,bind,ro proc/sys
 mount -t sysfs sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mount -t tmpfs -o mode=755 none dev
