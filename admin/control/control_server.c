@@ -32,6 +32,7 @@ struct client {
     struct operation *operation;
     bool adopting; /* a slice */
     bool leaves;   /* to HTTP, once its request is consumed */
+    bool ended;    /* it sends no more, and reads answers */
     struct trace_answer *trace;
     struct list_answer *list;
     struct trial *trial;
@@ -112,6 +113,12 @@ begin_work(struct client *client)
     loop_timer_start(client->control->loop, &client->pulse, PULSE_MS, on_pulse, client);
 }
 
+static bool
+control_server_has_request(const struct client *client)
+{
+    return text_find(net_input(client->connection), '\n') != TEXT_NONE;
+}
+
 /* Input that came meanwhile is read in the next turn. */
 static void
 control_server_read_later(struct client *client)
@@ -124,7 +131,10 @@ static void
 end_work(struct client *client)
 {
     loop_timer_stop(client->control->loop, &client->pulse);
-    control_server_read_later(client);
+    if (client->ended && !control_server_has_request(client))
+        control_server_client_end(client);
+    else
+        control_server_read_later(client);
 }
 
 /* --- Slices ----------------------------------------------------------------------- */
@@ -331,7 +341,9 @@ take_request(struct client *client, struct text line)
         return;
     }
     if (name && strcmp(name, "http") == 0 && client->control->take_http != NULL) {
-        client->leaves = true;
+        client->leaves = !client->ended; /* HTTP would not hear of the end */
+        if (client->ended)
+            reply(client, questions_refuse("the client has closed its half"));
         json_decref(request);
         return;
     }
@@ -407,6 +419,8 @@ control_server_on_http(struct control_server *c,
 static void
 client_input(struct client *client)
 {
+    if (client->connection == NULL) /* its last answer is sent */
+        return;
     struct text input = net_input(client->connection);
     size_t end = text_find(input, '\n');
     unsigned left = REQUESTS_A_TURN;
@@ -427,7 +441,19 @@ client_input(struct client *client)
         input = net_input(client->connection);
         end = text_find(input, '\n');
     }
-    if (end == TEXT_NONE && input.length > REQUEST_MAX)
+    if (end == TEXT_NONE && (input.length > REQUEST_MAX ||
+                             (client->ended && !control_server_is_busy(client))))
+        control_server_client_end(client);
+}
+
+/* What it has asked for is answered, unless it does not read either. Requests that are
+ * left come as NET_INPUT, NET_DRAINED or after the work: see client_input(). */
+static void
+control_server_on_ended(struct client *client)
+{
+    client->ended = true;
+    if (net_peer_is_gone(client->connection) ||
+        (!control_server_is_busy(client) && !control_server_has_request(client)))
         control_server_client_end(client);
 }
 
@@ -452,6 +478,8 @@ control_server_on_event(void *context, enum net_event event)
     case NET_SECURED:
         break;
     case NET_ENDED:
+        control_server_on_ended(client);
+        break;
     case NET_TIMED_OUT:
     case NET_FAILED:
         control_server_client_end(client);

@@ -101,6 +101,51 @@ test_gone_between(const char *home)
     is_number(count_files(home, "hold"), MANY - removed, "the rest stays");
 }
 
+/* What comes back until the connection ends, which it must: the number of lines. */
+static size_t
+lines_until_end(struct world *w, int client)
+{
+    char some[4096];
+    size_t lines = 0;
+    ssize_t got = -1;
+    for (;;) {
+        until(w, (got = recv(client, some, sizeof(some), MSG_DONTWAIT)) >= 0);
+        if (got <= 0)
+            break;
+        for (ssize_t i = 0; i < got; i++)
+            lines += some[i] == '\n';
+    }
+    is_number(got, 0, "the server closes");
+    return lines;
+}
+
+/* More requests than a turn answers, or an operation of several turns among them, and the
+ * end of input in one of the next turns. What is no whole line is no request. */
+static void
+test_half_closed_early(const char *home)
+{
+    enum { MANY = 40 };
+    static const char quick[] = "{\"command\":\"sites\",\"from\":0}\n";
+    static const char slow[] = "{\"command\":\"hold\",\"all\":true}\n";
+    char requests[(MANY + 1) * sizeof(quick)];
+    struct world w;
+    begin(&w, home);
+    for (int round = 0; round < 8; round++) {
+        bool with_slow = round % 2 == 1;
+        requests[0] = '\0';
+        for (int i = 0; i < MANY; i++)
+            strcat(requests, with_slow && i == 3 ? slow : quick);
+        strcat(requests, "{\"command\"");
+        int client = ask(&w, requests);
+        for (int i = 0; i < round / 2; i++)
+            loop_turn(w.loop, 1);
+        shutdown(client, SHUT_WR);
+        is_number(lines_until_end(&w, client), MANY, "each request is answered");
+        close(client);
+    }
+    control_world_end(&w);
+}
+
 /* It has said all, and waits for the answer. */
 static void
 test_half_closed(const char *home)
@@ -120,8 +165,8 @@ test_half_closed(const char *home)
 int
 main(void)
 {
-    static void (*const tests[])(const char *) = {test_gone_before, test_gone_between,
-                                                  test_half_closed};
+    static void (*const tests[])(const char *) = {
+        test_gone_before, test_gone_between, test_half_closed, test_half_closed_early};
     for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
         char home[64];
         queue_home_make_home(home);
