@@ -140,6 +140,7 @@ copy_content(struct queue *queue, const struct envelope *e, struct queue_draft *
 /* A notification while it is composed; texts live in the buffer. */
 struct dsn {
     struct dsn_settings settings;
+    char *hostname; /* of the settings */
     const struct envelope *envelope;
     struct text to; /* whom; "": the sender is null, and postmaster is notified */
     bool is_delay;  /* else it reports the envelope's failures */
@@ -164,6 +165,7 @@ dsn_free(void *object)
     free(n->recipients);
     buffer_free(&n->texts);
     buffer_free(&n->header);
+    free(n->hostname);
     free(n);
 }
 
@@ -343,6 +345,7 @@ compose(const struct dsn_settings *settings, const struct envelope *e, struct te
     snprintf(boundary, sizeof(boundary), "%s/%016" PRIx64, id,
              loop_random(settings->loop));
     n->settings = *settings;
+    n->settings.hostname = n->hostname = memory_string(settings->hostname);
     n->envelope = e;
     n->to = to;
     buffer_init(&n->header, HEADER_MAX);
@@ -417,8 +420,8 @@ dsn_envelope(const struct dsn *n)
     if (!envelope_add(made, n->report.to, NOTIFY_NEVER, TEXT("")))
         assert(false && "one recipient always fits");
     /* Mail of cron comes from root, and its bounces go where root's mail goes. */
-    (void)expansion_apply(made, &n->settings.expansion, loop_now_ms(n->settings.loop),
-                          NULL, NULL);
+    if (n->settings.expand != NULL)
+        n->settings.expand(n->settings.context, made);
     return made;
 }
 

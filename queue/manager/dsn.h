@@ -7,7 +7,6 @@
 #ifndef QUEUE_MANAGER_DSN_H
 #define QUEUE_MANAGER_DSN_H
 
-#include "queue/manager/expansion.h"
 #include "queue/queue.h"
 
 struct event_hub;
@@ -18,13 +17,15 @@ struct dsn_settings {
     struct queue *queue;
     struct loop *loop;
     struct event_hub *events;
-    const char *hostname;
-    size_t size_limit; /* RET=FULL of a larger message gives its header only */
-    struct expansion_rules expansion; /* of the address that is notified */
+    const char *hostname; /* copied: a report takes many turns */
+    size_t size_limit;    /* RET=FULL of a larger message gives its header only */
+    /* Expands the address that is notified, by the aliases in force then; NULL: it
+     * stays. */
+    void (*expand)(void *context, struct envelope *made);
     /* Takes a notification that is stored while others of the same round follow; NULL:
      * it is left to the queue. */
     void (*accept)(void *context, struct envelope *made);
-    void *context;
+    void *context; /* of both */
 };
 
 enum dsn_result {

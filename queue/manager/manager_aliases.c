@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "mime/header.h"
+#include "queue/manager/expansion.h"
 
 #include <stdlib.h>
 
@@ -33,7 +34,7 @@ manager_set_aliases(struct manager *m, struct aliases *aliases, const struct srs
     manager_stir(m);
 }
 
-struct expansion_rules
+static struct expansion_rules
 manager_expansion(const struct manager *m)
 {
     return (struct expansion_rules){

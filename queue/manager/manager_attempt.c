@@ -451,6 +451,12 @@ accept_notification(void *context, struct envelope *notification)
     manager_accept(context, &notification);
 }
 
+static void
+expand_notification(void *context, struct envelope *notification)
+{
+    manager_expand_own(context, notification);
+}
+
 struct dsn_settings
 attempt_dsn_settings(struct manager *m)
 {
@@ -459,7 +465,7 @@ attempt_dsn_settings(struct manager *m)
                                  .events = m->events,
                                  .hostname = m->settings.hostname,
                                  .size_limit = m->settings.bounce_size_limit,
-                                 .expansion = manager_expansion(m),
+                                 .expand = expand_notification,
                                  .accept = accept_notification,
                                  .context = m};
 }

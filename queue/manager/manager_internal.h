@@ -5,7 +5,6 @@
 #include "base/loop/loop.h"
 #include "queue/manager/manager.h"
 #include "queue/manager/dsn.h"
-#include "queue/manager/expansion.h"
 #include "queue/event/event.h"
 #include "queue/manager/deferral_reasons.h"
 #include "sched/limits/refusal.h"
@@ -169,7 +168,6 @@ bool submission_quota_waits(const struct manager *m, struct id id);
 void submission_quota_retry(struct manager *m);
 /* --- manager_aliases.c ------------------------------------------------------------ */
 
-struct expansion_rules manager_expansion(const struct manager *m);
 /* A message that was loaded, and will be delivered: in place of aliases their members, if
  * an injector wrote it and none of its recipients has a mark. */
 void manager_expand(struct manager *m, struct envelope *e);

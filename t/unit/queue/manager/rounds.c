@@ -2,6 +2,7 @@
 /* link: t/sim/loop.c */
 /* Bounces at the end of the round in which a recipient fails: once, over restarts, power
  * cuts and a full disk, while other recipients stay open. */
+#include "sched/route/aliases.h"
 #include "t/support/manager_world.h"
 #include "t/sim/sim_disk.h"
 
@@ -367,6 +368,88 @@ test_release_during_attempt(void)
     manager_world_end(&w);
 }
 
+static struct aliases *
+owned_by(const struct world *w, const char *file)
+{
+    struct aliases_file one = {"aliases", text_from(file)};
+    struct buffer errors;
+    buffer_init(&errors, 1000);
+    struct aliases *made = aliases_new(
+        &(struct aliases_settings){.files = &one, .file_count = 1, .routes = w->routes},
+        &errors);
+    if (made == NULL)
+        abort();
+    buffer_free(&errors);
+    return made;
+}
+
+static void
+plug_aliases(struct world *w)
+{
+    manager_set_aliases(w->manager, w->channel, NULL);
+}
+
+/* Its failures are reported to its sender, and to the owner of the list. */
+static void
+send_to_list(struct world *w)
+{
+    struct outcome refusal;
+    struct envelope *e = envelope_new();
+    e->sender = envelope_text(e, TEXT("ann@a.test"));
+    if (!envelope_add(e, TEXT("bad@b.test"), NOTIFY_DEFAULT, TEXT("")) ||
+        !envelope_add(e, TEXT("list@h.test"), NOTIFY_DEFAULT, TEXT("")))
+        abort();
+    manager_expand_own(w->manager, e);
+    struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
+    (void)!queue_write(draft, TEXT("Subject: x\r\n\r\nbody\r\n"));
+    queue_name(draft, e);
+    w->id = e->id;
+    queue_commit(&draft, &e, world_stored, w);
+}
+
+/* The second notification of a round is composed turns after the first: with the
+ * aliases, the routes and the hostname of then, as the others are freed. */
+static void
+test_reload_within_round(void)
+{
+    struct world w;
+    sim_disk_reset();
+    manager_world_begin(&w, "* smtp://sink.test");
+    w.settings.queue.journal_size = 0;
+    struct aliases *old = owned_by(&w, "list: bad@c.test\nowner-list: boss@a.test\n");
+    w.channel = old;
+    w.plug = plug_aliases;
+    world_restart(&w);
+    struct manager_settings settings = w.settings;
+    char *hostname = memory_string("old.test");
+    settings.hostname = hostname;
+    manager_reload(w.manager, &settings, w.routes);
+    send_to_list(&w);
+    struct manager_notifications n = {0};
+    for (unsigned i = 0; i < 10000 && n.begun == n.ended; i++) {
+        loop_turn(w.loop, 0);
+        n = manager_notifications(w.manager);
+    }
+    ok_named(n.begun > n.ended, "the first is being committed");
+
+    struct route_table *routes = w.routes;
+    w.routes = world_routes(&w);
+    w.channel = owned_by(&w, "list: bad@c.test\nowner-list: chief@a.test\n");
+    manager_reload(w.manager, &w.settings, w.routes);
+    manager_set_aliases(w.manager, w.channel, NULL);
+    free(hostname);
+    aliases_free(&old);
+    route_free(&routes);
+    world_turns(&w);
+    is_number(bounces(&w), 1, "the sender is notified");
+
+    ok(world_logged(&w, "<chief@a.test>") && !world_logged(&w, "<boss@a.test>"));
+    is_number(world_place(&w) + files(&w, "info"), SCHED_UNKNOWN, "all is over");
+    struct aliases *table = w.channel;
+    manager_world_end(&w);
+    aliases_free(&table);
+}
+
 int
 main(void)
 {
@@ -385,6 +468,7 @@ main(void)
     test_release_held_recipients(0);
     test_release_held_recipients(1024 * 1024);
     test_release_during_attempt();
+    test_reload_within_round();
     sim_disk_reset();
     return done();
 }

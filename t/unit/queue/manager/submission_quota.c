@@ -1,6 +1,7 @@
 /* Quotas of sendmail(1): mail is counted when it is first loaded, with its recipients as they were given; what is too much waits in
  * todo/ and goes by itself, what can never pass is returned, and nothing is counted twice. */
 /* link: t/sim/loop.c */
+#include "queue/manager/expansion.h"
 #include "queue/manager/manager_internal.h"
 #include "t/support/manager_world.h"
 
