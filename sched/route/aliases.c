@@ -38,7 +38,6 @@ struct aliases_name {
 };
 
 struct aliases {
-    unsigned owners;
     struct arena arena; /* all names and values */
     struct aliases_name *names;
     struct aliases_name root; /* the setting; values NULL: unset */
@@ -662,7 +661,6 @@ aliases_begin(const struct aliases_settings *settings, struct buffer *errors)
                                       .on_value = aliases_on_value,
                                       .on_error = aliases_on_error,
                                       .context = r};
-    a->owners = 1;
     a->has_local = settings->has_local;
     arena_init(&a->arena, ALIASES_BYTES_MAX);
     return r;
@@ -702,20 +700,12 @@ aliases_new(const struct aliases_settings *settings, struct buffer *errors)
     return aliases_end(&r);
 }
 
-struct aliases *
-aliases_share(struct aliases *a)
-{
-    if (a != NULL)
-        a->owners++;
-    return a;
-}
-
 void
 aliases_free(struct aliases **aliases)
 {
     struct aliases *a = *aliases;
     *aliases = NULL;
-    if (a == NULL || --a->owners > 0)
+    if (a == NULL)
         return;
     HASH_CLEAR(hh, a->names);
     arena_free(&a->arena);

@@ -62,9 +62,6 @@ struct aliases_making *aliases_begin(const struct aliases_settings *settings,
 bool aliases_go_on(struct aliases_making *making) __attribute__((warn_unused_result));
 /* As aliases_new(), and sets *making to NULL. NULL as well if it was given up early. */
 struct aliases *aliases_end(struct aliases_making **making);
-/* Another owner. NULL stays NULL. */
-struct aliases *aliases_share(struct aliases *aliases);
-/* When its last owner has gone it is freed. */
 void aliases_free(struct aliases **aliases);
 /* True: no address has an alias. aliases may be NULL, here and below. */
 bool aliases_are_empty(const struct aliases *aliases);
