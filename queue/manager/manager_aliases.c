@@ -96,7 +96,8 @@ manager_expand(struct manager *m, struct envelope *e)
     if (expansion_is_idle(&rules) || !e->storage.in_todo || e->storage.preprocessed ||
         e->delivery.done > 0)
         return;
-    e->storage.given = e->count;
+    if (e->storage.given == 0)
+        e->storage.given = e->count;
     m->routed_now +=
         expansion_apply(e, &rules, loop_now_ms(m->loop), alias_was_delivered, &header);
 }
@@ -110,6 +111,17 @@ manager_must_expand(const struct envelope *e)
     for (unsigned i = 0; i < e->count && !must; i++)
         must = e->recipients[i].refused != RECIPIENT_GOOD;
     return must;
+}
+
+void
+manager_expand_again(struct active *a)
+{
+    struct manager *m = a->manager;
+    if (!manager_must_expand(a->envelope))
+        return;
+    m->recipients -= a->envelope->count;
+    manager_expand(m, a->envelope);
+    m->recipients += a->envelope->count;
 }
 
 /* --- While the secret of SRS cannot be read --------------------------------------- */

@@ -430,7 +430,10 @@ begin_wait(struct active *a, const struct outcome *why, bool is_known, int64_t d
     deferral_reasons_keep(m->reasons, a->id, why);
     sched_unloaded(m->sched, now_ms, a->id);
     sched_add(m->sched, now_ms, a->id, due_ms, a->envelope->delivery.attempts);
-    manager_active_drop(a);
+    /* Files in todo/ do not say that an operator has released it: it stays in memory, which
+     * had room for it then. While messages are tried one by one they need the room. */
+    if (!a->envelope->delivery.released || m->careful)
+        manager_active_drop(a);
     manager_stir(m);
 }
 
@@ -442,6 +445,8 @@ begin_admit(struct active *a, bool was_in_memory)
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
     struct outcome never;
+    if (was_in_memory)
+        manager_expand_again(a);
     if (!sched_admit(m->sched, loop_now_ms(m->loop), a->id, e->count)) {
         begin_put_back(a, was_in_memory ? 0 : e->delivery.done);
         return;

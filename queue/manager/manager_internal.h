@@ -145,8 +145,9 @@ enum { MANAGER_HINT_MAX = 64 };
 void manager_hint_path(const struct manager *m, const char *name,
                        char out[MANAGER_HINT_MAX]);
 
-/* A message that stays in todo/ leaves memory, and is loaded again at due_ms. why is kept
- * and logged, unless its first words have been (is_known). */
+/* A message that stays in todo/ leaves memory, unless an operator has released it, and is
+ * loaded again at due_ms. why is kept and logged, unless its first words have been
+ * (is_known). */
 void begin_wait(struct active *a, const struct outcome *why, bool is_known,
                 int64_t due_ms);
 
@@ -174,9 +175,11 @@ void manager_expand(struct manager *m, struct envelope *e);
 /* True: an answer about a recipient is in memory alone (struct recipient). If the message
  * leaves memory now, it has to stay in todo/, where it is expanded again. */
 bool manager_must_expand(const struct envelope *e);
-/* True: an address of SRS cannot be verified now, and the message has left memory. It
- * waits in todo/, where it can still be expanded, until there is a secret, and for its
- * lifetime at most. */
+/* The same for one that waited in memory, as an operator has released it: what could not be
+ * known before may be known now. */
+void manager_expand_again(struct active *a);
+/* True: an address of SRS cannot be verified now. The message waits (begin_wait()) in todo/,
+ * where it can still be expanded, until there is a secret, and for its lifetime at most. */
 bool manager_unsure_waits(struct active *a);
 bool manager_is_unsure(const struct manager *m, struct id id);
 

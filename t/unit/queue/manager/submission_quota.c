@@ -347,6 +347,61 @@ test_released_unsure(unsigned limit)
     srs_free(&sighted);
 }
 
+/* A route holds the message; it is released while it must wait for its quota, or for the
+ * secret of SRS: the release counts afterwards. */
+static void
+test_release_remembered(void)
+{
+    struct world w;
+    char address[SRS_ADDRESS_MAX], both[2 * SRS_ADDRESS_MAX];
+    manager_world_begin(&w, "held.test hold\n* smtp://x");
+    w.plug = plug_srs;
+    struct srs *sighted = srs_sighted(address);
+    secret = srs_new(TEXT("h.test"), NULL, 0);
+    w.settings.quotas = TEXT("uid:* 3/d");
+    snprintf(both, sizeof(both), "good@held.test %s", address);
+    inject_held(&w, "me@h.test", both);
+    manager_world_start(&w);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    is_number(world_files(&w, "todo"), 1, "it waits for the secret");
+    sim_loop_advance(w.loop, HOUR_MS / 4);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_ALREADY);
+    struct srs *blind = secret;
+    secret = sighted;
+    plug_srs(&w);
+    sim_loop_advance(w.loop, 1000);
+    world_saw(&w, "me@h.test>good@held.test me@h.test>good@a.test ",
+              "then it passes the route, too");
+    is_number(used_of(&w, "uid:"), 2, "of two recipients, as given");
+
+    inject_held(&w, "me@h.test", "good@held.test good@b.test");
+    manager_world_start(&w);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    is_number(world_files(&w, "todo"), 1, "it waits for the quota");
+    world_saw(&w, "", "nothing is tried");
+    sim_loop_advance(w.loop, 30 * (int64_t)HOUR_MS);
+    world_saw(&w, "me@h.test>good@held.test me@h.test>good@b.test ",
+              "tomorrow it passes the route");
+    is_number(world_files(&w, "hold"), 0, "and is not held again");
+
+    inject_held(&w, "me@h.test", "good@held.test good@b.test");
+    manager_world_start(&w);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    ok(world_operate(&w, MANAGER_HOLD) == MANAGER_DONE);
+    sim_loop_advance(w.loop, 30 * (int64_t)HOUR_MS);
+    world_saw(&w, "", "held meanwhile: nothing is tried");
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
+    world_turns(&w);
+    ok_named(world_is_empty(&w), "nothing is left");
+    secret = NULL;
+    manager_world_end(&w);
+    srs_free(&blind);
+    srs_free(&sighted);
+}
+
 /* --- Quotas ------------------------------------------------------------------------ */
 
 /* More than the quota in one message. */
@@ -445,6 +500,7 @@ main(void)
     test_released_without_room();
     test_released_unsure(100);
     test_released_unsure(1);
+    test_release_remembered();
     test_bounced();
     test_changes();
     test_deferred();
