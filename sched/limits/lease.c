@@ -138,6 +138,30 @@ lease_want(const struct lease *l, const struct lease_load *load, bool is_again)
     return clip(works + 2.0 * l->used + 1, BANK_COUNT_MAX);
 }
 
+/* Whether a first question of this period had no answer. Periods are those of the last
+ * answer; without one any question of the last five seconds may be of this period. */
+static bool
+lease_is_repeated(const struct lease *l, int64_t now_ms)
+{
+    int64_t failed_ms = l->failed_ms;
+    if (failed_ms == 0)
+        return false;
+    if (l->end_ms == 0)
+        return now_ms - failed_ms < LEASE_PERIOD_MS;
+    return (now_ms - l->end_ms) / LEASE_PERIOD_MS ==
+           (failed_ms - l->end_ms) / LEASE_PERIOD_MS;
+}
+
+/* 0 when a first question is repeated: what the bank may have counted for it stays
+ * counted, for two periods at most. */
+static int
+lease_had(const struct lease *l, int64_t now_ms)
+{
+    if (now_ms < l->end_ms)
+        return l->counted;
+    return lease_is_repeated(l, now_ms) ? 0 : -1;
+}
+
 bool
 lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
           const struct lease_load *load, uint64_t *random, struct bank_question *q)
@@ -162,6 +186,8 @@ lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
     l->is_asked = true;
     l->sent_ms = now_ms;
     l->used_asked = l->used;
+    l->open_asked = load->open;
+    int had = lease_had(l, now_ms);
     size_t senders = load->senders > 0 ? load->senders : 1;
     *q =
         (struct bank_question){.interval_us = lease_interval_us(t),
@@ -170,9 +196,9 @@ lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
                                .want = l->want,
                                .weight = clip((double)senders, BANK_WEIGHT_MAX),
                                .again = is_again,
-                               .back = is_same || !is_next ? 0 : lease_unspent(l),
+                               .back = had >= 0 || !is_next ? 0 : lease_unspent(l),
                                .before = l->before,
-                               .had = is_same ? l->counted : -1,
+                               .had = had,
                                .open = load->open,
                                .need = l->need,
                                .chance = (double)(retry_random(random) % 1000000) / 1e6,
@@ -212,6 +238,7 @@ lease_granted(struct lease *l, const struct lease_terms *t, const struct bank_gr
     if (!l->is_asked)
         return;
     l->is_asked = l->is_own = false;
+    l->failed_ms = 0;
     l->end_ms = l->sent_ms + g->left_us / 1000;
     if (!l->is_again) { /* what began since was given back already */
         l->used -= l->used_asked;
@@ -234,8 +261,17 @@ lease_granted(struct lease *l, const struct lease_terms *t, const struct bank_gr
 void
 lease_failed(struct lease *l, int64_t now_ms)
 {
+    if (!l->is_asked)
+        return;
     l->is_asked = false;
     l->retry_ms = now_ms + LEASE_RETRY_MS;
+    if (!l->is_again) {
+        l->failed_ms = l->sent_ms;
+        return;
+    }
+    /* It may have been answered with less than the first. */
+    l->counted = l->counted < l->open_asked ? l->counted : l->open_asked;
+    l->sessions = l->sessions < l->open_asked ? l->sessions : l->open_asked;
 }
 
 /* --- What is allowed ------------------------------------------------------------------ */
@@ -345,8 +381,8 @@ lease_wake_ms(const struct lease *l, int64_t now_ms, const struct lease_terms *t
 void
 lease_shift(struct lease *l, int64_t delta_ms)
 {
-    int64_t *times[] = {&l->sent_ms, &l->due_ms, &l->retry_ms, &l->end_ms,
-                        &l->seated_ms};
+    int64_t *times[] = {&l->sent_ms, &l->due_ms,    &l->retry_ms,
+                        &l->end_ms,  &l->failed_ms, &l->seated_ms};
     for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
         if (*times[i] != 0)
             *times[i] += delta_ms;

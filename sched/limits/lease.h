@@ -46,9 +46,10 @@ struct lease {     /* zeroed: new */
     int64_t sent_ms;        /* of the last question */
     int64_t due_ms;         /* of the next; 0: none */
     int64_t retry_ms;       /* not before it */
+    int64_t failed_ms;      /* when the last without an answer was sent; 0: none */
     int64_t end_ms;         /* of the period of the last answer; 0: there was none */
     int want, tokens, used; /* transactions */
-    int used_asked;         /* when the last question was sent */
+    int used_asked, open_asked; /* when the last question was sent */
     struct rate pace;
     struct bucket bucket;
     int need, sessions, counted, before;
@@ -70,7 +71,8 @@ bool lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
                struct bank_question *question) __attribute__((warn_unused_result));
 void lease_granted(struct lease *l, const struct lease_terms *t,
                    const struct bank_grant *grant, uint64_t *random);
-/* There is no answer. */
+/* There is no answer. The bank may have counted the question: what follows in the same
+ * period gives nothing back again, and claims only what is certain. */
 void lease_failed(struct lease *l, int64_t now_ms);
 
 /* Sessions that it may have; INT_MAX: no limit. is_new: to open one more. */

@@ -1,6 +1,7 @@
 /* Leases: each rule, then groups of hosts with a bank, without one, and with one that
  * comes and goes, in virtual time. */
 #include "sched/limits/lease.h"
+#include "sched/limits/retry.h"
 
 #include "t/support/tap.h"
 
@@ -150,6 +151,41 @@ test_ends(void)
     is_number(l.tokens, 50, "a second answer is none");
 }
 
+/* The bank may have counted a question whose answer is lost. */
+static void
+test_lost(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(10, 1000, 8);
+    struct lease_load load = {.works = 1000, .senders = 1, .open = 3, .need = 8};
+    struct bank_question q;
+    lease_update(&l, START_MS, &t, &load);
+    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q));
+    lease_failed(&l, START_MS + 250);
+    ok(lease_ask(&l, START_MS + 1250, &t, &load, &seed, &q));
+    is_number(q.had, 0, "no answer: not the first question of the period");
+    struct bank_grant g = grant(50, 6, 2000);
+    lease_granted(&l, &t, &g, &seed);
+    ok(lease_ask(&l, START_MS + 3500, &t, &load, &seed, &q));
+    ok_named(q.had == -1 && q.before == 6 && q.back == 50,
+             "the next period begins with what is unspent");
+    lease_failed(&l, START_MS + 3750);
+    ok(lease_ask(&l, START_MS + 4750, &t, &load, &seed, &q));
+    ok_named(q.had == 0 && q.before == 6 && q.back == 0, "which goes back once");
+    lease_shift(&l, 7000);
+    lease_failed(&l, START_MS + 12000);
+    ok(lease_ask(&l, START_MS + 15250, &t, &load, &seed, &q));
+    is_number(q.had, -1, "nor does it count in another period");
+    g = grant(5, 6, 5000);
+    lease_granted(&l, &t, &g, &seed);
+    ok(lease_ask(&l, START_MS + 16500, &t, &load, &seed, &q) && q.again);
+    lease_failed(&l, START_MS + 16750);
+    is_number(lease_sessions(&l, START_MS + 16750, &t, true), 3,
+              "a second question may have been answered with what is open");
+    ok(lease_ask(&l, START_MS + 17750, &t, &load, &seed, &q));
+    ok_named(q.again && q.had == 3, "so much is certain");
+}
+
 static void
 test_loose(void)
 {
@@ -190,12 +226,14 @@ struct group {
     struct lease_terms terms;
     int hosts;
     int cut, lost; /* the first hosts that reach no bank; of these the others know */
+    int deaf;      /* of 100 answers so many are lost */
     int small;     /* the last hosts: they send a little, the others always have mail */
     int64_t queues[HOSTS_MAX][QUEUE_MAX]; /* of small ones: when each message came */
     int queued[HOSTS_MAX];
     int64_t small_sent, small_late, small_lost; /* after a second; two periods */
     int64_t now_ms;
     int64_t spent, used, over, most;
+    int64_t leased_over; /* but for hosts without a lease, which have their own part */
     int64_t times[SPENT_MAX];
 };
 
@@ -218,6 +256,10 @@ group_ask(struct group *g, struct lease *l, const struct lease_load *load)
         return;
     }
     struct bank_grant a = bank_ask(g->bank, TEXT("s"), g->now_ms * 1000, &q);
+    if (g->deaf > 0 && (int)(retry_random(&seed) % 100) < g->deaf) {
+        lease_failed(l, g->now_ms);
+        return;
+    }
     lease_granted(l, &g->terms, &a, &seed);
 }
 
@@ -282,15 +324,18 @@ static void
 group_run(struct group *g, int64_t for_ms)
 {
     g->small_sent = g->small_late = g->small_lost = 0;
-    g->spent = g->used = g->over = g->most = g->waited_ms = 0;
+    g->spent = g->used = g->over = g->leased_over = g->most = g->waited_ms = 0;
     for (int64_t end_ms = g->now_ms + for_ms; g->now_ms < end_ms; g->now_ms += 10) {
-        int64_t open = 0;
+        int64_t open = 0, leased = 0;
         for (int i = 0; i < g->hosts; i++) {
             group_host(g, i);
             open += g->open[i];
+            if (g->now_ms < g->leases[i].end_ms + LEASE_PERIOD_MS)
+                leased += g->open[i];
         }
         g->used += open;
         g->over += open > g->terms.sessions;
+        g->leased_over += leased > g->terms.sessions;
         g->most = open > g->most ? open : g->most;
     }
 }
@@ -431,6 +476,26 @@ test_small(void)
 }
 
 static void
+test_deaf(void)
+{
+    static struct group g;
+    struct lease_terms t = terms(1000, 60000, 20);
+    t.members = HOSTS_MAX;
+    group_open(&g, &t);
+    g.small = 8;
+    g.deaf = 30;
+    group_run(&g, 60000);
+    group_run(&g, 600000);
+    printf("# 30 %% of the answers are lost: %" PRId64
+           " of 10000, a minute has %" PRId64 ", over %" PRId64 " of 60000\n",
+           g.spent, group_minute(&g), g.leased_over);
+    ok_named(g.spent > 5000 && group_minute(&g) <= 1020,
+             "lost answers: no rate is exceeded");
+    is_number(g.leased_over, 0, "nor have those with a lease more sessions");
+    bank_free(&g.bank);
+}
+
+static void
 test_cut(void)
 {
     static struct group g;
@@ -475,9 +540,12 @@ test_newcomer(void)
 int
 main(void)
 {
+    if (getenv("SEED"))
+        seed = strtoull(getenv("SEED"), NULL, 10);
     test_questions();
     test_pace();
     test_ends();
+    test_lost();
     test_loose();
     test_all_hungry();
     test_turns();
@@ -485,6 +553,7 @@ main(void)
     test_alone();
     test_away();
     test_small();
+    test_deaf();
     test_cut();
     test_newcomer();
     return done();
