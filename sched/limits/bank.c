@@ -119,6 +119,11 @@ bank_find(struct bank *bank, struct text key, int64_t now_us,
     while (bank->oldest != NULL && now_us - bank->oldest->asked_us >= BANK_FORGET_US)
         bank_forget(bank, bank->oldest);
     HASH_FIND(hh, bank->by_key, key.at, key.length, site);
+    double period = whole((double)now_us / BANK_PERIOD_US);
+    if (site != NULL && site->period > period + BANK_AHEAD_PERIODS) {
+        bank_forget(bank, site);
+        site = NULL;
+    }
     if (site == NULL) {
         site = bank_add(bank, key, (double)now_us, q);
     } else {

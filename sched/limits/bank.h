@@ -18,6 +18,7 @@
 enum {
     BANK_PERIOD_US = 5000000,
     BANK_FORGET_US = 60000000, /* a site that nobody asks for is forgotten */
+    BANK_AHEAD_PERIODS = 2,    /* a site's time may be ahead; beyond: it is new */
     BANK_SITES_MAX = 100000,   /* beyond: that which was asked for longest ago */
     BANK_KEY_MAX = 32,
     BANK_WEIGHT_MAX = 1000,
@@ -53,7 +54,8 @@ struct bank;
 struct bank *bank_new(void);
 void bank_free(struct bank **bank);
 
-/* The site's key is cut to BANK_KEY_MAX. now_us may go back; the site's time does not. */
+/* The site's key is cut to BANK_KEY_MAX. now_us may go back; the site's time does not, but
+ * for one that is more than BANK_AHEAD_PERIODS ahead, which is forgotten. */
 struct bank_grant bank_ask(struct bank *bank, struct text key, int64_t now_us,
                            const struct bank_question *question);
 size_t bank_sites(const struct bank *bank);

@@ -1,7 +1,7 @@
 /* The bank's script. A site's state is 20 numbers, those of struct bank_site in bank.c: P is
  * its period, b the budget, u the weight that waits, x the sessions moved; w, s, a, v, y, z
  * are weight, sessions, asked, unmet, content and without, 0 of the last period, 1 of this
- * one. */
+ * one. `p + 2` is BANK_AHEAD_PERIODS. */
 #include "sched/limits/bank_script.h"
 
 const char bank_script[] =
@@ -30,7 +30,7 @@ const char bank_script[] =
     "0\n"
     "  local born = p\n"
     "  local v = redis.call('GET', KEYS[i])\n"
-    "  if v then\n"
+    "  if v and (struct.unpack('<d', v)) <= p + 2 then\n"
     "    P, full, w0, w1, b, g1, late, u, s0, s1, x, a0, a1, v0, v1, y0, y1, z0, z1, "
     "born =\n"
     "      struct.unpack(fmt, v)\n"

@@ -132,6 +132,30 @@ test_sessions(void)
     bank_free(&b);
 }
 
+/* Another Redis takes over, whose clock is behind. */
+static void
+test_behind(void)
+{
+    struct bank *b = bank_new();
+    struct bank_question q = {.interval_us = 100000,
+                              .want = 1000,
+                              .had = -1,
+                              .limit = 8,
+                              .hosts = 4,
+                              .need = 9};
+    is_number(ask(b, START_US, q).tokens, 50, "a period's worth");
+    struct bank_grant g = ask(b, START_US - 7000 * MS, q);
+    ok_named(g.tokens == 0 && g.left_us == 5000000, "a site's time does not go back");
+    g = ask(b, START_US - 10000 * MS, q);
+    ok_named(g.tokens == 0 && g.left_us == 5000000, "by two periods");
+    g = ask(b, START_US - 11000 * MS, q);
+    ok_named(g.tokens == 10 && g.left_us == 1000000 && g.sessions == 2,
+             "but a site farther ahead is new: nothing waits for the clock");
+    is_number(ask(b, START_US - 10000 * MS, q).tokens, 50, "it goes on");
+    is_number(bank_sites(b), 1, "as the only one");
+    bank_free(&b);
+}
+
 static void
 test_memory(void)
 {
@@ -293,13 +317,14 @@ host_live(struct host *h)
     h->held = h->open > h->lease ? h->open : h->lease;
 }
 
-/* Back, by the clock of another Redis, once the period has begun. */
+/* Back, by the clock of another Redis, once the period has begun; not so far that the site
+ * would be new. */
 static int64_t
 group_jump_us(struct group *g)
 {
     bool has_begun = g->begun == g->period;
     g->begun = g->period;
-    return has_begun && any(40) == 0 ? any(100000000) : 0;
+    return has_begun && any(40) == 0 ? any(BANK_AHEAD_PERIODS * BANK_PERIOD_US) : 0;
 }
 
 static void
@@ -408,6 +433,7 @@ main(void)
     test_tokens();
     test_weights();
     test_sessions();
+    test_behind();
     test_memory();
     test_groups(rounds != NULL ? strtol(rounds, NULL, 10) : ROUNDS_DEFAULT);
     return done();
