@@ -368,6 +368,17 @@ commits_gathered(struct commits *all)
     commit_at_stage_answer(all);
 }
 
+/* Our own mail with an answer about a recipient that no form has: it is found again for
+ * files in todo/ alone (struct recipient), and after days it may be another. */
+static bool
+must_be_files(const struct envelope *e)
+{
+    for (unsigned i = 0; e->ours && i < e->count; i++)
+        if (e->recipients[i].refused != RECIPIENT_GOOD)
+            return true;
+    return false;
+}
+
 /* The order of the tests is that of cost: a refused draft writes nothing; what the
  * journal takes needs no file; the rest becomes files. */
 void
@@ -392,7 +403,7 @@ commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e
     } else if (d->refused) {
         draft_erase(d);
         set_done(c);
-    } else if (all->journaled->journal == NULL ||
+    } else if (all->journaled->journal == NULL || must_be_files(c->envelope) ||
                !journaled_fits(all->journaled, c->envelope, c->form.length,
                                d->file >= 0))
         start_in_files(c);

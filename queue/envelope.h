@@ -38,7 +38,8 @@ struct recipient_way {
     struct text sender;         /* instead of the envelope's; empty: that one */
 };
 
-/* Why an injector's recipient fails when it is routed; not on disk, but found again. */
+/* Why a recipient of an injector's mail, or of our own, fails when it is routed; not on disk,
+ * but found again for files in todo/. */
 enum recipient_refusal {
     RECIPIENT_GOOD,
     RECIPIENT_UNKNOWN,  /* a forged address of SRS */

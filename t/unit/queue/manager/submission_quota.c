@@ -402,6 +402,87 @@ test_release_remembered(void)
     srs_free(&sighted);
 }
 
+/* --- Our own mail ----------------------------------------------------------------- */
+
+/* A bounce for an address of SRS waits like mail of sendmail(1), with a journal, too: it
+ * has the null sender, and would be lost. */
+static void
+test_unsure_bounce(int64_t journal_size, bool restarts)
+{
+    struct world w;
+    char address[SRS_ADDRESS_MAX], bounce[SRS_ADDRESS_MAX + 20];
+    manager_world_begin(&w, "* smtp://x");
+    w.plug = plug_srs;
+    w.settings.queue.journal_size = journal_size;
+    struct srs *sighted = srs_sighted(address);
+    secret = srs_new(TEXT("h.test"), NULL, 0);
+    world_restart(&w);
+    world_deliver(&w, address, "bad@x.test");
+    snprintf(bounce, sizeof(bounce), "%s>bad@x.test ", address);
+    world_saw(&w, bounce, "a message is refused");
+    is_number(world_files(&w, "todo"), 1, "its bounce waits where SRS is looked up");
+    for (int i = 0; i < 3; i++) {
+        sim_loop_advance(w.loop, HOUR_MS);
+        if (restarts)
+            world_restart(&w);
+    }
+    world_saw(&w, "", "for hours");
+    is_number(world_files(&w, "todo"), 1, "and does not move");
+    struct srs *blind = secret;
+    secret = sighted;
+    plug_srs(&w);
+    sim_loop_advance(w.loop, 1000);
+    world_saw(&w, ">good@a.test ", "the secret can be read: the author gets it");
+    ok_named(world_is_empty(&w), "nothing is left");
+    secret = NULL;
+    manager_world_end(&w);
+    srs_free(&blind);
+    srs_free(&sighted);
+}
+
+/* As the control socket's `test` does. */
+static void
+send_own(struct world *w, const char *sender, const char *recipient)
+{
+    struct outcome refusal;
+    struct envelope *e = envelope_new();
+    e->sender = envelope_text(e, text_from(sender));
+    e->ours = true;
+    if (!envelope_add(e, text_from(recipient), 0, TEXT("")))
+        abort();
+    manager_expand_own(w->manager, e);
+    struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
+    (void)queue_write(draft, TEXT("Subject: x\r\n\r\nbody\r\n"));
+    queue_name(draft, e);
+    queue_commit(&draft, &e, world_stored, w);
+    world_turns(w);
+}
+
+/* The active queue is full, so our own mail is read from the disk: that its address is
+ * forged is found again. */
+static void
+test_forged_own(void)
+{
+    struct world w;
+    char address[SRS_ADDRESS_MAX];
+    manager_world_begin(&w, "* smtp://x");
+    w.plug = plug_srs;
+    w.settings.queue.journal_size = 4 << 20;
+    w.settings.sched.active_limit = 1;
+    secret = srs_sighted(address);
+    world_restart(&w);
+    w.stalled = true;
+    world_deliver(&w, "me@h.test", "good@x.test");
+    send_own(&w, "good@h.test", "SRS0=AAAAAA=Y6=a.test=good@h.test");
+    world_unstall(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    ok(world_logged(&w, "the SRS hash is wrong or too old"));
+    world_saw(&w, "me@h.test>good@x.test >good@h.test ", "nothing is sent to it");
+    ok_named(world_is_empty(&w), "nothing is left");
+    manager_world_end(&w);
+    srs_free(&secret);
+}
+
 /* --- Quotas ------------------------------------------------------------------------ */
 
 /* More than the quota in one message. */
@@ -501,6 +582,11 @@ main(void)
     test_released_unsure(100);
     test_released_unsure(1);
     test_release_remembered();
+    test_unsure_bounce(0, false);
+    test_unsure_bounce(0, true);
+    test_unsure_bounce(4 << 20, false);
+    test_unsure_bounce(4 << 20, true);
+    test_forged_own();
     test_bounced();
     test_changes();
     test_deferred();
