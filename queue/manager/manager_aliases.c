@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 enum { HEADER_BYTES_MAX = 256 * 1024, HEADER_PIECE_BYTES = 16 * 1024 };
-enum { UNSURE_EVERY_MS = 10 * 60 * 1000 }; /* a secret that can be read comes before */
+enum { UNSURE_EVERY_MS = 10 * 60 * 1000 };  /* a secret that can be read comes before */
+enum { UNSURE_SHARED_MS = 60 * 60 * 1000 }; /* while other recipients wait, too */
 
 /* Its first words say why a message waits, as the reply of SMTP does. */
 #define UNSURE_REASON "addresses of SRS cannot be verified now"
@@ -26,6 +27,8 @@ void
 manager_set_aliases(struct manager *m, struct aliases *aliases, const struct srs *srs)
 {
     bool was_blind = m->srs != NULL && srs_is_blind(m->srs);
+    if (!was_blind)
+        m->blind_since_ms = loop_now_ms(m->loop);
     m->aliases = aliases;
     m->srs = srs;
     if (!was_blind || (srs != NULL && srs_is_blind(srs)))
@@ -142,15 +145,29 @@ manager_find_unsure(const struct envelope *e)
     return NULL;
 }
 
-/* Else it fails now. */
+/* Another recipient can have the message, and the sender hears of this one. */
+static bool
+manager_unsure_delays(const struct envelope *e)
+{
+    bool delays = false;
+    for (unsigned i = 0; e->sender.length > 0 && i < e->count && !delays; i++)
+        delays = e->recipients[i].refused == RECIPIENT_GOOD;
+    return delays;
+}
+
+/* Else it fails now. Only a message as a whole can wait in todo/. */
 static bool
 manager_unsure_lives(const struct active *a, const struct recipient *r)
 {
     struct address address;
     const struct envelope *e = a->envelope;
     const struct target *target = attempt_route(a->manager, e, r, &address);
+    int64_t now_ms = loop_now_ms(a->manager->loop);
+    if (manager_unsure_delays(e) && now_ms - e->birth_ms >= UNSURE_SHARED_MS &&
+        now_ms - a->manager->blind_since_ms >= UNSURE_SHARED_MS)
+        return false;
     return target != NULL &&
-           loop_now_ms(a->manager->loop) - e->birth_ms <
+           now_ms - e->birth_ms <
                transport_params_lifetime_ms(&target->transport, e->sender.length == 0);
 }
 

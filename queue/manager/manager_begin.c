@@ -58,8 +58,7 @@ settle_alias(struct active *a, unsigned index)
                                 "members of aliases"                              },
         [RECIPIENT_EMPTY] = {550, "5.1.1", "the alias has no address"           },
         [RECIPIENT_UNSURE] = {550, "5.3.0",
-                               "the secret of SRS could not be read for the "
-                              "lifetime of the message"                           },
+                               "the secret of SRS could not be read in time"      },
     };
     const struct recipient *r = &a->envelope->recipients[index];
     if (!r->expanded && r->refused == RECIPIENT_GOOD)

@@ -87,6 +87,7 @@ struct manager {
     const struct route_table *routes;
     struct aliases *aliases;
     const struct srs *srs;
+    int64_t blind_since_ms; /* while srs is blind: since when, in this daemon */
     struct queue *queue;
     struct sched *sched;
     struct active *actives;
@@ -179,7 +180,8 @@ bool manager_must_expand(const struct envelope *e);
  * known before may be known now. */
 void manager_expand_again(struct active *a);
 /* True: an address of SRS cannot be verified now. The message waits (begin_wait()) in todo/,
- * where it can still be expanded, until there is a secret, and for its lifetime at most. */
+ * where it can still be expanded, until there is a secret, and for its lifetime at most;
+ * for an hour, if others wait with that address and the sender can be told. */
 bool manager_unsure_waits(struct active *a);
 bool manager_is_unsure(const struct manager *m, struct id id);
 
