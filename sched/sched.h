@@ -378,6 +378,7 @@ struct sched_glance {
 void sched_glance(const struct sched *s,
                   void (*each)(void *context, const struct sched_glance *glance),
                   void *context);
+/* Its backlog is as sched_glance() has counted it. */
 void sched_look(const struct sched *s, struct site *site,
                 void (*each)(void *context, const struct sched_site *site),
                 void *context);
@@ -389,6 +390,8 @@ struct sched_walk *sched_walk_begin(struct sched *s);
 bool sched_walk_step(struct sched_walk *walk, size_t most,
                      void (*each)(void *context, const struct sched_site *site),
                      void *context);
+/* The same for sites that are not to be seen: adds to *passed. */
+bool sched_walk_pass(struct sched_walk *walk, size_t most, size_t *passed);
 void sched_walk_end(struct sched_walk **walk); /* NULL inside: nothing */
 
 /* The learnt state of sites, to be kept over a restart. each is called for one site at
@@ -468,8 +471,8 @@ struct sched_wait {
 bool sched_explain(const struct sched *s, struct id id,
                    void (*each)(void *context, const struct sched_wait *wait),
                    void *context);
-/* Calls each once for the site of a next hop as it is now, or not at all if nothing is
- * known of it. */
+/* Calls each once for the site of a next hop as it is now (its backlog as it was counted
+ * last), or not at all if nothing is known of it. */
 void sched_find_site(const struct sched *s, const struct target *target,
                      struct text domain,
                      void (*each)(void *context, const struct sched_site *site),

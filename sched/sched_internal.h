@@ -77,7 +77,8 @@ void sched_backlog_dead(struct message_index *k, struct sched_message *m);
 /* The message is no more. Frees k. */
 void sched_backlog_forget(struct sched *s, const struct message_index *k);
 /* Forgets ids of messages that are no more, for a count that is shown: of a dead site
- * nothing else does until it lives. Looks up at most *most ids, and takes them off. */
+ * nothing else does until it lives. Looks up at most *most ids, and takes them off: for
+ * all sites of a step, or of a walk over all in one turn. */
 enum { SCHED_BACKLOG_CHECKED = 1000, SCHED_BACKLOG_CHECKED_ALL = 10000 };
 void sched_backlog_check(const struct sched *s, struct site *site, size_t *most);
 /* Forgets ids at the front of the backlog whose messages are not in it any longer. */

@@ -260,7 +260,6 @@ view_quota(const struct transport *c, int64_t now_ms, struct sched_site *view)
 static struct sched_site
 site_view(const struct sched *s, struct site *site, struct outcome *outcome)
 {
-    sched_backlog_check(s, site, &(size_t){SCHED_BACKLOG_CHECKED});
     struct sched_site view = {
         .key = site->key,
         .is_direct = site->transport->target.kind == TARGET_MX,
@@ -315,6 +314,7 @@ sched_session_is_at(const struct sched_session *session, const struct sched_site
 
 struct site_visit {
     const struct sched *s;
+    size_t checked_most; /* ids of backlogs, of all sites of the visit */
     void (*each)(void *context, const struct sched_site *site);
     void *context;
 };
@@ -324,6 +324,7 @@ sched_questions_visit(void *context, struct site *site)
 {
     struct site_visit *v = context;
     struct outcome outcome;
+    sched_backlog_check(v->s, site, &v->checked_most);
     struct sched_site view = site_view(v->s, site, &outcome);
     v->each(v->context, &view);
 }
@@ -344,7 +345,10 @@ void
 sched_sites(const struct sched *s,
             void (*each)(void *context, const struct sched_site *site), void *context)
 {
-    struct site_visit v = {.s = s, .each = each, .context = context};
+    struct site_visit v = {.s = s,
+                           .checked_most = SCHED_BACKLOG_CHECKED_ALL,
+                           .each = each,
+                           .context = context};
     sites_each(&s->destinations.sites, sched_questions_visit, &v);
 }
 
@@ -409,8 +413,24 @@ sched_walk_step(struct sched_walk *walk, size_t most,
                 void (*each)(void *context, const struct sched_site *site),
                 void *context)
 {
-    struct site_visit v = {.s = walk->sched, .each = each, .context = context};
+    struct site_visit v = {.s = walk->sched,
+                           .checked_most = SCHED_BACKLOG_CHECKED,
+                           .each = each,
+                           .context = context};
     return site_walk_step(walk->sites, most, sched_questions_visit, &v);
+}
+
+static void
+sched_questions_pass(void *context, struct site *site)
+{
+    (void)site;
+    ++*(size_t *)context;
+}
+
+bool
+sched_walk_pass(struct sched_walk *walk, size_t most, size_t *passed)
+{
+    return site_walk_step(walk->sites, most, sched_questions_pass, passed);
 }
 
 void
@@ -444,9 +464,11 @@ sched_explain(const struct sched *s, struct id id,
     if (!k || k->place != MESSAGE_INDEX_ACTIVE)
         return k != NULL;
     struct sched_message *m = k->message;
+    size_t checked_most = SCHED_BACKLOG_CHECKED;
     for (unsigned i = 0; i < m->entry_count; i++) {
         const struct entry *e = &message_entries(m)[i];
         struct outcome outcome;
+        sched_backlog_check(s, e->destination->site, &checked_most);
         struct sched_site view = site_view(s, e->destination->site, &outcome);
         view_proof(e->destination->lane, &view);
         struct sched_wait wait = {

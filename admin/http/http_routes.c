@@ -188,13 +188,6 @@ http_page_begin(struct http_page page, struct http_exchange *x)
     x->stream = (struct http_stream){http_page_more, http_page_free, made};
 }
 
-static void
-http_pass_site(void *context, const struct sched_site *site)
-{
-    (void)site;
-    ++*(size_t *)context;
-}
-
 /* Also of sites before `from` only some in a step. */
 static json_t *
 http_make_sites(struct http_page *p)
@@ -203,8 +196,7 @@ http_make_sites(struct http_page *p)
         p->walk = sched_walk_begin(manager_sched(p->routes->manager));
     size_t left = p->from - p->passed;
     if (left > 0) {
-        if (!sched_walk_step(p->walk, left < PAGE_MAX ? left : PAGE_MAX, http_pass_site,
-                             &p->passed))
+        if (!sched_walk_pass(p->walk, left < PAGE_MAX ? left : PAGE_MAX, &p->passed))
             p->passed = p->from;
         return NULL;
     }

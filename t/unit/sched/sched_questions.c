@@ -352,6 +352,85 @@ test_backlogged_removed(void)
     sched_world_end(&w);
 }
 
+static void
+visit_add(void *context, const struct sched_site *site)
+{
+    *(size_t *)context += site->backlogged;
+}
+
+enum { MANY_SITES = 12, MANY_MESSAGES = 1000 };
+
+/* Many sites that are dead, whose mail is removed afterwards. */
+static void
+begin_removed(struct world *w)
+{
+    char domain[20];
+    sched_world_start(w, MANY_SITES * MANY_MESSAGES, 100);
+    for (int i = 0; i < MANY_SITES; i++) {
+        snprintf(domain, sizeof(domain), "a%d.example", i);
+        for (int j = 0; j < MANY_MESSAGES; j++)
+            world_add(w, domain, 0, 0);
+    }
+    world_run(w);
+    while (world_channel(w, "", 0))
+        channel_refuse(w, world_channel(w, "", 0));
+    is_number(glance(w), MANY_SITES * MANY_MESSAGES, "all are backlogged");
+    for (unsigned i = 0; i < w->count; i++)
+        if (sched_forget(w->s, w->mails[i].id))
+            w->mails[i].gone = true;
+}
+
+/* Of all sites together: a step may show 500 of them. */
+static void
+test_removed_in_steps(void)
+{
+    struct world w;
+    begin_removed(&w);
+    size_t before = MANY_SITES * MANY_MESSAGES, least = before, sum = 0, passed = 0;
+    for (int round = 0; round < MANY_SITES; round++) {
+        struct sched_walk *walk = sched_walk_begin(w.s);
+        sum = 0;
+        ok(!sched_walk_step(walk, MANY_SITES + 1, visit_add, &sum));
+        sched_walk_end(&walk);
+        least = before - sum < least ? before - sum : least;
+        ok_named(before - sum <= 1000, "so many ids are looked up in a step");
+        before = sum;
+    }
+    is_number((long)least, 1000, "in each");
+    is_number((long)sum, 0, "and at last all");
+    struct sched_walk *walk = sched_walk_begin(w.s);
+    ok(sched_walk_pass(walk, 5, &passed) && passed == 5);
+    ok(!sched_walk_pass(walk, 100, &passed) && passed == MANY_SITES);
+    sched_walk_end(&walk);
+    sched_world_end(&w);
+}
+
+struct look_sum {
+    const struct world *w;
+    size_t sum;
+};
+
+static void
+glance_and_look(void *context, const struct sched_glance *site)
+{
+    struct look_sum *l = context;
+    sched_look(l->w->s, site->site, visit_add, &l->sum);
+}
+
+static void
+test_removed_looked_at(void)
+{
+    struct world w;
+    begin_removed(&w);
+    struct look_sum first = {.w = &w}, second = {.w = &w};
+    sched_glance(w.s, glance_and_look, &first);
+    is_number((long)first.sum, MANY_SITES * MANY_MESSAGES - 10000,
+              "what is shown is counted with all others");
+    sched_glance(w.s, glance_and_look, &second);
+    is_number((long)second.sum, 0, "the rest later");
+    sched_world_end(&w);
+}
+
 int
 main(void)
 {
@@ -365,5 +444,7 @@ main(void)
     test_shared();
     test_deferred();
     test_backlogged_removed();
+    test_removed_in_steps();
+    test_removed_looked_at();
     return done();
 }
