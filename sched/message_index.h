@@ -27,17 +27,18 @@ enum message_index_age { MESSAGE_INDEX_NEW, MESSAGE_INDEX_OLD, MESSAGE_INDEX_AGE
 
 enum {
     MESSAGE_INDEX_ATTEMPTS_MAX = (1 << 14) - 1,
-    MESSAGE_INDEX_RECIPIENTS_MAX = (1 << 17) - 1
+    MESSAGE_INDEX_RECIPIENTS_MAX = (1 << 16) - 1
 };
 /* Due when its site wakes it, or when there is room for it, not by time. */
 #define MESSAGE_INDEX_BACKLOGGED_MS (INT64_MAX / 4)
 
 struct message_index {
     uint64_t time_ms : 50, attempts : 14;
-    uint64_t hash : 40, recipients : 17, /* of its envelope; 0: not known */
+    uint64_t hash : 40, recipients : 16, /* of its envelope; 0: not known */
         place : 2, forced : 1,           /* ignores dead marks once */
         backlogged : 1,                  /* a site recalls it */
         listed : 1,                      /* and has its id, perhaps only that */
+        was_listed : 1,                  /* ever: another site may have it, too */
         recalled : 1,                    /* it comes from there */
         in_line : 1;                     /* sched_room.c has its id */
     union {

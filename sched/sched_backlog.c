@@ -105,7 +105,7 @@ sched_backlog_clean(struct sched *s, struct site *site)
 void
 sched_backlog_forget(struct sched *s, const struct message_index *k)
 {
-    s->removed += k->listed;
+    s->removed += k->was_listed;
     message_index_remove(&s->known, message_index_id(k));
 }
 
@@ -216,7 +216,7 @@ sched_backlog_excess(struct sched *s, struct message_index *k, struct sched_mess
     else
         site_backlog_add(site, flow_age(m), m->id);
     site->backlog[flow_age(m)].excess++;
-    k->backlogged = k->listed = 1;
+    k->backlogged = k->listed = k->was_listed = 1;
     if (site->window.probing && !site->is_crowded)
         site->is_due = true;
     else
@@ -242,7 +242,7 @@ sched_backlog_dead(struct message_index *k, struct sched_message *m)
                 site_backlog_repeat(site, FLOW_OLD, m->id);
             else
                 site_backlog_add(site, FLOW_OLD, m->id);
-            k->backlogged = k->listed = 1;
+            k->backlogged = k->listed = k->was_listed = 1;
         }
     }
 }

@@ -1,4 +1,5 @@
 /* What the scheduler tells of messages and sites, from what decides. */
+#include "sched/sched_internal.h"
 #include "t/support/sched_world.h"
 
 struct id_set {
@@ -431,6 +432,63 @@ test_removed_looked_at(void)
     sched_world_end(&w);
 }
 
+static struct destination *
+destination_of(struct world *w, const char *key)
+{
+    struct destination *d;
+    HASH_FIND_STR(w->s->destinations.by_key, key, d);
+    world_must(d != NULL, "it is known");
+    return d;
+}
+
+/* Messages of two dead sites. */
+static void
+begin_two_sites(struct world *w, int first, int second)
+{
+    sched_world_start(w, 100, 100);
+    for (int i = 0; i < first + second; i++)
+        world_add(w, i < first ? "a.example" : "b.example", 0, 0);
+    world_run(w);
+    while (world_channel(w, "", 0))
+        channel_refuse(w, world_channel(w, "", 0));
+    is_number(glance(w), first + second, "all are backlogged");
+}
+
+/* The backlog moves to a site that was checked since. */
+static void
+test_removed_then_moved(void)
+{
+    struct world w;
+    begin_two_sites(&w, 5, 1);
+    for (int i = 0; i < 3; i++) {
+        ok(sched_forget(w.s, w.mails[i].id));
+        w.mails[i].gone = true;
+    }
+    struct destination *a = destination_of(&w, "smtp:a.example");
+    struct site *b = destination_of(&w, "smtp:b.example")->site;
+    sched_backlog_check(w.s, b, &(size_t){100});
+    destination_move(&w.s->destinations, a, b->transport, text_from(b->key), w.now);
+    is_number(glance(&w), 3, "what was removed is not counted there");
+    sched_world_end(&w);
+}
+
+/* A site that has it too forgets it; the first one must still hear of its removal. */
+static void
+test_removed_at_two_sites(void)
+{
+    struct world w;
+    begin_two_sites(&w, 1, 1);
+    struct site *a = destination_of(&w, "smtp:a.example")->site;
+    site_backlog_repeat(a, FLOW_OLD, w.mails[1].id);
+    sched_site_wake(w.s, a);
+    ok(sched_forget(w.s, w.mails[1].id));
+    w.mails[1].gone = true;
+    is_number(glance(&w), 0, "no site counts it");
+    w.mails[0].due = w.now;
+    world_run(&w);
+    sched_world_end(&w);
+}
+
 int
 main(void)
 {
@@ -446,5 +504,7 @@ main(void)
     test_backlogged_removed();
     test_removed_in_steps();
     test_removed_looked_at();
+    test_removed_then_moved();
+    test_removed_at_two_sites();
     return done();
 }
