@@ -128,7 +128,7 @@ aliases_look_up(struct aliases *a, const struct aliases_question *q, struct text
 
 /* --- Expanding -------------------------------------------------------------------- */
 
-enum walk_trouble { WALK_GOOD, WALK_CIRCLE, WALK_DEEP, WALK_MANY };
+enum walk_trouble { WALK_GOOD, WALK_CIRCLE, WALK_DEEP, WALK_MANY, WALK_LONG };
 
 struct aliases_walk {
     struct aliases *aliases;
@@ -138,7 +138,7 @@ struct aliases_walk {
     uint64_t number;
     const struct aliases_name *path[ALIASES_DEPTH_MAX];
     unsigned depth;
-    size_t members;
+    size_t members, look_ups;
     uint64_t *steps; /* counted here; NULL: not */
     bool ended;      /* each() wants no more */
     enum walk_trouble trouble;
@@ -218,6 +218,10 @@ walk_name(struct aliases_walk *w, struct aliases_name *name, struct text key,
          v = v->next) {
         if (w->steps != NULL)
             ++*w->steps;
+        if (w->look_ups++ >= ALIASES_LOOK_UPS_MAX) {
+            walk_fail(w, WALK_LONG, w->path[0]);
+            break;
+        }
         if (v->address.length == 0 || !walk_qualify(w, v->address, address) ||
             !alias_key(text_from(address), lower))
             continue;
@@ -565,6 +569,12 @@ aliases_tell_trouble(struct aliases_making *r, const struct aliases_name *name,
     case WALK_MANY:
         aliases_complain(r, name->file, name->line, "'%s' has more than %d addresses",
                          aliases_title(name), ALIASES_MEMBERS_MAX);
+        break;
+    case WALK_LONG:
+        aliases_complain(r, name->file, name->line,
+                         "'%s' leads to more than %d names and addresses, with those "
+                         "that are repeated",
+                         aliases_title(name), ALIASES_LOOK_UPS_MAX);
         break;
     }
 }

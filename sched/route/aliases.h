@@ -9,8 +9,8 @@
  *
  * An address without a domain is one of the first local domain. A name that lists itself
  * means the user there: "ann: ann, bob". \user is never looked up. Longer circles, more
- * than ALIASES_DEPTH_MAX steps and more than ALIASES_MEMBERS_MAX addresses are errors of
- * the file. Where owner-NAME exists, the members of NAME have it as their sender. */
+ * than ALIASES_DEPTH_MAX steps, more than ALIASES_MEMBERS_MAX addresses and more than
+ * ALIASES_LOOK_UPS_MAX look-ups are errors of the file. Where owner-NAME exists, the members of NAME have it as their sender. */
 #ifndef SCHED_ROUTE_ALIASES_H
 #define SCHED_ROUTE_ALIASES_H
 
@@ -23,7 +23,8 @@ struct route_table;
 enum {
     ALIASES_NAMES_MAX = 100000,
     ALIASES_DEPTH_MAX = 10,
-    ALIASES_MEMBERS_MAX = 1000, /* of a name, when expanded */
+    ALIASES_MEMBERS_MAX = 1000,   /* of a name, when expanded */
+    ALIASES_LOOK_UPS_MAX = 10000, /* for that, of names and members, some repeated */
     ALIASES_BYTES_MAX = 64 * 1024 * 1024,
     ALIASES_STEPS_PER_TURN = 2000, /* each takes one to four microseconds */
     ALIASES_ERROR_MAX = 200

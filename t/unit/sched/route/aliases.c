@@ -260,6 +260,32 @@ list_of(const char *name, unsigned members)
     return made;
 }
 
+/* "all: b, b, ...": what is repeated costs a look-up, and is no member again. */
+static void
+test_repeated(void)
+{
+    struct route_table *r = routes_of("", "", "d.test");
+    for (unsigned many = 9999; many <= 10000; many++) {
+        struct buffer file;
+        buffer_init(&file, 64 * 1024);
+        bool good = buffer_add(&file, TEXT("b: x@x.test\nall: b"));
+        for (unsigned i = 1; i < many; i++)
+            good = buffer_add(&file, TEXT(", b")) && good;
+        good = buffer_add(&file, TEXT("\n\0")) && good;
+        ok(good);
+        struct aliases *a = table_with(
+            r, buffer_text(&file).at, "", "", false,
+            many == 9999 ? NULL
+                         : "aliases: a:2: 'all' leads to more than 10000 names and "
+                           "addresses, with those that are repeated\n");
+        if (a != NULL)
+            goes_to(a, r, false, "all@d.test", "one x@x.test");
+        aliases_free(&a);
+        buffer_free(&file);
+    }
+    route_free(&r);
+}
+
 static void
 test_limits(void)
 {
@@ -461,6 +487,7 @@ main(void)
     test_owners();
     test_errors();
     test_limits();
+    test_repeated();
     test_steps();
     test_include_order();
     test_empty();
