@@ -181,7 +181,7 @@ bool manager_must_expand(const struct envelope *e);
 void manager_expand_again(struct active *a);
 /* True: an address of SRS cannot be verified now. The message waits (begin_wait()) in todo/,
  * where it can still be expanded, until there is a secret, and for its lifetime at most;
- * for an hour, if others wait with that address and the sender can be told. */
+ * for an hour, if others wait with that address and the sender can be notified. */
 bool manager_unsure_waits(struct active *a);
 bool manager_is_unsure(const struct manager *m, struct id id);
 
