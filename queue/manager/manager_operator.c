@@ -122,10 +122,13 @@ manager_operator_hold(const struct command *o)
 
 /* --- Release ---------------------------------------------------------------------- */
 
-/* Whether a route holds open recipients of a message that waits for others. */
+/* Whether a route holds open recipients of a message that waits for others. Only the
+ * daemon has routes. */
 static bool
 has_held_recipients(const struct manager *m, const struct envelope *e)
 {
+    if (m->settings.offline)
+        return false;
     for (unsigned i = 0; i < e->count && !e->delivery.released; i++) {
         const struct recipient *r = &e->recipients[i];
         struct address address;
@@ -181,11 +184,12 @@ release_active(const struct command *o, struct active *a)
 
 /* Beyond the active set the message becomes due on disk, which ends the look-up of
  * aliases. So it stays in todo/ while that look-up must be repeated, and also without a
- * daemon, which alone has the aliases. Routes may then hold it again. */
+ * daemon where there are aliases, which that alone has. Routes may then hold it again. */
 static bool
 manager_operator_stays(const struct manager *m, const struct envelope *e)
 {
-    return manager_must_expand(e) || (m->settings.offline && e->storage.in_todo);
+    return manager_must_expand(e) ||
+           (m->settings.offline_aliases && e->storage.in_todo);
 }
 
 /* Takes ownership of the envelope. Makes the message due now, past routes that hold.

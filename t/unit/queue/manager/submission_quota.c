@@ -243,13 +243,13 @@ operate_offline(struct world *w, enum manager_verb verb)
 {
     char error[300], why[MANAGER_WHY_MAX];
     struct manager *m = NULL;
-    w->settings.offline = true;
+    w->settings.offline = w->settings.offline_aliases = true;
     if (manager_new(&m, w->loop, w->events, &w->settings, NULL, error, sizeof(error)) !=
         0)
         abort();
     ok(manager_operate(m, verb, w->id, why) == MANAGER_DONE);
     manager_free(&m);
-    w->settings.offline = false;
+    w->settings.offline = w->settings.offline_aliases = false;
 }
 
 /* Held by the operator before a daemon has seen it. */
