@@ -10,7 +10,8 @@
  * An address without a domain is one of the first local domain. A name that lists itself
  * means the user there: "ann: ann, bob". \user is never looked up. Longer circles, more
  * than ALIASES_DEPTH_MAX steps, more than ALIASES_MEMBERS_MAX addresses and more than
- * ALIASES_LOOK_UPS_MAX look-ups are errors of the file. Where owner-NAME exists, the members of NAME have it as their sender. */
+ * ALIASES_LOOK_UPS_MAX look-ups are errors of the file. Where owner-NAME exists, the
+ * members of NAME have it as their sender. */
 #ifndef SCHED_ROUTE_ALIASES_H
 #define SCHED_ROUTE_ALIASES_H
 
