@@ -127,7 +127,7 @@ for my $wrong ('', 'x', '[]', '{}', '{"to":1}', '{"to":""}', '{"to":"<>"}', '{"t
     is $bad, 400, 'refused: ' . substr($wrong, 0, 50);
     ok !decode_json($why)->{ok}, 'with a reason';
 }
-like decode_json((post('{"to":"bob"}', @operator))[1])->{error}, qr/write NAME\@DOMAIN/, 'it says what to write';
+like decode_json((post('{"to":"bob"}', @operator))[1])->{error}, qr/must be one mail address: NAME\@DOMAIN/, 'it says what to write';
 for my $wrong ({}, { to => '' }, { to => 'bob' }, { to => undef }, { to => 'a@b.test', from => 'x y@z' }, { to => 'a@b.test', from => 7 }, { to => "a\@b.test\nDATA" }) {
     is_deeply [ map { $_->{ok} } by_control($wrong) ], [JSON::PP::false], 'control: refused: ' . encode_json($wrong);
 }
