@@ -319,28 +319,3 @@ alias_go_on(struct alias_reading *r, size_t *steps)
     }
     return false;
 }
-
-static void
-alias_read_all(struct alias_reading *r)
-{
-    size_t steps;
-    do
-        steps = SIZE_MAX;
-    while (!alias_go_on(r, &steps));
-}
-
-void
-alias_read(struct text file, const struct alias_reader *reader)
-{
-    struct alias_reading r;
-    alias_begin(&r, file, reader);
-    alias_read_all(&r);
-}
-
-void
-alias_read_include(struct text file, const struct alias_reader *reader)
-{
-    struct alias_reading r;
-    alias_begin_include(&r, file, reader);
-    alias_read_all(&r);
-}

@@ -38,13 +38,7 @@ struct alias_reader {
     void *context;
 };
 
-/* A whole file of aliases. */
-void alias_read(struct text file, const struct alias_reader *reader);
-/* A whole file that :include: names: addresses, with commas or line ends between them.
- * It cannot include another. */
-void alias_read_include(struct text file, const struct alias_reader *reader);
-
-/* The same in steps: a file can have 100,000 names, and a loop others to serve. */
+/* A file is read in steps: it can have 100,000 names, and a loop others to serve. */
 struct alias_reading {
     /* Private. */
     const struct alias_reader *reader;
@@ -59,6 +53,8 @@ struct alias_reading {
 /* The text and the reader must stay. */
 void alias_begin(struct alias_reading *reading, struct text file,
                  const struct alias_reader *reader);
+/* A file that :include: names: addresses, with commas or line ends between them. It cannot
+ * include another. */
 void alias_begin_include(struct alias_reading *reading, struct text file,
                          const struct alias_reader *reader);
 /* Each line and each address is a step, and takes one off *steps. True: the file is

@@ -28,7 +28,7 @@ struct aliases_value {
 
 struct aliases_name {
     UT_hash_handle hh;
-    const char *name; /* as alias_read() reports it; "" is the setting root */
+    const char *name; /* as alias_go_on() reports it; "" is the setting root */
     const char *file;
     unsigned line;
     bool is_owned;                /* owner-NAME exists */

@@ -27,12 +27,15 @@ on_error(void *context, unsigned line, const char *what)
 }
 
 static void
-reads_as(void (*read)(struct text, const struct alias_reader *), const char *file,
+reads_as(void (*begin)(struct alias_reading *, struct text, const struct alias_reader *), const char *file,
          const char *want)
 {
+    struct alias_reading reading;
     struct buffer got;
+    size_t steps = SIZE_MAX;
     buffer_init(&got, 64 * 1024);
-    read(text_from(file), &(struct alias_reader){on_name, on_value, on_error, &got});
+    begin(&reading, text_from(file), &(struct alias_reader){on_name, on_value, on_error, &got});
+    ok_named(alias_go_on(&reading, &steps), "is read to its end");
     is_text(buffer_text(&got), text_from(want), file);
     buffer_free(&got);
 }
@@ -40,27 +43,27 @@ reads_as(void (*read)(struct text, const struct alias_reader *), const char *fil
 static void
 test_form(void)
 {
-    reads_as(alias_read, "", "");
-    reads_as(alias_read, "\n# a: b\n \t \n", "");
-    reads_as(alias_read, "root: ann", "1 root: ann");
-    reads_as(alias_read, "root:ann,bob\n", "1 root: ann bob");
-    reads_as(alias_read, "Root : Ann@EXAMPLE.org\r\nb: c\r\n",
+    reads_as(alias_begin, "", "");
+    reads_as(alias_begin, "\n# a: b\n \t \n", "");
+    reads_as(alias_begin, "root: ann", "1 root: ann");
+    reads_as(alias_begin, "root:ann,bob\n", "1 root: ann bob");
+    reads_as(alias_begin, "Root : Ann@EXAMPLE.org\r\nb: c\r\n",
              "1 root: Ann@example.org2 b: c");
-    reads_as(alias_read, "a: b,\n  c,\n\td\ne: f", "1 a: b c d4 e: f");
-    reads_as(alias_read, "a: b\n# between\n\n  , c\n", "1 a: b c");
-    reads_as(alias_read, "a: b,,c,\n", "1 a: b c");
-    reads_as(alias_read, "a:\n b\n", "1 a: b");
-    reads_as(alias_read, "@Example.ORG: x\nu@D.test: y@e.test",
+    reads_as(alias_begin, "a: b,\n  c,\n\td\ne: f", "1 a: b c d4 e: f");
+    reads_as(alias_begin, "a: b\n# between\n\n  , c\n", "1 a: b c");
+    reads_as(alias_begin, "a: b,,c,\n", "1 a: b c");
+    reads_as(alias_begin, "a:\n b\n", "1 a: b");
+    reads_as(alias_begin, "@Example.ORG: x\nu@D.test: y@e.test",
              "1 @example.org: x2 u@d.test: y@e.test");
-    reads_as(alias_read, "\"a b\": \"c, d\"@x.test, e", "1 \"a b\": \"c, d\"@x.test e");
-    reads_as(alias_read, "\"plain\": \"dot.ted\"@x.test", "1 plain: dot.ted@x.test");
-    reads_as(alias_read, "\"a:b\": c", "1 \"a:b\": c");
-    reads_as(alias_read, "a: \\b, \\c@d.test", "1 a: \\b \\c@d.test");
-    reads_as(alias_read, "a: Ann Example <ann@x.test>, <b>", "1 a: ann@x.test b");
-    reads_as(alias_read, "a: :include:/x/y, \":include:/a b\"", "1 a: +/x/y +/a b");
-    reads_as(alias_read, "j\xc3\xbcrgen: \xc3\xa4@x.test",
+    reads_as(alias_begin, "\"a b\": \"c, d\"@x.test, e", "1 \"a b\": \"c, d\"@x.test e");
+    reads_as(alias_begin, "\"plain\": \"dot.ted\"@x.test", "1 plain: dot.ted@x.test");
+    reads_as(alias_begin, "\"a:b\": c", "1 \"a:b\": c");
+    reads_as(alias_begin, "a: \\b, \\c@d.test", "1 a: \\b \\c@d.test");
+    reads_as(alias_begin, "a: Ann Example <ann@x.test>, <b>", "1 a: ann@x.test b");
+    reads_as(alias_begin, "a: :include:/x/y, \":include:/a b\"", "1 a: +/x/y +/a b");
+    reads_as(alias_begin, "j\xc3\xbcrgen: \xc3\xa4@x.test",
              "1 j\xc3\xbcrgen: \xc3\xa4@x.test");
-    reads_as(alias_read, "a: b\tc",
+    reads_as(alias_begin, "a: b\tc",
              "1 a: [1: 'b\tc': not an address; write user or "
              "user@domain, and commas between addresses]");
 }
@@ -86,47 +89,47 @@ test_refusals(void)
         snprintf(file, sizeof(file), "x: %s", refused[i].value);
         snprintf(want, sizeof(want), "1 x: [1: '%s': %s%s", refused[i].shown,
                  refused[i].kind, no_files);
-        reads_as(alias_read, file, want);
+        reads_as(alias_begin, file, want);
     }
 }
 
 static void
 test_errors(void)
 {
-    reads_as(alias_read, "no colon",
+    reads_as(alias_begin, "no colon",
              " [1: 'no colon': not of the form NAME: ADDRESS, "
              "...]");
-    reads_as(alias_read, "a:\nb: c", "1 a: [1: a name without an address]2 b: c");
-    reads_as(alias_read, "a:", "1 a: [1: a name without an address]");
-    reads_as(alias_read, "  a: b\n",
+    reads_as(alias_begin, "a:\nb: c", "1 a: [1: a name without an address]2 b: c");
+    reads_as(alias_begin, "a:", "1 a: [1: a name without an address]");
+    reads_as(alias_begin, "  a: b\n",
              " [1: 'a: b': a continuation without a name before "
              "it; remove the blanks before it]");
-    reads_as(alias_read, "a b: c",
+    reads_as(alias_begin, "a b: c",
              " [1: 'a b': not a name; write user, user@domain or "
              "@domain before the colon, in quotes where it has "
              "blanks or signs]");
-    reads_as(alias_read, "a: \"b", "1 a: [1: '\"b': a quote does not end]");
-    reads_as(alias_read, "a: b # c",
+    reads_as(alias_begin, "a: \"b", "1 a: [1: '\"b': a quote does not end]");
+    reads_as(alias_begin, "a: b # c",
              "1 a: [1: 'b # c': not an address; write user or "
              "user@domain, and commas between addresses]");
-    reads_as(alias_read, "a: :include:x",
+    reads_as(alias_begin, "a: :include:x",
              "1 a: [1: ':include:x': write :include:/PATH, an absolute path]");
-    reads_as(alias_read, "a: b\x01", " [1: a control character]");
+    reads_as(alias_begin, "a: b\x01", " [1: a control character]");
     char long_one[5000] = "a: ", want[300];
     memset(long_one + 3, 'x', 3000);
     snprintf(want, sizeof(want), "1 a: [1: '%.60s': too long]", long_one + 3);
-    reads_as(alias_read, long_one, want);
+    reads_as(alias_begin, long_one, want);
 }
 
 static void
 test_include(void)
 {
-    reads_as(alias_read_include, "ann@x.test\n# no\n\nbob, \\eve\n",
+    reads_as(alias_begin_include, "ann@x.test\n# no\n\nbob, \\eve\n",
              " ann@x.test bob \\eve");
-    reads_as(alias_read_include, ":include:/x",
+    reads_as(alias_begin_include, ":include:/x",
              " [1: ':include:/x': a file of :include: cannot include another]");
-    reads_as(alias_read_include, "  ann  \r\n", " ann");
-    reads_as(alias_read_include, "name: ann",
+    reads_as(alias_begin_include, "  ann  \r\n", " ann");
+    reads_as(alias_begin_include, "name: ann",
              " [1: 'name: ann': not an address; write user or user@domain, and commas "
              "between addresses]");
 }
@@ -196,8 +199,10 @@ test_steps(void)
 
     buffer_init(&whole, 64 * 1024);
     buffer_init(&parts, 64 * 1024);
-    alias_read(text_from(file),
-               &(struct alias_reader){on_name, on_value, on_error, &whole});
+    steps = SIZE_MAX;
+    alias_begin(&r, text_from(file),
+                &(struct alias_reader){on_name, on_value, on_error, &whole});
+    ok_named(alias_go_on(&r, &steps), "in one call");
     alias_begin(&r, text_from(file),
                 &(struct alias_reader){on_name, on_value, on_error, &parts});
     do
