@@ -368,15 +368,12 @@ commits_gathered(struct commits *all)
     commit_at_stage_answer(all);
 }
 
-/* Our own mail with an answer about a recipient that no form has: it is found again for
- * files in todo/ alone (struct recipient), and after days it may be another. */
+/* The answer about a recipient of our own mail is found again for files in todo/ alone, and
+ * after days it may be another. */
 static bool
 must_be_files(const struct envelope *e)
 {
-    for (unsigned i = 0; e->ours && i < e->count; i++)
-        if (e->recipients[i].refused != RECIPIENT_GOOD)
-            return true;
-    return false;
+    return e->ours && envelope_has_refused(e);
 }
 
 /* The order of the tests is that of cost: a refused draft writes nothing; what the

@@ -60,6 +60,15 @@ envelope_has_utf8_header(const struct envelope *e)
     return e->utf8 && !e->ascii_header;
 }
 
+bool
+envelope_has_refused(const struct envelope *e)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].refused != RECIPIENT_GOOD)
+            return true;
+    return false;
+}
+
 struct text
 envelope_text(struct envelope *e, struct text t)
 {

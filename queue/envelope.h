@@ -180,6 +180,8 @@ bool envelope_is_srs(struct text sender);
 /* Whether the header, apart from addresses, needs SMTPUTF8 (RFC 6531 §3.2); true also
  * when that is unknown. */
 bool envelope_has_utf8_header(const struct envelope *e);
+/* An answer about a recipient is in memory alone (struct recipient). */
+bool envelope_has_refused(const struct envelope *e);
 /* A copy of t that lives as long as the envelope. */
 struct text envelope_text(struct envelope *e, struct text t);
 void envelope_fail(struct envelope *e, const struct failure *failure);

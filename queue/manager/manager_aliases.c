@@ -108,12 +108,7 @@ manager_expand(struct manager *m, struct envelope *e)
 bool
 manager_must_expand(const struct envelope *e)
 {
-    bool must = false;
-    if (e->storage.preprocessed || e->delivery.done > 0)
-        return false;
-    for (unsigned i = 0; i < e->count && !must; i++)
-        must = e->recipients[i].refused != RECIPIENT_GOOD;
-    return must;
+    return !e->storage.preprocessed && e->delivery.done == 0 && envelope_has_refused(e);
 }
 
 void
