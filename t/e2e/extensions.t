@@ -102,7 +102,7 @@ $back->wait_filed;
 $told = notice();
 like $told, qr/^Final-Recipient: rfc822; a\@old\.test\nAction: relayed$/m, 'the success is reported while the other one waits';
 unlike $told, qr/b\@later\.test/, 'and nothing else';
-$back->wait_filed;
+ok $back->wait_filed && $back->wait_quiet, 'which is on the disk, with the end of the report';
 $back->kill9;
 $back->configure(routes => "box.test maildir:$dir/box\nbad.test error:5.7.1 not here\nlater.test smtp://127.0.0.1:$old->{port}\n$tables* smtp://127.0.0.1:$sink->{port}");
 $back->start;
