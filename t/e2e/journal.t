@@ -71,6 +71,7 @@ SKIP: {
     ok Petrel::wait_for(sub { rooms($petrel, 'info') == 1 }), 'becomes files';
     is scalar(rooms($petrel, 'mess')), 1, 'with its content';
     is scalar(rooms($petrel, 'todo')), 0, 'but never a new one';
+    ok $petrel->wait_filed && $petrel->wait_quiet, 'as the journal knows';
     $petrel->kill9;
     $petrel->start;
     like join('', $petrel->run(qw(queue ls))), qr/deferred .*later\@x\.test/, 'after a kill it still waits';
