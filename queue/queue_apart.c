@@ -93,8 +93,20 @@ apart_ask(struct queue_apart_count *c, struct queue_apart_directory *d,
     if (d->listing != NULL)
         return; /* apart_read_on() reads it */
     apart_begin(c, d, dir);
-    if (apart_read(d, d->is_counted ? QUEUE_APART_STEP : SIZE_MAX, each))
+    if (apart_read(d, QUEUE_APART_STEP, each))
         loop_post(c->loop, &c->task, apart_read_on, c);
+}
+
+static const struct queue_apart *
+apart_known(const struct queue_apart_directory *d)
+{
+    return d->is_counted ? &d->result : &d->next;
+}
+
+static bool
+apart_is_partial(const struct queue_apart_directory *d)
+{
+    return !d->is_counted && d->listing != NULL;
 }
 
 struct queue_apart
@@ -102,8 +114,9 @@ queue_apart_count(struct queue_apart_count *c)
 {
     apart_ask(c, &c->held, SPOOL_HOLD, apart_count_held);
     apart_ask(c, &c->corrupt, SPOOL_CORRUPT, apart_count_quarantined);
-    struct queue_apart apart = c->held.result;
-    apart.quarantined = c->corrupt.result.quarantined;
+    struct queue_apart apart = *apart_known(&c->held);
+    apart.quarantined = apart_known(&c->corrupt)->quarantined;
+    apart.is_partial = apart_is_partial(&c->held) || apart_is_partial(&c->corrupt);
     return apart;
 }
 

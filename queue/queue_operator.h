@@ -83,6 +83,7 @@ void queue_describe_space(const struct queue *queue, char out[QUEUE_SPACE_MAX]);
 struct queue_apart {
     size_t held, quarantined;
     int64_t oldest_held_ms; /* birth, as its id says; 0: none is held */
+    bool is_partial;        /* of many after startup: more are being counted */
 };
 struct queue_apart queue_count_apart(struct queue *queue);
 

@@ -98,7 +98,7 @@ count_apart(struct findings_wiring *w)
 {
     int64_t now_ms = loop_monotonic_ms(w->loop);
     bool are_many = w->apart.held + w->apart.quarantined > APART_MANY;
-    if (are_many && now_ms - w->apart_ms < APART_MANY_MS)
+    if (are_many && !w->apart.is_partial && now_ms - w->apart_ms < APART_MANY_MS)
         return;
     w->apart = queue_count_apart(manager_queue(w->manager));
     w->apart_ms = now_ms;
