@@ -4,6 +4,7 @@
 #include "admin/control/list_answer.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
+#include "admin/control/request_types.h"
 #include "admin/control/trace_answer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -335,7 +336,13 @@ take_request(struct client *client, struct text line)
 {
     json_t *request = json_loadb(line.at, line.length, JSON_REJECT_DUPLICATES, NULL);
     const char *name = json_string_value(json_object_get(request, "command"));
+    char why[REQUEST_TYPES_WHY_MAX];
     enum manager_verb verb;
+    if (!request_types_check(request, why)) {
+        reply(client, questions_refuse(why));
+        json_decref(request);
+        return;
+    }
     if (name && request_find_verb(name, &verb)) {
         control_server_operate(client, request);
         return;

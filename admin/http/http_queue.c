@@ -5,6 +5,7 @@
 #include "admin/control/listing.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
+#include "admin/control/request_types.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -256,9 +257,12 @@ http_queue_act(const struct http_routes *r, struct http_exchange *x)
     struct operation_events mine = events;
     struct filter *filter = memory_new(sizeof(*filter));
     json_t *request = http_queue_read_request(x);
+    char why[REQUEST_TYPES_WHY_MAX];
     enum manager_verb verb;
-    const char *error = json_is_object(request) ? request_read(request, &verb, filter)
-                                                : "the body must be a JSON object";
+    const char *error = !json_is_object(request) ? "the body must be a JSON object"
+                        : !request_types_check(request, why)
+                            ? why
+                            : request_read(request, &verb, filter);
     if (error != NULL) {
         http_answer_error(x, 400, error);
         json_decref(request);

@@ -67,6 +67,29 @@ for my $request (@refused) {
 }
 is_rid('anything');
 
+# No command takes a member of a wrong type for a missing one. The answers of all commands that the daemon has.
+my %members = (
+    (map { $_ => 'ids' } qw(hold release retry bounce rm list states)), (map { $_ => 'id' } qw(state why follow)), (map { $_ => 'from' } qw(sites fragments test)),
+    trace => 'limit', site => 'name', 'quota-reset' => 'who', 'log-level' => 'for_ms', unlock => 'clients', drain => 'wait_ms', page => 'access', adopt => 'slice',
+);
+my %known = (%members, map { $_ => '' } qw(status tokens findings quotas health lockouts reload canary series http));
+my %said;
+for my $file (glob "$FindBin::Bin/../../admin/*/*.c") {
+    open my $source, '<', $file or die "$file: $!";
+    my $text = do { local $/; <$source> };
+    $said{$1} = 1 while $text =~ /questions_on\([^;]*?"([\w-]+)", \w+, \w+/g;
+    $said{$1} = 1 while $file =~ /(?:control_server|trace_answer)\.c$/ && $text =~ /strcmp\((?:name|command), "([\w-]+)"\) == 0/g;
+    $said{$1} = 1 while $file =~ /questions\.c$/ && $text =~ /^    \{"([\w-]+)", +answer_/mg;
+}
+cmp_ok scalar keys %said, '>', 20, 'commands are found in the source';
+is_deeply [sort grep { !exists $known{$_} } keys %said], [], 'each is known here';
+for my $command (sort keys %members) {
+    my $socket = client();
+    syswrite $socket, qq({"command":"$command","$members{$command}":{"a":"01JD3ZK5Q8-9F3K2C7A"}}\n);
+    my $answer = IO::Select->new($socket)->can_read(60) ? readline $socket : undef;
+    like $answer // 'nothing', qr/^\{"ok":false,"error":"$members{$command} must be a [\w ]+, not an object"\}$/, "$command: $members{$command}";
+}
+
 # Eight clients with 2,000 requests each, who never read.
 for my $request ('{"command":"status"}', '{"command":"tokens"}', '{"command":"list"}', '{"command":"hold","all":true}', '{"command":"trace","query":["b"]}', '{"command":"page","access":"read"}') {
     my @greedy = map { client() } 1 .. 8;

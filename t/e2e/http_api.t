@@ -97,6 +97,7 @@ is +(ask('/api/queue/rm', '-H', 'Content-Type: text/plain', '-d', '{"all":true}'
 for my $wrong ('', '[]', '{', '{}', '{"ids":["x"]}', '{"all":true,"all":true}', '{"colour":1}') {
     is +(act('/api/queue/rm', $wrong))[0], 400, "'$wrong' acts on nothing";
 }
+is decode_json((act('/api/queue/rm', '{"to":["later.test"]}'))[1])->{error}, 'to must be a string, not a list', 'a wrong type is named';
 ($status, $content, $header) = act('/api/queue/release', qq({"ids":["$id[0]","$id[1]"]}));
 is $status, 200, 'two are released';
 like $header, qr/^Content-Type: application\/x-ndjson\r$/m, 'a line each';

@@ -58,9 +58,9 @@ test_refused(void)
     } rows[] = {
         {"{\"command\":\"list\",\"limit\":0}",       "limit is 1 to 10000"},
         {"{\"command\":\"list\",\"limit\":10001}",   "limit is 1 to 10000"},
-        {"{\"command\":\"list\",\"limit\":\"1\"}",   "limit is 1 to 10000"},
+        {"{\"command\":\"list\",\"limit\":\"1\"}",   "limit must be a whole number, not a string"},
         {"{\"command\":\"list\",\"after\":\"x\"}",   "after is an id"     },
-        {"{\"command\":\"list\",\"after\":1}",       "after is an id"     },
+        {"{\"command\":\"list\",\"after\":1}",       "after must be a string, not a whole number"},
         {"{\"command\":\"list\",\"place\":\"x\"}",   "bad selection"      },
         {"{\"command\":\"list\",\"colour\":\"x\"}",  "bad selection"      },
     };
