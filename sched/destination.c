@@ -145,7 +145,7 @@ move_backlog(struct sites *set, struct site *from, struct site *to, int64_t now_
     if (from->is_crowded || from->is_due)
         site_set_crowded(set, to, true, now_ms);
     if (site_has_backlog(from) && from->checked < to->checked)
-        to->checked = from->checked;
+        to->checked = to->checking = from->checked;
     for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++) {
         to->backlog[age].excess += from->backlog[age].excess;
         from->backlog[age].excess = 0;

@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_ROWS = 128, CAPACITY_MIN = 4, TIME_LOW = 18, HASH_LOW = 26 };
+enum {
+    BLOCK_ROWS = 128,
+    CAPACITY_MIN = 4,
+    TIME_LOW = 18,
+    HASH_LOW = 26,
+    FOUND_AMONG = 8 /* blocks that are examined for one id */
+};
 
 /* 50 bits of time, 40 of hash. */
 struct row {
@@ -58,15 +64,18 @@ queue_make_block(struct id_queue *q, size_t index)
     memmove(&q->blocks[index + 1], &q->blocks[index],
             (q->block_count - index) * sizeof(*q->blocks));
     q->block_count++;
+    q->sifted += index <= q->sifted && q->sifted > 0;
     return q->blocks[index] = memory_new(sizeof(**q->blocks));
 }
 
 static void
-queue_drop_first_block(struct id_queue *q)
+queue_drop_block(struct id_queue *q, size_t index)
 {
-    free(q->blocks[0]);
+    free(q->blocks[index]);
     q->block_count--;
-    memmove(q->blocks, q->blocks + 1, q->block_count * sizeof(*q->blocks));
+    memmove(&q->blocks[index], &q->blocks[index + 1],
+            (q->block_count - index) * sizeof(*q->blocks));
+    q->sifted -= index < q->sifted;
     if (q->block_count == 0)
         id_queue_free(q);
 }
@@ -157,7 +166,7 @@ id_queue_take(struct id_queue *q, struct id *id)
     b->count--;
     memmove(b->rows, b->rows + 1, b->count * sizeof(*b->rows));
     if (b->count == 0)
-        queue_drop_first_block(q);
+        queue_drop_block(q, 0);
     return true;
 }
 
@@ -175,6 +184,67 @@ id_queue_memory(const struct id_queue *q)
 {
     return q->block_capacity * sizeof(*q->blocks) +
            q->block_count * sizeof(**q->blocks);
+}
+
+bool
+id_queue_has(const struct id_queue *q, struct id id)
+{
+    struct row row = row_from_id(id);
+    size_t index = queue_block_at(q, id.time_ms);
+    for (unsigned i = 0; i < FOUND_AMONG && index < q->block_count; i++, index--) {
+        const struct id_queue_block *b = q->blocks[index];
+        for (unsigned at = row_place(b, id.time_ms); at-- > 0;)
+            if (row_time(b->rows[at]) != id.time_ms)
+                return false;
+            else if (memcmp(&b->rows[at], &row, sizeof(row)) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* --- In steps --------------------------------------------------------------------- */
+
+void
+id_queue_sift_begin(struct id_queue *q)
+{
+    q->sifted = 0;
+}
+
+/* Drops an empty block. Two neighbours that fit into one become one: so blocks stay half
+ * full. */
+static void
+queue_merge(struct id_queue *q, size_t index)
+{
+    const struct id_queue_block *b = q->blocks[index];
+    struct id_queue_block *before = index > 0 ? q->blocks[index - 1] : NULL;
+    if (b->count > 0 && (before == NULL || before->count + b->count > BLOCK_ROWS))
+        return;
+    if (b->count > 0) {
+        memcpy(&before->rows[before->count], b->rows, b->count * sizeof(*b->rows));
+        before->count += b->count;
+    }
+    queue_drop_block(q, index);
+}
+
+bool
+id_queue_sift(struct id_queue *q, size_t *most,
+              bool (*keeps)(const void *context, struct id id), const void *context)
+{
+    while (q->sifted < q->block_count) {
+        struct id_queue_block *b = q->blocks[q->sifted];
+        unsigned kept = 0, count = b->count;
+        if (count > *most)
+            return false;
+        for (unsigned i = 0; i < count; i++)
+            if (keeps(context, row_id(b->rows[i])))
+                b->rows[kept++] = b->rows[i];
+        *most -= count;
+        b->count = kept;
+        q->count -= count - kept;
+        q->sifted++;
+        queue_merge(q, q->sifted - 1);
+    }
+    return true;
 }
 
 /* --- One of each ------------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "sched/limits/retry.h"
+#include "sched/site_walk.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -156,6 +157,7 @@ sched_free(struct sched **sched)
         return;
     *sched = NULL;
     sched_quota_forget(s);
+    site_walk_end(&s->sweep);
     struct sched_session *session, *next;
     DL_FOREACH_SAFE (s->sessions, session, next) {
         if (session->work_count > 0)

@@ -357,6 +357,13 @@ struct sched_site {
     int lease_sessions;           /* ours of the sessions */
     const struct outcome *reason; /* of its death, or why it lacks a token; NULL */
 };
+/* Ids of removed messages stay in backlogs until they are looked up; this is the most
+ * that one question or step looks up. */
+enum { SCHED_BACKLOG_CHECKED = 1000 };
+/* A step of a sweep over all sites; false: it was the last one. */
+bool sched_backlog_sweep(struct sched *s);
+/* Nothing was removed since a sweep began that has ended. */
+bool sched_backlog_is_swept(const struct sched *s);
 /* A site that has died or works again since the last call, the oldest first; false:
  * there is none. */
 struct site_change;
@@ -471,10 +478,11 @@ struct sched_wait {
 bool sched_explain(const struct sched *s, struct id id,
                    void (*each)(void *context, const struct sched_wait *wait),
                    void *context);
-/* Calls each once for the site of a next hop as it is now (its backlog as it was counted
- * last), or not at all if nothing is known of it. */
+/* Calls each once for the site of a next hop as it is now, or not at all if nothing is
+ * known of it. *checked_most: ids of backlogs that may still be looked up for this
+ * question. */
 void sched_find_site(const struct sched *s, const struct target *target,
-                     struct text domain,
+                     struct text domain, size_t *checked_most,
                      void (*each)(void *context, const struct sched_site *site),
                      void *context);
 /* The name of the session's site; borrowed until the next call about the session. */

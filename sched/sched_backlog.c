@@ -1,13 +1,16 @@
 /* The scheduler's machine: mail that waits on disk for a site. */
 #include "sched/sched_internal.h"
 
+#include "sched/site_walk.h"
+
 #include <utlist.h>
 
 enum {
     OVERFLOW_PART = 4, /* this fraction of its share a site may have beyond it, for mail
                         * that passes its backlog */
     PASSES = 8,        /* messages of new senders that pass a backlog at first, */
-    PASS_EVERY = 8     /* and one more for each 8 that have left it */
+    PASS_EVERY = 8,    /* and one more for each 8 that have left it */
+    SWEEP_SITES = 1000 /* in a step */
 };
 
 /* --- Into the backlog ------------------------------------------------------------- */
@@ -109,42 +112,76 @@ sched_backlog_forget(struct sched *s, const struct message_index *k)
     message_index_remove(&s->known, message_index_id(k));
 }
 
-static void
-backlog_drop_unknown(const struct sched *s, struct site_backlog *p)
+static bool
+backlog_is_known(const void *context, struct id id)
 {
-    struct id_queue all = p->ids;
-    struct id id;
-    p->ids = (struct id_queue){0};
-    if (p->repeated > 0)
-        id_queue_unite(&all);
-    p->repeated = 0;
-    while (id_queue_take(&all, &id))
-        if (message_index_find(&s->known, id) != NULL)
-            id_queue_add(&p->ids, id);
+    const struct sched *s = context;
+    return message_index_find(&s->known, id) != NULL;
+}
+
+static void
+backlog_check_begin(const struct sched *s, struct site *site, size_t most)
+{
+    site->checking = s->removed;
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++) {
+        struct site_backlog *p = &site->backlog[age];
+        if (p->repeated > 0 && p->ids.count <= most) {
+            id_queue_unite(&p->ids);
+            p->repeated = 0;
+        }
+        id_queue_sift_begin(&p->ids);
+    }
+}
+
+/* What is repeated was looked up, too. */
+static void
+backlog_check_end(struct site *site)
+{
+    site->checked = site->checking;
+    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
+        site->backlog[age].repeated = 0;
 }
 
 void
 sched_backlog_check(const struct sched *s, struct site *site, size_t *most)
 {
-    size_t count = 0;
-    struct id id;
-    if (site->checked == s->removed)
-        return;
-    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
-        count += site->backlog[age].ids.count;
-    for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++) {
-        if (count <= *most)
-            backlog_drop_unknown(s, &site->backlog[age]);
-        else
-            for (; *most > 0 && site_backlog_first(site, age, &id) &&
-                   message_index_find(&s->known, id) == NULL;
-                 --*most)
-                site_backlog_drop(site, age);
+    while (site->checked != s->removed) {
+        if (site->checking == site->checked)
+            backlog_check_begin(s, site, *most);
+        for (enum flow_age age = FLOW_NEW; age < FLOW_AGES; age++)
+            if (!id_queue_sift(&site->backlog[age].ids, most, backlog_is_known, s))
+                return;
+        backlog_check_end(site);
     }
-    if (count > *most)
-        return;
-    *most -= count;
-    site->checked = s->removed;
+}
+
+/* A walk of its own, since the sites that have ids of what was removed are not known. */
+bool
+sched_backlog_sweep(struct sched *s)
+{
+    size_t most = SCHED_BACKLOG_CHECKED;
+    if (s->sweep == NULL) {
+        s->sweeping = s->removed;
+        s->sweep = site_walk_begin(&s->destinations.sites);
+    }
+    for (int sites = 0; s->sweep->site != NULL; sites++) {
+        struct site *site = s->sweep->site;
+        if (sites == SWEEP_SITES)
+            return true;
+        sched_backlog_check(s, site, &most);
+        if (site->checked < s->sweeping)
+            return true;
+        site_walk_pass(s->sweep);
+    }
+    s->swept = s->sweeping;
+    site_walk_end(&s->sweep);
+    return false;
+}
+
+bool
+sched_backlog_is_swept(const struct sched *s)
+{
+    return s->swept == s->removed;
 }
 
 /* Whether deferred mail must wait behind older mail until a session is greeted. A site on

@@ -42,7 +42,9 @@ struct sched {
     size_t recalling;            /* messages being loaded from the backlog of a site */
     size_t recalling_recipients; /* of these, as far as known */
     uint64_t removed; /* messages that are no more, whose ids a backlog may have */
-    struct entry *settling; /* recipients to be settled without a session */
+    uint64_t swept, sweeping; /* as checked and checking of a site, for all sites */
+    struct site_walk *sweep;  /* NULL: none is under way */
+    struct entry *settling;   /* recipients to be settled without a session */
     struct sched_message *ending, **ending_last; /* all settled */
     int64_t (*steady_ms)(void *context); /* NULL: only a clock that goes back is seen */
     void *steady_context;
@@ -78,8 +80,9 @@ void sched_backlog_dead(struct message_index *k, struct sched_message *m);
 void sched_backlog_forget(struct sched *s, const struct message_index *k);
 /* Forgets ids of messages that are no more, for a count that is shown: of a dead site
  * nothing else does until it lives. Looks up at most *most ids, and takes them off: for
- * all sites of a step, or of a walk over all in one turn. */
-enum { SCHED_BACKLOG_CHECKED = 1000, SCHED_BACKLOG_CHECKED_ALL = 10000 };
+ * all sites of a step, or of a walk over all in one turn. What is left of a large backlog
+ * is looked up by the next calls, or by sched_backlog_sweep(). */
+enum { SCHED_BACKLOG_CHECKED_ALL = 10000 };
 void sched_backlog_check(const struct sched *s, struct site *site, size_t *most);
 /* Forgets ids at the front of the backlog whose messages are not in it any longer. */
 void sched_backlog_clean(struct sched *s, struct site *site);

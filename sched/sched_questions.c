@@ -525,6 +525,7 @@ sched_recall(struct sched *s, const struct site_state *site)
 /* Several destinations can have the key, each with its own target. */
 void
 sched_find_site(const struct sched *s, const struct target *target, struct text domain,
+                size_t *checked_most,
                 void (*each)(void *context, const struct sched_site *site),
                 void *context)
 {
@@ -537,6 +538,7 @@ sched_find_site(const struct sched *s, const struct target *target, struct text 
         d = d->same;
     if (!d)
         return;
+    sched_backlog_check(s, d->site, checked_most);
     struct sched_site view = site_view(s, d->site, &outcome);
     each(context, &view);
 }

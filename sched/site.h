@@ -84,7 +84,9 @@ struct site {
     struct site_backlog backlog[FLOW_AGES];
     struct destination *members;
     struct site *crowded_prev, *crowded_next; /* sites whose backlog is recalled */
-    uint64_t checked; /* sched.removed when ids of the backlog were looked up */
+    /* sched.removed when the ids of the backlog were last looked up, all of them, and
+     * when the look-ups that are not over began. */
+    uint64_t checked, checking;
     bool is_crowded;
     bool is_due;   /* deferred mail has come due since the site died */
     uint64_t lent; /* hash of the key of the site that its domain comes from, and will

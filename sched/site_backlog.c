@@ -15,6 +15,10 @@ void
 site_backlog_repeat(struct site *site, enum flow_age age, struct id id)
 {
     struct site_backlog *p = &site->backlog[age];
+    if (id_queue_has(&p->ids, id)) {
+        p->added++;
+        return;
+    }
     site_backlog_add(site, age, id);
     p->repeated++;
     if (p->repeated >= REPEATED_MIN && p->repeated > p->ids.count / 2) {

@@ -44,6 +44,12 @@ site_walk_step(struct site_walk *walk, size_t most,
 }
 
 void
+site_walk_pass(struct site_walk *walk)
+{
+    walk->site = site_behind(walk->site);
+}
+
+void
 site_walk_end(struct site_walk **walk)
 {
     struct site_walk *w = *walk;

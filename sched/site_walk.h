@@ -16,6 +16,8 @@ struct site_walk *site_walk_begin(struct sites *set);
 /* Meets at most `most`; each frees none. False: none is left. */
 bool site_walk_step(struct site_walk *walk, size_t most,
                     void (*each)(void *context, struct site *site), void *context);
+/* Leaves the site where it stands, which is not NULL, for the next one. */
+void site_walk_pass(struct site_walk *walk);
 void site_walk_end(struct site_walk **walk); /* NULL inside: nothing */
 
 /* The site is about to be freed. */

@@ -308,6 +308,7 @@ manager_pump(void *context)
     }
     m->pumping = false;
     tell_sites(m);
+    manager_sweep(m);
     if (settles == SETTLES_PER_TURN || m->beginnings != NULL || works)
         manager_stir(m);
     if (m->careful)
@@ -458,6 +459,7 @@ manager_free(struct manager **manager)
     *manager = NULL;
     loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, manager_pump, m);
     loop_timer_stop(m->loop, &m->wake);
+    manager_sweep_stop(m);
     if (!m->settings.offline) {
         loop_timer_stop(m->loop, &m->trial);
         loop_timer_stop(m->loop, &m->site_cache);

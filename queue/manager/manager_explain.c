@@ -15,6 +15,7 @@ struct explanation {
     each_wait *each;
     void *context;
     struct manager_wait *wait; /* being reported */
+    size_t checked_most;       /* ids of backlogs */
 };
 
 /* --- In memory -------------------------------------------------------------------- */
@@ -124,7 +125,8 @@ explain_way(struct explanation *x, const struct way *way)
         .destination = way->key, .open = way->open, .expires_ms = way->expires_ms};
     x->wait = &wait;
     if (!manager_explain_word_of(way->target->kind))
-        sched_find_site(x->manager->sched, way->target, way->domain, explain_site, x);
+        sched_find_site(x->manager->sched, way->target, way->domain, &x->checked_most,
+                        explain_site, x);
     if (wait.site == NULL)
         x->each(x->context, &wait);
     x->wait = NULL;
@@ -136,7 +138,10 @@ void
 manager_explain(struct manager *m, const struct envelope *e, each_wait *each,
                 void *context)
 {
-    struct explanation x = {.manager = m, .each = each, .context = context};
+    struct explanation x = {.manager = m,
+                            .each = each,
+                            .context = context,
+                            .checked_most = SCHED_BACKLOG_CHECKED};
     struct way *way, *next;
     assert(m->routes && e);
     struct sched_state state = sched_find(m->sched, e->id);

@@ -127,12 +127,18 @@ struct manager {
     } refusals_logged[64];
     struct refusers *refusers; /* NULL: nobody has refused us */
     struct loop_task stir;
+    struct loop_timer sweep;
+    int64_t swept_ms; /* monotonic: when the last sweep ended; 0: none has */
 };
 
 /* Ensures that a turn comes, with the pump at its end. */
 void manager_stir(struct manager *m);
 /* The same from within the pump. */
 void manager_turn(struct manager *m);
+/* The end of a turn: begins a sweep over backlogs if mail was removed since the last one
+ * (manager_sweep.c). */
+void manager_sweep(struct manager *m);
+void manager_sweep_stop(struct manager *m);
 
 /* Whether a message with that number of recipients may stay in memory until SCHED_LOAD, which
  * then comes soon. Else it waits on disk. */

@@ -117,6 +117,77 @@ test_unite(void)
     is_number(left + q.count, 0, "and no other");
 }
 
+static bool
+is_odd(const void *context, struct id id)
+{
+    ++*(size_t *)(uintptr_t)context;
+    return id.hash % 2 == 1;
+}
+
+/* A queue of many is sifted in steps while ids come at both ends and in the middle, and the
+ * oldest go. */
+static void
+test_sift(void)
+{
+    struct id_queue q = {0};
+    struct id id, before = {0};
+    size_t asked = 0, steps = 0, even = 0, most = 1000;
+    for (uint64_t i = 0; i < MANY; i++)
+        id_queue_add(&q, an_id(i / 3, i));
+    id_queue_sift_begin(&q);
+    while (!id_queue_sift(&q, &most, is_odd, &asked)) {
+        uint64_t i = MANY + 7 * steps++;
+        ok(most < 128);
+        id_queue_add(&q, an_id(MANY / 3 + steps, i | 1));
+        id_queue_add(&q, an_id(i % (MANY / 3), i | 1));
+        ok(id_queue_take(&q, &id));
+        most = 1000;
+    }
+    ok_named(steps > MANY / 1000 && steps < MANY / 800, "as many ids in a step");
+    ok_named(asked >= MANY - steps && asked < MANY + 2 * steps, "each id once");
+    ok_named((double)id_queue_memory(&q) < MANY / 2 * 25, "blocks stay full");
+    uint64_t wrong = 0, left = 0;
+    for (; id_queue_take(&q, &id); before = id) {
+        wrong += id.time_ms < before.time_ms;
+        even += id.hash % 2 == 0;
+        left++;
+    }
+    is_number(even, 0, "none that was not wanted");
+    is_number(wrong, 0, "in order");
+    ok_named(left >= MANY / 2 && left < MANY / 2 + 2 * steps, "all others");
+    is_number(q.count + id_queue_memory(&q), 0, "nothing is left");
+    most = 0;
+    id_queue_sift_begin(&q);
+    ok_named(id_queue_sift(&q, &most, is_odd, &asked), "none: over immediately");
+    for (uint64_t i = 0; i < 300; i++)
+        id_queue_add(&q, an_id(5, 2 * i));
+    most = 1000;
+    id_queue_sift_begin(&q);
+    ok(id_queue_sift(&q, &most, is_odd, &asked));
+    is_number(q.count + id_queue_memory(&q), 0, "all are unwanted: nothing is left");
+    is_number(most, 700, "they were counted");
+}
+
+static void
+test_has(void)
+{
+    struct id_queue q = {0};
+    uint64_t wrong = 0;
+    ok(!id_queue_has(&q, an_id(1, 1)));
+    for (uint64_t i = 0; i < 3000; i++)
+        id_queue_add(&q, an_id(2 * (i / 300), 2 * (i * STEP % 3000)));
+    for (uint64_t i = 0; i < 3000; i++) {
+        wrong += !id_queue_has(&q, an_id(2 * (i / 300), 2 * (i * STEP % 3000)));
+        wrong += id_queue_has(&q, an_id(2 * (i / 300), 2 * (i * STEP % 3000) + 1));
+        wrong += id_queue_has(&q, an_id(2 * (i / 300) + 1, 2 * (i * STEP % 3000)));
+    }
+    is_number(wrong, 0, "it has what was added, and nothing else");
+    for (uint64_t i = 0; i < 5000; i++)
+        id_queue_add(&q, an_id(77, i));
+    ok_named(id_queue_has(&q, an_id(77, 4999)) && !id_queue_has(&q, an_id(77, 0)), "of very many the last");
+    id_queue_free(&q);
+}
+
 int
 main(void)
 {
@@ -126,5 +197,7 @@ main(void)
     test_many(STEP, 0, 25, "in no order");
     test_one_millisecond();
     test_unite();
+    test_sift();
+    test_has();
     return done();
 }

@@ -40,7 +40,7 @@ static struct id_set
 look(struct world *w, const char *domain)
 {
     struct id_set seen = {0};
-    sched_find_site(w->s, &w->target, text_from(domain), keep_site, &seen);
+    sched_find_site(w->s, &w->target, text_from(domain), &(size_t){SCHED_BACKLOG_CHECKED}, keep_site, &seen);
     return seen;
 }
 
@@ -441,6 +441,72 @@ destination_of(struct world *w, const char *key)
     return d;
 }
 
+enum { HUGE_BACKLOG = 25000 };
+
+/* One dead site with more mail than a question may look up, of which one message in a
+ * hundred is left; the oldest is. */
+static void
+begin_huge(struct world *w)
+{
+    sched_world_start(w, HUGE_BACKLOG, 100);
+    for (int i = 0; i < HUGE_BACKLOG; i++)
+        world_add(w, "a.example", 0, 0);
+    world_run(w);
+    while (world_channel(w, "", 0))
+        channel_refuse(w, world_channel(w, "", 0));
+    is_number(glance(w), HUGE_BACKLOG, "all are backlogged");
+    for (unsigned i = 0; i < w->count; i++)
+        if (i % 100 != 0 && sched_forget(w->s, w->mails[i].id))
+            w->mails[i].gone = true;
+}
+
+/* Questions that are repeated come to the end of it. */
+static void
+test_removed_of_many(void)
+{
+    struct world w;
+    begin_huge(&w);
+    long sum = HUGE_BACKLOG;
+    for (int i = 0; i < HUGE_BACKLOG / 9000; i++) {
+        long now = glance(&w);
+        ok_named(now < sum && sum - now <= 10000, "a part is looked up");
+        sum = now;
+    }
+    is_number(glance(&w), HUGE_BACKLOG / 100, "at last all");
+    ok(sched_forget(w.s, w.mails[100].id));
+    w.mails[100].gone = true;
+    is_number(glance(&w) > HUGE_BACKLOG / 100, 0, "never more again");
+    is_number((long)look(&w, "a.example").site.backlogged, HUGE_BACKLOG / 100 - 1, "also for a message that waits");
+    sched_world_end(&w);
+}
+
+/* And a sweep does without a question. */
+static void
+test_removed_swept(void)
+{
+    struct world w;
+    begin_huge(&w);
+    const struct site *site = destination_of(&w, "smtp:a.example")->site;
+    ok(!sched_backlog_is_swept(w.s));
+    size_t before = site_backlog_count(site), steps = 0;
+    bool goes_on = true;
+    while (goes_on && steps < HUGE_BACKLOG) {
+        goes_on = sched_backlog_sweep(w.s);
+        ok_named(before - site_backlog_count(site) <= SCHED_BACKLOG_CHECKED, "a step");
+        before = site_backlog_count(site);
+        steps++;
+    }
+    is_number((long)before, HUGE_BACKLOG / 100, "all are swept");
+    ok(steps > HUGE_BACKLOG / SCHED_BACKLOG_CHECKED && sched_backlog_is_swept(w.s));
+    ok_named(sched_forget(w.s, w.mails[200].id) && !sched_backlog_is_swept(w.s), "one more");
+    w.mails[200].gone = true;
+    ok(!sched_backlog_sweep(w.s) && sched_backlog_is_swept(w.s));
+    is_number((long)site_backlog_count(site), HUGE_BACKLOG / 100 - 1, "in one step");
+    ok(sched_forget(w.s, w.mails[300].id) && sched_forget(w.s, w.mails[400].id));
+    w.mails[300].gone = w.mails[400].gone = true;
+    sched_world_end(&w);
+}
+
 /* Messages of two dead sites. */
 static void
 begin_two_sites(struct world *w, int first, int second)
@@ -504,6 +570,8 @@ main(void)
     test_backlogged_removed();
     test_removed_in_steps();
     test_removed_looked_at();
+    test_removed_of_many();
+    test_removed_swept();
     test_removed_then_moved();
     test_removed_at_two_sites();
     return done();
