@@ -229,10 +229,11 @@ doctor_way_start(void *context, struct inquiry_item *item, const char *key)
 /* --- Policies ----------------------------------------------------------------------- */
 
 static void
-doctor_policy_found(void *context, const struct sts_policy *policy)
+doctor_policy_found(void *context, const struct sts_policy *policy, bool is_unknown)
 {
     struct doctor_policy_trial *t = context;
     struct inquiry_answer answer = {.status = DNS_NO_DATA};
+    (void)is_unknown; /* it has its own few look-ups alone */
     t->query = NULL;
     if (policy != NULL) {
         answer.status = DNS_FOUND;

@@ -16,11 +16,13 @@ sts_wiring_start(struct sts_wiring *w, const struct token_keeper *p,
     char path[SLICES_SUFFIX_MAX + 16], suffix[SLICES_SUFFIX_MAX];
     slices_suffix((unsigned)o->slices, (unsigned)o->slice, suffix);
     snprintf(path, sizeof(path), "lock/sts%s", suffix);
-    w->http = http_caller_new(
-        &(struct http_caller_settings){.loop = p->loop,
-                                       .net = p->net,
-                                       .dns = p->dns,
-                                       .tls = delivery_tls(p->delivery)});
+    w->http = http_caller_new(&(struct http_caller_settings){
+        .loop = p->loop,
+        .net = p->net,
+        .dns = p->dns,
+        .tls = delivery_tls(p->delivery),
+        .calls_max = STS_CACHE_FETCHES_MAX,
+        .network_calls_max = STS_CACHE_NETWORK_FETCHES_MAX});
     w->cache = sts_cache_new(
         &(struct sts_cache_settings){.loop = p->loop,
                                      .log = p->log,

@@ -474,6 +474,7 @@ dns_deliver(void *context)
         read_question(&query->questions[0], &answer);
     else
         read_addresses(query, &answer);
+    answer.unasked = dns_is_in_line(query);
     if (query->known == NULL && query->questions[0].type == DNS_TYPE_TXT)
         dns_texts_keep(query->dns->texts, query->name, &answer,
                        loop_monotonic_ms(query->dns->loop));
@@ -781,6 +782,12 @@ dns_find_published(struct dns *dns, enum dns_published what, const char *name,
     if (what == DNS_PUBLISHED_ADDRESSES && query->count == 1)
         add_question(query, DNS_TYPE_A);
     return query_start(query);
+}
+
+bool
+dns_is_in_line(const struct dns_query *query)
+{
+    return query->line == &query->dns->queued;
 }
 
 void

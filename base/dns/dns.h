@@ -45,8 +45,9 @@ struct dns_tlsa { /* RFC 6698 §2.1 */
 struct dns_answer {
     enum dns_status status;
     char reason[160]; /* one sentence for people when not DNS_FOUND */
-    unsigned ttl_s;   /* 0 when not known */
-    bool secure;      /* a trusted name server has validated it, also that there is no
+    bool unasked;   /* too many others were asked: no name server has had a question */
+    unsigned ttl_s; /* 0 when not known */
+    bool secure;    /* a trusted name server has validated it, also that there is no
                        * such record or name; of addresses: those of one family */
     /* Of addresses: the name that has them, at the end of aliases; "" without any. */
     char canonical[DNS_NAME_MAX];
@@ -113,6 +114,8 @@ struct dns_query *dns_find_published(struct dns *dns, enum dns_published what,
  * what is known by then. While other queries wait, a query that has had no answer for
  * try_ms / 2 yields its place, and asks again behind those that have not asked yet. */
 void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
+/* Whether it waits for its first turn: no name server has been asked yet. */
+bool dns_is_in_line(const struct dns_query *query);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void dns_cancel(struct dns_query **query);
 

@@ -17,6 +17,7 @@
 
 /* Of a request: its head, and a body as large as a response's. */
 enum { HTTP_REQUEST_MAX = HTTP_BODY_MAX + 2 * HTTP_HEAD_MAX };
+enum { NETWORK_BYTES_IPV4 = 3, NETWORK_BYTES_IPV6 = 6 }; /* of one owner */
 
 struct http_line {
     struct http_call *calls;
@@ -48,7 +49,7 @@ struct http_call {
     struct net_connection *connection;
     struct loop_timer deadline, connecting;
     struct loop_task failing;
-    bool connected;
+    bool connected, refused;
     char error[HTTP_ERROR_MAX];
     http_called *done; /* NULL: cancelled or answered */
     void *context;
@@ -132,7 +133,8 @@ http_call_failed(void *context)
     http_call_finish(call, &(struct http_result){.error = call->error,
                                                  .head = head,
                                                  .tried = call->at > 0,
-                                                 .connected = call->connected});
+                                                 .connected = call->connected,
+                                                 .refused = call->refused});
 }
 
 /* The callback comes in a later turn, whoever calls this. */
@@ -147,10 +149,19 @@ http_call_fail(struct http_call *call, const char *format, ...)
     loop_post(call->caller->settings.loop, &call->failing, http_call_failed, call);
 }
 
+/* There is no space left in line. */
+static void
+http_call_refuse(struct http_call *call)
+{
+    call->refused = true;
+    http_call_fail(call, "too many HTTPS calls wait");
+}
+
 static void
 http_call_on_deadline(void *context)
 {
     struct http_call *call = context;
+    call->refused = call->query != NULL && dns_is_in_line(call->query);
     http_call_fail(call, "%s: no complete response in %lld s", call->url.host,
                    (long long)(call->deadline_ms / 1000));
 }
@@ -268,12 +279,51 @@ http_call_on_net(void *context, enum net_event event)
     }
 }
 
+static bool
+http_call_shares_network(const struct net_address *a, const struct net_address *b)
+{
+    size_t length = a->family == NET_IPV4 ? NETWORK_BYTES_IPV4 : NETWORK_BYTES_IPV6;
+    return a->family == b->family && memcmp(a->ip, b->ip, length) == 0;
+}
+
+/* Anyone can name hosts that hang; an owner of networks is not so easily many. */
+static bool
+http_call_may_connect(const struct http_call *call)
+{
+    const struct http_caller *caller = call->caller;
+    const struct http_call *other;
+    size_t count = 0, max = caller->settings.network_calls_max;
+    if (max == 0 || call->count == 0)
+        return true;
+    DL_FOREACH (caller->running.calls, other)
+        count +=
+            other->at > 0 && http_call_shares_network(&other->addresses[other->at - 1],
+                                                      &call->addresses[0]);
+    return count < max;
+}
+
+/* Back into the line, since others of its network are under way. */
+static void
+http_call_step_back(struct http_call *call)
+{
+    struct http_caller *caller = call->caller;
+    if (caller->waiting.count >= HTTP_WAITING_MAX) {
+        http_call_refuse(call);
+        return;
+    }
+    loop_timer_stop(caller->settings.loop, &call->deadline);
+    http_call_leave(call);
+    http_call_enter(call, &caller->waiting);
+    caller->admit(caller);
+}
+
 static void
 http_call_on_addresses(void *context, const struct dns_answer *answer)
 {
     struct http_call *call = context;
     call->query = NULL;
     if (answer->status != DNS_FOUND) {
+        call->refused = answer->unasked;
         http_call_fail(call, "%s", answer->reason);
         return;
     }
@@ -283,6 +333,10 @@ http_call_on_addresses(void *context, const struct dns_answer *answer)
             continue;
         call->addresses[call->count] = *a;
         call->addresses[call->count++].port = call->url.port;
+    }
+    if (!http_call_may_connect(call)) {
+        http_call_step_back(call);
+        return;
     }
     http_call_connect(call, call->is_public    ? "it has no public address"
                             : call->is_private ? "it has no private address"
@@ -298,6 +352,10 @@ http_call_begin(struct http_call *call)
     http_call_enter(call, &caller->running);
     loop_timer_start(caller->settings.loop, &call->deadline, call->deadline_ms,
                      http_call_on_deadline, call);
+    if (call->count > 0) { /* known from before */
+        http_call_connect(call, "");
+        return;
+    }
     call->query = dns_find_addresses(caller->settings.dns, call->url.host,
                                      http_call_on_addresses, call);
 }
@@ -306,12 +364,15 @@ http_call_begin(struct http_call *call)
 static bool
 http_call_may_begin(const struct http_call *call)
 {
-    const struct http_line *running = &call->caller->running;
+    const struct http_caller *caller = call->caller;
+    const struct http_line *running = &caller->running;
     const struct http_call *other;
     size_t count = 0;
+    if (running->count >= caller->settings.calls_max || !http_call_may_connect(call))
+        return false;
     DL_FOREACH (running->calls, other)
         count += strcmp(other->url.host, call->url.host) == 0;
-    return running->count < HTTP_CALLS_MAX && count < HTTP_HOST_CALLS_MAX;
+    return count < HTTP_HOST_CALLS_MAX;
 }
 
 static void
@@ -319,7 +380,7 @@ http_caller_admit(struct http_caller *caller)
 {
     struct http_call *call, *next;
     DL_FOREACH_SAFE (caller->waiting.calls, call, next) {
-        if (caller->running.count == HTTP_CALLS_MAX)
+        if (caller->running.count >= caller->settings.calls_max)
             return;
         if (!http_call_may_begin(call))
             continue;
@@ -335,6 +396,8 @@ http_caller_new(const struct http_caller_settings *settings)
 {
     struct http_caller *caller = memory_new(sizeof(*caller));
     caller->settings = *settings;
+    if (settings->calls_max == 0)
+        caller->settings.calls_max = HTTP_CALLS_MAX;
     caller->admit = http_caller_admit;
     caller->on_net = http_call_on_net;
     caller->on_slow = http_call_on_slow;
@@ -376,9 +439,9 @@ static void
 http_call_wait(struct http_call *call)
 {
     struct http_caller *caller = call->caller;
-    bool full = caller->waiting.count == HTTP_WAITING_MAX;
+    bool full = caller->waiting.count >= HTTP_WAITING_MAX;
     if (full)
-        http_call_fail(call, "too many HTTPS calls wait");
+        http_call_refuse(call);
     http_call_enter(call, full ? &caller->refused : &caller->waiting);
 }
 
@@ -423,4 +486,17 @@ http_call_cancel(struct http_call **call)
     struct http_caller *caller = c->caller;
     http_call_stop(c);
     http_caller_admit(caller);
+}
+
+bool
+http_call_is_in_line(const struct http_call *call)
+{
+    return call->line == &call->caller->waiting;
+}
+
+bool
+http_caller_is_idle(const struct http_caller *caller)
+{
+    return caller->waiting.count == 0 &&
+           2 * caller->running.count < caller->settings.calls_max;
 }

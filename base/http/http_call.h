@@ -3,8 +3,10 @@
  * A call resolves the URL's host, connects to up to HTTP_ADDRESSES_MAX of its addresses
  * in turn, verifies the certificate for that host against the trust anchors (SNI is
  * sent), sends the request, reads the response and closes. At most HTTP_CALLS_MAX are
- * under way, half of them to one host, the others wait in line. No redirects, cookies,
- * proxies or compression; nothing is tried again: that is for the caller to decide. */
+ * under way, half of them to one host, the others wait in line; who fetches from hosts
+ * of untrusted people has a caller of its own, with a limit for each network. No
+ * redirects, cookies, proxies or compression; nothing is tried again: that is for the
+ * caller to decide. */
 #ifndef BASE_HTTP_HTTP_CALL_H
 #define BASE_HTTP_HTTP_CALL_H
 
@@ -18,7 +20,7 @@ struct http_caller;
 struct http_call;
 
 enum {
-    HTTP_CALLS_MAX = 16,      /* under way */
+    HTTP_CALLS_MAX = 16,      /* under way, unless the settings say another number */
     HTTP_HOST_CALLS_MAX = 8,  /* of them, to one host */
     HTTP_WAITING_MAX = 2048,  /* in line; beyond it a call fails */
     HTTP_ADDRESSES_MAX = 4,   /* of a host */
@@ -34,6 +36,9 @@ struct http_caller_settings {
     /* Its trust anchors; read when TLS starts, so that a reload may replace it. What it
      * points to may be NULL: https:// fails then. */
     struct tls_client *const *tls;
+    size_t calls_max; /* under way; 0: HTTP_CALLS_MAX */
+    /* Of them, connected to one network: an IPv4 /24 or an IPv6 /48. 0: no limit. */
+    size_t network_calls_max;
 };
 struct http_caller *http_caller_new(const struct http_caller_settings *settings);
 /* Cancels all calls. */
@@ -55,6 +60,9 @@ struct http_result {
      * known then, its body is not. */
     const struct http_reader *head;
     bool tried, connected; /* by TCP; whatever came of it */
+    /* For want of space, here or among the questions to name servers: nothing is known
+     * of the host. */
+    bool refused;
 };
 typedef void http_called(void *context, const struct http_result *result);
 
@@ -66,5 +74,9 @@ struct http_call *http_call_start(struct http_caller *caller, struct text url,
                                   http_called *done, void *context);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void http_call_cancel(struct http_call **call);
+/* Whether it waits in line: its deadline has not begun. */
+bool http_call_is_in_line(const struct http_call *call);
+/* Whether half of the calls are free and none waits: for what has time. */
+bool http_caller_is_idle(const struct http_caller *caller);
 
 #endif

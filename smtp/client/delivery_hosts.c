@@ -164,6 +164,8 @@ void
 delivery_report_no_host(const struct delivery_session *s, const struct outcome *outcome)
 {
     bool sts = text_starts(text_from(outcome->text), TEXT("MTA-STS of "));
+    if (text_starts(text_from(outcome->text), TEXT(EXCHANGE_UNSURE)))
+        return; /* the domain is not asked yet */
     if (s->exchange != NULL && strcmp(outcome->enhanced, "4.7.5") == 0)
         tls_reports_count(s->delivery->tls_reports,
                           sts ? TLS_REPORTS_STS : TLS_REPORTS_DANE,

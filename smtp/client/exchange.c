@@ -49,6 +49,7 @@ struct exchange {
     struct mx_lookup *lookup;
     const struct mx_lookup_answer *found;
     struct sts_query *asked; /* while the policy is looked up */
+    bool is_unsure;          /* it could not be */
     enum sts_mode mode;
     char *patterns; /* of the policy; NULL: there is none */
     struct exchange_host *hosts;
@@ -88,6 +89,18 @@ exchange_apply_policy(struct exchange *x, struct exchange_host *h)
             snprintf(x->why, sizeof(x->why), "MTA-STS of %.200s does not allow %.200s",
                      x->domain, h->name);
     }
+}
+
+/* A host may be used whatever the policy says, or not yet. */
+static void
+exchange_await_policy(struct exchange *x, struct exchange_host *h)
+{
+    if (h->demand.proof == SECURITY_PROOF_DANE || h->is_unknown)
+        return;
+    h->is_unknown = true;
+    snprintf(x->why, sizeof(x->why),
+             EXCHANGE_UNSURE "%.200s is not known yet: too many others are looked up",
+             x->domain);
 }
 
 /* --- The mark --------------------------------------------------------------------- */
@@ -214,8 +227,11 @@ exchange_finish(struct exchange *x)
 {
     const struct mx_lookup_answer *found = x->found;
     x->answer = *found;
-    for (size_t i = 0; i < x->host_count && x->patterns != NULL; i++)
-        exchange_apply_policy(x, &x->hosts[i]);
+    for (size_t i = 0; i < x->host_count; i++)
+        if (x->patterns != NULL)
+            exchange_apply_policy(x, &x->hosts[i]);
+        else if (x->is_unsure)
+            exchange_await_policy(x, &x->hosts[i]);
     bool forbidden = false;
     x->permitted = memory_array(found->count + 1, sizeof(*x->permitted));
     x->answer.hosts = x->permitted;
@@ -289,10 +305,11 @@ exchange_go_on(struct exchange *x)
 }
 
 static void
-exchange_on_policy(void *context, const struct sts_policy *policy)
+exchange_on_policy(void *context, const struct sts_policy *policy, bool is_unknown)
 {
     struct exchange *x = context;
     x->asked = NULL;
+    x->is_unsure = is_unknown;
     if (policy != NULL && policy->mode != STS_MODE_NONE) {
         x->mode = policy->mode;
         x->patterns = memory_string(policy->patterns);
@@ -410,8 +427,8 @@ exchange_on_hosts(void *context, const struct mx_lookup_answer *found)
 {
     struct exchange *x = context;
     x->found = found;
-    bool demands =
-        (x->dane && found->secure) || x->asked != NULL || x->patterns != NULL;
+    bool demands = (x->dane && found->secure) || x->asked != NULL ||
+                   x->patterns != NULL || x->is_unsure;
     if (demands && found->count > 0) {
         x->hosts = memory_array(found->count, sizeof(*x->hosts));
         memset(x->hosts, 0, found->count * sizeof(*x->hosts));
@@ -488,6 +505,8 @@ const char *
 exchange_objection(const struct exchange *x, const char *host)
 {
     const struct exchange_host *h = exchange_host_of(x, host);
+    if (h != NULL && h->is_unknown && x->is_unsure)
+        return "the MTA-STS policy of the domain is not known yet";
     if (h != NULL && h->is_unknown)
         return "its TLSA records (DANE) cannot be looked up";
     return h != NULL && h->is_forbidden ? "the MTA-STS policy of the domain does not "

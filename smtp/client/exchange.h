@@ -2,7 +2,8 @@
  *
  * Over smtp/client/mx_lookup.h: when DNSSEC has validated which hosts they are, the TLSA
  * records of each decide (DANE, RFC 7672 §2.2). A host whose records cannot be looked up
- * is omitted, since whoever suppresses the answer would suppress the demand. For hosts
+ * is omitted, since whoever suppresses the answer would suppress the demand; so are all
+ * hosts while too many policies are looked up to ask for this domain's. For hosts
  * without records the domain's policy decides (MTA-STS, RFC 8461 §5): those that it does
  * not name are omitted. */
 #ifndef SMTP_CLIENT_EXCHANGE_H
@@ -17,6 +18,9 @@ struct exchange;
 enum {
     EXCHANGE_VALID_MS = 3600000 /* then a domain is asked again what it demands */
 };
+
+/* Begins the outcome when no host is left because the policy is not known yet. */
+#define EXCHANGE_UNSURE "the MTA-STS policy of "
 
 struct exchange_query {
     struct mx_lookup_query mx;

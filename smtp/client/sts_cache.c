@@ -31,7 +31,8 @@ enum {
     URL_MAX = DNS_NAME_MAX + 64,
     PATH_MAX_STS = 64,
     ENTRY_BYTES = 384, /* beyond its texts */
-    FUTURE_MS = 86400000
+    FUTURE_MS = 86400000,
+    STEP_MS = 1000 /* between two looks at what waits in line */
 };
 
 struct sts_query {
@@ -48,6 +49,8 @@ struct sts_entry {
     char *domain;
     struct sts_query *waiting;
     struct loop_timer patience;
+    int64_t asked_ms,
+        begun_ms;           /* monotonic; begun: the last time that it was in line */
     struct dns_query *txt;  /* a round: first this... */
     struct http_call *call; /* ...then perhaps this */
     bool is_renewal;        /* of a policy that holds: nobody waits for call */
@@ -205,7 +208,7 @@ sts_entry_rank(struct sts_entry *e)
 
 /* Within a callback others may be cancelled, or asked anew. */
 static void
-sts_entry_answer(struct sts_entry *e)
+sts_entry_answer(struct sts_entry *e, bool is_unknown)
 {
     struct sts_query *list = e->waiting, *q;
     struct loop *loop = e->cache->settings.loop;
@@ -217,27 +220,48 @@ sts_entry_answer(struct sts_entry *e)
     while ((q = list) != NULL) {
         DL_DELETE(list, q);
         if (q->done != NULL)
-            q->done(q->context, policy);
+            q->done(q->context, policy, policy == NULL && is_unknown);
         loop_release(loop, free, q);
     }
 }
 
 /* A round, or the patience of those who wait, is over. */
 static void
-sts_entry_finish(struct sts_entry *e)
+sts_entry_finish(struct sts_entry *e, bool is_unknown)
 {
     struct sts_cache *c = e->cache;
-    sts_entry_answer(e);
+    sts_entry_answer(e, is_unknown);
     sts_entry_rank(e);
     if (!sts_entry_is_busy(e) && e->delay_ms == 0 && !sts_entry_holds(e))
         sts_entry_free(e);
     sts_cache_make_space(c);
 }
 
+static bool
+sts_entry_is_in_line(const struct sts_entry *e)
+{
+    return (e->txt != NULL && dns_is_in_line(e->txt)) ||
+           (e->call != NULL && http_call_is_in_line(e->call));
+}
+
+/* The time in line is not the domain's. */
 static void
 sts_entry_on_patience(void *context)
 {
-    sts_entry_finish(context);
+    struct sts_entry *e = context;
+    struct loop *loop = e->cache->settings.loop;
+    int64_t now_ms = loop_monotonic_ms(loop);
+    bool in_line = sts_entry_is_in_line(e);
+    if (in_line)
+        e->begun_ms = now_ms + STEP_MS; /* by the next look it may have begun */
+    if (sts_entry_holds(e) && e->is_renewal)
+        sts_entry_finish(e, false);
+    else if (now_ms - e->begun_ms >= STS_CACHE_WAIT_MS)
+        sts_entry_finish(e, false);
+    else if (in_line && now_ms - e->asked_ms >= STS_CACHE_LINE_MS)
+        sts_entry_finish(e, true);
+    else
+        loop_timer_start(loop, &e->patience, STEP_MS, sts_entry_on_patience, e);
 }
 
 /* --- The file --------------------------------------------------------------------- */
@@ -520,11 +544,11 @@ sts_entry_on_response(void *context, const struct http_result *result)
     if (why == NULL &&
         sts_policy_read(buffer_text(&result->response->body), &policy, &why))
         sts_entry_fetched(e, &policy);
-    else {
+    else if (!result->refused) {
         sts_entry_report(e, result);
         sts_entry_failed(e, why);
     }
-    sts_entry_finish(e);
+    sts_entry_finish(e, result->refused);
 }
 
 static void
@@ -571,12 +595,14 @@ sts_entry_on_texts(void *context, const struct dns_answer *answer)
     bool is_fresh = is_known && sts_entry_age_ms(e) < STS_CACHE_DAY_MS;
     if (is_fresh)
         sts_entry_is_right(e);
-    if (has_id && !is_fresh && sts_entry_may_fetch(e, id)) {
+    /* A renewal has time: it must not stand before a first fetch. */
+    if (has_id && !is_fresh && sts_entry_may_fetch(e, id) &&
+        (!is_known || http_caller_is_idle(e->cache->settings.http))) {
         sts_entry_fetch(e, id);
         e->is_renewal = is_known;
     }
     if (e->call == NULL || e->is_renewal)
-        sts_entry_finish(e);
+        sts_entry_finish(e, answer->unasked);
 }
 
 /* --- The owner -------------------------------------------------------------------- */
@@ -621,10 +647,11 @@ sts_cache_ask(struct sts_cache *c, const char *domain, sts_cache_found *done,
         snprintf(name, sizeof(name), "_mta-sts.%s", e->domain);
         e->txt = dns_find_texts(c->settings.dns, name, sts_entry_on_texts, e);
     }
-    if (is_first)
-        loop_timer_start(c->settings.loop, &e->patience,
-                         e->is_renewal ? 0 : STS_CACHE_WAIT_MS, sts_entry_on_patience,
-                         e);
+    if (is_first) {
+        e->asked_ms = e->begun_ms = loop_monotonic_ms(c->settings.loop);
+        loop_timer_start(c->settings.loop, &e->patience, e->is_renewal ? 0 : STEP_MS,
+                         sts_entry_on_patience, e);
+    }
     return q;
 }
 

@@ -4,7 +4,9 @@
  * A policy is fetched by HTTPS when the domain's TXT record has a new id, when none is
  * kept, and once a day while mail goes there. A policy that is kept holds for its
  * max_age, also while TXT or HTTPS fail: who suppresses them must not lift it. None kept
- * and no answer is as if there were none. */
+ * and no answer is as if there were none; but a domain that could not be asked, because
+ * too many others were being asked, is unknown: whoever makes these slow must not lift
+ * its policy. */
 #ifndef SMTP_CLIENT_STS_CACHE_H
 #define SMTP_CLIENT_STS_CACHE_H
 
@@ -21,7 +23,8 @@ struct sts_query;
 enum {
     STS_CACHE_DOMAINS_MAX = 10000, /* then the least valuable goes: sts_ranks.h */
     STS_CACHE_BYTES_MAX = 4 * 1024 * 1024,
-    STS_CACHE_WAIT_MS = 10000,   /* mail waits for an answer */
+    STS_CACHE_WAIT_MS = 10000,   /* mail waits for an answer, once it is asked for... */
+    STS_CACHE_LINE_MS = 30000,   /* ...and in line for that */
     STS_CACHE_RETRY_MS = 300000, /* after a failure, then doubled... */
     STS_CACHE_DAY_MS = 86400000, /* ...up to this; and a policy is fetched again */
     STS_CACHE_SAVE_MS = 60000,   /* between two writes of the file */
@@ -34,6 +37,10 @@ enum {
     STS_CACHE_LONG_MS = 3600000, /* since a policy could be fetched: trouble */
     STS_CACHE_WHY_MAX = 200
 };
+
+/* For the caller of policies: a limit of its own, and one for each network, since anyone
+ * can have domains whose policy hosts hang. */
+enum { STS_CACHE_FETCHES_MAX = 64, STS_CACHE_NETWORK_FETCHES_MAX = 8 };
 
 struct tls_reports;
 
@@ -55,10 +62,11 @@ void sts_cache_set_port(struct sts_cache *cache, uint16_t port);
 /* Writes the file, if it has changed. No callback comes after this. */
 void sts_cache_free(struct sts_cache **cache);
 
-/* policy: of the domain, borrowed during the call; NULL: it has none. */
-typedef void sts_cache_found(void *context, const struct sts_policy *policy);
-/* The callback comes once, in a later turn and STS_CACHE_WAIT_MS later at most; then the
- * query is void. domain: in ASCII. */
+/* policy: of the domain, borrowed during the call; NULL: it has none, or is_unknown: it
+ * has not been asked yet, and mail must wait. */
+typedef void sts_cache_found(void *context, const struct sts_policy *policy,
+                             bool is_unknown);
+/* The callback comes once, in a later turn; then the query is void. domain: in ASCII. */
 struct sts_query *sts_cache_ask(struct sts_cache *cache, const char *domain,
                                 sts_cache_found *done, void *context);
 /* The callback will not come. */

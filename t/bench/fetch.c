@@ -38,8 +38,10 @@ main(int argc, char **argv)
     struct tls *tls = tls_new(error, sizeof(error));
     struct tls_client *client = tls_client_new(tls, argv[1], error, sizeof(error));
     struct http_caller_settings settings = {
-        loop, net_new(loop), dns_new(loop, TEXT("127.0.0.1:1"), error, sizeof(error)),
-        &client};
+        .loop = loop,
+        .net = net_new(loop),
+        .dns = dns_new(loop, TEXT("127.0.0.1:1"), error, sizeof(error)),
+        .tls = &client};
     if (client == NULL || settings.dns == NULL) {
         fprintf(stderr, "%s\n", error);
         return 1;

@@ -27,6 +27,8 @@ struct http_caller {
     struct buffer fields, body;
     void (*answered)(void *context, unsigned status, struct text body);
     void *answered_context;
+    bool holds, refuses;
+    struct http_call *held;
 };
 
 struct http_call {
@@ -36,6 +38,8 @@ struct http_call {
     struct loop_timer timer;
     http_called *done;
     void *context;
+    bool in_line;
+    struct http_call *prev, *next; /* in it */
 };
 
 static struct canned *
@@ -189,6 +193,8 @@ call_answer(void *context)
         result.response = progress == PROGRESS_DONE ? &reader : NULL;
         result.head = reader.has_head ? &reader : NULL;
     }
+    if (call->caller->refuses)
+        result = (struct http_result){.error = "too many HTTPS calls wait", .refused = true};
     if (call->caller->answered != NULL)
         call->caller->answered(call->caller->answered_context,
                                result.head != NULL ? result.head->status : 0, text_from(call->body));
@@ -216,8 +222,44 @@ http_call_start(struct http_caller *caller, struct text url, const struct http_r
     caller->calls++;
     caller->options = *options;
     text_copy(caller->url, sizeof(caller->url), url);
-    loop_timer_start(caller->loop, &call->timer, caller->delay_ms, call_answer, call);
+    call->in_line = caller->holds;
+    if (call->in_line)
+        DL_APPEND(caller->held, call);
+    else
+        loop_timer_start(caller->loop, &call->timer, caller->delay_ms, call_answer, call);
     return call;
+}
+
+void
+sim_http_hold(struct http_caller *caller, bool holds)
+{
+    struct http_call *call, *next;
+    caller->holds = holds;
+    if (holds)
+        return;
+    DL_FOREACH_SAFE (caller->held, call, next) {
+        DL_DELETE(caller->held, call);
+        call->in_line = false;
+        loop_timer_start(caller->loop, &call->timer, caller->delay_ms, call_answer, call);
+    }
+}
+
+void
+sim_http_refuse(struct http_caller *caller, bool refuses)
+{
+    caller->refuses = refuses;
+}
+
+bool
+http_call_is_in_line(const struct http_call *call)
+{
+    return call->in_line;
+}
+
+bool
+http_caller_is_idle(const struct http_caller *caller)
+{
+    return !caller->holds;
 }
 
 void
@@ -228,6 +270,8 @@ http_call_cancel(struct http_call **call)
     if (old == NULL)
         return;
     loop_timer_stop(old->caller->loop, &old->timer);
+    if (old->in_line)
+        DL_DELETE(old->caller->held, old);
     free(old->url);
     free(old->body);
     loop_release(old->caller->loop, free, old);

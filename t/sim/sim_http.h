@@ -26,4 +26,9 @@ void sim_http_on_answer(struct http_caller *caller,
                         void (*answered)(void *context, unsigned status, struct text body),
                         void *context);
 
+/* Calls wait in line while set, and begin when it ends. */
+void sim_http_hold(struct http_caller *caller, bool holds);
+/* Calls fail like this one: no space is left in line. */
+void sim_http_refuse(struct http_caller *caller, bool refuses);
+
 #endif

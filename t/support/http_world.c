@@ -64,7 +64,7 @@ calls_start(struct secrets *secrets, const char *certificate, const char *anchor
         net_listen(c->world->net, &at, 0, calls_accepted, c, error, sizeof(error));
     c->port = net_where(c->world)->port;
     c->caller = http_caller_new(&(struct http_caller_settings){
-        c->world->loop, c->world->net, c->dns, &c->client});
+        .loop = c->world->loop, .net = c->world->net, .dns = c->dns, .tls = &c->client});
     return c;
 }
 

@@ -65,7 +65,7 @@ test_json(void)
     if (disk_open(&spool, folder, true) != 0)
         abort();
     struct http_caller *http =
-        http_caller_new(&(struct http_caller_settings){loop, net, dns, &tls});
+        http_caller_new(&(struct http_caller_settings){.loop = loop, .net = net, .dns = dns, .tls = &tls});
     struct tokens *tokens =
         tokens_new(&(struct tokens_settings){loop, log, spool, http, NULL, NULL});
     ok(oauth_parse_account(TEXT("h.test:25 joe google client=canary secret=canary"),

@@ -567,9 +567,11 @@ test_places(struct loop *loop, struct dns *dns)
     for (int i = 0; i < 5; i++)
         loop_turn(loop, 20);
     is_number(next.times, 0, "one more than may be out waits");
+    ok(dns_is_in_line(next.query) && !dns_is_in_line(silent[0].query));
     dns_cancel(&silent[7].query);
     ask_wait(loop, &next.times, 1);
     is_number(next.answer.count, 1, "until another one is cancelled");
+    ok_named(!next.answer.unasked, "and has been asked");
     for (int i = 0; i < DNS_OPEN_MAX; i++)
         dns_cancel(&silent[i].query);
 }

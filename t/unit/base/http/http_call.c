@@ -12,7 +12,7 @@
 struct heard {
     struct http_call *call;
     int times;
-    bool tried, connected;
+    bool tried, connected, refused;
     unsigned status, head_status;
     char error[HTTP_ERROR_MAX], body[200];
     size_t length;
@@ -25,6 +25,7 @@ hear(void *context, const struct http_result *result)
     h->times++;
     h->tried = result->tried;
     h->connected = result->connected;
+    h->refused = result->refused;
     http_call_cancel(&h->call); /* without effect here */
     ok_named((result->error == NULL) == (result->response != NULL), "one of the two");
     h->head_status = result->head != NULL ? result->head->status : 0;
@@ -516,6 +517,94 @@ test_fair(struct secrets *secrets)
     calls_finish(c);
 }
 
+/* Hosts in one network, whatever their names are, leave space for others; calls of theirs wait without a deadline. */
+static void
+test_networks(struct secrets *secrets)
+{
+    enum { MAX = 6, NETWORK_MAX = 2, CROWD = 5 };
+    struct calls *c = calls_start(secrets, "", NULL);
+    struct http_call_options options = {.cleartext = true, .deadline_ms = 1000};
+    struct heard near[CROWD], far;
+    char error[200], name[40];
+    struct net_address at = address("127.1.0.1:0");
+    at.port = (uint16_t)c->port;
+    struct net_listener *second =
+        net_listen(c->world->net, &at, 0, calls_accepted, c, error, sizeof(error));
+    http_caller_free(&c->caller);
+    c->caller = http_caller_new(&(struct http_caller_settings){.loop = c->world->loop,
+                                                               .net = c->world->net,
+                                                               .dns = c->dns,
+                                                               .tls = &c->client,
+                                                               .calls_max = MAX,
+                                                               .network_calls_max = NETWORK_MAX});
+    ok(http_caller_is_idle(c->caller));
+    c->manner = SILENT;
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(name, sizeof(name), "near%d.example.net", i);
+        sim_dns_address(c->dns, name, "127.0.0.1");
+        call_with(c, &near[i], "http", name, &options);
+    }
+    is_number(sim_dns_questions(c->dns), CROWD, "all are looked up");
+    until(c->world, c->requests == NETWORK_MAX);
+    for (int i = 0; i < 20; i++)
+        loop_turn(c->world->loop, 2);
+    is_number(c->accepted, NETWORK_MAX, "two of one network are connected");
+    ok_named(!http_call_is_in_line(near[0].call) && http_call_is_in_line(near[CROWD - 1].call) &&
+                 !http_caller_is_idle(c->caller),
+             "the others wait");
+    c->manner = ANSWERS;
+    sim_dns_address(c->dns, "far.example.net", "127.1.0.1");
+    call_with(c, &far, "http", "far.example.net", &options);
+    until(c->world, far.times > 0);
+    is_string(far.body, "ok", "a host elsewhere is asked immediately");
+    is_number(near[0].times, 0, "before any of them has ended");
+    size_t questions = sim_dns_questions(c->dns);
+    for (int i = 0; i < CROWD; i++)
+        until(c->world, near[i].times > 0);
+    is_string(near[0].error, "near0.example.net: no complete response in 1 s", "the first end by their deadline");
+    is_string(near[CROWD - 1].body, "ok", "the last have theirs from their turn on");
+    is_number(sim_dns_questions(c->dns), questions, "and are not looked up again");
+    ok(http_caller_is_idle(c->caller) && !near[0].refused);
+    net_listener_free(&second);
+    calls_finish(c);
+}
+
+/* The line is as long for those that step back into it. */
+static void
+test_networks_full(struct secrets *secrets)
+{
+    enum { CROWD = HTTP_CALLS_MAX + HTTP_WAITING_MAX };
+    struct calls *c = calls_start(secrets, "", NULL);
+    struct http_call_options options = {.cleartext = true};
+    struct heard *h = calloc(CROWD, sizeof(*h));
+    char name[40];
+    int answered = 0, refused = 0;
+    http_caller_free(&c->caller);
+    c->caller = http_caller_new(&(struct http_caller_settings){.loop = c->world->loop,
+                                                               .net = c->world->net,
+                                                               .dns = c->dns,
+                                                               .tls = &c->client,
+                                                               .network_calls_max = 1});
+    c->manner = SILENT;
+    sim_dns_delay(c->dns, 1);
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(name, sizeof(name), "n%d.example.net", i);
+        sim_dns_address(c->dns, name, "127.0.0.1");
+        call_with(c, &h[i], "http", name, &options);
+    }
+    until(c->world, sim_dns_questions(c->dns) == CROWD);
+    for (int i = 0; i < 20; i++)
+        loop_turn(c->world->loop, 2);
+    for (int i = 0; i < CROWD; i++) {
+        answered += h[i].times;
+        refused += h[i].refused && strcmp(h[i].error, "too many HTTPS calls wait") == 0;
+    }
+    is_number(answered, HTTP_CALLS_MAX - 1, "those that find no space in line are answered");
+    is_number(refused, HTTP_CALLS_MAX - 1, "which is no failure of theirs");
+    calls_finish(c);
+    free(h);
+}
+
 struct again {
     struct calls *calls;
     struct heard next;
@@ -566,6 +655,8 @@ main(void)
     test_cancel(&secrets);
     test_crowd(&secrets);
     test_fair(&secrets);
+    test_networks(&secrets);
+    test_networks_full(&secrets);
     test_within(&secrets);
     drop_secrets(&secrets);
     return done();

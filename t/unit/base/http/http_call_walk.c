@@ -92,7 +92,7 @@ walk_step(struct walk *w)
     struct walker *one = &w->walkers[walk_random(w, WALKERS)];
     if (c->caller == NULL)
         c->caller = http_caller_new(&(struct http_caller_settings){
-            c->world->loop, c->world->net, c->dns, &c->client});
+            .loop = c->world->loop, .net = c->world->net, .dns = c->dns, .tls = &c->client});
     switch (walk_random(w, 8)) {
     case 0:
         walk_cancel(w, one);

@@ -127,7 +127,7 @@ provider_start(const char *keys)
     p->world->listener =
         net_listen(p->world->net, &at, 0, provider_accepted, p, error, sizeof(error));
     p->http = http_caller_new(&(struct http_caller_settings){
-        p->world->loop, p->world->net, p->dns, &p->client});
+        .loop = p->world->loop, .net = p->world->net, .dns = p->dns, .tls = &p->client});
     folder_make(p->folder, sizeof(p->folder), "tokens");
     ok(disk_open(&p->spool, p->folder, true) == 0);
     p->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);

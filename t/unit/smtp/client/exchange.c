@@ -551,6 +551,21 @@ both(void)
     sts_bed_stop(&b);
 }
 
+/* A policy that could not be looked up yet is none that may be passed over. */
+static void
+sts_unknown(void)
+{
+    struct bed b;
+    sts_bed_start(&b, "good", "good", "mode: enforce\n" BOTH);
+    sim_http_refuse(web, true);
+    deliver(&b);
+    is_settled(&b, "", "a policy that is not known yet");
+    is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "the MTA-STS policy of y.test is not known yet: too many others are looked up");
+    ok_named(b.a.connections == 0 && b.b.connections == 0, "and nobody is asked to take it");
+    is_reported(&b, "");
+    sts_bed_stop(&b);
+}
+
 static void
 sts_off(void)
 {
@@ -621,6 +636,7 @@ main(void)
     tested();
     both();
     sts_off();
+    sts_unknown();
     sts_waits();
     drop_secrets(&secrets);
     free(spool.content);
