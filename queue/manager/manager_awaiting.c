@@ -199,6 +199,15 @@ awaiting_note(struct active *a)
         queue_wait(a->manager->queue, a->envelope, waits);
 }
 
+/* The channel knows recipients by their place in the list, and todo/ does not have the
+ * members of aliases, which other tables may give other places. */
+bool
+awaiting_names_members(const struct active *a)
+{
+    const struct storage_state *s = &a->envelope->storage;
+    return a->awaits_until_ms < INT64_MAX && s->given > 0 && !s->preprocessed;
+}
+
 /* Journaled mail without anything to write remains in the journal. On disk it is due
  * immediately, so that the next startup offers it again and finds the sets. */
 void
@@ -213,7 +222,7 @@ manager_await_parts(struct active *a, unsigned done_before)
     sched_add(m->sched, now, a->id, due, e->delivery.attempts);
     awaiting_note(a);
     if (e->storage.preprocessed || e->delivery.done > done_before ||
-        e->delivery.released)
+        e->delivery.released || awaiting_names_members(a))
         manager_active_defer(a, now, e->delivery.attempts);
     else
         manager_active_drop(a);
@@ -312,6 +321,7 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
         struct envelope *e = queue_load_envelope(m->queue, id);
         if (e == NULL)
             return false;
+        manager_expand(m, e);
         a = manager_active_new(m, e);
         a->loaded_ms = loop_now_ms(m->loop);
     }

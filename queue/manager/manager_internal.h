@@ -270,6 +270,8 @@ void manager_offer_open(struct active *a, struct sched_recipient *open, size_t *
 bool manager_awaiting_answered(struct active *a, unsigned index,
                                const struct outcome *outcome, struct outcome *reported);
 bool awaiting_is_redirected(const struct active *a, unsigned index);
+/* Whether members of aliases wait that todo/ does not have: the message must become S5. */
+bool awaiting_names_members(const struct active *a);
 /* Updates the marker (queue/spool/marker.h) before the message leaves memory. */
 void awaiting_note(struct active *a);
 /* An operator has withdrawn it from reassembly. */

@@ -3,7 +3,7 @@
 /* link: t/sim/loop.c */
 #include "queue/manager/expansion.h"
 #include "queue/manager/manager_internal.h"
-#include "t/support/manager_world.h"
+#include "t/support/injected.h"
 
 enum { HOUR_MS = 3600 * 1000, SECOND_MS = 1000 };
 
@@ -14,26 +14,12 @@ static const char file[] = "team: good@a.test, good@b.test, good@c.test, good@d.
 
 static struct aliases *aliases;
 
-static struct aliases *
-aliases_made(const struct world *w)
-{
-    struct aliases_file one = {"aliases", text_from(file)};
-    struct buffer errors;
-    buffer_init(&errors, 4096);
-    struct aliases *made = aliases_new(
-        &(struct aliases_settings){.files = &one, .file_count = 1, .routes = w->routes},
-        &errors);
-    is_text(buffer_text(&errors), TEXT(""), "aliases");
-    buffer_free(&errors);
-    return made;
-}
-
 /* The manager forgets them at each start. */
 static void
 plug(struct world *w)
 {
     if (aliases == NULL)
-        aliases = aliases_made(w);
+        aliases = injected_aliases(w, file);
     manager_set_aliases(w->manager, aliases, NULL);
 }
 
@@ -52,42 +38,6 @@ quota_end(struct world *w)
     ok_named(world_is_empty(w), "nothing is left");
     manager_world_end(w);
     aliases_free(&aliases);
-}
-
-static void
-injected_stored(void *context, struct envelope *e, const struct outcome *refusal)
-{
-    struct world *w = context;
-    if (refusal != NULL)
-        abort();
-    w->id = e->id;
-    envelope_free(&e);
-}
-
-/* As sendmail(1) does, while no daemon runs, so that it is found at the next start. */
-static void
-inject(struct world *w, const char *sender, const char *recipients)
-{
-    char error[300];
-    struct queue *queue;
-    struct outcome refusal;
-    struct text rest = text_from(recipients), one;
-    struct envelope *e = envelope_new();
-    e->sender = envelope_text(e, text_from(sender));
-    e->prefix =
-        envelope_text(e, TEXT("Received: by h.test (Petrel, from userid 7)\r\n"));
-    e->ours = true;
-    while (text_word(&rest, " ", &one))
-        if (!envelope_add(e, one, 0, TEXT("")))
-            abort();
-    if (queue_open_injector(&queue, w->log, &w->settings.queue, error, sizeof(error)) !=
-        0)
-        abort();
-    struct queue_draft *draft = queue_begin(queue, 0, &refusal);
-    (void)queue_write(draft, TEXT("Subject: x\r\n\r\nbody\r\n"));
-    queue_name(draft, e);
-    queue_commit(&draft, &e, injected_stored, w);
-    queue_close(&queue);
 }
 
 /* What the uid of this process has used of its day. */
@@ -122,7 +72,7 @@ test_waits(void)
     quota_begin(&w, "uid:* 3/d");
     world_stop(&w);
     for (int i = 0; i < 5; i++)
-        inject(&w, "me@h.test", "good@x.test");
+        injected_add(&w, "me@h.test", "good@x.test");
     manager_world_start(&w);
     is_number(w.attempts, 3, "three go");
     is_number(used_of(&w, "uid:"), 3, "and count");
@@ -146,17 +96,17 @@ test_as_given(void)
     struct world w;
     quota_begin(&w, "uid:* 4/d");
     world_stop(&w);
-    inject(&w, "me@h.test", "team@h.test good@x.test");
+    injected_add(&w, "me@h.test", "team@h.test good@x.test");
     manager_world_start(&w);
     is_number(w.attempts, 5, "five copies");
     is_number(used_of(&w, "uid:"), 2, "of two recipients as they were given");
     world_stop(&w);
-    inject(&w, "me@h.test", "one@h.test same@h.test");
+    injected_add(&w, "me@h.test", "one@h.test same@h.test");
     manager_world_start(&w);
     is_number(w.attempts, 6, "one copy");
     is_number(used_of(&w, "uid:"), 4, "of two");
     world_stop(&w);
-    inject(&w, "me@h.test", "team@h.test");
+    injected_add(&w, "me@h.test", "team@h.test");
     manager_world_start(&w);
     is_number(w.attempts, 6, "an alias more is too much");
     ok(submission_quota_waits(w.manager, w.id));
@@ -198,8 +148,8 @@ test_unsure(void)
     secret = srs_new(TEXT("h.test"), NULL, 0);
     world_restart(&w);
     world_stop(&w);
-    inject(&w, "", address);
-    inject(&w, "me@h.test", address);
+    injected_add(&w, "", address);
+    injected_add(&w, "me@h.test", address);
     manager_world_start(&w);
     is_number(w.attempts, 0, "nothing is tried");
     is_number(world_files(&w, "todo"), 2, "they wait where they were written");
@@ -222,7 +172,7 @@ test_unsure(void)
     /* Whatever is wrong, a message does not stay for longer than its lifetime. */
     world_stop(&w);
     secret = blind;
-    inject(&w, "good@c.test", address);
+    injected_add(&w, "good@c.test", address);
     manager_world_start(&w);
     is_number(world_files(&w, "todo"), 1, "one that waits");
     sim_loop_advance(w.loop, 24 * 8 * (int64_t)HOUR_MS);
@@ -237,37 +187,12 @@ test_unsure(void)
 
 /* --- Released before it was loaded ------------------------------------------------ */
 
-/* A queue manager of an operator, without a daemon; it has no aliases. */
-static void
-operate_offline(struct world *w, enum manager_verb verb)
-{
-    char error[300], why[MANAGER_WHY_MAX];
-    struct manager *m = NULL;
-    w->settings.offline = w->settings.offline_aliases = true;
-    if (manager_new(&m, w->loop, w->events, &w->settings, NULL, error, sizeof(error)) !=
-        0)
-        abort();
-    ok(manager_operate(m, verb, w->id, why) == MANAGER_DONE);
-    manager_free(&m);
-    w->settings.offline = w->settings.offline_aliases = false;
-}
-
-/* Held by the operator before a daemon has seen it. */
-static void
-inject_held(struct world *w, const char *sender, const char *recipients)
-{
-    world_stop(w);
-    inject(w, sender, recipients);
-    operate_offline(w, MANAGER_HOLD);
-    is_number(world_files(w, "hold"), 1, "held");
-}
-
 static void
 test_released(void)
 {
     struct world w;
     quota_begin(&w, "");
-    inject_held(&w, "me@h.test", "team@h.test");
+    injected_held(&w, "me@h.test", "team@h.test");
     manager_world_start(&w);
     is_number(w.attempts, 0, "nothing is tried");
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
@@ -276,8 +201,8 @@ test_released(void)
               "me@h.test>good@a.test me@h.test>good@b.test me@h.test>good@c.test "
               "me@h.test>good@d.test ",
               "released by the daemon: to the members");
-    inject_held(&w, "me@h.test", "team@h.test");
-    operate_offline(&w, MANAGER_RELEASE);
+    injected_held(&w, "me@h.test", "team@h.test");
+    injected_operate(&w, MANAGER_RELEASE);
     is_number(world_files(&w, "hold"), 0, "released without a daemon");
     is_number(world_files(&w, "todo"), 1, "it stays where aliases are looked up");
     manager_world_start(&w);
@@ -294,7 +219,7 @@ test_released_without_room(void)
 {
     struct world w;
     quota_begin(&w, "");
-    inject_held(&w, "me@h.test", "team@h.test");
+    injected_held(&w, "me@h.test", "team@h.test");
     w.settings.sched.active_limit = 1;
     manager_world_start(&w);
     struct id held = w.id;
@@ -320,7 +245,7 @@ test_released_unsure(unsigned limit)
     w.plug = plug_srs;
     struct srs *sighted = srs_sighted(address);
     secret = srs_new(TEXT("h.test"), NULL, 0);
-    inject_held(&w, "", address);
+    injected_held(&w, "", address);
     w.settings.sched.active_limit = (int)limit;
     manager_world_start(&w);
     struct id held = w.id;
@@ -359,7 +284,7 @@ test_release_remembered(void)
     secret = srs_new(TEXT("h.test"), NULL, 0);
     w.settings.quotas = TEXT("uid:* 3/d");
     snprintf(both, sizeof(both), "good@held.test %s", address);
-    inject_held(&w, "me@h.test", both);
+    injected_held(&w, "me@h.test", both);
     manager_world_start(&w);
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
     world_turns(&w);
@@ -374,7 +299,7 @@ test_release_remembered(void)
               "then it passes the route, too");
     is_number(used_of(&w, "uid:"), 2, "of two recipients, as given");
 
-    inject_held(&w, "me@h.test", "good@held.test good@b.test");
+    injected_held(&w, "me@h.test", "good@held.test good@b.test");
     manager_world_start(&w);
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
     world_turns(&w);
@@ -385,7 +310,7 @@ test_release_remembered(void)
               "tomorrow it passes the route");
     is_number(world_files(&w, "hold"), 0, "and is not held again");
 
-    inject_held(&w, "me@h.test", "good@held.test good@b.test");
+    injected_held(&w, "me@h.test", "good@held.test good@b.test");
     manager_world_start(&w);
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
     world_turns(&w);
@@ -498,7 +423,7 @@ test_unsure_shared(void)
     world_restart(&w);
     world_stop(&w);
     snprintf(both, sizeof(both), "good@ann.test %s", address);
-    inject(&w, "good@me.test", both);
+    injected_add(&w, "good@me.test", both);
     manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS / 2);
     world_saw(&w, "", "for half an hour both wait");
@@ -510,7 +435,7 @@ test_unsure_shared(void)
 
     /* A bounce cannot be bounced: all wait. */
     world_stop(&w);
-    inject(&w, "", both);
+    injected_add(&w, "", both);
     manager_world_start(&w);
     sim_loop_advance(w.loop, 5 * HOUR_MS);
     world_saw(&w, "", "with the null sender both wait");
@@ -532,14 +457,14 @@ test_never(void)
     struct world w;
     quota_begin(&w, "uid:* 3/d");
     world_stop(&w);
-    inject(&w, "good@h.test", "good@a.test good@b.test good@c.test team@h.test");
+    injected_add(&w, "good@h.test", "good@a.test good@b.test good@c.test team@h.test");
     manager_world_start(&w);
     world_saw(&w, ">good@h.test ", "only the bounce is sent");
     ok(world_logged(&w, "550 5.7.1 Quota: more recipients than the 3 a day of uid") ||
        world_logged(&w, "more recipients than the 3 a day of uid"));
     is_number(used_of(&w, "uid:"), 0, "and nothing counts");
     world_stop(&w);
-    inject(&w, "good@h.test", "team@h.test team@h.test one@h.test");
+    injected_add(&w, "good@h.test", "team@h.test team@h.test one@h.test");
     manager_world_start(&w);
     is_number(used_of(&w, "uid:"), 3, "three fit");
     quota_end(&w);
@@ -552,13 +477,13 @@ test_bounced(void)
     struct world w;
     quota_begin(&w, "uid:* 9/d\nsender:me@h.test 2/d");
     world_stop(&w);
-    inject(&w, "me@h.test", "bounced@h.test");
+    injected_add(&w, "me@h.test", "bounced@h.test");
     manager_world_start(&w);
     is_number(used_of(&w, "uid:"), 1, "counts");
     is_number(used_of(&w, "sender:me@h.test"), 1, "for each kind");
     world_stop(&w);
-    inject(&w, "me@h.test", "good@a.test good@b.test");
-    inject(&w, "other@h.test", "good@c.test");
+    injected_add(&w, "me@h.test", "good@a.test good@b.test");
+    injected_add(&w, "other@h.test", "good@c.test");
     manager_world_start(&w);
     is_number(used_of(&w, "sender:me@h.test"), 1,
               "two more are too much for the sender");
@@ -576,7 +501,7 @@ test_changes(void)
     quota_begin(&w, "uid:* 1/d");
     world_stop(&w);
     for (int i = 0; i < 4; i++)
-        inject(&w, "me@h.test", "team@h.test");
+        injected_add(&w, "me@h.test", "team@h.test");
     manager_world_start(&w);
     is_number(w.attempts, 4, "one goes, to four");
     w.settings.quotas = TEXT("uid:* 2/d");
@@ -597,7 +522,7 @@ test_deferred(void)
     struct world w;
     quota_begin(&w, "uid:* 3/d");
     world_stop(&w);
-    inject(&w, "me@h.test", "later@a.test later@b.test");
+    injected_add(&w, "me@h.test", "later@a.test later@b.test");
     manager_world_start(&w);
     is_number(used_of(&w, "uid:"), 2, "counted");
     sim_loop_advance(w.loop, 3 * (int64_t)HOUR_MS);
