@@ -76,6 +76,15 @@ queue_release(struct queue *q, struct id id)
 }
 
 int
+queue_keep_release(struct queue *q, const struct envelope *e)
+{
+    if (!e->storage.in_todo || e->storage.preprocessed)
+        return 0;
+    int result = marker_put(&q->spool, MARKER_RELEASED, e->id);
+    return result < 0 ? result : marker_sync(&q->spool, MARKER_RELEASED);
+}
+
+int
 queue_note(struct queue *q, struct id id, enum queue_place place,
            char note[QUEUE_NOTE_MAX])
 {

@@ -62,8 +62,7 @@ offline_open(struct offline **offline, struct loop *loop, struct event_hub *even
                   .session_limit = (int)options->delivery_session_limit,
                   .seed = loop_random(loop)},
         .bounce_size_limit = (size_t)options->bounce_size_limit,
-        .offline = true,
-        .offline_aliases = options->aliases != NULL || options->root != NULL
+        .offline = true
     };
     struct manager *manager = NULL;
     *offline = NULL;

@@ -35,7 +35,6 @@ struct manager_settings {
     bool sender_turns;        /* at a site; else all mail counts as one sender's */
     struct text quotas;       /* sched/route/quotas.h; only read by new and reload */
     bool offline;             /* an operator without a daemon: nothing is delivered */
-    bool offline_aliases;     /* there are aliases, which only the daemon reads */
 };
 
 /* Opens the queue and starts. routes is borrowed and may be replaced; NULL when

@@ -429,10 +429,7 @@ begin_wait(struct active *a, const struct outcome *why, bool is_known, int64_t d
     deferral_reasons_keep(m->reasons, a->id, why);
     sched_unloaded(m->sched, now_ms, a->id);
     sched_add(m->sched, now_ms, a->id, due_ms, a->envelope->delivery.attempts);
-    /* Files in todo/ do not say that an operator has released it: it stays in memory, which
-     * had room for it then. While messages are tried one by one they need the room. */
-    if (!a->envelope->delivery.released || m->careful)
-        manager_active_drop(a);
+    manager_active_drop(a);
     manager_stir(m);
 }
 

@@ -139,13 +139,26 @@ has_held_recipients(const struct manager *m, const struct envelope *e)
     return false;
 }
 
+/* From now on the message is released, also after a crash. */
+static enum manager_result
+manager_operator_note_release(const struct command *o, struct envelope *e)
+{
+    int error = queue_keep_release(o->manager->queue, e);
+    if (error < 0)
+        return refuse_errno(o, "note its release", error);
+    e->delivery.released = true;
+    return MANAGER_DONE;
+}
+
 /* Those recipients are due at the end of the attempt that runs. */
 static enum manager_result
 release_recipients(const struct command *o, struct active *a)
 {
     if (a->pending != PENDING_NONE || !has_held_recipients(o->manager, a->envelope))
         return MANAGER_ALREADY;
-    a->envelope->delivery.released = true;
+    enum manager_result result = manager_operator_note_release(o, a->envelope);
+    if (result != MANAGER_DONE)
+        return result;
     a->pending = PENDING_RETRY;
     manager_operator_say(o, EVENT_RELEASED);
     return MANAGER_DONE;
@@ -158,7 +171,9 @@ release_fragment(const struct command *o, struct active *a)
 {
     if (!manager_is_awaiting(o->manager, o->id))
         return release_recipients(o, a);
-    a->envelope->delivery.released = true;
+    enum manager_result result = manager_operator_note_release(o, a->envelope);
+    if (result != MANAGER_DONE)
+        return result;
     (void)manager_resume(o->manager, o->id);
     manager_operator_say(o, EVENT_RELEASED);
     return MANAGER_DONE;
@@ -171,11 +186,13 @@ release_active(const struct command *o, struct active *a)
 {
     if (!a->envelope->delivery.held)
         return release_fragment(o, a);
+    enum manager_result result = manager_operator_note_release(o, a->envelope);
+    if (result != MANAGER_DONE)
+        return result;
     int error = queue_release(o->manager->queue, o->id);
     if (error < 0)
         return refuse_errno(o, "remove its mark in hold/", error);
     a->envelope->delivery.held = false;
-    a->envelope->delivery.released = true;
     if (a->pending == PENDING_HOLD)
         a->pending = PENDING_RETRY;
     manager_operator_say(o, EVENT_RELEASED);
@@ -184,12 +201,11 @@ release_active(const struct command *o, struct active *a)
 
 /* Beyond the active set the message becomes due on disk, which ends the look-up of
  * aliases. So it stays in todo/ while that look-up must be repeated, and also without a
- * daemon where there are aliases, which that alone has. Routes may then hold it again. */
+ * daemon, which alone has aliases. */
 static bool
 manager_operator_stays(const struct manager *m, const struct envelope *e)
 {
-    return manager_must_expand(e) ||
-           (m->settings.offline_aliases && e->storage.in_todo);
+    return manager_must_expand(e) || (m->settings.offline && e->storage.in_todo);
 }
 
 /* Takes ownership of the envelope. Makes the message due now, past routes that hold.
@@ -203,7 +219,6 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
     unsigned attempts = e->delivery.attempts;
     unsigned recipients = e->count;
     bool has_space = !m->settings.offline && manager_has_room(m, recipients);
-    e->delivery.released = true;
     e->delivery.held = false;
     if (!e->storage.preprocessed && has_space)
         manager_active_new(m, e);
@@ -221,13 +236,17 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
 static enum manager_result
 manager_operator_release_held(const struct command *o, struct envelope *e)
 {
-    int error = e->delivery.held ? queue_release(o->manager->queue, o->id) : 0;
-    if (error < 0) {
+    enum manager_result result = manager_operator_note_release(o, e);
+    int error = 0;
+    if (result == MANAGER_DONE && e->delivery.held)
+        error = queue_release(o->manager->queue, o->id);
+    if (error < 0)
+        result = refuse_errno(o, "remove its mark in hold/", error);
+    if (result == MANAGER_DONE)
+        manager_operator_let_go(o, e);
+    else
         envelope_free(&e);
-        return refuse_errno(o, "remove its mark in hold/", error);
-    }
-    manager_operator_let_go(o, e);
-    return MANAGER_DONE;
+    return result;
 }
 
 /* A message to be released: one in todo/ gets the members of its aliases, as any that is

@@ -374,7 +374,7 @@ end_journal(struct adopt *a)
     /* Files and marks must be durable before the segments stop to count. */
     if (!a->failed && spool_sync_dirs(a->spool, ~0u) < 0)
         a->failed = true;
-    if (!a->failed && a->marked && marker_sync(a->spool) < 0)
+    if (!a->failed && a->marked && marker_sync(a->spool, MARKER_REASSEMBLED) < 0)
         a->failed = true;
     if (!a->failed)
         remove_segments(a, journal);

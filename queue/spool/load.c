@@ -512,6 +512,8 @@ load_places(struct spool *s, struct envelope *e)
     e->delivery.held = spool_has(s, SPOOL_HOLD, e->id);
     e->fragment.awaits_parts =
         e->storage.preprocessed && marker_has(s, MARKER_AWAITING, e->id);
+    if (e->storage.in_todo && marker_has(s, MARKER_RELEASED, e->id))
+        e->delivery.released = true;
 }
 
 bool

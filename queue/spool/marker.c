@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const directories[] = {
-    [MARKER_AWAITING] = "defrag", [MARKER_REASSEMBLED] = "journal"};
+static const char *const directories[] = {[MARKER_AWAITING] = "defrag",
+                                          [MARKER_REASSEMBLED] = "journal",
+                                          [MARKER_RELEASED] = "lock"};
+static const char *const kinds[] = {
+    [MARKER_REASSEMBLED] = "a reassembled", [MARKER_RELEASED] = "a released"};
 
 static void
 marker_path(enum marker marker, struct id id, char path[SPOOL_PATH_MAX])
@@ -17,14 +20,16 @@ marker_path(enum marker marker, struct id id, char path[SPOOL_PATH_MAX])
 }
 
 /* A mark in defrag/ is only a hint, so its failures are logged once. Without one in
- * journal/ the next startup does not know that the message is a reassembled one. */
+ * journal/ the next startup does not know that the message is a reassembled one, without
+ * one in lock/ not that an operator has released it. */
 static int
 marker_trouble(struct spool *s, enum marker marker, struct id id, const char *verb,
                int error)
 {
     char name[ID_LENGTH + 1], doing[64];
-    if (marker == MARKER_REASSEMBLED) {
-        snprintf(doing, sizeof(doing), "%s the mark of a reassembled message", verb);
+    if (kinds[marker] != NULL) {
+        snprintf(doing, sizeof(doing), "%s the mark of %s message", verb,
+                 kinds[marker]);
         return spool_trouble(s, error, &id, doing);
     }
     if (s->marker_failed)
@@ -51,9 +56,9 @@ marker_put(struct spool *s, enum marker marker, struct id id)
 }
 
 int
-marker_sync(struct spool *s)
+marker_sync(struct spool *s, enum marker marker)
 {
-    int result = disk_sync_directory(s->disk, directories[MARKER_REASSEMBLED]);
+    int result = disk_sync_directory(s->disk, directories[marker]);
     s->syncs++;
     return result < 0 ? spool_trouble(s, result, NULL, "sync a directory") : 0;
 }

@@ -566,6 +566,8 @@ spool_leave_todo(struct spool *s, struct envelope *e)
     int result = spool_remove(s, SPOOL_TODO, e->id);
     (void)spool_remove(s, SPOOL_INTD, e->id);
     e->storage.preprocessed = true;
+    if (e->delivery.released)
+        marker_drop(s, MARKER_RELEASED, e->id);
     return result;
 }
 
@@ -658,8 +660,10 @@ spool_remove_all(struct spool *s, struct id id)
         if (leaving[i] != SPOOL_TODO && leaving[i] != SPOOL_INFO)
             result = 0;
     }
-    if (result == 0)
+    if (result == 0) {
         marker_drop(s, MARKER_AWAITING, id);
+        marker_drop(s, MARKER_RELEASED, id);
+    }
     return result;
 }
 
@@ -698,6 +702,7 @@ spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_
             reason);
     write_note(s, id, reason, now_ms);
     marker_drop(s, MARKER_AWAITING, id);
+    marker_drop(s, MARKER_RELEASED, id);
     for (size_t i = LEAVING; i-- > 0;) {
         spool_path(leaving[i], id, from);
         corrupt_path(id, spool_dir_name(leaving[i]), to);

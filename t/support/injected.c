@@ -54,13 +54,13 @@ injected_operate(struct world *w, enum manager_verb verb)
 {
     char error[300], why[MANAGER_WHY_MAX];
     struct manager *m = NULL;
-    w->settings.offline = w->settings.offline_aliases = true;
+    w->settings.offline = true;
     if (manager_new(&m, w->loop, w->events, &w->settings, NULL, error, sizeof(error)) !=
         0)
         abort();
     ok(manager_operate(m, verb, w->id, why) == MANAGER_DONE);
     manager_free(&m);
-    w->settings.offline = w->settings.offline_aliases = false;
+    w->settings.offline = false;
 }
 
 void

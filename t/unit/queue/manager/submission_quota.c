@@ -326,6 +326,81 @@ test_release_remembered(void)
     srs_free(&sighted);
 }
 
+static bool
+is_marked(const struct world *w)
+{
+    char path[100], name[ID_LENGTH + 1];
+    id_format(w->id, name);
+    snprintf(path, sizeof(path), "%s/lock/%s", w->folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* What an operator has released stays released over restarts, while it waits in todo/ and when it was released without a
+ * daemon: a route does not hold it again. */
+static void
+test_release_lasts(void)
+{
+    struct world w;
+    char address[SRS_ADDRESS_MAX], both[2 * SRS_ADDRESS_MAX];
+    manager_world_begin(&w, "held.test hold\n* smtp://x");
+    w.plug = plug_srs;
+    struct srs *sighted = srs_sighted(address);
+    secret = srs_new(TEXT("h.test"), NULL, 0);
+    snprintf(both, sizeof(both), "good@held.test %s", address);
+    injected_held(&w, "me@h.test", both);
+    manager_world_start(&w);
+    ok_named(!is_marked(&w), "held");
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    for (int i = 0; i < 3; i++) {
+        world_restart(&w);
+        sim_loop_advance(w.loop, HOUR_MS / 4);
+        is_number(world_files(&w, "hold"), 0, "it is not held again");
+        is_number(world_files(&w, "todo"), 1, "but waits for the secret");
+    }
+    struct srs *blind = secret;
+    secret = sighted;
+    plug_srs(&w);
+    sim_loop_advance(w.loop, 1000);
+    world_saw(&w, "me@h.test>good@held.test me@h.test>good@a.test ", "then it passes the route");
+    ok_named(world_is_empty(&w), "nothing is left");
+    ok_named(!is_marked(&w), "nor its mark");
+
+    /* It is removed while it waits. */
+    secret = blind;
+    injected_held(&w, "me@h.test", both);
+    manager_world_start(&w);
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&w);
+    ok_named(is_marked(&w), "another has one");
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
+    world_turns(&w);
+    world_stop(&w);
+    ok_named(!is_marked(&w), "which goes with it");
+    secret = NULL;
+    manager_world_end(&w);
+    srs_free(&blind);
+    srs_free(&sighted);
+}
+
+static void
+test_release_offline(void)
+{
+    struct world w;
+    manager_world_begin(&w, "held.test hold\n* smtp://x");
+    w.plug = plug;
+    world_restart(&w);
+    injected_held(&w, "me@h.test", "good@held.test one@h.test");
+    injected_operate(&w, MANAGER_RELEASE);
+    is_number(world_files(&w, "todo"), 1, "released without a daemon");
+    ok(is_marked(&w));
+    manager_world_start(&w);
+    world_saw(&w, "me@h.test>good@held.test me@h.test>good@one.test ", "it passes the route, to the members");
+    is_number(world_files(&w, "hold"), 0, "and is not held again");
+    ok_named(!is_marked(&w), "nothing is left of that");
+    quota_end(&w);
+}
+
 /* --- Our own mail ----------------------------------------------------------------- */
 
 /* A bounce for an address of SRS waits like mail of sendmail(1), with a journal, too: it
@@ -548,6 +623,8 @@ main(void)
     test_released_unsure(100);
     test_released_unsure(1);
     test_release_remembered();
+    test_release_lasts();
+    test_release_offline();
     test_unsure_bounce(0, false);
     test_unsure_bounce(0, true);
     test_unsure_bounce(4 << 20, false);

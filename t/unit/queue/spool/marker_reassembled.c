@@ -92,13 +92,24 @@ test_durable(void)
         room_open(&r, true);
         ok(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)) == 0);
         if (synced)
-            is_number(marker_sync(&r.spool), 0, "synced");
+            is_number(marker_sync(&r.spool, MARKER_REASSEMBLED), 0, "synced");
         spool_close(&r.spool);
         sim_disk_power_cut();
         if (spool_open(&r.spool, "/spool", false, r.log, error, sizeof(error)) != 0)
             abort();
         (void)listed(&r, an_id(1), &is_there);
         ok_named(is_there == synced, synced ? "it stays" : "else it may go");
+        room_close(&r);
+        /* So does that of a release. */
+        room_open(&r, false);
+        ok(marker_put(&r.spool, MARKER_RELEASED, an_id(1)) == 0);
+        if (synced)
+            is_number(marker_sync(&r.spool, MARKER_RELEASED), 0, "synced");
+        spool_close(&r.spool);
+        sim_disk_power_cut();
+        if (spool_open(&r.spool, "/spool", false, r.log, error, sizeof(error)) != 0)
+            abort();
+        ok_named(marker_has(&r.spool, MARKER_RELEASED, an_id(1)) == synced, "alike");
         room_close(&r);
     }
 }
@@ -120,7 +131,7 @@ test_trouble(void)
     ok_named(r.spool.trouble[0] == '\0', "is no trouble of the spool's");
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);
-    is_number(marker_sync(&r.spool), -EIO, "a broken one");
+    is_number(marker_sync(&r.spool, MARKER_REASSEMBLED), -EIO, "a broken one");
     ok_named(r.spool.trouble[0] != '\0', "is");
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);
