@@ -23,6 +23,8 @@ struct generation {
     double content;  /* sessions of the others */
 };
 
+enum { BANK_SLACK_US = BANK_PERIOD_US / 5 }; /* hosts ask at random in it */
+
 struct bank_site {
     UT_hash_handle hh;
     struct bank_site *prev, *next; /* asked for longest ago first */
@@ -30,11 +32,13 @@ struct bank_site {
     double period, born;
     double full_us;   /* when the bucket is full */
     double budget_us; /* of this period's transactions */
+    double debt_us;   /* of those before; only so much may be given back */
     double granted;   /* transactions, in this period */
     bool late;        /* nobody got one in the last period */
     double waiting;   /* the weight of those that may ask again */
     double moved;     /* sessions that hosts have beyond those of the last period */
     struct generation last, present;
+    size_t key_length;
     char key[BANK_KEY_MAX];
 };
 
@@ -93,6 +97,13 @@ bank_free(struct bank **bank)
     free(b);
 }
 
+static void
+bank_insert(struct bank *bank, struct bank_site *site)
+{
+    HASH_ADD_KEYPTR(hh, bank->by_key, site->key, site->key_length, site);
+    DL_APPEND(bank->oldest, site);
+}
+
 /* An unknown bucket is empty: a bank that has lost its memory grants nothing twice. */
 static struct bank_site *
 bank_add(struct bank *bank, struct text key, double now_us,
@@ -106,8 +117,8 @@ bank_add(struct bank *bank, struct text key, double now_us,
     site->period = site->born - 1;
     site->full_us = now_us + depth_us;
     memcpy(site->key, key.at, key.length);
-    HASH_ADD_KEYPTR(hh, bank->by_key, site->key, key.length, site);
-    DL_APPEND(bank->oldest, site);
+    site->key_length = key.length;
+    bank_insert(bank, site);
     return site;
 }
 
@@ -143,6 +154,15 @@ bank_left_us(const struct bank_site *site, const struct bank_question *q, double
     return depth_us + left_us - (site->full_us - now_us);
 }
 
+/* Hosts ask in the first fifth of a period: what comes in it is not lost. */
+static void
+bank_fill(struct bank_site *site, double now_us)
+{
+    double begin_us = site->period * BANK_PERIOD_US;
+    double since_us = bank_larger(begin_us, now_us - BANK_SLACK_US);
+    site->full_us = bank_larger(site->full_us, since_us);
+}
+
 static void
 bank_turn(struct bank_site *site, const struct bank_question *q, double period,
           double now_us, double left_us)
@@ -153,8 +173,19 @@ bank_turn(struct bank_site *site, const struct bank_question *q, double period,
     site->present = (struct generation){.asked = 0};
     site->moved = site->waiting = site->granted = 0;
     site->period = period;
-    site->full_us = bank_larger(site->full_us, now_us);
+    bank_fill(site, now_us);
+    double begin_us = period * BANK_PERIOD_US;
+    site->debt_us = site->born == period ? 0 : site->full_us - begin_us;
     site->budget_us = bank_larger(0, bank_left_us(site, q, now_us, left_us));
+}
+
+/* A host that wants little gets one in advance, when others were there first: all of them
+ * together no more than one each, and a tenth of a period. */
+static bool
+bank_lends(const struct bank_question *q, double left)
+{
+    double most = bank_smaller(q->hosts, whole(BANK_PERIOD_US / q->interval_us / 10));
+    return q->want > 0 && q->want <= most && left + most >= 1;
 }
 
 static double
@@ -162,7 +193,9 @@ bank_tokens(struct bank_site *site, const struct bank_question *q, double now_us
             double left_us)
 {
     double part, back_us = q->back * q->interval_us;
-    site->full_us = bank_larger(site->full_us, now_us);
+    bank_fill(site, now_us);
+    back_us = bank_smaller(back_us, site->debt_us);
+    site->debt_us -= back_us;
     site->full_us -= back_us;
     double left = bank_left_us(site, q, now_us, left_us) / q->interval_us;
     double available = whole(bank_larger(0, left));
@@ -179,6 +212,8 @@ bank_tokens(struct bank_site *site, const struct bank_question *q, double now_us
     if (tokens == 0 && available > 0 && (site->late || q->chance < part))
         tokens = 1;
     tokens = bank_smaller(tokens, bank_smaller(q->want, available));
+    if (tokens == 0 && bank_lends(q, left))
+        tokens = 1;
     if (!q->again && tokens < q->want)
         site->waiting += q->weight;
     double tokens_us = tokens * q->interval_us;

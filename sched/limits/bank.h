@@ -4,9 +4,11 @@
  * Time is the bank's, in periods of BANK_PERIOD_US. Transactions are counted by GCRA
  * as in sched/limits/bucket.h; an unknown bucket is empty. A period's transactions are
  * divided among those that ask by the weights of the period before; what is left goes to
- * those that ask again. Sessions are counted by generations: what was counted in this
- * period and in the last one. So nothing is swept, and what a dead host had is free after
- * one to two periods. doc/scheduler.md "A group of hosts" has the reasons.
+ * those that ask again. One that wants little then gets one in advance. What is given back
+ * of the last period counts as far as the burst allows, so that no window has more than
+ * the rate, the burst, and one for each host. Sessions are counted by generations: what
+ * was counted in this period and in the last one. So nothing is swept, and what a dead
+ * host had is free after one to two periods. doc/scheduler.md "A group of hosts" has the reasons.
  *
  * bank_script.c is the same in Lua, for Redis. Both compute with doubles, in the same
  * order, and give the same answers: t/unit/sched/limits/bank_redis.c. */

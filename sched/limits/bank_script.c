@@ -1,7 +1,7 @@
-/* The bank's script. A site's state is 20 numbers, those of struct bank_site in bank.c: P is
- * its period, b the budget, u the weight that waits, x the sessions moved; w, s, a, v, y, z
- * are weight, sessions, asked, unmet, content and without, 0 of the last period, 1 of this
- * one. `p + 2` is BANK_AHEAD_PERIODS. */
+/* The bank's script. A site's state is 21 numbers, those of struct bank_site in bank.c: P is
+ * its period, b the budget, u the weight that waits, q the debt, x the sessions moved; w, s,
+ * a, v, y, z are weight, sessions, asked, unmet, content and without, 0 of the last period,
+ * 1 of this one. `p + 2` is BANK_AHEAD_PERIODS. */
 #include "sched/limits/bank_script.h"
 
 const char bank_script[] =
@@ -12,7 +12,7 @@ const char bank_script[] =
     "  now = t[1] * 1000000 + t[2]\n"
     "end\n"
     "local floor, max, min, ceil = math.floor, math.max, math.min, math.ceil\n"
-    "local fmt = '<dddddddddddddddddddd'\n"
+    "local fmt = '<ddddddddddddddddddddd'\n"
     "local out = {}\n"
     "local a = 4\n"
     "local function argument()\n"
@@ -28,11 +28,11 @@ const char bank_script[] =
     "  local P, full, w0, w1, b, g1, late, u = p - 1, now + B * D, 0, 0, 0, 0, 0, 0\n"
     "  local s0, s1, x, a0, a1, v0, v1, y0, y1, z0, z1 = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
     "0\n"
-    "  local born = p\n"
+    "  local born, q = p, 0\n"
     "  local v = redis.call('GET', KEYS[i])\n"
     "  if v and (struct.unpack('<d', v)) <= p + 2 then\n"
     "    P, full, w0, w1, b, g1, late, u, s0, s1, x, a0, a1, v0, v1, y0, y1, z0, z1, "
-    "born =\n"
+    "born, q =\n"
     "      struct.unpack(fmt, v)\n"
     "  end\n"
     "  local at = now\n"
@@ -49,14 +49,18 @@ const char bank_script[] =
     "    end\n"
     "    late = (b > 0 and g1 == 0) and 1 or 0\n"
     "    w1, s1, a1, v1, y1, z1, x, u, g1, P = 0, 0, 0, 0, 0, 0, 0, 0, 0, p\n"
-    "    full = max(full, at)\n"
+    "    full = max(full, p * T, at - T / 5)\n"
+    "    q = born == p and 0 or full - p * T\n"
     "    b = max(0, B * D + left - (full - at))\n"
     "  end\n"
     "  local g, m, counted = 0, need, need\n"
     "  if D > 0 then\n"
-    "    full = max(full, at) - back * D\n"
-    "    local avail = max(0, floor((B * D + left - (full - at)) / D))\n"
-    "    local part\n"
+    "    local returned = min(back * D, q)\n"
+    "    q = q - returned\n"
+    "    full = max(full, p * T, at - T / 5) - returned\n"
+    "    local rest = (B * D + left - (full - at)) / D\n"
+    "    local avail = max(0, floor(rest))\n"
+    "    local part, most = 0, min(n, floor(T / D / 10))\n"
     "    if again then\n"
     "      part = avail * weight / max(u, weight)\n"
     "      u = max(0, u - weight)\n"
@@ -67,6 +71,7 @@ const char bank_script[] =
     "    g = floor(part)\n"
     "    if g == 0 and avail > 0 and (late == 1 or chance < part) then g = 1 end\n"
     "    g = max(0, min(g, want, avail))\n"
+    "    if g == 0 and want > 0 and want <= most and rest + most >= 1 then g = 1 end\n"
     "    if not again and g < want then u = u + weight end\n"
     "    full = full + g * D\n"
     "    g1 = g1 + g\n"
@@ -92,7 +97,7 @@ const char bank_script[] =
     "  end\n"
     "  redis.call('SET', KEYS[i], struct.pack(fmt, P, full, w0, w1, b, g1, late, u, "
     "s0, s1,\n"
-    "    x, a0, a1, v0, v1, y0, y1, z0, z1, born), 'PX', ttl)\n"
+    "    x, a0, a1, v0, v1, y0, y1, z0, z1, born, q), 'PX', ttl)\n"
     "  local o = #out\n"
     "  out[o + 1] = g\n"
     "  out[o + 2] = m\n"

@@ -83,13 +83,37 @@ lease_wants(const struct lease *l, const struct lease_terms *t,
     return load->works > 0 || load->open > 0 || l->used > 0;
 }
 
+static int
+lease_unspent(const struct lease *l)
+{
+    return l->used < l->tokens ? l->tokens - l->used : 0;
+}
+
+/* Mail waits, and what it has is in use. A host that gives its session away has none. */
+static bool
+lease_is_out(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
+             const struct lease_load *load)
+{
+    int sessions = lease_sessions(l, now_ms, t, true);
+    bool has_tokens = t->rate.amount == 0 || lease_unspent(l) > 0;
+    bool has_sessions = sessions >= load->need || sessions > load->open;
+    return load->works > 0 && l->yields == 0 && !(has_tokens && has_sessions);
+}
+
 void
 lease_update(struct lease *l, int64_t now_ms, const struct lease_terms *t,
              const struct lease_load *load)
 {
-    if (l->due_ms == 0 && !l->is_asked && lease_wants(l, t, load)) {
+    int64_t soon_ms = l->sent_ms + LEASE_SOON_MS;
+    if (l->is_asked)
+        return;
+    if (l->due_ms == 0 && lease_wants(l, t, load)) {
         l->due_ms = now_ms;
         l->is_again = false;
+    } else if (!l->is_again && !l->is_refused && now_ms < l->end_ms &&
+               soon_ms < l->end_ms && lease_is_out(l, now_ms, t, load)) {
+        l->due_ms = soon_ms > now_ms ? soon_ms : now_ms;
+        l->is_again = true;
     }
 }
 
@@ -124,18 +148,12 @@ lease_need(struct lease *l, int64_t now_ms, const struct lease_terms *t,
 }
 
 static int
-lease_unspent(const struct lease *l)
-{
-    return l->used < l->tokens ? l->tokens - l->used : 0;
-}
-
-static int
 lease_want(const struct lease *l, const struct lease_load *load, bool is_again)
 {
     double works = (double)load->works, left = lease_unspent(l);
     if (is_again)
         return clip(works > left ? works - left : 0, BANK_COUNT_MAX);
-    return clip(works + 2.0 * l->used + 1, BANK_COUNT_MAX);
+    return clip(works + l->used, BANK_COUNT_MAX);
 }
 
 /* Whether a first question of this period had no answer. Periods are those of the last
@@ -206,7 +224,8 @@ lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
     return true;
 }
 
-/* The burst of the group is divided as its transactions are. */
+/* What is left is spent evenly until the next answer may come. The burst of the group is
+ * divided as its transactions are. */
 static void
 lease_set_pace(struct lease *l, const struct lease_terms *t)
 {
@@ -214,9 +233,11 @@ lease_set_pace(struct lease *l, const struct lease_terms *t)
         BANK_PERIOD_US / (lease_interval_us(t) > 0 ? lease_interval_us(t) : 1);
     int burst = clip((double)t->rate.burst * l->tokens / (group > 1 ? group : 1),
                      BANK_COUNT_MAX);
-    l->pace = (struct rate){.amount = (uint32_t)l->tokens,
+    int left = lease_unspent(l);
+    l->pace = (struct rate){.amount = (uint32_t)left,
                             .burst = burst > 1 ? (uint32_t)burst : 1,
-                            .period_ms = LEASE_PERIOD_MS};
+                            .period_ms = l->end_ms + LEASE_PERIOD_MS / 10 - l->sent_ms};
+    l->bucket = (struct bucket){0};
 }
 
 static void
@@ -243,7 +264,6 @@ lease_granted(struct lease *l, const struct lease_terms *t, const struct bank_gr
     if (!l->is_again) { /* what began since was given back already */
         l->used -= l->used_asked;
         l->tokens = 0;
-        l->bucket = (struct bucket){0};
     }
     l->tokens += g->tokens;
     l->sessions = g->sessions;
@@ -254,6 +274,7 @@ lease_granted(struct lease *l, const struct lease_terms *t, const struct bank_gr
     int64_t again_ms = l->sent_ms + LEASE_AGAIN_MS;
     if (!l->is_again)
         lease_count_turn(l);
+    l->is_refused = l->is_again && is_short;
     l->is_again = !l->is_again && is_short && again_ms < l->end_ms;
     l->due_ms = l->is_again ? again_ms : lease_next_ms(l, random);
 }

@@ -1,10 +1,12 @@
 /* A host's part of what its group shares of a site: leases from a bank, or without one an
  * exact part of its own. Pure.
  *
- * The transactions of a lease are spent at an even pace, and what is unspent goes back
- * with the next question. A lease is counted from the moment the question was sent, so
- * it ends here no later than in the bank. It outlasts its period a little, so that an
- * answer is there before it ends: transactions a quarter of a period, sessions one.
+ * The transactions of a lease are spent at an even pace until the next one may come, and
+ * what is unspent goes back with the next question. A host that got less than it wanted
+ * asks again, once; one that got all, whenever that is in use and more mail waits. A lease
+ * is counted from the moment the question was sent, so it ends here no later than in the
+ * bank. It outlasts its period a little, so that an answer is there before it ends:
+ * transactions a quarter of a period, sessions one.
  *
  * A bank that does not answer stops nothing: when the lease has ended the host goes on with
  * its own part, which no other host has. doc/scheduler.md "A group of hosts". */
@@ -16,11 +18,12 @@
 
 enum {
     LEASE_PERIOD_MS = BANK_PERIOD_US / 1000,
-    LEASE_AGAIN_MS = LEASE_PERIOD_MS / 4,
-    LEASE_PATIENCE_MS = 250, /* for an answer */
-    LEASE_RETRY_MS = 1000,   /* after a question without an answer */
-    LEASE_TURN_MS = 30000,   /* then another host gets a session that many want */
-    LEASE_SLOT_MS = 60000,   /* the same without a bank */
+    LEASE_AGAIN_MS = LEASE_PERIOD_MS / 4, /* if it got less than it wanted, */
+    LEASE_SOON_MS = LEASE_PERIOD_MS / 20, /* or all, and more mail came */
+    LEASE_PATIENCE_MS = 250,              /* for an answer */
+    LEASE_RETRY_MS = 1000,                /* after a question without an answer */
+    LEASE_TURN_MS = 30000, /* then another host gets a session that many want */
+    LEASE_SLOT_MS = 60000, /* the same without a bank */
     LEASE_SLOT_END_MS = 10000
 };
 
@@ -43,6 +46,7 @@ struct lease_load {
 struct lease {     /* zeroed: new */
     bool is_asked; /* and not answered */
     bool is_again, is_own;
+    bool is_refused;        /* what it asked for again */
     int64_t sent_ms;        /* of the last question */
     int64_t due_ms;         /* of the next; 0: none */
     int64_t retry_ms;       /* not before it */

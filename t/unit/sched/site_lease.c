@@ -116,7 +116,7 @@ test_lease(void)
     is_number((long)sched_crowd(w.s, w.mails[0].id), 0, "clients are not slowed");
     struct wishes all = ask(&w);
     is_number(all.count, 1, "a question");
-    ok_named(all.questions[0].want == 51 && all.questions[0].weight == 4 &&
+    ok_named(all.questions[0].want == 50 && all.questions[0].weight == 4 &&
                  all.questions[0].limit == 20 && all.questions[0].hosts == 3 &&
                  all.questions[0].need == 5 && all.questions[0].had == -1,
              "for what waits");
