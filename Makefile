@@ -23,7 +23,7 @@ DIRS := base mime sched queue smtp defrag admin
 LIBHIREDIS := $(shell $(PKG_CONFIG) --libs hiredis 2>/dev/null)
 # May be missing: no Ed25519 keys for DKIM then. LIBSODIUM= builds without it.
 LIBSODIUM := $(shell $(PKG_CONFIG) --libs libsodium 2>/dev/null)
-LEFT_OUT := defrag/registry/registry_$(if $(LIBHIREDIS),no_redis,redis).c \
+LEFT_OUT := base/redis/$(if $(LIBHIREDIS),redis_none,redis).c \
     base/crypto/sign_$(if $(LIBSODIUM),no_ed25519,ed25519).c
 sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
 SRC := $(foreach d,$(DIRS),$(call sources,$(d)))

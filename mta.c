@@ -41,6 +41,7 @@
 #include "base/sandbox/identity.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/redis/redis.h"
 #include "defrag/channel.h"
 #include "defrag/registry/registry.h"
 #include "queue/event/event.h"
@@ -355,9 +356,9 @@ start_channel(struct petrel *p, char *error)
     const struct configuration *c = p->configuration;
     char place[TRUST_ANCHORS_PLACE_MAX];
     /* Separate, since a reload does not change it. */
-    if (c->registry.tls)
+    if (c->registry.redis.tls)
         p->registry_anchors = configuration_anchors(c, place, error, ERROR_MAX);
-    if (c->registry.tls && p->registry_anchors == NULL)
+    if (c->registry.redis.tls && p->registry_anchors == NULL)
         return false;
     struct registry_setup setup = {.loop = p->loop,
                                    .log = p->log,
@@ -728,7 +729,7 @@ main(int count, char **arguments)
         else if (option == 'h')
             return command_help(0, NULL);
         else if (option == 'V')
-            return command_version(0, NULL, registry_redis_version());
+            return command_version(0, NULL, redis_version());
         else
             return command_refuse_all();
     }

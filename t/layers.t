@@ -31,6 +31,7 @@ may base/tls base+crypto+disk
 may base/net base+disk+loop+tls
 may base/log base+loop+net
 may base/settings base+disk+log
+may base/redis base+crypto+dns+loop+net+tls
 may base/http base+crypto+disk+dns+log+loop+net+tls
 
 may mime base+crypto+dns+log
@@ -55,7 +56,7 @@ may smtp/server base+crypto+disk+dns+log+loop+net mime sched+limits+route queue+
 may smtp/client base+crypto+disk+dns+http+log+loop+net+tls mime sched+limits+route queue+event+manager smtp
 
 may defrag/set base+crypto
-may defrag/registry base+crypto+disk+dns+log+loop+net
+may defrag/registry base+crypto+disk+log+loop+redis
 may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
 may defrag base+log+loop mime sched/route queue+event+manager defrag/set defrag/registry defrag/reassembly
 
@@ -72,7 +73,7 @@ may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+rou
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
 may admin/setup base+disk+log+loop+sandbox+settings mime sched/route queue+spool admin/settings admin/control admin/history admin/command admin/sendmail
 # One command line, all commands.
-may admin/dispatch base+settings defrag/registry admin/settings admin/command admin/sendmail admin/setup admin/startup
+may admin/dispatch base+redis+settings admin/settings admin/command admin/sendmail admin/setup admin/startup
 
 result 'every folder is a room' "$(for d in */ */*/; do
     case $d in t/* | build* | man/ | etc/) continue ;; esac
@@ -115,7 +116,7 @@ include c-ares '<ares' base/dns/dns.c base/dns/dns_reply.c
 include mbedTLS '<(mbedtls|psa)/' $(ls base/tls/*.c) base/tls/tls_internal.h base/crypto/digest.c base/crypto/tag.c base/crypto/base64.c base/crypto/sign.c
 include libidn2 '<idn2\.h>' base/dns/idna.c
 include iconv '<iconv\.h>' mime/charset.c
-include hiredis '<hiredis/' defrag/registry/registry_redis.c
+include hiredis '<hiredis/' base/redis/redis.c
 include libsodium '<sodium' base/crypto/sign_ed25519.c
 include crypt '<crypt\.h>' base/crypto/verifier.c
 include libseccomp '<seccomp\.h>' base/sandbox/sandbox_seccomp.c

@@ -14,8 +14,8 @@
 #include "admin/startup/configuration.h"
 #include "admin/startup/doctor_command.h"
 #include "admin/startup/login_trial.h"
+#include "base/redis/redis.h"
 #include "base/settings/settings.h"
-#include "defrag/registry/registry.h"
 
 #include <stdlib.h>
 #include <sysexits.h>
@@ -95,7 +95,7 @@ dispatch_command(const struct options_sources *sources, int count, char **argume
     case COMMAND_COMPLETE:
         return complete_command(count - 1, arguments + 1, sources);
     case COMMAND_VERSION:
-        return command_version(count - 1, arguments + 1, registry_redis_version());
+        return command_version(count - 1, arguments + 1, redis_version());
     case COMMAND_DOCTOR:
         return doctor_command(count - 1, arguments + 1, sources);
     case COMMAND_INIT:

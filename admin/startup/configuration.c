@@ -298,7 +298,7 @@ struct tls_client *
 configuration_anchors(const struct configuration *c,
                       char place[TRUST_ANCHORS_PLACE_MAX], char *error, size_t size)
 {
-    bool needed = route_demands_verify(c->routes) || c->registry.tls ||
+    bool needed = route_demands_verify(c->routes) || c->registry.redis.tls ||
                   c->accounts.count > 0 ||
                   text_starts(text_from(c->options.events), TEXT("https:"));
     return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);

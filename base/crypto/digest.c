@@ -9,6 +9,7 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <mbedtls/sha1.h>
 #include <mbedtls/sha256.h>
 #include <mbedtls/version.h>
 #include <stdlib.h>
@@ -19,10 +20,12 @@
 #define SHA256_STARTS mbedtls_sha256_starts_ret
 #define SHA256_UPDATE mbedtls_sha256_update_ret
 #define SHA256_FINISH mbedtls_sha256_finish_ret
+#define SHA1          mbedtls_sha1_ret
 #else
 #define SHA256_STARTS mbedtls_sha256_starts
 #define SHA256_UPDATE mbedtls_sha256_update
 #define SHA256_FINISH mbedtls_sha256_finish
+#define SHA1          mbedtls_sha1
 #endif
 
 /* The two states of an HMAC after the block of the key: every use starts from them. */
@@ -185,6 +188,20 @@ digest_stretch_go(struct digest_stretch *s, unsigned count)
     }
     keyed_end(&k);
     return s->left == 0;
+}
+
+void
+digest_sha1_hex(struct text t, char out[DIGEST_SHA1_HEX_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char sum[DIGEST_SHA1_HEX_SIZE / 2];
+    int error = SHA1((const unsigned char *)t.at, t.length, sum);
+    assert(error == 0);
+    for (size_t i = 0; i < sizeof(sum); i++) {
+        out[2 * i] = digits[sum[i] >> 4];
+        out[2 * i + 1] = digits[sum[i] & 15];
+    }
+    out[DIGEST_SHA1_HEX_SIZE - 1] = '\0';
 }
 
 /* No early end: the time must not tell how much of a guess is right. */

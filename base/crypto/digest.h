@@ -36,6 +36,10 @@ void digest_stretch_start(struct digest_stretch *s, struct text password,
 /* Computes at most count more iterations. True when all are done: out is the result. */
 bool digest_stretch_go(struct digest_stretch *s, unsigned count);
 
+/* SHA-1, in hex: as a name alone, for it protects nothing. */
+enum { DIGEST_SHA1_HEX_SIZE = 2 * 20 + 1 };
+void digest_sha1_hex(struct text t, char out[DIGEST_SHA1_HEX_SIZE]);
+
 /* Compares in a time that does not depend on the content. */
 bool digest_same(const void *a, const void *b, size_t size);
 

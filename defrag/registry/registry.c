@@ -22,36 +22,14 @@
 #include <utlist.h>
 
 /* A directory blocks its caller: one slow answer is enough. */
-static const struct registry_breaker dir_breaker = {
+static const struct breaker dir_breaker = {
     .failures_max = 1, .pause_ms = 5000, .pause_max_ms = 300000};
-static const struct registry_breaker redis_breaker = {
-    .failures_max = 3, .retry_ms = 50, .pause_ms = 5000, .pause_max_ms = 5000};
 
-void
-registry_breaker_good(struct registry_breaker *b)
+static bool
+registry_is_open(const struct registry *r)
 {
-    b->failures = 0;
-    b->pause_now_ms = 0;
-}
-
-int64_t
-registry_breaker_failed(struct registry_breaker *b)
-{
-    assert(b->failures_max > 0 && b->pause_ms <= b->pause_max_ms);
-    if (b->failures < b->failures_max)
-        b->failures++;
-    if (!registry_breaker_is_open(b))
-        return b->retry_ms;
-    b->pause_now_ms = b->pause_now_ms == 0 ? b->pause_ms : 2 * b->pause_now_ms;
-    if (b->pause_now_ms > b->pause_max_ms)
-        b->pause_now_ms = b->pause_max_ms;
-    return b->pause_now_ms;
-}
-
-bool
-registry_breaker_is_open(const struct registry_breaker *b)
-{
-    return b->failures >= b->failures_max;
+    return r->redis != NULL ? !redis_is_up(registry_redis_connection(r->redis))
+                            : breaker_is_open(&r->breaker);
 }
 
 static struct registry_claim **
@@ -176,7 +154,7 @@ on_recover(void *context)
 {
     struct registry *r = context;
     r->is_recovering = false;
-    if (registry_breaker_is_open(&r->breaker) || !r->is_owing)
+    if (registry_is_open(r) || !r->is_owing)
         return; /* down again: later */
     r->is_owing = false;
     /* A place that fails again and again would otherwise be asked for all sets each
@@ -204,14 +182,15 @@ void
 registry_good(struct registry *r)
 {
     char place[REGISTRY_SETTING_MAX];
-    if (registry_breaker_is_open(&r->breaker)) {
+    breaker_good(&r->breaker);
+    if (r->is_away) {
+        r->is_away = false;
         registry_place_text(&r->place, place);
         log_say(r->setup.log, LOG_LEVEL_INFO, "defrag", NULL,
                 "the registry %s answers again", place);
         if (r->dir != NULL) /* it may be another directory */
             loop_timer_start(r->setup.loop, &r->name.check, 0, on_check_name, r);
     }
-    registry_breaker_good(&r->breaker);
     if (r->is_owing && !r->is_recovering) {
         r->is_recovering = true;
         int64_t wait_ms = r->recover_ms - loop_monotonic_ms(r->setup.loop);
@@ -223,12 +202,12 @@ int64_t
 registry_failed(struct registry *r, const char *why)
 {
     char place[REGISTRY_SETTING_MAX];
-    bool was_open = registry_breaker_is_open(&r->breaker);
-    int64_t pause_ms = registry_breaker_failed(&r->breaker);
+    int64_t pause_ms = r->redis != NULL ? 0 : breaker_failed(&r->breaker);
     r->counts.failures++;
-    if (!registry_breaker_is_open(&r->breaker))
+    if (!registry_is_open(r))
         return pause_ms;
-    if (!was_open) {
+    if (!r->is_away) {
+        r->is_away = true;
         registry_place_text(&r->place, place);
         log_say(r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
                 "the registry %s does not answer, this host works alone: %s", place,
@@ -308,7 +287,7 @@ on_check_name(void *context)
 {
     struct registry *r = context;
     loop_timer_start(r->setup.loop, &r->name.check, NAME_CHECK_MS, on_check_name, r);
-    if (registry_breaker_is_open(&r->breaker))
+    if (registry_is_open(r))
         return; /* at the next time */
     if (r->dir != NULL)
         registry_dir_check_name(r->dir);
@@ -356,7 +335,6 @@ registry_new(const struct registry_setup *setup, const struct registry_place *pl
         r->dir = registry_dir_new(r);
         break;
     case REGISTRY_REDIS:
-        r->breaker = redis_breaker;
         r->redis = registry_redis_new(r, error, error_size);
         if (r->redis == NULL)
             registry_free(&r);
@@ -394,7 +372,7 @@ registry_free(struct registry **registry)
     loop_unpost(r->setup.loop, &r->tell);
     loop_timer_stop(r->setup.loop, &r->late);
     loop_timer_stop(r->setup.loop, &r->recover);
-    digest_forget(r->place.password, sizeof(r->place.password));
+    digest_forget(r->place.redis.password, sizeof(r->place.redis.password));
     free(r);
     *registry = NULL;
 }
@@ -414,7 +392,7 @@ registry_claim(struct registry *r, struct registry_claim *claim,
         registry_answer(r, claim, REGISTRY_OWN);
         return;
     }
-    if (registry_breaker_is_open(&r->breaker)) {
+    if (registry_is_open(r)) {
         registry_answer(r, claim, REGISTRY_UNAVAILABLE);
         return;
     }
@@ -443,7 +421,7 @@ registry_close(struct registry *r, const unsigned char key[REGISTRY_KEY_SIZE],
                int64_t memory_ms)
 {
     assert(memory_ms >= 0);
-    if (registry_breaker_is_open(&r->breaker))
+    if (registry_is_open(r))
         return;
     if (r->dir != NULL)
         registry_dir_close(r->dir, key, memory_ms);
@@ -454,7 +432,7 @@ registry_close(struct registry *r, const unsigned char key[REGISTRY_KEY_SIZE],
 bool
 registry_is_up(const struct registry *r)
 {
-    return !registry_breaker_is_open(&r->breaker);
+    return !registry_is_open(r);
 }
 
 struct registry_counts

@@ -16,22 +16,18 @@
 #define DEFRAG_REGISTRY_REGISTRY_H
 
 #include "base/crypto/digest.h"
+#include "base/redis/redis.h"
 
-struct dns;
 struct log;
-struct loop;
-struct net;
-struct tls_client;
 struct registry;
 
 enum {
     REGISTRY_KEY_SIZE = DIGEST_SIZE,
-    REGISTRY_HOST_MAX = 255,     /* bytes of a host's name */
-    REGISTRY_ANSWER_MS = 250,    /* after that the answer is `unavailable` */
-    REGISTRY_RECOVER_MS = 5000,  /* between two calls of recovered, at least */
-    REGISTRY_SETTING_MAX = 1024, /* bytes */
-    REGISTRY_SECRET_MAX = 256,   /* bytes of user, of password */
-    REGISTRY_CLOSES_MAX = 10000  /* pending; further ones are left to expire */
+    REGISTRY_HOST_MAX = REDIS_HOST_MAX,   /* bytes of a host's name */
+    REGISTRY_ANSWER_MS = REDIS_ANSWER_MS, /* after that the answer is `unavailable` */
+    REGISTRY_RECOVER_MS = 5000,           /* between two calls of recovered, at least */
+    REGISTRY_SETTING_MAX = REDIS_URL_MAX, /* bytes */
+    REGISTRY_CLOSES_MAX = 10000           /* pending; further ones are left to expire */
 };
 
 /* --- Its place -------------------------------------------------------------------- */
@@ -40,12 +36,8 @@ enum registry_kind { REGISTRY_LOCAL, REGISTRY_DIR, REGISTRY_REDIS };
 
 struct registry_place {
     enum registry_kind kind;
-    char path[REGISTRY_SETTING_MAX];  /* DIR */
-    char host[REGISTRY_HOST_MAX + 1]; /* REDIS: a host or address */
-    uint16_t port;
-    unsigned database;
-    char user[REGISTRY_SECRET_MAX + 1], password[REGISTRY_SECRET_MAX + 1];
-    bool tls;
+    char path[REGISTRY_SETTING_MAX]; /* DIR */
+    struct redis_place redis;        /* REDIS */
 };
 
 /* False with one line in error, which never has the password. Refuses redis in a build
@@ -60,15 +52,16 @@ void registry_place_text(const struct registry_place *place,
                          char out[REGISTRY_SETTING_MAX]);
 /* Letters, digits, "-", "_" and ".", 1 to REGISTRY_HOST_MAX. */
 bool registry_is_host(struct text name);
-/* "hiredis 0.14.1"; "" when built without. */
-const char *registry_redis_version(void);
 
 /* --- Claims ----------------------------------------------------------------------- */
 
 struct registry_setup {
     struct loop *loop;
     struct log *log;
-    struct net *net; /* this and the next for redis alone */
+    /* For Redis alone. redis: the connection of this process; NULL: one of its own is
+     * made of the others. */
+    struct redis *redis;
+    struct net *net;
     struct dns *dns;
     struct tls_client *tls; /* for rediss; with anchors, since it is verified */
     /* The name of this host: registry_is_host(), permanent and unique. Another host of

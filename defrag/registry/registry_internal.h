@@ -2,6 +2,7 @@
 #ifndef DEFRAG_REGISTRY_REGISTRY_INTERNAL_H
 #define DEFRAG_REGISTRY_REGISTRY_INTERNAL_H
 
+#include "base/breaker.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "defrag/registry/registry.h"
@@ -14,17 +15,6 @@ enum registry_claim_state {
     CLAIM_ASKED,    /* in registry->asked */
     CLAIM_ANSWERED, /* in registry->answered */
     CLAIM_TELLING   /* in registry->telling */
-};
-
-/* A circuit breaker: after some failures in a row it pauses, then allows one try. Plain
- * data; times are monotonic ms. The user sets the first four, the rest is zeroed. */
-struct registry_breaker {
-    unsigned failures_max; /* in a row: the last of them opens it */
-    int64_t retry_ms;      /* pause behind a failure that does not open it */
-    int64_t pause_ms;      /* while open... */
-    int64_t pause_max_ms;  /* ...doubled up to this by each try that fails */
-    unsigned failures;
-    int64_t pause_now_ms;
 };
 
 /* Whether another process uses our name: see registry.c. */
@@ -47,8 +37,9 @@ struct registry_name {
 struct registry {
     struct registry_setup setup;
     struct registry_place place;
-    struct registry_breaker breaker;
-    int64_t patience_ms; /* REGISTRY_ANSWER_MS; a test may have more */
+    struct breaker breaker; /* of a directory; Redis has its own */
+    bool is_away;           /* which was logged */
+    int64_t patience_ms;    /* REGISTRY_ANSWER_MS; a test may have more */
     struct registry_name name;
     bool is_owing;      /* a claim was unavailable: recovered() is due when it is up */
     int64_t recover_ms; /* monotonic: not before that */
@@ -62,7 +53,6 @@ struct registry {
     struct registry_counts counts;
     struct registry_dir *dir; /* the one of the place's kind */
     struct registry_redis *redis;
-    bool redis_is_old; /* before 7: claims go by a script */
 };
 
 /* --- registry.c, for the others --------------------------------------------------- */
@@ -82,8 +72,8 @@ void registry_asked(struct registry *r, struct registry_claim *claim);
 void registry_ask_again(struct registry *r);
 /* The place gave a valid answer. */
 void registry_good(struct registry *r);
-/* The place failed: counted, logged once, and the breaker may open, which answers all
- * waiting claims. Returns the pause before the next try. */
+/* The place failed: counted; when it is not up any more this is logged once, and all
+ * waiting claims are answered. Returns the pause before the next try of a directory. */
 int64_t registry_failed(struct registry *r, const char *why);
 
 /* The name that we kept there is gone. */
@@ -93,13 +83,6 @@ void registry_emptied(struct registry *r);
 void registry_name_ours(struct registry_name *n);
 /* It is another's, last refreshed at born_ms; 0: the time is unknown. */
 void registry_name_other(struct registry *r, struct text instance, int64_t born_ms);
-
-/* A success: the breaker closes. */
-void registry_breaker_good(struct registry_breaker *b);
-/* A failure. Returns the pause before the next try. */
-int64_t registry_breaker_failed(struct registry_breaker *b);
-/* Open: do not wait for an answer. */
-bool registry_breaker_is_open(const struct registry_breaker *b);
 
 /* --- registry_dir.c --------------------------------------------------------------- */
 
@@ -113,12 +96,16 @@ void registry_dir_close(struct registry_dir *dir,
 /* Keeps our instance under our name, or reports that of another host there. */
 void registry_dir_check_name(struct registry_dir *dir);
 
-/* --- registry_redis.c, or registry_no_redis.c ------------------------------------- */
+/* --- registry_redis.c ------------------------------------------------------------- */
+
+/* What the connection writes to see whether it may write. */
+#define REGISTRY_PROBE "df:"
 
 /* NULL with a line in error. */
 struct registry_redis *registry_redis_new(struct registry *r, char *error,
                                           size_t error_size);
 void registry_redis_free(struct registry_redis **redis);
+struct redis *registry_redis_connection(struct registry_redis *redis);
 void registry_redis_claim(struct registry_redis *redis);
 /* The answer to an asked claim is no longer wanted. */
 void registry_redis_forget(struct registry_redis *redis,

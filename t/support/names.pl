@@ -10,7 +10,7 @@ for my $file (@ARGV) {
     open my $in, '<', $file or die "$file: $!";
     my @lines = <$in>;
     my ($module) = $file =~ m{([^/]+)\.[ch]$};
-    (my $family = $module) =~ s/_(?:no_)?(?:redis|ed25519)$//;
+    (my $family = $module) =~ s/_(?:(?:no_)?ed25519|none)$//;
     for my $i (1 .. $#lines) {
         my ($name) = $lines[$i] =~ /^([a-z_]\w*)\(/ or next;
         my $j = $i;

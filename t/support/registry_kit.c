@@ -29,6 +29,21 @@ world_connect(struct world *w)
         abort();
 }
 
+struct breaker *
+breaker_of(struct registry *r)
+{
+    return r->redis != NULL ? &registry_redis_connection(r->redis)->breaker
+                            : &r->breaker;
+}
+
+void
+registry_be_patient(struct registry *r, int64_t ms)
+{
+    r->patience_ms = ms;
+    if (r->redis != NULL)
+        registry_redis_connection(r->redis)->patience_ms = ms;
+}
+
 struct registry *
 registry_of(struct world *w, const char *host, const char *setting, char error[256])
 {
@@ -47,9 +62,9 @@ registry_of(struct world *w, const char *host, const char *setting, char error[2
     /* No answer is to be late since the machine is busy with other things; and what
      * has failed is tried again at once. */
     if (r != NULL)
-        r->patience_ms = PATIENCE_MS;
-    if (r != NULL && r->breaker.retry_ms > 0)
-        r->breaker.retry_ms = 1;
+        registry_be_patient(r, PATIENCE_MS);
+    if (r != NULL && breaker_of(r)->retry_ms > 0)
+        breaker_of(r)->retry_ms = 1;
     return r;
 }
 

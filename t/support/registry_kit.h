@@ -8,6 +8,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/net/net.h"
+#include "base/redis/redis_internal.h"
 #include "defrag/registry/registry_internal.h"
 #include "t/support/folder.h"
 #include "t/support/tap.h"
@@ -32,6 +33,12 @@ void registry_world_open(struct world *w);
 
 /* For those who call others. */
 void world_connect(struct world *w);
+
+/* Of the place that the registry asks. */
+struct breaker *breaker_of(struct registry *r);
+
+/* For so long it waits for answers. */
+void registry_be_patient(struct registry *r, int64_t ms);
 
 /* NULL: an error, which is in error. */
 struct registry * registry_of(struct world *w, const char *host, const char *setting, char error[256]);

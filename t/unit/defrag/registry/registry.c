@@ -59,7 +59,7 @@ test_settings(void)
         struct registry_place place;
         char error[256] = "", text[REGISTRY_SETTING_MAX], all[2048] = "";
         bool is_redis = text_starts(text_from(e->setting), TEXT("redis"));
-        if (is_redis && *registry_redis_version() == '\0')
+        if (is_redis && *redis_version() == '\0')
             continue;
         if (!registry_parse(text_from(e->setting), &place, error, sizeof(error))) {
             error[strlen(e->read) < sizeof(error) ? strlen(e->read) : 0] = '\0';
@@ -67,8 +67,8 @@ test_settings(void)
             continue;
         }
         registry_place_text(&place, text);
-        snprintf(all, sizeof(all), "%s%s%s%s%s", text, *place.password ? " " : "",
-                 place.user, *place.password ? " " : "", place.password);
+        snprintf(all, sizeof(all), "%s%s%s%s%s", text, *place.redis.password ? " " : "",
+                 place.redis.user, *place.redis.password ? " " : "", place.redis.password);
         is_string(all, e->read, e->setting);
     }
 }
@@ -89,7 +89,7 @@ test_long_settings(void)
     char text[REGISTRY_SETTING_MAX];
     registry_place_text(&place, text);
     is_text(text_from(text), text_of(setting, REGISTRY_SETTING_MAX - 1), "... whole");
-    if (*registry_redis_version() == '\0')
+    if (*redis_version() == '\0')
         return;
     memcpy(setting, "redis://", 8);
     ok_named(!registry_parse(text_of(setting, 8 + 256), &place, error, sizeof(error)),
@@ -106,7 +106,7 @@ test_long_settings(void)
     ok_named(
         registry_parse(text_of(setting, 10 + 256 + 2), &place, error, sizeof(error)),
         "of 256");
-    is_number(strlen(place.password), 256, "... whole");
+    is_number(strlen(place.redis.password), 256, "... whole");
 }
 
 static void
@@ -206,7 +206,7 @@ configured(const char *setting, const char *password)
     if (!registry_configure(text_from(setting), text_from(password), &place, error,
                             sizeof(error)))
         return error;
-    return place.kind == REGISTRY_REDIS && strcmp(place.password, password) == 0
+    return place.kind == REGISTRY_REDIS && strcmp(place.redis.password, password) == 0
                ? "redis"
            : place.kind == REGISTRY_REDIS ? "another password"
                                           : "no redis";
@@ -224,7 +224,7 @@ test_password_apart(void)
               "only Redis has a password (defrag_registry_password)", "needs none");
     is_string(configured("tape:", ""),
               "it must be local, dir:/path, redis://host or rediss://host", "no kind");
-    if (*registry_redis_version() == '\0')
+    if (*redis_version() == '\0')
         return;
     is_string(configured("redis://h", ""), "redis", "Redis");
     is_string(configured("redis://h", "p@%/"), "redis", "with a password");

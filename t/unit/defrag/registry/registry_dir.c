@@ -184,7 +184,7 @@ race(const struct home *h, const char *host, bool backwards, int out, int64_t tt
     struct told *t = memory_array(KEYS, sizeof(*t));
     char whose[KEYS];
     registry_world_start(&w, host, h->setting);
-    w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 10;
+    breaker_of(w.registry)->pause_ms = breaker_of(w.registry)->pause_max_ms = 10;
     /* In groups, so that none waits longer than claims may. */
     for (unsigned from = 0; from < KEYS; from += 10) {
         for (unsigned i = from; i < from + 10; i++)
@@ -335,7 +335,7 @@ test_slow(void)
     home_make(&h);
     registry_world_start(&w, "a.example", h.setting);
     is_string(sure(&w, MANY), "own", "as long as it is fast");
-    w.registry->patience_ms = 50;
+    registry_be_patient(w.registry, 50);
     sigaction(SIGALRM, &action, NULL);
     for (int i = 0; i < 5 && registry_is_up(w.registry); i++) {
         struct itimerval soon = {.it_value = {.tv_usec = 5000}};

@@ -146,9 +146,9 @@ test_race(const struct server *s)
     sure(&a, 1);
     sure(&b, 1);
     is_number(race_of(&a, &b, 1000), KEYS, "each key has one owner, whom both know");
-    a.registry->redis_is_old = true;
+    registry_redis_connection(a.registry->redis)->is_old = true;
     is_number(race_of(&a, &b, 10000), KEYS, "one asks as Redis 6 would have it");
-    b.registry->redis_is_old = true;
+    registry_redis_connection(b.registry->redis)->is_old = true;
     is_number(race_of(&a, &b, 20000), KEYS, "both do");
     is_string(sure_for(&a, 40000, 30), "own", "a claim for 30 ms, as of old");
     pass_ms(&a, 60);
@@ -168,7 +168,7 @@ test_restart(struct server *s)
     struct told *t = memory_array(MANY, sizeof(*t));
     struct world w;
     registry_world_start(&w, "a.example", setting_of(s, "", ""));
-    w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 100;
+    breaker_of(w.registry)->pause_ms = breaker_of(w.registry)->pause_max_ms = 100;
     is_string(sure(&w, 1), "own", "before");
     for (unsigned i = 0; i < MANY; i++) {
         claim_start(&w, &t[i], 5000 + i, 60000);
@@ -204,14 +204,14 @@ test_stopped(struct server *s)
 {
     struct world w;
     registry_world_start(&w, "a.example", setting_of(s, "", ""));
-    w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = IMPATIENT_MS;
+    breaker_of(w.registry)->pause_ms = breaker_of(w.registry)->pause_max_ms = IMPATIENT_MS;
     is_string(sure(&w, 10), "own", "before");
     kill(s->pid, SIGSTOP);
-    w.registry->patience_ms = IMPATIENT_MS;
+    registry_be_patient(w.registry, IMPATIENT_MS);
     is_string(claim(&w, 11), "unavailable", "a server that hangs");
     until(&w, !registry_is_up(w.registry));
     ok_named(!registry_is_up(w.registry), "is down");
-    w.registry->patience_ms = PATIENCE_MS;
+    registry_be_patient(w.registry, PATIENCE_MS);
     kill(s->pid, SIGCONT);
     until(&w, w.recovered > 0);
     ok_named(registry_is_up(w.registry), "and up once it goes on");
@@ -248,7 +248,7 @@ test_password(void)
     is_string(sure(&w, 3), "own", "the rights that the manual names");
     close_key(&w, 3, 60000);
     look_after_ms(&w, 0);
-    w.registry->redis_is_old = true;
+    registry_redis_connection(w.registry->redis)->is_old = true;
     is_string(sure(&w, 4), "own", "are enough");
     close_key(&w, 4, 0);
     is_string(sure(&w, 4), "own", "for all that is asked");
@@ -274,8 +274,8 @@ main(void)
 {
     struct server s = {.port = free_port()};
     registry_make_home(s.home);
-    if (*registry_redis_version() == '\0' || !registry_redis_server_start(&s, "")) {
-        printf("1..0 # SKIP %s\n", *registry_redis_version() == '\0'
+    if (*redis_version() == '\0' || !registry_redis_server_start(&s, "")) {
+        printf("1..0 # SKIP %s\n", *redis_version() == '\0'
                                        ? "built without hiredis"
                                        : "no redis-server here (Debian: redis-tools)");
         remove_tree(s.home);

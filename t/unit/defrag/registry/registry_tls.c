@@ -51,8 +51,8 @@ fails(const char *scheme, const char *host, const struct server *s,
     struct world w;
     char line[256];
     meet(&w, scheme, host, s, client);
-    w.registry->patience_ms = patience_ms;
-    w.registry->breaker.retry_ms = 1;
+    registry_be_patient(w.registry, patience_ms);
+    breaker_of(w.registry)->retry_ms = 1;
     is_string(claim(&w, 1), "unavailable", why);
     until(&w, !registry_is_up(w.registry));
     snprintf(line, sizeof(line),
@@ -119,8 +119,8 @@ main(void)
     struct secrets k;
     char command[128], path[128], error[TLS_ERROR_MAX];
     registry_make_home(s.home);
-    if (*registry_redis_version() == '\0' || !registry_redis_server_start(&s, "")) {
-        printf("1..0 # SKIP %s\n", *registry_redis_version() == '\0'
+    if (*redis_version() == '\0' || !registry_redis_server_start(&s, "")) {
+        printf("1..0 # SKIP %s\n", *redis_version() == '\0'
                                        ? "built without hiredis"
                                        : "no redis-server here (Debian: redis-tools)");
         remove_tree(s.home);
