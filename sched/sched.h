@@ -368,6 +368,9 @@ bool sched_backlog_is_swept(const struct sched *s);
  * there is none. */
 struct site_change;
 bool sched_site_change(struct sched *s, struct site_change *out);
+/* The size of the window of a site with that key, the one that sched_sites() has last;
+ * 0: it is dead, or unknown. Nothing is counted: for a question after each attempt. */
+int sched_window(const struct sched *s, const char *key);
 /* Every site, in no order. */
 void sched_sites(const struct sched *s,
                  void (*each)(void *context, const struct sched_site *site),

@@ -257,6 +257,12 @@ view_quota(const struct transport *c, int64_t now_ms, struct sched_site *view)
 }
 
 /* A dead site, or one that lacks a token, has no window, whatever size is kept for its revival. */
+static int
+window_size(const struct site *site)
+{
+    return site->dead ? 0 : site->window.size;
+}
+
 static struct sched_site
 site_view(const struct sched *s, struct site *site, struct outcome *outcome)
 {
@@ -264,7 +270,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .key = site->key,
         .is_direct = site->transport->target.kind == TARGET_MX,
         .transport = site_transport(site),
-        .window = site->dead ? 0 : site->window.size,
+        .window = window_size(site),
         .limit = site->window.limit,
         .sessions = site->sessions,
         .busy = site->carrying,
@@ -350,6 +356,27 @@ sched_sites(const struct sched *s,
                            .each = each,
                            .context = context};
     sites_each(&s->destinations.sites, sched_questions_visit, &v);
+}
+
+struct window_question {
+    const char *key;
+    int size;
+};
+
+static void
+sched_questions_window(void *context, struct site *site)
+{
+    struct window_question *q = context;
+    if (strcmp(site->key, q->key) == 0)
+        q->size = window_size(site);
+}
+
+int
+sched_window(const struct sched *s, const char *key)
+{
+    struct window_question q = {.key = key};
+    sites_each(&s->destinations.sites, sched_questions_window, &q);
+    return q.size;
 }
 
 struct site_glance {

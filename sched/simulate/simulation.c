@@ -217,31 +217,17 @@ simulation_load(struct simulation *s, struct id id)
 
 /* --- Observation ------------------------------------------------------------------ */
 
-struct window_query {
-    const char *key;
-    int window;
-};
-
-static void
-see_window(void *context, const struct sched_site *site)
-{
-    struct window_query *q = context;
-    if (strcmp(site->key, q->key) == 0)
-        q->window = site->window;
-}
-
 void
 simulation_feedback(struct simulation *s, size_t place)
 {
-    struct window_query q = {.key = s->places[place].key};
     if (s->scenario->site_count > WATCHED_SITES_MAX)
         return;
-    sched_sites(s->sched, see_window, &q);
-    if (q.window == 0)
+    int window = sched_window(s->sched, s->places[place].key);
+    if (window == 0)
         return; /* dead */
     s->result->window_events++;
-    s->window_sum += q.window;
-    s->window_squares += (double)q.window * q.window;
+    s->window_sum += window;
+    s->window_squares += (double)window * window;
 }
 
 static void
