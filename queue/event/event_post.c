@@ -289,9 +289,9 @@ take_settings(struct event_post *p, const struct event_post_settings *settings)
     p->url = text_string(settings->url);
     digest_forget(p->keys, sizeof(p->keys));
     p->key_count = event_sign_keys(settings->secrets, p->keys);
-    p->batch_max = settings->batch;
     p->linger_ms = settings->linger_ms;
     p->to_file = text_starts(settings->url, FILE_SCHEME);
+    p->batch_max = p->to_file ? EVENT_BATCH_ANY : settings->batch;
     p->cleartext =
         !p->to_file && http_url_parse(settings->url, &parsed, &why) && !parsed.secure;
     if (p->to_file)

@@ -16,6 +16,7 @@ enum {
     EVENT_NAME_DIGITS = 8,
     EVENT_AGAIN_MS = 1000, /* after a failure */
     EVENT_NAMES_TRIED = 16,
+    EVENT_RESERVED_MAX = 256 * 1024, /* zeros written ahead */
     EVENT_DAY_MS = 24 * 60 * 60 * 1000
 };
 
@@ -138,6 +139,7 @@ begin_file(struct event_spool *s)
     if (file < 0)
         return file;
     s->file = file;
+    s->reserved = 0;
     add_file(s, number, 0);
     event_cursor_settle(s);
     event_cursor_limit(s);
@@ -209,6 +211,25 @@ next_lines(const struct event_spool *s, uint64_t *events)
     return lines;
 }
 
+/* To sync what overwrites zeros costs one flush of the device, and what makes a file grow
+ * a commit of the file system. A disk that is full grows in the small. */
+static void
+reserve_ahead(struct event_spool *s, int64_t end)
+{
+    int64_t ahead = end < EVENT_RESERVED_MAX ? end : EVENT_RESERVED_MAX;
+    s->reserved = end;
+    if (end >= EVENT_FILE_BYTES)
+        return;
+    if (ahead > EVENT_FILE_BYTES - end)
+        ahead = EVENT_FILE_BYTES - end;
+    char *zeros = memory_array((size_t)ahead, 1);
+    memset(zeros, 0, (size_t)ahead);
+    if (disk_write_at(s->settings.disk, s->file, end, text_of(zeros, (size_t)ahead)) ==
+        0)
+        s->reserved += ahead;
+    free(zeros);
+}
+
 /* One file has at most one write that is not synced, and never two syncs under way. */
 static void
 spool_write(void *context)
@@ -226,11 +247,15 @@ spool_write(void *context)
     if (result == 0)
         result = disk_write_at(s->settings.disk, s->file, last_file(s)->size, lines);
     if (result == 0) {
+        int64_t end = last_file(s)->size + (int64_t)lines.length;
+        bool grows = end > s->reserved;
+        if (grows)
+            reserve_ahead(s, end);
         s->flying = lines.length;
         s->flying_events = events;
         s->flying_ms = s->open_ms;
         s->sync = (struct disk_sync){.done = on_spool_synced, .context = s};
-        result = disk_sync_begin(s->settings.disk, s->file, false, &s->sync);
+        result = disk_sync_begin(s->settings.disk, s->file, !grows, &s->sync);
     }
     if (result != DISK_SYNCING)
         on_spool_synced(s, result);
@@ -305,6 +330,28 @@ event_spool_hear(void *context, const struct event *event)
 
 /* --- Start and end ---------------------------------------------------------------- */
 
+/* Without the zeros at the end of a file of that size. */
+static int64_t
+size_of_lines(struct event_spool *s, const char *path, int64_t size)
+{
+    char piece[4096];
+    int64_t got = 0;
+    int file = disk_open_file(s->settings.disk, path, false);
+    while (file >= 0 && size > 0 && got >= 0) {
+        int64_t from =
+            size > (int64_t)sizeof(piece) ? size - (int64_t)sizeof(piece) : 0;
+        got = disk_read(s->settings.disk, file, from, piece, (size_t)(size - from));
+        while (got > 0 && piece[got - 1] == '\0')
+            got--;
+        size = from + (got > 0 ? got : 0);
+        if (got > 0)
+            break;
+    }
+    if (file >= 0)
+        disk_close_file(s->settings.disk, file);
+    return size;
+}
+
 static bool
 event_spool_take_name(void *context, const char *name)
 {
@@ -318,7 +365,7 @@ event_spool_take_name(void *context, const char *name)
         return true;
     event_spool_path(s, (uint32_t)number, path);
     if (disk_inspect(s->settings.disk, path, &info) == 0 && info.kind == DISK_FILE)
-        add_file(s, (uint32_t)number, info.size);
+        add_file(s, (uint32_t)number, size_of_lines(s, path, info.size));
     return true;
 }
 

@@ -21,6 +21,7 @@ enum {
     EVENT_GATE_MS = 1000,
     EVENT_GATHERED_MAX = 8 * 1024 * 1024, /* that the disk has not taken; in memory */
     EVENT_BATCH_BYTES = 256 * 1024 - 256, /* of lines */
+    EVENT_BATCH_ANY = 1000000,            /* as many as these bytes hold */
     EVENT_SLOTS = 65536                   /* deferrals that are remembered */
 };
 

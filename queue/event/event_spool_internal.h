@@ -33,10 +33,13 @@ struct event_cursor {
     unsigned batch_dropped;            /* when the batch was read */
     unsigned batch_limit, batch_count; /* of it: events asked for, events */
     bool writing;
+    bool owed; /* a batch is taken, and `done` does not say so yet */
+    struct loop_timer owing;
     unsigned unread; /* times in a row that a file could not be read */
     int64_t said_ms; /* that `done` cannot be written; 0: it can */
     struct loop_timer again;
-    int file;
+    int file;    /* `done`; -1: it is made anew */
+    bool is_new; /* file has not its name yet */
     struct disk_sync sync;
 };
 
@@ -47,7 +50,8 @@ struct event_spool {
     uint64_t run, serial;
     struct event_file *files;
     size_t file_count, file_capacity;
-    int file; /* of the last row; -1: a new one is needed */
+    int file;         /* of the last row; -1: a new one is needed */
+    int64_t reserved; /* size of `file`; zeros behind the lines are overwritten */
     struct buffer
         open; /* lines that are not durable; the first `flying` bytes are written */
     size_t flying;

@@ -1,158 +1,10 @@
 /* Kept events: written before what they tell of, in order, at least once; a disk that
  * fails, is full or stalls costs mail a second at most; every crash leaves them. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "queue/event/event_spool.h"
-
-#include "base/log/log_internal.h"
-#include "t/sim/sim.h"
-#include "t/sim/sim_disk.h"
-#include "t/support/tap.h"
+#include "t/support/kept.h"
 
 #include <errno.h>
 #include <string.h>
-
-struct kept {
-    struct loop *loop;
-    struct log *log;
-    struct event_hub *hub;
-    struct gate *gate;
-    struct disk *disk;
-    struct event_spool *spool;
-    struct buffer said;
-    struct event_spool_settings settings;
-    unsigned more;
-};
-
-static void
-on_turn(void *context)
-{
-    gate_write(((struct kept *)context)->gate);
-}
-
-static void
-on_more(void *context)
-{
-    ((struct kept *)context)->more++;
-}
-
-/* The process begins; what the disk has stays. */
-static void
-begin(struct kept *k, int64_t bytes_max)
-{
-    *k = (struct kept){.loop = sim_loop_new(1)};
-    k->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
-    buffer_init(&k->said, 64 * 1024 * 1024);
-    log_capture(k->log, &k->said);
-    k->hub = event_hub_new(k->log);
-    k->gate = event_hub_gate(k->hub);
-    if (disk_open(&k->disk, "/spool", true) < 0)
-        abort();
-    (void)disk_sync_on(k->disk, k->loop);
-    k->settings = (struct event_spool_settings){.loop = k->loop,
-                                                .hub = k->hub,
-                                                .disk = k->disk,
-                                                .directory = "events",
-                                                .host = "mx.example.org",
-                                                .kinds = EVENT_RECORD_KINDS,
-                                                .bytes_max = bytes_max};
-    is_number(event_spool_open(&k->spool, &k->settings), 0, "open");
-    event_spool_on_more(k->spool, on_more, k);
-    loop_at_end(k->loop, LOOP_STAGE_SYNC, on_turn, k);
-}
-
-/* kill: without the end of a process. */
-static void
-leave(struct kept *k, bool killed)
-{
-    if (killed)
-        sim_disk_die_at(1);
-    event_spool_close(&k->spool);
-    disk_close(&k->disk);
-    event_hub_free(&k->hub);
-    log_free(&k->log);
-    buffer_free(&k->said);
-    loop_free(&k->loop);
-    if (killed)
-        sim_disk_restart();
-}
-
-static bool
-is_said(const struct kept *k, const char *words)
-{
-    return k->said.length > 0 &&
-           memmem(k->said.at, k->said.length, words, strlen(words)) != NULL;
-}
-
-/* The number-th message was delivered. */
-static void
-spool_tell(struct kept *k, unsigned number)
-{
-    static char name[64];
-    struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
-    struct event_origin origin = {.recipient = number};
-    snprintf(name, sizeof(name), "r%u@a.example", number);
-    event_tell(k->hub, &(struct event){.kind = EVENT_DELIVERED,
-                                       .id = {.time_ms = 1750000000000, .hash = 5},
-                                       .recipient = text_from(name),
-                                       .reason = "",
-                                       .origin = &origin,
-                                       .outcome = &outcome});
-}
-
-static void
-tell_deferred(struct kept *k, uint64_t message, unsigned recipient)
-{
-    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.0.0", "later");
-    struct event_origin origin = {.recipient = recipient};
-    event_tell(k->hub, &(struct event){.kind = EVENT_DEFERRED,
-                                       .id = {.time_ms = 1750000000000 + message, .hash = 5},
-                                       .recipient = TEXT("r@a.example"),
-                                       .reason = "",
-                                       .origin = &origin,
-                                       .outcome = &outcome});
-}
-
-static void
-spool_turn(struct kept *k)
-{
-    loop_turn(k->loop, 0);
-}
-
-/* Takes everything, a batch at a time; the numbers of the recipients must go up by one
- * from `next` on, but for repetitions. Returns the next number. */
-static unsigned
-take_all(struct kept *k, unsigned next, unsigned batch_max, unsigned *repeated)
-{
-    struct event_batch batch = {0};
-    buffer_init(&batch.lines, EVENT_BATCH_BYTES);
-    for (int i = 0; i < 100000; i++) {
-        spool_turn(k);
-        enum event_offer offer = event_spool_offer(k->spool, batch_max);
-        if (offer == EVENT_OFFER_NONE)
-            break;
-        if (offer == EVENT_OFFER_BUSY)
-            sim_loop_advance(k->loop, 500);
-        if (!event_spool_batch(k->spool, batch_max, &batch))
-            continue;
-        if (batch.count == 0 || batch.count > batch_max)
-            ok_named(false, "the size of a batch");
-        struct text rest = buffer_text(&batch.lines), line;
-        while (rest.length > 0 && text_cut(&rest, '\n', &line)) {
-            const char *at = memmem(line.at, line.length, "\"recipient\":\"r", 14);
-            unsigned number = at != NULL ? (unsigned)strtoul(at + 14, NULL, 10) : 0;
-            if (number < next)
-                (*repeated)++;
-            else if (number == next)
-                next++;
-            else
-                is_number(number, next, "in order, without a gap");
-        }
-        event_spool_taken(k->spool);
-    }
-    buffer_free(&batch.lines);
-    spool_turn(k);
-    return next;
-}
 
 /* --- The gate --------------------------------------------------------------------- */
 
@@ -161,23 +13,23 @@ test_gate(void)
 {
     struct kept k;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     ok(event_are_kept(k.hub) && gate_is_open(k.gate, gate_number(k.gate)));
     is_number(sim_disk_count("/spool/events"), 0, "no file before the first event");
-    spool_tell(&k, 1);
-    spool_tell(&k, 2);
+    kept_tell(&k, 1);
+    kept_tell(&k, 2);
     uint64_t number = gate_number(k.gate);
     ok_named(!gate_is_open(k.gate, number), "results wait");
-    spool_turn(&k);
+    kept_turn(&k);
     ok_named(!gate_is_open(k.gate, number), "the sync goes on");
     is_number(sim_disk_count("/spool/events"), 1, "a file");
-    spool_tell(&k, 3);
-    spool_turn(&k);
+    kept_tell(&k, 3);
+    kept_turn(&k);
     ok_named(gate_is_open(k.gate, number) && !gate_is_open(k.gate, gate_number(k.gate)),
              "the first two are durable, the third is not");
-    spool_turn(&k);
+    kept_turn(&k);
     ok_named(gate_is_open(k.gate, gate_number(k.gate)), "now it is");
-    struct text content = sim_disk_content("/spool/events/00000001");
+    struct text content = kept_lines("/spool/events/00000001");
     size_t lines = 0;
     for (size_t i = 0; i < content.length; i++)
         lines += content.at[i] == '\n';
@@ -189,12 +41,12 @@ test_gate(void)
     sim_loop_advance(k.loop, 3600000);
     ok_named(sim_loop_turns(k.loop) - turns <= 2, "without events nothing wakes up");
     unsigned repeated = 0;
-    is_number(take_all(&k, 1, 100, &repeated), 4, "they are taken");
+    is_number(kept_take_all(&k, 1, 100, &repeated), 4, "they are taken");
     is_number(event_spool_figures(k.spool).pending_bytes, 0, "none waits");
-    spool_tell(&k, 4);
+    kept_tell(&k, 4);
     gate_wait(k.gate);
     ok_named(gate_is_open(k.gate, gate_number(k.gate)), "who waits gets it at once");
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 /* Off: nothing is made, nothing waits. */
@@ -212,21 +64,21 @@ test_off(void)
     event_hub_free(&hub);
     struct kept k;
     sim_disk_reset();
-    begin(&k, 1 << 26);
-    spool_tell(&k, 1);
+    kept_begin(&k, 1 << 26);
+    kept_tell(&k, 1);
     event_spool_close(&k.spool);
     ok_named(!event_are_kept(k.hub) && gate_is_open(k.gate, gate_number(k.gate)),
              "turned off: what was there is written");
-    spool_tell(&k, 2);
+    kept_tell(&k, 2);
     ok(gate_is_open(k.gate, gate_number(k.gate)));
     is_number(event_spool_open(&k.spool, &k.settings), 0, "and on again");
-    event_spool_on_more(k.spool, on_more, &k);
-    spool_tell(&k, 2);
-    spool_turn(&k);
-    spool_turn(&k);
+    event_spool_on_more(k.spool, kept_on_more, &k);
+    kept_tell(&k, 2);
+    kept_turn(&k);
+    kept_turn(&k);
     unsigned repeated = 0;
-    is_number(take_all(&k, 1, 1, &repeated), 3, "none is missing");
-    leave(&k, false);
+    is_number(kept_take_all(&k, 1, 1, &repeated), 3, "none is missing");
+    kept_leave(&k, false);
 }
 
 /* --- Disks ------------------------------------------------------------------------ */
@@ -236,35 +88,35 @@ test_stalled(void)
 {
     struct kept k;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     sim_disk_set_syncing(DISK_SYNC_AIO, 60000);
-    spool_tell(&k, 1);
+    kept_tell(&k, 1);
     int64_t before = loop_monotonic_ms(k.loop);
-    spool_turn(&k);
+    kept_turn(&k);
     sim_loop_advance(k.loop, EVENT_GATE_MS - 1);
-    spool_tell(&k, 2);
+    kept_tell(&k, 2);
     ok_named(!gate_is_open(k.gate, gate_number(k.gate)), "mail waits");
     sim_loop_advance(k.loop, 2);
     ok_named(gate_is_open(k.gate, gate_number(k.gate)), "for a second");
     ok(loop_monotonic_ms(k.loop) - before < EVENT_GATE_MS + 10);
     is_number(event_spool_figures(k.spool).lost, 2, "events_lost counts");
-    ok_named(event_spool_figures(k.spool).failing && is_said(&k, "error: the disk does not take"),
+    ok_named(event_spool_figures(k.spool).failing && kept_has_said(&k, "error: the disk does not take"),
              "a line says so");
-    spool_tell(&k, 3);
+    kept_tell(&k, 3);
     ok_named(gate_is_open(k.gate, gate_number(k.gate)), "later mail does not wait");
     sim_loop_advance(k.loop, 60000);
     sim_disk_set_syncing(DISK_SYNC_AIO, 0);
     sim_loop_advance(k.loop, 60000);
-    ok_named(!event_spool_figures(k.spool).failing && is_said(&k, "takes events again"),
+    ok_named(!event_spool_figures(k.spool).failing && kept_has_said(&k, "takes events again"),
              "the disk is back");
-    spool_tell(&k, 4);
+    kept_tell(&k, 4);
     ok_named(!gate_is_open(k.gate, gate_number(k.gate)), "and mail waits for it");
-    spool_turn(&k);
-    spool_turn(&k);
+    kept_turn(&k);
+    kept_turn(&k);
     ok(gate_is_open(k.gate, gate_number(k.gate)));
     unsigned repeated = 0;
-    is_number(take_all(&k, 1, 100, &repeated), 5, "nothing was lost after all");
-    leave(&k, false);
+    is_number(kept_take_all(&k, 1, 100, &repeated), 5, "nothing was lost after all");
+    kept_leave(&k, false);
 }
 
 /* Every call of the disk fails once: old or new state, mail goes on, and what was told is
@@ -278,27 +130,27 @@ test_failures(void)
         for (uint64_t at = 1;; at++) {
             struct kept k;
             sim_disk_reset();
-            begin(&k, 1 << 26);
+            kept_begin(&k, 1 << 26);
             sim_disk_count_anew();
             sim_disk_fail_at(at, errors[e]);
             unsigned next = 1, repeated = 0;
             for (unsigned n = 1; n <= 6; n++) {
-                spool_tell(&k, n);
-                spool_turn(&k);
+                kept_tell(&k, n);
+                kept_turn(&k);
                 sim_loop_advance(k.loop, 2 * EVENT_GATE_MS);
                 waiting += !gate_is_open(k.gate, gate_number(k.gate));
                 if (n % 2 == 0)
-                    next = take_all(&k, next, 2, &repeated);
+                    next = kept_take_all(&k, next, 2, &repeated);
                 sim_loop_advance(k.loop, 10000);
             }
-            next = take_all(&k, next, 2, &repeated);
+            next = kept_take_all(&k, next, 2, &repeated);
             missing += next != 7;
             bool failed = sim_disk_has_failed();
-            leave(&k, true);
-            begin(&k, 1 << 26);
-            next = take_all(&k, next, 2, &repeated);
+            kept_leave(&k, true);
+            kept_begin(&k, 1 << 26);
+            next = kept_take_all(&k, next, 2, &repeated);
             missing += next != 7;
-            leave(&k, false);
+            kept_leave(&k, false);
             calls++;
             if (!failed)
                 break;
@@ -313,18 +165,18 @@ test_full(void)
 {
     struct kept k;
     sim_disk_reset();
-    begin(&k, 1 << 26);
-    spool_tell(&k, 1);
+    kept_begin(&k, 1 << 26);
+    kept_tell(&k, 1);
     sim_disk_fail_at(sim_disk_calls() + 2, ENOSPC);
-    spool_turn(&k);
+    kept_turn(&k);
     ok_named(gate_is_open(k.gate, gate_number(k.gate)), "a full disk does not stop mail");
-    ok(is_said(&k, "error: cannot write events (No space left on device), and mail goes on"));
+    ok(kept_has_said(&k, "error: cannot write events (No space left on device), and mail goes on"));
     is_number(event_spool_figures(k.spool).lost, 1, "counted");
     sim_loop_advance(k.loop, 1500);
     sim_loop_advance(k.loop, 1500);
     unsigned repeated = 0;
-    is_number(take_all(&k, 1, 10, &repeated), 2, "later it is written");
-    leave(&k, false);
+    is_number(kept_take_all(&k, 1, 10, &repeated), 2, "later it is written");
+    kept_leave(&k, false);
 }
 
 /* Killed at each call, and the power cut: what the gate has let pass is there. */
@@ -337,17 +189,17 @@ test_crashes(void)
             struct kept k;
             unsigned repeated = 0, next = 1, passed = 0;
             sim_disk_reset();
-            begin(&k, 1 << 26);
+            kept_begin(&k, 1 << 26);
             sim_disk_count_anew();
             sim_disk_die_at(at);
             for (unsigned n = 1; n <= 8 && !sim_disk_is_dead(); n++) {
-                spool_tell(&k, n);
-                spool_turn(&k);
-                spool_turn(&k);
+                kept_tell(&k, n);
+                kept_turn(&k);
+                kept_turn(&k);
                 if (!sim_disk_is_dead() && gate_is_open(k.gate, gate_number(k.gate)))
                     passed = n;
                 if (n % 3 == 0)
-                    next = take_all(&k, next, 2, &repeated);
+                    next = kept_take_all(&k, next, 2, &repeated);
             }
             bool died = sim_disk_is_dead();
             sim_disk_die_at(1);
@@ -361,12 +213,12 @@ test_crashes(void)
                 sim_disk_power_cut();
             else
                 sim_disk_restart();
-            begin(&k, 1 << 26);
+            kept_begin(&k, 1 << 26);
             unsigned from = next;
-            next = take_all(&k, next, 2, &repeated);
+            next = kept_take_all(&k, next, 2, &repeated);
             missing += next <= passed;
             early += from > next;
-            leave(&k, false);
+            kept_leave(&k, false);
             points++;
             if (!died)
                 break;
@@ -384,12 +236,12 @@ test_files(void)
     struct kept k;
     unsigned repeated = 0;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     for (unsigned n = 1; n <= 20000; n++) {
-        spool_tell(&k, n);
+        kept_tell(&k, n);
         if (n % 1000 == 0) {
-            spool_turn(&k);
-            spool_turn(&k);
+            kept_turn(&k);
+            kept_turn(&k);
         }
     }
     sim_loop_advance(k.loop, 100);
@@ -397,10 +249,10 @@ test_files(void)
     ok_named(files >= 4 && files <= 8, "some files");
     struct text first = sim_disk_content("/spool/events/00000001");
     ok_named(first.length > 0 && first.length <= EVENT_FILE_BYTES, "of a mebibyte");
-    is_number(take_all(&k, 1, 100, &repeated), 20001, "all of them, in order");
+    is_number(kept_take_all(&k, 1, 100, &repeated), 20001, "all of them, in order");
     is_number(repeated, 0, "each once");
     is_number(sim_disk_count("/spool/events"), 2, "taken files go; `done` is left");
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 /* The batch under way is the same after a restart, although more events have come. */
@@ -412,24 +264,24 @@ test_same_batch(void)
     buffer_init(&first.lines, EVENT_BATCH_BYTES);
     buffer_init(&again.lines, EVENT_BATCH_BYTES);
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     for (unsigned n = 1; n <= 3; n++)
-        spool_tell(&k, n);
-    spool_turn(&k);
-    spool_turn(&k);
+        kept_tell(&k, n);
+    kept_turn(&k);
+    kept_turn(&k);
     is_number(event_spool_offer(k.spool, 10), EVENT_OFFER_FEW, "fewer than a batch");
     is_number(event_spool_offer(k.spool, 3), EVENT_OFFER_WHOLE, "a whole one");
     ok_named(!event_spool_batch(k.spool, 10, &first), "its extent is noted first");
     is_number(event_spool_offer(k.spool, 10), EVENT_OFFER_BUSY, "which takes a sync");
-    spool_turn(&k);
-    spool_turn(&k);
+    kept_turn(&k);
+    kept_turn(&k);
     ok(event_spool_batch(k.spool, 10, &first));
     is_number(first.count, 3, "three events");
-    spool_tell(&k, 4);
-    spool_turn(&k);
-    spool_turn(&k);
-    leave(&k, true);
-    begin(&k, 1 << 26);
+    kept_tell(&k, 4);
+    kept_turn(&k);
+    kept_turn(&k);
+    kept_leave(&k, true);
+    kept_begin(&k, 1 << 26);
     is_number(event_spool_offer(k.spool, 10), EVENT_OFFER_WHOLE, "it is under way");
     ok(event_spool_batch(k.spool, 10, &again));
     ok_named(text_equal(buffer_text(&first.lines), buffer_text(&again.lines)) &&
@@ -437,10 +289,10 @@ test_same_batch(void)
              "the same batch");
     event_spool_taken(k.spool);
     unsigned repeated = 0;
-    is_number(take_all(&k, 4, 10, &repeated), 5, "then the rest");
+    is_number(kept_take_all(&k, 4, 10, &repeated), 5, "then the rest");
     buffer_free(&first.lines);
     buffer_free(&again.lines);
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 static void
@@ -448,23 +300,23 @@ test_limit(void)
 {
     struct kept k;
     sim_disk_reset();
-    begin(&k, 2 * EVENT_FILE_BYTES);
+    kept_begin(&k, 2 * EVENT_FILE_BYTES);
     for (unsigned n = 1; n <= 40000; n++) {
-        spool_tell(&k, n);
+        kept_tell(&k, n);
         if (n % 500 == 0) {
-            spool_turn(&k);
-            spool_turn(&k);
+            kept_turn(&k);
+            kept_turn(&k);
         }
     }
     sim_loop_advance(k.loop, 100);
     struct event_spool_figures f = event_spool_figures(k.spool);
     ok_named(f.lost > 20000 && f.lost < 40000, "the oldest are lost");
     ok_named(f.pending_bytes <= 3 * EVENT_FILE_BYTES, "the limit holds");
-    ok(is_said(&k, "more events wait than events_max"));
+    ok(kept_has_said(&k, "more events wait than events_max"));
     unsigned repeated = 0;
-    is_number(take_all(&k, (unsigned)f.lost + 1, 100, &repeated), 40001,
+    is_number(kept_take_all(&k, (unsigned)f.lost + 1, 100, &repeated), 40001,
               "exactly as many as were counted");
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 /* Torn, damaged or foreign files: what can be read is offered. */
@@ -489,10 +341,10 @@ test_damage(void)
     for (size_t i = 0; i < sizeof(dones) / sizeof(*dones); i++) {
         unsigned repeated = 0;
         sim_disk_reset();
-        begin(&k, 1 << 26);
-        spool_tell(&k, 1);
-        leave(&k, false);
-        begin(&k, 1 << 26);
+        kept_begin(&k, 1 << 26);
+        kept_tell(&k, 1);
+        kept_leave(&k, false);
+        kept_begin(&k, 1 << 26);
         put(&k, "events/done", text_from(dones[i]));
         put(&k, "events/00000000", TEXT("foreign"));
         put(&k, "events/README", TEXT("foreign"));
@@ -500,15 +352,15 @@ test_damage(void)
         memcpy(torn, "{\"id\":\"torn", 11);
         put(&k, "events/00000002", text_of(torn, sizeof(torn)));
         put(&k, "events/00000003", TEXT("\n\nno JSON\n{\"id\":\"x\"}\n"));
-        leave(&k, false);
-        begin(&k, 1 << 26);
-        spool_tell(&k, 2);
-        spool_turn(&k);
-        spool_turn(&k);
+        kept_leave(&k, false);
+        kept_begin(&k, 1 << 26);
+        kept_tell(&k, 2);
+        kept_turn(&k);
+        kept_turn(&k);
         unsigned from = i == 6 ? 2 : 1;
-        is_number(take_all(&k, from, 7, &repeated), 3, dones[i]);
+        is_number(kept_take_all(&k, from, 7, &repeated), 3, dones[i]);
         ok(sim_disk_content("/spool/events/README").at != NULL);
-        leave(&k, false);
+        kept_leave(&k, false);
     }
 }
 
@@ -520,28 +372,32 @@ test_torn(void)
     char lines[4096], done_text[100];
     unsigned repeated = 0, wrong = 0;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     for (unsigned n = 1; n <= 3; n++)
-        spool_tell(&k, n);
-    leave(&k, false);
-    struct text whole = sim_disk_content("/spool/events/00000001");
+        kept_tell(&k, n);
+    kept_leave(&k, false);
+    struct text whole = kept_lines("/spool/events/00000001");
+    char ahead[sizeof(lines)] = {0}; /* zeros follow */
     memcpy(lines, whole.at, whole.length);
     whole.at = lines;
-    for (size_t length = 0; length <= whole.length; length++) {
+    for (size_t length = 0; length <= 2 * whole.length; length++) {
         unsigned complete = 0;
-        for (size_t i = 0; i < length; i++)
+        size_t cut = length % (whole.length + 1);
+        for (size_t i = 0; i < cut; i++)
             complete += lines[i] == '\n';
+        memset(ahead, 0, sizeof(ahead));
+        memcpy(ahead, lines, cut);
         sim_disk_reset();
-        begin(&k, 1 << 26);
-        put(&k, "events/00000001", text_before(whole, length));
-        leave(&k, true);
-        begin(&k, 1 << 26);
-        wrong += take_all(&k, 1, 2, &repeated) != complete + 1;
-        spool_tell(&k, complete + 1);
-        spool_turn(&k);
-        spool_turn(&k);
-        wrong += take_all(&k, complete + 1, 2, &repeated) != complete + 2;
-        leave(&k, false);
+        kept_begin(&k, 1 << 26);
+        put(&k, "events/00000001", text_of(ahead, length > whole.length ? sizeof(ahead) : cut));
+        kept_leave(&k, true);
+        kept_begin(&k, 1 << 26);
+        wrong += kept_take_all(&k, 1, 2, &repeated) != complete + 1;
+        kept_tell(&k, complete + 1);
+        kept_turn(&k);
+        kept_turn(&k);
+        wrong += kept_take_all(&k, complete + 1, 2, &repeated) != complete + 2;
+        kept_leave(&k, false);
     }
     is_number(wrong, 0, "whole lines come, half a line does not, and later ones do");
     is_number(repeated, 0, "none twice");
@@ -549,13 +405,13 @@ test_torn(void)
              whole.length / 3, whole.length / 3 * 2);
     for (size_t length = 0; length <= strlen(done_text); length++) {
         sim_disk_reset();
-        begin(&k, 1 << 26);
+        kept_begin(&k, 1 << 26);
         put(&k, "events/00000001", whole);
         put(&k, "events/done", text_of(done_text, length));
-        leave(&k, true);
-        begin(&k, 1 << 26);
-        wrong += take_all(&k, length < strlen(done_text) ? 1 : 2, 2, &repeated) != 4;
-        leave(&k, false);
+        kept_leave(&k, true);
+        kept_begin(&k, 1 << 26);
+        wrong += kept_take_all(&k, length < strlen(done_text) ? 1 : 2, 2, &repeated) != 4;
+        kept_leave(&k, false);
     }
     is_number(wrong, 0, "half a `done` counts as none");
 }
@@ -571,25 +427,25 @@ test_cursor_ahead(void)
         char text[100];
         unsigned repeated = 0;
         sim_disk_reset();
-        begin(&k, 1 << 26);
+        kept_begin(&k, 1 << 26);
         snprintf(text, sizeof(text), "petrel events 1\n%s 10 20\n", numbers[i]);
         put(&k, "events/done", text_from(text));
-        leave(&k, true);
-        begin(&k, 1 << 26);
+        kept_leave(&k, true);
+        kept_begin(&k, 1 << 26);
         for (unsigned n = 1; n <= 5; n++) {
-            spool_tell(&k, n);
-            spool_turn(&k);
-            spool_turn(&k);
+            kept_tell(&k, n);
+            kept_turn(&k);
+            kept_turn(&k);
         }
-        is_number(take_all(&k, 1, 2, &repeated), 6, numbers[i]);
-        leave(&k, true);
-        begin(&k, 1 << 26);
-        spool_tell(&k, 6);
-        spool_turn(&k);
-        spool_turn(&k);
-        is_number(take_all(&k, 6, 2, &repeated), 7, "after a restart, too");
+        is_number(kept_take_all(&k, 1, 2, &repeated), 6, numbers[i]);
+        kept_leave(&k, true);
+        kept_begin(&k, 1 << 26);
+        kept_tell(&k, 6);
+        kept_turn(&k);
+        kept_turn(&k);
+        is_number(kept_take_all(&k, 6, 2, &repeated), 7, "after a restart, too");
         is_number(event_spool_figures(k.spool).lost, 0, "nothing is lost");
-        leave(&k, false);
+        kept_leave(&k, false);
     }
 }
 
@@ -600,17 +456,17 @@ test_name_taken(void)
     struct kept k;
     unsigned repeated = 0;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     if (disk_make_directory(k.disk, "events/00000001", 0700) < 0 ||
         disk_make_directory(k.disk, "events/00000002", 0700) < 0)
         abort();
-    spool_tell(&k, 1);
-    spool_turn(&k);
+    kept_tell(&k, 1);
+    kept_turn(&k);
     sim_loop_advance(k.loop, 100);
     ok_named(gate_is_open(k.gate, gate_number(k.gate)) && event_spool_figures(k.spool).lost == 0,
              "another name is taken");
-    is_number(take_all(&k, 1, 2, &repeated), 2, "and it comes");
-    leave(&k, false);
+    is_number(kept_take_all(&k, 1, 2, &repeated), 2, "and it comes");
+    kept_leave(&k, false);
 }
 
 /* `done` cannot be written: what is taken is removed all the same, or a full disk stays full. */
@@ -620,15 +476,15 @@ test_done_fails(void)
     struct kept k;
     unsigned repeated = 0, next = 1, said = 0;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     if (disk_make_directory(k.disk, "events/done.new", 0700) < 0)
         abort();
     for (unsigned n = 1; n <= 16000; n++) {
-        spool_tell(&k, n);
+        kept_tell(&k, n);
         if (n % 1000 == 0) {
-            spool_turn(&k);
-            spool_turn(&k);
-            next = take_all(&k, next, 100, &repeated);
+            kept_turn(&k);
+            kept_turn(&k);
+            next = kept_take_all(&k, next, 100, &repeated);
         }
     }
     is_number(next, 16001, "all are taken");
@@ -637,7 +493,7 @@ test_done_fails(void)
     while (rest.length > 0 && text_cut(&rest, '\n', &line))
         said += memmem(line.at, line.length, "cannot write events/done", 24) != NULL;
     ok_named(said >= 1 && said <= 2, "the log says so once a minute");
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 /* Instances of one spool: each has files, an order and a `done` of its own. */
@@ -650,11 +506,11 @@ test_slices(void)
     struct event_spool_settings settings;
     unsigned repeated = 0;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     event_spool_close(&k.spool);
     k.settings.directory = "events/0000-0511";
     is_number(event_spool_open(&k.spool, &k.settings), 0, "the first");
-    event_spool_on_more(k.spool, on_more, &k);
+    event_spool_on_more(k.spool, kept_on_more, &k);
     hub = event_hub_new(k.log);
     settings = k.settings;
     settings.hub = hub;
@@ -665,22 +521,22 @@ test_slices(void)
     l.hub = hub;
     l.gate = event_hub_gate(hub);
     for (unsigned n = 1; n <= 6; n++) {
-        spool_tell(&k, n);
+        kept_tell(&k, n);
         if (n % 2 == 0)
-            spool_tell(&l, n / 2);
-        spool_turn(&k);
+            kept_tell(&l, n / 2);
+        kept_turn(&k);
         gate_write(l.gate);
-        spool_turn(&k);
+        kept_turn(&k);
     }
     sim_loop_advance(k.loop, 100);
     is_number(sim_disk_count("/spool/events/0000-0511"), 1, "a file of its own");
     is_number(sim_disk_count("/spool/events/0512-1023"), 1, "each");
-    is_number(take_all(&k, 1, 2, &repeated), 7, "the events of one");
-    is_number(take_all(&l, 1, 2, &repeated), 4, "and of the other");
+    is_number(kept_take_all(&k, 1, 2, &repeated), 7, "the events of one");
+    is_number(kept_take_all(&l, 1, 2, &repeated), 4, "and of the other");
     is_number(repeated, 0, "each once");
     event_spool_close(&other);
     event_hub_free(&hub);
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 /* A million recipients, while the receiver takes what it can: nothing grows. */
@@ -691,13 +547,13 @@ test_million(void)
     unsigned repeated = 0, next = 1, n = 0;
     uint64_t most = 0;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     while (n < 1000000) {
         for (int i = 0; i < 20000; i++)
-            spool_tell(&k, ++n);
+            kept_tell(&k, ++n);
         for (int i = 0; i < 8; i++)
-            spool_turn(&k);
-        next = take_all(&k, next, 1000, &repeated);
+            kept_turn(&k);
+        next = kept_take_all(&k, next, 1000, &repeated);
         buffer_clear(&k.said);
         uint64_t pending = event_spool_figures(k.spool).pending_bytes;
         most = pending > most ? pending : most;
@@ -707,7 +563,7 @@ test_million(void)
     is_number(next, 1000001, "each, in order");
     is_number(repeated, 0, "once");
     ok(most < 16u << 20 && event_spool_figures(k.spool).lost == 0);
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 /* A recipient's first deferral, then one a day. */
@@ -716,17 +572,17 @@ test_deferrals(void)
 {
     struct kept k;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     for (int hour = 0; hour < 50; hour++) {
-        tell_deferred(&k, 1, 1);
-        tell_deferred(&k, 1, 2);
+        kept_tell_deferred(&k, 1, 1);
+        kept_tell_deferred(&k, 1, 2);
         sim_loop_advance(k.loop, 3600000);
     }
     is_number((int64_t)gate_number(k.gate), 6, "three for each of two recipients");
     for (unsigned n = 0; n < 200; n++)
-        tell_deferred(&k, 2, n + 1);
+        kept_tell_deferred(&k, 2, n + 1);
     is_number((int64_t)gate_number(k.gate), 206, "recipients are told apart");
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 /* The wall clock says when, never how long. */
@@ -735,22 +591,22 @@ test_clock(void)
 {
     struct kept k;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     sim_disk_set_syncing(DISK_SYNC_AIO, 400);
-    spool_tell(&k, 1);
-    spool_turn(&k);
+    kept_tell(&k, 1);
+    kept_turn(&k);
     sim_loop_step_wall(k.loop, -10 * 86400000LL);
-    tell_deferred(&k, 1, 1);
+    kept_tell_deferred(&k, 1, 1);
     sim_loop_advance(k.loop, 100);
     ok_named(!gate_is_open(k.gate, gate_number(k.gate)), "the clock went back");
     sim_loop_step_wall(k.loop, 20 * 86400000LL);
     sim_loop_advance(k.loop, 300);
     ok(event_spool_figures(k.spool).lost == 0);
-    tell_deferred(&k, 1, 1);
+    kept_tell_deferred(&k, 1, 1);
     sim_loop_advance(k.loop, 1000);
     is_number((int64_t)gate_number(k.gate), 2, "a day has not gone by");
     ok(gate_is_open(k.gate, 2) && event_spool_figures(k.spool).lost == 0);
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 /* Nobody takes them for long: memory has a limit. */
@@ -759,16 +615,16 @@ test_memory(void)
 {
     struct kept k;
     sim_disk_reset();
-    begin(&k, 1 << 26);
+    kept_begin(&k, 1 << 26);
     sim_disk_set_syncing(DISK_SYNC_AIO, 600000);
-    spool_tell(&k, 1);
-    spool_turn(&k);
+    kept_tell(&k, 1);
+    kept_turn(&k);
     for (unsigned n = 2; n <= 60000; n++)
-        spool_tell(&k, n);
+        kept_tell(&k, n);
     sim_loop_advance(k.loop, 1100);
     ok_named(event_spool_figures(k.spool).pending_bytes <= EVENT_GATHERED_MAX, "8 MiB");
     is_number((int64_t)event_spool_figures(k.spool).lost, 60000, "all of them are counted once");
-    leave(&k, false);
+    kept_leave(&k, false);
 }
 
 int
