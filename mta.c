@@ -274,18 +274,18 @@ on_reload(void *context)
     local_reload(p->local, o->hostname);
     struct channel_settings channel = mta_channel(p, fresh);
     channel_reload(p->channel, &channel);
+    struct sandbox_rules confine = configuration_sandbox(fresh);
+    sandbox_rules_review(p->sandbox, &confine, p->log);
+    alias_keeper_use(&p->aliases, fresh); /* takes their files from fresh */
     char waits[OPTIONS_RESTART_MAX], text[OPTIONS_RESTART_MAX + 64];
     options_need_restart(&p->started->options, o, waits);
-    /* Only now: until here the parts have used the old routes. */
+    /* Only now: until here the parts have used the old routes and files of aliases. */
     if (p->configuration != p->started)
         configuration_free(&p->configuration);
     p->configuration = fresh;
     descriptors_want(o, p->log);
     warnings_say(o, fresh->settings, fresh->routes, p->log);
     about_write(queue_disk(manager_queue(p->manager)), o);
-    struct sandbox_rules confine = configuration_sandbox(fresh);
-    sandbox_rules_review(p->sandbox, &confine, p->log);
-    alias_keeper_use(&p->aliases, fresh);
     snprintf(text, sizeof(text), "settings reloaded%s%s",
              waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
     mta_tell(p, EVENT_RELOADED, text);
