@@ -185,14 +185,15 @@ static void
 alias_read_next(struct alias_reading *r)
 {
     size_t end = alias_find(r->values, ",");
-    r->has_value = true;
     if (end == TEXT_NONE) {
+        r->has_value = true; /* of a kind */
         alias_complain(r, r->values, "a quote does not end");
         r->values = TEXT("");
         return;
     }
     struct text value = text_trim(text_before(r->values, end));
     r->values = text_trim(text_after(r->values, end + 1));
+    r->has_value |= value.length > 0;
     if (r->wanted && value.length > 0)
         alias_read_value(r, value);
 }

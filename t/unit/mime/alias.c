@@ -101,6 +101,8 @@ test_errors(void)
              "...]");
     reads_as(alias_begin, "a:\nb: c", "1 a: [1: a name without an address]2 b: c");
     reads_as(alias_begin, "a:", "1 a: [1: a name without an address]");
+    reads_as(alias_begin, "a: ,,\nb: c,", "1 a: [1: a name without an address]2 b: c");
+    reads_as(alias_begin, "a: ,\n ,c", "1 a: c");
     reads_as(alias_begin, "  a: b\n",
              " [1: 'a: b': a continuation without a name before "
              "it; remove the blanks before it]");
