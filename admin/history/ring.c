@@ -14,7 +14,12 @@
 /* The year 19,800 is not ours, and nothing could sort behind the last name that there is. */
 #define RING_LAST_MS (UINT64_C(1) << 49)
 
-enum { FILE_MODE = 0600, NAME_DIGITS = 10, TAIL_MAX = LOG_LINE_MAX + 2 };
+enum {
+    FILE_MODE = 0600,
+    NAME_DIGITS = 10,
+    TAIL_MAX = LOG_LINE_MAX + 2,
+    RING_LOOK_MS = 1000
+};
 
 static void
 ring_name(const struct ring *r, uint64_t first_ms, char out[RING_NAME_MAX])
@@ -208,20 +213,36 @@ lines_within(struct text lines, int64_t room)
     return end == TEXT_NONE ? 0 : end + 1;
 }
 
+static bool
+ring_look_size(struct ring *r)
+{
+    struct disk_info info;
+    if (disk_file_info(r->disk, r->file, &info) != 0)
+        return false;
+    r->files[r->count - 1].size = info.size;
+    return true;
+}
+
+/* Somebody may have emptied the file. */
+static void
+ring_look_again(struct ring *r, int64_t now_ms)
+{
+    if (r->file >= 0 && now_ms / RING_LOOK_MS != r->looked)
+        (void)ring_look_size(r);
+    r->looked = now_ms / RING_LOOK_MS;
+}
+
 static int
 ring_append(struct ring *r, struct text lines)
 {
     struct ring_file *last = &r->files[r->count - 1];
-    struct disk_info info;
     int error = ring_repair(r);
     if (error == 0)
-        error = disk_write(r->disk, r->file, lines);
-    if (error == 0) {
+        error = disk_write_at(r->disk, r->file, last->size, lines);
+    if (error == 0)
         last->size += (int64_t)lines.length;
-    } else if (disk_file_info(r->disk, r->file, &info) == 0) {
-        last->size = info.size; /* some of it may be there */
+    else if (ring_look_size(r)) /* some of it may be there */
         ring_look_torn(r);
-    }
     return error;
 }
 
@@ -229,6 +250,7 @@ int
 ring_write(struct ring *r, int64_t now_ms, struct text lines)
 {
     int error = 0;
+    ring_look_again(r, now_ms);
     while (error == 0 && lines.length > 0) {
         int64_t used = r->file >= 0 ? r->files[r->count - 1].size : -1;
         size_t part = used < 0 ? 0 : lines_within(lines, ring_file_max(r) - used);

@@ -22,8 +22,9 @@ struct ring {
         int64_t size;
     } files[RING_FOUND_MAX];
     unsigned count;
-    int file;  /* the last one, or -1 */
-    bool torn; /* its last line has no LF */
+    int file;       /* the last one, or -1 */
+    int64_t looked; /* the second in which its size was asked for */
+    bool torn;      /* its last line has no LF */
 };
 
 /* Finds the files in the directory, which exists, repairs a torn last line, and keeps to

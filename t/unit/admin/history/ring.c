@@ -193,6 +193,31 @@ test_start(void)
     disk_close(&disk);
 }
 
+/* Somebody else writes into the file: within a second lines come behind that. */
+static void
+test_changed(void)
+{
+    struct ring r;
+    struct found f = {.count = 0};
+    char line[101], path[100];
+    int64_t bytes;
+    unsigned files;
+    fresh();
+    ok(ring_open(&r, disk, "history", "mail", LIMIT) == 0);
+    for (int i = 0; i < 5; i++)
+        ok(ring_write(&r, NOW, numbered(NOW, i, line)) == 0);
+    ok(disk_list(disk, "history", collect, &f) == 0 && f.count == 1);
+    snprintf(path, sizeof(path), "history/%s", f.names[0]);
+    int file = disk_open_file(disk, path, true);
+    ok(file >= 0 && disk_write(disk, file, text_before(numbered(NOW, 5, line), 100)) == 0);
+    disk_close_file(disk, file);
+    ok(ring_write(&r, NOW + 1000, numbered(NOW, 6, line)) == 0);
+    ok_named(is_in_order(content("mail", &bytes, &files), 6) && bytes == 700 && ring_bytes(&r) == 700,
+             "nothing is written over");
+    ring_close(&r);
+    disk_close(&disk);
+}
+
 static void
 test_age(void)
 {
@@ -294,6 +319,7 @@ main(void)
     test_limit();
     test_long_lines();
     test_start();
+    test_changed();
     test_age();
     test_faults();
     return done();
