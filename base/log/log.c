@@ -10,6 +10,7 @@
 #include "base/log/log.h"
 
 #include "base/log/log_internal.h"
+#include "base/log/log_json.h"
 #include "base/log/log_number.h"
 #include "base/number.h"
 #include "base/log/log_prefix.h"
@@ -29,9 +30,10 @@
 
 /* The length of a field's value after escaping: small compared with the line, so that
  * a name from a peer cannot push the outcome off its end. */
-enum { VALUE_MAX = 1024, LINE_USUAL = 400 };
+enum { VALUE_MAX = 1024, LINE_USUAL = 1000 };
 static_assert((int)LINE_USUAL >= (int)LOG_PREFIX_MAX, "a line begins with its prefix");
-enum { PLAIN_MORE = 5 }; /* ", " "=" "<" ">" */
+/* Bytes of a field beside its value: the key, and ", " "=" "<" ">". */
+enum { KEY_MAX = 64, FIELD_MORE = KEY_MAX + 5 };
 enum { SECONDS_MAX = 4, /* numbers in a field */ ID_SIZE = 64 };
 enum { SPARE_MAX = 2048 }; /* of a line, the memory of which is kept for the next */
 /* more bytes than this do not wait for the end of the turn */
@@ -43,6 +45,7 @@ struct log {
     enum log_level max;
     struct buffer *captured;
     struct fields *spare;      /* of an earlier line */
+    struct log_last last;      /* of the spare */
     struct log_writer *writer; /* NULL without a loop */
     struct loop_task wake;     /* posted while lines wait: the turn comes immediately */
     struct net_datagram syslog;
@@ -57,6 +60,7 @@ struct fields {
     json_t *object;     /* the json style */
     size_t count;
     bool cut;
+    bool is_apart; /* log_new_apart() would escape more */
 };
 
 const char *
@@ -87,6 +91,26 @@ log_add(struct fields *f, struct text t)
     log_value_end_cut(&f->line);
 }
 
+/* Space for size more bytes; NULL: they do not fit. The memory of an earlier line
+ * nearly always has it. */
+static inline char *
+fields_reserve(struct fields *f, size_t size)
+{
+    struct buffer *b = &f->line;
+    size_t left = b->capacity < b->limit ? b->capacity - b->length : 0;
+    if (f->cut)
+        return NULL;
+    return size <= left ? b->at + b->length : buffer_reserve(b, size);
+}
+
+/* What was written there is a field of the line. */
+static inline void
+fields_take(struct fields *f, const char *end)
+{
+    f->line.length = (size_t)(end - f->line.at);
+    f->count++;
+}
+
 /* Its readers expect the level first. */
 static void
 start_qmail(struct fields *f, const struct log_line *line)
@@ -112,7 +136,7 @@ log_add_id(struct fields *f, const struct log_line *line)
         id = bare;
     }
     size_t length = strlen(id);
-    char *at = f->cut ? NULL : buffer_reserve(&f->line, length + 2);
+    char *at = fields_reserve(f, length + 2);
     if (at == NULL) {
         log_add(f, text_from(id));
         log_add(f, TEXT(": "));
@@ -165,50 +189,6 @@ start_json(struct fields *f, const struct log_line *line)
         set(f, "id", json_string(text_is_utf8(text_from(line->id)) ? line->id : "?"));
 }
 
-/* Cuts the longest string of the object by half of its bytes. Shorter ones than twice
- * the ellipsis stay, so that finish_json() comes to an end. */
-static bool
-shorten_longest(json_t *object)
-{
-    const char *key, *longest = NULL;
-    json_t *value;
-    size_t length = strlen(LOG_ELLIPSIS);
-    json_object_foreach(object, key, value)
-    {
-        if (json_string_length(value) > 2 * length) {
-            length = json_string_length(value) / 2;
-            longest = key;
-        }
-    }
-    if (longest == NULL)
-        return false;
-    value = json_object_get(object, longest);
-    struct buffer shorter;
-    buffer_init(&shorter, length + strlen(LOG_ELLIPSIS));
-    struct text t = text_of(json_string_value(value), json_string_length(value));
-    bool added = buffer_add(&shorter, text_before(t, log_value_whole(t, length)));
-    assert(added);
-    log_value_end_cut(&shorter);
-    struct text made = buffer_text(&shorter);
-    json_string_setn(value, made.at, made.length);
-    buffer_free(&shorter);
-    return true;
-}
-
-/* A JSON line is never cut; its values are. */
-static void
-finish_json(struct fields *f)
-{
-    size_t flags = JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12);
-    size_t length = json_dumpb(f->object, NULL, 0, flags);
-    while (length > f->line.limit - f->line.length && shorten_longest(f->object))
-        length = json_dumpb(f->object, NULL, 0, flags);
-    char *at = buffer_reserve(&f->line, length);
-    if (at != NULL)
-        f->line.length += json_dumpb(f->object, at, length, flags);
-    json_decref(f->object);
-}
-
 /* At SYNC, before the queue's own hook, and again at SEND: ANSWER logs, too. */
 static void
 flush_lines(void *context)
@@ -251,53 +231,68 @@ add_key(struct fields *f, const char *key)
     log_add(f, TEXT("="));
 }
 
-/* The same as add_key() and log_add(), for nearly every field: one reservation, no
- * intermediate buffers. brackets: around the value. False: it does not fit. */
-static bool
-add_plain(struct fields *f, const char *key, struct text t, bool brackets)
+/* The same as add_key(), where there is space. */
+static inline char *
+write_key(const struct fields *f, char *at, const char *key)
 {
-    size_t name = key != NULL ? strlen(key) : 0;
-    char *at = f->cut ? NULL : buffer_reserve(&f->line, t.length + name + PLAIN_MORE);
+    if (f->count > 0) {
+        *at++ = ',';
+        *at++ = ' ';
+    }
+    for (size_t i = 0; i < KEY_MAX && key[i] != '\0'; i++)
+        *at++ = key[i];
+    *at++ = '=';
+    return at;
+}
+
+/* The same as add_value(), for nearly every field: its bytes are examined while they are
+ * copied. brackets: around the value. False: it has others, or does not fit. */
+static bool
+add_simple(struct fields *f, const char *key, struct text t, bool brackets)
+{
+    char *at = fields_reserve(f, t.length + FIELD_MORE);
     if (at == NULL)
         return false;
-    char *start = at;
-    if (key != NULL) {
-        if (f->count > 0) {
-            *at++ = ',';
-            *at++ = ' ';
-        }
-        memcpy(at, key, name);
-        at += name;
-        *at++ = '=';
-    }
+    at = write_key(f, at, key);
     if (brackets)
         *at++ = '<';
-    if (t.length > 0)
-        memcpy(at, t.at, t.length);
+    if (!log_value_copy_simple(t, at))
+        return false;
     at += t.length;
     if (brackets)
         *at++ = '>';
-    f->line.length += (size_t)(at - start);
-    f->count++;
+    fields_take(f, at);
+    return true;
+}
+
+static bool
+add_plain(struct fields *f, const char *key, struct text t)
+{
+    char *at = fields_reserve(f, t.length + FIELD_MORE);
+    if (at == NULL)
+        return false;
+    if (key != NULL)
+        at = write_key(f, at, key);
+    if (!log_value_copy_plain(t, at))
+        return false;
+    fields_take(f, at + t.length);
     return true;
 }
 
 static bool
 add_plain_remark(struct fields *f, struct text t)
 {
-    char *at = f->cut ? NULL : buffer_reserve(&f->line, t.length + PLAIN_MORE);
+    char *at = fields_reserve(f, t.length + FIELD_MORE);
     if (at == NULL)
         return false;
-    char *start = at;
     if (f->count > 0)
         *at++ = ' ';
     *at++ = '(';
-    if (t.length > 0)
-        memcpy(at, t.at, t.length);
+    if (!log_value_copy_plain(t, at))
+        return false;
     at += t.length;
     *at++ = ')';
-    f->line.length += (size_t)(at - start);
-    f->count++;
+    fields_take(f, at);
     return true;
 }
 
@@ -308,7 +303,7 @@ add_value(struct log_line *line, const char *key, struct text t, enum log_guard 
     struct fields *f = line->fields;
     struct buffer value;
     if (f->object == NULL && guard == LOG_GUARD_NOTHING && t.length <= VALUE_MAX &&
-        log_value_is_plain(t) && add_plain(f, key, t, false))
+        add_plain(f, key, t))
         return;
     if (key != NULL && f->object == NULL)
         log_value_build_field(&value, t, VALUE_MAX, guard);
@@ -492,13 +487,16 @@ take_fields(struct log *log)
 {
     struct fields *f = log->spare;
     log->spare = NULL;
+    log->last.line = TEXT("");
     if (f == NULL)
         f = memory_new(sizeof(*f));
-    struct buffer line = f->line;
-    *f = (struct fields){.line = line};
+    f->object = NULL;
+    f->count = 0;
+    f->cut = f->is_apart = false;
     f->line.length = 0;
     f->line.limit = LOG_LINE_MAX - 1;
-    buffer_reserve(&f->line, LINE_USUAL);
+    if (f->line.capacity < LINE_USUAL)
+        buffer_reserve(&f->line, LINE_USUAL);
     return f;
 }
 
@@ -538,10 +536,12 @@ log_field(struct log_line *line, const char *key, struct text value)
     assert(key != NULL);
     if (f == NULL)
         return;
-    if (f->object == NULL && value.length <= VALUE_MAX && log_value_is_simple(value) &&
-        add_plain(f, key, value, false))
+    if (f->object == NULL && value.length <= VALUE_MAX &&
+        add_simple(f, key, value, false))
         return;
-    add_value(line, key, value, log_value_guard(value, line->log->take != NULL));
+    enum log_guard guard = log_value_guard(value, line->log->take != NULL);
+    f->is_apart = f->is_apart || guard != log_value_guard(value, true);
+    add_value(line, key, value, guard);
 }
 
 void
@@ -577,14 +577,6 @@ log_field_format(struct log_line *line, const char *key, const char *format, ...
     va_end(list);
 }
 
-/* Digits need no look. */
-static void
-add_number(struct log_line *line, const char *key, struct text digits)
-{
-    if (!add_plain(line->fields, key, digits, false))
-        add_value(line, key, digits, LOG_GUARD_NOTHING);
-}
-
 void
 log_field_number(struct log_line *line, const char *key, int64_t value)
 {
@@ -596,7 +588,25 @@ log_field_number(struct log_line *line, const char *key, int64_t value)
         set(f, key, json_integer(value));
         return;
     }
-    add_number(line, key, text_of(made, number_write(value, made)));
+    char *at = fields_reserve(f, NUMBER_SIZE + FIELD_MORE);
+    if (at != NULL) {
+        at = write_key(f, at, key);
+        fields_take(f, at + number_write(value, at));
+        return;
+    }
+    add_value(line, key, text_of(made, number_write(value, made)), LOG_GUARD_NOTHING);
+}
+
+static size_t
+write_seconds(const int64_t *ms, size_t count, char *out)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            out[length++] = '/';
+        length += log_number_seconds(ms[i], out + length);
+    }
+    return length;
 }
 
 void
@@ -605,7 +615,6 @@ log_field_seconds(struct log_line *line, const char *key, const int64_t *ms,
 {
     struct fields *f = line->fields;
     char made[SECONDS_MAX * LOG_NUMBER_SIZE];
-    size_t length = 0;
     assert(count >= 1 && count <= SECONDS_MAX);
     if (f == NULL)
         return;
@@ -618,12 +627,14 @@ log_field_seconds(struct log_line *line, const char *key, const int64_t *ms,
             json_decref(array);
         return;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            made[length++] = '/';
-        length += log_number_seconds(ms[i], made + length);
+    char *at = fields_reserve(f, sizeof(made) + FIELD_MORE);
+    if (at != NULL) {
+        at = write_key(f, at, key);
+        fields_take(f, at + write_seconds(ms, count, at));
+        return;
     }
-    add_number(line, key, text_of(made, length));
+    add_value(line, key, text_of(made, write_seconds(ms, count, made)),
+              LOG_GUARD_NOTHING);
 }
 
 /* Any address, escaped and cut as a value is. */
@@ -647,8 +658,7 @@ log_field_address(struct log_line *line, const char *key, struct text address)
         return;
     if (f->object != NULL)
         add_value(line, key, address, LOG_GUARD_NOTHING);
-    else if (address.length > VALUE_MAX - 2 || !log_value_is_simple(address) ||
-             !add_plain(f, key, address, true))
+    else if (address.length > VALUE_MAX - 2 || !add_simple(f, key, address, true))
         add_bracketed(line, key, address);
 }
 
@@ -683,14 +693,22 @@ log_remark(struct log_line *line, struct text value)
     if (f == NULL)
         return;
     enum log_guard guard = log_value_guard_remark(value);
-    if (f->object == NULL && guard == LOG_GUARD_NOTHING && log_value_is_plain(value) &&
-        add_plain_remark(f, value))
+    if (f->object == NULL && guard == LOG_GUARD_NOTHING && add_plain_remark(f, value))
         return;
     if (f->object == NULL)
         log_add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
     add_value(line, NULL, value, guard);
     if (f->object == NULL)
         log_add(f, TEXT(")"));
+}
+
+/* "TIME PROGRAM: ID: ", as log_new_apart() begins a line. */
+static bool
+log_is_copied(const struct log *log, enum log_level level)
+{
+    const struct log_prefix *p = &log->prefix;
+    return p->style == LOG_STYLE_PETREL && p->target == LOG_TO_STDERR && p->has_time &&
+           level > LOG_LEVEL_WARNING;
 }
 
 void
@@ -700,10 +718,42 @@ log_end(struct log_line *line)
     if (f == NULL)
         return;
     if (f->object != NULL)
-        finish_json(f);
+        log_json_end(&f->object, &f->line);
     log_write_line(line->log, line->level, &f->line);
+    bool is_same = log_is_copied(line->log, line->level) && !f->cut && !f->is_apart;
     give_back_fields(line->log, f);
+    line->log->last.number++;
+    if (is_same && line->log->spare == f)
+        line->log->last.line = text_before(buffer_text(&f->line), f->line.length - 1);
     line->fields = NULL;
+}
+
+/* --- Copies ----------------------------------------------------------------------- */
+
+size_t
+log_mark(const struct log_line *line)
+{
+    const struct fields *f = line->fields;
+    return f != NULL ? f->line.length : 0;
+}
+
+struct log_last
+log_last(const struct log *log)
+{
+    return log->last;
+}
+
+void
+log_start_copy(struct log_line *line, struct log *apart, struct text start)
+{
+    *line = (struct log_line){apart, LOG_LEVEL_INFO, "", NULL, take_fields(apart)};
+    log_add(line->fields, start);
+}
+
+void
+log_copy(struct log_line *line, struct text part)
+{
+    log_add(line->fields, part);
 }
 
 void

@@ -107,12 +107,17 @@ static size_t
 write_usual(struct log_prefix *p, const char *program, int64_t now_ms,
             char out[LOG_PREFIX_MAX])
 {
-    size_t length = log_prefix_time(p, now_ms, out);
-    size_t name = strnlen(program, PROGRAM_MAX);
-    out[length++] = ' ';
-    memcpy(out + length, program, name);
-    memcpy(out + length + name, ": ", sizeof(": "));
-    return length + name + strlen(": ");
+    if (now_ms != p->usual_ms || p->usual_length == 0) {
+        p->usual_length = log_prefix_time(p, now_ms, p->usual);
+        p->usual[p->usual_length++] = ' ';
+        p->usual_ms = now_ms;
+    }
+    memcpy(out, p->usual, sizeof(p->usual));
+    char *at = out + p->usual_length;
+    for (size_t i = 0; i < PROGRAM_MAX && program[i] != '\0'; i++)
+        *at++ = program[i];
+    memcpy(at, ": ", sizeof(": "));
+    return (size_t)(at - out) + strlen(": ");
 }
 
 static void

@@ -24,7 +24,10 @@ struct log_prefix {
     int64_t date_s; /* the second of date; -1 = none yet */
     char date[LOG_DATE_SIZE];
     size_t date_length;
-    int64_t local_s; /* the same in local time: a line of JSON to syslog has both */
+    int64_t usual_ms; /* lines of a turn have the same time */
+    char usual[LOG_TIME_SIZE];
+    size_t usual_length; /* "TIME "; 0: none yet */
+    int64_t local_s;     /* the same in local time: a line of JSON to syslog has both */
     char local[LOG_DATE_SIZE];
 };
 

@@ -62,33 +62,49 @@ word_load(const char *at)
     return word;
 }
 
-/* A text of 1 to 7 bytes; some of them may be in it twice. */
+static void
+word_store(char *to, uint64_t word)
+{
+    memcpy(to, &word, sizeof(word));
+}
+
+/* 1 to 7 bytes, some of them perhaps twice. Returns a word that has them. */
 static uint64_t
-word_load_short(struct text t)
+word_copy_short(struct text t, char *to)
 {
     uint32_t first, last;
     if (t.length < sizeof(first)) {
         unsigned char a = (unsigned char)t.at[0], b = (unsigned char)t.at[t.length / 2],
                       c = (unsigned char)t.at[t.length - 1];
+        to[0] = (char)a;
+        to[t.length / 2] = (char)b;
+        to[t.length - 1] = (char)c;
         return EACH('a') << 24 | (uint64_t)c << 16 | (uint64_t)b << 8 | a;
     }
     memcpy(&first, t.at, sizeof(first));
     memcpy(&last, t.at + t.length - sizeof(last), sizeof(last));
+    memcpy(to, &first, sizeof(first));
+    memcpy(to + t.length - sizeof(last), &last, sizeof(last));
     return (uint64_t)last << 32 | first;
 }
 
-/* Whether has_odd() finds something in t. */
+/* Copies t; whether has_odd() finds something in it. */
 static inline bool
-text_has_odd(struct text t, uint64_t (*has_odd)(uint64_t word))
+text_copy_odd(struct text t, char *to, uint64_t (*has_odd)(uint64_t word))
 {
-    uint64_t odd = 0;
+    uint64_t odd = 0, word;
     if (t.length == 0)
         return false;
     if (t.length < sizeof(odd))
-        return has_odd(word_load_short(t)) != 0;
-    for (size_t i = 0; i + sizeof(odd) < t.length && odd == 0; i += sizeof(odd))
-        odd = has_odd(word_load(t.at + i));
-    return (odd | has_odd(word_load(t.at + t.length - sizeof(odd)))) != 0;
+        return has_odd(word_copy_short(t, to)) != 0;
+    for (size_t i = 0; i + sizeof(odd) < t.length; i += sizeof(odd)) {
+        word = word_load(t.at + i);
+        word_store(to + i, word);
+        odd |= has_odd(word);
+    }
+    word = word_load(t.at + t.length - sizeof(odd));
+    word_store(to + t.length - sizeof(odd), word);
+    return (odd | has_odd(word)) != 0;
 }
 
 static inline uint64_t
@@ -97,23 +113,24 @@ word_is_not_plain(uint64_t word)
     return word_has_odd(word, ' ');
 }
 
+/* '<' and '>' differ in one bit. */
 static inline uint64_t
 word_is_not_simple(uint64_t word)
 {
-    return word_has_odd(word, ' ' + 1) | word_has(word, ',') | word_has(word, '<') |
-           word_has(word, '>');
+    return word_has_odd(word, ' ' + 1) | word_has(word, ',') |
+           word_has(word | EACH('<' ^ '>'), '>');
 }
 
 bool
-log_value_is_plain(struct text t)
+log_value_copy_plain(struct text t, char *to)
 {
-    return !text_has_odd(t, word_is_not_plain);
+    return !text_copy_odd(t, to, word_is_not_plain);
 }
 
 bool
-log_value_is_simple(struct text t)
+log_value_copy_simple(struct text t, char *to)
 {
-    return !text_has_odd(t, word_is_not_simple);
+    return !text_copy_odd(t, to, word_is_not_simple);
 }
 
 /* --- Guards ----------------------------------------------------------------------- */

@@ -15,11 +15,12 @@ enum log_guard {
     LOG_GUARD_SPACE /* and that of a remark */
 };
 
-/* Printable ASCII alone, which needs no escape. */
-bool log_value_is_plain(struct text t);
-/* Plain, and without blanks, commas and angle brackets: needs no guard either. True for
- * nearly every value. */
-bool log_value_is_simple(struct text t);
+/* Copies t, where there is space for it. False: it is not printable ASCII alone, which
+ * needs no escape; what was copied is to be ignored. */
+bool log_value_copy_plain(struct text t, char *to) __attribute__((warn_unused_result));
+/* The same; false also if it has a blank, comma or angle bracket: else it needs no guard
+ * either. True for nearly every value. */
+bool log_value_copy_simple(struct text t, char *to) __attribute__((warn_unused_result));
 
 /* A value in angle brackets needs no guard if it closes them. is_read_back: log.h's
  * log_new_apart(). */

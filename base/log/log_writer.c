@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINES_KEPT = 16 * 1024 }; /* memory that the lines of the next turn have again */
+
 /* `lines` holds whole lines, of which the first `written` bytes are out. While lost > 0
  * no line is accepted: log_writer_take_lost() ends this state. */
 struct log_writer {
@@ -123,7 +125,9 @@ log_writer_write_some(struct log_writer *w)
         }
         w->written += (size_t)wrote;
     }
-    buffer_clear(&w->lines);
+    if (w->lines.capacity > LINES_KEPT)
+        buffer_clear(&w->lines);
+    w->lines.length = 0;
     w->written = 0;
     w->told = 0;
     return true;

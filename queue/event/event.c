@@ -88,6 +88,12 @@ event_hub_log(const struct event_hub *hub)
     return hub != NULL ? hub->log.log : NULL;
 }
 
+const struct event_log *
+event_hub_lines(const struct event_hub *hub)
+{
+    return hub != NULL ? &hub->log : NULL;
+}
+
 void
 event_hub_limit(struct event_hub *hub, unsigned deliveries)
 {

@@ -15,6 +15,7 @@
 #include "base/text.h"
 
 struct log;
+struct event_log;
 
 enum event_kind {
     /* Clients. */
@@ -142,6 +143,8 @@ struct event_hub *event_hub_new(struct log *log);
 void event_hub_free(struct event_hub **hub);
 /* For sentences that are no events. NULL without a hub or log. */
 struct log *event_hub_log(const struct event_hub *hub);
+/* The reader of the log, for event_log_history(). NULL without a hub. */
+const struct event_log *event_hub_lines(const struct event_hub *hub);
 /* The limit of parallel deliveries, for qmail's lines of status. */
 void event_hub_limit(struct event_hub *hub, unsigned deliveries);
 

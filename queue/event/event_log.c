@@ -58,14 +58,15 @@ event_program(const struct event *v)
 }
 
 static void
-event_line_start(struct log_line *line, const struct event_log *l,
-                 const struct event *v, char id[ID_LENGTH + 1])
+event_line_start(struct log_line *line, struct event_log *l, const struct event *v,
+                 char id[ID_LENGTH + 1])
 {
     id[0] = '\0';
     if (v->id.time_ms != 0)
         id_format(v->id, id);
     log_start(line, l->log, l->is_history ? LOG_LEVEL_INFO : event_level(v),
               event_program(v), id[0] != '\0' ? id : NULL);
+    l->line = (struct event_log_line){.event = v, .fields = log_mark(line)};
     if (log_style(l->log) == LOG_STYLE_JSON || l->is_history)
         log_field(line, "event", text_from(event_word(v->kind)));
 }
@@ -83,26 +84,39 @@ line_add_user(struct log_line *line, const struct event_client *c)
 
 /* In the history the cipher is not worth its bytes. */
 static void
-line_tls(struct log_line *line, const struct event_log *l, struct text tls)
+line_tls(struct log_line *line, struct event_log *l, struct text tls)
 {
-    size_t end = l->is_history ? text_find(tls, ' ') : TEXT_NONE;
-    if (tls.length > 0)
-        log_field(line, "tls", end == TEXT_NONE ? tls : text_before(tls, end));
+    size_t end = text_find(tls, ' '), before = log_mark(line);
+    if (tls.length == 0)
+        return;
+    log_field(line, "tls",
+              end == TEXT_NONE || !l->is_history ? tls : text_before(tls, end));
+    if (l->is_history || end == TEXT_NONE)
+        return;
+    l->line.cipher_end = log_mark(line);
+    l->line.cipher = l->line.cipher_end - (tls.length - end);
+    if (l->line.cipher_end - before != strlen(", tls=") + tls.length ||
+        tls.at[0] == '<')
+        l->line.event = NULL; /* its parts have other escapes */
 }
 
 static void
-line_message_id(struct log_line *line, const struct event_log *l, struct text id)
+line_message_id(struct log_line *line, struct event_log *l, struct text id)
 {
+    l->line.message_id = log_mark(line);
     if (!l->is_history || id.length == 0)
         return;
-    if (id.at[0] == '<')
-        log_field(line, "message_id", id);
-    else
+    if (id.at[0] != '<')
         log_field_address(line, "message_id", id);
+    else if (id.length >= 2 && id.at[id.length - 1] == '>')
+        log_field_address(line, "message_id",
+                          text_before(text_after(id, 1), id.length - 2));
+    else
+        log_field(line, "message_id", id);
 }
 
 static void
-line_accepted(struct log_line *line, const struct event_log *l, const struct event *v)
+line_accepted(struct log_line *line, struct event_log *l, const struct event *v)
 {
     const struct event_client *c = v->client;
     log_field_client(line, "client", text_from(c->name));
@@ -166,7 +180,7 @@ line_secured(struct log_line *line, const struct event *v)
 /* --- Mail ------------------------------------------------------------------------- */
 
 static void
-line_submitted(struct log_line *line, const struct event_log *l, const struct event *v)
+line_submitted(struct log_line *line, struct event_log *l, const struct event *v)
 {
     log_field_number(line, "uid", v->injector);
     log_field_address(line, "from", v->sender);
@@ -186,7 +200,7 @@ line_loaded(struct log_line *line, const struct event *v)
 }
 
 static void
-line_verdict(struct log_line *line, const struct event_log *l, const struct event *v)
+line_verdict(struct log_line *line, struct event_log *l, const struct event *v)
 {
     bool as_postfix = log_style(l->log) == LOG_STYLE_POSTFIX;
     const struct outcome *o = v->outcome;
@@ -249,7 +263,7 @@ line_finding(struct log_line *line, const struct event_log *l, const struct even
 }
 
 void
-event_log_petrel(const struct event_log *l, const struct event *v)
+event_log_petrel(struct event_log *l, const struct event *v)
 {
     struct log_line line;
     char id[ID_LENGTH + 1], other[ID_LENGTH + 1];
@@ -316,6 +330,7 @@ event_log_petrel(const struct event_log *l, const struct event *v)
         break;
     }
     log_end(&line);
+    l->line.number = log_last(l->log).number;
 }
 
 /* --- The history ------------------------------------------------------------------ */
@@ -332,7 +347,7 @@ line_other(struct log_line *line, struct id other)
 
 /* A notification or a reassembled message; a notification that was made. */
 static void
-line_made(struct log_line *line, const struct event_log *l, const struct event *v)
+line_made(struct log_line *line, struct event_log *l, const struct event *v)
 {
     line_other(line, v->other);
     field_if(line, "of", v->reason);
@@ -360,7 +375,7 @@ line_trouble(struct log_line *line, const struct event *v)
 
 /* A session begins, is secured, or ends. */
 static void
-line_session(struct log_line *line, const struct event_log *l, const struct event *v)
+line_session(struct log_line *line, struct event_log *l, const struct event *v)
 {
     if (v->client != NULL)
         log_field_client(line, "client", text_from(v->client->name));
@@ -372,12 +387,57 @@ line_session(struct log_line *line, const struct event_log *l, const struct even
     log_remark(line, v->text);
 }
 
+/* Those whose lines are the log's but for what event_log_line says, and begin with a
+ * field. */
+#define COPIED                                                                         \
+    (EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED) |                          \
+     EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_DENIED) | EVENT_BIT(EVENT_DELIVERED) | \
+     EVENT_BIT(EVENT_DEFERRED) | EVENT_BIT(EVENT_BOUNCED) | EVENT_BIT(EVENT_EXPIRED))
+
+enum { COPIED_MAX = LOG_LINE_MAX / 2 /* with a message id it is within a line */ };
+
+/* The line that the log has just written. False: it is another one, or differs. */
+static bool
+history_copy(const struct event_log *before, struct event_log *own,
+             const struct event *v)
+{
+    if (before == NULL || before->log == NULL || before->line.event != v ||
+        (EVENT_BIT(v->kind) & COPIED) == 0)
+        return false;
+    const struct event_log_line *at = &before->line;
+    struct log_last last = log_last(before->log);
+    if (last.number != at->number || last.line.length == 0 ||
+        last.line.length > COPIED_MAX)
+        return false;
+    struct log_line line;
+    size_t from = at->fields;
+    log_start_copy(&line, own->log, text_before(last.line, from));
+    log_field(&line, "event", text_from(event_word(v->kind)));
+    log_copy(&line, TEXT(", "));
+    if (at->cipher != 0) {
+        log_copy(&line, text_before(text_after(last.line, from), at->cipher - from));
+        from = at->cipher_end;
+    }
+    if (at->message_id != 0) {
+        log_copy(&line,
+                 text_before(text_after(last.line, from), at->message_id - from));
+        line_message_id(&line, own, v->message_id);
+        from = at->message_id;
+    }
+    log_copy(&line, text_after(last.line, from));
+    log_end(&line);
+    return true;
+}
+
 void
-event_log_history(struct log *log, const struct event *v)
+event_log_history(const struct event_log *before, struct log *log,
+                  const struct event *v)
 {
     struct event_log own = {.log = log, .is_history = true};
     struct log_line line;
     char id[ID_LENGTH + 1];
+    if (history_copy(before, &own, v))
+        return;
     switch ((unsigned)v->kind) {
     case EVENT_MADE:
     case EVENT_NOTIFIED:
@@ -427,6 +487,7 @@ event_log(struct event_log *l, const struct event *event)
 {
     enum log_style style = log_style(l->log);
     event_log_count(l, event);
+    l->line.event = NULL;
     if (event->is_quiet && event->kind != EVENT_DISCONNECTED)
         return;
     if (style == LOG_STYLE_QMAIL && event_log_qmail(l, event))

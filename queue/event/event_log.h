@@ -21,10 +21,20 @@ struct event_log_qmail {
     unsigned running[2]; /* deliveries: remote, local */
 };
 
+/* The petrel line of an event: places in it, where that of the history is another. */
+struct event_log_line {
+    const struct event *event; /* NULL: the line cannot be copied */
+    uint64_t number;           /* log.h */
+    size_t fields;             /* they begin */
+    size_t cipher, cipher_end; /* it is not in the history; 0: none */
+    size_t message_id;         /* it is in the history alone; 0: nowhere */
+};
+
 struct event_log {
     struct log *log;
     bool is_history;
     struct event_log_qmail qmail;
+    struct event_log_line line; /* the last one */
 };
 
 void event_log(struct event_log *l, const struct event *event);
@@ -32,15 +42,17 @@ void event_log(struct event_log *l, const struct event *event);
 /* Whether the log's present style has a line for the kind. */
 bool event_log_wants(const struct event_log *l, enum event_kind kind);
 
-/* The line of the history. log: of log_new_apart(). */
-void event_log_history(struct log *log, const struct event *event);
+/* The line of the history. log: of log_new_apart(). before: the reader that has logged the
+ * event already, or NULL; what it has written is copied. */
+void event_log_history(const struct event_log *before, struct log *log,
+                       const struct event *event);
 
 /* --- Within this room ------------------------------------------------------------- */
 
-void event_log_petrel(const struct event_log *l, const struct event *event);
+void event_log_petrel(struct event_log *l, const struct event *event);
 /* False: there is no such line in that style; the petrel one is written. */
 bool event_log_qmail(struct event_log *l, const struct event *event);
-bool event_log_postfix(const struct event_log *l, const struct event *event);
+bool event_log_postfix(struct event_log *l, const struct event *event);
 /* Counts the deliveries that run, whatever the style. */
 void event_log_count(struct event_log *l, const struct event *event);
 

@@ -254,7 +254,7 @@ postfix_notified(const struct event_log *l, const struct event *v)
 
 /* A Maildir's path is no host: Postfix names the agent. */
 static void
-postfix_verdict(const struct event_log *l, const struct event *v)
+postfix_verdict(struct event_log *l, const struct event *v)
 {
     struct event changed = *v;
     struct outcome outcome = *v->outcome;
@@ -326,7 +326,7 @@ postfix_command(const struct event_log *l, const struct event *v)
 }
 
 bool
-event_log_postfix(const struct event_log *l, const struct event *v)
+event_log_postfix(struct event_log *l, const struct event *v)
 {
     if (v->is_quiet)
         return true;
