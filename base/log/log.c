@@ -722,9 +722,11 @@ log_end(struct log_line *line)
     log_write_line(line->log, line->level, &f->line);
     bool is_same = log_is_copied(line->log, line->level) && !f->cut && !f->is_apart;
     give_back_fields(line->log, f);
+    /* The write may have made a line of its own: then that one is the spare. */
+    is_same = is_same && line->log->spare == f;
     line->log->last.number++;
-    if (is_same && line->log->spare == f)
-        line->log->last.line = text_before(buffer_text(&f->line), f->line.length - 1);
+    line->log->last.line =
+        is_same ? text_before(buffer_text(&f->line), f->line.length - 1) : TEXT("");
     line->fields = NULL;
 }
 
