@@ -47,6 +47,12 @@ http_answer_json(struct http_exchange *x, unsigned status, json_t *object)
 {
     char *text = json_dumps(object, JSON_COMPACT);
     json_decref(object);
+    http_answer_text(x, status, text);
+}
+
+void
+http_answer_text(struct http_exchange *x, unsigned status, char *text)
+{
     buffer_clear(&x->body);
     x->status = status;
     x->type = "application/json";

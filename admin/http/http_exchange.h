@@ -63,6 +63,8 @@ void http_answer_error(struct http_exchange *exchange, unsigned status,
                        const char *why);
 /* Takes the object. One that is too large becomes an error. */
 void http_answer_json(struct http_exchange *exchange, unsigned status, json_t *object);
+/* The same of an object that is written; frees the text, which may be NULL. */
+void http_answer_text(struct http_exchange *exchange, unsigned status, char *text);
 /* One line of text. */
 void http_answer_line(struct http_exchange *exchange, unsigned status,
                       const char *line);

@@ -6,20 +6,26 @@
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
 #include "admin/control/request_types.h"
+#include "admin/http/http_shorten.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/settings/settings.h"
 #include "queue/queue_operator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     LISTED_A_STEP = 10,       /* envelopes read for a piece */
+    LISTED_MAX = 20 * 1024,   /* octets of each */
     MESSAGE_STEP = 32 * 1024, /* octets of content for a piece */
     TOLD_UNSENT_MAX = 64 * 1024
 };
+
+static_assert((int)HTTP_ANSWER_MAX > LISTED_A_STEP * (LISTED_MAX + 1) + 100,
+              "they fit into a piece");
 
 static void
 http_add_json(struct buffer *out, json_t *object)
@@ -89,7 +95,9 @@ http_queue_tell(const struct http_routes *r, struct http_exchange *x,
         return;
     const struct envelope *e = http_queue_envelope(r, id, &loaded);
     if (e != NULL)
-        http_answer_json(x, 200, http_queue_listing(r, e, question));
+        http_answer_text(x, 200,
+                         http_shorten_write(http_queue_listing(r, e, question),
+                                            HTTP_ANSWER_MAX - 1));
     else
         http_answer_error(x, 404, "no such message");
     envelope_free(&loaded);
@@ -351,7 +359,9 @@ http_list_more(void *context, struct buffer *out)
             continue;
         if (l->found++ > 0)
             (void)!buffer_add_byte(out, ',');
-        http_add_json(out, listing);
+        char *text = http_shorten_write(listing, LISTED_MAX);
+        (void)!buffer_add(out, text_from(text != NULL ? text : "{}"));
+        free(text);
     }
     if (out->length == 0)
         (void)!buffer_add_byte(out, ' ');

@@ -14,7 +14,7 @@ plan skip_all => 'curl is not installed' unless Petrel::have('curl');
 my $port = Petrel::free_port();
 my $sink = Sink->start;
 my $petrel = Petrel->new(http => "127.0.0.1:$port", http_token => 'canary-operate-canary', http_read_token => 'canary-read-canary-',
-    routes => "\n    later.test hold\n    * smtp://127.0.0.1:$sink->{port}")->start;
+    recipient_limit => 5000, routes => "\n    later.test hold\n    * smtp://127.0.0.1:$sink->{port}")->start;
 
 sub ask {
     my ($path, @options) = @_;
@@ -110,12 +110,29 @@ is +(ask("/api/queue/$id[2]"))[0], 404, 'it is gone';
 is scalar(lines($content)), 5, 'four more, and the end';
 ok $petrel->wait_empty, 'the queue is empty';
 
+# --- Very many recipients
+
+my @many = map { my $n = $_; [map { sprintf 'recipient-%04d-%s@later.test', $_, 'x' x 30 } 1 .. $n] } 4000, (700) x 12;
+like $petrel->send_mail('news@a.test', $_, "Subject: many\r\n\r\nx\r\n"), qr/queued as/, 'a newsletter' for @many;
+ok Petrel::wait_for(sub { @{ json('/api/queue')->{messages} // [] } == @many }), 'all are listed';
+for my $listed (@{ json('/api/queue')->{messages} }) {
+    my ($shown, $more) = (scalar @{ $listed->{recipients} }, $listed->{recipients_more});
+    ok $shown > 100 && grep({ $shown + $more == @$_ } @many), 'some of its recipients, and the number of the others';
+}
+my ($largest) = sort { $b->{recipients_more} <=> $a->{recipients_more} } @{ json('/api/queue')->{messages} };
+for my $path ($largest->{queue_id}, "$largest->{queue_id}/why") {
+    my $one = json("/api/queue/$path");
+    ok @{ $one->{recipients} } > 1000 && @{ $one->{recipients} } + $one->{recipients_more} >= 4000, 'also of the largest';
+}
+is +(act('/api/queue/rm', '{"all":true}'))[0], 200, 'they go';
+ok $petrel->wait_empty, 'the queue is empty again';
+
 # --- Series
 
 my $series = json('/api/series');
 Schema::record(['series', '--json'], JSON::PP::encode_json($series));
 sub sum { my ($of, $kind) = @_; my $all = 0; $all += $_ for @{ $series->{$of}{$kind} }; return $all }
-is sum($_, 'accepted'), 7, "seven messages came, by the ${_}s" for 'second', 'minute';
+is sum($_, 'accepted'), 7 + @many, "all messages came, by the ${_}s" for 'second', 'minute';
 is sum('minute', 'delivered'), 2, 'two were delivered';
 is sum('minute', 'bounced'), 0, 'none was bounced';
 is $series->{minute}{waiting}[-1], 0, 'none waits';
