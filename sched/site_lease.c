@@ -19,7 +19,7 @@ site_lease_terms(const struct site *site)
     const struct transport_params *t = site_transport(site);
     return (struct lease_terms){.rate = t->rate,
                                 .sessions = site->window.limit,
-                                .is_strict = t->rate.amount > 0 || t->shared,
+                                .is_strict = transport_params_is_strict(t),
                                 .has_bank = hosts->has_bank,
                                 .members = hosts->members,
                                 .lost = hosts->lost,
@@ -31,15 +31,18 @@ static bool
 site_is_shared(const struct sites *set, const struct site *site)
 {
     const struct target *target = &site->transport->target;
+    bool is_set = target->transport.shared == TRANSPORT_SHARED;
+    bool shares = is_set || set->group->hosts.shares_addresses;
+    if (target->transport.shared == TRANSPORT_NOT_SHARED)
+        return false;
     switch (target->kind) {
     case TARGET_MX:
-        return set->group->hosts.shares_addresses &&
-               (text_starts_nocase(text_from(site->key), TEXT("mx:")) ||
-                text_starts_nocase(text_from(site->key), TEXT("provider:")));
+        return shares && (text_starts_nocase(text_from(site->key), TEXT("mx:")) ||
+                          text_starts_nocase(text_from(site->key), TEXT("provider:")));
     case TARGET_SMTP:
-        return target_has_user(target) || set->group->hosts.shares_addresses;
+        return shares || target_has_user(target);
     case TARGET_LMTP: /* mostly of this host alone */
-        return target->transport.shared && set->group->hosts.shares_addresses;
+        return is_set;
     case TARGET_MAILDIR:
     case TARGET_HOLD:
     case TARGET_DISCARD:

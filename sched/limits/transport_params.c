@@ -22,7 +22,8 @@ enum option_kind {
     OPTION_FEEDBACK,
     OPTION_RATE,
     OPTION_QUOTA,
-    OPTION_YES
+    OPTION_YES,
+    OPTION_SHARED
 };
 
 struct option {
@@ -57,6 +58,7 @@ static const struct option options[] = {
     ROW("rate", "destination_rate", RATE, rate, 0, 0),
     ROW("quota", "destination_quota", QUOTA, quota, 0, 0),
     ROW("adaptive", "destination_adaptive", YES, adaptive, 0, 1),
+    ROW("shared", "destination_shared", SHARED, shared, 0, 0),
     ROW("reuse", "connection_reuse_count_limit", NUMBER, reuse_limit, 0, COUNT_MAX),
     ROW("minimal_backoff", "minimal_backoff_time", DURATION, minimal_backoff_ms,
         SECOND_MS, LIFE_MAX_MS),
@@ -157,6 +159,13 @@ transport_params_lifetime_ms(const struct transport_params *t, bool null_sender)
 }
 
 static bool
+yes_parse(struct text value, int *is_yes)
+{
+    *is_yes = text_equal_nocase(value, TEXT("yes"));
+    return *is_yes || text_equal_nocase(value, TEXT("no"));
+}
+
+static bool
 transport_params_option_set(const struct option *o, struct transport_params *t,
                             struct text value)
 {
@@ -166,10 +175,13 @@ transport_params_option_set(const struct option *o, struct transport_params *t,
     struct feedback feedback;
     struct rate rate;
     struct quota quota;
+    int is_yes;
     switch (o->kind) {
     case OPTION_NUMBER:
         if (!text_number(value, o->max, &number) || number < o->min)
             return false;
+        if (o->offset == offsetof(struct transport_params, concurrency_limit))
+            t->has_limit |= number > 0 && (int)number != t->concurrency_limit;
         memcpy(field, &(int){(int)number}, sizeof(int));
         return true;
     case OPTION_DURATION:
@@ -194,10 +206,14 @@ transport_params_option_set(const struct option *o, struct transport_params *t,
         memcpy(field, &quota, sizeof(quota));
         return true;
     case OPTION_YES:
-        if (!text_equal_nocase(value, TEXT("yes")) &&
-            !text_equal_nocase(value, TEXT("no")))
+        if (!yes_parse(value, &is_yes))
             return false;
-        memcpy(field, &(int){text_equal_nocase(value, TEXT("yes"))}, sizeof(int));
+        memcpy(field, &is_yes, sizeof(int));
+        return true;
+    case OPTION_SHARED:
+        if (!yes_parse(value, &is_yes))
+            return false;
+        t->shared = is_yes ? TRANSPORT_SHARED : TRANSPORT_NOT_SHARED;
         return true;
     }
     return false;
@@ -215,6 +231,12 @@ without_prefix(struct text key)
             return text_after(key, prefix.length);
     }
     return key;
+}
+
+bool
+transport_params_is_strict(const struct transport_params *t)
+{
+    return t->rate.amount > 0 || t->shared == TRANSPORT_SHARED || t->has_limit;
 }
 
 bool

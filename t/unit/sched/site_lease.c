@@ -47,7 +47,6 @@ start(struct world *w, const char *target, const struct sched_group *hosts)
     transport_params_default(&base);
     world_must(target_parse(text_from(target), 25, &base, &w->target, problem),
                problem);
-    w->target.transport.shared = 1;
     sched_members(w->s, w->now, hosts);
 }
 
@@ -143,7 +142,7 @@ static void
 test_over(void)
 {
     struct world w;
-    start(&w, "smtp://h.test?concurrency=20", &group);
+    start(&w, "smtp://h.test?concurrency=20&shared=yes", &group);
     add(&w, 50);
     struct wishes all = ask(&w);
     answer(&w, all.sites[0], 0, 3);
@@ -175,7 +174,7 @@ static void
 test_found(void)
 {
     struct world w;
-    start(&w, "mx", &group);
+    start(&w, "mx?shared=yes", &group);
     add(&w, 3);
     ok_named(w.opens > 0 && ask(&w).count == 0,
              "a domain has no lease, and asks nothing");
@@ -232,6 +231,33 @@ test_own(void)
     sched_world_end(&w);
 }
 
+/* What a route says of it comes first. */
+static void
+test_shared(void)
+{
+    static const struct {
+        const char *target;
+        bool shares_addresses, asks;
+    } rows[] = {
+        {"smtp://h.test?shared=yes",               false, true },
+        {"smtp://h.test?rate=10/s&shared=no",      true,  false},
+        {"submission://joe@h.test?shared=no",      true,  false},
+        {"lmtp://127.0.0.1:24?concurrency=6",      true,  false},
+        {"lmtp://127.0.0.1:24?shared=yes",         false, true },
+        {"smtp://h.test?concurrency=6",            true,  true },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct world w;
+        struct sched_group hosts = group;
+        hosts.shares_addresses = rows[i].shares_addresses;
+        start(&w, rows[i].target, &hosts);
+        add(&w, 5);
+        struct wishes all = ask(&w);
+        ok_named((all.count == 1 && w.opens == 0) == rows[i].asks, rows[i].target);
+        sched_world_end(&w);
+    }
+}
+
 /* A session of the domain has looked it up. */
 static struct channel *
 find(struct world *w, const char *domain, uint64_t demand)
@@ -259,7 +285,7 @@ test_demand(void)
 {
     struct world w;
     enum sched_bound bound = SCHED_BOUNDS;
-    start(&w, "mx", &group);
+    start(&w, "mx?shared=yes", &group);
     w.may_be_early = true;
     ok(find(&w, "dane.test", DANE) == NULL);
     answer(&w, ask(&w).sites[0], 0, 1);
@@ -357,6 +383,7 @@ main(void)
     test_over();
     test_found();
     test_own();
+    test_shared();
     test_demand();
     test_three();
     return done();

@@ -94,6 +94,8 @@ test_options(void)
     transport_params_default(&t);
     ok(option(&t, "concurrency", "7") && t.concurrency_limit == 7);
     ok(option(&t, "concurrency", "0") && t.concurrency_limit == 0);
+    ok(option(&t, "shared", "yes") && t.shared == TRANSPORT_SHARED);
+    ok(option(&t, "shared", "No") && t.shared == TRANSPORT_NOT_SHARED);
     ok(option(&t, "initial", "2") && t.initial_concurrency == 2);
     ok(option(&t, "recipients", "1") && t.recipient_limit == 1);
     ok(option(&t, "cohort", "10") && t.failed_cohort_limit == 10);
@@ -146,6 +148,10 @@ test_bad_options(void)
         {"default_concurrency", "1"                   },
         {"recipients",          "99999999999999999999"},
         {"maximal_backoff",     "1h30m"               },
+        {"shared",              ""                    },
+        {"shared",              "1"                   },
+        {"shared",              "yes,no"              },
+        {"shared",              "never"               },
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct transport_params t, before;
@@ -165,6 +171,32 @@ test_bad_options(void)
     }
 }
 
+/* Limits that a route has of its own are kept exactly by a group of hosts. */
+static void
+test_strict(void)
+{
+    static const struct {
+        const char *key, *value;
+        bool is_strict;
+    } rows[] = {
+        {"recipients",  "7",    false},
+        {"concurrency", "20",   false}, /* the default */
+        {"concurrency", "0",    false},
+        {"concurrency", "19",   true },
+        {"rate",        "10/s", true },
+        {"shared",      "yes",  true },
+        {"shared",      "no",   false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct transport_params t;
+        char name[80];
+        transport_params_default(&t);
+        ok(option(&t, rows[i].key, rows[i].value));
+        snprintf(name, sizeof(name), "%s=%s", rows[i].key, rows[i].value);
+        ok_named(transport_params_is_strict(&t) == rows[i].is_strict, name);
+    }
+}
+
 int
 main(void)
 {
@@ -172,5 +204,6 @@ main(void)
     test_defaults();
     test_options();
     test_bad_options();
+    test_strict();
     return done();
 }
