@@ -104,6 +104,19 @@ bank_insert(struct bank *bank, struct bank_site *site)
     DL_APPEND(bank->oldest, site);
 }
 
+struct bank *
+bank_copy(const struct bank *bank)
+{
+    struct bank *copy = bank_new();
+    const struct bank_site *site;
+    DL_FOREACH (bank->oldest, site) {
+        struct bank_site *same = memory_new(sizeof(*same));
+        *same = *site;
+        bank_insert(copy, same);
+    }
+    return copy;
+}
+
 /* An unknown bucket is empty: a bank that has lost its memory grants nothing twice. */
 static struct bank_site *
 bank_add(struct bank *bank, struct text key, double now_us,

@@ -55,6 +55,8 @@ struct bank;
 
 struct bank *bank_new(void);
 void bank_free(struct bank **bank);
+/* What it knows now, for a simulation of a bank that takes its place later. */
+struct bank *bank_copy(const struct bank *bank);
 
 /* The site's key is cut to BANK_KEY_MAX. now_us may go back; the site's time does not, but
  * for one that is more than BANK_AHEAD_PERIODS ahead, which is forgotten. */

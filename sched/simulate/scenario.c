@@ -398,8 +398,8 @@ has_address(const struct scenario_site *site, struct text name)
     return false;
 }
 
-static void
-add_change(struct scenario *s, const struct scenario_change *change)
+void
+scenario_add_change(struct scenario *s, const struct scenario_change *change)
 {
     s->changes = scenario_grown(s->changes, s->change_count, &s->change_capacity,
                                 sizeof(*s->changes));
@@ -417,18 +417,27 @@ read_at_statement(struct reader *r, struct text rest)
         return;
     bool one = false;
     struct text after = rest;
-    if (scenario_next_word(&after, &word) && text_equal(word, TEXT("flush"))) {
-        change.flush = true;
-        add_change(s, &change);
+    if (!scenario_next_word(&after, &word))
+        word = TEXT("");
+    if (text_equal(word, TEXT("flush"))) {
+        change.kind = SCENARIO_FLUSH;
+        scenario_add_change(s, &change);
         return;
     }
-    if (!scenario_next_word(&rest, &word) ||
-        (!(one = text_equal(word, TEXT("address"))) &&
-         !text_equal(word, TEXT("site")))) {
-        scenario_complain(
-            r, "'site NAME', 'address SITE NAME' or 'flush' must follow the time");
+    if (text_equal(word, TEXT("bank"))) {
+        scenario_read_bank_change(r, change.at_us, after);
         return;
     }
+    if (text_equal(word, TEXT("host"))) {
+        scenario_read_host_change(r, change.at_us, after);
+        return;
+    }
+    if (!(one = text_equal(word, TEXT("address"))) && !text_equal(word, TEXT("site"))) {
+        scenario_complain(r, "'site NAME', 'address SITE NAME', 'flush', 'bank' or "
+                             "'host' must follow the time");
+        return;
+    }
+    rest = after;
     if (!scenario_read_site(r, &rest, &change.first, &change.count))
         return;
     struct scenario_site *site = s->site_at[change.first];
@@ -445,12 +454,12 @@ read_at_statement(struct reader *r, struct text rest)
         return;
     change.address = one ? text_string(address) : NULL;
     change.options = text_string(rest);
-    add_change(s, &change);
+    scenario_add_change(s, &change);
 }
 
 /* --- Single values ---------------------------------------------------------------- */
 
-static bool
+bool
 scenario_read_one(struct reader *r, struct text rest, struct text *word)
 {
     struct text more;
@@ -587,21 +596,23 @@ scenario_read_line(struct reader *r, struct text line)
         struct text word;
         void (*read)(struct reader *r, struct text rest);
     } statements[] = {
-        {TEXT("seed"),                   read_seed             },
-        {TEXT("until"),                  read_until            },
-        {TEXT("active_limit"),           read_active_limit     },
-        {TEXT("active_recipient_limit"), read_recipient_limit  },
-        {TEXT("delivery_session_limit"), read_session_limit    },
-        {TEXT("session_limit"),          read_session_limit    }, /* its old name */
-        {TEXT("site_active_share"),      read_site_share       },
-        {TEXT("transport"),              read_transport        },
-        {TEXT("target"),                 scenario_read_target  },
-        {TEXT("client"),                 scenario_read_client  },
-        {TEXT("site"),                   read_site_statement   },
-        {TEXT("address"),                read_address_statement},
-        {TEXT("domain"),                 read_domain_statement },
-        {TEXT("at"),                     read_at_statement     },
-        {TEXT("arrive"),                 scenario_read_arrive  },
+        {TEXT("seed"),                   read_seed                    },
+        {TEXT("until"),                  read_until                   },
+        {TEXT("active_limit"),           read_active_limit            },
+        {TEXT("active_recipient_limit"), read_recipient_limit         },
+        {TEXT("delivery_session_limit"), read_session_limit           },
+        {TEXT("session_limit"),          read_session_limit           }, /* its old name */
+        {TEXT("site_active_share"),      read_site_share              },
+        {TEXT("transport"),              read_transport               },
+        {TEXT("target"),                 scenario_read_target         },
+        {TEXT("client"),                 scenario_read_client         },
+        {TEXT("site"),                   read_site_statement          },
+        {TEXT("address"),                read_address_statement       },
+        {TEXT("domain"),                 read_domain_statement        },
+        {TEXT("at"),                     read_at_statement            },
+        {TEXT("hosts"),                  scenario_read_hosts_statement},
+        {TEXT("bank"),                   scenario_read_bank_statement },
+        {TEXT("arrive"),                 scenario_read_arrive         },
     };
     struct text word, rest = text_before(line, text_find(line, '#'));
     if (!scenario_next_word(&rest, &word))
@@ -615,7 +626,7 @@ scenario_read_line(struct reader *r, struct text line)
         r,
         "'%.*s' is not a statement: seed until active_limit active_recipient_limit "
         "delivery_session_limit site_active_share transport target client site address "
-        "domain at arrive",
+        "domain hosts bank at arrive",
         TEXT_ARGS(scenario_shown(word)));
 }
 
@@ -646,7 +657,7 @@ scenario_new(struct text content, const char *name,
     s->until_us = INT64_MAX;
     s->sched = defaults->sched;
     s->targets[0].transport = defaults->transport;
-    s->target_count = 1;
+    s->target_count = s->host_count = 1;
     s->dns_us = 5000;
     s->idle_us = defaults->idle_ms * 1000;
     while (text_cut(&content, '\n', &line) && r.line++ < LINES_MAX)

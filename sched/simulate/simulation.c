@@ -27,6 +27,14 @@ happens_before(const struct heap_node *a, const struct heap_node *b)
     return x->at_us != y->at_us ? x->at_us < y->at_us : x->number < y->number;
 }
 
+static bool
+host_wakes_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct simulation_host *x = memory_container(a, struct simulation_host, node);
+    const struct simulation_host *y = memory_container(b, struct simulation_host, node);
+    return x->wake_us != y->wake_us ? x->wake_us < y->wake_us : x->number < y->number;
+}
+
 void
 simulation_plan(struct simulation *s, struct event *event, int64_t at_us)
 {
@@ -61,6 +69,18 @@ simulation_note(struct simulation *s, const char *what, const char *format, ...)
 
 /* --- Mail ------------------------------------------------------------------------- */
 
+static size_t
+mail_place(const struct simulation *s, const struct mail *mail)
+{
+    return s->scenario->domain_at[mail->domain]->site;
+}
+
+static struct seat *
+mail_seat(const struct simulation *s, const struct mail *mail)
+{
+    return &s->hosts[mail->host].seats[mail_place(s, mail)];
+}
+
 static void
 mail_ended(struct simulation *s, struct mail *mail)
 {
@@ -68,6 +88,7 @@ mail_ended(struct simulation *s, struct mail *mail)
     struct simulation_group *group = &s->result->groups[mail->group];
     int64_t now_ms = s->now_us / 1000;
     s->ended++;
+    simulation_count_gone(mail_seat(s, mail));
     free(mail->done);
     mail->done = NULL;
     if (mail->failed) {
@@ -120,31 +141,58 @@ simulation_begin(struct simulation *s, struct mail *mail)
         group->behind = place - mail->number;
 }
 
+/* Domains, and then hosts, take turns; a domain's mail goes to all hosts in turn. */
+static unsigned
+mail_draw_domain(struct simulation *s, const struct generator *g, unsigned number)
+{
+    const struct scenario_arrival *a = g->arrival;
+    size_t low = 0, high = a->count - 1;
+    if (!g->weights)
+        return (unsigned)(a->first + number % a->count);
+    double drawn = simulation_chance(s) * g->weights[high];
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (g->weights[middle] > drawn)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return (unsigned)(a->first + low);
+}
+
+static struct simulation_host *
+mail_host(struct simulation *s, const struct scenario_arrival *a, unsigned number)
+{
+    size_t turn = a->zipf ? number : number / a->count + number % a->count;
+    return simulation_host_running(s, a->first_host + turn % a->host_count);
+}
+
 static void
 simulation_arrive(struct simulation *s, struct generator *g)
 {
     const struct scenario_arrival *a = g->arrival;
     struct mail *mail = &s->mails[s->mail_count];
+    struct simulation_host *host = mail_host(s, a, g->sent);
     *mail = (struct mail){.born_us = s->now_us,
                           .group = (unsigned)(g - s->generators),
-                          .number = g->sent++,
+                          .number = g->sent,
+                          .domain = mail_draw_domain(s, g, g->sent),
+                          .host = (unsigned)host->number,
                           .count = a->recipients,
                           .open = a->recipients};
+    g->sent++;
     if (mail->count > 1)
         mail->done = memory_new(mail->count);
-    int64_t now_ms = simulation_now_ms(s);
     s->mail_count++;
-    struct id id = {(uint64_t)now_ms, (uint64_t)(mail - s->mails)};
-    sched_add(s->sched, now_ms, id, now_ms, 0);
-    sched_weigh(s->sched, id, mail->count);
+    simulation_count_wait(s, mail_seat(s, mail));
+    simulation_host_give(s, host, mail);
     size_t queue = (size_t)(s->mail_count - s->ended);
     if (queue > s->result->peak_queue)
         s->result->peak_queue = queue;
 }
 
-/* In 0 .. 1. */
-static double
-random_part(struct simulation *s)
+double
+simulation_chance(struct simulation *s)
 {
     return (double)(retry_random(&s->random) >> 11) / 9007199254740992.0;
 }
@@ -155,9 +203,9 @@ static int64_t
 random_gap_us(struct simulation *s, int64_t mean_us)
 {
     for (double whole = 0;; whole++) {
-        double first = random_part(s), last = first, next;
+        double first = simulation_chance(s), last = first, next;
         bool odd = true;
-        while ((next = random_part(s)) < last) {
+        while ((next = simulation_chance(s)) < last) {
             last = next;
             odd = !odd;
         }
@@ -192,13 +240,12 @@ mail_sender(const struct generator *g, unsigned number)
 }
 
 static void
-simulation_load(struct simulation *s, struct id id)
+simulation_load(struct simulation *s, struct simulation_host *host, struct id id)
 {
     struct mail *mail = &s->mails[id.hash];
     const struct generator *g = &s->generators[mail->group];
     const struct scenario_arrival *a = g->arrival;
-    const struct scenario_domain *domain =
-        s->scenario->domain_at[a->first + mail->number % a->count];
+    const struct scenario_domain *domain = s->scenario->domain_at[mail->domain];
     size_t count = 0;
     for (unsigned i = 0; i < mail->count; i++)
         if (!mail->done || !mail->done[i])
@@ -209,8 +256,8 @@ simulation_load(struct simulation *s, struct id id)
                             .class = a->class,
                             .sender = mail_sender(g, mail->number),
                             .size = a->size};
-    line_touch(s, domain->site);
-    if (!sched_loaded(s->sched, simulation_now_ms(s), id, &as, s->recipients, count))
+    line_touch(host, domain->site);
+    if (!sched_loaded(host->sched, simulation_now_ms(s), id, &as, s->recipients, count))
         simulation_note(s, "backlogged", "message %llu",
                         (unsigned long long)id.hash + 1);
 }
@@ -218,11 +265,11 @@ simulation_load(struct simulation *s, struct id id)
 /* --- Observation ------------------------------------------------------------------ */
 
 void
-simulation_feedback(struct simulation *s, size_t place)
+simulation_feedback(struct simulation *s, struct simulation_host *host, size_t place)
 {
     if (s->scenario->site_count > WATCHED_SITES_MAX)
         return;
-    int window = sched_window(s->sched, s->places[place].key);
+    int window = sched_window(host->sched, s->places[place].key);
     if (window == 0)
         return; /* dead */
     s->result->window_events++;
@@ -231,30 +278,37 @@ simulation_feedback(struct simulation *s, size_t place)
 }
 
 static void
-observe(struct simulation *s)
+observe(struct simulation *s, struct simulation_host *host)
 {
-    struct sched_counts counts = sched_count(s->sched);
-    if (counts.dead > s->dead)
-        s->result->deaths += counts.dead - s->dead;
-    s->dead = counts.dead;
-    if (counts.active > s->result->peak_active)
-        s->result->peak_active = counts.active;
-    if (counts.recipients > s->result->peak_recipients)
-        s->result->peak_recipients = counts.recipients;
+    struct sched_counts counts = {0};
+    if (host->sched)
+        counts = sched_count(host->sched);
+    if (counts.dead > host->dead)
+        s->result->deaths += counts.dead - host->dead;
+    host->dead = counts.dead;
+    s->active += counts.active - host->active;
+    host->active = counts.active;
+    s->recipient_count += counts.recipients - host->recipients;
+    host->recipients = counts.recipients;
+    if (s->active > s->result->peak_active)
+        s->result->peak_active = s->active;
+    if (s->recipient_count > s->result->peak_recipients)
+        s->result->peak_recipients = s->recipient_count;
 }
 
 /* --- The run ---------------------------------------------------------------------- */
 
 static void
-simulation_act(struct simulation *s, const struct sched_action *action)
+simulation_act(struct simulation *s, struct simulation_host *host,
+               const struct sched_action *action)
 {
     s->result->actions++;
     switch (action->verb) {
     case SCHED_LOAD:
-        simulation_load(s, action->id);
+        simulation_load(s, host, action->id);
         return;
     case SCHED_OPEN:
-        line_open(s, action);
+        line_open(s, host, action);
         return;
     case SCHED_SETTLE:
         if (!action->expired)
@@ -275,28 +329,49 @@ simulation_act(struct simulation *s, const struct sched_action *action)
     }
 }
 
-/* All actions of the scheduler now; woken: by its own clock. */
+/* All actions of a host's scheduler now; woken: by its own clock. */
 static void
-simulation_pump(struct simulation *s, bool woken)
+simulation_pump(struct simulation *s, struct simulation_host *host, bool woken)
 {
     struct sched_action action;
-    do {
-        while (sched_work(s->sched, simulation_now_ms(s)))
+    while (host->sched) {
+        while (sched_work(host->sched, simulation_now_ms(s)))
             continue;
-        while (sched_next(s->sched, simulation_now_ms(s), &action))
-            simulation_act(s, &action);
-    } while (line_wake_idle(s, woken));
-    observe(s);
+        while (sched_next(host->sched, simulation_now_ms(s), &action))
+            simulation_act(s, host, &action);
+        if (!line_wake_idle(s, host, woken))
+            break;
+    }
+    if (host->sched && s->bank)
+        simulation_host_ask(s, host);
+    if (host->is_draining && host->line_count == 0)
+        simulation_host_drained(s, host);
+    observe(s, host);
+    if (heap_has(&host->node))
+        heap_remove(&s->wakes, &host->node);
+    int64_t wake_ms = host->sched ? sched_wake_ms(host->sched) : INT64_MAX;
+    if (wake_ms == INT64_MAX)
+        return;
+    host->wake_us = (wake_ms - SIMULATION_START_MS) * 1000;
+    heap_add(&s->wakes, &host->node);
+}
+
+/* Those to which something has happened. */
+static void
+simulation_pump_ready(struct simulation *s)
+{
+    struct simulation_host *host;
+    while ((host = s->ready) != NULL) {
+        s->ready = host->next_ready;
+        host->is_ready = false;
+        simulation_pump(s, host, heap_has(&host->node) && host->wake_us <= s->now_us);
+    }
 }
 
 static void
-on_change(struct simulation *s, const struct scenario_change *change)
+simulation_change_servers(struct simulation *s, const struct scenario_change *change)
 {
     struct buffer problem;
-    if (change->flush) {
-        sched_retry_all(s->sched, simulation_now_ms(s));
-        return;
-    }
     buffer_init(&problem, NOTE_MAX);
     for (size_t i = change->first; i < change->first + change->count; i++) {
         struct place *place = &s->places[i];
@@ -317,6 +392,34 @@ on_change(struct simulation *s, const struct scenario_change *change)
 }
 
 static void
+on_change(struct simulation *s, struct queue_command *command)
+{
+    switch (command->what->kind) {
+    case SCENARIO_SERVERS:
+        simulation_change_servers(s, command->what);
+        break;
+    case SCENARIO_FLUSH:
+        for (size_t i = 0; i < s->scenario->host_count; i++)
+            if (s->hosts[i].sched)
+                sched_retry_all(s->hosts[i].sched, simulation_now_ms(s));
+        break;
+    case SCENARIO_BANK_DOWN:
+    case SCENARIO_BANK_UP:
+    case SCENARIO_BANK_EMPTY:
+    case SCENARIO_BANK_KEEP:
+    case SCENARIO_BANK_LOSE:
+    case SCENARIO_HOST_CUT:
+    case SCENARIO_HOST_JOIN:
+    case SCENARIO_HOST_DIE:
+    case SCENARIO_HOST_DRAIN:
+        simulation_host_change(s, command);
+        break;
+    }
+    for (size_t i = 0; i < s->scenario->host_count; i++)
+        simulation_host_touch(s, &s->hosts[i]);
+}
+
+static void
 happen(struct simulation *s, struct event *event)
 {
     heap_remove(&s->events, &event->node);
@@ -325,10 +428,14 @@ happen(struct simulation *s, struct event *event)
         on_arrival(s, memory_container(event, struct generator, event));
         return;
     case EVENT_CHANGE:
-        on_change(s, memory_container(event, struct queue_command, event)->what);
+        on_change(s, memory_container(event, struct queue_command, event));
         return;
     case EVENT_LINE:
         line_happened(s, event);
+        return;
+    case EVENT_BEAT:
+    case EVENT_QUESTION:
+        simulation_host_happened(s, event);
         return;
     }
 }
@@ -339,9 +446,10 @@ simulation_step(struct simulation *s)
 {
     struct heap_node *first = heap_first(&s->events);
     struct event *event = first ? memory_container(first, struct event, node) : NULL;
-    int64_t wake_ms = sched_wake_ms(s->sched), wake_us = INT64_MAX;
-    if (wake_ms != INT64_MAX)
-        wake_us = (wake_ms - SIMULATION_START_MS) * 1000;
+    struct heap_node *waking = heap_first(&s->wakes);
+    struct simulation_host *host =
+        waking ? memory_container(waking, struct simulation_host, node) : NULL;
+    int64_t wake_us = host ? host->wake_us : INT64_MAX;
     int64_t next_us = event && event->at_us <= wake_us ? event->at_us : wake_us;
     if (next_us == INT64_MAX || s->ended == s->scenario->messages)
         return false;
@@ -353,7 +461,9 @@ simulation_step(struct simulation *s)
         s->now_us = next_us;
     if (event && event->at_us <= s->now_us)
         happen(s, event);
-    simulation_pump(s, wake_us <= s->now_us);
+    else
+        simulation_host_touch(s, host);
+    simulation_pump_ready(s);
     return true;
 }
 
@@ -381,6 +491,16 @@ place_init(struct simulation *s, struct place *place, const struct scenario_site
     free(names);
 }
 
+/* The sums of 1/rank. */
+static double *
+zipf_weights(const struct scenario_arrival *a)
+{
+    double *weights = memory_array(a->count, sizeof(*weights)), sum = 0;
+    for (size_t i = 0; i < a->count; i++)
+        weights[i] = sum += 1.0 / (double)(a->zipf + i);
+    return weights;
+}
+
 static void
 generator_init(struct simulation *s, struct generator *g,
                const struct scenario_arrival *arrival, struct simulation_group *group)
@@ -389,6 +509,7 @@ generator_init(struct simulation *s, struct generator *g,
     g->event.kind = EVENT_ARRIVAL;
     g->took_ms = memory_array(arrival->messages, sizeof(*g->took_ms));
     g->sender = sched_sender(text_from(arrival->sender));
+    g->weights = arrival->zipf ? zipf_weights(arrival) : NULL;
     group->name = arrival->name;
     group->messages = arrival->messages;
     simulation_plan(s, &g->event, arrival->at_us);
@@ -398,13 +519,10 @@ static void
 simulation_init(struct simulation *s, const struct scenario *scenario)
 {
     struct simulation_result *result = memory_new(sizeof(*result));
-    struct sched_settings settings = scenario->sched;
     unsigned recipients = 1;
-    settings.seed = scenario->seed;
     s->scenario = scenario;
     s->result = result;
     s->random = scenario->seed;
-    s->sched = sched_new(&settings);
     for (size_t i = 0; i < scenario->target_count; i++)
         s->targets[i] = (struct target){.kind = TARGET_MX,
                                         .look_up_mx = true,
@@ -412,18 +530,19 @@ simulation_init(struct simulation *s, const struct scenario *scenario)
                                         .port = (unsigned short)i,
                                         .transport = scenario->targets[i].transport};
     heap_init(&s->events, happens_before);
+    heap_init(&s->wakes, host_wakes_before);
     result->messages = scenario->messages;
     result->group_count = scenario->arrival_count;
     result->groups = memory_array(result->group_count, sizeof(*result->groups));
     result->site_count = scenario->site_count;
     result->sites = memory_array(result->site_count, sizeof(*result->sites));
     s->mails = memory_array((size_t)scenario->messages, sizeof(*s->mails));
-    s->touched = memory_array(scenario->site_count, sizeof(*s->touched));
     s->places = memory_array(scenario->site_count, sizeof(*s->places));
     for (size_t i = 0; i < scenario->site_count; i++) {
         result->sites[i].name = scenario->site_at[i]->name;
         place_init(s, &s->places[i], scenario->site_at[i]);
     }
+    simulation_hosts_init(s);
     s->changes = memory_array(scenario->change_count + 1, sizeof(*s->changes));
     for (size_t i = 0; i < scenario->change_count; i++) {
         s->changes[i].event.kind = EVENT_CHANGE;
@@ -477,6 +596,7 @@ simulation_sum_up(struct simulation *s)
     struct simulation_result *r = s->result;
     double n = (double)r->window_events;
     r->finished = s->ended == s->scenario->messages;
+    simulation_count_end(s);
     r->end_ms = s->now_us / 1000;
     if (n > 1) {
         double variance =
@@ -491,19 +611,21 @@ simulation_sum_up(struct simulation *s)
 static void
 simulation_end(struct simulation *s)
 {
-    sched_free(&s->sched);
-    line_free_all(s);
+    simulation_hosts_free(s);
     heap_free(&s->events);
+    heap_free(&s->wakes);
     for (size_t i = 0; i < s->scenario->site_count; i++) {
         free(s->places[i].stations);
         free(s->places[i].key);
+        free(s->places[i].tally.at_us);
     }
-    for (size_t i = 0; i < s->scenario->arrival_count; i++)
+    for (size_t i = 0; i < s->scenario->arrival_count; i++) {
         free(s->generators[i].took_ms);
+        free(s->generators[i].weights);
+    }
     for (uint64_t i = 0; i < s->mail_count; i++)
         free(s->mails[i].done);
     free(s->places);
-    free(s->touched);
     free(s->changes);
     free(s->generators);
     free(s->mails);

@@ -34,6 +34,7 @@ struct line {
     struct line *idle_prev, *idle_next;       /* of a site */
     struct line *station_prev, *station_next; /* of a server */
     struct line *waiting_prev, *waiting_next; /* in its queue */
+    struct simulation_host *host;
     struct sched_session *session;
     const struct scenario_domain *domain;
     struct station *station;       /* its server; NULL: none */
@@ -59,6 +60,12 @@ line_place(struct simulation *s, const struct line *l)
     return &s->places[l->domain->site];
 }
 
+static struct seat *
+line_seat(const struct line *l)
+{
+    return &l->host->seats[l->domain->site];
+}
+
 static int64_t
 round_trip_us(struct simulation *s)
 {
@@ -74,25 +81,25 @@ plan(struct simulation *s, struct line *l, enum step step, int64_t in_us)
 }
 
 static void
-set_idle(struct simulation *s, struct line *l, bool idle)
+set_idle(struct line *l, bool idle)
 {
     if (l->idle == idle)
         return;
-    struct place *place = line_place(s, l);
+    struct seat *seat = line_seat(l);
     l->idle = idle;
     if (idle)
-        DL_APPEND2(place->idle, l, idle_prev, idle_next);
+        DL_APPEND2(seat->idle, l, idle_prev, idle_next);
     else
-        DL_DELETE2(place->idle, l, idle_prev, idle_next);
+        DL_DELETE2(seat->idle, l, idle_prev, idle_next);
 }
 
 void
-line_touch(struct simulation *s, size_t place)
+line_touch(struct simulation_host *host, size_t place)
 {
-    if (s->places[place].is_touched)
+    if (host->seats[place].is_touched)
         return;
-    s->places[place].is_touched = true;
-    s->touched[s->touched_count++] = place;
+    host->seats[place].is_touched = true;
+    host->touched[host->touched_count++] = place;
 }
 
 /* Frees its place at the server for the next that waits. */
@@ -111,12 +118,25 @@ leave_station(struct simulation *s, struct line *l)
         fake_server_gave_up(r);
         return;
     }
-    if (!fake_server_left(r))
+    bool is_followed = fake_server_left(r);
+    simulation_count_sessions(s, l->domain->site);
+    if (!is_followed)
         return;
     struct line *next = station->waiting;
     DL_DELETE2(station->waiting, next, waiting_prev, waiting_next);
     next->queued = false;
     plan(s, next, STEP_GREET, fake_server_delay_us(r, r->settings.greeting_us));
+}
+
+static void
+line_remove(struct simulation *s, struct line *l)
+{
+    set_idle(l, false);
+    DL_DELETE(l->host->lines, l);
+    l->host->line_count--;
+    s->line_count--;
+    if (l->found)
+        s->result->sites[l->domain->site].sessions--;
 }
 
 /* Ends the session. */
@@ -128,17 +148,14 @@ line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
     assert(!l->busy && !l->has_early);
     leave_station(s, l);
     simulation_cancel(s, &l->event);
-    set_idle(s, l, false);
-    DL_DELETE(s->lines, l);
-    s->line_count--;
-    if (l->found)
-        s->result->sites[place].sessions--;
+    struct simulation_host *host = l->host;
+    line_remove(s, l);
     simulation_note(s, "end", "%s%s%s", l->domain->name, trouble ? ": " : "",
                     trouble ? trouble->text : "");
-    sched_session_ended(s->sched, simulation_now_ms(s), l->session, trouble);
-    line_touch(s, place);
+    sched_session_ended(host->sched, simulation_now_ms(s), l->session, trouble);
+    line_touch(host, place);
     if (trouble && !greeted)
-        simulation_feedback(s, place);
+        simulation_feedback(s, host, place);
     free(l->order);
     free(l);
 }
@@ -155,11 +172,11 @@ simulation_line_settle(struct simulation *s, struct line *l,
                     outcome->text[0] ? ": " : "", outcome->text);
     for (size_t i = 0; i < count; i++) {
         simulation_verdict(s, mail, l->work.indexes[i], outcome);
-        sched_settled(s->sched, simulation_now_ms(s), l->session, l->work.indexes[i],
-                      outcome);
+        sched_settled(l->host->sched, simulation_now_ms(s), l->session,
+                      l->work.indexes[i], outcome);
     }
-    line_touch(s, l->domain->site);
-    simulation_feedback(s, l->domain->site);
+    line_touch(l->host, l->domain->site);
+    simulation_feedback(s, l->host, l->domain->site);
 }
 
 /* The same of mail that was taken early and not sent. */
@@ -184,8 +201,9 @@ station_preference(const struct place *place, size_t number)
 /* The order in which a session tries the addresses of its site: by preference, and by
  * what the scheduler knows of their health. */
 static size_t *
-address_order(struct simulation *s, const struct place *place)
+address_order(struct simulation *s, const struct line *l)
 {
+    const struct place *place = line_place(s, l);
     size_t count = place->station_count;
     size_t *by_preference = memory_array(count, sizeof(*by_preference));
     size_t *order = memory_array(count, sizeof(*order));
@@ -203,7 +221,8 @@ address_order(struct simulation *s, const struct place *place)
         names[i] = text_from(station_name(&place->stations[by_preference[i]]));
         groups[i] = (int)station_preference(place, by_preference[i]);
     }
-    sched_hosts_order(s->sched, simulation_now_ms(s), names, groups, count, order);
+    sched_hosts_order(l->host->sched, simulation_now_ms(s), names, groups, count,
+                      order);
     for (size_t i = 0; i < count; i++)
         order[i] = by_preference[order[i]];
     free(by_preference);
@@ -213,9 +232,10 @@ address_order(struct simulation *s, const struct place *place)
 }
 
 static void
-host_failed(struct simulation *s, const struct station *station)
+host_failed(struct simulation *s, const struct line *l, const struct station *station)
 {
-    sched_host_bad(s->sched, simulation_now_ms(s), text_from(station_name(station)));
+    sched_host_bad(l->host->sched, simulation_now_ms(s),
+                   text_from(station_name(station)));
 }
 
 static void
@@ -235,7 +255,7 @@ simulation_line_on_found(struct simulation *s, struct line *l)
 {
     struct place *place = line_place(s, l);
     struct simulation_site *site = &s->result->sites[l->domain->site];
-    if (!sched_session_found(s->sched, simulation_now_ms(s), l->session,
+    if (!sched_session_found(l->host->sched, simulation_now_ms(s), l->session,
                              text_of(place->key, place->key_length))) {
         line_end(s, l, NULL);
         return;
@@ -243,7 +263,7 @@ simulation_line_on_found(struct simulation *s, struct line *l)
     l->found = true;
     if (++site->sessions > site->peak_sessions)
         site->peak_sessions = site->sessions;
-    l->order = address_order(s, place);
+    l->order = address_order(s, l);
     try_next(s, l);
 }
 
@@ -256,7 +276,7 @@ simulation_line_refused(struct simulation *s, struct line *l,
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, code ? "4.7.0" : "4.4.1",
                      "%s %s", station_name(station), what);
     simulation_note(s, "refused", "%s", l->trouble.text);
-    host_failed(s, station);
+    host_failed(s, l, station);
     try_next(s, l);
 }
 
@@ -279,6 +299,7 @@ on_connect(struct simulation *s, struct line *l)
     switch (fake_server_connect(r)) {
     case RECEPTION_SESSION:
         enter_station(l, station);
+        simulation_count_sessions(s, l->domain->site);
         plan(s, l, STEP_GREET, fake_server_delay_us(r, r->settings.greeting_us));
         return;
     case RECEPTION_QUEUED:
@@ -312,7 +333,7 @@ on_give_up(struct simulation *s, struct line *l)
     leave_station(s, l);
     s->result->timed_out++;
     simulation_note(s, "timeout", "%s", l->trouble.text);
-    host_failed(s, &line_place(s, l)->stations[l->order[l->tried - 1]]);
+    host_failed(s, l, &line_place(s, l)->stations[l->order[l->tried - 1]]);
     try_next(s, l);
 }
 
@@ -324,6 +345,7 @@ transaction_begin(struct simulation *s, struct line *l)
     struct fake_server *r = &l->station->server;
     l->busy = true;
     s->result->transactions++;
+    simulation_count_begin(s, line_seat(l), l->domain->site);
     l->receipt = fake_server_begin(r, simulation_now_ms(s));
     l->service_us = l->receipt == RECEIPT_TAKEN
                         ? fake_server_service_us(r, l->work.count, &l->reply_us)
@@ -338,16 +360,16 @@ transaction_begin(struct simulation *s, struct line *l)
 static void
 take_mail(struct simulation *s, struct line *l)
 {
-    if (!sched_take(s->sched, simulation_now_ms(s), l->session, &l->work)) {
+    if (!sched_take(l->host->sched, simulation_now_ms(s), l->session, &l->work)) {
         if (sched_session_is_spent(l->session) || s->scenario->idle_us == 0) {
             line_end(s, l, NULL);
         } else if (!l->idle) {
-            set_idle(s, l, true);
+            set_idle(l, true);
             plan(s, l, STEP_QUIT, s->scenario->idle_us);
         }
         return;
     }
-    set_idle(s, l, false);
+    set_idle(l, false);
     simulation_begin(s, l->work.owner);
     transaction_begin(s, l);
 }
@@ -357,8 +379,8 @@ static void
 on_content(struct simulation *s, struct line *l)
 {
     plan(s, l, STEP_ANSWER, l->reply_us);
-    if (!sched_has_work(s->sched, l->session) ||
-        !sched_take(s->sched, simulation_now_ms(s), l->session, &l->early))
+    if (!sched_has_work(l->host->sched, l->session) ||
+        !sched_take(l->host->sched, simulation_now_ms(s), l->session, &l->early))
         return;
     l->has_early = true;
     simulation_begin(s, l->early.owner);
@@ -380,7 +402,8 @@ on_greet(struct simulation *s, struct line *l)
     unsigned open = 0;
     l->greeted = true;
     s->result->greeted++;
-    sched_host_good(s->sched, simulation_now_ms(s), text_from(station_name(l->station)),
+    sched_host_good(l->host->sched, simulation_now_ms(s),
+                    text_from(station_name(l->station)),
                     simulation_now_ms(s) - l->connected_ms);
     for (size_t i = 0; i < place->station_count; i++)
         open += place->stations[i].server.sessions;
@@ -463,7 +486,8 @@ on_answer(struct simulation *s, struct line *l)
 /* --- Public ----------------------------------------------------------------------- */
 
 void
-line_open(struct simulation *s, const struct sched_action *action)
+line_open(struct simulation *s, struct simulation_host *host,
+          const struct sched_action *action)
 {
     struct line *l = memory_new(sizeof(*l));
     struct text domain = text_from(action->domain);
@@ -471,7 +495,9 @@ line_open(struct simulation *s, const struct sched_action *action)
     assert(l->domain);
     l->event.kind = EVENT_LINE;
     l->session = action->session;
-    DL_APPEND(s->lines, l);
+    l->host = host;
+    DL_APPEND(host->lines, l);
+    host->line_count++;
     s->line_count++;
     s->result->opens++;
     if (s->line_count > s->result->peak_sessions)
@@ -484,6 +510,7 @@ void
 line_happened(struct simulation *s, struct event *event)
 {
     struct line *l = memory_container(event, struct line, event);
+    simulation_host_touch(s, l->host);
     switch (l->step) {
     case STEP_FOUND:
         simulation_line_on_found(s, l);
@@ -504,7 +531,7 @@ line_happened(struct simulation *s, struct event *event)
         on_answer(s, l);
         return;
     case STEP_QUIT:
-        if (sched_has_work(s->sched, l->session))
+        if (sched_has_work(l->host->sched, l->session))
             take_mail(s, l);
         if (l->idle)
             line_end(s, l, NULL);
@@ -514,12 +541,12 @@ line_happened(struct simulation *s, struct event *event)
 
 /* True: a session has taken mail. */
 static bool
-wake_place(struct simulation *s, struct place *place)
+wake_seat(struct simulation *s, struct seat *seat)
 {
     struct line *l, *next;
     bool woke = false;
-    DL_FOREACH_SAFE2 (place->idle, l, next, idle_next)
-        if (sched_has_work(s->sched, l->session)) {
+    DL_FOREACH_SAFE2 (seat->idle, l, next, idle_next)
+        if (sched_has_work(l->host->sched, l->session)) {
             take_mail(s, l);
             woke = true;
         }
@@ -527,21 +554,21 @@ wake_place(struct simulation *s, struct place *place)
 }
 
 bool
-line_wake_idle(struct simulation *s, bool all)
+line_wake_idle(struct simulation *s, struct simulation_host *host, bool all)
 {
     struct line *l;
     bool woke = false;
-    if (all || s->line_count <= LOOK_ALWAYS ||
-        s->now_us - s->looked_us >= LOOK_EVERY_US) {
-        s->looked_us = s->now_us;
-        DL_FOREACH (s->lines, l)
+    if (all || host->line_count <= LOOK_ALWAYS ||
+        s->now_us - host->looked_us >= LOOK_EVERY_US) {
+        host->looked_us = s->now_us;
+        DL_FOREACH (host->lines, l)
             if (l->idle)
-                line_touch(s, l->domain->site);
+                line_touch(host, l->domain->site);
     }
-    while (s->touched_count > 0) {
-        struct place *place = &s->places[s->touched[--s->touched_count]];
-        place->is_touched = false;
-        woke |= wake_place(s, place);
+    while (host->touched_count > 0) {
+        struct seat *seat = &host->seats[host->touched[--host->touched_count]];
+        seat->is_touched = false;
+        woke |= wake_seat(s, seat);
     }
     return woke;
 }
@@ -558,6 +585,7 @@ line_station_changed(struct simulation *s, struct station *station)
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.2",
                          "lost connection with %s", station_name(station));
         s->result->lost++;
+        simulation_host_touch(s, l->host);
         if (l->queued || !l->greeted) {
             simulation_cancel(s, &l->event);
             leave_station(s, l);
@@ -576,12 +604,14 @@ line_station_changed(struct simulation *s, struct station *station)
 }
 
 void
-line_free_all(struct simulation *s)
+line_host_died(struct simulation *s, struct simulation_host *host)
 {
     struct line *l, *next;
-    DL_FOREACH_SAFE (s->lines, l, next) {
+    DL_FOREACH_SAFE (host->lines, l, next) {
+        leave_station(s, l);
+        simulation_cancel(s, &l->event);
+        line_remove(s, l);
         free(l->order);
         free(l);
     }
-    s->lines = NULL;
 }

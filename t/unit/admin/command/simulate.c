@@ -527,7 +527,7 @@ test_feed_flush(void)
                                       *fresh = &e.result->groups[1];
         struct scenario *s = scenario_read(names[i]);
         for (size_t j = 0; j < s->change_count; j++)
-            if (s->changes[j].flush)
+            if (s->changes[j].kind == SCENARIO_FLUSH)
                 s->changes[j].at_us = INT64_C(100000) * 1000000;
         struct simulation_result *calm = simulation_run(s, NULL, NULL);
         ok_named(fresh->p99_ms <= 2 * calm->groups[1].p99_ms,

@@ -122,6 +122,22 @@ test_advance(void)
     bank_free(&b);
 }
 
+/* It goes its own way. */
+static void
+test_copy(void)
+{
+    struct bank *b = bank_new();
+    struct bank_question q = {.interval_us = 100000, .want = 30, .had = -1};
+    is_number(ask(b, START_US, q).tokens, 30, "a part");
+    struct bank *copy = bank_copy(b);
+    is_number(ask(b, START_US, q).tokens, 20, "and the rest");
+    is_number(ask(copy, START_US, q).tokens, 20, "of which a copy does not know");
+    is_number(bank_sites(copy), 1, "it has the site");
+    bank_free(&b);
+    is_number(ask(copy, START_US, q).tokens, 0, "for itself");
+    bank_free(&copy);
+}
+
 static void
 test_weights(void)
 {
@@ -495,6 +511,7 @@ main(void)
     test_slack();
     test_back();
     test_advance();
+    test_copy();
     test_weights();
     test_sessions();
     test_behind();
