@@ -1,11 +1,14 @@
 /* Several hosts and their bank, in virtual time: the scenarios t/scenarios/cluster-*, each
- * with what it promises, and what hosts and banks do. */
+ * with what it promises, and what hosts and banks do. With HUNDRED=1 also cluster-hundred,
+ * which takes minutes: `make simulate-hundred`. */
 #include "sched/simulate/simulation_internal.h"
 
 #include "base/crc.h"
 #include "base/disk/disk.h"
 
 #include "t/support/tap.h"
+
+#include <sys/resource.h>
 
 struct experiment {
     struct scenario *scenario;
@@ -121,6 +124,66 @@ test_turns(void)
     ok_named(simulation_rate_use(e.result, 0) >= 95, "two a minute");
     is_number(e.result->sites[0].worst_five, 11, "ten in five minutes, and the burst");
     end(&e);
+}
+
+/* The same mail, sent by one host of the same capacity. */
+static int64_t
+alone_ms(const char *name)
+{
+    struct scenario *s = scenario_read(name);
+    s->host_count = 1;
+    s->has_bank = false;
+    s->change_count = 0;
+    s->sched.session_limit = 50000;
+    s->sched.active_limit = s->sched.recipient_limit = 1000000;
+    for (size_t i = 0; i < s->arrival_count; i++) {
+        s->arrivals[i].first_host = 0;
+        s->arrivals[i].host_count = 1;
+    }
+    struct experiment e = run(s, "one host");
+    int64_t last_ms = e.result->last_delivery_ms;
+    end(&e);
+    return last_ms;
+}
+
+/* Hosts that die, a bank that is away: all is done nearly as soon as by one host, and no
+ * site sees more than its limits, and a transaction for each host. */
+static void
+test_many(const char *name)
+{
+    struct experiment e = run(scenario_read(name), name);
+    const struct simulation_result *r = e.result;
+    size_t fast = 0, over = 0;
+    for (size_t i = 0; i < r->site_count; i++) {
+        const struct simulation_site *site = &r->sites[i];
+        double most = simulation_per_minute(&site->rate) + site->rate.burst +
+                      (double)e.scenario->host_count;
+        fast += site->rate.amount > 0 && site->worst_minute > most;
+        over += site->over_us > 0;
+    }
+    is_number(r->messages_delivered, r->messages, "all is delivered");
+    is_number(fast, 0, "rates are kept everywhere");
+    is_number(over, 0, "and sessions");
+    int64_t alone = alone_ms(name);
+    printf("# %s: %.1f s, one host %.1f s; %llu questions\n", name,
+           (double)r->last_delivery_ms / 1000, (double)alone / 1000,
+           (unsigned long long)r->questions);
+    ok_named(r->last_delivery_ms * 100 <= alone * 110,
+             "within 10 % of the time of one host");
+    end(&e);
+}
+
+static void
+test_hundred(void)
+{
+    struct rusage usage;
+    if (!getenv("HUNDRED"))
+        return;
+    test_many("cluster-hundred");
+    getrusage(RUSAGE_SELF, &usage);
+    printf("# %ld s of the processor, %ld MiB\n", (long)usage.ru_utime.tv_sec,
+           usage.ru_maxrss / 1024);
+    ok_named(usage.ru_maxrss <= 4L * 1024 * 1024, "in 4 GiB");
 }
 
 /* --- Hosts ------------------------------------------------------------------------ */
@@ -264,6 +327,8 @@ main(void)
 {
     test_rates();
     test_turns();
+    test_many("cluster-twenty");
+    test_hundred();
     test_hosts();
     test_alone();
     test_trace();
