@@ -664,6 +664,9 @@ scenario_new(struct text content, const char *name,
         scenario_read_line(&r, line);
     if (r.line > LINES_MAX)
         scenario_complain(&r, "more than %d lines", LINES_MAX);
+    else if (s->site_count * s->host_count > SCENARIO_SEATS_MAX)
+        scenario_complain(&r, "more than %d sites and hosts, multiplied",
+                          SCENARIO_SEATS_MAX);
     else if (!r.bad && s->arrival_count == 0)
         scenario_complain(&r, "no mail arrives: add an 'arrive'");
     if (r.bad)

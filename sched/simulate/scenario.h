@@ -63,7 +63,8 @@ enum {
     SCENARIO_TARGETS_MAX = 100,
     SCENARIO_MESSAGES_MAX = 10000000,
     SCENARIO_RECIPIENTS_MAX = 100000, /* of a message */
-    SCENARIO_HOSTS_MAX = 1000
+    SCENARIO_HOSTS_MAX = 1000,
+    SCENARIO_SEATS_MAX = 10000000 /* sites x hosts: 40 bytes each */
 };
 
 struct scenario_site {

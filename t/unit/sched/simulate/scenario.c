@@ -182,6 +182,22 @@ test_hosts(void)
     scenario_free(&s);
 }
 
+static void
+test_many_hosts(void)
+{
+    struct buffer mistakes;
+    struct scenario *s = good("hosts 1000\nsite s%d 1..10000\ndomain d site s1\n"
+                              "arrive domain=d\n");
+    scenario_free(&s);
+    s = parse("hosts 1000\nsite s%d 1..10001\ndomain d site s1\narrive domain=d\n",
+              &mistakes);
+    ok_named(!s, "too many");
+    is_text(buffer_text(&mistakes),
+            TEXT("file:5: more than 10000000 sites and hosts, multiplied\n"),
+            "sites of hosts");
+    buffer_free(&mistakes);
+}
+
 /* What has a bank, but is no change of it; or comes too late. */
 static void
 test_bad_hosts(void)
@@ -367,6 +383,7 @@ main(void)
     test_targets();
     test_hosts();
     test_bad_hosts();
+    test_many_hosts();
     test_for();
     test_mistakes();
     test_many_errors();
