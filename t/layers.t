@@ -50,6 +50,8 @@ may queue base+crypto+disk+log+loop queue/spool queue/journal queue/recovery que
 may queue/event base+crypto+disk+http+log+loop
 may queue/manager base+disk+log+loop mime sched+limits+route queue+event+spool
 
+may queue/group base+crypto+log+loop+redis sched+limits queue queue/manager queue/spool
+
 # The two sides of SMTP do not know each other.
 may smtp base+crypto queue
 may smtp/server base+crypto+disk+dns+log+loop+net mime sched+limits+route queue+event+manager+spool smtp
@@ -69,7 +71,7 @@ may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits 
 may admin/doctor base+crypto+disk+dns+http+loop+net+tls mime sched/route admin/settings admin/control
 may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mime sched/simulate queue+event+manager admin/settings admin/control admin/history
 # All settings come together here: the one room that knows both sides of SMTP.
-may admin/startup base+disk+dns+http+log+loop+net+sandbox+settings+tls sched+route queue/manager smtp/server smtp/client defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool
+may admin/startup base+disk+dns+http+log+loop+net+redis+sandbox+settings+tls sched+route queue/group queue/manager smtp/server smtp/client defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
 may admin/setup base+disk+log+loop+sandbox+settings mime sched/route queue+spool admin/settings admin/control admin/history admin/command admin/sendmail
 # One command line, all commands.

@@ -383,6 +383,14 @@ options_need_restart(const struct options *old, const struct options *fresh,
             is_same(old->defrag_registry_password, fresh->defrag_registry_password));
     options_note(out, "defrag_host",
                  is_same(options_host_of(old), options_host_of(fresh)));
+    options_note(out, "cluster", is_same(old->cluster, fresh->cluster));
+    options_note(out, "cluster_host", is_same(old->cluster_host, fresh->cluster_host));
+    options_note(
+        out, "cluster_redis",
+        is_same(old->cluster_redis, fresh->cluster_redis) &&
+            is_same(old->cluster_redis_password, fresh->cluster_redis_password));
+    options_note(out, "cluster_egress",
+                 is_same(old->cluster_egress, fresh->cluster_egress));
     options_note(out, "journal_message_max",
                  old->journal_message_max == fresh->journal_message_max);
 }

@@ -72,6 +72,9 @@ struct options {
     char *defrag_on_timeout, *defrag_key, *partial_policy;
     bool defrag_subject_fallback;
     char *defrag_registry, *defrag_registry_password, *defrag_host, *defrag_peers;
+    /* group of hosts */
+    char *cluster, *cluster_host, *cluster_redis, *cluster_redis_password;
+    char *cluster_peers, *cluster_egress;
     /* queue */
     int64_t journal_size, journal_message_max, slices, slice;
 };
@@ -96,7 +99,7 @@ struct options_sources {
 struct settings *options_read(const struct options_sources *sources,
                               struct options *options);
 
-enum { OPTIONS_RESTART_MAX = 256 };
+enum { OPTIONS_RESTART_MAX = 384 };
 
 /* Writes the keys, with commas between them, that differ and that a reload leaves as
  * they were at the start. "": none. */

@@ -434,6 +434,31 @@ const struct setting options_rows[] = {
         "NAME=ADDRESS[:PORT] or NAME=smtp://ADDRESS[:PORT]?OPTIONS. Clients at these "
         "addresses\n"
         "are trusted as peers. The list may contain this host."),
+    TEXTUAL(STRING, cluster, "cluster", NULL,
+            "Name of the group of hosts that share the limits of next hops. Unset: "
+            "there is none."),
+    TEXTUAL(STRING, cluster_host, "cluster_host", NULL,
+            "Name of this host in the group, permanent and unique. Unset: the name in "
+            "defrag_host,\n"
+            "or hostname. With slices each adds its number: NAME.SLICE."),
+    TEXTUAL(LIST, cluster_redis, "cluster_redis", NULL,
+            "Redis 6.2 or Valkey, which divides the limits: list of\n"
+            "redis://[user@]host[:port][/database] or rediss://..., of which the first "
+            "that takes\n"
+            "writes is used; or none: each host has an exact part. Unset: "
+            "defrag_registry, if that is\n"
+            "Redis."),
+    SECRET(cluster_redis_password, "cluster_redis_password",
+           "Password for cluster_redis. Prefer cluster_redis_password_file."),
+    TEXTUAL(LIST, cluster_peers, "cluster_peers", NULL,
+            "The other hosts of the group: list of NAME=ADDRESS:PORT. Needed without "
+            "Redis. The list\n"
+            "may contain this host."),
+    TEXTUAL(STRING, cluster_egress, "cluster_egress", "shared",
+            "What receivers see of the group: shared (one address for all hosts), own "
+            "(each host has\n"
+            "its own; only logins share limits), or a NAME (hosts with that name have "
+            "one)."),
     BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
             "Ring of files for mail that is delivered at the first attempt. 0: no "
             "journal."),

@@ -84,11 +84,42 @@ warn_of_quotas(const struct options *options, const struct route_table *routes,
                 "%s: each of the %u daemons of this spool counts by itself, so all "
                 "together may send %u times as much: divide the amounts",
                 what, (unsigned)options->slices, (unsigned)options->slices);
-    if (others > 0)
+    if (options->cluster != NULL || others > 0)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                "%s: each host of defrag_peers counts by itself, so all together may "
+                "%s: each host of %s counts by itself, so all together may "
                 "send more: divide the amounts",
-                what);
+                what, options->cluster != NULL ? "the cluster" : "defrag_peers");
+}
+
+static void
+note_rate_delay(void *context, const struct target *target)
+{
+    bool *has_delay = context;
+    *has_delay = *has_delay || target->transport.rate_delay_ms > 0 ||
+                 target->transport.transport_rate_delay_ms > 0;
+}
+
+static void
+warn_of_group(const struct options *options, const struct route_table *routes,
+              struct log *log)
+{
+    bool has_delay = false,
+         has_redis = options->cluster_redis == NULL
+                         ? options->defrag_registry[0] == 'r'
+                         : strcmp(options->cluster_redis, "none") != 0;
+    if (options->cluster == NULL &&
+        (options->cluster_host || options->cluster_redis || options->cluster_peers))
+        warnings_warn(log, "settings of a group of hosts are there, but cluster, its "
+                           "name, is not set: no limit is shared");
+    if (options->cluster == NULL)
+        return;
+    if (!has_redis && options->cluster_peers == NULL)
+        warnings_warn(log, "cluster is set without cluster_redis and cluster_peers: "
+                           "this host knows no other, and uses all of each limit");
+    route_each_target(routes, note_rate_delay, &has_delay);
+    if (has_delay)
+        warnings_warn(log, "a rate delay is each host's own, also in a group: rate= "
+                           "is shared");
 }
 
 static void
@@ -373,6 +404,7 @@ warnings_say(const struct options *options, const struct settings *settings,
     warn_of_accounts(options, routes, log);
     warn_of_quotas(options, routes, log);
     warn_of_events(options, log);
+    warn_of_group(options, routes, log);
 }
 
 void

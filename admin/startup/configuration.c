@@ -109,6 +109,7 @@ configuration_free(struct configuration **c)
     aliases_free(&(*c)->aliases);
     alias_files_free(&(*c)->alias_files);
     accounts_free(&(*c)->accounts);
+    group_settings_free(&(*c)->group);
     settings_free(&(*c)->settings);
     if ((*c)->reading != NULL)
         (*c)->dkim_keys = dkim_keys_end(&(*c)->reading);
@@ -140,6 +141,30 @@ check_registry(struct configuration *c, struct buffer *errors)
                             text_from(c->options.defrag_registry_password),
                             &c->registry, error, sizeof(error)))
         (void)!buffer_format(errors, "defrag_registry: %s\n", error);
+}
+
+/* The registry's Redis is the group's, too, unless that has its own. */
+static void
+check_group(struct configuration *c, struct buffer *errors)
+{
+    const struct options *o = &c->options;
+    struct text registry = text_from(o->defrag_registry),
+                host = text_from(o->cluster_host);
+    bool is_borrowed = o->cluster_redis == NULL && redis_is_url(registry);
+    if (host.length == 0) /* defrag_host may be NAME=ADDRESS */
+        host = text_from(options_host_of(o));
+    struct group_texts texts = {
+        .cluster = text_from(o->cluster),
+        .host =
+            o->cluster_host == NULL ? text_before(host, text_find(host, '=')) : host,
+        .redis = is_borrowed ? registry : text_from(o->cluster_redis),
+        .redis_password = text_from(is_borrowed ? o->defrag_registry_password
+                                                : o->cluster_redis_password),
+        .peers = text_from(o->cluster_peers),
+        .egress = text_from(o->cluster_egress),
+        .slice = (unsigned)o->slice,
+        .slices = (unsigned)o->slices};
+    (void)!group_settings_read(&texts, &c->group, errors);
 }
 
 /* Never a value: tokens are secrets. */
@@ -248,6 +273,7 @@ check_all(struct configuration *c)
         return;
     c->reading = dkim_keys_begin(text_from(c->options.dkim_keys), errors);
     check_registry(c, errors);
+    check_group(c, errors);
     check_http(c, errors);
     if (!identity_find(&who, c->options.user))
         (void)!buffer_format(errors, "user: no such user: '%.100s'\n", c->options.user);
@@ -299,7 +325,7 @@ configuration_anchors(const struct configuration *c,
                       char place[TRUST_ANCHORS_PLACE_MAX], char *error, size_t size)
 {
     bool needed = route_demands_verify(c->routes) || c->registry.redis.tls ||
-                  c->accounts.count > 0 ||
+                  group_needs_tls(&c->group) || c->accounts.count > 0 ||
                   text_starts(text_from(c->options.events), TEXT("https:"));
     return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error, size);
 }

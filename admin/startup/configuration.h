@@ -9,6 +9,7 @@
 #include "admin/settings/sandbox_rules.h"
 #include "admin/http/http_server.h"
 #include "defrag/registry/registry.h"
+#include "queue/group/group_settings.h"
 #include "smtp/client/delivery.h"
 #include "defrag/channel.h"
 #include "smtp/client/trust_anchors.h"
@@ -24,6 +25,7 @@ struct configuration {
     struct aliases *aliases;         /* NULL: none are set, or (without secrets) */
     struct alias_files *alias_files; /* they cannot be read */
     struct registry_place registry;
+    struct group_settings group;
     struct accounts accounts;
     struct http_places http;
     struct dkim_keys *dkim_keys; /* until configuration_take_dkim_keys() */

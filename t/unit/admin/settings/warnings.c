@@ -284,6 +284,32 @@ test_quotas(void)
     ok_named(!is_said("counts by itself"), "without quotas nothing is said");
 }
 
+/* A group of hosts that shares less than one might think. */
+static void
+test_group(void)
+{
+    static char cluster[40], peers[60], relay[80], redis[40];
+    char *const arguments[] = {cluster, peers, relay, redis, NULL};
+    strcpy(cluster, "cluster=");
+    strcpy(peers, "cluster_peers=");
+    strcpy(relay, "relay=smtp://h.test?rate_delay=1s&quota=5/d");
+    strcpy(redis, "cluster_redis=none");
+    say(arguments);
+    ok(is_said("cluster, its name, is not set: no limit is shared"));
+    ok_named(!is_said("a rate delay"), "nothing else is said then");
+    strcpy(cluster, "cluster=mail");
+    say(arguments);
+    ok(is_said("cluster is set without cluster_redis and cluster_peers"));
+    ok(is_said("a rate delay is each host's own, also in a group: rate= is shared"));
+    ok(is_said("quota=: each host of the cluster counts by itself"));
+    strcpy(peers, "cluster_peers=b=10.0.0.2:4650");
+    strcpy(relay, "relay=smtp://h.test?rate=5/s");
+    say(arguments);
+    ok_named(!is_said("cluster is set") && !is_said("a rate delay") &&
+                 !is_said("counts by itself"),
+             "a group of peers with a rate is good");
+}
+
 int
 main(void)
 {
@@ -292,6 +318,7 @@ main(void)
     test_hostname();
     test_values();
     test_quotas();
+    test_group();
     test_many_hidden();
     buffer_free(&said);
     test_accounts();

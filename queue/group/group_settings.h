@@ -1,0 +1,40 @@
+/* The settings of a group of hosts: `cluster` and those that begin with it. Pure. */
+#ifndef QUEUE_GROUP_GROUP_SETTINGS_H
+#define QUEUE_GROUP_GROUP_SETTINGS_H
+
+#include "base/buffer.h"
+#include "base/redis/redis.h"
+
+enum {
+    GROUP_NAME_MAX = 63, /* bytes of its name, of an egress */
+    GROUP_HOST_MAX = REDIS_HOST_MAX,
+    GROUP_HOSTS_MAX = 256
+};
+
+/* As they are written. */
+struct group_texts {
+    struct text cluster, host, redis, redis_password, peers, egress;
+    unsigned slice, slices; /* each slice is a host of its own: HOST.SLICE */
+};
+
+struct group_settings {
+    char name[GROUP_NAME_MAX + 1]; /* "": there is no group */
+    char host[GROUP_HOST_MAX + 1]; /* ours, in lower case */
+    char egress[GROUP_NAME_MAX + 1];
+    bool shares_addresses; /* else those where we log in alone */
+    struct redis_place places[REDIS_PLACES_MAX];
+    size_t place_count;                /* 0: no bank, exact parts alone */
+    char (*peers)[GROUP_HOST_MAX + 1]; /* names of the others, in lower case */
+    size_t peer_count;
+};
+
+/* False with one line per error ("cluster_redis: ..."), none of which has a password. An
+ * unset cluster is a good one, of which nothing else is read. */
+bool group_settings_read(const struct group_texts *texts, struct group_settings *out,
+                         struct buffer *errors);
+/* Whether a server is asked by TLS. */
+bool group_needs_tls(const struct group_settings *settings);
+/* Forgets passwords, too. */
+void group_settings_free(struct group_settings *settings);
+
+#endif

@@ -1,0 +1,119 @@
+/* queue/group/group_settings.c: what each setting may be, and one clear line if it is
+ * not. */
+#include "queue/group/group_settings.h"
+
+#include "t/support/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct group_settings read_;
+static struct buffer errors;
+
+static bool
+reads(struct group_texts texts)
+{
+    group_settings_free(&read_);
+    buffer_clear(&errors);
+    return group_settings_read(&texts, &read_, &errors);
+}
+
+static const struct group_texts good = {.cluster = TEXT("Mail"),
+                                        .host = TEXT("Relay1"),
+                                        .redis = TEXT("none"),
+                                        .egress = TEXT("shared"),
+                                        .slices = 1};
+
+static void
+wrong(struct group_texts texts, const char *line)
+{
+    bool is_good = reads(texts);
+    char *all = text_string(buffer_text(&errors));
+    ok_named(!is_good, line);
+    is_string(all, line, "is what is said");
+    free(all);
+}
+
+static void
+test_good(void)
+{
+    struct group_texts t = good;
+    ok_named(reads((struct group_texts){.host = TEXT("["), .redis = TEXT("x")}),
+             "without a cluster nothing else is read");
+    is_string(read_.name, "", "... and there is none");
+    ok_named(reads(t), "a group without a bank");
+    is_string(read_.name, "mail", "its name");
+    is_string(read_.host, "relay1", "our name");
+    is_number(read_.place_count, 0, "no bank");
+    ok_named(read_.shares_addresses, "addresses are shared");
+    t.egress = TEXT("own");
+    t.slices = 2;
+    t.slice = 1;
+    ok_named(reads(t) && !read_.shares_addresses, "an address of our own");
+    is_string(read_.host, "relay1.1", "each slice is a host");
+    t = good;
+    t.egress = TEXT("nat2");
+    t.peers = TEXT("relay2=10.0.0.2:4650, RELAY1=10.0.0.1:4650\n relay3=c.example");
+    ok_named(reads(t), "peers");
+    is_number(read_.peer_count, 2, "but for ourselves");
+    is_string(read_.peers[1], "relay3", "by their names");
+    is_string(read_.egress, "nat2", "and a name of the address");
+}
+
+static void
+test_redis(void)
+{
+    struct group_texts t = good;
+    if (*redis_version() == '\0')
+        return;
+    t.redis = TEXT("redis://a.example redis://[::1]:7000/2");
+    t.redis_password = TEXT("secret");
+    ok_named(reads(t), "a list of servers");
+    is_number(read_.place_count, 2, "two");
+    is_string(read_.places[1].password, "secret", "with one password");
+    t.redis = TEXT("redis://:pw@a.example");
+    wrong(t, "cluster_redis: write the password in cluster_redis_password_file or "
+             "cluster_redis_password, not here\n");
+    t = good;
+    t.redis = TEXT("redis://petrel@a.example");
+    wrong(t, "cluster_redis: a user needs cluster_redis_password\n");
+    t.redis = TEXT("a.example");
+    wrong(t, "cluster_redis: it must be redis://host or rediss://host\n");
+    t.redis = TEXT("redis://a redis://b redis://c redis://d redis://e redis://f "
+                   "redis://g redis://h redis://i");
+    wrong(t, "cluster_redis: at most 8 servers\n");
+}
+
+static void
+test_wrong(void)
+{
+    struct group_texts t = good;
+    t.cluster = TEXT("my mail");
+    wrong(t, "cluster: 'my mail': at most 63 letters, digits, '-', '_' and '.'\n");
+    t = good;
+    t.host = TEXT("[10.0.0.1]");
+    wrong(t, "cluster_host: '[10.0.0.1]': set it to a name of this host: letters, "
+             "digits, '-', '_' and '.'\n");
+    t = good;
+    t.egress = TEXT("account");
+    wrong(t, "cluster_egress: 'account': shared, own, or a name of the address that "
+             "hosts share\n");
+    t = good;
+    t.peers = TEXT("relay2");
+    wrong(t, "cluster_peers: 'relay2': write NAME=ADDRESS:PORT; a name has only "
+             "letters, digits, '-', '_' and '.'\n");
+    t.peers = TEXT("relay2=10.0.0.2 Relay2=10.0.0.3");
+    wrong(t, "cluster_peers: 'Relay2=10.0.0.3': duplicate name\n");
+}
+
+int
+main(void)
+{
+    buffer_init(&errors, 1 << 16);
+    test_good();
+    test_redis();
+    test_wrong();
+    group_settings_free(&read_);
+    buffer_free(&errors);
+    return done();
+}
