@@ -25,6 +25,7 @@
 #include "admin/startup/drain.h"
 #include "admin/startup/event_wiring.h"
 #include "admin/startup/findings_wiring.h"
+#include "admin/startup/group_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
 #include "admin/startup/listening.h"
@@ -86,6 +87,7 @@ struct petrel {
     struct defragmenter *channel;
     struct registry *registry; /* NULL: local */
     struct tls_client *registry_anchors;
+    struct group_wiring group;
     struct delivery *delivery;
     struct token_keeper keeper;
     struct sts_wiring sts;
@@ -271,6 +273,7 @@ on_reload(void *context)
     p->readiness.age_ms = options_ready_age_ms(&fresh->options);
     findings_wiring_reload(&p->findings, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
+    group_wiring_reload(&p->group, fresh);
     local_reload(p->local, o->hostname);
     struct channel_settings channel = mta_channel(p, fresh);
     channel_reload(p->channel, &channel);
@@ -356,12 +359,14 @@ start_channel(struct petrel *p, char *error)
     const struct configuration *c = p->configuration;
     char place[TRUST_ANCHORS_PLACE_MAX];
     /* Separate, since a reload does not change it. */
-    if (c->registry.redis.tls)
+    struct redis *redis = group_wiring_redis(&p->group, c);
+    if (c->registry.redis.tls && redis == NULL)
         p->registry_anchors = configuration_anchors(c, place, error, ERROR_MAX);
-    if (c->registry.redis.tls && p->registry_anchors == NULL)
+    if (c->registry.redis.tls && redis == NULL && p->registry_anchors == NULL)
         return false;
     struct registry_setup setup = {.loop = p->loop,
                                    .log = p->log,
+                                   .redis = redis,
                                    .net = p->net,
                                    .dns = p->dns,
                                    .tls = p->registry_anchors,
@@ -399,7 +404,13 @@ start_queue(struct petrel *p, char *error)
         tls_client_free(&out.tls);
         return code;
     }
-    if (!start_channel(p, error)) {
+    p->group = (struct group_wiring){.loop = p->loop,
+                                     .log = p->log,
+                                     .net = p->net,
+                                     .dns = p->dns,
+                                     .manager = p->manager};
+    if (!group_wiring_start(&p->group, p->configuration, error, ERROR_MAX) ||
+        !start_channel(p, error)) {
         tls_client_free(&out.tls);
         return EX_CONFIG;
     }
@@ -502,6 +513,7 @@ start_control(struct petrel *p)
                                  .delivery = p->delivery,
                                  .questions = control_server_questions(p->control)};
     upstream_wiring_start(&p->upstreams, p->configuration);
+    group_wiring_answer(&p->group, control_server_questions(p->control));
 }
 
 static int
@@ -604,6 +616,7 @@ mta_stop(struct petrel *p, bool ran)
     local_free(&p->local);
     channel_free(&p->channel);
     registry_free(&p->registry);
+    group_wiring_stop(&p->group);
     tls_client_free(&p->registry_anchors);
     history_free(&p->history);
     manager_free(&p->manager);

@@ -28,7 +28,7 @@ enum {
     REDIS_URL_MAX = 1024,
     REDIS_PLACES_MAX = 8,
     REDIS_REPLY_MAX = 96 * 1024, /* bytes */
-    REDIS_WORDS_MAX = 2600,      /* of a command */
+    REDIS_WORDS_MAX = 3000,      /* of a command */
     REDIS_ERROR_MAX = 256
 };
 

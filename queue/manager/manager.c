@@ -307,6 +307,7 @@ manager_pump(void *context)
         load_next(m);
     }
     m->pumping = false;
+    m->has_actions = settles == SETTLES_PER_TURN;
     tell_sites(m);
     manager_sweep(m);
     if (settles == SETTLES_PER_TURN || m->beginnings != NULL || works)

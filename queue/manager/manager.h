@@ -176,6 +176,25 @@ const char *manager_session_site(const struct sched_session *session);
 bool manager_session_is_at(const struct sched_session *session,
                            const struct sched_site *site);
 
+/* --- For a group of hosts --------------------------------------------------------- */
+
+/* See sched_members(). */
+struct sched_group;
+struct sched_wish;
+struct bank_grant;
+void manager_group(struct manager *manager, const struct sched_group *group);
+/* See sched_wishes(): in a LOOP_STAGE_ANSWER hook added after manager_new(). */
+size_t manager_wishes(struct manager *manager, size_t most,
+                      void (*each)(void *context, const struct sched_wish *wish),
+                      void *context);
+/* See sched_granted(). */
+void manager_granted(struct manager *manager, const char *site,
+                     const struct bank_grant *grant);
+/* The path of a file in lock/, with the suffix of our slices. */
+enum { MANAGER_HINT_MAX = 64 };
+void manager_hint_path(const struct manager *manager, const char *name,
+                       char out[MANAGER_HINT_MAX]);
+
 /* --- For the reassembly of fragments ---------------------------------------------- */
 
 /* A message whose attempt begins, with those of its open recipients whose target says

@@ -111,6 +111,7 @@ struct manager {
     size_t sessions;
     struct manager_notifications notifications;
     bool draining, patience_over, pumping;
+    bool has_actions; /* the pump has left some for the next turn */
     void (*drained)(void *context);
     void *drained_context;
     struct loop_timer wake, site_cache, trial;
@@ -146,11 +147,6 @@ bool manager_has_room(const struct manager *m, unsigned recipients);
 /* SCHED_LOAD: a message in memory is taken up immediately, others as this turn
  * allows. */
 void manager_load(struct manager *m, struct id id);
-
-/* The path of a file in lock/, with the suffix of our slices. */
-enum { MANAGER_HINT_MAX = 64 };
-void manager_hint_path(const struct manager *m, const char *name,
-                       char out[MANAGER_HINT_MAX]);
 
 /* A message that stays in todo/ leaves memory, unless an operator has released it, and is
  * loaded again at due_ms. why is kept and logged, unless its first words have been

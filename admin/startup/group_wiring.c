@@ -1,0 +1,151 @@
+/* The group of hosts: start, status, stop. */
+#include "admin/startup/group_wiring.h"
+
+#include "admin/control/site_list.h"
+#include "base/log/log.h"
+
+#include <string.h>
+
+enum { SITES_SHOWN = 200 }; /* in one answer: some 200 kB */
+
+static bool
+group_wiring_connect(struct group_wiring *w, const struct configuration *c, char *error,
+                     size_t size)
+{
+    char place[TRUST_ANCHORS_PLACE_MAX];
+    if (group_needs_tls(&c->group)) {
+        w->anchors = configuration_anchors(c, place, error, size);
+        if (w->anchors == NULL)
+            return false;
+    }
+    struct redis_setup setup = {.loop = w->loop,
+                                .net = w->net,
+                                .dns = w->dns,
+                                .tls = w->anchors,
+                                .places = c->group.places,
+                                .count = c->group.place_count,
+                                .probe = GROUP_PROBE};
+    w->redis = redis_new(&setup, error, size);
+    return w->redis != NULL;
+}
+
+bool
+group_wiring_start(struct group_wiring *w, const struct configuration *c, char *error,
+                   size_t size)
+{
+    if (c->group.name[0] == '\0')
+        return true;
+    if (c->group.place_count > 0 && !group_wiring_connect(w, c, error, size))
+        return false;
+    w->group = group_new(&(struct group_setup){.loop = w->loop,
+                                               .log = w->log,
+                                               .manager = w->manager,
+                                               .redis = w->redis,
+                                               .settings = &c->group});
+    return true;
+}
+
+static bool
+group_wiring_is_same(const struct redis_place *a, const struct redis_place *b)
+{
+    return strcmp(a->host, b->host) == 0 && a->port == b->port &&
+           a->database == b->database && strcmp(a->user, b->user) == 0 &&
+           strcmp(a->password, b->password) == 0 && a->tls == b->tls;
+}
+
+struct redis *
+group_wiring_redis(const struct group_wiring *w, const struct configuration *c)
+{
+    for (size_t i = 0; w->redis != NULL && c->registry.kind == REGISTRY_REDIS &&
+                       i < c->group.place_count;
+         i++)
+        if (group_wiring_is_same(&c->group.places[i], &c->registry.redis))
+            return w->redis;
+    return NULL;
+}
+
+static json_t *
+group_wiring_hosts(const struct group_members *members)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < members->count; i++) {
+        const struct group_member *m = &members->all[i];
+        json_array_append_new(list, json_pack("{s:s,s:s,s:b}", "name", m->name, "state",
+                                              m->is_lost ? "lost" : "member", "own",
+                                              strcmp(m->name, members->own) == 0));
+    }
+    return list;
+}
+
+static json_t *
+group_wiring_status(void *context)
+{
+    static const char *const banks[] = {
+        [GROUP_BANK_NONE] = "none", [GROUP_BANK_UP] = "up", [GROUP_BANK_AWAY] = "away"};
+    struct group_wiring *w = context;
+    if (w->group == NULL)
+        return NULL;
+    struct group_state s = group_state(w->group);
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:o,s:I,s:I,s:I,s:I,s:b}", "name",
+                     s.name, "host", s.host, "egress", s.egress, "bank", banks[s.bank],
+                     "server", s.server, "why", s.why, "away_ms", (json_int_t)s.away_ms,
+                     "hosts", group_wiring_hosts(s.members), "fallback_sites",
+                     (json_int_t)s.fallback_sites, "asks", (json_int_t)s.asks,
+                     "asked_sites", (json_int_t)s.sites, "failures",
+                     (json_int_t)s.failures, "namesake", s.namesakes > 0);
+}
+
+static void
+group_wiring_put(void *array, const struct sched_site *site)
+{
+    if (site->hosts > 0 && json_array_size(array) < SITES_SHOWN)
+        site_list_put(array, site);
+}
+
+static json_t *
+answer_cluster(void *context, const json_t *request)
+{
+    const struct group_wiring *w = context;
+    json_t *group = group_wiring_status(context), *sites = json_array();
+    (void)request;
+    if (group != NULL)
+        sched_sites(manager_sched(w->manager), group_wiring_put, sites);
+    json_object_set_new(group, "sites", sites);
+    return json_pack("{s:b,s:o}", "ok", true, "group",
+                     group != NULL ? group : json_null());
+}
+
+static json_t *
+answer_cluster_forget(void *context, const json_t *request)
+{
+    struct group_wiring *w = context;
+    const char *host = json_string_value(json_object_get(request, "host"));
+    if (w->group == NULL)
+        return questions_refuse("this host is in no group: cluster is not set");
+    if (host == NULL || !group_forget(w->group, text_from(host)))
+        return questions_refuse("no other host of the group has that name");
+    return json_pack("{s:b}", "ok", true);
+}
+
+void
+group_wiring_answer(struct group_wiring *w, struct questions *questions)
+{
+    questions_on_part(questions, "group", group_wiring_status, w);
+    questions_on(questions, "cluster", answer_cluster, w);
+    questions_on(questions, "cluster-forget", answer_cluster_forget, w);
+}
+
+void
+group_wiring_reload(struct group_wiring *w, const struct configuration *c)
+{
+    if (w->group != NULL)
+        group_reload(w->group, &c->group);
+}
+
+void
+group_wiring_stop(struct group_wiring *w)
+{
+    group_free(&w->group);
+    redis_free(&w->redis);
+    tls_client_free(&w->anchors);
+}

@@ -1,0 +1,528 @@
+/* A group of hosts: the heartbeat, and questions to the bank. */
+#include "queue/group/group.h"
+
+#include "base/crypto/digest.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "queue/group/group_internal.h"
+#include "queue/group/group_script.h"
+#include "queue/manager/manager.h"
+#include "queue/queue_operator.h"
+#include "queue/spool/spool.h"
+#include "sched/limits/bank.h"
+#include "sched/sched.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BEAT_MS = 2000,
+    BEATS_A_LIST = 5, /* 10 s */
+    FILE_MAX = (GROUP_HOSTS_MAX + 1) * (GROUP_HOST_MAX + 2)
+};
+
+/* --- What the scheduler knows ------------------------------------------------------- */
+
+static void
+group_tell_scheduler(struct group *g)
+{
+    size_t lost = group_members_lost(&g->members);
+    struct sched_group hosts = {.members = (int)(g->members.count - lost),
+                                .lost = (int)lost,
+                                .index = (int)group_members_rank(&g->members),
+                                .has_bank = g->has_bank,
+                                .shares_addresses = g->shares_addresses};
+    manager_group(g->setup.manager, &hosts);
+}
+
+static void
+group_count_site(void *context, const struct sched_site *site)
+{
+    size_t *count = context;
+    *count += site->hosts > 0;
+}
+
+static size_t
+group_sites(const struct group *g)
+{
+    size_t count = 0;
+    sched_sites(manager_sched(g->setup.manager), group_count_site, &count);
+    return count;
+}
+
+/* It is logged once the connection gives up, not at each attempt. */
+static void
+group_bank_failed(struct group *g, const char *why, bool is_away)
+{
+    if (g->has_bank) {
+        g->has_bank = false;
+        group_tell_scheduler(g);
+    }
+    if (!is_away || g->is_away)
+        return;
+    g->is_away = true;
+    g->away_since_ms = loop_monotonic_ms(g->setup.loop);
+    (void)!text_copy(g->why, sizeof(g->why),
+                     text_before(text_from(why), sizeof(g->why) - 1));
+    log_say(g->setup.log, LOG_LEVEL_WARNING, "group", NULL,
+            "bank away (%s), %zu sites at our part (1/%zu)", g->why, group_sites(g),
+            g->members.count);
+}
+
+static void
+group_bank_answered(struct group *g)
+{
+    if (!g->has_bank) {
+        g->has_bank = true;
+        group_tell_scheduler(g);
+    }
+    if (!g->is_away)
+        return;
+    g->is_away = false;
+    log_say(g->setup.log, LOG_LEVEL_INFO, "group", NULL,
+            "bank back after %" PRId64 " s",
+            (loop_monotonic_ms(g->setup.loop) - g->away_since_ms) / 1000);
+}
+
+/* A reply of Redis that is no answer. One of a server that is not the one to write to
+ * ends the connection, which then looks for that one. */
+static void
+group_refused(struct group *g, const char *what, const struct redis_reply *reply)
+{
+    char why[REDIS_ERROR_MAX];
+    if (redis_is_misplaced(reply)) {
+        redis_refuse(g->setup.redis, what, reply);
+        return;
+    }
+    snprintf(why, sizeof(why), "%s: %.*s", what,
+             (int)(reply->kind == REDIS_ERROR && reply->text.length < 200
+                       ? reply->text.length
+                       : 0),
+             reply->text.at != NULL ? reply->text.at : "");
+    group_bank_failed(g, why, true);
+}
+
+/* Others wait behind it for the same server. */
+static void
+on_group_late(void *context)
+{
+    struct group *g = context;
+    redis_fail(g->setup.redis, "no answer in time");
+}
+
+/* --- Questions -------------------------------------------------------------------- */
+
+/* The same on all hosts that share it, and no name of a domain. */
+static void
+group_key(const struct group *g, const struct sched_wish *wish,
+          char out[GROUP_KEY_SIZE])
+{
+    unsigned char sum[DIGEST_SIZE];
+    struct digest d;
+    digest_begin(&d);
+    digest_add(&d, text_from(wish->is_account ? "account" : g->egress));
+    digest_add(&d, TEXT(" "));
+    digest_add(&d, text_from(wish->site));
+    digest_end(&d, sum);
+    int used = snprintf(out, GROUP_KEY_SIZE, "ps:");
+    for (size_t i = 0; i < GROUP_KEY_BYTES; i++)
+        used += snprintf(out + used, GROUP_KEY_SIZE - (size_t)used, "%02x", sum[i]);
+}
+
+static void
+group_note_wish(void *context, const struct sched_wish *wish)
+{
+    struct group *g = context;
+    assert(g->ask_count < GROUP_ASK_MAX);
+    struct group_ask *ask = &g->asks[g->ask_count++];
+    const struct bank_question *q = wish->question;
+    const double numbers[GROUP_NUMBERS] = {
+        q->interval_us, q->burst,  q->limit, q->want, q->weight, q->again,
+        q->back,        q->before, q->had,   q->open, q->need,   q->chance};
+    group_key(g, wish, ask->key);
+    size_t length = strlen(wish->site);
+    ask->site = memory_new(length + 1);
+    memcpy(ask->site, wish->site, length + 1);
+    for (size_t i = 0; i < GROUP_NUMBERS; i++)
+        snprintf(ask->numbers[i], sizeof(ask->numbers[i]), "%.17g", numbers[i]);
+}
+
+/* grants NULL: there are none. */
+static void
+group_give(struct group *g, const struct bank_grant *grants)
+{
+    size_t count = g->ask_count;
+    loop_timer_stop(g->setup.loop, &g->ask_late);
+    g->is_asking = false;
+    g->ask_count = 0;
+    g->failures += grants == NULL;
+    for (size_t i = 0; i < count; i++) {
+        manager_granted(g->setup.manager, g->asks[i].site,
+                        grants != NULL ? &grants[i] : NULL);
+        free(g->asks[i].site);
+    }
+}
+
+static bool
+group_read_number(struct text *rest, uint64_t max, uint64_t *out)
+{
+    struct text word;
+    return text_word(rest, " ", &word) && text_number(word, max, out);
+}
+
+/* Redis is another machine: what it says is checked. */
+static bool
+group_read_grants(struct text answer, struct bank_grant *out, size_t count)
+{
+    enum { LEFT_MAX = (BANK_AHEAD_PERIODS + 1) * BANK_PERIOD_US };
+    uint64_t tokens, sessions, counted, unmet, left;
+    for (size_t i = 0; i < count; i++) {
+        if (!group_read_number(&answer, BANK_COUNT_MAX, &tokens) ||
+            !group_read_number(&answer, BANK_COUNT_MAX, &sessions) ||
+            !group_read_number(&answer, BANK_COUNT_MAX, &counted) ||
+            !group_read_number(&answer, BANK_COUNT_MAX, &unmet) ||
+            !group_read_number(&answer, LEFT_MAX, &left))
+            return false;
+        out[i] = (struct bank_grant){(int)tokens, (int)sessions, (int)counted,
+                                     (int)unmet, (int64_t)left};
+    }
+    return text_trim(answer).length == 0;
+}
+
+static void
+on_group_grants(void *context, void *subject, const struct redis_reply *reply)
+{
+    struct group *g = context;
+    struct bank_grant grants[GROUP_ASK_MAX];
+    (void)subject;
+    if (reply->kind != REDIS_TEXT) {
+        group_give(g, NULL);
+        group_refused(g, "grant", reply);
+    } else if (!group_read_grants(reply->text, grants, g->ask_count)) {
+        group_give(g, NULL);
+        redis_fail(g->setup.redis, "an odd answer of the bank");
+    } else {
+        group_give(g, grants);
+        group_bank_answered(g);
+    }
+}
+
+static void
+group_send_asks(struct group *g)
+{
+    const char *words[1 + GROUP_ASK_MAX + 4 + GROUP_ASK_MAX * GROUP_NUMBERS];
+    char count[16], period[24], forget[24], hosts[16];
+    size_t used = 0;
+    snprintf(count, sizeof(count), "%zu", g->ask_count);
+    snprintf(period, sizeof(period), "%d", BANK_PERIOD_US);
+    snprintf(forget, sizeof(forget), "%d", BANK_FORGET_US / 1000);
+    snprintf(hosts, sizeof(hosts), "%zu", g->members.count);
+    words[used++] = count;
+    for (size_t i = 0; i < g->ask_count; i++)
+        words[used++] = g->asks[i].key;
+    words[used++] = period;
+    words[used++] = forget;
+    words[used++] = hosts;
+    words[used++] = "0";
+    for (size_t i = 0; i < g->ask_count; i++)
+        for (size_t n = 0; n < GROUP_NUMBERS; n++)
+            words[used++] = g->asks[i].numbers[n];
+    g->is_asking = true;
+    g->asked++;
+    g->asked_sites += g->ask_count;
+    loop_timer_start(g->setup.loop, &g->ask_late, g->patience_ms, on_group_late, g);
+    redis_eval(g->setup.redis, &g->grant, words, used,
+               &(struct redis_question){on_group_grants, g, NULL});
+}
+
+/* Every turn, behind the scheduler's. */
+static void
+group_pump(void *context)
+{
+    struct group *g = context;
+    if (g->is_asking || !g->has_bank || !redis_is_ready(g->setup.redis))
+        return;
+    if (manager_wishes(g->setup.manager, GROUP_ASK_MAX, group_note_wish, g) > 0)
+        group_send_asks(g);
+}
+
+/* --- Members ---------------------------------------------------------------------- */
+
+/* A hint: an error is one of the disk, which is reported elsewhere. */
+static void
+group_keep(struct group *g)
+{
+    char path[MANAGER_HINT_MAX];
+    struct buffer text;
+    struct disk *disk = queue_disk(manager_queue(g->setup.manager));
+    buffer_init(&text, FILE_MAX);
+    group_members_write(&g->members, g->name, &text);
+    manager_hint_path(g->setup.manager, "group", path);
+    (void)!spool_write_path(disk, path, buffer_text(&text));
+    buffer_free(&text);
+}
+
+static void
+group_recall(struct group *g)
+{
+    char path[MANAGER_HINT_MAX];
+    struct buffer text;
+    struct disk *disk = queue_disk(manager_queue(g->setup.manager));
+    buffer_init(&text, FILE_MAX);
+    manager_hint_path(g->setup.manager, "group", path);
+    if (spool_read_path(disk, path, &text) >= 0)
+        group_members_recall(&g->members, g->name, buffer_text(&text),
+                             loop_monotonic_ms(g->setup.loop));
+    buffer_free(&text);
+}
+
+static void
+group_add_peers(struct group *g, const struct group_settings *settings)
+{
+    for (size_t i = 0; i < settings->peer_count; i++)
+        group_members_add(&g->members, text_from(settings->peers[i]),
+                          loop_monotonic_ms(g->setup.loop));
+}
+
+static void
+on_group_change(void *context, const char *name, enum group_change change)
+{
+    static const char *const words[] = {[GROUP_CAME] = "came",
+                                        [GROUP_LOST] = "lost",
+                                        [GROUP_BACK] = "back",
+                                        [GROUP_LEFT] = "left",
+                                        [GROUP_FORGOTTEN] = "forgotten"};
+    struct group *g = context;
+    g->has_changed = true;
+    log_say(g->setup.log, change == GROUP_LOST ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+            "group", NULL, "%s %s", name, words[change]);
+}
+
+static void
+group_changed_now(struct group *g)
+{
+    g->has_changed = false;
+    group_tell_scheduler(g);
+    group_keep(g);
+}
+
+/* A killed run of this host leaves its number behind; one that is there again after we
+ * have written ours lives. */
+static void
+group_meet_namesake(struct group *g, bool is_there)
+{
+    bool is_alive = is_there && g->beats > 1;
+    if (!is_alive || g->namesakes > 0)
+        return;
+    g->namesakes = 1;
+    log_say(g->setup.log, LOG_LEVEL_WARNING, "group", NULL,
+            "another host of the group has the name %s: each host needs its own "
+            "cluster_host, or shared limits are exceeded",
+            g->host);
+}
+
+static void
+on_group_members(void *context, void *subject, const struct redis_reply *reply)
+{
+    struct group *g = context;
+    bool is_list = subject != NULL;
+    g->is_beating = false;
+    loop_timer_stop(g->setup.loop, &g->beat_late);
+    if (reply->kind != REDIS_TEXT || reply->text.length == 0) {
+        group_refused(g, "member", reply);
+        return;
+    }
+    if (is_list &&
+        !group_members_read(&g->members, text_after(reply->text, 1),
+                            loop_monotonic_ms(g->setup.loop), on_group_change, g)) {
+        redis_fail(g->setup.redis, "an odd list of members");
+        return;
+    }
+    group_meet_namesake(g, reply->text.at[0] == '1');
+    group_bank_answered(g);
+    if (g->has_changed)
+        group_changed_now(g);
+}
+
+static void
+group_send_member(struct group *g, const char *verb, const char *host,
+                  redis_replied *done, void *subject)
+{
+    char forget[24];
+    snprintf(forget, sizeof(forget), "%d", GROUP_FORGET_MS);
+    const char *const words[] = {"2",  g->members_key, g->info_key, verb,
+                                 host, g->info,        g->run,      forget};
+    redis_eval(g->setup.redis, &g->member, words, sizeof(words) / sizeof(words[0]),
+               &(struct redis_question){done, g, subject});
+}
+
+static void
+group_beat(struct group *g)
+{
+    if (g->is_beating || !redis_is_ready(g->setup.redis))
+        return;
+    bool is_list = g->beats++ % BEATS_A_LIST == 0;
+    g->is_beating = true;
+    loop_timer_start(g->setup.loop, &g->beat_late, g->patience_ms, on_group_late, g);
+    group_send_member(g, is_list ? "list" : "beat", g->host, on_group_members,
+                      is_list ? g : NULL);
+}
+
+static void
+on_group_beat(void *context)
+{
+    struct group *g = context;
+    loop_timer_start(g->setup.loop, &g->beat, BEAT_MS, on_group_beat, g);
+    group_beat(g);
+}
+
+/* --- The connection ----------------------------------------------------------------- */
+
+static void
+on_group_ready(void *context)
+{
+    struct group *g = context;
+    g->beats -= g->beats % BEATS_A_LIST; /* with the list */
+    group_beat(g);
+}
+
+static void
+on_group_failed(void *context, const char *why)
+{
+    struct group *g = context;
+    g->is_beating = false;
+    loop_timer_stop(g->setup.loop, &g->beat_late);
+    group_bank_failed(g, why, !redis_is_up(g->setup.redis));
+    if (g->is_asking)
+        group_give(g, NULL);
+}
+
+static void
+group_connect(struct group *g)
+{
+    g->has_bank = true; /* until it has failed: our part may be all if we know nobody */
+    g->client = (struct redis_client){
+        .ready = on_group_ready, .failed = on_group_failed, .context = g};
+    redis_join(g->setup.redis, &g->client);
+    g->grant_text = group_script_grant();
+    g->grant.text = g->grant_text;
+    g->member.text = group_script_member;
+    loop_timer_start(g->setup.loop, &g->beat, 0, on_group_beat, g);
+    loop_at_end(g->setup.loop, LOOP_STAGE_ANSWER, group_pump, g);
+}
+
+struct group *
+group_new(const struct group_setup *setup)
+{
+    struct group *g = memory_new(sizeof(*g));
+    const struct group_settings *s = setup->settings;
+    g->setup = *setup;
+    g->setup.settings = NULL;
+    g->patience_ms = REDIS_ANSWER_MS;
+    g->shares_addresses = s->shares_addresses;
+    memcpy(g->name, s->name, sizeof(g->name));
+    memcpy(g->host, s->host, sizeof(g->host));
+    memcpy(g->egress, s->egress, sizeof(g->egress));
+    snprintf(g->run, sizeof(g->run), "%016" PRIx64, loop_random(setup->loop));
+    snprintf(g->members_key, sizeof(g->members_key), "pm:%s", g->name);
+    snprintf(g->info_key, sizeof(g->info_key), "pi:%s", g->name);
+    snprintf(g->info, sizeof(g->info), "{\"version\":\"%s\",\"run\":\"%s\"}",
+             PETREL_VERSION, g->run);
+    group_members_init(&g->members, g->host, loop_monotonic_ms(setup->loop));
+    if (setup->redis != NULL)
+        group_recall(g);
+    group_add_peers(g, s);
+    if (setup->redis != NULL)
+        group_connect(g);
+    group_tell_scheduler(g);
+    return g;
+}
+
+static void
+group_ignore(void *context, void *subject, const struct redis_reply *reply)
+{
+    (void)context;
+    (void)subject;
+    (void)reply;
+}
+
+void
+group_free(struct group **group)
+{
+    struct group *g = *group;
+    if (g == NULL)
+        return;
+    *group = NULL;
+    if (g->setup.redis != NULL) {
+        if (redis_is_ready(g->setup.redis))
+            group_send_member(g, "bye", g->host, group_ignore, NULL);
+        redis_leave(g->setup.redis, &g->client);
+        loop_at_end_remove(g->setup.loop, LOOP_STAGE_ANSWER, group_pump, g);
+    }
+    loop_timer_stop(g->setup.loop, &g->beat);
+    loop_timer_stop(g->setup.loop, &g->beat_late);
+    loop_timer_stop(g->setup.loop, &g->ask_late);
+    for (size_t i = 0; i < g->ask_count; i++)
+        free(g->asks[i].site);
+    free(g->grant_text);
+    free(g);
+}
+
+/* With Redis it knows better who has gone. */
+void
+group_reload(struct group *g, const struct group_settings *settings)
+{
+    if (strcmp(settings->name, g->name) != 0)
+        return; /* waits for a restart */
+    if (g->setup.redis == NULL)
+        group_members_init(&g->members, g->host, loop_monotonic_ms(g->setup.loop));
+    group_add_peers(g, settings);
+    group_tell_scheduler(g);
+}
+
+struct group_state
+group_state(struct group *g)
+{
+    struct group_state s = {.name = g->name,
+                            .host = g->host,
+                            .egress = g->egress,
+                            .members = &g->members,
+                            .bank = GROUP_BANK_NONE,
+                            .why = "",
+                            .server = "",
+                            .asks = g->asked,
+                            .sites = g->asked_sites,
+                            .failures = g->failures,
+                            .namesakes = g->namesakes};
+    if (g->setup.redis != NULL) {
+        s.bank = g->has_bank && !g->is_away ? GROUP_BANK_UP : GROUP_BANK_AWAY;
+        redis_place_text(redis_server(g->setup.redis), g->server);
+        s.server = g->server;
+    }
+    if (g->is_away) {
+        s.away_ms = loop_monotonic_ms(g->setup.loop) - g->away_since_ms + 1;
+        s.why = g->why;
+    }
+    if (!g->has_bank)
+        s.fallback_sites = group_sites(g);
+    return s;
+}
+
+bool
+group_forget(struct group *g, struct text host)
+{
+    char name[GROUP_HOST_MAX + 1];
+    if (!text_copy(name, sizeof(name), host) ||
+        !group_members_remove(&g->members, host))
+        return false;
+    text_lower(name, host.length);
+    on_group_change(g, name, GROUP_FORGOTTEN);
+    group_changed_now(g);
+    if (g->setup.redis != NULL && redis_is_ready(g->setup.redis))
+        group_send_member(g, "bye", name, group_ignore, NULL);
+    return true;
+}

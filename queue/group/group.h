@@ -1,0 +1,62 @@
+/* A group of hosts that share the limits of next hops (doc/cluster.md).
+ *
+ * It tells the scheduler who is there and carries its questions to the bank, which is a
+ * script in Redis: sites of one turn in one question, at most one question under way. It
+ * gives the answers back, says that there is none after 250 ms, and that the bank is away
+ * when Redis is. The scheduler then goes on with this host's own part. So mail never waits
+ * for Redis, and what Redis forgets costs none.
+ *
+ * Every 2 s the host says that it is here; every 10 s it reads who else is. The names are
+ * kept in lock/group, so that a host knows its part when it starts without Redis. */
+#ifndef QUEUE_GROUP_GROUP_H
+#define QUEUE_GROUP_GROUP_H
+
+#include "queue/group/group_members.h"
+#include "queue/group/group_settings.h"
+
+struct group;
+struct log;
+struct loop;
+struct manager;
+struct redis;
+
+/* What the connection writes to see whether it may write. */
+#define GROUP_PROBE "ps:"
+
+enum { GROUP_ASK_MAX = 200 /* sites in a question */ };
+
+struct group_setup {
+    struct loop *loop;
+    struct log *log;
+    struct manager *manager;
+    struct redis *redis; /* NULL: each host has its own part, always */
+    const struct group_settings *settings;
+};
+
+/* What setup points to outlives it, but for the settings. */
+struct group *group_new(const struct group_setup *setup);
+/* Says goodbye. Not from within a callback. */
+void group_free(struct group **group);
+/* Other peers; the rest needs a restart. */
+void group_reload(struct group *group, const struct group_settings *settings);
+
+enum group_bank { GROUP_BANK_NONE, GROUP_BANK_UP, GROUP_BANK_AWAY };
+struct group_state {
+    const char *name, *host, *egress;
+    const struct group_members *members;
+    enum group_bank bank;
+    int64_t away_ms;       /* since then; 0: it is not away */
+    const char *why;       /* it is away; "" */
+    size_t fallback_sites; /* that go on with our own part now */
+    uint64_t asks, sites;  /* questions, and sites in them */
+    uint64_t failures;     /* questions without an answer */
+    uint64_t namesakes;    /* 1: another host has our name */
+    const char *server;    /* where the bank is, or is looked for; "" */
+};
+/* Borrowed until anything else is called. */
+struct group_state group_state(struct group *group);
+/* An operator says that the host has gone for good: its part is free. False: no other
+ * host of that name is known. */
+bool group_forget(struct group *group, struct text host);
+
+#endif

@@ -1,0 +1,202 @@
+/* The hosts of a group. */
+#include "queue/group/group_members.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LISTED_MS = 30 * 1000 /* without a list: the bank was away */
+};
+
+static struct group_member *
+group_find(struct group_members *m, const char *name)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (strcmp(m->all[i].name, name) == 0)
+            return &m->all[i];
+    return NULL;
+}
+
+/* Lower case, as our own. */
+static bool
+group_is_name(struct text name, char out[GROUP_HOST_MAX + 1])
+{
+    if (!redis_is_name(name) || !text_copy(out, GROUP_HOST_MAX + 1, name))
+        return false;
+    text_lower(out, name.length);
+    return true;
+}
+
+static int
+group_compare(const void *a, const void *b)
+{
+    const struct group_member *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static struct group_member *
+group_insert(struct group_members *m, const char *name, int64_t seen_ms)
+{
+    if (m->count == GROUP_HOSTS_MAX)
+        return NULL;
+    struct group_member *member = &m->all[m->count++];
+    *member = (struct group_member){.seen_ms = seen_ms};
+    (void)!text_copy(member->name, sizeof(member->name), text_from(name));
+    qsort(m->all, m->count, sizeof(m->all[0]), group_compare);
+    return group_find(m, name);
+}
+
+static void
+group_delete(struct group_members *m, size_t index)
+{
+    memmove(&m->all[index], &m->all[index + 1],
+            (m->count - index - 1) * sizeof(m->all[0]));
+    m->count--;
+}
+
+void
+group_members_init(struct group_members *m, const char *own, int64_t now_ms)
+{
+    *m = (struct group_members){.own = own, .read_ms = now_ms};
+    group_insert(m, own, now_ms);
+}
+
+void
+group_members_add(struct group_members *m, struct text name, int64_t now_ms)
+{
+    char lower[GROUP_HOST_MAX + 1];
+    if (group_is_name(name, lower) && group_find(m, lower) == NULL)
+        group_insert(m, lower, now_ms);
+}
+
+bool
+group_members_remove(struct group_members *m, struct text name)
+{
+    char lower[GROUP_HOST_MAX + 1];
+    struct group_member *member =
+        group_is_name(name, lower) ? group_find(m, lower) : NULL;
+    if (member == NULL || strcmp(lower, m->own) == 0)
+        return false;
+    group_delete(m, (size_t)(member - m->all));
+    return true;
+}
+
+/* INT64_MAX: it has left. */
+static bool
+group_read_one(struct text *list, char name[GROUP_HOST_MAX + 1], int64_t *age_ms)
+{
+    struct text word, number;
+    uint64_t age = INT64_MAX;
+    if (!text_word(list, " ", &word) || !text_word(list, " ", &number) ||
+        !group_is_name(word, name) ||
+        (!text_equal(number, TEXT("gone")) && !text_number(number, INT64_MAX, &age)))
+        return false;
+    *age_ms = (int64_t)age;
+    return true;
+}
+
+/* The bank's answer comes from another machine: it is read as a whole first. */
+static bool
+group_is_list(struct text list)
+{
+    char name[GROUP_HOST_MAX + 1];
+    int64_t age_ms;
+    while (text_trim(list).length > 0)
+        if (!group_read_one(&list, name, &age_ms))
+            return false;
+    return true;
+}
+
+static void
+group_see(struct group_members *m, const char *name, int64_t age_ms, int64_t now_ms,
+          group_changed *changed, void *context)
+{
+    struct group_member *member = group_find(m, name);
+    if (age_ms == INT64_MAX) {
+        if (member != NULL) {
+            changed(context, name, GROUP_LEFT);
+            group_delete(m, (size_t)(member - m->all));
+        }
+    } else if (member == NULL && age_ms < GROUP_FORGET_MS) {
+        if (group_insert(m, name, now_ms - age_ms) != NULL)
+            changed(context, name, GROUP_CAME);
+    } else if (member != NULL && member->seen_ms < now_ms - age_ms) {
+        member->seen_ms = now_ms - age_ms;
+    }
+}
+
+/* Ages are judged when a list was read. */
+static void
+group_judge(struct group_members *m, int64_t now_ms, group_changed *changed,
+            void *context)
+{
+    for (size_t i = m->count; i-- > 0;) {
+        struct group_member *member = &m->all[i];
+        int64_t age_ms = now_ms - member->seen_ms;
+        bool is_own = strcmp(member->name, m->own) == 0;
+        bool is_lost = age_ms >= GROUP_LOST_MS && !is_own;
+        if (is_lost != member->is_lost)
+            changed(context, member->name, is_lost ? GROUP_LOST : GROUP_BACK);
+        member->is_lost = is_lost;
+        if (is_lost && age_ms >= GROUP_FORGET_MS) {
+            changed(context, member->name, GROUP_FORGOTTEN);
+            group_delete(m, i);
+        }
+    }
+}
+
+bool
+group_members_read(struct group_members *m, struct text list, int64_t now_ms,
+                   group_changed *changed, void *context)
+{
+    char name[GROUP_HOST_MAX + 1];
+    int64_t age_ms, pause_ms = now_ms - m->read_ms;
+    if (!group_is_list(list))
+        return false;
+    for (size_t i = 0; pause_ms > LISTED_MS && i < m->count; i++)
+        m->all[i].seen_ms += pause_ms;
+    m->read_ms = now_ms;
+    while (group_read_one(&list, name, &age_ms))
+        if (strcmp(name, m->own) != 0)
+            group_see(m, name, age_ms, now_ms, changed, context);
+    group_judge(m, now_ms, changed, context);
+    return true;
+}
+
+size_t
+group_members_lost(const struct group_members *m)
+{
+    size_t lost = 0;
+    for (size_t i = 0; i < m->count; i++)
+        lost += m->all[i].is_lost;
+    return lost;
+}
+
+size_t
+group_members_rank(const struct group_members *m)
+{
+    size_t rank = 0;
+    while (strcmp(m->all[rank].name, m->own) != 0)
+        rank++;
+    return rank;
+}
+
+void
+group_members_write(const struct group_members *m, const char *group,
+                    struct buffer *out)
+{
+    (void)!buffer_format(out, "%s\n", group);
+    for (size_t i = 0; i < m->count; i++)
+        (void)!buffer_format(out, "%s\n", m->all[i].name);
+}
+
+void
+group_members_recall(struct group_members *m, const char *group, struct text file,
+                     int64_t now_ms)
+{
+    struct text line;
+    if (!text_cut(&file, '\n', &line) || !text_equal(line, text_from(group)))
+        return;
+    while (text_find(file, '\n') != TEXT_NONE && text_cut(&file, '\n', &line))
+        group_members_add(m, line, now_ms);
+}

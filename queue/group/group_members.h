@@ -1,0 +1,54 @@
+/* Who is in the group, as far as is known: our own name is always there. Pure.
+ *
+ * A member was seen in the last 10 s, a lost one before that and has not said goodbye: it
+ * may still use its part of the limits, so its part is kept for 10 minutes. A host's rank
+ * among all of them says which part is its own without a bank. */
+#ifndef QUEUE_GROUP_GROUP_MEMBERS_H
+#define QUEUE_GROUP_GROUP_MEMBERS_H
+
+#include "queue/group/group_settings.h"
+
+enum {
+    GROUP_LOST_MS = 10 * 1000, /* without a sign of it */
+    GROUP_FORGET_MS = 10 * 60 * 1000
+};
+
+struct group_member {
+    char name[GROUP_HOST_MAX + 1];
+    int64_t seen_ms; /* monotonic; of others */
+    bool is_lost;
+};
+
+struct group_members {
+    struct group_member all[GROUP_HOSTS_MAX]; /* by name */
+    size_t count;
+    const char *own; /* borrowed */
+    int64_t read_ms; /* when the last list was read */
+};
+
+enum group_change { GROUP_CAME, GROUP_LOST, GROUP_BACK, GROUP_LEFT, GROUP_FORGOTTEN };
+typedef void group_changed(void *context, const char *name, enum group_change change);
+
+/* Alone. */
+void group_members_init(struct group_members *m, const char *own, int64_t now_ms);
+/* Unless it is there, or there are too many; as if it were seen now. */
+void group_members_add(struct group_members *m, struct text name, int64_t now_ms);
+/* False: it is not there, or it is ours. */
+bool group_members_remove(struct group_members *m, struct text name);
+/* "NAME AGE NAME AGE ...": all that the bank has seen, with the time since then in ms;
+ * one that has left has the age "gone". Whoever is not in it is no younger than before: a
+ * bank that was emptied makes nobody go. Time in which no list comes does not count.
+ * False, and nothing changes: it is no such list. */
+bool group_members_read(struct group_members *m, struct text list, int64_t now_ms,
+                        group_changed *changed, void *context);
+size_t group_members_lost(const struct group_members *m);
+size_t group_members_rank(const struct group_members *m);
+
+/* The file lock/group: the group's name, then a name a line. */
+void group_members_write(const struct group_members *m, const char *group,
+                         struct buffer *out);
+/* Adds those of the file, if it is that of this group; all may be there. */
+void group_members_recall(struct group_members *m, const char *group, struct text file,
+                          int64_t now_ms);
+
+#endif

@@ -1,0 +1,267 @@
+/* link: t/sim/loop.c */
+/* link: t/sim/redis.c */
+/* queue/group/group.c in virtual time, with a Redis that says what the test wants: what is
+ * asked and when, and what becomes of mail when the answer is late, odd or an error. */
+#include "queue/group/group_internal.h"
+
+#include "queue/queue_operator.h"
+#include "sched/sched.h"
+#include "t/sim/redis.h"
+#include "t/support/manager_world.h"
+
+#define ROUTE "* smtp://smtp.b.test?recipients=1&rate=10/s"
+
+static struct redis *redis;
+static struct group *group;
+static struct group_settings settings;
+
+static void
+group_start(struct world *w, const char *servers, const char *peers)
+{
+    struct buffer errors;
+    buffer_init(&errors, 1000);
+    struct group_texts texts = {.cluster = TEXT("mail"),
+                                .host = TEXT("host1"),
+                                .redis = text_from(servers),
+                                .peers = text_from(peers),
+                                .egress = TEXT("shared"),
+                                .slices = 1};
+    if (!group_settings_read(&texts, &settings, &errors))
+        abort();
+    buffer_free(&errors);
+    redis = strcmp(servers, "none") == 0 ? NULL : sim_redis_new();
+    group = group_new(&(struct group_setup){.loop = w->loop,
+                                            .log = w->log,
+                                            .manager = w->manager,
+                                            .redis = redis,
+                                            .settings = &settings});
+}
+
+static void
+group_end(struct world *w)
+{
+    group_free(&group);
+    if (redis != NULL)
+        sim_redis_free(&redis);
+    group_settings_free(&settings);
+    manager_world_end(w);
+}
+
+/* Ready, with a second host. */
+static void
+start_ready(struct world *w)
+{
+    manager_world_begin(w, ROUTE);
+    w->all_good = true;
+    group_start(w, "redis://a", "");
+    sim_redis_ready(redis);
+    sim_redis_answer(redis, REDIS_TEXT, "0 host1 0 host2 100");
+}
+
+/* The heartbeat is answered, unless it waits behind a question. */
+static void
+answer_beat(void)
+{
+    if (sim_redis_pending(redis) == 0)
+        return;
+    const struct sim_redis_command *c = sim_redis_command(redis, 0);
+    if (strcmp(c->words[0], "2") == 0)
+        sim_redis_answer(redis, REDIS_TEXT,
+                         strcmp(c->words[3], "list") == 0 ? "0 host1 0 host2 100"
+                                                          : "0");
+}
+
+static void
+pass_ms(struct world *w, int64_t ms)
+{
+    for (; ms > 0; ms -= 10) {
+        sim_loop_advance(w->loop, 10);
+        answer_beat();
+    }
+}
+
+/* The oldest question that is none of the heartbeat. */
+static const struct sim_redis_command *
+next_ask(struct world *w)
+{
+    for (int i = 0; i < 1000; i++) {
+        answer_beat();
+        if (sim_redis_pending(redis) > 0)
+            return sim_redis_command(redis, 0);
+        sim_loop_advance(w->loop, 10);
+    }
+    abort();
+}
+
+static void
+test_peers(void)
+{
+    struct world w;
+    manager_world_begin(&w, ROUTE);
+    w.all_good = true;
+    group_start(&w, "none", "host0=10.0.0.1 host2=10.0.0.2");
+    struct group_state s = group_state(group);
+    ok_named(s.bank == GROUP_BANK_NONE, "no bank");
+    is_number(s.members->count, 3, "three hosts");
+    world_send(&w, "a@a.test", "1@b.test 2@b.test 3@b.test 4@b.test");
+    sim_loop_advance(w.loop, 10000);
+    is_number(w.attempts, 4, "mail goes by our own part");
+    is_number(group_state(group).fallback_sites, 1, "which is said");
+    ok_named(group_forget(group, TEXT("host0")), "one is forgotten");
+    is_number(group_state(group).members->count, 2, "two are left");
+    ok_named(!group_forget(group, TEXT("host1")), "we are not");
+    group_end(&w);
+}
+
+static void
+test_question(void)
+{
+    struct world w;
+    start_ready(&w);
+    ok_named(world_logged(&w, "host2 came"), "another host is there");
+    world_send(&w, "a@a.test", "1@b.test 2@b.test 3@b.test");
+    const struct sim_redis_command *c = next_ask(&w);
+    is_number(c->count, 1 + 1 + 4 + 12, "a question for one site");
+    is_string(c->words[0], "1", "one key");
+    ok_named(strncmp(c->words[1], "ps:", 3) == 0 && strlen(c->words[1]) == 35,
+             "half a digest, which names no domain");
+    is_string(c->words[2], "5000000", "the period");
+    is_string(c->words[4], "2", "hosts");
+    is_string(c->words[5], "0", "the time is that of Redis");
+    is_string(c->words[6], "100000", "ten in a second");
+    is_number(w.attempts, 0, "mail waits for the answer");
+    sim_loop_advance(w.loop, 100);
+    is_number(sim_redis_pending(redis), 1, "no second question is under way");
+    sim_redis_answer(redis, REDIS_TEXT, "30 2 2 0 4000000");
+    pass_ms(&w, 1000);
+    is_number(w.attempts, 3, "with the grant it goes");
+    struct group_state s = group_state(group);
+    ok_named(s.bank == GROUP_BANK_UP && s.asks >= 1 && s.failures == 0, "counted");
+    group_end(&w);
+}
+
+static void
+test_late(void)
+{
+    struct world w;
+    const char *why;
+    start_ready(&w);
+    world_send(&w, "a@a.test", "1@b.test 2@b.test");
+    next_ask(&w);
+    sim_loop_advance(w.loop, 200);
+    is_number(sim_redis_failures(redis, &why), 0, "an answer has a quarter of a second");
+    sim_loop_advance(w.loop, 60);
+    is_number(sim_redis_failures(redis, &why), 1, "then the connection ends");
+    is_string(why, "no answer in time", "and says why");
+    sim_loop_advance(w.loop, 5000);
+    is_number(w.attempts, 2, "mail goes by our own part");
+    ok_named(!world_logged(&w, "bank away"), "one failure is no news");
+    sim_redis_down(redis, "refused", false);
+    ok_named(world_logged(&w, "bank away (refused), 1 sites at our part (1/2)"),
+             "three are");
+    is_number(group_state(group).fallback_sites, 1, "the site is counted");
+    sim_loop_advance(w.loop, 3000);
+    sim_redis_ready(redis);
+    sim_redis_answer(redis, REDIS_TEXT, "0 host1 0 host2 100");
+    ok_named(world_logged(&w, "bank back after 3 s"), "it is back");
+    is_number(group_state(group).fallback_sites, 0, "no part of our own any more");
+    group_end(&w);
+}
+
+static void
+test_odd(void)
+{
+    static const char *const answers[] = {"",
+                                          "1 0 0 0",
+                                          "1 0 0 0 4000000 1",
+                                          "x 0 0 0 4000000",
+                                          "-1 0 0 0 4000000",
+                                          "1000001 0 0 0 4000000",
+                                          "1 0 0 0 99000000"};
+    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+        struct world w;
+        const char *why;
+        start_ready(&w);
+        world_send(&w, "a@a.test", "1@b.test");
+        next_ask(&w);
+        sim_redis_answer(redis, REDIS_TEXT, answers[i]);
+        is_number(sim_redis_failures(redis, &why), 1, answers[i]);
+        sim_loop_advance(w.loop, 5000);
+        is_number(w.attempts, 1, "mail goes nevertheless");
+        group_end(&w);
+    }
+}
+
+static void
+test_errors(void)
+{
+    struct world w;
+    const char *why;
+    start_ready(&w);
+    world_send(&w, "a@a.test", "1@b.test");
+    next_ask(&w);
+    sim_redis_answer(redis, REDIS_ERROR, "NOPERM this user has no permissions");
+    ok_named(world_logged(&w, "bank away (grant: NOPERM this user has no permissions)"),
+             "an error of a script: the bank is away");
+    is_number(sim_redis_failures(redis, &why), 0, "but the connection stays");
+    sim_loop_advance(w.loop, 1000);
+    is_number(w.attempts, 1, "mail goes by our own part");
+    group_end(&w);
+    start_ready(&w);
+    world_send(&w, "a@a.test", "1@b.test");
+    next_ask(&w);
+    sim_redis_answer(redis, REDIS_ERROR, "READONLY You can't write");
+    is_number(sim_redis_failures(redis, &why), 1, "of a replica it does not");
+    is_string(why, "grant: READONLY You can't write", "which is why");
+    group_end(&w);
+}
+
+static void
+test_namesake(void)
+{
+    struct world w;
+    manager_world_begin(&w, ROUTE);
+    group_start(&w, "redis://a", "");
+    sim_redis_ready(redis);
+    sim_redis_answer(redis, REDIS_TEXT, "1 host1 0");
+    ok_named(!world_logged(&w, "has the name"), "a run of ours that was killed");
+    sim_loop_advance(w.loop, 100);
+    is_string(sim_redis_command(redis, 0)->words[3], "beat", "the next heartbeat");
+    sim_redis_answer(redis, REDIS_TEXT, "1");
+    ok_named(world_logged(&w, "another host of the group has the name host1"),
+             "one that is there again lives");
+    is_number(group_state(group).namesakes, 1, "which is counted");
+    group_end(&w);
+}
+
+static void
+test_file(void)
+{
+    struct world w;
+    start_ready(&w);
+    is_number(group_state(group).members->count, 2, "two hosts");
+    group_free(&group);
+    is_string(sim_redis_command(redis, sim_redis_pending(redis) - 1)->words[3], "bye",
+              "a stop says goodbye");
+    sim_redis_free(&redis);
+    group_settings_free(&settings);
+    group_start(&w, "redis://a", "host3=10.0.0.3");
+    is_number(group_state(group).members->count, 3,
+              "the next start knows them, and the peers");
+    ok_named(group_forget(group, TEXT("HOST2")), "one is forgotten");
+    ok_named(world_logged(&w, "host2 forgotten"), "which is said");
+    group_end(&w);
+}
+
+int
+main(void)
+{
+    test_peers();
+    test_question();
+    test_late();
+    test_odd();
+    test_errors();
+    test_namesake();
+    test_file();
+    return done();
+}

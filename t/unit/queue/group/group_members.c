@@ -1,0 +1,114 @@
+/* queue/group/group_members.c: who is there, who is lost, and what an emptied bank or an
+ * old file changes. */
+#include "queue/group/group_members.h"
+
+#include "t/support/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct group_members members;
+static struct buffer said;
+
+static void
+on_change(void *context, const char *name, enum group_change change)
+{
+    static const char *const words[] = {"came", "lost", "back", "left", "forgotten"};
+    (void)context;
+    (void)!buffer_format(&said, "%s %s;", name, words[change]);
+}
+
+/* What is said of that list at that second. */
+static void
+list_at(int64_t s, const char *list, const char *want, const char *name)
+{
+    buffer_clear(&said);
+    bool is_list = group_members_read(&members, text_from(list), s * 1000, on_change, NULL);
+    char *all = text_string(buffer_text(&said));
+    is_string(is_list ? all : "no list", want, name);
+    free(all);
+}
+
+static void
+test_life(void)
+{
+    group_members_init(&members, "b", 0);
+    is_number(members.count, 1, "alone");
+    list_at(0, " b 0 A 100 c 9000", "a came;c came;", "others are there");
+    is_number(group_members_rank(&members), 1, "our rank is that of our name");
+    list_at(10, "a 1000 b 0 c 19000", "c lost;", "one was not seen for ten seconds");
+    is_number(group_members_lost(&members), 1, "it still counts");
+    is_number(members.count, 3, "as one of three");
+    list_at(20, "a 1000 b 0 c 500", "c back;", "it is back");
+    list_at(30, "a gone c 500", "a left;", "one says goodbye");
+    is_number(group_members_rank(&members), 0, "our rank changes");
+    for (int64_t s = 40; s < 629; s += 10)
+        list_at(s, "c 9000000", s == 40 ? "c lost;" : "", "one is silent for long");
+    list_at(630, "c 600500", "c forgotten;", "after ten minutes it is forgotten");
+    list_at(640, "d 600001 d 700000", "", "one of long ago does not come");
+    is_number(members.count, 1, "alone again");
+}
+
+static void
+test_doubt(void)
+{
+    group_members_init(&members, "b", 0);
+    list_at(0, "a 0 b 0 c 0", "a came;c came;", "three");
+    list_at(5, "b 0", "", "a bank that was emptied makes nobody go");
+    list_at(10, "a 0 b 0 c 0", "", "they are there again");
+    list_at(3600, "b 0", "", "time in which no list came does not count");
+    list_at(3605, "b 0 a 1", "", "... for anybody");
+    list_at(3610, "b 0 a 1", "c lost;", "from then on it does");
+    static const char *const lists[] = {"a",      "a b",      "a -1", "a 1 b", "a 1.5",
+                                        "[x] 12", "a 1 ? 1", "a 99999999999999999999"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        list_at(3615, lists[i], "no list", lists[i]);
+    is_number(members.count, 3, "which change nothing");
+    group_members_init(&members, "own", 0);
+    struct buffer many;
+    buffer_init(&many, 1 << 20);
+    for (int i = 0; i < 2 * GROUP_HOSTS_MAX; i++)
+        (void)!buffer_format(&many, "host%d 0 ", i);
+    (void)!group_members_read(&members, buffer_text(&many), 0, on_change, NULL);
+    is_number(members.count, GROUP_HOSTS_MAX, "too many are not taken");
+    ok_named(group_members_rank(&members) == GROUP_HOSTS_MAX - 1, "we are among them");
+    buffer_free(&many);
+}
+
+static void
+test_file(void)
+{
+    struct buffer file;
+    buffer_init(&file, 1 << 16);
+    group_members_init(&members, "b", 0);
+    group_members_add(&members, TEXT("c"), 0);
+    group_members_add(&members, TEXT("A"), 0);
+    group_members_add(&members, TEXT("a"), 0);
+    group_members_add(&members, TEXT("not a name"), 0);
+    group_members_write(&members, "mail", &file);
+    char *text = text_string(buffer_text(&file));
+    is_string(text, "mail\na\nb\nc\n", "the file");
+    free(text);
+    ok_named(group_members_remove(&members, TEXT("C")), "one is removed");
+    ok_named(!group_members_remove(&members, TEXT("c")), "once");
+    ok_named(!group_members_remove(&members, TEXT("b")), "we are not");
+    group_members_init(&members, "d", 0);
+    group_members_recall(&members, "other", buffer_text(&file), 0);
+    is_number(members.count, 1, "that of another group is ignored");
+    group_members_recall(&members, "mail", buffer_text(&file), 0);
+    is_number(members.count, 4, "our own is not");
+    group_members_recall(&members, "mail", TEXT("mail\n\n\377\nx"), 0);
+    is_number(members.count, 4, "a damaged one adds nobody");
+    buffer_free(&file);
+}
+
+int
+main(void)
+{
+    buffer_init(&said, 1 << 20);
+    test_life();
+    test_doubt();
+    test_file();
+    buffer_free(&said);
+    return done();
+}
