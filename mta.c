@@ -219,6 +219,7 @@ start_http(struct petrel *p, char *error)
                                    .delivery = p->delivery,
                                    .findings = &p->findings,
                                    .upstreams = &p->upstreams,
+                                   .group = &p->group,
                                    .count_sessions = control_wiring_sessions,
                                    .is_draining = mta_is_leaving,
                                    .health = &p->health,

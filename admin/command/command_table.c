@@ -262,6 +262,15 @@ static const struct command_row command_table[] = {
      .run = row_daemon,
      },
     {
+     .name = "cluster",
+     .arguments = "[--json] | forget HOST",
+     .about = "the group of hosts that share limits",
+     .help = "  forget HOST  its part of the limits is free\n",
+     .example = "petrel cluster forget relay3",
+     .kind = COMMAND_OPTIONS,
+     .run = row_daemon,
+     },
+    {
      .name = "passwd",
      .arguments = "USER",
      .about = "a line for auth_users; asks for the password",
@@ -331,7 +340,7 @@ static const struct command_row command_table[] = {
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
      },
-    {.name = NULL                            },
+    {.name = NULL                                                         },
 };
 
 enum { COMMAND_COUNT = sizeof(command_table) / sizeof(*command_table) };

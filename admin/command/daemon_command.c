@@ -236,6 +236,97 @@ command_quota(struct question *q, int count, char **arguments)
     return worst;
 }
 
+/* --- The group of hosts ------------------------------------------------------------- */
+
+static const char cluster_usage[] = "cluster [--json] | forget HOST";
+
+static void
+print_bank(const json_t *group)
+{
+    const char *bank = json_field_string(group, "bank");
+    printf("bank   %s%s%s", bank, bank[0] == 'n' ? "" : ", ",
+           json_field_string(group, "server"));
+    if (json_field_number(group, "away_ms") > 0)
+        printf("; for %lld s: %s",
+               (long long)json_field_number(group, "away_ms") / 1000,
+               json_field_string(group, "why"));
+    printf("\nasks   %lld for %lld sites, %lld without an answer\n",
+           (long long)json_field_number(group, "asks"),
+           (long long)json_field_number(group, "asked_sites"),
+           (long long)json_field_number(group, "failures"));
+    if (bank[0] != 'u')
+        printf("parts  %lld sites go on with the part of this host\n",
+               (long long)json_field_number(group, "fallback_sites"));
+}
+
+static void
+print_shares(const json_t *sites)
+{
+    const json_t *site;
+    size_t i;
+    json_array_foreach ((json_t *)(uintptr_t)sites, i, site) {
+        printf("site   %s", json_field_string(site, "site"));
+        if (json_field_number(site, "shared_tokens") > 0)
+            printf("  %lld of %lld transactions in 5 s,",
+                   (long long)json_field_number(site, "lease_tokens"),
+                   (long long)json_field_number(site, "shared_tokens"));
+        printf("  %lld sessions, %lld waiting, bound %s\n",
+               (long long)json_field_number(site, "lease_sessions"),
+               (long long)json_field_number(site, "waiting"),
+               json_field_string(site, "bound"));
+    }
+}
+
+static int
+print_cluster(struct question *q, bool is_json)
+{
+    const json_t *host;
+    int code = 0;
+    size_t i;
+    json_t *answer = daemon_ask(q, json_pack("{s:s}", "command", "cluster"), &code);
+    if (answer == NULL)
+        return code;
+    const json_t *group = json_object_get(answer, "group");
+    if (is_json) {
+        json_dumpf(group, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+        putchar('\n');
+    } else if (!json_is_object(group)) {
+        puts("this host is in no group: cluster is not set");
+    } else {
+        printf("group  %s, egress %s\n", json_field_string(group, "name"),
+               json_field_string(group, "egress"));
+        json_array_foreach (json_object_get(group, "hosts"), i, host)
+            printf("host   %s  %s%s\n", json_field_string(host, "name"),
+                   json_field_string(host, "state"),
+                   json_field_is_true(host, "own") ? ", this one" : "");
+        if (json_field_is_true(group, "namesake"))
+            puts("       another host has this name: each needs its own cluster_host");
+        print_bank(group);
+        print_shares(json_object_get(group, "sites"));
+    }
+    json_decref(answer);
+    return 0;
+}
+
+static int
+command_cluster(struct question *q, int count, char **arguments)
+{
+    int code = 0;
+    bool is_json = count == 1 && strcmp(arguments[0], "--json") == 0;
+    if (count == 0 || is_json)
+        return print_cluster(q, is_json);
+    if (count != 2 || strcmp(arguments[0], "forget") != 0)
+        return daemon_usage(cluster_usage);
+    json_t *request =
+        json_pack("{s:s,s:s}", "command", "cluster-forget", "host", arguments[1]);
+    json_t *answer = request != NULL ? daemon_ask(q, request, &code) : NULL;
+    if (answer == NULL)
+        return request == NULL || code == EX_CONFIG ? EX_DATAERR : code;
+    printf("%s is forgotten: its part is free\n", arguments[1]);
+    json_decref(answer);
+    return 0;
+}
+
 /* --- Drain ------------------------------------------------------------------------- */
 
 static const char drain_usage[] = "drain [--wait TIME] [--empty] | --cancel";
@@ -341,6 +432,7 @@ static const struct daemon_row {
     {"health",    command_health   },
     {"unlock",    command_unlock   },
     {"quota",     command_quota    },
+    {"cluster",   command_cluster  },
     {"drain",     command_drain    },
 };
 

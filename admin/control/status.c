@@ -177,6 +177,27 @@ print_fragments(const json_t *f)
                json_field_number(f, "limited") + json_field_number(f, "failed"));
 }
 
+/* Only in a group. */
+static void
+print_group(const json_t *group)
+{
+    size_t lost = 0, i;
+    const json_t *host, *hosts = json_object_get(group, "hosts");
+    if (group == NULL)
+        return;
+    json_array_foreach ((json_t *)(uintptr_t)hosts, i, host)
+        lost += strcmp(json_field_string(host, "state"), "lost") == 0;
+    printf("group      %s: %zu hosts", json_field_string(group, "name"),
+           json_array_size(hosts));
+    if (lost > 0)
+        printf(", %zu of them lost", lost);
+    printf("; bank %s", json_field_string(group, "bank"));
+    if (json_field_number(group, "fallback_sites") > 0)
+        printf(", %" PRId64 " sites at our part",
+               json_field_number(group, "fallback_sites"));
+    putchar('\n');
+}
+
 /* Only with keys. */
 static void
 print_tls_reports(const json_t *reports)
@@ -407,6 +428,7 @@ status_print(const json_t *status, int64_t now_ms)
     account_list_print(json_object_get(status, "oauth"), now_ms);
     print_queue(queue, json_field_number(status, "active_recipients"));
     print_fragments(json_object_get(status, "fragments"));
+    print_group(json_object_get(status, "group"));
     print_dkim(json_object_get(status, "dkim"));
     print_events(json_object_get(status, "events"));
     print_tls_reports(json_object_get(status, "tls_reports"));

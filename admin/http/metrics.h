@@ -42,6 +42,13 @@ struct metrics_clients {
     struct metric_histogram accepts;
 };
 
+/* The group of hosts. */
+struct metrics_group {
+    bool has_bank, is_up;
+    size_t members, lost, fallback_sites;
+    uint64_t asks, failures;
+};
+
 struct metrics_setup {
     struct loop *loop;
     struct manager *manager;
@@ -75,6 +82,9 @@ struct metrics_setup {
      * NULL: there are none. */
     void (*tls_policy)(void *context, uint64_t counts[2][2]);
     void *deliveries;
+    /* False, or NULL: there is no group of hosts. */
+    bool (*group)(void *context, struct metrics_group *out);
+    void *group_context;
 };
 /* Before the sandbox: opens files of /proc. */
 struct metrics *metrics_new(const struct metrics_setup *setup);

@@ -100,4 +100,11 @@ void metrics_write_certificates(const struct metrics *m, struct metrics_writer *
 void metrics_write_lines(const struct metrics *m, struct metrics_writer *w);
 void metrics_write_lost_lines(const struct metrics *m, struct metrics_writer *w);
 
+/* --- metrics_group.c -------------------------------------------------------------- */
+
+void metrics_write_group_bank(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_group_hosts(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_group_fallback(const struct metrics *m, struct metrics_writer *w);
+void metrics_write_group_asks(const struct metrics *m, struct metrics_writer *w);
+
 #endif

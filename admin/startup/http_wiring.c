@@ -43,6 +43,25 @@ http_wiring_upstream(void *context, size_t index, struct metrics_upstream *out)
     return true;
 }
 
+/* A metrics_setup.group. */
+static bool
+http_wiring_group(void *context, struct metrics_group *out)
+{
+    const struct group_wiring *w = context;
+    if (w->group == NULL)
+        return false;
+    struct group_state s = group_state(w->group);
+    size_t lost = group_members_lost(s.members);
+    *out = (struct metrics_group){.has_bank = s.bank != GROUP_BANK_NONE,
+                                  .is_up = s.bank == GROUP_BANK_UP,
+                                  .members = s.members->count - lost,
+                                  .lost = lost,
+                                  .fallback_sites = s.fallback_sites,
+                                  .asks = s.asks,
+                                  .failures = s.failures};
+    return true;
+}
+
 /* A metrics_setup.tls_policy. */
 static void
 http_wiring_tls_policy(void *context, uint64_t counts[2][2])
@@ -101,7 +120,9 @@ start_metrics(const struct http_wiring *w, const struct configuration *c)
                                   .upstream = http_wiring_upstream,
                                   .upstreams = (void *)(uintptr_t)w->upstreams,
                                   .tls_policy = http_wiring_tls_policy,
-                                  .deliveries = (void *)(uintptr_t)w->delivery};
+                                  .deliveries = (void *)(uintptr_t)w->delivery,
+                                  .group = http_wiring_group,
+                                  .group_context = (void *)(uintptr_t)w->group};
     for (size_t i = 0; i < c->http.count; i++)
         if (!c->http.list[i].no_metrics)
             return metrics_new(&setup);

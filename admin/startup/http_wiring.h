@@ -3,6 +3,7 @@
 #ifndef ADMIN_STARTUP_HTTP_WIRING_H
 #define ADMIN_STARTUP_HTTP_WIRING_H
 
+#include "admin/startup/group_wiring.h"
 #include "admin/control/control_server.h"
 #include "admin/history/history.h"
 #include "admin/http/http_routes.h"
@@ -24,6 +25,7 @@ struct http_wiring {
     const struct delivery *delivery;
     struct findings_wiring *findings; /* may start later */
     const struct upstream_wiring *upstreams;
+    const struct group_wiring *group;
     size_t (*count_sessions)(void *context, bool *stressed); /* of the listener */
     bool (*is_draining)(void *context);
     const struct health *health;

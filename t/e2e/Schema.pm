@@ -19,7 +19,7 @@ sub kind {
     return unless grep { $_ eq '--json' } @words;
     return 'status-site' if grep { $_ eq '--site' } @words;
     for my $at (0 .. $#words) {
-        return $words[$at] if $words[$at] =~ /^(?:version|check|status|trace|series|fragments|doctor)$/;
+        return $words[$at] if $words[$at] =~ /^(?:version|check|status|trace|series|fragments|doctor|cluster)$/;
         return 'oauth-status' if $words[$at] eq 'oauth';
         next unless $words[$at] eq 'queue';
         my $verb = $words[$at + 1] // '';

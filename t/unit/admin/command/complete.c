@@ -43,7 +43,7 @@ test_commands(void)
 {
     char line[200];
     offers("q", "quota queue ");
-    offers("", "run check doctor init test version help sendmail status top trace health reload drain page log-level unlock quota passwd cert dkim-key oauth mime "
+    offers("", "run check doctor init test version help sendmail status top trace health reload drain page log-level unlock quota cluster passwd cert dkim-key oauth mime "
                "simulate queue complete ");
     for (const struct command_row *row = command_rows(); row->name != NULL; row++) {
         snprintf(line, sizeof(line), "\n%s\t%s\n", row->name, row->about);

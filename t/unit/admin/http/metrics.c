@@ -111,6 +111,15 @@ tls(void *context)
     return certificates;
 }
 
+static bool in_group;
+static bool
+group(void *context, struct metrics_group *out)
+{
+    (void)context;
+    *out = (struct metrics_group){.has_bank = true, .is_up = false, .members = 9, .lost = 1, .fallback_sites = 37, .asks = 12, .failures = 2};
+    return in_group;
+}
+
 static struct metrics *
 begin(size_t sites)
 {
@@ -125,7 +134,8 @@ begin(size_t sites)
                                   .tls = tls,
                                   .clients = clients,
                                   .client_sessions_limit = 1000,
-                                  .finding = finding};
+                                  .finding = finding,
+                                  .group = group};
     return metrics_new(&setup);
 }
 
@@ -190,6 +200,13 @@ test_values(struct metrics *m)
     ok(says("petrel_finding{code=\"disk_low\"} 1") && !says("petrel_finding{code=\"\"}") && !says("petrel_finding{code=\"corrupt\"}"));
     ok(strstr(page, "\nprocess_resident_memory_bytes ") != NULL);
     ok(strstr(page, "\npetrel_build_info{version=\"") != NULL);
+    ok_named(strstr(page, "\npetrel_group_hosts{") == NULL, "no group, no figures of it");
+    in_group = true;
+    scrape(m, "");
+    ok(says("petrel_group_bank_up 0") && says("petrel_group_fallback_sites 37"));
+    ok(says("petrel_group_hosts{state=\"member\"} 9") && says("petrel_group_hosts{state=\"lost\"} 1"));
+    ok(says("petrel_group_asks_total{result=\"answered\"} 10") && says("petrel_group_asks_total{result=\"failed\"} 2"));
+    in_group = false;
     draining = true;
     metrics_note_reload(m, true);
     metrics_note_reload(m, false);
