@@ -22,6 +22,7 @@
 enum {
     BEAT_MS = 2000,
     BEATS_A_LIST = 5, /* 10 s */
+    REFUSED_MS = 30 * 1000,
     FILE_MAX = (GROUP_HOSTS_MAX + 1) * (GROUP_HOST_MAX + 2)
 };
 
@@ -73,19 +74,27 @@ group_bank_failed(struct group *g, const char *why, bool is_away)
             g->members.count);
 }
 
+/* A heartbeat that is answered says little of a bank that has refused a question: it is
+ * tried again after a while, and is back when it has answered one. */
 static void
-group_bank_answered(struct group *g)
+group_bank_answered(struct group *g, bool is_grant)
 {
+    int64_t now_ms = loop_monotonic_ms(g->setup.loop);
+    bool is_trial = g->refused_ms != 0 && !is_grant;
+    if (is_trial && now_ms - g->refused_ms < REFUSED_MS)
+        return;
     if (!g->has_bank) {
         g->has_bank = true;
         group_tell_scheduler(g);
     }
+    if (is_trial)
+        return;
+    g->refused_ms = 0;
     if (!g->is_away)
         return;
     g->is_away = false;
     log_say(g->setup.log, LOG_LEVEL_INFO, "group", NULL,
-            "bank back after %" PRId64 " s",
-            (loop_monotonic_ms(g->setup.loop) - g->away_since_ms) / 1000);
+            "bank back after %" PRId64 " s", (now_ms - g->away_since_ms) / 1000);
 }
 
 /* A reply of Redis that is no answer. One of a server that is not the one to write to
@@ -201,13 +210,14 @@ on_group_grants(void *context, void *subject, const struct redis_reply *reply)
     (void)subject;
     if (reply->kind != REDIS_TEXT) {
         group_give(g, NULL);
+        g->refused_ms = loop_monotonic_ms(g->setup.loop);
         group_refused(g, "grant", reply);
     } else if (!group_read_grants(reply->text, grants, g->ask_count)) {
         group_give(g, NULL);
         redis_fail(g->setup.redis, "an odd answer of the bank");
     } else {
         group_give(g, grants);
-        group_bank_answered(g);
+        group_bank_answered(g, true);
     }
 }
 
@@ -343,7 +353,7 @@ on_group_members(void *context, void *subject, const struct redis_reply *reply)
         return;
     }
     group_meet_namesake(g, reply->text.at[0] == '1');
-    group_bank_answered(g);
+    group_bank_answered(g, false);
     if (g->has_changed)
         group_changed_now(g);
 }

@@ -41,8 +41,9 @@ struct group {
     struct group_ask asks[GROUP_ASK_MAX]; /* of the question under way */
     size_t ask_count;
 
-    bool has_bank; /* as the scheduler knows it */
-    bool is_away;  /* which was logged */
+    bool has_bank;      /* as the scheduler knows it */
+    bool is_away;       /* which was logged */
+    int64_t refused_ms; /* the last question was an error; 0: it was not */
     int64_t away_since_ms;
     char why[REDIS_ERROR_MAX];
     char server[REDIS_URL_MAX];

@@ -84,7 +84,7 @@ pass_ms(struct world *w, int64_t ms)
 static const struct sim_redis_command *
 next_ask(struct world *w)
 {
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 5000; i++) {
         answer_beat();
         if (sim_redis_pending(redis) > 0)
             return sim_redis_command(redis, 0);
@@ -109,6 +109,17 @@ test_peers(void)
     is_number(group_state(group).fallback_sites, 1, "which is said");
     ok_named(group_forget(group, TEXT("host0")), "one is forgotten");
     is_number(group_state(group).members->count, 2, "two are left");
+    char(*names)[GROUP_HOST_MAX + 1] = memory_array(1, sizeof(*names));
+    struct group_settings fresh = {.name = "mail", .peers = names, .peer_count = 1};
+    snprintf(names[0], sizeof(names[0]), "host9");
+    group_reload(group, &fresh);
+    is_number(group_state(group).members->count, 2, "a reload has other peers");
+    is_string(group_state(group).members->all[1].name, "host9", "by name");
+    snprintf(fresh.name, sizeof(fresh.name), "other");
+    fresh.peer_count = 0;
+    group_reload(group, &fresh);
+    is_number(group_state(group).members->count, 2, "another group waits for a restart");
+    free(names);
     ok_named(!group_forget(group, TEXT("host1")), "we are not");
     group_end(&w);
 }
@@ -204,8 +215,13 @@ test_errors(void)
     ok_named(world_logged(&w, "bank away (grant: NOPERM this user has no permissions)"),
              "an error of a script: the bank is away");
     is_number(sim_redis_failures(redis, &why), 0, "but the connection stays");
-    sim_loop_advance(w.loop, 1000);
+    pass_ms(&w, 20000);
     is_number(w.attempts, 1, "mail goes by our own part");
+    ok_named(!world_logged(&w, "bank back"), "a heartbeat does not bring it back");
+    world_send(&w, "a@a.test", "2@b.test");
+    next_ask(&w);
+    sim_redis_answer(redis, REDIS_TEXT, "5 2 2 0 4000000");
+    ok_named(world_logged(&w, "bank back after 3"), "an answer does");
     group_end(&w);
     start_ready(&w);
     world_send(&w, "a@a.test", "1@b.test");
