@@ -118,4 +118,12 @@ $sent += submit(10, $second);
 ok Petrel::wait_for(sub { $sink->count('messages') >= $sent }), 'and mail flows';
 $_->stop for $wrong, $second;
 
+# --- One connection for the group and for the registry of fragments
+
+my $both = host('both', $sink, 'rate=10/s', cluster_redis => undef, defrag_registry => $replica->url);
+ok wait_bank('up', $both), 'the registry is the bank, too';
+my $clients;
+ok Petrel::wait_for(sub { $clients = () = ($replica->ask('CLIENT LIST') // '') =~ /^id=.* flags=N /mg; $clients == 2 && $replica->ask('EXISTS dfhost:petrel.test') =~ /^:1/ }), 'both use one connection' or diag "$clients with ours";
+is $both->stop, 0, 'which ends well';
+
 done_testing;
