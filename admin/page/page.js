@@ -376,18 +376,20 @@ function whyShort(m) {
 }
 
 function queueRow(m) {
-	const open = m.recipients.filter((r) => !r.done), to = (open.length ? open : m.recipients).map((r) => r.address);
 	const pick = h('input', { type: 'checkbox', checked: queue.selected.has(m.queue_id), 'aria-label': 'Select ' + m.queue_id,
 		on: { change: (e) => { queue.selected[e.target.checked ? 'add' : 'delete'](m.queue_id); draw(); } } });
-	return [m.queue_id, mayAct() && pick, idLink(m.queue_id), ['a', 'from', address(m.sender)],
-		['a', 'to', to.slice(0, 2).join(', ') + (to.length > 2 ? ` and ${number(to.length - 2)} more` : '')], [null, 'in', m.queue_name],
+	const row = [m.queue_id, mayAct() && pick, idLink(m.queue_id)], place = [null, 'in', m.queue_name];
+	if (!m.recipients) return [...row, '', '', place, '', '', '']; /* it cannot be read */
+	const open = m.recipients.filter((r) => !r.done), to = (open.length ? open : m.recipients).map((r) => r.address), more = to.length - 2 + (m.recipients_more || 0);
+	return [...row, ['a', 'from', address(m.sender)],
+		['a', 'to', to.slice(0, 2).join(', ') + (more > 0 ? ` and ${number(more)} more` : '')], place,
 		['r n', 'size', bytes(m.message_size)], ['r n', 'age', span(now() - m.arrival_time * 1000)], ['a small', 'why', whyShort(m)]];
 }
 
 function setFilter(event) {
 	const query = new URLSearchParams();
 	if (event) event.preventDefault();
-	for (const input of byId('filter').elements) if (input.name && input.value.trim()) query.set(input.name, input.value.trim());
+	for (const { name, value } of byId('filter').elements) if (name && value.trim()) query.set(name, value.trim());
 	location.hash = '#/queue' + (String(query) && '?' + query);
 }
 
@@ -412,7 +414,7 @@ function drawQueue({ query }) {
 	return [head('Queue', muted(count(all.length, 'message') + ' shown'), button('Refresh', () => loadQueue(true))),
 		card(null, queueFilter(query)),
 		card(null,
-			all.length > 0 && table([mayAct() && h('td', pickAll), 'id', 'from', 'to', 'in', h('th.r', { scope: 'col' }, 'size'), h('th.r', { scope: 'col' }, 'age'), 'why it waits'], all.map(queueRow)),
+			all.length > 0 && table([mayAct() && h('td', pickAll), 'id', 'from', 'to', 'in', ...['size', 'age'].map((t) => h('th.r', { scope: 'col' }, t)), 'why it waits'], all.map(queueRow)),
 			failure(error), loading ? empty('Loading…') : !all.length && !error && empty(String(query) ? 'No message matches.' : 'The queue is empty.'),
 			next && !loading && h('p.more', button('Show more', () => loadQueue())),
 			mayAct() && all.length > 0 && h('div.acts.tools', n > 0 ? [muted(`${number(n)} selected:`), verbButtons(() => [...queue.selected])] : muted('Select messages to act on them, or'),

@@ -48,6 +48,7 @@ await go(page, '#/queue', 'main tbody tr');
 await shows(page, 'main', /<img/, 'they are shown as they are');
 tell(await page.locator('img:not([src="icon.svg"]), main script, main iframe').count() === 0, 'addresses make no markup');
 await inspect(page, 'queue');
+await shows(page, 'main tbody', /01JD3ZK5Q8-9F3K2C7A/, 'also what cannot be read is there');
 await go(page, '#/queue?queue=hold', 'main tbody');
 await until(page, () => document.querySelectorAll('main tbody tr').length === 3);
 tell(true, 'a filter by place');
