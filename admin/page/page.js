@@ -606,7 +606,7 @@ function drawSite(name) {
 	return [head([s.site, ' ', statePill(s)], link('sites', 'all sites')), card(null, h('ul.lanes', lane(s, Math.max(1, s.waiting + s.backlogged)))),
 		card('Limits and addresses', facts(['what binds it', bound(s)], ['domains', s.domains.join(', ')], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
 			['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${number(s.learnt_rate)}/s`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
-			s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), ', until ', time(s.dead_until_ms)], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)])),
+			s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), s.dead_until_ms ? [', until ', time(s.dead_until_ms)] : ', being tried now'], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)])),
 		failed && card('Its last failed conversation', muted(time(failed.begun_ms), ' with ', failed.relay), h('pre', { tabindex: 0 }, failed.lines.map((l) => `${l.from.padEnd(5)}${l.text}\n`).join('')))];
 }
 

@@ -114,6 +114,15 @@ await inspect(page, 'sites');
 await page.click('main tbody a');
 await page.waitForSelector('text=Limits and addresses');
 await inspect(page, 'site');
+// A dead site that is tried again has no end of its pause.
+const shown = decodeURIComponent(new URL(page.url()).hash.slice('#/sites/'.length));
+await page.route('**/api/site?name=probed', async (route) => {
+  const got = await route.fetch({ url: route.request().url().replace('probed', encodeURIComponent(shown)) }), answer = await got.json();
+  answer.site = { ...answer.site, site: 'probed', dead_since_ms: 1, dead_until_ms: undefined };
+  await route.fulfill({ response: got, json: answer });
+});
+await go(page, '#/sites/probed', 'text=Limits and addresses');
+await shows(page, 'main', /, being tried now/, 'a dead site that is tried again says so');
 await go(page, '#/fragments', '.boxes');
 await shows(page, '.boxes .missing', /^2\n4$/, 'missing parts are marked');
 await inspect(page, 'fragments');
