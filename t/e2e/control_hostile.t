@@ -70,9 +70,9 @@ is_rid('anything');
 # No command takes a member of a wrong type for a missing one. The answers of all commands that the daemon has.
 my %members = (
     (map { $_ => 'ids' } qw(hold release retry bounce rm list states)), (map { $_ => 'id' } qw(state why follow)), (map { $_ => 'from' } qw(sites fragments test)),
-    trace => 'limit', site => 'name', 'quota-reset' => 'who', 'log-level' => 'for_ms', unlock => 'clients', drain => 'wait_ms', page => 'access', adopt => 'slice',
+    trace => 'limit', site => 'name', 'quota-reset' => 'who', 'log-level' => 'for_ms', unlock => 'clients', drain => 'wait_ms', page => 'access', adopt => 'slice', 'cluster-forget' => 'host',
 );
-my %known = (%members, map { $_ => '' } qw(status tokens findings quotas health lockouts reload canary series http));
+my %known = (%members, map { $_ => '' } qw(status tokens findings quotas health lockouts reload canary series http cluster));
 my %said;
 for my $file (glob "$FindBin::Bin/../../admin/*/*.c") {
     open my $source, '<', $file or die "$file: $!";

@@ -98,7 +98,7 @@ my $replica = Cluster::redis("replicaof 127.0.0.1 $master\n");
 $sink = Sink->start;
 my $wrong = host('wrong', $sink, 'rate=10/s', cluster_redis => $other->url, cluster_redis_password => 'wr0ng', cluster_peers => 'second=127.0.0.2:4650');
 ok wait_bank('away', $wrong), 'a wrong password: no bank';
-like group_of($wrong)->{why}, qr/^AUTH: WRONGPASS/, 'which is said';
+ok Petrel::wait_for(sub { group_of($wrong)->{why} =~ /^AUTH: WRONGPASS/ }), 'which is said';
 unlike $wrong->log, qr/wr0ng/, 'but not the password';
 my $few = host('few', $sink, 'rate=10/s', cluster_redis => $other->url =~ s/127/petrel\@127/r, cluster_redis_password => 'pw');
 ok wait_bank('up', $few), 'a user with the rights that the manual names';

@@ -43,6 +43,7 @@ static const struct {
     {"adopt",                             "slice",    INTEGER},
     {"test",                              "to",       STRING },
     {"test",                              "from",     STRING },
+    {"cluster-forget",                    "host",     STRING },
 };
 
 static const struct {
