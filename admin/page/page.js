@@ -1,7 +1,5 @@
-/* The page: shows the daemon as it lives, and acts on its queue.
- *
- * Everything shown is text: h() makes nodes and knows no markup. A view draws itself as a
- * whole; patch() changes what differs, so that focus, selection and scrolling stay. */
+/* Shows the daemon as it lives, and acts on its queue. Everything shown is text: h() knows
+ * no markup. patch() changes what differs, so that focus, selection and scrolling stay. */
 'use strict';
 
 /* --- Nodes --- */
@@ -26,13 +24,13 @@ function h(tag, ...rest) {
 	return node;
 }
 
-/* Handlers are looked up when they are called, so that patch() can exchange them. */
+/* Handlers are looked up when called: patch() exchanges them. */
 function listen(node, handlers) {
 	node.handlers = handlers;
 	for (const type in handlers) node.addEventListener(type, (event) => node.handlers[type](event));
 }
 
-/* Makes old like fresh. What has another data-key or other kinds of handlers is another. */
+/* Makes old like fresh. Another data-key or kind of handlers: another node. */
 function patch(old, fresh) {
 	const kind = (n) => [n.nodeName, n.dataset && n.dataset.key, Object.keys(n.handlers || {})].join();
 	if (kind(old) !== kind(fresh)) return old.replaceWith(fresh);
@@ -91,7 +89,7 @@ function bytes(n) {
 	return `${number(n)} ${units[unit]}`;
 }
 
-/* The clocks may differ. */
+/* Clocks differ. */
 let ahead = 0;
 const now = () => Date.now() + ahead;
 const at = (ms = 0) => new Date(ms)[Math.abs(now() - ms) < 432e5 ? 'toLocaleTimeString' : 'toLocaleString']();
@@ -127,14 +125,14 @@ async function eachLine(answer, each) {
 	}
 }
 
-/* Runs something that may fail, for a view that shows store.error. */
+/* For a view that shows store.error. */
 async function attempt(store, run) {
 	store.error = '';
 	await run().catch((error) => { store.error = error.message; });
 	draw();
 }
 
-/* What is answered about a key; what comes for an earlier one is dropped. */
+/* The answer about a key; a late one for another is dropped. */
 function latest(store, key, path) {
 	if (store.key === key) return;
 	Object.assign(store, { key, data: null });
@@ -192,7 +190,7 @@ function setLive(value) {
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/* A daemon that was restarted numbers its events anew. */
+/* A restarted daemon numbers its events anew. */
 async function follow() {
 	while (!gone) {
 		try {
@@ -421,7 +419,7 @@ function drawQueue({ query }) {
 				button(next ? 'select all that match' : 'select all', () => attempt(queue, selectMatching), 'link')))];
 }
 
-/* Every id that matches, so that what is confirmed is what is done. */
+/* Every id that matches: what is confirmed is done. */
 async function selectMatching() {
 	const ids = new Set(queue.all.map((m) => m.queue_id)), { turn } = queue;
 	for (let after = queue.next, got; after; after = got.next) {
@@ -495,7 +493,7 @@ async function loadMessage(id) {
 	draw();
 }
 
-/* The rest of a large message is not asked for. */
+/* The rest of a large one is not asked for. */
 async function loadHeader() {
 	const stop = new AbortController();
 	let text = '';

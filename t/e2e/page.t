@@ -45,7 +45,7 @@ for my $path (sort keys %type) {
     unlike $answer, qr/\bstyle=|\bon[a-z]+=|<script>|https?:(?!\/\/www\.w3\.org\/2000\/svg)/, 'nothing inline, nothing of others' unless $path eq '/page.js';
 }
 unlike get('/page.js'), qr/innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|https?:\/\/(?!www\.w3\.org\/2000\/svg)/, 'the script makes no markup of texts';
-cmp_ok -s "$Petrel::root/admin/page/page.js", '<=', 41 * 1024, 'and is small';
+cmp_ok -s "$Petrel::root/admin/page/page.js", '<=', 40 * 1024, 'and is small';
 like get('/index.html'), qr/^HTTP\/1\.1 (401|403)/, 'there are no other files';
 
 # --- In a browser
