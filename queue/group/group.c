@@ -352,6 +352,7 @@ on_group_members(void *context, void *subject, const struct redis_reply *reply)
         redis_fail(g->setup.redis, "an odd list of members");
         return;
     }
+    group_members_hear(&g->members, loop_monotonic_ms(g->setup.loop));
     group_meet_namesake(g, reply->text.at[0] == '1');
     group_bank_answered(g, false);
     if (g->has_changed)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    LISTED_MS = 30 * 1000 /* without a list: the bank was away */
+    SILENT_MS = 5 * 1000 /* without an answer: the bank was away */
 };
 
 static struct group_member *
@@ -57,7 +57,7 @@ group_delete(struct group_members *m, size_t index)
 void
 group_members_init(struct group_members *m, const char *own, int64_t now_ms)
 {
-    *m = (struct group_members){.own = own, .read_ms = now_ms};
+    *m = (struct group_members){.own = own, .heard_ms = now_ms};
     group_insert(m, own, now_ms);
 }
 
@@ -101,8 +101,8 @@ group_is_list(struct text list)
 {
     char name[GROUP_HOST_MAX + 1];
     int64_t age_ms;
-    while (text_trim(list).length > 0)
-        if (!group_read_one(&list, name, &age_ms))
+    for (size_t count = 0; text_trim(list).length > 0; count++)
+        if (count == GROUP_HOSTS_MAX || !group_read_one(&list, name, &age_ms))
             return false;
     return true;
 }
@@ -145,20 +145,39 @@ group_judge(struct group_members *m, int64_t now_ms, group_changed *changed,
     }
 }
 
+void
+group_members_hear(struct group_members *m, int64_t now_ms)
+{
+    int64_t silent_ms = now_ms - m->heard_ms;
+    if (silent_ms > SILENT_MS)
+        m->silent_ms += silent_ms;
+    m->heard_ms = now_ms;
+}
+
+/* The list says how old they are with the silence. */
+static void
+group_excuse(struct group_members *m, int64_t now_ms)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        int64_t seen_ms = m->all[i].seen_ms + m->silent_ms;
+        m->all[i].seen_ms = seen_ms < now_ms ? seen_ms : now_ms;
+    }
+    m->silent_ms = 0;
+}
+
 bool
 group_members_read(struct group_members *m, struct text list, int64_t now_ms,
                    group_changed *changed, void *context)
 {
     char name[GROUP_HOST_MAX + 1];
-    int64_t age_ms, pause_ms = now_ms - m->read_ms;
+    int64_t age_ms;
     if (!group_is_list(list))
         return false;
-    for (size_t i = 0; pause_ms > LISTED_MS && i < m->count; i++)
-        m->all[i].seen_ms += pause_ms;
-    m->read_ms = now_ms;
+    group_members_hear(m, now_ms);
     while (group_read_one(&list, name, &age_ms))
         if (strcmp(name, m->own) != 0)
             group_see(m, name, age_ms, now_ms, changed, context);
+    group_excuse(m, now_ms);
     group_judge(m, now_ms, changed, context);
     return true;
 }

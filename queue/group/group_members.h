@@ -22,8 +22,9 @@ struct group_member {
 struct group_members {
     struct group_member all[GROUP_HOSTS_MAX]; /* by name */
     size_t count;
-    const char *own; /* borrowed */
-    int64_t read_ms; /* when the last list was read */
+    const char *own;   /* borrowed */
+    int64_t heard_ms;  /* when the bank answered last */
+    int64_t silent_ms; /* for which it did not, since the last list */
 };
 
 enum group_change { GROUP_CAME, GROUP_LOST, GROUP_BACK, GROUP_LEFT, GROUP_FORGOTTEN };
@@ -35,10 +36,13 @@ void group_members_init(struct group_members *m, const char *own, int64_t now_ms
 void group_members_add(struct group_members *m, struct text name, int64_t now_ms);
 /* False: it is not there, or it is ours. */
 bool group_members_remove(struct group_members *m, struct text name);
-/* "NAME AGE NAME AGE ...": all that the bank has seen, with the time since then in ms;
- * one that has left has the age "gone". Whoever is not in it is no younger than before: a
- * bank that was emptied makes nobody go. Time in which no list comes does not count.
- * False, and nothing changes: it is no such list. */
+/* The bank answers. Longer silence does not count as the age of anybody: when the bank was
+ * away, the others could not say that they are there. */
+void group_members_hear(struct group_members *m, int64_t now_ms);
+/* "NAME AGE NAME AGE ...": all that the bank has seen, at most GROUP_HOSTS_MAX, with the
+ * time since then in ms; one that has left has the age "gone". One that is not in it is as
+ * old as it was: a bank that was emptied makes nobody go. False, and nothing changes: it is
+ * no such list. */
 bool group_members_read(struct group_members *m, struct text list, int64_t now_ms,
                         group_changed *changed, void *context);
 size_t group_members_lost(const struct group_members *m);
