@@ -20,7 +20,7 @@ site_lease_terms(const struct site *site)
     return (struct lease_terms){.rate = t->rate,
                                 .sessions = site->window.limit,
                                 .is_strict = transport_params_is_strict(t),
-                                .has_bank = hosts->has_bank,
+                                .has_bank = hosts->has_bank && !site->lease->is_apart,
                                 .members = hosts->members,
                                 .lost = hosts->lost,
                                 .index = hosts->index};
@@ -53,6 +53,8 @@ site_is_shared(const struct sites *set, const struct site *site)
     return false;
 }
 
+/* The bank knows one site of that name. Another one of current settings has a route with
+ * limits of its own there. */
 void
 site_lease_join(struct sites *set, struct site *site)
 {
@@ -64,14 +66,16 @@ site_lease_join(struct sites *set, struct site *site)
     size_t length = strlen(name);
     HASH_FIND(hh, set->group->by_name, name, length, old);
     struct site_lease *lease = memory_new(sizeof(*lease) + length + 1);
-    if (old) { /* of settings that were: its sessions get no mail any more */
+    lease->is_apart = old && !old->site->transport->is_gone;
+    if (old && !lease->is_apart) { /* its sessions get no mail any more */
         lease->lease = old->lease;
         site_lease_leave(set, old->site);
     }
     lease->site = site;
     lease->group = set->group;
     memcpy(lease->name, name, length + 1);
-    HASH_ADD_KEYPTR(hh, set->group->by_name, lease->name, length, lease);
+    if (!lease->is_apart)
+        HASH_ADD_KEYPTR(hh, set->group->by_name, lease->name, length, lease);
     site->lease = lease;
 }
 
@@ -84,12 +88,31 @@ leave_due(struct sites *set, struct site_lease *lease)
     DL_DELETE(set->group->due, lease);
 }
 
+/* Once the site that has the name is gone, or wants nothing. */
+static void
+site_lease_rejoin(struct sites *set, struct site_lease *lease)
+{
+    struct site_lease *other;
+    size_t length = strlen(lease->name);
+    HASH_FIND(hh, set->group->by_name, lease->name, length, other);
+    if (other && (other->lease.is_asked || other->lease.due_ms != 0))
+        return;
+    if (other) {
+        leave_due(set, other);
+        HASH_DELETE(hh, set->group->by_name, other);
+        other->is_apart = true;
+    }
+    lease->is_apart = false;
+    HASH_ADD_KEYPTR(hh, set->group->by_name, lease->name, length, lease);
+}
+
 void
 site_lease_leave(struct sites *set, struct site *site)
 {
     struct site_lease *lease = site->lease;
     leave_due(set, lease);
-    HASH_DELETE(hh, set->group->by_name, lease);
+    if (!lease->is_apart)
+        HASH_DELETE(hh, set->group->by_name, lease);
     free(lease);
     site->lease = NULL;
 }
@@ -100,14 +123,19 @@ site_lease_join_each(void *context, struct site *site)
     site_lease_join(context, site);
 }
 
+static void
+site_lease_leave_each(void *context, struct site *site)
+{
+    if (site->lease)
+        site_lease_leave(context, site);
+}
+
 void
 site_group_free(struct sites *set)
 {
-    struct site_lease *lease, *next;
     if (!set->group)
         return;
-    HASH_ITER (hh, set->group->by_name, lease, next)
-        site_lease_leave(set, lease->site);
+    sites_each(set, site_lease_leave_each, set);
     free(set->group);
     set->group = NULL;
 }
@@ -257,8 +285,10 @@ void
 site_lease_update(struct sites *set, struct site *site, int64_t now_ms)
 {
     struct site_lease *lease = site->lease;
-    struct lease_terms terms = site_lease_terms(site);
     struct lease_load load = site_lease_load(site);
+    if (lease->is_apart && load.works > 0)
+        site_lease_rejoin(set, lease);
+    struct lease_terms terms = site_lease_terms(site);
     lease_update(&lease->lease, now_ms, &terms, &load);
     bool is_due = lease_ask_ms(&lease->lease, &terms) <= now_ms;
     if (!is_due) {

@@ -12,13 +12,14 @@
 enum { SITE_LEASE_HOSTS_MAX = 1000 };
 
 struct site_lease {
-    UT_hash_handle hh;              /* in the group's, by name */
+    UT_hash_handle hh;              /* in the group's, by name, unless it is apart */
     struct site_lease *prev, *next; /* those that want to ask */
     struct site *site;
     const struct site_group *group;
     struct lease lease;
     bool is_due;
-    char name[]; /* the key of site_state.h */
+    bool is_apart; /* another site has the name: own parts, no bank */
+    char name[];   /* the key of site_state.h */
 };
 
 struct site_group {

@@ -258,6 +258,84 @@ test_shared(void)
     }
 }
 
+static void
+keep_limit(void *context, const struct sched_site *site)
+{
+    int *limits = context;
+    if (strcmp(site->key, SITE) == 0)
+        limits[site->transport->rate.amount == 20] = site->hosts;
+}
+
+/* Two routes with limits of their own have the same next hop. One may be in the bank by
+ * its name; the other must not be without any share of it. */
+static void
+test_siblings(void)
+{
+    struct world w;
+    struct transport_params base;
+    char problem[TARGET_PROBLEM_MAX];
+    int hosts[2] = {0};
+    start(&w, "smtp://h.test?rate=10/s&concurrency=6", &group);
+    add(&w, 5);
+    transport_params_default(&base);
+    world_must(target_parse(TEXT("smtp://h.test?rate=20/s&concurrency=6"), 25, &base,
+                            &w.target, problem),
+               problem);
+    add(&w, 40);
+    for (int i = 0; i < 3; i++) {
+        sched_sites(w.s, keep_limit, hosts);
+        ok_named(hosts[0] == 3 && hosts[1] == 3, "both are shared");
+        sched_members(w.s, w.now, &group);
+    }
+    struct wishes all = ask(&w);
+    is_number(all.count, 1, "one asks");
+    is_number((long)all.questions[0].interval_us, 100000, "the first");
+    world_pass(&w, 200);
+    is_number(w.opens, 2, "the other has the part of this host");
+    answer(&w, SITE " " SITE, 30, 2);
+    world_pass(&w, 1000);
+    is_number(w.opens, 4, "with the answer the first has its own");
+    sched_members(w.s, w.now, NULL);
+    sched_world_end(&w);
+}
+
+/* The site that has the name wants nothing any more: the other one asks the bank. */
+static void
+test_heir(void)
+{
+    struct world w;
+    struct transport_params base;
+    char problem[TARGET_PROBLEM_MAX];
+    start(&w, "smtp://h.test?rate=10/s&concurrency=6", &group);
+    add(&w, 1);
+    is_number(ask(&w).count, 1, "the first asks");
+    answer(&w, SITE " " SITE, 30, 2);
+    world_pass(&w, 1000);
+    struct channel *first = world_channel(&w, "", 0);
+    transport_params_default(&base);
+    world_must(target_parse(TEXT("smtp://h.test?rate=20/s&concurrency=6"), 25, &base,
+                            &w.target, problem),
+               problem);
+    add(&w, 40);
+    is_number(ask(&w).count, 0, "the other does not");
+    ok_named(channel_take(&w, first), "its mail goes");
+    channel_send(&w, first);
+    channel_end(&w, first, NULL);
+    double interval_us = 0;
+    for (int i = 0; i < 30 && interval_us != 50000; i++) {
+        world_pass(&w, 1000);
+        struct channel *second = world_channel(&w, "", 0);
+        if (second != NULL && channel_take(&w, second))
+            channel_send(&w, second);
+        struct wishes all = ask(&w);
+        interval_us = all.count > 0 ? all.questions[0].interval_us : 0;
+        if (all.count > 0)
+            answer(&w, all.sites[0], 0, 0);
+    }
+    is_number((long)interval_us, 50000, "then the other asks");
+    sched_world_end(&w);
+}
+
 /* A session of the domain has looked it up. */
 static struct channel *
 find(struct world *w, const char *domain, uint64_t demand)
@@ -384,6 +462,8 @@ main(void)
     test_found();
     test_own();
     test_shared();
+    test_siblings();
+    test_heir();
     test_demand();
     test_three();
     return done();
