@@ -55,6 +55,17 @@ group_sites(const struct group *g)
     return count;
 }
 
+/* Another machine may have said it; it goes to JSON and to terminals. */
+static void
+group_note_why(struct group *g, const char *why)
+{
+    (void)!text_copy(g->why, sizeof(g->why),
+                     text_before(text_from(why), sizeof(g->why) - 1));
+    for (char *c = g->why; *c != '\0'; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
 /* It is logged once the connection gives up, not at each attempt. */
 static void
 group_bank_failed(struct group *g, const char *why, bool is_away)
@@ -67,8 +78,7 @@ group_bank_failed(struct group *g, const char *why, bool is_away)
         return;
     g->is_away = true;
     g->away_since_ms = loop_monotonic_ms(g->setup.loop);
-    (void)!text_copy(g->why, sizeof(g->why),
-                     text_before(text_from(why), sizeof(g->why) - 1));
+    group_note_why(g, why);
     log_say(g->setup.log, LOG_LEVEL_WARNING, "group", NULL,
             "bank away (%s), %zu sites at our part (1/%zu)", g->why, group_sites(g),
             g->members.count);
@@ -107,11 +117,11 @@ group_refused(struct group *g, const char *what, const struct redis_reply *reply
         redis_refuse(g->setup.redis, what, reply);
         return;
     }
-    snprintf(why, sizeof(why), "%s: %.*s", what,
-             (int)(reply->kind == REDIS_ERROR && reply->text.length < 200
-                       ? reply->text.length
-                       : 0),
-             reply->text.at != NULL ? reply->text.at : "");
+    if (reply->kind == REDIS_ERROR)
+        snprintf(why, sizeof(why), "%s: %.*s", what,
+                 TEXT_ARGS(text_before(reply->text, 200)));
+    else
+        snprintf(why, sizeof(why), "an odd reply to %s", what);
     group_bank_failed(g, why, true);
 }
 
@@ -214,6 +224,8 @@ on_group_grants(void *context, void *subject, const struct redis_reply *reply)
         group_refused(g, "grant", reply);
     } else if (!group_read_grants(reply->text, grants, g->ask_count)) {
         group_give(g, NULL);
+        g->refused_ms = loop_monotonic_ms(g->setup.loop);
+        group_bank_failed(g, "an odd answer of the bank", true);
         redis_fail(g->setup.redis, "an odd answer of the bank");
     } else {
         group_give(g, grants);

@@ -232,6 +232,39 @@ test_errors(void)
     group_end(&w);
 }
 
+/* What another machine says goes to JSON and to terminals. */
+static void
+test_reasons(void)
+{
+    static const struct {
+        enum redis_kind kind;
+        const char *text, *why;
+    } rows[] = {
+        {REDIS_ERROR,  "ERR \033[2J \377\342\202", "grant: ERR ?[2J ???"       },
+        {REDIS_NUMBER, "",                        "an odd reply to grant"    },
+        {REDIS_TEXT,   "1 0 0",                   "an odd answer of the bank"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct world w;
+        start_ready(&w);
+        world_send(&w, "a@a.test", "1@b.test");
+        next_ask(&w);
+        sim_redis_answer(redis, rows[i].kind, rows[i].text);
+        is_string(group_state(group).why, rows[i].why, rows[i].why);
+        ok_named(world_logged(&w, "bank away ("), "which is said");
+        group_end(&w);
+    }
+    struct world w;
+    char text[1000] = "ERR ";
+    memset(text + 4, 'x', sizeof(text) - 5);
+    start_ready(&w);
+    world_send(&w, "a@a.test", "1@b.test");
+    next_ask(&w);
+    sim_redis_answer(redis, REDIS_ERROR, text);
+    is_number((long)strlen(group_state(group).why), 207, "a long one is cut");
+    group_end(&w);
+}
+
 static void
 test_namesake(void)
 {
@@ -277,6 +310,7 @@ main(void)
     test_late();
     test_odd();
     test_errors();
+    test_reasons();
     test_namesake();
     test_file();
     return done();
