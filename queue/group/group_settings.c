@@ -3,6 +3,7 @@
 
 #include "base/crypto/digest.h"
 #include "base/memory.h"
+#include "base/net_address.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,11 @@ group_read_places(const struct group_texts *texts, struct group_settings *out,
                                  &out->places[out->place_count], errors);
         out->place_count++;
     }
+    if (texts->redis.length > 0 && out->place_count == 0) {
+        (void)!buffer_format(errors, "cluster_redis: no server: write none if there "
+                                     "is no Redis\n");
+        return false;
+    }
     return good;
 }
 
@@ -92,6 +98,27 @@ group_has_peer(const struct group_settings *s, const char *name)
     return false;
 }
 
+/* "host", "host:port", "[::1]:port". */
+static bool
+group_is_address(struct text t)
+{
+    struct net_address literal;
+    struct text host, port = TEXT("");
+    uint64_t number;
+    bool bracket = text_starts(t, TEXT("["));
+    size_t end = text_find(t, bracket ? ']' : ':');
+    if (bracket && end == TEXT_NONE)
+        return false;
+    host = text_after(text_before(t, end), bracket ? 1 : 0);
+    if (end != TEXT_NONE)
+        port = text_after(t, end + (bracket ? 1 : 0));
+    if (bracket ? !net_address_parse_ip(host, &literal) : !redis_is_name(host))
+        return false;
+    return port.length == 0 ||
+           (port.at[0] == ':' &&
+            text_number(text_after(port, 1), UINT16_MAX, &number) && number > 0);
+}
+
 /* NULL: good. Their addresses are for later versions of this list. */
 static const char *
 group_read_peer(struct text entry, struct group_settings *out)
@@ -99,7 +126,7 @@ group_read_peer(struct text entry, struct group_settings *out)
     char name[GROUP_HOST_MAX + 1];
     size_t equals = text_find(entry, '=');
     struct text address = text_after(entry, equals + 1);
-    if (equals == TEXT_NONE || address.length == 0 ||
+    if (equals == TEXT_NONE || !group_is_address(address) ||
         !group_read_name(text_before(entry, equals), name, sizeof(name)))
         return "write NAME=ADDRESS:PORT; a name has only letters, digits, '-', '_' "
                "and '.'";

@@ -79,6 +79,8 @@ test_redis(void)
     wrong(t, "cluster_redis: a user needs cluster_redis_password\n");
     t.redis = TEXT("a.example");
     wrong(t, "cluster_redis: it must be redis://host or rediss://host\n");
+    t.redis = TEXT(" , ");
+    wrong(t, "cluster_redis: no server: write none if there is no Redis\n");
     t.redis = TEXT("redis://a redis://b redis://c redis://d redis://e redis://f "
                    "redis://g redis://h redis://i");
     wrong(t, "cluster_redis: at most 8 servers\n");
@@ -102,6 +104,15 @@ test_wrong(void)
     t.peers = TEXT("relay2");
     wrong(t, "cluster_peers: 'relay2': write NAME=ADDRESS:PORT; a name has only "
              "letters, digits, '-', '_' and '.'\n");
+    static const char *const bad[] = {"b=@@@", "b=a:0",     "b=a:x",      "b=a:65536",
+                                      "b=a:",  "b=:4650",   "b=[a]:4650", "b=[::1",
+                                      "b=::1", "b=[::1]99", "b=a:1:2"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        t.peers = text_from(bad[i]);
+        ok_named(!reads(t), bad[i]);
+    }
+    t.peers = TEXT("b=[::1]:4650 c=[::1] d=d.test");
+    ok_named(reads(t), "addresses with and without a port");
     t.peers = TEXT("relay2=10.0.0.2 Relay2=10.0.0.3");
     wrong(t, "cluster_peers: 'Relay2=10.0.0.3': duplicate name\n");
 }
