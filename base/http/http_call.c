@@ -491,7 +491,8 @@ http_call_cancel(struct http_call **call)
 bool
 http_call_is_in_line(const struct http_call *call)
 {
-    return call->line == &call->caller->waiting;
+    return call->line == &call->caller->waiting ||
+           (call->query != NULL && dns_is_in_line(call->query));
 }
 
 bool

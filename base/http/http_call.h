@@ -74,7 +74,8 @@ struct http_call *http_call_start(struct http_caller *caller, struct text url,
                                   http_called *done, void *context);
 /* The callback will not come. Allowed, without effect, within the callback. */
 void http_call_cancel(struct http_call **call);
-/* Whether it waits in line: its deadline has not begun. */
+/* Whether it waits in line: here, where its deadline has not begun, or in that of questions
+ * to name servers. */
 bool http_call_is_in_line(const struct http_call *call);
 /* Whether half of the calls are free and none waits: for what has time. */
 bool http_caller_is_idle(const struct http_caller *caller);

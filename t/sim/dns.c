@@ -28,6 +28,7 @@ struct dns {
     struct message_index *table;
     struct dns_query *queries;
     int64_t delay_ms;
+    bool is_busy;
     size_t questions;
     enum dns_trust trust;
 };
@@ -267,6 +268,12 @@ sim_dns_status(struct dns *dns, const char *name, enum dns_status status)
 }
 
 void
+sim_dns_busy(struct dns *dns, bool is_busy)
+{
+    dns->is_busy = is_busy;
+}
+
+void
 sim_dns_delay(struct dns *dns, int64_t delay_ms)
 {
     dns->delay_ms = delay_ms;
@@ -382,8 +389,7 @@ dns_find_addresses(struct dns *dns, const char *name, dns_answered *done, void *
 bool
 dns_is_in_line(const struct dns_query *query)
 {
-    (void)query;
-    return false;
+    return query->dns->is_busy;
 }
 
 void

@@ -36,6 +36,8 @@ void sim_dns_secure(struct dns *dns, const char *name, bool secure);
 void sim_dns_status(struct dns *dns, const char *name, enum dns_status status);
 /* Later questions take this long. */
 void sim_dns_delay(struct dns *dns, int64_t delay_ms);
+/* Whether questions are in line, since too many others are under way. */
+void sim_dns_busy(struct dns *dns, bool is_busy);
 /* Asked so far, cancelled ones included. */
 size_t sim_dns_questions(const struct dns *dns);
 

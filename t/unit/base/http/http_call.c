@@ -569,6 +569,24 @@ test_networks(struct secrets *secrets)
     calls_finish(c);
 }
 
+/* The line of the name servers is one, too: nothing is known of a host that is not looked up. */
+static void
+test_line_of_names(struct secrets *secrets)
+{
+    struct calls *c = calls_start(secrets, "", NULL);
+    struct heard h;
+    sim_dns_delay(c->dns, 100000);
+    sim_dns_busy(c->dns, true);
+    call_with(c, &h, "http", "mail.example.net", &(struct http_call_options){.cleartext = true, .deadline_ms = 100});
+    ok_named(http_call_is_in_line(h.call), "in the line of the name servers");
+    sim_dns_busy(c->dns, false);
+    ok_named(!http_call_is_in_line(h.call), "asked for");
+    sim_dns_busy(c->dns, true);
+    until(c->world, h.times > 0);
+    ok_named(h.refused && !h.tried, "it is refused at its deadline");
+    calls_finish(c);
+}
+
 /* The line is as long for those that step back into it. */
 static void
 test_networks_full(struct secrets *secrets)
@@ -656,6 +674,7 @@ main(void)
     test_crowd(&secrets);
     test_fair(&secrets);
     test_networks(&secrets);
+    test_line_of_names(&secrets);
     test_networks_full(&secrets);
     test_within(&secrets);
     drop_secrets(&secrets);
