@@ -435,10 +435,29 @@ http_call_prepare(struct http_call *call, const struct http_request *request,
     return false;
 }
 
+/* A network that is slow must not fill the line: the last call in it that has stepped back
+ * leaves it for one the network of which is not known yet. */
+static void
+http_caller_make_space(struct http_caller *caller)
+{
+    struct http_call *first = caller->waiting.calls, *call = first;
+    if (caller->waiting.count < HTTP_WAITING_MAX)
+        return;
+    do
+        call = call->prev; /* of the first: the last */
+    while (call->count == 0 && call != first);
+    if (call->count == 0)
+        return;
+    http_call_leave(call);
+    http_call_enter(call, &caller->refused);
+    http_call_refuse(call);
+}
+
 static void
 http_call_wait(struct http_call *call)
 {
     struct http_caller *caller = call->caller;
+    http_caller_make_space(caller);
     bool full = caller->waiting.count >= HTTP_WAITING_MAX;
     if (full)
         http_call_refuse(call);

@@ -623,6 +623,53 @@ test_networks_full(struct secrets *secrets)
     free(h);
 }
 
+/* A network that fills the line leaves it, from its end, for hosts that nobody has looked up yet. */
+static void
+test_networks_leave(struct secrets *secrets)
+{
+    enum { MAX = 64, CROWD = HTTP_WAITING_MAX + 2, OTHERS = MAX };
+    struct calls *c = calls_start(secrets, "", NULL);
+    struct http_call_options options = {.cleartext = true};
+    struct heard *h = calloc(CROWD, sizeof(*h)), *others = calloc(OTHERS, sizeof(*others));
+    char name[40];
+    http_caller_free(&c->caller);
+    c->caller = http_caller_new(&(struct http_caller_settings){.loop = c->world->loop,
+                                                               .net = c->world->net,
+                                                               .dns = c->dns,
+                                                               .tls = &c->client,
+                                                               .calls_max = MAX,
+                                                               .network_calls_max = 2});
+    c->manner = SILENT;
+    sim_dns_delay(c->dns, 1);
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(name, sizeof(name), "n%d.example.net", i);
+        sim_dns_address(c->dns, name, "127.0.0.1");
+        call_with(c, &h[i], "http", name, &options);
+    }
+    until(c->world, sim_dns_questions(c->dns) == CROWD);
+    for (int i = 0; i < 20; i++)
+        loop_turn(c->world->loop, 2);
+    is_number(h[CROWD - 1].times, 0, "two are connected, all others are in line");
+    sim_dns_delay(c->dns, 100000);
+    for (int i = 0; i < OTHERS; i++) {
+        snprintf(name, sizeof(name), "other%d.example.net", i);
+        call_with(c, &others[i], "http", name, &options);
+    }
+    for (int i = 0; i < 20; i++)
+        loop_turn(c->world->loop, 2);
+    int refused = 0;
+    for (int i = 0; i < CROWD; i++)
+        refused += h[i].refused;
+    is_number(refused, 2, "two make space");
+    ok_named(h[CROWD - 1].refused && !h[0].refused, "the last ones");
+    for (int i = 0; i < OTHERS; i++)
+        refused += others[i].times;
+    is_number(refused, 2, "and none of the others");
+    calls_finish(c);
+    free(others);
+    free(h);
+}
+
 struct again {
     struct calls *calls;
     struct heard next;
@@ -676,6 +723,7 @@ main(void)
     test_networks(&secrets);
     test_line_of_names(&secrets);
     test_networks_full(&secrets);
+    test_networks_leave(&secrets);
     test_within(&secrets);
     drop_secrets(&secrets);
     return done();
