@@ -212,7 +212,7 @@ next_lines(const struct event_spool *s, uint64_t *events)
 }
 
 /* To sync what overwrites zeros costs one flush of the device, and what makes a file grow
- * a commit of the file system. A disk that is full grows in the small. */
+ * a commit of the file system. Without space for zeros the file grows by its lines. */
 static void
 reserve_ahead(struct event_spool *s, int64_t end)
 {
@@ -330,22 +330,22 @@ event_spool_hear(void *context, const struct event *event)
 
 /* --- Start and end ---------------------------------------------------------------- */
 
-/* Without the zeros at the end of a file of that size. */
+/* Without the zeros at the end of a file of that size. What cannot be read may be lines: it
+ * is read later, and zeros are no events. */
 static int64_t
 size_of_lines(struct event_spool *s, const char *path, int64_t size)
 {
     char piece[4096];
     int64_t got = 0;
     int file = disk_open_file(s->settings.disk, path, false);
-    while (file >= 0 && size > 0 && got >= 0) {
+    while (file >= 0 && size > 0 && got == 0) {
         int64_t from =
             size > (int64_t)sizeof(piece) ? size - (int64_t)sizeof(piece) : 0;
         got = disk_read(s->settings.disk, file, from, piece, (size_t)(size - from));
         while (got > 0 && piece[got - 1] == '\0')
             got--;
-        size = from + (got > 0 ? got : 0);
-        if (got > 0)
-            break;
+        if (got >= 0)
+            size = from + got;
     }
     if (file >= 0)
         disk_close_file(s->settings.disk, file);

@@ -2,6 +2,7 @@
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
 #include "t/support/kept.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { BATCH = 10, OWED_MS = 100 };
@@ -115,10 +116,39 @@ test_ahead(void)
     kept_leave(&k, false);
 }
 
+/* A file whose end cannot be read at startup keeps its events: they are read later. */
+static void
+test_unreadable_end(void)
+{
+    struct kept k;
+    sim_disk_reset();
+    kept_begin(&k, 1 << 26);
+    tell_some(&k, 1, 20);
+    int64_t bytes = (int64_t)kept_lines("/spool/events/00000001").length;
+    ok_named(bytes > 4096, "more than what is read at a time");
+    event_spool_close(&k.spool);
+    for (uint64_t call = 1; call <= 10; call++) {
+        sim_disk_count_anew();
+        sim_disk_fail_at(call, EIO);
+        if (event_spool_open(&k.spool, &k.settings) != 0)
+            continue;
+        sim_disk_fail_at(0, 0);
+        int64_t pending = (int64_t)event_spool_figures(k.spool).pending_bytes;
+        ok_named(pending >= bytes || pending == 0 /* not even its name */, "all of it waits");
+        event_spool_close(&k.spool);
+    }
+    is_number(event_spool_open(&k.spool, &k.settings), 0, "open");
+    event_spool_on_more(k.spool, kept_on_more, &k);
+    unsigned repeated = 0;
+    is_number(kept_take_all(&k, 1, BATCH, &repeated), 21, "and comes");
+    kept_leave(&k, false);
+}
+
 int
 main(void)
 {
     test_owed();
     test_ahead();
+    test_unreadable_end();
     return done();
 }
