@@ -148,9 +148,8 @@ bool manager_has_room(const struct manager *m, unsigned recipients);
  * allows. */
 void manager_load(struct manager *m, struct id id);
 
-/* A message that stays in todo/ leaves memory, unless an operator has released it, and is
- * loaded again at due_ms. why is kept and logged, unless its first words have been
- * (is_known). */
+/* A message that stays in todo/ leaves memory, and is loaded again at due_ms. why is kept,
+ * and logged unless its first words have been (is_known). */
 void begin_wait(struct active *a, const struct outcome *why, bool is_known,
                 int64_t due_ms);
 
