@@ -50,6 +50,20 @@ test_listing(size_t recipients, size_t reasons, size_t hops, size_t most)
     free(text);
 }
 
+/* What is cut costs nothing, and what fits stays. */
+static void
+test_full(void)
+{
+    char *text = http_shorten_write(listing_of(50000, 0, 0), 10000);
+    ok_named(text != NULL && strlen(text) > 8500, "a list that is too long alone fills the answer");
+    free(text);
+    json_t *listing = listing_of(200, 0, 0);
+    size_t most = json_dumpb(listing, NULL, 0, JSON_COMPACT);
+    text = http_shorten_write(listing, most);
+    ok_named(text != NULL && strlen(text) == most && strstr(text, "recipients_more") == NULL, "one that fits stays whole");
+    free(text);
+}
+
 /* Any list: a status has several. */
 static void
 test_status(void)
@@ -71,6 +85,7 @@ test_status(void)
 int
 main(void)
 {
+    test_full();
     test_status();
     test_listing(3, 3, 3, 1000);
     test_listing(1, 0, 0, 120);
