@@ -18,7 +18,8 @@
 #include <string.h>
 
 enum {
-    LISTED_A_STEP = 10,       /* envelopes read for a piece */
+    LISTED_A_STEP = 10,       /* envelopes read for a piece, */
+    LISTED_RECIPIENTS = 200,  /* of which each has this many recipients; or fewer */
     LISTED_MAX = 20 * 1024,   /* octets of each */
     MESSAGE_STEP = 32 * 1024, /* octets of content for a piece */
     TOLD_UNSENT_MAX = 64 * 1024
@@ -351,7 +352,7 @@ http_list_more(void *context, struct buffer *out)
                    ? PROGRESS_MORE
                    : PROGRESS_BAD;
     }
-    for (size_t i = 0; i < LISTED_A_STEP; i++) {
+    for (size_t work = 0; work < LISTED_A_STEP; work++) {
         if (list_walk_is_over(&l->walk) || l->found == l->limit)
             return http_list_end(l, out);
         json_t *listing = list_walk_next(&l->walk);
@@ -359,6 +360,8 @@ http_list_more(void *context, struct buffer *out)
             continue;
         if (l->found++ > 0)
             (void)!buffer_add_byte(out, ',');
+        work +=
+            json_array_size(json_object_get(listing, "recipients")) / LISTED_RECIPIENTS;
         char *text = http_shorten_write(listing, LISTED_MAX);
         (void)!buffer_add(out, text_from(text != NULL ? text : "{}"));
         free(text);
