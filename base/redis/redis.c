@@ -218,27 +218,8 @@ void
 redis_refuse(struct redis *redis, const char *command, const struct redis_reply *reply)
 {
     char why[REDIS_ERROR_MAX];
-    if (reply->kind != REDIS_ERROR)
-        snprintf(why, sizeof(why), "an odd reply to %s", command);
-    else
-        snprintf(why, sizeof(why), "%s: %.*s", command,
-                 (int)(reply->text.length < 200 ? reply->text.length : 200),
-                 reply->text.at);
+    redis_reply_explain(reply, command, why);
     redis_fail(redis, why);
-}
-
-bool
-redis_is_misplaced(const struct redis_reply *reply)
-{
-    static const char *const words[] = {"READONLY", "MASTERDOWN", "LOADING",
-                                        "NOAUTH",   "NOREPLICAS", "OOM"};
-    if (reply->kind != REDIS_ERROR)
-        return false;
-    /* Before version 7 a script's error only contains the word. */
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (memmem(reply->text.at, reply->text.length, words[i], strlen(words[i])))
-            return true;
-    return false;
 }
 
 static void
@@ -384,9 +365,8 @@ redis_take_input(struct redis *redis)
     struct text input = net_input(redis->connection);
     int result = redisReaderFeed(redis->reader, input.at, input.length);
     net_consume(redis->connection, input.length);
-    /* The reader is not called without bytes: it would begin a reply of unknown
-     * kind. */
-    /* redis_take_reply() may end the connection, and the reader with it. */
+    /* The reader is not called without bytes: it would begin a reply of unknown kind.
+     * redis_take_reply() may end the connection, and the reader with it. */
     while (result == REDIS_OK && redis->reader != NULL &&
            redis_unread(redis->reader) > 0 && redis_begins_well(redis->reader)) {
         void *reply = NULL;

@@ -131,6 +131,10 @@ void redis_forget(struct redis *redis, const void *subject);
 /* Ends the connection because of this reply to that command. */
 void redis_refuse(struct redis *redis, const char *command,
                   const struct redis_reply *reply);
+/* Why a reply is no answer to that command, in a line: the error, or that it is odd. The
+ * error has whatever bytes the server sent. */
+void redis_reply_explain(const struct redis_reply *reply, const char *command,
+                         char out[REDIS_ERROR_MAX]);
 /* An error of a server that is not the one to write to: another primary, loading. */
 bool redis_is_misplaced(const struct redis_reply *reply);
 

@@ -95,10 +95,3 @@ redis_refuse(struct redis *redis, const char *command, const struct redis_reply 
 {
     assert(redis != NULL && command != NULL && reply != NULL);
 }
-
-bool
-redis_is_misplaced(const struct redis_reply *reply)
-{
-    assert(reply != NULL);
-    return false;
-}

@@ -117,11 +117,7 @@ group_refused(struct group *g, const char *what, const struct redis_reply *reply
         redis_refuse(g->setup.redis, what, reply);
         return;
     }
-    if (reply->kind == REDIS_ERROR)
-        snprintf(why, sizeof(why), "%s: %.*s", what,
-                 TEXT_ARGS(text_before(reply->text, 200)));
-    else
-        snprintf(why, sizeof(why), "an odd reply to %s", what);
+    redis_reply_explain(reply, what, why);
     group_bank_failed(g, why, true);
 }
 

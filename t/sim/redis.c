@@ -175,12 +175,6 @@ void
 redis_refuse(struct redis *redis, const char *command, const struct redis_reply *reply)
 {
     char why[REDIS_ERROR_MAX];
-    snprintf(why, sizeof(why), "%s: %.*s", command, TEXT_ARGS(reply->text));
+    redis_reply_explain(reply, command, why);
     redis_fail(redis, why);
-}
-
-bool
-redis_is_misplaced(const struct redis_reply *reply)
-{
-    return reply->kind == REDIS_ERROR && text_starts(reply->text, TEXT("READONLY"));
 }
