@@ -47,6 +47,8 @@ bool redis_is_url(struct text url);
 /* redis://[[user]:password@]host[:port][/database]; rediss:// is the same by TLS. %XX is
  * decoded in user and password. NULL: good; else one line, without the password. */
 const char *redis_place_parse(struct text url, struct redis_place *place);
+/* "host", "host:port" or "[::1]:port": sets host and port. NULL: good; else one line. */
+const char *redis_server_parse(struct text server, struct redis_place *place);
 /* The URL without user and password, for the log. */
 void redis_place_text(const struct redis_place *place, char out[REDIS_URL_MAX]);
 /* Letters, digits, "-", "_" and "."; 1 to REDIS_HOST_MAX. */

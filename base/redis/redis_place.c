@@ -59,9 +59,8 @@ redis_read_login(struct text login, struct redis_place *place)
     return NULL;
 }
 
-/* "host", "host:port", "[::1]:port". */
-static const char *
-redis_read_server(struct text server, struct redis_place *place)
+const char *
+redis_server_parse(struct text server, struct redis_place *place)
 {
     struct text host = server, port = TEXT("");
     struct net_address literal;
@@ -108,7 +107,7 @@ redis_read(struct text rest, struct redis_place *place)
         rest = text_before(rest, slash);
     }
     place->database = (unsigned)database;
-    return wrong != NULL ? wrong : redis_read_server(rest, place);
+    return wrong != NULL ? wrong : redis_server_parse(rest, place);
 }
 
 bool

@@ -17,16 +17,6 @@ group_find(struct group_members *m, const char *name)
     return NULL;
 }
 
-/* Lower case, as our own. */
-static bool
-group_is_name(struct text name, char out[GROUP_HOST_MAX + 1])
-{
-    if (!redis_is_name(name) || !text_copy(out, GROUP_HOST_MAX + 1, name))
-        return false;
-    text_lower(out, name.length);
-    return true;
-}
-
 static int
 group_compare(const void *a, const void *b)
 {
@@ -65,7 +55,7 @@ void
 group_members_add(struct group_members *m, struct text name, int64_t now_ms)
 {
     char lower[GROUP_HOST_MAX + 1];
-    if (group_is_name(name, lower) && group_find(m, lower) == NULL)
+    if (group_name_read(name, lower, sizeof(lower)) && group_find(m, lower) == NULL)
         group_insert(m, lower, now_ms);
 }
 
@@ -74,7 +64,7 @@ group_members_remove(struct group_members *m, struct text name)
 {
     char lower[GROUP_HOST_MAX + 1];
     struct group_member *member =
-        group_is_name(name, lower) ? group_find(m, lower) : NULL;
+        group_name_read(name, lower, sizeof(lower)) ? group_find(m, lower) : NULL;
     if (member == NULL || strcmp(lower, m->own) == 0)
         return false;
     group_delete(m, (size_t)(member - m->all));
@@ -88,7 +78,7 @@ group_read_one(struct text *list, char name[GROUP_HOST_MAX + 1], int64_t *age_ms
     struct text word, number;
     uint64_t age = INT64_MAX;
     if (!text_word(list, " ", &word) || !text_word(list, " ", &number) ||
-        !group_is_name(word, name) ||
+        !group_name_read(word, name, GROUP_HOST_MAX + 1) ||
         (!text_equal(number, TEXT("gone")) && !text_number(number, INT64_MAX, &age)))
         return false;
     *age_ms = (int64_t)age;

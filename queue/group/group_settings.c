@@ -3,7 +3,6 @@
 
 #include "base/crypto/digest.h"
 #include "base/memory.h"
-#include "base/net_address.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +18,8 @@ group_complain(struct buffer *errors, const char *key, struct text value,
                          TEXT_ARGS(text_before(value, 100)), what);
 }
 
-/* In lower case. */
-static bool
-group_read_name(struct text name, char *out, size_t size)
+bool
+group_name_read(struct text name, char *out, size_t size)
 {
     if (!redis_is_name(name) || !text_copy(out, size, name))
         return false;
@@ -41,7 +39,7 @@ group_read_host(const struct group_texts *texts, char host[GROUP_HOST_MAX + 1])
         snprintf(whole, sizeof(whole), "%.*s.%u", TEXT_ARGS(name), texts->slice);
     else
         snprintf(whole, sizeof(whole), "%.*s", TEXT_ARGS(name));
-    return group_read_name(text_from(whole), host, GROUP_HOST_MAX + 1);
+    return group_name_read(text_from(whole), host, GROUP_HOST_MAX + 1);
 }
 
 /* The URL may have a password: it is not quoted. */
@@ -98,36 +96,16 @@ group_has_peer(const struct group_settings *s, const char *name)
     return false;
 }
 
-/* "host", "host:port", "[::1]:port". */
-static bool
-group_is_address(struct text t)
-{
-    struct net_address literal;
-    struct text host, port = TEXT("");
-    uint64_t number;
-    bool bracket = text_starts(t, TEXT("["));
-    size_t end = text_find(t, bracket ? ']' : ':');
-    if (bracket && end == TEXT_NONE)
-        return false;
-    host = text_after(text_before(t, end), bracket ? 1 : 0);
-    if (end != TEXT_NONE)
-        port = text_after(t, end + (bracket ? 1 : 0));
-    if (bracket ? !net_address_parse_ip(host, &literal) : !redis_is_name(host))
-        return false;
-    return port.length == 0 ||
-           (port.at[0] == ':' &&
-            text_number(text_after(port, 1), UINT16_MAX, &number) && number > 0);
-}
-
 /* NULL: good. Their addresses are for later versions of this list. */
 static const char *
 group_read_peer(struct text entry, struct group_settings *out)
 {
     char name[GROUP_HOST_MAX + 1];
+    struct redis_place unused;
     size_t equals = text_find(entry, '=');
     struct text address = text_after(entry, equals + 1);
-    if (equals == TEXT_NONE || !group_is_address(address) ||
-        !group_read_name(text_before(entry, equals), name, sizeof(name)))
+    if (equals == TEXT_NONE || redis_server_parse(address, &unused) != NULL ||
+        !group_name_read(text_before(entry, equals), name, sizeof(name)))
         return "write NAME=ADDRESS:PORT; a name has only letters, digits, '-', '_' "
                "and '.'";
     if (group_has_peer(out, name))
@@ -165,7 +143,7 @@ group_settings_read(const struct group_texts *texts, struct group_settings *out,
     *out = (struct group_settings){.shares_addresses = true};
     if (texts->cluster.length == 0)
         return true;
-    if (!group_read_name(texts->cluster, out->name, sizeof(out->name))) {
+    if (!group_name_read(texts->cluster, out->name, sizeof(out->name))) {
         group_complain(errors, "cluster", texts->cluster, names);
         good = false;
     }
@@ -175,7 +153,7 @@ group_settings_read(const struct group_texts *texts, struct group_settings *out,
                        "'.'");
         good = false;
     }
-    if (!group_read_name(texts->egress, out->egress, sizeof(out->egress)) ||
+    if (!group_name_read(texts->egress, out->egress, sizeof(out->egress)) ||
         strcmp(out->egress, "account") == 0) {
         group_complain(errors, "cluster_egress", texts->egress,
                        "shared, own, or a name of the address that hosts share");

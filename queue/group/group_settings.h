@@ -28,6 +28,9 @@ struct group_settings {
     size_t peer_count;
 };
 
+/* A name of the group, of a host or of an egress, in lower case. False: it is none, or does
+ * not fit. */
+bool group_name_read(struct text name, char *out, size_t size);
 /* False with one line per error ("cluster_redis: ..."), none of which has a password. An
  * unset cluster is a good one, of which nothing else is read. */
 bool group_settings_read(const struct group_texts *texts, struct group_settings *out,
