@@ -454,6 +454,9 @@ struct sched_group {
 void sched_members(struct sched *s, int64_t now_ms,
                    const struct sched_group *group); /* NULL: none */
 
+/* The sites whose limits the group shares. */
+size_t sched_shared_sites(const struct sched *s);
+
 /* A site that asks the bank. site: as in site_state.h; the same on all hosts. */
 struct sched_wish {
     const char *site;

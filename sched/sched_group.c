@@ -10,6 +10,21 @@ sched_members(struct sched *s, int64_t now_ms, const struct sched_group *group)
     site_group_set(&s->destinations.sites, group, s->now_ms);
 }
 
+static void
+sched_group_count(void *context, struct site *site)
+{
+    size_t *count = context;
+    *count += site->lease != NULL;
+}
+
+size_t
+sched_shared_sites(const struct sched *s)
+{
+    size_t count = 0;
+    sites_each(&s->destinations.sites, sched_group_count, &count);
+    return count;
+}
+
 size_t
 sched_wishes(struct sched *s, int64_t now_ms, size_t most,
              void (*each)(void *context, const struct sched_wish *wish), void *context)

@@ -40,21 +40,6 @@ group_tell_scheduler(struct group *g)
     manager_group(g->setup.manager, &hosts);
 }
 
-static void
-group_count_site(void *context, const struct sched_site *site)
-{
-    size_t *count = context;
-    *count += site->hosts > 0;
-}
-
-static size_t
-group_sites(const struct group *g)
-{
-    size_t count = 0;
-    sched_sites(manager_sched(g->setup.manager), group_count_site, &count);
-    return count;
-}
-
 /* Another machine may have said it; it goes to JSON and to terminals. */
 static void
 group_note_why(struct group *g, const char *why)
@@ -80,8 +65,8 @@ group_bank_failed(struct group *g, const char *why, bool is_away)
     g->away_since_ms = loop_monotonic_ms(g->setup.loop);
     group_note_why(g, why);
     log_say(g->setup.log, LOG_LEVEL_WARNING, "group", NULL,
-            "bank away (%s), %zu sites at our part (1/%zu)", g->why, group_sites(g),
-            g->members.count);
+            "bank away (%s), %zu sites at our part (1/%zu)", g->why,
+            sched_shared_sites(manager_sched(g->setup.manager)), g->members.count);
 }
 
 /* A heartbeat that is answered says little of a bank that has refused a question: it is
@@ -527,7 +512,7 @@ group_state(struct group *g)
         s.why = g->why;
     }
     if (!g->has_bank)
-        s.fallback_sites = group_sites(g);
+        s.fallback_sites = sched_shared_sites(manager_sched(g->setup.manager));
     return s;
 }
 

@@ -94,6 +94,7 @@ test_alone(void)
     is_number(w.opens, 2, "without a group it goes on as ever");
     is_number(ask(&w).count, 0, "and asks nobody");
     is_number(world_site(&w, SITE).site.hosts, 0, "nor is a part shown");
+    is_number((long)sched_shared_sites(w.s), 0, "or a site counted");
     sched_members(w.s, w.now, &group);
     world_run(&w);
     is_number(ask(&w).count, 1, "a group is made");
@@ -125,6 +126,7 @@ test_lease(void)
     answer(&w, all.sites[0], 4, 2);
     is_number(w.opens, 1, "a session for what may begin in a second");
     struct world_site_query q = world_site(&w, SITE);
+    is_number((long)sched_shared_sites(w.s), 1, "one site is shared");
     ok_named(q.site.hosts == 3 && q.site.lease_tokens == 4 &&
                  q.site.lease_sessions == 2 && q.site.shared_tokens == 50,
              "which is reported");
