@@ -69,16 +69,10 @@ simulation_note(struct simulation *s, const char *what, const char *format, ...)
 
 /* --- Mail ------------------------------------------------------------------------- */
 
-static size_t
-mail_place(const struct simulation *s, const struct mail *mail)
+struct seat *
+simulation_mail_seat(const struct simulation *s, const struct mail *mail)
 {
-    return s->scenario->domain_at[mail->domain]->site;
-}
-
-static struct seat *
-mail_seat(const struct simulation *s, const struct mail *mail)
-{
-    return &s->hosts[mail->host].seats[mail_place(s, mail)];
+    return &s->hosts[mail->host].seats[s->scenario->domain_at[mail->domain]->site];
 }
 
 static void
@@ -88,7 +82,7 @@ mail_ended(struct simulation *s, struct mail *mail)
     struct simulation_group *group = &s->result->groups[mail->group];
     int64_t now_ms = s->now_us / 1000;
     s->ended++;
-    simulation_count_gone(mail_seat(s, mail));
+    simulation_count_gone(simulation_mail_seat(s, mail));
     free(mail->done);
     mail->done = NULL;
     if (mail->failed) {
@@ -184,7 +178,7 @@ simulation_arrive(struct simulation *s, struct generator *g)
     if (mail->count > 1)
         mail->done = memory_new(mail->count);
     s->mail_count++;
-    simulation_count_wait(s, mail_seat(s, mail));
+    simulation_count_wait(s, simulation_mail_seat(s, mail));
     simulation_host_give(s, host, mail);
     size_t queue = (size_t)(s->mail_count - s->ended);
     if (queue > s->result->peak_queue)

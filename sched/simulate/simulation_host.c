@@ -270,12 +270,11 @@ simulation_host_drained(struct simulation *s, struct simulation_host *host)
         struct mail *mail = &s->mails[i];
         if (mail->host != host->number || mail->open == 0)
             continue;
-        size_t place = s->scenario->domain_at[mail->domain]->site;
         struct simulation_host *to = simulation_host_running(s, turn);
         turn = (to->number + 1) % s->scenario->host_count;
-        simulation_count_gone(&host->seats[place]);
+        simulation_count_gone(simulation_mail_seat(s, mail));
         mail->host = (unsigned)to->number;
-        simulation_count_wait(s, &to->seats[place]);
+        simulation_count_wait(s, simulation_mail_seat(s, mail));
         simulation_host_give(s, to, mail);
     }
 }

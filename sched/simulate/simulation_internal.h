@@ -173,6 +173,8 @@ void simulation_host_happened(struct simulation *s, struct event *event);
 void simulation_host_ask(struct simulation *s, struct simulation_host *host);
 /* A change of the bank or of hosts. */
 void simulation_host_change(struct simulation *s, struct queue_command *command);
+/* What the host that has the mail has where that goes. */
+struct seat *simulation_mail_seat(const struct simulation *s, const struct mail *mail);
 /* The host that mail for this one goes to. */
 struct simulation_host *simulation_host_running(struct simulation *s, size_t number);
 /* Mail for it, if it runs. */
