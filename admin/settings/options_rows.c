@@ -34,9 +34,9 @@ const struct setting options_rows[] = {
             "passes).\n"
             "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no,\n"
             "proxy (each connection begins with a PROXY header; see proxy_from),\n"
-            "auth=required, auth=no, profile=legacy (old devices); for unix:PATH also "
-            "mode=0660,\n"
-            "uid=NUMBER.\n"
+            "auth=required, auth=no, share (with the daemons of other slices), "
+            "profile=legacy\n"
+            "(old devices); for unix:PATH also mode=0660, uid=NUMBER.\n"
             "Example: 0.0.0.0:25, [::]:25, 0.0.0.0:465?tls&auth=required, "
             "unix:/run/petrel/smtp"),
     TEXTUAL(LIST, tls_certificate, "tls_certificate", NULL,

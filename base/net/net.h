@@ -52,6 +52,15 @@ typedef void net_accepted(void *context, struct net_connection *connection);
 struct net_listener *net_listen(struct net *net, const struct net_address *address,
                                 unsigned unix_mode, net_accepted *on_accept,
                                 void *context, char *error, size_t error_size);
+/* The same of an IP address and a port that several processes listen on: each of them by
+ * this call, and as the same user. The kernel divides the connections among them. */
+struct net_listener *net_listen_shared(struct net *net,
+                                       const struct net_address *address,
+                                       net_accepted *on_accept, void *context,
+                                       char *error, size_t error_size);
+/* Before the end of a listener: accepts the connections that wait, which would be reset.
+ * Not those of a passed socket: they wait for the next process. */
+void net_listener_accept_rest(struct net_listener *l);
 const struct net_address *net_listener_address(const struct net_listener *l);
 /* The connections it has accepted, and how many of them are open. */
 struct net_listener_counts {

@@ -18,7 +18,8 @@
 enum {
     /* accepted in a turn, so that new clients do not starve others */
     ACCEPTS_PER_TURN = 64,
-    PAUSE_MS = 100, /* when there are no descriptors left */
+    BACKLOG = SOMAXCONN, /* of connections that wait to be accepted */
+    PAUSE_MS = 100,      /* when there are no descriptors left */
     UNIX_MODE = 0666,
     SEND_BUFFER = 64 * 1024 /* of replies, by the kernel */
 };
@@ -54,6 +55,27 @@ is_exhausted(int error_number)
            error_number == ENOBUFS || error_number == ENOMEM;
 }
 
+/* 0 or an errno. */
+static int
+net_listener_accept(struct net_listener *l)
+{
+    struct sockaddr_storage name;
+    socklen_t length = sizeof(name);
+    struct net_connection *c;
+    struct net_address peer;
+    int fd = accept4(l->socket, (struct sockaddr *)&name, &length,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    net_sockaddr_read(&name, length, &peer);
+    c = net_connection_accepted(l->net, fd, &peer);
+    c->listener = l->number;
+    l->accepted++;
+    l->on_accept(l->context, c);
+    assert(net_connection_is_settled(c));
+    return 0;
+}
+
 static void
 net_listener_on_ready(void *context, int events)
 {
@@ -63,32 +85,31 @@ net_listener_on_ready(void *context, int events)
     /* A callback may free the listener; its memory is valid until the end of this
      * turn. */
     for (int i = 0; i < ACCEPTS_PER_TURN && l->watch; i++) {
-        struct sockaddr_storage name;
-        socklen_t length = sizeof(name);
-        struct net_connection *c;
-        struct net_address peer;
-        int fd = accept4(l->socket, (struct sockaddr *)&name, &length,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int error = net_listener_accept(l);
 
-        if (fd < 0 && errno == EAGAIN)
+        if (error == EAGAIN)
             return;
-        /* Other errors concern one client; but if every accept4() fails, the listener
-         * would be ready again immediately, forever. */
-        if (fd < 0 && (is_exhausted(errno) || i + 1 == ACCEPTS_PER_TURN)) {
-            l->pauses += is_exhausted(errno);
+        /* Other errors concern one client, and there may be others; but if every
+         * accept4() fails, the listener would be ready again immediately, forever. */
+        if (error && (is_exhausted(error) || i + 1 == ACCEPTS_PER_TURN)) {
+            l->pauses += is_exhausted(error);
             loop_watch_set(l->watch, 0);
             loop_timer_start(net->loop, &l->pause, PAUSE_MS, net_listener_on_pause_over,
                              l);
             return;
         }
-        if (fd < 0) /* this client is gone; there may be others */
-            continue;
-        net_sockaddr_read(&name, length, &peer);
-        c = net_connection_accepted(net, fd, &peer);
-        c->listener = l->number;
-        l->accepted++;
-        l->on_accept(l->context, c);
-        assert(net_connection_is_settled(c));
+    }
+}
+
+/* Whoever comes meanwhile is not waited for, so it ends. */
+void
+net_listener_accept_rest(struct net_listener *l)
+{
+    int error = 0;
+    for (int i = 0; i <= BACKLOG && l->watch && !l->is_passed; i++) {
+        error = net_listener_accept(l);
+        if (error == EAGAIN || is_exhausted(error))
+            return;
     }
 }
 
@@ -188,7 +209,7 @@ is_dual_stack(int fd)
 
 /* The socket, or a negative errno. */
 static int
-open_listening(const struct net_address *address, unsigned unix_mode)
+open_listening(const struct net_address *address, unsigned unix_mode, bool is_shared)
 {
     int one = 1, family = net_sockaddr_family(address);
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -201,12 +222,17 @@ open_listening(const struct net_address *address, unsigned unix_mode)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
         set_inherited(fd);
     }
+    if (is_shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0) {
+        result = errno;
+        close(fd);
+        return -result;
+    }
     /* So that [::] and 0.0.0.0 can use the same port, whatever the default of the
      * system is. */
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     result = bind_to(fd, address, unix_mode);
-    if (!result && listen(fd, SOMAXCONN) < 0)
+    if (!result && listen(fd, BACKLOG) < 0)
         result = errno;
     if (result)
         close(fd);
@@ -215,11 +241,15 @@ open_listening(const struct net_address *address, unsigned unix_mode)
 
 /* A hint for errors that do not suggest the remedy. */
 static const char *
-listening_remedy(const struct net_address *address, int error)
+listening_remedy(const struct net_address *address, bool is_shared, int error)
 {
     bool is_unix = address->family == NET_UNIX;
     if (address->family == NET_PASSED)
         return " (FileDescriptorName= in the socket unit; is the unit active?)";
+    if (error == EADDRINUSE && is_shared)
+        return " (a program listens there without ?share, or as another user: `ss "
+               "-ltnp` "
+               "shows it)";
     if (error == EADDRINUSE)
         return is_unix ? " (a program answers there, or the socket of one that died "
                          "cannot be removed)"
@@ -229,26 +259,28 @@ listening_remedy(const struct net_address *address, int error)
     return "";
 }
 
-struct net_listener *
-net_listen(struct net *net, const struct net_address *address, unsigned unix_mode,
-           net_accepted *on_accept, void *context, char *error, size_t error_size)
+static void
+net_listener_explain(const struct net_address *address, bool is_shared,
+                     int error_number, char *error, size_t error_size)
+{
+    char text[NET_ADDRESS_TEXT_MAX];
+    net_address_format(address, text);
+    snprintf(error, error_size, "cannot listen on %s: %s%s", text,
+             address->family == NET_PASSED ? "no socket with that name was passed"
+                                           : strerror(error_number),
+             listening_remedy(address, is_shared, error_number));
+}
+
+/* Of a listening socket. */
+static struct net_listener *
+net_listener_new(struct net *net, const struct net_address *address, int fd,
+                 net_accepted *on_accept, void *context)
 {
     bool is_passed = address->family == NET_PASSED;
-    int fd = is_passed ? net_passed_take(net, address->path)
-                       : open_listening(address, unix_mode);
-    char text[NET_ADDRESS_TEXT_MAX];
     struct sockaddr_storage name;
     socklen_t length = sizeof(name);
-    struct net_listener *l;
+    struct net_listener *l = memory_new(sizeof(*l));
     assert(on_accept);
-    if (fd < 0) {
-        net_address_format(address, text);
-        snprintf(error, error_size, "cannot listen on %s: %s%s", text,
-                 is_passed ? "no socket with that name was passed" : strerror(-fd),
-                 listening_remedy(address, -fd));
-        return NULL;
-    }
-    l = memory_new(sizeof(*l));
     l->number = ++net->listener_last;
     l->net = net;
     l->socket = fd;
@@ -265,6 +297,31 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     l->watch = loop_watch_new(net->loop, fd, LOOP_READ, net_listener_on_ready, l);
     DL_APPEND(net->listeners, l);
     return l;
+}
+
+struct net_listener *
+net_listen(struct net *net, const struct net_address *address, unsigned unix_mode,
+           net_accepted *on_accept, void *context, char *error, size_t error_size)
+{
+    int fd = address->family == NET_PASSED ? net_passed_take(net, address->path)
+                                           : open_listening(address, unix_mode, false);
+    if (fd >= 0)
+        return net_listener_new(net, address, fd, on_accept, context);
+    net_listener_explain(address, false, -fd, error, error_size);
+    return NULL;
+}
+
+struct net_listener *
+net_listen_shared(struct net *net, const struct net_address *address,
+                  net_accepted *on_accept, void *context, char *error,
+                  size_t error_size)
+{
+    assert(address->family == NET_IPV4 || address->family == NET_IPV6);
+    int fd = open_listening(address, 0, true);
+    if (fd >= 0)
+        return net_listener_new(net, address, fd, on_accept, context);
+    net_listener_explain(address, true, -fd, error, error_size);
+    return NULL;
 }
 
 struct net_listener_counts

@@ -44,6 +44,7 @@ struct door {
     struct listener *listener;
     struct net_listener *socket;
     struct session_options options;
+    bool is_shared;
     unsigned uids[ENDPOINT_UIDS_MAX]; /* the users that may use a Unix socket */
     size_t uid_count;                 /* 0: all users */
 };
@@ -415,8 +416,14 @@ open_door(struct listener *l, const struct endpoint *e, char *error, size_t erro
                     .proxy = e->proxy}
     };
     memcpy(door->uids, e->uids, sizeof(door->uids));
-    door->socket = net_listen(l->net, &e->address, e->mode != 0 ? e->mode : UNIX_MODE,
-                              listener_on_accept, door, error, error_size);
+    door->is_shared = e->shared;
+    if (e->shared)
+        door->socket = net_listen_shared(l->net, &e->address, listener_on_accept, door,
+                                         error, error_size);
+    else
+        door->socket =
+            net_listen(l->net, &e->address, e->mode != 0 ? e->mode : UNIX_MODE,
+                       listener_on_accept, door, error, error_size);
     if (door->socket == NULL)
         return false;
     l->door_count++;
@@ -470,10 +477,11 @@ log_doors(const struct listener *l)
         const struct door *door = &l->doors[i];
         net_address_format(net_listener_address(door->socket), address);
         endpoints[i] = door_endpoint(door);
-        log_say(l->host.log, LOG_LEVEL_INFO, "main", NULL, "listening on %s%s%s%s",
+        log_say(l->host.log, LOG_LEVEL_INFO, "main", NULL, "listening on %s%s%s%s%s",
                 address, door->options.lmtp ? " for LMTP" : "",
                 door->options.tls ? " by TLS" : "",
-                door->options.proxy ? " for proxies" : "");
+                door->options.proxy ? " for proxies" : "",
+                door->is_shared ? ", shared" : "");
     }
     listener_auth_warn(l->host.log, l->host.rules, endpoints, l->door_count);
     free(endpoints);
@@ -575,6 +583,10 @@ listener_drain(struct listener *l, int64_t grace_ms, void (*on_drained)(void *co
     l->draining = true;
     l->drained = on_drained;
     l->context = context;
+    /* A client that waits to be accepted gets an answer. */
+    l->closed = true;
+    for (size_t i = 0; i < l->door_count; i++)
+        net_listener_accept_rest(l->doors[i].socket);
     close_doors(l);
     /* Before the count: connections in the delay become sessions, to read their 421. */
     pregreet_drain(&l->arrivals);

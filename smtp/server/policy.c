@@ -285,6 +285,19 @@ read_unix(struct endpoint *endpoint, struct text option)
     return NULL;
 }
 
+/* A socket that is passed has what its unit says (ReusePort=). */
+static const char *
+policy_read_share(struct endpoint *endpoint)
+{
+    const struct net_address *a = &endpoint->address;
+    if (a->family != NET_IPV4 && a->family != NET_IPV6)
+        return "only allowed for ADDRESS:PORT";
+    if (a->port == 0)
+        return "needs the number of a port, the same for all that share it";
+    endpoint->shared = true;
+    return NULL;
+}
+
 /* NULL, or the error of the option. */
 static const char *
 read_option(struct endpoint *endpoint, struct text option)
@@ -293,6 +306,8 @@ read_option(struct endpoint *endpoint, struct text option)
         return policy_read_auth(endpoint, text_after(option, 5));
     if (text_starts(option, TEXT("mode=")) || text_starts(option, TEXT("uid=")))
         return read_unix(endpoint, option);
+    if (text_equal(option, TEXT("share")))
+        return policy_read_share(endpoint);
     if (text_equal(option, TEXT("lmtp")))
         endpoint->lmtp = true;
     else if (text_equal(option, TEXT("tls")))

@@ -79,6 +79,7 @@ struct endpoint {
     bool no_starttls; /* not offered */
     bool proxy;       /* each connection begins with a header of a proxy */
     bool legacy; /* profile=legacy: bare LF (normalize_newlines.h), cleartext AUTH */
+    bool shared; /* by the processes of other slices */
     enum endpoint_auth auth;
     unsigned mode;                    /* of a Unix socket; 0: 0666 */
     unsigned uids[ENDPOINT_UIDS_MAX]; /* the users that may use a Unix socket */

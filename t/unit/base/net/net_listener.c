@@ -302,9 +302,80 @@ test_closed_at_once(void)
     net_finish(w);
 }
 
+static struct net_listener *
+share(struct world *w, const struct net_address *at, char error[200])
+{
+    error[0] = '\0';
+    return net_listen_shared(w->net, at, on_accept, w, error, 200);
+}
+
+static void
+test_shared(void)
+{
+    struct world *one = start(NULL), *two = start(NULL), *alone = start("127.0.0.1:0");
+    struct net_address at = address("127.0.0.1:0");
+    char error[200];
+    one->listener = share(one, &at, error);
+    at = *net_listener_address(one->listener);
+    two->listener = share(two, &at, error);
+    ok_named(two->listener, "two listen on one port");
+    is_string(error, "", "without an error");
+    ok_named(!listen_again(alone, &at, 0, error), "who does not share it is refused");
+    ok_named(strstr(error, "Address already in use (`ss"), "and told");
+    ok_named(!share(one, net_where(alone), error), "a port that is not shared");
+    ok_named(strstr(error, "Address already in use (a program listens there without "
+                           "?share, or as another user: `ss -ltnp` shows it)"),
+             "says so");
+    net_listener_free(&one->listener);
+    int fd = raw_connect(two);
+    until(two, two->accepted);
+    ok_named(two->accepted == 1, "one goes: the other has all clients");
+    close(fd);
+    net_finish(one);
+    net_finish(two);
+    net_finish(alone);
+}
+
+/* Of a listener that ends. */
+static void
+test_rest(void)
+{
+    enum { CLIENTS = 100 }; /* more than in a turn */
+    struct world *w = start(NULL);
+    struct net_address at = address("127.0.0.1:0");
+    char error[200], said[32];
+    int fds[CLIENTS], heard = 0;
+    w->listener = net_listen(w->net, &at, 0, on_accept_close, w, error, sizeof(error));
+    for (int i = 0; i < CLIENTS; i++)
+        fds[i] = raw_connect(w);
+    net_listener_accept_rest(w->listener);
+    is_number(w->accepted, CLIENTS, "all that wait are accepted");
+    net_listener_accept_rest(w->listener);
+    is_number(w->accepted, CLIENTS, "once");
+    net_listener_free(&w->listener);
+    for (int i = 0; i < CLIENTS; i++) {
+        until(w, is_readable(fds[i]));
+        raw_read(fds[i], said, sizeof(said));
+        heard += strcmp(said, "421 no\r\n") == 0;
+        close(fds[i]);
+    }
+    is_number(heard, CLIENTS, "and get an answer");
+    w->listener = net_listen(w->net, &at, 0, on_accept_free, w, error, sizeof(error));
+    fds[0] = raw_connect(w);
+    fds[1] = raw_connect(w);
+    w->accepted = 0;
+    net_listener_accept_rest(w->listener);
+    is_number(w->accepted, 1, "a listener freed meanwhile accepts no more");
+    close(fds[0]);
+    close(fds[1]);
+    net_finish(w);
+}
+
 int
 main(void)
 {
+    test_shared();
+    test_rest();
     test_burst();
     test_exhaustion();
     test_is_own();

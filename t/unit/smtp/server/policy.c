@@ -506,6 +506,15 @@ endpoints(void)
     ok(first.proxy && first.tls);
     is_number(listens("1.2.3.4:5?starttls=yes", text, sizeof(text), &first), 1, "both");
     ok(!first.no_starttls && !first.tls && !first.proxy);
+    is_number(listens("[::1]:5?tls&share&auth=required", text, sizeof(text), &first), 1,
+              "shared");
+    ok(first.shared && first.tls && first.auth == ENDPOINT_AUTH_REQUIRED);
+    is_number(listens("unix:/s?share", text, sizeof(text), &first), -1, "a Unix socket");
+    ok(strstr(text, "listen: 'share': only allowed for ADDRESS:PORT\n") != NULL);
+    is_number(listens("fd:smtp?share", text, sizeof(text), &first), -1, "a passed one");
+    is_number(listens("127.0.0.1:0?share", text, sizeof(text), &first), -1, "any port");
+    ok(strstr(text, "listen: 'share': needs the number of a port, the same for all "
+                    "that share it\n") != NULL);
     is_number(listens("1.2.3.4:5?lmpt", text, sizeof(text), &first), -1,
               "unknown option");
     ok(strstr(text, "listen: 'lmpt': unknown option\n") != NULL);
