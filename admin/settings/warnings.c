@@ -7,6 +7,8 @@
 #include "queue/event/event_post.h"
 #include "sched/route/peers.h"
 
+#include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -416,11 +418,37 @@ warnings_at_start(const struct options *options, const struct settings *settings
         file_modes_foresee(options, settings, log);
 }
 
+bool
+warnings_cores(int64_t slices, int cores, char out[WARNINGS_CORES_MAX])
+{
+    int64_t most = slices;
+    while (most * 2 <= cores && most * 2 <= ID_SLICES_MAX)
+        most *= 2;
+    if (slices < 2 || most == slices)
+        return false;
+    snprintf(out, WARNINGS_CORES_MAX,
+             "slices = %" PRId64 ", and this host has %d cores: slices = %" PRId64
+             " uses them, if the daemons are busy",
+             slices, cores, most);
+    return true;
+}
+
+static void
+warn_of_cores(const struct options *options, struct log *log)
+{
+    char what[WARNINGS_CORES_MAX];
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof(cores), &cores) == 0 &&
+        warnings_cores(options->slices, CPU_COUNT(&cores), what))
+        warnings_warn(log, what);
+}
+
 void
 warnings_at_check(const struct options *options, const struct settings *settings,
                   const struct route_table *routes)
 {
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     warnings_say(options, settings, routes, log);
+    warn_of_cores(options, log);
     log_free(&log);
 }

@@ -12,7 +12,7 @@
 /* After each reading of the settings; a line in the log each. */
 void warnings_say(const struct options *options, const struct settings *settings,
                   const struct route_table *routes, struct log *log);
-/* The same on standard error. */
+/* The same on standard error, and that this host has cores for more slices. */
 void warnings_at_check(const struct options *options, const struct settings *settings,
                        const struct route_table *routes);
 /* The same, and what would make a reload fail. */
@@ -24,5 +24,9 @@ void warnings_at_start(const struct options *options, const struct settings *set
 enum { WARNINGS_HOSTNAME_MAX = 512 };
 bool warnings_hostname(const char *hostname, const char *system_name,
                        char out[WARNINGS_HOSTNAME_MAX]);
+/* One line if a host with that number of cores has room for more slices. Not for one
+ * slice: a daemon that is not busy needs no other. */
+enum { WARNINGS_CORES_MAX = 128 };
+bool warnings_cores(int64_t slices, int cores, char out[WARNINGS_CORES_MAX]);
 
 #endif

@@ -310,9 +310,34 @@ test_group(void)
              "a group of peers with a rate is good");
 }
 
+static void
+test_cores(void)
+{
+    static const struct {
+        int slices, cores;
+        const char *says; /* NULL: nothing */
+    } rows[] = {
+        {1,    64,   NULL                                                            },
+        {2,    0,    NULL                                                            },
+        {2,    3,    NULL                                                            },
+        {4,    7,    NULL                                                            },
+        {1024, 4096, NULL                                                            },
+        {2,    4,    "slices = 2, and this host has 4 cores: slices = 4 uses them, if"},
+        {2,    15,   "and this host has 15 cores: slices = 8 uses them"              },
+        {512,  4096, "this host has 4096 cores: slices = 1024 uses them"             },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char what[WARNINGS_CORES_MAX] = "";
+        bool warned = warnings_cores(rows[i].slices, rows[i].cores, what);
+        ok_named(warned == (rows[i].says != NULL), "cores of slices");
+        ok(rows[i].says == NULL || strstr(what, rows[i].says) != NULL);
+    }
+}
+
 int
 main(void)
 {
+    test_cores();
     test_good();
     test_bad();
     test_hostname();
