@@ -6,7 +6,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/group/group_internal.h"
-#include "queue/group/group_script.h"
+#include "queue/group/group_redis.h"
 #include "queue/manager/manager.h"
 #include "queue/queue_operator.h"
 #include "queue/spool/spool.h"
@@ -25,6 +25,27 @@ enum {
     REFUSED_MS = 30 * 1000,
     FILE_MAX = (GROUP_HOSTS_MAX + 1) * (GROUP_HOST_MAX + 2)
 };
+
+/* --- The bank ----------------------------------------------------------------------- */
+
+static bool
+group_may_ask(const struct group *g)
+{
+    return g->engine.kind != NULL && g->engine.kind->is_ready(g->engine.bank);
+}
+
+static void
+group_eval(struct group *g, enum group_script script, const char *const *words,
+           size_t count, const struct redis_question *question)
+{
+    g->engine.kind->eval(g->engine.bank, script, words, count, question);
+}
+
+static void
+group_fail(struct group *g, const char *why)
+{
+    g->engine.kind->fail(g->engine.bank, why);
+}
 
 /* --- What the scheduler knows ------------------------------------------------------- */
 
@@ -92,18 +113,17 @@ group_bank_answered(struct group *g, bool is_grant)
             "bank back after %" PRId64 " s", (now_ms - g->away_since_ms) / 1000);
 }
 
-/* A reply of Redis that is no answer. One of a server that is not the one to write to
- * ends the connection, which then looks for that one. */
+/* A reply that is no answer. One of a server that is not the one to write to ends the
+ * connection, which then looks for that one. */
 static void
 group_refused(struct group *g, const char *what, const struct redis_reply *reply)
 {
     char why[REDIS_ERROR_MAX];
-    if (redis_is_misplaced(reply)) {
-        redis_refuse(g->setup.redis, what, reply);
-        return;
-    }
     redis_reply_explain(reply, what, why);
-    group_bank_failed(g, why, true);
+    if (redis_is_misplaced(reply))
+        group_fail(g, why);
+    else
+        group_bank_failed(g, why, true);
 }
 
 /* Others wait behind it for the same server. */
@@ -111,7 +131,7 @@ static void
 on_group_late(void *context)
 {
     struct group *g = context;
-    redis_fail(g->setup.redis, "no answer in time");
+    group_fail(g, "no answer in time");
 }
 
 /* --- Questions -------------------------------------------------------------------- */
@@ -207,7 +227,7 @@ on_group_grants(void *context, void *subject, const struct redis_reply *reply)
         group_give(g, NULL);
         g->refused_ms = loop_monotonic_ms(g->setup.loop);
         group_bank_failed(g, "an odd answer of the bank", true);
-        redis_fail(g->setup.redis, "an odd answer of the bank");
+        group_fail(g, "an odd answer of the bank");
     } else {
         group_give(g, grants);
         group_bank_answered(g, true);
@@ -238,7 +258,7 @@ group_send_asks(struct group *g)
     g->asked++;
     g->asked_sites += g->ask_count;
     loop_timer_start(g->setup.loop, &g->ask_late, g->patience_ms, on_group_late, g);
-    redis_eval(g->setup.redis, &g->grant, words, used,
+    group_eval(g, GROUP_SCRIPT_GRANT, words, used,
                &(struct redis_question){on_group_grants, g, NULL});
 }
 
@@ -247,7 +267,7 @@ static void
 group_pump(void *context)
 {
     struct group *g = context;
-    if (g->is_asking || !g->has_bank || !redis_is_ready(g->setup.redis))
+    if (g->is_asking || !g->has_bank || !group_may_ask(g))
         return;
     if (manager_wishes(g->setup.manager, GROUP_ASK_MAX, group_note_wish, g) > 0)
         group_send_asks(g);
@@ -342,7 +362,7 @@ on_group_members(void *context, void *subject, const struct redis_reply *reply)
     if (is_list &&
         !group_members_read(&g->members, text_after(reply->text, 1),
                             loop_monotonic_ms(g->setup.loop), on_group_change, g)) {
-        redis_fail(g->setup.redis, "an odd list of members");
+        group_fail(g, "an odd list of members");
         return;
     }
     group_members_hear(&g->members, loop_monotonic_ms(g->setup.loop));
@@ -360,14 +380,14 @@ group_send_member(struct group *g, const char *verb, const char *host,
     snprintf(forget, sizeof(forget), "%d", GROUP_FORGET_MS);
     const char *const words[] = {"2",  g->members_key, g->info_key, verb,
                                  host, g->info,        g->run,      forget};
-    redis_eval(g->setup.redis, &g->member, words, sizeof(words) / sizeof(words[0]),
+    group_eval(g, GROUP_SCRIPT_MEMBER, words, sizeof(words) / sizeof(words[0]),
                &(struct redis_question){done, g, subject});
 }
 
 static void
 group_beat(struct group *g)
 {
-    if (g->is_beating || !redis_is_ready(g->setup.redis))
+    if (g->is_beating || !group_may_ask(g))
         return;
     bool is_list = g->beats++ % BEATS_A_LIST == 0;
     g->is_beating = true;
@@ -400,7 +420,7 @@ on_group_failed(void *context, const char *why)
     struct group *g = context;
     g->is_beating = false;
     loop_timer_stop(g->setup.loop, &g->beat_late);
-    group_bank_failed(g, why, !redis_is_up(g->setup.redis));
+    group_bank_failed(g, why, !g->engine.kind->is_up(g->engine.bank));
     if (g->is_asking)
         group_give(g, NULL);
 }
@@ -411,10 +431,7 @@ group_connect(struct group *g)
     g->has_bank = true; /* until it has failed: our part may be all if we know nobody */
     g->client = (struct redis_client){
         .ready = on_group_ready, .failed = on_group_failed, .context = g};
-    redis_join(g->setup.redis, &g->client);
-    g->grant_text = group_script_grant();
-    g->grant.text = g->grant_text;
-    g->member.text = group_script_member;
+    g->engine.kind->join(g->engine.bank, &g->client);
     loop_timer_start(g->setup.loop, &g->beat, 0, on_group_beat, g);
     loop_at_end(g->setup.loop, LOOP_STAGE_ANSWER, group_pump, g);
 }
@@ -441,6 +458,8 @@ group_new(const struct group_setup *setup)
         group_recall(g);
     group_add_peers(g, s);
     if (setup->redis != NULL)
+        g->engine = group_redis_new(setup->redis);
+    if (g->engine.kind != NULL)
         group_connect(g);
     group_tell_scheduler(g);
     return g;
@@ -461,10 +480,11 @@ group_free(struct group **group)
     if (g == NULL)
         return;
     *group = NULL;
-    if (g->setup.redis != NULL) {
-        if (redis_is_ready(g->setup.redis))
+    if (g->engine.kind != NULL) {
+        if (group_may_ask(g))
             group_send_member(g, "bye", g->host, group_ignore, NULL);
-        redis_leave(g->setup.redis, &g->client);
+        g->engine.kind->leave(g->engine.bank, &g->client);
+        g->engine.kind->free(g->engine.bank);
         loop_at_end_remove(g->setup.loop, LOOP_STAGE_ANSWER, group_pump, g);
     }
     loop_timer_stop(g->setup.loop, &g->beat);
@@ -472,17 +492,16 @@ group_free(struct group **group)
     loop_timer_stop(g->setup.loop, &g->ask_late);
     for (size_t i = 0; i < g->ask_count; i++)
         free(g->asks[i].site);
-    free(g->grant_text);
     free(g);
 }
 
-/* With Redis it knows better who has gone. */
+/* A bank knows better who has gone. */
 void
 group_reload(struct group *g, const struct group_settings *settings)
 {
     if (strcmp(settings->name, g->name) != 0)
         return; /* waits for a restart */
-    if (g->setup.redis == NULL)
+    if (g->engine.kind == NULL)
         group_members_init(&g->members, g->host, loop_monotonic_ms(g->setup.loop));
     group_add_peers(g, settings);
     group_tell_scheduler(g);
@@ -502,9 +521,9 @@ group_state(struct group *g)
                             .sites = g->asked_sites,
                             .failures = g->failures,
                             .namesakes = g->namesakes};
-    if (g->setup.redis != NULL) {
+    if (g->engine.kind != NULL) {
         s.bank = g->has_bank && !g->is_away ? GROUP_BANK_UP : GROUP_BANK_AWAY;
-        redis_place_text(redis_server(g->setup.redis), g->server);
+        g->engine.kind->place(g->engine.bank, g->server);
         s.server = g->server;
     }
     if (g->is_away) {
@@ -526,7 +545,7 @@ group_forget(struct group *g, struct text host)
     text_lower(name, host.length);
     on_group_change(g, name, GROUP_FORGOTTEN);
     group_changed_now(g);
-    if (g->setup.redis != NULL && redis_is_ready(g->setup.redis))
+    if (group_may_ask(g))
         group_send_member(g, "bye", name, group_ignore, NULL);
     return true;
 }

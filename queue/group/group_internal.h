@@ -4,6 +4,7 @@
 
 #include "base/loop/loop.h"
 #include "queue/group/group.h"
+#include "queue/group/group_engine.h"
 
 enum {
     GROUP_KEY_BYTES = 16, /* of a digest */
@@ -33,8 +34,7 @@ struct group {
     bool has_changed;
 
     struct redis_client client;
-    struct redis_script grant, member;
-    char *grant_text;
+    struct group_engine engine;
     struct loop_timer beat, beat_late, ask_late;
     unsigned beats;
     bool is_beating, is_asking;
