@@ -56,6 +56,8 @@ may queue/group base+crypto+log+loop+redis sched+limits queue queue/manager queu
 may smtp base+crypto queue
 may smtp/server base+crypto+disk+dns+log+loop+net mime sched+limits+route queue+event+manager+spool smtp
 may smtp/client base+crypto+disk+dns+http+log+loop+net+tls mime sched+limits+route queue+event+manager smtp
+# Messages and questions of the hosts of a group. It carries them, and knows no queue.
+may smtp/peer base+crypto+dns+log+loop+net+tls queue queue/group smtp
 
 may defrag/set base+crypto
 may defrag/registry base+crypto+disk+log+loop+redis

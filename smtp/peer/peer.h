@@ -1,0 +1,65 @@
+/* The peer door: how the hosts of a group speak with each other (doc/peer-door.md).
+ *
+ * TLS with a shared secret (PSK) from the first byte; the grammar of SMTP; verbs of its own
+ * that the ports for mail do not know:
+ *   XPEER 1 {JSON}        who we are; 250 {JSON of the other}
+ *   XGIVE ID SECTIONS CONTENT CRC32C, CRLF, bytes     250 2.0.0 ID: durable there as ID
+ *   XASK BYTES, CRLF, a line of JSON                  250-JSON ..., 250 end
+ *   NOOP, QUIT
+ * Everything may be pipelined, and is answered in order. This room carries messages and
+ * questions; queue/group/siblings.h says to whom. */
+#ifndef SMTP_PEER_PEER_H
+#define SMTP_PEER_PEER_H
+
+#include "base/buffer.h"
+#include "base/net/net.h"
+#include "queue/group/siblings.h"
+
+struct dns;
+struct log;
+struct loop;
+
+enum {
+    PEER_PORT = 4650,
+    PEER_SECRET_MIN = 32,     /* bytes of a line of cluster_secret */
+    PEER_SECRETS_MAX = 8,     /* lines: the first calls, all are accepted */
+    PEER_CONNECTIONS_MAX = 4, /* of one host; one of them for content beyond: */
+    PEER_LARGE = 256 * 1024,
+    PEER_HOSTS_MAX = GROUP_HOSTS_MAX,
+    PEER_NOOP_MS = 5 * 1000,
+    PEER_SILENCE_MS = 15 * 1000,
+    PEER_HANDSHAKES_MAX = 64 /* connections that have not said XPEER yet */
+};
+
+struct peer_settings {
+    struct text listen; /* entries of `listen` with ?peer; empty: nobody can call us */
+    struct text secret; /* lines of cluster_secret */
+    const char *group;
+    int64_t message_size_limit;
+};
+
+/* One line per error. */
+bool peer_check(const struct peer_settings *settings, struct buffer *errors);
+
+struct peer_setup {
+    struct loop *loop;
+    struct net *net;
+    struct dns *dns;
+    struct log *log;
+    const struct sibling_service *service;
+    /* Where the host is reached, HOST:PORT; NULL: not known. Borrowed during the call. */
+    const char *(*address)(void *context, const char *host);
+    void *context;
+};
+struct peer;
+/* Listens, if anything is to be listened on. NULL with one line in error. */
+struct peer *peer_new(const struct peer_setup *setup,
+                      const struct peer_settings *settings, char *error, size_t size);
+/* Other secrets. */
+void peer_reload(struct peer *peer, const struct peer_settings *settings);
+/* What goes out. Lives as long as the peer. */
+const struct sibling_calls *peer_calls(struct peer *peer);
+/* Says QUIT to all, as far as that takes no time. */
+void peer_free(struct peer **peer);
+
+#endif
