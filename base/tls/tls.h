@@ -110,4 +110,33 @@ struct tls_client_options {
     size_t dane_name_count;
 };
 
+/* --- Shared secret
+ * ------------------------------------------------------------------ */
+
+enum {
+    TLS_SECRETS_MAX = 8,
+    TLS_GROUP_MAX = 63,
+    TLS_SECRET_DIGITS = 8 /* hex digits of its SHA-256, in the identity */
+};
+
+/* Both sides have a secret (PSK), none has a certificate: TLS 1.2 with
+ * ECDHE-PSK-CHACHA20-POLY1305 and nothing else, for mbedTLS 2.28 knows no TLS 1.3, and
+ * hosts with 2.28 and 3.6 speak with each other. Forward secrecy; no tickets, no
+ * sessions to resume. The identity "GROUP/DIGITS" goes in cleartext and says which secret
+ * it is. A server accepts all secrets, a client has the first one. Borrowed during the
+ * call; what is kept is overwritten at the end. */
+struct tls_shared {
+    const char *group; /* at most TLS_GROUP_MAX bytes */
+    struct text secrets[TLS_SECRETS_MAX];
+    size_t count; /* 1 to TLS_SECRETS_MAX */
+};
+/* Serves every protocol. NULL with one line in error. */
+struct tls_server *tls_server_new_shared(struct tls *tls,
+                                         const struct tls_shared *shared, char *error,
+                                         size_t error_size);
+/* For TLS_LEVEL_NONE without a host. NULL with one line in error. */
+struct tls_client *tls_client_new_shared(struct tls *tls,
+                                         const struct tls_shared *shared, char *error,
+                                         size_t error_size);
+
 #endif

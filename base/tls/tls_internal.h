@@ -3,7 +3,7 @@
  * tls.c: random numbers, cipher suites, PEM files. tls_name.c: names in certificates,
  * and errors of certificates. tls_server.c, tls_client.c: the two roles.
  * tls_session.c: one connection. tls_dane.c: TLSA records. tls_self_signed.c: makes
- * certificates. Differences between mbedTLS
+ * certificates. tls_shared.c: both roles with a shared secret. Differences between mbedTLS
  * 2.28 and 3.6 are only in these files. */
 #ifndef BASE_TLS_TLS_INTERNAL_H
 #define BASE_TLS_TLS_INTERNAL_H
@@ -35,9 +35,19 @@ struct tls_own {
     mbedtls_pk_context key;
 };
 
+/* A shared secret as TLS has it. */
+enum { TLS_IDENTITY_SIZE = TLS_GROUP_MAX + 1 + TLS_SECRET_DIGITS + 1 };
+struct tls_secret {
+    char identity[TLS_IDENTITY_SIZE];
+    unsigned char key[DIGEST_SIZE];
+};
+void tls_secret_make(struct tls_secret *out, const char *group, struct text secret);
+
 struct tls_server {
     unsigned references;
     struct tls *tls;
+    struct tls_secret *secrets; /* NULL: it has certificates */
+    size_t secret_count;
     struct tls_own *own;
     size_t own_count;
     mbedtls_ssl_ticket_context tickets;
@@ -51,6 +61,7 @@ struct tls_memory; /* a remembered session */
 struct tls_client {
     unsigned references;
     struct tls *tls;
+    bool is_shared; /* a secret in the place of certificates */
     mbedtls_x509_crt anchors;
     mbedtls_ssl_config config[TLS_LEVEL_VERIFY + 1]; /* by level */
     struct tls_memory *sessions; /* uthash, the least recently saved first */

@@ -189,6 +189,9 @@ tls_server_release(struct tls_server *server)
         mbedtls_pk_free(&server->own[i].key);
     }
     free(server->own);
+    if (server->secrets != NULL)
+        digest_forget(server->secrets, server->secret_count * sizeof(*server->secrets));
+    free(server->secrets);
     tls_release(server->tls);
     free(server);
 }

@@ -116,6 +116,7 @@ alert_name(int alert)
         {109, "missing_extension"      },
         {110, "unsupported_extension"  },
         {112, "unrecognized_name"      },
+        {115, "unknown_psk_identity"   },
         {116, "certificate_required"   },
         {120, "no_application_protocol"},
     };
@@ -135,6 +136,26 @@ fail_by_alert(struct tls_session *s)
     snprintf(text, sizeof(text), "the peer broke off: %s",
              alert_name(s->ssl.MBEDTLS_PRIVATE(in_msg)[1]));
     tls_session_fail(s, -EPROTO, text);
+}
+
+static bool
+tls_session_is_shared(const struct tls_session *s)
+{
+    return (s->server && s->server->secrets) || (s->client && s->client->is_shared);
+}
+
+/* One that does not know our secret says so, or what it sends cannot be decrypted. */
+static bool
+is_other_secret(const struct tls_session *s, int code)
+{
+    int alert = code == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE
+                    ? s->ssl.MBEDTLS_PRIVATE(in_msg)[1]
+                    : 0;
+    return code == MBEDTLS_ERR_SSL_UNKNOWN_IDENTITY ||
+           code == MBEDTLS_ERR_SSL_INVALID_MAC ||
+           alert == MBEDTLS_SSL_ALERT_MSG_BAD_RECORD_MAC ||
+           alert == MBEDTLS_SSL_ALERT_MSG_DECRYPT_ERROR ||
+           alert == MBEDTLS_SSL_ALERT_MSG_UNKNOWN_PSK_IDENTITY;
 }
 
 static bool
@@ -165,6 +186,10 @@ fail_by_code(struct tls_session *s, int code)
     char text[TLS_ERROR_MAX];
     if (s->pipe_error) {
         tls_session_fail(s, s->pipe_error, strerror(-s->pipe_error));
+    } else if (s->state == SHAKING && tls_session_is_shared(s) &&
+               is_other_secret(s, code)) {
+        tls_session_fail(s, -EPROTO,
+                         "the other host does not know the secret of the group");
     } else if (code == 0 || code == MBEDTLS_ERR_SSL_CONN_EOF) {
         /* Not the same as close_notify: an attacker may have cut the connection off
          * (RFC 8446 §6.1). */
@@ -329,6 +354,8 @@ tls_session_call(struct tls_client *client, const struct tls_client_options *opt
     client->references++;
     s->level = options->level;
     assert(options->host.length <= TLS_NAME_MAX);
+    assert(!client->is_shared ||
+           (options->level == TLS_LEVEL_NONE && !options->host.length));
     copy_names(s, options);
     s->dane = tls_dane_new(options);
     assert_names(s);
