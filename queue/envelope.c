@@ -183,7 +183,7 @@ envelope_add_head(struct buffer *out, char letter, const uint64_t *numbers,
     envelope_add_record_bytes(out, text_of(head, length));
 }
 
-static void
+void
 envelope_add_record(struct buffer *out, char letter, struct text bytes)
 {
     const uint64_t length = bytes.length;
@@ -341,6 +341,7 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
         envelope_add_record(out, 'I', e->message_id);
     if (e->tag.length > 0)
         envelope_add_record(out, 'G', e->tag);
+    envelope_add_moves(e, out);
 }
 
 static const char todo_title[] = "petrel-todo   1\n";
@@ -364,14 +365,29 @@ count_channel(const struct envelope *e, enum channel channel)
     return count;
 }
 
-void
-envelope_write_todo(const struct envelope *e, struct buffer *out)
+static void
+envelope_begin_todo(const struct envelope *e, struct buffer *out)
 {
     envelope_begin_file(out, e, todo_title);
     add_particulars(out, e, e->count, 0, 0);
     for (unsigned i = 0; i < e->count; i++)
         envelope_add_recipient(out, i, &e->recipients[i]);
+}
+
+void
+envelope_write_todo(const struct envelope *e, struct buffer *out)
+{
+    envelope_begin_todo(e, out);
     envelope_end_file(out, e->id, todo_title);
+}
+
+bool
+envelope_write_given(const struct envelope *e, struct buffer *out)
+{
+    envelope_begin_todo(e, out);
+    bool fits = envelope_add_state(e, out);
+    envelope_end_file(out, e->id, todo_title);
+    return fits;
 }
 
 void
@@ -428,7 +444,7 @@ envelope_take_number(struct reading *r, char until, uint64_t max)
     return value;
 }
 
-static struct text
+struct text
 envelope_take_record(struct reading *r, char letter)
 {
     struct text first = envelope_take(r, 1);
@@ -443,8 +459,8 @@ envelope_take_record(struct reading *r, char letter)
     return bytes;
 }
 
-static bool
-stands_there(const struct reading *r, char letter)
+bool
+envelope_stands_there(const struct reading *r, char letter)
 {
     return !r->bad && r->at < r->end && r->all.at[r->at] == letter;
 }
@@ -453,13 +469,14 @@ stands_there(const struct reading *r, char letter)
 static struct text
 take_optional(struct reading *r, char letter)
 {
-    return stands_there(r, letter) ? envelope_take_record(r, letter) : TEXT("");
+    return envelope_stands_there(r, letter) ? envelope_take_record(r, letter)
+                                            : TEXT("");
 }
 
 static void
 take_set_mark(struct reading *r, struct envelope *e)
 {
-    e->fragment.by_peer = stands_there(r, 'S');
+    e->fragment.by_peer = envelope_stands_there(r, 'S');
     struct text mark = take_optional(r, 'S');
     e->fragment.set_mark = envelope_text(e, mark);
     if (e->fragment.by_peer && !is_set_mark(mark))
@@ -471,7 +488,7 @@ static void
 take_submission(struct reading *r, struct envelope *e)
 {
     struct text needs, submitter;
-    e->ours = stands_there(r, 'O');
+    e->ours = envelope_stands_there(r, 'O');
     if (!e->ours)
         return;
     submitter = envelope_take_record(r, 'O');
@@ -570,6 +587,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     take_submission(r, e);
     e->message_id = take_limited(r, e, 'I', ENVELOPE_MESSAGE_ID_MAX);
     e->tag = take_limited(r, e, 'G', ENVELOPE_TAG_MAX);
+    envelope_take_moves(r, e);
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
         e->prefix.at == NULL || e->fragment.made_of.at == NULL || e->trust.at == NULL ||
         e->fragment.set_mark.at == NULL) {
@@ -598,15 +616,15 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
 static void
 envelope_take_way(struct reading *r, struct envelope *e, struct recipient *made)
 {
-    bool has_way = stands_there(r, 'A');
-    if (!has_way && stands_there(r, 'R'))
+    bool has_way = envelope_stands_there(r, 'A');
+    if (!has_way && envelope_stands_there(r, 'R'))
         r->bad = true;
     struct text origin = take_optional(r, 'A'), sender = take_optional(r, 'R');
     if (has_way && !r->bad) {
         made->way = envelope_way(e, origin, sender);
         r->bad = origin.length == 0 || made->way == NULL;
     }
-    made->expanded = stands_there(r, 'X');
+    made->expanded = envelope_stands_there(r, 'X');
     if (take_optional(r, 'X').length > 0)
         r->bad = true;
 }
@@ -657,8 +675,10 @@ envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
     struct recipient made = {.channel = CHANNEL_REMOTE, .mark_offset = -1};
     for (unsigned i = 0; i < count && !r.bad; i++)
         envelope_take_recipient(&r, e, made);
-    /* Only S5 has marks. */
-    return e->delivery.done == 0 ? envelope_end_reading(&r) : PROGRESS_BAD;
+    /* Only S5 has marks in place. */
+    r.bad = r.bad || e->delivery.done > 0;
+    envelope_take_state(&r, e);
+    return envelope_end_reading(&r);
 }
 
 enum progress

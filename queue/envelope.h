@@ -14,7 +14,10 @@ enum {
     ENVELOPE_PRIORITY_MAX = 9, /* and -9; RFC 6710 */
     ENVELOPE_MESSAGE_ID_MAX = 255,
     ENVELOPE_TAG_MAX = 128,
-    ENVELOPE_WARNINGS_MAX = 9 /* delay notifications that older builds counted */
+    ENVELOPE_WARNINGS_MAX = 9, /* delay notifications that older builds counted */
+    ENVELOPE_CAME_MAX = 320,   /* HOST/ID */
+    ENVELOPE_MOVES_MAX = 99,   /* that can be read; GIVE_MOVES_MAX is below it */
+    ENVELOPE_HOLD_MAX = 640    /* the reason of a hold, as in hold/ID */
 };
 
 /* RFC 3461 */
@@ -103,6 +106,17 @@ struct fragment_state {
     bool by_peer;
 };
 
+/* How the message moved between the hosts of a group (queue/group/give.h). It counts only
+ * when it came by their door. */
+struct moved_state {
+    struct text came;  /* HOST/ID: the last giver, and the id there; "": born here */
+    struct text first; /* the id at its birth */
+    unsigned given;    /* how often it has moved */
+    /* In the form of envelope_write_given() alone: the content of hold/ID, or "" if it is
+     * not held. */
+    struct text hold;
+};
+
 /* How the message is stored. */
 struct storage_state {
     bool in_todo;               /* S4 as read from todo/ID, whoever wrote it */
@@ -152,6 +166,7 @@ struct envelope {
     struct recipient_way *ways; /* the newest first */
     struct delivery_state delivery;
     struct fragment_state fragment;
+    struct moved_state moved;
     struct storage_state storage;
     struct arena arena; /* holds all texts */
 };
@@ -188,8 +203,13 @@ void envelope_fail(struct envelope *e, const struct failure *failure);
 
 /* The form of todo/ID: everything but the failures, marks and due time. */
 void envelope_write_todo(const struct envelope *e, struct buffer *out);
-/* DONE or BAD (any damage: short, long, checksum, unknown record). The CRC covers the
- * name, too: an envelope copied under another name is damaged. */
+/* The same with what became of the message up to now: marks, failures, refusals found when
+ * it was routed, due time, attempts, `moved.hold`. For a message that another host gets, or
+ * has given. False: the failures are too long for it. */
+bool envelope_write_given(const struct envelope *e, struct buffer *out)
+    __attribute__((warn_unused_result));
+/* Reads both. DONE or BAD (any damage: short, long, checksum, unknown record). The CRC
+ * covers the name, too: an envelope copied under another name is damaged. */
 enum progress envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
     __attribute__((warn_unused_result));
 

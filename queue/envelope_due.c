@@ -134,11 +134,9 @@ attempts_read(struct text slot, unsigned *attempts)
     return good;
 }
 
-void
-envelope_read_due(struct text start, struct id id, struct envelope *e)
+bool
+envelope_read_slot(struct text slot, struct id id, struct envelope *e)
 {
-    struct text slot =
-        text_before(text_after(start, ENVELOPE_DUE_OFFSET), ENVELOPE_DUE_SIZE);
     uint64_t due = 0;
     struct envelope trial = {.id = id};
     char again[ENVELOPE_DUE_SIZE];
@@ -150,7 +148,7 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     if (slot.length < ENVELOPE_DUE_SIZE ||
         !text_number(text_before(slot, DUE_DIGITS_MS), (uint64_t)due_max_ms, &due) ||
         !attempts_read(slot, &trial.delivery.attempts))
-        return;
+        return false;
     char kind = slot.at[DUE_DIGITS_MS];
     trial.delivery.due_ms = (int64_t)due;
     trial.delivery.released = kind == RELEASED || kind == AGED_RELEASED;
@@ -161,8 +159,17 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     if (is_old)
         due_write(&trial, WARNED_ONCE, again);
     if (!text_equal(slot, text_of(again, sizeof(again))))
-        return; /* torn write: due now */
+        return false; /* torn write: due now */
     e->delivery.due_ms = trial.delivery.due_ms;
     e->delivery.attempts = trial.delivery.attempts;
     e->delivery.released = trial.delivery.released;
+    return true;
+}
+
+void
+envelope_read_due(struct text start, struct id id, struct envelope *e)
+{
+    struct text slot =
+        text_before(text_after(start, ENVELOPE_DUE_OFFSET), ENVELOPE_DUE_SIZE);
+    (void)envelope_read_slot(slot, id, e);
 }

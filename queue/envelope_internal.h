@@ -2,6 +2,7 @@
 #ifndef QUEUE_ENVELOPE_INTERNAL_H
 #define QUEUE_ENVELOPE_INTERNAL_H
 
+#include "base/buffer.h"
 #include "base/id.h"
 #include "base/text.h"
 
@@ -26,5 +27,25 @@ struct reading {
 struct text envelope_take(struct reading *r, size_t size);
 /* A decimal number and the byte behind it. */
 uint64_t envelope_take_number(struct reading *r, char until, uint64_t max);
+
+struct text envelope_take_record(struct reading *r, char letter);
+/* Whether a record of that letter is next. */
+bool envelope_stands_there(const struct reading *r, char letter);
+void envelope_add_record(struct buffer *out, char letter, struct text bytes);
+
+struct envelope;
+/* The slot of info/ID: envelope_read_due(). False: it was torn. */
+bool envelope_read_slot(struct text slot, struct id id, struct envelope *e);
+
+/* --- envelope_given.c: what became of the message, in todo/ID -------------------- */
+
+/* The record of envelope_write_given(). False: it would be too long. */
+bool envelope_add_state(const struct envelope *e, struct buffer *out)
+    __attribute__((warn_unused_result));
+/* Reads it, behind all recipients, if it is there. */
+void envelope_take_state(struct reading *r, struct envelope *e);
+/* The records of `moved`, if the message has moved. */
+void envelope_add_moves(const struct envelope *e, struct buffer *out);
+void envelope_take_moves(struct reading *r, struct envelope *e);
 
 #endif

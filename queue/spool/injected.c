@@ -5,6 +5,7 @@
 #include "mime/header.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { INJECTED_SUBMITTER_MAX = 24 };
 
@@ -34,7 +35,8 @@ injected_take_recipient(struct recipient *r)
     r->original = injected_word_of(r->original, INJECTED_ORIGINAL_MAX);
     r->notify = notify_of(r->notify);
     r->way = NULL;
-    r->expanded = false;
+    r->expanded = r->done = false;
+    r->refused = RECIPIENT_GOOD;
     return r->address.length > 0 && r->address.length <= INJECTED_ADDRESS_MAX;
 }
 
@@ -69,6 +71,9 @@ injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     e->fragment.made_of = e->fragment.set_mark = TEXT("");
     e->message_id = e->tag = TEXT(""); /* read from the header, where they are wanted */
     e->ways = NULL;
+    e->moved = (struct moved_state){0};
+    free(e->delivery.failures);
+    e->delivery = (struct delivery_state){0};
     snprintf(submitter, sizeof(submitter), "uid:%u", user);
     e->ours = true;
     e->header_needs = HEADER_NEEDS_ALL;

@@ -52,6 +52,29 @@ check_todo_again(const struct envelope *e)
     buffer_free(&again);
 }
 
+/* The same for what another host gives. */
+static void
+check_given_again(const struct envelope *e)
+{
+    struct buffer form, again;
+    buffer_init(&form, 16 * FORM_MAX);
+    buffer_init(&again, 16 * FORM_MAX);
+    struct envelope *copy = envelope_new();
+    must(e->moved.given <= ENVELOPE_MOVES_MAX &&
+         e->moved.came.length <= ENVELOPE_CAME_MAX &&
+         e->moved.hold.length <= ENVELOPE_HOLD_MAX);
+    must(envelope_write_given(e, &form));
+    must(envelope_read_todo(buffer_text(&form), id, copy) == PROGRESS_DONE);
+    must(copy->delivery.done == e->delivery.done &&
+         copy->delivery.failure_count == e->delivery.failure_count &&
+         copy->delivery.due_ms == e->delivery.due_ms);
+    must(envelope_write_given(copy, &again));
+    must(text_equal(buffer_text(&form), buffer_text(&again)));
+    envelope_free(&copy);
+    buffer_free(&form);
+    buffer_free(&again);
+}
+
 /* What is left of a stranger's is what he may say, in words that go on a wire. */
 static void
 check_injected(struct envelope *e)
@@ -62,6 +85,9 @@ check_injected(struct envelope *e)
         return;
     must(e->fragment.made_of.length == 0 && e->fragment.set_mark.length == 0 && !e->fragment.by_peer);
     must(e->message_id.length == 0 && e->tag.length == 0);
+    must(e->moved.given == 0 && e->moved.came.length == 0 && e->moved.hold.length == 0);
+    must(e->delivery.done == 0 && e->delivery.failure_count == 0 &&
+         e->delivery.due_ms == 0 && !e->delivery.released);
     must(e->priority == 0 && !e->double_bounce && !e->ascii_header);
     must(text_equal(e->trust, TEXT("int")) && e->count > 0);
     must(e->birth_ms > 0 && e->birth_ms <= now_ms);
@@ -81,6 +107,7 @@ read_todo(struct text form)
     if (envelope_read_todo(form, id, e) == PROGRESS_DONE) {
         check_envelope(e, true);
         check_todo_again(e);
+        check_given_again(e);
         check_injected(e);
     }
     envelope_free(&e);
