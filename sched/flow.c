@@ -300,6 +300,35 @@ flow_keep(struct flow_queue *q, struct flow_turns *turns, struct flow *f,
     }
 }
 
+/* The accounts of the jobs count on this one. */
+static void
+flow_keep_others(struct flow_queue *q, struct flow_turns *turns, struct flow *f)
+{
+    struct entry *e;
+    DL_FOREACH (f->waiting, e) {
+        turns->entries--;
+        q->works -= entry_works(e);
+        q->recipients -= e->count - e->given;
+    }
+    flow_keep(q, turns, f, f->waiting);
+}
+
+void
+flow_queue_drop(struct flows *flows, struct flow_queue *q, struct entry *e)
+{
+    struct flow_turns *turns = &q->turns[flow_age(e->message)];
+    struct flow *f = flow_find(flows, turns, e->message->sender);
+    assert(f && f->waiting && e->given < e->count);
+    DL_DELETE(f->waiting, e);
+    turns->entries--;
+    q->works -= entry_works(e);
+    q->recipients -= e->count - e->given;
+    if (f->jobs)
+        flow_keep_others(q, turns, f);
+    if (!f->waiting)
+        flow_leave(flows, turns, f);
+}
+
 /* The heap is rebuilt: flows with mail of other destinations keep their turn, flows
  * without mail are freed. */
 static void

@@ -95,6 +95,8 @@ struct entry *flow_queue_first(const struct flow_queue *q);
 struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                              const struct transport_params *t, uint32_t job_s,
                              unsigned *first, unsigned *count);
+/* Removes one that waits. */
+void flow_queue_drop(struct flows *flows, struct flow_queue *q, struct entry *e);
 /* Removes all entries, or those of one destination, in the order of their flows and in
  * order within each, and appends them to *list. */
 void flow_queue_take(struct flows *flows, struct flow_queue *q,

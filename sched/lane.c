@@ -189,6 +189,16 @@ lane_append(struct flows *flows, struct lane *lane, struct entry *e)
     lane_update(lane, unproven);
 }
 
+void
+lane_drop(struct flows *flows, struct lane *lane, struct entry *e)
+{
+    size_t unproven = lane_is_unproven(lane);
+    lane_sum(lane, false);
+    flow_queue_drop(flows, &lane->queue, e);
+    lane_sum(lane, true);
+    lane_update(lane, unproven);
+}
+
 struct entry *
 lane_cut(struct flows *flows, struct lane *lane, unsigned most,
          const struct transport_params *t, uint32_t job_s, unsigned *first,

@@ -62,7 +62,8 @@ void lane_add_session(struct lane *lane, int change);
 void lane_add_carrying(struct lane *lane, int change);
 
 void lane_append(struct flows *flows, struct lane *lane, struct entry *e);
-/* flow_queue_cut(), flow_queue_take(). */
+/* flow_queue_drop(), flow_queue_cut(), flow_queue_take(). */
+void lane_drop(struct flows *flows, struct lane *lane, struct entry *e);
 struct entry *lane_cut(struct flows *flows, struct lane *lane, unsigned most,
                        const struct transport_params *t, uint32_t job_s,
                        unsigned *first, unsigned *count);

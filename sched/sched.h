@@ -287,6 +287,11 @@ void sched_retry_all(struct sched *s, int64_t now_ms);
 /* Forgets a message that is not active (removed or held by the operator). False: active
  * or unknown. */
 bool sched_forget(struct sched *s, struct id id);
+/* The same for active mail that no session has: its attempt ends without a verdict, and
+ * the owner hears no more of it. False: a session has some of it, its verdicts are on
+ * their way, or it is being loaded; ask again. */
+bool sched_withdraw(struct sched *s, int64_t now_ms, struct id id)
+    __attribute__((warn_unused_result));
 /* The number of transactions that wait with the message at its most crowded site, of
  * the sites of its first four domains. 0: it does not wait for its turn: it has left,
  * waits for its next attempt, or its sites are dead or wait for a rate. Unless it is in
