@@ -6,7 +6,7 @@
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
 #include "admin/control/request_types.h"
-#include "admin/http/http_shorten.h"
+#include "admin/control/shorten.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -96,9 +96,9 @@ http_queue_tell(const struct http_routes *r, struct http_exchange *x,
         return;
     const struct envelope *e = http_queue_envelope(r, id, &loaded);
     if (e != NULL)
-        http_answer_text(x, 200,
-                         http_shorten_write(http_queue_listing(r, e, question),
-                                            HTTP_ANSWER_MAX - 1));
+        http_answer_text(
+            x, 200,
+            shorten_write(http_queue_listing(r, e, question), HTTP_ANSWER_MAX - 1));
     else
         http_answer_error(x, 404, "no such message");
     envelope_free(&loaded);
@@ -362,7 +362,7 @@ http_list_more(void *context, struct buffer *out)
             (void)!buffer_add_byte(out, ',');
         work +=
             json_array_size(json_object_get(listing, "recipients")) / LISTED_RECIPIENTS;
-        char *text = http_shorten_write(listing, LISTED_MAX);
+        char *text = shorten_write(listing, LISTED_MAX);
         (void)!buffer_add(out, text_from(text != NULL ? text : "{}"));
         free(text);
     }

@@ -5,7 +5,7 @@
 #include "admin/control/site_list.h"
 #include "admin/http/http_events.h"
 #include "admin/http/http_queue.h"
-#include "admin/http/http_shorten.h"
+#include "admin/control/shorten.h"
 #include "admin/http/http_test.h"
 #include "admin/http/http_trace.h"
 #include "admin/page/page.h"
@@ -104,7 +104,7 @@ http_on_status(const struct http_routes *routes, struct http_exchange *x)
     json_t *status = questions_answer(routes->questions, question);
     json_object_set_new(status, "access",
                         json_string(x->may == HTTP_MAY_OPERATE ? "operate" : "read"));
-    http_answer_text(x, 200, http_shorten_write(status, HTTP_ANSWER_MAX - 1));
+    http_answer_text(x, 200, shorten_write(status, HTTP_ANSWER_MAX - 1));
     json_decref(question);
 }
 

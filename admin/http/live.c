@@ -2,7 +2,7 @@
 #include "admin/http/live.h"
 
 #include "admin/history/life.h"
-#include "admin/http/http_shorten.h"
+#include "admin/control/shorten.h"
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -208,7 +208,7 @@ live_look_at_status(struct live *l)
         live_forget_status(l);
         l->status_compared = compared;
         compared = NULL;
-        l->status = http_shorten_write(json_incref(status), LIVE_TEXT_MAX);
+        l->status = shorten_write(json_incref(status), LIVE_TEXT_MAX);
         l->version++;
     }
     free(compared);

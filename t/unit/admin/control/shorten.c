@@ -1,5 +1,5 @@
 /* What has very long lists is JSON within its limit, and counts what it lacks. */
-#include "admin/http/http_shorten.h"
+#include "admin/control/shorten.h"
 
 #include "t/support/tap.h"
 
@@ -38,7 +38,7 @@ is_whole(const json_t *of, const char *list, const char *more, long count, const
 static void
 test_listing(size_t recipients, size_t reasons, size_t hops, size_t most)
 {
-    char *text = http_shorten_write(listing_of(recipients, reasons, hops), most);
+    char *text = shorten_write(listing_of(recipients, reasons, hops), most);
     ok_named(text != NULL && strlen(text) <= most, "within the limit");
     json_t *read = json_loads(text != NULL ? text : "", 0, NULL), *why = json_object_get(read, "why");
     is_whole(read, "recipients", "recipients_more", (long)recipients, "recipients");
@@ -54,12 +54,12 @@ test_listing(size_t recipients, size_t reasons, size_t hops, size_t most)
 static void
 test_full(void)
 {
-    char *text = http_shorten_write(listing_of(50000, 0, 0), 10000);
+    char *text = shorten_write(listing_of(50000, 0, 0), 10000);
     ok_named(text != NULL && strlen(text) > 8500, "a list that is too long alone fills the answer");
     free(text);
     json_t *listing = listing_of(200, 0, 0);
     size_t most = json_dumpb(listing, NULL, 0, JSON_COMPACT);
-    text = http_shorten_write(listing, most);
+    text = shorten_write(listing, most);
     ok_named(text != NULL && strlen(text) == most && strstr(text, "recipients_more") == NULL, "one that fits stays whole");
     free(text);
 }
@@ -72,7 +72,7 @@ test_status(void)
     for (int i = 0; i < 16000; i++)
         json_array_append_new(json_object_get(status, "tls_reports"),
                               json_pack("{s:s,s:i}", "domain", "a-long-name.example.org", "count", i));
-    char *text = http_shorten_write(status, 128 * 1024);
+    char *text = shorten_write(status, 128 * 1024);
     json_t *read = json_loads(text != NULL ? text : "", 0, NULL);
     is_whole(read, "tls_reports", "tls_reports_more", 16000, "rows");
     ok(json_array_size(json_object_get(read, "tls_reports")) > 1000 && number_at(read, "uptime_s") == 7);
@@ -93,8 +93,8 @@ main(void)
     test_listing(50000, 1000, 100, 1000);
     test_listing(0, 1000, 100, 1000);
     test_listing(0, 0, 50000, 1000);
-    ok_named(http_shorten_write(listing_of(10, 10, 10), 20) == NULL, "a limit that nothing fits into");
-    char *text = http_shorten_write(json_pack("{s:[s,s]}", "recipients", "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", "z"), 75);
+    ok_named(shorten_write(listing_of(10, 10, 10), 20) == NULL, "a limit that nothing fits into");
+    char *text = shorten_write(json_pack("{s:[s,s]}", "recipients", "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", "z"), 75);
     is_string(text != NULL ? text : "", "{\"recipients\":[\"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\",\"z\"]}", "without why");
     free(text);
     return done();

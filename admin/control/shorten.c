@@ -1,5 +1,5 @@
 /* Cuts lists until they fit. */
-#include "admin/http/http_shorten.h"
+#include "admin/control/shorten.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -104,7 +104,7 @@ shorten_some(json_t *object)
 }
 
 char *
-http_shorten_write(json_t *object, size_t most)
+shorten_write(json_t *object, size_t most)
 {
     shorten_long(object, most);
     char *text = json_dumps(object, JSON_COMPACT);

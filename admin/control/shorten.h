@@ -1,6 +1,6 @@
 /* JSON of bounded size: a message may have very many recipients, a status very many rows. */
-#ifndef ADMIN_HTTP_HTTP_SHORTEN_H
-#define ADMIN_HTTP_HTTP_SHORTEN_H
+#ifndef ADMIN_CONTROL_SHORTEN_H
+#define ADMIN_CONTROL_SHORTEN_H
 
 #include <jansson.h>
 #include <stddef.h>
@@ -9,6 +9,6 @@
  * last items of its longest lists, and of those of its member `why`; for each list NAME
  * that lacks some NAME_more counts them. NULL: without its lists it is too long, too, or it
  * cannot be written as JSON. The caller frees the text. */
-char *http_shorten_write(json_t *object, size_t most);
+char *shorten_write(json_t *object, size_t most);
 
 #endif
