@@ -65,7 +65,7 @@ may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
 may defrag base+log+loop mime sched/route queue+event+manager defrag/set defrag/registry defrag/reassembly
 
 may admin/settings base+crypto+disk+dns+http+log+net+sandbox+settings mime sched/route queue/event queue/manager
-may admin/control base+disk+http+log+loop+net+sandbox+settings mime sched+limits queue+event+manager admin/settings admin/history
+may admin/control base+disk+http+log+loop+net+sandbox+settings mime sched+limits queue+event+group+manager admin/settings admin/history
 may admin/history base+disk+log+loop sched+limits queue+event
 may admin/findings base+log+loop queue+event
 may admin/page base+crypto

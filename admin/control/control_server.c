@@ -1,7 +1,6 @@
 /* The control socket: carries the lines of its clients' sessions. */
 #include "admin/control/control_server.h"
 
-#include "admin/control/control_session.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 
@@ -266,6 +265,12 @@ struct questions *
 control_server_questions(const struct control_server *c)
 {
     return c->service.questions;
+}
+
+struct control_service *
+control_server_service(struct control_server *c)
+{
+    return &c->service;
 }
 
 void

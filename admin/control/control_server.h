@@ -24,8 +24,7 @@
 #ifndef ADMIN_CONTROL_CONTROL_SERVER_H
 #define ADMIN_CONTROL_CONTROL_SERVER_H
 
-#include "admin/control/questions.h"
-#include "admin/control/trial.h"
+#include "admin/control/control_session.h"
 #include "base/net/net.h"
 #include "queue/manager/manager.h"
 
@@ -54,6 +53,8 @@ const struct net_address *control_server_address(const struct control_server *co
                                                  struct net_listener_counts *counts);
 /* What it answers from; HTTP asks the same. */
 struct questions *control_server_questions(const struct control_server *control);
+/* Where sessions with other transports begin; they end before it. */
+struct control_service *control_server_service(struct control_server *control);
 /* A history_on_line(): wakes clients that follow the message. */
 void control_server_on_line(void *control, struct id id, struct text line);
 void control_server_free(struct control_server **control);

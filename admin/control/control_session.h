@@ -19,8 +19,10 @@ struct control_service {
     struct log *log;
     struct manager *manager;
     struct questions *questions;
-    struct trials *trials;            /* NULL: nobody sends test messages */
-    struct control_session *sessions; /* private */
+    struct trials *trials; /* NULL: nobody sends test messages */
+    /* Private. */
+    struct control_session *sessions;
+    unsigned asked; /* questions of siblings that are not dropped */
 };
 
 struct control_transport {
@@ -52,8 +54,8 @@ bool control_session_take(struct control_session *session, struct text line);
 bool control_session_is_busy(const struct control_session *session);
 /* The transport is no longer full. */
 void control_session_resume(struct control_session *session);
-/* Ends what is under way; an operation ends between two messages. Also within a
- * callback. */
+/* Ends what is under way; an operation ends between two messages. Also within done(), but
+ * not within line(). */
 void control_session_free(struct control_session **session);
 /* A line of an answer, by the transport itself. Takes the object. */
 void control_session_reply(struct control_session *session, json_t *object);
