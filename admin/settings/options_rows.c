@@ -436,7 +436,8 @@ const struct setting options_rows[] = {
         "are trusted as peers. The list may contain this host."),
     TEXTUAL(STRING, cluster, "cluster", NULL,
             "Name of the group of hosts that share the limits of next hops. Unset: "
-            "there is none."),
+            "there is none,\n"
+            "but for the slices of this host."),
     TEXTUAL(STRING, cluster_host, "cluster_host", NULL,
             "Name of this host in the group, permanent and unique. Unset: the name in "
             "defrag_host,\n"
@@ -466,9 +467,9 @@ const struct setting options_rows[] = {
             INT64_C(1) << 24,
             "A larger message is stored in files of its own from the beginning."),
     BOUNDED(NUMBER, slices, "slices", "1", 1, ID_SLICES_MAX,
-            "Daemons that share the spool: a power of two. Each has its own `slice`, "
-            "`listen` and\n"
-            "`control`."),
+            "Daemons that share the spool and the limits of next hops: a power of two. "
+            "Each has its own\n"
+            "`slice` and `control`, and `listen` of its own or with ?share."),
     BOUNDED(NUMBER, slice, "slice", "0", 0, ID_SLICES_MAX - 1,
             "Part of the spool that this daemon handles: 0 to slices - 1."),
     TEXTUAL(STRING, control, "control", NULL,

@@ -115,7 +115,7 @@ warn_of_group(const struct options *options, const struct route_table *routes,
                            "name, is not set: no limit is shared");
     if (options->cluster == NULL)
         return;
-    if (!has_redis && options->cluster_peers == NULL)
+    if (!has_redis && options->cluster_peers == NULL && options->slices == 1)
         warnings_warn(log, "cluster is set without cluster_redis and cluster_peers: "
                            "this host knows no other, and uses all of each limit");
     route_each_target(routes, note_rate_delay, &has_delay);
@@ -344,9 +344,9 @@ warn_of_values(const struct options *options, struct log *log)
                            "in which the daemon is started");
     if (options->slices > 1)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                "slices = %u: each daemon applies the limits of sessions, rates and "
-                "clients by itself, so all together may reach %u times as much: divide "
-                "them",
+                "slices = %u: each daemon applies the limits of clients (client_..., "
+                "server_...) by itself, so all together may reach %u times as much: "
+                "divide them",
                 (unsigned)options->slices, (unsigned)options->slices);
     if (options->bounce_lifetime_ms > options->lifetime_ms)
         warnings_warn(

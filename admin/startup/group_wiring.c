@@ -3,10 +3,15 @@
 
 #include "admin/control/site_list.h"
 #include "base/log/log.h"
+#include "queue/group/group_lead.h"
+#include "queue/queue_operator.h"
 
 #include <string.h>
 
-enum { SITES_SHOWN = 200 }; /* in one answer: some 200 kB */
+enum {
+    SITES_SHOWN = 200, /* in one answer: some 200 kB */
+    GROUP_WIRING_ERROR_MAX = 512
+};
 
 static bool
 group_wiring_connect(struct group_wiring *w, const struct configuration *c, char *error,
@@ -29,6 +34,29 @@ group_wiring_connect(struct group_wiring *w, const struct configuration *c, char
     return w->redis != NULL;
 }
 
+/* Without it each slice has its own part, so that is no reason not to start. */
+static struct group_engine
+group_wiring_lead(const struct group_wiring *w, const struct configuration *c)
+{
+    char error[GROUP_WIRING_ERROR_MAX];
+    const struct options *o = &c->options;
+    if (!c->group.has_lead)
+        return (struct group_engine){.kind = NULL};
+    struct group_lead_setup setup = {.loop = w->loop,
+                                     .net = w->net,
+                                     .log = w->log,
+                                     .disk = queue_disk(manager_queue(w->manager)),
+                                     .spool = o->spool,
+                                     .settings = &c->group,
+                                     .slice = (unsigned)o->slice,
+                                     .slices = (unsigned)o->slices};
+    struct group_engine lead = group_lead_new(&setup, error, sizeof(error));
+    if (lead.kind == NULL)
+        log_say(w->log, LOG_LEVEL_WARNING, "group", NULL,
+                "no bank of the slices, each has its own part: %s", error);
+    return lead;
+}
+
 bool
 group_wiring_start(struct group_wiring *w, const struct configuration *c, char *error,
                    size_t size)
@@ -37,10 +65,13 @@ group_wiring_start(struct group_wiring *w, const struct configuration *c, char *
         return true;
     if (c->group.place_count > 0 && !group_wiring_connect(w, c, error, size))
         return false;
+    struct group_engine lead = group_wiring_lead(w, c);
+    w->has_lead = lead.kind != NULL;
     w->group = group_new(&(struct group_setup){.loop = w->loop,
                                                .log = w->log,
                                                .manager = w->manager,
                                                .redis = w->redis,
+                                               .lead = lead,
                                                .settings = &c->group});
     return true;
 }
@@ -138,7 +169,8 @@ group_wiring_answer(struct group_wiring *w, struct questions *questions)
 void
 group_wiring_reload(struct group_wiring *w, const struct configuration *c)
 {
-    if (w->group != NULL)
+    /* The slices of a machine are the same until a restart. */
+    if (w->group != NULL && !w->has_lead)
         group_reload(w->group, &c->group);
 }
 

@@ -28,9 +28,11 @@ struct group_wiring {
     struct group *group; /* NULL: there is none */
     struct redis *redis;
     struct tls_client *anchors;
+    bool has_lead; /* of the slices of this machine */
 };
 
-/* False with one line in error: it can never work. Without `cluster` nothing is there. */
+/* False with one line in error: it can never work. Without `cluster`, and without slices,
+ * nothing is there. */
 bool group_wiring_start(struct group_wiring *wiring, const struct configuration *c,
                         char *error, size_t size) __attribute__((warn_unused_result));
 /* The connection of this process, if it is to the registry's server; else NULL. */

@@ -237,7 +237,7 @@ on_group_grants(void *context, void *subject, const struct redis_reply *reply)
 static void
 group_send_asks(struct group *g)
 {
-    const char *words[1 + GROUP_ASK_MAX + 4 + GROUP_ASK_MAX * GROUP_NUMBERS];
+    const char *words[GROUP_WORDS_MAX];
     char count[16], period[24], forget[24], hosts[16];
     size_t used = 0;
     snprintf(count, sizeof(count), "%zu", g->ask_count);
@@ -459,6 +459,8 @@ group_new(const struct group_setup *setup)
     group_add_peers(g, s);
     if (setup->redis != NULL)
         g->engine = group_redis_new(setup->redis);
+    else
+        g->engine = setup->lead;
     if (g->engine.kind != NULL)
         group_connect(g);
     group_tell_scheduler(g);

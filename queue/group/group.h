@@ -1,16 +1,17 @@
 /* A group of hosts that share the limits of next hops (doc/cluster.md).
  *
  * It tells the scheduler who is there and carries its questions to the bank, which is a
- * script in Redis: sites of one turn in one question, at most one question under way. It
- * gives the answers back, says that there is none after 250 ms, and that the bank is away
- * when Redis is. The scheduler then goes on with this host's own part. So mail never waits
- * for Redis, and what Redis forgets costs none.
+ * script in Redis, or one of the slices of this machine: sites of one turn in one question,
+ * at most one question under way. It gives the answers back, says that there is none after
+ * 250 ms, and that the bank is away when Redis is. The scheduler then goes on with this
+ * host's own part. So mail never waits for Redis, and what Redis forgets costs none.
  *
  * Every 2 s the host says that it is here; every 10 s it reads who else is. The names are
  * kept in lock/group, so that a host knows its part when it starts without Redis. */
 #ifndef QUEUE_GROUP_GROUP_H
 #define QUEUE_GROUP_GROUP_H
 
+#include "queue/group/group_engine.h"
 #include "queue/group/group_members.h"
 #include "queue/group/group_settings.h"
 
@@ -29,7 +30,10 @@ struct group_setup {
     struct loop *loop;
     struct log *log;
     struct manager *manager;
-    struct redis *redis; /* NULL: each host has its own part, always */
+    struct redis *redis; /* NULL: the lead is asked */
+    /* The bank of this machine's slices (group_lead.h), which the group frees. Without
+     * this, too, each host has its own part, always. */
+    struct group_engine lead;
     const struct group_settings *settings;
 };
 

@@ -10,6 +10,8 @@ enum {
     GROUP_KEY_BYTES = 16, /* of a digest */
     GROUP_KEY_SIZE = sizeof("ps:") + 2 * GROUP_KEY_BYTES,
     GROUP_NUMBERS = 12, /* of a question */
+    GROUP_WORDS_MAX = 1 + 4 + GROUP_ASK_MAX * (1 + GROUP_NUMBERS),
+    GROUP_WORD_VERB = 3, /* of a heartbeat: group_script.h */
     GROUP_NUMBER_SIZE = 32
 };
 

@@ -29,14 +29,15 @@ group_name_read(struct text name, char *out, size_t size)
 
 /* All slices have the same settings, but each is a host. */
 static bool
-group_read_host(const struct group_texts *texts, char host[GROUP_HOST_MAX + 1])
+group_name_slice(const struct group_texts *texts, unsigned slice,
+                 char host[GROUP_HOST_MAX + 1])
 {
     char whole[GROUP_HOST_MAX + 32];
     struct text name = text_before(texts->host, GROUP_HOST_MAX);
     if (!redis_is_name(texts->host))
         return false;
     if (texts->slices > 1)
-        snprintf(whole, sizeof(whole), "%.*s.%u", TEXT_ARGS(name), texts->slice);
+        snprintf(whole, sizeof(whole), "%.*s.%u", TEXT_ARGS(name), slice);
     else
         snprintf(whole, sizeof(whole), "%.*s", TEXT_ARGS(name));
     return group_name_read(text_from(whole), host, GROUP_HOST_MAX + 1);
@@ -134,20 +135,36 @@ group_read_peers(const struct group_texts *texts, struct group_settings *out,
     return good;
 }
 
-bool
-group_settings_read(const struct group_texts *texts, struct group_settings *out,
-                    struct buffer *errors)
+/* Without Redis and without another machine one slice can be the bank. */
+static void
+group_find_lead(const struct group_texts *texts, struct group_settings *out)
+{
+    char name[GROUP_HOST_MAX + 1];
+    size_t known = 0, count = 0;
+    for (unsigned i = 0; i < texts->slices; i++)
+        known += group_name_slice(texts, i, name) && group_has_peer(out, name);
+    out->has_lead = texts->slices > 1 && texts->slices <= GROUP_HOSTS_MAX &&
+                    out->place_count == 0 && known == out->peer_count;
+    for (unsigned i = 0; out->has_lead && i < texts->slices; i++)
+        if (i != texts->slice && group_name_slice(texts, i, name))
+            memcpy(out->peers[count++], name, sizeof(name));
+    if (out->has_lead) {
+        out->peer_count = count;
+        out->shares_addresses = true; /* those of this machine */
+    }
+}
+
+static bool
+group_read(const struct group_texts *texts, struct group_settings *out,
+           struct buffer *errors)
 {
     static const char names[] = "at most 63 letters, digits, '-', '_' and '.'";
     bool good = true;
-    *out = (struct group_settings){.shares_addresses = true};
-    if (texts->cluster.length == 0)
-        return true;
     if (!group_name_read(texts->cluster, out->name, sizeof(out->name))) {
         group_complain(errors, "cluster", texts->cluster, names);
         good = false;
     }
-    if (!group_read_host(texts, out->host)) {
+    if (!group_name_slice(texts, texts->slice, out->host)) {
         group_complain(errors, "cluster_host", texts->host,
                        "set it to a name of this host: letters, digits, '-', '_' and "
                        "'.'");
@@ -162,9 +179,28 @@ group_settings_read(const struct group_texts *texts, struct group_settings *out,
     out->shares_addresses = strcmp(out->egress, "own") != 0;
     good &= group_read_places(texts, out, errors);
     good &= group_read_peers(texts, out, errors);
-    if (!good)
+    if (good)
+        group_find_lead(texts, out);
+    else
         group_settings_free(out);
     return good;
+}
+
+bool
+group_settings_read(const struct group_texts *texts, struct group_settings *out,
+                    struct buffer *errors)
+{
+    *out = (struct group_settings){.shares_addresses = true};
+    if (texts->cluster.length > 0)
+        return group_read(texts, out, errors);
+    if (texts->slices < 2 || texts->slices > GROUP_HOSTS_MAX)
+        return true;
+    const struct group_texts own = {.cluster = TEXT("slices"),
+                                    .host = TEXT("slice"),
+                                    .egress = TEXT("shared"),
+                                    .slice = texts->slice,
+                                    .slices = texts->slices};
+    return group_read(&own, out, errors);
 }
 
 bool

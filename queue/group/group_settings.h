@@ -23,16 +23,18 @@ struct group_settings {
     char egress[GROUP_NAME_MAX + 1];
     bool shares_addresses; /* else those where we log in alone */
     struct redis_place places[REDIS_PLACES_MAX];
-    size_t place_count;                /* 0: no bank, exact parts alone */
+    size_t place_count;                /* 0: no Redis */
     char (*peers)[GROUP_HOST_MAX + 1]; /* names of the others, in lower case */
     size_t peer_count;
+    bool has_lead; /* all hosts are slices of this machine, one of which is the bank */
 };
 
 /* A name of the group, of a host or of an egress, in lower case. False: it is none, or does
  * not fit. */
 bool group_name_read(struct text name, char *out, size_t size);
 /* False with one line per error ("cluster_redis: ..."), none of which has a password. An
- * unset cluster is a good one, of which nothing else is read. */
+ * unset cluster is a good one, of which nothing else is read: slices are then a group of
+ * their own. */
 bool group_settings_read(const struct group_texts *texts, struct group_settings *out,
                          struct buffer *errors);
 /* Whether a server is asked by TLS. */

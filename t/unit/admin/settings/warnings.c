@@ -206,8 +206,8 @@ test_values(void)
          "sender before\n"                                                            },
         {{"relay=smtp://h.test?notices=4h,23h&lifetime=1d"},             NULL         },
         {{"slices=4", "slice=3"},
-         "warning: slices = 4: each daemon applies the limits of sessions, rates and "
-         "clients by itself, so all together may reach 4 times as much: divide them\n"},
+         "warning: slices = 4: each daemon applies the limits of clients (client_..., "
+         "server_...) by itself, so all together may reach 4 times as much: divide them\n"},
         {{"slices=1"},                                                   NULL         },
         {{"routes=* mx\n    a.test smtp://h.test"},
          "warning: command line: routes: the route 'a.test' is never chosen, because "
@@ -298,6 +298,10 @@ test_group(void)
     ok(is_said("cluster, its name, is not set: no limit is shared"));
     ok_named(!is_said("a rate delay"), "nothing else is said then");
     strcpy(cluster, "cluster=mail");
+    strcpy(peers, "slices=2");
+    say(arguments);
+    ok_named(!is_said("cluster is set"), "slices know each other");
+    strcpy(peers, "cluster_peers=");
     say(arguments);
     ok(is_said("cluster is set without cluster_redis and cluster_peers"));
     ok(is_said("a rate delay is each host's own, also in a group: rate= is shared"));

@@ -47,10 +47,7 @@ test_good(void)
     is_number(read_.place_count, 0, "no bank");
     ok_named(read_.shares_addresses, "addresses are shared");
     t.egress = TEXT("own");
-    t.slices = 2;
-    t.slice = 1;
     ok_named(reads(t) && !read_.shares_addresses, "an address of our own");
-    is_string(read_.host, "relay1.1", "each slice is a host");
     t = good;
     t.egress = TEXT("nat2");
     t.peers = TEXT("relay2=10.0.0.2:4650, RELAY1=10.0.0.1:4650\n relay3=c.example");
@@ -58,6 +55,44 @@ test_good(void)
     is_number(read_.peer_count, 2, "but for ourselves");
     is_string(read_.peers[1], "relay3", "by their names");
     is_string(read_.egress, "nat2", "and a name of the address");
+}
+
+/* Slices of one machine need neither Redis nor a name. */
+static void
+test_slices(void)
+{
+    struct group_texts t = good;
+    t.slices = 4;
+    t.slice = 1;
+    t.egress = TEXT("own");
+    ok_named(reads(t) && read_.has_lead, "slices without Redis have a bank");
+    is_string(read_.host, "relay1.1", "each slice is a host");
+    is_number(read_.peer_count, 3, "and knows the others");
+    is_string(read_.peers[0], "relay1.0", "by their names");
+    is_string(read_.peers[2], "relay1.3", "all of them");
+    ok_named(read_.shares_addresses, "which have one address");
+    t.peers = TEXT("relay1.0=127.0.0.1 relay1.3=127.0.0.1");
+    ok_named(reads(t) && read_.has_lead && read_.peer_count == 3,
+             "peers that are slices are no other machines");
+    t.peers = TEXT("relay1.0=127.0.0.1 relay2.0=10.0.0.2");
+    ok_named(reads(t) && !read_.has_lead && read_.peer_count == 2 &&
+                 !read_.shares_addresses,
+             "with another machine each has its own part");
+    if (*redis_version() != '\0') {
+        t.peers = TEXT("");
+        t.redis = TEXT("redis://a");
+        ok_named(reads(t) && !read_.has_lead && read_.peer_count == 0, "Redis");
+    }
+    t = (struct group_texts){.host = TEXT("["), .redis = TEXT("x"), .slices = 2};
+    ok_named(reads(t) && read_.has_lead, "without a cluster nothing else is read");
+    is_string(read_.name, "slices", "they are a group");
+    is_string(read_.host, "slice.0", "of slices");
+    is_string(read_.peers[0], "slice.1", "alone");
+    t.slices = 512;
+    ok_named(reads(t) && read_.name[0] == '\0', "too many to be one");
+    t = good;
+    t.slices = 512;
+    ok_named(reads(t) && !read_.has_lead, "with a name, too");
 }
 
 static void
@@ -122,6 +157,7 @@ main(void)
 {
     buffer_init(&errors, 1 << 16);
     test_good();
+    test_slices();
     test_redis();
     test_wrong();
     group_settings_free(&read_);
