@@ -12,6 +12,8 @@ enum { SIGNALS = sizeof(fatal) / sizeof(*fatal) };
 
 struct crash {
     volatile uint32_t *volatile word;
+    void (*volatile run)(void *context);
+    void *volatile context;
     struct sigaction before[SIGNALS];
 };
 
@@ -35,6 +37,8 @@ on_crash(int number, siginfo_t *info, void *context)
         *crash()->word = 1;
     for (size_t i = 0; i < SIGNALS; i++)
         sigaction(fatal[i], &crash()->before[i], NULL);
+    if (crash()->run != NULL)
+        crash()->run(crash()->context);
     if (info->si_code <= 0 || info->si_code == SI_KERNEL)
         raise(number);
     errno = saved;
@@ -43,10 +47,14 @@ on_crash(int number, siginfo_t *info, void *context)
 static void
 take_signals(void)
 {
+    static bool taken;
     static char memory[STACK_SIZE];
     const stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)};
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
     action.sa_sigaction = on_crash;
+    if (taken)
+        return;
+    taken = true;
     sigemptyset(&action.sa_mask);
     sigaltstack(&stack, NULL);
     for (size_t i = 0; i < SIGNALS; i++)
@@ -56,11 +64,8 @@ take_signals(void)
 void
 crash_mark(volatile uint32_t *word)
 {
-    static bool taken;
     crash()->word = word;
-    if (!taken)
-        take_signals();
-    taken = true;
+    take_signals();
 }
 
 void
@@ -68,4 +73,20 @@ crash_unmark(volatile uint32_t *word)
 {
     if (crash()->word == word)
         crash()->word = NULL;
+}
+
+void
+crash_call(void (*run)(void *context), void *context)
+{
+    crash()->run = NULL;
+    crash()->context = context;
+    crash()->run = run;
+    take_signals();
+}
+
+void
+crash_uncall(const void *context)
+{
+    if (crash()->context == context)
+        crash()->run = NULL;
 }

@@ -10,6 +10,7 @@ log_wiring_open(struct loop *loop, const struct options *o)
     struct log *log = log_new(loop, options_log_style(o), options_log_level(o));
     log_name_host(log, o->hostname);
     log_watch_journal(log);
+    log_write_at_crash(log);
     int error = path != NULL ? log_open_syslog(log, path) : 0;
     if (error != 0)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,

@@ -6,9 +6,11 @@
  *
  * Lines wait in memory and are written twice in a turn (warnings and errors
  * immediately): before the queue syncs and removes files, and before replies are sent.
- * So nobody sees an effect before its line. */
+ * So nobody sees an effect before its line, but for many lines: those beyond
+ * PACE_IMMEDIATE wait up to PACE_MS (base/pace.h). A crash writes what waits. */
 #include "base/log/log.h"
 
+#include "base/crash.h"
 #include "base/log/log_internal.h"
 #include "base/log/log_json.h"
 #include "base/log/log_number.h"
@@ -194,7 +196,7 @@ static void
 flush_lines(void *context)
 {
     struct log *log = context;
-    log_writer_flush(log->writer);
+    log_writer_flush_soon(log->writer);
     loop_unpost(log->loop, &log->wake);
 }
 
@@ -215,7 +217,7 @@ log_write_line(struct log *log, enum log_level level, struct buffer *line)
     } else {
         (void)!log_writer_add(log->writer, buffer_text(line));
         if (level <= LOG_LEVEL_WARNING || log_writer_waiting(log->writer) > TURN_MAX)
-            flush_lines(log);
+            log_writer_flush(log->writer);
         else
             loop_wake(log->loop, &log->wake);
     }
@@ -385,6 +387,7 @@ log_free(struct log **log)
     if (l == NULL)
         return;
     if (l->writer != NULL) {
+        crash_uncall(l->writer);
         loop_unpost(l->loop, &l->wake);
         loop_at_end_remove(l->loop, LOOP_STAGE_SYNC, flush_lines, l);
         loop_at_end_remove(l->loop, LOOP_STAGE_SEND, flush_lines, l);
@@ -396,6 +399,13 @@ log_free(struct log **log)
     log_writer_free(&l->writer);
     net_datagram_close(&l->syslog);
     free(l);
+}
+
+void
+log_write_at_crash(struct log *log)
+{
+    assert(log->writer != NULL);
+    crash_call(log_writer_rescue, log->writer);
 }
 
 void

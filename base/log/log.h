@@ -31,9 +31,10 @@ enum { LOG_LINE_MAX = 8192 };
  * 2. With a loop they wait for the next end-of-turn stage SYNC or SEND; an error or a
  * warning is written immediately, behind the lines that wait. Make the log before queue
  * and net, whose hooks then run later: no file is removed and no reply is sent before
- * its line is written. If the descriptor is not read, the daemon does not wait: lines
- * are buffered up to LOG_WRITER_MAX, then lost, and a later line reports their number.
- * Levels above max are not written. Free the log before its loop. */
+ * its line is written, unless there are many (base/pace.h). If the descriptor is not
+ * read, the daemon does not wait: lines are buffered up to LOG_WRITER_MAX, then lost, and
+ * a later line reports their number. Levels above max are not written. Free the log
+ * before its loop. */
 struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
 void log_free(struct log **log);
 /* A log of style petrel and of all levels, the lines of which go to take(), each with its
@@ -47,6 +48,8 @@ struct log *log_new_apart(struct loop *loop,
  * when it is back. */
 int log_open_syslog(struct log *log, const char *path)
     __attribute__((warn_unused_result));
+/* A crash of the process writes the lines that wait (base/crash.h). */
+void log_write_at_crash(struct log *log);
 /* If standard error is a stream of systemd's journal: no time, and each line begins with
  * its priority. */
 void log_watch_journal(struct log *log);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/net/net_datagram.h"
 #include "base/net/net_outlet.h"
+#include "base/pace.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -27,6 +28,8 @@ struct log_writer {
     struct loop_timer again;       /* runs while its service is slow or gone */
     void (*on_drained)(void *context);
     void *context;
+    struct pace pace;
+    struct loop_timer rest; /* the end of a period of it, while lines wait for that */
     struct buffer lines;
     size_t written;           /* of lines */
     bool cut;                 /* the last write ended within a line */
@@ -174,6 +177,17 @@ log_writer_flush(struct log_writer *w)
         push(w);
 }
 
+void
+log_writer_flush_soon(struct log_writer *w)
+{
+    int64_t now_ms = loop_monotonic_ms(w->loop);
+    size_t waiting = log_writer_waiting(w);
+    if (w->datagram != NULL || waiting == 0 || pace_passes(&w->pace, now_ms, waiting))
+        log_writer_flush(w);
+    else if (!heap_has(&w->rest.node)) /* no more than a turn */
+        loop_timer_start(w->loop, &w->rest, pace_left_ms(&w->pace, now_ms), NULL, NULL);
+}
+
 static void
 log_writer_again(void *context)
 {
@@ -181,6 +195,21 @@ log_writer_again(void *context)
     if (w->gone)
         (void)!net_datagram_connect(w->datagram);
     push(w);
+}
+
+/* Nothing is changed: the crash may be anywhere. */
+void
+log_writer_rescue(void *writer)
+{
+    struct log_writer *w = writer;
+    struct text rest = unwritten(w), line;
+    int64_t wrote = 1;
+    while (w->datagram != NULL && text_cut(&rest, '\n', &line) && line.length > 0)
+        if (net_datagram_send(w->datagram, line) != 0)
+            return;
+    for (; rest.length > 0 && wrote > 0; rest = text_after(rest, (size_t)wrote))
+        if ((wrote = net_outlet_write(&w->outlet, rest)) < 0)
+            return;
 }
 
 void
@@ -239,6 +268,7 @@ log_writer_free(struct log_writer **writer)
     *writer = NULL;
     loop_watch_free(&w->watch);
     loop_timer_stop(w->loop, &w->again);
+    loop_timer_stop(w->loop, &w->rest);
     net_outlet_close(&w->outlet);
     buffer_free(&w->lines);
     free(w);

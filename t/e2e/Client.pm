@@ -50,6 +50,14 @@ sub reply {
     }
 }
 
+# Sends so many messages without waiting for replies.
+sub burst {
+    my ($self, $count) = @_;
+    my $content = "Subject: x\r\n\r\nhello\r\n";
+    my $one = "MAIL FROM:<s\@x.example>\r\nRCPT TO:<ok\@example.org>\r\nBDAT " . length($content) . " LAST\r\n$content";
+    return $self->put($one x $count);
+}
+
 sub say { my ($self, $line) = @_; return $self->put("$line\r\n") ? $self->reply : '' }
 
 # Everything until the peer closes, or says nothing for so many seconds.

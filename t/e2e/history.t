@@ -67,9 +67,28 @@ for my $round (1 .. 8) {
 }
 is_deeply \@missing, [], 'each message that was accepted is found after kill -9';
 
+# A crash under load: lines of the log wait for each other then, and the crash writes them.
+@missing = ();
+for my $round (1 .. 4) {
+    $petrel->stop;
+    $petrel->configure(log_style => 'petrel', log_level => 'info');
+    $petrel->start;
+    my @clients = map { Client->greeted($petrel->{port}) } 1 .. 4;
+    $_->burst(100) for @clients;
+    my @ids = map { $clients[$_ % 4]->reply =~ /queued as (\S+)/ } 1 .. 50 * $round;
+    kill 'ABRT', $petrel->{pid};
+    push @ids, $_->rest =~ /queued as (\S+)/g for @clients;
+    $petrel->kill9; # it is gone: this takes its status
+    ok @ids > 10, "round $round: accepted";
+    my ($log, $all) = ($petrel->log, history($petrel, 'mail'));
+    push @missing, grep { $log !~ /\Q$_\E: client=/ || $all !~ /\Q$_\E: event=accepted/ } @ids;
+    $petrel->start;
+}
+is_deeply \@missing, [], 'each message that was accepted is in the log and in the history after a crash';
+
 # Off, and on again, by a reload.
 $petrel->stop;
-$petrel->configure(log_level => 'info');
+$petrel->configure(log_style => 'qmail', log_level => 'info');
 $petrel->start;
 ok reload($petrel, history_size => 0), 'a reload';
 my $before = history($petrel, 'mail');

@@ -146,6 +146,37 @@ marks_another(void)
 }
 
 static void
+note_called(void *context)
+{
+    ((struct page *)context)->other = 1 + ((struct page *)context)->note;
+}
+
+static void
+calls(void)
+{
+    crash_mark(&page()->note);
+    crash_call(note_called, page());
+    reads_nowhere();
+}
+
+static void
+calls_no_more(void)
+{
+    crash_mark(&page()->note);
+    crash_call(note_called, page());
+    crash_uncall(NULL);
+    crash_uncall(page());
+    abort();
+}
+
+static void
+is_sent_kill_with_call(void)
+{
+    crash_call(note_called, page());
+    is_sent(SIGKILL);
+}
+
+static void
 on_abort(int number)
 {
     (void)number;
@@ -189,6 +220,9 @@ main(void)
         {"another word",           marks_another, SIGABRT, 0, 1, 0},
         {"a handler before ours",  was_handled,   SIGABRT, 1, 0, 1},
         {"an end in order",        ends_well,     0,       0, 0, 0},
+        {"a call behind the mark", calls,         SIGSEGV, 1, 2, 0},
+        {"no call any more",       calls_no_more, SIGABRT, 1, 0, 0},
+        {"SIGKILL, with a call",   is_sent_kill_with_call, SIGKILL, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         printf("# %s\n", cases[i].name);

@@ -3,9 +3,11 @@
 #include "base/log/log_writer.h"
 
 /* link: t/sim/loop.c */
+#include "base/crash.h"
 #include "base/loop/loop.h"
 #include "base/net/net_datagram.h"
 #include "base/net/net_outlet.h"
+#include "base/pace.h"
 #include "t/sim/sim.h"
 #include "t/support/tap.h"
 
@@ -284,6 +286,88 @@ crash(void)
     close(ends[0]);
 }
 
+/* The bytes that can be read now. */
+static int64_t
+read_now(int from)
+{
+    ssize_t got = read(from, all, sizeof(all));
+    return got > 0 ? got : 0;
+}
+
+static void
+many(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    fcntl(ends[0], F_SETFL, fcntl(ends[0], F_GETFL) | O_NONBLOCK);
+    open_on(ends[1]);
+    sim_loop_advance(loop, 1000);
+    bool at_once = true;
+    for (int i = 0; i * LINE < PACE_IMMEDIATE; i++) {
+        ok(add(i));
+        log_writer_flush_soon(w);
+        at_once = at_once && read_now(ends[0]) == LINE;
+    }
+    ok_named(at_once, "few lines are written at once");
+    for (int i = 0; i < 20; i++) {
+        ok(add(i));
+        log_writer_flush_soon(w);
+    }
+    is_number(read_now(ends[0]), 0, "many wait");
+    sim_loop_advance(loop, PACE_MS - 1);
+    log_writer_flush_soon(w);
+    is_number(read_now(ends[0]), 0, "some ms");
+    uint64_t turns = sim_loop_turns(loop);
+    sim_loop_advance(loop, 1);
+    ok_named(sim_loop_turns(loop) > turns, "the end of which makes a turn");
+    log_writer_flush_soon(w);
+    is_number(read_now(ends[0]), 20 * LINE, "and are written then, in one piece");
+    for (int i = 0; i < (PACE_IMMEDIATE + PACE_MOST) / LINE + 1; i++) {
+        ok(add(i));
+        log_writer_flush_soon(w);
+    }
+    ok_named(read_now(ends[0]) >= PACE_MOST && log_writer_waiting(w) < PACE_MOST, "or when they are many");
+    ok(add(1));
+    log_writer_flush_soon(w);
+    ok(log_writer_waiting(w) > 0);
+    log_writer_flush(w);
+    is_number(log_writer_waiting(w), 0, "a warning has them written");
+    log_writer_free(&w);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* The lines that explain a crash are those that wait when it comes. */
+static void
+rescue(void)
+{
+    int ends[2], status;
+    if (pipe(ends) != 0)
+        abort();
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGABRT, SIG_DFL);
+        open_on(ends[1]);
+        (void)!add(0);
+        log_writer_flush(w);
+        (void)!(add(1) && add(2));
+        crash_call(log_writer_rescue, w);
+        abort();
+    }
+    close(ends[1]);
+    waitpid(pid, &status, 0);
+    ssize_t length = read(ends[0], all, sizeof(all)), more;
+    while (length > 0 && (more = read(ends[0], all + length, 1000)) > 0)
+        length += more;
+    ok_named(WIFSIGNALED(status) && length == 3 * LINE && atoi(all + LINE) == 1 && atoi(all + 2 * LINE) == 2,
+             "a crash writes the lines that wait");
+    close(ends[0]);
+}
+
 /* A syslog service: one datagram a line, kept while it is away. */
 static void
 datagrams(void)
@@ -301,10 +385,21 @@ datagrams(void)
     open_on(STDERR_FILENO);
     log_writer_use(w, &to);
     ok(add(1) && add(2));
+    log_writer_rescue(w);
+    ok_named(recv(service, got, sizeof(got), 0) == LINE - 1 && recv(service, got, sizeof(got), 0) == LINE - 1 &&
+                 recv(service, got, sizeof(got), 0) < 0,
+             "a crash sends those that wait");
     log_writer_flush(w);
     is_number(recv(service, got, sizeof(got), 0), LINE - 1, "a line without its LF");
     is_number(recv(service, got, sizeof(got), 0), LINE - 1, "and the next");
     is_number(log_writer_waiting(w), 0, "none waits");
+    bool soon = true;
+    for (int i = 0; i < 3 * PACE_IMMEDIATE / LINE; i++) {
+        soon = soon && add(i);
+        log_writer_flush_soon(w);
+        soon = soon && recv(service, got, sizeof(got), 0) == LINE - 1;
+    }
+    ok_named(soon, "many are not collected");
     close(service);
     ok(add(3));
     log_writer_flush(w);
@@ -346,7 +441,9 @@ main(void)
     terminals();
     files();
     gone();
+    many();
     crash();
+    rescue();
     datagrams();
     loop_turn(loop, 0);
     loop_free(&loop);
