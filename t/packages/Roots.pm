@@ -46,13 +46,20 @@ sub enter {
     return;
 }
 
-# The root to copy is there.
+# The root to copy is there. A slow machine is not stuck: as long as debootstrap says more, it has more time.
 sub bootstrapped {
     return if !defined $bootstrap;
-    my $status = Petrel::reap($bootstrap, 0, 900);
+    my ($log, $said) = ("$work/debootstrap.log", -1);
+    my $size = sub { -s $log || 0 };
+    my $ended = sub { Petrel::slurp("/proc/$bootstrap/stat") =~ /\) Z / };
+    while (!$ended->() && $size->() != $said) {
+        $said = $size->();
+        Petrel::wait_for(sub { $ended->() || $size->() != $said }, 600);
+    }
+    my $status = Petrel::reap($bootstrap, $ended->() ? 0 : 'KILL');
     undef $bootstrap;
     system('rm', '-rf', '--one-file-system', "$kept/$suite.new");
-    die "debootstrap $suite: " . Petrel::slurp("$work/debootstrap.log") if !defined $status || $status != 0;
+    die "debootstrap $suite: " . Petrel::slurp($log) if !defined $status || $status != 0;
     return;
 }
 
