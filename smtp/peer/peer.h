@@ -28,17 +28,20 @@ enum {
     PEER_HOSTS_MAX = GROUP_HOSTS_MAX,
     PEER_NOOP_MS = 5 * 1000,
     PEER_SILENCE_MS = 15 * 1000,
-    PEER_HANDSHAKES_MAX = 64 /* connections that have not said XPEER yet */
+    PEER_HANDSHAKES_MAX = 64, /* connections that have not said XPEER yet */
+    PEER_LISTENERS_MAX = 16
 };
 
 struct peer_settings {
-    struct text listen; /* entries of `listen` with ?peer; empty: nobody can call us */
+    /* Entries of `listen` with ?peer; none: nobody can call us. */
+    const struct net_address *listen;
+    size_t listen_count;
     struct text secret; /* lines of cluster_secret */
-    const char *group;
+    const char *group;  /* "": there is none */
     int64_t message_size_limit;
 };
 
-/* One line per error. */
+/* False with one line per error. */
 bool peer_check(const struct peer_settings *settings, struct buffer *errors);
 
 struct peer_setup {
@@ -49,6 +52,9 @@ struct peer_setup {
     const struct sibling_service *service;
     /* Where the host is reached, HOST:PORT; NULL: not known. Borrowed during the call. */
     const char *(*address)(void *context, const char *host);
+    /* Whether a sibling is known to be at that address, whatever the port; NULL: not
+     * known. Its connections are not pushed out by a crowd of others. */
+    bool (*is_sibling)(void *context, const struct net_address *address);
     void *context;
 };
 struct peer;
@@ -57,6 +63,16 @@ struct peer *peer_new(const struct peer_setup *setup,
                       const struct peer_settings *settings, char *error, size_t size);
 /* Other secrets. */
 void peer_reload(struct peer *peer, const struct peer_settings *settings);
+/* A socket on which siblings are listened to. False: index is behind the last. */
+bool peer_door(const struct peer *peer, size_t index, struct net_address *address,
+               struct net_listener_counts *counts);
+/* Since startup. */
+struct peer_counts {
+    uint64_t accepted, named; /* connections, and those that have said XPEER */
+    uint64_t pushed_out;      /* by others, before they had */
+    uint64_t turned_away;
+};
+struct peer_counts peer_counts(const struct peer *peer);
 /* What goes out. Lives as long as the peer. */
 const struct sibling_calls *peer_calls(struct peer *peer);
 /* Says QUIT to all, as far as that takes no time. */
