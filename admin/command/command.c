@@ -176,17 +176,8 @@ static void
 add_note(struct visit *v, json_t *listing, struct id id, enum queue_place place)
 {
     char note[QUEUE_NOTE_MAX];
-    uint64_t seconds;
-    if (queue_note(v->queue, id, place, note) < 0)
-        return;
-    struct text rest = text_from(note);
-    size_t space = text_find(rest, ' ');
-    struct text since = text_before(rest, space == TEXT_NONE ? 0 : space);
-    if (text_number(since, INT64_MAX, &seconds)) {
-        json_object_set_new(listing, "since", json_integer((json_int_t)seconds));
-        rest = text_after(rest, space + 1);
-    }
-    json_object_set_new(listing, "reason", listing_text(rest));
+    if (queue_note(v->queue, id, place, note) == 0)
+        listing_add_note(listing, note);
 }
 
 /* A damaged message has no envelope to show: its name and its note must do. */

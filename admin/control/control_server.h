@@ -14,9 +14,10 @@
  * {"seen": 0}. A command of request.h is answered by one line for each message
  * ({"id", "ok", "code", "text"}; code is of sysexits), {"seen": N} as signs of life,
  * and one line with "ok" and "end" when all changes are durable. A refused request
- * gets {"ok": false, "error": ...}. Commands of trace_answer.h and list_answer.h are answered
- * by lines, too, and one with "ok" and "end". A client that disconnects cancels its request
- * between two messages. {"command": "http"}: see control_server_on_http().
+ * gets {"ok": false, "error": ...}. Commands of trace_answer.h, list_answer.h and
+ * message_answer.h are answered by lines, too, and one with "ok" and "end". A client
+ * that disconnects cancels its request between two messages. {"command": "http"}: see
+ * control_server_on_http().
  * {"command": "test", "to": ..., "from": ...} is answered as in trial.h.
  * {"command": "page", "access": "read"} (or "operate", the default) is answered by a key
  * for POST /api/session of HTTP, valid once and for five minutes, and urls, where HTTP is

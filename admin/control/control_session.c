@@ -2,6 +2,7 @@
 #include "admin/control/control_session.h"
 
 #include "admin/control/list_answer.h"
+#include "admin/control/message_answer.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
 #include "admin/control/request_types.h"
@@ -29,6 +30,7 @@ struct control_session {
     bool adopting; /* a slice */
     struct trace_answer *trace;
     struct list_answer *list;
+    struct message_answer *message;
     struct trial *trial;
     char awaits[NAME_MAX_BYTES]; /* a question whose answer comes later; "": none */
     struct loop_timer pulse;
@@ -68,7 +70,7 @@ bool
 control_session_is_busy(const struct control_session *s)
 {
     return s->operation != NULL || s->adopting || s->trace != NULL || s->list != NULL ||
-           s->trial != NULL || s->awaits[0] != '\0';
+           s->message != NULL || s->trial != NULL || s->awaits[0] != '\0';
 }
 
 static void
@@ -252,6 +254,31 @@ control_session_list(struct control_session *s, json_t *request)
         control_session_refuse(s, why);
 }
 
+static void
+control_session_on_shown(void *context)
+{
+    struct control_session *s = context;
+    control_session_reply_end(s, NULL);
+    message_answer_free(&s->message);
+    control_session_end(s);
+}
+
+static void
+control_session_show(struct control_session *s, json_t *request)
+{
+    struct control_service *c = s->service;
+    struct message_answer_events events = {.context = s,
+                                           .line = control_session_on_line,
+                                           .ended = control_session_on_shown};
+    const char *why;
+    s->message =
+        message_answer_new(c->loop, c->manager, c->questions, request, &events, &why);
+    if (s->message != NULL)
+        control_session_begin(s);
+    else
+        control_session_refuse(s, why);
+}
+
 /* --- Test messages ---------------------------------------------------------------- */
 
 static void
@@ -307,6 +334,7 @@ static const struct control_row {
     {"rm",      control_session_operate, false},
     {"adopt",   control_session_adopt,   false},
     {"list",    control_session_list,    true },
+    {"show",    control_session_show,    true },
     {"trace",   control_session_trace,   true },
     {"follow",  control_session_trace,   false},
     {"test",    control_session_try,     false},
@@ -407,6 +435,7 @@ control_session_free(struct control_session **session)
     operation_free(&s->operation);
     trace_answer_free(&s->trace);
     list_answer_free(&s->list);
+    message_answer_free(&s->message);
     trial_leave(&s->trial);
     if (s->adopting)
         queue_adopt_ignore(manager_queue(s->service->manager), s);

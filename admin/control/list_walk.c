@@ -40,6 +40,16 @@ list_walk_seen(const struct list_walk *w)
     return w->seen;
 }
 
+/* Why it is there. */
+static void
+list_walk_add_note(const struct list_walk *w, json_t *listing, struct id id,
+                   enum queue_place place)
+{
+    char note[QUEUE_NOTE_MAX];
+    if (queue_note(manager_queue(w->manager), id, place, note) == 0)
+        listing_add_note(listing, note);
+}
+
 /* What cannot be read has a place and a name. */
 static json_t *
 list_walk_unread(const struct list_walk *w, struct id id)
@@ -48,7 +58,9 @@ list_walk_unread(const struct list_walk *w, struct id id)
     id_format(id, name);
     if (!filter_matches_place(w->filter, "corrupt"))
         return NULL;
-    return json_pack("{s:s,s:s}", "queue_name", "corrupt", "queue_id", name);
+    json_t *listing = json_pack("{s:s,s:s}", "queue_name", "corrupt", "queue_id", name);
+    list_walk_add_note(w, listing, id, QUEUE_CORRUPT);
+    return listing;
 }
 
 static json_t *
@@ -88,6 +100,8 @@ list_walk_next(struct list_walk *w)
         json_decref(listing);
         listing = NULL;
     }
+    if (listing != NULL && e->delivery.held)
+        list_walk_add_note(w, listing, id, QUEUE_HOLD);
     envelope_free(&loaded);
     return listing;
 }

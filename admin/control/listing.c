@@ -94,6 +94,20 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     return listing;
 }
 
+void
+listing_add_note(json_t *listing, const char *note)
+{
+    uint64_t seconds;
+    struct text rest = text_from(note);
+    size_t space = text_find(rest, ' ');
+    struct text since = text_before(rest, space == TEXT_NONE ? 0 : space);
+    if (text_number(since, INT64_MAX, &seconds)) {
+        json_object_set_new(listing, "since", json_integer((json_int_t)seconds));
+        rest = text_after(rest, space + 1);
+    }
+    json_object_set_new(listing, "reason", listing_text(rest));
+}
+
 const char *
 listing_disk_place(enum queue_place place)
 {
@@ -165,7 +179,8 @@ listing_print_line(const json_t *listing, int64_t now_ms)
     const json_t *recipients = json_object_get(listing, "recipients");
     const char *reason = first_reason(recipients);
     char age[24], wait[24];
-    size_t count = json_array_size(recipients);
+    int64_t count = (int64_t)json_array_size(recipients) +
+                    json_field_number(listing, "recipients_more");
     print_span(now_ms / 1000 - json_field_number(listing, "arrival_time"), age);
     print_span(json_field_number(listing, "due_time") - now_ms / 1000, wait);
     printf("%s %-8s %5s %8" PRId64 " <%s> -> <%s>",
@@ -175,7 +190,7 @@ listing_print_line(const json_t *listing, int64_t now_ms)
            json_field_string(listing, "sender"),
            json_field_string(json_array_get(recipients, 0), "address"));
     if (count > 1)
-        printf(" and %zu more", count - 1);
+        printf(" and %" PRId64 " more", count - 1);
     if (strcmp(json_field_string(listing, "queue_name"), "deferred") == 0)
         printf("; next attempt in %s", wait);
     if (json_field_string(listing, "reason")[0])

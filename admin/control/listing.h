@@ -12,8 +12,9 @@
  * forced_expire, sender, recipients[{address, delay_reason}], and ours: done per
  * recipient, attempts, due_time, encodings, envelope_id. state is the daemon's answer
  * or NULL; place "" uses the state's. */
-/* The caller may add reason and since: why and when it came to hold. */
 json_t *listing_make(const struct envelope *e, const char *place, const json_t *state);
+/* Adds reason and since: why and when it came to hold or corrupt, from queue_note(). */
+void listing_add_note(json_t *listing, const char *note);
 
 /* The queue of a message in the scheduler; "unknown" if it does not have it. */
 const char *listing_place_name(enum sched_place place);

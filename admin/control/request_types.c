@@ -28,6 +28,8 @@ static const struct request_member {
     {NULL,             "place",    REQUEST_STRING },
     {"list",           "limit",    REQUEST_INTEGER},
     {"list",           "after",    REQUEST_STRING },
+    {"show",           "id",       REQUEST_STRING },
+    {"show",           "why",      REQUEST_BOOLEAN},
     {"trace",          "q",        REQUEST_STRINGS},
     {"trace",          "since_ms", REQUEST_INTEGER},
     {"trace",          "limit",    REQUEST_INTEGER},
