@@ -79,10 +79,25 @@ test_reference(void)
     is_number(wrong, 0, "every single bit turned is noticed");
 }
 
+static void
+test_join(void)
+{
+    unsigned char bytes[300];
+    size_t wrong = 0;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char)(i * 37 + i / 7);
+    uint32_t all = crc_add(0, bytes, sizeof(bytes));
+    for (size_t i = 0; i <= sizeof(bytes); i++)
+        wrong += crc_join(crc_add(0, bytes, i), crc_add(0, bytes + i, sizeof(bytes) - i),
+                          sizeof(bytes) - i) != all;
+    is_number(wrong, 0, "the sum of two parts");
+}
+
 int
 main(void)
 {
     test_published();
+    test_join();
     test_reference();
     return done();
 }
