@@ -159,6 +159,12 @@ say_other(struct buffer *b, const json_t *event, const char *type)
         say(b, strcmp(type, "made") == 0 ? ", about " : ": ",
             json_field_string(event, "other"), "");
         say(b, ", to <", json_field_string(event, "recipient"), ">");
+    } else if (strcmp(type, "given") == 0) {
+        say(b, "given to ", json_field_string(event, "recipient"), "");
+        say(b, " as ", json_field_string(event, "as"), "");
+    } else if (strcmp(type, "taken") == 0) {
+        say(b, "taken from ", json_field_string(event, "sender"), "");
+        say(b, ", where it was ", json_field_string(event, "was"), "");
     } else if (strcmp(type, "lifetime") == 0) {
         say(b, "", "its lifetime is over", "");
     } else if (is_operators && text[0] != '\0') {

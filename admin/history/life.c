@@ -192,6 +192,7 @@ struct life_sum {
     json_t *recipients; /* address: its last verdict */
     int64_t expected;   /* recipients; 0: not known */
     bool ended, held, removed, given;
+    bool has_left; /* another host has it */
 };
 
 static const char *
@@ -244,6 +245,7 @@ life_count(struct life_sum *sum, const json_t *event)
     sum->removed = sum->removed || life_is_type(event, "removed");
     sum->ended = sum->ended || life_ends(event);
     sum->given = sum->given || life_is_type(event, "fragment");
+    sum->has_left = sum->has_left || life_is_type(event, "given");
 }
 
 static size_t
@@ -266,6 +268,8 @@ life_state(const struct life_sum *sum)
            known = json_object_size(sum->recipients);
     bool all = sum->ended || (known > 0 && delivered + failed == known &&
                               (int64_t)known >= sum->expected);
+    if (sum->has_left)
+        return "given";
     if (sum->removed)
         return "removed";
     if (sum->held && !sum->ended)

@@ -27,7 +27,8 @@ static const char *const series_names[SERIES_KINDS] = {
      EVENT_BIT(EVENT_DEFERRED) | EVENT_BIT(EVENT_BOUNCED) | EVENT_BIT(EVENT_EXPIRED))
 #define CHANGES                                                                        \
     (EVENT_BIT(EVENT_ENDED) | EVENT_BIT(EVENT_HELD) | EVENT_BIT(EVENT_RELEASED) |      \
-     EVENT_BIT(EVENT_REMOVED) | EVENT_BIT(EVENT_RETURNED))
+     EVENT_BIT(EVENT_REMOVED) | EVENT_BIT(EVENT_RETURNED) | EVENT_BIT(EVENT_GIVEN) |   \
+     EVENT_BIT(EVENT_TAKEN))
 
 /* A step has a number for each kind; the ring holds the last `size` steps. */
 struct series_ring {

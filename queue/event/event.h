@@ -48,6 +48,8 @@ enum event_kind {
     EVENT_RETRIED,
     EVENT_REMOVED,
     EVENT_RETURNED,
+    EVENT_GIVEN, /* to another host of the group, or taken from it: fields */
+    EVENT_TAKEN,
     /* Fragments. */
     EVENT_FRAGMENT, /* fields */
     /* Sites and upstreams. */

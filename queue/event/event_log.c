@@ -307,6 +307,8 @@ event_log_petrel(struct event_log *l, const struct event *v)
         id_format(v->other, other);
         log_sentence(&line, "%.*s: %s", TEXT_ARGS(v->text), other);
         break;
+    case EVENT_GIVEN:
+    case EVENT_TAKEN:
     case EVENT_FRAGMENT:
         line_fields(&line, v);
         break;
@@ -454,6 +456,8 @@ event_log_history(const struct event_log *before, struct log *log,
     case EVENT_DEFERRED:
     case EVENT_BOUNCED:
     case EVENT_EXPIRED:
+    case EVENT_GIVEN:
+    case EVENT_TAKEN:
     case EVENT_FRAGMENT:
     case EVENT_QUOTA:
         event_log_petrel(&own, v);
