@@ -17,7 +17,7 @@ struct commit {
     struct envelope *envelope;
     struct buffer form; /* of todo/ID */
     int intd;           /* handle, -1: none */
-    bool linked, ignored;
+    bool linked, ignored, held;
     struct disk_sync sync; /* of a large content */
     uint64_t batch;
     queue_stored *stored;
@@ -48,6 +48,53 @@ set_done(struct commit *c)
 {
     DL_APPEND(c->commits->done, c);
     commit_stir(c->commits);
+}
+
+/* --- Held already ----------------------------------------------------------------- */
+
+/* Durable before the message is one: at no moment may it be delivered. Recovery must not
+ * see what is no message yet. */
+static void
+hold_first(struct commit *c)
+{
+    struct queue_draft *d = c->draft;
+    struct spool *s = c->commits->spool;
+    struct text why = c->envelope->moved.hold;
+    if (!d->taken || why.length == 0 || d->refused)
+        return;
+    id_set_add(c->commits->seen, d->id);
+    int file = spool_write_new(s, SPOOL_HOLD, d->id, why, true);
+    int result = file < 0 ? file : spool_sync(s, file, &d->id);
+    if (file >= 0)
+        disk_close_file(s->disk, file);
+    c->held = file >= 0;
+    if (result < 0)
+        draft_refuse(d, spool_refusal(result));
+}
+
+static void
+unhold(struct commit *c)
+{
+    if (!c->held)
+        return;
+    c->held = false;
+    (void)spool_remove(c->commits->spool, SPOOL_HOLD, c->draft->id);
+    id_set_remove(c->commits->seen, c->draft->id);
+}
+
+/* The form has no hold: hold/ID says so alone, which an operator can remove. */
+static void
+write_form(struct commit *c)
+{
+    bool fits = true;
+    c->envelope->moved.hold = TEXT("");
+    if (c->draft->taken)
+        fits = envelope_write_given(c->envelope, &c->form);
+    else
+        envelope_write_todo(c->envelope, &c->form);
+    if (!fits) /* it came in such a form */
+        draft_refuse(c->draft, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.5.4",
+                                            "Its failures are too long"));
 }
 
 /* --- In files -------------------------------------------------------------------- */
@@ -130,6 +177,7 @@ undo(struct commit *c)
     if (c->intd >= 0)
         (void)spool_remove(s, SPOOL_INTD, d->id);
     draft_erase(d);
+    unhold(c);
     id_set_remove(c->commits->seen, d->id);
 }
 
@@ -181,6 +229,8 @@ append(struct commit *c)
     /* The message owns the buffer now. */
     d->drafts->in_memory -= in_memory - d->content.length;
     buffer_free(&c->form);
+    if (c->held)
+        journaled_find(c->commits->journaled, d->id)->held = true;
     DL_APPEND(c->commits->appended, c);
     return true;
 }
@@ -223,6 +273,7 @@ on_content_synced(void *context, int result)
     }
     draft_refuse(c->draft, spool_refusal(spool_trouble(all->spool, result,
                                                        &c->draft->id, "sync a file")));
+    unhold(c);
     draft_erase(c->draft);
     set_done(c);
 }
@@ -251,7 +302,7 @@ refuse_batch(struct commit *c, int error)
     assert(m != NULL);
     /* The record may be on disk. The file may go only when an END after it is
      * durable. */
-    if (m->large)
+    if (m->large || m->held)
         removal_add(all->removal, m->id, c->batch + 1);
     journaled_drop(all->journaled, m);
 }
@@ -291,6 +342,8 @@ commit_answer(struct commits *all, struct commit *c)
     if (m != NULL)
         /* From here on the message can be loaded: queue_is_no_message(). */
         m->is_new = false;
+    if (m != NULL && c->held)
+        id_set_remove(all->seen, id); /* it is the journal's now */
     if (!refused && !ignored) {
         e = c->envelope;
         c->envelope = NULL;
@@ -389,7 +442,8 @@ commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e
     c->stored = stored;
     c->context = context;
     buffer_init(&c->form, SPOOL_FILE_MAX);
-    envelope_write_todo(c->envelope, &c->form);
+    hold_first(c);
+    write_form(c);
     *draft = NULL;
     *e = NULL;
     if (all->synchronous) {
@@ -398,9 +452,11 @@ commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e
         if (!all->gathers)
             commits_gathered(all);
     } else if (d->refused) {
+        unhold(c);
         draft_erase(d);
         set_done(c);
-    } else if (all->journaled->journal == NULL || must_be_files(c->envelope) ||
+    } else if (all->journaled->journal == NULL ||
+               (!d->taken && must_be_files(c->envelope)) ||
                !journaled_fits(all->journaled, c->envelope, c->form.length,
                                d->file >= 0))
         start_in_files(c);

@@ -220,6 +220,12 @@ queue_reports(struct queue_draft *d, const struct envelope *e)
 }
 
 void
+queue_takes(struct queue_draft *d)
+{
+    d->taken = true;
+}
+
+void
 queue_discard(struct queue_draft **draft)
 {
     if (*draft == NULL)

@@ -35,6 +35,7 @@ struct queue_draft {
     struct id id;
     int64_t size;
     uint32_t crc;
+    bool taken;         /* from another host: queue_takes() */
     struct id reported; /* the message whose failures it reports: queue_reports() */
     struct buffer reports;
     bool refused;

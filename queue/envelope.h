@@ -203,9 +203,9 @@ void envelope_fail(struct envelope *e, const struct failure *failure);
 
 /* The form of todo/ID: everything but the failures, marks and due time. */
 void envelope_write_todo(const struct envelope *e, struct buffer *out);
-/* The same with what became of the message up to now: marks, failures, refusals found when
- * it was routed, due time, attempts, `moved.hold`. For a message that another host gets, or
- * has given. False: the failures are too long for it. */
+/* The same with what became of the message up to now: marks, failures, due time, attempts,
+ * `moved.hold`. For a message that another host gets, or has given. False: the failures
+ * are too long for it. */
 bool envelope_write_given(const struct envelope *e, struct buffer *out)
     __attribute__((warn_unused_result));
 /* Reads both. DONE or BAD (any damage: short, long, checksum, unknown record). The CRC

@@ -68,28 +68,13 @@ given_add_number(struct buffer *out, unsigned number, char behind)
     return buffer_add_number(out, number) && buffer_add_byte(out, behind);
 }
 
-static unsigned
-given_count_refused(const struct envelope *e)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < e->count; i++)
-        count += e->recipients[i].refused != RECIPIENT_GOOD;
-    return count;
-}
-
-/* Numbers of recipients: those that are done, and those that were found out to be none. */
 static bool
-given_add_recipients(const struct envelope *e, struct buffer *out)
+given_add_marks(const struct envelope *e, struct buffer *out)
 {
     bool fits = given_add_number(out, e->delivery.done, ':');
     for (unsigned i = 0; i < e->count && fits; i++)
         if (e->recipients[i].done)
             fits = given_add_number(out, i, ' ');
-    fits = fits && given_add_number(out, given_count_refused(e), ':');
-    for (unsigned i = 0; i < e->count && fits; i++)
-        if (e->recipients[i].refused != RECIPIENT_GOOD)
-            fits = given_add_number(out, i, '=') &&
-                   given_add_number(out, e->recipients[i].refused, ' ');
     return fits;
 }
 
@@ -114,7 +99,7 @@ envelope_add_state(const struct envelope *e, struct buffer *out)
     buffer_init(&state, STATE_MAX);
     envelope_write_due(e, slot);
     bool fits = buffer_add(&state, text_of(slot, sizeof(slot))) &&
-                given_add_recipients(e, &state) &&
+                given_add_marks(e, &state) &&
                 given_add_number(&state, (unsigned)hold.length, ':') &&
                 buffer_add(&state, hold) && given_add_failures(e, &state);
     if (fits)
@@ -124,39 +109,19 @@ envelope_add_state(const struct envelope *e, struct buffer *out)
 }
 
 /* In ascending order, so none stands twice. */
-static unsigned
-given_take_index(struct reading *r, const struct envelope *e, unsigned least,
-                 char behind)
-{
-    uint64_t index = envelope_take_number(r, behind, ENVELOPE_RECIPIENTS_MAX);
-    if (index < least || index >= e->count)
-        r->bad = true;
-    return r->bad ? 0 : (unsigned)index;
-}
-
 static void
-given_take_recipients(struct reading *r, struct envelope *e)
+given_take_marks(struct reading *r, struct envelope *e)
 {
-    unsigned least = 0;
-    uint64_t count = envelope_take_number(r, ':', e->count);
+    uint64_t count = envelope_take_number(r, ':', e->count), least = 0;
     for (; count > 0 && !r->bad; count--) {
-        unsigned index = given_take_index(r, e, least, ' ');
-        least = index + 1;
+        uint64_t index = envelope_take_number(r, ' ', ENVELOPE_RECIPIENTS_MAX);
+        if (index < least || index >= e->count)
+            r->bad = true;
         if (r->bad)
             return;
+        least = index + 1;
         e->recipients[index].done = true;
         e->delivery.done++;
-    }
-    least = 0;
-    count = envelope_take_number(r, ':', e->count);
-    for (; count > 0 && !r->bad; count--) {
-        unsigned index = given_take_index(r, e, least, '=');
-        uint64_t refused = envelope_take_number(r, ' ', RECIPIENT_UNSURE);
-        least = index + 1;
-        if (r->bad || refused == RECIPIENT_GOOD)
-            r->bad = true;
-        else
-            e->recipients[index].refused = (enum recipient_refusal)refused;
     }
 }
 
@@ -169,7 +134,7 @@ envelope_take_state(struct reading *r, struct envelope *e)
     struct reading s = {.all = state, .end = state.length, .bad = r->bad};
     struct text slot = envelope_take(&s, ENVELOPE_DUE_SIZE);
     s.bad = s.bad || !envelope_read_slot(slot, e->id, e);
-    given_take_recipients(&s, e);
+    given_take_marks(&s, e);
     size_t length = (size_t)envelope_take_number(&s, ':', ENVELOPE_HOLD_MAX);
     e->moved.hold = envelope_text(e, envelope_take(&s, length));
     uint64_t failures = envelope_take_number(&s, ':', e->count);

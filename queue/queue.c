@@ -662,6 +662,13 @@ queue_retire(struct queue *q, struct envelope **e)
     queue_leave(q, before);
 }
 
+void
+queue_hurry(struct queue *q)
+{
+    if (q->journaled.journal != NULL)
+        journal_hurry(q->journaled.journal);
+}
+
 size_t
 queue_moves(const struct queue *q)
 {

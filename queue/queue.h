@@ -105,6 +105,14 @@ void queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored 
 /* Before queue_commit(): the draft is a notification that reports e's failures. While
  * both are journaled, the note that they are reported becomes durable with it. */
 void queue_reports(struct queue_draft *draft, const struct envelope *e);
+/* Before queue_commit(): the message comes from another host (e->moved). What became of it
+ * there is durable with it, and a hold before it: envelope_write_given(). */
+void queue_takes(struct queue_draft *draft);
+/* What was taken, whether it has ended or not, as far back as the journal knows; oldest
+ * first. came: HOST/ID, valid during the call. For startup: it reads the journal. */
+void queue_each_taken(struct queue *queue,
+                      void (*each)(void *context, const char *came, struct id id),
+                      void *context);
 /* For an injector: messages committed between these two become durable together. One
  * that is refused before any of them is a message refuses all. The callbacks come from
  * the second; a crash within it may leave some of them, as messages. */
@@ -162,6 +170,9 @@ void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
 /* Nothing is left to do: the files are removed (todo/info first, mess last); the
  * envelope is freed. */
 void queue_retire(struct queue *queue, struct envelope **e);
+
+/* Makes ends and marks durable soon: without it within 100 ms. */
+void queue_hurry(struct queue *queue);
 
 /* Messages of the journal that wait in line to become files, and whether this one
  * does. */

@@ -45,6 +45,14 @@ queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stor
 }
 
 void
+queue_each_taken(struct queue *q,
+                 void (*each)(void *context, const char *came, struct id id),
+                 void *context)
+{
+    journaled_each_taken(&q->journaled, each, context);
+}
+
+void
 queue_commit_begin(struct queue *q)
 {
     assert(q->own_loop != NULL);

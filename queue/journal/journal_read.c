@@ -508,6 +508,21 @@ read_segment(struct scanner *s, struct found_segment *f)
         free_bytes(&bytes);
 }
 
+/* The segments are sorted by their sequence. */
+static unsigned
+first_segment(const struct scanner *s)
+{
+    const struct journal_scan *scan = s->scan;
+    unsigned first = 0;
+    while (first < scan->count && scan->segments[first].sequence < scan->oldest)
+        first++;
+    size_t past = 0;
+    while (s->reading->with_past && first > 0 &&
+           past + scan->segments[first - 1].size <= JOURNAL_PAST_MAX)
+        past += scan->segments[--first].size;
+    return first;
+}
+
 int
 journal_scan(struct disk *disk, const char *directory,
              const struct journal_reading *reading, struct journal_summary *summary,
@@ -524,15 +539,14 @@ journal_scan(struct disk *disk, const char *directory,
     find_segments(&s);
     if (s.result == 0)
         find_last(&s);
-    for (unsigned i = 0; i < scan->count && s.result == 0; i++)
-        if (scan->segments[i].sequence > 0 &&
-            scan->segments[i].sequence >= scan->oldest)
+    for (unsigned i = first_segment(&s); i < scan->count && s.result == 0; i++)
+        if (scan->segments[i].sequence > 0)
             read_segment(&s, &scan->segments[i]);
     if (s.result == 0)
         settle_last(&s, NULL);
     summary->torn = summary->torn || s.orphans;
     free_bytes(&s.bytes);
-    if (s.result == 0)
+    if (s.result == 0 && !reading->with_past)
         report_damages(&s);
     free(s.damages);
     return s.result;

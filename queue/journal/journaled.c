@@ -256,6 +256,15 @@ split_payload(struct text payload, struct accepted *parts)
     return !parts->large || parts->content.length == 0;
 }
 
+bool
+journaled_split_form(struct text payload, struct text *form)
+{
+    struct accepted parts;
+    bool good = split_payload(payload, &parts);
+    *form = good ? parts.form : TEXT("");
+    return good;
+}
+
 /* The checksum of the content goes with the envelope, too, for content in files. */
 static bool
 is_whole(const struct accepted *parts, const struct envelope *e)
@@ -310,6 +319,8 @@ read_accept(struct journaled *y, const struct journal_record *record)
         m->large = parts.large;
         m->recovered = true;
         m->made = e->fragment.made_of.length > 0;
+        m->due_ms = e->delivery.due_ms;
+        m->attempts = e->delivery.attempts;
     }
     envelope_free(&e);
     return good;
@@ -543,6 +554,8 @@ journaled_accept(struct journaled *y, const struct envelope *e, struct text form
     m->recipients = e->count;
     m->large = content == NULL;
     m->is_new = true;
+    m->due_ms = e->delivery.due_ms;
+    m->attempts = e->delivery.attempts;
     keep_form(y, m, form);
     if (content != NULL) {
         struct journaled_content *c = content_new(content);

@@ -45,6 +45,8 @@ struct journaled_message {
     /* Not acknowledged yet, and its record may not be written: not a message to other
      * modules. */
     bool is_new;
+    int64_t due_ms; /* of what another host gave: its next attempt, and: */
+    unsigned attempts;
     struct journaled_content *content; /* NULL: only in the journal */
     struct buffer form;                /* envelope; empty: only in the journal */
     struct journaled_results *results; /* NULL: none */
@@ -83,6 +85,13 @@ void journaled_close(struct journaled *y);
 /* Frees the list of ended messages, which only startup needs. */
 void journaled_forget_ended(struct journaled *y);
 
+/* What other hosts gave, whether it has ended or not, as far back as segments are there;
+ * oldest first, at most JOURNALED_TAKEN_MAX. Not what they were refused. */
+enum { JOURNALED_TAKEN_MAX = 100000 };
+void journaled_each_taken(struct journaled *y,
+                          void (*each)(void *context, const char *came, struct id id),
+                          void *context);
+
 struct journaled_message *journaled_find(const struct journaled *y,
                                          struct id id); /* or NULL */
 /* False: too large for a record, with its content or (large) without. */
@@ -95,8 +104,8 @@ struct journaled_note {
     struct text failures;
 };
 /* Adds the message to the journal; takes content (NULL: large) with JOURNAL_APPENDED.
- * form: of todo/ID. The note is in the same record, if it fits and its message is
- * journaled. */
+ * form: of todo/ID, with what the message brings. The note is in the same record, if it
+ * fits and its message is journaled. */
 enum journal_appended journaled_accept(struct journaled *y, const struct envelope *e,
                                        struct text form, struct buffer *content,
                                        const struct journaled_note *note, bool own,

@@ -10,4 +10,7 @@ int journaled_read_form(struct journaled *y, const struct journaled_message *m,
 int journaled_read_bytes(struct journaled *y, const struct journaled_message *m,
                          struct buffer *out);
 
+/* The envelope in the payload of an ACCEPT. False: it is none. */
+bool journaled_split_form(struct text payload, struct text *form);
+
 #endif

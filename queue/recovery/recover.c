@@ -114,6 +114,8 @@ recover_report_one(struct recover *r, struct id id, unsigned dirs)
         (void)spool_remove(r->spool, SPOOL_INTD, id);
     if ((dirs & INFO) != 0)
         due_times_take(&r->due, r->spool, id, &entry.due_ms, &entry.attempts);
+    else if ((dirs & HOLD) == 0)
+        due_times_read_todo(r->spool, id, &entry.due_ms, &entry.attempts);
     /* Before all others that are due, so that sets are soon complete again. */
     if ((dirs & DEFRAG) != 0 && entry.due_ms <= loop_now_ms(r->loop))
         entry.due_ms = 0;
@@ -183,6 +185,9 @@ recover_journaled(struct recover *r, const struct recover_row *row, unsigned *di
     struct queue_entry entry = {.id = row->id, .due_ms = loop_now_ms(r->loop)};
     if (m == NULL)
         return false;
+    if (m->due_ms > entry.due_ms)
+        entry.due_ms = m->due_ms;
+    entry.attempts = m->attempts;
     if (!m->recovered && row->origin != ASKED)
         return true; /* accepted by this run, which knows about it */
     /* A crowded journal may already be moving it: then its files are being made. */

@@ -63,6 +63,28 @@ due_times_take(struct due_times *d, struct spool *s, struct id id, int64_t *due_
 }
 
 void
+due_times_read_todo(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    struct buffer form;
+    spool_path(SPOOL_TODO, id, path);
+    /* Mail of other users has no due time. */
+    if (disk_inspect(s->disk, path, &info) < 0 || info.kind != DISK_FILE ||
+        info.size > SPOOL_FILE_MAX || (s->adopts && info.owner != s->user))
+        return;
+    struct envelope *e = envelope_new();
+    buffer_init(&form, SPOOL_FILE_MAX);
+    if (spool_read(s, SPOOL_TODO, id, &form) == 0 &&
+        envelope_read_todo(buffer_text(&form), id, e) == PROGRESS_DONE) {
+        *due_ms = e->delivery.due_ms > *due_ms ? e->delivery.due_ms : *due_ms;
+        *attempts = e->delivery.attempts;
+    }
+    buffer_free(&form);
+    envelope_free(&e);
+}
+
+void
 due_times_drop(struct due_times *d, struct spool *s)
 {
     while (d->next < d->count)

@@ -469,7 +469,9 @@ read_envelope(struct spool *s, struct id id, struct envelope **e,
     }
     if (result == LOAD_DONE && content->injected) {
         made->storage.in_todo = true;
-        made->storage.injected = is_injected(s, made, content->owner);
+        /* Another host has given it: there it was counted. */
+        made->storage.injected =
+            made->moved.given == 0 && is_injected(s, made, content->owner);
         made->storage.injector = content->owner;
     }
     return made != NULL ? load_finish(result, made, e) : result;
