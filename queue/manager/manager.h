@@ -190,6 +190,31 @@ size_t manager_wishes(struct manager *manager, size_t most,
 /* See sched_granted(). */
 void manager_granted(struct manager *manager, const char *site,
                      const struct bank_grant *grant);
+/* Mail that goes to another host (queue/group/give.h). A loan is a message that is in no
+ * session: it is not delivered, and no command changes it, until it comes back or has been
+ * given away. *envelope has its state of this moment, also what is in memory alone; it is
+ * borrowed, and valid as long as the loan. */
+enum manager_lent {
+    MANAGER_LENT,
+    MANAGER_LEND_MORE,  /* its content is being checked: call again in a later turn */
+    MANAGER_LEND_BUSY,  /* a session has it, or its notification is being made */
+    MANAGER_LEND_STAYS, /* it is for a Maildir or a Unix socket, or cannot be judged */
+    MANAGER_LEND_DAMAGED, /* it is in corrupt/ */
+    MANAGER_LEND_GONE
+};
+/* Reads at most *budget bytes of content, and subtracts them. */
+enum manager_lent manager_lend(struct manager *manager, struct id id, int64_t *budget,
+                               const struct envelope **envelope);
+/* The loan ends: it is known as before, with its due time and attempts. */
+void manager_take_back(struct manager *manager, struct id id);
+/* The loan ends: host has it, durably, as `there`. Here it ends. */
+void manager_give_away(struct manager *manager, struct id id, const char *host,
+                       struct id there);
+/* While nothing is delivered: mail that was about to be loaded waits again. */
+void manager_rest_loads(struct manager *manager);
+/* A message that another host gave is stored (queue_takes()): it is known with its due
+ * time, unless it is held. */
+void manager_take_over(struct manager *manager, struct envelope **e, const char *hold);
 /* The path of a file in lock/, with the suffix of our slices. */
 enum { MANAGER_HINT_MAX = 64 };
 void manager_hint_path(const struct manager *manager, const char *name,

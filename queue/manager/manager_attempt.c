@@ -117,8 +117,8 @@ manager_active_drop(struct active *a)
 }
 
 /* The hints go with the message, so that they never tell of one that is over. */
-static void
-active_retire(struct active *a)
+void
+manager_active_retire(struct active *a)
 {
     unsigned recipients = a->envelope->count;
     deferral_reasons_forget(a->manager->reasons, a->id);
@@ -142,7 +142,7 @@ manager_active_remove(struct active *a)
                &(struct event){.kind = EVENT_REMOVED,
                                .id = a->id,
                                .text = TEXT("removed by the operator")});
-    active_retire(a);
+    manager_active_retire(a);
 }
 
 /* --- Targets and holds ------------------------------------------------------------ */
@@ -439,7 +439,7 @@ notification_stored(void *context, struct envelope *notification,
         notification_later(a);
     } else {
         /* The notification is durable, so the message may end. */
-        active_retire(a);
+        manager_active_retire(a);
         manager_accept(m, &notification);
     }
     queue_leave(m->queue, before);
@@ -500,7 +500,7 @@ notify_sender(struct active *a)
             event_tell(m->events,
                        &(struct event){.kind = EVENT_DISCARDED, .id = a->id});
         notification_cancel(a);
-        active_retire(a);
+        manager_active_retire(a);
         break;
     case DSN_BEGUN:
         notification_expect(a);

@@ -317,6 +317,8 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
 {
     struct active *a = manager_active_find(m, id);
     bool in_memory = a != NULL;
+    if (in_memory && a->lent)
+        return false; /* another host may have it */
     if (a == NULL) {
         struct envelope *e = queue_load_envelope(m->queue, id);
         if (e == NULL)

@@ -76,6 +76,17 @@ settle_alias(struct active *a, unsigned index)
     return true;
 }
 
+void
+begin_settle_refused(struct active *a)
+{
+    const struct envelope *e = a->envelope;
+    free(a->kinds);
+    a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
+    for (unsigned i = 0; i < e->count; i++)
+        if (!e->recipients[i].done && e->recipients[i].refused != RECIPIENT_GOOD)
+            (void)settle_alias(a, i);
+}
+
 /* A recipient that needs no session gets its verdict immediately, the others are
  * listed. */
 static void
@@ -471,7 +482,7 @@ begin_load(struct manager *m, struct id id)
         a = begin_fetch(m, id);
     if (a && a->warning)
         a->wanted = true; /* attempt_warned() loads it */
-    else if (a && !a->ending)
+    else if (a && !a->ending && !a->lent)
         begin_admit(a, was_in_memory);
     else
         sched_unloaded(m->sched, loop_now_ms(m->loop), id);

@@ -64,6 +64,9 @@ struct active {
     struct quotas_claim *claim; /* of sendmail(1) mail that begins */
     uint32_t claimed;           /* its recipients */
     bool expired;               /* a recipient has: EVENT_LIFETIME is reported */
+    bool lent;                  /* to a giver: manager_lend() */
+    bool was_held;              /* then: hold/ID exists */
+    bool is_changed;            /* then: it may have marks that are not written */
     bool ending;                /* its notification is being committed, or will be: */
     unsigned failing;      /* recipients before this one have the operator's bounce */
     struct loop_task fail; /* the others */
@@ -202,6 +205,8 @@ struct active *manager_active_new(struct manager *m, struct envelope *e);
 void manager_active_drop(struct active *a);
 /* Moves it from memory to the disk. */
 void manager_active_defer(struct active *a, int64_t due_ms, unsigned attempts);
+/* Nothing is left to do. */
+void manager_active_retire(struct active *a);
 /* Removes the message; only the log says so. */
 void manager_active_remove(struct active *a);
 
@@ -253,6 +258,8 @@ bool begin_is_busy(const struct manager *m);
 void begin_anew(struct manager *m);
 /* Only recipients that a route holds are left. */
 void begin_hold(struct active *a);
+/* Settles the recipients that are none (struct recipient: refused). */
+void begin_settle_refused(struct active *a);
 /* Stops the beginning of its attempt. */
 void begin_forget(struct active *a);
 

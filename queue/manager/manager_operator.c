@@ -427,6 +427,10 @@ manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id
     /* Its notification is being committed: too late for a command. */
     if (a && a->ending)
         return MANAGER_ENDING;
+    if (a && a->lent) {
+        snprintf(why, MANAGER_WHY_MAX, "is being given to another host");
+        return MANAGER_REFUSED;
+    }
     struct id before = queue_enter(m->queue, id);
     enum manager_result result = verbs[verb](&order);
     queue_leave(m->queue, before);
