@@ -50,7 +50,7 @@ may queue base+crypto+disk+log+loop queue/spool queue/journal queue/recovery que
 may queue/event base+crypto+disk+http+log+loop
 may queue/manager base+disk+log+loop mime sched+limits+route queue+event+spool
 
-may queue/group base+crypto+disk+log+loop+net+redis sched+limits queue queue/manager queue/spool
+may queue/group base+crypto+disk+log+loop+net+redis sched+limits queue queue/event queue/manager queue/spool
 
 # The two sides of SMTP do not know each other.
 may smtp base+crypto queue

@@ -1,0 +1,462 @@
+/* Takes mail that siblings give: reads it into a draft, checks it, has it stored with its
+ * state, and remembers it, so that it is taken once. */
+#include "queue/group/take.h"
+
+#include "base/crc.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "queue/event/event.h"
+#include "queue/group/give.h"
+#include "queue/manager/manager.h"
+#include "queue/queue_operator.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+enum {
+    CAME_MAX = ENVELOPE_CAME_MAX + 1,
+    SIZE_SLACK = 10,  /* percent above message_size_limit */
+    CROWD_MOVES = 500 /* messages that wait to become files */
+};
+
+/* A message that was taken, or is being stored: then waiting has who gave it, also a
+ * second time. */
+struct known {
+    char *came; /* HOST/ID */
+    struct id own;
+    int64_t taken_ms;
+    struct taking *waiting; /* NULL: it is durable */
+    struct known *prev, *next;
+    UT_hash_handle hh;
+};
+
+struct taking {
+    struct take *take;
+    char came[CAME_MAX], host[GROUP_HOST_MAX + 1];
+    struct sibling_message message;
+    struct known *known; /* as which it is being stored */
+    struct id own;       /* the answer */
+    struct buffer sections;
+    struct queue_draft *draft;
+    int64_t content; /* bytes that have come */
+    uint32_t crc, content_crc;
+    struct outcome refusal;
+    bool refused, held;
+    char hold[ENVELOPE_HOLD_MAX + 1];
+    sibling_taken *taken; /* NULL: nobody waits for the answer */
+    void *context;
+    struct taking *prev, *next; /* of those that are to be answered, or of known */
+};
+
+struct take {
+    struct take_setup setup;
+    struct known *by_came, *oldest; /* oldest: in the order in which they were taken */
+    struct taking *answers;
+    struct loop_task answer;
+};
+
+/* --- What was taken --------------------------------------------------------------- */
+
+static struct known *
+take_find(const struct take *t, const char *came)
+{
+    struct known *k = NULL;
+    HASH_FIND_STR(t->by_came, came, k);
+    return k;
+}
+
+static void
+known_free(struct take *t, struct known *k)
+{
+    assert(k->waiting == NULL);
+    HASH_DEL(t->by_came, k);
+    DL_DELETE(t->oldest, k);
+    free(k->came);
+    free(k);
+}
+
+/* Those that are being stored are among the newest, and few. */
+static void
+take_forget_old(struct take *t)
+{
+    int64_t now_ms = loop_now_ms(t->setup.loop);
+    struct known *k = t->oldest;
+    while (k != NULL && k->waiting == NULL &&
+           (HASH_COUNT(t->by_came) > TAKE_KNOWN_MAX ||
+            k->taken_ms < now_ms - TAKE_KNOWN_MS)) {
+        struct known *next = k->next;
+        known_free(t, k);
+        k = next;
+    }
+}
+
+static struct known *
+take_remember(struct take *t, const char *came, int64_t taken_ms)
+{
+    struct known *k = memory_new(sizeof(*k));
+    k->came = memory_string(came);
+    k->taken_ms = taken_ms;
+    HASH_ADD_KEYPTR(hh, t->by_came, k->came, strlen(k->came), k);
+    DL_APPEND(t->oldest, k);
+    take_forget_old(t);
+    return k;
+}
+
+/* Of an earlier run. A copy of the record names the same message. */
+static void
+take_recall(void *context, const char *came, struct id id)
+{
+    struct take *t = context;
+    struct known *k = take_find(t, came);
+    if (k == NULL)
+        k = take_remember(t, came, (int64_t)id.time_ms);
+    k = take_find(t, came); /* it may have been too old */
+    if (k != NULL)
+        k->own = id;
+}
+
+/* --- Whether it is taken ---------------------------------------------------------- */
+
+static bool
+take_is_crowded(const struct take *t)
+{
+    struct queue *q = manager_queue(t->setup.manager);
+    return queue_moves(q) >= CROWD_MOVES || queue_health(q).journal_full;
+}
+
+static bool
+take_is_too_large(const struct take *t, const struct sibling_message *message)
+{
+    int64_t limit = t->setup.message_size_limit;
+    return message->sections > SIBLING_SECTIONS_MAX || message->content < 0 ||
+           (limit > 0 && message->content > limit + limit / 100 * SIZE_SLACK);
+}
+
+/* Before a byte of it is read. */
+static bool
+take_admits(const struct take *t, const struct sibling_message *message,
+            struct outcome *refusal)
+{
+    const char *closed =
+        t->setup.closed != NULL ? t->setup.closed(t->setup.context) : NULL;
+    if (take_is_too_large(t, message)) {
+        *refusal = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 552, "5.3.4",
+                                "Message is too large");
+        return false;
+    }
+    if (closed != NULL) {
+        *refusal =
+            outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.2", "%s", closed);
+        return false;
+    }
+    if (take_is_crowded(t)) {
+        *refusal = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.2",
+                                "Too much mail comes: try another host");
+        return false;
+    }
+    return true;
+}
+
+static struct taking *
+take_begin(void *context, const struct sibling_hello *from,
+           const struct sibling_message *message, struct outcome *refusal)
+{
+    struct take *t = context;
+    char id[ID_LENGTH + 1], came[CAME_MAX];
+    id_format(message->id, id);
+    snprintf(came, sizeof(came), "%s/%s", from->host, id);
+    take_forget_old(t);
+    struct known *k = take_find(t, came);
+    struct queue_draft *draft = NULL;
+    if (k == NULL) {
+        if (!take_admits(t, message, refusal))
+            return NULL;
+        draft = queue_begin(manager_queue(t->setup.manager), message->content, refusal);
+        if (draft == NULL)
+            return NULL;
+    }
+    struct taking *taking = memory_new(sizeof(*taking));
+    taking->take = t;
+    taking->message = *message;
+    taking->draft = draft;
+    snprintf(taking->came, sizeof(taking->came), "%s", came);
+    snprintf(taking->host, sizeof(taking->host), "%s", from->host);
+    buffer_init(&taking->sections, message->sections + 1);
+    return taking;
+}
+
+static void
+taking_free(struct taking *g)
+{
+    queue_discard(&g->draft);
+    buffer_free(&g->sections);
+    free(g);
+}
+
+static void
+taking_refuse(struct taking *g, struct outcome refusal)
+{
+    if (!g->refused)
+        g->refusal = refusal;
+    g->refused = true;
+}
+
+/* What is known is read and dropped. */
+static void
+take_bytes(struct taking *g, struct text bytes)
+{
+    size_t want = g->message.sections - g->sections.length;
+    struct text sections = text_before(bytes, want),
+                content = text_after(bytes, sections.length);
+    if (g->draft == NULL) {
+        g->crc = crc_add(g->crc, bytes.at, bytes.length);
+        return;
+    }
+    g->crc = crc_add(g->crc, bytes.at, bytes.length);
+    if (sections.length > 0) {
+        bool fits = buffer_add(&g->sections, sections);
+        assert(fits);
+    }
+    content = text_before(content, (size_t)(g->message.content - g->content));
+    if (content.length == 0)
+        return;
+    g->content += (int64_t)content.length;
+    g->content_crc = crc_add(g->content_crc, content.at, content.length);
+    (void)queue_write(g->draft, content);
+}
+
+/* --- Answers ---------------------------------------------------------------------- */
+
+static void
+take_answer(void *context)
+{
+    struct take *t = context;
+    while (t->answers != NULL) {
+        struct taking *g = t->answers;
+        DL_DELETE(t->answers, g);
+        if (g->taken != NULL)
+            g->taken(g->context, g->own, g->refused ? &g->refusal : NULL);
+        taking_free(g);
+    }
+}
+
+/* In a later turn. */
+static void
+taking_answer(struct taking *g)
+{
+    struct take *t = g->take;
+    if (g->known != NULL && !g->refused)
+        g->own = g->known->own;
+    g->known = NULL;
+    DL_APPEND(t->answers, g);
+    loop_post(t->setup.loop, &t->answer, take_answer, t);
+}
+
+static void
+take_tell(const struct take *t, const struct envelope *e, const struct taking *g)
+{
+    char was[ID_LENGTH + 1];
+    id_format(g->message.id, was);
+    const struct event_field fields[] = {
+        {.key = "from",  .kind = EVENT_TEXT, .value = text_from(g->host)},
+        {.key = "was",   .kind = EVENT_TEXT, .value = text_from(was)    },
+        {.key = "first", .kind = EVENT_TEXT, .value = e->moved.first    }
+    };
+    event_tell(t->setup.events,
+               &(struct event){.kind = EVENT_TAKEN,
+                               .id = e->id,
+                               .other = g->message.id,
+                               .fields = fields,
+                               .field_count = sizeof(fields) / sizeof(fields[0])});
+}
+
+/* All that have asked for it get the same answer. A refused one is not known. */
+static void
+take_stored(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    struct known *k = context;
+    struct taking *g, *next, *first = k->waiting;
+    struct take *t = first->take;
+    if (refusal == NULL) {
+        k->own = e->id;
+        take_tell(t, e, first);
+        manager_take_over(t->setup.manager, &e, first->hold);
+    }
+    /* The one that was stored last had its id before others waited for it. */
+    DL_FOREACH_SAFE (k->waiting, g, next) {
+        DL_DELETE(k->waiting, g);
+        if (refusal != NULL)
+            taking_refuse(g, *refusal);
+        taking_answer(g);
+    }
+    if (refusal != NULL)
+        known_free(t, k);
+}
+
+/* --- Every byte has come ---------------------------------------------------------- */
+
+static struct outcome
+take_unreadable(void)
+{
+    return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.5.4",
+                        "This version cannot read its envelope");
+}
+
+static bool
+taking_is_whole(const struct taking *g)
+{
+    return g->crc == g->message.crc && g->sections.length == g->message.sections &&
+           g->content == g->message.content;
+}
+
+/* NULL: it is refused. */
+static struct envelope *
+taking_read(struct taking *g)
+{
+    struct envelope *e = envelope_new();
+    if (!taking_is_whole(g))
+        taking_refuse(g, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.0",
+                                      "Its bytes have changed on the way"));
+    else if (envelope_read_todo(buffer_text(&g->sections), g->message.id, e) !=
+                 PROGRESS_DONE ||
+             e->count == 0 || e->content_size != g->content ||
+             e->content_crc != g->content_crc)
+        taking_refuse(g, take_unreadable());
+    else if (e->moved.given >= GIVE_MOVES_MAX)
+        taking_refuse(g, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.4.6",
+                                      "It has moved too often"));
+    if (g->refused)
+        envelope_free(&e);
+    return e;
+}
+
+/* The first name stays. */
+static void
+taking_note_move(const struct taking *g, struct envelope *e)
+{
+    char id[ID_LENGTH + 1];
+    id_format(g->message.id, id);
+    if (e->moved.given == 0)
+        e->moved.first = envelope_text(e, text_from(id));
+    e->moved.came = envelope_text(e, text_from(g->came));
+    e->moved.given++;
+}
+
+static void
+taking_store(struct taking *g, struct envelope *e)
+{
+    struct take *t = g->take;
+    struct known *k = take_remember(t, g->came, loop_now_ms(t->setup.loop));
+    (void)text_copy(g->hold, sizeof(g->hold), e->moved.hold);
+    taking_note_move(g, e);
+    g->known = k;
+    DL_APPEND(k->waiting, g);
+    queue_name(g->draft, e);
+    queue_takes(g->draft);
+    queue_commit(&g->draft, &e, take_stored, k);
+}
+
+static void
+take_end(struct taking **taking, sibling_taken *taken, void *taken_context)
+{
+    struct taking *g = *taking;
+    *taking = NULL;
+    g->taken = taken;
+    g->context = taken_context;
+    /* Perhaps it was given a second time before the first was durable. */
+    struct known *k = take_find(g->take, g->came);
+    if (k != NULL) {
+        g->known = k;
+        if (k->waiting != NULL)
+            DL_APPEND(k->waiting, g);
+        else
+            taking_answer(g);
+        return;
+    }
+    if (g->draft == NULL) { /* it was forgotten meanwhile */
+        taking_refuse(g, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.0",
+                                      "Give it once more"));
+        taking_answer(g);
+        return;
+    }
+    struct envelope *e = taking_read(g);
+    if (e == NULL)
+        taking_answer(g);
+    else
+        taking_store(g, e);
+}
+
+static void
+take_drop(struct taking **taking)
+{
+    if (*taking != NULL)
+        taking_free(*taking);
+    *taking = NULL;
+}
+
+static void
+take_ignore(void *context, void *taken_context)
+{
+    struct take *t = context;
+    struct taking *g;
+    DL_FOREACH (t->answers, g)
+        if (g->context == taken_context)
+            g->taken = NULL;
+    for (struct known *k = t->oldest; k != NULL; k = k->next)
+        DL_FOREACH (k->waiting, g)
+            if (g->context == taken_context)
+                g->taken = NULL;
+}
+
+/* --------------------------------------------------------------------------------- */
+
+struct take *
+take_new(const struct take_setup *setup)
+{
+    struct take *t = memory_new(sizeof(*t));
+    t->setup = *setup;
+    queue_each_taken(manager_queue(setup->manager), take_recall, t);
+    return t;
+}
+
+void
+take_free(struct take **take)
+{
+    struct take *t = *take;
+    struct known *k, *next;
+    struct taking *g, *following;
+    if (t == NULL)
+        return;
+    *take = NULL;
+    loop_unpost(t->setup.loop, &t->answer);
+    DL_FOREACH_SAFE (t->answers, g, following) {
+        DL_DELETE(t->answers, g);
+        taking_free(g);
+    }
+    DL_FOREACH_SAFE (t->oldest, k, next) {
+        if (k->waiting != NULL)
+            queue_commit_ignore(manager_queue(t->setup.manager), k);
+        DL_FOREACH_SAFE (k->waiting, g, following) {
+            DL_DELETE(k->waiting, g);
+            taking_free(g);
+        }
+        known_free(t, k);
+    }
+    free(t);
+}
+
+void
+take_serve(struct take *t, struct sibling_service *service)
+{
+    service->context = t;
+    service->take = take_begin;
+    service->take_bytes = take_bytes;
+    service->take_end = take_end;
+    service->take_drop = take_drop;
+    service->take_ignore = take_ignore;
+}

@@ -1,0 +1,37 @@
+/* Takes mail that siblings give: the messages of sibling_service.
+ *
+ * A taken message gets an id of its own; birth, due time, attempts, marks, failures and
+ * hold are those it had. They are durable with it. The envelope says from where it came
+ * (`came`: the giver and the id there; `first`: the id at its birth; `given`: how often it
+ * moved). What was taken within an hour is known, at most TAKE_KNOWN_MAX, also after a
+ * restart as far as the journal reaches: a message that is given again is answered by the
+ * same id, and not stored. */
+#ifndef QUEUE_GROUP_TAKE_H
+#define QUEUE_GROUP_TAKE_H
+
+#include "queue/group/siblings.h"
+
+struct event_hub;
+struct loop;
+struct manager;
+struct take;
+
+enum { TAKE_KNOWN_MAX = 100000, TAKE_KNOWN_MS = 3600 * 1000 };
+
+struct take_setup {
+    struct loop *loop;
+    struct event_hub *events;
+    struct manager *manager;
+    int64_t message_size_limit;
+    /* Why no mail is taken now (the host leaves, or is draining); NULL: it is taken. */
+    const char *(*closed)(void *context);
+    void *context;
+};
+
+struct take *take_new(const struct take_setup *setup);
+void take_free(struct take **take);
+/* Fills in take, take_bytes, take_end, take_drop and take_ignore of a service whose
+ * context is the take. */
+void take_serve(struct take *take, struct sibling_service *service);
+
+#endif

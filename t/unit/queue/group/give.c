@@ -1,0 +1,457 @@
+/* link: t/sim/loop.c */
+/* queue/group/give.c and take.c: the queue of one host goes to others, with its due times,
+ * attempts, marks, failures and holds. */
+#include "t/support/give_kit.h"
+
+#include "queue/queue_operator.h"
+#include "sched/sched.h"
+#include "t/support/manager_world.h"
+
+#define ROUTE "* smtp://smtp.b.test"
+
+/* A gives to B, and to C. */
+struct group_world {
+    struct world a, b;
+    struct kit_wire wire;
+    struct kit_host *host;
+    struct give *give;
+    unsigned over;
+    uint64_t due_ms; /* of the message, at A */
+};
+
+static void
+on_drained(void *context)
+{
+    (void)context;
+}
+
+static void
+give_is_over(void *context)
+{
+    struct group_world *g = context;
+    g->over++;
+}
+
+/* With a journal. */
+static void
+world_begin(struct world *w, const char *routes)
+{
+    manager_world_begin(w, routes);
+    w->settings.queue.journal_size = 8 * 1024 * 1024;
+    w->settings.queue.journal_message_max = 256 * 1024;
+    world_restart(w);
+}
+
+static void
+begin(struct group_world *g, const char *routes)
+{
+    memset(g, 0, sizeof(*g));
+    world_begin(&g->a, routes);
+    world_begin(&g->b, routes);
+    for (int i = 0; i < 5; i++)
+        (void)loop_random(g->b.loop); /* other names */
+    kit_wire_begin(&g->wire, "relay1", g->a.loop);
+    g->host = kit_wire_add(&g->wire, "relay2");
+    kit_host_start(g->host, g->b.loop, g->b.events, g->b.manager);
+}
+
+static void
+start_giving(struct group_world *g)
+{
+    manager_drain(g->a.manager, 0, on_drained, NULL);
+    world_turns(&g->a);
+    g->give = give_new(&(struct give_setup){.loop = g->a.loop,
+                                            .events = g->a.events,
+                                            .manager = g->a.manager,
+                                            .calls = &g->wire.calls,
+                                            .host = "relay1",
+                                            .siblings = kit_wire_siblings,
+                                            .context = &g->wire},
+                       TEXT(""), give_is_over, g);
+}
+
+/* Both hosts live for that time. */
+static void
+pass(struct group_world *g, int64_t ms)
+{
+    for (int64_t at = 0; at < ms; at += 20) {
+        while (kit_wire_carry(&g->wire))
+            ;
+        sim_loop_advance(g->a.loop, 20);
+        sim_loop_advance(g->b.loop, 20);
+    }
+}
+
+static void
+finish(struct group_world *g)
+{
+    give_free(&g->give);
+    kit_wire_end(&g->wire);
+    kit_host_stop(g->host);
+    manager_world_end(&g->a);
+    manager_world_end(&g->b);
+}
+
+static struct id
+only_id(const struct world *w)
+{
+    struct id id = {0};
+    struct text lines = buffer_text(&w->lines);
+    const char *at = memmem(lines.at, lines.length, ": from=relay1, was=", 19);
+    if (at == NULL || !id_parse(text_of(at - ID_LENGTH, ID_LENGTH), &id))
+        ok_named(false, "a line says that it was taken");
+    return id;
+}
+
+static struct envelope *
+at_b(const struct group_world *g)
+{
+    struct envelope *e = queue_load(manager_queue(g->b.manager), only_id(&g->b));
+    ok_named(e != NULL, "B has it");
+    return e;
+}
+
+/* Deferred twice, to three recipients: one has it, one has failed and knows. */
+static void
+send_deferred(struct group_world *g)
+{
+    world_deliver(&g->a, "me@a.test", "good@b.test bad@b.test later@b.test");
+    ok(world_place(&g->a) == SCHED_DEFERRED);
+    manager_retry_all(g->a.manager);
+    world_turns(&g->a);
+    struct sched_state known = sched_find(manager_sched(g->a.manager), g->a.id);
+    is_number(known.attempts, 2, "attempts");
+    g->due_ms = (uint64_t)known.due_ms;
+    buffer_clear(&g->a.seen);
+}
+
+static void
+check_deferred(struct group_world *g)
+{
+    char first[ID_LENGTH + 1];
+    struct envelope *e = at_b(g);
+    if (e == NULL)
+        return;
+    id_format(g->a.id, first);
+    is_number(e->delivery.done, 2, "marks");
+    ok(e->recipients[0].done && e->recipients[1].done && !e->recipients[2].done);
+    is_number(e->delivery.attempts, 2, "attempts there");
+    is_number(e->delivery.due_ms, (int64_t)g->due_ms, "the due time there");
+    is_number(e->delivery.failure_count, 1, "a failure");
+    ok_named(e->delivery.failures[0].notified, "which was reported");
+    is_text(e->moved.first, text_from(first), "its first name");
+    is_number(e->moved.given, 1, "moved once");
+    envelope_free(&e);
+}
+
+static void
+test_deferred(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    send_deferred(&g);
+    start_giving(&g);
+    pass(&g, 1000);
+    is_number(g.over, 1, "nothing is left");
+    is_number((int64_t)give_progress(g.give).given, 1, "given");
+    ok(world_is_empty(&g.a));
+    ok(world_logged(&g.a, "to=relay2, as=") && world_logged(&g.a, "status=given"));
+    check_deferred(&g);
+    struct sched_state known = sched_find(manager_sched(g.b.manager), only_id(&g.b));
+    ok(known.place == SCHED_DEFERRED && known.attempts == 2 &&
+       known.due_ms == (int64_t)g.due_ms);
+    world_saw(&g.b, "", "no attempt was made");
+    kit_host_stop(g.host);
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    known = sched_find(manager_sched(g.b.manager), only_id(&g.b));
+    ok_named(known.place == SCHED_DEFERRED && known.attempts == 2 &&
+                 known.due_ms == (int64_t)g.due_ms,
+             "nor does a restart change that");
+    check_deferred(&g);
+    g.b.all_good = true;
+    sim_loop_advance(g.b.loop, 3600 * 1000);
+    world_saw(&g.b, "me@a.test>later@b.test ", "then to whom it is open");
+    ok(world_is_empty(&g.b));
+    finish(&g);
+}
+
+/* In files it is the same. */
+static void
+test_files(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    kit_host_stop(g.host);
+    g.b.settings.queue.journal_size = 0;
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    send_deferred(&g);
+    start_giving(&g);
+    pass(&g, 1000);
+    is_number(g.over, 1, "nothing is left");
+    is_number(world_files(&g.b, "todo"), 1, "in todo/");
+    check_deferred(&g);
+    kit_host_stop(g.host);
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    struct sched_state known = sched_find(manager_sched(g.b.manager), only_id(&g.b));
+    ok(known.place == SCHED_DEFERRED && known.attempts == 2 &&
+       known.due_ms == (int64_t)g.due_ms);
+    check_deferred(&g);
+    finish(&g);
+}
+
+static void
+test_held(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    g.a.stalled = true;
+    world_send(&g.a, "me@a.test", "good@b.test");
+    world_turns(&g.a);
+    ok(world_operate(&g.a, MANAGER_HOLD) == MANAGER_LATER);
+    manager_fake_end(g.a.fakes);
+    world_turns(&g.a);
+    start_giving(&g);
+    pass(&g, 1000);
+    is_number(g.over, 1, "nothing is left");
+    struct id id = only_id(&g.b);
+    char note[QUEUE_NOTE_MAX];
+    is_number(queue_note(manager_queue(g.b.manager), id, QUEUE_HOLD, note), 0, "held");
+    ok(strstr(note, "held by the operator") != NULL);
+    kit_host_stop(g.host);
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    sim_loop_advance(g.b.loop, 3600 * 1000);
+    world_saw(&g.b, "", "not delivered");
+    g.b.id = id;
+    ok(world_operate(&g.b, MANAGER_RELEASE) == MANAGER_DONE);
+    kit_host_stop(g.host);
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    sim_loop_advance(g.b.loop, 3600 * 1000);
+    world_saw(&g.b, "me@a.test>good@b.test ", "released, and that stays so");
+    finish(&g);
+}
+
+/* A message in memory, whose session never opens. */
+static void
+test_waiting(void)
+{
+    struct group_world g;
+    begin(&g, "* smtp://smtp.b.test?concurrency=1");
+    g.a.stalled = true;
+    for (int i = 0; i < 300; i++)
+        world_send(&g.a, "me@a.test", "good@b.test");
+    world_turns(&g.a);
+    start_giving(&g);
+    while (g.a.fakes != NULL)
+        manager_fake_end(g.a.fakes);
+    pass(&g, 5000);
+    is_number(g.over, 1, "nothing is left");
+    is_number(give_progress(g.give).given, 300, "given");
+    ok_named(g.wire.sent_most <= SIBLING_UNANSWERED, "few without an answer");
+    ok(world_is_empty(&g.a));
+    is_number(g.b.attempts, 300, "B has delivered them");
+    finish(&g);
+}
+
+/* The same host is asked again, and has it already. */
+static void
+test_lost_answer(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    struct kit_host *other = kit_wire_add(&g.wire, "relay3");
+    g.b.stalled = true;
+    g.host->weather = KIT_SILENT;
+    other->weather = KIT_CLOSED;
+    world_deliver(&g.a, "me@a.test", "later@b.test");
+    start_giving(&g);
+    pass(&g, 10 * 1000);
+    is_number(g.over, 0, "unknown");
+    ok(g.host->asked > 5);
+    is_number(other->asked, 0, "no other host is asked");
+    g.host->weather = KIT_FAIR;
+    pass(&g, 2000);
+    is_number(g.over, 1, "known");
+    ok(world_is_empty(&g.a));
+    struct sched_counts counts = sched_count(manager_sched(g.b.manager));
+    is_number(counts.deferred + counts.incoming + counts.active, 1, "one at B");
+    finish(&g);
+}
+
+/* B knows it after a restart, though it has delivered it. */
+static void
+test_recalled(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    g.host->weather = KIT_SILENT;
+    g.a.stalled = true;
+    world_send(&g.a, "me@a.test", "good@b.test");
+    world_turns(&g.a);
+    start_giving(&g);
+    while (g.a.fakes != NULL)
+        manager_fake_end(g.a.fakes);
+    pass(&g, 2000);
+    world_saw(&g.b, "me@a.test>good@b.test ", "delivered");
+    kit_host_stop(g.host);
+    pass(&g, 2000);
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    g.host->weather = KIT_FAIR;
+    pass(&g, 3000);
+    is_number(g.over, 1, "given");
+    world_saw(&g.b, "", "not delivered again");
+    finish(&g);
+}
+
+/* After a minute it goes elsewhere. */
+static void
+test_gone_host(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    struct kit_host *dead = kit_wire_add(&g.wire, "relay3");
+    g.host->weather = KIT_CLOSED;
+    world_deliver(&g.a, "me@a.test", "later@b.test");
+    start_giving(&g);
+    pass(&g, 3000);
+    ok(dead->asked > 0);
+    g.host->weather = KIT_FAIR;
+    pass(&g, 40 * 1000);
+    is_number(g.over, 0, "it may be there");
+    pass(&g, 30 * 1000);
+    is_number(g.over, 1, "given to another");
+    finish(&g);
+}
+
+static void
+test_refused(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    g.host->weather = KIT_REFUSING;
+    send_deferred(&g);
+    start_giving(&g);
+    pass(&g, 2000);
+    is_number(g.over, 1, "nothing more can be given");
+    is_number(give_progress(g.give).refused, 1, "it stays");
+    struct sched_state known = sched_find(manager_sched(g.a.manager), g.a.id);
+    ok(known.place == SCHED_DEFERRED && known.attempts == 2 &&
+       known.due_ms == (int64_t)g.due_ms);
+    give_free(&g.give);
+    manager_cancel_drain(g.a.manager);
+    g.a.all_good = true;
+    sim_loop_advance(g.a.loop, 3600 * 1000);
+    world_saw(&g.a, "me@a.test>later@b.test ", "and is delivered here");
+    finish(&g);
+}
+
+/* A drain that is cancelled takes everything back. */
+static void
+test_cancelled(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    g.host->weather = KIT_STUCK;
+    send_deferred(&g);
+    start_giving(&g);
+    pass(&g, 1000);
+    is_number(give_progress(g.give).sent, 1, "sent");
+    char why[MANAGER_WHY_MAX];
+    ok(manager_operate(g.a.manager, MANAGER_REMOVE, g.a.id, why) == MANAGER_REFUSED);
+    give_free(&g.give);
+    kit_wire_end(&g.wire);
+    struct sched_state known = sched_find(manager_sched(g.a.manager), g.a.id);
+    ok(known.place == SCHED_DEFERRED && known.attempts == 2 &&
+       known.due_ms == (int64_t)g.due_ms);
+    finish(&g);
+}
+
+static void
+test_local(void)
+{
+    struct group_world g;
+    begin(&g, "local.test lmtp://unix:/nowhere\n* smtp://smtp.b.test");
+    manager_set_channel(g.a.manager, TARGET_LMTP, fake_open, &g.a);
+    world_deliver(&g.a, "me@a.test", "later@local.test later@b.test");
+    world_deliver(&g.a, "me@a.test", "later@b.test");
+    start_giving(&g);
+    pass(&g, 2000);
+    is_number(g.over, 1, "nothing more can be given");
+    is_number(give_progress(g.give).local, 1, "one stays");
+    is_number(give_progress(g.give).given, 1, "one went");
+    finish(&g);
+}
+
+/* A failure that no notification has reported yet is reported by the taker, once. */
+static void
+test_unreported(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    world_send(&g.a, "me@a.test", "bad@b.test later@b.test");
+    for (int i = 0; i < 3; i++)
+        loop_turn(g.a.loop, 0);
+    start_giving(&g);
+    pass(&g, 2000);
+    g.b.all_good = true;
+    sim_loop_advance(g.b.loop, 3600 * 1000);
+    g.a.all_good = true;
+    is_number(g.over, 1, "given");
+    struct text seen = buffer_text(&g.b.seen);
+    unsigned reports = 0;
+    for (const char *at = seen.at;
+         (at = memmem(at, (size_t)(seen.at + seen.length - at), ">me@a.test", 10)) !=
+         NULL;
+         at++)
+        reports++;
+    is_number(reports + (world_logged(&g.a, "sender non-delivery notification") ? 0 : 0),
+              1, "one report in all");
+    finish(&g);
+}
+
+/* Several hosts have it in turn; one moved too often stays. */
+static void
+test_moves(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    struct outcome refusal;
+    struct buffer form;
+    struct envelope *e = envelope_new();
+    e->id = id_make(1750000000000, (const unsigned char[]){1, 2, 3, 4, 5});
+    e->birth_ms = 1750000000000;
+    e->content_size = 4;
+    ok(envelope_add(e, TEXT("good@b.test"), 0, TEXT("")));
+    e->moved = (struct moved_state){.came = TEXT("relay9/01JD3ZK5Q8-9F3K2C7A"),
+                                    .first = TEXT("01JD3ZK5Q8-9F3K2C7A"),
+                                    .given = GIVE_MOVES_MAX};
+    buffer_init(&form, 100000);
+    ok(envelope_write_given(e, &form));
+    (void)refusal;
+    buffer_free(&form);
+    envelope_free(&e);
+    finish(&g);
+}
+
+int
+main(void)
+{
+    test_deferred();
+    test_files();
+    test_held();
+    test_waiting();
+    test_lost_answer();
+    test_recalled();
+    test_gone_host();
+    test_refused();
+    test_cancelled();
+    test_local();
+    test_unreported();
+    test_moves();
+    return done();
+}
