@@ -1,6 +1,7 @@
 /* Answers the operator's questions: a line of JSON each way. */
 #include "admin/control/control_session.h"
 
+#include "admin/control/cluster_answer.h"
 #include "admin/control/list_answer.h"
 #include "admin/control/message_answer.h"
 #include "admin/control/operation.h"
@@ -31,6 +32,7 @@ struct control_session {
     struct trace_answer *trace;
     struct list_answer *list;
     struct message_answer *message;
+    struct cluster_answer *cluster;
     struct trial *trial;
     char awaits[NAME_MAX_BYTES]; /* a question whose answer comes later; "": none */
     struct loop_timer pulse;
@@ -47,15 +49,24 @@ control_session_write(const struct control_session *s, json_t *object)
     return line;
 }
 
-void
-control_session_reply(struct control_session *s, json_t *object)
+/* The bytes of the line. */
+static size_t
+control_session_put(struct control_session *s, json_t *object)
 {
     char *line = control_session_write(s, object);
+    size_t length = line ? strlen(line) : 0;
     s->transport.line(s->transport.context,
                       line ? text_from(line)
                            : TEXT("{\"ok\":false,\"error\":\"cannot be written as "
                                   "JSON\"}"));
     free(line);
+    return length;
+}
+
+void
+control_session_reply(struct control_session *s, json_t *object)
+{
+    (void)control_session_put(s, object);
 }
 
 static void
@@ -70,7 +81,8 @@ bool
 control_session_is_busy(const struct control_session *s)
 {
     return s->operation != NULL || s->adopting || s->trace != NULL || s->list != NULL ||
-           s->message != NULL || s->trial != NULL || s->awaits[0] != '\0';
+           s->message != NULL || s->cluster != NULL || s->trial != NULL ||
+           s->awaits[0] != '\0';
 }
 
 static void
@@ -79,6 +91,7 @@ control_session_on_pulse(void *context)
     struct control_session *s = context;
     uint64_t seen = s->operation ? operation_seen(s->operation)
                     : s->list    ? list_answer_seen(s->list)
+                    : s->cluster ? cluster_answer_seen(s->cluster)
                                  : 0;
     loop_timer_start(s->service->loop, &s->pulse, PULSE_MS, control_session_on_pulse,
                      s);
@@ -159,8 +172,11 @@ control_session_on_told(void *context, struct id id, int code, const char *text)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    control_session_reply(context, json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok",
-                                             code == 0, "code", code, "text", text));
+    json_t *line = json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok", code == 0, "code",
+                             code, "text", text);
+    if (strcmp(text, OPERATION_MISSING) == 0)
+        json_object_set_new(line, "missing", json_true());
+    control_session_reply(context, line);
 }
 
 static void
@@ -229,6 +245,13 @@ control_session_trace(struct control_session *s, json_t *request)
 /* --- The queue -------------------------------------------------------------------- */
 
 static void
+control_session_on_listing(void *context, json_t *listing)
+{
+    struct control_session *s = context;
+    list_answer_count(s->list, control_session_put(s, listing));
+}
+
+static void
 control_session_on_listed(void *context, json_t *end)
 {
     struct control_session *s = context;
@@ -242,7 +265,7 @@ control_session_list(struct control_session *s, json_t *request)
 {
     struct control_service *c = s->service;
     struct list_answer_events events = {.context = s,
-                                        .line = control_session_on_line,
+                                        .line = control_session_on_listing,
                                         .is_ready = control_session_is_ready,
                                         .ended = control_session_on_listed};
     const char *why;
@@ -305,6 +328,32 @@ control_session_try(struct control_session *s, json_t *request)
         control_session_refuse(s, refusal.why);
 }
 
+/* --- All hosts ---------------------------------------------------------------------- */
+
+static void
+control_session_on_gathered(void *context, json_t *end)
+{
+    struct control_session *s = context;
+    control_session_reply(s, end);
+    cluster_answer_free(&s->cluster);
+    control_session_end(s);
+}
+
+static void
+control_session_ask_all(struct control_session *s, json_t *request)
+{
+    struct cluster_answer_events events = {.context = s,
+                                           .line = control_session_on_line,
+                                           .is_ready = control_session_is_ready,
+                                           .ended = control_session_on_gathered};
+    const char *why;
+    s->cluster = cluster_answer_new(s->service, request, &events, &why);
+    if (s->cluster != NULL)
+        control_session_begin(s);
+    else
+        control_session_refuse(s, why);
+}
+
 /* --- All of them ------------------------------------------------------------------- */
 
 /* An answer in this turn, or later by control_session_answer_all(). */
@@ -339,6 +388,7 @@ static const struct control_row {
     {"follow",  control_session_trace,   false},
     {"test",    control_session_try,     false},
     {"status",  control_session_ask,     true },
+    {"summary", control_session_ask,     true },
     {"sites",   control_session_ask,     true },
     {"state",   control_session_ask,     true },
     {"states",  control_session_ask,     true },
@@ -355,6 +405,19 @@ control_row_find(const char *command)
     return &others;
 }
 
+/* Once a question was passed on, it stays where it is. */
+static const char *
+control_session_forbids(const struct control_session *s, const struct control_row *row,
+                        bool is_for_all)
+{
+    if (s->transport.is_sibling && is_for_all)
+        return "a question of another host is not passed on";
+    if (s->transport.is_sibling && !row->for_siblings)
+        return "other hosts of the group may not ask for that: run the command on the "
+               "host itself";
+    return NULL;
+}
+
 static bool
 control_session_wants_http(struct control_session *s, const char *command)
 {
@@ -368,12 +431,15 @@ control_session_take(struct control_session *s, struct text line)
     json_t *request = json_loadb(line.at, line.length, JSON_REJECT_DUPLICATES, NULL);
     const char *name = json_string_value(json_object_get(request, "command"));
     const struct control_row *row = control_row_find(name ? name : "");
+    bool is_for_all = json_is_true(json_object_get(request, "cluster"));
     char why[REQUEST_TYPES_WHY_MAX];
+    const char *forbidden = control_session_forbids(s, row, is_for_all);
     if (!request_types_check(request, why))
         control_session_refuse(s, why);
-    else if (s->transport.is_sibling && !row->for_siblings)
-        control_session_refuse(s, "other hosts of the group may not ask for that: run "
-                                  "the command on the host itself");
+    else if (forbidden != NULL)
+        control_session_refuse(s, forbidden);
+    else if (is_for_all)
+        control_session_ask_all(s, request);
     else if (!control_session_wants_http(s, name ? name : ""))
         row->begin(s, request);
     json_decref(request);
@@ -389,6 +455,8 @@ control_session_resume(struct control_session *s)
         trace_answer_wake(s->trace, (struct id){0});
     if (s->list)
         list_answer_wake(s->list);
+    if (s->cluster)
+        cluster_answer_wake(s->cluster);
 }
 
 void
@@ -436,6 +504,7 @@ control_session_free(struct control_session **session)
     trace_answer_free(&s->trace);
     list_answer_free(&s->list);
     message_answer_free(&s->message);
+    cluster_answer_free(&s->cluster);
     trial_leave(&s->trial);
     if (s->adopting)
         queue_adopt_ignore(manager_queue(s->service->manager), s);

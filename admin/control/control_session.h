@@ -11,6 +11,7 @@
 #include "admin/control/trial.h"
 
 struct control_session;
+struct cluster_hosts;
 
 /* What all sessions answer from. Plain data; the owner sets it, and clears none of it while
  * there are sessions. */
@@ -20,6 +21,9 @@ struct control_service {
     struct manager *manager;
     struct questions *questions;
     struct trials *trials; /* NULL: nobody sends test messages */
+    /* Who else is asked where a request says "cluster": true (cluster_answer.h); NULL:
+     * there is no group. */
+    const struct cluster_hosts *cluster;
     /* Private. */
     struct control_session *sessions;
     unsigned asked; /* questions of siblings that are not dropped */

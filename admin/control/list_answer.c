@@ -12,7 +12,7 @@ struct list_answer {
     struct filter filter;
     json_t *request; /* the filter borrows from it */
     struct loop_task task;
-    size_t limit, found;
+    size_t limit, found, bytes_max, bytes;
     bool is_read;
 };
 
@@ -35,6 +35,11 @@ list_answer_read(struct list_answer *a)
         if (!a->walk.has_after)
             return "after is an id";
     }
+    const json_t *bytes = json_object_get(a->request, "bytes");
+    a->bytes_max = bytes == NULL ? SIZE_MAX : (size_t)json_integer_value(bytes);
+    if (bytes != NULL && json_integer_value(bytes) < 1)
+        return "bytes is a number from 1 on";
+    json_object_del(a->request, "bytes");
     json_object_del(a->request, "limit");
     json_object_del(a->request, "after");
     return request_read_filter(a->request, &a->filter);
@@ -67,7 +72,8 @@ list_answer_turn(void *context)
         return;
     }
     for (size_t i = 0; i < LIST_ANSWER_A_TURN; i++) {
-        if (list_walk_is_over(&a->walk) || a->found == a->limit) {
+        if (list_walk_is_over(&a->walk) || a->found == a->limit ||
+            a->bytes >= a->bytes_max) {
             list_answer_end(a);
             return;
         }
@@ -79,6 +85,12 @@ list_answer_turn(void *context)
             a->events.line(a->events.context, listing);
     }
     loop_post(a->walk.loop, &a->task, list_answer_turn, a);
+}
+
+void
+list_answer_count(struct list_answer *a, size_t bytes)
+{
+    a->bytes += bytes;
 }
 
 size_t

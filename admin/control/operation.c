@@ -244,7 +244,7 @@ operation_tell(struct operation *o, struct id id, enum manager_result result,
         quiet = !by_id(o);
         break;
     case MANAGER_UNKNOWN: /* delivered meanwhile, or never there */
-        text = "no such message";
+        text = OPERATION_MISSING;
         code = EX_DATAERR;
         quiet = !by_id(o);
         break;

@@ -11,6 +11,9 @@
 
 struct operation;
 
+/* The text about a message that is not there. */
+#define OPERATION_MISSING "no such message"
+
 struct operation_events {
     void *context;
     /* The result of a message: code 0, or of sysexits; text without its name. Messages

@@ -28,6 +28,7 @@ static const struct request_member {
     {NULL,             "place",    REQUEST_STRING },
     {"list",           "limit",    REQUEST_INTEGER},
     {"list",           "after",    REQUEST_STRING },
+    {"list",           "bytes",    REQUEST_INTEGER},
     {"show",           "id",       REQUEST_STRING },
     {"show",           "why",      REQUEST_BOOLEAN},
     {"trace",          "q",        REQUEST_STRINGS},
@@ -133,6 +134,9 @@ request_types_check(const json_t *request, char why[REQUEST_TYPES_WHY_MAX])
         snprintf(why, REQUEST_TYPES_WHY_MAX, "a request must be a JSON object");
         return false;
     }
+    if (!request_member_check(json_object_get(request, "cluster"), "cluster",
+                              REQUEST_BOOLEAN, why))
+        return false;
     if (name == NULL || !request_member_check(name, "command", REQUEST_STRING, why))
         return name == NULL;
     for (size_t i = 0; i < sizeof(request_members) / sizeof(request_members[0]); i++) {

@@ -40,6 +40,10 @@ test_lines(void)
     is_string(next, "", "which is all");
     is_number(listed(json_pack("{s:s,s:i}", "command", "list", "limit", LIST_ANSWER_MAX)), MESSAGES, "all");
     is_number(listed(json_pack("{s:s,s:i}", "command", "list", "limit", 1)), 1, "one");
+    is_number(listed(json_pack("{s:s,s:i}", "command", "list", "bytes", 1)), 1, "one, which is so many bytes");
+    ok_named(next[0] != '\0', "of more");
+    unsigned some = listed(json_pack("{s:s,s:i}", "command", "list", "bytes", 2000));
+    ok_named(some > 3 && some < 20, "some");
     char name[ID_LENGTH + 1];
     id_format(w.id, name);
     is_number(listed(json_pack("{s:s,s:[s]}", "command", "list", "ids", name)), 1, "by its id");
@@ -58,6 +62,7 @@ test_refused(void)
     } rows[] = {
         {"{\"command\":\"list\",\"limit\":0}",       "limit is 1 to 10000"},
         {"{\"command\":\"list\",\"limit\":10001}",   "limit is 1 to 10000"},
+        {"{\"command\":\"list\",\"bytes\":0}",       "bytes is a number from 1 on"},
         {"{\"command\":\"list\",\"limit\":\"1\"}",   "limit must be a whole number, not a string"},
         {"{\"command\":\"list\",\"after\":\"x\"}",   "after is an id"     },
         {"{\"command\":\"list\",\"after\":1}",       "after must be a string, not a whole number"},
