@@ -54,6 +54,7 @@
 #include "smtp/server/listener.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -109,6 +110,7 @@ struct petrel {
     struct reload reload;
     struct notify notify;
     struct drain drain;
+    bool hands_over; /* SIGTERM has come, and siblings take the queue */
     struct upstream_wiring upstreams;
     unsigned draining;
 };
@@ -146,12 +148,31 @@ mta_drain(struct petrel *p, int64_t grace_ms)
     manager_drain(p->manager, grace_ms, on_drained, p);
 }
 
+/* Nothing runs that a grace would be for, but for tokens. */
+static void
+mta_on_given(void *context)
+{
+    struct petrel *p = context;
+    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "terminating: the queue is given");
+    mta_drain(p, p->configuration->options.drain_timeout_ms);
+}
+
 static void
 on_terminate(void *context)
 {
     struct petrel *p = context;
-    if (p->draining > 0)
+    const struct options *o = &p->configuration->options;
+    if (p->draining > 0 || p->hands_over)
         return;
+    if (options_hands_over(o) && p->drain.siblings != NULL) {
+        log_say(p->log, LOG_LEVEL_INFO, "main", NULL,
+                "terminating: handing the queue over, %" PRId64 " s at most",
+                o->hand_over_timeout_ms / 1000);
+        p->hands_over = true;
+        notify_stopping(&p->notify);
+        drain_hand_over(&p->drain, o->hand_over_timeout_ms, mta_on_given, p);
+        return;
+    }
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "terminating: finishing what runs");
     mta_drain(p, p->configuration->options.drain_timeout_ms);
 }

@@ -54,9 +54,11 @@ static const char help_status[] =
     "  Exit code: 0; 75: mail is not accepted; 69: no daemon answers.\n";
 
 static const char help_drain[] =
-    "  --wait TIME  how long to wait (100s); the daemon goes on afterwards\n"
-    "  --empty      deliver what waits first, but accept no mail\n"
-    "  --cancel     accept and deliver mail again\n"
+    "  --wait TIME     how long to wait, and to give mail to other hosts (100s)\n"
+    "  --empty         deliver what waits first, but accept no mail\n"
+    "  --to HOST,...   in a group: give the queue to these hosts; otherwise to all\n"
+    "  --keep          in a group: give it to nobody\n"
+    "  --cancel        accept and deliver mail again\n"
     "  Exit code: 0: nothing is left; 75: messages are left, or the time is over.\n";
 
 static const char help_top[] =
@@ -218,7 +220,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "drain",
-     .arguments = "[--wait TIME] [--empty] | --cancel",
+     .arguments = "[--wait TIME] [--empty] [--to HOST,... | --keep] | --cancel",
      .about = "take the daemon out of service, or back",
      .help = help_drain,
      .example = "petrel drain --empty --wait 5m",

@@ -18,7 +18,9 @@ enum {
     DRAIN_WAIT_MS = 100 * 1000, /* unless --wait does */
     DRAIN_LOOK_MS = 1000,
     DRAIN_LEFT_MAX = 256,
-    DRAIN_LINE_MAX = 400
+    DRAIN_WHY_SHOWN = 200,
+    DRAIN_GIVEN_MAX = DRAIN_WHY_SHOWN + 100,
+    DRAIN_LINE_MAX = 400 + DRAIN_GIVEN_MAX
 };
 
 /* One run of such a command. */
@@ -329,7 +331,8 @@ command_cluster(struct question *q, int count, char **arguments)
 
 /* --- Drain ------------------------------------------------------------------------- */
 
-static const char drain_usage[] = "drain [--wait TIME] [--empty] | --cancel";
+static const char drain_usage[] =
+    "drain [--wait TIME] [--empty] [--to HOST,... | --keep] | --cancel";
 
 /* "12 deferred, 1 hold": the places that have messages. 0: none has. */
 static int64_t
@@ -351,15 +354,35 @@ drain_list_left(const json_t *answer, char out[DRAIN_LEFT_MAX])
     return all;
 }
 
+/* "given: 88; refused: 1; " or nothing, where nothing is given. */
+static void
+drain_describe_given(const json_t *answer, char out[DRAIN_GIVEN_MAX])
+{
+    static const char *const counts[] = {"given", "refused", "local"};
+    const char *why = json_field_string(answer, "why");
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        int64_t count = json_field_number(answer, counts[i]);
+        if (count > 0)
+            at += (size_t)snprintf(out + at, DRAIN_GIVEN_MAX - at, "%s: %lld; ",
+                                   counts[i], (long long)count);
+    }
+    if (why[0] != '\0')
+        snprintf(out + at, DRAIN_GIVEN_MAX - at, "waiting: %.*s; ", DRAIN_WHY_SHOWN,
+                 why);
+}
+
 /* A line when it differs from the last one. */
 static void
 drain_print_progress(const json_t *answer, char last[DRAIN_LINE_MAX])
 {
-    char left[DRAIN_LEFT_MAX], line[DRAIN_LINE_MAX];
+    char left[DRAIN_LEFT_MAX], given[DRAIN_GIVEN_MAX], line[DRAIN_LINE_MAX];
     int64_t count = drain_list_left(answer, left);
-    snprintf(line, sizeof(line), "%s: %s; sessions: %lld in, %lld out",
+    drain_describe_given(answer, given);
+    snprintf(line, sizeof(line), "%s: %s; %ssessions: %lld in, %lld out",
              json_field_string(answer, "state"), count > 0 ? left : "no messages",
-             (long long)json_field_number(answer, "sessions_in"),
+             given, (long long)json_field_number(answer, "sessions_in"),
              (long long)json_field_number(answer, "sessions_out"));
     if (strcmp(line, last) != 0)
         puts(line);
@@ -390,32 +413,48 @@ drain_follow(struct question *q, json_t *answer, int64_t wait_ms)
     return code;
 }
 
+struct drain_flags {
+    bool empty, cancel, keep;
+    const char *to;
+    int64_t wait_ms;
+};
+
+static bool
+drain_flags_read(int count, char **arguments, struct drain_flags *f)
+{
+    *f = (struct drain_flags){.to = "", .wait_ms = DRAIN_WAIT_MS};
+    for (int i = 0; i < count; i++) {
+        bool has_next = i + 1 < count;
+        if (strcmp(arguments[i], "--empty") == 0)
+            f->empty = true;
+        else if (strcmp(arguments[i], "--cancel") == 0)
+            f->cancel = true;
+        else if (strcmp(arguments[i], "--keep") == 0)
+            f->keep = true;
+        else if (strcmp(arguments[i], "--to") == 0 && has_next)
+            f->to = arguments[++i];
+        else if (strcmp(arguments[i], "--wait") != 0 || !has_next ||
+                 !settings_parse_duration(text_from(arguments[++i]), &f->wait_ms))
+            return false;
+    }
+    return !f->cancel || count == 1;
+}
+
 static int
 command_drain(struct question *q, int count, char **arguments)
 {
-    int64_t wait_ms = DRAIN_WAIT_MS;
-    bool empty = false, cancel = false;
+    struct drain_flags f;
     int code = 0;
-    for (int i = 0; i < count; i++) {
-        if (strcmp(arguments[i], "--empty") == 0)
-            empty = true;
-        else if (strcmp(arguments[i], "--cancel") == 0)
-            cancel = true;
-        else if (strcmp(arguments[i], "--wait") != 0 || ++i == count ||
-                 !settings_parse_duration(text_from(arguments[i]), &wait_ms))
-            return daemon_usage(drain_usage);
-    }
-    if (cancel && count > 1)
+    if (!drain_flags_read(count, arguments, &f))
         return daemon_usage(drain_usage);
-    json_t *answer =
-        daemon_ask(q,
-                   json_pack("{s:s,s:b,s:b,s:I}", "command", "drain", "cancel", cancel,
-                             "empty", empty, "wait_ms", (json_int_t)wait_ms),
-                   &code);
+    json_t *request = json_pack("{s:s,s:b,s:b,s:b,s:s,s:I}", "command", "drain",
+                                "cancel", f.cancel, "empty", f.empty, "keep", f.keep,
+                                "to", f.to, "wait_ms", (json_int_t)f.wait_ms);
+    json_t *answer = request != NULL ? daemon_ask(q, request, &code) : NULL;
     if (answer == NULL)
-        return code == EX_CONFIG ? EX_DATAERR : code;
-    if (!cancel)
-        return drain_follow(q, answer, wait_ms);
+        return request == NULL || code == EX_CONFIG ? EX_DATAERR : code;
+    if (!f.cancel)
+        return drain_follow(q, answer, f.wait_ms);
     puts("accepting and delivering mail again");
     json_decref(answer);
     return 0;

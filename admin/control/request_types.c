@@ -50,6 +50,8 @@ static const struct request_member {
     {"drain",          "empty",    REQUEST_BOOLEAN},
     {"drain",          "cancel",   REQUEST_BOOLEAN},
     {"drain",          "progress", REQUEST_BOOLEAN},
+    {"drain",          "keep",     REQUEST_BOOLEAN},
+    {"drain",          "to",       REQUEST_STRING },
     {"page",           "access",   REQUEST_STRING },
     {"adopt",          "slice",    REQUEST_INTEGER},
     {"test",           "to",       REQUEST_STRING },

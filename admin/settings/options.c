@@ -36,6 +36,7 @@ static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 static const char *const keyings[] = {"sender", "id", "strict", NULL};
 static const char *const partials[] = {"pass", "reject", NULL};
 static const char *const timeouts[] = {"release", "bounce", "hold", NULL};
+static const char *const stops[] = {"keep", "hand_over", NULL};
 static const char *const trusts[] = {"auto", "yes", "no", NULL}; /* enum dns_trust */
 static const char *const danes[] = {"auto", "no", NULL};
 /* As enum options_sandbox. */
@@ -287,6 +288,7 @@ options_check(struct settings *s, const struct options *o)
     check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");
     check_fragments(s, o);
     check_ready(s, o);
+    check_word(s, "stop", stops, o->stop, "keep or hand_over");
     check_word(s, "dns_trust", trusts, o->dns_trust, "auto, yes or no");
     check_word(s, "dane", danes, o->dane, "auto or no");
     check_word(s, "smtp_family", target_families, o->smtp_family, "any, ipv4 or ipv6");
@@ -393,6 +395,12 @@ options_need_restart(const struct options *old, const struct options *fresh,
                  is_same(old->cluster_egress, fresh->cluster_egress));
     options_note(out, "journal_message_max",
                  old->journal_message_max == fresh->journal_message_max);
+}
+
+bool
+options_hands_over(const struct options *options)
+{
+    return options_choose(stops, options->stop, 0) == 1;
 }
 
 enum dns_trust

@@ -38,7 +38,8 @@ struct options {
     int64_t smtpd_error_sleep_time_ms, smtpd_junk_command_limit, greet_delay_ms;
     int64_t smtpd_starttls_timeout_ms;
     int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, smtpd_min_data_rate;
-    int64_t drain_timeout_ms, drain_delay_ms;
+    int64_t drain_timeout_ms, drain_delay_ms, hand_over_timeout_ms;
+    char *stop; /* "keep" or "hand_over" */
     /* where to */
     char *routes, *sender_routes, *rewrite, *relay, *relay_password, *auth_passwords,
         *oauth;
@@ -110,6 +111,8 @@ void options_need_restart(const struct options *old, const struct options *fresh
  * hostname. */
 const char *options_host_of(const struct options *o);
 enum log_style options_log_style(const struct options *options);
+/* stop = hand_over. */
+bool options_hands_over(const struct options *options);
 enum dns_trust options_dns_trust(const struct options *options);
 bool options_dane(const struct options *options);
 /* Whether ready_when names smarthosts. */

@@ -257,6 +257,14 @@ const struct setting options_rows[] = {
             "How long SIGTERM waits for sessions in the middle of a message."),
     BOUNDED(DURATION, drain_delay_ms, "drain_delay", "5s", 0, HOUR,
             "How long `petrel drain` still accepts mail, after readiness has failed."),
+    TEXTUAL(
+        STRING, stop, "stop", "keep",
+        "What SIGTERM does with the queue: keep, or hand_over: the other hosts of the "
+        "cluster take\n"
+        "it before the daemon ends, as by `petrel drain`."),
+    BOUNDED(DURATION, hand_over_timeout_ms, "hand_over_timeout", "100s", 1000,
+            24 * HOUR,
+            "How long that may take at most; what is left then stays in the spool."),
     TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
             "Name servers: list of ADDRESS[:PORT]. Unset: the system's."),
     TEXTUAL(STRING, dns_trust, "dns_trust", "auto",

@@ -15,11 +15,17 @@ enum {
     DRAIN_TEXT_MAX = 200
 };
 
-static const char *const state_names[] = {[DRAIN_RUNNING] = "running",
-                                          [DRAIN_LEAVING] = "leaving",
-                                          [DRAIN_EMPTYING] = "emptying",
-                                          [DRAIN_CLOSING] = "closing",
-                                          [DRAIN_GONE] = "gone"};
+static const char *const state_names[] = {
+    [DRAIN_RUNNING] = "running",   [DRAIN_LEAVING] = "leaving",
+    [DRAIN_EMPTYING] = "emptying", [DRAIN_CLOSING] = "closing",
+    [DRAIN_GIVING] = "giving",     [DRAIN_GONE] = "gone"};
+
+/* A drain as it was asked for. */
+struct drain_order {
+    bool empties, gives;
+    int64_t wait_ms;
+    struct text to; /* names of siblings; empty: all */
+};
 
 static void drain_tick(void *context);
 
@@ -82,7 +88,7 @@ drain_close(struct drain *d)
 {
     int64_t grace_ms = (*d->configuration)->options.drain_timeout_ms;
     d->manager_drained = false;
-    d->until_ms = loop_monotonic_ms(d->loop) + grace_ms;
+    d->closed_ms = loop_monotonic_ms(d->loop) + grace_ms;
     drain_enter(d, DRAIN_CLOSING, ": no delivery begins");
     manager_drain(d->manager, grace_ms, drain_on_manager, d);
     drain_wait(d, TICK_MS);
@@ -117,22 +123,60 @@ drain_empty(struct drain *d)
     drain_wait(d, TICK_MS);
 }
 
-/* Sessions of clients end with their transaction; one that hangs is not waited for. */
 static void
 drain_end(struct drain *d)
 {
-    char what[DRAIN_TEXT_MAX];
-    int64_t waiting, left;
-    bool over = loop_monotonic_ms(d->loop) >= d->until_ms;
-    if (!over && (!d->manager_drained || drain_sessions_in(d) > 0)) {
-        drain_wait(d, TICK_MS);
+    char what[DRAIN_TEXT_MAX], given[DRAIN_TEXT_MAX] = "";
+    int64_t waiting, left = drain_left(d, &waiting);
+    if (d->given.given > 0)
+        snprintf(given, sizeof(given), ": messages given: %" PRIu64, d->given.given);
+    snprintf(what, sizeof(what),
+             "%s: messages left: %" PRId64 ", of which %" PRId64 " wait for delivery",
+             given, left, waiting);
+    drain_enter(d, DRAIN_GONE, what);
+    if (d->gone != NULL)
+        d->gone(d->context);
+}
+
+/* What is still unanswered stays here, too: a sibling may have it. */
+static void
+drain_give_end(struct drain *d)
+{
+    if (d->give == NULL)
+        return;
+    d->given = give_progress(d->give);
+    give_free(&d->give);
+}
+
+/* From within the giving, which cannot end here. */
+static void
+drain_on_given(void *context)
+{
+    drain_wait(context, 0);
+}
+
+static void
+drain_give(struct drain *d)
+{
+    int64_t left_ms = d->until_ms - loop_monotonic_ms(d->loop);
+    if (!d->gives || left_ms <= 0) {
+        drain_end(d);
         return;
     }
-    left = drain_left(d, &waiting);
-    snprintf(what, sizeof(what),
-             ": messages left: %" PRId64 ", of which %" PRId64 " wait for delivery",
-             left, waiting);
-    drain_enter(d, DRAIN_GONE, what);
+    drain_enter(d, DRAIN_GIVING, ": siblings take the queue");
+    d->give = give_new(d->siblings, text_from(d->to), drain_on_given, d);
+    drain_wait(d, left_ms);
+}
+
+/* Sessions of clients end with their transaction; one that hangs is not waited for. */
+static void
+drain_on_closing(struct drain *d)
+{
+    bool over = loop_monotonic_ms(d->loop) >= d->closed_ms;
+    if (over || (d->manager_drained && drain_sessions_in(d) == 0))
+        drain_give(d);
+    else
+        drain_wait(d, TICK_MS);
 }
 
 static void
@@ -147,6 +191,10 @@ drain_tick(void *context)
         drain_empty(d);
         break;
     case DRAIN_CLOSING:
+        drain_on_closing(d);
+        break;
+    case DRAIN_GIVING: /* nothing is left, or the time is over */
+        drain_give_end(d);
         drain_end(d);
         break;
     case DRAIN_RUNNING:
@@ -156,11 +204,14 @@ drain_tick(void *context)
 }
 
 static void
-drain_begin(struct drain *d, bool empties, int64_t wait_ms)
+drain_begin(struct drain *d, const struct drain_order *order)
 {
     int64_t delay_ms = (*d->configuration)->options.drain_delay_ms;
-    d->empties = empties;
-    d->until_ms = loop_monotonic_ms(d->loop) + wait_ms;
+    d->empties = order->empties;
+    d->gives = order->gives && d->siblings != NULL;
+    d->until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
+    d->given = (struct give_progress){0};
+    (void)!text_copy(d->to, sizeof(d->to), order->to);
     drain_enter(d, DRAIN_LEAVING, "; not ready");
     drain_wait(d, delay_ms);
 }
@@ -170,6 +221,7 @@ drain_cancel(struct drain *d)
 {
     enum drain_state was = d->state;
     loop_timer_stop(d->loop, &d->timer);
+    drain_give_end(d);
     if (was >= DRAIN_EMPTYING)
         listener_open(d->listener);
     if (was >= DRAIN_CLOSING)
@@ -178,47 +230,104 @@ drain_cancel(struct drain *d)
         drain_enter(d, DRAIN_RUNNING, " again: cancelled");
 }
 
-/* Of a drain under way: emptying can be added before it closes, and gets the new time.
- * False: it is too late for that. */
+/* Of a drain under way: emptying can be added before it closes, giving before that is
+ * over, and both get the new time. False: it is too late for that. */
 static bool
-drain_request(struct drain *d, bool empties, int64_t wait_ms)
+drain_request(struct drain *d, const struct drain_order *order)
 {
     if (d->state == DRAIN_RUNNING) {
-        drain_begin(d, empties, wait_ms);
+        drain_begin(d, order);
         return true;
     }
-    if (empties && !d->empties && d->state != DRAIN_LEAVING)
+    if (order->empties && !d->empties && d->state != DRAIN_LEAVING)
         return false;
-    if (empties && d->state <= DRAIN_EMPTYING) {
+    if (order->empties && d->state <= DRAIN_EMPTYING)
         d->empties = true;
-        d->until_ms = loop_monotonic_ms(d->loop) + wait_ms;
+    if (d->state <= DRAIN_EMPTYING || (d->state == DRAIN_CLOSING && order->gives)) {
+        d->gives = order->gives && d->siblings != NULL;
+        d->until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
+        (void)!text_copy(d->to, sizeof(d->to), order->to);
     }
     return true;
 }
 
+void
+drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
+                void *context)
+{
+    struct drain_order order = {.wait_ms = wait_ms, .gives = true};
+    d->gone = gone;
+    d->context = context;
+    if (d->state == DRAIN_GONE)
+        gone(context);
+    else
+        (void)drain_request(d, &order);
+}
+
 /* --- The question ----------------------------------------------------------------- */
+
+/* False: it contradicts itself or this host, and says why. */
+static bool
+drain_order_read(const struct drain *d, const json_t *request,
+                 struct drain_order *order, const char **why)
+{
+    const json_t *wait = json_object_get(request, "wait_ms");
+    bool keeps = json_field_is_true(request, "keep");
+    *order = (struct drain_order){.empties = json_field_is_true(request, "empty"),
+                                  .wait_ms = json_field_number(request, "wait_ms"),
+                                  .to = text_from(json_field_string(request, "to"))};
+    *why = NULL;
+    if (wait != NULL && !json_is_integer(wait))
+        *why = "wait_ms must be a number";
+    else if (order->wait_ms < 0 || order->wait_ms > WAIT_MAX_MS)
+        *why = "a drain lasts at most a day";
+    else if (order->to.length > DRAIN_TO_MAX)
+        *why = "too many hosts are named";
+    else if (order->to.length > 0 && keeps)
+        *why = "the queue is kept, or given to a host: not both";
+    else if (order->to.length > 0 && d->siblings == NULL)
+        *why = "this host cannot give its queue: `cluster` and `cluster_secret` are "
+               "not set";
+    /* Mail that is delivered before is not given, unless it is asked for. */
+    order->gives = !keeps && (order->to.length > 0 || !order->empties);
+    return *why == NULL;
+}
+
+static void
+drain_put_given(const struct drain *d, json_t *answer)
+{
+    struct give_progress p = d->give != NULL ? give_progress(d->give) : d->given;
+    if (!d->gives)
+        return;
+    json_object_set_new(answer, "given", json_integer((json_int_t)p.given));
+    json_object_set_new(answer, "refused", json_integer((json_int_t)p.refused));
+    json_object_set_new(answer, "local", json_integer((json_int_t)p.local));
+    json_object_set_new(answer, "why", json_string(p.why != NULL ? p.why : ""));
+}
 
 static json_t *
 drain_answer(void *context, const json_t *request)
 {
     struct drain *d = context;
-    const json_t *wait = json_object_get(request, "wait_ms");
-    int64_t wait_ms = json_field_number(request, "wait_ms");
-    if (wait != NULL && !json_is_integer(wait))
-        return questions_refuse("wait_ms must be a number");
-    if (wait_ms < 0 || wait_ms > WAIT_MAX_MS)
-        return questions_refuse("a drain lasts at most a day");
-    if (json_field_is_true(request, "cancel"))
+    struct drain_order order;
+    const char *why;
+    if (!drain_order_read(d, request, &order, &why))
+        return questions_refuse(why);
+    bool cancels = json_field_is_true(request, "cancel");
+    if (cancels && d->gone != NULL)
+        return questions_refuse("the daemon stops: that cannot be cancelled");
+    if (cancels)
         drain_cancel(d);
-    else if (!json_field_is_true(request, "progress") &&
-             !drain_request(d, json_field_is_true(request, "empty"), wait_ms))
+    else if (!json_field_is_true(request, "progress") && !drain_request(d, &order))
         return questions_refuse("a drain is under way that does not empty the queue: "
                                 "cancel it first");
     struct sched_counts counts = sched_count(manager_sched(d->manager));
-    return json_pack("{s:b,s:s,s:o,s:I,s:I}", "ok", true, "state",
-                     state_names[d->state], "left", status_queue(d->manager),
-                     "sessions_in", (json_int_t)drain_sessions_in(d), "sessions_out",
-                     (json_int_t)counts.sessions);
+    json_t *answer = json_pack("{s:b,s:s,s:o,s:I,s:I}", "ok", true, "state",
+                               drain_state_name(d), "left", status_queue(d->manager),
+                               "sessions_in", (json_int_t)drain_sessions_in(d),
+                               "sessions_out", (json_int_t)counts.sessions);
+    drain_put_given(d, answer);
+    return answer;
 }
 
 /* The status says so instead of what the queue says of itself. */
@@ -243,6 +352,7 @@ drain_reason(const struct drain *d)
         [DRAIN_LEAVING] = "draining: mail is accepted for a moment more",
         [DRAIN_EMPTYING] = "draining: the queue is being emptied",
         [DRAIN_CLOSING] = "draining: deliveries end",
+        [DRAIN_GIVING] = "draining: siblings take the queue",
         [DRAIN_GONE] = "drained: closed until it is cancelled, or the daemon ends"};
     return reasons[d->state];
 }
@@ -258,6 +368,14 @@ drain_start(struct drain *d)
 void
 drain_stop(struct drain *d)
 {
-    if (d->loop != NULL)
-        loop_timer_stop(d->loop, &d->timer);
+    if (d->loop == NULL)
+        return;
+    loop_timer_stop(d->loop, &d->timer);
+    drain_give_end(d);
+}
+
+const char *
+drain_state_name(const struct drain *d)
+{
+    return state_names[d->state];
 }

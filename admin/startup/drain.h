@@ -8,18 +8,24 @@
  *              held mail, quarantined mail and fragments, or the time is over
  *   closing    clients get 421 4.3.2; no session out begins, and those that run end, at
  *              the latest after drain_timeout
+ *   giving     in a group: the queue goes to siblings, until nothing is left that they
+ *              could take, or the time is over
  *   gone       closed until SIGTERM, or until the drain is cancelled
  *
  * Questions of the control socket:
- *   drain      {wait_ms, empty}: begins, or {cancel}: ends, or {progress}: neither.
+ *   drain      {wait_ms, empty, to, keep}: begins, or {cancel}: ends, or {progress}:
+ *              neither. to: the siblings that get the queue, else all; keep: nobody does.
  *              Answered by state, left (the messages by place, as `queue` of the status),
- *              sessions_in, sessions_out */
+ *              sessions_in, sessions_out; and once the queue is given: given (messages
+ *              that others have taken), refused and local (that stay), why (nobody takes
+ *              mail now) */
 #ifndef ADMIN_STARTUP_DRAIN_H
 #define ADMIN_STARTUP_DRAIN_H
 
 #include "admin/control/questions.h"
 #include "admin/startup/configuration.h"
 #include "base/loop/loop.h"
+#include "queue/group/give.h"
 #include "smtp/server/listener.h"
 
 enum drain_state {
@@ -27,8 +33,10 @@ enum drain_state {
     DRAIN_LEAVING,
     DRAIN_EMPTYING,
     DRAIN_CLOSING,
+    DRAIN_GIVING,
     DRAIN_GONE
 };
+enum { DRAIN_TO_MAX = 1024 /* bytes of names */ };
 
 struct drain {
     /* Set by the owner before the start. */
@@ -38,16 +46,29 @@ struct drain {
     struct listener *listener;
     struct questions *questions;
     struct configuration *const *configuration; /* the one in force */
+    const struct give_setup *siblings; /* NULL: there are none to give mail to */
     /* Private. */
     enum drain_state state;
-    bool empties, manager_drained;
-    int64_t until_ms, retry_ms; /* monotonic: end of emptying or closing; next retry */
+    bool empties, gives, manager_drained;
+    /* Monotonic: the end of emptying and giving, of closing; the next retry. */
+    int64_t until_ms, closed_ms, retry_ms;
+    char to[DRAIN_TO_MAX + 1];
+    struct give *give;
+    struct give_progress given;  /* as it was at last */
+    void (*gone)(void *context); /* the daemon stops then */
+    void *context;
     struct loop_timer timer;
 };
 
 void drain_start(struct drain *drain);
+/* SIGTERM with `stop = hand_over`: drains and gives the queue to siblings, for wait_ms at
+ * most. gone is called once, in a later turn; immediately then, if it is gone already. */
+void drain_hand_over(struct drain *drain, int64_t wait_ms, void (*gone)(void *context),
+                     void *context);
 /* The daemon stops. */
 void drain_stop(struct drain *drain);
+/* "running" and so on. */
+const char *drain_state_name(const struct drain *drain);
 /* Why no mail should come, for health, status and log; NULL: it is running. */
 const char *drain_reason(const struct drain *drain);
 

@@ -119,6 +119,21 @@ test_trust(void)
 }
 
 static void
+test_stop(void)
+{
+    char hands_over[] = "stop=hand_over", keeps[] = "stop=keep";
+    char *const rows[][2] = {{hands_over, NULL}, {keeps, NULL}, {NULL}};
+    for (size_t i = 0; i < 3; i++) {
+        struct fixture f;
+        begin(&f, NULL, rows[i], NULL);
+        is_number(options_hands_over(&f.options), i == 0, rows[i][0] ? rows[i][0] : "unset");
+        is_number(f.options.hand_over_timeout_ms, 100000, "hand_over_timeout");
+        end(&f);
+    }
+    mistake("stop=never", "stop: 'never': say keep or hand_over");
+}
+
+static void
 test_defaults(void)
 {
     struct fixture f;
@@ -625,6 +640,7 @@ main(void)
         abort();
     test_defaults();
     test_trust();
+    test_stop();
     test_all_told();
     test_transport();
     test_names();

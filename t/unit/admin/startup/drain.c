@@ -2,8 +2,11 @@
 #include "admin/startup/drain.h"
 
 #include "admin/control/control_server.h"
+#include "queue/queue_operator.h"
 #include "t/support/listener_world.h"
 #include "t/support/tap.h"
+
+enum { SIBLING_GIFTS = 8 };
 
 struct given {
     struct world w;
@@ -11,6 +14,14 @@ struct given {
     struct configuration configuration, *in_force;
     struct drain drain;
     char path[100];
+    /* The siblings, in memory. */
+    struct sibling_calls calls;
+    struct give_setup siblings;
+    struct sibling_gift gifts[SIBLING_GIFTS];
+    char to[SIBLING_GIFTS][16];
+    size_t count;
+    enum sibling_answer answer;
+    int gone;
 };
 
 static struct given g;
@@ -40,6 +51,68 @@ begin(int64_t delay_ms, int64_t timeout_ms)
     drain_start(&g.drain);
     told = 0;
     event_read(g.w.events, EVENT_BIT(EVENT_DRAINING), on_event, &g);
+}
+
+static bool
+has_room(void *context, const char *host, int64_t bytes)
+{
+    (void)context, (void)host, (void)bytes;
+    return g.count < SIBLING_GIFTS;
+}
+
+static void
+take(void *context, const char *host, const struct sibling_gift *gift)
+{
+    (void)context;
+    snprintf(g.to[g.count], sizeof(g.to[0]), "%s", host);
+    g.gifts[g.count++] = *gift;
+}
+
+static void
+ignore(void *context, void *callback_context)
+{
+    (void)context, (void)callback_context;
+}
+
+static void
+each_sibling(void *context, bool (*each)(void *context, const struct sibling *s), void *each_context)
+{
+    const struct sibling all[] = {
+        {.host = "two",   .address = "127.0.0.1:2", .state = "running", .version = "", .spool = ""},
+        {.host = "three", .address = "127.0.0.1:3", .state = "running", .version = "", .spool = ""}
+    };
+    (void)context;
+    for (size_t i = 0; i < 2 && each(each_context, &all[i]); i++)
+        continue;
+}
+
+static void
+with_siblings(enum sibling_answer answer)
+{
+    g.answer = answer;
+    g.calls = (struct sibling_calls){.context = &g, .has_room = has_room, .give = take, .ignore = ignore};
+    g.siblings = (struct give_setup){.loop = g.w.loop, .events = g.w.events, .manager = g.w.manager, .calls = &g.calls,
+                                     .host = "one", .siblings = each_sibling, .context = &g};
+    g.drain.siblings = &g.siblings;
+}
+
+/* They answer all that they have been given. */
+static void
+answer_all(void)
+{
+    for (size_t i = 0; i < g.count; i++) {
+        const struct id there = {.time_ms = 1000 + i, .hash = i};
+        const struct outcome said = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.3.2", "not now");
+        g.gifts[i].given(g.gifts[i].context, g.answer, there, g.answer == SIBLING_TAKEN ? NULL : &said);
+    }
+    g.count = 0;
+}
+
+static void
+on_gone(void *context)
+{
+    (void)context;
+    g.gone++;
 }
 
 static void
@@ -166,12 +239,112 @@ time_over(void)
     end();
 }
 
+/* Messages that wait. */
+static void
+submit(int count)
+{
+    struct visitor v;
+    visit(&v, &g.w);
+    ok(hears(&v, TEXT("220")) && asks(&v, "HELO x\r\n", "250"));
+    for (int i = 0; i < count; i++)
+        ok(asks(&v, "MAIL FROM:<a@x.test>\r\n", "250") && asks(&v, "RCPT TO:<b@y.test>\r\n", "250") && asks(&v, "DATA\r\n", "354") &&
+           asks(&v, "Subject: m\r\n\r\nm\r\n.\r\n", "250"));
+    leave(&v);
+}
+
+/* All are held by the routes of this world. */
+static int64_t
+waiting(void)
+{
+    return (int64_t)queue_count_apart(manager_queue(g.w.manager)).held;
+}
+
+static void
+hand_over(void)
+{
+    begin(0, 50);
+    is_string(asked("{\"command\":\"drain\",\"to\":\"two\"}"), "this host cannot give its queue: `cluster` and `cluster_secret` are not set", "no siblings");
+    with_siblings(SIBLING_TAKEN);
+    is_string(asked("{\"command\":\"drain\",\"to\":\"two\",\"keep\":true}"), "the queue is kept, or given to a host: not both", "both");
+    submit(3);
+    asked("{\"command\":\"drain\",\"wait_ms\":100000,\"to\":\"two\"}");
+    pass_to(DRAIN_GIVING);
+    ok(drain_reason(&g.drain) != NULL && !accepting());
+    for (int i = 0; i < 2000 && g.count < 3; i++)
+        loop_turn(g.w.loop, TURN_MS);
+    is_number(g.count, 3, "all are given");
+    for (size_t i = 0; i < g.count; i++)
+        is_string(g.to[i], "two", "to the one that is named");
+    is_number(waiting(), 3, "and kept until it has them");
+    answer_all();
+    pass_to(DRAIN_GONE);
+    is_number(waiting(), 0, "nothing is left");
+    is_number((int64_t)g.drain.given.given, 3, "and that is counted");
+    is_string(asked(CANCEL), "running", "back");
+    end();
+}
+
+static void
+hand_over_in_vain(void)
+{
+    begin(0, 50);
+    with_siblings(SIBLING_LATER);
+    submit(2);
+    asked("{\"command\":\"drain\",\"wait_ms\":700}");
+    pass_to(DRAIN_GIVING);
+    for (int i = 0; i < 5000 && g.drain.state == DRAIN_GIVING; i++) {
+        answer_all();
+        loop_turn(g.w.loop, TURN_MS);
+    }
+    is_number(g.drain.state, DRAIN_GONE, "its time is over");
+    is_number(waiting(), 2, "all is still here");
+    is_string(asked(CANCEL), "running", "back");
+    is_number(waiting(), 2, "nor lost then");
+    /* It is kept when that is asked for, and when it is delivered first. */
+    asked("{\"command\":\"drain\",\"wait_ms\":100000,\"keep\":true}");
+    pass_to(DRAIN_GONE);
+    asked(CANCEL);
+    asked("{\"command\":\"drain\",\"wait_ms\":1,\"empty\":true}");
+    pass_to(DRAIN_GONE);
+    is_number(g.count, 0, "nothing was given");
+    end();
+}
+
+/* SIGTERM with stop = hand_over: also of one that is being drained, and cancelled by nobody. */
+static void
+hand_over_at_stop(void)
+{
+    for (int is_gone = 0; is_gone < 2; is_gone++) {
+        begin(0, 50);
+        with_siblings(SIBLING_TAKEN);
+        submit(1);
+        if (is_gone) {
+            asked("{\"command\":\"drain\",\"wait_ms\":1000,\"keep\":true}");
+            pass_to(DRAIN_GONE);
+        }
+        drain_hand_over(&g.drain, 100000, on_gone, &g);
+        if (!is_gone)
+            is_string(asked(CANCEL), "the daemon stops: that cannot be cancelled", "too late");
+        for (int i = 0; i < 2000 && g.gone == 0; i++) {
+            answer_all();
+            loop_turn(g.w.loop, TURN_MS);
+        }
+        is_number(g.gone, 1, "gone, once");
+        is_number(waiting(), is_gone, "with its queue, unless it was gone before");
+        end();
+    }
+}
+
 /* The daemon stops in the middle of it. */
 static void
 stopped(void)
 {
     for (enum drain_state state = DRAIN_LEAVING; state <= DRAIN_GONE; state++) {
         begin(state == DRAIN_LEAVING ? 1000 : 0, 1000);
+        if (state == DRAIN_GIVING) {
+            with_siblings(SIBLING_TAKEN);
+            submit(1);
+        }
         asked(state == DRAIN_EMPTYING ? EMPTY : BEGIN);
         pass_to(state);
         end();
@@ -186,6 +359,9 @@ main(void)
     bad_questions();
     all_states();
     time_over();
+    hand_over();
+    hand_over_in_vain();
+    hand_over_at_stop();
     stopped();
     return done();
 }
