@@ -649,14 +649,30 @@ queue_wait(struct queue *q, struct envelope *e, bool waits)
     marks_wait(&q->marks, e, waits);
 }
 
+/* Without an END record hold/ID must not go before it is no message: what a power cut
+ * brings back would be delivered. */
+static void
+end_held(struct queue *q, struct id id)
+{
+    struct spool *s = &q->spool;
+    if (q->journaled.journal != NULL || !gate_is_open(s->gate, gate_number(s->gate)))
+        return;
+    (void)spool_remove(s, SPOOL_TODO, id);
+    (void)spool_remove(s, SPOOL_INFO, id);
+    (void)spool_sync_dirs(s, SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO));
+}
+
 void
 queue_retire(struct queue *q, struct envelope **e)
 {
     struct id id = (*e)->id, before = queue_enter(q, id);
+    bool held = (*e)->delivery.held;
     q->retired++;
     guard_forget(&q->spool.guard, id);
     if (!marks_retire(&q->marks, e)) {
         envelope_free(e);
+        if (held)
+            end_held(q, id);
         queue_end(q, id);
     }
     queue_leave(q, before);
