@@ -137,8 +137,9 @@ $(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/lo
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-crash: $(BUILD)/t/crash.t ## Cuts the power of a simulated disk at random: ROUNDS=500 SEED=1.
+crash: $(BUILD)/t/crash.t $(BUILD)/t/unit/queue/group/give_crash.t ## Cuts the power of simulated disks at random: ROUNDS=500 SEED=1.
 	$(Q)$< $(or $(ROUNDS),500) $(or $(SEED),1)
+	$(Q)$(BUILD)/t/unit/queue/group/give_crash.t $(or $(ROUNDS),30) $(or $(SEED),1)
 
 # The longest first, so that no core is idle at the end.
 UNIT_TESTS := $(BUILD)/t/crash.t $(UNIT:%=$(BUILD)/t/unit/%.t)

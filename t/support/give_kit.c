@@ -25,6 +25,13 @@ struct kit_gift {
     struct kit_gift *prev, *next;
 };
 
+static void
+kit_enter(const struct kit_wire *wire, const struct kit_host *host)
+{
+    if (wire->enter != NULL)
+        wire->enter(wire->context, host);
+}
+
 static struct kit_host *
 kit_find(struct kit_wire *wire, const char *name)
 {
@@ -83,19 +90,24 @@ kit_ignore(void *context, void *callback_context)
 void
 kit_wire_begin(struct kit_wire *wire, const char *own, struct loop *loop)
 {
-    *wire = (struct kit_wire){.own = own,
-                              .loop = loop,
-                              .calls = {.context = wire,
-                                        .has_room = kit_has_room,
-                                        .give = kit_give,
-                                        .ignore = kit_ignore}};
+    *wire = (struct kit_wire){
+        .own = own,
+        .loop = loop,
+        .calls = {.context = wire,
+                  .has_room = kit_has_room,
+                  .give = kit_give,
+                  .ignore = kit_ignore}
+    };
 }
 
 static void
 kit_gift_free(struct kit_gift *x)
 {
-    if (x->is_over && x->host->take != NULL)
+    if (x->is_over && x->host->take != NULL) {
+        kit_enter(x->wire, x->host);
         x->host->service.take_ignore(x->host->service.context, x);
+        kit_enter(x->wire, NULL);
+    }
     DL_DELETE(x->wire->gifts, x);
     buffer_free(&x->sections);
     free(x);
@@ -113,8 +125,8 @@ kit_wire_add(struct kit_wire *wire, const char *name)
 {
     must(wire->host_count < GIVE_KIT_HOSTS);
     struct kit_host *host = &wire->hosts[wire->host_count++];
-    *host = (struct kit_host){
-        .name = name, .state = "running", .most = SIBLING_UNANSWERED};
+    *host =
+        (struct kit_host){.name = name, .state = "running", .most = SIBLING_UNANSWERED};
     return host;
 }
 
@@ -180,8 +192,9 @@ kit_in_pieces(struct kit_host *host, struct taking *taking, struct text bytes)
 }
 
 struct outcome
-kit_offer(struct kit_host *host, const char *from, const struct sibling_message *message,
-          struct text sections, struct text content, sibling_taken *taken, void *context)
+kit_offer(struct kit_host *host, const char *from,
+          const struct sibling_message *message, struct text sections,
+          struct text content, sibling_taken *taken, void *context)
 {
     struct sibling_hello hello = {0};
     struct outcome refusal = {0};
@@ -228,9 +241,11 @@ kit_transfer(struct kit_gift *x)
     struct kit_host *host = x->host;
     struct buffer content = kit_content(x);
     bool is_cut = host->weather == KIT_CUT;
-    struct outcome refusal = kit_offer(host, x->wire->own, &x->gift.message,
-                                       buffer_text(&x->sections), buffer_text(&content),
-                                       is_cut ? NULL : kit_on_taken, x);
+    kit_enter(x->wire, host);
+    struct outcome refusal =
+        kit_offer(host, x->wire->own, &x->gift.message, buffer_text(&x->sections),
+                  buffer_text(&content), is_cut ? NULL : kit_on_taken, x);
+    kit_enter(x->wire, NULL);
     x->outcome = refusal;
     if (is_cut)
         kit_answer(x, SIBLING_LOST);

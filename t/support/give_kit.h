@@ -40,6 +40,9 @@ struct kit_wire {
     struct kit_gift *gifts;
     struct sibling_calls calls;
     size_t sent_most; /* messages without an answer, at any time */
+    /* Before anything is asked of a host; NULL: of our own. May be NULL. */
+    void (*enter)(void *context, const struct kit_host *host);
+    void *context;
 };
 
 void kit_wire_begin(struct kit_wire *wire, const char *own, struct loop *loop);

@@ -409,7 +409,8 @@ test_unreported(void)
          NULL;
          at++)
         reports++;
-    is_number(reports + (world_logged(&g.a, "sender non-delivery notification") ? 0 : 0),
+    is_number(reports +
+                  (world_logged(&g.a, "sender non-delivery notification") ? 0 : 0),
               1, "one report in all");
     finish(&g);
 }
