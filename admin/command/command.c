@@ -1,6 +1,7 @@
 /* `petrel queue`: what the operator sees of the queue and does to it. */
 #include "admin/command/command.h"
 
+#include "admin/command/cluster_queue.h"
 #include "admin/control/control_client.h"
 #include "admin/command/queue_command.h"
 #include "admin/command/queue_shape.h"
@@ -180,7 +181,6 @@ add_note(struct visit *v, json_t *listing, struct id id, enum queue_place place)
         listing_add_note(listing, note);
 }
 
-/* A damaged message has no envelope to show: its name and its note must do. */
 static void
 list_corrupt(struct visit *v, struct id id)
 {
@@ -188,14 +188,7 @@ list_corrupt(struct visit *v, struct id id)
     id_format(id, name);
     json_t *listing = json_pack("{s:s,s:s}", "queue_name", "corrupt", "queue_id", name);
     add_note(v, listing, id, QUEUE_CORRUPT);
-    const char *reason = json_string_value(json_object_get(listing, "reason"));
-    if (v->filter.json) {
-        json_dumpf(listing, stdout, JSON_COMPACT);
-        putchar('\n');
-    } else {
-        printf("%s corrupt  (%s) see corrupt/%s.note\n", name, reason ? reason : "",
-               name);
-    }
+    run_ls(v, NULL, listing);
     json_decref(listing);
 }
 
@@ -543,6 +536,8 @@ command_shape(struct visit *v, int count, char **arguments,
     if (!queue_shape_parse(&count, arguments, &v->by) ||
         !filter_parse(&v->filter, count, arguments))
         return EX_USAGE;
+    if (v->filter.cluster)
+        return cluster_queue_command("shape", &v->filter, options);
     if (v->by == SHAPE_BY_SITE)
         v->verb = &shape_sites;
     v->shape = shape_new();
@@ -574,6 +569,9 @@ command_queue(int count, char **arguments, const struct options *options)
         return command_shape(&v, count - 1, arguments + 1, options);
     if (!filter_parse(&v.filter, count - 1, arguments + 1))
         return EX_USAGE;
+    if (v.filter.cluster &&
+        (!filter_is_open(&v.filter) || strcmp(arguments[0], "ls") == 0))
+        return cluster_queue_command(arguments[0], &v.filter, options);
     if ((changes || v.verb->needs_choice) && filter_is_open(&v.filter))
         return command_usage();
     return changes ? queue_command_messages(verb, &v.filter, options)

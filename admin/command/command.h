@@ -20,13 +20,15 @@ void command_queue_ids(const struct options *options, struct text begin, size_t 
 
 /* What usage and help say of it, behind "usage: ". */
 #define COMMAND_QUEUE_USES                                                             \
-    "petrel queue ls [--json] [FILTER]\n"                                              \
-    "       petrel queue show|why [--json] ID...\n"                                    \
+    "petrel queue ls [--json] [--cluster] [FILTER]\n"                                  \
+    "       petrel queue show|why [--json] [--cluster] ID...\n"                        \
     "       petrel queue cat ID...\n"                                                  \
     "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "      \
     "--all\n"                                                                          \
     "       petrel queue shape [--by recipient|sender|site] [--json] [FILTER]\n"       \
     "       petrel queue adopt SLICE\n"                                                \
+    "       petrel queue hold|release|retry --cluster [--json] ID... | FILTER | "      \
+    "--all\n"                                                                          \
     "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"                      \
     "        --queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n"
 

@@ -121,6 +121,10 @@ add_option(struct filter *f, char **arguments, int count, int *used)
         f->everything = true;
         return true;
     }
+    if (strcmp(argument, "--cluster") == 0) {
+        f->cluster = true;
+        return true;
+    }
     const struct condition *condition = find_condition(argument);
     if (condition == NULL)
         return filter_complain("unknown option", argument);
@@ -168,6 +172,12 @@ bool
 filter_is_all(const struct filter *f)
 {
     return f->everything && is_unconditional(f);
+}
+
+bool
+filter_is_ids(const struct filter *f)
+{
+    return f->id_count > 0 && !f->everything && !filter_needs_envelope(f) && !f->place;
 }
 
 bool

@@ -9,6 +9,7 @@ enum { FILTER_IDS_MAX = 1000 };
 struct filter {
     bool json;             /* --json: how to print, not which */
     bool everything;       /* --all */
+    bool cluster;          /* --cluster: on which hosts */
     const char *to, *from; /* address, or domain; NULL = any, from "" = null sender */
     int64_t older_ms;      /* -1 = any age */
     const char *place;     /* "deferred", ...; NULL = any */
@@ -27,6 +28,8 @@ struct filter {
  * error. */
 bool filter_parse(struct filter *f, int count, char **arguments)
     __attribute__((warn_unused_result));
+/* Ids are given, and no condition. */
+bool filter_is_ids(const struct filter *f);
 /* Every message, for now. */
 void filter_clear(struct filter *f);
 /* False: FILTER_IDS_MAX are there. */

@@ -173,12 +173,26 @@ first_reason(const json_t *recipients)
     return "";
 }
 
+/* A damaged message has no envelope to show: its name and its note must do. */
+static bool
+listing_print_damaged(const json_t *listing)
+{
+    const char *name = json_field_string(listing, "queue_id");
+    if (json_object_get(listing, "recipients") != NULL)
+        return false;
+    printf("%s corrupt  (%s) see corrupt/%s.note\n", name,
+           json_field_string(listing, "reason"), name);
+    return true;
+}
+
 void
 listing_print_line(const json_t *listing, int64_t now_ms)
 {
     const json_t *recipients = json_object_get(listing, "recipients");
     const char *reason = first_reason(recipients);
     char age[24], wait[24];
+    if (listing_print_damaged(listing))
+        return;
     int64_t count = (int64_t)json_array_size(recipients) +
                     json_field_number(listing, "recipients_more");
     print_span(now_ms / 1000 - json_field_number(listing, "arrival_time"), age);
@@ -204,6 +218,8 @@ void
 listing_print_page(const json_t *listing, int64_t now_ms)
 {
     char age[24], wait[24];
+    if (listing_print_damaged(listing))
+        return;
     print_span(now_ms / 1000 - json_field_number(listing, "arrival_time"), age);
     print_span(json_field_number(listing, "due_time") - now_ms / 1000, wait);
     printf("id:       %s\nqueue:    %s\nfrom:     <%s>\nsize:     %" PRId64
@@ -236,4 +252,7 @@ listing_print_page(const json_t *listing, int64_t now_ms)
         if (json_field_string(item, "hint")[0])
             printf("hint:     %s\n", json_field_string(item, "hint"));
     }
+    if (json_field_number(listing, "recipients_more") > 0)
+        printf("          and %" PRId64 " recipients more\n",
+               json_field_number(listing, "recipients_more"));
 }

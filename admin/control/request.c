@@ -40,10 +40,10 @@ put_text(json_t *request, const char *key, const char *value)
 }
 
 json_t *
-request_write(enum manager_verb verb, const struct filter *f)
+request_write_as(const char *command, const struct filter *f)
 {
     json_t *request = json_object(), *ids = json_array();
-    json_object_set_new(request, "command", json_string(words[verb]));
+    json_object_set_new(request, "command", json_string(command));
     for (size_t i = 0; i < f->id_count; i++) {
         char name[ID_LENGTH + 1];
         id_format(f->ids[i].id, name);
@@ -60,6 +60,12 @@ request_write(enum manager_verb verb, const struct filter *f)
     if (f->older_ms >= 0)
         json_object_set_new(request, "older_ms", json_integer(f->older_ms));
     return request;
+}
+
+json_t *
+request_write(enum manager_verb verb, const struct filter *f)
+{
+    return request_write_as(words[verb], f);
 }
 
 /* --- Reading ---------------------------------------------------------------------- */

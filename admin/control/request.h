@@ -18,6 +18,8 @@ const char *request_word(enum manager_verb verb);
 
 /* The caller's. */
 json_t *request_write(enum manager_verb verb, const struct filter *f);
+/* The same for another command that selects messages. */
+json_t *request_write_as(const char *command, const struct filter *f);
 /* Reads all of it or nothing: NULL, or why not. Texts in the filter are the request's.
  */
 const char *request_read(const json_t *request, enum manager_verb *verb,
