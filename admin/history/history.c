@@ -4,6 +4,7 @@
 #include "admin/history/ring.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/pace.h"
 #include "queue/event/event_log.h"
 
 #include <inttypes.h>
@@ -12,10 +13,8 @@
 #include <string.h>
 
 enum {
-    PENDING_MAX = 64 * 1024,  /* bytes that wait for the end of the turn */
-    PENDING_KEPT = 16 * 1024, /* memory that the next turn has again */
-    REFUSED_PART = 8,         /* of the size */
-    ASK_MS = 1000,            /* for free space, and for a disk that has failed */
+    REFUSED_PART = 8, /* of the size */
+    ASK_MS = 1000,    /* for free space, and for a disk that has failed */
     FIRST_EXPIRY_MS = 60 * 1000,
     EXPIRY_MS = 3600 * 1000
 };
@@ -36,6 +35,7 @@ enum {
      EVENT_BIT(EVENT_TAKEN) | EVENT_BIT(EVENT_FRAGMENT) | EVENT_BIT(EVENT_QUOTA))
 
 enum history_ring { RING_MAIL, RING_REFUSED, RINGS };
+enum { TAIL_PATH_MAX = 24 + RING_DIRECTORY_MAX };
 
 struct history {
     struct history_setup setup;
@@ -43,7 +43,9 @@ struct history {
     char directory[RING_DIRECTORY_MAX];
     struct log *lines; /* NULL: off, or the directory could not be opened */
     struct ring rings[RINGS];
-    struct buffer pending[RINGS];
+    struct tail tails[RINGS]; /* what waits for the end of the turn, or longer */
+    struct pace paces[RINGS];
+    char boot[TAIL_BOOT_MAX];
     struct id now; /* of the event that is read */
     enum history_ring into;
     int64_t asked_ms; /* monotonic; 0: never */
@@ -51,6 +53,7 @@ struct history {
     uint64_t lost;
     struct loop_timer expiry;
     struct loop_task wake;
+    struct loop_timer rest; /* the end of a period, while lines wait for it */
     void (*on_line)(void *context, struct id id, struct text line);
     void *line_context;
 };
@@ -107,7 +110,7 @@ history_count_lines(struct text lines)
 static void
 history_write_ring(struct history *h, enum history_ring i)
 {
-    struct text lines = buffer_text(&h->pending[i]);
+    struct text lines = tail_lines(&h->tails[i]);
     if (lines.length == 0)
         return;
     int error = history_may_write(h)
@@ -117,17 +120,39 @@ history_write_ring(struct history *h, enum history_ring i)
         history_pause(h, strerror(-error));
     if (h->paused)
         h->lost += history_count_lines(lines);
-    if (h->pending[i].capacity > PENDING_KEPT)
-        buffer_clear(&h->pending[i]);
-    h->pending[i].length = 0;
+    tail_clear(&h->tails[i]);
+}
+
+static void
+history_write_all(struct history *h)
+{
+    for (unsigned i = 0; i < RINGS; i++)
+        history_write_ring(h, (enum history_ring)i);
+    loop_unpost(h->setup.loop, &h->wake);
+}
+
+/* Only what the next process would find may wait. */
+static bool
+history_must_write(struct history *h, unsigned i, int64_t now_ms)
+{
+    size_t waiting = tail_lines(&h->tails[i]).length;
+    if (waiting == 0 || !h->tails[i].is_shared ||
+        pace_passes(&h->paces[i], now_ms, waiting))
+        return true;
+    if (!heap_has(&h->rest.node)) /* no more than a turn */
+        loop_timer_start(h->setup.loop, &h->rest, pace_left_ms(&h->paces[i], now_ms),
+                         NULL, NULL);
+    return false;
 }
 
 static void
 history_flush(void *context)
 {
     struct history *h = context;
+    int64_t now_ms = loop_monotonic_ms(h->setup.loop);
     for (unsigned i = 0; i < RINGS; i++)
-        history_write_ring(h, (enum history_ring)i);
+        if (history_must_write(h, i, now_ms))
+            history_write_ring(h, (enum history_ring)i);
     loop_unpost(h->setup.loop, &h->wake);
 }
 
@@ -135,10 +160,10 @@ static void
 history_take_line(void *context, struct text line)
 {
     struct history *h = context;
-    struct buffer *pending = &h->pending[h->into];
-    if (!buffer_add(pending, line)) {
+    struct tail *tail = &h->tails[h->into];
+    if (!tail_put(tail, line)) {
         history_write_ring(h, h->into);
-        (void)!buffer_add(pending, line); /* shorter than the limit */
+        (void)!tail_put(tail, line); /* shorter than a tail */
     }
     loop_wake(h->setup.loop, &h->wake);
     if (h->on_line != NULL && h->now.time_ms != 0)
@@ -187,15 +212,41 @@ history_make_directory(struct history *h)
     return error != 0 ? error : disk_make_directory(h->setup.spool, h->directory, 0700);
 }
 
+/* Not among the files: somebody may empty those, and a store into a mapped file that
+ * has become shorter would end the process. */
+static void
+history_tail_path(const struct history *h, const char *word, char out[TAIL_PATH_MAX])
+{
+    const char *part = h->directory + strlen(HISTORY_DIRECTORY);
+    snprintf(out, TAIL_PATH_MAX, "lock/history.%s%s%s", word, *part != '\0' ? "." : "",
+             *part != '\0' ? part + 1 : "");
+}
+
 static int
 history_open_rings(struct history *h)
 {
     static const char *const names[RINGS] = {HISTORY_MAIL, HISTORY_REFUSED};
+    int64_t now_ms = loop_now_ms(h->setup.loop);
+    char path[TAIL_PATH_MAX];
     int error = 0;
-    for (unsigned i = 0; i < RINGS && error == 0; i++)
-        error = ring_open(&h->rings[i], h->setup.spool, h->directory, names[i],
-                          history_limit(h, (enum history_ring)i));
+    for (unsigned i = 0; i < RINGS; i++) {
+        history_tail_path(h, names[i], path);
+        tail_open(&h->tails[i], h->setup.spool, path, h->boot);
+        if (error == 0)
+            error = ring_resume(&h->rings[i], h->setup.spool, h->directory, names[i],
+                                history_limit(h, (enum history_ring)i), &h->tails[i],
+                                now_ms);
+    }
     return error;
+}
+
+static void
+history_close_rings(struct history *h)
+{
+    for (unsigned i = 0; i < RINGS; i++) {
+        ring_close(&h->rings[i]);
+        tail_close(&h->tails[i]);
+    }
 }
 
 static void
@@ -203,14 +254,12 @@ history_close(struct history *h)
 {
     if (h->lines == NULL)
         return;
-    history_flush(h);
+    history_write_all(h);
     event_read(h->setup.events, 0, history_read_event, h);
     loop_at_end_remove(h->setup.loop, LOOP_STAGE_ANSWER, history_flush, h);
     loop_timer_stop(h->setup.loop, &h->expiry);
-    for (unsigned i = 0; i < RINGS; i++) {
-        ring_close(&h->rings[i]);
-        buffer_free(&h->pending[i]);
-    }
+    loop_timer_stop(h->setup.loop, &h->rest);
+    history_close_rings(h);
     log_free(&h->lines);
 }
 
@@ -225,14 +274,11 @@ history_open(struct history *h)
         log_say(h->setup.log, LOG_LEVEL_WARNING, "queue", NULL,
                 "there is no history: %s/%s: %s", disk_path(h->setup.spool),
                 h->directory, strerror(-error));
-        for (unsigned i = 0; i < RINGS; i++)
-            ring_close(&h->rings[i]);
+        history_close_rings(h);
         h->paused = true;
         return;
     }
     h->paused = false;
-    for (unsigned i = 0; i < RINGS; i++)
-        buffer_init(&h->pending[i], PENDING_MAX);
     h->lines = log_new_apart(loop, history_take_line, h);
     event_read(h->setup.events, WITH_ID | WITHOUT_ID, history_read_event, h);
     loop_at_end(loop, LOOP_STAGE_ANSWER, history_flush, h);
@@ -245,7 +291,8 @@ history_new(const struct history_setup *setup, const struct history_settings *se
     struct history *h = memory_new(sizeof(*h));
     h->setup = *setup;
     h->settings = *settings;
-    h->setup.part = NULL;
+    h->setup.part = h->setup.boot = NULL;
+    snprintf(h->boot, sizeof(h->boot), "%s", setup->boot != NULL ? setup->boot : "");
     snprintf(h->directory, sizeof(h->directory), HISTORY_DIRECTORY "%s%s",
              setup->part[0] != '\0' ? "/" : "", setup->part);
     for (unsigned i = 0; i < RINGS; i++)

@@ -3,8 +3,9 @@
  * A reader of events (queue/event/event.h), with its own lines whatever the log says. Two
  * rings of files (ring.h), so that refused clients cannot push mail out: `mail` has 7/8
  * of the size, `refused` 1/8. A turn's lines are written at its end, once, before its
- * replies are sent, and never synced: the end of the process loses the last turn at most,
- * a power cut some seconds, and no mail depends on it. history_line.h has the grammar. */
+ * replies are sent; under load those beyond PACE_IMMEDIATE wait up to PACE_MS in a tail
+ * (base/pace.h, tail.h). Nothing is synced: the end of the process loses nothing, a power
+ * cut some seconds, and no mail depends on it. history_line.h has the grammar. */
 #ifndef ADMIN_HISTORY_HISTORY_H
 #define ADMIN_HISTORY_HISTORY_H
 
@@ -31,6 +32,7 @@ struct history_setup {
     struct disk *spool;
     const char *part; /* of a slice, its directory below SPOOL/history, copied; "" if
                          there is one */
+    const char *boot; /* see tail_open(); copied */
     /* Whether the disk has more than its reserve; asked once a second. NULL: yes. */
     bool (*has_space)(void *context);
     void *context;

@@ -134,9 +134,9 @@ ring_repair(struct ring *r)
     return error;
 }
 
-int
-ring_open(struct ring *r, struct disk *disk, const char *directory, const char *word,
-          int64_t limit)
+static int
+ring_discover(struct ring *r, struct disk *disk, const char *directory,
+              const char *word, int64_t limit)
 {
     char name[RING_NAME_MAX];
     *r = (struct ring){
@@ -154,6 +154,46 @@ ring_open(struct ring *r, struct disk *disk, const char *directory, const char *
         return 0;
     }
     ring_look_torn(r);
+    return 0;
+}
+
+int
+ring_open(struct ring *r, struct disk *disk, const char *directory, const char *word,
+          int64_t limit)
+{
+    int error = ring_discover(r, disk, directory, word, limit);
+    return error == 0 ? ring_repair(r) : error;
+}
+
+/* The bytes of the tail that have come into the files. */
+static size_t
+ring_count_written(struct ring *r, struct tail_mark mark, size_t length)
+{
+    size_t written = mark.from;
+    for (unsigned i = 0; i < r->count; i++) {
+        const struct ring_file *f = &r->files[i];
+        if (f->first_ms != mark.first_ms || f->size <= mark.offset)
+            continue;
+        uint64_t more = (uint64_t)(f->size - mark.offset);
+        written = more < length - mark.from ? written + (size_t)more : length;
+        if (i + 1 == r->count && written < length)
+            r->torn = false; /* what is written now is the rest of its last line */
+    }
+    return written;
+}
+
+int
+ring_resume(struct ring *r, struct disk *disk, const char *directory, const char *word,
+            int64_t limit, struct tail *tail, int64_t now_ms)
+{
+    int error = ring_discover(r, disk, directory, word, limit);
+    if (error != 0)
+        return error;
+    r->tail = tail;
+    struct text lines = tail_lines(tail);
+    size_t written = ring_count_written(r, tail_mark(tail), lines.length);
+    (void)!ring_write(r, now_ms, text_after(lines, written)); /* or they are lost */
+    tail_clear(tail);
     return ring_repair(r);
 }
 
@@ -237,6 +277,8 @@ ring_append(struct ring *r, struct text lines)
 {
     struct ring_file *last = &r->files[r->count - 1];
     int error = ring_repair(r);
+    if (r->tail != NULL)
+        tail_set_mark(r->tail, last->first_ms, last->size, lines.at);
     if (error == 0)
         error = disk_write_at(r->disk, r->file, last->size, lines);
     if (error == 0)

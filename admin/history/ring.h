@@ -4,7 +4,7 @@
 #ifndef ADMIN_HISTORY_RING_H
 #define ADMIN_HISTORY_RING_H
 
-#include "base/disk/disk.h"
+#include "admin/history/tail.h"
 
 enum {
     RING_FILES = 8,
@@ -17,6 +17,7 @@ struct ring {
     struct disk *disk;
     const char *directory, *word;
     int64_t limit;
+    struct tail *tail; /* that ring_write()'s lines are of, or NULL */
     struct ring_file {
         uint64_t first_ms;
         int64_t size;
@@ -31,6 +32,10 @@ struct ring {
  * limit. 0 or -errno. disk, directory and word are borrowed. */
 int ring_open(struct ring *ring, struct disk *disk, const char *directory,
               const char *word, int64_t limit);
+/* The same of a ring with a tail, which is borrowed; what it has is then in the files,
+ * once, and it is clear. */
+int ring_resume(struct ring *ring, struct disk *disk, const char *directory,
+                const char *word, int64_t limit, struct tail *tail, int64_t now_ms);
 void ring_close(struct ring *ring);
 /* Removes the oldest files of what is too much. */
 void ring_set_limit(struct ring *ring, int64_t limit);

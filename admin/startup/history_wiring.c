@@ -1,8 +1,12 @@
 /* Makes the history of the daemon. */
 #include "admin/startup/history_wiring.h"
 
+#include "admin/history/tail.h"
 #include "queue/queue_operator.h"
 #include "queue/spool/slices.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { DISK_PART = 100 /* of the file system, unless history_size is set */ };
 
@@ -42,20 +46,35 @@ history_wiring_status(void *context)
                      (json_int_t)state.lost);
 }
 
+/* "": the system does not tell. */
+static void
+history_wiring_boot(char out[TAIL_BOOT_MAX])
+{
+    char *content = NULL;
+    size_t length = 0;
+    out[0] = '\0';
+    if (disk_read_whole("/proc/sys/kernel/random/boot_id", TAIL_BOOT_MAX, &content,
+                        &length) == 0)
+        snprintf(out, TAIL_BOOT_MAX, "%s", content);
+    free(content);
+}
+
 struct history *
 history_wiring_start(struct loop *loop, struct log *log, struct event_hub *events,
                      struct manager *manager, struct questions *questions,
                      const struct configuration *c)
 {
-    char part[SLICES_SUFFIX_MAX] = "";
+    char part[SLICES_SUFFIX_MAX] = "", boot[TAIL_BOOT_MAX];
     struct history_settings settings = history_wiring_settings(c, manager);
     if (c->options.slices > 1)
         slices_part((unsigned)c->options.slices, (unsigned)c->options.slice, part);
+    history_wiring_boot(boot);
     struct history_setup setup = {.loop = loop,
                                   .log = log,
                                   .events = events,
                                   .spool = queue_disk(manager_queue(manager)),
                                   .part = part,
+                                  .boot = boot,
                                   .has_space = history_wiring_has_space,
                                   .context = manager};
     struct history *history = history_new(&setup, &settings);

@@ -26,11 +26,11 @@ has_space(void *context)
     return w->has_space;
 }
 
+/* A process, in the system's start of that name. */
 static void
-make(struct world *w, int64_t size, const char *part)
+start(struct world *w, int64_t size, const char *part, const char *boot)
 {
     struct history_settings settings = {.size = size, .age_ms = 3600 * 1000};
-    sim_disk_reset();
     *w = (struct world){.loop = sim_loop_new(1), .has_space = true};
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     buffer_init(&w->said, 1 << 20);
@@ -42,9 +42,17 @@ make(struct world *w, int64_t size, const char *part)
                                   .events = w->events,
                                   .spool = w->disk,
                                   .part = part,
+                                  .boot = boot,
                                   .has_space = has_space,
                                   .context = w};
     w->history = history_new(&setup, &settings);
+}
+
+static void
+make(struct world *w, int64_t size, const char *part)
+{
+    sim_disk_reset();
+    start(w, size, part, NULL);
 }
 
 static void
@@ -317,6 +325,81 @@ test_listener(void)
     end(&w);
 }
 
+/* Many lines are written together, few immediately. */
+static void
+test_load(void)
+{
+    struct world w;
+    uint64_t number = 0;
+    sim_disk_reset();
+    start(&w, 1 << 20, "", "1");
+    ok(disk_make_directory(w.disk, "lock", 0700) == 0);
+    history_reload(w.history, &(struct history_settings){.age_ms = 1000});
+    history_reload(w.history, &(struct history_settings){.size = 1 << 20, .age_ms = 3600 * 1000});
+    tell_ended(&w, ++number);
+    loop_turn(w.loop, 0);
+    is_number(lines_in(files_of(&w, "history", "mail.")), 1, "a few lines are in the file at the end of the turn");
+    uint64_t calls = sim_disk_calls();
+    for (int turn = 0; turn < 20; turn++) {
+        for (int i = 0; i < 10; i++)
+            tell_ended(&w, ++number);
+        loop_turn(w.loop, 0);
+    }
+    ok_named(sim_disk_calls() - calls < 10, "many turns have few writes");
+    ok_named(lines_in(files_of(&w, "history", "mail.")) < number, "and their lines wait");
+    tell_refused(&w, false);
+    loop_turn(w.loop, 0);
+    is_number(lines_in(files_of(&w, "history", "refused.")), 1, "those of the other ring do not");
+    sim_loop_advance(w.loop, 10);
+    is_number(lines_in(files_of(&w, "history", "mail.")), (int64_t)number, "for some ms");
+    for (int i = 0; i < 600; i++) /* more than a tail has */
+        tell_ended(&w, ++number);
+    loop_turn(w.loop, 0);
+    history_free(&w.history);
+    is_number(lines_in(files_of(&w, "history", "mail.")), (int64_t)number, "the end writes all");
+    end(&w);
+}
+
+/* Killed under load, and started again: in the same start of the system, or in another one, after which the memory
+ * of the last one cannot be believed. */
+static void
+test_kill(const char *part, const char *boot, bool is_same)
+{
+    struct world w;
+    uint64_t number = 0;
+    char directory[64];
+    snprintf(directory, sizeof(directory), "history%s%s", part[0] != '\0' ? "/" : "", part);
+    sim_disk_reset();
+    start(&w, 0, part, "1");
+    ok(disk_make_directory(w.disk, "lock", 0700) == 0);
+    history_reload(w.history, &(struct history_settings){.size = 1 << 20, .age_ms = 3600 * 1000});
+    for (int i = 0; i < 200; i++)
+        tell_ended(&w, ++number);
+    loop_turn(w.loop, 0);
+    for (int i = 0; i < 20; i++) {
+        tell_ended(&w, ++number);
+        tell_refused(&w, false);
+        loop_turn(w.loop, 0);
+    }
+    tell_ended(&w, ++number); /* of a turn that does not end */
+    ok_named(lines_in(files_of(&w, directory, "mail.")) < number, "lines wait");
+    sim_disk_die_at(sim_disk_calls() + 1);
+    end(&w);
+    sim_disk_restart();
+    start(&w, 1 << 20, part, boot);
+    const char *mail = files_of(&w, directory, "mail.");
+    unsigned after = lines_in(mail);
+    ok_named(is_same ? after == number : after < number, is_same ? "all are found, once" : "none is trusted");
+    char id[ID_LENGTH + 1];
+    id_format((struct id){.time_ms = 1, .hash = number}, id);
+    ok((strstr(mail, id) != NULL) == is_same);
+    is_number(lines_in(files_of(&w, directory, "refused.")), 20, "of refusals, too");
+    tell_ended(&w, ++number);
+    loop_turn(w.loop, 0);
+    is_number(lines_in(files_of(&w, directory, "mail.")), (int64_t)after + 1, "it goes on");
+    end(&w);
+}
+
 int
 main(void)
 {
@@ -328,5 +411,9 @@ main(void)
     test_flood();
     test_no_directory();
     test_listener();
+    test_load();
+    test_kill("", "1", true);
+    test_kill("0000-0511", "1", true);
+    test_kill("", "2", false);
     return done();
 }

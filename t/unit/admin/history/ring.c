@@ -312,10 +312,154 @@ test_last_name(void)
     disk_close(&disk);
 }
 
+/* --- With a tail ------------------------------------------------------------------ */
+
+enum { TURN = 3, /* lines */ SMALL = 1600 };
+
+static int
+resume(struct ring *ring, struct tail *tail, int64_t limit)
+{
+    tail_open(tail, disk, "lock/history.mail", "1");
+    return ring_resume(ring, disk, "history", "mail", limit, tail, NOW);
+}
+
+static void
+leave(struct ring *ring, struct tail *tail)
+{
+    ring_close(ring);
+    tail_close(tail);
+    disk_close(&disk);
+}
+
+static void
+fresh_tail(void)
+{
+    sim_disk_reset();
+    (void)disk_open(&disk, "/spool", true);
+    (void)disk_make_directory(disk, "history", 0700);
+    (void)disk_make_directory(disk, "lock", 0700);
+}
+
+/* Turns until the process is killed at that call: the lines so far. */
+static int
+live_until(uint64_t call)
+{
+    struct ring ring;
+    struct tail tail;
+    char line[101];
+    int said = 0;
+    (void)resume(&ring, &tail, SMALL);
+    sim_disk_count_anew();
+    sim_disk_die_at(call);
+    while (!sim_disk_is_dead() && said < 20 * TURN) {
+        for (int i = 0; i < TURN; i++)
+            said += tail_put(&tail, numbered(NOW, said, line));
+        (void)ring_write(&ring, NOW + said, tail_lines(&tail));
+        tail_clear(&tail);
+    }
+    leave(&ring, &tail);
+    return said;
+}
+
+/* Another process, which is killed as well at a call of its own, 0: is not. */
+static bool
+resume_until(uint64_t call)
+{
+    struct ring ring;
+    struct tail tail;
+    sim_disk_restart();
+    (void)disk_open(&disk, "/spool", false);
+    sim_disk_count_anew();
+    sim_disk_die_at(call);
+    (void)resume(&ring, &tail, SMALL);
+    bool is_killed = sim_disk_is_dead();
+    leave(&ring, &tail);
+    return is_killed;
+}
+
+static void
+test_kills(void)
+{
+    bool good = true, over = false;
+    unsigned kills = 0;
+    for (uint64_t call = 1; !over && good; call++) {
+        bool over_again = false;
+        for (uint64_t again = 1; !over_again && good; again++, kills++) {
+            int64_t bytes;
+            unsigned files;
+            fresh_tail();
+            int said = live_until(call);
+            over = said == 20 * TURN;
+            over_again = !resume_until(again);
+            (void)resume_until(0);
+            sim_disk_restart();
+            (void)disk_open(&disk, "/spool", false);
+            good = is_in_order(content("mail", &bytes, &files), said - 1) && bytes >= SMALL / 2 - 200;
+            good = good || said < SMALL / 200;
+            disk_close(&disk);
+        }
+    }
+    ok_named(good && kills > 100, "a kill at each call, also of the next process: each line is there, once");
+}
+
+/* A write that a kill has cut. */
+static void
+test_cut(void)
+{
+    for (size_t cut = 0; cut <= 300; cut += 50) {
+        struct ring ring;
+        struct tail tail;
+        char lines[3][101], path[RING_NAME_MAX], id[ID_LENGTH + 1];
+        int64_t bytes;
+        unsigned files;
+        fresh_tail();
+        id_format((struct id){.time_ms = NOW}, id);
+        snprintf(path, sizeof(path), "history/mail.%.10s", id);
+        tail_open(&tail, disk, "lock/history.mail", "1");
+        for (int i = 0; i < 3; i++)
+            ok(tail_put(&tail, numbered(NOW, i, lines[i])));
+        int file = disk_create(disk, path, 0600);
+        ok(disk_write(disk, file, TEXT("before\n")) == 0);
+        tail_set_mark(&tail, NOW, (int64_t)strlen("before\n"), tail_lines(&tail).at);
+        ok(disk_write(disk, file, text_before(tail_lines(&tail), cut)) == 0);
+        disk_close_file(disk, file);
+        tail_close(&tail);
+        ok(resume(&ring, &tail, 1 << 20) == 0);
+        const char *all = content("mail", &bytes, &files);
+        ok_named(bytes == 307 && is_in_order(all + strlen("before\n"), 2), "its rest is written");
+        is_number(tail_lines(&tail).length, 0, "and nothing is left");
+        leave(&ring, &tail);
+    }
+}
+
+/* The rest is not behind what it belongs to any more. */
+static void
+test_emptied(void)
+{
+    struct ring ring;
+    struct tail tail;
+    char line[101];
+    int64_t bytes;
+    unsigned files;
+    fresh_tail();
+    put("history/mail.0000000001", "torn");
+    tail_open(&tail, disk, "lock/history.mail", "1");
+    ok(tail_put(&tail, numbered(NOW, 0, line)));
+    tail_set_mark(&tail, 1, 4000, tail_lines(&tail).at);
+    tail_close(&tail);
+    ok(resume(&ring, &tail, 1 << 20) == 0);
+    const char *all = content("mail", &bytes, &files);
+    ok_named(strncmp(all, "torn\n2025-", 10) == 0 && bytes == 105, "a file that is shorter: all lines, on lines of their own");
+    leave(&ring, &tail);
+}
+
 int
 main(void)
 {
     test_last_name();
+    test_kills();
+    test_cut();
+    test_emptied();
     test_limit();
     test_long_lines();
     test_start();
