@@ -306,6 +306,14 @@ group_recall(struct group *g)
 static void
 group_add_peers(struct group *g, const struct group_settings *settings)
 {
+    free(g->configured);
+    g->configured = memory_array(settings->peer_count + 1, sizeof(*g->configured));
+    g->configured_count = settings->addresses != NULL ? settings->peer_count : 0;
+    for (size_t i = 0; i < g->configured_count; i++) {
+        memcpy(g->configured[i].host, settings->peers[i], sizeof(settings->peers[i]));
+        memcpy(g->configured[i].address, settings->addresses[i],
+               sizeof(settings->addresses[i]));
+    }
     for (size_t i = 0; i < settings->peer_count; i++)
         group_members_add(&g->members, text_from(settings->peers[i]),
                           loop_monotonic_ms(g->setup.loop));
@@ -359,12 +367,16 @@ on_group_members(void *context, void *subject, const struct redis_reply *reply)
         group_refused(g, "member", reply);
         return;
     }
+    struct text infos = reply->text, list = TEXT("");
+    (void)!text_cut(&infos, '\n', &list);
     if (is_list &&
-        !group_members_read(&g->members, text_after(reply->text, 1),
+        !group_members_read(&g->members, text_after(list, 1),
                             loop_monotonic_ms(g->setup.loop), on_group_change, g)) {
         group_fail(g, "an odd list of members");
         return;
     }
+    if (is_list)
+        group_siblings_read(&g->siblings, infos.at != NULL ? infos : TEXT(""));
     group_members_hear(&g->members, loop_monotonic_ms(g->setup.loop));
     group_meet_namesake(g, reply->text.at[0] == '1');
     group_bank_answered(g, false);
@@ -389,7 +401,11 @@ group_beat(struct group *g)
 {
     if (g->is_beating || !group_may_ask(g))
         return;
+    struct group_self self = {.state = "running", .version = PETREL_VERSION};
     bool is_list = g->beats++ % BEATS_A_LIST == 0;
+    if (g->describe != NULL)
+        g->describe(g->describe_context, &self);
+    group_siblings_write(&self, g->run, g->info);
     g->is_beating = true;
     loop_timer_start(g->setup.loop, &g->beat_late, g->patience_ms, on_group_late, g);
     group_send_member(g, is_list ? "list" : "beat", g->host, on_group_members,
@@ -451,8 +467,6 @@ group_new(const struct group_setup *setup)
     snprintf(g->run, sizeof(g->run), "%016" PRIx64, loop_random(setup->loop));
     snprintf(g->members_key, sizeof(g->members_key), "pm:%s", g->name);
     snprintf(g->info_key, sizeof(g->info_key), "pi:%s", g->name);
-    snprintf(g->info, sizeof(g->info), "{\"version\":\"%s\",\"run\":\"%s\"}",
-             PETREL_VERSION, g->run);
     group_members_init(&g->members, g->host, loop_monotonic_ms(setup->loop));
     if (setup->redis != NULL)
         group_recall(g);
@@ -494,7 +508,50 @@ group_free(struct group **group)
     loop_timer_stop(g->setup.loop, &g->ask_late);
     for (size_t i = 0; i < g->ask_count; i++)
         free(g->asks[i].site);
+    group_siblings_free(&g->siblings);
+    free(g->configured);
     free(g);
+}
+
+void
+group_describe(struct group *g, group_described *describe, void *context)
+{
+    g->describe = describe;
+    g->describe_context = context;
+}
+
+static const char *
+group_configured_address(const struct group *g, const char *host)
+{
+    for (size_t i = 0; i < g->configured_count; i++)
+        if (strcmp(g->configured[i].host, host) == 0)
+            return g->configured[i].address;
+    return "";
+}
+
+void
+group_siblings(struct group *g,
+               bool (*each)(void *context, const struct sibling *sibling),
+               void *context)
+{
+    static const struct group_self silent = {.waiting = 0};
+    for (size_t i = 0; i < g->members.count; i++) {
+        const struct group_member *m = &g->members.all[i];
+        const struct group_self *said = group_siblings_find(&g->siblings, m->name);
+        const struct group_self *self = said != NULL ? said : &silent;
+        struct sibling sibling = {.host = m->name,
+                                  .address = self->address,
+                                  .state = self->state,
+                                  .version = self->version,
+                                  .spool = self->spool,
+                                  .is_lost = m->is_lost};
+        if (strcmp(m->name, g->members.own) == 0)
+            continue;
+        if (sibling.address[0] == '\0')
+            sibling.address = group_configured_address(g, m->name);
+        if (!each(context, &sibling))
+            return;
+    }
 }
 
 /* A bank knows better who has gone. */

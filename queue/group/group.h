@@ -14,6 +14,7 @@
 #include "queue/group/group_engine.h"
 #include "queue/group/group_members.h"
 #include "queue/group/group_settings.h"
+#include "queue/group/group_siblings.h"
 
 struct group;
 struct log;
@@ -41,6 +42,14 @@ struct group_setup {
 struct group *group_new(const struct group_setup *setup);
 /* Says goodbye. Not from within a callback. */
 void group_free(struct group **group);
+/* What others are to know of this host, asked before each heartbeat. */
+typedef void group_described(void *context, struct group_self *self);
+void group_describe(struct group *group, group_described *describe, void *context);
+/* The other hosts, until each returns false. What they say of themselves in Redis counts;
+ * the address of one that says nothing is that of cluster_peers. */
+void group_siblings(struct group *group,
+                    bool (*each)(void *context, const struct sibling *sibling),
+                    void *context);
 /* Other peers; the rest needs a restart. */
 void group_reload(struct group *group, const struct group_settings *settings);
 

@@ -22,6 +22,12 @@ struct group_ask {
     char numbers[GROUP_NUMBERS][GROUP_NUMBER_SIZE];
 };
 
+/* A host of cluster_peers. */
+struct group_configured {
+    char host[GROUP_HOST_MAX + 1];
+    char address[GROUP_ADDRESS_MAX + 1];
+};
+
 struct group {
     struct group_setup setup;
     char name[GROUP_NAME_MAX + 1], egress[GROUP_NAME_MAX + 1];
@@ -29,7 +35,12 @@ struct group {
     bool shares_addresses;
     char run[16 + 1]; /* the number of this run */
     char members_key[GROUP_NAME_MAX + 4], info_key[GROUP_NAME_MAX + 4];
-    char info[128];
+    char info[GROUP_INFO_MAX];
+    group_described *describe; /* NULL: nobody can call us */
+    void *describe_context;
+    struct group_siblings siblings;      /* what others say of themselves */
+    struct group_configured *configured; /* uses of cluster_peers */
+    size_t configured_count;
     int64_t patience_ms; /* REDIS_ANSWER_MS; a test may have more */
 
     struct group_members members;

@@ -36,7 +36,10 @@ const char group_script_member[] =
     "    (at < 0 and 'gone' or string.format('%.0f', math.max(0, now - at)))\n"
     "end\n"
     "for i = 1, #old, 2 do\n"
-    "  if not seen[old[i]] then redis.call('HDEL', KEYS[2], old[i]) end\n"
+    "  if not seen[old[i]] then redis.call('HDEL', KEYS[2], old[i])\n"
+    "  elseif #out + #old[i + 1] < 80000 then\n"
+    "    out = out .. '\\n' .. old[i] .. ' ' .. old[i + 1]\n"
+    "  end\n"
     "end\n"
     "return out\n";
 

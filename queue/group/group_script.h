@@ -8,7 +8,8 @@
  * description in JSON, the number of its run, the age in ms at which hosts are forgotten.
  *   beat    the host is here
  *   list    the same, and then those that were seen: "NAME AGE NAME AGE ...",
- *           where a host that has left has the age "gone"
+ *           where a host that has left has the age "gone"; then, a line each, what
+ *           they say of themselves: "NAME JSON", as far as it fits
  *   bye     it goes, or is to be forgotten
  * The answer to the first two begins with 1 if another run has the name, else with 0. */
 extern const char group_script_member[];

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GROUP_PORT ":4650" /* of the peer door, by custom */
+
 static const char separators[] = " \t\r\n,";
 
 static void
@@ -97,15 +99,30 @@ group_has_peer(const struct group_settings *s, const char *name)
     return false;
 }
 
-/* NULL: good. Their addresses are for later versions of this list. */
+/* HOST:PORT or [IP]:PORT; without a port that of the peer door. False: it is none. */
+static bool
+group_read_address(struct text address, char out[GROUP_ADDRESS_MAX + 1])
+{
+    struct redis_place place;
+    size_t colon = text_find_last(address, ':');
+    bool has_port = colon != TEXT_NONE && colon + 1 < address.length &&
+                    text_find(text_after(address, colon), ']') == TEXT_NONE;
+    if (address.length == 0 || address.length > REDIS_HOST_MAX ||
+        redis_server_parse(address, &place) != NULL)
+        return false;
+    snprintf(out, GROUP_ADDRESS_MAX + 1, "%.*s%s", TEXT_ARGS(address),
+             has_port ? "" : GROUP_PORT);
+    return true;
+}
+
+/* NULL: good. */
 static const char *
 group_read_peer(struct text entry, struct group_settings *out)
 {
-    char name[GROUP_HOST_MAX + 1];
-    struct redis_place unused;
+    char name[GROUP_HOST_MAX + 1], place[GROUP_ADDRESS_MAX + 1];
     size_t equals = text_find(entry, '=');
     struct text address = text_after(entry, equals + 1);
-    if (equals == TEXT_NONE || redis_server_parse(address, &unused) != NULL ||
+    if (equals == TEXT_NONE || !group_read_address(address, place) ||
         !group_name_read(text_before(entry, equals), name, sizeof(name)))
         return "write NAME=ADDRESS:PORT; a name has only letters, digits, '-', '_' "
                "and '.'";
@@ -115,7 +132,8 @@ group_read_peer(struct text entry, struct group_settings *out)
         return NULL; /* the list may be the same on all hosts */
     if (out->peer_count == GROUP_HOSTS_MAX - 1)
         return "too many hosts (at most 256)";
-    memcpy(out->peers[out->peer_count++], name, sizeof(name));
+    memcpy(out->peers[out->peer_count], name, sizeof(name));
+    memcpy(out->addresses[out->peer_count++], place, sizeof(place));
     return NULL;
 }
 
@@ -126,6 +144,7 @@ group_read_peers(const struct group_texts *texts, struct group_settings *out,
     struct text rest = texts->peers, word;
     bool good = true;
     out->peers = memory_array(GROUP_HOSTS_MAX, sizeof(*out->peers));
+    out->addresses = memory_array(GROUP_HOSTS_MAX, sizeof(*out->addresses));
     while (text_word(&rest, separators, &word)) {
         const char *wrong = group_read_peer(word, out);
         if (wrong != NULL)
@@ -176,6 +195,12 @@ group_read(const struct group_texts *texts, struct group_settings *out,
                        "shared, own, or a name of the address that hosts share");
         good = false;
     }
+    if (texts->address.length > 0 &&
+        !group_read_address(texts->address, out->address)) {
+        group_complain(errors, "cluster_address", texts->address,
+                       "not an address where other hosts reach this one (HOST:PORT)");
+        good = false;
+    }
     out->shares_addresses = strcmp(out->egress, "own") != 0;
     good &= group_read_places(texts, out, errors);
     good &= group_read_peers(texts, out, errors);
@@ -216,5 +241,6 @@ void
 group_settings_free(struct group_settings *settings)
 {
     free(settings->peers);
+    free(settings->addresses);
     digest_forget(settings, sizeof(*settings));
 }

@@ -8,12 +8,13 @@
 enum {
     GROUP_NAME_MAX = 63, /* bytes of its name, of an egress */
     GROUP_HOST_MAX = REDIS_HOST_MAX,
-    GROUP_HOSTS_MAX = 256
+    GROUP_HOSTS_MAX = 256,
+    GROUP_ADDRESS_MAX = REDIS_HOST_MAX + 8 /* HOST:PORT */
 };
 
 /* As they are written. */
 struct group_texts {
-    struct text cluster, host, redis, redis_password, peers, egress;
+    struct text cluster, host, redis, redis_password, peers, egress, address;
     unsigned slice, slices; /* each slice is a host of its own: HOST.SLICE */
 };
 
@@ -23,9 +24,11 @@ struct group_settings {
     char egress[GROUP_NAME_MAX + 1];
     bool shares_addresses; /* else those where we log in alone */
     struct redis_place places[REDIS_PLACES_MAX];
-    size_t place_count;                /* 0: no Redis */
-    char (*peers)[GROUP_HOST_MAX + 1]; /* names of the others, in lower case */
+    size_t place_count;                       /* 0: no Redis */
+    char (*peers)[GROUP_HOST_MAX + 1];        /* names of the others, in lower case */
+    char (*addresses)[GROUP_ADDRESS_MAX + 1]; /* of the peers, HOST:PORT */
     size_t peer_count;
+    char address[GROUP_ADDRESS_MAX + 1]; /* where others reach us; "": not set */
     bool has_lead; /* all hosts are slices of this machine, one of which is the bank */
 };
 

@@ -302,9 +302,62 @@ test_file(void)
     group_end(&w);
 }
 
+static char found[2000];
+
+static bool
+note_sibling(void *context, const struct sibling *s)
+{
+    size_t *left = context;
+    size_t used = strlen(found);
+    snprintf(found + used, sizeof(found) - used, "%s|%s|%s|%s|%s|%d\n", s->host, s->address, s->state, s->version, s->spool, s->is_lost);
+    return --*left > 0;
+}
+
+static const char *
+all_siblings(size_t most)
+{
+    found[0] = '\0';
+    group_siblings(group, note_sibling, &most);
+    return found;
+}
+
+static void
+describe(void *context, struct group_self *self)
+{
+    snprintf(self->address, sizeof(self->address), "10.0.0.1:4650");
+    snprintf(self->state, sizeof(self->state), "%s", (const char *)context);
+    self->waiting = 12;
+}
+
+/* What hosts say of themselves in Redis, and where those are who say nothing. */
+static void
+test_siblings(void)
+{
+    struct world w;
+    char state[] = "leaving";
+    manager_world_begin(&w, ROUTE);
+    group_start(&w, "redis://a", "host2=10.0.0.2:4650 host3=c.example:7");
+    is_string(all_siblings(9), "host2|10.0.0.2:4650||||0\nhost3|c.example:7||||0\n", "without Redis");
+    group_describe(group, describe, state);
+    sim_redis_ready(redis);
+    const struct sim_redis_command *c = sim_redis_command(redis, 0);
+    ok_named(strstr(c->words[5], "\"address\":\"10.0.0.1:4650\"") != NULL && strstr(c->words[5], "\"state\":\"leaving\"") != NULL && strstr(c->words[5], "\"waiting\":12") != NULL,
+             "what this host says");
+    sim_redis_answer(redis, REDIS_TEXT,
+                     "0 host1 0 host2 100 host4 100 host5 gone\n"
+                     "host1 {\"address\":\"10.0.0.1:4650\"}\n"
+                     "host2 {\"address\":\"10.0.9.9:1\",\"state\":\"running\",\"version\":\"0.2\",\"spool\":\"aa\"}\n"
+                     "host4 {\"state\":\"giving\"}");
+    is_string(all_siblings(9), "host2|10.0.9.9:1|running|0.2|aa|0\nhost3|c.example:7||||0\nhost4||giving|||0\n", "what the others say");
+    is_string(all_siblings(1), "host2|10.0.9.9:1|running|0.2|aa|0\n", "until one is enough");
+    sim_loop_advance(w.loop, 20000);
+    group_end(&w);
+}
+
 int
 main(void)
 {
+    test_siblings();
     test_peers();
     test_question();
     test_late();

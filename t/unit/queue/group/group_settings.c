@@ -54,6 +54,8 @@ test_good(void)
     ok_named(reads(t), "peers");
     is_number(read_.peer_count, 2, "but for ourselves");
     is_string(read_.peers[1], "relay3", "by their names");
+    is_string(read_.addresses[0], "10.0.0.2:4650", "and where they are");
+    is_string(read_.addresses[1], "c.example:4650", "by custom at port 4650");
     is_string(read_.egress, "nat2", "and a name of the address");
 }
 
@@ -146,6 +148,18 @@ test_wrong(void)
         t.peers = text_from(bad[i]);
         ok_named(!reads(t), bad[i]);
     }
+    t.peers = TEXT("");
+    t.address = TEXT("10.0.0.1:65536");
+    wrong(t, "cluster_address: '10.0.0.1:65536': not an address where other hosts reach this one (HOST:PORT)\n");
+    t.address = TEXT("relay1.example");
+    t.peers = TEXT("b=[::1]:4651 c=[::1] d=d.test:1");
+    ok_named(reads(t), "where others reach us");
+    is_string(read_.address, "relay1.example:4650", "a name will do");
+    is_string(read_.addresses[0], "[::1]:4651", "IPv6");
+    is_string(read_.addresses[1], "[::1]:4650", "without a port");
+    is_string(read_.addresses[2], "d.test:1", "a name with a port");
+    group_settings_free(&read_);
+    t.address = TEXT("");
     t.peers = TEXT("b=[::1]:4650 c=[::1] d=d.test");
     ok_named(reads(t), "addresses with and without a port");
     t.peers = TEXT("relay2=10.0.0.2 Relay2=10.0.0.3");
