@@ -31,6 +31,7 @@
 #include "admin/startup/listening.h"
 #include "admin/startup/log_wiring.h"
 #include "admin/startup/notify.h"
+#include "admin/startup/peer_wiring.h"
 #include "admin/startup/reload.h"
 #include "admin/startup/sts_wiring.h"
 #include "admin/startup/token_keeper.h"
@@ -89,6 +90,7 @@ struct petrel {
     struct registry *registry; /* NULL: local */
     struct tls_client *registry_anchors;
     struct group_wiring group;
+    struct peer_wiring peer;
     struct delivery *delivery;
     struct token_keeper keeper;
     struct sts_wiring sts;
@@ -296,6 +298,7 @@ on_reload(void *context)
     findings_wiring_reload(&p->findings, fresh);
     manager_reload(p->manager, &manager, fresh->routes);
     group_wiring_reload(&p->group, fresh);
+    peer_wiring_reload(&p->peer, fresh);
     local_reload(p->local, o->hostname);
     struct channel_settings channel = mta_channel(p, fresh);
     channel_reload(p->channel, &channel);
@@ -519,7 +522,8 @@ start_control(struct petrel *p)
                                       .listener = p->listener,
                                       .control = p->control,
                                       .http = &p->http.server,
-                                      .certificates = &p->certificates};
+                                      .certificates = &p->certificates,
+                                      .peer = &p->peer};
     listening_start(&p->listening);
     p->drain = (struct drain){.loop = p->loop,
                               .events = p->events,
@@ -538,6 +542,30 @@ start_control(struct petrel *p)
     group_wiring_answer(&p->group, control_server_questions(p->control));
 }
 
+/* As the other hosts of the group know it. */
+static const char *
+mta_state(void *context)
+{
+    const struct petrel *p = context;
+    return p->draining > 0 ? "closing" : drain_word(&p->drain);
+}
+
+static bool
+start_peer(struct petrel *p, char *error)
+{
+    p->peer = (struct peer_wiring){.loop = p->loop,
+                                   .log = p->log,
+                                   .net = p->net,
+                                   .dns = p->dns,
+                                   .manager = p->manager,
+                                   .group = &p->group.group,
+                                   .state = mta_state,
+                                   .is_closed = mta_is_draining,
+                                   .context = p};
+    peer_wiring_answer(&p->peer, control_server_questions(p->control));
+    return peer_wiring_start(&p->peer, p->configuration, error, ERROR_MAX);
+}
+
 static int
 start_listening(struct petrel *p, char *error)
 {
@@ -550,7 +578,7 @@ start_listening(struct petrel *p, char *error)
         start_control(p);
         listener_on_flush(p->listener, mta_flush_node, p->flush);
     }
-    if (p->listener != NULL && start_http(p, error))
+    if (p->listener != NULL && start_peer(p, error) && start_http(p, error))
         return 0;
     return net_passed_is_missing(p->net) ? EX_CONFIG : EX_UNAVAILABLE;
 }
@@ -625,6 +653,7 @@ mta_stop(struct petrel *p, bool ran)
     if (p->history != NULL)
         history_on_line(p->history, NULL, NULL);
     drain_stop(&p->drain);
+    peer_wiring_stop(&p->peer);
     control_wiring_stop(&p->wiring);
     listener_free(&p->listener);
     control_server_free(&p->control);

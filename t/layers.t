@@ -73,7 +73,7 @@ may admin/http base+crypto+disk+dns+http+log+loop+net+settings+tls sched+limits 
 may admin/doctor base+crypto+disk+dns+http+loop+net+tls mime sched/route admin/settings admin/control
 may admin/command base+crypto+disk+dns+http+log+loop+net+sandbox+settings+tls mime sched/simulate queue+event+manager admin/settings admin/control admin/history
 # All settings come together here: the one room that knows both sides of SMTP.
-may admin/startup base+disk+dns+http+log+loop+net+redis+sandbox+settings+tls sched+route queue/group queue/manager smtp/server smtp/client defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool
+may admin/startup base+disk+dns+http+log+loop+net+redis+sandbox+settings+tls sched+route queue/group queue/manager smtp/server smtp/client smtp/peer defrag+registry admin/settings admin/control admin/history admin/doctor admin/findings admin/http queue+event+spool
 may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
 may admin/setup base+disk+log+loop+sandbox+settings mime sched/route queue+spool admin/settings admin/control admin/history admin/command admin/sendmail
 # One command line, all commands.

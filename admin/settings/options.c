@@ -391,6 +391,8 @@ options_need_restart(const struct options *old, const struct options *fresh,
         out, "cluster_redis",
         is_same(old->cluster_redis, fresh->cluster_redis) &&
             is_same(old->cluster_redis_password, fresh->cluster_redis_password));
+    options_note(out, "cluster_address",
+                 is_same(old->cluster_address, fresh->cluster_address));
     options_note(out, "cluster_egress",
                  is_same(old->cluster_egress, fresh->cluster_egress));
     options_note(out, "journal_message_max",

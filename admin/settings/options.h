@@ -75,7 +75,7 @@ struct options {
     char *defrag_registry, *defrag_registry_password, *defrag_host, *defrag_peers;
     /* group of hosts */
     char *cluster, *cluster_host, *cluster_redis, *cluster_redis_password;
-    char *cluster_peers, *cluster_egress;
+    char *cluster_peers, *cluster_egress, *cluster_address, *cluster_secret;
     /* queue */
     int64_t journal_size, journal_message_max, slices, slice;
 };

@@ -34,6 +34,7 @@ const struct setting options_rows[] = {
             "passes).\n"
             "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no,\n"
             "proxy (each connection begins with a PROXY header; see proxy_from),\n"
+            "peer (for the other hosts of the group; see cluster_secret),\n"
             "auth=required, auth=no, share (with the daemons of other slices), "
             "profile=legacy\n"
             "(old devices); for unix:PATH also mode=0660, uid=NUMBER.\n"
@@ -463,6 +464,15 @@ const struct setting options_rows[] = {
             "The other hosts of the group: list of NAME=ADDRESS:PORT. Needed without "
             "Redis. The list\n"
             "may contain this host."),
+    TEXTUAL(STRING, cluster_address, "cluster_address", NULL,
+            "Where the other hosts of the group reach this one: ADDRESS:PORT. Unset: "
+            "the address of\n"
+            "`listen` with ?peer, unless that is 0.0.0.0 or [::]."),
+    SECRET_TABLE(cluster_secret, "cluster_secret",
+                 "Secrets of the group, one a line, each of 32 bytes at least: the "
+                 "first is used, all are\n"
+                 "accepted. Who knows one is a host of the group. Prefer "
+                 "cluster_secret_file."),
     TEXTUAL(STRING, cluster_egress, "cluster_egress", "shared",
             "What receivers see of the group: shared (one address for all hosts), own "
             "(each host has\n"

@@ -110,7 +110,8 @@ warn_of_group(const struct options *options, const struct route_table *routes,
                          ? options->defrag_registry[0] == 'r'
                          : strcmp(options->cluster_redis, "none") != 0;
     if (options->cluster == NULL &&
-        (options->cluster_host || options->cluster_redis || options->cluster_peers))
+        (options->cluster_host || options->cluster_redis || options->cluster_peers ||
+         options->cluster_address || options->cluster_secret))
         warnings_warn(log, "settings of a group of hosts are there, but cluster, its "
                            "name, is not set: no limit is shared");
     if (options->cluster == NULL)

@@ -110,6 +110,7 @@ configuration_free(struct configuration **c)
     alias_files_free(&(*c)->alias_files);
     accounts_free(&(*c)->accounts);
     group_settings_free(&(*c)->group);
+    free((*c)->peer_doors);
     settings_free(&(*c)->settings);
     if ((*c)->reading != NULL)
         (*c)->dkim_keys = dkim_keys_end(&(*c)->reading);
@@ -161,10 +162,46 @@ check_group(struct configuration *c, struct buffer *errors)
         .redis_password = text_from(is_borrowed ? o->defrag_registry_password
                                                 : o->cluster_redis_password),
         .peers = text_from(o->cluster_peers),
+        .address = text_from(o->cluster_address),
         .egress = text_from(o->cluster_egress),
         .slice = (unsigned)o->slice,
         .slices = (unsigned)o->slices};
     (void)!group_settings_read(&texts, &c->group, errors);
+}
+
+struct peer_settings
+configuration_peer(const struct configuration *c)
+{
+    return (struct peer_settings){
+        .listen = c->peer_doors,
+        .listen_count = c->peer_door_count,
+        .secret = text_from(c->options.cluster_secret),
+        .group = text_from(c->options.cluster).length > 0 ? c->group.name : "",
+        .message_size_limit = c->options.message_size_limit};
+}
+
+/* Errors of the list are those of listener_check(). */
+static void
+check_peer(struct configuration *c, struct buffer *errors)
+{
+    struct endpoint *endpoints;
+    struct buffer unused;
+    size_t count;
+    buffer_init(&unused, CONFIGURATION_ERRORS_MAX);
+    (void)!policy_endpoints_read(text_from(c->options.listen), &endpoints, &count,
+                                 &unused);
+    policy_endpoints_keep(endpoints, &count, true);
+    if (count > 0)
+        c->peer_doors = memory_array(count, sizeof(*c->peer_doors));
+    for (size_t i = 0; i < count; i++)
+        c->peer_doors[c->peer_door_count++] = endpoints[i].address;
+    free(endpoints);
+    buffer_free(&unused);
+    struct peer_settings settings = configuration_peer(c);
+    /* The name of the group has an error of its own. */
+    if (c->options.cluster != NULL && c->group.name[0] == '\0')
+        settings.group = c->options.cluster;
+    (void)!peer_check(&settings, errors);
 }
 
 /* Never a value: tokens are secrets. */
@@ -274,6 +311,7 @@ check_all(struct configuration *c)
     c->reading = dkim_keys_begin(text_from(c->options.dkim_keys), errors);
     check_registry(c, errors);
     check_group(c, errors);
+    check_peer(c, errors);
     check_http(c, errors);
     if (!identity_find(&who, c->options.user))
         (void)!buffer_format(errors, "user: no such user: '%.100s'\n", c->options.user);

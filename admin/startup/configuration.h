@@ -13,6 +13,7 @@
 #include "smtp/client/delivery.h"
 #include "defrag/channel.h"
 #include "smtp/client/trust_anchors.h"
+#include "smtp/peer/peer.h"
 #include "smtp/server/listener.h"
 
 enum { CONFIGURATION_ERRORS_MAX = 64 * 1024 }; /* bytes */
@@ -26,6 +27,8 @@ struct configuration {
     struct alias_files *alias_files; /* they cannot be read */
     struct registry_place registry;
     struct group_settings group;
+    struct net_address *peer_doors; /* `listen` with ?peer; NULL: there is none */
+    size_t peer_door_count;
     struct accounts accounts;
     struct http_places http;
     struct dkim_keys *dkim_keys; /* until configuration_take_dkim_keys() */
@@ -77,6 +80,8 @@ struct listener_settings configuration_public_listener(const struct options *o);
 /* routes may be NULL: then without passwords and peers, for a check. */
 struct delivery_settings configuration_delivery(const struct options *o,
                                                 const struct route_table *routes);
+
+struct peer_settings configuration_peer(const struct configuration *c);
 
 struct channel_settings configuration_channel(const struct configuration *c,
                                               struct registry *registry,

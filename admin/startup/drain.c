@@ -357,6 +357,12 @@ drain_reason(const struct drain *d)
     return reasons[d->state];
 }
 
+const char *
+drain_word(const struct drain *d)
+{
+    return state_names[d->state];
+}
+
 void
 drain_start(struct drain *d)
 {

@@ -71,5 +71,7 @@ void drain_stop(struct drain *drain);
 const char *drain_state_name(const struct drain *drain);
 /* Why no mail should come, for health, status and log; NULL: it is running. */
 const char *drain_reason(const struct drain *drain);
+/* The state as other hosts know it: running, leaving, ... */
+const char *drain_word(const struct drain *drain);
 
 #endif

@@ -44,6 +44,10 @@ listening_sockets(void *context)
     }
     const struct net_address *control = control_server_address(l->control, &counts);
     listening_add(list, control, "control", "none", &counts);
+    struct net_address door;
+    for (size_t i = 0; l->peer != NULL && peer_wiring_door(l->peer, i, &door, &counts);
+         i++)
+        listening_add(list, &door, "peer", "secret", &counts);
     return list;
 }
 

@@ -169,6 +169,7 @@ listener_check(const struct listener_settings *settings, struct buffer *errors)
     size_t count;
     struct session_rules *rules = rules_new(settings, NULL, secret, errors);
     bool good = policy_endpoints_read(settings->listen, &endpoints, &count, errors);
+    policy_endpoints_keep(endpoints, &count, false);
     good = good && rules != NULL && has_what_it_needs(rules, endpoints, count, errors);
     free(endpoints);
     session_rules_release(&rules);
@@ -501,6 +502,7 @@ listener_new(struct loop *loop, struct net *net, struct event_hub *events,
     listener_auth_secret(loop, queue_disk(manager_queue(manager)), secret);
     struct session_rules *rules = rules_new(settings, routes, secret, &errors);
     bool good = policy_endpoints_read(settings->listen, &endpoints, &count, &errors);
+    policy_endpoints_keep(endpoints, &count, false);
     if (good && rules != NULL && has_what_it_needs(rules, endpoints, count, &errors)) {
         l = listener_make(loop, events, manager_queue(manager), routes, rules);
         l->host.manager = manager;

@@ -314,6 +314,8 @@ read_option(struct endpoint *endpoint, struct text option)
         endpoint->tls = true;
     else if (text_equal(option, TEXT("proxy")))
         endpoint->proxy = true;
+    else if (text_equal(option, TEXT("peer")))
+        endpoint->peer = true;
     else if (text_equal(option, TEXT("starttls=no")))
         endpoint->no_starttls = true;
     else if (text_equal(option, TEXT("profile=legacy")))
@@ -353,6 +355,17 @@ option_is_repeated(struct text options, struct text option)
     return false;
 }
 
+/* Hosts of a group are recognized by their secret, so no option is of use there. */
+static const char *
+why_no_peer(const struct endpoint *endpoint, struct text options)
+{
+    if (endpoint->address.family == NET_UNIX)
+        return "peer is for addresses that other hosts reach";
+    return text_equal(options, TEXT("peer"))
+               ? NULL
+               : "peer has TLS of its own, and no other option beside it";
+}
+
 static bool
 read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors)
 {
@@ -373,6 +386,9 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *errors
             continue;
         good = buffer_add_error(errors, "listen", option, why);
     }
+    const char *why = endpoint->peer ? why_no_peer(endpoint, all) : NULL;
+    if (why != NULL)
+        good = buffer_add_error(errors, "listen", word, why);
     return good;
 }
 
@@ -405,6 +421,16 @@ policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *c
         }
     }
     return good;
+}
+
+void
+policy_endpoints_keep(struct endpoint *endpoints, size_t *count, bool peer)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++)
+        if (endpoints[i].peer == peer)
+            endpoints[kept++] = endpoints[i];
+    *count = kept;
 }
 
 /* For warnings alone: a private address permits nothing. */

@@ -78,6 +78,7 @@ struct endpoint {
     bool tls;         /* from the first byte */
     bool no_starttls; /* not offered */
     bool proxy;       /* each connection begins with a header of a proxy */
+    bool peer;        /* the peer door of a group of hosts: no mail of clients */
     bool legacy; /* profile=legacy: bare LF (normalize_newlines.h), cleartext AUTH */
     bool shared; /* by the processes of other slices */
     enum endpoint_auth auth;
@@ -91,6 +92,8 @@ struct endpoint {
 bool policy_endpoints_read(struct text listen, struct endpoint **endpoints,
                            size_t *count, struct buffer *errors)
     __attribute__((warn_unused_result));
+/* Keeps those that are peer doors, or those that are not. */
+void policy_endpoints_keep(struct endpoint *endpoints, size_t *count, bool peer);
 /* True: reachable from the internet, that is not a loopback, private (RFC 1918, 6598,
  * 4193) or link-local address and not a Unix socket. */
 bool policy_endpoint_is_public(const struct endpoint *endpoint);

@@ -498,6 +498,13 @@ endpoints(void)
     is_number(listens("1.2.3.4:5?auth=offered", text, sizeof(text), &first), 1,
               "offered");
     ok(first.no_starttls == false && first.tls == false);
+    is_number(listens("1.2.3.4:5?peer", text, sizeof(text), &first), 1, "a peer door");
+    ok(first.peer);
+    is_number(listens("1.2.3.4:5?peer&tls, 1.2.3.4:6?proxy&peer", text, sizeof(text), &first), -1, "with other options");
+    is_string(text, "listen: '1.2.3.4:5?peer&tls': peer has TLS of its own, and no other option beside it\n"
+                    "listen: '1.2.3.4:6?proxy&peer': peer has TLS of its own, and no other option beside it\n", "which do not fit");
+    is_number(listens("unix:/tmp/x?peer", text, sizeof(text), &first), -1, "of a Unix socket");
+    is_string(text, "listen: 'unix:/tmp/x?peer': peer is for addresses that other hosts reach\n", "which no other host reaches");
     is_number(listens("1.2.3.4:5?starttls=no", text, sizeof(text), &first), 1, "clear");
     ok(first.no_starttls && !first.tls);
     is_number(listens("1.2.3.4:5?tls", text, sizeof(text), &first), 1, "TLS");

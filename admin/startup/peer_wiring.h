@@ -1,0 +1,59 @@
+/* The peer door of this host: start, who we are, status, stop. It connects the group, which
+ * knows the other hosts, with those who take their mail and answer their questions.
+ *
+ * In the status: `peer`, absent without a secret:
+ *   address    where others reach us; "": they cannot
+ *   spool      the identity of our spool
+ *   accepted, named, pushed_out, turned_away     connections since startup (peer.h) */
+#ifndef ADMIN_STARTUP_PEER_WIRING_H
+#define ADMIN_STARTUP_PEER_WIRING_H
+
+#include "admin/control/questions.h"
+#include "admin/startup/configuration.h"
+#include "queue/group/group.h"
+#include "smtp/peer/peer.h"
+
+struct peer_wiring {
+    /* Set by the owner before the start. */
+    struct loop *loop;
+    struct log *log;
+    struct net *net;
+    struct dns *dns;
+    struct manager *manager;
+    struct group *const *group; /* it is NULL: there is none */
+    /* running, leaving, ...: sibling_hello.state. */
+    const char *(*state)(void *context);
+    /* The daemon stops: nobody is let in. */
+    bool (*is_closed)(void *context);
+    void *context;
+    /* Who takes mail (take_serve()), and who answers questions: of each its own calls and
+     * its context. take.take NULL: no mail is taken; ask.ask NULL: nothing is answered. */
+    struct sibling_service take, ask;
+
+    /* Private. */
+    struct sibling_service door; /* what the peer sees */
+    struct peer *peer;           /* NULL: there is none */
+    char spool[SIBLING_SPOOL_MAX + 1];
+    char address[GROUP_ADDRESS_MAX + 1];
+    char configured[GROUP_ADDRESS_MAX + 1]; /* cluster_address */
+    char found[GROUP_ADDRESS_MAX + 1];
+    char group_name[GROUP_NAME_MAX + 1], host[GROUP_HOST_MAX + 1];
+    int64_t run_ms;
+};
+
+/* False with one line in error: it can never work. Without a group or a secret nothing is
+ * there. Before the sandbox is entered. */
+bool peer_wiring_start(struct peer_wiring *wiring, const struct configuration *c,
+                       char *error, size_t size) __attribute__((warn_unused_result));
+void peer_wiring_answer(struct peer_wiring *wiring, struct questions *questions);
+/* As peer_door(); there may be no peer. */
+bool peer_wiring_door(const struct peer_wiring *wiring, size_t index,
+                      struct net_address *address, struct net_listener_counts *counts);
+/* Other secrets, other peers. */
+void peer_wiring_reload(struct peer_wiring *wiring, const struct configuration *c);
+/* The calls that go out; NULL: there is no peer. */
+const struct sibling_calls *peer_wiring_calls(const struct peer_wiring *wiring);
+/* Says goodbye; before what takes mail and answers questions is freed. */
+void peer_wiring_stop(struct peer_wiring *wiring);
+
+#endif
