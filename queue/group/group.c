@@ -23,7 +23,8 @@ enum {
     BEAT_MS = 2000,
     BEATS_A_LIST = 5, /* 10 s */
     REFUSED_MS = 30 * 1000,
-    FILE_MAX = (GROUP_HOSTS_MAX + 1) * (GROUP_HOST_MAX + 2)
+    UNANSWERED_MAX = 3, /* questions in a row */
+    FILE_MAX = (GROUP_HOSTS_MAX + GROUP_FORGOTTEN_MAX + 1) * (GROUP_HOST_MAX + 12)
 };
 
 /* --- The bank ----------------------------------------------------------------------- */
@@ -229,6 +230,7 @@ on_group_grants(void *context, void *subject, const struct redis_reply *reply)
         group_bank_failed(g, "an odd answer of the bank", true);
         group_fail(g, "an odd answer of the bank");
     } else {
+        g->unanswered = 0;
         group_give(g, grants);
         group_bank_answered(g, true);
     }
@@ -396,6 +398,28 @@ group_send_member(struct group *g, const char *verb, const char *host,
                &(struct redis_question){done, g, subject});
 }
 
+/* In a while the bank would have it again from others. */
+static void
+on_group_forgotten(void *context, void *subject, const struct redis_reply *reply)
+{
+    struct group *g = context;
+    (void)subject;
+    g->is_forgetting = false;
+    if (reply->kind != REDIS_TEXT)
+        return; /* again behind a heartbeat */
+    group_members_forgotten(&g->members);
+    group_keep(g);
+}
+
+static void
+group_say_forgotten(struct group *g)
+{
+    if (g->is_forgetting || g->members.forgotten_count == 0 || !group_may_ask(g))
+        return;
+    g->is_forgetting = true;
+    group_send_member(g, "bye", g->members.forgotten[0], on_group_forgotten, NULL);
+}
+
 static void
 group_beat(struct group *g)
 {
@@ -410,6 +434,7 @@ group_beat(struct group *g)
     loop_timer_start(g->setup.loop, &g->beat_late, g->patience_ms, on_group_late, g);
     group_send_member(g, is_list ? "list" : "beat", g->host, on_group_members,
                       is_list ? g : NULL);
+    group_say_forgotten(g);
 }
 
 static void
@@ -436,7 +461,13 @@ on_group_failed(void *context, const char *why)
     struct group *g = context;
     g->is_beating = false;
     loop_timer_stop(g->setup.loop, &g->beat_late);
-    group_bank_failed(g, why, !g->engine.kind->is_up(g->engine.bank));
+    g->is_forgetting = false;
+    g->unanswered += g->is_asking;
+    /* Such a bank may answer heartbeats all the time. */
+    bool is_deaf = g->unanswered >= UNANSWERED_MAX;
+    if (is_deaf)
+        g->refused_ms = loop_monotonic_ms(g->setup.loop);
+    group_bank_failed(g, why, is_deaf || !g->engine.kind->is_up(g->engine.bank));
     if (g->is_asking)
         group_give(g, NULL);
 }
@@ -599,12 +630,11 @@ group_forget(struct group *g, struct text host)
 {
     char name[GROUP_HOST_MAX + 1];
     if (!text_copy(name, sizeof(name), host) ||
-        !group_members_remove(&g->members, host))
+        !group_members_forget(&g->members, host))
         return false;
     text_lower(name, host.length);
     on_group_change(g, name, GROUP_FORGOTTEN);
     group_changed_now(g);
-    if (group_may_ask(g))
-        group_send_member(g, "bye", name, group_ignore, NULL);
+    group_say_forgotten(g);
     return true;
 }

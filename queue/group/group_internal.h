@@ -50,7 +50,8 @@ struct group {
     struct group_engine engine;
     struct loop_timer beat, beat_late, ask_late;
     unsigned beats;
-    bool is_beating, is_asking;
+    bool is_beating, is_asking, is_forgetting;
+    unsigned unanswered;                  /* questions in a row */
     struct group_ask asks[GROUP_ASK_MAX]; /* of the question under way */
     size_t ask_count;
 

@@ -8,6 +8,8 @@ enum {
     SILENT_MS = 5 * 1000 /* without an answer: the bank was away */
 };
 
+static const char forgotten[] = "forgotten "; /* no name has a blank */
+
 static struct group_member *
 group_find(struct group_members *m, const char *name)
 {
@@ -59,8 +61,38 @@ group_members_add(struct group_members *m, struct text name, int64_t now_ms)
         group_insert(m, lower, now_ms);
 }
 
+static bool
+group_is_forgotten(const struct group_members *m, const char *name)
+{
+    for (size_t i = 0; i < m->forgotten_count; i++)
+        if (strcmp(m->forgotten[i], name) == 0)
+            return true;
+    return false;
+}
+
+void
+group_members_forgotten(struct group_members *m)
+{
+    if (m->forgotten_count == 0)
+        return;
+    m->forgotten_count--;
+    memmove(m->forgotten[0], m->forgotten[1],
+            m->forgotten_count * sizeof(m->forgotten[0]));
+}
+
+static void
+group_note_forgotten(struct group_members *m, const char *name)
+{
+    if (group_is_forgotten(m, name))
+        return;
+    if (m->forgotten_count == GROUP_FORGOTTEN_MAX)
+        group_members_forgotten(m);
+    (void)!text_copy(m->forgotten[m->forgotten_count++], sizeof(m->forgotten[0]),
+                     text_from(name));
+}
+
 bool
-group_members_remove(struct group_members *m, struct text name)
+group_members_forget(struct group_members *m, struct text name)
 {
     char lower[GROUP_HOST_MAX + 1];
     struct group_member *member =
@@ -68,6 +100,7 @@ group_members_remove(struct group_members *m, struct text name)
     if (member == NULL || strcmp(lower, m->own) == 0)
         return false;
     group_delete(m, (size_t)(member - m->all));
+    group_note_forgotten(m, lower);
     return true;
 }
 
@@ -107,7 +140,8 @@ group_see(struct group_members *m, const char *name, int64_t age_ms, int64_t now
             changed(context, name, GROUP_LEFT);
             group_delete(m, (size_t)(member - m->all));
         }
-    } else if (member == NULL && age_ms < GROUP_FORGET_MS) {
+    } else if (member == NULL && age_ms < GROUP_FORGET_MS &&
+               !group_is_forgotten(m, name)) {
         if (group_insert(m, name, now_ms - age_ms) != NULL)
             changed(context, name, GROUP_CAME);
     } else if (member != NULL && member->seen_ms < now_ms - age_ms) {
@@ -197,15 +231,25 @@ group_members_write(const struct group_members *m, const char *group,
     (void)!buffer_format(out, "%s\n", group);
     for (size_t i = 0; i < m->count; i++)
         (void)!buffer_format(out, "%s\n", m->all[i].name);
+    for (size_t i = 0; i < m->forgotten_count; i++)
+        (void)!buffer_format(out, "%s%s\n", forgotten, m->forgotten[i]);
 }
 
 void
 group_members_recall(struct group_members *m, const char *group, struct text file,
                      int64_t now_ms)
 {
+    char lower[GROUP_HOST_MAX + 1];
     struct text line;
     if (!text_cut(&file, '\n', &line) || !text_equal(line, text_from(group)))
         return;
-    while (text_find(file, '\n') != TEXT_NONE && text_cut(&file, '\n', &line))
-        group_members_add(m, line, now_ms);
+    while (text_find(file, '\n') != TEXT_NONE && text_cut(&file, '\n', &line)) {
+        bool is_gone =
+            text_starts(line, text_from(forgotten)) &&
+            group_name_read(text_after(line, strlen(forgotten)), lower, sizeof(lower));
+        if (is_gone)
+            group_note_forgotten(m, lower);
+        else
+            group_members_add(m, line, now_ms);
+    }
 }

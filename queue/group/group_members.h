@@ -10,7 +10,9 @@
 
 enum {
     GROUP_LOST_MS = 10 * 1000, /* without a sign of it */
-    GROUP_FORGET_MS = 10 * 60 * 1000
+    GROUP_FORGET_MS = 10 * 60 * 1000,
+    GROUP_FORGOTTEN_MAX =
+        16 /* of which the bank does not know; then the oldest is lost */
 };
 
 struct group_member {
@@ -25,6 +27,9 @@ struct group_members {
     const char *own;   /* borrowed */
     int64_t heard_ms;  /* when the bank answered last */
     int64_t silent_ms; /* for which it did not, since the last list */
+    /* An operator has forgotten them, and the bank has not heard of it yet; oldest first. */
+    char forgotten[GROUP_FORGOTTEN_MAX][GROUP_HOST_MAX + 1];
+    size_t forgotten_count;
 };
 
 enum group_change { GROUP_CAME, GROUP_LOST, GROUP_BACK, GROUP_LEFT, GROUP_FORGOTTEN };
@@ -34,8 +39,10 @@ typedef void group_changed(void *context, const char *name, enum group_change ch
 void group_members_init(struct group_members *m, const char *own, int64_t now_ms);
 /* Unless it is there, or there are too many; as if it were seen now. */
 void group_members_add(struct group_members *m, struct text name, int64_t now_ms);
-/* False: it is not there, or it is ours. */
-bool group_members_remove(struct group_members *m, struct text name);
+/* False: it is not there, or it is ours. No list brings it back until the bank knows. */
+bool group_members_forget(struct group_members *m, struct text name);
+/* The bank knows of that which was forgotten first. */
+void group_members_forgotten(struct group_members *m);
 /* The bank answers. Longer silence does not count as the age of anybody: when the bank was
  * away, the others could not say that they are there. */
 void group_members_hear(struct group_members *m, int64_t now_ms);
@@ -48,7 +55,8 @@ bool group_members_read(struct group_members *m, struct text list, int64_t now_m
 size_t group_members_lost(const struct group_members *m);
 size_t group_members_rank(const struct group_members *m);
 
-/* The file lock/group: the group's name, then a name a line. */
+/* The file lock/group: the group's name, then a name a line, then those that were
+ * forgotten, each behind the word "forgotten". */
 void group_members_write(const struct group_members *m, const char *group,
                          struct buffer *out);
 /* Adds those of the file, if it is that of this group; all may be there. */

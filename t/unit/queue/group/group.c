@@ -232,6 +232,74 @@ test_errors(void)
     group_end(&w);
 }
 
+/* Heartbeats are answered, questions are not. */
+static void
+test_deaf(void)
+{
+    struct world w;
+    const char *why;
+    start_ready(&w);
+    for (unsigned i = 1; i <= 3; i++) {
+        ok_named(!world_logged(&w, "bank away"), "it is no news yet");
+        world_send(&w, "a@a.test", i == 1 ? "1@b.test" : "2@b.test");
+        next_ask(&w);
+        sim_loop_advance(w.loop, 260);
+        is_number(sim_redis_failures(redis, &why), i, "a question without an answer");
+        sim_redis_down(redis, "no answer in time", true);
+        sim_redis_ready(redis);
+        answer_beat();
+    }
+    ok_named(world_logged(&w, "bank away (no answer in time), 1 sites at our part (1/2)"),
+             "three in a row: the bank is away");
+    pass_ms(&w, 20000);
+    ok_named(!world_logged(&w, "bank back"), "heartbeats do not bring it back");
+    world_send(&w, "a@a.test", "3@b.test");
+    next_ask(&w);
+    sim_redis_answer(redis, REDIS_TEXT, "5 2 2 0 4000000");
+    ok_named(world_logged(&w, "bank back after 3"), "an answer does");
+    group_end(&w);
+}
+
+/* A heartbeat, and what is sent with it. */
+static size_t
+next_beat(struct world *w)
+{
+    while (sim_redis_pending(redis) == 0)
+        sim_loop_advance(w->loop, 10);
+    return sim_redis_pending(redis);
+}
+
+/* While the bank is away: it hears of it later, and does not bring the host back. */
+static void
+test_forgotten(void)
+{
+    struct world w;
+    start_ready(&w);
+    sim_redis_down(redis, "refused", false);
+    ok_named(group_forget(group, TEXT("Host2")), "a host is forgotten");
+    is_number(group_state(group).members->count, 1, "it is gone");
+    group_free(&group);
+    sim_redis_free(&redis);
+    group_settings_free(&settings);
+    group_start(&w, "redis://a", "");
+    is_number(group_state(group).members->count, 1, "a restart does not know it");
+    sim_redis_ready(redis);
+    const struct sim_redis_command *c = sim_redis_command(redis, 1);
+    is_string(c->words[3], "bye", "the bank is told behind the first heartbeat");
+    is_string(c->words[4], "host2", "its name");
+    sim_redis_answer(redis, REDIS_TEXT, "0 host1 0 host2 100");
+    is_number(group_state(group).members->count, 1, "whose list does not bring it back");
+    sim_redis_answer(redis, REDIS_ERROR, "ERR not now");
+    is_number(next_beat(&w), 2, "it is told again");
+    is_string(sim_redis_command(redis, 1)->words[3], "bye", "until it knows");
+    sim_redis_answer(redis, REDIS_TEXT, "0");
+    sim_redis_answer(redis, REDIS_TEXT, "0");
+    is_number(next_beat(&w), 1, "then no more");
+    pass_ms(&w, 10000);
+    is_number(group_state(group).members->count, 2, "if it is alive it comes back");
+    group_end(&w);
+}
+
 /* What another machine says goes to JSON and to terminals. */
 static void
 test_reasons(void)
@@ -363,6 +431,8 @@ main(void)
     test_late();
     test_odd();
     test_errors();
+    test_deaf();
+    test_forgotten();
     test_reasons();
     test_namesake();
     test_file();

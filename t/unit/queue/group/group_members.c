@@ -114,9 +114,9 @@ test_file(void)
     char *text = text_string(buffer_text(&file));
     is_string(text, "mail\na\nb\nc\n", "the file");
     free(text);
-    ok_named(group_members_remove(&members, TEXT("C")), "one is removed");
-    ok_named(!group_members_remove(&members, TEXT("c")), "once");
-    ok_named(!group_members_remove(&members, TEXT("b")), "we are not");
+    ok_named(group_members_forget(&members, TEXT("C")), "one is removed");
+    ok_named(!group_members_forget(&members, TEXT("c")), "once");
+    ok_named(!group_members_forget(&members, TEXT("b")), "we are not");
     group_members_init(&members, "d", 0);
     group_members_recall(&members, "other", buffer_text(&file), 0);
     is_number(members.count, 1, "that of another group is ignored");
@@ -124,6 +124,37 @@ test_file(void)
     is_number(members.count, 4, "our own is not");
     group_members_recall(&members, "mail", TEXT("mail\n\n\377\nx"), 0);
     is_number(members.count, 4, "a damaged one adds nobody");
+    buffer_free(&file);
+}
+
+/* By an operator, while the bank cannot be told. */
+static void
+test_forgotten(void)
+{
+    char name[16];
+    struct buffer file;
+    buffer_init(&file, 1 << 16);
+    group_members_init(&members, "b", 0);
+    group_members_add(&members, TEXT("a"), 0);
+    group_members_add(&members, TEXT("c"), 0);
+    (void)!group_members_forget(&members, TEXT("A"));
+    list_at(1, "a 100 c 0", "", "a list does not bring it back");
+    group_members_write(&members, "mail", &file);
+    is_text(buffer_text(&file), TEXT("mail\nb\nc\nforgotten a\n"), "it is in the file");
+    group_members_init(&members, "b", 0);
+    group_members_recall(&members, "mail", buffer_text(&file), 0);
+    is_number(members.count, 2, "from which it does not come back");
+    list_at(1, "a 100 c 0", "", "nor from a list then");
+    group_members_forgotten(&members);
+    group_members_forgotten(&members);
+    list_at(2, "a 100 c 0", "a came;", "until the bank knows");
+    for (int i = 0; i < GROUP_FORGOTTEN_MAX + 1; i++) {
+        snprintf(name, sizeof(name), "x%d", i);
+        group_members_add(&members, text_from(name), 0);
+        (void)!group_members_forget(&members, text_from(name));
+    }
+    is_number(members.forgotten_count, GROUP_FORGOTTEN_MAX, "there is a limit");
+    is_string(members.forgotten[0], "x1", "beyond which the oldest is lost");
     buffer_free(&file);
 }
 
@@ -135,6 +166,7 @@ main(void)
     test_doubt();
     test_silence();
     test_file();
+    test_forgotten();
     buffer_free(&said);
     return done();
 }
