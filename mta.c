@@ -333,6 +333,7 @@ start_findings(struct petrel *p)
                                  .questions = control_server_questions(p->control),
                                  .history = p->history,
                                  .registry = p->registry,
+                                 .group = &p->group,
                                  .sandbox = p->sandbox,
                                  .sts = &p->sts,
                                  .certificates = &p->certificates,

@@ -389,6 +389,7 @@ struct sched_glance {
     size_t waiting, backlogged;
     int sessions, busy;
     bool fails, is_crowded; /* dead_since_ms, crowded_since_ms are not 0 */
+    bool is_shared;         /* with other hosts of the group */
 };
 void sched_glance(const struct sched *s,
                   void (*each)(void *context, const struct sched_glance *glance),

@@ -398,7 +398,8 @@ sched_questions_glance(void *context, struct site *site)
                                   .sessions = site->sessions,
                                   .busy = site->carrying,
                                   .fails = site->dead_since_ms != 0,
-                                  .is_crowded = site->is_crowded};
+                                  .is_crowded = site->is_crowded,
+                                  .is_shared = site->lease != NULL};
     g->each(g->context, &glance);
 }
 

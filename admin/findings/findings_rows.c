@@ -288,6 +288,17 @@ check_registry_down(const struct finding_facts *f, char *text)
 }
 
 static bool
+check_bank_away(const struct finding_facts *f, char *text)
+{
+    return f->bank_away != NULL &&
+           finding_say(
+               text,
+               "the bank of the group does not answer (%s): %zu sites go on with "
+               "this host's own part of the limits",
+               f->bank_away, f->bank_sites);
+}
+
+static bool
 check_sandbox_missing(const struct finding_facts *f, char *text)
 {
     return f->sandbox_missing != NULL && f->sandbox_missing[0] != '\0' &&
@@ -449,6 +460,9 @@ static const struct finding_row finding_rows[] = {
      "--queue defrag`."                                                               },
     {"registry_down",        FINDING_WARNING, check_registry_down,
      "Check the server that defrag_registry names, and the network between."          },
+    {"bank_away",            FINDING_WARNING, check_bank_away,
+     "Check the servers that cluster_redis names, and the network between; of slices, "
+     "restart the one that `petrel cluster` names if it hangs."                       },
     {"sandbox_missing",      FINDING_HINT,    check_sandbox_missing,
      "Use a kernel with Landlock and seccomp, and a build with libseccomp."           },
     {"sandbox_refused",      FINDING_WARNING, check_sandbox_refused,

@@ -130,6 +130,7 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
     facts->events = event_hub_keeping(w->events);
     facts->history_paused = history_state(w->history).paused;
     facts->registry_down = w->registry != NULL && !registry_is_up(w->registry);
+    group_wiring_find(w->group, facts);
     facts->sandbox_missing = sandbox->entered ? sandbox->missing : "";
     facts->sandbox_refused = sandbox_refused();
     facts->changed_settings = find_changed(w);

@@ -10,6 +10,7 @@
 #include "admin/startup/findings_daemon.h"
 #include "admin/startup/findings_delivery.h"
 #include "admin/startup/findings_mail.h"
+#include "admin/startup/group_wiring.h"
 #include "admin/startup/sts_wiring.h"
 #include "defrag/registry/registry.h"
 #include "smtp/server/listener.h"
@@ -27,6 +28,7 @@ struct findings_wiring {
     struct questions *questions;
     const struct history *history;
     const struct registry *registry; /* NULL: local */
+    const struct group_wiring *group;
     const struct sandbox *sandbox;
     const struct sts_wiring *sts;
     const struct certificate_keeper *certificates;

@@ -126,22 +126,30 @@ group_wiring_status(void *context)
                      (json_int_t)s.failures, "namesake", s.namesakes > 0);
 }
 
+struct group_wiring_list {
+    const struct sched *sched;
+    json_t *sites;
+};
+
+/* The view of a site costs more than a glance. */
 static void
-group_wiring_put(void *array, const struct sched_site *site)
+group_wiring_put(void *context, const struct sched_glance *site)
 {
-    if (site->hosts > 0 && json_array_size(array) < SITES_SHOWN)
-        site_list_put(array, site);
+    struct group_wiring_list *l = context;
+    if (site->is_shared && json_array_size(l->sites) < SITES_SHOWN)
+        sched_look(l->sched, site->site, site_list_put, l->sites);
 }
 
 static json_t *
 answer_cluster(void *context, const json_t *request)
 {
     const struct group_wiring *w = context;
-    json_t *group = group_wiring_status(context), *sites = json_array();
+    json_t *group = group_wiring_status(context);
+    struct group_wiring_list list = {manager_sched(w->manager), json_array()};
     (void)request;
     if (group != NULL)
-        sched_sites(manager_sched(w->manager), group_wiring_put, sites);
-    json_object_set_new(group, "sites", sites);
+        sched_glance(list.sched, group_wiring_put, &list);
+    json_object_set_new(group, "sites", list.sites);
     return json_pack("{s:b,s:o}", "ok", true, "group",
                      group != NULL ? group : json_null());
 }
@@ -153,6 +161,8 @@ answer_cluster_forget(void *context, const json_t *request)
     const char *host = json_string_value(json_object_get(request, "host"));
     if (w->group == NULL)
         return questions_refuse("this host is in no group: cluster is not set");
+    if (w->has_lead)
+        return questions_refuse("slices of this machine are always members");
     if (host == NULL || !group_forget(w->group, text_from(host)))
         return questions_refuse("no other host of the group has that name");
     return json_pack("{s:b}", "ok", true);
@@ -164,6 +174,17 @@ group_wiring_answer(struct group_wiring *w, struct questions *questions)
     questions_on_part(questions, "group", group_wiring_status, w);
     questions_on(questions, "cluster", answer_cluster, w);
     questions_on(questions, "cluster-forget", answer_cluster_forget, w);
+}
+
+void
+group_wiring_find(const struct group_wiring *w, struct finding_facts *facts)
+{
+    if (w->group == NULL)
+        return;
+    struct group_state s = group_state(w->group);
+    if (s.away_ms > 0)
+        facts->bank_away = s.why;
+    facts->bank_sites = s.fallback_sites;
 }
 
 void

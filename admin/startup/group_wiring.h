@@ -14,6 +14,7 @@
 #define ADMIN_STARTUP_GROUP_WIRING_H
 
 #include "admin/control/questions.h"
+#include "admin/findings/findings.h"
 #include "admin/startup/configuration.h"
 #include "queue/group/group.h"
 
@@ -39,6 +40,8 @@ bool group_wiring_start(struct group_wiring *wiring, const struct configuration 
 struct redis *group_wiring_redis(const struct group_wiring *wiring,
                                  const struct configuration *c);
 void group_wiring_answer(struct group_wiring *wiring, struct questions *questions);
+/* Facts may point into the group. */
+void group_wiring_find(const struct group_wiring *wiring, struct finding_facts *facts);
 void group_wiring_reload(struct group_wiring *wiring, const struct configuration *c);
 /* Says goodbye. The registry, which may use the connection, is free already. */
 void group_wiring_stop(struct group_wiring *wiring);
