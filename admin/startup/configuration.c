@@ -166,6 +166,11 @@ check_group(struct configuration *c, struct buffer *errors)
         .egress = text_from(o->cluster_egress),
         .slice = (unsigned)o->slice,
         .slices = (unsigned)o->slices};
+    if (o->cluster != NULL && is_borrowed && o->cluster_redis_password != NULL)
+        (void)!buffer_format(errors,
+                             "cluster_redis_password: not used, since the server "
+                             "is that of defrag_registry: set cluster_redis, or "
+                             "remove it\n");
     (void)!group_settings_read(&texts, &c->group, errors);
 }
 

@@ -54,6 +54,25 @@ test_errors(struct buffer *out)
     configuration_free(&c);
 }
 
+/* The password of a server has its place; one that nobody uses is a mistake. */
+static void
+test_borrowed(struct buffer *out)
+{
+    const char *given[] = {"hostname=a.test", "cluster=mail", "cluster_redis_password=x",
+                           "defrag_registry=redis://r.test", NULL, NULL};
+    if (*redis_version() == '\0')
+        return;
+    struct configuration *c = read_these(given, false, out);
+    ok_named(c == NULL && has(out, "cluster_redis_password: not used, since the server is "
+                                   "that of defrag_registry"),
+             "a password for a server that is borrowed");
+    configuration_free(&c);
+    given[4] = "cluster_redis=redis://r.test";
+    c = read_these(given, false, out);
+    ok_named(c != NULL, "one for our own server is good");
+    configuration_free(&c);
+}
+
 static void
 test_parts(struct buffer *out)
 {
@@ -105,6 +124,7 @@ main(void)
     struct buffer out;
     buffer_init(&out, CONFIGURATION_ERRORS_MAX);
     test_errors(&out);
+    test_borrowed(&out);
     test_parts(&out);
     test_anchors(&out);
     buffer_free(&out);
