@@ -211,7 +211,7 @@ tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (co
 # the package makes them. SYSCONFDIR is never overwritten.
 SYSCONFDIR ?= /etc
 # Pages for those who run it. The others of doc/ are about the source.
-GUIDE := $(patsubst %,doc/%.md,vps container kubernetes appliance certificates monitoring trouble coming-from backup \
+GUIDE := $(patsubst %,doc/%.md,vps container kubernetes appliance certificates monitoring trouble coming-from backup cluster \
     aliases defragment doctor events forwarding tls)
 INSTALL_STRIP ?= -s
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \

@@ -16,7 +16,7 @@ package Guide;
 use strict;
 use warnings;
 
-our @pages = qw(vps container kubernetes appliance certificates monitoring trouble coming-from backup);
+our @pages = qw(vps container kubernetes appliance certificates monitoring trouble coming-from backup cluster);
 my $kinds = qr/^(?:sh(?: reports| elsewhere)?|text(?: elsewhere)?|conf(?: more| instead)?|yaml)$/;
 
 # Of the text of a page: {line, kind, text} of each block, and what is wrong with the page.

@@ -92,7 +92,7 @@ $_->stop for @hosts;
 # --- A wrong password, and a list of servers of which the first is a replica
 
 my $master = $redis->{port};
-my ($rights) = Petrel::slurp('doc/cluster.md') =~ /^ +user petrel on >PASSWORD (.*)$/m or die 'no rights in the manual';
+my ($rights) = Petrel::slurp('doc/cluster.md') =~ /^user petrel on >PASSWORD (.*)$/m or die 'no rights in the manual';
 my $other = Cluster::redis("requirepass secret\nuser petrel on >pw $rights\n");
 my $replica = Cluster::redis("replicaof 127.0.0.1 $master\n");
 $sink = Sink->start;
