@@ -106,13 +106,13 @@ redis_set_new(struct redis *redis, const char *key, const char *value, int64_t t
     redis_set_now(redis, key, value, ttl_ms, question);
 }
 
-/* The command by EVAL is kept until the server has answered that it knows the script. */
+/* The command is kept until the server has answered that it knows the script. */
 void
 redis_eval(struct redis *redis, struct redis_script *script, const char *const *words,
            size_t count, const struct redis_question *question)
 {
     const char *all[REDIS_WORDS_MAX];
-    size_t size, again_size;
+    size_t size;
     assert(redis_is_ready(redis) && count + 2 <= REDIS_WORDS_MAX);
     if (script->sha[0] == '\0')
         digest_sha1_hex(text_from(script->text), script->sha);
@@ -122,18 +122,16 @@ redis_eval(struct redis *redis, struct redis_script *script, const char *const *
     all[1] = script->sha;
     char *command = redis_format(all, count + 2, &size);
     struct redis_request *request = redis_ask(redis, text_of(command, size), question);
-    redisFreeCommand(command);
-    all[0] = "EVAL";
-    all[1] = script->text;
-    request->again = redis_format(all, count + 2, &again_size);
-    request->again_size = again_size;
+    request->command = command;
+    request->size = size;
+    request->script = script->text;
 }
 
 static void
 redis_request_free(struct redis_request *request)
 {
-    if (request->again != NULL)
-        redisFreeCommand(request->again);
+    if (request->command != NULL)
+        redisFreeCommand(request->command);
     free(request);
 }
 
@@ -312,15 +310,27 @@ redis_read_reply(const redisReply *from, struct redis_reply *to)
     }
 }
 
-/* The server has not got the script: it gets all of it. */
+/* The server has not got the script: it gets all of it, in place of "*N", "EVALSHA" and the
+ * sum. */
 static bool
 redis_is_sent_again(struct redis *redis, struct redis_request *request,
                     const struct redis_reply *reply)
 {
-    if (request->again == NULL || reply->kind != REDIS_ERROR ||
+    static const char by_sum[] = "\r\n$7\r\nEVALSHA\r\n$40\r\n";
+    enum { SUM = 40 };
+    if (request->script == NULL || reply->kind != REDIS_ERROR ||
         !text_starts(reply->text, TEXT("NOSCRIPT")))
         return false;
-    redis_ask(redis, text_of(request->again, request->again_size), &request->question);
+    struct text command = text_of(request->command, request->size),
+                count = text_before(command, text_find(command, '\r')), rest,
+                script = text_from(request->script);
+    char head[64];
+    rest = text_after(command, count.length + strlen(by_sum) + SUM);
+    snprintf(head, sizeof(head), "%.*s\r\n$4\r\nEVAL\r\n$%zu\r\n", TEXT_ARGS(count),
+             script.length);
+    redis_ask(redis, text_from(head), &request->question);
+    net_send(redis->connection, script);
+    net_send(redis->connection, rest);
     return true;
 }
 
@@ -555,8 +565,10 @@ redis_leave(struct redis *redis, struct redis_client *client)
     struct redis_request *request;
     DL_DELETE(redis->clients, client);
     DL_FOREACH (redis->requests, request)
-        if (request->question.context == client->context)
+        if (request->question.context == client->context) {
             request->question = (struct redis_question){.done = redis_ignore};
+            request->script = NULL; /* it may go with the client */
+        }
 }
 
 bool

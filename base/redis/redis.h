@@ -120,7 +120,7 @@ void redis_send(struct redis *redis, const char *const *words, size_t count,
 void redis_set_new(struct redis *redis, const char *key, const char *value,
                    int64_t ttl_ms, const struct redis_question *question);
 /* By EVALSHA, and by EVAL when the server does not know it. words: the number of keys,
- * keys, arguments. */
+ * keys, arguments. The script stays until the answer, or redis_leave(). */
 struct redis_script {
     const char *text;
     char sha[41]; /* "": not computed yet */

@@ -26,8 +26,9 @@ enum redis_stage {
 /* A command whose reply has not come. */
 struct redis_request {
     struct redis_question question;
-    char *again; /* the same by EVAL; NULL: no script */
-    size_t again_size;
+    char *command; /* by EVALSHA; NULL: no script */
+    size_t size;
+    const char *script; /* its text; NULL: it is not sent */
     struct redis_request *prev, *next;
 };
 
