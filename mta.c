@@ -20,12 +20,14 @@
 #include "admin/sendmail/sendmail.h"
 #include "admin/startup/alias_keeper.h"
 #include "admin/startup/certificate_keeper.h"
+#include "admin/startup/channel_wiring.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
 #include "admin/startup/drain.h"
 #include "admin/startup/event_wiring.h"
 #include "admin/startup/findings_wiring.h"
 #include "admin/startup/group_wiring.h"
+#include "admin/startup/give_wiring.h"
 #include "admin/startup/history_wiring.h"
 #include "admin/startup/http_wiring.h"
 #include "admin/startup/listening.h"
@@ -44,8 +46,6 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "base/redis/redis.h"
-#include "defrag/channel.h"
-#include "defrag/registry/registry.h"
 #include "queue/event/event.h"
 #include "queue/manager/local.h"
 #include "queue/queue_operator.h"
@@ -86,11 +86,10 @@ struct petrel {
     struct dns *dns;
     struct manager *manager;
     struct local *local;
-    struct defragmenter *channel;
-    struct registry *registry; /* NULL: local */
-    struct tls_client *registry_anchors;
+    struct channel_wiring channel;
     struct group_wiring group;
     struct peer_wiring peer;
+    struct give_wiring give;
     struct delivery *delivery;
     struct token_keeper keeper;
     struct sts_wiring sts;
@@ -118,12 +117,6 @@ struct petrel {
 };
 
 /* --- The daemon ------------------------------------------------------------------- */
-
-static struct channel_settings
-mta_channel(const struct petrel *p, const struct configuration *c)
-{
-    return configuration_channel(c, p->registry, queue_disk(manager_queue(p->manager)));
-}
 
 /* Called once for incoming and once for outgoing sessions, and once for tokens. */
 static void
@@ -300,8 +293,7 @@ on_reload(void *context)
     group_wiring_reload(&p->group, fresh);
     peer_wiring_reload(&p->peer, fresh);
     local_reload(p->local, o->hostname);
-    struct channel_settings channel = mta_channel(p, fresh);
-    channel_reload(p->channel, &channel);
+    channel_wiring_reload(&p->channel, fresh);
     struct sandbox_rules confine = configuration_sandbox(fresh);
     sandbox_rules_review(p->sandbox, &confine, p->log);
     alias_keeper_use(&p->aliases, fresh); /* takes their files from fresh */
@@ -332,7 +324,7 @@ start_findings(struct petrel *p)
                                  .listener = p->listener,
                                  .questions = control_server_questions(p->control),
                                  .history = p->history,
-                                 .registry = p->registry,
+                                 .registry = p->channel.registry,
                                  .group = &p->group,
                                  .sandbox = p->sandbox,
                                  .sts = &p->sts,
@@ -372,42 +364,6 @@ prepare_spool(const struct petrel *p, const struct identity *who)
                 given, who->name);
 }
 
-static void
-on_registry(void *context, bool is_empty)
-{
-    struct petrel *p = context;
-    channel_recover(p->channel, is_empty);
-}
-
-static bool
-start_channel(struct petrel *p, char *error)
-{
-    const struct configuration *c = p->configuration;
-    char place[TRUST_ANCHORS_PLACE_MAX];
-    /* Separate, since a reload does not change it. */
-    struct redis *redis = group_wiring_redis(&p->group, c);
-    if (c->registry.redis.tls && redis == NULL)
-        p->registry_anchors = configuration_anchors(c, place, error, ERROR_MAX);
-    if (c->registry.redis.tls && redis == NULL && p->registry_anchors == NULL)
-        return false;
-    struct registry_setup setup = {.loop = p->loop,
-                                   .log = p->log,
-                                   .redis = redis,
-                                   .net = p->net,
-                                   .dns = p->dns,
-                                   .tls = p->registry_anchors,
-                                   .host = peers_own_name(route_peers(c->routes)),
-                                   .recovered = on_registry,
-                                   .context = p};
-    if (c->registry.kind != REGISTRY_LOCAL)
-        p->registry = registry_new(&setup, &c->registry, error, ERROR_MAX);
-    if (c->registry.kind != REGISTRY_LOCAL && p->registry == NULL)
-        return false;
-    struct channel_settings channel = mta_channel(p, c);
-    p->channel = channel_new(p->loop, p->events, p->manager, &channel);
-    return true;
-}
-
 static int
 start_queue(struct petrel *p, char *error)
 {
@@ -435,8 +391,15 @@ start_queue(struct petrel *p, char *error)
                                      .net = p->net,
                                      .dns = p->dns,
                                      .manager = p->manager};
+    p->channel = (struct channel_wiring){.loop = p->loop,
+                                         .log = p->log,
+                                         .net = p->net,
+                                         .dns = p->dns,
+                                         .events = p->events,
+                                         .manager = p->manager,
+                                         .group = &p->group};
     if (!group_wiring_start(&p->group, p->configuration, error, ERROR_MAX) ||
-        !start_channel(p, error)) {
+        !channel_wiring_start(&p->channel, p->configuration, error, ERROR_MAX)) {
         tls_client_free(&out.tls);
         return EX_CONFIG;
     }
@@ -564,7 +527,18 @@ start_peer(struct petrel *p, char *error)
                                    .is_closed = mta_is_draining,
                                    .context = p};
     peer_wiring_answer(&p->peer, control_server_questions(p->control));
-    return peer_wiring_start(&p->peer, p->configuration, error, ERROR_MAX);
+    p->give = (struct give_wiring){.loop = p->loop,
+                                   .events = p->events,
+                                   .manager = p->manager,
+                                   .group = &p->group.group,
+                                   .peer = &p->peer,
+                                   .leaves = mta_leaves,
+                                   .context = p};
+    give_wiring_start(&p->give, p->configuration);
+    if (!peer_wiring_start(&p->peer, p->configuration, error, ERROR_MAX))
+        return false;
+    p->drain.siblings = give_wiring_siblings(&p->give);
+    return true;
 }
 
 static int
@@ -655,6 +629,7 @@ mta_stop(struct petrel *p, bool ran)
         history_on_line(p->history, NULL, NULL);
     drain_stop(&p->drain);
     peer_wiring_stop(&p->peer);
+    give_wiring_stop(&p->give);
     control_wiring_stop(&p->wiring);
     listener_free(&p->listener);
     control_server_free(&p->control);
@@ -666,10 +641,8 @@ mta_stop(struct petrel *p, bool ran)
     token_keeper_stop(&p->keeper);
     sts_wiring_stop(&p->sts);
     local_free(&p->local);
-    channel_free(&p->channel);
-    registry_free(&p->registry);
+    channel_wiring_stop(&p->channel);
     group_wiring_stop(&p->group);
-    tls_client_free(&p->registry_anchors);
     history_free(&p->history);
     manager_free(&p->manager);
     event_wiring_stop(&p->kept);

@@ -323,7 +323,7 @@ drain_answer(void *context, const json_t *request)
                                 "cancel it first");
     struct sched_counts counts = sched_count(manager_sched(d->manager));
     json_t *answer = json_pack("{s:b,s:s,s:o,s:I,s:I}", "ok", true, "state",
-                               drain_state_name(d), "left", status_queue(d->manager),
+                               drain_word(d), "left", status_queue(d->manager),
                                "sessions_in", (json_int_t)drain_sessions_in(d),
                                "sessions_out", (json_int_t)counts.sessions);
     drain_put_given(d, answer);
@@ -378,10 +378,4 @@ drain_stop(struct drain *d)
         return;
     loop_timer_stop(d->loop, &d->timer);
     drain_give_end(d);
-}
-
-const char *
-drain_state_name(const struct drain *d)
-{
-    return state_names[d->state];
 }

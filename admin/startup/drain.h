@@ -67,8 +67,6 @@ void drain_hand_over(struct drain *drain, int64_t wait_ms, void (*gone)(void *co
                      void *context);
 /* The daemon stops. */
 void drain_stop(struct drain *drain);
-/* "running" and so on. */
-const char *drain_state_name(const struct drain *drain);
 /* Why no mail should come, for health, status and log; NULL: it is running. */
 const char *drain_reason(const struct drain *drain);
 /* The state as other hosts know it: running, leaving, ... */

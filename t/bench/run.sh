@@ -12,6 +12,7 @@ perl t/bench/beside.pl
 perl t/bench/tls.pl
 perl t/bench/overload.pl
 perl t/bench/newsletter.pl
+perl t/bench/hand_over.pl
 perl t/bench/dkim.pl
 perl t/bench/demands.pl
 perl t/bench/intake.pl

@@ -16,7 +16,7 @@ delete @ENV{ grep { /^PETREL_/ } keys %ENV };
 my $root = $Petrel::root;
 my $scratch = tempdir('containers-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $scratch;
-Petrel::spit("$scratch/password", "secret\n");
+Petrel::spit("$scratch/password", 'secret' x 6 . "\n");
 chmod 0600, "$scratch/password";
 
 # --- The Dockerfile
@@ -73,12 +73,13 @@ SKIP: {
     ok $compose->{secrets}{relay_password} && exists $compose->{volumes}{spool}, 'relay.yml: both are declared';
 
     my %http; # paths that probes ask
-    for my $file (qw(relay sidecar)) {
+    my %of_pod = ('metadata.name' => 'relay-7d4b9', 'status.podIP' => '10.0.0.9');
+    for my $file (qw(relay fleet sidecar)) {
         my @documents = $read->("etc/kubernetes/$file.yaml");
         my ($set) = grep { $_->{kind} =~ /^(?:StatefulSet|Deployment)$/ } @documents;
         my $pod = $set->{spec}{template}{spec};
         my ($container) = grep { $_->{name} eq 'petrel' } @{ $pod->{containers} }, @{ $pod->{initContainers} // [] };
-        my %used = settings_are_right("$file.yaml", map { $_->{name} => $_->{value} } @{ $container->{env} });
+        my %used = settings_are_right("$file.yaml", map { $_->{name} => $_->{value} // $of_pod{ $_->{valueFrom}{fieldRef}{fieldPath} } } @{ $container->{env} });
         my %port = map { $_->{name} => $_->{containerPort} } @{ $container->{ports} };
         is $port{smtp} // 2525, $used{PETREL_LISTEN} =~ /:(\d+)/ && $1, "$file.yaml: the port of mail";
         is $port{http}, $used{PETREL_HTTP} =~ /:(\d+)/ && $1, "$file.yaml: that of probes";
@@ -86,6 +87,8 @@ SKIP: {
             ok $port{ $container->{$probe}{httpGet}{port} }, "$file.yaml: $probe has a port";
             $http{ $container->{$probe}{httpGet}{path} } = 1;
         }
+        is $port{peer}, $used{PETREL_LISTEN} =~ /:(\d+)\?peer/ ? $1 : undef, "$file.yaml: the peer door";
+        cmp_ok $pod->{terminationGracePeriodSeconds}, '>', 100, "$file.yaml: more time than a hand-over takes" if ($used{PETREL_STOP} // '') eq 'hand_over';
         ok grep({ /^livenessProbe$/ } keys %$container), "$file.yaml: liveness";
         $is_command->("$file.yaml", @{ $container->{lifecycle}{preStop}{exec}{command} }) if $container->{lifecycle};
         # The restricted pod standard.
@@ -154,13 +157,16 @@ SKIP: {
     is_deeply [ $blocks[0]{metadata}{name}, $blocks[0]{spec}{serviceName} ], [ $stateful->{metadata}{name}, $stateful->{spec}{serviceName} ], 'kubernetes.md: the name of the relay';
     is_deeply $blocks[0]{spec}{selector}, $stateful->{spec}{selector}, 'kubernetes.md: its label';
     $pod_agrees->('kubernetes.md: relay', $blocks[0]{spec}{template}{spec}, $stateful->{spec}{template}{spec}, 'containers');
-    $pod_agrees->('kubernetes.md: sidecar', $blocks[1]{spec}, $deployment->{spec}{template}{spec}, 'initContainers');
+    my ($fleet) = map { $_->{spec}{template}{spec}{containers}[0] } grep { $_->{kind} eq 'Deployment' } $read->('etc/kubernetes/fleet.yaml');
+    my %entry = map { $_->{name} => $_ } @{ $fleet->{env} };
+    $agrees->('kubernetes.md: fleet', { map { $_->{name} => $_ } @{ $blocks[1]{env} } }, \%entry);
+    $pod_agrees->('kubernetes.md: sidecar', $blocks[2]{spec}, $deployment->{spec}{template}{spec}, 'initContainers');
     is_deeply [ grep { $_ ne "$stateful->{metadata}{name}-0" } $guide{kubernetes} =~ /kubectl (?:exec|port-forward|logs) (\S+)/g ], [], 'kubernetes.md: the pod of its commands';
     is_deeply [ $guide{kubernetes} =~ /kubectl port-forward \S+ (\d+):(\d+)/ ], [ 8025, 8025 ], 'kubernetes.md: the port of the page';
     my ($secret, $key) = $guide{kubernetes} =~ /kubectl create secret generic (\S+) --from-file=(\w+)=/;
     is $secret, $stateful->{spec}{template}{spec}{volumes}[0]{secret}{secretName}, 'kubernetes.md: the secret of its commands';
     is "/secrets/$key", { $env->($stateful->{spec}{template}{spec}{containers}[0]) }->{PETREL_RELAY_PASSWORD_FILE}, 'kubernetes.md: and the file in it';
-    for my $file (qw(relay sidecar)) {
+    for my $file (qw(relay fleet sidecar)) {
         like Petrel::slurp("$root/etc/kubernetes/$file.yaml"), qr/^# .*kubectl create secret generic \Q$secret\E --from-file=\Q$key\E=/m, "$file.yaml: its own words say the same";
     }
 
