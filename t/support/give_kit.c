@@ -261,12 +261,12 @@ kit_carry_one(struct kit_gift *x)
     struct kit_host *host = x->host;
     host->asked++;
     x->is_over = true;
-    if (host->loop == NULL)
-        kit_answer(x, SIBLING_LOST);
-    else if (host->weather == KIT_CLOSED)
+    if (host->weather == KIT_CLOSED)
         kit_answer(x, SIBLING_LATER);
     else if (host->weather == KIT_REFUSING)
         kit_answer(x, SIBLING_REFUSED);
+    else if (host->loop == NULL)
+        kit_answer(x, SIBLING_LOST);
     else
         kit_transfer(x);
 }

@@ -415,27 +415,122 @@ test_unreported(void)
     finish(&g);
 }
 
-/* Several hosts have it in turn; one moved too often stays. */
+/* Siblings take turns, but only those that are named and take mail. */
 static void
-test_moves(void)
+test_turns(void)
 {
     struct group_world g;
     begin(&g, ROUTE);
-    struct outcome refusal;
-    struct buffer form;
-    struct envelope *e = envelope_new();
-    e->id = id_make(1750000000000, (const unsigned char[]){1, 2, 3, 4, 5});
-    e->birth_ms = 1750000000000;
-    e->content_size = 4;
-    ok(envelope_add(e, TEXT("good@b.test"), 0, TEXT("")));
-    e->moved = (struct moved_state){.came = TEXT("relay9/01JD3ZK5Q8-9F3K2C7A"),
-                                    .first = TEXT("01JD3ZK5Q8-9F3K2C7A"),
-                                    .given = GIVE_MOVES_MAX};
-    buffer_init(&form, 100000);
-    ok(envelope_write_given(e, &form));
-    (void)refusal;
-    buffer_free(&form);
-    envelope_free(&e);
+    struct kit_host *third = kit_wire_add(&g.wire, "relay3"),
+                    *other = kit_wire_add(&g.wire, "relay4");
+    kit_host_start(third, g.b.loop, g.b.events, g.b.manager);
+    kit_host_start(other, g.b.loop, g.b.events, g.b.manager);
+    for (int i = 0; i < 20; i++)
+        world_deliver(&g.a, "me@a.test", "later@b.test");
+    manager_drain(g.a.manager, 0, on_drained, NULL);
+    third->state = "leaving";
+    g.give = give_new(&(struct give_setup){.loop = g.a.loop,
+                                           .events = g.a.events,
+                                           .manager = g.a.manager,
+                                           .calls = &g.wire.calls,
+                                           .host = "relay1",
+                                           .siblings = kit_wire_siblings,
+                                           .context = &g.wire},
+                      TEXT("relay2, RELAY3"), give_is_over, &g);
+    pass(&g, 200);
+    is_number(third->asked, 0, "it leaves");
+    is_number(g.host->taken, 20, "one takes all");
+    give_free(&g.give);
+    manager_cancel_drain(g.a.manager);
+    for (int i = 0; i < 20; i++)
+        world_deliver(&g.a, "me@a.test", "later@b.test");
+    third->state = "running";
+    start_giving(&g);
+    pass(&g, 1000);
+    ok(g.host->taken > 20 && third->taken > 0 && other->taken > 0);
+    is_number(g.host->taken + third->taken + other->taken, 40, "all in turn");
+    kit_host_stop(third);
+    kit_host_stop(other);
+    finish(&g);
+}
+
+/* Mail that one refuses for now goes to another. */
+static void
+test_later(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    struct kit_host *other = kit_wire_add(&g.wire, "relay3");
+    other->weather = KIT_CLOSED;
+    for (int i = 0; i < 10; i++)
+        world_deliver(&g.a, "me@a.test", "later@b.test");
+    start_giving(&g);
+    pass(&g, 3000);
+    is_number(g.over, 1, "nothing is left");
+    is_number(g.host->taken, 10, "the other has them");
+    give_free(&g.give);
+    manager_cancel_drain(g.a.manager);
+    g.host->weather = KIT_CLOSED;
+    world_deliver(&g.a, "me@a.test", "later@b.test");
+    start_giving(&g);
+    pass(&g, 3000);
+    ok_named(give_progress(g.give).why[0] != '\0', "nobody takes mail");
+    is_number((int64_t)give_progress(g.give).left, 1, "it is left");
+    ok(g.host->asked < 10 + 8);
+    other->is_lost = true;
+    g.host->state = "closing";
+    pass(&g, 1000);
+    is_text(text_from(give_progress(g.give).why), TEXT("no other host takes mail"),
+            "why");
+    finish(&g);
+}
+
+/* The one that is due soonest goes first, held mail last. */
+static void
+test_order(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    struct id ids[3];
+    for (int i = 0; i < 3; i++) {
+        world_deliver(&g.a, "me@a.test", "later@b.test");
+        ids[i] = g.a.id;
+        sim_loop_advance(g.a.loop, 1000);
+    }
+    g.a.id = ids[0];
+    ok(world_operate(&g.a, MANAGER_HOLD) == MANAGER_DONE);
+    ok(sched_retry(manager_sched(g.a.manager), loop_now_ms(g.a.loop), ids[2]));
+    g.host->most = 1;
+    start_giving(&g);
+    pass(&g, 2000);
+    is_number(g.over, 1, "nothing is left");
+    const char *at[3];
+    for (int i = 0; i < 3; i++) {
+        char line[60], id[ID_LENGTH + 1];
+        id_format(ids[i], id);
+        snprintf(line, sizeof(line), "%s: to=relay2", id);
+        at[i] = memmem(g.a.lines.at, g.a.lines.length, line, strlen(line));
+    }
+    ok(at[2] != NULL && at[1] > at[2] && at[0] > at[1]);
+    finish(&g);
+}
+
+/* A hold whose delivery has not ended, and a message that is being removed. */
+static void
+test_commands(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    g.a.stalled = true;
+    world_send(&g.a, "me@a.test", "good@b.test");
+    world_turns(&g.a);
+    ok(world_operate(&g.a, MANAGER_HOLD) == MANAGER_LATER);
+    start_giving(&g);
+    while (g.a.fakes != NULL)
+        manager_fake_end(g.a.fakes);
+    pass(&g, 1000);
+    is_number(g.over, 1, "nothing is left");
+    is_number(world_files(&g.b, "hold"), 1, "held there");
     finish(&g);
 }
 
@@ -453,6 +548,9 @@ main(void)
     test_cancelled();
     test_local();
     test_unreported();
-    test_moves();
+    test_turns();
+    test_later();
+    test_order();
+    test_commands();
     return done();
 }

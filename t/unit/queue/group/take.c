@@ -1,0 +1,435 @@
+/* link: t/sim/loop.c */
+/* queue/group/take.c: what is refused, and why; what is stored, and remembered. */
+#include "t/support/give_kit.h"
+
+#include "base/crc.h"
+#include "queue/queue_operator.h"
+#include "t/support/manager_world.h"
+#include "t/support/must.h"
+
+#define ROUTE "* smtp://smtp.b.test"
+#define BODY  "Subject: x\r\n\r\nbody\r\n"
+
+struct taker {
+    struct world w;
+    struct kit_host host;
+    unsigned answers;
+    struct id own;
+    struct outcome refusal; /* of the last answer; code 0: taken */
+};
+
+static const struct id there = {.time_ms = 1750000000000, .hash = 0x1234567890};
+
+static void
+taker_start(struct taker *t)
+{
+    t->host = (struct kit_host){.name = "relay2"};
+    kit_host_start(&t->host, t->w.loop, t->w.events, t->w.manager);
+}
+
+static void
+taker_begin(struct taker *t)
+{
+    memset(t, 0, sizeof(*t));
+    manager_world_begin(&t->w, ROUTE);
+    t->w.settings.queue.journal_size = 8 * 1024 * 1024;
+    t->w.settings.queue.journal_message_max = 256 * 1024;
+    world_restart(&t->w);
+    taker_start(t);
+}
+
+static void
+taker_restart(struct taker *t)
+{
+    kit_host_stop(&t->host);
+    world_restart(&t->w);
+    taker_start(t);
+}
+
+static void
+taker_end(struct taker *t)
+{
+    kit_host_stop(&t->host);
+    manager_world_end(&t->w);
+}
+
+static void
+on_taken(void *context, struct id own, const struct outcome *refusal)
+{
+    struct taker *t = context;
+    t->answers++;
+    t->own = own;
+    t->refusal = refusal != NULL ? *refusal : (struct outcome){0};
+}
+
+/* To good@ and later@, or to none. */
+static struct envelope *
+sample(const char *recipients)
+{
+    struct envelope *e = envelope_new();
+    struct text rest = text_from(recipients), one;
+    e->id = there;
+    e->birth_ms = SIM_WALL_START_MS - 3600 * 1000;
+    e->sender = TEXT("me@a.test");
+    e->content_size = (int64_t)strlen(BODY);
+    e->content_crc = crc_add(0, BODY, strlen(BODY));
+    while (text_word(&rest, " ", &one))
+        must(envelope_add(e, one, NOTIFY_DEFAULT, TEXT("")));
+    return e;
+}
+
+static struct buffer
+form_of(const struct envelope *e)
+{
+    struct buffer form;
+    buffer_init(&form, 1024 * 1024);
+    must(envelope_write_given(e, &form));
+    return form;
+}
+
+static struct sibling_message
+message_of(const struct buffer *form)
+{
+    return (struct sibling_message){
+        .id = there,
+        .sections = form->length,
+        .content = (int64_t)strlen(BODY),
+        .crc = crc_add(crc_add(0, form->at, form->length), BODY, strlen(BODY))};
+}
+
+/* The code of the refusal, or 0. */
+static int
+offer_message(struct taker *t, const struct sibling_message *message,
+              const struct buffer *form)
+{
+    struct outcome early = kit_offer(&t->host, "relay1", message, buffer_text(form),
+                                     TEXT(BODY), on_taken, t);
+    if (early.code != 0) {
+        t->refusal = early;
+        return early.code;
+    }
+    world_turns(&t->w);
+    return t->refusal.code;
+}
+
+/* Frees the envelope. */
+static int
+offer_envelope(struct taker *t, struct envelope *e)
+{
+    struct buffer form = form_of(e);
+    struct sibling_message message = message_of(&form);
+    int code = offer_message(t, &message, &form);
+    buffer_free(&form);
+    envelope_free(&e);
+    return code;
+}
+
+static struct envelope *
+load(const struct taker *t)
+{
+    struct envelope *e = queue_load(manager_queue(t->w.manager), t->own);
+    must(e != NULL);
+    return e;
+}
+
+static void
+test_sizes(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("later@b.test");
+    struct buffer form = form_of(e);
+    struct sibling_message message = message_of(&form);
+    message.sections = (size_t)SIBLING_SECTIONS_MAX + 1;
+    is_number(offer_message(&t, &message, &form), 552, "sections");
+    message = message_of(&form);
+    message.content = 11 * 1024 * 1024 + 1;
+    is_number(offer_message(&t, &message, &form), 552, "content");
+    is_text(text_from(t.refusal.enhanced), TEXT("5.3.4"), "which is too large");
+    is_number(t.answers, 0, "before a byte is read");
+    buffer_free(&form);
+    envelope_free(&e);
+    ok(world_is_empty(&t.w));
+    taker_end(&t);
+}
+
+static const char *
+closed_now(void *context)
+{
+    (void)context;
+    return "draining: deliveries end";
+}
+
+static void
+test_closed(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    is_number(offer_envelope(&t, sample("later@b.test")), 0, "taken");
+    struct id own = t.own;
+    kit_host_stop(&t.host);
+    t.host.take = take_new(&(struct take_setup){
+        .loop = t.w.loop, .manager = t.w.manager, .closed = closed_now});
+    take_serve(t.host.take, &t.host.service);
+    is_number(offer_envelope(&t, sample("later@b.test")), 0, "known all the same");
+    ok(id_compare(own, t.own) == 0);
+    struct envelope *e = sample("later@b.test");
+    struct buffer form = form_of(e);
+    struct sibling_message message = message_of(&form);
+    message.id.hash++;
+    is_number(offer_message(&t, &message, &form), 451, "another one is refused");
+    is_text(text_from(t.refusal.enhanced), TEXT("4.3.2"), "for now");
+    buffer_free(&form);
+    envelope_free(&e);
+    taker_end(&t);
+}
+
+static void
+test_full_disk(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    kit_host_stop(&t.host);
+    t.w.settings.queue.bytes_reserve = INT64_MAX / 4;
+    world_restart(&t.w);
+    taker_start(&t);
+    is_number(offer_envelope(&t, sample("later@b.test")), 452, "the disk is full");
+    is_text(text_from(t.refusal.enhanced), TEXT("4.3.1"), "so another host takes it");
+    taker_end(&t);
+}
+
+static void
+test_damage(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("later@b.test");
+    struct buffer form = form_of(e);
+    struct sibling_message message = message_of(&form);
+    message.crc ^= 1;
+    is_number(offer_message(&t, &message, &form), 451, "changed on the way");
+    is_text(text_from(t.refusal.enhanced), TEXT("4.3.0"), "once more");
+    message = message_of(&form);
+    message.id.hash++;
+    is_number(offer_message(&t, &message, &form), 554, "under another name");
+    is_text(text_from(t.refusal.enhanced), TEXT("5.5.4"), "it cannot be read");
+    form.at[form.length / 2] ^= 1;
+    message = message_of(&form);
+    is_number(offer_message(&t, &message, &form), 554, "no form");
+    buffer_free(&form);
+    e->content_crc ^= 1;
+    is_number(offer_envelope(&t, e), 554, "of another content");
+    is_number(offer_envelope(&t, sample("")), 554, "for nobody");
+    is_number(t.answers, 5, "each is answered once");
+    ok(world_is_empty(&t.w));
+    taker_end(&t);
+}
+
+static void
+test_moves(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    for (unsigned given = GIVE_MOVES_MAX; given >= GIVE_MOVES_MAX - 1; given--) {
+        struct envelope *e = sample("later@b.test");
+        e->moved = (struct moved_state){.came = TEXT("relay9/01JD3ZK5Q8-9F3K2C7A"),
+                                        .first = TEXT("01JD3ZK5Q7-9F3K2C7A"),
+                                        .given = given};
+        is_number(offer_envelope(&t, e), given == GIVE_MOVES_MAX ? 554 : 0, "moves");
+        if (given == GIVE_MOVES_MAX)
+            is_text(text_from(t.refusal.enhanced), TEXT("5.4.6"), "too many");
+    }
+    struct envelope *e = load(&t);
+    char came[60] = "relay1/";
+    id_format(there, came + strlen(came));
+    is_number(e->moved.given, GIVE_MOVES_MAX, "one more");
+    is_text(e->moved.first, TEXT("01JD3ZK5Q7-9F3K2C7A"), "the first name stays");
+    is_text(e->moved.came, text_from(came), "the last giver");
+    envelope_free(&e);
+    taker_end(&t);
+}
+
+/* The connection broke, and the giver is faster than the disk. */
+static void
+test_twice(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("later@b.test");
+    struct buffer form = form_of(e);
+    struct sibling_message message = message_of(&form);
+    for (int i = 0; i < 2; i++)
+        (void)kit_offer(&t.host, "relay1", &message, buffer_text(&form), TEXT(BODY),
+                        on_taken, &t);
+    world_turns(&t.w);
+    is_number(t.answers, 2, "both are answered");
+    is_number(sched_count(manager_sched(t.w.manager)).deferred +
+                  sched_count(manager_sched(t.w.manager)).active,
+              1, "one message");
+    (void)kit_offer(&t.host, "relay3", &message, buffer_text(&form), TEXT(BODY),
+                    on_taken, &t);
+    world_turns(&t.w);
+    is_number(sched_count(manager_sched(t.w.manager)).deferred, 2,
+              "another host's is another one");
+    buffer_free(&form);
+    envelope_free(&e);
+    taker_end(&t);
+}
+
+static void
+test_ignored(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("good@b.test");
+    struct buffer form = form_of(e);
+    struct sibling_message message = message_of(&form);
+    (void)kit_offer(&t.host, "relay1", &message, buffer_text(&form), TEXT(BODY), NULL,
+                    NULL);
+    world_turns(&t.w);
+    ok_named(world_is_empty(&t.w), "a connection broke: nothing is stored");
+    (void)kit_offer(&t.host, "relay1", &message, buffer_text(&form), TEXT(BODY),
+                    on_taken, &t);
+    t.host.service.take_ignore(t.host.service.context, &t);
+    world_turns(&t.w);
+    is_number(t.answers, 0, "nobody waits for the answer");
+    world_saw(&t.w, "me@a.test>good@b.test ", "it is delivered");
+    is_number(offer_message(&t, &message, &form), 0, "and known");
+    world_saw(&t.w, "", "once");
+    buffer_free(&form);
+    envelope_free(&e);
+    taker_end(&t);
+}
+
+/* For an hour. */
+static void
+test_forgotten(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    t.w.all_good = true;
+    is_number(offer_envelope(&t, sample("good@b.test")), 0, "taken");
+    struct id own = t.own;
+    sim_loop_advance(t.w.loop, 59 * 60 * 1000);
+    taker_restart(&t);
+    is_number(offer_envelope(&t, sample("good@b.test")), 0, "known");
+    ok(id_compare(own, t.own) == 0);
+    sim_loop_advance(t.w.loop, 2 * 60 * 1000);
+    is_number(offer_envelope(&t, sample("good@b.test")), 0, "taken again");
+    ok(id_compare(own, t.own) != 0);
+    taker_end(&t);
+}
+
+/* A failure that the giver has not reported is reported here, once; one that it has
+ * reported is not. */
+static void
+test_failures(bool notified)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("bad@b.test later@b.test");
+    e->recipients[0].done = true;
+    e->delivery.done = 1;
+    e->delivery.attempts = 2;
+    e->delivery.due_ms = SIM_WALL_START_MS + 600 * 1000;
+    envelope_fail(e, &(struct failure){.notified = notified,
+                                       .outcome = outcome_make(
+                                           VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                                           "no such user")});
+    is_number(offer_envelope(&t, e), 0, "taken");
+    taker_restart(&t);
+    sim_loop_advance(t.w.loop, 500 * 1000);
+    world_saw(&t.w, "", "not before its time");
+    sim_loop_advance(t.w.loop, 200 * 1000);
+    taker_restart(&t);
+    t.w.all_good = true;
+    manager_retry_all(t.w.manager);
+    world_turns(&t.w);
+    unsigned reports = 0, tries = 0;
+    struct text seen = buffer_text(&t.w.seen), one;
+    while (text_word(&seen, " ", &one)) {
+        reports += text_equal(one, TEXT(">me@a.test"));
+        tries += text_equal(one, TEXT("me@a.test>bad@b.test"));
+    }
+    is_number(reports, notified ? 0 : 1, "the sender is told");
+    is_number(tries, 0, "it is not tried");
+    ok(world_is_empty(&t.w));
+    taker_end(&t);
+}
+
+/* What is needed to sign it, and what came with it. */
+static void
+test_carried(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("later@b.test");
+    e->ours = true;
+    e->header_needs = HEADER_NEEDS_FROM;
+    e->submitter = TEXT("user:joe");
+    e->priority = 3;
+    e->trust = TEXT("int");
+    e->prefix = TEXT("Received: by h (Petrel, from userid 0)\r\n");
+    e->envelope_id = TEXT("QQ314159");
+    e->ret = RETURN_HEADERS;
+    e->delivery.warned_s = 14400;
+    e->delivery.released = true;
+    e->delivery.attempts = 7;
+    is_number(offer_envelope(&t, e), 0, "taken");
+    for (int i = 0; i < 2; i++) { /* from the journal, then from files */
+        e = load(&t);
+        ok(e->ours && e->header_needs == HEADER_NEEDS_FROM && e->priority == 3 &&
+           e->ret == RETURN_HEADERS && !e->storage.injected);
+        is_text(e->submitter, TEXT("user:joe"), "submitter");
+        is_text(e->trust, TEXT("int"), "trust");
+        is_text(e->envelope_id, TEXT("QQ314159"), "ENVID");
+        is_number(e->birth_ms, SIM_WALL_START_MS - 3600 * 1000, "birth");
+        is_number(e->delivery.warned_s, 14400, "warned");
+        ok(e->delivery.released && e->moved.given == 1);
+        envelope_free(&e);
+        taker_restart(&t);
+        manager_retry_all(t.w.manager);
+        world_turns(&t.w);
+    }
+    ok(world_logged(&t.w, "from=relay1, was=") && !world_logged(&t.w, "sendmail: "));
+    is_number(world_files(&t.w, "info"), 1, "deferred, in files");
+    taker_end(&t);
+}
+
+static void
+test_held(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("good@b.test");
+    e->moved.hold = TEXT("1750000000 held by the operator\n");
+    is_number(offer_envelope(&t, e), 0, "taken");
+    char note[QUEUE_NOTE_MAX];
+    is_number(queue_note(manager_queue(t.w.manager), t.own, QUEUE_HOLD, note), 0,
+              "held");
+    sim_loop_advance(t.w.loop, 3600 * 1000);
+    world_saw(&t.w, "", "not delivered");
+    t.w.id = t.own;
+    ok(world_operate(&t.w, MANAGER_REMOVE) == MANAGER_DONE);
+    taker_restart(&t);
+    ok_named(world_is_empty(&t.w), "an operator can remove it");
+    taker_end(&t);
+}
+
+int
+main(void)
+{
+    test_sizes();
+    test_closed();
+    test_full_disk();
+    test_damage();
+    test_moves();
+    test_twice();
+    test_ignored();
+    test_forgotten();
+    test_failures(false);
+    test_failures(true);
+    test_carried();
+    test_held();
+    return done();
+}
