@@ -54,8 +54,11 @@ give_take_active(struct active *a, const struct sched_state *known)
     return a;
 }
 
+/* The scheduler knows all that is not held, unless startup has not reported it yet, or the
+ * disk does not say now that it is held. */
 static enum manager_lent
-give_load(struct manager *m, struct id id, int64_t *budget, struct active **loaded)
+give_load(struct manager *m, struct id id, bool is_known, int64_t *budget,
+          struct active **loaded)
 {
     char note[QUEUE_NOTE_MAX];
     switch (queue_check(m->queue, id, budget)) {
@@ -70,6 +73,10 @@ give_load(struct manager *m, struct id id, int64_t *budget, struct active **load
         return queue_note(m->queue, id, QUEUE_CORRUPT, note) == 0 ? MANAGER_LEND_DAMAGED
                                                                   : MANAGER_LEND_GONE;
     *budget -= e->content_size;
+    if (!is_known && !e->delivery.held) {
+        envelope_free(&e);
+        return MANAGER_LEND_BUSY;
+    }
     manager_expand(m, e);
     *loaded = manager_active_new(m, e);
     return MANAGER_LENT;
@@ -165,7 +172,7 @@ manager_lend(struct manager *m, struct id id, int64_t *budget,
     else if (known.place == SCHED_ACTIVE)
         result = MANAGER_LEND_BUSY;
     else
-        result = give_load(m, id, budget, &a);
+        result = give_load(m, id, known.place != SCHED_UNKNOWN, budget, &a);
     if (a != NULL && result == MANAGER_LENT) {
         (void)sched_forget(m->sched, id);
         result = give_lend(a, &known, envelope);
