@@ -8,7 +8,6 @@
 #include "queue/event/event.h"
 #include "queue/group/give.h"
 #include "queue/manager/manager.h"
-#include "queue/queue_operator.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -20,8 +19,8 @@
 
 enum {
     CAME_MAX = ENVELOPE_CAME_MAX + 1,
-    SIZE_SLACK = 10,  /* percent above message_size_limit */
-    CROWD_MOVES = 500 /* messages that wait to become files */
+    SIZE_SLACK = 10,    /* percent above message_size_limit */
+    CROWD_MOVES = 10000 /* messages that wait to become files */
 };
 
 /* A message that was taken, or is being stored: then waiting has who gave it, also a
@@ -122,11 +121,11 @@ take_recall(void *context, const char *came, struct id id)
 
 /* --- Whether it is taken ---------------------------------------------------------- */
 
+/* A journal that is full only makes answers late, and few are outstanding. */
 static bool
 take_is_crowded(const struct take *t)
 {
-    struct queue *q = manager_queue(t->setup.manager);
-    return queue_moves(q) >= CROWD_MOVES || queue_health(q).journal_full;
+    return queue_moves(manager_queue(t->setup.manager)) >= CROWD_MOVES;
 }
 
 static bool

@@ -1,0 +1,88 @@
+/* link: t/sim/loop.c */
+/* Fragments that wait are given to another host: their set forgets them here, and they wait
+ * anew where they go. */
+#include "t/support/channel_world.h"
+#include "t/support/give_kit.h"
+
+#define ROUTES "* smtp://h?defragment=yes"
+
+static unsigned given_over;
+
+static void
+on_over(void *context)
+{
+    (void)context;
+    given_over++;
+}
+
+static void
+on_drained(void *context)
+{
+    (void)context;
+}
+
+static void
+pass(struct stage *a, struct stage *b, struct kit_wire *wire, int64_t ms)
+{
+    for (int64_t at = 0; at < ms; at += 20) {
+        while (kit_wire_carry(wire))
+            ;
+        sim_loop_advance(a->w.loop, 20);
+        sim_loop_advance(b->w.loop, 20);
+    }
+}
+
+static size_t
+waiting(const struct stage *s)
+{
+    struct manager_fragments f = {0};
+    (void)manager_fragments(s->w.manager, &f);
+    return f.messages;
+}
+
+int
+main(void)
+{
+    struct stage a, b;
+    struct kit_wire wire;
+    stage_begin(&a, ROUTES);
+    stage_begin(&b, ROUTES);
+    for (int i = 0; i < 5; i++)
+        (void)loop_random(b.w.loop);
+    stage_part(&a, "i", 1, 3, "Subject: whole\r\n\r\none\r\n");
+    stage_part(&a, "i", 2, 3, "two\r\n");
+    is_number((int64_t)waiting(&a), 2, "fragments wait");
+    kit_wire_begin(&wire, "relay1", a.w.loop);
+    struct kit_host *host = kit_wire_add(&wire, "relay2");
+    kit_host_start(host, b.w.loop, b.w.events, b.w.manager);
+    manager_drain(a.w.manager, 0, on_drained, NULL);
+    world_turns(&a.w);
+    struct give *give = give_new(&(struct give_setup){.loop = a.w.loop,
+                                                      .events = a.w.events,
+                                                      .manager = a.w.manager,
+                                                      .calls = &wire.calls,
+                                                      .host = "relay1",
+                                                      .siblings = kit_wire_siblings,
+                                                      .context = &wire},
+                                 TEXT(""), on_over, NULL);
+    pass(&a, &b, &wire, 2000);
+    is_number(given_over, 1, "nothing is left");
+    is_number((int64_t)give_progress(give).given, 2, "given");
+    is_number((int64_t)waiting(&a), 0, "none waits here");
+    is_number((int64_t)waiting(&b), 2, "they wait there");
+    ok(world_is_empty(&a.w));
+    is_number((int64_t)b.count, 0, "none goes on by itself");
+    stage_part(&b, "i", 3, 3, "three\r\n");
+    pass(&a, &b, &wire, 2000);
+    is_number((int64_t)b.count, 1, "the whole does");
+    if (b.count == 1)
+        is_text(buffer_text(&b.delivered[0].content),
+                TEXT("From: a@x\r\nSubject: whole\r\n\r\none\r\ntwo\r\nthree\r\n"),
+                "of all three");
+    give_free(&give);
+    kit_wire_end(&wire);
+    kit_host_stop(host);
+    stage_end(&a);
+    stage_end(&b);
+    return done();
+}
