@@ -726,6 +726,7 @@ mta_run(const struct options_sources *sources)
                     "running as root: set `user` to leave it after binding");
         warnings_at_start(o, p.configuration->settings, p.configuration->routes, p.log);
         notify_start(&p.notify, readiness_describe, &p.readiness);
+        memory_trim();
         loop_run(p.loop);
     } else {
         fprintf(stderr, "petrel: %s\n", error);

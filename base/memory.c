@@ -27,6 +27,14 @@ memory_return_large(void)
 #endif
 }
 
+void
+memory_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 void *
 memory_array(size_t count, size_t size)
 {

@@ -12,6 +12,10 @@
  * they are freed, and grow without a copy. */
 void memory_return_large(void);
 
+/* Gives whole pages of freed blocks back to the system, which would otherwise stay
+ * resident below blocks in use: after startup, which reads many files once. */
+void memory_trim(void);
+
 /* size bytes, zeroed. The caller frees with free(). */
 void *memory_new(size_t size);
 

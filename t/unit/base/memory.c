@@ -96,6 +96,29 @@ test_return_large(void)
     free(above);
 }
 
+/* Blocks that were used once, and one above them that stays. */
+static void
+test_trim(void)
+{
+    enum { BLOCKS = 2000, BLOCK = 8000 };
+    static char *blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = memory_new(BLOCK);
+        memset(blocks[i], 1, BLOCK);
+    }
+    char *above = memory_new(1000);
+    for (size_t i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    size_t before = resident();
+    memory_trim();
+    if (TAP_ADDRESS_SANITIZER)
+        printf("# this build keeps what was freed\n");
+    else
+        ok_named(resident() < before - BLOCKS * BLOCK / 2,
+                 "small blocks that were freed are given back below another one");
+    free(above);
+}
+
 int
 main(void)
 {
@@ -129,5 +152,6 @@ main(void)
     ok_named(is_fatal(too_much), "a size that nobody has ends the process");
     ok_named(is_fatal(resize_too_much), "so it does when resizing");
     test_return_large();
+    test_trim();
     return done();
 }
