@@ -277,7 +277,8 @@ STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)
 LD_HELP := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(shell $(CC) -Wl$(comma)--help 2>/dev/null))
 STATIC_LD := $(if $(findstring --no-warnings,$(LD_HELP)),-Wl$(comma)--no-warnings) \
     $(if $(findstring pack-relative-relocs,$(LD_HELP)),-Wl$(comma)-z$(comma)pack-relative-relocs) \
-    $(foreach s,ca_crt ca_crt_len cli_crt cli_crt_len,-Wl$(comma)--defsym=mbedtls_test_$(s)=0)
+    $(foreach s,ca_crt ca_crt_len cli_crt cli_crt_len,-Wl$(comma)--defsym=mbedtls_test_$(s)=0) \
+    -Wl$(comma)-T$(comma)etc/static.ld
 # Small, as it is for images and routers. Folders that take at most 1 % of a relay's time are optimized for size. The unwind
 # tables of the libraries are left out, as nothing unwinds (on Debian 13 only with the note that stands behind them), and so
 # are the certificates of a self-test of mbedTLS 2.28, which nothing calls.
@@ -298,10 +299,14 @@ petrel-static: $(BUILD)/petrel-static FORCE
 
 FORCE:
 
-$(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
+$(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS))) etc/static.ld
 	$(Q)echo "  link $@"
-	$(Q)$(CC) $(CFLAGS) -static-pie $(STATIC_LD) -Wl,-z,relro,-z,now -Wl,--gc-sections -o $@ $^ \
+	$(Q)$(CC) $(CFLAGS) -static-pie $(STATIC_LD) -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,-Map=$@.map -o $@ $(filter-out %.ld,$^) \
 	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
+
+# After the code that runs at startup or for a message has changed much.
+first-code: static ## Writes etc/static.ld anew: which code comes first in petrel-static (needs valgrind).
+	$(Q)BUILD=$(BUILD) perl t/support/first_code.pl $(STATIC_BUILD)/petrel-static etc/static.ld
 
 # Packages for this release of Debian, built in a copy, as dpkg-buildpackage leaves its traces everywhere.
 DEB ?= build-deb
@@ -367,6 +372,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check simulate-hundred demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit tests check simulate-hundred demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static first-code deb image-root image check-packages reproducible deps deps-test deps-packages deps-page clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The image (make image): small, and its root, read-only, works for a user id that nobody knows with group 0 and no
+# The image (make image): small on disk and in memory, and its root, read-only, works for a user id that nobody knows with group 0 and no
 # capability: a message is accepted and delivered.
 use strict;
 use warnings;
@@ -28,6 +28,9 @@ my $version = (Petrel::command('', "$image/root/petrel", 'version'))[1];
 my $limit = 4_000_000 + ($version =~ /^libidn2/m ? 350_000 : 0) + ($version =~ /^mbedTLS 3/m ? 450_000 : 0);
 cmp_ok $size, '<=', $limit, 'the image is small, unpacked';
 
+# Read from disk, as after a boot: of a file that was just written Linux 6.18 maps much that is not used.
+system('sync', "$image/root/petrel") == 0 && system('dd', "if=$image/root/petrel", qw(iflag=nocache count=0 status=none)) == 0 or die 'dd';
+
 # As a container has it: the root read-only, the spool a volume of its own with the owner and mode of the image's.
 system("mount --bind $image/root $mounts && mount -o remount,bind,ro $mounts && mount -t tmpfs -o mode=770,uid=65532,gid=0 none $mounts/spool") == 0 or die 'mount';
 my $sink = Sink->start;
@@ -41,6 +44,9 @@ my ($uids) = Petrel::slurp("/proc/$pid/status") =~ /^Uid:\s+(.*)$/m;
 like $uids, qr/^12345\s+12345/, 'as 12345';
 like Petrel::slurp("/proc/$pid/status"), qr/^CapEff:\s+0+$/m, 'without a capability';
 is +(Petrel::command('', @enter, 'health'))[0], 0, 'it is healthy';
+my ($resident) = Petrel::slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m;
+cmp_ok($resident * 1024, '<=', 4_000_000, 'it is small in memory, too, with HTTP');
+note "$size bytes, ", $resident * 1024, ' resident';
 my $client = Client->greeted($port);
 like $client->send(from => 'a@example.org', to => 'b@example.net', data => "Subject: x\r\n\r\nhello\r\n"), qr/^250 /, 'a message is accepted';
 ok $sink->wait_for('b@example.net'), 'and delivered';
