@@ -17,7 +17,8 @@ enum {
     ENVELOPE_WARNINGS_MAX = 9, /* delay notifications that older builds counted */
     ENVELOPE_CAME_MAX = 320,   /* HOST/ID */
     ENVELOPE_MOVES_MAX = 99,   /* that can be read; GIVE_MOVES_MAX is below it */
-    ENVELOPE_HOLD_MAX = 640    /* the reason of a hold, as in hold/ID */
+    ENVELOPE_HOLD_MAX = 640,   /* the reason of a hold, as in hold/ID */
+    ENVELOPE_REASON_MAX = OUTCOME_TEXT_MAX + 4
 };
 
 /* RFC 3461 */
@@ -113,8 +114,8 @@ struct moved_state {
     struct text first; /* the id at its birth */
     unsigned given;    /* how often it has moved */
     /* In the form of envelope_write_given() alone: the content of hold/ID, or "" if it is
-     * not held. */
-    struct text hold;
+     * not held. Likewise why it was deferred last, "CODE TEXT", or "": a hint. */
+    struct text hold, reason;
 };
 
 /* How the message is stored. */

@@ -96,12 +96,15 @@ envelope_add_state(const struct envelope *e, struct buffer *out)
     struct buffer state;
     char slot[ENVELOPE_DUE_SIZE];
     struct text hold = text_before(e->moved.hold, ENVELOPE_HOLD_MAX);
+    struct text reason = text_before(e->moved.reason, ENVELOPE_REASON_MAX);
     buffer_init(&state, STATE_MAX);
     envelope_write_due(e, slot);
     bool fits = buffer_add(&state, text_of(slot, sizeof(slot))) &&
                 given_add_marks(e, &state) &&
                 given_add_number(&state, (unsigned)hold.length, ':') &&
-                buffer_add(&state, hold) && given_add_failures(e, &state);
+                buffer_add(&state, hold) &&
+                given_add_number(&state, (unsigned)reason.length, ':') &&
+                buffer_add(&state, reason) && given_add_failures(e, &state);
     if (fits)
         envelope_add_record(out, 'L', buffer_text(&state));
     buffer_free(&state);
@@ -137,9 +140,12 @@ envelope_take_state(struct reading *r, struct envelope *e)
     given_take_marks(&s, e);
     size_t length = (size_t)envelope_take_number(&s, ':', ENVELOPE_HOLD_MAX);
     e->moved.hold = envelope_text(e, envelope_take(&s, length));
+    length = (size_t)envelope_take_number(&s, ':', ENVELOPE_REASON_MAX);
+    e->moved.reason = envelope_text(e, envelope_take(&s, length));
     uint64_t failures = envelope_take_number(&s, ':', e->count);
     if (!s.bad)
         envelope_read_failures(text_after(state, s.at), e);
-    if (s.bad || e->moved.hold.at == NULL || e->delivery.failure_count != failures)
+    if (s.bad || e->moved.hold.at == NULL || e->moved.reason.at == NULL ||
+        e->delivery.failure_count != failures)
         r->bad = true;
 }

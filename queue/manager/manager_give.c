@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <stdio.h>
 
 /* --- Whether it may go ------------------------------------------------------------ */
 
@@ -82,6 +83,35 @@ give_load(struct manager *m, struct id id, bool is_known, int64_t *budget,
     return MANAGER_LENT;
 }
 
+/* So that the taker knows why it waits. */
+static void
+give_note_reason(struct manager *m, struct envelope *e)
+{
+    char reason[ENVELOPE_REASON_MAX + 1];
+    const char *text = deferral_reasons_find(m->reasons, e->id);
+    e->moved.reason = TEXT("");
+    if (text[0] == '\0')
+        return;
+    snprintf(reason, sizeof(reason), "%03d %s",
+             deferral_reasons_code(m->reasons, e->id), text);
+    e->moved.reason = envelope_text(e, text_from(reason));
+    if (e->moved.reason.at == NULL) /* no room for it */
+        e->moved.reason = TEXT("");
+}
+
+static void
+give_keep_reason(struct manager *m, const struct envelope *e)
+{
+    struct text text = e->moved.reason, code;
+    uint64_t number = 0;
+    if (!text_cut(&text, ' ', &code) || !text_number(code, 599, &number) ||
+        text.length == 0)
+        return;
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, (int)number,
+                                          "4.0.0", "%.*s", TEXT_ARGS(text));
+    deferral_reasons_keep(m->reasons, e->id, &outcome);
+}
+
 /* Its own state, and that of the scheduler, which is newer than the disk's. */
 static void
 give_note_state(struct active *a, const struct sched_state *known)
@@ -101,6 +131,7 @@ give_note_state(struct active *a, const struct sched_state *known)
         e->moved.hold = envelope_text(e, text_from(note[0] ? note : "0 held\n"));
     if (e->moved.hold.at == NULL) /* no room for it */
         e->moved.hold = TEXT("0 held\n");
+    give_note_reason(m, e);
 }
 
 /* Others do not wait for it any longer, and it is offered anew where it goes, or here if it
@@ -247,6 +278,7 @@ manager_take_over(struct manager *m, struct envelope **e, const char *hold)
     struct id id = (*e)->id;
     unsigned recipients = (*e)->count, attempts = (*e)->delivery.attempts;
     int64_t due_ms = (*e)->delivery.due_ms;
+    give_keep_reason(m, *e);
     envelope_free(e);
     if (hold[0] != '\0')
         return;

@@ -41,7 +41,6 @@ sub known {
 sub plain {
     my %m = %{ decode_json(encode_json($_[0])) };
     delete @m{qw(queue_id came first given forced_expire)};
-    delete $_->{delay_reason} for @{ $m{recipients} }; # in the memory of one host, as hints
     return \%m;
 }
 sub mail {

@@ -47,7 +47,8 @@ delivered(void)
     e->moved = (struct moved_state){.came = TEXT("relay1/01JD3ZK5Q8-9F3K2C7A"),
                                     .first = TEXT("01JD3ZK5Q7-9F3K2C7A"),
                                     .given = 2,
-                                    .hold = TEXT("1750000000 held by the operator\n")};
+                                    .hold = TEXT("1750000000 held by the operator\n"),
+                                    .reason = TEXT("450 greylisted: come later")};
     return e;
 }
 
@@ -85,6 +86,7 @@ test_given(void)
     struct envelope *again = read_again(&form, e->id);
     const struct delivery_state *d = &again->delivery;
     check_moved(again, "1750000000 held by the operator\n");
+    is_text(again->moved.reason, TEXT("450 greylisted: come later"), "why it waits");
     ok(!again->recipients[0].done && again->recipients[1].done &&
        again->recipients[2].done && again->recipients[3].done &&
        !again->recipients[4].done);
@@ -138,7 +140,7 @@ test_ordinary(void)
     form = given_form(e);
     struct envelope *again = read_again(&form, e->id);
     ok(again->moved.given == 0 && again->moved.came.length == 0 &&
-       again->moved.hold.length == 0 && again->delivery.done == 0);
+       again->moved.hold.length == 0 && again->moved.reason.length == 0 && again->delivery.done == 0);
     envelope_free(&again);
     buffer_free(&form);
     envelope_free(&e);
