@@ -78,6 +78,7 @@ is exceeds($begun, 1 + 2), '', 'not above the rate';
 ok wait_bank(1, 'away'), 'the bank is away';
 like group_of(1)->{why}, qr/^no answer in time$/, 'and why';
 ok $slices[1]->wait_log(qr/group: warning: bank away \(no answer in time\), \d+ sites at our part \(1\/2\)/), 'as the log says';
+ok Petrel::wait_for(sub { grep { $_->{code} eq 'bank_away' && $_->{text} =~ /\(no answer in time\)/ } @{ JSON::PP::decode_json($slices[1]->status)->{findings} } }), 'as a finding';
 kill 'CONT', $slices[0]{pid};
 ok wait_bank(1, 'up', 'slice 0'), 'it goes on: the bank is back';
 

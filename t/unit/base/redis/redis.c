@@ -247,6 +247,31 @@ test_scripts(void)
     world_end(&w);
 }
 
+/* The script may go with the one that has asked. */
+static void
+test_left(void)
+{
+    struct world w;
+    struct redis_script script = {.text = text_string(TEXT("return 2"))};
+    const char *const words[] = {"0"};
+    world_open(&w);
+    world_start(&w);
+    until(&w, w.ready == 1);
+    w.servers[0].sha_reply = "-NOSCRIPT No matching script.\r\n";
+    unsigned before = w.servers[0].commands;
+    redis_eval(w.redis, &script, words, 1,
+               &(struct redis_question){on_reply, w.client.context, NULL});
+    redis_leave(w.redis, &w.client);
+    free((void *)(uintptr_t)script.text);
+    until(&w, w.servers[0].commands > before);
+    for (int i = 0; i < 20; i++)
+        loop_turn(w.loop, 1);
+    is_number(w.servers[0].commands, before + 1, "nobody asks again");
+    is_number(w.replies, 0, "nor hears it");
+    redis_join(w.redis, &w.client);
+    world_end(&w);
+}
+
 static void
 test_forgotten(void)
 {
@@ -278,6 +303,7 @@ main(void)
     test_list();
     test_nobody();
     test_scripts();
+    test_left();
     test_forgotten();
     return done();
 }
