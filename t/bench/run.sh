@@ -16,6 +16,8 @@ perl t/bench/hand_over.pl
 perl t/bench/dkim.pl
 perl t/bench/demands.pl
 perl t/bench/intake.pl
+perl t/bench/slices.pl
+perl t/bench/group.pl
 perl t/bench/limits.pl
 perl t/bench/agree.pl
 perl t/bench/join.pl
