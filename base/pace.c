@@ -4,10 +4,10 @@
 bool
 pace_passes(struct pace *pace, int64_t now_ms, size_t waiting)
 {
-    if (now_ms - pace->began_ms >= PACE_MS) {
+    if (now_ms - pace->began_ms >= pace->period_ms) {
         pace->began_ms = now_ms;
         pace->bytes = 0;
-    } else if (pace->bytes >= PACE_IMMEDIATE && waiting < PACE_MOST) {
+    } else if (pace->bytes >= pace->immediate && waiting < pace->most) {
         return false;
     }
     pace->bytes += waiting;
@@ -17,5 +17,5 @@ pace_passes(struct pace *pace, int64_t now_ms, size_t waiting)
 int64_t
 pace_left_ms(const struct pace *pace, int64_t now_ms)
 {
-    return pace->began_ms + PACE_MS - now_ms;
+    return pace->began_ms + pace->period_ms - now_ms;
 }

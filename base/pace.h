@@ -8,15 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    PACE_MS = 10,
-    PACE_IMMEDIATE = 4 * 1024, /* bytes of a period that do not wait */
-    PACE_MOST = 24 * 1024      /* bytes that wait */
-};
-
-/* Zeroed before the first use. */
 struct pace {
-    int64_t began_ms; /* monotonic */
+    int64_t period_ms;
+    size_t immediate; /* bytes of a period that do not wait */
+    size_t most;      /* fewer bytes wait */
+    int64_t began_ms; /* monotonic; from here on private, and zeroed */
     size_t bytes;     /* that have passed since then */
 };
 

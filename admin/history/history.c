@@ -7,14 +7,21 @@
 #include "base/pace.h"
 #include "queue/event/event_log.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    REFUSED_PART = 8, /* of the size */
-    ASK_MS = 1000,    /* for free space, and for a disk that has failed */
+    REFUSED_PART = 8,     /* of the size */
+    TAIL_MS = 50,         /* how long lines wait under load, */
+    TAIL_NOW = 16 * 1024, /* behind this in that time */
+    TAIL_PART = 64,       /* of the ring's size, but within these: */
+    TAIL_LEAST = 20 * 1024,
+    TAIL_MOST = 100 * 1024,
+    TAIL_SPARE = 12 * 1024, /* for the turn that makes them enough to be written */
+    ASK_MS = 1000,          /* for free space, and for a disk that has failed */
     FIRST_EXPIRY_MS = 60 * 1000,
     EXPIRY_MS = 3600 * 1000
 };
@@ -35,7 +42,7 @@ enum {
      EVENT_BIT(EVENT_TAKEN) | EVENT_BIT(EVENT_FRAGMENT) | EVENT_BIT(EVENT_QUOTA))
 
 enum history_ring { RING_MAIL, RING_REFUSED, RINGS };
-enum { TAIL_PATH_MAX = 24 + RING_DIRECTORY_MAX };
+static_assert(TAIL_PATH_MAX >= 24 + RING_DIRECTORY_MAX, "a slice's path");
 
 struct history {
     struct history_setup setup;
@@ -198,11 +205,24 @@ history_expire(void *context)
 
 /* --- Open and close --------------------------------------------------------------- */
 
+/* A larger one makes larger writes. */
+static size_t
+history_tail_size(const struct history *h, unsigned i)
+{
+    int64_t size =
+        h->settings.size / (i == RING_REFUSED ? REFUSED_PART : 1) / TAIL_PART;
+    return (size_t)(size < TAIL_LEAST  ? TAIL_LEAST
+                    : size > TAIL_MOST ? TAIL_MOST
+                                       : size);
+}
+
+/* What a tail has beyond the least is not the ring's. */
 static int64_t
 history_limit(const struct history *h, enum history_ring i)
 {
     int64_t refused = h->settings.size / REFUSED_PART;
-    return i == RING_REFUSED ? refused : h->settings.size - refused;
+    int64_t tail = (int64_t)history_tail_size(h, i) - TAIL_LEAST;
+    return (i == RING_REFUSED ? refused : h->settings.size - refused) - tail;
 }
 
 static int
@@ -231,7 +251,10 @@ history_open_rings(struct history *h)
     int error = 0;
     for (unsigned i = 0; i < RINGS; i++) {
         history_tail_path(h, names[i], path);
-        tail_open(&h->tails[i], h->setup.spool, path, h->boot);
+        tail_open(&h->tails[i], h->setup.spool, path, history_tail_size(h, i), h->boot);
+        h->paces[i] = (struct pace){.period_ms = TAIL_MS,
+                                    .immediate = TAIL_NOW,
+                                    .most = h->tails[i].size - TAIL_SPARE};
         if (error == 0)
             error = ring_resume(&h->rings[i], h->setup.spool, h->directory, names[i],
                                 history_limit(h, (enum history_ring)i), &h->tails[i],
@@ -316,14 +339,11 @@ history_free(struct history **history)
 void
 history_reload(struct history *h, const struct history_settings *settings)
 {
-    h->settings = *settings;
-    if (settings->size == 0)
+    if (settings->size != h->settings.size)
         history_close(h);
-    else if (h->lines == NULL)
+    h->settings = *settings;
+    if (settings->size > 0 && h->lines == NULL)
         history_open(h);
-    else
-        for (unsigned i = 0; i < RINGS; i++)
-            ring_set_limit(&h->rings[i], history_limit(h, (enum history_ring)i));
 }
 
 struct history_state

@@ -3,7 +3,7 @@
  * A reader of events (queue/event/event.h), with its own lines whatever the log says. Two
  * rings of files (ring.h), so that refused clients cannot push mail out: `mail` has 7/8
  * of the size, `refused` 1/8. A turn's lines are written at its end, once, before its
- * replies are sent; under load those beyond PACE_IMMEDIATE wait up to PACE_MS in a tail
+ * replies are sent; under load, beyond 16 KiB in 50 ms, they wait up to 50 ms in a tail
  * (base/pace.h, tail.h). Nothing is synced: the end of the process loses nothing, a power
  * cut some seconds, and no mail depends on it. history_line.h has the grammar. */
 #ifndef ADMIN_HISTORY_HISTORY_H

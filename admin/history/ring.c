@@ -205,13 +205,6 @@ ring_close(struct ring *r)
     *r = (struct ring){.file = -1};
 }
 
-void
-ring_set_limit(struct ring *r, int64_t limit)
-{
-    r->limit = limit;
-    ring_trim(r, 0, 0);
-}
-
 /* --- Writing ---------------------------------------------------------------------- */
 
 static int64_t

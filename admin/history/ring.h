@@ -37,8 +37,6 @@ int ring_open(struct ring *ring, struct disk *disk, const char *directory,
 int ring_resume(struct ring *ring, struct disk *disk, const char *directory,
                 const char *word, int64_t limit, struct tail *tail, int64_t now_ms);
 void ring_close(struct ring *ring);
-/* Removes the oldest files of what is too much. */
-void ring_set_limit(struct ring *ring, int64_t limit);
 /* Whole lines, each at most LOG_LINE_MAX bytes. -errno: some may be missing. */
 int ring_write(struct ring *ring, int64_t now_ms, struct text lines);
 /* Removes files whose last line is older. */

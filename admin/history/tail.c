@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +17,9 @@ struct tail_page {
     char boot[TAIL_BOOT_MAX];
     uint32_t length, which; /* of the marks */
     struct tail_mark marks[2];
-    char lines[TAIL_LINES];
+    char lines[];
 };
-static_assert(sizeof(struct tail_page) <= TAIL_SIZE, "the file has it");
+static_assert(sizeof(struct tail_page) <= TAIL_HEAD, "the file has it");
 
 static void
 tail_store(uint32_t *to, uint32_t value)
@@ -28,27 +29,31 @@ tail_store(uint32_t *to, uint32_t value)
 
 /* Whether an earlier process of the same start of the system has left it. */
 static bool
-tail_is_sound(const struct tail_page *p, const char *boot)
+tail_is_sound(const struct tail *t, const char *boot)
 {
+    const struct tail_page *p = t->page;
     return memcmp(p->magic, magic, sizeof(magic)) == 0 &&
-           strncmp(p->boot, boot, TAIL_BOOT_MAX) == 0 && p->length <= TAIL_LINES &&
+           strncmp(p->boot, boot, TAIL_BOOT_MAX) == 0 &&
+           p->length <= t->size - TAIL_HEAD &&
            (p->length == 0 || p->lines[p->length - 1] == '\n') && p->which < 2 &&
            p->marks[p->which].from <= p->length && p->marks[p->which].offset >= 0;
 }
 
 void
-tail_open(struct tail *t, struct disk *disk, const char *path, const char *boot)
+tail_open(struct tail *t, struct disk *disk, const char *path, size_t size,
+          const char *boot)
 {
     bool is_known = boot[0] != '\0' && strlen(boot) < TAIL_BOOT_MAX;
-    *t = (struct tail){.disk = disk};
+    *t = (struct tail){.disk = disk, .size = size};
+    snprintf(t->path, sizeof(t->path), "%s", path);
     if (is_known)
-        t->page = disk_map(disk, path, TAIL_SIZE);
+        t->page = disk_map(disk, path, size);
     t->is_shared = t->page != NULL;
     if (!t->is_shared)
-        t->page = memory_new(TAIL_SIZE);
-    if (t->is_shared && tail_is_sound(t->page, boot))
+        t->page = memory_new(size);
+    if (t->is_shared && tail_is_sound(t, boot))
         return;
-    memset(t->page, 0, sizeof(*t->page) - TAIL_LINES);
+    memset(t->page, 0, sizeof(*t->page));
     memcpy(t->page->magic, magic, sizeof(magic));
     if (is_known)
         memcpy(t->page->boot, boot, strlen(boot));
@@ -57,10 +62,13 @@ tail_open(struct tail *t, struct disk *disk, const char *path, const char *boot)
 void
 tail_close(struct tail *t)
 {
-    if (t->is_shared)
-        disk_unmap(t->disk, t->page, TAIL_SIZE);
-    else
+    bool is_empty = t->page != NULL && t->page->length == 0;
+    if (!t->is_shared)
         free(t->page);
+    else
+        disk_unmap(t->disk, t->page, t->size);
+    if (t->is_shared && is_empty)
+        (void)disk_unlink(t->disk, t->path);
     *t = (struct tail){0};
 }
 
@@ -68,7 +76,7 @@ bool
 tail_put(struct tail *t, struct text line)
 {
     struct tail_page *p = t->page;
-    if (line.length > TAIL_LINES - p->length)
+    if (line.length > t->size - TAIL_HEAD - p->length)
         return false;
     memcpy(p->lines + p->length, line.at, line.length);
     tail_store(&p->length, p->length + (uint32_t)line.length);

@@ -9,15 +9,17 @@
 
 enum {
     TAIL_BOOT_MAX = 48,
-    TAIL_SIZE = 28 * 1024, /* of the file */
-    TAIL_LINES = TAIL_SIZE - 128
+    TAIL_PATH_MAX = 64,
+    TAIL_HEAD = 128 /* bytes of the file that are no lines */
 };
 
 struct tail_page;
 
 struct tail {
     struct disk *disk;
+    char path[TAIL_PATH_MAX];
     struct tail_page *page;
+    size_t size; /* of the file */
     bool is_shared;
 };
 
@@ -29,10 +31,10 @@ struct tail_mark {
 };
 
 /* boot names this start of the system; "": unknown. Then, or where the file cannot be
- * mapped, lines are kept in memory of the process. */
-void tail_open(struct tail *tail, struct disk *disk, const char *path,
+ * mapped, lines are kept in memory of the process. size: of the file. */
+void tail_open(struct tail *tail, struct disk *disk, const char *path, size_t size,
                const char *boot);
-void tail_close(struct tail *tail);
+void tail_close(struct tail *tail); /* without lines the file goes, too */
 
 /* A line with its LF. False: it does not fit now. */
 bool tail_put(struct tail *tail, struct text line) __attribute__((warn_unused_result));

@@ -7,7 +7,7 @@
  * Lines wait in memory and are written twice in a turn (warnings and errors
  * immediately): before the queue syncs and removes files, and before replies are sent.
  * So nobody sees an effect before its line, but for many lines: those beyond
- * PACE_IMMEDIATE wait up to PACE_MS (base/pace.h). A crash writes what waits. */
+ * LOG_WRITER_NOW wait up to LOG_WRITER_SOON_MS (base/pace.h). A crash writes what waits. */
 #include "base/log/log.h"
 
 #include "base/crash.h"
@@ -38,8 +38,6 @@ static_assert((int)LINE_USUAL >= (int)LOG_PREFIX_MAX, "a line begins with its pr
 enum { KEY_MAX = 64, FIELD_MORE = KEY_MAX + 5 };
 enum { SECONDS_MAX = 4, /* numbers in a field */ ID_SIZE = 64 };
 enum { SPARE_MAX = 2048 }; /* of a line, the memory of which is kept for the next */
-/* more bytes than this do not wait for the end of the turn */
-enum { TURN_MAX = 64 * 1024 };
 
 struct log {
     struct loop *loop;
@@ -216,7 +214,8 @@ log_write_line(struct log *log, enum log_level level, struct buffer *line)
         fwrite(line->at, 1, line->length, stderr);
     } else {
         (void)!log_writer_add(log->writer, buffer_text(line));
-        if (level <= LOG_LEVEL_WARNING || log_writer_waiting(log->writer) > TURN_MAX)
+        if (level <= LOG_LEVEL_WARNING ||
+            log_writer_waiting(log->writer) > LOG_WRITER_SOON)
             log_writer_flush(log->writer);
         else
             loop_wake(log->loop, &log->wake);

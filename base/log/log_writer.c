@@ -228,6 +228,9 @@ log_writer_new(struct loop *loop, int descriptor, void (*on_drained)(void *conte
     w->on_ready = log_writer_on_ready;
     w->on_drained = on_drained;
     w->context = context;
+    w->pace = (struct pace){.period_ms = LOG_WRITER_SOON_MS,
+                            .immediate = LOG_WRITER_NOW,
+                            .most = LOG_WRITER_SOON};
     buffer_init(&w->lines, LOG_WRITER_MAX);
     net_outlet_open(&w->outlet, descriptor);
     return w;

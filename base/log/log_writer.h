@@ -15,6 +15,9 @@ struct log_writer;
 
 enum {
     LOG_WRITER_MAX = 1024 * 1024, /* bytes: some thousands of lines */
+    LOG_WRITER_SOON = 64 * 1024,  /* fewer wait for more, */
+    LOG_WRITER_SOON_MS = 20,      /* at most this, */
+    LOG_WRITER_NOW = 8 * 1024,    /* behind this in that time */
     LOG_WRITER_LAST_MS = 2000,    /* to write the rest at the end */
     LOG_WRITER_CONNECT_MS = 1000, /* to a service of datagrams that is gone */
     LOG_WRITER_SLOW_MS = 10       /* until one that is slow is tried again */

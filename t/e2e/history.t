@@ -72,11 +72,11 @@ is_deeply \@missing, [], 'each message that was accepted is found after kill -9'
 @missing = ();
 for my $round (1 .. 4) {
     $petrel->stop;
-    $petrel->configure(log_style => 'petrel', log_level => 'info');
+    $petrel->configure(log_style => 'petrel', log_level => 'debug');
     $petrel->start;
     my @clients = map { Client->greeted($petrel->{port}) } 1 .. 4;
-    $_->burst(100) for @clients;
-    my @ids = map { $clients[$_ % 4]->reply =~ /queued as (\S+)/ } 1 .. 50 * $round;
+    $_->burst(300) for @clients;
+    my @ids = map { $clients[$_ % 4]->reply =~ /queued as (\S+)/ } 1 .. 250 * $round;
     my $signal = $round % 2 ? 'ABRT' : 'KILL';
     kill $signal, $petrel->{pid};
     push @ids, $_->rest =~ /queued as (\S+)/g for @clients;

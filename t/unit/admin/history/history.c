@@ -85,7 +85,7 @@ tell_refused(struct world *w, bool is_quiet)
 struct sum {
     struct world *world;
     const char *directory, *word;
-    char bytes[1 << 16];
+    char bytes[1 << 18];
     size_t length;
 };
 
@@ -332,31 +332,65 @@ test_load(void)
     struct world w;
     uint64_t number = 0;
     sim_disk_reset();
-    start(&w, 1 << 20, "", "1");
+    start(&w, 0, "", "1");
     ok(disk_make_directory(w.disk, "lock", 0700) == 0);
-    history_reload(w.history, &(struct history_settings){.age_ms = 1000});
-    history_reload(w.history, &(struct history_settings){.size = 1 << 20, .age_ms = 3600 * 1000});
+    history_reload(w.history, &(struct history_settings){.size = 1 << 24, .age_ms = 3600 * 1000});
     tell_ended(&w, ++number);
     loop_turn(w.loop, 0);
     is_number(lines_in(files_of(&w, "history", "mail.")), 1, "a few lines are in the file at the end of the turn");
     uint64_t calls = sim_disk_calls();
-    for (int turn = 0; turn < 20; turn++) {
-        for (int i = 0; i < 10; i++)
+    for (int turn = 0; turn < 40; turn++) {
+        for (int i = 0; i < 30; i++)
             tell_ended(&w, ++number);
         loop_turn(w.loop, 0);
     }
-    ok_named(sim_disk_calls() - calls < 10, "many turns have few writes");
+    ok_named(sim_disk_calls() - calls < 20, "many turns have few writes");
     ok_named(lines_in(files_of(&w, "history", "mail.")) < number, "and their lines wait");
     tell_refused(&w, false);
     loop_turn(w.loop, 0);
     is_number(lines_in(files_of(&w, "history", "refused.")), 1, "those of the other ring do not");
-    sim_loop_advance(w.loop, 10);
+    sim_loop_advance(w.loop, 50);
     is_number(lines_in(files_of(&w, "history", "mail.")), (int64_t)number, "for some ms");
-    for (int i = 0; i < 600; i++) /* more than a tail has */
+    for (int i = 0; i < 400; i++) /* more than a tail has */
         tell_ended(&w, ++number);
     loop_turn(w.loop, 0);
     history_free(&w.history);
     is_number(lines_in(files_of(&w, "history", "mail.")), (int64_t)number, "the end writes all");
+    is_number(sim_disk_count("/spool/lock"), 0, "and the memory between goes");
+    end(&w);
+}
+
+/* What waits is a part of the size, too. */
+static void
+test_sum(int64_t size)
+{
+    struct world w;
+    struct text mail = {0}, refused = {0};
+    int64_t most = 0;
+    sim_disk_reset();
+    start(&w, 0, "", "1");
+    ok(disk_make_directory(w.disk, "lock", 0700) == 0);
+    history_reload(w.history, &(struct history_settings){.size = size, .age_ms = 3600 * 1000});
+    mail = sim_disk_content("/spool/lock/history.mail");
+    refused = sim_disk_content("/spool/lock/history.refused");
+    ok(mail.length > 0 && refused.length > 0);
+    int64_t waits = (int64_t)(mail.length + refused.length);
+    for (int64_t told = 0; told < size + size / 4; told += 64 * 50) {
+        for (uint64_t i = 0; i < 50; i++) {
+            tell_ended(&w, 1);
+            tell_refused(&w, false);
+        }
+        loop_turn(w.loop, 0);
+        int64_t bytes = history_state(w.history).bytes + waits;
+        most = bytes > most ? bytes : most;
+    }
+    ok_named(most <= size + 64 * 1024, "never over the size and 64 KiB");
+    ok_named(most > size - size / 4, "which is used");
+    history_reload(w.history, &(struct history_settings){.size = 256 * 1024, .age_ms = 3600 * 1000});
+    mail = sim_disk_content("/spool/lock/history.mail");
+    refused = sim_disk_content("/spool/lock/history.refused");
+    ok_named(history_state(w.history).bytes + (int64_t)(mail.length + refused.length) <= (256 + 64) * 1024,
+             "nor after a reload");
     end(&w);
 }
 
@@ -373,7 +407,7 @@ test_kill(const char *part, const char *boot, bool is_same)
     start(&w, 0, part, "1");
     ok(disk_make_directory(w.disk, "lock", 0700) == 0);
     history_reload(w.history, &(struct history_settings){.size = 1 << 20, .age_ms = 3600 * 1000});
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 450; i++)
         tell_ended(&w, ++number);
     loop_turn(w.loop, 0);
     for (int i = 0; i < 20; i++) {
@@ -384,6 +418,7 @@ test_kill(const char *part, const char *boot, bool is_same)
     tell_ended(&w, ++number); /* of a turn that does not end */
     ok_named(lines_in(files_of(&w, directory, "mail.")) < number, "lines wait");
     sim_disk_die_at(sim_disk_calls() + 1);
+    ok(disk_unlink(w.disk, "none") != 0 && sim_disk_is_dead());
     end(&w);
     sim_disk_restart();
     start(&w, 1 << 20, part, boot);
@@ -412,6 +447,8 @@ main(void)
     test_no_directory();
     test_listener();
     test_load();
+    test_sum(256 * 1024);
+    test_sum(4 * 1024 * 1024);
     test_kill("", "1", true);
     test_kill("0000-0511", "1", true);
     test_kill("", "2", false);

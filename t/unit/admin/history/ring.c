@@ -115,7 +115,8 @@ test_limit(void)
     ok(ring_write(&ring, NOW + 1000, text_of(many, 5000)) == 0);
     ok_named(is_in_order(content("mail", &bytes, &files), 549) && bytes <= LIMIT, "a large turn goes into several files");
     free(many);
-    ring_set_limit(&ring, LIMIT / 4);
+    ring_close(&ring);
+    ok(ring_open(&ring, disk, "history", "mail", LIMIT / 4) == 0);
     ok_named(is_in_order(content("mail", &bytes, &files), 549) && bytes <= LIMIT / 4, "a smaller limit");
     ok(ring_write(&ring, NOW + 2000, numbered(NOW, 550, line)) == 0);
     ok_named(is_in_order(content("mail", &bytes, &files), 550) && bytes <= LIMIT / 4, "goes on");
@@ -319,7 +320,7 @@ enum { TURN = 3, /* lines */ SMALL = 1600 };
 static int
 resume(struct ring *ring, struct tail *tail, int64_t limit)
 {
-    tail_open(tail, disk, "lock/history.mail", "1");
+    tail_open(tail, disk, "lock/history.mail", 20000, "1");
     return ring_resume(ring, disk, "history", "mail", limit, tail, NOW);
 }
 
@@ -415,7 +416,7 @@ test_cut(void)
         fresh_tail();
         id_format((struct id){.time_ms = NOW}, id);
         snprintf(path, sizeof(path), "history/mail.%.10s", id);
-        tail_open(&tail, disk, "lock/history.mail", "1");
+        tail_open(&tail, disk, "lock/history.mail", 20000, "1");
         for (int i = 0; i < 3; i++)
             ok(tail_put(&tail, numbered(NOW, i, lines[i])));
         int file = disk_create(disk, path, 0600);
@@ -443,7 +444,7 @@ test_emptied(void)
     unsigned files;
     fresh_tail();
     put("history/mail.0000000001", "torn");
-    tail_open(&tail, disk, "lock/history.mail", "1");
+    tail_open(&tail, disk, "lock/history.mail", 20000, "1");
     ok(tail_put(&tail, numbered(NOW, 0, line)));
     tail_set_mark(&tail, 1, 4000, tail_lines(&tail).at);
     tail_close(&tail);

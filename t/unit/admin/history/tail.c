@@ -5,6 +5,8 @@
 #include "t/support/tap.h"
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
 
+enum { SIZE = 20000 };
+
 static struct disk *disk;
 static const char PATH[] = "lock/history.mail", BOOT[] = "11111111-1111-1111-1111-111111111111";
 
@@ -19,7 +21,7 @@ fresh(void)
 static struct text
 found(struct tail *t, const char *boot)
 {
-    tail_open(t, disk, PATH, boot);
+    tail_open(t, disk, PATH, SIZE, boot);
     return tail_lines(t);
 }
 
@@ -57,8 +59,8 @@ test_full(void)
     size_t count = 0;
     while (tail_put(&t, TEXT("0123456789\n")))
         count++;
-    is_number(count, TAIL_LINES / 11, "it takes what fits");
-    is_number(sim_disk_content("/spool/lock/history.mail").length, TAIL_SIZE, "and is no larger");
+    is_number(count, (SIZE - TAIL_HEAD) / 11, "it takes what fits");
+    is_number(sim_disk_content("/spool/lock/history.mail").length, SIZE, "and is no larger");
     tail_clear(&t);
     ok_named(tail_put(&t, TEXT("0123456789\n")), "then more, when it was cleared");
     tail_close(&t);
@@ -75,7 +77,7 @@ test_alone(void)
     is_text(tail_lines(&t), TEXT("one\n"), "which it finds");
     tail_close(&t);
     is_number(sim_disk_count("/spool/lock"), 0, "and no file");
-    tail_open(&t, disk, "none/tail", BOOT);
+    tail_open(&t, disk, "none/tail", SIZE, BOOT);
     ok_named(!t.is_shared && tail_put(&t, TEXT("one\n")), "the same where no file can be made");
     tail_close(&t);
     disk_close(&disk);

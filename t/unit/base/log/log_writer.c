@@ -304,7 +304,7 @@ many(void)
     open_on(ends[1]);
     sim_loop_advance(loop, 1000);
     bool at_once = true;
-    for (int i = 0; i * LINE < PACE_IMMEDIATE; i++) {
+    for (int i = 0; i * LINE < LOG_WRITER_NOW; i++) {
         ok(add(i));
         log_writer_flush_soon(w);
         at_once = at_once && read_now(ends[0]) == LINE;
@@ -315,7 +315,7 @@ many(void)
         log_writer_flush_soon(w);
     }
     is_number(read_now(ends[0]), 0, "many wait");
-    sim_loop_advance(loop, PACE_MS - 1);
+    sim_loop_advance(loop, LOG_WRITER_SOON_MS - 1);
     log_writer_flush_soon(w);
     is_number(read_now(ends[0]), 0, "some ms");
     uint64_t turns = sim_loop_turns(loop);
@@ -323,11 +323,14 @@ many(void)
     ok_named(sim_loop_turns(loop) > turns, "the end of which makes a turn");
     log_writer_flush_soon(w);
     is_number(read_now(ends[0]), 20 * LINE, "and are written then, in one piece");
-    for (int i = 0; i < (PACE_IMMEDIATE + PACE_MOST) / LINE + 1; i++) {
+    int64_t got = 0;
+    fcntl(ends[1], F_SETPIPE_SZ, 4 * LOG_WRITER_SOON);
+    for (int i = 0; i < (LOG_WRITER_NOW + LOG_WRITER_SOON) / LINE + 1; i++) {
         ok(add(i));
         log_writer_flush_soon(w);
+        got += read_now(ends[0]);
     }
-    ok_named(read_now(ends[0]) >= PACE_MOST && log_writer_waiting(w) < PACE_MOST, "or when they are many");
+    ok_named(got >= LOG_WRITER_SOON && log_writer_waiting(w) < LOG_WRITER_SOON, "or when they are many");
     ok(add(1));
     log_writer_flush_soon(w);
     ok(log_writer_waiting(w) > 0);
@@ -394,7 +397,7 @@ datagrams(void)
     is_number(recv(service, got, sizeof(got), 0), LINE - 1, "and the next");
     is_number(log_writer_waiting(w), 0, "none waits");
     bool soon = true;
-    for (int i = 0; i < 3 * PACE_IMMEDIATE / LINE; i++) {
+    for (int i = 0; i < 3 * LOG_WRITER_NOW / LINE; i++) {
         soon = soon && add(i);
         log_writer_flush_soon(w);
         soon = soon && recv(service, got, sizeof(got), 0) == LINE - 1;
