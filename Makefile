@@ -69,6 +69,9 @@ override CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all
 override LDFLAGS += -fsanitize=$(SAN)
 endif
 
+# The code that runs first comes first (doc/hacking.md), where the linker is GNU's.
+FIRST_CODE := $(if $(findstring GNU ld,$(shell $(CC) $(LDFLAGS) -Wl$(comma)--version 2>/dev/null)),-Wl$(comma)-T$(comma)etc/first-code.ld)
+
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 archive = $(foreach d,$(1),$(BUILD)/$(d).a)
 # The folders up to and including that of the test $(1).
@@ -82,9 +85,9 @@ all: petrel ## Builds ./petrel, as `make` alone does.
 petrel: $(BUILD)/petrel ## Builds ./petrel.
 	$(Q)cmp -s $< $@ || cp -f $< $@
 
-$(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
+$(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS))) etc/first-code.ld
 	$(Q)echo "  link $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(FIRST_CODE) -o $@ $(filter-out %.ld,$^) $(LDLIBS)
 
 # Objects of the folder; an empty folder is an empty archive.
 define folder
@@ -277,8 +280,7 @@ STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)
 LD_HELP := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(shell $(CC) -Wl$(comma)--help 2>/dev/null))
 STATIC_LD := $(if $(findstring --no-warnings,$(LD_HELP)),-Wl$(comma)--no-warnings) \
     $(if $(findstring pack-relative-relocs,$(LD_HELP)),-Wl$(comma)-z$(comma)pack-relative-relocs) \
-    $(foreach s,ca_crt ca_crt_len cli_crt cli_crt_len,-Wl$(comma)--defsym=mbedtls_test_$(s)=0) \
-    -Wl$(comma)-T$(comma)etc/static.ld
+    $(foreach s,ca_crt ca_crt_len cli_crt cli_crt_len,-Wl$(comma)--defsym=mbedtls_test_$(s)=0)
 # Small, as it is for images and routers. Folders that take at most 1 % of a relay's time are optimized for size. The unwind
 # tables of the libraries are left out, as nothing unwinds (on Debian 13 only with the note that stands behind them), and so
 # are the certificates of a self-test of mbedTLS 2.28, which nothing calls.
@@ -299,14 +301,14 @@ petrel-static: $(BUILD)/petrel-static FORCE
 
 FORCE:
 
-$(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS))) etc/static.ld
+$(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS))) etc/first-code.ld
 	$(Q)echo "  link $@"
-	$(Q)$(CC) $(CFLAGS) -static-pie $(STATIC_LD) -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,-Map=$@.map -o $@ $(filter-out %.ld,$^) \
+	$(Q)$(CC) $(CFLAGS) -static-pie $(STATIC_LD) $(FIRST_CODE) -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,-Map=$@.map -o $@ $(filter-out %.ld,$^) \
 	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
 
 # After the code that runs at startup or for a message has changed much.
-first-code: static ## Writes etc/static.ld anew: which code comes first in petrel-static (needs valgrind).
-	$(Q)BUILD=$(BUILD) perl t/support/first_code.pl $(STATIC_BUILD)/petrel-static etc/static.ld
+first-code: static ## Writes etc/first-code.ld anew: which code comes first in the program (needs valgrind).
+	$(Q)BUILD=$(BUILD) perl t/support/first_code.pl $(STATIC_BUILD)/petrel-static etc/first-code.ld
 
 # Packages for this release of Debian, built in a copy, as dpkg-buildpackage leaves its traces everywhere.
 DEB ?= build-deb

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Writes etc/static.ld (make first-code): the code that a relay runs, from its start until a message is delivered and it is
+# Writes etc/first-code.ld (make first-code): the code that a relay runs, from its start until a message is delivered and it is
 # idle again, as callgrind sees it. The linker puts that code before the rest, so that the kernel, which maps 64 KiB around
 # each byte that is used, maps little that is not.
 use strict;
