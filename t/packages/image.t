@@ -25,7 +25,7 @@ my $size = 0;
 find(sub { $size += -s _ if -f $_ }, "$image/root");
 # Names beyond ASCII are in it where libunistring-dev is installed: tables of Unicode. mbedTLS 3 has TLS 1.3, and more.
 my $version = (Petrel::command('', "$image/root/petrel", 'version'))[1];
-my $limit = 4_000_000 + ($version =~ /^libidn2/m ? 350_000 : 0) + ($version =~ /^mbedTLS 3/m ? 450_000 : 0);
+my $limit = 4_000_000 + ($version =~ /^libidn2/m ? 350_000 : 0) + ($version =~ /^mbedTLS 3/m ? 320_000 : 0);
 cmp_ok $size, '<=', $limit, 'the image is small, unpacked';
 
 # Read from disk, as after a boot: of a file that was just written Linux 6.18 maps much that is not used.

@@ -58,6 +58,12 @@ my @code = code();
 # What valgrind keeps from the program, or does in its place.
 my %member = map { $_ => 1 } qw(libseccomp.a:* libc.a:dl-object.o libc.a:getpid.o);
 my %section = ('.text.sandbox_*' => 1);
+if ($ENV{KEEP}) { # what is there: of the libraries of another release
+    my $kept = Petrel::slurp($out);
+    $member{$1} = 1 while $kept =~ /^ +\*(\S+)\(\.text \.text\.\*\)$/mg;
+    $section{$1} = 1 while $kept =~ /(?<=[ (])(\.text\.[a-z]\w*(?:\.?\*)?)(?=[ )\n])/g;
+    delete @section{ '.text.first', '.text.startup.main' };
+}
 my $at = 0;
 for my $address (addresses("$work/run")) {
     $at++ while $at < $#code && $address >= $code[$at][0] + $code[$at][1];
