@@ -391,6 +391,9 @@ options_need_restart(const struct options *old, const struct options *fresh,
         out, "cluster_redis",
         is_same(old->cluster_redis, fresh->cluster_redis) &&
             is_same(old->cluster_redis_password, fresh->cluster_redis_password));
+    /* Another secret is used immediately; but there is no peer without any. */
+    options_note(out, "cluster_secret",
+                 (old->cluster_secret == NULL) == (fresh->cluster_secret == NULL));
     options_note(out, "cluster_address",
                  is_same(old->cluster_address, fresh->cluster_address));
     options_note(out, "cluster_egress",

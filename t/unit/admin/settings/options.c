@@ -534,6 +534,9 @@ test_restart(void)
     char host[] = "defrag_host=a", hostname[] = "hostname=a.test";
     needs_restart(host, "defrag_host", "a name in the registry");
     needs_restart(hostname, "defrag_host", "or where that comes from");
+    char secret[] = "cluster_secret=one", peers[] = "cluster_peers=b=10.0.0.2";
+    needs_restart(secret, "cluster_secret", "the first secret of a group");
+    needs_restart(peers, "", "but other hosts are known immediately");
 }
 
 static void
@@ -550,6 +553,12 @@ test_restart_for_all(void)
                       "journal_size=0",
                       "defrag_registry=dir:/shared",
                       "defrag_host=a",
+                      "cluster=mail",
+                      "cluster_host=a",
+                      "cluster_redis=none",
+                      "cluster_secret=one",
+                      "cluster_address=a.test",
+                      "cluster_egress=own",
                       "journal_message_max=64K"};
     enum { COUNT = sizeof(all) / sizeof(*all) };
     char *const none[] = {NULL};
@@ -562,7 +571,9 @@ test_restart_for_all(void)
     options_need_restart(&old.options, &fresh.options, out);
     is_string(out,
               "listen, spool, user, sandbox, control, dns_servers, slices, slice, "
-              "journal_size, defrag_registry, defrag_host, journal_message_max",
+              "journal_size, defrag_registry, defrag_host, cluster, cluster_host, "
+              "cluster_redis, cluster_secret, cluster_address, cluster_egress, "
+              "journal_message_max",
               "there is room for all of them");
     end(&old);
     end(&fresh);
