@@ -9,8 +9,7 @@ enum { PAUSE_MS = 10 * 1000 }; /* after two failures in a row */
 
 /* Gathers the records of failed batches again, in two sweeps: ends first, so that they
  * are in the next batch (journal_end() promises it), then marks. A message gets an end,
- * because its client gets a refusal, which the end says: no host that gave the message may
- * hear later that it was taken. Each failed record is in memory still, and nothing
+ * because its client gets a refusal. Each failed record is in memory still, and nothing
  * of it may count as written: a part of the batch can be on disk. A copy is forgotten:
  * the message is where it was. */
 static void
@@ -25,7 +24,7 @@ save_records(struct journal *j, const struct journal_batch *b, bool ends)
             continue;
         if (record.type == RECORD_ACCEPT) {
             record.type = RECORD_END;
-            record.payload = TEXT("R");
+            record.payload = TEXT("");
         }
         struct journal_batch *to =
             journal_batch_for_end(j, RECORD_HEADER_SIZE + record.payload.length);

@@ -86,7 +86,7 @@ void journaled_close(struct journaled *y);
 void journaled_forget_ended(struct journaled *y);
 
 /* What other hosts gave, whether it has ended or not, as far back as segments are there;
- * oldest first, at most JOURNALED_TAKEN_MAX. Not what they were refused. */
+ * oldest first, at most JOURNALED_TAKEN_MAX. */
 enum { JOURNALED_TAKEN_MAX = 100000 };
 void journaled_each_taken(struct journaled *y,
                           void (*each)(void *context, const char *came, struct id id),

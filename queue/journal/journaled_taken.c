@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct taken_row {
-    char *came; /* NULL: it was refused */
+    char *came;
     struct id id;
 };
 
@@ -32,19 +32,8 @@ taken_add(struct taken_list *l, const struct envelope *e)
     l->rows[l->count++] = (struct taken_row){copy, e->id};
 }
 
-/* The end of a failed batch follows soon: its host gives the message again. */
-static void
-taken_refuse(struct taken_list *l, struct id id)
-{
-    for (size_t i = l->count; i-- > 0;)
-        if (id_compare(l->rows[i].id, id) == 0) {
-            free(l->rows[i].came);
-            l->rows[i].came = NULL;
-            return;
-        }
-}
-
-/* Most mail was given by nobody, and is not read. */
+/* Most mail was given by nobody, and is not read. A batch that has failed is left out by
+ * the journal: its hosts were refused, and give the message again. */
 static void
 taken_read(struct taken_list *l, const struct journal_record *record)
 {
@@ -66,8 +55,6 @@ taken_record(void *context, const struct journal_record *record)
     struct id before = guard_enter(guard, record->id);
     if (record->type == RECORD_ACCEPT || record->type == RECORD_COPY)
         taken_read(l, record);
-    else if (record->type == RECORD_END && record->payload.length > 0)
-        taken_refuse(l, record->id);
     guard_leave(guard, before);
     return true;
 }
@@ -85,8 +72,7 @@ journaled_each_taken(struct journaled *y,
     if (y->journal != NULL)
         (void)journal_read(y->spool->disk, y->directory, &reading, &summary);
     for (size_t i = 0; i < list.count; i++) {
-        if (list.rows[i].came != NULL)
-            each(context, list.rows[i].came, list.rows[i].id);
+        each(context, list.rows[i].came, list.rows[i].id);
         free(list.rows[i].came);
     }
     free(list.rows);

@@ -153,9 +153,7 @@ kit_record(void *context, const struct journal_record *record)
         break;
     case RECORD_MOVED:
     case RECORD_END:
-        /* Of a failed batch. */
-        f->wrong |= record->payload.length > 0 &&
-                    !text_equal(record->payload, TEXT("R"));
+        f->wrong |= record->payload.length > 0;
         f->ends++;
         break;
     }
