@@ -51,7 +51,9 @@ static const char help_status[] =
     "  --sites      all sites, not only the 20 with most mail\n"
     "  --site NAME  one site, and its last conversation that failed\n"
     "  --quotas     what is used of quotas, and when the next recipient may pass\n"
-    "  Exit code: 0; 75: mail is not accepted; 69: no daemon answers.\n";
+    "  --cluster    all hosts of the group, and the sites whose limits they share\n"
+    "  Exit code: 0; 75: mail is not accepted, or a host does not answer; 69: no\n"
+    "  daemon answers.\n";
 
 static const char help_drain[] =
     "  --wait TIME     how long to wait, and to give mail to other hosts (100s)\n"
@@ -175,7 +177,7 @@ static const struct command_row command_table[] = {
      },
     {
      .name = "status",
-     .arguments = "[--sites | --site NAME] [--quotas] [--json]",
+     .arguments = "[--sites | --site NAME] [--quotas] [--json] [--cluster]",
      .about = "state of the daemon, and the sites it delivers to",
      .help = help_status,
      .example = "petrel status --sites",

@@ -2,6 +2,7 @@
 #include "admin/control/status.h"
 
 #include "admin/control/account_list.h"
+#include "admin/control/cluster_status.h"
 #include "admin/control/control_client.h"
 #include "admin/control/json_field.h"
 #include "admin/control/quota_list.h"
@@ -505,10 +506,19 @@ status_show(json_t *status, bool json, bool quotas, int64_t now_ms)
     return json_field_is_true(status, "accepting") ? 0 : EX_TEMPFAIL;
 }
 
+static int
+status_usage(void)
+{
+    fputs("usage: petrel status [--sites | --site NAME] [--quotas] [--json]\n"
+          "       petrel status --cluster [--json]\n",
+          stderr);
+    return EX_USAGE;
+}
+
 int
 status_command(int count, char **arguments, const struct options *options)
 {
-    bool json = false, all = false, quotas = false;
+    bool json = false, all = false, quotas = false, cluster = false;
     const char *site = NULL;
     for (int i = 0; i < count; i++) {
         if (strcmp(arguments[i], "--json") == 0) {
@@ -517,14 +527,18 @@ status_command(int count, char **arguments, const struct options *options)
             all = true;
         } else if (strcmp(arguments[i], "--quotas") == 0) {
             quotas = true;
+        } else if (strcmp(arguments[i], "--cluster") == 0) {
+            cluster = true;
         } else if (strcmp(arguments[i], "--site") == 0 && i + 1 < count) {
             site = arguments[++i];
         } else {
-            fputs("usage: petrel status [--sites | --site NAME] [--quotas] [--json]\n",
-                  stderr);
-            return EX_USAGE;
+            return status_usage();
         }
     }
+    if (cluster && (all || quotas || site != NULL))
+        return status_usage();
+    if (cluster)
+        return cluster_status_command(json, options);
     if (site != NULL)
         return site_show_command(site, json, options);
     char error[ERROR_MAX] = "";

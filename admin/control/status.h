@@ -46,7 +46,7 @@ void status_print(const json_t *status, int64_t now_ms);
 struct control_client;
 bool status_fetch_sites(struct control_client *daemon, json_t *status);
 
-/* `status [--sites | --site NAME] [--quotas] [--json]`: a sysexits code, EX_UNAVAILABLE
+/* `status [--sites | --site NAME] [--quotas | --cluster] [--json]`: a sysexits code, EX_UNAVAILABLE
  * when no daemon answers. */
 int status_command(int count, char **arguments, const struct options *options);
 

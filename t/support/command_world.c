@@ -3,9 +3,13 @@
 
 #include "queue/queue_operator.h"
 #include "t/support/folder.h"
+#include "t/support/must.h"
 #include "t/support/tap.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 enum { WORDS_MAX = 20 };
 
@@ -153,4 +157,45 @@ command_world_name(struct id id)
     char *name = names[turn++ % 4];
     id_format(id, name);
     return name;
+}
+
+pid_t
+command_world_daemon(const struct command_world *w, const char *answers)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int door = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", w->control);
+    unlink(w->control);
+    must(bind(door, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(door, 1) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char line[4096], name[150];
+        snprintf(name, sizeof(name), "%s/asked", w->folder);
+        int peer = accept(door, NULL, NULL), out = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        ssize_t got;
+        while ((got = read(peer, line, sizeof(line))) > 0) {
+            size_t length = strcspn(answers, "|");
+            (void)!write(out, line, (size_t)got);
+            (void)!write(peer, answers, length);
+            answers += answers[length] == '|' ? length + 1 : length;
+        }
+        _exit(0);
+    }
+    must(child > 0);
+    close(door);
+    return child;
+}
+
+const char *
+command_world_asked(const struct command_world *w)
+{
+    static char text[8192];
+    char name[150];
+    snprintf(name, sizeof(name), "%s/asked", w->folder);
+    int in = open(name, O_RDONLY);
+    ssize_t got = in < 0 ? 0 : read(in, text, sizeof(text) - 1);
+    text[got > 0 ? got : 0] = '\0';
+    if (in >= 0)
+        close(in);
+    return text;
 }

@@ -6,6 +6,7 @@
 #include "base/id.h"
 
 #include <stdio.h>
+#include <sys/types.h>
 
 struct command_world {
     char folder[64], spool[100], control[100];
@@ -39,6 +40,13 @@ int run(int (*command)(int, char **, const struct options *), const char *line);
 void is_printed(int got, int code, const char *part);
 
 void is_refused(int got, int code, const char *part);
+
+/* A daemon at the control socket, whose directory must be there: a process that answers each
+ * request with the next of the answers, which a '|' parts, until its client goes. */
+pid_t command_world_daemon(const struct command_world *w, const char *answers);
+
+/* What that one was asked. */
+const char *command_world_asked(const struct command_world *w);
 
 /* One of a few static texts, by turns. */
 const char *command_world_name(struct id id);

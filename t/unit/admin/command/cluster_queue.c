@@ -7,13 +7,9 @@
 #include "t/support/must.h"
 #include "t/support/tap.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -25,49 +21,6 @@
 #define MAIL(host, id, place) "{\"queue_name\":\"" place "\",\"queue_id\":\"" id "\",\"arrival_time\":1700000000,\"message_size\":12,\"sender\":\"a@x.test\",\"recipients\":[{\"address\":\"b@y.test\",\"done\":false}],\"attempts\":1,\"due_time\":0,\"host\":\"" host "\"}\n"
 
 static struct command_world world;
-
-/* Answers each request with the next of the answers, which a '|' parts. What is asked stays
- * in a file. */
-static pid_t
-daemon_start(const char *answers)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int door = socket(AF_UNIX, SOCK_STREAM, 0);
-    snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", world.control);
-    unlink(world.control);
-    must(bind(door, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(door, 1) == 0);
-    pid_t child = fork();
-    if (child == 0) {
-        char line[4096], name[150];
-        snprintf(name, sizeof(name), "%s/asked", world.folder);
-        int peer = accept(door, NULL, NULL), out = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        ssize_t got;
-        while ((got = read(peer, line, sizeof(line))) > 0) {
-            size_t length = strcspn(answers, "|");
-            (void)!write(out, line, (size_t)got);
-            (void)!write(peer, answers, length);
-            answers += answers[length] == '|' ? length + 1 : length;
-        }
-        _exit(0);
-    }
-    must(child > 0);
-    close(door);
-    return child;
-}
-
-static const char *
-asked(void)
-{
-    static char text[8192];
-    char name[150];
-    snprintf(name, sizeof(name), "%s/asked", world.folder);
-    int in = open(name, O_RDONLY);
-    ssize_t got = in < 0 ? 0 : read(in, text, sizeof(text) - 1);
-    text[got > 0 ? got : 0] = '\0';
-    if (in >= 0)
-        close(in);
-    return text;
-}
 
 static void
 test_rows(void)
@@ -102,7 +55,7 @@ test_rows(void)
         {"ls --cluster", "", "", EX_UNAVAILABLE, "", "petrel queue: the daemon closed the connection\n"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        pid_t daemon = daemon_start(rows[i].answers);
+        pid_t daemon = command_world_daemon(&world, rows[i].answers);
         if (rows[i].answers[0] == '\0')
             must(kill(daemon, SIGKILL) == 0);
         is_number(run(command_queue, rows[i].command), rows[i].code, rows[i].command);
@@ -112,7 +65,7 @@ test_rows(void)
             printf("# %s\n", world.output);
         is_string(world.errors, rows[i].errors, "what it complains of");
         if (rows[i].asked[0] != '\0')
-            is_string(asked(), rows[i].asked, "what it asks");
+            is_string(command_world_asked(&world), rows[i].asked, "what it asks");
     }
 }
 
