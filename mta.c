@@ -21,6 +21,7 @@
 #include "admin/startup/alias_keeper.h"
 #include "admin/startup/certificate_keeper.h"
 #include "admin/startup/channel_wiring.h"
+#include "admin/startup/cluster_wiring.h"
 #include "admin/startup/configuration.h"
 #include "admin/startup/control_wiring.h"
 #include "admin/startup/drain.h"
@@ -39,6 +40,7 @@
 #include "admin/startup/token_keeper.h"
 #include "admin/startup/readiness.h"
 #include "admin/startup/upstream_wiring.h"
+#include "admin/control/sibling_ask.h"
 #include "admin/control/status.h"
 #include "admin/settings/warnings.h"
 #include "base/disk/disk.h"
@@ -90,6 +92,7 @@ struct petrel {
     struct group_wiring group;
     struct peer_wiring peer;
     struct give_wiring give;
+    struct cluster_wiring cluster;
     struct delivery *delivery;
     struct token_keeper keeper;
     struct sts_wiring sts;
@@ -526,6 +529,7 @@ start_peer(struct petrel *p, char *error)
                                    .state = mta_state,
                                    .is_closed = mta_is_draining,
                                    .context = p};
+    sibling_ask_serve(control_server_service(p->control), &p->peer.ask);
     peer_wiring_answer(&p->peer, control_server_questions(p->control));
     p->give = (struct give_wiring){.loop = p->loop,
                                    .events = p->events,
@@ -538,6 +542,15 @@ start_peer(struct petrel *p, char *error)
     if (!peer_wiring_start(&p->peer, p->configuration, error, ERROR_MAX))
         return false;
     p->drain.siblings = give_wiring_siblings(&p->give);
+    p->cluster = (struct cluster_wiring){.manager = p->manager,
+                                         .control = p->control,
+                                         .group = &p->group.group,
+                                         .configuration = &p->configuration,
+                                         .calls = peer_wiring_calls(&p->peer),
+                                         .state = mta_state,
+                                         .context = p,
+                                         .metrics = &p->http.metrics};
+    cluster_wiring_start(&p->cluster);
     return true;
 }
 
@@ -628,6 +641,7 @@ mta_stop(struct petrel *p, bool ran)
     if (p->history != NULL)
         history_on_line(p->history, NULL, NULL);
     drain_stop(&p->drain);
+    cluster_wiring_stop(&p->cluster);
     peer_wiring_stop(&p->peer);
     give_wiring_stop(&p->give);
     control_wiring_stop(&p->wiring);

@@ -12,7 +12,7 @@
 #include <sysexits.h>
 
 enum {
-    STATUS_MS = 2 * 1000,
+    STATUS_MS = 3 * 1000,
     SHOW_MS = 10 * 1000, /* a long history */
     LIST_MS = 30 * 1000, /* a page */
     OPERATE_MS = 600 * 1000

@@ -473,6 +473,19 @@ control_session_answer_all(struct control_service *c, const char *name, json_t *
 }
 
 void
+control_session_part(struct control_service *c)
+{
+    struct control_session *s, *next;
+    c->cluster = NULL;
+    DL_FOREACH_SAFE (c->sessions, s, next)
+        if (s->cluster != NULL) {
+            cluster_answer_free(&s->cluster);
+            control_session_refuse(s, "the daemon stops");
+            control_session_end(s);
+        }
+}
+
+void
 control_session_wake_all(struct control_service *c, struct id id)
 {
     struct control_session *s;

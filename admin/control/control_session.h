@@ -68,6 +68,8 @@ void control_session_reply(struct control_session *session, json_t *object);
  * questions_answer() had none. Takes the answer. */
 void control_session_answer_all(struct control_service *service, const char *name,
                                 json_t *answer);
+/* The other hosts cannot be asked any more: questions to them under way are refused. */
+void control_session_part(struct control_service *service);
 /* A line of the history was written: wakes sessions that follow the message. */
 void control_session_wake_all(struct control_service *service, struct id id);
 

@@ -95,6 +95,9 @@ void metrics_set_sites(struct metrics *metrics, size_t sites);
 void metrics_set_limit(struct metrics *metrics, size_t client_sessions_limit);
 void metrics_note_reload(struct metrics *metrics, bool good);
 
+/* How busy the host is, 0 to 1, in the mean of the last minute. */
+double metrics_busy(const struct metrics *metrics);
+
 /* In the format that the request accepts. With many sites it is a stream, which reads
  * METRICS_SITES_STEP of them at a time and then has one piece. */
 enum { METRICS_SITES_STEP = 500 };

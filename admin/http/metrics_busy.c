@@ -80,12 +80,18 @@ metrics_busy_stop(struct metrics *m)
     loop_timer_stop(m->setup.loop, &m->busy.timer);
 }
 
-void
-metrics_write_busy(const struct metrics *m, struct metrics_writer *w)
+double
+metrics_busy(const struct metrics *m)
 {
     const struct metrics_busy *b = &m->busy;
     double sum = 0;
     for (size_t i = 0; i < b->count; i++)
         sum += b->samples[i];
-    metrics_write(w, "", b->count > 0 ? sum / (double)b->count : 0);
+    return b->count > 0 ? sum / (double)b->count : 0;
+}
+
+void
+metrics_write_busy(const struct metrics *m, struct metrics_writer *w)
+{
+    metrics_write(w, "", metrics_busy(m));
 }

@@ -17,13 +17,15 @@ my $owner = $$;
 sub kind {
     my @words = @_;
     return unless grep { $_ eq '--json' } @words;
+    my $all = (grep { $_ eq '--cluster' } @words) ? '-cluster' : '';
     return 'status-site' if grep { $_ eq '--site' } @words;
     for my $at (0 .. $#words) {
-        return $words[$at] if $words[$at] =~ /^(?:version|check|status|trace|series|fragments|doctor|cluster)$/;
+        return "$words[$at]$all" if $words[$at] =~ /^(?:version|check|status|trace|series|fragments|doctor|cluster)$/;
         return 'oauth-status' if $words[$at] eq 'oauth';
         next unless $words[$at] eq 'queue';
         my $verb = $words[$at + 1] // '';
-        return $verb =~ /^(?:hold|release|retry|rm|bounce)$/ ? 'queue-change' : "queue-$verb";
+        return "queue-change$all" if $verb =~ /^(?:hold|release|retry|rm|bounce)$/;
+        return $all ? 'queue-cluster' : "queue-$verb";
     }
     return;
 }

@@ -52,10 +52,11 @@ for my $command ((Petrel::command('', $Petrel::binary, 'help'))[1] =~ /^  ([a-z]
     my $help = (Petrel::command('', $Petrel::binary, 'help', $command))[1];
     ok $known{$command}, "$command --json has a schema" if $help =~ /--json/ && $command !~ /^(?:doctor|cluster)$/; # doctor.t, group.t
 }
-is_deeply [sort map { m{([^/]+)\.json$} } glob "$FindBin::Bin/schema/*.json"], [sort 'cluster', 'doctor', 'fragments', 'series', keys %line], 'and there are no others but those of HTTP, of doctor.t and group.t';
+is_deeply [sort map { m{([^/]+)\.json$} } glob "$FindBin::Bin/schema/*.json"], [sort 'cluster', 'doctor', 'fragments', 'queue-change-cluster', 'queue-cluster', 'series', 'status-cluster', keys %line], 'and there are no others but those of HTTP, of doctor.t, group.t and cluster_view.t';
 
 # What a test would record, and what not.
 is Schema::kind('-c', 'x', 'queue', 'rm', '--json', '--all'), 'queue-change', 'flags may stand anywhere';
+is Schema::kind('queue', 'ls', '--cluster', '--json'), 'queue-cluster', 'of all hosts';
 is Schema::kind('status'), undef, 'no JSON, no schema';
 is_deeply [Schema::objects(qq(petrel: warning: x\n{"a":1}\n{"b"\n[1]\n{"c":2}\n))], ['{"a":1}', '{"c":2}'], 'objects between other lines';
 is_deeply [Schema::objects(qq({\n "a": 1\n}\n))], [qq({\n "a": 1\n}\n)], 'an object of several lines';
