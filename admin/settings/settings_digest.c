@@ -86,6 +86,9 @@ settings_digest_take(void *context, const struct setting_view *view)
     struct text rest = text_from(view->value), word;
     if (!settings_digest_has(view->key))
         return;
+    /* Unset it is the hostname, which each host has. */
+    if (strcmp(view->key, "local_domains") == 0 && strcmp(view->source, "default") == 0)
+        rest = TEXT("");
     digest_begin(&d);
     digest_add(&d, text_from(view->key));
     digest_add(&d, TEXT("="));

@@ -28,6 +28,7 @@ digests_of(const char *const *arguments)
     struct options options = {0};
     struct digests d = {0};
     struct settings *s = settings_new(options_rows, "PETREL", &options);
+    settings_read_preset(s, "local_domains=a-host.test");
     for (; *arguments != NULL; arguments++)
         settings_read_argument(s, *arguments);
     settings_apply(s);
@@ -69,6 +70,9 @@ main(void)
     is_string(differing("relay=smtp://u:p@1@a.test", "relay=smtp://u:2@a.test"), "", "whatever is in it");
     is_string(differing("relay=smtp://u:pw@a.test", "relay=smtp://v:pw@a.test"), "relay ", "a user does");
     is_string(differing("relay_password=one", "relay_password=two"), "", "a secret is not among them");
+    struct digests set = digests_of((const char *const[]){"local_domains=a-host.test", NULL});
+    for (size_t i = 0; i < d.count; i++)
+        ok_named((strcmp(d.values[i], set.values[i]) == 0) == (strcmp(d.keys[i], "local_domains") != 0), "what only follows from the host counts as unset");
     is_string(differing("hostname=a.test", "hostname=b.test"), "", "nor is what each host has");
     is_string(differing("message_size_limit=10M", "message_size_limit=20M"), "message_size_limit ", "a limit");
     is_string(differing("dkim_keys=a.test s /k", "dkim_keys=b.test s /k"), "dkim_keys ", "keys");
