@@ -279,6 +279,19 @@ print_shares(const json_t *sites)
     }
 }
 
+static void
+print_group_host(const json_t *host)
+{
+    static const char *const members[] = {"reports", "version", "address"};
+    printf("host   %s  %s%s", json_field_string(host, "name"),
+           json_field_string(host, "state"),
+           json_field_is_true(host, "own") ? ", this one" : "");
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        if (json_field_string(host, members[i])[0] != '\0')
+            printf(", %s", json_field_string(host, members[i]));
+    putchar('\n');
+}
+
 static int
 print_cluster(struct question *q, bool is_json)
 {
@@ -298,9 +311,7 @@ print_cluster(struct question *q, bool is_json)
         printf("group  %s, egress %s\n", json_field_string(group, "name"),
                json_field_string(group, "egress"));
         json_array_foreach (json_object_get(group, "hosts"), i, host)
-            printf("host   %s  %s%s\n", json_field_string(host, "name"),
-                   json_field_string(host, "state"),
-                   json_field_is_true(host, "own") ? ", this one" : "");
+            print_group_host(host);
         if (json_field_is_true(group, "namesake"))
             puts("       another host has this name: each needs its own cluster_host");
         print_bank(group);

@@ -95,16 +95,30 @@ group_wiring_redis(const struct group_wiring *w, const struct configuration *c)
     return NULL;
 }
 
-static json_t *
-group_wiring_hosts(const struct group_members *members)
+/* What each says of itself, by name. */
+static bool
+group_wiring_add_said(void *said, const struct sibling *s)
 {
-    json_t *list = json_array();
+    json_object_set_new(said, s->host,
+                        json_pack("{s:s,s:s,s:s}", "reports", s->state, "version",
+                                  s->version, "address", s->address));
+    return true;
+}
+
+static json_t *
+group_wiring_hosts(struct group *group, const struct group_members *members)
+{
+    json_t *list = json_array(), *said = json_object();
+    group_siblings(group, group_wiring_add_said, said);
     for (size_t i = 0; i < members->count; i++) {
         const struct group_member *m = &members->all[i];
-        json_array_append_new(list, json_pack("{s:s,s:s,s:b}", "name", m->name, "state",
-                                              m->is_lost ? "lost" : "member", "own",
-                                              strcmp(m->name, members->own) == 0));
+        json_t *host = json_pack("{s:s,s:s,s:b}", "name", m->name, "state",
+                                 m->is_lost ? "lost" : "member", "own",
+                                 strcmp(m->name, members->own) == 0);
+        json_object_update(host, json_object_get(said, m->name));
+        json_array_append_new(list, host);
     }
+    json_decref(said);
     return list;
 }
 
@@ -120,7 +134,7 @@ group_wiring_status(void *context)
     return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:o,s:I,s:I,s:I,s:I,s:b}", "name",
                      s.name, "host", s.host, "egress", s.egress, "bank", banks[s.bank],
                      "server", s.server, "why", s.why, "away_ms", (json_int_t)s.away_ms,
-                     "hosts", group_wiring_hosts(s.members), "fallback_sites",
+                     "hosts", group_wiring_hosts(w->group, s.members), "fallback_sites",
                      (json_int_t)s.fallback_sites, "asks", (json_int_t)s.asks,
                      "asked_sites", (json_int_t)s.sites, "failures",
                      (json_int_t)s.failures, "namesake", s.namesakes > 0);

@@ -5,7 +5,9 @@
  * `sites`, those whose limits are shared, as site_view.h has them, at most 200:
  *   name, host, egress
  *   bank      up, away or none; server, why, away_ms (0: it is not away)
- *   hosts     name, state (member or lost), own
+ *   hosts     name, state (member or lost), own; of the others reports (its own state:
+ *             running, leaving, ...), version and address (HOST:PORT of its peer door), each
+ *             "" if it does not say
  *   fallback_sites   sites that go on with this host's own part
  *   asks, asked_sites, failures   questions to the bank since startup
  *   namesake  another host has our name

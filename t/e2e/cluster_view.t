@@ -111,6 +111,9 @@ like $said, qr/^warning    minimal_backoff_time differs: /m, 'with all of them';
 is_deeply [sort map { $_->{host} } @{ decode_json($said)->{hosts} }], \@names, 'in JSON';
 is_deeply [sort keys %{ decode_json($said)->{differing} }], ['minimal_backoff_time', 'routes'], 'what differs';
 
+($code, $said) = $host{relay1}->run('cluster');
+like $said, qr/^host   relay1  member, this one\nhost   relay2  member, 127\.0\.0\.1:$door{relay2}$/m, 'cluster says where they are';
+
 # --- Hosts that do not answer
 
 kill 'STOP', $host{relay2}{pid};

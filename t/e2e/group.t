@@ -66,7 +66,7 @@ note sprintf '%d messages in %.1f s', scalar @times, $times[-1] - $times[0];
 ok $_->wait_empty(180), 'nothing is left' for @hosts;
 is $sink->count('recipients'), $sent, 'each recipient has it once';
 my ($code, $said) = $hosts[0]->run('cluster');
-like $said, qr/\Agroup  mail, egress shared\nhost   host1  member, this one\nhost   host2  member\nhost   host3  member\nbank   up, redis:\S+\nasks   \d+ for \d+ sites, \d+ without an answer\n/, 'cluster: who is there';
+like $said, qr/\Agroup  mail, egress shared\nhost   host1  member, this one\nhost   host2  member, running, \S+\nhost   host3  member, running, \S+\nbank   up, redis:\S+\nasks   \d+ for \d+ sites, \d+ without an answer\n/, 'cluster: who is there';
 ($code, $said) = $hosts[0]->run('cluster', '--json');
 is JSON::PP::decode_json($said)->{host}, 'host1', 'and in JSON';
 ($code, $said) = $hosts[0]->run('cluster', 'forget', 'host9');

@@ -113,11 +113,11 @@ asks(void)
          "{\"command\":\"unlock\",\"clients\":[\"a\",\"b\"]}\n", 0, "a may log in again\nb was not locked out\n"},
         {"unlock x", "{\"ok\":false,\"error\":\"no\"}\n", "{\"command\":\"unlock\",\"clients\":[\"x\"]}\n", EX_DATAERR, "petrel unlock: no\n"},
         {"cluster", "{\"ok\":true,\"group\":null}\n", "{\"command\":\"cluster\"}\n", 0, "this host is in no group: cluster is not set\n"},
-        {"cluster", "{\"ok\":true,\"group\":{\"name\":\"mail\",\"egress\":\"own\",\"hosts\":[{\"name\":\"a\",\"state\":\"lost\",\"own\":false},{\"name\":\"b\",\"state\":\"member\",\"own\":true}],"
+        {"cluster", "{\"ok\":true,\"group\":{\"name\":\"mail\",\"egress\":\"own\",\"hosts\":[{\"name\":\"a\",\"state\":\"lost\",\"own\":false,\"reports\":\"leaving\",\"version\":\"0.1.0\",\"address\":\"\"},{\"name\":\"b\",\"state\":\"member\",\"own\":true}],"
          "\"bank\":\"away\",\"server\":\"redis://r:6379/0\",\"why\":\"refused\",\"away_ms\":81000,\"asks\":7,\"asked_sites\":9,\"failures\":1,\"fallback_sites\":2,\"namesake\":true,"
          "\"sites\":[{\"site\":\"s\",\"shared_tokens\":50,\"lease_tokens\":9,\"lease_sessions\":2,\"waiting\":4,\"bound\":\"lease_rate\"}]}}\n",
          "{\"command\":\"cluster\"}\n", 0,
-         "group  mail, egress own\nhost   a  lost\nhost   b  member, this one\n       another host has this name: each needs its own cluster_host\n"
+         "group  mail, egress own\nhost   a  lost, leaving, 0.1.0\nhost   b  member, this one\n       another host has this name: each needs its own cluster_host\n"
          "bank   away, redis://r:6379/0; for 81 s: refused\nasks   7 for 9 sites, 1 without an answer\nparts  2 sites go on with the part of this host\n"
          "site   s  9 of 50 transactions in 5 s,  2 sessions, 4 waiting, bound lease_rate\n"},
         {"cluster forget a", "{\"ok\":true}\n", "{\"command\":\"cluster-forget\",\"host\":\"a\"}\n", 0, "a is forgotten: its part is free\n"},
