@@ -6,7 +6,10 @@
 
 #include <sys/resource.h>
 
-enum { FILES_BESIDES = 300 /* spool, log, control */ };
+enum {
+    FILES_BESIDES = 300,   /* spool, log, control */
+    FILES_OF_A_GROUP = 256 /* handshakes at the peer door, connections of siblings */
+};
 
 /* A session is a descriptor, and the queue needs some too: without them it would take
  * connections, and then no mail. */
@@ -14,7 +17,8 @@ void
 descriptors_want(const struct options *o, struct log *log)
 {
     rlim_t want = (rlim_t)(o->server_session_limit + o->delivery_session_limit) +
-                  NET_LINGERING_MAX + DNS_SOCKETS_MAX + FILES_BESIDES;
+                  NET_LINGERING_MAX + DNS_SOCKETS_MAX + FILES_BESIDES +
+                  (o->cluster_secret != NULL ? FILES_OF_A_GROUP : 0);
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= want)
         return;

@@ -3,6 +3,7 @@
 
 #include "base/crypto/digest.h"
 #include "base/memory.h"
+#include "base/net_address.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,6 +138,17 @@ group_read_peer(struct text entry, struct group_settings *out)
     return NULL;
 }
 
+/* An IPv6 address may be as Kubernetes has that of a pod, without brackets. */
+static bool
+group_read_own_address(struct text address, char out[GROUP_ADDRESS_MAX + 1])
+{
+    struct net_address ip;
+    if (!net_address_parse_ip(address, &ip) || ip.family != NET_IPV6)
+        return group_read_address(address, out);
+    snprintf(out, GROUP_ADDRESS_MAX + 1, "[%.*s]" GROUP_PORT, TEXT_ARGS(address));
+    return true;
+}
+
 static bool
 group_read_peers(const struct group_texts *texts, struct group_settings *out,
                  struct buffer *errors)
@@ -196,7 +208,7 @@ group_read(const struct group_texts *texts, struct group_settings *out,
         good = false;
     }
     if (texts->address.length > 0 &&
-        !group_read_address(texts->address, out->address)) {
+        !group_read_own_address(texts->address, out->address)) {
         group_complain(errors, "cluster_address", texts->address,
                        "not an address where other hosts reach this one (HOST:PORT)");
         good = false;

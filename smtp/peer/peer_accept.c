@@ -337,7 +337,9 @@ peer_accept(void *context, struct net_connection *connection)
     p->entry_count++;
     p->entering++;
     net_attach(connection, peer_accept_on_event, e);
-    net_set_timeout(connection, PEER_SILENCE_MS);
+    /* Of one that does not read; peer_accept_on_timer() sees to one that does not say
+     * anything. */
+    net_set_timeout(connection, PEER_SILENCE_MS + PEER_NOOP_MS);
     net_start_tls(connection, &tls);
     loop_timer_start(p->setup.loop, &e->timer, PEER_SILENCE_MS, peer_accept_on_timer,
                      e);

@@ -159,6 +159,11 @@ test_wrong(void)
     is_string(read_.addresses[1], "[::1]:4650", "without a port");
     is_string(read_.addresses[2], "d.test:1", "a name with a port");
     group_settings_free(&read_);
+    t.address = TEXT("2001:db8::1");
+    t.peers = TEXT("");
+    ok_named(reads(t), "an IPv6 address as Kubernetes has it");
+    is_string(read_.address, "[2001:db8::1]:4650", "gets its brackets");
+    group_settings_free(&read_);
     t.address = TEXT("");
     t.peers = TEXT("b=[::1]:4650 c=[::1] d=d.test");
     ok_named(reads(t), "addresses with and without a port");

@@ -1,9 +1,11 @@
+/* link: t/sim/clock.c */
 /* The peer door over loopback: two hosts of a group in one process, and what others do. */
 #include "smtp/peer/peer_internal.h"
 
 #include "base/crc.h"
 #include "base/dns/dns.h"
 #include "base/log/log.h"
+#include "t/sim/clock.h"
 #include "t/support/net_world.h"
 #include "t/support/peer_service.h"
 
@@ -444,6 +446,184 @@ test_death(void)
     pair_finish(p);
 }
 
+/* --- In time: the other side is by hand -------------------------------------------------- */
+
+struct hand {
+    struct pair *pair;
+    struct net_connection *connection;
+    struct tls_server *server;
+    struct tls_client *client;
+    struct net_listener *listener;
+    struct buffer heard;
+    bool is_over, answers;
+};
+
+/* In steps of half a second, with turns enough for both sides to hear each other. */
+static void
+pair_pass(struct pair *p, int64_t ms)
+{
+    for (; ms > 0; ms -= 500) {
+        clock_pass(ms < 500 ? ms : 500);
+        for (int turn = 0; turn < 10; turn++)
+            loop_turn(p->loop, 1);
+    }
+}
+
+static void
+hand_on_event(void *context, enum net_event event)
+{
+    struct hand *h = context;
+
+    if (event == NET_ENDED || event == NET_FAILED)
+        h->is_over = true;
+    if (event != NET_INPUT)
+        return;
+    (void)!buffer_add(&h->heard, net_input(h->connection));
+    net_consume(h->connection, net_input(h->connection).length);
+    if (h->answers && memmem(h->heard.at, h->heard.length, "\r\n", 2) != NULL) {
+        h->answers = false;
+        net_send(h->connection, TEXT("250 {\"host\":\"relay2\",\"group\":\"mail\",\"spool\":\"aa\",\"run\":7,\"version\":\"1\",\"state\":\"running\"}\r\n"));
+    }
+}
+
+static void
+hand_on_accept(void *context, struct net_connection *connection)
+{
+    struct hand *h = context;
+    const struct net_tls tls = {.server = h->server};
+
+    h->connection = connection;
+    net_attach(connection, hand_on_event, h);
+    net_start_tls(connection, &tls);
+}
+
+static void
+hand_start(struct hand *h, struct pair *p)
+{
+    char error[512];
+    struct tls *tls = tls_new(error, sizeof(error));
+    const struct tls_shared shared = {.group = "mail", .secrets = {TEXT(A)}, .count = 1};
+
+    memset(h, 0, sizeof(*h));
+    h->pair = p;
+    h->server = tls_server_new_shared(tls, &shared, error, sizeof(error));
+    h->client = tls_client_new_shared(tls, &shared, error, sizeof(error));
+    tls_free(&tls);
+    buffer_init(&h->heard, 1 << 20);
+}
+
+static void
+hand_finish(struct hand *h)
+{
+    if (h->connection != NULL)
+        net_abort(&h->connection);
+    net_listener_free(&h->listener);
+    tls_server_free(&h->server);
+    tls_client_free(&h->client);
+    buffer_free(&h->heard);
+}
+
+static void
+hand_call(struct hand *h, const char *says)
+{
+    const struct net_tls tls = {.client = h->client, .options = {.level = TLS_LEVEL_NONE}};
+    struct net_address to = address(h->pair->two.address);
+
+    h->connection = net_connect(h->pair->net, &to, NULL, hand_on_event, h);
+    net_start_tls(h->connection, &tls);
+    net_send(h->connection, text_from(says));
+}
+
+/* Who does not say who it is, and who says nothing more. */
+static void
+test_silent_callers(void)
+{
+    struct pair *p = pair_start(A, A);
+    struct hand nobody, relay;
+
+    hand_start(&nobody, p);
+    hand_start(&relay, p);
+    hand_call(&nobody, "");
+    hand_call(&relay, "XPEER 1 {\"host\":\"relay1\",\"group\":\"mail\",\"spool\":\"aa\",\"run\":7,\"version\":\"1\",\"state\":\"running\"}\r\n");
+    until(p, relay.heard.length > 0 && p->two.peer->entry_count == 2);
+    clock_stop();
+    pair_pass(p, PEER_SILENCE_MS - 1000);
+    ok(!nobody.is_over && !relay.is_over);
+    net_send(relay.connection, TEXT("NOOP\r\n"));
+    buffer_clear(&relay.heard);
+    for (int i = 0; i < 60000 && relay.heard.length == 0; i++)
+        loop_turn(p->loop, 1);
+    pair_pass(p, 1500);
+    for (int i = 0; i < 60000 && !nobody.is_over; i++)
+        loop_turn(p->loop, 1);
+    ok_named(nobody.is_over && !relay.is_over, "who has not said who it is goes after 15 s");
+    ok(pair_says(p, "[127.0.0.1]: has not said who it is in time"));
+    pair_pass(p, PEER_SILENCE_MS);
+    for (int i = 0; i < 60000 && !relay.is_over; i++)
+        loop_turn(p->loop, 1);
+    ok_named(relay.is_over, "silence of 15 s ends a connection");
+    ok(pair_says(p, "relay1 is silent"));
+    is_number(p->two.peer->entry_count, 0, "nobody is left");
+    clock_go();
+    hand_finish(&nobody);
+    hand_finish(&relay);
+    pair_finish(p);
+}
+
+static void
+test_silent_sibling(void)
+{
+    struct pair *p = pair_start(A, A);
+    struct net_address any = address("127.0.0.1:0");
+    char error[512], at[NET_ADDRESS_TEXT_MAX];
+    struct hand h;
+
+    hand_start(&h, p);
+    h.listener = net_listen(p->net, &any, 0, hand_on_accept, &h, error, sizeof(error));
+    net_address_format(net_listener_address(h.listener), at);
+    p->name = at;
+    h.answers = true;
+    pair_give(p, "relay2", 10);
+    until(p, h.heard.length > 0 && memmem(h.heard.at, h.heard.length, "SECTIONS", 8) != NULL);
+    clock_stop();
+    pair_pass(p, PEER_NOOP_MS + 500);
+    for (int i = 0; i < 60000 && memmem(h.heard.at, h.heard.length, "NOOP\r\n", 6) == NULL; i++)
+        loop_turn(p->loop, 1);
+    ok_named(memmem(h.heard.at, h.heard.length, "NOOP\r\n", 6) != NULL, "NOOP after 5 s");
+    ok_named(p->told.length == 0, "it waits");
+    pair_pass(p, PEER_SILENCE_MS);
+    is_text(buffer_text(&p->told), TEXT("lost relay2: it is silent\n"), "not longer than 15 s");
+    clock_go();
+    hand_finish(&h);
+    pair_finish(p);
+}
+
+/* A connection that nobody needs ends, and so does what is remembered of the host. */
+static void
+test_idle(void)
+{
+    struct pair *p = pair_start(A, A);
+
+    pair_give(p, "relay2", 10);
+    until(p, pair_told(p, "taken"));
+    ok(HASH_COUNT(p->one.peer->hosts) == 1 && p->two.peer->entry_count == 1);
+    clock_stop();
+    for (int i = 0; i < 10; i++) {
+        pair_pass(p, PEER_NOOP_MS);
+    }
+    ok_named(p->two.peer->entry_count == 1, "for a while it stays");
+    for (int i = 0; i < 10; i++) {
+        pair_pass(p, PEER_NOOP_MS);
+    }
+    ok(p->two.peer->entry_count == 0 && HASH_COUNT(p->one.peer->hosts) == 0);
+    ok_named(!pair_says(p, "warning"), "that is no trouble");
+    clock_go();
+    pair_give(p, "relay2", 10);
+    until(p, pair_count(p, "taken") == 2);
+    is_number(peer_counts(p->two.peer).named, 2, "the next message has a new one");
+    pair_finish(p);
+}
+
 int
 main(void)
 {
@@ -457,5 +637,8 @@ main(void)
     test_crowd();
     test_too_many();
     test_death();
+    test_silent_callers();
+    test_silent_sibling();
+    test_idle();
     return done();
 }
