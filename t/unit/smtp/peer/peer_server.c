@@ -3,6 +3,8 @@
 
 #include "t/support/peer_service.h"
 
+#include <glob.h>
+
 #define HELLO                                                                                      \
     "XPEER 1 {\"host\":\"relay2\",\"group\":\"mail\",\"spool\":\"aa\",\"run\":7,"                  \
     "\"version\":\"0.2\",\"state\":\"giving\"}\r\n"
@@ -363,9 +365,96 @@ test_broken(void)
     }
 }
 
+/* --- t/dialog/peer/: "C: line", "C<raw>: bytes", "S: prefix of the next line", "X:", and
+ * "R: closed TEXT" or "R: unwelcome TEXT" first ------------------------------------------ */
+
+static void
+dialog_bytes(struct buffer *out, struct text raw)
+{
+    for (size_t i = 0; i < raw.length; i++) {
+        bool is_escape = raw.at[i] == '\\' && i + 1 < raw.length;
+        char c = is_escape ? raw.at[++i] : raw.at[i];
+        (void)!buffer_add_byte(out, !is_escape ? c : c == 'r' ? '\r' : c == 'n' ? '\n' : c);
+    }
+}
+
+/* In pieces of that many bytes. */
+static void
+dialog_give(struct door *d, const struct buffer *said, size_t width)
+{
+    for (size_t at = 0; at < said->length; at += width) {
+        (void)!buffer_add(&d->in, text_before(text_after(buffer_text(said), at), width));
+        door_go(d);
+        if (d->world.askings > 0) {
+            d->world.asker.line(d->world.asker.context, TEXT("{\"answer\":1}"));
+            d->world.asker.end(d->world.asker.context);
+            door_go(d);
+        }
+    }
+}
+
+/* What the caller says goes in as a whole, then the replies are compared. */
+static void
+dialog_play(const char *path, size_t width)
+{
+    static char closed[100], unwelcome[100];
+    struct buffer said;
+    struct text rest, line, file = TEXT(""), row;
+    struct door d;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *opened = fopen(path, "r");
+
+    ok_named(opened != NULL && getdelim(&text, &size, '\0', opened) > 0, path);
+    fclose(opened);
+    door_open(&d);
+    d.world.is_prompt = true;
+    buffer_init(&said, 1 << 16);
+    for (file = text_from(text); text_cut(&file, '\n', &row);) {
+        if (text_starts(row, TEXT("C: ")) && buffer_add(&said, text_after(row, 3)))
+            (void)!buffer_add(&said, TEXT("\r\n"));
+        else if (text_starts(row, TEXT("C<raw>: ")))
+            dialog_bytes(&said, text_after(row, 8));
+        else if (text_starts(row, TEXT("R: closed ")) && text_copy(closed, sizeof(closed), text_after(row, 10)))
+            d.world.closed = closed;
+        else if (text_starts(row, TEXT("R: unwelcome ")) && text_copy(unwelcome, sizeof(unwelcome), text_after(row, 13)))
+            d.world.unwelcome = unwelcome;
+    }
+    dialog_give(&d, &said, width);
+    rest = buffer_text(&d.server->out);
+    for (file = text_from(text); text_cut(&file, '\n', &row);) {
+        line = TEXT("");
+        if (text_starts(row, TEXT("S: "))) {
+            (void)text_cut(&rest, '\n', &line);
+            is_text(text_before(line, row.length - 3), text_after(row, 3), "the next reply");
+        } else if (text_starts(row, TEXT("X:"))) {
+            ok_named(d.server->stage == PEER_OVER, "the end");
+        }
+    }
+    is_number(rest.length, 0, "no other reply");
+    free(text);
+    buffer_free(&said);
+    door_close(&d);
+}
+
+static void
+test_dialogs(void)
+{
+    glob_t found;
+
+    ok_named(glob("t/dialog/peer/*.peer", 0, NULL, &found) == 0 && found.gl_pathc >= 6, "dialogues");
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        dialog_play(found.gl_pathv[i], 1 << 16);
+        dialog_play(found.gl_pathv[i], 1);
+        dialog_play(found.gl_pathv[i], 7);
+    }
+    globfree(&found);
+}
+
 int
 main(void)
 {
+    test_dialogs();
     test_hello();
     test_unwelcome();
     test_stages();
