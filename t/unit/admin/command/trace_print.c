@@ -43,6 +43,8 @@ print_event(const json_t *event, FILE *out)
     "{'type':'notified','time_ms':1795435200002,'recipient':'s@x','other':'N','text':'sender notified'},"          \
     "{'type':'lifetime','time_ms':1795435200002},"                                                                 \
     "{'type':'held','time_ms':1795435200002,'text':'held by bob'},"                                                \
+    "{'type':'taken','time_ms':1795435200002,'sender':'relay1','was':'J'},"                                        \
+    "{'type':'given','time_ms':1795435200002,'recipient':'relay2','as':'K'},"                                      \
     "{'type':'fragment','time_ms':1795435200002,'set':'k','status':'waiting','fragments':2},"                      \
     "{'type':'ended','time_ms':1795435200003}],'more':3}"
 
@@ -61,6 +63,8 @@ main(void)
            "         12:00:00.002  sender notified: N, to <s@x>\n"
            "         12:00:00.002  its lifetime is over\n"
            "         12:00:00.002  held by bob\n"
+           "         12:00:00.002  taken from relay1, where it was J\n"
+           "         12:00:00.002  given to relay2 as K\n"
            "         12:00:00.002  fragment, set k, status waiting, fragments 2\n"
            "         12:00:00.003  ended after 1d 0h\n"
            "                       and 3 events more\n");

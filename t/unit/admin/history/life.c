@@ -18,6 +18,7 @@
 #define FREE     AT "queue: " ID ": event=released (released by alice)\n"
 #define GONE     AT "queue: " ID ": event=removed (removed by the operator)\n"
 #define PART     AT "defrag: " ID ": event=fragment, set=x, status=reassembled\n"
+#define LEFT     AT "queue: " ID ": event=given, to=relay2, as=01M81JCPWD-QTH5MV7E, attempts=3, due=1795435200, status=given\n"
 #define END      AT "queue: " ID ": event=ended\n"
 
 static json_t *
@@ -62,6 +63,7 @@ test_states(void)
     is_state(BORN HELD GONE, "removed");
     is_state(BORN HELD FREE SENT("a") SENT("b") END, "delivered");
     is_state(BORN PART END, "given");
+    is_state(BORN SENT("a") DEFER("b") LEFT END, "given");
     is_state(BORN PART, "waiting");
     is_state(SENT("a") END, "delivered");
     is_state("", "waiting");

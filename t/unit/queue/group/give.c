@@ -5,6 +5,7 @@
 
 #include "queue/queue_operator.h"
 #include "sched/sched.h"
+#include "t/support/injected.h"
 #include "t/support/manager_world.h"
 
 #define ROUTE "* smtp://smtp.b.test"
@@ -534,6 +535,51 @@ test_commands(void)
     finish(&g);
 }
 
+static struct aliases *aliases;
+
+static void
+plug_aliases(struct world *w)
+{
+    manager_set_aliases(w->manager, aliases, NULL);
+}
+
+/* Mail of sendmail(1) that no daemon has seen: its alias stands for its members, and goes
+ * to them alone. */
+static void
+test_injected(int64_t journal)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    aliases = injected_aliases(&g.a, "list: good1@b.test, later2@b.test\n");
+    g.a.plug = plug_aliases;
+    world_stop(&g.a);
+    injected_add(&g.a, "me@h.test", "list@h.test");
+    kit_host_stop(g.host);
+    g.b.settings.queue.journal_size = journal;
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    g.a.stalled = true;
+    manager_world_start(&g.a);
+    start_giving(&g);
+    while (g.a.fakes != NULL)
+        manager_fake_end(g.a.fakes);
+    pass(&g, 2000);
+    is_number(g.over, 1, "given");
+    ok(world_is_empty(&g.a));
+    struct text seen = buffer_text(&g.b.seen);
+    ok_named(
+        text_equal(seen, TEXT("me@h.test>good1@b.test me@h.test>later2@b.test ")) ||
+            text_equal(seen, TEXT("me@h.test>later2@b.test me@h.test>good1@b.test ")),
+        "to the members");
+    ok(!world_logged(&g.b, "sendmail: "));
+    give_free(&g.give);
+    world_stop(&g.a);
+    aliases_free(&aliases);
+    g.a.plug = NULL;
+    manager_world_start(&g.a);
+    finish(&g);
+}
+
 int
 main(void)
 {
@@ -549,6 +595,8 @@ main(void)
     test_local();
     test_unreported();
     test_turns();
+    test_injected(8 * 1024 * 1024);
+    test_injected(0);
     test_later();
     test_order();
     test_commands();
