@@ -31,6 +31,7 @@ enum {
     TICK_MS = 200,       /* while it waits for a time */
     AGAIN_MS = 1000,     /* after 4yz of all, or a lost answer */
     LOST_MS = 60 * 1000, /* for which the same host is asked */
+    READY_MAX = 8,       /* lent, with no host that has room for it: large content */
     WHY_MAX = 200
 };
 
@@ -78,7 +79,7 @@ struct give {
     struct heap rows;        /* soonest due first */
     struct id_set stay;
     struct gift *gifts;
-    size_t gift_count, unended;
+    size_t gift_count, ready, unended; /* ready: gifts in that state */
     struct queue_barrier barrier;
     bool has_barrier, is_over;
     size_t ending; /* of unended, those of the barrier */
@@ -219,12 +220,22 @@ gift_close(struct gift *x)
     x->content = -1;
 }
 
+static void
+gift_become(struct gift *x, enum gift_state state)
+{
+    struct give *g = x->give;
+    g->ready -= x->state == GIFT_READY;
+    g->ready += state == GIFT_READY;
+    x->state = state;
+}
+
 /* The loan has ended. */
 static void
 gift_free(struct gift *x)
 {
     struct give *g = x->give;
     gift_close(x);
+    g->ready -= x->state == GIFT_READY;
     DL_DELETE(g->gifts, x);
     g->gift_count--;
     free(x);
@@ -306,7 +317,7 @@ gift_lose(struct gift *x)
 {
     struct give *g = x->give;
     int64_t now_ms = give_now_ms(g);
-    x->state = GIFT_LOST;
+    gift_become(x, GIFT_LOST);
     x->host->is_silent = true;
     if (x->lost_ms == 0)
         x->lost_ms = now_ms;
@@ -324,7 +335,7 @@ gift_later(struct gift *x, const struct outcome *outcome)
         gift_lose(x);
         return;
     }
-    x->state = GIFT_READY;
+    gift_become(x, GIFT_READY);
     x->host = NULL;
 }
 
@@ -395,7 +406,7 @@ gift_send(struct gift *x, struct give_host *h)
         gift_stays(x);
         return false;
     }
-    x->state = GIFT_SENT;
+    gift_become(x, GIFT_SENT);
     x->host = h;
     h->sent++;
     g->progress.sent++;
@@ -423,7 +434,7 @@ gift_ask_again(struct gift *x)
     struct give *g = x->give;
     int64_t now_ms = give_now_ms(g);
     if (now_ms - x->lost_ms >= LOST_MS) {
-        x->state = GIFT_READY;
+        gift_become(x, GIFT_READY);
         x->host = NULL;
         x->lost_ms = 0;
     } else if (now_ms >= x->again_ms && give_has_room(g, x->host, gift_bytes(x))) {
@@ -457,22 +468,14 @@ give_forget_silence(struct give *g)
     for (size_t i = 0; i < g->host_count; i++) {
         struct give_host *h = g->hosts[i];
         bool owes = false;
+        if (!h->is_silent)
+            continue;
         DL_FOREACH (g->gifts, x)
             owes = owes || (x->host == h && x->state != GIFT_READY && x->lost_ms != 0);
-        if (!owes && h->is_silent)
+        if (!owes)
             h->paused_ms = give_now_ms(g) + AGAIN_MS;
-        h->is_silent = h->is_silent && owes;
+        h->is_silent = owes;
     }
-}
-
-static bool
-give_has_ready(const struct give *g)
-{
-    const struct gift *x;
-    DL_FOREACH (g->gifts, x)
-        if (x->state == GIFT_READY)
-            return true;
-    return false;
 }
 
 /* --- Lending ---------------------------------------------------------------------- */
@@ -492,6 +495,7 @@ give_lent(struct give *g, struct id id, const struct envelope *e)
         .give = g, .id = id, .envelope = e, .state = GIFT_READY, .content = -1};
     DL_APPEND(g->gifts, x);
     g->gift_count++;
+    g->ready++;
     if (e->moved.given >= GIVE_MOVES_MAX) {
         give_log(g, id, "it has moved too often", "");
         gift_stays(x);
@@ -538,7 +542,7 @@ give_may_lend(const struct give *g)
     bool is_open = false;
     for (size_t i = 0; i < g->host_count && !is_open; i++)
         is_open = !g->hosts[i]->is_silent && give_has_room(g, g->hosts[i], 0);
-    return is_open && g->unended < GIVE_HURRY && !give_has_ready(g) &&
+    return is_open && g->unended < GIVE_HURRY && g->ready < READY_MAX &&
            give_first(g) != NULL;
 }
 

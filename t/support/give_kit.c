@@ -56,8 +56,8 @@ kit_has_room(void *context, const char *name, int64_t bytes)
 {
     struct kit_wire *wire = context;
     const struct kit_host *host = kit_find(wire, name);
-    (void)bytes;
-    return host != NULL && kit_sent(wire, host) < host->most;
+    return host != NULL && kit_sent(wire, host) < host->most &&
+           (host->bytes_max == 0 || bytes <= host->bytes_max);
 }
 
 static void

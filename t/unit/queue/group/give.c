@@ -516,6 +516,46 @@ test_order(void)
     finish(&g);
 }
 
+static void
+send_large(struct world *w)
+{
+    struct outcome refusal;
+    struct envelope *e = envelope_new();
+    char line[1002];
+    memset(line, 'x', 1000);
+    memcpy(line + 1000, "\r\n", 2);
+    e->sender = envelope_text(e, TEXT("me@a.test"));
+    ok(envelope_add(e, TEXT("later@b.test"), 0, TEXT("")));
+    struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
+    for (int i = 0; i < 300; i++)
+        (void)!queue_write(draft, text_of(line, sizeof(line)));
+    queue_name(draft, e);
+    queue_commit(&draft, &e, world_stored, w);
+    world_turns(w);
+}
+
+/* Large content waits for its connection; small mail does not wait behind it. */
+static void
+test_large(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    for (int i = 0; i < 3; i++)
+        send_large(&g.a);
+    for (int i = 0; i < 20; i++)
+        world_deliver(&g.a, "me@a.test", "later@b.test");
+    g.host->bytes_max = 256 * 1024;
+    start_giving(&g);
+    pass(&g, 2000);
+    is_number(g.host->taken, 20, "the small ones");
+    is_number(g.over, 0, "three wait");
+    g.host->bytes_max = 0;
+    pass(&g, 2000);
+    is_number(g.over, 1, "nothing is left");
+    is_number(give_progress(g.give).given, 23, "given");
+    finish(&g);
+}
+
 /* A hold whose delivery has not ended, and a message that is being removed. */
 static void
 test_commands(void)
@@ -595,6 +635,7 @@ main(void)
     test_local();
     test_unreported();
     test_turns();
+    test_large();
     test_injected(8 * 1024 * 1024);
     test_injected(0);
     test_later();
