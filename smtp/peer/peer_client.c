@@ -376,7 +376,7 @@ peer_client_hear_hello(struct peer_client *c, struct peer_request *r)
     peer_client_drop(c, r);
     c->service->hello(c->service->context, &own);
     if (reply->code / 100 != 2) {
-        c->is_refused = true;
+        c->is_refused = reply->code >= 400;
         peer_client_break(c, "it said: %d %s %s", reply->code, reply->enhanced,
                           reply->text);
     } else if (!peer_hello_read(reply_text(reply), &c->other)) {
@@ -398,8 +398,10 @@ peer_client_hear_gift(struct peer_client *c, struct peer_request *r)
     /* It is about the connection: the message may become durable there all the same. */
     if (reply->code == 421)
         return;
-    if (is_good &&
-        (!peer_request_is_sent(r) || !id_parse(reply_text(reply), &r->there))) {
+    bool is_odd =
+        is_good ? !peer_request_is_sent(r) || !id_parse(reply_text(reply), &r->there)
+                : reply->code < 400;
+    if (is_odd) {
         peer_client_break(c, "an odd reply to a message: %d %s", reply->code,
                           reply->text);
         return;

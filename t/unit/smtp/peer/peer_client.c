@@ -217,6 +217,27 @@ test_give(void)
     call_close(&c);
 }
 
+/* Neither yes nor no. */
+static void
+test_odd_reply(void)
+{
+    struct call c;
+    struct gift one;
+    struct sibling_gift first;
+
+    call_open(&c);
+    said(&c);
+    hears(&c, HELLO_REPLY);
+    first = gift_of(&one, &c, "one", "S", 5);
+    ok(peer_client_give(&c.client, &first));
+    said(&c);
+    hears(&c, "354 go on\r\n");
+    ok(c.client.is_over);
+    peer_client_lose(&c.client, "");
+    is_text(told(&c), TEXT("one: lost - 0 4.4.2 relay2: an odd reply to a message: 354 go on\n"), "its fate is not known");
+    call_close(&c);
+}
+
 /* A caller may be refused while it is still sending. */
 static void
 test_early(void)
@@ -509,6 +530,7 @@ main(void)
 {
     test_hello();
     test_give();
+    test_odd_reply();
     test_early();
     test_unreadable();
     test_room();
