@@ -417,6 +417,14 @@ test_siblings(void)
                      "host2 {\"address\":\"10.0.9.9:1\",\"state\":\"running\",\"version\":\"0.2\",\"spool\":\"aa\"}\n"
                      "host4 {\"state\":\"giving\"}");
     is_string(all_siblings(9), "host2|10.0.9.9:1|running|0.2|aa|0\nhost3|c.example:7||||0\nhost4||giving|||0\n", "what the others say");
+    struct group_settings fresh = {.name = "mail", .peer_count = 1};
+    fresh.peers = memory_array(1, sizeof(*fresh.peers));
+    fresh.addresses = memory_array(1, sizeof(*fresh.addresses));
+    snprintf(fresh.peers[0], sizeof(fresh.peers[0]), "host3");
+    snprintf(fresh.addresses[0], sizeof(fresh.addresses[0]), "10.0.0.3:8");
+    group_reload(group, &fresh);
+    group_settings_free(&fresh);
+    is_string(all_siblings(9), "host2|10.0.9.9:1|running|0.2|aa|0\nhost3|10.0.0.3:8||||0\nhost4||giving|||0\n", "a reload has other addresses");
     is_string(all_siblings(1), "host2|10.0.9.9:1|running|0.2|aa|0\n", "until one is enough");
     sim_loop_advance(w.loop, 20000);
     group_end(&w);
