@@ -225,7 +225,7 @@ lead_connect(struct group_lead *l)
     bool fits = text_copy(address.path, sizeof(address.path), text_from(path));
     assert(fits); /* as ours did */
     l->stage = LEAD_GREETING;
-    loop_timer_start(l->setup.loop, &l->step, REDIS_ANSWER_MS, l->step.fire, l);
+    loop_timer_start(l->setup.loop, &l->step, l->setup.patience_ms, l->step.fire, l);
     l->connection = net_connect(l->setup.net, &address, NULL, lead_on_event, l);
 }
 
@@ -422,6 +422,8 @@ group_lead_new(const struct group_lead_setup *setup, char *error, size_t size)
         return (struct group_engine){.kind = NULL};
     struct group_lead *l = memory_new(sizeof(*l));
     l->setup = *setup;
+    if (setup->patience_ms == 0)
+        l->setup.patience_ms = REDIS_ANSWER_MS;
     l->setup.spool = NULL;
     l->setup.settings = NULL;
     l->server = server;

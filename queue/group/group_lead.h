@@ -25,6 +25,7 @@ struct group_lead_setup {
     const char *spool;
     const struct group_settings *settings;
     unsigned slice, slices;
+    int64_t patience_ms; /* 0: REDIS_ANSWER_MS; a test may have more */
 };
 
 /* What setup points to outlives it, but for spool and settings. Before the sandbox, which

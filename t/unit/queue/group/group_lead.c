@@ -8,7 +8,7 @@
 #include "t/support/folder.h"
 #include "t/support/net_world.h"
 
-enum { SLICES = 4 };
+enum { SLICES = 4, LONG_MS = 60000 };
 
 static const char *const question[] = {"1", "ps:a", "5000000", "60000", "4",  "0",
                                        "0", "1",    "2",       "0",     "1",  "0",
@@ -54,7 +54,7 @@ on_reply(void *context, void *subject, const struct redis_reply *reply)
 }
 
 static void
-slice_start(struct world *w, struct slice *s, unsigned number)
+slice_start(struct world *w, struct slice *s, unsigned number, int64_t patience_ms)
 {
     char error[200];
     struct group_texts texts = {.slice = number, .slices = SLICES};
@@ -68,7 +68,8 @@ slice_start(struct world *w, struct slice *s, unsigned number)
                                      .spool = folder,
                                      .settings = &s->settings,
                                      .slice = number,
-                                     .slices = SLICES};
+                                     .slices = SLICES,
+                                     .patience_ms = patience_ms};
     s->engine = group_lead_new(&setup, error, sizeof(error));
     if (s->engine.kind == NULL)
         abort();
@@ -119,9 +120,9 @@ static void
 test_two(struct world *w)
 {
     struct slice one, two;
-    slice_start(w, &one, 1);
+    slice_start(w, &one, 1, LONG_MS);
     until(w, may_ask(&one));
-    slice_start(w, &two, 0);
+    slice_start(w, &two, 0, LONG_MS);
     until(w, may_ask(&two));
     ok_named(one.ready == 1 && two.ready == 1, "both may ask");
     is_string(place(&one), "slice 1", "the first one has the bank");
@@ -227,7 +228,7 @@ test_liar(struct world *w)
             disk_write_at(disk, lock, 0, TEXT("0256-0511\n")) < 0)
             abort();
         struct slice s;
-        slice_start(w, &s, 0);
+        slice_start(w, &s, 0, rows[i].greeting[0] != '\0' ? LONG_MS : 0);
         until(w, may_ask(&s) || s.failed > 0);
         if (may_ask(&s) && rows[i].answer[0] != '\0')
             ask(&s, question, sizeof(question) / sizeof(*question), GROUP_SCRIPT_GRANT);
@@ -257,7 +258,7 @@ test_file(struct world *w)
         struct slice s;
         if (disk_write_at(disk, lock, 0, text_from(lines[i])) < 0)
             abort();
-        slice_start(w, &s, 3);
+        slice_start(w, &s, 3, LONG_MS);
         until(w, s.failed > 0);
         is_string(s.why, "no slice has the bank yet", lines[i]);
         disk_close_file(disk, lock);
