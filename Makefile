@@ -313,10 +313,10 @@ first-code: static ## Writes etc/first-code.ld anew: which code comes first in t
 # Packages for this release of Debian, built in a copy, as dpkg-buildpackage leaves its traces everywhere.
 DEB ?= build-deb
 DEB_SOURCE := Makefile mta.c $(DIRS) man etc doc debian config.example README.md CHANGELOG.md SECURITY.md
-deb: ## Builds the Debian packages petrel and petrel-mta into build-deb/.
+deb: ## Builds the Debian packages petrel and petrel-mta into build-deb/, or those of CROSS=aarch64-linux-gnu.
 	rm -rf $(DEB) && mkdir -p $(DEB)/petrel
 	cp -R $(DEB_SOURCE) $(DEB)/petrel
-	cd $(DEB)/petrel && MAKEFLAGS= dpkg-buildpackage -us -uc -b -J$$(nproc)
+	cd $(DEB)/petrel && MAKEFLAGS= dpkg-buildpackage $(CROSS:%=-t%) -us -uc -b -J$$(nproc)
 
 # The root of an image: one file, certificates to verify others by, a user and a spool. Times are those of the release.
 IMAGE ?= build-image

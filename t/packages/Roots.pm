@@ -80,6 +80,14 @@ sub inside {
 }
 sub into { my ($name, $root, $words) = @_; return run($name, inside($root, $words)) }
 
+# lintian(CHANGES[, ROOT]): it says nothing of these packages; of another release, the one of ROOT, in which they were built.
+sub lintian {
+    my ($changes, $root) = @_;
+    my @lintian = ('lintian', '--allow-root', '--fail-on', 'error,warning', $root ? $changes =~ s/^\Q$root\E//r : $changes);
+    is run('lintian', $root ? inside($root, "@lintian") : @lintian), '', 'lintian says nothing';
+    return;
+}
+
 # A bare Debian of its own; no service is started by its packages.
 sub fresh {
     my $root = "$work/" . shift;

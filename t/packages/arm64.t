@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The static program for another processor (make check-packages, as root): in a bare Debian of its own the libraries of
-# arm64 and a cross compiler are installed, and what they make runs under qemu: version, check, a message delivered.
+# Program and packages for another processor (make check-packages, as root): in a bare Debian of its own the libraries of
+# arm64 and a cross compiler are installed, and what they make runs under qemu: the static program with version, check, a
+# message delivered; the packages installed by apt, with the libraries that they name, and mail by their sendmail.
 use strict;
 use warnings;
 use lib 't/e2e', 't/packages';
@@ -8,7 +9,7 @@ use Petrel;
 use Roots;
 use Test::More;
 
-Roots::enter(qw(ip));
+Roots::enter(qw(ip lintian));
 my $triplet = 'aarch64-linux-gnu';
 my $root = fresh('arm64');
 into('libraries of arm64', $root, "dpkg --add-architecture arm64 && apt-get -q update && apt-get install -y -q --no-install-recommends make pkg-config gcc-$triplet libc6-dev-arm64-cross qemu-user-static uthash-dev "
@@ -33,5 +34,26 @@ ok Petrel::wait_for(sub { Petrel::slurp("$work/log") =~ /listening on 127\.0\.0\
 like run('petrel test', @alone, inside($root, "$run test you\@example.org")), qr/delivered to 127\.0\.0\.1/, 'and delivers';
 ok scalar(() = glob "$work/*.eml"), 'the sink has it';
 is Petrel::reap($daemon, 'TERM'), 0, 'it ends in good order';
+
+# --- The packages
+
+into('what building packages needs', $root, 'apt-get install -y -q --no-install-recommends dpkg-dev debhelper' . ($suite eq $here ? '' : ' lintian') . ' && cd /src && apt-get build-dep -y -q --no-install-recommends -aarm64 ./');
+into('make deb', $root, "cd /src && make -s deb DEB=/debs CROSS=$triplet");
+Roots::lintian("$root/debs/petrel_0.1.0_arm64.changes", $suite eq $here ? () : $root);
+my $host = fresh('host');
+system('cp', glob("$root/debs/petrel_*_arm64.deb"), glob("$root/debs/petrel-mta_*_all.deb"), "$host/root/") == 0 or die 'cp';
+into('qemu', $host, 'dpkg --add-architecture arm64 && apt-get -q update && apt-get install -y -q --no-install-recommends qemu-user-static');
+like into('apt-get install', $host, 'apt-get install -y -q --no-install-recommends /root/*.deb'), qr/^Setting up petrel:arm64 /m, 'the packages are installed';
+# A system of arm64 starts it without these words.
+my $petrel = sub { my $name = shift; return "qemu-aarch64-static -0 $name /usr/sbin/$name" };
+like into('version', $host, $petrel->('petrel') . ' version'), qr/^petrel \d.*^c-ares/ms, 'the program runs with the libraries that the package names';
+like into('petrel init', $host, $petrel->('petrel') . ' init --yes --hostname arm.example.org --relay smtp://127.0.0.1:2525 --root me@example.org'), qr/^Next:$/m, 'petrel init writes its settings';
+unlink "$work/log", glob "$work/*.eml";
+$daemon = Petrel::spawn("$work/log", @alone, inside($host, 'exec ' . $petrel->('petrel') . ' run'));
+ok Petrel::wait_for(sub { Petrel::slurp("$work/log") =~ /listening on 127\.0\.0\.1:25\b/ }), 'it listens' or diag Petrel::slurp("$work/log");
+run('sendmail', @alone, inside($host, 'printf "Subject: x\\n\\nfirst\\n" | ' . $petrel->('sendmail') . ' you@example.org'));
+ok Petrel::wait_for(sub { grep { Petrel::slurp($_) =~ /^first\r?$/m } glob "$work/*.eml" }), 'mail by its sendmail arrives' or diag Petrel::slurp("$work/log");
+is Petrel::reap($daemon, 'TERM'), 0, 'it ends in good order';
+like into('purge', $host, 'apt-get purge -y -q petrel:arm64 petrel-mta'), qr{^petrel: mail may be in /var/spool/petrel: it stays$}m, 'where its program does not run by itself, a purge keeps the spool';
 Petrel::reap($_, 'TERM') for $sink, $net;
 done_testing;
