@@ -307,7 +307,7 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
 
 # After the code that runs at startup or for a message has changed much.
-first-code: static ## Writes etc/first-code.ld anew: which code comes first in the program (needs valgrind).
+first-code: static $(BUILD)/t/bench/sink ## Writes etc/first-code.ld anew: which code comes first in the program (needs valgrind).
 	$(Q)BUILD=$(BUILD) perl t/support/first_code.pl $(STATIC_BUILD)/petrel-static etc/first-code.ld
 
 # Packages for this release of Debian, built in a copy, as dpkg-buildpackage leaves its traces everywhere.
