@@ -367,6 +367,29 @@ prepare_spool(const struct petrel *p, const struct identity *who)
                 given, who->name);
 }
 
+/* As the other hosts of the group know it. */
+static const char *
+mta_state(void *context)
+{
+    const struct petrel *p = context;
+    return p->draining > 0 ? "closing" : drain_word(&p->drain);
+}
+
+static bool
+prepare_peer(struct petrel *p, char *error)
+{
+    p->peer = (struct peer_wiring){.loop = p->loop,
+                                   .log = p->log,
+                                   .net = p->net,
+                                   .dns = p->dns,
+                                   .manager = p->manager,
+                                   .group = &p->group.group,
+                                   .state = mta_state,
+                                   .is_closed = mta_is_draining,
+                                   .context = p};
+    return peer_wiring_prepare(&p->peer, p->configuration, error, ERROR_MAX);
+}
+
 static int
 start_queue(struct petrel *p, char *error)
 {
@@ -402,6 +425,7 @@ start_queue(struct petrel *p, char *error)
                                          .manager = p->manager,
                                          .group = &p->group};
     if (!group_wiring_start(&p->group, p->configuration, error, ERROR_MAX) ||
+        !prepare_peer(p, error) ||
         !channel_wiring_start(&p->channel, p->configuration, error, ERROR_MAX)) {
         tls_client_free(&out.tls);
         return EX_CONFIG;
@@ -509,26 +533,9 @@ start_control(struct petrel *p)
     group_wiring_answer(&p->group, control_server_questions(p->control));
 }
 
-/* As the other hosts of the group know it. */
-static const char *
-mta_state(void *context)
-{
-    const struct petrel *p = context;
-    return p->draining > 0 ? "closing" : drain_word(&p->drain);
-}
-
 static bool
 start_peer(struct petrel *p, char *error)
 {
-    p->peer = (struct peer_wiring){.loop = p->loop,
-                                   .log = p->log,
-                                   .net = p->net,
-                                   .dns = p->dns,
-                                   .manager = p->manager,
-                                   .group = &p->group.group,
-                                   .state = mta_state,
-                                   .is_closed = mta_is_draining,
-                                   .context = p};
     sibling_ask_serve(control_server_service(p->control), &p->peer.ask);
     peer_wiring_answer(&p->peer, control_server_questions(p->control));
     p->give = (struct give_wiring){.loop = p->loop,

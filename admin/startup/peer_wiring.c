@@ -203,15 +203,27 @@ peer_wiring_identify(struct peer_wiring *w, char *error, size_t size)
     return result == 0;
 }
 
+static bool
+peer_wiring_is_wanted(const struct peer_wiring *w, const struct peer_settings *settings)
+{
+    return *w->group != NULL && text_trim(settings->secret).length > 0;
+}
+
+bool
+peer_wiring_prepare(struct peer_wiring *w, const struct configuration *c, char *error,
+                    size_t size)
+{
+    const struct peer_settings settings = configuration_peer(c);
+    return !peer_wiring_is_wanted(w, &settings) || peer_wiring_identify(w, error, size);
+}
+
 bool
 peer_wiring_start(struct peer_wiring *w, const struct configuration *c, char *error,
                   size_t size)
 {
     const struct peer_settings settings = configuration_peer(c);
-    if (*w->group == NULL || text_trim(settings.secret).length == 0)
+    if (!peer_wiring_is_wanted(w, &settings))
         return true;
-    if (!peer_wiring_identify(w, error, size))
-        return false;
     w->run_ms = loop_now_ms(w->loop);
     memcpy(w->group_name, c->group.name, sizeof(w->group_name));
     memcpy(w->host, c->group.host, sizeof(w->host));

@@ -42,7 +42,10 @@ struct peer_wiring {
 };
 
 /* False with one line in error: it can never work. Without a group or a secret nothing is
- * there. Before the sandbox is entered. */
+ * there. As the user to whom the spool belongs. */
+bool peer_wiring_prepare(struct peer_wiring *wiring, const struct configuration *c,
+                         char *error, size_t size) __attribute__((warn_unused_result));
+/* Binds addresses: before the sandbox is entered. */
 bool peer_wiring_start(struct peer_wiring *wiring, const struct configuration *c,
                        char *error, size_t size) __attribute__((warn_unused_result));
 void peer_wiring_answer(struct peer_wiring *wiring, struct questions *questions);

@@ -188,6 +188,27 @@ is $fresh->line, '421 4.3.2 this host stops', 'who is there when the host stops 
 unlike $host->log, qr/$old|$new/, 'no secret is in the log';
 is Petrel::slurp("$host->{dir}/spool/lock/identity"), $identity, 'the identity stays';
 
+# --- Slices are hosts of their own, with one spool
+
+my @doors = map { Petrel::free_port() } 0 .. 1;
+my @slices = map { Petrel->new(cluster => 'mail', cluster_host => 'relay1', cluster_redis => 'none', cluster_peers => 'relay9=127.0.0.1:9', cluster_secret => $old, routes => '* discard', slices => 2, slice => $_) } 0 .. 1;
+$slices[$_]->configure(spool => "$slices[0]{dir}/spool", listen => "127.0.0.1:$slices[$_]{port}, 127.0.0.1:$doors[$_]?peer")->start for 0 .. 1;
+my @said = map { Sibling->connect($doors[$_], $old)->hello } 0 .. 1;
+like $said[$_], qr/"host":"relay1\.$_"/, "slice $_ has its name" for 0 .. 1;
+is +($said[0] =~ /"spool":"(.*?)"/)[0], ($said[1] =~ /"spool":"(.*?)"/)[0], 'and both have one spool';
+$_->stop for @slices;
+
+# --- The identity belongs to the user, also when root has started
+
+SKIP: {
+    skip 'not root', 1 if $>;
+    my $dropped = Petrel->new(cluster => 'mail', cluster_host => 'relay1', cluster_redis => 'none', cluster_peers => 'relay9=127.0.0.1:9', cluster_secret => $old, routes => '* discard', user => 'nobody');
+    chmod 0755, $dropped->{dir};
+    $dropped->start;
+    is +(stat "$dropped->{dir}/spool/lock/identity")[4], scalar getpwnam('nobody'), 'the identity belongs to the user of the daemon';
+    $dropped->stop;
+}
+
 # --- Redis says where hosts are
 
 SKIP: {
