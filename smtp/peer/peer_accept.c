@@ -1,14 +1,15 @@
 /* Those who call us: from accept to goodbye.
  *
- * Anybody can connect, so connections that have not said XPEER are few, and the oldest
- * of them makes room for the next; one from an address where siblings are is not the
- * first that goes. */
+ * Anybody can connect, so connections that have not said XPEER are few, and one of them
+ * makes room for the next: first those of unknown addresses, then those from where
+ * siblings are, and never one that has proven to know the secret. */
 #include "smtp/peer/peer_internal.h"
 
 #include "base/log/log.h"
 #include "base/memory.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,28 +285,50 @@ peer_accept_on_event(void *context, enum net_event event)
 
 /* --- Crowds --------------------------------------------------------------------------- */
 
+/* How much of a caller is known: nothing, that siblings are where it is, that it knows the
+ * secret. */
+static int
+peer_accept_worth(const struct peer_entry *e)
+{
+    return net_is_secured(e->connection) ? 2 : e->is_known;
+}
+
+/* Of those of the least worth the oldest, if it has had time enough; in a flood, where nobody
+ * has that, any: so that some come through. */
+static struct peer_entry *
+peer_accept_least(struct peer *p, int *worth)
+{
+    struct peer_entry *e, *oldest = NULL, *any = NULL;
+    uint64_t count = 0;
+    *worth = INT_MAX;
+    DL_FOREACH (p->entries, e) {
+        int its = e->is_entering ? peer_accept_worth(e) : INT_MAX;
+        if (its < *worth) {
+            oldest = e;
+            *worth = its;
+            count = 0;
+        }
+        if (e->is_entering && its == *worth &&
+            loop_random(p->setup.loop) % ++count == 0)
+            any = e;
+    }
+    assert(oldest != NULL && any != NULL); /* p->entering is not 0 */
+    return loop_monotonic_ms(p->setup.loop) - oldest->since_ms >= PEER_ENTER_MS ? oldest
+                                                                                : any;
+}
+
 /* False: the newcomer is the one for whom there is no room. */
 static bool
 peer_accept_make_room(struct peer *p, bool is_known)
 {
-    struct peer_entry *e, *known = NULL;
+    int worth;
     if (p->entering < PEER_HANDSHAKES_MAX)
         return true;
-    DL_FOREACH (p->entries, e) {
-        if (!e->is_entering)
-            continue;
-        if (!e->is_known) {
-            p->counts.pushed_out++;
-            peer_accept_abort(e);
-            return true;
-        }
-        known = known != NULL ? known : e;
-    }
-    if (!is_known)
+    struct peer_entry *least = peer_accept_least(p, &worth);
+    if (worth > (int)is_known)
         return false;
-    assert(known != NULL);
     p->counts.pushed_out++;
-    peer_accept_abort(known);
+    peer_accept_abort(least);
     return true;
 }
 

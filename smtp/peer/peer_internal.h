@@ -17,6 +17,7 @@ enum {
     PEER_KNOWN_MAX = 256, /* addresses of siblings that were here */
     PEER_ENTRIES_MAX = PEER_HOSTS_MAX * PEER_CONNECTIONS_MAX,
     PEER_COMPLAINTS_MAX = 10,   /* lines on callers in a minute */
+    PEER_ENTER_MS = 1000,       /* time enough to come in */
     PEER_IDLE_MS = 60 * 1000,   /* then QUIT */
     PEER_CONNECT_MS = 5 * 1000, /* for one address */
     PEER_ADDRESSES_MAX = 8,     /* of a name */

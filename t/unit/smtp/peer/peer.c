@@ -373,29 +373,84 @@ test_intruders(void)
     pair_finish(p);
 }
 
+static int
+open_of(const int *fds, int count)
+{
+    int open = 0;
+
+    for (int i = 0; i < count; i++)
+        open += !is_closed(fds[i]);
+    return open;
+}
+
 /* Half handshakes push each other out, but no sibling. */
 static void
 test_crowd(void)
 {
-    enum { CROWD = 3 * PEER_HANDSHAKES_MAX };
+    enum { MANY = PEER_HANDSHAKES_MAX };
     struct pair *p = pair_start(A, A);
-    int fds[CROWD], open = 0;
+    int first[MANY], second[MANY], third[MANY];
 
-    for (int i = 0; i < CROWD; i++)
-        fds[i] = raw_to(p, p->two.address);
-    is_number(p->two.peer->entering, PEER_HANDSHAKES_MAX, "not more than 64");
-    is_number(peer_counts(p->two.peer).pushed_out, CROWD - PEER_HANDSHAKES_MAX, "the oldest go");
-    for (int i = 0; i < CROWD; i++)
-        open += !is_closed(fds[i]);
-    is_number(open, PEER_HANDSHAKES_MAX, "and are closed");
-    ok(is_closed(fds[0]) && !is_closed(fds[CROWD - 1]));
+    clock_stop();
+    for (int i = 0; i < MANY; i++)
+        first[i] = raw_to(p, p->two.address);
+    is_number(open_of(first, MANY), MANY, "there is room for 64");
+    clock_pass(PEER_ENTER_MS + 100);
+    for (int i = 0; i < MANY; i++)
+        second[i] = raw_to(p, p->two.address);
+    is_number(p->two.peer->entering, MANY, "not for more");
+    is_number(peer_counts(p->two.peer).pushed_out, MANY, "others must go");
+    ok_named(open_of(first, MANY) == 0 && open_of(second, MANY) == MANY, "those that had time enough");
+    for (int i = 0; i < MANY; i++)
+        third[i] = raw_to(p, p->two.address);
+    is_number(open_of(second, MANY) + open_of(third, MANY), MANY, "in a flood any of them");
+    ok(!is_closed(third[MANY - 1]));
+    clock_go();
     pair_give(p, "relay2", 10);
-    until(p, pair_told(p, "taken"));
-    ok_named(p->two.peer->entry_count == PEER_HANDSHAKES_MAX && p->two.peer->entering == PEER_HANDSHAKES_MAX - 1,
+    until(p, pair_told(p, "\n"));
+    ok(pair_told(p, "taken"));
+    ok_named(p->two.peer->entry_count == MANY && p->two.peer->entering == MANY - 1,
              "a sibling comes in, and then is no newcomer any more");
-    for (int i = 0; i < CROWD; i++)
-        close(fds[i]);
+    for (int i = 0; i < MANY; i++) {
+        close(first[i]);
+        close(second[i]);
+        close(third[i]);
+    }
     until(p, p->two.peer->entry_count == 1);
+    pair_finish(p);
+}
+
+static bool
+all_are_siblings(void *context, const struct net_address *address_)
+{
+    (void)context;
+    (void)address_;
+    return true;
+}
+
+/* Those from where siblings are have the room of others, but not the reverse. */
+static void
+test_crowd_of_known(void)
+{
+    enum { MANY = PEER_HANDSHAKES_MAX };
+    struct pair *p = pair_start(A, A);
+    int known[MANY], other;
+
+    p->two.peer->setup.is_sibling = all_are_siblings;
+    for (int i = 0; i < MANY; i++)
+        known[i] = raw_to(p, p->two.address);
+    p->two.peer->setup.is_sibling = NULL;
+    other = raw_to(p, p->two.address);
+    until(p, is_closed(other));
+    ok_named(open_of(known, MANY) == MANY && peer_counts(p->two.peer).turned_away == 1, "an unknown one is turned away");
+    close(other);
+    p->two.peer->setup.is_sibling = all_are_siblings;
+    other = raw_to(p, p->two.address);
+    ok_named(!is_closed(other) && open_of(known, MANY) == MANY - 1, "a known one has the place of another");
+    close(other);
+    for (int i = 0; i < MANY; i++)
+        close(known[i]);
+    until(p, p->two.peer->entry_count == 0);
     pair_finish(p);
 }
 
@@ -635,6 +690,7 @@ main(void)
     test_reload();
     test_intruders();
     test_crowd();
+    test_crowd_of_known();
     test_too_many();
     test_death();
     test_silent_callers();
