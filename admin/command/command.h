@@ -30,7 +30,8 @@ void command_queue_ids(const struct options *options, struct text begin, size_t 
     "       petrel queue hold|release|retry --cluster [--json] ID... | FILTER | "      \
     "--all\n"                                                                          \
     "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"                      \
-    "        --queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n"
+    "        --first ID --queue "                                                      \
+    "maildrop|incoming|active|deferred|defrag|hold|corrupt\n"
 
 /* `version [--json]`. redis: library for it and its version, "" where there is none. */
 int command_version(int count, char **arguments, const char *redis);

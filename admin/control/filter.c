@@ -1,4 +1,4 @@
-/* Reads and applies --to, --from, --older, --queue and ids. */
+/* Reads and applies --to, --from, --older, --queue, --first and ids. */
 #include "admin/control/filter.h"
 
 #include "admin/settings/complaint.h"
@@ -88,6 +88,13 @@ set_place(struct filter *f, const char *value)
                value);
 }
 
+static bool
+set_first(struct filter *f, const char *value)
+{
+    return id_read(text_from(value), &f->first) ||
+           filter_complain("--first needs a message id", value);
+}
+
 static const struct condition {
     const char *name;
     bool (*set)(struct filter *f, const char *value);
@@ -96,6 +103,7 @@ static const struct condition {
     {"--from",  set_from },
     {"--older", set_older},
     {"--queue", set_place},
+    {"--first", set_first},
 };
 
 /* name is "--to" or "--to=value". */
@@ -159,7 +167,7 @@ static bool
 is_unconditional(const struct filter *f)
 {
     return f->id_count == 0 && !f->to && !f->from && !f->place && !f->wants &&
-           f->older_ms < 0;
+           f->older_ms < 0 && f->first.time_ms == 0;
 }
 
 bool
@@ -218,6 +226,16 @@ address_matches(struct text address, const char *wanted)
            text_equal_nocase(text_after(address, at + 1), pattern);
 }
 
+/* One that has never moved has the id of its birth. */
+static bool
+filter_matches_first(const struct filter *f, const struct envelope *e)
+{
+    struct id first = e->id;
+    if (e->moved.first.length > 0 && !id_parse(e->moved.first, &first))
+        return false;
+    return id_compare(first, f->first) == 0;
+}
+
 bool
 filter_matches(const struct filter *f, const struct envelope *e, const char *place,
                int64_t now_ms)
@@ -229,6 +247,8 @@ filter_matches(const struct filter *f, const struct envelope *e, const char *pla
         return false;
     if (f->older_ms >= 0 && now_ms - e->birth_ms < f->older_ms)
         return false;
+    if (f->first.time_ms != 0 && !filter_matches_first(f, e))
+        return false;
     return to && (f->place == NULL || strcmp(f->place, place) == 0) &&
            (f->wants == NULL || f->wants(f->context, e));
 }
@@ -236,7 +256,7 @@ filter_matches(const struct filter *f, const struct envelope *e, const char *pla
 bool
 filter_needs_envelope(const struct filter *f)
 {
-    return f->to || f->from || f->wants || f->older_ms >= 0;
+    return f->to || f->from || f->wants || f->older_ms >= 0 || f->first.time_ms != 0;
 }
 
 bool

@@ -13,6 +13,7 @@ struct filter {
     const char *to, *from; /* address, or domain; NULL = any, from "" = null sender */
     int64_t older_ms;      /* -1 = any age */
     const char *place;     /* "deferred", ...; NULL = any */
+    struct id first;       /* the id at its birth, wherever it is now; all 0 = any */
     /* A program's own condition, asked last; NULL = none. */
     bool (*wants)(void *context, const struct envelope *e);
     void *context;

@@ -59,6 +59,11 @@ request_write_as(const char *command, const struct filter *f)
     put_text(request, "place", f->place);
     if (f->older_ms >= 0)
         json_object_set_new(request, "older_ms", json_integer(f->older_ms));
+    if (f->first.time_ms != 0) {
+        char name[ID_LENGTH + 1];
+        id_format(f->first, name);
+        put_text(request, "first", name);
+    }
     return request;
 }
 
@@ -115,6 +120,13 @@ read_older(struct filter *f, const json_t *value)
 }
 
 static bool
+request_read_first(struct filter *f, const json_t *value)
+{
+    return json_is_string(value) &&
+           id_parse(text_from(json_string_value(value)), &f->first);
+}
+
+static bool
 request_read_place(struct filter *f, const json_t *value)
 {
     f->place = json_string_value(value);
@@ -131,6 +143,7 @@ static const struct member {
     {"from",     read_from         },
     {"older_ms", read_older        },
     {"place",    request_read_place},
+    {"first",    request_read_first},
 };
 
 static bool

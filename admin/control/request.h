@@ -2,7 +2,7 @@
  *
  *   {"command": "hold"|"release"|"retry"|"bounce"|"rm",
  *    "ids": ["..."], "all": true,
- *    "to": "...", "from": "...", "older_ms": N, "place": "deferred"}
+ *    "to": "...", "from": "...", "older_ms": N, "place": "deferred", "first": "..."}
  *
  * What selects is as in filter.h; at least one of it must be there. */
 #ifndef ADMIN_CONTROL_REQUEST_H

@@ -26,6 +26,7 @@ static const struct request_member {
     {NULL,             "from",     REQUEST_STRING },
     {NULL,             "older_ms", REQUEST_INTEGER},
     {NULL,             "place",    REQUEST_STRING },
+    {NULL,             "first",    REQUEST_STRING },
     {"list",           "limit",    REQUEST_INTEGER},
     {"list",           "after",    REQUEST_STRING },
     {"list",           "bytes",    REQUEST_INTEGER},

@@ -188,6 +188,26 @@ test_place(void)
     ok(!filter_matches_place(parsed("--older 0"), "corrupt"));
 }
 
+/* Wherever a message has gone, it has the id of its birth in its envelope. */
+static void
+test_first(void)
+{
+    struct envelope *e = envelope_new();
+    e->id = id_of(ONE);
+    ok_named(filter_matches(parsed("--first " ONE), e, "deferred", 0), "one that has not moved");
+    ok_named(!filter_matches(parsed("--first " TWO), e, "deferred", 0), "another one");
+    e->moved.first = TEXT(TWO);
+    ok_named(filter_matches(parsed("--first " TWO), e, "deferred", 0), "one that has moved");
+    ok_named(!filter_matches(parsed("--first " ONE), e, "deferred", 0), "not by its own id");
+    e->moved.first = TEXT("nonsense");
+    ok_named(!filter_matches(parsed("--first " ONE), e, "deferred", 0), "nor by what is no id");
+    ok(!filter_is_open(parsed("--first " ONE)) && !filter_is_all(parsed("--all --first " ONE)));
+    ok_named(!filter_matches_place(parsed("--first " ONE), "corrupt"), "what cannot be read does not match");
+    static struct filter f;
+    ok(!parse(&f, "--first nonsense"));
+    envelope_free(&e);
+}
+
 int
 main(void)
 {
@@ -197,5 +217,6 @@ main(void)
     test_place();
     test_form();
     test_many_ids();
+    test_first();
     return done();
 }

@@ -33,7 +33,7 @@ same(const struct filter *a, const struct filter *b)
     bool ids = a->id_count == b->id_count;
     for (size_t i = 0; ids && i < a->id_count; i++)
         ids = id_compare(a->ids[i].id, b->ids[i].id) == 0;
-    return ids && a->everything == b->everything && a->older_ms == b->older_ms &&
+    return ids && a->everything == b->everything && a->older_ms == b->older_ms && id_compare(a->first, b->first) == 0 &&
            same_text(a->to, b->to) && same_text(a->from, b->from) &&
            same_text(a->place, b->place);
 }
@@ -49,6 +49,7 @@ test_round_trip(void)
         "--from <>",
         "--from=a@b.test --to=c --older 3d --queue deferred --all",
         "--older 0s",
+        "--first " TWO,
         "--queue maildrop",
     };
     static struct filter written, read;
@@ -87,6 +88,8 @@ test_bad(void)
         "{\"command\":\"rm\",\"all\":true,\"older\":5}",
         "{\"command\":\"rm\",\"older_ms\":1.5}",
         "{\"command\":\"rm\",\"older_ms\":-2}",
+        "{\"command\":\"rm\",\"first\":\"nonsense\"}",
+        "{\"command\":\"rm\",\"first\":7}",
         "{\"command\":\"rm\",\"place\":\"HOLD\"}",
         "{\"command\":\"rm\",\"place\":null}",
         "{\"command\":\"rm\",\"ids\":[]}",
