@@ -408,6 +408,19 @@ test_status(void)
     ok_named(strstr(m.hosts[0].line, "\"summary\"") != NULL, "they are asked for a summary");
 }
 
+/* What others say may be anything. */
+static void
+test_odd_trouble(void)
+{
+    siblings_memory_begin(&m, w.loop, "own");
+    siblings_memory_add(&m, "b")->breaks = "it said \xff\x1b[31m";
+    siblings_memory_add(&m, "c")->answer = "{\"ok\":false,\"error\":\"\\u001b[2J\"}\n";
+    ask(json_pack("{s:s,s:b}", "command", "status", "cluster", true));
+    is_string(word(1, "host"), "b", "a trouble that is no text");
+    ok_named(word(1, "trouble")[0] != '\0' && strchr(word(1, "trouble"), 0x1b) == NULL, "is said in harmless bytes");
+    ok_named(word(2, "trouble")[0] != '\0' && strchr(word(2, "trouble"), 0x1b) == NULL, "as an error is");
+}
+
 static void
 test_leaving(void)
 {
@@ -444,6 +457,7 @@ main(void)
     test_show();
     test_operations();
     test_status();
+    test_odd_trouble();
     test_leaving();
     json_decref(lines);
     service->cluster = NULL;
