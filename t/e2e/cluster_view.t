@@ -49,6 +49,19 @@ is_deeply [map { $_->{host} } lines($said)], [('relay1') x 4], 'some of it';
 ($code, $said) = $host{relay2}->run('queue', 'ls', '--cluster', '--to', 'nobody@y.test');
 is_deeply [$code, $said], [0, "petrel queue: no message matches\n"], 'none of it';
 
+# Longer than a page of one host, with lines that are as long as they may be.
+{
+    my $client = Client->greeted($host{relay2}{port}) or die 'no greeting';
+    for (1 .. 20) { $client->send(from => 'many@x.test', to => [map { "somebody-with-a-name-that-is-longer-than-most-$_\@many.test" } 1 .. 900], data => "Subject: m\r\n\r\nm\r\n") =~ /^250/ or die 'refused' }
+    $client->quit;
+}
+ok Petrel::wait_for(sub { ($code, $said) = $host{relay1}->run('queue', 'ls', '--cluster', '--json', '--from', 'many@x.test', '--queue', 'hold'); 20 == lines($said) }), 'several pages';
+is scalar(grep { @{ $_->{recipients} } + $_->{recipients_more} == 900 } lines($said)), 20, 'of long lines, which lack recipients and say how many';
+cmp_ok length $said, '>', 1024 * 1024, 'which is more than a page';
+($code, $said) = $host{relay1}->run('queue', 'ls', '--cluster', '--from', 'many@x.test');
+like $said, qr/<somebody-with-a-name-that-is-longer-than-most-1\@many\.test> and 899 more/, 'all are counted';
+is +($host{relay2}->run('queue', 'rm', '--from', 'many@x.test'))[0], 0, 'they go';
+
 # --- A message
 
 my ($id) = grep { $sent{$_} eq 'relay3' } sort keys %sent;
