@@ -49,7 +49,7 @@ test_round_trip(void)
         "--from <>",
         "--from=a@b.test --to=c --older 3d --queue deferred --all",
         "--older 0s",
-        "--first " TWO,
+        ("--first " TWO),
         "--queue maildrop",
     };
     static struct filter written, read;
