@@ -164,6 +164,10 @@ peer_accept_named(struct peer_entry *e)
     struct peer *p = e->peer;
     const struct sibling_hello *caller = &e->machine.caller;
     char ip[NET_ADDRESS_TEXT_MAX];
+    /* The oldest of a host is the one that was named first: never this one, which is in
+     * the middle of its event. */
+    DL_DELETE(p->entries, e);
+    DL_APPEND(p->entries, e);
     e->is_entering = false;
     p->entering--;
     p->counts.named++;

@@ -87,7 +87,7 @@ struct peer {
 
     struct net_listener *listeners[PEER_LISTENERS_MAX];
     size_t listener_count;
-    struct peer_entry *entries; /* the oldest first */
+    struct peer_entry *entries; /* the first that came, or was named, first */
     size_t entry_count, entering;
     struct peer_ip known[PEER_KNOWN_MAX];
     size_t known_next;
