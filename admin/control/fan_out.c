@@ -1,6 +1,7 @@
 /* Questions to many hosts, and the lines that come back. */
 #include "admin/control/fan_out.h"
 
+#include "admin/control/json_printable.h"
 #include "admin/control/sibling_ask.h"
 #include "base/buffer.h"
 #include "base/loop/loop.h"
@@ -133,14 +134,26 @@ fan_out_find(const struct fan_out *f, const char *name)
 
 /* --- What comes --------------------------------------------------------------------- */
 
+/* The other host may have said it, and it may be cut in the middle of a character: it goes
+ * to JSON and to terminals. */
+static void
+fan_out_clean(char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
 /* What it has said before stays. */
 static void
 fan_out_give_up(struct fan_out_host *h, const char *why)
 {
     h->is_cut = true;
-    if (h->trouble[0] == '\0')
+    if (h->trouble[0] == '\0') {
         snprintf(h->trouble, sizeof(h->trouble), "%s%.150s", h->is_lost ? "lost; " : "",
                  why);
+        fan_out_clean(h->trouble);
+    }
     fan_out_wake(h->fan_out);
 }
 
@@ -319,6 +332,8 @@ fan_out_parse(struct fan_out_host *h)
     struct text rest = text_after(buffer_text(&h->held), h->at);
     size_t end = text_find(rest, '\n');
     json_t *line = json_loadb(rest.at, end, JSON_REJECT_DUPLICATES, NULL);
+    if (!fan_out_is_own(h))
+        json_printable(line);
     h->at += end + 1;
     if (h->at == h->held.length)
         fan_out_forget(h);

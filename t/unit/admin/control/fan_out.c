@@ -135,6 +135,40 @@ test_troubles(void)
     end();
 }
 
+/* What another host says goes to JSON and to terminals. */
+static void
+test_control_characters(void)
+{
+    json_t *line;
+    begin();
+    siblings_memory_add(&m, "error")->answer = "{\"ok\":false,\"error\":\"a\\u001b]0;x\\u0007 b\xc2\x9b\x31m\"}\n";
+    siblings_memory_add(&m, "cut")->answer = "{\"ok\":false,\"error\":\"-\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                                             "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                                             "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                                             "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                                             "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                                             "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\"}\n";
+    siblings_memory_add(&m, "breaks")->breaks = "it said: 451 \xff\x1b[2J";
+    siblings_memory_add(&m, "line")->answer =
+        "{\"a\":\"x\\u001b[2J\xc3\xa9\xc2\x9b\",\"b\":[[\"\\u007f\",{\"c\":\"\\n\",\"\\u001b\":1}]],\"d\":1}\n{\"ok\":true}\n";
+    ask_all("list");
+    for (size_t i = 1; i <= 3; i++) {
+        is_number(lines_of(i), 0, "no line");
+        json_t *text = json_string(fan_out_trouble(f, i));
+        ok_named(text != NULL && strpbrk(json_string_value(text), "\x1b\x07") == NULL, "trouble can be written, and read");
+        json_decref(text);
+    }
+    is_string(fan_out_trouble(f, 1), "a?]0;x? b?1m", "nothing for a terminal");
+    while (fan_out_take(f, 4, &line) == FAN_OUT_WAITS)
+        clock_turn(w.loop);
+    char *text = json_dumps(line, JSON_COMPACT | JSON_SORT_KEYS);
+    is_string(text, "{\"a\":\"x?[2J\xc3\xa9?\",\"b\":[[\"?\",{\"c\":\"?\"}]],\"d\":1}", "nor in lines");
+    free(text);
+    json_decref(line);
+    is_number(lines_of(4), 0, "that was all");
+    end();
+}
+
 static const char *
 answer_late(const struct memory_host *host, const char *line)
 {
@@ -238,6 +272,7 @@ main(void)
     clock_stop();
     test_answers();
     test_troubles();
+    test_control_characters();
     test_silence();
     test_too_much();
     test_leaving();
