@@ -26,10 +26,11 @@ struct cluster_answer {
     json_t *request; /* to a host, without what is ours */
     struct fan_out *hosts;
     struct loop_task task;
-    size_t at;      /* the host that is next in turn */
-    bool *is_over;  /* of each host; its end has been seen to */
-    json_t **heads; /* list: the next line of each host; NULL: none is known */
-    struct id *ids; /* list: of the heads */
+    size_t at;        /* the host that is next in turn */
+    bool *is_over;    /* of each host; its end has been seen to */
+    json_t **heads;   /* list: the next line of each host; NULL: none is known */
+    struct id *ids;   /* list: of the heads, or of the last ones */
+    struct id *pages; /* list: where the page of each host began */
     size_t limit, found;
     struct id last; /* list: of what was reported last */
     json_t *wanted; /* operations: ids -> whether some host has it */
@@ -231,6 +232,30 @@ cluster_answer_want(struct cluster_answer *a)
 
 /* --- Lists -------------------------------------------------------------------------- */
 
+/* Ids ascend. A host that goes round would be listed for ever. */
+static bool
+cluster_answer_read_head(struct cluster_answer *a, size_t host)
+{
+    struct id before = a->ids[host];
+    const char *name = json_field_string(a->heads[host], "queue_id");
+    bool is_first = before.time_ms == 0 && before.hash == 0;
+    if (!id_parse(text_from(name), &a->ids[host]))
+        a->ids[host] = (struct id){0};
+    if (is_first || id_compare(a->ids[host], before) > 0)
+        return true;
+    json_decref(a->heads[host]);
+    a->heads[host] = NULL;
+    return false;
+}
+
+static bool
+cluster_answer_read_next(struct cluster_answer *a, size_t host, const json_t *next)
+{
+    struct id before = a->pages[host];
+    return id_parse(text_from(json_string_value(next)), &a->pages[host]) &&
+           id_compare(a->pages[host], before) > 0;
+}
+
 static void
 cluster_answer_ask_page(struct cluster_answer *a, size_t host, const json_t *after)
 {
@@ -254,21 +279,23 @@ cluster_answer_fill(struct cluster_answer *a, size_t host)
         return true;
     switch (fan_out_take(a->hosts, host, &a->heads[host])) {
     case FAN_OUT_LINE:
-        if (!id_parse(text_from(json_field_string(a->heads[host], "queue_id")),
-                      &a->ids[host]))
-            a->ids[host] = (struct id){0};
-        return true;
+        if (cluster_answer_read_head(a, host))
+            return true;
+        fan_out_distrust(a->hosts, host);
+        break;
     case FAN_OUT_WAITS:
         return false;
     case FAN_OUT_OVER:
         break;
     }
     const json_t *next = json_object_get(fan_out_last(a->hosts, host), "next");
-    if (json_is_string(next))
+    if (json_is_string(next) && cluster_answer_read_next(a, host, next)) {
         cluster_answer_ask_page(a, host, next);
-    else
-        a->is_over[host] = true;
-    return a->is_over[host];
+        return false;
+    }
+    if (json_is_string(next))
+        fan_out_distrust(a->hosts, host);
+    return a->is_over[host] = true;
 }
 
 /* The oldest head; the number of hosts: there is none. */
@@ -471,6 +498,7 @@ cluster_answer_begin(struct cluster_answer *a)
     if (is_list) {
         a->heads = memory_array(count, sizeof(*a->heads));
         a->ids = memory_array(count, sizeof(*a->ids));
+        a->pages = memory_array(count, sizeof(*a->pages));
     }
     cluster_answer_want(a);
     for (size_t i = 0; i < count; i++)
@@ -519,5 +547,6 @@ cluster_answer_free(struct cluster_answer **answer)
     free(a->is_over);
     free(a->heads);
     free(a->ids);
+    free(a->pages);
     free(a);
 }

@@ -303,6 +303,13 @@ fan_out_ask(struct fan_out *f, size_t host, const json_t *request, int64_t most_
 
 /* --- Taking ------------------------------------------------------------------------- */
 
+static void
+fan_out_confuse(struct fan_out_host *h)
+{
+    fan_out_forget(h);
+    fan_out_give_up(h, "its answer is not understood");
+}
+
 /* True: it is a line with content. The object is taken otherwise. */
 static bool
 fan_out_sort(struct fan_out_host *h, json_t *line)
@@ -314,8 +321,7 @@ fan_out_sort(struct fan_out_host *h, json_t *line)
         return true;
     if (!json_is_object(line) || h->last != NULL) {
         json_decref(line);
-        fan_out_forget(h);
-        fan_out_give_up(h, "its answer is not understood");
+        fan_out_confuse(h);
     } else if (json_is_true(good)) {
         h->last = line;
     } else {
@@ -358,6 +364,12 @@ fan_out_take(struct fan_out *f, size_t host, json_t **line)
     if (h->last == NULL && h->trouble[0] == '\0' && h->heard_ms != 0)
         fan_out_give_up(h, "its answer has no end");
     return FAN_OUT_OVER;
+}
+
+void
+fan_out_distrust(struct fan_out *f, size_t host)
+{
+    fan_out_confuse(&f->hosts[host]);
 }
 
 const json_t *

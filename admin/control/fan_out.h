@@ -54,6 +54,9 @@ enum fan_out_state {
     FAN_OUT_OVER   /* it has answered, or there is trouble, or it was not asked */
 };
 enum fan_out_state fan_out_take(struct fan_out *fan_out, size_t host, json_t **line);
+/* What it says makes no sense to the caller: that is its trouble, and nothing more of it is
+ * taken. */
+void fan_out_distrust(struct fan_out *fan_out, size_t host);
 /* Once it is over: the line with `ok`, borrowed; NULL: trouble. */
 const json_t *fan_out_last(const struct fan_out *fan_out, size_t host);
 /* "": there is none. */

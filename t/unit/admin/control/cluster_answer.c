@@ -230,6 +230,27 @@ test_list(void)
     ok_named(strstr(m.hosts[0].line, "\"bytes\":524288") != NULL, "a page is limited");
 }
 
+/* Hosts that would never come to an end. */
+static void
+test_list_round(void)
+{
+    siblings_memory_begin(&m, w.loop, "own");
+    siblings_memory_add(&m, "page")->answer =
+        "{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n{\"ok\":true,\"end\":true,\"next\":\"01JD3ZK5Q8-9F3K2C7A\"}\n";
+    siblings_memory_add(&m, "empty")->answer = "{\"ok\":true,\"end\":true,\"next\":\"01JD3ZK5Q8-9F3K2C7A\"}\n";
+    siblings_memory_add(&m, "nonsense")->answer = "{\"ok\":true,\"end\":true,\"next\":\"\"}\n";
+    siblings_memory_add(&m, "back")->answer =
+        "{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7B\"}\n{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n{\"ok\":true,\"end\":true}\n";
+    siblings_memory_add(&m, "same")->answer =
+        "{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n{\"ok\":true,\"end\":true}\n";
+    ask(json_pack("{s:s,s:b,s:i}", "command", "list", "cluster", true, "limit", 1000));
+    is_number(count_of("own"), MESSAGES, "our own");
+    is_number((long)count_lines(), MESSAGES + 3 + 5 + 1, "what they had to say, their troubles, and the end");
+    for (size_t i = MESSAGES + 3; i < last(); i++)
+        is_string(word(i, "trouble"), "its answer is not understood", word(i, "host"));
+    is_number(number(last(), "silent"), 5, "five hosts are in trouble");
+}
+
 /* In several requests it is the same. */
 static void
 test_list_on(void)
@@ -451,6 +472,7 @@ main(void)
     reads = true;
     test_refusals();
     test_list();
+    test_list_round();
     test_list_on();
     test_list_slowly();
     test_list_many();
