@@ -483,7 +483,10 @@ peer_client_hear_line(struct peer_client *c, struct peer_request *r, struct text
     if (text_starts(line, TEXT("250-"))) {
         line = text_after(line, 4);
         r->heard += line.length;
-        if (r->heard > SIBLING_ANSWER_MAX)
+        /* Empty lines have no bytes, and no JSON either. */
+        if (line.length == 0)
+            peer_client_break(c, "an odd answer to a question");
+        else if (r->heard > SIBLING_ANSWER_MAX)
             peer_client_break(c, "the answer is too long");
         else if (!r->is_ignored)
             r->listener.line(r->listener.context, c->host, line);

@@ -360,6 +360,16 @@ test_ask(void)
     peer_client_lose(&c.client, "");
     is_text(told(&c), TEXT("relay2: end a line of an answer is too long\n"), "ends it");
     call_close(&c);
+    call_open(&c);
+    ok(ask(&c, "{}", 100));
+    said(&c);
+    hears(&c, HELLO_REPLY);
+    said(&c);
+    hears(&c, "250-\r\n");
+    ok_named(c.client.is_over, "a line without a byte would never be too much");
+    peer_client_lose(&c.client, "");
+    is_text(told(&c), TEXT("relay2: end an odd answer to a question\n"), "it is none");
+    call_close(&c);
 }
 
 static void
