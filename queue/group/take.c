@@ -31,6 +31,7 @@ struct known {
     int64_t taken_ms;
     struct taking *waiting; /* NULL: it is durable */
     struct known *prev, *next;
+    struct known *storing_prev, *storing_next;
     UT_hash_handle hh;
 };
 
@@ -55,6 +56,7 @@ struct taking {
 struct take {
     struct take_setup setup;
     struct known *by_came, *oldest; /* oldest: in the order in which they were taken */
+    struct known *storing;          /* those that are not durable */
     struct taking *answers;
     struct loop_task answer;
 };
@@ -286,6 +288,7 @@ take_stored(void *context, struct envelope *e, const struct outcome *refusal)
         take_tell(t, e, first);
         manager_take_over(t->setup.manager, &e, first->hold);
     }
+    DL_DELETE2(t->storing, k, storing_prev, storing_next);
     /* The one that was stored last had its id before others waited for it. */
     DL_FOREACH_SAFE (k->waiting, g, next) {
         DL_DELETE(k->waiting, g);
@@ -355,6 +358,7 @@ taking_store(struct taking *g, struct envelope *e)
     taking_note_move(g, e);
     g->known = k;
     DL_APPEND(k->waiting, g);
+    DL_APPEND2(t->storing, k, storing_prev, storing_next);
     queue_name(g->draft, e);
     queue_takes(g->draft);
     queue_commit(&g->draft, &e, take_stored, k);
@@ -406,7 +410,8 @@ take_ignore(void *context, void *taken_context)
     DL_FOREACH (t->answers, g)
         if (g->context == taken_context)
             g->taken = NULL;
-    for (struct known *k = t->oldest; k != NULL; k = k->next)
+    /* Not all that are known: a connection that breaks has up to 64 to ignore. */
+    for (struct known *k = t->storing; k != NULL; k = k->storing_next)
         DL_FOREACH (k->waiting, g)
             if (g->context == taken_context)
                 g->taken = NULL;
