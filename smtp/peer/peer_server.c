@@ -250,31 +250,47 @@ on_peer_quit(struct peer_server *s, struct text arguments)
 static const struct peer_command {
     struct text verb;
     unsigned legal; /* stages in which it may come; otherwise 503 */
+    bool has_bytes; /* behind its line */
     void (*run)(struct peer_server *s, struct text arguments);
 } peer_commands[] = {
-    {TEXT("XPEER"), PEER_NEW,              on_peer_hello},
-    {TEXT("XGIVE"), PEER_READY,            on_peer_give },
-    {TEXT("XASK"),  PEER_READY,            on_peer_ask  },
-    {TEXT("NOOP"),  PEER_READY,            on_peer_noop },
-    {TEXT("QUIT"),  PEER_NEW | PEER_READY, on_peer_quit },
+    {TEXT("XPEER"), PEER_NEW,              false, on_peer_hello},
+    {TEXT("XGIVE"), PEER_READY,            true,  on_peer_give },
+    {TEXT("XASK"),  PEER_READY,            true,  on_peer_ask  },
+    {TEXT("NOOP"),  PEER_READY,            false, on_peer_noop },
+    {TEXT("QUIT"),  PEER_NEW | PEER_READY, false, on_peer_quit },
 };
+
+/* What follows may be its bytes, as of a later version's verb: they are no commands. */
+static void
+peer_server_refuse_bytes(struct peer_server *s, int code, const char *text)
+{
+    peer_server_say(s, code, "5.5.1", text);
+    s->stage = PEER_QUIT;
+}
 
 static void
 peer_server_command(struct peer_server *s, struct text line)
 {
+    static const char early[] = "not now: XPEER comes first, and once",
+                      unknown[] = "not known at this door";
     struct text verb = TEXT("");
     (void)!text_cut(&line, ' ', &verb);
     for (size_t i = 0; i < sizeof(peer_commands) / sizeof(peer_commands[0]); i++) {
         const struct peer_command *command = &peer_commands[i];
         if (!text_equal_nocase(verb, command->verb))
             continue;
-        if ((command->legal & s->stage) == 0)
-            peer_server_blame(s, 503, "5.5.1", "not now: XPEER comes first, and once");
-        else
+        if ((command->legal & s->stage) != 0)
             command->run(s, line);
+        else if (command->has_bytes)
+            peer_server_refuse_bytes(s, 503, early);
+        else
+            peer_server_blame(s, 503, "5.5.1", early);
         return;
     }
-    peer_server_blame(s, 500, "5.5.1", "not known at this door");
+    if (verb.length > 0 && (verb.at[0] == 'X' || verb.at[0] == 'x'))
+        peer_server_refuse_bytes(s, 500, unknown);
+    else
+        peer_server_blame(s, 500, "5.5.1", unknown);
 }
 
 static bool

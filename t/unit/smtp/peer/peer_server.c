@@ -134,6 +134,17 @@ test_stages(void)
         door_close(&d);
     }
     door_open(&d);
+    is_text(door_said(&d, "XGIVE " ID " 4 4 00000000\r\n" HELLO), TEXT("503 5.5.1 not now: XPEER comes first, and once\r\n"),
+            "the bytes of a message are no commands");
+    ok(d.server->stage == PEER_OVER && d.server->caller.host[0] == '\0');
+    door_close(&d);
+    door_open(&d);
+    door_said(&d, HELLO);
+    is_text(door_said(&d, "NOOP\r\nXDONE 6\r\nNOOP\r\nXGIVE " ID " 4 4 00000000\r\nNOOPNOOP"), TEXT("250 2.0.0 here\r\n500 5.5.1 not known at this door\r\n"),
+            "nor are those of a verb of a later version");
+    ok(d.server->stage == PEER_OVER && d.world.takings == 0);
+    door_close(&d);
+    door_open(&d);
     for (int i = 0; i < PEER_ERRORS_MAX; i++)
         is_text(door_said(&d, "EHLO client.example\r\n"), TEXT("500 5.5.1 not known at this door\r\n"), "SMTP is not known");
     is_text(door_said(&d, "MAIL FROM:<>\r\n"), TEXT("421 4.7.0 too many errors\r\n"), "ten errors, then 421");
