@@ -138,13 +138,23 @@ drain_end(struct drain *d)
         d->gone(d->context);
 }
 
+static struct give_progress
+drain_given(const struct drain *d)
+{
+    if (d->give == NULL)
+        return d->given;
+    struct give_progress p = give_progress(d->give);
+    p.given += d->given.given;
+    return p;
+}
+
 /* What is still unanswered stays here, too: a sibling may have it. */
 static void
 drain_give_end(struct drain *d)
 {
     if (d->give == NULL)
         return;
-    d->given = give_progress(d->give);
+    d->given = drain_given(d);
     give_free(&d->give);
 }
 
@@ -158,14 +168,34 @@ drain_on_given(void *context)
 static void
 drain_give(struct drain *d)
 {
-    int64_t left_ms = d->until_ms - loop_monotonic_ms(d->loop);
-    if (!d->gives || left_ms <= 0) {
+    d->has_sessions = drain_sessions_in(d) > 0;
+    d->give = give_new(d->siblings, text_from(d->to), drain_on_given, d);
+    drain_wait(d, d->until_ms - loop_monotonic_ms(d->loop));
+}
+
+/* Nothing is left, or the time is over. What a client that was slow has sent meanwhile was
+ * promised to be kept, and this host may never come back: it is given, too. */
+static void
+drain_on_giving(struct drain *d)
+{
+    drain_give_end(d);
+    if (loop_monotonic_ms(d->loop) >= d->until_ms || !d->has_sessions)
+        drain_end(d);
+    else if (drain_sessions_in(d) > 0)
+        drain_wait(d, TICK_MS);
+    else
+        drain_give(d);
+}
+
+static void
+drain_begin_giving(struct drain *d)
+{
+    if (!d->gives || loop_monotonic_ms(d->loop) >= d->until_ms) {
         drain_end(d);
         return;
     }
     drain_enter(d, DRAIN_GIVING, ": siblings take the queue");
-    d->give = give_new(d->siblings, text_from(d->to), drain_on_given, d);
-    drain_wait(d, left_ms);
+    drain_give(d);
 }
 
 /* Sessions of clients end with their transaction; one that hangs is not waited for. */
@@ -174,7 +204,7 @@ drain_on_closing(struct drain *d)
 {
     bool over = loop_monotonic_ms(d->loop) >= d->closed_ms;
     if (over || (d->manager_drained && drain_sessions_in(d) == 0))
-        drain_give(d);
+        drain_begin_giving(d);
     else
         drain_wait(d, TICK_MS);
 }
@@ -193,9 +223,8 @@ drain_tick(void *context)
     case DRAIN_CLOSING:
         drain_on_closing(d);
         break;
-    case DRAIN_GIVING: /* nothing is left, or the time is over */
-        drain_give_end(d);
-        drain_end(d);
+    case DRAIN_GIVING:
+        drain_on_giving(d);
         break;
     case DRAIN_RUNNING:
     case DRAIN_GONE:
@@ -296,7 +325,7 @@ drain_order_read(const struct drain *d, const json_t *request,
 static void
 drain_put_given(const struct drain *d, json_t *answer)
 {
-    struct give_progress p = d->give != NULL ? give_progress(d->give) : d->given;
+    struct give_progress p = drain_given(d);
     if (!d->gives)
         return;
     json_object_set_new(answer, "given", json_integer((json_int_t)p.given));

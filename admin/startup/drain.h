@@ -9,7 +9,7 @@
  *   closing    clients get 421 4.3.2; no session out begins, and those that run end, at
  *              the latest after drain_timeout
  *   giving     in a group: the queue goes to siblings, until nothing is left that they
- *              could take, or the time is over
+ *              could take and no client sends any more, or the time is over
  *   gone       closed until SIGTERM, or until the drain is cancelled
  *
  * Questions of the control socket:
@@ -50,6 +50,7 @@ struct drain {
     /* Private. */
     enum drain_state state;
     bool empties, gives, manager_drained;
+    bool has_sessions; /* of clients, when giving began last */
     /* Monotonic: the end of emptying and giving, of closing; the next retry. */
     int64_t until_ms, closed_ms, retry_ms;
     char to[DRAIN_TO_MAX + 1];

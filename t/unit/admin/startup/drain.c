@@ -284,6 +284,39 @@ hand_over(void)
     end();
 }
 
+/* A client that was too slow for drain_timeout still hears 250: its message goes, too. */
+static void
+hand_over_late(void)
+{
+    struct visitor v;
+    begin(0, 50);
+    with_siblings(SIBLING_TAKEN);
+    submit(1);
+    visit(&v, &g.w);
+    ok(hears(&v, TEXT("220")) && asks(&v, "HELO x\r\n", "250") && asks(&v, "MAIL FROM:<a@x.test>\r\n", "250") &&
+       asks(&v, "RCPT TO:<b@y.test>\r\n", "250") && asks(&v, "DATA\r\n", "354"));
+    drain_hand_over(&g.drain, 100000, on_gone, &g);
+    pass_to(DRAIN_GIVING);
+    for (int i = 0; i < 2000 && waiting() > 0; i++) {
+        answer_all();
+        turn(&v, TURN_MS);
+    }
+    is_number(waiting(), 0, "the queue is given");
+    for (int i = 0; i < 100; i++)
+        turn(&v, TURN_MS);
+    is_number(g.drain.state, DRAIN_GIVING, "it waits for the client");
+    ok(asks(&v, "Subject: m\r\n\r\nm\r\n.\r\n", "250"));
+    leave(&v);
+    for (int i = 0; i < 2000 && g.gone == 0; i++) {
+        answer_all();
+        loop_turn(g.w.loop, TURN_MS);
+    }
+    is_number(g.gone, 1, "gone");
+    is_number(waiting(), 0, "nothing stays");
+    is_number((int64_t)g.drain.given.given, 2, "both are counted");
+    end();
+}
+
 static void
 hand_over_in_vain(void)
 {
@@ -360,6 +393,7 @@ main(void)
     all_states();
     time_over();
     hand_over();
+    hand_over_late();
     hand_over_in_vain();
     hand_over_at_stop();
     stopped();
