@@ -138,23 +138,29 @@ take_is_too_large(const struct take *t, const struct sibling_message *message)
            (limit > 0 && message->content > limit + limit / 100 * SIZE_SLACK);
 }
 
+static bool
+take_is_closed(const struct take *t, struct outcome *refusal)
+{
+    const char *closed =
+        t->setup.closed != NULL ? t->setup.closed(t->setup.context) : NULL;
+    if (closed != NULL)
+        *refusal =
+            outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.2", "%s", closed);
+    return closed != NULL;
+}
+
 /* Before a byte of it is read. */
 static bool
 take_admits(const struct take *t, const struct sibling_message *message,
             struct outcome *refusal)
 {
-    const char *closed =
-        t->setup.closed != NULL ? t->setup.closed(t->setup.context) : NULL;
     if (take_is_too_large(t, message)) {
         *refusal = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 552, "5.3.4",
                                 "Message is too large");
         return false;
     }
-    if (closed != NULL) {
-        *refusal =
-            outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.2", "%s", closed);
+    if (take_is_closed(t, refusal))
         return false;
-    }
     if (take_is_crowded(t)) {
         *refusal = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.2",
                                 "Too much mail comes: try another host");
@@ -387,7 +393,11 @@ take_end(struct taking **taking, sibling_taken *taken, void *taken_context)
         taking_answer(g);
         return;
     }
-    struct envelope *e = taking_read(g);
+    struct outcome refusal;
+    if (take_is_closed(g->take,
+                       &refusal)) /* meanwhile: it would come too late to leave */
+        taking_refuse(g, refusal);
+    struct envelope *e = g->refused ? NULL : taking_read(g);
     if (e == NULL)
         taking_answer(g);
     else

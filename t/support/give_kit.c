@@ -78,13 +78,31 @@ kit_give(void *context, const char *name, const struct sibling_gift *gift)
 }
 
 static void
+kit_gift_free(struct kit_gift *x)
+{
+    if (x->is_over && x->host->take != NULL) {
+        kit_enter(x->wire, x->host);
+        x->host->service.take_ignore(x->host->service.context, x);
+        kit_enter(x->wire, NULL);
+    }
+    DL_DELETE(x->wire->gifts, x);
+    buffer_free(&x->sections);
+    free(x);
+}
+
+/* What was not sent goes: nobody can read it any more. */
+static void
 kit_ignore(void *context, void *callback_context)
 {
     struct kit_wire *wire = context;
-    struct kit_gift *x;
-    DL_FOREACH (wire->gifts, x)
-        if (x->gift.context == callback_context)
-            x->is_ignored = true;
+    struct kit_gift *x, *next;
+    DL_FOREACH_SAFE (wire->gifts, x, next) {
+        if (x->gift.context != callback_context)
+            continue;
+        x->is_ignored = true;
+        if (!x->is_over)
+            kit_gift_free(x);
+    }
 }
 
 void
@@ -98,19 +116,6 @@ kit_wire_begin(struct kit_wire *wire, const char *own, struct loop *loop)
                   .give = kit_give,
                   .ignore = kit_ignore}
     };
-}
-
-static void
-kit_gift_free(struct kit_gift *x)
-{
-    if (x->is_over && x->host->take != NULL) {
-        kit_enter(x->wire, x->host);
-        x->host->service.take_ignore(x->host->service.context, x);
-        kit_enter(x->wire, NULL);
-    }
-    DL_DELETE(x->wire->gifts, x);
-    buffer_free(&x->sections);
-    free(x);
 }
 
 void
@@ -130,6 +135,13 @@ kit_wire_add(struct kit_wire *wire, const char *name)
     return host;
 }
 
+static const char *
+kit_closed(void *context)
+{
+    const struct kit_host *host = context;
+    return host->closed;
+}
+
 void
 kit_host_start(struct kit_host *host, struct loop *loop, struct event_hub *events,
                struct manager *manager)
@@ -139,7 +151,9 @@ kit_host_start(struct kit_host *host, struct loop *loop, struct event_hub *event
     host->take = take_new(&(struct take_setup){.loop = loop,
                                                .events = events,
                                                .manager = manager,
-                                               .message_size_limit = 10 * 1024 * 1024});
+                                               .message_size_limit = 10 * 1024 * 1024,
+                                               .closed = kit_closed,
+                                               .context = host});
     take_serve(host->take, &host->service);
 }
 

@@ -27,8 +27,9 @@ struct kit_host {
     struct take *take;
     struct sibling_service service;
     enum kit_weather weather;
-    size_t most;       /* without an answer */
-    int64_t bytes_max; /* larger content waits; 0: no limit */
+    size_t most;        /* without an answer */
+    const char *closed; /* why it takes no mail now; NULL: it does */
+    int64_t bytes_max;  /* larger content waits; 0: no limit */
     unsigned asked, taken;
 };
 

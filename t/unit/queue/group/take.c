@@ -184,6 +184,34 @@ test_closed(void)
     taker_end(&t);
 }
 
+/* It begins to leave while bytes come: what it takes then may find its queue given. */
+static void
+test_closed_meanwhile(void)
+{
+    struct taker t;
+    struct sibling_hello hello = {.host = "relay1"};
+    struct outcome refusal;
+    taker_begin(&t);
+    struct envelope *e = sample("later@b.test");
+    struct buffer form = form_of(e);
+    struct sibling_message message = message_of(&form);
+    const struct sibling_service *service = &t.host.service;
+    struct taking *taking = service->take(service->context, &hello, &message, &refusal);
+    must(taking != NULL);
+    service->take_bytes(taking, buffer_text(&form));
+    service->take_bytes(taking, TEXT(BODY));
+    t.host.closed = "it is draining";
+    service->take_end(&taking, on_taken, &t);
+    world_turns(&t.w);
+    is_number(t.refusal.code, 451, "refused");
+    ok(world_is_empty(&t.w));
+    t.host.closed = NULL;
+    is_number(offer_message(&t, &message, &form), 0, "taken later");
+    buffer_free(&form);
+    envelope_free(&e);
+    taker_end(&t);
+}
+
 static void
 test_full_disk(void)
 {
@@ -421,6 +449,7 @@ main(void)
 {
     test_sizes();
     test_closed();
+    test_closed_meanwhile();
     test_full_disk();
     test_damage();
     test_moves();
