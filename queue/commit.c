@@ -508,6 +508,12 @@ commits_are_quiet(const struct commits *all)
            all->done == NULL;
 }
 
+bool
+commits_are_under_way(const struct commits *all)
+{
+    return all->blocked != NULL || !commits_are_quiet(all);
+}
+
 /* --- Start and stop -------------------------------------------------------------- */
 
 void

@@ -49,6 +49,8 @@ void commits_ignore(struct commits *c, void *context);
 
 /* True while the message is being made durable and its owner has no answer. O(n). */
 bool commits_have(const struct commits *c, struct id id);
+/* True when some have no answer yet. */
+bool commits_are_under_way(const struct commits *c);
 /* True when all have been answered but those that wait for space; for tests. */
 bool commits_are_quiet(const struct commits *c);
 

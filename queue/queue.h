@@ -178,6 +178,8 @@ void queue_hurry(struct queue *queue);
  * does. */
 size_t queue_moves(const struct queue *queue);
 bool queue_waits_for_move(const struct queue *queue, struct id id);
+/* Messages are on their way to the disk, which no list of messages has yet. */
+bool queue_is_storing(const struct queue *queue);
 /* Messages take more than a quarter of the journal. */
 bool queue_is_filling(const struct queue *queue);
 

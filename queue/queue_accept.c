@@ -44,6 +44,12 @@ queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stor
     commits_add(&q->commits, draft, e, stored, context);
 }
 
+bool
+queue_is_storing(const struct queue *q)
+{
+    return commits_are_under_way(&q->commits);
+}
+
 void
 queue_each_taken(struct queue *q,
                  void (*each)(void *context, const char *came, struct id id),

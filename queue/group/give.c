@@ -524,13 +524,16 @@ give_lend_first(struct give *g, int64_t *budget)
     case MANAGER_LEND_BUSY:
         g->was_busy = true;
         break;
+    case MANAGER_LEND_GONE: /* its end may have left a notification */
+        g->was_busy = true;
+        id_set_add(&g->stay, id);
+        break;
     case MANAGER_LEND_STAYS:
         g->progress.local++;
         id_set_add(&g->stay, id);
         break;
     case MANAGER_LEND_DAMAGED:
     case MANAGER_LEND_MORE:
-    case MANAGER_LEND_GONE:
         break;
     }
     return true;
@@ -580,8 +583,10 @@ give_begin_walk(struct give *g)
     assert(g->walk == NULL && give_first(g) == NULL);
     arena_free(&g->arena);
     arena_init(&g->arena, SIZE_MAX / 4); /* as many as there are messages */
-    g->was_busy = g->was_sent = g->walk_has_names = false;
+    g->was_sent = g->walk_has_names = false;
     g->progress.quarantined = 0;
+    /* What is being stored has no name yet: another walk follows. */
+    g->was_busy = queue_is_storing(manager_queue(g->setup.manager));
     g->walk = queue_walk_begin(manager_queue(g->setup.manager), give_wants, g);
     give_stir(g);
 }

@@ -416,6 +416,31 @@ test_unreported(void)
     finish(&g);
 }
 
+/* A message that is on its way to the disk when the walk begins is given, too. */
+static void
+test_storing(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    manager_drain(g.a.manager, 0, on_drained, NULL);
+    world_turns(&g.a);
+    world_send(&g.a, "me@a.test", "later@b.test");
+    ok(!g.a.accepted);
+    g.give = give_new(&(struct give_setup){.loop = g.a.loop,
+                                           .events = g.a.events,
+                                           .manager = g.a.manager,
+                                           .calls = &g.wire.calls,
+                                           .host = "relay1",
+                                           .siblings = kit_wire_siblings,
+                                           .context = &g.wire},
+                      TEXT(""), give_is_over, &g);
+    pass(&g, 5000);
+    is_number(g.over, 1, "nothing is left");
+    is_number(give_progress(g.give).given, 1, "given");
+    ok(world_is_empty(&g.a));
+    finish(&g);
+}
+
 /* Siblings take turns, but only those that are named and take mail. */
 static void
 test_turns(void)
@@ -634,6 +659,7 @@ main(void)
     test_cancelled();
     test_local();
     test_unreported();
+    test_storing();
     test_turns();
     test_large();
     test_injected(8 * 1024 * 1024);
