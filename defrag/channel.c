@@ -224,6 +224,14 @@ channel_forget_withdrawn(struct defragmenter *c)
             channel_forget(c, h);
 }
 
+static bool
+channel_reassembles(void *context, struct id id)
+{
+    const struct defragmenter *c = context;
+    const struct held *h = channel_find(c, id);
+    return h != NULL && h->state == HELD_WAITING && completion_is_making(c, h);
+}
+
 /* Fragments whose time was over at startup: the offer bounces them, this holds them.
  * True: there are more. */
 static bool
@@ -338,6 +346,7 @@ channel_new(struct loop *loop, struct event_hub *events, struct manager *manager
                                           .redirected = fragment_redirect_answered,
                                           .count = channel_count,
                                           .list = channel_list,
+                                          .reassembles = channel_reassembles,
                                           .context = c};
     manager_set_defragment(manager, &c->plug);
     /* The last run may have reassembled messages without ending their parts. */

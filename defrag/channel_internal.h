@@ -205,6 +205,8 @@ void fragment_redirect_init(struct defragmenter *c);
 
 /* Continues the reassembly of complete sets. True: there is more. */
 bool completion_go_on(struct defragmenter *c);
+/* A whole is being made or stored of the set of h. */
+bool completion_is_making(const struct defragmenter *c, const struct held *h);
 void completion_stop(struct defragmenter *c);
 /* Startup has found, or an adopted journal may hold, reassembled messages whose parts
  * have not ended: no set is reassembled before completion_finish() has ended them. */

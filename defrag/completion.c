@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     PARTS_PER_TURN = 100, /* ended; each is read */
@@ -311,6 +312,37 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
     channel_stir(c);
 }
 
+/* --- Given to another host -------------------------------------------------------- */
+
+static bool
+completion_is_of(const struct reassembling *j, const struct held *h)
+{
+    return j->reassembly != NULL &&
+           memcmp(j->reassembly->key, h->key, sizeof(h->key)) == 0;
+}
+
+bool
+completion_is_making(const struct defragmenter *c, const struct held *h)
+{
+    const struct reassembling *j;
+    if (c->making != NULL && completion_is_of(c->making, h))
+        return true;
+    DL_FOREACH (c->storing, j)
+        if (completion_is_of(j, h))
+            return true;
+    return false;
+}
+
+/* Another host may get it, and make the whole. */
+static bool
+completion_has_lent(const struct defragmenter *c, const struct reassembling *j)
+{
+    for (uint32_t i = 0; i < j->reassembly->count; i++)
+        if (manager_is_lent(c->manager, j->reassembly->parts[i]))
+            return true;
+    return false;
+}
+
 /* --- Reassembly ------------------------------------------------------------------- */
 
 static struct reassembling *
@@ -337,6 +369,10 @@ completion_begin(struct defragmenter *c)
     struct reassembling *j = c->making ? NULL : next_reassembling(c);
     if (j == NULL)
         return c->making != NULL;
+    if (completion_has_lent(c, j)) {
+        completion_put_off(c, j, "another host may have taken a fragment");
+        return true;
+    }
     struct reassembled_setup setup = {.manager = c->manager,
                                       .loop = c->loop,
                                       .hostname = c->settings.hostname,
@@ -364,6 +400,8 @@ completion_go_on(struct defragmenter *c)
     if (!completion_begin(c))
         return false;
     struct reassembling *j = c->making;
+    if (j == NULL)
+        return true;
     /* After repeated crashes in here the guard quarantines this part: no reassembly. */
     struct id before = queue_enter(c->queue, j->reassembly->parts[0]);
     enum reassembled_result result = reassembled_go(j->message, CHANNEL_BUDGET);

@@ -205,6 +205,7 @@ enum manager_lent {
 /* Reads at most *budget bytes of content, and subtracts them. */
 enum manager_lent manager_lend(struct manager *manager, struct id id, int64_t *budget,
                                const struct envelope **envelope);
+bool manager_is_lent(const struct manager *manager, struct id id);
 /* The loan ends: it is known as before, with its due time and attempts. */
 void manager_take_back(struct manager *manager, struct id id);
 /* The loan ends: host has it, durably, as `there`. Here it ends. */
@@ -286,6 +287,8 @@ struct manager_defragment {
     void (*count)(void *context, struct manager_fragments *out);
     size_t (*list)(void *context, size_t from, size_t count, manager_set_saw *each,
                    void *each_context); /* manager_list_sets(); NULL: none */
+    /* A whole is being made of its set now: the message stays here meanwhile. NULL: no. */
+    bool (*reassembles)(void *context, struct id id);
     void *context;
 };
 /* channel is borrowed; NULL removes it. */

@@ -190,6 +190,14 @@ give_lend(struct active *a, const struct sched_state *known,
     return MANAGER_LENT;
 }
 
+/* The whole would be there beside the fragment. */
+static bool
+give_is_reassembled(const struct manager *m, struct id id)
+{
+    return m->defragment != NULL && m->defragment->reassembles != NULL &&
+           m->defragment->reassembles(m->defragment->context, id);
+}
+
 enum manager_lent
 manager_lend(struct manager *m, struct id id, int64_t *budget,
              const struct envelope **envelope)
@@ -198,7 +206,9 @@ manager_lend(struct manager *m, struct id id, int64_t *budget,
     struct sched_state known = sched_find(m->sched, id);
     struct id before = queue_enter(m->queue, id);
     enum manager_lent result = MANAGER_LENT;
-    if (a != NULL)
+    if (give_is_reassembled(m, id))
+        result = MANAGER_LEND_BUSY;
+    else if (a != NULL)
         result = give_take_active(a, &known) != NULL ? MANAGER_LENT : MANAGER_LEND_BUSY;
     else if (known.place == SCHED_ACTIVE)
         result = MANAGER_LEND_BUSY;
@@ -210,6 +220,13 @@ manager_lend(struct manager *m, struct id id, int64_t *budget,
     }
     queue_leave(m->queue, before);
     return result;
+}
+
+bool
+manager_is_lent(const struct manager *m, struct id id)
+{
+    const struct active *a = manager_active_find(m, id);
+    return a != NULL && a->lent;
 }
 
 void

@@ -5,6 +5,9 @@
 #include "t/support/give_kit.h"
 
 #define ROUTES "* smtp://h?defragment=yes"
+#define WHOLE  "From: a@x\r\nSubject: whole\r\n\r\none\r\ntwo\r\nthree\r\n"
+#define OTHER  "From: a@x\r\nSubject: other\r\n\r\none\r\ntwo\r\n"
+enum { TURNS = 30, LARGE = 12 * 400000 };
 
 static unsigned given_over;
 
@@ -38,6 +41,71 @@ waiting(const struct stage *s)
     struct manager_fragments f = {0};
     (void)manager_fragments(s->w.manager, &f);
     return f.messages;
+}
+
+/* The queue is given while its fragments are made a whole, so many turns after the last one
+ * has come: the recipient gets the whole, once, and no fragment. behind: another set is complete,
+ * too, and its fragments are under way when its turn comes. */
+static void
+given_in_between(int turns, bool behind)
+{
+    struct stage a, b;
+    struct kit_wire wire;
+    char name[60], *large = memory_new(LARGE + 1);
+    for (size_t i = 0; i < LARGE; i++)
+        large[i] = "0123456789\r\n"[i % 12];
+    stage_begin(&a, ROUTES);
+    stage_begin(&b, ROUTES);
+    for (int i = 0; i < 5; i++)
+        (void)loop_random(b.w.loop);
+    stage_part(&a, "i", 1, 3, "Subject: whole\r\n\r\none\r\n");
+    stage_part(&a, "i", 2, 3, large);
+    kit_wire_begin(&wire, "relay1", a.w.loop);
+    struct kit_host *host = kit_wire_add(&wire, "relay2");
+    kit_host_start(host, b.w.loop, b.w.events, b.w.manager);
+    if (behind) {
+        stage_part(&a, "k", 1, 2, "Subject: other\r\n\r\none\r\n");
+        host->weather = KIT_STUCK;
+    }
+    stage_put(&a, "a@x", "b@y", "i", 3, 3, "three\r\n");
+    if (behind)
+        stage_put(&a, "a@x", "b@y", "k", 2, 2, "two\r\n");
+    for (int i = 0; i < turns; i++)
+        loop_turn(a.w.loop, 0);
+    manager_drain(a.w.manager, 0, on_drained, NULL);
+    struct give *give = give_new(&(struct give_setup){.loop = a.w.loop,
+                                                      .events = a.w.events,
+                                                      .manager = a.w.manager,
+                                                      .calls = &wire.calls,
+                                                      .host = "relay1",
+                                                      .siblings = kit_wire_siblings,
+                                                      .context = &wire},
+                                 TEXT(""), on_over, NULL);
+    pass(&a, &b, &wire, 3000);
+    host->weather = KIT_FAIR;
+    pass(&a, &b, &wire, 5000);
+    give_free(&give);
+    manager_cancel_drain(a.w.manager);
+    sim_loop_advance(a.w.loop, 2 * STAGE_HALF_MS);
+    sim_loop_advance(b.w.loop, 2 * STAGE_HALF_MS);
+    unsigned wholes = 0;
+    for (unsigned i = 0; i < a.count; i++)
+        wholes += a.delivered[i].content.length > LARGE + 40;
+    for (unsigned i = 0; i < b.count; i++)
+        wholes += b.delivered[i].content.length > LARGE + 40;
+    unsigned all = behind ? 2 : 1;
+    if (behind)
+        wholes += stage_wholes(&a, OTHER) + stage_wholes(&b, OTHER);
+    snprintf(name, sizeof(name), "once, given after %d turns%s", turns,
+             behind ? ", and the one behind" : "");
+    ok_named(wholes == all && a.count + b.count == all, name);
+    if (wholes != all || a.count + b.count != all)
+        printf("# %u wholes, %u and %u delivered\n", wholes, a.count, b.count);
+    kit_wire_end(&wire);
+    kit_host_stop(host);
+    stage_end(&a);
+    stage_end(&b);
+    free(large);
 }
 
 int
@@ -77,12 +145,16 @@ main(void)
     is_number((int64_t)b.count, 1, "the whole does");
     if (b.count == 1)
         is_text(buffer_text(&b.delivered[0].content),
-                TEXT("From: a@x\r\nSubject: whole\r\n\r\none\r\ntwo\r\nthree\r\n"),
+                TEXT(WHOLE),
                 "of all three");
     give_free(&give);
     kit_wire_end(&wire);
     kit_host_stop(host);
     stage_end(&a);
     stage_end(&b);
+    for (int turns = 0; turns < TURNS; turns++)
+        given_in_between(turns, false);
+    for (int turns = 0; turns < TURNS; turns += 3)
+        given_in_between(turns, true);
     return done();
 }
