@@ -46,7 +46,7 @@ struct taking {
     int64_t content; /* bytes that have come */
     uint32_t crc, content_crc;
     struct outcome refusal;
-    bool refused, held;
+    bool refused, counts; /* counts: its sections do */
     char hold[ENVELOPE_HOLD_MAX + 1];
     sibling_taken *taken; /* NULL: nobody waits for the answer */
     void *context;
@@ -59,6 +59,7 @@ struct take {
     struct known *storing;          /* those that are not durable */
     struct taking *answers;
     struct loop_task answer;
+    size_t sections; /* announced, of those that were not answered */
 };
 
 /* --- What was taken --------------------------------------------------------------- */
@@ -161,7 +162,7 @@ take_admits(const struct take *t, const struct sibling_message *message,
     }
     if (take_is_closed(t, refusal))
         return false;
-    if (take_is_crowded(t)) {
+    if (take_is_crowded(t) || t->sections + message->sections > TAKE_SECTIONS_MAX) {
         *refusal = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.2",
                                 "Too much mail comes: try another host");
         return false;
@@ -194,12 +195,17 @@ take_begin(void *context, const struct sibling_hello *from,
     snprintf(taking->came, sizeof(taking->came), "%s", came);
     snprintf(taking->host, sizeof(taking->host), "%s", from->host);
     buffer_init(&taking->sections, message->sections + 1);
+    if (draft != NULL)
+        t->sections += message->sections;
+    taking->counts = draft != NULL;
     return taking;
 }
 
 static void
 taking_free(struct taking *g)
 {
+    if (g->counts)
+        g->take->sections -= g->message.sections;
     queue_discard(&g->draft);
     buffer_free(&g->sections);
     free(g);

@@ -16,7 +16,12 @@ struct loop;
 struct manager;
 struct take;
 
-enum { TAKE_KNOWN_MAX = 100000, TAKE_KNOWN_MS = 3600 * 1000 };
+enum {
+    TAKE_KNOWN_MAX = 100000,
+    TAKE_KNOWN_MS = 3600 * 1000,
+    /* Bytes of sections of all messages that are being read or stored; then 451. */
+    TAKE_SECTIONS_MAX = 2 * SIBLING_SECTIONS_MAX
+};
 
 struct take_setup {
     struct loop *loop;

@@ -304,6 +304,35 @@ test_twice(void)
     taker_end(&t);
 }
 
+/* Whoever announces much on many connections does not fill the memory. */
+static void
+test_sections(void)
+{
+    enum { MANY = TAKE_SECTIONS_MAX / SIBLING_SECTIONS_MAX };
+    struct taker t;
+    struct taking *all[MANY], *more;
+    struct outcome refusal = {0};
+    const struct sibling_hello from = {.host = "relay1"};
+    struct sibling_message message = {.id = there, .sections = SIBLING_SECTIONS_MAX};
+    taker_begin(&t);
+    const struct sibling_service *s = &t.host.service;
+    for (int i = 0; i < MANY; i++) {
+        message.id.hash++;
+        all[i] = s->take(s->context, &from, &message, &refusal);
+        ok_named(all[i] != NULL, "there is room");
+    }
+    message.id.hash++;
+    more = s->take(s->context, &from, &message, &refusal);
+    ok_named(more == NULL && refusal.code == 451, "and an end of it: later, or another host");
+    s->take_drop(&all[0]);
+    more = s->take(s->context, &from, &message, &refusal);
+    ok_named(more != NULL, "until one has gone");
+    s->take_drop(&more);
+    for (int i = 1; i < MANY; i++)
+        s->take_drop(&all[i]);
+    taker_end(&t);
+}
+
 static void
 test_ignored(void)
 {
@@ -454,6 +483,7 @@ main(void)
     test_damage();
     test_moves();
     test_twice();
+    test_sections();
     test_ignored();
     test_forgotten();
     test_failures(false);
