@@ -295,6 +295,7 @@ on_reload(void *context)
     manager_reload(p->manager, &manager, fresh->routes);
     group_wiring_reload(&p->group, fresh);
     peer_wiring_reload(&p->peer, fresh);
+    give_wiring_reload(&p->give, fresh);
     local_reload(p->local, o->hostname);
     channel_wiring_reload(&p->channel, fresh);
     struct sandbox_rules confine = configuration_sandbox(fresh);

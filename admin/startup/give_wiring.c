@@ -41,6 +41,13 @@ give_wiring_siblings(struct give_wiring *w)
 }
 
 void
+give_wiring_reload(struct give_wiring *w, const struct configuration *c)
+{
+    if (w->take != NULL)
+        take_reload(w->take, c->options.message_size_limit);
+}
+
+void
 give_wiring_stop(struct give_wiring *w)
 {
     take_free(&w->take);

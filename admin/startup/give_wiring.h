@@ -26,6 +26,7 @@ struct give_wiring {
 void give_wiring_start(struct give_wiring *wiring, const struct configuration *c);
 /* Once it is open: to whom mail may be given; NULL: there is no peer door. */
 const struct give_setup *give_wiring_siblings(struct give_wiring *wiring);
+void give_wiring_reload(struct give_wiring *wiring, const struct configuration *c);
 /* After the peer door is closed. */
 void give_wiring_stop(struct give_wiring *wiring);
 

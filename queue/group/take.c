@@ -471,6 +471,12 @@ take_free(struct take **take)
 }
 
 void
+take_reload(struct take *t, int64_t message_size_limit)
+{
+    t->setup.message_size_limit = message_size_limit;
+}
+
+void
 take_serve(struct take *t, struct sibling_service *service)
 {
     service->context = t;

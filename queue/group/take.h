@@ -35,6 +35,8 @@ struct take_setup {
 
 struct take *take_new(const struct take_setup *setup);
 void take_free(struct take **take);
+/* For what comes from now on. */
+void take_reload(struct take *take, int64_t message_size_limit);
 /* Fills in take, take_bytes, take_end, take_drop and take_ignore of a service whose
  * context is the take. */
 void take_serve(struct take *take, struct sibling_service *service);

@@ -299,6 +299,7 @@ peer_reload(struct peer *p, const struct peer_settings *settings)
     struct tls_shared shared = {.group = p->group};
     char error[TLS_ERROR_MAX];
     p->content_max = peer_content_max(settings);
+    peer_accept_reload(p);
     peer_read_secrets(settings->secret, &shared);
     bool withdraws = peer_withdraws(p, &shared);
     if (!peer_take_secrets(p, &shared, error, sizeof(error))) {

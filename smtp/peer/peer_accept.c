@@ -136,6 +136,14 @@ peer_accept_end_all(struct peer *p, const char *why)
     }
 }
 
+void
+peer_accept_reload(struct peer *p)
+{
+    struct peer_entry *e;
+    DL_FOREACH (p->entries, e)
+        e->machine.content_max = p->content_max;
+}
+
 /* --- Who comes in --------------------------------------------------------------------- */
 
 /* A host keeps to its limit, so what is beyond it is a connection that it has given up. */

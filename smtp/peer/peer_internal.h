@@ -104,6 +104,8 @@ struct peer {
 /* peer_accept.c */
 void peer_accept(void *context, struct net_connection *connection);
 void peer_accept_note(struct peer *peer, const struct net_address *address);
+/* Another size of messages. */
+void peer_accept_reload(struct peer *peer);
 /* All callers hear why, and go. */
 void peer_accept_end_all(struct peer *peer, const char *why);
 

@@ -146,6 +146,10 @@ test_sizes(void)
     message.content = 11 * 1024 * 1024 + 1;
     is_number(offer_message(&t, &message, &form), 552, "content");
     is_text(text_from(t.refusal.enhanced), TEXT("5.3.4"), "which is too large");
+    message = message_of(&form);
+    take_reload(t.host.take, 10);
+    is_number(offer_message(&t, &message, &form), 552, "a limit that was set since");
+    take_reload(t.host.take, 10 * 1024 * 1024);
     is_number(t.answers, 0, "before a byte is read");
     buffer_free(&form);
     envelope_free(&e);
