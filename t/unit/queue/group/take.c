@@ -418,6 +418,39 @@ test_failures(bool notified)
     taker_end(&t);
 }
 
+/* States that no host of ours gives. */
+static void
+test_odd_states(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    t.w.all_good = true;
+    struct envelope *e = sample("good@b.test");
+    e->recipients[0].done = true;
+    e->delivery.done = 1;
+    is_number(offer_envelope(&t, e), 0, "a message of which nothing is left to do");
+    taker_restart(&t);
+    sim_loop_advance(t.w.loop, 1000);
+    world_turns(&t.w);
+    ok_named(world_is_empty(&t.w), "ends");
+    t.w.all_good = false;
+    e = sample("later@b.test");
+    e->delivery.attempts = (unsigned)-1;
+    e->delivery.due_ms = 0;
+    e->birth_ms = INT64_MAX / 2;
+    is_number(offer_envelope(&t, e), 0, "tried for ever, and of the far future");
+    sim_loop_advance(t.w.loop, 1000);
+    world_turns(&t.w);
+    e = sample("later@b.test");
+    e->delivery.due_ms = INT64_MAX;
+    e->birth_ms = 0;
+    offer_envelope(&t, e);
+    taker_restart(&t);
+    sim_loop_advance(t.w.loop, 3600 * 1000);
+    world_turns(&t.w);
+    taker_end(&t);
+}
+
 /* What is needed to sign it, and what came with it. */
 static void
 test_carried(void)
@@ -488,6 +521,7 @@ main(void)
     test_moves();
     test_twice();
     test_sections();
+    test_odd_states();
     test_ignored();
     test_forgotten();
     test_failures(false);
