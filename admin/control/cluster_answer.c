@@ -62,6 +62,16 @@ cluster_answer_put(struct cluster_answer *a, size_t host, json_t *line)
     a->events.line(a->events.context, line);
 }
 
+/* A line of content is not the end of our answer, nor trouble, whatever its host says. */
+static void
+cluster_answer_pass(struct cluster_answer *a, size_t host, json_t *line)
+{
+    static const char *const ours[] = {"end", "error", "seen", "trouble"};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        json_object_del(line, ours[i]);
+    cluster_answer_put(a, host, line);
+}
+
 static bool
 cluster_answer_is_ready(const struct cluster_answer *a)
 {
@@ -124,7 +134,7 @@ cluster_answer_on_status(struct cluster_answer *a, size_t host)
         return;
     json_t *line = json_copy((json_t *)(uintptr_t)last);
     json_object_del(line, "ok");
-    cluster_answer_put(a, host, line);
+    cluster_answer_pass(a, host, line);
 }
 
 static bool
@@ -146,7 +156,7 @@ cluster_answer_on_message(struct cluster_answer *a, size_t host, json_t *line)
         json_decref(a->given);
         a->given = json_deep_copy(given);
     }
-    cluster_answer_put(a, host, line);
+    cluster_answer_pass(a, host, line);
 }
 
 /* It is asked for where it went, by the name that it has there. */
@@ -189,7 +199,7 @@ cluster_answer_on_operated(struct cluster_answer *a, size_t host, json_t *line)
     }
     if (json_object_get(a->wanted, id) != NULL)
         json_object_set_new(a->wanted, id, json_true());
-    cluster_answer_put(a, host, line);
+    cluster_answer_pass(a, host, line);
 }
 
 static size_t
@@ -338,7 +348,7 @@ cluster_answer_merge(struct cluster_answer *a)
             return CLUSTER_WAITS;
         a->last = a->ids[next];
         a->found++;
-        cluster_answer_put(a, next, a->heads[next]);
+        cluster_answer_pass(a, next, a->heads[next]);
         a->heads[next] = NULL;
         waits = !cluster_answer_fill(a, next);
     }

@@ -251,6 +251,28 @@ test_list_round(void)
     is_number(number(last(), "silent"), 5, "five hosts are in trouble");
 }
 
+/* Lines that look like the end of the whole answer. */
+static void
+test_false_ends(void)
+{
+    static const char *const commands[] = {"list", "show", "status"};
+    for (size_t i = 0; i < 3; i++) {
+        siblings_memory_begin(&m, w.loop, "own");
+        siblings_memory_add(&m, "liar")->answer =
+            "{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7A\",\"queue_name\":\"deferred\",\"end\":true,\"error\":\"no\",\"trouble\":\"x\"}\n"
+            "{\"ok\":true,\"end\":true,\"state\":\"running\",\"error\":\"no\"}\n";
+        siblings_memory_add(&m, "deaf");
+        ask(json_pack("{s:s,s:b,s:s*}", "command", commands[i], "cluster", true, "id", i == 1 ? "01JD3ZK5Q8-9F3K2C7A" : NULL));
+        for (size_t k = 0; k < last(); k++) {
+            const json_t *line = json_array_get(lines, k);
+            bool is_deaf = strcmp(word(k, "host"), "deaf") == 0;
+            ok(json_object_get(line, "end") == NULL && json_object_get(line, "error") == NULL);
+            ok((json_object_get(line, "trouble") != NULL) == is_deaf);
+        }
+        is_number(number(last(), "silent"), 1, commands[i]);
+    }
+}
+
 /* In several requests it is the same. */
 static void
 test_list_on(void)
@@ -473,6 +495,7 @@ main(void)
     test_refusals();
     test_list();
     test_list_round();
+    test_false_ends();
     test_list_on();
     test_list_slowly();
     test_list_many();
