@@ -280,6 +280,17 @@ drain_request(struct drain *d, const struct drain_order *order)
     return true;
 }
 
+/* Whoever sent SIGTERM does not wait as long as whoever typed `petrel drain` might. */
+static void
+drain_shorten(struct drain *d, int64_t wait_ms)
+{
+    int64_t until_ms = loop_monotonic_ms(d->loop) + wait_ms;
+    if (d->state != DRAIN_GIVING || until_ms >= d->until_ms)
+        return;
+    d->until_ms = until_ms;
+    drain_wait(d, d->give != NULL ? wait_ms : TICK_MS);
+}
+
 void
 drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
                 void *context)
@@ -287,10 +298,12 @@ drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
     struct drain_order order = {.wait_ms = wait_ms, .gives = true};
     d->gone = gone;
     d->context = context;
-    if (d->state == DRAIN_GONE)
+    if (d->state == DRAIN_GONE) {
         gone(context);
-    else
-        (void)drain_request(d, &order);
+        return;
+    }
+    (void)drain_request(d, &order);
+    drain_shorten(d, wait_ms);
 }
 
 /* --- The question ----------------------------------------------------------------- */

@@ -368,6 +368,25 @@ hand_over_at_stop(void)
     }
 }
 
+/* SIGTERM while a queue is given on command, for long: its own time counts from then on. */
+static void
+hand_over_sooner(void)
+{
+    begin(0, 50);
+    with_siblings(SIBLING_LATER);
+    submit(1);
+    asked("{\"command\":\"drain\",\"wait_ms\":86400000}");
+    pass_to(DRAIN_GIVING);
+    drain_hand_over(&g.drain, 300, on_gone, &g);
+    for (int i = 0; i < 2000 && g.gone == 0; i++) {
+        answer_all();
+        loop_turn(g.w.loop, TURN_MS);
+    }
+    is_number(g.gone, 1, "its time is over");
+    is_number(waiting(), 1, "and the message still here");
+    end();
+}
+
 /* The daemon stops in the middle of it. */
 static void
 stopped(void)
@@ -396,6 +415,7 @@ main(void)
     hand_over_late();
     hand_over_in_vain();
     hand_over_at_stop();
+    hand_over_sooner();
     stopped();
     return done();
 }
