@@ -390,6 +390,33 @@ cluster_status_print(const json_t *status, int64_t now_ms)
 
 /* --- The command ------------------------------------------------------------------------- */
 
+static int
+cluster_status_compare_host(const void *a, const void *b)
+{
+    const json_t *const *x = a, *const *y = b;
+    int left = cluster_status_is_silent(*x), right = cluster_status_is_silent(*y);
+    if (left != right)
+        return left - right;
+    return strcmp(json_field_string(*x, "host"), json_field_string(*y, "host"));
+}
+
+/* By name, those without an answer last: as they answer, they are in no order. */
+static json_t *
+cluster_status_in_order(json_t *hosts)
+{
+    size_t count = json_array_size(hosts);
+    const json_t **list = memory_array(count + 1, sizeof(json_t *));
+    json_t *sorted = json_array();
+    for (size_t i = 0; i < count; i++)
+        list[i] = json_array_get(hosts, i);
+    qsort(list, count, sizeof(json_t *), cluster_status_compare_host);
+    for (size_t i = 0; i < count; i++)
+        json_array_append(sorted, (json_t *)(uintptr_t)list[i]);
+    free(list);
+    json_decref(hosts);
+    return sorted;
+}
+
 /* The lines of all hosts. NULL: there is no answer, which was said; code is set. */
 static json_t *
 cluster_status_ask(struct control_client *daemon, int *code)
@@ -406,7 +433,7 @@ cluster_status_ask(struct control_client *daemon, int *code)
     }
     if (json_field_is_true(line, "end")) {
         json_decref(line);
-        return hosts;
+        return cluster_status_in_order(hosts);
     }
     *code = complaint_say("petrel status", line != NULL ? EX_CONFIG : EX_UNAVAILABLE,
                           line != NULL ? json_field_string(line, "error")

@@ -121,6 +121,7 @@ ok Petrel::wait_for(sub { ($code, $said) = $host{relay1}->run('status', '--clust
 like $said, qr/^warning    routes differs: relay1, relay2 \([0-9a-f]{12}\); relay3 \([0-9a-f]{12}\)$/m, 'is named';
 like $said, qr/^warning    minimal_backoff_time differs: /m, 'with all of them';
 ($code, $said) = $host{relay2}->run('status', '--cluster', '--json');
+is_deeply [ map { $_->{host} } @{ decode_json($said)->{hosts} } ], [ sort @names ], 'hosts by name, whoever answers first';
 is_deeply [sort map { $_->{host} } @{ decode_json($said)->{hosts} }], \@names, 'in JSON';
 is_deeply [sort keys %{ decode_json($said)->{differing} }], ['minimal_backoff_time', 'routes'], 'what differs';
 
