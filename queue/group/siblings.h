@@ -89,9 +89,9 @@ struct sibling_service {
 
 enum sibling_answer {
     SIBLING_TAKEN,   /* 250: durable there */
-    SIBLING_LATER,   /* 4yz: another one, or later */
+    SIBLING_LATER,   /* 4yz, or no connection: another one, or later */
     SIBLING_REFUSED, /* 5yz: it stays here */
-    SIBLING_LOST     /* no answer, or no connection: it may be there, or not */
+    SIBLING_LOST     /* no answer: it may be there, or not */
 };
 typedef void sibling_given(void *context, enum sibling_answer answer, struct id there,
                            const struct outcome *outcome);

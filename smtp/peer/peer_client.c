@@ -110,8 +110,8 @@ peer_client_end_lost(struct peer_client *c, struct peer_request *r, const char *
     switch (r->kind) {
     case PEER_GIFT:
         if (!r->is_answered) {
-            r->answer = c->is_refused && !peer_request_is_begun(r) ? SIBLING_LATER
-                                                                   : SIBLING_LOST;
+            /* What no byte was sent of is not there. */
+            r->answer = peer_request_is_begun(r) ? SIBLING_LOST : SIBLING_LATER;
             r->outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.2",
                                       "%s: %s", c->host, why);
         }
@@ -140,7 +140,7 @@ peer_client_lose(struct peer_client *c, const char *why)
         peer_client_end_lost(c, c->requests, reason);
     buffer_free(&c->out);
     buffer_free(&c->line);
-    c->is_ready = c->is_over = c->is_refused = false;
+    c->is_ready = c->is_over = false;
     c->why[0] = '\0';
 }
 
@@ -184,7 +184,7 @@ peer_client_start(struct peer_client *c)
     r->kind = PEER_HELLO;
     r->round = c->round;
     r->until_ms = INT64_MAX;
-    c->is_ready = c->is_over = c->is_refused = false;
+    c->is_ready = c->is_over = false;
     reply_start(&c->reply);
     c->service->hello(c->service->context, &own);
     buffer_init(&line, PEER_HELLO_MAX + 64);
@@ -376,7 +376,6 @@ peer_client_hear_hello(struct peer_client *c, struct peer_request *r)
     peer_client_drop(c, r);
     c->service->hello(c->service->context, &own);
     if (reply->code / 100 != 2) {
-        c->is_refused = reply->code >= 400;
         peer_client_break(c, "it said: %d %s %s", reply->code, reply->enhanced,
                           reply->text);
     } else if (!peer_hello_read(reply_text(reply), &c->other)) {

@@ -24,9 +24,8 @@ struct peer_client {
     char host[GROUP_HOST_MAX + 1];         /* who should be there */
 
     /* Private but to be read. */
-    bool is_ready;   /* the other one has said who it is */
-    bool is_over;    /* broken, or closed by the other one: why */
-    bool is_refused; /* by the other one, with a reply */
+    bool is_ready; /* the other one has said who it is */
+    bool is_over;  /* broken, or closed by the other one: why */
     char why[PEER_WHY_MAX];
     struct sibling_hello other; /* when it is ready */
     struct buffer out;

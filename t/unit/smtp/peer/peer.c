@@ -262,28 +262,28 @@ test_unreachable(void)
     pair_give(p, "relay2", 10);
     pair_ask(p, "relay2", 60000);
     until(p, pair_count(p, "\n") == 2);
-    ok(pair_told(p, "lost relay2: TLS: the other host does not know the secret of the group\n"));
+    ok(pair_told(p, "later relay2: TLS: the other host does not know the secret of the group\n"));
     ok(pair_told(p, "relay2 end TLS: the other host does not know the secret of the group\n"));
     until(p, pair_says(p, "[127.0.0.1]: TLS: the other host does not know the secret of the group"));
     ok_named(pair_says(p, "peer: warning: relay2: TLS: the other host does not know the secret"), "both sides log it");
     buffer_clear(&p->told);
     pair_give(p, "relay7", 10);
-    until(p, pair_told(p, "lost relay7: its address is not known\n"));
+    until(p, pair_told(p, "later relay7: its address is not known\n"));
     p->name = "127.0.0.1:1";
     pair_give(p, "relay8", 10);
-    until(p, pair_told(p, "lost relay8: "));
+    until(p, pair_told(p, "later relay8: "));
     p->name = "host.invalid:4650";
     pair_give(p, "relay9", 10);
     calls->ignore(calls->context, p);
     p->name = "odd";
     pair_give(p, "relay10", 10);
-    until(p, pair_told(p, "lost relay10: its address is no ADDRESS:PORT\n"));
+    until(p, pair_told(p, "later relay10: its address is no ADDRESS:PORT\n"));
     ok(!pair_told(p, "relay9"));
     p->name = p->two.address;
     p->two.settings.secret = TEXT(A);
     peer_reload(p->two.peer, &p->two.settings);
     pair_give(p, "relay3", 10);
-    until(p, pair_told(p, "lost relay3: another host is there, relay2\n"));
+    until(p, pair_told(p, "later relay3: another host is there, relay2\n"));
     pair_finish(p);
 }
 
@@ -320,7 +320,7 @@ test_reload(void)
     until(p, pair_says(p, "relay2: it said: 421 4.3.2 the secret has changed"));
     buffer_clear(&p->told);
     pair_give(p, "relay2", 10);
-    until(p, pair_told(p, "lost relay2: TLS: the other host does not know"));
+    until(p, pair_told(p, "later relay2: TLS: the other host does not know"));
     p->one.settings.secret = TEXT(B);
     peer_reload(p->one.peer, &p->one.settings);
     pair_give(p, "relay2", 10);
