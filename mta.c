@@ -522,7 +522,8 @@ start_control(struct petrel *p)
                               .manager = p->manager,
                               .listener = p->listener,
                               .questions = control_server_questions(p->control),
-                              .configuration = &p->configuration};
+                              .configuration = &p->configuration,
+                              .delivery = p->delivery};
     drain_start(&p->drain);
     p->upstreams =
         (struct upstream_wiring){.loop = p->loop,

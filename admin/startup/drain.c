@@ -198,15 +198,19 @@ drain_begin_giving(struct drain *d)
     drain_give(d);
 }
 
-/* Sessions of clients end with their transaction; one that hangs is not waited for. */
+/* Sessions of clients end with their transaction; one that hangs is not waited for. Mail
+ * that a receiver keeps waiting would stay here while the rest is given. */
 static void
 drain_on_closing(struct drain *d)
 {
     bool over = loop_monotonic_ms(d->loop) >= d->closed_ms;
-    if (over || (d->manager_drained && drain_sessions_in(d) == 0))
-        drain_begin_giving(d);
-    else
+    if (!over && !(d->manager_drained && drain_sessions_in(d) == 0)) {
         drain_wait(d, TICK_MS);
+        return;
+    }
+    if (over && d->delivery != NULL)
+        delivery_cut(d->delivery);
+    drain_begin_giving(d);
 }
 
 static void

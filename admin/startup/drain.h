@@ -26,6 +26,7 @@
 #include "admin/startup/configuration.h"
 #include "base/loop/loop.h"
 #include "queue/group/give.h"
+#include "smtp/client/delivery.h"
 #include "smtp/server/listener.h"
 
 enum drain_state {
@@ -47,6 +48,7 @@ struct drain {
     struct questions *questions;
     struct configuration *const *configuration; /* the one in force */
     const struct give_setup *siblings; /* NULL: there are none to give mail to */
+    struct delivery *delivery;         /* NULL: none */
     /* Private. */
     enum drain_state state;
     bool empties, gives, manager_drained;

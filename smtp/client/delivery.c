@@ -730,15 +730,21 @@ session_abort(struct delivery_session *s)
     delivery_session_end(s, NULL);
 }
 
+/* Each of them leaves the list before session_abort() returns. */
+void
+delivery_cut(struct delivery *d)
+{
+    while (d->sessions != NULL)
+        session_abort(d->sessions);
+}
+
 void
 delivery_free(struct delivery **delivery)
 {
     struct delivery *d = *delivery;
     if (d == NULL)
         return;
-    /* Each of them leaves the list before session_abort() returns. */
-    while (d->sessions != NULL)
-        session_abort(d->sessions);
+    delivery_cut(d);
     manager_set_watch(d->manager, NULL, d);
     loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
     site_keys_free(&d->providers);

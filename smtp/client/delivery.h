@@ -57,7 +57,10 @@ void delivery_reload(struct delivery *d, const struct delivery_settings *setting
 /* Ends idle sessions and those without a connection that has greeted; the others end
  * when their mail is done. */
 void delivery_drain(struct delivery *d);
-/* Aborts the sessions that are left: their requests are settled as deferred. */
+/* Aborts the sessions that are left: their requests are settled as deferred. Not within a
+ * callback of a session. */
+void delivery_cut(struct delivery *d);
+/* The same, for good. */
 void delivery_free(struct delivery **d);
 /* Of the accounts among secrets; NULL: there are none. They live longer. */
 void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
