@@ -199,7 +199,8 @@ drain_begin_giving(struct drain *d)
 }
 
 /* Sessions of clients end with their transaction; one that hangs is not waited for. Mail
- * that a receiver keeps waiting would stay here while the rest is given. */
+ * that a receiver keeps waiting would stay here while the rest is given; where all of it
+ * stays, it may go on. */
 static void
 drain_on_closing(struct drain *d)
 {
@@ -208,7 +209,7 @@ drain_on_closing(struct drain *d)
         drain_wait(d, TICK_MS);
         return;
     }
-    if (over && d->delivery != NULL)
+    if (over && d->gives && d->delivery != NULL)
         delivery_cut(d->delivery);
     drain_begin_giving(d);
 }
