@@ -73,6 +73,13 @@ cmp_ok scalar(keys %{ known($_) }), '>', 5, 'in turn' for @host{qw(two three)};
 my $id = qr/\w{10}-\w{8}/;
 is Petrel::count($one->log, qr/queue: $id: to=(?:two|three), as=$id, attempts=1, due=\d+, status=given$/m), 22, 'the giver says so';
 is Petrel::count($host{$_}->log, qr/queue: $id: from=one, was=$id, first=$id/), scalar(keys %{ known($host{$_}) }), "and $_, which took it" for qw(two three);
+# Whoever is asked finds it, by the name it had.
+my $was = $before->{m1}{queue_id};
+($code, $said) = $host{three}->run('queue', 'show', $was, '--cluster');
+is $code, 0, 'shown' or diag $said;
+like $said, qr/\Agiven:    one gave it to (two|three), where it is ($id), .*\nhost:     (?:two|three)\nid:       $id\n/, 'with its way';
+($code, $said) = $host{two}->run('queue', 'ls', '--first', $was, '--cluster');
+like $said, qr/\A(?:two|three) +$id deferred .*<m1\@y\.test>.*\n\z/, 'and found by its first name';
 ($code) = $one->run(qw(drain --cancel));
 is $code, 0, 'back in service';
 
