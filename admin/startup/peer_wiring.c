@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { REFUSED_MS = 60 * 1000, REFUSED_LINES = 10 };
+
 /* --- Who we are ----------------------------------------------------------------------- */
 
 static void
@@ -26,11 +28,23 @@ peer_wiring_hello(void *context, struct sibling_hello *out)
     (void)!text_copy(out->state, sizeof(out->state), text_from(w->state(w->context)));
 }
 
+/* A host with wrong settings comes again all the time. */
+static bool
+peer_wiring_may_complain(struct peer_wiring *w)
+{
+    int64_t now_ms = loop_monotonic_ms(w->loop);
+    if (w->refused == 0 || now_ms - w->refused_ms >= REFUSED_MS) {
+        w->refused_ms = now_ms;
+        w->refused = 0;
+    }
+    return w->refused < REFUSED_LINES && ++w->refused > 0;
+}
+
 static bool
 peer_wiring_greet(void *context, const struct sibling_hello *caller,
                   struct outcome *refusal)
 {
-    const struct peer_wiring *w = context;
+    struct peer_wiring *w = context;
     const char *why = NULL;
     if (w->is_closed(w->context))
         return outcome_refuse(refusal, 421, "4.3.2", "this host stops");
@@ -43,8 +57,9 @@ peer_wiring_greet(void *context, const struct sibling_hello *caller,
                 : "that is the name of this host: each host needs its own cluster_host";
     if (why == NULL)
         return true;
-    log_say(w->log, LOG_LEVEL_WARNING, "peer", NULL, "%s of group %s is refused: %s",
-            caller->host, caller->group, why);
+    if (peer_wiring_may_complain(w))
+        log_say(w->log, LOG_LEVEL_WARNING, "peer", NULL,
+                "%s of group %s is refused: %s", caller->host, caller->group, why);
     return outcome_refuse(refusal, 554, "5.7.1", why);
 }
 

@@ -39,6 +39,8 @@ struct peer_wiring {
     char found[GROUP_ADDRESS_MAX + 1];
     char group_name[GROUP_NAME_MAX + 1], host[GROUP_HOST_MAX + 1];
     int64_t run_ms;
+    int64_t refused_ms; /* a minute's begin, and lines on refused hosts in it */
+    unsigned refused;
 };
 
 /* False with one line in error: it can never work. Without a group or a secret nothing is

@@ -183,6 +183,13 @@ $fresh = Sibling->connect($door, $old);
 is $fresh->hello, '', 'it opens nothing any more';
 $fresh = Sibling->connect($door, $new);
 like $fresh->hello, qr/^250 /, 'the new one does';
+for (1 .. 15) {
+    my $other = Sibling->connect($door, $new);
+    $other->hello(host => 'relay1');
+    $other->close;
+}
+my $refusals = () = $host->log =~ /relay1 of group mail is refused/g;
+cmp_ok $refusals, '<=', 10, 'wrong settings do not fill the log';
 $host->stop;
 is $fresh->line, '421 4.3.2 this host stops', 'who is there when the host stops hears it';
 unlike $host->log, qr/$old|$new/, 'no secret is in the log';
