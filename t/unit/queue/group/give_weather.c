@@ -386,7 +386,8 @@ judge_mail(struct run *r, unsigned n)
     if (m->bad && m->reports == 0 && m->delivered[1] == 0)
         complain(r, "a failure is not reported", n);
     /* A later command may have taken its place. */
-    if (m->returned && m->reports + m->delivered[0] + m->delivered[2] == 0)
+    if (m->returned &&
+        m->reports + m->delivered[0] + m->delivered[1] + m->delivered[2] == 0)
         complain(r, "a return is not reported", n);
     if (!r->gentle)
         return;
