@@ -69,16 +69,17 @@ is_rid('anything');
 
 # No command takes a member of a wrong type for a missing one. The answers of all commands that the daemon has.
 my %members = (
-    (map { $_ => 'ids' } qw(hold release retry bounce rm list states)), (map { $_ => 'id' } qw(state why follow)), (map { $_ => 'from' } qw(sites fragments test)),
+    (map { $_ => 'ids' } qw(hold release retry bounce rm list states)), (map { $_ => 'id' } qw(state why follow show)), (map { $_ => 'from' } qw(sites fragments test)),
     trace => 'limit', site => 'name', 'quota-reset' => 'who', 'log-level' => 'for_ms', unlock => 'clients', drain => 'wait_ms', page => 'access', adopt => 'slice', 'cluster-forget' => 'host',
 );
-my %known = (%members, map { $_ => '' } qw(status tokens findings quotas health lockouts reload canary series http cluster));
+my %known = (%members, map { $_ => '' } qw(status summary tokens findings quotas health lockouts reload canary series http cluster));
 my %said;
 for my $file (glob "$FindBin::Bin/../../admin/*/*.c") {
     open my $source, '<', $file or die "$file: $!";
     my $text = do { local $/; <$source> };
     $said{$1} = 1 while $text =~ /questions_on\([^;]*?"([\w-]+)", \w+, \w+/g;
     $said{$1} = 1 while $file =~ /(?:control_server|trace_answer)\.c$/ && $text =~ /strcmp\((?:name|command), "([\w-]+)"\) == 0/g;
+    $said{$1} = 1 while $file =~ /control_session\.c$/ && $text =~ /^    \{"([\w-]+)", +control_session_/mg;
     $said{$1} = 1 while $file =~ /questions\.c$/ && $text =~ /^    \{"([\w-]+)", +answer_/mg;
 }
 cmp_ok scalar keys %said, '>', 20, 'commands are found in the source';
