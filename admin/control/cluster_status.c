@@ -22,6 +22,16 @@ enum {
     WHO_SHOWN = 3 /* hosts with most mail for a site */
 };
 
+/* Of a host that says what it wants: the sums of all hosts stay far from overflow. */
+static const int64_t number_max = INT64_C(1000000000000000);
+
+static int64_t
+cluster_status_number(const json_t *object, const char *key)
+{
+    int64_t number = json_field_number(object, key);
+    return number < 0 ? 0 : number > number_max ? number_max : number;
+}
+
 /* --- Settings ------------------------------------------------------------------------ */
 
 /* all: NAME -> DIGEST -> [HOST, ...] */
@@ -69,13 +79,13 @@ cluster_status_differing(const json_t *hosts)
 static void
 cluster_status_sum(json_t *to, const char *key, int64_t more)
 {
-    json_object_set_new(to, key, json_integer(json_field_number(to, key) + more));
+    json_object_set_new(to, key, json_integer(cluster_status_number(to, key) + more));
 }
 
 static void
 cluster_status_most(json_t *to, const char *key, int64_t value)
 {
-    if (value > json_field_number(to, key) || json_object_get(to, key) == NULL)
+    if (value > cluster_status_number(to, key) || json_object_get(to, key) == NULL)
         json_object_set_new(to, key, json_integer(value));
 }
 
@@ -83,7 +93,7 @@ static void
 cluster_status_add_site(json_t *all, const char *host, const json_t *site)
 {
     const char *name = json_field_string(site, "site");
-    int64_t waiting = json_field_number(site, "waiting");
+    int64_t waiting = cluster_status_number(site, "waiting");
     json_t *sum = json_object_get(all, name);
     if (sum == NULL && json_object_size(all) == SITES_MAX)
         return;
@@ -91,14 +101,14 @@ cluster_status_add_site(json_t *all, const char *host, const json_t *site)
         sum = json_pack("{s:s,s:[]}", "site", name, "hosts");
         json_object_set_new(all, name, sum);
     }
-    cluster_status_most(sum, "limit", json_field_number(site, "limit"));
-    cluster_status_most(sum, "shared_tokens", json_field_number(site, "shared_tokens"));
-    cluster_status_sum(sum, "tokens", json_field_number(site, "lease_tokens"));
-    cluster_status_sum(sum, "granted", json_field_number(site, "lease_sessions"));
-    cluster_status_sum(sum, "sessions", json_field_number(site, "sessions"));
-    cluster_status_sum(sum, "busy", json_field_number(site, "busy"));
+    cluster_status_most(sum, "limit", cluster_status_number(site, "limit"));
+    cluster_status_most(sum, "shared_tokens", cluster_status_number(site, "shared_tokens"));
+    cluster_status_sum(sum, "tokens", cluster_status_number(site, "lease_tokens"));
+    cluster_status_sum(sum, "granted", cluster_status_number(site, "lease_sessions"));
+    cluster_status_sum(sum, "sessions", cluster_status_number(site, "sessions"));
+    cluster_status_sum(sum, "busy", cluster_status_number(site, "busy"));
     cluster_status_sum(sum, "waiting", waiting);
-    cluster_status_sum(sum, "backlogged", json_field_number(site, "backlogged"));
+    cluster_status_sum(sum, "backlogged", cluster_status_number(site, "backlogged"));
     if (waiting > 0)
         json_array_append_new(
             json_object_get(sum, "hosts"),
@@ -108,7 +118,7 @@ cluster_status_add_site(json_t *all, const char *host, const json_t *site)
 static int64_t
 cluster_status_mail(const json_t *site)
 {
-    return json_field_number(site, "waiting") + json_field_number(site, "backlogged");
+    return cluster_status_number(site, "waiting") + cluster_status_number(site, "backlogged");
 }
 
 static int
@@ -178,16 +188,16 @@ cluster_status_print_host(const json_t *host, int width, int64_t now_ms)
         printf("%-*s  %s\n", width, name, json_field_string(host, "trouble"));
         return;
     }
-    if (json_field_number(host, "oldest_ms") > 0)
-        format_time_span(now_ms - json_field_number(host, "oldest_ms"), old);
+    if (cluster_status_number(host, "oldest_ms") > 0)
+        format_time_span(now_ms - cluster_status_number(host, "oldest_ms"), old);
     if (json_is_number(busy))
         snprintf(share, sizeof(share), "%.0f %%", 100 * json_number_value(busy));
-    format_time_span(1000 * json_field_number(host, "uptime_s"), up);
+    format_time_span(1000 * cluster_status_number(host, "uptime_s"), up);
     printf("%-*s  %-8s %-9s %-11s %9" PRId64 "  %-11s %5" PRId64 " %5" PRId64
            " %6s  %s%s\n",
            width, name, json_field_string(host, "state"),
-           json_field_string(host, "version"), up, json_field_number(host, "waiting"),
-           old, json_field_number(sessions, "in"), json_field_number(sessions, "out"),
+           json_field_string(host, "version"), up, cluster_status_number(host, "waiting"),
+           old, cluster_status_number(sessions, "in"), cluster_status_number(sessions, "out"),
            share, json_field_is_true(host, "accepting") ? "yes" : "no: ",
            json_field_is_true(host, "accepting") ? ""
                                                  : json_field_string(host, "reason"));
@@ -229,7 +239,7 @@ cluster_status_print_group(const json_t *hosts)
     json_int_t waiting = 0;
     json_array_foreach ((json_t *)(uintptr_t)hosts, i, host) {
         silent += cluster_status_is_silent(host);
-        waiting += json_field_number(host, "waiting");
+        waiting += cluster_status_number(host, "waiting");
         if (seen == NULL)
             seen = json_object_get(host, "group");
     }
@@ -284,8 +294,8 @@ cluster_status_print_away(const json_t *host)
     printf("warning    redis is away at %s for %s: %s; %" PRId64
            " sites at its own part\n",
            json_field_string(host, "host"),
-           format_time_span(json_field_number(group, "away_ms"), span),
-           json_field_string(group, "why"), json_field_number(group, "fallback_sites"));
+           format_time_span(cluster_status_number(group, "away_ms"), span),
+           json_field_string(group, "why"), cluster_status_number(group, "fallback_sites"));
 }
 
 static void
@@ -298,8 +308,8 @@ cluster_status_print_bank(const json_t *hosts)
         const json_t *group = json_object_get(host, "group");
         up += strcmp(json_field_string(group, "bank"), "up") == 0;
         away += strcmp(json_field_string(group, "bank"), "away") == 0;
-        asks += json_field_number(group, "asks");
-        failures += json_field_number(group, "failures");
+        asks += cluster_status_number(group, "asks");
+        failures += cluster_status_number(group, "failures");
         cluster_status_print_away(host);
     }
     if (up + away == 0)
@@ -316,8 +326,8 @@ static int
 cluster_status_compare_waiting(const void *a, const void *b)
 {
     const json_t *const *x = a, *const *y = b;
-    int64_t left = json_field_number(*x, "waiting"),
-            right = json_field_number(*y, "waiting");
+    int64_t left = cluster_status_number(*x, "waiting"),
+            right = cluster_status_number(*y, "waiting");
     return left == right ? 0 : left > right ? -1 : 1;
 }
 
@@ -331,7 +341,7 @@ cluster_status_print_who(const json_t *hosts)
     qsort(list, count, sizeof(json_t *), cluster_status_compare_waiting);
     for (size_t i = 0; i < count && i < WHO_SHOWN; i++)
         printf("%s%s %" PRId64, i > 0 ? ", " : "  ", json_field_string(list[i], "host"),
-               json_field_number(list[i], "waiting"));
+               cluster_status_number(list[i], "waiting"));
     if (count > WHO_SHOWN)
         printf(" and %zu more", count - WHO_SHOWN);
     free(list);
@@ -341,21 +351,21 @@ static void
 cluster_status_print_site(const json_t *site)
 {
     char rate[48] = "-", sessions[48];
-    int64_t limit = json_field_number(site, "limit");
-    if (json_field_number(site, "shared_tokens") > 0)
+    int64_t limit = cluster_status_number(site, "limit");
+    if (cluster_status_number(site, "shared_tokens") > 0)
         snprintf(rate, sizeof(rate), "%" PRId64 "/%" PRId64,
-                 json_field_number(site, "tokens"),
-                 json_field_number(site, "shared_tokens"));
+                 cluster_status_number(site, "tokens"),
+                 cluster_status_number(site, "shared_tokens"));
     if (limit > 0)
         snprintf(sessions, sizeof(sessions), "%" PRId64 "/%" PRId64,
-                 json_field_number(site, "granted"), limit);
+                 cluster_status_number(site, "granted"), limit);
     else
         snprintf(sessions, sizeof(sessions), "%" PRId64,
-                 json_field_number(site, "granted"));
+                 cluster_status_number(site, "granted"));
     printf("%-34s %9s %5" PRId64 " %5" PRId64 " %9s %8" PRId64 " %8" PRId64,
            json_field_string(site, "site"), sessions,
-           json_field_number(site, "sessions"), json_field_number(site, "busy"), rate,
-           json_field_number(site, "waiting"), json_field_number(site, "backlogged"));
+           cluster_status_number(site, "sessions"), cluster_status_number(site, "busy"), rate,
+           cluster_status_number(site, "waiting"), cluster_status_number(site, "backlogged"));
     cluster_status_print_who(json_object_get(site, "hosts"));
     putchar('\n');
 }

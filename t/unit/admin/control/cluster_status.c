@@ -90,6 +90,20 @@ test_json(void)
     json_decref(status);
 }
 
+#define WILD(number) "{\"host\":\"relay8\",\"version\":\"0.1.0\",\"uptime_s\":" number ",\"accepting\":true,\"reason\":\"\",\"oldest_ms\":" number ",\"state\":\"running\",\"waiting\":" number "," \
+    "\"sessions\":{\"in\":" number ",\"out\":" number "},\"settings\":{},\"group\":null," \
+    "\"sites\":[{\"site\":\"mx.a.test\",\"limit\":" number ",\"lease_tokens\":" number ",\"sessions\":" number ",\"busy\":" number ",\"waiting\":" number ",\"backlogged\":" number "}]}\n"
+
+/* Numbers that no host has do not overflow the sums. */
+static void
+test_numbers(void)
+{
+    is_number(answered("--cluster", WILD("9223372036854775807") WILD("9223372036854775807") END), 0, "numbers without measure");
+    prints("messages waiting: 2000000000000000\n");
+    is_number(answered("--cluster", WILD("-9223372036854775808") WILD("-1") END), 0, "and negative ones");
+    prints("messages waiting: 0\n");
+}
+
 int
 main(void)
 {
@@ -98,6 +112,7 @@ main(void)
     test_page();
     test_codes();
     test_json();
+    test_numbers();
     command_world_end(&world);
     return done();
 }
