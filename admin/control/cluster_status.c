@@ -102,7 +102,8 @@ cluster_status_add_site(json_t *all, const char *host, const json_t *site)
         json_object_set_new(all, name, sum);
     }
     cluster_status_most(sum, "limit", cluster_status_number(site, "limit"));
-    cluster_status_most(sum, "shared_tokens", cluster_status_number(site, "shared_tokens"));
+    cluster_status_most(sum, "shared_tokens",
+                        cluster_status_number(site, "shared_tokens"));
     cluster_status_sum(sum, "tokens", cluster_status_number(site, "lease_tokens"));
     cluster_status_sum(sum, "granted", cluster_status_number(site, "lease_sessions"));
     cluster_status_sum(sum, "sessions", cluster_status_number(site, "sessions"));
@@ -118,7 +119,8 @@ cluster_status_add_site(json_t *all, const char *host, const json_t *site)
 static int64_t
 cluster_status_mail(const json_t *site)
 {
-    return cluster_status_number(site, "waiting") + cluster_status_number(site, "backlogged");
+    return cluster_status_number(site, "waiting") +
+           cluster_status_number(site, "backlogged");
 }
 
 static int
@@ -193,14 +195,15 @@ cluster_status_print_host(const json_t *host, int width, int64_t now_ms)
     if (json_is_number(busy))
         snprintf(share, sizeof(share), "%.0f %%", 100 * json_number_value(busy));
     format_time_span(1000 * cluster_status_number(host, "uptime_s"), up);
-    printf("%-*s  %-8s %-9s %-11s %9" PRId64 "  %-11s %5" PRId64 " %5" PRId64
-           " %6s  %s%s\n",
-           width, name, json_field_string(host, "state"),
-           json_field_string(host, "version"), up, cluster_status_number(host, "waiting"),
-           old, cluster_status_number(sessions, "in"), cluster_status_number(sessions, "out"),
-           share, json_field_is_true(host, "accepting") ? "yes" : "no: ",
-           json_field_is_true(host, "accepting") ? ""
-                                                 : json_field_string(host, "reason"));
+    printf(
+        "%-*s  %-8s %-9s %-11s %9" PRId64 "  %-11s %5" PRId64 " %5" PRId64
+        " %6s  %s%s\n",
+        width, name, json_field_string(host, "state"),
+        json_field_string(host, "version"), up, cluster_status_number(host, "waiting"),
+        old, cluster_status_number(sessions, "in"),
+        cluster_status_number(sessions, "out"), share,
+        json_field_is_true(host, "accepting") ? "yes" : "no: ",
+        json_field_is_true(host, "accepting") ? "" : json_field_string(host, "reason"));
 }
 
 static void
@@ -295,7 +298,8 @@ cluster_status_print_away(const json_t *host)
            " sites at its own part\n",
            json_field_string(host, "host"),
            format_time_span(cluster_status_number(group, "away_ms"), span),
-           json_field_string(group, "why"), cluster_status_number(group, "fallback_sites"));
+           json_field_string(group, "why"),
+           cluster_status_number(group, "fallback_sites"));
 }
 
 static void
@@ -364,8 +368,9 @@ cluster_status_print_site(const json_t *site)
                  cluster_status_number(site, "granted"));
     printf("%-34s %9s %5" PRId64 " %5" PRId64 " %9s %8" PRId64 " %8" PRId64,
            json_field_string(site, "site"), sessions,
-           cluster_status_number(site, "sessions"), cluster_status_number(site, "busy"), rate,
-           cluster_status_number(site, "waiting"), cluster_status_number(site, "backlogged"));
+           cluster_status_number(site, "sessions"), cluster_status_number(site, "busy"),
+           rate, cluster_status_number(site, "waiting"),
+           cluster_status_number(site, "backlogged"));
     cluster_status_print_who(json_object_get(site, "hosts"));
     putchar('\n');
 }

@@ -260,7 +260,7 @@ const struct setting options_rows[] = {
             "How long `petrel drain` still accepts mail, after readiness has failed."),
     TEXTUAL(
         STRING, stop, "stop", "keep",
-        "What SIGTERM does with the queue: keep, or hand_over: the other hosts of the "
+        "The queue at SIGTERM: keep, it stays; or hand_over, the other hosts of the "
         "cluster take\n"
         "it before the daemon ends, as by `petrel drain`."),
     BOUNDED(DURATION, hand_over_timeout_ms, "hand_over_timeout", "100s", 1000,
@@ -471,7 +471,7 @@ const struct setting options_rows[] = {
     SECRET_TABLE(cluster_secret, "cluster_secret",
                  "Secrets of the group, one a line, each of 32 bytes at least: the "
                  "first is used, all are\n"
-                 "accepted. Who knows one is a host of the group. Prefer "
+                 "accepted. They give full access to mail. Prefer "
                  "cluster_secret_file."),
     TEXTUAL(STRING, cluster_egress, "cluster_egress", "shared",
             "What receivers see of the group: shared (one address for all hosts), own "
