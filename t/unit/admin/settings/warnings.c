@@ -312,6 +312,15 @@ test_group(void)
     ok_named(!is_said("cluster is set") && !is_said("a rate delay") &&
                  !is_said("counts by itself"),
              "a group of peers with a rate is good");
+    strcpy(redis, "stop=hand_over");
+    say(arguments);
+    ok(is_said("stop = hand_over gives the queue to nobody without cluster and cluster_secret"));
+    strcpy(relay, "cluster_secret=0123456789012345678901234567890123456789");
+    say(arguments);
+    ok_named(!is_said("to nobody"), "with a secret it can");
+    strcpy(cluster, "cluster=");
+    say(arguments);
+    ok_named(is_said("to nobody"), "but not without a group");
 }
 
 static void
