@@ -31,8 +31,7 @@ enum {
     TICK_MS = 200,       /* while it waits for a time */
     AGAIN_MS = 1000,     /* after 4yz of all, or a lost answer */
     LOST_MS = 60 * 1000, /* for which the same host is asked */
-    READY_MAX = 8,       /* lent, with no host that has room for it: large content */
-    WHY_MAX = 200
+    READY_MAX = 8        /* lent, with no host that has room for it: large content */
 };
 
 struct give_row {
@@ -86,7 +85,7 @@ struct give {
     struct loop_task task;
     struct loop_timer timer;
     struct give_progress progress;
-    char why[WHY_MAX];
+    char why[GIVE_WHY_MAX];
 };
 
 static void give_step(void *context);
@@ -718,7 +717,7 @@ give_progress(const struct give *g)
 {
     struct give_progress p = g->progress;
     p.left = g->rows.count + g->gift_count;
-    p.why = g->why;
+    memcpy(p.why, g->why, sizeof(p.why));
     return p;
 }
 

@@ -16,7 +16,8 @@ struct manager;
 
 enum {
     GIVE_MOVES_MAX = 5, /* `given` of an envelope: one moved more often stays, 5.4.6 */
-    GIVE_HURRY = 64     /* ends not durable yet: then the journal is hurried */
+    GIVE_HURRY = 64,    /* ends not durable yet: then the journal is hurried */
+    GIVE_WHY_MAX = 256
 };
 
 struct give_setup {
@@ -34,12 +35,12 @@ struct give_setup {
 
 struct give_progress {
     uint64_t given;
-    size_t sent;        /* without an answer now */
-    size_t left;        /* that can be given, as far as is known */
-    size_t refused;     /* 5yz, or moved too often: they stay */
-    size_t local;       /* of Maildirs and Unix sockets: they stay */
-    size_t quarantined; /* they stay */
-    const char *why;    /* nobody takes mail now; "" */
+    size_t sent;            /* without an answer now */
+    size_t left;            /* that can be given, as far as is known */
+    size_t refused;         /* 5yz, or moved too often: they stay */
+    size_t local;           /* of Maildirs and Unix sockets: they stay */
+    size_t quarantined;     /* they stay */
+    char why[GIVE_WHY_MAX]; /* nobody takes mail now; "" */
 };
 
 /* Begins. to: names, separated by commas or spaces, to which it gives; empty: all.
