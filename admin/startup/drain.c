@@ -12,7 +12,8 @@ enum {
     TICK_MS = 200,
     RETRY_MS = 10 * 1000,
     WAIT_MAX_MS = 24 * 3600 * 1000,
-    DRAIN_TEXT_MAX = 200
+    DRAIN_TEXT_MAX = 200,
+    DRAIN_GIVEN_TEXT_MAX = 48
 };
 
 static const char *const state_names[] = {
@@ -62,7 +63,7 @@ drain_sessions_in(const struct drain *d)
 static void
 drain_enter(struct drain *d, enum drain_state state, const char *what)
 {
-    char text[DRAIN_TEXT_MAX];
+    char text[DRAIN_TEXT_MAX + 32];
     snprintf(text, sizeof(text), "drain: %s%s", state_names[state], what);
     d->state = state;
     event_tell(d->events, &(struct event){.kind = EVENT_DRAINING,
@@ -126,7 +127,7 @@ drain_empty(struct drain *d)
 static void
 drain_end(struct drain *d)
 {
-    char what[DRAIN_TEXT_MAX], given[DRAIN_TEXT_MAX] = "";
+    char what[DRAIN_TEXT_MAX], given[DRAIN_GIVEN_TEXT_MAX] = "";
     int64_t waiting, left = drain_left(d, &waiting);
     if (d->given.given > 0)
         snprintf(given, sizeof(given), ": messages given: %" PRIu64, d->given.given);
