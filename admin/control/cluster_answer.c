@@ -3,7 +3,6 @@
 
 #include "admin/control/json_field.h"
 #include "admin/control/list_answer.h"
-#include "admin/control/listing.h"
 #include "admin/control/request.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
@@ -417,16 +416,6 @@ cluster_answer_rest(const struct cluster_answer *a, char name[ID_LENGTH + 1])
     return name;
 }
 
-/* Why a host gave no answer: escaped, since others say it. */
-static void
-cluster_answer_put_trouble(struct cluster_answer *a, size_t host)
-{
-    const char *trouble = fan_out_trouble(a->hosts, host);
-    json_t *line = json_object();
-    json_object_set_new(line, "trouble", listing_text(text_from(trouble)));
-    cluster_answer_put(a, host, line);
-}
-
 static void
 cluster_answer_end(struct cluster_answer *a)
 {
@@ -434,7 +423,8 @@ cluster_answer_end(struct cluster_answer *a)
     size_t count = fan_out_count(a->hosts);
     for (size_t i = 0; i < count; i++)
         if (fan_out_trouble(a->hosts, i)[0] != '\0')
-            cluster_answer_put_trouble(a, i);
+            cluster_answer_put(
+                a, i, json_pack("{s:s}", "trouble", fan_out_trouble(a->hosts, i)));
     a->events.ended(a->events.context,
                     json_pack("{s:b,s:b,s:s?,s:I,s:I}", "ok", true, "end", true, "next",
                               cluster_answer_rest(a, name), "hosts", (json_int_t)count,
