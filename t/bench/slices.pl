@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # Slices of one machine: CPU a message with one daemon and with two slices on one port, at full speed; and at a steady one
-# with one daemon, and with two slices that share a rate (never reached) by the bank of one of them. In turn, ROUNDS times;
-# the medians count. Where there are cores for both and for the load, messages a second, too.
+# with one daemon, and with two slices that share a rate (never reached) by the bank of one of them. Each slice
+# has as many connections as one daemon alone, since one commit serves those that wait together. In turn, ROUNDS times; the
+# medians count. Where there are cores for both and for the load, messages a second, too.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -40,7 +41,7 @@ sub measure {
         Bench::answered($sink, 10);
         ($before, $began) = (sum0(map { Bench::cpu_ms($_->{pid}) } @daemons), time);
         Bench::ask($sink, "wait $count 100");
-        Bench::load($port, size => 4096, connections => 40, messages => $count, %load, meanwhile => sub { Bench::answered($sink, 120) });
+        Bench::load($port, size => 4096, connections => 40 * $slices, messages => $count, %load, meanwhile => sub { Bench::answered($sink, 120) });
         $figure{through} = $count / (time - $began);
         sleep 0.3; # what they do behind the last message counts
         $figure{cpu} = (sum0(map { Bench::cpu_ms($_->{pid}) } @daemons) - $before) / $count;
