@@ -96,12 +96,14 @@ due_us(const struct bucket *b, const struct rate *r, int64_t now_us)
 }
 
 int64_t
-bucket_ready_ms(const struct bucket *b, const struct rate *r, int64_t now_ms)
+bucket_ready_ms(struct bucket *b, const struct rate *r, int64_t now_ms)
 {
     if (r->amount == 0)
         return INT64_MIN;
     assert(r->burst >= 1);
-    int64_t ready = due_us(b, r, now_ms * 1000) - span_us(r, r->burst - 1);
+    /* Were it not kept, the bucket would be as empty at each later question. */
+    b->full_at_us = due_us(b, r, now_ms * 1000);
+    int64_t ready = b->full_at_us - span_us(r, r->burst - 1);
     /* Rounded up: a wake-up a fraction of a millisecond early would find nothing. */
     return ready / 1000 + (ready % 1000 > 0);
 }

@@ -31,8 +31,8 @@ struct bucket {         /* zeroed = full */
 
 /* When the next transaction conforms: <= now_ms: it does now; INT64_MIN if unlimited. A
  * bucket emptier than possible (the clock was set unnoticed, the rate was raised)
- * counts as empty. */
-int64_t bucket_ready_ms(const struct bucket *b, const struct rate *r, int64_t now_ms);
+ * becomes an empty one: it fills from now on. */
+int64_t bucket_ready_ms(struct bucket *b, const struct rate *r, int64_t now_ms);
 
 /* One transaction begins, conforming or not. If each is taken when ready, the
  * transactions keep the rate in the long run: a delay of less than a millisecond, the

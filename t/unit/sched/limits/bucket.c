@@ -231,6 +231,20 @@ test_bucket_clock(void)
     is_number(bucket_ready_ms(&b, &r, START), START + 1000, "taken all the same");
 }
 
+/* One taken at 1/h, before the rate was raised. */
+static void
+test_raised(void)
+{
+    struct rate slow, fast;
+    struct bucket b = {0};
+    ok(bucket_rate_parse(TEXT("1/h"), &slow) && bucket_rate_parse(TEXT("1/s"), &fast));
+    bucket_take(&b, &slow, 5000);
+    is_number(bucket_ready_ms(&b, &slow, 6000), 5000 + 3600000, "an hour");
+    is_number(bucket_ready_ms(&b, &fast, 6000), 7000, "then a second");
+    is_number(bucket_ready_ms(&b, &fast, 6500), 7000, "which passes");
+    is_number(bucket_passes(&b, &fast, 6500, 8500), 2, "and goes on");
+}
+
 static void
 test_converge(void)
 {
@@ -433,6 +447,7 @@ main(void)
     test_bucket();
     test_passes();
     test_bucket_clock();
+    test_raised();
     test_converge();
     test_change();
     test_phases();
