@@ -63,25 +63,49 @@ sched_change(struct sched *s, const struct sched_settings *settings)
     destinations_reload(&s->destinations);
 }
 
+/* An operator who raises a rate does not expect the mail that waits to keep the old one:
+ * other limits alone are changed in place, with what the sites have learnt. */
+static bool
+change_limits(struct sched *s, struct transport *transport, const struct target *target)
+{
+    struct sites *sites = &s->destinations.sites;
+    struct site *site, *next;
+    if (!target || !transport_change(&sites->transports, transport, target))
+        return false;
+    transport->is_gone = false;
+    HASH_ITER (hh, transport->sites, site, next)
+        window_change(&site->window, &target->transport);
+    sites_update(sites, transport, s->now_ms);
+    return true;
+}
+
 /* Mail on disk that waits for a next hop to which no route leads would wait for
  * nothing: it is due now and gets a new route when it is loaded. Mail in memory follows
  * at the end of its attempt, by is_stranded(). */
-void
-sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes)
+static void
+strand_mail(struct sched *s, struct transport *transport)
 {
-    struct transport *transport, *next_transport;
     struct site *site, *next;
+    transport->is_gone = true;
+    HASH_ITER (hh, transport->sites, site, next)
+        sched_site_wake(s, site);
+}
+
+void
+sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *was,
+               const struct route_table *now)
+{
+    struct transport *transport, *next;
     sched_tick(s, now_ms);
     sched_quota_forget(s);
-    HASH_ITER (hh, s->destinations.sites.transports.by_target, transport,
-               next_transport) {
-        transport->is_gone = !route_leads_to(routes, &transport->target);
-        if (!transport->is_gone)
-            continue;
-        HASH_ITER (hh, transport->sites, site, next)
-            sched_site_wake(s, site);
+    HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next) {
+        const struct target *target = &transport->target;
+        if (route_leads_to(now, target))
+            transport->is_gone = false;
+        else if (!change_limits(s, transport, route_successor(was, now, target)))
+            strand_mail(s, transport);
     }
-    sched_quota_reload(s, routes);
+    sched_quota_reload(s, now);
 }
 
 /* --- Messages with very many destinations ----------------------------------------- */

@@ -45,10 +45,12 @@ struct sched *sched_new(const struct sched_settings *settings);
 void sched_free(struct sched **s);
 /* After a reload of the settings. */
 void sched_change(struct sched *s, const struct sched_settings *settings);
-/* After a reload of the routes. Mail that waits for a next hop to which no route leads
- * any more is due now, to be routed anew; mail in memory for it, at the end of its
- * attempt. */
-void sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes);
+/* After a reload of the routes. Where only the limits of a route are others (see
+ * route_successor()) they hold from now on, for mail and sessions that are there, too.
+ * Mail that waits for a next hop to which no route leads any more is due now, to be routed
+ * anew; mail in memory for it, at the end of its attempt. */
+void sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *was,
+                    const struct route_table *now);
 /* The token of OAuth2 with which we log in somewhere. Sites for which one is awaited get no
  * session. When all logins of a site have failed to get one, its mail is deferred with
  * why, which does not count as an attempt, until there is one. */

@@ -37,6 +37,21 @@ transport_open(struct transports *set, const struct target *target)
     return transport_share(c);
 }
 
+bool
+transport_change(struct transports *set, struct transport *c,
+                 const struct target *target)
+{
+    struct transport *other;
+    HASH_FIND(hh, set->by_target, target, sizeof(*target), other);
+    if (other)
+        return false;
+    HASH_DELETE(hh, set->by_target, c);
+    memcpy(&c->target, target, sizeof(*target));
+    HASH_ADD(hh, set->by_target, target, sizeof(c->target), c);
+    c->quota = target->transport.quota;
+    return true;
+}
+
 struct transport *
 transport_share(struct transport *c)
 {

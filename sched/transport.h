@@ -46,6 +46,10 @@ struct transports {
 
 struct transport *transport_open(struct transports *set, const struct target *target);
 struct transport *transport_share(struct transport *c);
+/* The target has other scheduling parameters from now on, and is the same in all else.
+ * False: there is a transport of that target. */
+bool transport_change(struct transports *set, struct transport *c,
+                      const struct target *target);
 void transport_close(struct transports *set, struct transport *c);
 /* Whether the transport's rate delay, its quota, or the provider's limit forbids a
  * transaction now. */

@@ -506,6 +506,7 @@ void
 manager_reload(struct manager *m, const struct manager_settings *settings,
                const struct route_table *routes)
 {
+    const struct route_table *was = m->routes;
     m->settings = *settings;
     m->routes = routes;
     event_hub_limit(m->events, (unsigned)settings->sched.session_limit);
@@ -513,7 +514,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     submission_quota_retry(m);
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
-    sched_rerouted(m->sched, loop_now_ms(m->loop), routes);
+    sched_rerouted(m->sched, loop_now_ms(m->loop), was, routes);
     manager_stir(m);
 }
 

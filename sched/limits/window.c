@@ -63,6 +63,17 @@ window_init(struct window *w, const struct transport_params *t)
 }
 
 void
+window_change(struct window *w, const struct transport_params *t)
+{
+    struct window fresh;
+    window_init(&fresh, t);
+    w->initial = fresh.initial;
+    w->limit = fresh.limit;
+    if (w->limit > 0 && w->size > w->limit)
+        w->size = w->limit;
+}
+
+void
 window_answered(struct window *w)
 {
     if (!w->probing)

@@ -24,6 +24,8 @@ struct window {
 
 /* A rate delay makes the limit 1. */
 void window_init(struct window *w, const struct transport_params *t);
+/* The parameters have changed: its size stays within the new limit. */
+void window_change(struct window *w, const struct transport_params *t);
 
 /* busy: sessions that carry mail, with the one that reports. The window grows only
  * while it is below busy + initial: it never runs ahead of use. */

@@ -245,16 +245,6 @@ peers_have(const struct peers *peers, const struct net_address *client)
     return false;
 }
 
-/* The name alone is not enough: a reload can have changed the address or the
- * options. */
-bool
-peers_lead_to(const struct peers *peers, const struct target *target)
-{
-    const char *name = target_peer(target);
-    const struct target *mine = name ? peers_find(peers, text_from(name)) : NULL;
-    return mine != NULL && memcmp(mine, target, sizeof(*mine)) == 0;
-}
-
 void
 peers_each_target(const struct peers *peers,
                   void (*each)(void *context, const struct target *target),

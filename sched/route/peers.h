@@ -33,7 +33,6 @@ const struct net_address *peers_own_address(const struct peers *peers);
 const struct target *peers_find(const struct peers *peers, struct text name);
 /* Whether one of the others has that address, with any port. */
 bool peers_have(const struct peers *peers, const struct net_address *client);
-bool peers_lead_to(const struct peers *peers, const struct target *target);
 void peers_each_target(const struct peers *peers,
                        void (*each)(void *context, const struct target *target),
                        void *context);

@@ -761,24 +761,10 @@ route_find_from(const struct route_table *table, struct text sender,
                        past_hold);
 }
 
-static bool
-rules_lead_to(const struct rules *rules, const struct target *target)
+const struct target *
+route_default(const struct route_table *table)
 {
-    for (const struct route *r = rules->routes; r; r = r->hh.next)
-        if (memcmp(&r->target, target, sizeof(*target)) == 0)
-            return true;
-    return false;
-}
-
-/* Equal bytes: a target with another option or another password is another one. */
-bool
-route_leads_to(const struct route_table *table, const struct target *target)
-{
-    return rules_lead_to(&table->recipients, target) ||
-           rules_lead_to(&table->senders, target) ||
-           (table->has_local && memcmp(&table->local, target, sizeof(*target)) == 0) ||
-           memcmp(&table->mx, target, sizeof(*target)) == 0 ||
-           (table->peers && peers_lead_to(table->peers, target));
+    return &table->mx;
 }
 
 const struct peers *

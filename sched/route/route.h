@@ -164,8 +164,16 @@ bool route_defragments(const struct route_table *table);
 const struct target *route_find_from(const struct route_table *table,
                                      struct text sender, const struct address *address,
                                      bool past_hold);
-/* Whether any route leads to exactly that target. */
+/* Whether any route leads to exactly that target: one with another option or another
+ * password is another target. */
 bool route_leads_to(const struct route_table *table, const struct target *target);
+/* After a reload: the target of `now` that has replaced a target of `was` (NULL: none
+ * has). It has other scheduling parameters and is the same in all else, so that sessions
+ * of one serve the mail of the other. NULL: the target has stayed, or has no successor of
+ * that kind, or several. Borrowed from `now`. */
+const struct target *route_successor(const struct route_table *was,
+                                     const struct route_table *now,
+                                     const struct target *target);
 /* Borrowed from the table; NULL: there is no defrag_host. */
 const struct peers *route_peers(const struct route_table *table);
 /* The secrets of the users in targets; borrowed from the table. */
@@ -174,7 +182,9 @@ const struct secrets *route_secrets(const struct route_table *table);
 struct text route_first_local_domain(const struct route_table *table);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
 
-/* Every target of the table, in no order, once for each pattern. */
+/* The target of mail that no pattern matches. */
+const struct target *route_default(const struct route_table *table);
+/* Every target of the table but that one, in no order, once for each pattern. */
 void route_each_target(const struct route_table *table,
                        void (*each)(void *context, const struct target *target),
                        void *context);

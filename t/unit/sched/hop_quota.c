@@ -280,7 +280,7 @@ test_reload(void)
         struct route_table *table = route_new(&settings, &errors);
         world_must(table != NULL, "routes");
         sched_change(w.s, &(struct sched_settings){.active_limit = 100, .session_limit = 100});
-        sched_rerouted(w.s, w.now, table);
+        sched_rerouted(w.s, w.now, NULL, table);
         serve(&w);
         is_number(sent(&w), want[i], relays[i]);
         route_free(&table);

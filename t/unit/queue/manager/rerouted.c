@@ -26,15 +26,15 @@ world_route(struct world *w, struct route_table **table, const char *relay,
     struct address address;
     struct sched_settings settings = {
         .active_limit = 100, .session_limit = 100, .seed = 7};
-    bool was = *table != NULL;
-    route_free(table);
+    struct route_table *was = *table;
     *table = table_of(relay, passwords);
     world_must(*table && address_parse(TEXT("x@a.example"), &address), "routes");
     memcpy(&w->target, route_find(*table, &address), sizeof(w->target));
     if (!was)
         return;
     sched_change(w->s, &settings);
-    sched_rerouted(w->s, w->now, *table);
+    sched_rerouted(w->s, w->now, was, *table);
+    route_free(&was);
     world_run(w);
 }
 
@@ -44,6 +44,44 @@ refuse_all(struct world *w)
 {
     while (world_channels(w, "") > 0)
         channel_refuse(w, world_channel(w, "", 0));
+}
+
+/* Other limits of the same route hold at once, for mail that is in memory, too. */
+static void
+test_limits(void)
+{
+    struct world w;
+    struct route_table *table = NULL;
+    sched_world_start(&w, 100, 100);
+    world_route(&w, &table, "smtp://a.example?rate=1/h&concurrency=1", "");
+    for (int i = 0; i < 6; i++)
+        world_add(&w, "x.example", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "", 0);
+    world_must(c && channel_take(&w, c), "the first is taken");
+    channel_send(&w, c);
+    is_number(w.finishes, 1, "one in the hour");
+    world_pass(&w, 10000);
+    is_number(world_channels(&w, ""), 1, "a session stays");
+    ok(!channel_take(&w, world_channel(&w, "", 0)));
+    world_route(&w, &table, "smtp://a.example?rate=1/s&concurrency=3", "");
+    is_number(w.loads, 6, "no mail is loaded anew");
+    ok_named(world_channel(&w, "", 0) == c, "the session stays");
+    for (int i = 0; i < 2; i++) {
+        ok(!channel_take(&w, c));
+        world_pass(&w, 1000);
+        ok_named(channel_take(&w, c), "by the new rate the next passes within a second");
+        channel_send(&w, c);
+    }
+    is_number(world_site(&w, "smtp:[a.example]:25").site.window, 3, "within the new concurrency");
+    world_route(&w, &table, "smtp://a.example?rate=1/s&concurrency=1", "");
+    is_number(world_site(&w, "smtp:[a.example]:25").site.window, 1, "and it can be lowered");
+    world_route(&w, &table, "smtp://a.example", "");
+    while (world_channels(&w, "") > 0)
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 6, "without a rate all go");
+    sched_world_end(&w);
+    route_free(&table);
 }
 
 static void
@@ -175,6 +213,7 @@ test_login_later(void)
 int
 main(void)
 {
+    test_limits();
     test_dead();
     test_under_way();
     test_login();

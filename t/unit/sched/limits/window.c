@@ -204,6 +204,30 @@ test_limits(void)
 }
 
 static void
+test_change(void)
+{
+    struct transport_params t = with(one, 5, 20, 1), other = with(one, 3, 4, 1);
+    struct window w;
+    window_init(&w, &t);
+    for (int i = 0; i < 4; i++)
+        window_good(&w, &t, w.size);
+    int size = w.size;
+    window_change(&w, &t);
+    is_number(w.size, size, "the same parameters change nothing");
+    window_change(&w, &other);
+    is_number(w.size, 4, "a smaller limit holds at once");
+    window_probe(&w);
+    window_good(&w, &other, 1);
+    is_number(w.size, 3, "and so does the new initial size");
+    t.concurrency_limit = 0;
+    window_change(&w, &t);
+    is_number(w.size, 3, "a larger limit is for growth");
+    other.rate_delay_ms = 1000;
+    window_change(&w, &other);
+    is_number(w.size, 1, "a rate delay makes it 1");
+}
+
+static void
 test_probe(void)
 {
     struct transport_params t = with(one, 5, 20, 1);
@@ -236,6 +260,7 @@ main(void)
     test_death();
     test_success_forgives();
     test_limits();
+    test_change();
     test_probe();
     return done();
 }
