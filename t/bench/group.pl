@@ -12,7 +12,7 @@ use Bench;
 use Cluster;
 use JSON::PP ();
 
-my $messages = $ENV{MESSAGES} || 5000; # of each run at full speed
+my $messages = $ENV{MESSAGES} || 20000; # of each run at full speed: some periods of the bank
 my $speed = $ENV{SPEED} || 200; # messages a second, steady
 my $seconds = $ENV{SECONDS} || 15;
 my $rounds = $ENV{ROUNDS} || 3;
@@ -32,7 +32,7 @@ sub measure {
     my $want = !@settings ? 'none' : $settings[-1] eq $redis->url ? 'up' : 'away';
     Petrel::wait_for(sub { $bank->() eq $want }) or die "the bank is not $want\n";
     my $run = sub { return Bench::relay($sink, $petrel->{port}, $petrel->{pid}, sub { }, size => 1024, connections => 20, @_) };
-    $run->(messages => 500); # the first warms it
+    $run->(messages => $messages); # the first warms it
     my $in = $run->(messages => $messages)->{in};
     $run->(messages => $speed * 10, rate => $speed); # two periods of the bank
     my $from = length $petrel->log;
