@@ -20,6 +20,7 @@
 
 enum {
     TITLE_SIZE = 16,
+    TITLE_FORM = 14, /* where its digit stands */
     LENGTH_SIZE = 18,
     TRAILER_SIZE = 17,
     WAYS_COMPARED = 16,
@@ -234,6 +235,15 @@ format_length(size_t size, char out[LENGTH_SIZE + 1])
     number_write_digits(size, 10, 10, out + 7);
 }
 
+/* Of this form, or of an earlier one. The title is the one that we write. */
+static bool
+envelope_is_title(struct text bytes, const char *title)
+{
+    return bytes.length >= TITLE_SIZE && memcmp(bytes.at, title, TITLE_FORM) == 0 &&
+           bytes.at[TITLE_FORM] >= '1' && bytes.at[TITLE_FORM] <= title[TITLE_FORM] &&
+           bytes.at[TITLE_FORM + 1] == '\n';
+}
+
 /* The CRC of the name and the title, without the due slot. */
 static uint32_t
 crc_of_title(struct id id, const char *title)
@@ -344,13 +354,17 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
     envelope_add_moves(e, out);
 }
 
-static const char todo_title[] = "petrel-todo   1\n";
-static const char info_title[] = "petrel-info   1\n";
+#define TITLE_OF(kind, form) kind #form "\n"
+#define TITLE(kind, form)    TITLE_OF(kind, form)
+
+static const char todo_title[] = TITLE("petrel-todo   ", ENVELOPE_FORM);
+static const char info_title[] = TITLE("petrel-info   ", ENVELOPE_FORM);
 
 static const char *
 channel_title(enum channel channel)
 {
-    return channel == CHANNEL_LOCAL ? "petrel-local  1\n" : "petrel-remote 1\n";
+    return channel == CHANNEL_LOCAL ? TITLE("petrel-local  ", ENVELOPE_FORM)
+                                    : TITLE("petrel-remote ", ENVELOPE_FORM);
 }
 
 /* info/ID says how many recipients local/ID and remote/ID must have, so that a missing
@@ -517,14 +531,14 @@ begin_reading(struct text bytes, struct id id, const char *title)
     size_t at = length_offset(title);
     char length[LENGTH_SIZE + 1];
     if (bytes.length < at + LENGTH_SIZE + TRAILER_SIZE ||
-        !text_starts(bytes, text_from(title))) {
+        !envelope_is_title(bytes, title)) {
         r.bad = true;
         return r;
     }
     format_length(bytes.length, length);
     /* A file that was cut off fails here, before a record is read. */
     r.bad = !text_starts(text_after(bytes, at), text_from(length));
-    r.crc = crc_of_title(id, title);
+    r.crc = crc_of_title(id, bytes.at);
     r.counted = at;
     r.at = at + LENGTH_SIZE;
     r.end = bytes.length - TRAILER_SIZE;
@@ -659,6 +673,14 @@ make_places(struct envelope *e, unsigned count)
     free(e->recipients);
     e->recipients = memory_array(count > 0 ? count : 1, sizeof(*e->recipients));
     e->count = e->capacity = count;
+}
+
+bool
+envelope_is_newer(struct text bytes)
+{
+    return bytes.length >= TITLE_SIZE &&
+           memcmp(bytes.at, todo_title, TITLE_FORM) == 0 &&
+           bytes.at[TITLE_FORM] > todo_title[TITLE_FORM] && bytes.at[TITLE_FORM] <= '9';
 }
 
 enum progress

@@ -8,6 +8,12 @@
 #include "base/id.h"
 #include "base/outcome.h"
 
+/* The form of the files and records that this program writes: one digit, in their first
+ * line. It reads those of earlier versions, too. Tests have a program with a higher one. */
+#ifndef ENVELOPE_FORM
+#define ENVELOPE_FORM 1
+#endif
+
 enum {
     ENVELOPE_RECIPIENTS_MAX = 50000, /* `recipient_limit` is a setting below it */
     ENVELOPE_BYTES_MAX = 64 * 1024 * 1024,
@@ -213,6 +219,8 @@ bool envelope_write_given(const struct envelope *e, struct buffer *out)
  * covers the name, too: an envelope copied under another name is damaged. */
 enum progress envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
     __attribute__((warn_unused_result));
+/* BAD because a newer version wrote it, if its first line is right. */
+bool envelope_is_newer(struct text bytes);
 
 /* The forms of info/ID and of local/ID or remote/ID (qmail's records, T or D first
  * byte). A D written over a T keeps the file valid. The due time in info may be

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "queue/event/event.h"
 #include "queue/queue_internal.h"
+#include "queue/spool/spool_form.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -292,6 +293,18 @@ queue_free(struct queue *q)
     free(q);
 }
 
+/* The slice is ours, and the spool is not a newer version's. */
+static int
+queue_take_spool(struct queue *q, char *error, size_t error_size)
+{
+    char part[SLICES_SUFFIX_MAX];
+    int code = share_lock(&q->share, error, error_size);
+    slices_part(q->settings.slices, q->settings.slice, part);
+    return code != 0 ? code
+                     : spool_form_raise(q->spool.disk, ENVELOPE_FORM, part, error,
+                                        error_size);
+}
+
 /* The order is that of doc/queue.md "Recovery": the lock, the guard, journals of other
  * daemons, our own journal, then the files. */
 int
@@ -307,7 +320,7 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
         free(q);
         return EX_CANTCREAT;
     }
-    int code = share_lock(&q->share, error, error_size);
+    int code = queue_take_spool(q, error, error_size);
     if (code != 0) {
         queue_free(q);
         return code;

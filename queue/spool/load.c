@@ -313,6 +313,18 @@ distrust(const struct spool *s, struct envelope *e, unsigned owner,
     return LOAD_DAMAGED;
 }
 
+/* sendmail(1) may be newer than a daemon that has not been restarted yet. */
+static enum load_result
+load_unreadable(struct text form, char reason[LOAD_REASON_MAX])
+{
+    if (!envelope_is_newer(form))
+        return damaged("the envelope", reason);
+    snprintf(reason, LOAD_REASON_MAX,
+             "a newer version of Petrel wrote the envelope: start that version, then "
+             "release the message");
+    return LOAD_DAMAGED;
+}
+
 static enum load_result
 read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
           char reason[LOAD_REASON_MAX])
@@ -337,7 +349,7 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
     if (result < 0)
         judged = load_judge(result, "the envelope", reason);
     else if (envelope_read_todo(buffer_text(&form), id, e) != PROGRESS_DONE)
-        judged = damaged("the envelope", reason);
+        judged = load_unreadable(buffer_text(&form), reason);
     else if (is_foreign(s, &info))
         judged = distrust(s, e, *owner, reason);
     buffer_free(&form);
