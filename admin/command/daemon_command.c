@@ -19,7 +19,7 @@ enum {
     DRAIN_LOOK_MS = 1000,
     DRAIN_LEFT_MAX = 256,
     DRAIN_WHY_SHOWN = 200,
-    DRAIN_GIVEN_MAX = DRAIN_WHY_SHOWN + 100,
+    DRAIN_GIVEN_MAX = 2 * DRAIN_WHY_SHOWN + 100,
     DRAIN_LINE_MAX = 400 + DRAIN_GIVEN_MAX
 };
 
@@ -365,19 +365,23 @@ drain_list_left(const json_t *answer, char out[DRAIN_LEFT_MAX])
     return all;
 }
 
-/* "given: 88; refused: 1; " or nothing, where nothing is given. */
+/* "given: 88; refused: 1 (relay2: why); " or nothing, where nothing is given. */
 static void
 drain_describe_given(const json_t *answer, char out[DRAIN_GIVEN_MAX])
 {
     static const char *const counts[] = {"given", "refused", "local"};
-    const char *why = json_field_string(answer, "why");
+    const char *why = json_field_string(answer, "why"),
+               *refusal = json_field_string(answer, "refusal");
     size_t at = 0;
     out[0] = '\0';
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         int64_t count = json_field_number(answer, counts[i]);
+        bool has_reason = i == 1 && refusal[0] != '\0';
         if (count > 0)
-            at += (size_t)snprintf(out + at, DRAIN_GIVEN_MAX - at, "%s: %lld; ",
-                                   counts[i], (long long)count);
+            at += (size_t)snprintf(out + at, DRAIN_GIVEN_MAX - at, "%s: %lld%s%.*s%s; ",
+                                   counts[i], (long long)count, has_reason ? " (" : "",
+                                   has_reason ? DRAIN_WHY_SHOWN : 0, refusal,
+                                   has_reason ? ")" : "");
     }
     if (why[0] != '\0')
         snprintf(out + at, DRAIN_GIVEN_MAX - at, "waiting: %.*s; ", DRAIN_WHY_SHOWN,

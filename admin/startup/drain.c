@@ -349,6 +349,7 @@ drain_put_given(const struct drain *d, json_t *answer)
         return;
     json_object_set_new(answer, "given", json_integer((json_int_t)p.given));
     json_object_set_new(answer, "refused", json_integer((json_int_t)p.refused));
+    json_object_set_new(answer, "refusal", json_string(p.refusal));
     json_object_set_new(answer, "local", json_integer((json_int_t)p.local));
     json_object_set_new(answer, "why", json_string(p.why));
 }

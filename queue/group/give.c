@@ -5,16 +5,12 @@
  * *lost*: it may be there. After a walk of which nothing was left to try, it is over. */
 #include "queue/group/give.h"
 
-#include "base/arena.h"
 #include "base/crc.h"
-#include "base/heap.h"
-#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/event/event.h"
+#include "queue/group/give_internal.h"
 #include "queue/manager/manager.h"
-#include "queue/queue_barrier.h"
 #include "queue/queue_walk.h"
-#include "queue/spool/id_set.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -32,60 +28,6 @@ enum {
     AGAIN_MS = 1000,     /* after 4yz of all, or a lost answer */
     LOST_MS = 60 * 1000, /* for which the same host is asked */
     READY_MAX = 8        /* lent, with no host that has room for it: large content */
-};
-
-struct give_row {
-    struct heap_node node;
-    struct id id;
-    int64_t due_ms;
-};
-
-struct give_host {
-    char name[GROUP_HOST_MAX + 1];
-    bool is_there;     /* it takes mail, as far as the group knows */
-    bool is_silent;    /* it owes answers: no more goes there before one */
-    int64_t paused_ms; /* until then; monotonic */
-    size_t sent;
-};
-
-enum gift_state { GIFT_READY, GIFT_SENT, GIFT_LOST };
-
-struct gift {
-    struct give *give;
-    struct id id;
-    const struct envelope *envelope; /* the manager's */
-    enum gift_state state;
-    struct give_host *host; /* SENT, LOST: to whom */
-    int64_t lost_ms;        /* since then it may be there; 0: it is not */
-    int64_t again_ms;       /* LOST: the next question */
-    int content;            /* handle; -1: none */
-    struct gift *prev, *next;
-};
-
-struct give {
-    struct give_setup setup;
-    struct text *to; /* names; empty: all */
-    size_t to_count;
-    char *to_text;
-    void (*over)(void *context);
-    void *over_context;
-    struct give_host *hosts[GROUP_HOSTS_MAX];
-    size_t host_count, turn;
-    struct queue_walk *walk; /* NULL: rows has what it found */
-    bool walk_has_names;
-    bool was_busy, was_sent; /* since the last walk began */
-    struct arena arena;      /* of the rows */
-    struct heap rows;        /* soonest due first */
-    struct id_set stay;
-    struct gift *gifts;
-    size_t gift_count, ready, unended; /* ready: gifts in that state */
-    struct queue_barrier barrier;
-    bool has_barrier, is_over;
-    size_t ending; /* of unended, those of the barrier */
-    struct loop_task task;
-    struct loop_timer timer;
-    struct give_progress progress;
-    char why[GIVE_WHY_MAX];
 };
 
 static void give_step(void *context);
@@ -108,12 +50,6 @@ give_wait(struct give *g, int64_t ms)
 {
     if (!heap_has(&g->timer.node))
         loop_timer_start(g->setup.loop, &g->timer, ms, give_on_time, g);
-}
-
-static int64_t
-give_now_ms(const struct give *g)
-{
-    return loop_monotonic_ms(g->setup.loop);
 }
 
 /* --- Hosts ------------------------------------------------------------------------ */
@@ -178,19 +114,22 @@ give_has_room(const struct give *g, const struct give_host *h, int64_t bytes)
 
 /* The next one in turn; NULL: none can be given that now. */
 static struct give_host *
-give_choose(struct give *g, int64_t bytes)
+give_choose(struct give *g, const struct gift *x)
 {
     for (size_t i = 0; i < g->host_count; i++) {
-        struct give_host *h = g->hosts[(g->turn + i) % g->host_count];
-        if (h->is_silent || !give_has_room(g, h, bytes))
+        size_t at = (g->turn + i) % g->host_count;
+        struct give_host *h = g->hosts[at];
+        if (h->is_silent || give_unread_by(x, at) ||
+            !give_has_room(g, h, x->envelope->content_size))
             continue;
-        g->turn = (g->turn + i + 1) % g->host_count;
+        g->turn = (at + 1) % g->host_count;
         return h;
     }
     return NULL;
 }
 
-/* Whether any host may take mail now or when it has answered; else it is said why not. */
+/* Whether any host may take mail now or when it has answered; else it is said why not. While
+ * mail is put off that is about those who could read it. */
 static void
 give_explain(struct give *g)
 {
@@ -201,7 +140,8 @@ give_explain(struct give *g)
         is_good =
             is_good || (h->is_there && !h->is_silent && h->paused_ms <= give_now_ms(g));
     }
-    if (is_good)
+    bool is_put_off = g->again_ms > 0 && give_now_ms(g) < g->again_ms + AGAIN_MS;
+    if (is_good && !is_put_off)
         g->why[0] = '\0';
     else if (!is_any)
         snprintf(g->why, sizeof(g->why), "no other host takes mail");
@@ -265,6 +205,24 @@ give_log(const struct give *g, struct id id, const char *why, const char *said)
     id_format(id, name);
     log_say(event_hub_log(g->setup.events), LOG_LEVEL_WARNING, "queue", name,
             "stays here: %s%s", why, said);
+}
+
+/* No host takes it now. Another walk finds it again, so that others are given meanwhile. */
+static void
+gift_put_off(struct gift *x)
+{
+    switch (give_unread_hope(x)) {
+    case GIVE_UNREAD_BY_ALL:
+        give_log(x->give, x->id, "no other host can read its envelope", "");
+        gift_stays(x);
+        break;
+    case GIVE_UNREAD_LATER:
+        x->give->again_ms = give_now_ms(x->give) + AGAIN_MS;
+        gift_return(x);
+        break;
+    case GIVE_UNREAD_SOON:
+        break;
+    }
 }
 
 /* --- Ends ------------------------------------------------------------------------- */
@@ -338,6 +296,33 @@ gift_later(struct gift *x, const struct outcome *outcome)
     x->host = NULL;
 }
 
+/* A host of another version may read it. */
+static void
+gift_refused_form(struct gift *x)
+{
+    give_unread_note(x);
+    x->host = NULL;
+    x->lost_ms = 0; /* what it has taken it could read */
+    gift_become(x, GIFT_READY);
+}
+
+/* 5yz */
+static void
+gift_refused(struct gift *x, const struct outcome *outcome)
+{
+    struct give *g = x->give;
+    const char *said = outcome != NULL ? outcome->text : "";
+    const struct give_host *h = x->host;
+    if (outcome != NULL && strcmp(outcome->enhanced, "5.5.4") == 0)
+        gift_refused_form(x);
+    if (x->state == GIFT_READY && give_unread_hope(x) != GIVE_UNREAD_BY_ALL)
+        return;
+    snprintf(g->progress.refusal, sizeof(g->progress.refusal), "%.60s: %.120s", h->name,
+             said);
+    give_log(g, x->id, "another host refuses it: ", said);
+    gift_stays(x);
+}
+
 static void
 give_on_answer(void *context, enum sibling_answer answer, struct id there,
                const struct outcome *outcome)
@@ -358,9 +343,7 @@ give_on_answer(void *context, enum sibling_answer answer, struct id there,
         gift_later(x, outcome);
         break;
     case SIBLING_REFUSED:
-        give_log(g, x->id,
-                 "another host refuses it: ", outcome != NULL ? outcome->text : "");
-        gift_stays(x);
+        gift_refused(x, outcome);
         break;
     case SIBLING_LOST:
         gift_lose(x);
@@ -453,9 +436,11 @@ give_send_gifts(struct give *g)
     DL_FOREACH_SAFE (g->gifts, x, next) {
         if (x->state != GIFT_READY)
             continue;
-        struct give_host *h = give_choose(g, gift_bytes(x));
+        struct give_host *h = give_choose(g, x);
         if (h != NULL)
             (void)gift_send(x, h);
+        else if (x->is_unread)
+            gift_put_off(x);
     }
 }
 
@@ -500,7 +485,7 @@ give_lent(struct give *g, struct id id, const struct envelope *e)
         gift_stays(x);
         return;
     }
-    struct give_host *h = give_choose(g, e->content_size);
+    struct give_host *h = give_choose(g, x);
     if (h != NULL)
         (void)gift_send(x, h);
 }
@@ -636,7 +621,9 @@ give_finish(struct give *g)
 {
     if (g->gifts != NULL || g->unended > 0)
         return;
-    if (g->was_sent) {
+    if (g->was_sent && g->again_ms > give_now_ms(g)) {
+        give_wait(g, AGAIN_MS);
+    } else if (g->was_sent) {
         give_begin_walk(g);
     } else if (g->was_busy) {
         g->was_sent = true; /* so that a walk begins then */

@@ -3,7 +3,8 @@
  * A message is lent by the manager (no session has it), sent, and ended here only after a
  * sibling has said that it is durable there. The one due soonest goes first, held mail last;
  * siblings in turn. Before it, a sibling that did not answer is asked again for 60 s
- * (it knows what it has taken); then another one. What nobody takes stays. */
+ * (it knows what it has taken); then another one. What nobody takes stays, and so does what
+ * one refuses for ever (5yz); but a form that it cannot read (5.5.4) goes to the next. */
 #ifndef QUEUE_GROUP_GIVE_H
 #define QUEUE_GROUP_GIVE_H
 
@@ -35,12 +36,13 @@ struct give_setup {
 
 struct give_progress {
     uint64_t given;
-    size_t sent;            /* without an answer now */
-    size_t left;            /* that can be given, as far as is known */
-    size_t refused;         /* 5yz, or moved too often: they stay */
-    size_t local;           /* of Maildirs and Unix sockets: they stay */
-    size_t quarantined;     /* they stay */
-    char why[GIVE_WHY_MAX]; /* nobody takes mail now; "" */
+    size_t sent;                /* without an answer now */
+    size_t left;                /* that can be given, as far as is known */
+    size_t refused;             /* 5yz, or moved too often: they stay */
+    char refusal[GIVE_WHY_MAX]; /* the last 5yz: who, and why; "" */
+    size_t local;               /* of Maildirs and Unix sockets: they stay */
+    size_t quarantined;         /* they stay */
+    char why[GIVE_WHY_MAX];     /* nobody takes mail now; "" */
 };
 
 /* Begins. to: names, separated by commas or spaces, to which it gives; empty: all.

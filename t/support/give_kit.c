@@ -270,6 +270,13 @@ kit_transfer(struct kit_gift *x)
 }
 
 static void
+kit_refuse(struct kit_gift *x, const char *enhanced)
+{
+    x->outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, enhanced, "not here");
+    kit_answer(x, SIBLING_REFUSED);
+}
+
+static void
 kit_carry_one(struct kit_gift *x)
 {
     struct kit_host *host = x->host;
@@ -277,8 +284,8 @@ kit_carry_one(struct kit_gift *x)
     x->is_over = true;
     if (host->weather == KIT_CLOSED)
         kit_answer(x, SIBLING_LATER);
-    else if (host->weather == KIT_REFUSING)
-        kit_answer(x, SIBLING_REFUSED);
+    else if (host->weather == KIT_REFUSING || host->weather == KIT_OLDER)
+        kit_refuse(x, host->weather == KIT_OLDER ? "5.5.4" : "5.3.0");
     else if (host->loop == NULL)
         kit_answer(x, SIBLING_LOST);
     else

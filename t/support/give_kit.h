@@ -15,6 +15,7 @@ enum kit_weather {
     KIT_CUT,      /* the connection breaks before its last byte */
     KIT_CLOSED,   /* 4yz */
     KIT_REFUSING, /* 5yz */
+    KIT_OLDER,    /* 5.5.4: it cannot read the form */
     KIT_STUCK     /* no answer yet */
 };
 

@@ -275,11 +275,11 @@ operate(struct run *r, unsigned host)
 static void
 change_weather(struct run *r)
 {
-    static const enum kit_weather rough[] = {KIT_FAIR,     KIT_FAIR, KIT_SILENT,
-                                             KIT_CUT,      KIT_CUT,  KIT_CLOSED,
-                                             KIT_REFUSING, KIT_STUCK},
-                                  gentle[] = {KIT_FAIR, KIT_FAIR, KIT_CLOSED,
-                                              KIT_REFUSING, KIT_STUCK};
+    static const enum kit_weather rough[] = {KIT_FAIR,     KIT_FAIR,  KIT_SILENT,
+                                             KIT_CUT,      KIT_CUT,   KIT_CLOSED,
+                                             KIT_REFUSING, KIT_OLDER, KIT_STUCK},
+                                  gentle[] = {KIT_FAIR,     KIT_FAIR,  KIT_CLOSED,
+                                              KIT_REFUSING, KIT_OLDER, KIT_STUCK};
     struct kit_wire *wire = &r->wires[pick(r, HOSTS)];
     struct kit_host *h = &wire->hosts[pick(r, (unsigned)wire->host_count)];
     h->weather = r->gentle ? gentle[pick(r, sizeof(gentle) / sizeof(gentle[0]))]
