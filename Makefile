@@ -232,7 +232,7 @@ INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/man/man7/petrel-metrics.7 share/doc/petrel/petrel.rules.yml share/doc/petrel/fail2ban.conf share/doc/petrel/fail2ban-jail.conf share/doc/petrel/config.example \
     $(patsubst doc/%,share/doc/petrel/%,$(GUIDE)) \
     lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service \
-    lib/systemd/system/petrel.socket share/bash-completion/completions/petrel \
+    lib/systemd/system/petrel@.service lib/systemd/system/petrel.socket share/bash-completion/completions/petrel \
     share/zsh/site-functions/_petrel share/fish/vendor_completions.d/petrel.fish
 install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=.
 	install -D $(INSTALL_STRIP) -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
@@ -250,8 +250,9 @@ install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=
 	install -D -m 644 etc/completion/petrel.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/petrel.fish
 	install -D -m 644 etc/petrel.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/petrel.conf
 	install -D -m 644 etc/petrel.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/petrel.conf
-	install -D -m 644 etc/petrel.service $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
-	sed -i 's,/usr/local/sbin,$(PREFIX)/sbin,g' $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
+	for unit in petrel.service petrel@.service; do \
+	    install -D -m 644 etc/$$unit $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit && \
+	    sed -i 's,/usr/local/sbin,$(PREFIX)/sbin,g' $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; done
 	install -D -m 644 etc/petrel.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.socket
 	install -d -m 755 $(DESTDIR)$(SYSCONFDIR)/petrel
 	[ -e $(DESTDIR)$(SYSCONFDIR)/petrel/petrel.conf ] || \

@@ -47,7 +47,7 @@ like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{^-\S+ root/root .* \./u
 my %pages;
 push @{ $pages{ $_->[1] } }, "$_->[0]$_->[1]" for map { [m{ \./(usr/share/doc/\S*/)(\S+\.(?:md|png))$}] } grep { m{ \./usr/share/doc/.*\.(?:md|png)$} } split /\n/, run('contents', 'dpkg-deb', '-c', $deb{petrel});
 is_deeply [ map { @$_ } grep { @$_ > 1 } values %pages ], [], 'no page is in it twice';
-like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{ \./(?:usr/)?lib/systemd/system/petrel\.$_$}m, "petrel.$_" for qw(service socket);
+like run('contents', 'dpkg-deb', '-c', $deb{petrel}), qr{ \./(?:usr/)?lib/systemd/system/petrel\Q$_\E$}m, "petrel$_" for qw(.service @.service .socket);
 like run('contents', 'dpkg-deb', '-c', $deb{'petrel-mta'}), qr{ \./usr/$_ -> \S*petrel$}m, "petrel-mta has $_" for qw(sbin/sendmail lib/sendmail bin/mailq bin/newaliases);
 
 # A newer version of both, as dpkg sees it.
