@@ -124,13 +124,24 @@ drain_empty(struct drain *d)
     drain_wait(d, TICK_MS);
 }
 
+static struct give_progress
+drain_given(const struct drain *d)
+{
+    if (!d->has_given)
+        return (struct give_progress){0};
+    struct give_progress p = give_progress(d->give);
+    p.given -= d->given_before;
+    return p;
+}
+
 static void
 drain_end(struct drain *d)
 {
     char what[DRAIN_TEXT_MAX], given[DRAIN_GIVEN_TEXT_MAX] = "";
     int64_t waiting, left = drain_left(d, &waiting);
-    if (d->given.given > 0)
-        snprintf(given, sizeof(given), ": messages given: %" PRIu64, d->given.given);
+    uint64_t count = drain_given(d).given;
+    if (count > 0)
+        snprintf(given, sizeof(given), ": messages given: %" PRIu64, count);
     snprintf(what, sizeof(what),
              "%s: messages left: %" PRId64 ", of which %" PRId64 " wait for delivery",
              given, left, waiting);
@@ -139,24 +150,13 @@ drain_end(struct drain *d)
         d->gone(d->context);
 }
 
-static struct give_progress
-drain_given(const struct drain *d)
-{
-    if (d->give == NULL)
-        return d->given;
-    struct give_progress p = give_progress(d->give);
-    p.given += d->given.given;
-    return p;
-}
-
-/* What is still unanswered stays here, too: a sibling may have it. */
+/* What a sibling may have is settled also when the drain is over, or cancelled. */
 static void
 drain_give_end(struct drain *d)
 {
-    if (d->give == NULL)
-        return;
-    d->given = drain_given(d);
-    give_free(&d->give);
+    if (d->is_giving)
+        give_rest(d->give);
+    d->is_giving = false;
 }
 
 /* From within the giving, which cannot end here. */
@@ -169,8 +169,15 @@ drain_on_given(void *context)
 static void
 drain_give(struct drain *d)
 {
+    struct text to = text_from(d->to);
     d->has_sessions = drain_sessions_in(d) > 0;
-    d->give = give_new(d->siblings, text_from(d->to), drain_on_given, d);
+    if (d->give == NULL)
+        d->give = give_new(d->siblings, to, drain_on_given, d);
+    else
+        give_again(d->give, to);
+    if (!d->has_given)
+        d->given_before = give_progress(d->give).given;
+    d->has_given = d->is_giving = true;
     drain_wait(d, d->until_ms - loop_monotonic_ms(d->loop));
 }
 
@@ -245,7 +252,7 @@ drain_begin(struct drain *d, const struct drain_order *order)
     d->empties = order->empties;
     d->gives = order->gives && d->siblings != NULL;
     d->until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
-    d->given = (struct give_progress){0};
+    d->has_given = false;
     (void)!text_copy(d->to, sizeof(d->to), order->to);
     drain_enter(d, DRAIN_LEAVING, "; not ready");
     drain_wait(d, delay_ms);
@@ -294,7 +301,7 @@ drain_shorten(struct drain *d, int64_t wait_ms)
     if (d->state != DRAIN_GIVING || until_ms >= d->until_ms)
         return;
     d->until_ms = until_ms;
-    drain_wait(d, d->give != NULL ? wait_ms : TICK_MS);
+    drain_wait(d, d->is_giving ? wait_ms : TICK_MS);
 }
 
 void
@@ -426,5 +433,5 @@ drain_stop(struct drain *d)
     if (d->loop == NULL)
         return;
     loop_timer_stop(d->loop, &d->timer);
-    drain_give_end(d);
+    give_free(&d->give);
 }

@@ -52,12 +52,13 @@ struct drain {
     /* Private. */
     enum drain_state state;
     bool empties, gives, manager_drained;
-    bool has_sessions; /* of clients, when giving began last */
+    bool has_given, is_giving; /* in this drain; now */
+    bool has_sessions;         /* of clients, when giving began last */
     /* Monotonic: the end of emptying and giving, of closing; the next retry. */
     int64_t until_ms, closed_ms, retry_ms;
     char to[DRAIN_TO_MAX + 1];
-    struct give *give;
-    struct give_progress given;  /* as it was at last */
+    struct give *give;           /* since the first drain that gave */
+    uint64_t given_before;       /* by drains before this one */
     void (*gone)(void *context); /* the daemon stops then */
     void *context;
     struct loop_timer timer;

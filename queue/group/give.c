@@ -2,7 +2,8 @@
  *
  * A walk lists what is there, in steps; a heap orders it by due time. Then each message is
  * lent by the manager, becomes a *gift*, and is sent. A gift without a certain answer is
- * *lost*: it may be there. After a walk of which nothing was left to try, it is over. */
+ * *lost*: it may be there. After a walk of which nothing was left to try, it is over. One
+ * that rests has only gifts, until each has its answer or its time is over. */
 #include "queue/group/give.h"
 
 #include "base/crc.h"
@@ -436,9 +437,11 @@ give_send_gifts(struct give *g)
     DL_FOREACH_SAFE (g->gifts, x, next) {
         if (x->state != GIFT_READY)
             continue;
-        struct give_host *h = give_choose(g, x);
+        struct give_host *h = g->rests ? NULL : give_choose(g, x);
         if (h != NULL)
             (void)gift_send(x, h);
+        else if (g->rests)
+            gift_return(x);
         else if (x->is_unread)
             gift_put_off(x);
     }
@@ -621,17 +624,18 @@ give_finish(struct give *g)
 {
     if (g->gifts != NULL || g->unended > 0)
         return;
-    if (g->was_sent && g->again_ms > give_now_ms(g)) {
+    if (g->was_sent && !g->rests && g->again_ms > give_now_ms(g)) {
         give_wait(g, AGAIN_MS);
-    } else if (g->was_sent) {
+    } else if (g->was_sent && !g->rests) {
         give_begin_walk(g);
-    } else if (g->was_busy) {
+    } else if (g->was_busy && !g->rests) {
         g->was_sent = true; /* so that a walk begins then */
         give_wait(g, AGAIN_MS);
     } else {
         g->is_over = true;
         loop_timer_stop(g->setup.loop, &g->timer);
-        g->over(g->over_context);
+        if (!g->rests)
+            g->over(g->over_context);
     }
 }
 
@@ -660,7 +664,8 @@ give_step(void *context)
 {
     struct give *g = context;
     give_look(g);
-    give_explain(g);
+    if (!g->rests)
+        give_explain(g);
     if (g->walk == NULL)
         give_send_some(g);
     else if (give_list(g) || g->walk != NULL)
@@ -673,6 +678,10 @@ static void
 give_read_names(struct give *g, struct text to)
 {
     struct text word, rest;
+    free(g->to);
+    free(g->to_text);
+    g->to = NULL;
+    g->to_count = 0;
     g->to_text = memory_new(to.length + 1);
     if (to.length > 0)
         memcpy(g->to_text, to.at, to.length);
@@ -706,6 +715,32 @@ give_progress(const struct give *g)
     p.left = g->rows.count + g->gift_count;
     memcpy(p.why, g->why, sizeof(p.why));
     return p;
+}
+
+void
+give_rest(struct give *g)
+{
+    queue_walk_end(&g->walk);
+    heap_free(&g->rows);
+    heap_init(&g->rows, give_is_sooner);
+    arena_free(&g->arena);
+    g->rests = true;
+    give_stir(g);
+}
+
+void
+give_again(struct give *g, struct text to)
+{
+    assert(g->rests);
+    give_read_names(g, to);
+    id_set_free(&g->stay);
+    g->stay = (struct id_set){0};
+    g->progress =
+        (struct give_progress){.given = g->progress.given, .sent = g->progress.sent};
+    g->why[0] = '\0';
+    g->rests = g->is_over = false;
+    manager_rest_loads(g->setup.manager);
+    give_begin_walk(g);
 }
 
 void

@@ -4,7 +4,10 @@
  * sibling has said that it is durable there. The one due soonest goes first, held mail last;
  * siblings in turn. Before it, a sibling that did not answer is asked again for 60 s
  * (it knows what it has taken); then another one. What nobody takes stays, and so does what
- * one refuses for ever (5yz); but a form that it cannot read (5.5.4) goes to the next. */
+ * one refuses for ever (5yz); but a form that it cannot read (5.5.4) goes to the next.
+ *
+ * A drain that is cancelled does not change that: until then what a sibling may have is
+ * neither delivered here nor given to another one. */
 #ifndef QUEUE_GROUP_GIVE_H
 #define QUEUE_GROUP_GIVE_H
 
@@ -49,9 +52,16 @@ struct give_progress {
  * over is called once, in a later turn, when nothing is left that could be given. */
 struct give *give_new(const struct give_setup *setup, struct text to,
                       void (*over)(void *context), void *over_context);
+/* given: since give_new(); the rest: since it began last. */
 struct give_progress give_progress(const struct give *give);
-/* The time is over, or the drain is cancelled: nothing more is sent. What is not answered
- * comes back to the manager, and may be delivered twice. */
+/* The time is over, or the drain is cancelled: over is not called any more, and nothing
+ * more is lent. What a sibling may have comes back to the manager when it has said no, or
+ * 60 s after its answer was lost. */
+void give_rest(struct give *give);
+/* Begins anew, after give_rest(). */
+void give_again(struct give *give, struct text to);
+/* The daemon stops: what is not answered comes back to the manager, and may be delivered
+ * twice. */
 void give_free(struct give **give);
 
 #endif

@@ -59,7 +59,7 @@ struct give {
     struct gift *gifts;
     size_t gift_count, ready, unended; /* ready: gifts in that state */
     struct queue_barrier barrier;
-    bool has_barrier, is_over;
+    bool has_barrier, is_over, rests;
     size_t ending; /* of unended, those of the barrier */
     struct loop_task task;
     struct loop_timer timer;

@@ -37,6 +37,7 @@ struct run {
     struct world hosts[HOSTS];
     struct kit_wire wires[HOSTS]; /* of each, to the others */
     struct give *gives[HOSTS];
+    bool is_giving[HOSTS]; /* else it rests */
     struct mail mails[MAILS];
     unsigned sent, wrong;
     bool gentle; /* no answer is lost */
@@ -147,10 +148,15 @@ static void
 give_begin(struct run *r, unsigned host)
 {
     struct world *w = &r->hosts[host];
-    if (r->gives[host] != NULL)
+    if (r->is_giving[host])
         return;
+    r->is_giving[host] = true;
     say_state(r, host, "giving");
     manager_drain(w->manager, 0, on_drained, NULL);
+    if (r->gives[host] != NULL) {
+        give_again(r->gives[host], TEXT(""));
+        return;
+    }
     r->gives[host] = give_new(&(struct give_setup){.loop = w->loop,
                                                    .events = w->events,
                                                    .manager = w->manager,
@@ -161,13 +167,13 @@ give_begin(struct run *r, unsigned host)
                               TEXT(""), on_over, r);
 }
 
-/* Gently: once no answer is missing. */
 static void
 give_cancel(struct run *r, unsigned host)
 {
-    if (r->gives[host] == NULL || (r->gentle && give_progress(r->gives[host]).sent > 0))
+    if (!r->is_giving[host])
         return;
-    give_free(&r->gives[host]);
+    r->is_giving[host] = false;
+    give_rest(r->gives[host]);
     manager_cancel_drain(r->hosts[host].manager);
     say_state(r, host, "running");
 }
@@ -176,10 +182,11 @@ static void
 restart(struct run *r, unsigned host)
 {
     for (unsigned i = 0; r->gentle && i < HOSTS; i++)
-        if (r->gives[i] != NULL)
+        if (r->is_giving[i] ||
+            (r->gives[i] != NULL && give_progress(r->gives[i]).left > 0))
             return;
-    if (r->gives[host] != NULL)
-        give_free(&r->gives[host]);
+    give_free(&r->gives[host]);
+    r->is_giving[host] = false;
     kit_wire_end(&r->wires[host]); /* its connections break */
     plug_out(r, host);
     for (unsigned i = 0; i < HOSTS; i++) /* and those to it */
@@ -198,7 +205,7 @@ send_mail(struct run *r, unsigned host)
 {
     struct world *w = &r->hosts[host];
     char sender[40], to[120];
-    if (r->sent == MAILS || r->gives[host] != NULL)
+    if (r->sent == MAILS || r->is_giving[host])
         return;
     unsigned n = r->sent;
     struct mail *m = &r->mails[n];
