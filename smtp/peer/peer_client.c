@@ -30,11 +30,12 @@ struct peer_request {
 
     char *bytes; /* the command, and what follows but the content; owned */
     size_t length;
-    uint64_t size; /* of a message, as has_room counts it */
-    size_t sent;   /* of bytes */
-    int64_t read;  /* of the content */
-    int64_t until_ms;
-    size_t heard; /* bytes of the answer */
+    uint64_t size;    /* of a message, as has_room counts it */
+    size_t sent;      /* of bytes */
+    int64_t read;     /* of the content */
+    int64_t until_ms; /* a question's */
+    int64_t reply_ms; /* its reply must be whole; INT64_MAX: it was not sent yet */
+    size_t heard;     /* bytes of the answer */
     bool is_answered;
     enum sibling_answer answer;
     struct id there;
@@ -47,7 +48,7 @@ peer_client_add(struct peer_client *c, enum peer_kind kind)
     struct peer_request *r = memory_new(sizeof(*r));
     r->kind = kind;
     r->round = c->round;
-    r->until_ms = INT64_MAX;
+    r->until_ms = r->reply_ms = INT64_MAX;
     DL_APPEND(c->requests, r);
     return r;
 }
@@ -183,7 +184,7 @@ peer_client_start(struct peer_client *c)
     struct buffer line;
     r->kind = PEER_HELLO;
     r->round = c->round;
-    r->until_ms = INT64_MAX;
+    r->until_ms = r->reply_ms = INT64_MAX;
     c->is_ready = c->is_over = false;
     reply_start(&c->reply);
     c->service->hello(c->service->context, &own);
@@ -341,9 +342,20 @@ peer_client_settle(struct peer_client *c)
         peer_client_end_gift(c, r);
 }
 
+/* A question may have more time of its own. */
+static void
+peer_client_note_sent(struct peer_request *r, int64_t now_ms)
+{
+    if (r->reply_ms != INT64_MAX)
+        return;
+    r->reply_ms = now_ms + PEER_REPLY_MS;
+    if (r->until_ms != INT64_MAX && r->until_ms > r->reply_ms)
+        r->reply_ms = r->until_ms;
+}
+
 /* Nothing but XPEER before its reply: the other one may be somebody else. */
 static void
-peer_client_fill_all(struct peer_client *c, size_t size)
+peer_client_fill_all(struct peer_client *c, size_t size, int64_t now_ms)
 {
     struct peer_request *r;
     for (r = c->requests; r != NULL && !c->is_over && c->out.length < size;
@@ -356,13 +368,14 @@ peer_client_fill_all(struct peer_client *c, size_t size)
             peer_client_fill_content(c, r, size);
         if (!peer_request_is_sent(r))
             return;
+        peer_client_note_sent(r, now_ms);
     }
 }
 
 void
-peer_client_fill(struct peer_client *c, size_t size)
+peer_client_fill(struct peer_client *c, size_t size, int64_t now_ms)
 {
-    peer_client_fill_all(c, size);
+    peer_client_fill_all(c, size, now_ms);
     peer_client_settle(c);
 }
 
@@ -559,12 +572,26 @@ peer_client_read(struct peer_client *c, struct text *input)
     }
 }
 
-/* --- Questions that take too long, and owners that have gone ------------------------- */
+/* --- What takes too long, and owners that have gone ---------------------------------- */
+
+/* A byte now and then is a sign of life, but no reply. */
+static void
+peer_client_expire_replies(struct peer_client *c, int64_t now_ms)
+{
+    struct peer_request *r;
+    DL_FOREACH (c->requests, r) {
+        if (r->reply_ms > now_ms)
+            continue;
+        r->reply_ms = INT64_MAX;
+        peer_client_break(c, "no reply in time");
+    }
+}
 
 void
 peer_client_expire(struct peer_client *c, int64_t now_ms)
 {
     struct peer_request *r, *next;
+    peer_client_expire_replies(c, now_ms);
     for (r = c->requests; r != NULL; r = next) {
         next = r->next;
         if (r->until_ms > now_ms)
@@ -587,8 +614,10 @@ peer_client_next_ms(const struct peer_client *c)
 {
     const struct peer_request *r;
     int64_t next_ms = INT64_MAX;
-    DL_FOREACH (c->requests, r)
+    DL_FOREACH (c->requests, r) {
         next_ms = r->until_ms < next_ms ? r->until_ms : next_ms;
+        next_ms = r->reply_ms < next_ms ? r->reply_ms : next_ms;
+    }
     return next_ms;
 }
 

@@ -13,6 +13,9 @@
 enum {
     PEER_PIECE = 32 * 1024, /* bytes of content that are read at a time */
     PEER_ASKS_MAX = 64,     /* questions that wait for a connection */
+    /* From the moment when a command was sent as a whole until its reply is whole, however
+     * often a byte of that comes; then the connection is over. */
+    PEER_REPLY_MS = 60 * 1000,
     PEER_WHY_MAX = 600
 };
 
@@ -59,10 +62,11 @@ void peer_client_noop(struct peer_client *c);
 /* Only if nothing waits. */
 void peer_client_quit(struct peer_client *c);
 /* Adds what is to be sent to out, up to size bytes and one line. */
-void peer_client_fill(struct peer_client *c, size_t size);
+void peer_client_fill(struct peer_client *c, size_t size, int64_t now_ms);
 /* Takes replies off *input; calls back. */
 void peer_client_read(struct peer_client *c, struct text *input);
-/* Questions whose time is over. Calls back. */
+/* Questions whose time is over; calls back. A reply whose time is over breaks the
+ * connection. */
 void peer_client_expire(struct peer_client *c, int64_t now_ms);
 /* When the next one is over; INT64_MAX: there is none. */
 int64_t peer_client_next_ms(const struct peer_client *c);

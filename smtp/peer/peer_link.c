@@ -90,13 +90,14 @@ static void
 peer_link_send(struct peer_link *l)
 {
     size_t unsent = net_unsent(l->connection);
+    int64_t now_ms = loop_monotonic_ms(l->host->peer->setup.loop);
     if (unsent < NET_HIGH_WATER)
-        peer_client_fill(&l->machine, NET_HIGH_WATER - unsent);
+        peer_client_fill(&l->machine, NET_HIGH_WATER - unsent, now_ms);
     if (l->machine.out.length == 0)
         return;
     net_send(l->connection, buffer_text(&l->machine.out));
     buffer_clear(&l->machine.out);
-    l->said_ms = loop_monotonic_ms(l->host->peer->setup.loop);
+    l->said_ms = now_ms;
 }
 
 static void

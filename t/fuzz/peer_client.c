@@ -118,7 +118,7 @@ static void
 fill(struct run *r, size_t size)
 {
     r->is_calling = true;
-    peer_client_fill(&r->client, size);
+    peer_client_fill(&r->client, size, r->now_ms);
     r->is_calling = false;
     struct text out = buffer_text(&r->client.out);
     must(out.length <= size + PEER_PIECE);

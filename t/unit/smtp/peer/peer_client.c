@@ -11,6 +11,7 @@
 #define HELLO_REPLY                                                                                \
     "250 {\"host\":\"relay2\",\"group\":\"mail\",\"spool\":\"aa\",\"run\":7,"                      \
     "\"version\":\"0.2\",\"state\":\"running\"}\r\n"
+#define NOW_MS 10
 #define ID  "01JD3ZK5Q8-9F3K2C7A"
 #define ID2 "01JD3ZK5Q8-9F3K2C7B"
 
@@ -121,7 +122,7 @@ said(struct call *c)
 {
     static char text[1 << 18];
 
-    peer_client_fill(&c->client, sizeof(text) - 1);
+    peer_client_fill(&c->client, sizeof(text) - 1, NOW_MS);
     text_copy(text, sizeof(text), buffer_text(&c->client.out));
     buffer_clear(&c->client.out);
     return text_from(text);
@@ -252,20 +253,20 @@ test_early(void)
     first = gift_of(&one, &c, "one", "SECTIONS", 300000);
     second = gift_of(&two, &c, "two", "S", 1);
     ok(peer_client_give(&c.client, &first) && peer_client_give(&c.client, &second));
-    peer_client_fill(&c.client, 1000);
+    peer_client_fill(&c.client, 1000, NOW_MS);
     ok_named(c.client.out.length >= 1000 && c.client.out.length <= 1000 + PEER_PIECE && one.reads == 1, "one piece of it is in memory");
     hears(&c, "552 5.3.4 too large\r\n");
     is_text(told(&c), TEXT(""), "the rest is still to be read");
     buffer_clear(&c.client.out);
     said(&c);
     buffer_clear(&c.client.out);
-    peer_client_fill(&c.client, 1 << 20);
+    peer_client_fill(&c.client, 1 << 20, NOW_MS);
     is_text(told(&c), TEXT("one: refused - 552 5.3.4 too large\n"), "then its owner hears it");
     hears(&c, "250 2.0.0 " ID2 "\r\n");
     is_text(told(&c), TEXT("two: taken " ID2 " 250 2.0.0 " ID2 "\n"), "the next one is not disturbed");
     ok(peer_client_give(&c.client, &first));
     buffer_clear(&c.client.out);
-    peer_client_fill(&c.client, 1000);
+    peer_client_fill(&c.client, 1000, NOW_MS);
     hears(&c, "250 2.0.0 " ID2 "\r\n");
     ok_named(c.client.is_over, "what was not sent cannot be durable");
     peer_client_lose(&c.client, "");
@@ -287,7 +288,7 @@ test_unreadable(void)
     second = gift_of(&two, &c, "two", "S", 100000);
     two.fails_at = 50000;
     ok(peer_client_give(&c.client, &first) && peer_client_give(&c.client, &second));
-    peer_client_fill(&c.client, 1 << 20);
+    peer_client_fill(&c.client, 1 << 20, NOW_MS);
     ok(c.client.is_over);
     peer_client_lose(&c.client, "");
     is_text(told(&c),
@@ -344,10 +345,10 @@ test_ask(void)
     ok_named(!c.client.is_over && strstr(told(&c).at, "relay2: end ") != NULL, "64 KiB in a line");
     ok(ask(&c, "{}", 100) && ask(&c, "{}", 70) && ask(&c, "{}", 90));
     is_number(peer_client_next_ms(&c.client), 70, "the next end");
-    peer_client_fill(&c.client, 20);
+    peer_client_fill(&c.client, 20, NOW_MS);
     peer_client_expire(&c.client, 90);
     is_text(told(&c), TEXT("relay2: end no answer in time\nrelay2: end no answer in time\n"), "time is over for two");
-    peer_client_fill(&c.client, 200);
+    peer_client_fill(&c.client, 200, NOW_MS);
     hears(&c, "250 end\r\n250-late\r\n250 end\r\n");
     is_text(told(&c), TEXT("relay2: end \n"), "what comes later is read away");
     ok(peer_client_is_idle(&c.client) && !c.client.is_over);
@@ -401,6 +402,53 @@ test_odd_answers(void)
     call_close(&c);
 }
 
+/* A byte of a reply now and then keeps nothing here for ever, nor what was sent behind it. */
+static void
+test_slow_reply(void)
+{
+    struct call c;
+    struct gift one, two;
+    struct sibling_gift first, second;
+
+    call_open(&c);
+    said(&c);
+    is_number(peer_client_next_ms(&c.client), NOW_MS + PEER_REPLY_MS, "that of XPEER, too");
+    hears(&c, HELLO_REPLY);
+    first = gift_of(&one, &c, "one", "S", 100000);
+    second = gift_of(&two, &c, "two", "S", 5);
+    ok(peer_client_give(&c.client, &first));
+    peer_client_fill(&c.client, 1000, NOW_MS);
+    peer_client_expire(&c.client, 10 * PEER_REPLY_MS);
+    ok_named(!c.client.is_over, "what is still being sent has time");
+    ok(peer_client_give(&c.client, &second));
+    peer_client_fill(&c.client, 1 << 20, 11 * PEER_REPLY_MS);
+    for (int at = 0; at < 4; at++) {
+        char byte[] = {"250 2.0."[at], '\0'};
+        hears(&c, byte);
+        peer_client_expire(&c.client, 11 * PEER_REPLY_MS + at * 14000);
+    }
+    ok(!c.client.is_over);
+    is_number(peer_client_next_ms(&c.client), 12 * PEER_REPLY_MS, "its time");
+    peer_client_expire(&c.client, 12 * PEER_REPLY_MS);
+    ok_named(c.client.is_over, "is over");
+    peer_client_lose(&c.client, "");
+    is_text(told(&c), TEXT("one: lost - 0 4.4.2 relay2: no reply in time\ntwo: lost - 0 4.4.2 relay2: no reply in time\n"), "both may be there");
+    call_close(&c);
+
+    call_open(&c);
+    said(&c);
+    hears(&c, HELLO_REPLY);
+    ok(ask(&c, "{}", 3 * PEER_REPLY_MS));
+    said(&c);
+    hears(&c, "250-{");
+    peer_client_expire(&c.client, 2 * PEER_REPLY_MS);
+    ok_named(!c.client.is_over, "a question has the time that it was given");
+    peer_client_expire(&c.client, 3 * PEER_REPLY_MS);
+    ok(c.client.is_over);
+    is_text(told(&c), TEXT("relay2: end no answer in time\n"), "not more");
+    call_close(&c);
+}
+
 static void
 test_ignore(void)
 {
@@ -415,14 +463,14 @@ test_ignore(void)
     second = gift_of(&two, &c, "two", "S", 100000);
     third = gift_of(&three, &c, "three", "S", 5);
     ok(peer_client_give(&c.client, &first) && peer_client_give(&c.client, &second) && peer_client_give(&c.client, &third));
-    peer_client_fill(&c.client, 1000);
+    peer_client_fill(&c.client, 1000, NOW_MS);
     ok_named(peer_client_ignore(&c.client, &three), "one that was not begun");
     ok_named(peer_client_ignore(&c.client, &one), "one that was sent");
     hears(&c, "250 2.0.0 " ID2 "\r\n");
     is_text(told(&c), TEXT(""), "nobody hears of it");
     ok_named(!peer_client_ignore(&c.client, &two) && c.client.is_over, "one that is being sent ends the connection");
     two.reads = 0;
-    peer_client_fill(&c.client, 1 << 20);
+    peer_client_fill(&c.client, 1 << 20, NOW_MS);
     is_number(two.reads, 0, "it is not read any more");
     peer_client_lose(&c.client, "");
     is_text(told(&c), TEXT(""), "nor its owner called");
@@ -499,7 +547,7 @@ test_pair(size_t width)
         struct text input;
         size_t before;
 
-        peer_client_fill(&c.client, 4096);
+        peer_client_fill(&c.client, 4096, NOW_MS);
         (void)!buffer_add(&there, buffer_text(&c.client.out));
         buffer_clear(&c.client.out);
         input = text_before(buffer_text(&there), width);
@@ -546,6 +594,7 @@ main(void)
     test_room();
     test_ask();
     test_odd_answers();
+    test_slow_reply();
     test_ignore();
     test_again();
     test_pair(1);
