@@ -45,17 +45,46 @@ quota_recipients(const struct envelope *e)
     return given > 0 && (given < open || e->delivery.done == 0) ? given : open;
 }
 
+/* What another host has given while it waited there, which its reason says: it waits here,
+ * for the quotas of this host. After an attempt the words may be those of a receiver. */
+static bool
+quota_was_waiting(const struct active *a)
+{
+    const struct envelope *e = a->envelope;
+    return e->moved.given > 0 && e->delivery.attempts == 0 &&
+           submission_quota_waits(a->manager, a->id);
+}
+
 /* Only what is in todo/ still has not been counted. A crash before it leaves there counts
  * it twice. */
+static bool
+quota_is_due(const struct active *a)
+{
+    const struct envelope *e = a->envelope;
+    return e->ours &&
+           ((e->storage.injected && !e->storage.preprocessed) || quota_was_waiting(a));
+}
+
+/* The number is the same user on all hosts, as far as they agree. */
+static uint32_t
+quota_uid(const struct envelope *e)
+{
+    uint64_t uid = QUOTAS_NO_UID;
+    if (e->storage.injected)
+        return e->storage.injector;
+    if (text_starts(e->submitter, TEXT("uid:")))
+        (void)!text_number(text_after(e->submitter, 4), UINT32_MAX, &uid);
+    return (uint32_t)uid;
+}
+
 enum submission_quota
 submission_quota_take(struct active *a, struct outcome *never)
 {
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
-    struct quotas_sender sender = {.uid = e->storage.injector, .address = e->sender};
+    struct quotas_sender sender = {.uid = quota_uid(e), .address = e->sender};
     struct quotas_refusal refusal;
-    if (!e->storage.injected || e->storage.preprocessed || !e->ours ||
-        a->claim != NULL || quotas_are_empty(m->quotas))
+    if (a->claim != NULL || quotas_are_empty(m->quotas) || !quota_is_due(a))
         return SUBMISSION_QUOTA_PASSES;
     int64_t now_ms = loop_monotonic_ms(m->loop);
     a->claim = memory_new(sizeof(*a->claim));

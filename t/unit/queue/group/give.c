@@ -815,6 +815,38 @@ test_injected(int64_t journal)
     finish(&g);
 }
 
+/* What waits for a quota here waits there, for the quotas of that host. */
+static void
+test_quota(void)
+{
+    struct group_world g;
+    begin(&g, ROUTE);
+    kit_host_stop(g.host);
+    g.b.settings.quotas = TEXT("sender:me@h.test 2/d");
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    world_stop(&g.a);
+    g.a.settings.quotas = TEXT("sender:me@h.test 1/d");
+    for (int i = 0; i < 4; i++)
+        injected_add(&g.a, "me@h.test", "good@b.test");
+    manager_world_start(&g.a);
+    world_saw(&g.a, "me@h.test>good@b.test ", "one may go");
+    start_giving(&g);
+    pass(&g, 2000);
+    is_number(give_progress(g.give).given, 3, "three wait, and are given");
+    is_number(g.b.attempts, 0, "they wait there");
+    sim_loop_advance(g.b.loop, INT64_C(26) * 3600 * 1000);
+    is_number(g.b.attempts, 2, "a day later two may go");
+    kit_host_stop(g.host);
+    world_restart(&g.b);
+    kit_host_start(g.host, g.b.loop, g.b.events, g.b.manager);
+    sim_loop_advance(g.b.loop, 3600 * 1000);
+    is_number(g.b.attempts, 2, "also after a restart");
+    sim_loop_advance(g.b.loop, INT64_C(26) * 3600 * 1000);
+    is_number(g.b.attempts, 3, "the third another day later");
+    finish(&g);
+}
+
 int
 main(void)
 {
@@ -840,6 +872,7 @@ main(void)
     test_large();
     test_injected(8 * 1024 * 1024);
     test_injected(0);
+    test_quota();
     test_later();
     test_order();
     test_commands();

@@ -510,6 +510,37 @@ test_held(void)
     taker_end(&t);
 }
 
+/* Mail that waited for a quota where it was: the uid is in its envelope. What was tried
+ * there waits for its receiver. */
+static void
+test_quota(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    kit_host_stop(&t.host);
+    t.w.settings.quotas = TEXT("uid:7 1/d");
+    world_restart(&t.w);
+    taker_start(&t);
+    for (unsigned i = 0; i < 4; i++) {
+        struct envelope *e = sample("good@b.test");
+        e->id.hash += i;
+        e->ours = true;
+        e->submitter = TEXT("uid:7");
+        e->moved.reason = TEXT("450 Quota: words of anybody");
+        e->delivery.attempts = i == 3;
+        struct buffer form = form_of(e);
+        struct sibling_message message = message_of(&form);
+        message.id = e->id;
+        is_number(offer_message(&t, &message, &form), 0, "taken");
+        buffer_free(&form);
+        envelope_free(&e);
+    }
+    is_number(t.w.attempts, 2, "one may go, and one that was tried before");
+    sim_loop_advance(t.w.loop, INT64_C(26) * 3600 * 1000);
+    is_number(t.w.attempts, 3, "another one tomorrow");
+    taker_end(&t);
+}
+
 int
 main(void)
 {
@@ -528,5 +559,6 @@ main(void)
     test_failures(true);
     test_carried();
     test_held();
+    test_quota();
     return done();
 }
