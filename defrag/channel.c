@@ -232,6 +232,17 @@ channel_reassembles(void *context, struct id id)
     return h != NULL && h->state == HELD_WAITING && completion_is_making(c, h);
 }
 
+static uint64_t
+channel_set_number(void *context, struct id id)
+{
+    const struct defragmenter *c = context;
+    const struct held *h = channel_find(c, id);
+    uint64_t number = 0;
+    if (h != NULL && (h->state == HELD_WAITING || h->state == HELD_SENT))
+        memcpy(&number, h->key, sizeof(number));
+    return number;
+}
+
 /* Fragments whose time was over at startup: the offer bounces them, this holds them.
  * True: there are more. */
 static bool
@@ -347,6 +358,7 @@ channel_new(struct loop *loop, struct event_hub *events, struct manager *manager
                                           .count = channel_count,
                                           .list = channel_list,
                                           .reassembles = channel_reassembles,
+                                          .set = channel_set_number,
                                           .context = c};
     manager_set_defragment(manager, &c->plug);
     /* The last run may have reassembled messages without ending their parts. */

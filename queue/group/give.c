@@ -106,25 +106,37 @@ give_look(struct give *g)
 }
 
 static bool
+give_is_open(const struct give *g, const struct give_host *h)
+{
+    return h->is_there && h->paused_ms <= give_now_ms(g);
+}
+
+static bool
 give_has_room(const struct give *g, const struct give_host *h, int64_t bytes)
 {
-    return h->is_there && h->sent < SIBLING_UNANSWERED &&
-           h->paused_ms <= give_now_ms(g) &&
+    return give_is_open(g, h) && h->sent < SIBLING_UNANSWERED &&
            g->setup.calls->has_room(g->setup.calls->context, h->name, bytes);
 }
 
-/* The next one in turn; NULL: none can be given that now. */
+/* The next one in turn; NULL: none can be given that now. Fragments of a set go to one host
+ * as long as it takes mail, and wait for its room: elsewhere none would find the others. */
 static struct give_host *
 give_choose(struct give *g, const struct gift *x)
 {
+    size_t first = g->turn;
+    if (x->set != 0 && g->host_count > 0)
+        first = (size_t)(x->set % g->host_count);
     for (size_t i = 0; i < g->host_count; i++) {
-        size_t at = (g->turn + i) % g->host_count;
+        size_t at = (first + i) % g->host_count;
         struct give_host *h = g->hosts[at];
-        if (h->is_silent || give_unread_by(x, at) ||
-            !give_has_room(g, h, x->envelope->content_size))
+        if (h->is_silent || !give_is_open(g, h) || give_unread_by(x, at))
             continue;
-        g->turn = (at + 1) % g->host_count;
-        return h;
+        if (give_has_room(g, h, x->envelope->content_size)) {
+            g->turn = (at + 1) % g->host_count;
+            return h;
+        }
+        if (x->set != 0)
+            return NULL;
     }
     return NULL;
 }
@@ -138,8 +150,7 @@ give_explain(struct give *g)
     for (size_t i = 0; i < g->host_count; i++) {
         const struct give_host *h = g->hosts[i];
         is_any = is_any || h->is_there;
-        is_good =
-            is_good || (h->is_there && !h->is_silent && h->paused_ms <= give_now_ms(g));
+        is_good = is_good || (!h->is_silent && give_is_open(g, h));
     }
     bool is_put_off = g->again_ms > 0 && give_now_ms(g) < g->again_ms + AGAIN_MS;
     if (is_good && !is_put_off)
@@ -363,12 +374,6 @@ gift_read(void *context, int64_t offset, char *to, size_t size)
                               to, size);
 }
 
-static int64_t
-gift_bytes(const struct gift *x)
-{
-    return x->envelope->content_size;
-}
-
 /* False: it cannot be sent, and stays. */
 static bool
 gift_send(struct gift *x, struct give_host *h)
@@ -420,7 +425,8 @@ gift_ask_again(struct gift *x)
         gift_become(x, GIFT_READY);
         x->host = NULL;
         x->lost_ms = 0;
-    } else if (now_ms >= x->again_ms && give_has_room(g, x->host, gift_bytes(x))) {
+    } else if (now_ms >= x->again_ms &&
+               give_has_room(g, x->host, x->envelope->content_size)) {
         (void)gift_send(x, x->host);
     }
 }
@@ -475,11 +481,16 @@ give_first(const struct give *g)
 }
 
 static void
-give_lent(struct give *g, struct id id, const struct envelope *e)
+give_lent(struct give *g, struct id id, const struct manager_loan *loan)
 {
     struct gift *x = memory_new(sizeof(*x));
-    *x = (struct gift){
-        .give = g, .id = id, .envelope = e, .state = GIFT_READY, .content = -1};
+    const struct envelope *e = loan->envelope;
+    *x = (struct gift){.give = g,
+                       .id = id,
+                       .envelope = e,
+                       .set = loan->set,
+                       .state = GIFT_READY,
+                       .content = -1};
     DL_APPEND(g->gifts, x);
     g->gift_count++;
     g->ready++;
@@ -498,15 +509,15 @@ static bool
 give_lend_first(struct give *g, int64_t *budget)
 {
     struct give_row *row = give_first(g);
-    const struct envelope *e = NULL;
+    struct manager_loan loan = {.set = 0};
     struct id id = row->id;
-    enum manager_lent lent = manager_lend(g->setup.manager, id, budget, &e);
+    enum manager_lent lent = manager_lend(g->setup.manager, id, budget, &loan);
     if (lent == MANAGER_LEND_MORE)
         return false;
     heap_remove(&g->rows, &row->node);
     switch (lent) {
     case MANAGER_LENT:
-        give_lent(g, id, e);
+        give_lent(g, id, &loan);
         break;
     case MANAGER_LEND_BUSY:
         g->was_busy = true;

@@ -29,6 +29,7 @@ struct gift {
     struct give *give;
     struct id id;
     const struct envelope *envelope; /* the manager's */
+    uint64_t set;                    /* of fragments; 0: none */
     enum gift_state state;
     struct give_host *host; /* SENT, LOST: to whom */
     int64_t lost_ms;        /* since then it may be there; 0: it is not */

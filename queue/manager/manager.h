@@ -192,8 +192,8 @@ void manager_granted(struct manager *manager, const char *site,
                      const struct bank_grant *grant);
 /* Mail that goes to another host (queue/group/give.h). A loan is a message that is in no
  * session: it is not delivered, and no command changes it, until it comes back or has been
- * given away. *envelope has its state of this moment, also what is in memory alone; it is
- * borrowed, and valid as long as the loan. */
+ * given away. The envelope has its state of this moment, also what is in memory alone; it
+ * is borrowed, and valid as long as the loan. */
 enum manager_lent {
     MANAGER_LENT,
     MANAGER_LEND_MORE,  /* its content is being checked: call again in a later turn */
@@ -202,9 +202,13 @@ enum manager_lent {
     MANAGER_LEND_DAMAGED, /* it is in corrupt/ */
     MANAGER_LEND_GONE
 };
+struct manager_loan {
+    const struct envelope *envelope;
+    uint64_t set; /* of a fragment that waited for others: the same for all; else 0 */
+};
 /* Reads at most *budget bytes of content, and subtracts them. */
 enum manager_lent manager_lend(struct manager *manager, struct id id, int64_t *budget,
-                               const struct envelope **envelope);
+                               struct manager_loan *loan);
 bool manager_is_lent(const struct manager *manager, struct id id);
 /* The loan ends: it is known as before, with its due time and attempts. */
 void manager_take_back(struct manager *manager, struct id id);
@@ -289,6 +293,8 @@ struct manager_defragment {
                    void *each_context); /* manager_list_sets(); NULL: none */
     /* A whole is being made of its set now: the message stays here meanwhile. NULL: no. */
     bool (*reassembles)(void *context, struct id id);
+    /* A number for the set of a fragment that waits; 0: it is in none. NULL: likewise. */
+    uint64_t (*set)(void *context, struct id id);
     void *context;
 };
 /* channel is borrowed; NULL removes it. */

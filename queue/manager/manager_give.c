@@ -135,15 +135,18 @@ give_note_state(struct active *a, const struct sched_state *known)
 }
 
 /* Others do not wait for it any longer, and it is offered anew where it goes, or here if it
- * comes back. */
-static void
+ * comes back. Returns its set. */
+static uint64_t
 give_end_awaiting(struct active *a)
 {
     struct manager *m = a->manager;
+    const struct manager_defragment *d = m->defragment;
     if (!manager_is_awaiting(m, a->id) && !a->envelope->fragment.awaits_parts)
-        return;
+        return 0;
+    uint64_t set = d != NULL && d->set != NULL ? d->set(d->context, a->id) : 0;
     manager_awaiting_withdraw(m, a->id);
     a->envelope->delivery.due_ms = loop_now_ms(m->loop);
+    return set;
 }
 
 /* Undoes the loan. With marks, or an operator's release, that memory alone has it is
@@ -170,8 +173,7 @@ give_put_back(struct active *a)
 }
 
 static enum manager_lent
-give_lend(struct active *a, const struct sched_state *known,
-          const struct envelope **envelope)
+give_lend(struct active *a, const struct sched_state *known, struct manager_loan *loan)
 {
     struct manager *m = a->manager;
     a->lent = true;
@@ -181,12 +183,12 @@ give_lend(struct active *a, const struct sched_state *known,
         give_put_back(a);
         return MANAGER_LEND_STAYS;
     }
-    give_end_awaiting(a);
+    loan->set = give_end_awaiting(a);
     if (envelope_has_refused(a->envelope)) {
         begin_settle_refused(a);
         a->is_changed = true;
     }
-    *envelope = a->envelope;
+    loan->envelope = a->envelope;
     return MANAGER_LENT;
 }
 
@@ -200,7 +202,7 @@ give_is_reassembled(const struct manager *m, struct id id)
 
 enum manager_lent
 manager_lend(struct manager *m, struct id id, int64_t *budget,
-             const struct envelope **envelope)
+             struct manager_loan *loan)
 {
     struct active *a = manager_active_find(m, id);
     struct sched_state known = sched_find(m->sched, id);
@@ -216,7 +218,7 @@ manager_lend(struct manager *m, struct id id, int64_t *budget,
         result = give_load(m, id, known.place != SCHED_UNKNOWN, budget, &a);
     if (a != NULL && result == MANAGER_LENT) {
         (void)sched_forget(m->sched, id);
-        result = give_lend(a, &known, envelope);
+        result = give_lend(a, &known, loan);
     }
     queue_leave(m->queue, before);
     return result;

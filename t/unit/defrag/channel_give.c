@@ -7,7 +7,7 @@
 #define ROUTES "* smtp://h?defragment=yes"
 #define WHOLE  "From: a@x\r\nSubject: whole\r\n\r\none\r\ntwo\r\nthree\r\n"
 #define OTHER  "From: a@x\r\nSubject: other\r\n\r\none\r\ntwo\r\n"
-enum { TURNS = 30, LARGE = 12 * 400000 };
+enum { TURNS = 30, LARGE = 12 * 400000, SETS = 10 };
 
 static unsigned given_over;
 
@@ -108,6 +108,63 @@ given_in_between(int turns, bool behind)
     free(large);
 }
 
+/* The fragments of a set go to one host, whatever the others get. */
+static void
+sets_stay_together(bool is_one_closed)
+{
+    struct stage a, hosts[2];
+    struct kit_wire wire;
+    struct kit_host *others[2];
+    char id[20];
+    stage_begin(&a, ROUTES);
+    kit_wire_begin(&wire, "relay1", a.w.loop);
+    for (int i = 0; i < 2; i++) {
+        stage_begin(&hosts[i], ROUTES);
+        for (int j = 0; j < 5 * (i + 1); j++)
+            (void)loop_random(hosts[i].w.loop);
+        others[i] = kit_wire_add(&wire, i == 0 ? "relay2" : "relay3");
+        kit_host_start(others[i], hosts[i].w.loop, hosts[i].w.events,
+                       hosts[i].w.manager);
+    }
+    for (int i = 0; i < 3 * SETS; i++) {
+        snprintf(id, sizeof(id), "set%d", i % SETS);
+        stage_part(&a, id, (unsigned)(1 + i / SETS), 4, "a part\r\n");
+    }
+    is_number((int64_t)waiting(&a), 3 * SETS, "fragments wait");
+    others[0]->most = others[1]->most = 2; /* and for each other */
+    others[1]->weather = is_one_closed ? KIT_CLOSED : KIT_FAIR;
+    manager_drain(a.w.manager, 0, on_drained, NULL);
+    given_over = 0;
+    struct give *give = give_new(&(struct give_setup){.loop = a.w.loop,
+                                                      .events = a.w.events,
+                                                      .manager = a.w.manager,
+                                                      .calls = &wire.calls,
+                                                      .host = "relay1",
+                                                      .siblings = kit_wire_siblings,
+                                                      .context = &wire},
+                                 TEXT(""), on_over, NULL);
+    for (int i = 0; i < 20 * 50; i++) {
+        while (kit_wire_carry(&wire))
+            ;
+        sim_loop_advance(a.w.loop, 20);
+        sim_loop_advance(hosts[0].w.loop, 20);
+        sim_loop_advance(hosts[1].w.loop, 20);
+    }
+    is_number(given_over, 1, "nothing is left");
+    size_t sets[2] = {stage_figures(&hosts[0]).sets, stage_figures(&hosts[1]).sets};
+    is_number((int64_t)(sets[0] + sets[1]), SETS, "no set is torn");
+    is_number((int64_t)(waiting(&hosts[0]) + waiting(&hosts[1])), 3 * SETS, "all wait");
+    ok_named(is_one_closed ? sets[1] == 0 : sets[0] > 0 && sets[1] > 0,
+             "by those that take mail");
+    give_free(&give);
+    kit_wire_end(&wire);
+    for (int i = 0; i < 2; i++) {
+        kit_host_stop(others[i]);
+        stage_end(&hosts[i]);
+    }
+    stage_end(&a);
+}
+
 int
 main(void)
 {
@@ -152,6 +209,8 @@ main(void)
     kit_host_stop(host);
     stage_end(&a);
     stage_end(&b);
+    sets_stay_together(false);
+    sets_stay_together(true);
     for (int turns = 0; turns < TURNS; turns++)
         given_in_between(turns, false);
     for (int turns = 0; turns < TURNS; turns += 3)
