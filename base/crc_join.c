@@ -1,43 +1,30 @@
 /* The CRC32C of bytes whose parts have been summed: without reading them again. */
 #include "base/crc.h"
 
-#include <string.h>
-
-/* To add a zero bit is a linear map of the remainder: column n is what becomes of bit n.
- * Its squares add 2, 4, 8 ... zero bits. */
-enum { COLUMNS = 32 };
+/* A remainder is a polynomial, and its highest bit is that of the power 0. */
 static const uint32_t polynomial = 0x82f63b78;
+#define JOIN_POWER(n) (UINT32_C(1) << (31 - (n)))
 
 static uint32_t
-join_apply(const uint32_t map[COLUMNS], uint32_t remainder)
+join_multiply(uint32_t a, uint32_t b)
 {
-    uint32_t sum = 0;
-    for (unsigned i = 0; remainder != 0; i++, remainder >>= 1)
-        sum ^= (remainder & 1) != 0 ? map[i] : 0;
-    return sum;
+    uint32_t product = 0;
+    for (; a != 0; a <<= 1) {
+        product ^= (a & JOIN_POWER(0)) != 0 ? b : 0;
+        b = b >> 1 ^ ((b & 1) != 0 ? polynomial : 0);
+    }
+    return product;
 }
 
-static void
-join_square(uint32_t map[COLUMNS])
-{
-    uint32_t square[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        square[i] = join_apply(map, map[i]);
-    memcpy(map, square, sizeof(square));
-}
-
+/* Each zero bit behind some bytes is a factor: eight for a byte, in powers of two. */
 uint32_t
 crc_join(uint32_t first, uint32_t second, uint64_t second_size)
 {
-    uint32_t map[COLUMNS] = {polynomial};
-    for (unsigned i = 1; i < COLUMNS; i++)
-        map[i] = UINT32_C(1) << (i - 1);
-    for (unsigned i = 0; i < 3; i++) /* from bits to bytes */
-        join_square(map);
+    uint32_t factor = JOIN_POWER(8);
     for (; second_size > 0; second_size >>= 1) {
         if ((second_size & 1) != 0)
-            first = join_apply(map, first);
-        join_square(map);
+            first = join_multiply(first, factor);
+        factor = join_multiply(factor, factor);
     }
     return first ^ second;
 }
