@@ -47,7 +47,7 @@ queue_on_found(void *context, const struct queue_entry *entry)
 }
 
 void
-queue_end(struct queue *q, struct id id)
+queue_end(struct queue *q, struct id id, unsigned dirs)
 {
     struct journaled_message *m = journaled_find(&q->journaled, id);
     if (id_set_has(&q->share.made, id)) {
@@ -59,7 +59,7 @@ queue_end(struct queue *q, struct id id)
     if (m == NULL && !share_is_own(&q->share, id)) {
         removal_end_foreign(&q->removal, id);
     } else if (m == NULL) {
-        q->last_end = removal_end(&q->removal, id);
+        q->last_end = removal_end(&q->removal, id, dirs);
     } else {
         /* A message of the journal has no other files. */
         bool has_files = m->large || m->held;
@@ -72,7 +72,7 @@ queue_end(struct queue *q, struct id id)
 static void
 queue_on_ended(void *context, struct id id)
 {
-    queue_end(context, id);
+    queue_end(context, id, SPOOL_ANYWHERE);
 }
 
 static void
@@ -680,13 +680,14 @@ queue_retire(struct queue *q, struct envelope **e)
 {
     struct id id = (*e)->id, before = queue_enter(q, id);
     bool held = (*e)->delivery.held;
+    unsigned dirs = spool_places_of(*e);
     q->retired++;
     guard_forget(&q->spool.guard, id);
     if (!marks_retire(&q->marks, e)) {
         envelope_free(e);
         if (held)
             end_held(q, id);
-        queue_end(q, id);
+        queue_end(q, id, dirs);
     }
     queue_leave(q, before);
 }

@@ -55,7 +55,7 @@ struct queue {
 };
 
 /* Removes the message from the journal, the spool, or both. */
-void queue_end(struct queue *queue, struct id id);
+void queue_end(struct queue *queue, struct id id, unsigned dirs);
 /* Mail was loaded from todo/: reports mail of sendmail(1) when the daemon sees it for the
  * first time, and notes its Message-ID and tag while events are kept. */
 void queue_picked_up(struct queue *queue, struct envelope *e);

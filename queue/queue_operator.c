@@ -115,7 +115,7 @@ queue_remove(struct queue *q, struct id id)
     if (journaled_find(&q->journaled, id) == NULL &&
         (spool_dirs_of(&q->spool, id, &dirs) < 0 || dirs == 0))
         return found;
-    queue_end(q, id);
+    queue_end(q, id, SPOOL_ANYWHERE);
     return true;
 }
 
@@ -129,7 +129,7 @@ queue_remove_listed(struct queue *q, struct id id)
     if (journaled_find(&q->journaled, id) == NULL &&
         !spool_has(&q->spool, SPOOL_INFO, id) && !spool_has(&q->spool, SPOOL_TODO, id))
         return false;
-    queue_end(q, id);
+    queue_end(q, id, SPOOL_ANYWHERE);
     return true;
 }
 

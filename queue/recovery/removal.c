@@ -17,6 +17,7 @@ enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10, TURN_US = 5 * 1000, GATE_MS
 struct ending {
     struct id id;
     uint64_t batch;
+    unsigned dirs; /* where it may have files */
     bool is_foreign;
     struct ending *prev, *next;
     UT_hash_handle hh;
@@ -47,12 +48,14 @@ forget_all(struct removal *n, struct ending **list)
 }
 
 static void
-removal_add_one(struct removal *n, struct ending **list, struct id id, uint64_t batch)
+removal_add_one(struct removal *n, struct ending **list, struct id id, unsigned dirs,
+                uint64_t batch)
 {
     if (removal_find(n, id) != NULL)
         return; /* an operator was faster */
     struct ending *e = memory_new(sizeof(*e));
     e->id = id;
+    e->dirs = dirs;
     e->batch = batch;
     DL_APPEND(*list, e);
     HASH_ADD(hh, n->table, id, sizeof(e->id), e);
@@ -61,14 +64,14 @@ removal_add_one(struct removal *n, struct ending **list, struct id id, uint64_t 
 void
 removal_add(struct removal *n, struct id id, uint64_t batch)
 {
-    removal_add_one(n, &n->list, id, batch);
+    removal_add_one(n, &n->list, id, SPOOL_ANYWHERE, batch);
 }
 
 /* While its todo exists, a scan must not take it for a new message. */
 static void
-removal_remove_files(struct removal *n, struct id id)
+removal_remove_files(struct removal *n, struct id id, unsigned dirs)
 {
-    if (spool_remove_all(n->spool, id) == 0)
+    if (spool_remove_in(n->spool, id, dirs) == 0)
         id_set_remove(n->seen, id);
 }
 
@@ -85,12 +88,13 @@ removal_pass_gate(void *context)
         if (!gate_is_open(n->spool->gate, e->batch))
             break;
         struct id id = e->id;
+        unsigned dirs = e->dirs;
         bool is_foreign = e->is_foreign;
         removal_forget(n, &n->barred, e);
         if (is_foreign) {
             remove_foreign(n, id);
         } else {
-            removal_remove_files(n, id);
+            removal_remove_files(n, id, dirs);
             n->unsynced = true;
         }
     }
@@ -100,13 +104,13 @@ removal_pass_gate(void *context)
 
 /* True: it waits for its event. */
 static bool
-is_kept_back(struct removal *n, struct id id, bool is_foreign)
+is_kept_back(struct removal *n, struct id id, unsigned dirs, bool is_foreign)
 {
     if (gate_is_open(n->spool->gate, gate_number(n->spool->gate)))
         return false;
     if (removal_find(n, id) != NULL)
         return true; /* an operator was faster */
-    removal_add_one(n, &n->barred, id, gate_number(n->spool->gate));
+    removal_add_one(n, &n->barred, id, dirs, gate_number(n->spool->gate));
     n->barred->prev->is_foreign = is_foreign;
     if (!heap_has(&n->gate.node))
         loop_timer_start(n->loop, &n->gate, GATE_MS, removal_pass_gate, n);
@@ -114,19 +118,19 @@ is_kept_back(struct removal *n, struct id id, bool is_foreign)
 }
 
 uint64_t
-removal_end(struct removal *n, struct id id)
+removal_end(struct removal *n, struct id id, unsigned dirs)
 {
     if (n->journaled->journal == NULL) {
-        if (is_kept_back(n, id, false))
+        if (is_kept_back(n, id, dirs, false))
             return 0;
-        removal_remove_files(n, id);
+        removal_remove_files(n, id, dirs);
         n->unsynced = true;
         return 0;
     }
     /* Until it is removed a scan finds it. */
     id_set_add(n->seen, id);
     uint64_t batch = journal_end(n->journaled->journal, id, NULL, RECORD_END);
-    removal_add(n, id, batch);
+    removal_add_one(n, &n->list, id, dirs, batch);
     return batch;
 }
 
@@ -156,7 +160,7 @@ remove_gone(struct removal *n, unsigned most)
             break;
         struct id id = e->id;
         removal_forget(n, &n->gone, e);
-        removal_remove_files(n, id);
+        removal_remove_files(n, id, SPOOL_ANYWHERE);
     }
 }
 
@@ -189,7 +193,7 @@ remove_foreign(struct removal *n, struct id id)
     id_set_remove(n->seen, id);
     if (spool_remove(n->spool, SPOOL_INFO, id) < 0)
         return;
-    removal_add_one(n, &n->foreign, id, 0);
+    removal_add_one(n, &n->foreign, id, SPOOL_ANYWHERE, 0);
     if (!heap_has(&n->sync.node))
         loop_timer_start(n->loop, &n->sync, SYNC_MS, removal_go_on, n);
 }
@@ -197,7 +201,7 @@ remove_foreign(struct removal *n, struct id id)
 void
 removal_end_foreign(struct removal *n, struct id id)
 {
-    if (!is_kept_back(n, id, true))
+    if (!is_kept_back(n, id, SPOOL_ANYWHERE, true))
         remove_foreign(n, id);
 }
 
@@ -231,8 +235,9 @@ remove_due(void *context)
     while (n->due != NULL && (n->stopping || HASH_COUNT(n->table) > REMOVAL_MAX ||
                               (left-- > 0 && loop_clock_us() < until_us))) {
         struct id id = n->due->id;
+        unsigned dirs = n->due->dirs;
         removal_forget(n, &n->due, n->due);
-        removal_remove_files(n, id);
+        removal_remove_files(n, id, dirs);
     }
     if (n->due != NULL)
         loop_post(n->loop, &n->task, remove_due, n);

@@ -40,9 +40,9 @@ struct removal {
 
 /* For a message of the spool, or a large journaled one, with its END in batch. */
 void removal_add(struct removal *n, struct id id, uint64_t batch);
-/* With a journal: writes END and removes later; without: removes now. Returns the batch
- * of the END, or 0. */
-uint64_t removal_end(struct removal *n, struct id id);
+/* With a journal: writes END and removes later; without: removes now. dirs: where it may
+ * have files. Returns the batch of the END, or 0. */
+uint64_t removal_end(struct removal *n, struct id id, unsigned dirs);
 /* For a message of a slice that we took over: removes todo and info, durably within
  * 100 ms, then its other files. The daemon of that slice will not read our journal. */
 void removal_end_foreign(struct removal *n, struct id id);

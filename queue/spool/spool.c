@@ -649,22 +649,49 @@ spool_write_due(struct spool *s, const struct envelope *e)
 
 /* --- Ends ------------------------------------------------------------------------ */
 
+/* todo/ is another user's, too, and hold/ an operator's. */
+unsigned
+spool_places_of(const struct envelope *e)
+{
+    unsigned places = SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO) |
+                      SPOOL_BIT(SPOOL_HOLD) | SPOOL_BIT(SPOOL_MESS);
+    if (!e->storage.preprocessed)
+        return SPOOL_ANYWHERE;
+    for (unsigned i = 0; i < e->count; i++)
+        places |= SPOOL_BIT(channel_dir(e->recipients[i].channel));
+    if (e->delivery.failure_count > 0 || e->storage.failures_recorded > 0)
+        places |= SPOOL_BIT(SPOOL_BOUNCE);
+    if (e->fragment.awaits_parts)
+        places |= SPOOL_BIT(SPOOL_DEFRAG);
+    if (e->delivery.released)
+        places |= SPOOL_BIT(SPOOL_LOCK);
+    return places;
+}
+
 int
-spool_remove_all(struct spool *s, struct id id)
+spool_remove_in(struct spool *s, struct id id, unsigned places)
 {
     int result = 0;
     for (size_t i = 0; i < LEAVING && result == 0; i++) {
+        if ((places & SPOOL_BIT(leaving[i])) == 0)
+            continue;
         result = spool_remove(s, leaving[i], id);
         /* Scrap may remain; but while todo or info exists the message must stay
          * whole. */
         if (leaving[i] != SPOOL_TODO && leaving[i] != SPOOL_INFO)
             result = 0;
     }
-    if (result == 0) {
+    if (result == 0 && (places & SPOOL_BIT(SPOOL_DEFRAG)) != 0)
         marker_drop(s, MARKER_AWAITING, id);
+    if (result == 0 && (places & SPOOL_BIT(SPOOL_LOCK)) != 0)
         marker_drop(s, MARKER_RELEASED, id);
-    }
     return result;
+}
+
+int
+spool_remove_all(struct spool *s, struct id id)
+{
+    return spool_remove_in(s, id, SPOOL_ANYWHERE);
 }
 
 static void

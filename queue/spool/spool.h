@@ -153,6 +153,12 @@ int spool_write_due(struct spool *s, const struct envelope *e);
 /* Without a sync. todo and info go first, mess last: files left by a crash are not a
  * message. < 0: todo or info could not be removed; the message stays as it is. */
 int spool_remove_all(struct spool *s, struct id id);
+/* The same in these directories alone, SPOOL_BITs; SPOOL_DEFRAG, SPOOL_LOCK: its marks. */
+#define SPOOL_ANYWHERE (~0U)
+int spool_remove_in(struct spool *s, struct id id, unsigned places);
+/* Where the message may have files. In S5 that is known; a name that is not there costs as
+ * much as a question. */
+unsigned spool_places_of(const struct envelope *e);
 /* Note and mess first, todo and info last: a crash in between leaves a message without
  * content, which is quarantined again. */
 void spool_quarantine(struct spool *s, struct id id, const char *reason,

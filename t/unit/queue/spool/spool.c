@@ -202,13 +202,35 @@ test_steps(void)
     due_times_take(&due, &s, e->id, &due_ms, &attempts);
     ok_named(due_ms == 77 && attempts == 3, "the due time by itself");
     envelope_free(&read);
-    is_number(spool_remove_all(&s, e->id), 0, "retired");
+    is_number(spool_remove_in(&s, e->id, spool_places_of(e)), 0, "retired");
     is_number(sim_disk_count("/spool"), 0, "nothing is left");
     is_number(load_message(&s, e->id, &read, reason), LOAD_GONE, "gone");
     ok(read == NULL);
     buffer_free(&texts);
     envelope_free(&e);
     spool_close(&s);
+}
+
+/* Where nothing can be nothing is removed: each question costs a system call. */
+static void
+test_places(void)
+{
+    static const unsigned always = SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO) |
+                                   SPOOL_BIT(SPOOL_HOLD) | SPOOL_BIT(SPOOL_MESS);
+    struct envelope *e = envelope_new();
+    ok(envelope_add(e, TEXT("a@b.test"), 0, TEXT("")));
+    is_number(spool_places_of(e), SPOOL_ANYWHERE, "not in S5: anywhere");
+    e->storage.preprocessed = true;
+    is_number(spool_places_of(e), always | SPOOL_BIT(SPOOL_REMOTE), "in S5");
+    e->recipients[0].channel = CHANNEL_LOCAL;
+    is_number(spool_places_of(e), always | SPOOL_BIT(SPOOL_LOCAL), "a local recipient");
+    e->storage.failures_recorded = 1;
+    e->fragment.awaits_parts = e->delivery.released = true;
+    is_number(spool_places_of(e),
+              always | SPOOL_BIT(SPOOL_LOCAL) | SPOOL_BIT(SPOOL_BOUNCE) |
+                  SPOOL_BIT(SPOOL_DEFRAG) | SPOOL_BIT(SPOOL_LOCK),
+              "failures and marks");
+    envelope_free(&e);
 }
 
 static void
@@ -318,6 +340,7 @@ main(void)
     test_remedies();
     test_trouble();
     test_steps();
+    test_places();
     test_read_errors();
     test_quarantine();
     test_erase();
