@@ -249,6 +249,14 @@ bank_cap(const struct bank_site *site, double limit)
     return bank_larger(1, bank_larger(whole_up(equal), whole_up(rest)));
 }
 
+/* What is open counts, and little is given, as long as leases may be in use of which a bank
+ * knows nothing that has lost its memory: they last until the end of the next period. */
+static bool
+bank_is_newborn(const struct bank_site *site)
+{
+    return site->period - site->born <= 1;
+}
+
 static double
 bank_sessions(struct bank_site *site, const struct bank_question *q, double *counted)
 {
@@ -258,8 +266,7 @@ bank_sessions(struct bank_site *site, const struct bank_question *q, double *cou
     double cap = site->last.unmet > 0 ? bank_cap(site, q->limit) : q->limit;
     double sessions =
         bank_smaller(need, bank_smaller(cap, bank_larger(0, q->limit - others)));
-    /* Newborn: what is open counts, and little is given. */
-    if (site->born == site->period)
+    if (bank_is_newborn(site))
         sessions = bank_smaller(
             sessions, bank_larger(open, whole_up((double)q->limit / q->hosts)));
     *counted = bank_larger(sessions, open);

@@ -85,7 +85,7 @@ const char bank_script[] =
     "    if v0 > 0 then cap = max(1, up(L / max(a0, a1, 1)), up(max(0, L - y0) / v0)) "
     "end\n"
     "    m = min(need, cap, max(0, L - others))\n"
-    "    if born == p then m = min(m, max(open, ceil(L / n))) end\n"
+    "    if p - born <= 1 then m = min(m, max(open, ceil(L / n))) end\n"
     "    counted = max(m, open)\n"
     "    if had < 0 then\n"
     "      if need > 0 or open > 0 then a1 = a1 + 1 end\n"

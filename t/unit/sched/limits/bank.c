@@ -210,6 +210,25 @@ test_sessions(void)
     bank_free(&b);
 }
 
+/* It knows nothing of the leases that another one gave before, in this period. */
+static void
+test_emptied(void)
+{
+    struct bank *b = bank_new();
+    struct bank_question again = {
+        .limit = 10, .had = 3, .before = 2, .open = 2, .need = 9, .hosts = 4};
+    is_number(ask(b, START_US + 2000 * MS, again).sessions, 3,
+              "emptied: a host that asks again keeps its part");
+    int64_t now_us = START_US + BANK_PERIOD_US;
+    is_number(seats(b, now_us, 3, 2, 9).sessions, 3,
+              "and one has no more in the next period, in which others use theirs");
+    for (int i = 0; i < 3; i++)
+        (void)seats(b, now_us, 2, 2, 2);
+    now_us += BANK_PERIOD_US;
+    is_number(seats(b, now_us, 3, 3, 9).sessions, 4, "then it knows who has how many");
+    bank_free(&b);
+}
+
 /* Another Redis takes over, whose clock is behind. */
 static void
 test_behind(void)
@@ -514,6 +533,7 @@ main(void)
     test_copy();
     test_weights();
     test_sessions();
+    test_emptied();
     test_behind();
     test_memory();
     test_groups(rounds != NULL ? strtol(rounds, NULL, 10) : ROUNDS_DEFAULT);

@@ -93,7 +93,7 @@ test_rates(void)
         {"cluster-small",       90, 102, 0 },
         {"cluster-away",        95, 102, 0 },
         {"cluster-old",         95, 107, 10},
-        {"cluster-empty",       95, 107, 10},
+        {"cluster-empty",       95, 107, 0 },
         {"cluster-cut",         95, 105, 60},
         {"cluster-newcomer",    95, 102, 0 },
     };
