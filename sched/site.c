@@ -762,5 +762,6 @@ sites_shift(struct sites *set, int64_t delta_ms)
         c->spent_until_ms += c->spent_until_ms != 0 ? delta_ms : 0;
     }
     sites_each(set, site_shift, &delta_ms);
+    site_group_shift(set, delta_ms);
     site_state_shift(&set->states, delta_ms);
 }

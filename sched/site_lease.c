@@ -23,7 +23,8 @@ site_lease_terms(const struct site *site)
                                 .has_bank = hosts->has_bank && !site->lease->is_apart,
                                 .members = hosts->members,
                                 .lost = hosts->lost,
-                                .index = hosts->index};
+                                .index = hosts->index,
+                                .doubt_ms = site->lease->group->doubt_ms};
 }
 
 /* Behind a route the target names the servers, else what was looked up. */
@@ -163,10 +164,19 @@ site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_m
             site_group_free(set);
         if (!set->group)
             set->group = memory_new(sizeof(*set->group));
+        else if (hosts->has_bank && !set->group->hosts.has_bank)
+            set->group->doubt_ms = now_ms + LEASE_DOUBT_MS;
         set->group->hosts = *hosts;
         sites_each(set, site_lease_join_each, set);
     }
     sites_each(set, site_group_update, &(struct site_visit_update){set, now_ms});
+}
+
+void
+site_group_shift(struct sites *set, int64_t delta_ms)
+{
+    if (set->group && set->group->doubt_ms != 0)
+        set->group->doubt_ms += delta_ms;
 }
 
 /* --- Questions ---------------------------------------------------------------------- */

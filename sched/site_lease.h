@@ -24,12 +24,14 @@ struct site_lease {
 
 struct site_group {
     struct sched_group hosts;
+    int64_t doubt_ms; /* until then: lease.h */
     struct site_lease *by_name, *due;
 };
 
 /* Of all sites. NULL: there is no group. */
 void site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_ms);
 void site_group_free(struct sites *set);
+void site_group_shift(struct sites *set, int64_t delta_ms);
 /* Of a new site, which has a lease now if its limits are shared. */
 void site_lease_join(struct sites *set, struct site *site);
 void site_lease_leave(struct sites *set, struct site *site);

@@ -89,6 +89,28 @@ lease_unspent(const struct lease *l)
     return l->used < l->tokens ? l->tokens - l->used : 0;
 }
 
+static bool
+lease_has_sessions(const struct lease *l, int64_t now_ms)
+{
+    return l->end_ms != 0 && now_ms < l->end_ms + LEASE_PERIOD_MS;
+}
+
+/* Of what it would like to have as much as it may ask for: in doubt, what it has. */
+static int
+lease_useful(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
+             const struct lease_load *load)
+{
+    int most = lease_limit(t);
+    if (now_ms < t->doubt_ms) {
+        int had = lease_has_sessions(l, now_ms) ? l->sessions : 0;
+        int own = lease_part(now_ms, t, false);
+        had = had > load->open ? had : load->open;
+        own = own > had ? own : had;
+        most = own < most ? own : most;
+    }
+    return load->need < most ? load->need : most;
+}
+
 /* Mail waits, and what it has is in use. A host that gives its session away has none. */
 static bool
 lease_is_out(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
@@ -96,7 +118,8 @@ lease_is_out(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
 {
     int sessions = lease_sessions(l, now_ms, t, true);
     bool has_tokens = t->rate.amount == 0 || lease_unspent(l) > 0;
-    bool has_sessions = sessions >= load->need || sessions > load->open;
+    bool has_sessions =
+        sessions >= lease_useful(l, now_ms, t, load) || sessions > load->open;
     return load->works > 0 && l->yields == 0 && !(has_tokens && has_sessions);
 }
 
@@ -140,11 +163,10 @@ static int
 lease_need(struct lease *l, int64_t now_ms, const struct lease_terms *t,
            const struct lease_load *load)
 {
-    int limit = lease_limit(t), need = load->need < limit ? load->need : limit;
     if (l->yields == 0 && l->seated_ms != 0 && now_ms - l->seated_ms >= LEASE_TURN_MS &&
-        limit < lease_hosts(t))
+        lease_limit(t) < lease_hosts(t))
         l->yields = 2;
-    return l->yields > 0 ? 0 : need;
+    return l->yields > 0 ? 0 : lease_useful(l, now_ms, t, load);
 }
 
 static int
@@ -303,7 +325,7 @@ lease_sessions(const struct lease *l, int64_t now_ms, const struct lease_terms *
 {
     if (t->sessions == 0)
         return INT_MAX;
-    bool has_lease = l->end_ms != 0 && now_ms < l->end_ms + LEASE_PERIOD_MS;
+    bool has_lease = lease_has_sessions(l, now_ms);
     int leased = has_lease ? l->sessions : 0;
     if (!t->is_strict)
         return leased > lease_loose(t) ? leased : lease_loose(t);

@@ -8,6 +8,9 @@
  * bank. It outlasts its period a little, so that an answer is there before it ends:
  * transactions a quarter of a period, sessions one.
  *
+ * A bank that takes over may not know what the one before has given last. Until those
+ * leases have ended no host takes more sessions than it had, or its own part.
+ *
  * A bank that does not answer stops nothing: when the lease has ended the host goes on with
  * its own part, which no other host has. doc/scheduler.md "A group of hosts". */
 #ifndef SCHED_LIMITS_LEASE_H
@@ -22,6 +25,7 @@ enum {
     LEASE_SOON_MS = LEASE_PERIOD_MS / 20, /* or all, and more mail came */
     LEASE_PATIENCE_MS = 250,              /* for an answer */
     LEASE_RETRY_MS = 1000,                /* after a question without an answer */
+    LEASE_DOUBT_MS = 2 * LEASE_PERIOD_MS, /* after another bank has taken over */
     LEASE_TURN_MS = 30000, /* then another host gets a session that many want */
     LEASE_SLOT_MS = 60000, /* the same without a bank */
     LEASE_SLOT_END_MS = 10000
@@ -35,6 +39,7 @@ struct lease_terms {
     bool has_bank;     /* it answers, as far as is known */
     int members, lost; /* >= 1, >= 0; a lost host may still use its part */
     int index;         /* of this host among all of them */
+    int64_t doubt_ms;  /* until then the bank may not know all leases */
 };
 
 /* What the site has and wants. */

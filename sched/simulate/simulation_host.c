@@ -12,6 +12,7 @@ enum {
     BATCH_MAX = 200, /* questions that go out together */
     WAY_US = 500,    /* to the bank, or back */
     PATIENCE_US = 250000,
+    RETRY_US = 50000,   /* until the next connection */
     BEAT_US = 2000000,  /* how often a host says that it is there, */
     LIST_US = 10000000, /* and asks who else is; without it in that time: lost */
     FORGET_US = 600000000
@@ -300,6 +301,19 @@ host_change(struct simulation *s, struct simulation_host *host,
     }
 }
 
+/* Another bank takes over: connections end, and are made anew. */
+static void
+host_reconnect(struct simulation *s, struct simulation_host *host)
+{
+    if (!host->sched || !host->has_bank)
+        return;
+    host->has_bank = false;
+    if (host->batch)
+        host->batch->is_lost = true;
+    host_set_group(s, host);
+    simulation_plan(s, &host->beat, s->now_us + RETRY_US);
+}
+
 static void
 bank_replace(struct simulation *s, struct bank *bank)
 {
@@ -332,6 +346,8 @@ simulation_host_change(struct simulation *s, struct queue_command *command)
     } else if (change->kind == SCENARIO_BANK_LOSE) {
         bank_replace(s, command[-1].kept);
         command[-1].kept = NULL;
+        for (size_t i = 0; i < s->scenario->host_count; i++)
+            host_reconnect(s, &s->hosts[i]);
     } else if (change->kind == SCENARIO_BANK_EMPTY) {
         bank_replace(s, bank_new());
     } else {

@@ -233,6 +233,31 @@ test_own(void)
     sched_world_end(&w);
 }
 
+/* The bank was away: another one may answer now. The clock may be set meanwhile. */
+static void
+test_takeover(void)
+{
+    struct world w;
+    struct sched_group hosts = group;
+    start(&w, "smtp://h.test?concurrency=12&initial=12", &group);
+    add(&w, 50);
+    answer(&w, ask(&w).sites[0], 0, 5);
+    is_number(w.opens, 5, "five sessions");
+    hosts.has_bank = false;
+    sched_members(w.s, w.now, &hosts);
+    hosts.has_bank = true;
+    sched_members(w.s, w.now, &hosts);
+    w.now -= 100000;
+    world_pass(&w, LEASE_PERIOD_MS);
+    struct wishes all = ask(&w);
+    ok_named(all.count == 1 && all.questions[0].need == 5, "are no more for a while");
+    answer(&w, all.sites[0], 0, 5);
+    world_pass(&w, LEASE_DOUBT_MS - LEASE_PERIOD_MS);
+    all = ask(&w);
+    ok_named(all.count == 1 && all.questions[0].need == 12, "then it asks for all again");
+    sched_world_end(&w);
+}
+
 /* What a route says of it comes first. */
 static void
 test_shared(void)
@@ -463,6 +488,7 @@ main(void)
     test_over();
     test_found();
     test_own();
+    test_takeover();
     test_shared();
     test_siblings();
     test_heir();

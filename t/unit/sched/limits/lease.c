@@ -236,6 +236,60 @@ test_lost(void)
     ok_named(q.again && q.had == 3, "so much is certain");
 }
 
+/* Another bank has taken over, which may not know who has how many. */
+static void
+test_doubt(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(0, 1000, 20);
+    struct lease_load load = {.works = 50, .senders = 1, .open = 4, .need = 20};
+    struct bank_question q;
+    t.members = 4;
+    lease_update(&l, START_MS, &t, &load);
+    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q) && q.need == 20);
+    struct bank_grant g = grant(0, 7, 1000);
+    lease_granted(&l, &t, &g, &seed);
+    t.doubt_ms = START_MS + LEASE_DOUBT_MS;
+    ok(lease_ask(&l, START_MS + 1500, &t, &load, &seed, &q));
+    is_number(q.need, 7, "in doubt it keeps what it had");
+    g = grant(0, 7, 4500);
+    lease_granted(&l, &t, &g, &seed);
+    load.open = 7;
+    lease_update(&l, START_MS + 2000, &t, &load);
+    ok_named(lease_ask_ms(&l, &t) >= START_MS + 6000, "and does not ask for more again");
+    load.open = 9;
+    ok(lease_ask(&l, lease_ask_ms(&l, &t), &t, &load, &seed, &q));
+    is_number(q.need, 9, "or what is open");
+    lease_failed(&l, START_MS + 7000);
+    load.open = 0;
+    t.doubt_ms = START_MS + 30000;
+    ok(lease_ask(&l, START_MS + 20000, &t, &load, &seed, &q));
+    is_number(q.need, 5, "one without a lease its own part");
+    lease_failed(&l, START_MS + 20250);
+    ok(lease_ask(&l, START_MS + 30000, &t, &load, &seed, &q));
+    is_number(q.need, 20, "then all that it would like");
+}
+
+/* What is kept for lost hosts is not asked for again and again. */
+static void
+test_kept(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(0, 1000, 20);
+    struct lease_load load = {.works = 50, .senders = 1, .need = 20};
+    struct bank_question q;
+    t.members = 3;
+    t.lost = 1;
+    lease_update(&l, START_MS, &t, &load);
+    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q) && q.need == 15);
+    struct bank_grant g = grant(0, 15, 4000);
+    lease_granted(&l, &t, &g, &seed);
+    load.open = 15;
+    lease_update(&l, START_MS + 1000, &t, &load);
+    ok_named(lease_ask_ms(&l, &t) >= START_MS + 4000,
+             "a host that has all of it asks once in a period");
+}
+
 static void
 test_loose(void)
 {
@@ -598,6 +652,8 @@ main(void)
     test_pace();
     test_ends();
     test_lost();
+    test_doubt();
+    test_kept();
     test_loose();
     test_all_hungry();
     test_turns();
