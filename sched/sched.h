@@ -455,6 +455,7 @@ bool sched_quota_reset(struct sched *s, int64_t now_ms, struct text key);
  * a group, as without this call, nothing is shared. */
 struct sched_group {
     int members, lost;     /* we are one; lost ones may still use their parts */
+    int late;              /* members that may be lost: not seen for some seconds */
     int index;             /* our rank among all of them, from 0 */
     bool has_bank;         /* it answers, as far as is known */
     bool shares_addresses; /* else sites where we log in alone */

@@ -23,6 +23,7 @@ site_lease_terms(const struct site *site)
                                 .has_bank = hosts->has_bank && !site->lease->is_apart,
                                 .members = hosts->members,
                                 .lost = hosts->lost,
+                                .late = hosts->late,
                                 .index = hosts->index,
                                 .doubt_ms = site->lease->group->doubt_ms};
 }
@@ -159,7 +160,8 @@ site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_m
     if (!hosts) {
         site_group_free(set);
     } else {
-        assert(hosts->members >= 1 && hosts->lost >= 0 && hosts->index >= 0);
+        assert(hosts->late >= 0 && hosts->late < hosts->members);
+        assert(hosts->lost >= 0 && hosts->index >= 0);
         if (set->group && set->group->hosts.shares_addresses != hosts->shares_addresses)
             site_group_free(set);
         if (!set->group)
@@ -167,6 +169,8 @@ site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_m
         else if (hosts->has_bank && !set->group->hosts.has_bank)
             set->group->doubt_ms = now_ms + LEASE_DOUBT_MS;
         set->group->hosts = *hosts;
+        if (now_ms < set->group->doubt_ms) /* they had no chance to be seen */
+            set->group->hosts.late = 0;
         sites_each(set, site_lease_join_each, set);
     }
     sites_each(set, site_group_update, &(struct site_visit_update){set, now_ms});

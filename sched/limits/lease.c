@@ -9,7 +9,7 @@
 static int
 lease_hosts(const struct lease_terms *t)
 {
-    assert(t->members >= 1 && t->lost >= 0);
+    assert(t->lost >= 0 && t->late >= 0 && t->late < t->members);
     return t->members + t->lost;
 }
 
@@ -27,7 +27,7 @@ lease_interval_us(const struct lease_terms *t)
     if (t->rate.amount == 0)
         return 0;
     return (double)t->rate.period_ms * 1000 / t->rate.amount * lease_hosts(t) /
-           t->members;
+           (t->members - t->late);
 }
 
 static int
@@ -101,7 +101,7 @@ lease_useful(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
              const struct lease_load *load)
 {
     int most = lease_limit(t);
-    if (now_ms < t->doubt_ms) {
+    if (t->late > 0 || now_ms < t->doubt_ms) {
         int had = lease_has_sessions(l, now_ms) ? l->sessions : 0;
         int own = lease_part(now_ms, t, false);
         had = had > load->open ? had : load->open;
@@ -354,9 +354,10 @@ lease_begin_part(struct lease *l, int64_t now_ms, const struct lease_terms *t)
     if (l->is_own)
         return;
     l->is_own = true;
-    l->bucket = (struct bucket){
-        .full_at_us = now_ms * 1000 + (int64_t)(lease_interval_us(t) * (t->index + 1) *
-                                                t->members / lease_hosts(t))};
+    l->bucket = (struct bucket){.full_at_us =
+                                    now_ms * 1000 +
+                                    (int64_t)(lease_interval_us(t) * (t->index + 1) *
+                                              (t->members - t->late) / lease_hosts(t))};
 }
 
 int64_t

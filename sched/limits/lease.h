@@ -8,6 +8,10 @@
  * bank. It outlasts its period a little, so that an answer is there before it ends:
  * transactions a quarter of a period, sessions one.
  *
+ * A host that the bank has not seen for some seconds may have been cut off: before the
+ * bank frees its sessions the others take no more than they have, and of the rate no more
+ * than without it. So it may go on with its own part.
+ *
  * A bank that takes over may not know what the one before has given last. Until those
  * leases have ended no host takes more sessions than it had, or its own part.
  *
@@ -38,6 +42,7 @@ struct lease_terms {
     bool is_strict;    /* else the own part may be had without a question */
     bool has_bank;     /* it answers, as far as is known */
     int members, lost; /* >= 1, >= 0; a lost host may still use its part */
+    int late;          /* < members: those that may be lost */
     int index;         /* of this host among all of them */
     int64_t doubt_ms;  /* until then the bank may not know all leases */
 };

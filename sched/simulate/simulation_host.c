@@ -14,6 +14,7 @@ enum {
     PATIENCE_US = 250000,
     RETRY_US = 50000,   /* until the next connection */
     BEAT_US = 2000000,  /* how often a host says that it is there, */
+    LATE_US = 3000000,  /* not seen for that long: it may be lost */
     LIST_US = 10000000, /* and asks who else is; without it in that time: lost */
     FORGET_US = 600000000
 };
@@ -71,6 +72,7 @@ host_set_group(struct simulation *s, struct simulation_host *host)
             continue;
         group.index += i < host->number;
     }
+    group.late = host->has_bank && host->late < group.members ? host->late : 0;
     if (s->scenario->host_count > 1 || s->bank)
         sched_members(host->sched, simulation_now_ms(s), &group);
     simulation_host_touch(s, host);
@@ -86,6 +88,18 @@ host_list(struct simulation *s, struct simulation_host *host)
             host->seen_us[i] = s->bank_seen_us[i];
 }
 
+/* Members that may be lost. */
+static int
+host_late(const struct simulation *s, const struct simulation_host *host)
+{
+    int late = 0;
+    for (size_t i = 0; i < s->scenario->host_count; i++)
+        late += i != host->number && host->seen_us[i] > host->listed_us - LIST_US &&
+                s->bank_seen_us[i] != NEVER_US &&
+                s->bank_seen_us[i] <= s->now_us - LATE_US;
+    return late;
+}
+
 /* After a pause the others must say first that they are there. */
 static void
 host_beat(struct simulation *s, struct simulation_host *host)
@@ -95,11 +109,14 @@ host_beat(struct simulation *s, struct simulation_host *host)
     host->has_bank = host_reaches_bank(s, host);
     if (host->has_bank) {
         s->bank_seen_us[host->number] = s->now_us;
+        int late = host_late(s, host);
+        bool is_same = late == host->late;
+        host->late = late;
         if (!had_bank)
             host->listed_us = s->now_us;
-        else if (s->now_us - host->listed_us >= LIST_US)
+        else if (s->now_us - host->listed_us >= LIST_US || late > 0)
             host_list(s, host);
-        else
+        else if (is_same)
             return;
     } else if (!had_bank) {
         return;

@@ -83,6 +83,7 @@ struct simulation_host {
     int64_t looked_us;              /* the time of the last check of all */
     bool is_cut, is_draining, has_bank;
     int64_t listed_us; /* when it last asked who is there */
+    int late;          /* of them may be lost */
     int64_t *seen_us;  /* the other hosts, as it knows them; < 0: not there */
     struct event beat, question;
     struct host_batch *batch; /* NULL: no question is under way */

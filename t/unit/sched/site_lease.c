@@ -239,22 +239,33 @@ test_takeover(void)
 {
     struct world w;
     struct sched_group hosts = group;
-    start(&w, "smtp://h.test?concurrency=12&initial=12", &group);
+    start(&w, "smtp://h.test?concurrency=12&initial=12&rate=1000/s", &group);
     add(&w, 50);
-    answer(&w, ask(&w).sites[0], 0, 5);
+    answer(&w, ask(&w).sites[0], 100, 5);
     is_number(w.opens, 5, "five sessions");
     hosts.has_bank = false;
     sched_members(w.s, w.now, &hosts);
     hosts.has_bank = true;
+    hosts.late = 2;
     sched_members(w.s, w.now, &hosts);
+    hosts.late = 0;
     w.now -= 100000;
     world_pass(&w, LEASE_PERIOD_MS);
     struct wishes all = ask(&w);
     ok_named(all.count == 1 && all.questions[0].need == 5, "are no more for a while");
+    is_number(all.questions[0].interval_us, 1000,
+              "in which nobody could say that it is there");
     answer(&w, all.sites[0], 0, 5);
     world_pass(&w, LEASE_DOUBT_MS - LEASE_PERIOD_MS);
     all = ask(&w);
-    ok_named(all.count == 1 && all.questions[0].need == 12, "then it asks for all again");
+    ok_named(all.count == 1 && all.questions[0].need == 12,
+             "then it asks for all again");
+    answer(&w, all.sites[0], 0, 5);
+    hosts.late = 1;
+    sched_members(w.s, w.now, &hosts);
+    world_pass(&w, LEASE_PERIOD_MS);
+    all = ask(&w);
+    ok_named(all.count == 1 && all.questions[0].need == 5, "unless one may be lost");
     sched_world_end(&w);
 }
 

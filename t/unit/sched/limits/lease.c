@@ -241,33 +241,59 @@ static void
 test_doubt(void)
 {
     struct lease l = {0};
+    uint64_t random = 1;
     struct lease_terms t = terms(0, 1000, 20);
     struct lease_load load = {.works = 50, .senders = 1, .open = 4, .need = 20};
     struct bank_question q;
     t.members = 4;
     lease_update(&l, START_MS, &t, &load);
-    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q) && q.need == 20);
+    ok(lease_ask(&l, START_MS, &t, &load, &random, &q) && q.need == 20);
     struct bank_grant g = grant(0, 7, 1000);
-    lease_granted(&l, &t, &g, &seed);
+    lease_granted(&l, &t, &g, &random);
     t.doubt_ms = START_MS + LEASE_DOUBT_MS;
-    ok(lease_ask(&l, START_MS + 1500, &t, &load, &seed, &q));
+    ok(lease_ask(&l, START_MS + 1500, &t, &load, &random, &q));
     is_number(q.need, 7, "in doubt it keeps what it had");
     g = grant(0, 7, 4500);
-    lease_granted(&l, &t, &g, &seed);
+    lease_granted(&l, &t, &g, &random);
     load.open = 7;
     lease_update(&l, START_MS + 2000, &t, &load);
     ok_named(lease_ask_ms(&l, &t) >= START_MS + 6000, "and does not ask for more again");
     load.open = 9;
-    ok(lease_ask(&l, lease_ask_ms(&l, &t), &t, &load, &seed, &q));
+    ok(lease_ask(&l, lease_ask_ms(&l, &t), &t, &load, &random, &q));
     is_number(q.need, 9, "or what is open");
     lease_failed(&l, START_MS + 7000);
     load.open = 0;
     t.doubt_ms = START_MS + 30000;
-    ok(lease_ask(&l, START_MS + 20000, &t, &load, &seed, &q));
+    ok(lease_ask(&l, START_MS + 20000, &t, &load, &random, &q));
     is_number(q.need, 5, "one without a lease its own part");
     lease_failed(&l, START_MS + 20250);
-    ok(lease_ask(&l, START_MS + 30000, &t, &load, &seed, &q));
+    ok(lease_ask(&l, START_MS + 30000, &t, &load, &random, &q));
     is_number(q.need, 20, "then all that it would like");
+}
+
+/* Others that may be lost may go on with their own parts soon. */
+static void
+test_others_late(void)
+{
+    struct lease l = {0};
+    uint64_t random = 1;
+    struct lease_terms t = terms(100, 1000, 20);
+    struct lease_load load = {.works = 50, .senders = 1, .need = 20};
+    struct bank_question q;
+    t.members = 5;
+    t.late = 1;
+    lease_update(&l, START_MS, &t, &load);
+    ok(lease_ask(&l, START_MS, &t, &load, &random, &q));
+    is_number(q.need, 4, "one may be lost: no more than the own part of the sessions");
+    is_number(q.interval_us, 12500, "and what the others have of the rate");
+    is_number(q.limit, 20, "of all of them");
+    lease_failed(&l, START_MS + 250);
+    t.late = 0;
+    t.members = 4;
+    t.lost = 1;
+    ok(lease_ask(&l, START_MS + 1250, &t, &load, &random, &q));
+    ok_named(q.need == 16 && q.limit == 16 && q.interval_us == 12500,
+             "it is lost: its part is kept");
 }
 
 /* What is kept for lost hosts is not asked for again and again. */
@@ -275,15 +301,16 @@ static void
 test_kept(void)
 {
     struct lease l = {0};
+    uint64_t random = 1;
     struct lease_terms t = terms(0, 1000, 20);
     struct lease_load load = {.works = 50, .senders = 1, .need = 20};
     struct bank_question q;
     t.members = 3;
     t.lost = 1;
     lease_update(&l, START_MS, &t, &load);
-    ok(lease_ask(&l, START_MS, &t, &load, &seed, &q) && q.need == 15);
+    ok(lease_ask(&l, START_MS, &t, &load, &random, &q) && q.need == 15);
     struct bank_grant g = grant(0, 15, 4000);
-    lease_granted(&l, &t, &g, &seed);
+    lease_granted(&l, &t, &g, &random);
     load.open = 15;
     lease_update(&l, START_MS + 1000, &t, &load);
     ok_named(lease_ask_ms(&l, &t) >= START_MS + 4000,
@@ -653,6 +680,7 @@ main(void)
     test_ends();
     test_lost();
     test_doubt();
+    test_others_late();
     test_kept();
     test_loose();
     test_all_hungry();
