@@ -568,11 +568,13 @@ give_is_lent(const struct give *g, struct id id)
     return false;
 }
 
+/* Of other slices in the same spool nothing: their daemons are at work on it. */
 static bool
 give_wants(void *context, struct id id)
 {
     const struct give *g = context;
-    return !id_set_has(&g->stay, id) && !give_is_lent(g, id);
+    return manager_handles(g->setup.manager, id) && !id_set_has(&g->stay, id) &&
+           !give_is_lent(g, id);
 }
 
 static void

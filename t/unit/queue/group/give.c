@@ -770,6 +770,38 @@ test_commands(void)
     finish(&g);
 }
 
+/* All slices are in one spool: what is of another one, only its daemon gives away. */
+static void
+test_slices(void)
+{
+    enum { MAILS = 16 };
+    struct group_world g;
+    unsigned others = 0, held = 0;
+    begin(&g, ROUTE);
+    world_stop(&g.a);
+    g.a.settings.queue.journal_size = 0;
+    manager_world_start(&g.a);
+    for (int i = 0; i < MAILS; i++) {
+        world_deliver(&g.a, "me@a.test", "later@b.test");
+        others += id_slice(g.a.id, 2);
+        if (i % 2 == 0)
+            continue;
+        ok(world_operate(&g.a, MANAGER_HOLD) == MANAGER_DONE);
+        held += id_slice(g.a.id, 2);
+    }
+    ok_named(held > 0 && held < others && others < MAILS, "of both slices");
+    world_stop(&g.a);
+    g.a.settings.queue.slices = 2;
+    manager_world_start(&g.a);
+    start_giving(&g);
+    pass(&g, 3000);
+    is_number(g.over, 1, "nothing of its own is left");
+    is_number(give_progress(g.give).given, MAILS - others, "given");
+    is_number(world_files(&g.a, "mess"), others, "the others stay");
+    is_number(world_files(&g.a, "hold"), held, "as they were");
+    finish(&g);
+}
+
 static struct aliases *aliases;
 
 static void
@@ -870,6 +902,7 @@ main(void)
     test_storing();
     test_turns();
     test_large();
+    test_slices();
     test_injected(8 * 1024 * 1024);
     test_injected(0);
     test_quota();
