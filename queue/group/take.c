@@ -28,7 +28,7 @@ enum {
 struct known {
     char *came; /* HOST/ID */
     struct id own;
-    int64_t taken_ms;
+    int64_t taken_ms;       /* monotonic */
     struct taking *waiting; /* NULL: it is durable */
     struct known *prev, *next;
     struct known *storing_prev, *storing_next;
@@ -86,7 +86,7 @@ known_free(struct take *t, struct known *k)
 static void
 take_forget_old(struct take *t)
 {
-    int64_t now_ms = loop_now_ms(t->setup.loop);
+    int64_t now_ms = loop_monotonic_ms(t->setup.loop);
     struct known *k = t->oldest;
     while (k != NULL && k->waiting == NULL &&
            (HASH_COUNT(t->by_came) > TAKE_KNOWN_MAX ||
@@ -109,14 +109,16 @@ take_remember(struct take *t, const char *came, int64_t taken_ms)
     return k;
 }
 
-/* Of an earlier run. A copy of the record names the same message. */
+/* Of an earlier run: its id says when. A copy of the record names the same message. */
 static void
 take_recall(void *context, const char *came, struct id id)
 {
     struct take *t = context;
     struct known *k = take_find(t, came);
+    int64_t age_ms = loop_now_ms(t->setup.loop) - (int64_t)id.time_ms;
     if (k == NULL)
-        k = take_remember(t, came, (int64_t)id.time_ms);
+        k = take_remember(t, came,
+                          loop_monotonic_ms(t->setup.loop) - (age_ms > 0 ? age_ms : 0));
     k = take_find(t, came); /* it may have been too old */
     if (k != NULL)
         k->own = id;
@@ -365,7 +367,7 @@ static void
 taking_store(struct taking *g, struct envelope *e)
 {
     struct take *t = g->take;
-    struct known *k = take_remember(t, g->came, loop_now_ms(t->setup.loop));
+    struct known *k = take_remember(t, g->came, loop_monotonic_ms(t->setup.loop));
     (void)text_copy(g->hold, sizeof(g->hold), e->moved.hold);
     taking_note_move(g, e);
     g->known = k;

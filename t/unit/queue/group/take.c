@@ -381,6 +381,27 @@ test_forgotten(void)
     taker_end(&t);
 }
 
+/* The clock of this host is set while an answer is lost. */
+static void
+test_clock_set(void)
+{
+    static const int64_t hours[] = {2, -2};
+    for (size_t i = 0; i < 2; i++) {
+        struct taker t;
+        taker_begin(&t);
+        is_number(offer_envelope(&t, sample("later@b.test")), 0, "taken");
+        struct id own = t.own;
+        sim_loop_step_wall(t.w.loop, hours[i] * 3600 * 1000);
+        world_turns(&t.w);
+        is_number(offer_envelope(&t, sample("later@b.test")), 0, "known");
+        ok(id_compare(own, t.own) == 0);
+        sim_loop_advance(t.w.loop, 61 * 60 * 1000);
+        is_number(offer_envelope(&t, sample("later@b.test")), 0, "for an hour");
+        ok(id_compare(own, t.own) != 0);
+        taker_end(&t);
+    }
+}
+
 /* A failure that the giver has not reported is reported here, once; one that it has
  * reported is not. */
 static void
@@ -555,6 +576,7 @@ main(void)
     test_odd_states();
     test_ignored();
     test_forgotten();
+    test_clock_set();
     test_failures(false);
     test_failures(true);
     test_carried();
