@@ -19,8 +19,9 @@
 
 enum {
     CAME_MAX = ENVELOPE_CAME_MAX + 1,
-    SIZE_SLACK = 10,    /* percent above message_size_limit */
-    CROWD_MOVES = 10000 /* messages that wait to become files */
+    SIZE_SLACK = 10,              /* percent above message_size_limit */
+    CROWD_MOVES = 10000,          /* messages that wait to become files */
+    DUE_MAX_MS = 24 * 3600 * 1000 /* the giver's clock may be years ahead */
 };
 
 /* A message that was taken, or is being stored: then waiting has who gave it, also a
@@ -363,6 +364,17 @@ taking_note_move(const struct taking *g, struct envelope *e)
     e->moved.given++;
 }
 
+/* By our clock: what is due in years would wait as long, and nobody would hear of it. */
+static void
+taking_set_clock(const struct taking *g, struct envelope *e)
+{
+    int64_t now_ms = loop_now_ms(g->take->setup.loop);
+    if (e->birth_ms > now_ms)
+        e->birth_ms = now_ms;
+    if (e->delivery.due_ms > now_ms + DUE_MAX_MS)
+        e->delivery.due_ms = now_ms + DUE_MAX_MS;
+}
+
 static void
 taking_store(struct taking *g, struct envelope *e)
 {
@@ -370,6 +382,7 @@ taking_store(struct taking *g, struct envelope *e)
     struct known *k = take_remember(t, g->came, loop_monotonic_ms(t->setup.loop));
     (void)text_copy(g->hold, sizeof(g->hold), e->moved.hold);
     taking_note_move(g, e);
+    taking_set_clock(g, e);
     g->known = k;
     DL_APPEND(k->waiting, g);
     DL_APPEND2(t->storing, k, storing_prev, storing_next);

@@ -4,6 +4,7 @@
 
 #include "base/crc.h"
 #include "queue/queue_operator.h"
+#include "sched/sched.h"
 #include "t/support/manager_world.h"
 #include "t/support/must.h"
 
@@ -402,6 +403,33 @@ test_clock_set(void)
     }
 }
 
+/* The giver's clock was years ahead: nobody waits as long for an attempt, or for its end. */
+static void
+test_ahead(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("later@b.test");
+    e->birth_ms = SIM_WALL_START_MS + INT64_C(400) * 24 * 3600 * 1000;
+    e->delivery.due_ms = e->birth_ms + 3600 * 1000;
+    e->delivery.attempts = 2;
+    is_number(offer_envelope(&t, e), 0, "taken");
+    for (int i = 0; i < 2; i++) {
+        e = load(&t);
+        ok_named(e->birth_ms <= loop_now_ms(t.w.loop), "not younger than now");
+        ok_named(sched_find(manager_sched(t.w.manager), t.own).due_ms <=
+                     loop_now_ms(t.w.loop) + 24 * 3600 * 1000,
+                 "due within a day");
+        envelope_free(&e);
+        taker_restart(&t);
+    }
+    t.w.all_good = true;
+    sim_loop_advance(t.w.loop, 24 * 3600 * 1000);
+    world_saw(&t.w, "me@a.test>later@b.test ", "delivered");
+    ok(world_is_empty(&t.w));
+    taker_end(&t);
+}
+
 /* A failure that the giver has not reported is reported here, once; one that it has
  * reported is not. */
 static void
@@ -577,6 +605,7 @@ main(void)
     test_ignored();
     test_forgotten();
     test_clock_set();
+    test_ahead();
     test_failures(false);
     test_failures(true);
     test_carried();
