@@ -197,7 +197,8 @@ void manager_granted(struct manager *manager, const char *site,
 enum manager_lent {
     MANAGER_LENT,
     MANAGER_LEND_MORE,  /* its content is being checked: call again in a later turn */
-    MANAGER_LEND_BUSY,  /* a session has it, or its notification is being made */
+    MANAGER_LEND_BUSY,  /* a session has it, its notification is being made, or the disk
+                         * does not answer */
     MANAGER_LEND_STAYS, /* it is for a Maildir or a Unix socket, or cannot be judged */
     MANAGER_LEND_DAMAGED, /* it is in corrupt/ */
     MANAGER_LEND_GONE

@@ -70,9 +70,11 @@ give_load(struct manager *m, struct id id, bool is_known, int64_t *budget,
         break;
     }
     struct envelope *e = queue_load(m->queue, id);
+    if (e == NULL && queue_note(m->queue, id, QUEUE_CORRUPT, note) == 0)
+        return MANAGER_LEND_DAMAGED;
+    /* What is known cannot be read now, unless the next list does not have it. */
     if (e == NULL)
-        return queue_note(m->queue, id, QUEUE_CORRUPT, note) == 0 ? MANAGER_LEND_DAMAGED
-                                                                  : MANAGER_LEND_GONE;
+        return is_known ? MANAGER_LEND_BUSY : MANAGER_LEND_GONE;
     *budget -= e->content_size;
     if (!is_known && !e->delivery.held) {
         envelope_free(&e);

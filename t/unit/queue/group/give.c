@@ -7,6 +7,9 @@
 #include "sched/sched.h"
 #include "t/support/injected.h"
 #include "t/support/manager_world.h"
+#include "t/support/must.h"
+
+#include <sys/resource.h>
 
 #define ROUTE "* smtp://smtp.b.test"
 
@@ -802,6 +805,35 @@ test_slices(void)
     finish(&g);
 }
 
+/* The disk cannot be read for a moment: what was about to be given then goes later. */
+static void
+test_unreadable(void)
+{
+    struct group_world g;
+    struct rlimit before, none;
+    begin(&g, ROUTE);
+    world_stop(&g.a);
+    g.a.settings.queue.journal_size = 0;
+    manager_world_start(&g.a);
+    g.host->state = "leaving";
+    world_deliver(&g.a, "me@a.test", "later@b.test");
+    start_giving(&g);
+    pass(&g, 1000);
+    is_number(give_progress(g.give).left, 1, "listed");
+    must(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = before;
+    none.rlim_cur = 0;
+    must(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    g.host->state = "running";
+    pass(&g, 400);
+    must(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    ok(world_logged(&g.a, "cannot read the message now"));
+    pass(&g, 5000);
+    is_number(g.over, 1, "nothing is left");
+    is_number(give_progress(g.give).given, 1, "given");
+    finish(&g);
+}
+
 static struct aliases *aliases;
 
 static void
@@ -903,6 +935,7 @@ main(void)
     test_turns();
     test_large();
     test_slices();
+    test_unreadable();
     test_injected(8 * 1024 * 1024);
     test_injected(0);
     test_quota();
