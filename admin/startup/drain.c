@@ -304,6 +304,16 @@ drain_shorten(struct drain *d, int64_t wait_ms)
     drain_wait(d, d->is_giving ? wait_ms : TICK_MS);
 }
 
+/* What others could not take then, or came since, as from sendmail(1). After --keep nothing
+ * goes. */
+static void
+drain_give_again(struct drain *d, int64_t wait_ms)
+{
+    d->until_ms = loop_monotonic_ms(d->loop) + wait_ms;
+    d->to[0] = '\0';
+    drain_begin_giving(d);
+}
+
 void
 drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
                 void *context)
@@ -312,7 +322,7 @@ drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
     d->gone = gone;
     d->context = context;
     if (d->state == DRAIN_GONE) {
-        gone(context);
+        drain_give_again(d, wait_ms);
         return;
     }
     (void)drain_request(d, &order);

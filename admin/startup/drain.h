@@ -66,7 +66,8 @@ struct drain {
 
 void drain_start(struct drain *drain);
 /* SIGTERM with `stop = hand_over`: drains and gives the queue to siblings, for wait_ms at
- * most. gone is called once, in a later turn; immediately then, if it is gone already. */
+ * most; one that has gone gives what is left once more. gone is called once, in a later
+ * turn; immediately if nothing is given. */
 void drain_hand_over(struct drain *drain, int64_t wait_ms, void (*gone)(void *context),
                      void *context);
 /* The daemon stops. */

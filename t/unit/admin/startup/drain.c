@@ -399,6 +399,34 @@ hand_over_at_stop(void)
     }
 }
 
+/* SIGTERM after a drain for which the time was too short: others may have room now, and the host may
+ * never come back. */
+static void
+hand_over_again(void)
+{
+    begin(0, 50);
+    with_siblings(SIBLING_LATER);
+    submit(2);
+    asked("{\"command\":\"drain\",\"wait_ms\":300,\"to\":\"two\"}");
+    pass_to(DRAIN_GIVING);
+    for (int i = 0; i < 5000 && g.drain.state == DRAIN_GIVING; i++) {
+        answer_all();
+        loop_turn(g.w.loop, TURN_MS);
+    }
+    is_number(g.drain.state, DRAIN_GONE, "its time is over");
+    is_number(waiting(), 2, "all is still here");
+    g.answer = SIBLING_TAKEN;
+    drain_hand_over(&g.drain, 100000, on_gone, &g);
+    for (int i = 0; i < 2000 && g.gone == 0; i++) {
+        answer_all();
+        loop_turn(g.w.loop, TURN_MS);
+    }
+    is_number(g.gone, 1, "gone, once");
+    is_number(waiting(), 0, "with its queue");
+    is_number((int64_t)g.drain.given.given, 2, "and that is counted");
+    end();
+}
+
 /* SIGTERM while a queue is given on command, for long: its own time counts from then on. */
 static void
 hand_over_sooner(void)
@@ -447,6 +475,7 @@ main(void)
     hand_over_in_vain();
     hand_over_cancelled();
     hand_over_at_stop();
+    hand_over_again();
     hand_over_sooner();
     stopped();
     return done();
