@@ -396,13 +396,22 @@ read_batch(struct scanner *s)
     }
 }
 
+/* Whether the header says so. What is not needed any more may have lost the segment that
+ * said otherwise: there only the next batch knows. */
+static bool
+acknowledges(const struct scanner *s, const struct batch_header *next)
+{
+    return s->reading->with_past ? next->previous == s->header.number
+                                 : next->previous >= s->header.number;
+}
+
 /* Judges the last batch by the next one; NULL: there is none. */
 static void
 settle_last(struct scanner *s, const struct batch_header *next)
 {
     if (s->segment == NULL)
         return;
-    bool acknowledged = next != NULL && next->previous >= s->header.number;
+    bool acknowledged = next != NULL && acknowledges(s, next);
     if (next != NULL && !acknowledged)
         return; /* it had failed, and its records come again */
     if (!acknowledged && !segment_is_whole(s->bytes, s->offset, &s->header)) {

@@ -524,6 +524,31 @@ test_lengths(void)
     }
 }
 
+/* Of what is not needed any more only what is known to have been acknowledged is read: here
+ * the segment of batch 3, which said that 2 had failed, was used again. */
+static void
+test_past(void)
+{
+    struct hand h;
+    struct kit *k = by_hand(&h);
+    struct journal_reading reading = journal_kit_reading(k);
+    reading.with_past = true;
+    hand_begin(&h, 4);
+    hand_batch(&h, 1, 0, 4, 0);
+    hand_batch(&h, 2, 1, 4, 1);
+    hand_end(&h, 2, 4);
+    hand_begin(&h, 7);
+    hand_batch(&h, 9, 8, 7, 2);
+    hand_batch(&h, 10, 9, 7, 3);
+    hand_end(&h, 0, 7);
+    is_string(marks(k), "0011", "what is needed");
+    is_number(journal_read(k->disk, k->settings.directory, &reading, &k->summary), 0,
+              "and the past");
+    is_number(k->found[1].marks[0], 1, "was acknowledged");
+    is_number(k->found[1].marks[1], 0, "is not known to have been");
+    kit_stop(&k);
+}
+
 /* A file that is shorter than what its header says. */
 static void
 test_truncated(void)
@@ -711,6 +736,7 @@ main(void)
     test_copied();
     test_chain();
     test_lengths();
+    test_past();
     test_truncated();
     test_forged();
     test_garbage();
