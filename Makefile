@@ -288,23 +288,24 @@ uninstall-sendmail: ## Removes these links and restores what was there before.
 
 # What libraries refer to, but nothing calls, and would bring with all that it needs; abort() stands in its place: password hashes
 # other than SHA-512 (base/crypto/verifier.c accepts no other), connections of hiredis (which only parses), services and threads of
-# c-ares, unwinding, wide characters, the certificates of a self-test of mbedTLS 2.28.
+# c-ares, names of system calls, unwinding, wide characters, the certificates of a self-test of mbedTLS 2.28.
 HASHES := bcrypt bcrypt_a bcrypt_x bcrypt_y bigcrypt bsdicrypt descrypt gost_yescrypt md5crypt nt scrypt sha1crypt sha256crypt \
     sm3crypt sm3_yescrypt sunmd5 yescrypt
 UNCALLED := $(foreach h,$(HASHES),_crypt_crypt_$(h)_rn _crypt_gensalt_$(h)_rn) \
     getaddrinfo freeaddrinfo gai_strerror getservbyname getservbyname_r getservbyport_r \
+    syscall_resolve_name syscall_resolve_name_kver syscall_resolve_num syscall_resolve_num_kver syscall_iterate \
     pthread_create pthread_join __gcc_personality_v0 _Unwind_Resume __vfwprintf_internal \
     mbedtls_test_ca_crt mbedtls_test_ca_crt_len mbedtls_test_cli_crt mbedtls_test_cli_crt_len
-# Of the C library, our own in its place: users of files alone, without what loads modules of other services; time zones
-# without the rest of scanf().
+# Our own in the place of the library's: users of files alone, without what loads modules of other services; time zones without
+# the rest of scanf(); the one name of a system call that libseccomp asks for by itself.
 INSTEAD := getpwnam=user_files_by_name getpwuid=user_files_by_id initgroups=user_files_take_groups \
-    __isoc99_sscanf=zone_scan __isoc23_sscanf=zone_scan
+    __isoc99_sscanf=zone_scan __isoc23_sscanf=zone_scan __wrap_arch_syscall_resolve_name=sandbox_seccomp_number
 
 # One file that runs on any Linux of this architecture.
 STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))
 LD_HELP := $(if $(filter petrel-static,$(MAKECMDGOALS)),$(shell $(CC) -Wl$(comma)--help 2>/dev/null))
 STATIC_LD := $(if $(findstring pack-relative-relocs,$(LD_HELP)),-Wl$(comma)-z$(comma)pack-relative-relocs) \
-    $(patsubst %,-Wl$(comma)--defsym=%,$(UNCALLED:%=%=abort) $(INSTEAD))
+    -Wl,--wrap=arch_syscall_resolve_name $(patsubst %,-Wl$(comma)--defsym=%,$(UNCALLED:%=%=abort) $(INSTEAD))
 # Small, as it is for images and routers. Folders that take at most 1 % of a relay's time are optimized for size. The unwind
 # tables of the libraries are left out, as nothing unwinds (on Debian 13 only with the note that stands behind them).
 COLD := admin defrag $(addprefix base/,disk dns http redis sandbox settings) $(addprefix queue/,event group recovery spool) \

@@ -24,5 +24,9 @@ int sandbox_landlock_enter(const struct sandbox_path *paths, int abi);
 const char *sandbox_seccomp_lack(void);
 /* 0 or an errno. */
 int sandbox_seccomp_enter(void);
+/* The number of the call seccomp(), which libseccomp asks for by its name; -1 for any
+ * other. In the static program it stands in the place of the library's 100 KB of names;
+ * architecture: the library's. */
+int sandbox_seccomp_number(const void *architecture, const char *name);
 
 #endif

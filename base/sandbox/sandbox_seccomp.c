@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A signal handler has no context: the only such static value of the program. */
@@ -25,6 +26,13 @@ unsigned
 sandbox_refused(void)
 {
     return (unsigned)*refusals();
+}
+
+int
+sandbox_seccomp_number(const void *architecture, const char *name)
+{
+    (void)architecture;
+    return strcmp(name, "seccomp") == 0 ? SYS_seccomp : -1;
 }
 
 #ifndef HAVE_LIBSECCOMP
@@ -61,104 +69,112 @@ sandbox_seccomp_enter(void)
 enum { TOLD_MAX = 20, TYPE_MASK = 0xf /* of a socket, without its flags */ };
 
 /* The calls that glibc and musl make for the loop, the four doors and the C library;
- * names that an architecture lacks are skipped. */
-static const char *const allowed[] = {
+ * those that an architecture lacks have negative numbers, and are skipped. */
+#define CALL SCMP_SYS
+static const int allowed[] = {
     /* files */
-    "read", "readv", "pread64", "preadv", "preadv2", "readahead", "write", "writev",
-    "pwrite64", "pwritev", "close", "lseek", "open", "openat", "openat2", "stat",
-    "fstat", "lstat", "newfstatat", "fstatat64", "fstat64", "stat64", "lstat64",
-    "statx", "statfs", "fstatfs", "statfs64", "fstatfs64", "access", "faccessat",
-    "faccessat2", "readlink", "readlinkat", "getcwd", "getdents64", "mkdir", "mkdirat",
-    "unlink", "unlinkat", "rmdir", "link", "linkat", "rename", "renameat", "renameat2",
-    "fsync", "fdatasync", "ftruncate", "ftruncate64", "fallocate", "fchmod", "fcntl",
-    "fcntl64", "_llseek", "io_submit", "io_getevents", "io_setup", "io_destroy",
-    "io_cancel",
+    CALL(read), CALL(readv), CALL(pread64), CALL(preadv), CALL(preadv2),
+    CALL(readahead), CALL(write), CALL(writev), CALL(pwrite64), CALL(pwritev),
+    CALL(close), CALL(lseek), CALL(open), CALL(openat), CALL(openat2), CALL(stat),
+    CALL(fstat), CALL(lstat), CALL(newfstatat), CALL(fstatat64), CALL(fstat64),
+    CALL(stat64), CALL(lstat64), CALL(statx), CALL(statfs), CALL(fstatfs),
+    CALL(statfs64), CALL(fstatfs64), CALL(access), CALL(faccessat), CALL(faccessat2),
+    CALL(readlink), CALL(readlinkat), CALL(getcwd), CALL(getdents64), CALL(mkdir),
+    CALL(mkdirat), CALL(unlink), CALL(unlinkat), CALL(rmdir), CALL(link), CALL(linkat),
+    CALL(rename), CALL(renameat), CALL(renameat2), CALL(fsync), CALL(fdatasync),
+    CALL(ftruncate), CALL(ftruncate64), CALL(fallocate), CALL(fchmod), CALL(fcntl),
+    CALL(fcntl64), CALL(_llseek), CALL(io_submit), CALL(io_getevents), CALL(io_setup),
+    CALL(io_destroy), CALL(io_cancel),
     /* waiting */
-    "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll",
-    "ppoll", "select", "pselect6", "_newselect", "eventfd2", "timerfd_create",
-    "timerfd_settime", "timerfd_gettime", "restart_syscall",
+    CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_wait), CALL(epoll_pwait),
+    CALL(epoll_pwait2), CALL(poll), CALL(ppoll), CALL(select), CALL(pselect6),
+    CALL(_newselect), CALL(eventfd2), CALL(timerfd_create), CALL(timerfd_settime),
+    CALL(timerfd_gettime), CALL(restart_syscall),
     /* sockets; not listen(): all listeners exist already */
-    "connect", "bind", "accept", "accept4", "sendto", "sendmsg", "sendmmsg", "recvfrom",
-    "recvmsg", "recvmmsg", "send", "recv", "getsockopt", "setsockopt", "getsockname",
-    "getpeername", "shutdown",
+    CALL(connect), CALL(bind), CALL(accept), CALL(accept4), CALL(sendto), CALL(sendmsg),
+    CALL(sendmmsg), CALL(recvfrom), CALL(recvmsg), CALL(recvmmsg), CALL(send),
+    CALL(recv), CALL(getsockopt), CALL(setsockopt), CALL(getsockname),
+    CALL(getpeername), CALL(shutdown),
     /* time, chance, memory, ourselves */
-    "clock_gettime", "clock_gettime64", "clock_getres", "clock_nanosleep", "nanosleep",
-    "gettimeofday", "time", "getrandom", "brk", "munmap", "mremap", "madvise", "getpid",
-    "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
-    "getresgid", "sysinfo" /* for qsort() */, "sched_getaffinity", "uname", "getrusage",
-    "sched_yield", "futex", "set_robust_list", "rseq", "rt_sigaction", "rt_sigprocmask",
-    "rt_sigreturn", "rt_sigtimedwait", "sigreturn", "sigaltstack", "exit",
-    "exit_group"};
+    CALL(clock_gettime), CALL(clock_gettime64), CALL(clock_getres),
+    CALL(clock_nanosleep), CALL(nanosleep), CALL(gettimeofday), CALL(time),
+    CALL(getrandom), CALL(brk), CALL(munmap), CALL(mremap), CALL(madvise), CALL(getpid),
+    CALL(gettid), CALL(getppid), CALL(getuid), CALL(geteuid), CALL(getgid),
+    CALL(getegid), CALL(getresuid), CALL(getresgid), CALL(sysinfo) /* for qsort() */,
+    CALL(sched_getaffinity), CALL(uname), CALL(getrusage), CALL(sched_yield),
+    CALL(futex), CALL(set_robust_list), CALL(rseq), CALL(rt_sigaction),
+    CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(rt_sigtimedwait), CALL(sigreturn),
+    CALL(sigaltstack), CALL(exit), CALL(exit_group)};
 
 /* Calls that only an intruder would make. */
-static const char *const deadly[] = {"execve",
-                                     "execveat",
-                                     "fork",
-                                     "vfork",
-                                     "clone",
-                                     "clone3",
-                                     "ptrace",
-                                     "process_vm_readv",
-                                     "process_vm_writev",
-                                     "process_madvise",
-                                     "kcmp",
-                                     "pidfd_getfd",
-                                     "pidfd_open",
-                                     "pidfd_send_signal",
-                                     "mount",
-                                     "umount",
-                                     "umount2",
-                                     "move_mount",
-                                     "open_tree",
-                                     "fsopen",
-                                     "fsmount",
-                                     "fsconfig",
-                                     "fspick",
-                                     "mount_setattr",
-                                     "pivot_root",
-                                     "chroot",
-                                     "unshare",
-                                     "setns",
-                                     "bpf",
-                                     "perf_event_open",
-                                     "userfaultfd",
-                                     "keyctl",
-                                     "add_key",
-                                     "request_key",
-                                     "io_uring_setup",
-                                     "io_uring_enter",
-                                     "io_uring_register",
-                                     "init_module",
-                                     "finit_module",
-                                     "delete_module",
-                                     "kexec_load",
-                                     "kexec_file_load",
-                                     "open_by_handle_at",
-                                     "reboot",
-                                     "swapon",
-                                     "swapoff",
-                                     "acct",
-                                     "quotactl",
-                                     "settimeofday",
-                                     "clock_settime",
-                                     "adjtimex",
-                                     "clock_adjtime",
-                                     "iopl",
-                                     "ioperm",
-                                     "modify_ldt",
-                                     "memfd_create",
-                                     "memfd_secret",
-                                     "vmsplice",
-                                     "setuid",
-                                     "setgid",
-                                     "setreuid",
-                                     "setregid",
-                                     "setresuid",
-                                     "setresgid",
-                                     "setgroups",
-                                     "capset",
-                                     "personality",
-                                     "seccomp"};
+static const int deadly[] = {CALL(execve),
+                             CALL(execveat),
+                             CALL(fork),
+                             CALL(vfork),
+                             CALL(clone),
+                             CALL(clone3),
+                             CALL(ptrace),
+                             CALL(process_vm_readv),
+                             CALL(process_vm_writev),
+                             CALL(process_madvise),
+                             CALL(kcmp),
+                             CALL(pidfd_getfd),
+                             CALL(pidfd_open),
+                             CALL(pidfd_send_signal),
+                             CALL(mount),
+                             CALL(umount),
+                             CALL(umount2),
+                             CALL(move_mount),
+                             CALL(open_tree),
+                             CALL(fsopen),
+                             CALL(fsmount),
+                             CALL(fsconfig),
+                             CALL(fspick),
+                             CALL(mount_setattr),
+                             CALL(pivot_root),
+                             CALL(chroot),
+                             CALL(unshare),
+                             CALL(setns),
+                             CALL(bpf),
+                             CALL(perf_event_open),
+                             CALL(userfaultfd),
+                             CALL(keyctl),
+                             CALL(add_key),
+                             CALL(request_key),
+                             CALL(io_uring_setup),
+                             CALL(io_uring_enter),
+                             CALL(io_uring_register),
+                             CALL(init_module),
+                             CALL(finit_module),
+                             CALL(delete_module),
+                             CALL(kexec_load),
+                             CALL(kexec_file_load),
+                             CALL(open_by_handle_at),
+                             CALL(reboot),
+                             CALL(swapon),
+                             CALL(swapoff),
+                             CALL(acct),
+                             CALL(quotactl),
+                             CALL(settimeofday),
+                             CALL(clock_settime),
+                             CALL(adjtimex),
+                             CALL(clock_adjtime),
+                             CALL(iopl),
+                             CALL(ioperm),
+                             CALL(modify_ldt),
+                             CALL(memfd_create),
+                             CALL(memfd_secret),
+                             CALL(vmsplice),
+                             CALL(setuid),
+                             CALL(setgid),
+                             CALL(setreuid),
+                             CALL(setregid),
+                             CALL(setresuid),
+                             CALL(setresgid),
+                             CALL(setgroups),
+                             CALL(capset),
+                             CALL(personality),
+                             CALL(seccomp)};
 
 /* Streams for mail, UDP for DNS; no netlink, raw or packet sockets. */
 static const struct {
@@ -253,15 +269,12 @@ watch_refusals(void)
 
 /* 0 or a negative errno, as libseccomp has it. */
 static int
-add_names(scmp_filter_ctx filter, uint32_t action, const char *const *names,
-          size_t count)
+add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t count)
 {
     int result = 0;
-    for (size_t i = 0; i < count && result == 0; i++) {
-        int number = seccomp_syscall_resolve_name(names[i]);
-        if (number >= 0) /* else unknown to this architecture or library */
-            result = seccomp_rule_add(filter, action, number, 0);
-    }
+    for (size_t i = 0; i < count && result == 0; i++)
+        if (calls[i] >= 0) /* else not of this architecture */
+            result = seccomp_rule_add(filter, action, calls[i], 0);
     return result;
 }
 
@@ -339,10 +352,10 @@ sandbox_seccomp_enter(void)
     int result =
         seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     if (result == 0)
-        result = add_names(filter, SCMP_ACT_ALLOW, allowed,
+        result = add_calls(filter, SCMP_ACT_ALLOW, allowed,
                            sizeof(allowed) / sizeof(*allowed));
     if (result == 0)
-        result = add_names(filter, SCMP_ACT_KILL_PROCESS, deadly,
+        result = add_calls(filter, SCMP_ACT_KILL_PROCESS, deadly,
                            sizeof(deadly) / sizeof(*deadly));
     if (result == 0)
         result = add_sockets(filter);

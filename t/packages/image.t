@@ -52,6 +52,7 @@ ok Petrel::wait_for(sub { Petrel::slurp("$mounts.log") =~ /listening on 127\.0\.
 my ($uids) = Petrel::slurp("/proc/$pid/status") =~ /^Uid:\s+(.*)$/m;
 like $uids, qr/^12345\s+12345/, 'as 12345';
 like Petrel::slurp("/proc/$pid/status"), qr/^CapEff:\s+0+$/m, 'without a capability';
+like Petrel::slurp("$mounts.log"), qr/ sandbox: .*\bseccomp$/m, 'in its sandbox';
 is +(Petrel::command('', @enter, 'health'))[0], 0, 'it is healthy';
 my ($resident) = Petrel::slurp("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m;
 cmp_ok($resident * 1024, '<=', 4_000_000, 'it is small in memory, too, with HTTP');
