@@ -57,6 +57,7 @@ result 'functions that documents name exist' "$(
 # CONTRIBUTING.md, "Words".
 result 'documents use the words of the field' "$(perl t/support/words.pl texts *.md doc/*.md man/* config.example etc/petrel.*)"
 result 'replies, log and commands use them, too' "$(perl t/support/words.pl literals $product)"
+result 'no sentence stands in a line of fonts, which joins its words' "$(grep -nE '^\.[BIR]{2} .* [.,:;] [A-Z][a-z]* [a-z]' man/*)"
 result 'so do comments' "$(perl t/support/words.pl comments $product)"
 result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
     { sed -n 's/^may \([a-z/]*\).*/\1/p' t/layers.t
