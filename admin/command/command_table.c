@@ -53,7 +53,7 @@ static const char help_status[] =
     "  --quotas     what is used of quotas, and when the next recipient may pass\n"
     "  --cluster    all hosts of the group, and the sites whose limits they share\n"
     "  Exit code: 0; 75: mail is not accepted, or a host does not answer; 69: no\n"
-    "  daemon answers.\n";
+    "  daemon answers; 77: only root and the daemon's user may ask.\n";
 
 static const char help_drain[] =
     "  --wait TIME     how long to wait, and to give mail to other hosts (100s)\n"

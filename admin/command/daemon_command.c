@@ -14,6 +14,7 @@
 
 enum {
     ERROR_MAX = 512,
+    PROGRAM_MAX = 32,
     LEVEL_MS = 3600 * 1000,     /* unless --for says otherwise */
     DRAIN_WAIT_MS = 100 * 1000, /* unless --wait does */
     DRAIN_LOOK_MS = 1000,
@@ -504,16 +505,19 @@ daemon_command(int count, char **arguments, const struct options *options)
 {
     const struct daemon_row *row = daemon_row_find(arguments[0]);
     bool is_health = row->run == command_health;
-    char error[ERROR_MAX] = "";
+    char error[ERROR_MAX] = "", program[PROGRAM_MAX];
     struct question q = {.name = row->name, .loop = loop_new()};
-    int code = is_health ? 1 : EX_UNAVAILABLE;
+    int code = 1;
+    snprintf(program, sizeof(program), "petrel %s", row->name);
     q.daemon = control_client_new(q.loop, options->control, error, sizeof(error));
-    if (q.daemon != NULL && is_health)
+    if (q.daemon == NULL)
+        code = control_client_refused(program, error);
+    else if (is_health)
         control_client_be_brief(q.daemon);
     if (q.daemon != NULL)
         code = row->run(&q, count - 1, arguments + 1);
-    else
-        fprintf(stderr, "petrel %s: no daemon answers: %s\n", row->name, error);
+    else if (is_health)
+        code = 1;
     if (fflush(stdout) != 0 && code == 0)
         code = is_health ? 1 : EX_IOERR;
     control_client_free(&q.daemon);

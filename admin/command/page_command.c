@@ -174,17 +174,18 @@ page_usage(void)
     return EX_USAGE;
 }
 
-/* NULL: standard error has the reason. */
+/* NULL: standard error has the reason, and code its exit code. */
 static json_t *
-page_ask(struct loop *loop, const char *control, bool reads)
+page_ask(struct loop *loop, const char *control, bool reads, int *code)
 {
     char error[ERROR_MAX] = "";
     struct control_client *daemon =
         control_client_new(loop, control, error, sizeof(error));
     if (daemon == NULL) {
-        fprintf(stderr, "petrel page: no daemon answers: %s\n", error);
+        *code = control_client_refused("petrel page", error);
         return NULL;
     }
+    *code = EX_UNAVAILABLE;
     json_t *answer = control_client_question(
         daemon, json_pack("{s:s,s:s}", "command", "page", "access",
                           reads ? "read" : "operate"));
@@ -215,7 +216,7 @@ page_command(int count, char **arguments, const struct options *options)
     }
     int code = EX_UNAVAILABLE;
     struct loop *loop = loop_new();
-    json_t *answer = page_ask(loop, options->control, reads), *url;
+    json_t *answer = page_ask(loop, options->control, reads, &code), *url;
     json_t *urls = json_object_get(answer, "urls");
     size_t i;
     if (answer != NULL && (has_port || json_array_size(urls) == 0)) {

@@ -257,7 +257,7 @@ queue_command_flush(const struct filter *filter, bool verbose,
                               .silent = !verbose,
                               .verb = MANAGER_RETRY,
                               .filter = filter};
-    char error[ERROR_MAX] = "", line[2 * ERROR_MAX];
+    char error[ERROR_MAX] = "";
     queue_command_begin(&c, options);
     if (!filter_is_all(filter)) {
         (void)!run_change(&c);
@@ -267,8 +267,7 @@ queue_command_flush(const struct filter *filter, bool verbose,
     if (c.daemon) {
         run_by_daemon(&c);
     } else {
-        snprintf(line, sizeof(line), "no daemon answers: %s", error);
-        queue_command_complain(&c, EX_UNAVAILABLE, line);
+        c.code = control_client_refused(c.program, error);
     }
     return queue_command_finish(&c);
 }

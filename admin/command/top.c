@@ -9,6 +9,7 @@
 #include "admin/settings/complaint.h"
 #include "base/settings/settings.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -66,7 +67,8 @@ top_ask(struct top *t)
         control_client_new(t->loop, t->options->control, error, sizeof(error));
     bool good = false;
     if (daemon == NULL) {
-        snprintf(t->trouble, sizeof(t->trouble), "no daemon answers: %s", error);
+        snprintf(t->trouble, sizeof(t->trouble), "%s%s",
+                 errno == EACCES ? "" : "no daemon answers: ", error);
     } else {
         control_client_be_brief(daemon);
         good = top_take(

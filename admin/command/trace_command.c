@@ -203,8 +203,12 @@ trace_run_search(struct trace_run *r)
         return complaint_say(trace_program, EX_DATAERR, "there is no history yet",
                              r->options->spool);
     if (error < 0)
-        return complaint_say(trace_program, error == -EACCES ? EX_NOPERM : EX_IOERR,
-                             "cannot read the history: ", strerror(-error));
+        return complaint_say(
+            trace_program, error == -EACCES ? EX_NOPERM : EX_IOERR,
+            error == -EACCES
+                ? "only root and the daemon's user may read the history"
+                : "cannot read the history",
+            strerror(-error));
     trace_search(r);
     json_t *first = trace_take(r->trace);
     if (first == NULL && !r->follows)

@@ -492,9 +492,9 @@ cluster_status_command(bool json, const struct options *options)
     struct loop *loop = loop_new();
     struct control_client *daemon =
         control_client_new(loop, options->control, error, sizeof(error));
-    json_t *hosts = daemon != NULL ? cluster_status_ask(daemon, &code) : NULL;
     if (daemon == NULL)
-        complaint_say("petrel status", code, "no daemon answers", error);
+        code = control_client_refused("petrel status", error);
+    json_t *hosts = daemon != NULL ? cluster_status_ask(daemon, &code) : NULL;
     if (hosts != NULL)
         code = cluster_status_show(hosts, json, loop_now_ms(loop));
     json_decref(hosts);

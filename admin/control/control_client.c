@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 enum {
     PATIENCE_MS = 10 * 1000,
@@ -64,6 +65,7 @@ control_client_new(struct loop *loop, const char *path, char *error, size_t erro
     struct net_address address = {.family = NET_UNIX};
     if (!text_copy(address.path, sizeof(address.path), text_from(path))) {
         snprintf(error, error_size, "control socket '%s': the path is too long", path);
+        errno = ENAMETOOLONG;
         return NULL;
     }
     struct control_client *a = memory_new(sizeof(*a));
@@ -84,6 +86,15 @@ control_client_new(struct loop *loop, const char *path, char *error, size_t erro
         errno = reason;
     }
     return a;
+}
+
+int
+control_client_refused(const char *program, const char *error)
+{
+    bool is_forbidden = errno == EACCES;
+    fprintf(stderr, "%s: %s%s\n", program, is_forbidden ? "" : "no daemon answers: ",
+            error);
+    return is_forbidden ? EX_NOPERM : EX_UNAVAILABLE;
 }
 
 void

@@ -13,6 +13,9 @@ struct control_client;
  * otherwise idle. */
 struct control_client *control_client_new(struct loop *loop, const char *path,
                                           char *error, size_t error_size);
+/* Immediately after NULL: says so on standard error, in the name of program. EX_NOPERM
+ * for EACCES, where a daemon may well run, else EX_UNAVAILABLE. */
+int control_client_refused(const char *program, const char *error);
 /* Questions wait 3 seconds for their answer, not 10. */
 void control_client_be_brief(struct control_client *client);
 void control_client_free(struct control_client **client);

@@ -126,9 +126,10 @@ site_show_command(const char *name, bool json, const struct options *options)
     struct loop *loop = loop_new();
     struct control_client *daemon =
         control_client_new(loop, options->control, error, sizeof(error));
+    int code = daemon != NULL ? EX_UNAVAILABLE
+                              : control_client_refused("petrel status", error);
     json_t *question = json_pack("{s:s,s:s}", "command", "site", "name", name);
     json_t *answer = NULL;
-    int code = EX_UNAVAILABLE;
     if (daemon != NULL && question != NULL) {
         control_client_be_brief(daemon);
         answer = control_client_question(daemon, question);
@@ -136,10 +137,8 @@ site_show_command(const char *name, bool json, const struct options *options)
     }
     if (answer != NULL)
         code = site_show_answer(answer, name, json, loop_now_ms(loop));
-    else
-        fprintf(stderr, "petrel status: %s%s\n",
-                daemon != NULL ? control_client_trouble(daemon) : "no daemon answers: ",
-                error);
+    else if (daemon != NULL)
+        fprintf(stderr, "petrel status: %s\n", control_client_trouble(daemon));
     json_decref(question);
     json_decref(answer);
     control_client_free(&daemon);

@@ -546,7 +546,7 @@ status_command(int count, char **arguments, const struct options *options)
     struct control_client *daemon =
         control_client_new(loop, options->control, error, sizeof(error));
     json_t *status = NULL;
-    int code = EX_UNAVAILABLE;
+    int code = daemon ? EX_UNAVAILABLE : control_client_refused("petrel status", error);
     if (daemon) {
         control_client_be_brief(daemon);
         status =
@@ -560,10 +560,8 @@ status_command(int count, char **arguments, const struct options *options)
     }
     if (status)
         code = status_show(status, json, quotas, loop_now_ms(loop));
-    else
-        fprintf(stderr, "petrel status: %s%s\n",
-                daemon ? control_client_trouble(daemon) : "no daemon answers: ",
-                daemon ? "" : error);
+    else if (daemon)
+        fprintf(stderr, "petrel status: %s\n", control_client_trouble(daemon));
     json_decref(status);
     control_client_free(&daemon);
     loop_free(&loop);

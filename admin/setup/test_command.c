@@ -260,17 +260,20 @@ test_no_daemon(const struct test_run *r, int reason, const char *error)
 {
     struct identity owner;
     bool known = identity_find_number(&owner, spool_owner_of(r->options->spool));
+    const char *user = !known           ? "the daemon's user"
+                       : owner.uid != 0 ? owner.name
+                                        : "";
     if (reason == EACCES) {
         fprintf(
             stderr,
-            "petrel test: %s was sent, but only root and %s may ask what becomes of "
+            "petrel test: %s was sent, but only root%s%s may ask what becomes of "
             "it: run `sudo petrel trace -f %s`\n",
-            r->letter.id, known ? owner.name : "the daemon's user", r->letter.id);
+            r->letter.id, user[0] != '\0' ? " and " : "", user, r->letter.id);
         return EX_NOPERM;
     }
     fprintf(stderr,
-            "petrel test: no daemon runs (%s); %s is safe in %s and leaves when it "
-            "does: run `systemctl start petrel`, or `petrel run`\n",
+            "petrel test: no daemon runs (%s); %s is safe in %s and will be sent when "
+            "one starts: run `systemctl start petrel`, or `petrel run`\n",
             error, r->letter.id, r->options->spool);
     return EX_TEMPFAIL;
 }

@@ -68,6 +68,7 @@ identity_find_number(struct identity *who, uid_t uid)
     if (entry == NULL)
         return false;
     who->gid = entry->pw_gid;
+    who->name = entry->pw_name;
     return true;
 }
 

@@ -20,7 +20,8 @@ struct identity {
  * else the gid of the same number. False: no such user. */
 bool identity_find(struct identity *who, const char *name)
     __attribute__((warn_unused_result));
-/* The user with this uid, to give files to; false: the uid has no name. */
+/* The user with this uid, to give files to; false: the uid has no name. Its name stays
+ * until the next user is looked up. */
 bool identity_find_number(struct identity *who, uid_t uid)
     __attribute__((warn_unused_result));
 enum { IDENTITY_NAME_MAX = 64 };

@@ -33,6 +33,23 @@ says(1, qr/no daemon answers/, qw(health --live));
 
 $petrel->start;
 says(0, qr/^ready\n\z/, 'health');
+
+# A daemon answers, but not this user.
+SKIP: {
+    my @other = ('setpriv', '--reuid', scalar(getpwnam 'nobody') // 65534, '--clear-groups');
+    skip 'only root can become another user', 1 if $> != 0 || !Petrel::have('setpriv');
+    chmod 0755, $petrel->{dir};
+    my %code = (health => 1, map { $_ => 77 } qw(status page reload drain log-level unlock), 'status --site x', 'status --cluster', 'queue adopt 0');
+    for (sort keys %code) {
+        my ($got, $text) = Petrel::command('', @other, $Petrel::binary, '-c', $petrel->conf, split / /);
+        skip "another user cannot run it: $text", 1 if $got == 127;
+        is $got, $code{$_}, "$_ of another user: exit code $code{$_}";
+        like $text, qr/\Apetrel [a-z -]+: control socket '\S+': Permission denied \(only root and the daemon's user may connect\)\n\z/, 'and not that there is no daemon';
+    }
+    my ($got, $text) = Petrel::command('', @other, $Petrel::binary, '-c', $petrel->conf, 'trace', 'x');
+    is $got, 77, 'trace of another user';
+    is $text, "petrel trace: only root and the daemon's user may read the history: Permission denied\n", 'is refused in one line';
+}
 says(0, qr/\Aok\n\z/, qw(health --live));
 says(1, qr/\Ausage: petrel health \[--live\]\n/, qw(health --dead));
 

@@ -35,7 +35,7 @@ ok !-e "$petrel->{dir}/spool/todo" || !glob("$petrel->{dir}/spool/todo/*"), 'not
 
 ($code, $said) = try('early@away.test');
 is $code, 75, 'no daemon';
-like $said, qr/\Apetrel test: no daemon runs \(.*\); ([0-9A-Z]{10}-[0-9A-Z]{8}) is safe in \Q$petrel->{dir}\E\/spool and leaves when it does: run `systemctl start petrel`, or `petrel run`\n\z/,
+like $said, qr/\Apetrel test: no daemon runs \(.*\); ([0-9A-Z]{10}-[0-9A-Z]{8}) is safe in \Q$petrel->{dir}\E\/spool and will be sent when one starts: run `systemctl start petrel`, or `petrel run`\n\z/,
     'it says that the message is safe, and what to do';
 $petrel->start;
 my $first = Petrel::wait_for(sub { my ($m) = grep { "@{$_->{to}}" eq 'early@away.test' } Petrel::arrived({ dir => "$sink->{base}/1" }); return $m });
@@ -103,14 +103,19 @@ like Petrel::slurp($out), qr/^The daemon has ended, or does not answer: run `pet
 $petrel->start;
 
 SKIP: {
-    skip 'only root can become another user', 3 if $> != 0 || !defined(getpwnam('nobody'));
-    skip 'setpriv is not installed', 3 if !Petrel::have('setpriv');
+    skip 'only root can become another user', 5 if $> != 0 || !defined(getpwnam('nobody'));
+    skip 'setpriv is not installed', 5 if !Petrel::have('setpriv');
     chmod 0755, $petrel->{dir};
     ($code, $said) = Petrel::command('', 'setpriv', '--reuid', scalar(getpwnam 'nobody'), '--clear-groups', $Petrel::binary, '-c', $petrel->conf, 'test', 'other@away.test');
-    skip "another user cannot run it: $said", 3 if $code == 127 || $said =~ /Permission denied\n\z/ && $said !~ /petrel test/;
+    skip "another user cannot run it: $said", 5 if $code == 127 || $said =~ /Permission denied\n\z/ && $said !~ /petrel test/;
     is $code, 77, 'another user may send, but not ask';
-    like $said, qr/\Apetrel test: (\S+) was sent, but only root and \S.* may ask what becomes of it: run `sudo petrel trace -f \1`\n\z/, 'it says how to go on';
+    like $said, qr/\Apetrel test: (\S+) was sent, but only root may ask what becomes of it: run `sudo petrel trace -f \1`\n\z/, 'it says how to go on';
     ok Petrel::wait_for(sub { grep { "@{$_->{to}}" eq 'other@away.test' } Petrel::arrived({ dir => "$sink->{base}/1" }) }), 'and it arrives';
+    chown scalar(getpwnam 'daemon'), -1, "$petrel->{dir}/spool";
+    ($code, $said) = Petrel::command('', 'setpriv', '--reuid', scalar(getpwnam 'nobody'), '--clear-groups', $Petrel::binary, '-c', $petrel->conf, 'test', 'other@away.test');
+    chown 0, -1, "$petrel->{dir}/spool";
+    is $code, 77, 'likewise of the daemon of another user';
+    like $said, qr/ but only root and daemon may ask /, 'who is named';
 }
 $petrel->stop;
 $sink->stop;
