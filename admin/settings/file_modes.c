@@ -99,9 +99,9 @@ try_file(void *context, const char *path)
     if (error == -EACCES)
         log_say(
             context, LOG_LEVEL_WARNING, "main", NULL,
-            "%s cannot be read by `user`: a reload will be refused; name a copy that "
-            "`user` can read (for certbot's files by a deploy hook: petrel.conf(5), "
-            "tls_certificate)",
+            "%s cannot be read by `user`: a reload will be refused, and a start by the "
+            "unit of systemd; make `user` its owner (chown), or name a copy (of "
+            "certbot's files by a deploy hook: petrel.conf(5), tls_certificate)",
             path);
 }
 

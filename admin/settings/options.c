@@ -4,6 +4,7 @@
 #include "admin/settings/synonyms.h"
 #include "base/crypto/digest.h"
 #include "base/disk/disk.h"
+#include "base/dns/dns_servers.h"
 #include "base/net_address.h"
 #include "mime/address.h"
 
@@ -26,6 +27,7 @@ enum {
     /* MAILER-DAEMON@hostname must be an address, too. */
     HOSTNAME_MAX = ADDRESS_MAX - (int)sizeof("MAILER-DAEMON"),
     FILLED_MAX = 5 * 1024 * 1024,
+    DNS_SERVERS_ERROR_MAX = 256,
     EXAMPLE_MAX = 64 * 1024
 };
 
@@ -272,6 +274,18 @@ check_ready(struct settings *s, const struct options *o)
                 TEXT_ARGS(text_before(word, 40)));
 }
 
+/* The daemon asks them, and would not start. */
+static void
+check_dns_servers(struct settings *s, const char *list)
+{
+    char error[DNS_SERVERS_ERROR_MAX];
+    struct dns_servers servers;
+    dns_servers_init(&servers);
+    if (!dns_servers_parse(&servers, text_from(list), error, sizeof(error)))
+        settings_complain(s, "dns_servers", "%s", error);
+    buffer_free(&servers.spelt);
+}
+
 static void
 options_check(struct settings *s, const struct options *o)
 {
@@ -289,6 +303,7 @@ options_check(struct settings *s, const struct options *o)
     check_fragments(s, o);
     check_ready(s, o);
     check_word(s, "stop", stops, o->stop, "keep or hand_over");
+    check_dns_servers(s, o->dns_servers);
     check_word(s, "dns_trust", trusts, o->dns_trust, "auto, yes or no");
     check_word(s, "dane", danes, o->dane, "auto or no");
     check_word(s, "smtp_family", target_families, o->smtp_family, "any, ipv4 or ipv6");

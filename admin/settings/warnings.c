@@ -4,6 +4,7 @@
 #include "admin/settings/accounts.h"
 #include "admin/settings/file_modes.h"
 #include "base/net/net.h"
+#include "base/sandbox/identity.h"
 #include "queue/event/event_post.h"
 #include "sched/route/peers.h"
 
@@ -448,6 +449,20 @@ warn_of_cores(const struct options *options, struct log *log)
         warnings_warn(log, what);
 }
 
+/* Root can read them all; the daemon that the service manager starts is `user`. */
+static void
+warn_of_unreadable(const struct options *options, const struct settings *settings,
+                   struct log *log)
+{
+    struct identity who;
+    if (!identity_find(&who, options->user) || !who.change)
+        return;
+    if (identity_try_on(&who))
+        file_modes_foresee(options, settings, log);
+    if (!identity_take_off(&who))
+        warnings_warn(log, "root cannot be regained: what follows is checked as `user`");
+}
+
 void
 warnings_at_check(const struct options *options, const struct settings *settings,
                   const struct route_table *routes)
@@ -455,5 +470,6 @@ warnings_at_check(const struct options *options, const struct settings *settings
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     warnings_say(options, settings, routes, log);
     warn_of_cores(options, log);
+    warn_of_unreadable(options, settings, log);
     log_free(&log);
 }

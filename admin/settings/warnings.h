@@ -12,7 +12,8 @@
 /* After each reading of the settings; a line in the log each. */
 void warnings_say(const struct options *options, const struct settings *settings,
                   const struct route_table *routes, struct log *log);
-/* The same on standard error, and that this host has cores for more slices. */
+/* The same on standard error, that this host has cores for more slices, and which files
+ * `user` cannot read, if root asks. */
 void warnings_at_check(const struct options *options, const struct settings *settings,
                        const struct route_table *routes);
 /* The same, and what would make a reload fail. */

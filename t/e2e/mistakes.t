@@ -29,6 +29,8 @@ refused('listen = localhost:25', "listen: 'localhost:25': not an address: write 
 refused("listen = $_", "listen: '$_': not an address (1.2.3.4:25, [::1]:25 or unix:/path)") for 'mail.example.org:25', '*:0', '*:65536', '*:x';
 refused('listen = 127.0.0.1:25, 127.0.0.1:25', "listen: '127.0.0.1:25': given twice");
 refused('listen = unix:/x/y unix:/x/y', "listen: 'unix:/x/y': given twice");
+refused('dns_servers = ns.example.org', "dns_servers: 'ns.example.org' is not an IP address of a name server: write 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53");
+refused('dns_servers = ' . join(' ', map { "192.0.2.$_" } 1 .. 17), 'dns_servers: more than 16 name servers');
 my $comment = "behind a value '#' begins no comment: put that into a line of its own";
 refused($_->[0], "$_->[1]: $comment") for ['listen = 127.0.0.1:25 # only local', 'listen'], ["drain_timeout = 5s\t# short", 'drain_timeout'], ['relay_from = 10.0.0.0/8 #ours', 'relay_from'];
 refused('relay: mail.example.org', "expected 'key = value', with '=' and not ':'");
@@ -69,6 +71,18 @@ warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $sec
 chmod 0600, $secret;
 ($code, $said) = check("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret");
 unlike $said, qr/can be read by all users/, 'a file of mode 0600 is safe';
+SKIP: {
+    skip 'root alone can check as another user', 5 if $> != 0;
+    chmod 0755, $dir;
+    my $lines = "user = nobody\nrelay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret";
+    warned($lines, "$secret cannot be read by `user`: a reload will be refused, and a start by the unit of systemd; make `user` its owner (chown)");
+    chown scalar(getpwnam 'nobody'), -1, $secret;
+    ($code, $said) = check($lines);
+    is $code, 0, 'the owner is `user`';
+    unlike $said, qr/cannot be read/, 'who can read it';
+    like $said, qr/have no errors/, 'and the check goes on to its end';
+    chown 0, -1, $secret;
+}
 umask 0022;
 warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password = x", 'relay_password: FILE can be read by all users: chmod 600');
 unlike $said, qr/\bx\b.*password/, 'no secret is shown';
