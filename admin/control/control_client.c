@@ -92,8 +92,8 @@ int
 control_client_refused(const char *program, const char *error)
 {
     bool is_forbidden = errno == EACCES;
-    fprintf(stderr, "%s: %s%s\n", program, is_forbidden ? "" : "no daemon answers: ",
-            error);
+    fprintf(stderr, "%s: %s%s\n", program,
+            is_forbidden ? "" : "no daemon answers: ", error);
     return is_forbidden ? EX_NOPERM : EX_UNAVAILABLE;
 }
 

@@ -20,6 +20,7 @@ enum {
     INIT_TRIES = 3,
     INIT_ERRORS_MAX = 64 * 1024,
     INIT_TEXT_MAX = 2048,
+    INIT_COLUMNS = 78,
     INIT_INTERRUPTED = 130
 };
 
@@ -28,24 +29,24 @@ static const char init_default_file[] = "/etc/petrel/petrel.conf";
 static const char init_daemon_user[] = "petrel";
 
 struct init_row {
-    const char *flag, *name, *why;
+    const char *flag, *name, *why, *write;
 };
 
 static const struct init_row init_rows[INIT_QUESTIONS] = {
     [INIT_HOSTNAME] = {"--hostname",   "Name of this host",
-                       "Other servers look it up; write HOST.DOMAIN."              },
+                       "Other servers look it up; write HOST.DOMAIN.",               "HOST.DOMAIN"                                     },
     [INIT_RELAY] = {"--relay",      "Where mail goes",
                        "A provider's name, submission://HOST, mx (direct: needs port 25 "
-                    "and records in DNS),\nor hold (keep it until you decide)."    },
+                    "and records in DNS),\nor hold (keep it until you decide).",     "a provider's name, submission://HOST, mx or hold"},
     [INIT_USER] = {"--relay-user", "User there",
-                       "Most providers want a login; often it is the mail address."},
+                       "Most providers want a login; often it is the mail address.", "the user as the provider has it"                 },
     [INIT_LISTEN] = {"--listen",     "Clients that may send mail here",
                        "local (programs of this host), or networks such as "
-                     "192.168.1.0/24."                                             },
+                     "192.168.1.0/24.",                                              "local, or networks such as 192.168.1.0/24"       },
     [INIT_ROOT] = {"--root",       "Reader of the mail of root and cron",
-                       "An address, or none."                                      },
+                       "An address, or none.",                                       "NAME@DOMAIN, or none"                            },
     [INIT_HTTP] = {"--http",       "Where health checks and metrics are read",
-                       "127.0.0.1:8025, or none; `petrel page` works without it."  },
+                       "127.0.0.1:8025, or none; `petrel page` works without it.",   "127.0.0.1:8025, or none"                         },
 };
 
 struct init_run {
@@ -106,23 +107,31 @@ init_take_arguments(struct init_run *r, int count, char **arguments)
 
 /* --- Answers ---------------------------------------------------------------------- */
 
-/* "command line: relay: x" is about this answer: only "x" is for people. */
+/* "command line: relay: x" is about this answer: only "x" is for people. Without
+ * question: with the key. */
 static void
-init_first_error(struct text errors, char why[INIT_WHY_MAX])
+init_first_error(struct text errors, enum init_question q, char why[INIT_WHY_MAX])
 {
     struct text line = text_before(errors, text_find(errors, '\n'));
-    size_t colon = text_find(line, ':');
-    if (colon != TEXT_NONE)
-        line = text_trim(text_after(line, colon + 1));
-    line = text_before(line, INIT_WHY_MAX - 40);
-    bool helps = memmem(line.at, line.length, "write ", 6) != NULL;
-    snprintf(why, INIT_WHY_MAX, "%.*s%s", TEXT_ARGS(line),
-             helps ? "" : "; write it in another way");
+    bool is_answer = q < INIT_QUESTIONS;
+    for (int i = 0; i < (is_answer ? 2 : 1); i++) {
+        size_t colon = text_find(line, ':');
+        if (colon != TEXT_NONE)
+            line = text_trim(text_after(line, colon + 1));
+    }
+    line = text_before(line, INIT_WHY_MAX - 80);
+    bool helps = memmem(line.at, line.length, "write ", 6) != NULL ||
+                 memmem(line.at, line.length, "use ", 4) != NULL;
+    snprintf(why, INIT_WHY_MAX, "%.*s%s%s", TEXT_ARGS(line),
+             helps       ? ""
+             : is_answer ? "; write "
+                         : "; run it again",
+             helps || !is_answer ? "" : init_rows[q].write);
 }
 
-/* As a daemon with these settings would. */
+/* As a daemon with these settings would. q: the answer that is new. */
 static bool
-init_check(const struct init_run *r, char why[INIT_WHY_MAX])
+init_check(const struct init_run *r, enum init_question q, char why[INIT_WHY_MAX])
 {
     struct init_setting *settings = memory_array(INIT_SETTINGS_MAX, sizeof(*settings));
     char *overrides[INIT_SETTINGS_MAX + 1] = {NULL}, *const environment[] = {NULL};
@@ -143,7 +152,7 @@ init_check(const struct init_run *r, char why[INIT_WHY_MAX])
         .file = "/dev/null", .overrides = overrides, .environment = environment};
     bool good = r->helpers->check(&sources, &errors);
     if (!good)
-        init_first_error(buffer_text(&errors), why);
+        init_first_error(buffer_text(&errors), q, why);
     for (i = 0; i < count; i++)
         free(overrides[i]);
     buffer_free(&errors);
@@ -158,7 +167,7 @@ init_accept(struct init_run *r, enum init_question q, struct text answer,
 {
     struct init_plan *before = memory_new(sizeof(*before));
     *before = r->plan;
-    bool good = init_plan_take(&r->plan, q, answer, why) && init_check(r, why);
+    bool good = init_plan_take(&r->plan, q, answer, why) && init_check(r, q, why);
     if (!good)
         r->plan = *before;
     free(before);
@@ -178,6 +187,23 @@ init_ended(enum prompt_result result)
     return EX_DATAERR;
 }
 
+/* In lines that a terminal does not break. */
+static void
+init_list_providers(struct buffer *out)
+{
+    size_t begin = 0, blank = 0;
+    (void)!buffer_add(out, TEXT("Providers: "));
+    init_plan_providers(out);
+    for (size_t i = 0; i < out->length; i++) {
+        if (i - begin > INIT_COLUMNS && blank > begin) {
+            out->at[blank] = '\n';
+            begin = blank + 1;
+        }
+        if (out->at[i] == ' ')
+            blank = i;
+    }
+}
+
 static void
 init_write_question(const struct init_run *r, enum init_question q, const char *preset,
                     char out[INIT_TEXT_MAX])
@@ -186,7 +212,7 @@ init_write_question(const struct init_run *r, enum init_question q, const char *
     struct buffer providers;
     buffer_init(&providers, INIT_TEXT_MAX);
     if (q == INIT_RELAY)
-        init_plan_providers(&providers);
+        init_list_providers(&providers);
     if (q == INIT_USER && r->plan.facts != NULL && r->plan.facts->user[0] != '\0')
         (void)!buffer_format(&providers, "%s: %s", r->plan.facts->name,
                              r->plan.facts->user);
@@ -224,11 +250,11 @@ init_ask(struct init_run *r, enum init_question q, const char *preset)
 }
 
 static int
-init_missing(const struct init_run *r, const char *flag)
+init_missing(const struct init_run *r, const char *flag, const char *value)
 {
     char what[INIT_WHY_MAX];
-    snprintf(what, sizeof(what), "an answer is missing%s; add %s, or run it %s",
-             r->yes ? "" : ", and standard input is not a terminal", flag,
+    snprintf(what, sizeof(what), "an answer is missing%s; add %s (%s), or run it %s",
+             r->yes ? "" : ", and standard input is not a terminal", flag, value,
              r->yes ? "without --yes" : "on a terminal");
     return complaint_say(init_program, EX_USAGE, what, "");
 }
@@ -240,15 +266,15 @@ init_answer(struct init_run *r, enum init_question q)
     const char *preset = init_plan_preset(&r->plan, q), *given = r->given[q];
     if (!init_plan_asks(&r->plan, q) && given != NULL)
         return complaint_say(init_program, EX_USAGE,
-                             "--relay-user needs a --relay without a user; remove it, "
-                             "or write --relay submission://HOST",
+                             "--relay-user needs one smarthost that is named without a "
+                             "user; remove it, or write --relay submission://HOST",
                              "");
     if (!init_plan_asks(&r->plan, q))
         return 0;
     if (given == NULL && r->asks)
         return init_ask(r, q, preset);
     if (given == NULL && preset == NULL)
-        return init_missing(r, init_rows[q].flag);
+        return init_missing(r, init_rows[q].flag, init_rows[q].write);
     if (init_accept(r, q, text_from(given != NULL ? given : preset), why))
         return 0;
     snprintf(what, sizeof(what), "%s: %s", init_rows[q].flag, why);
@@ -335,7 +361,9 @@ init_password(struct init_run *r)
     if (r->asks)
         return init_ask_password(r);
     r->plan.has_oauth = init_plan_oauth(&r->plan) != NULL;
-    return r->plan.has_oauth ? 0 : init_missing(r, "--password-file");
+    return r->plan.has_oauth ? 0
+                             : init_missing(r, "--password-file",
+                                            "a file whose only line is the password");
 }
 
 /* --- The end ---------------------------------------------------------------------- */
@@ -344,10 +372,17 @@ static void
 init_say_oauth(const struct init_run *r, const char *self)
 {
     struct text host = init_plan_host(&r->plan);
-    printf("Mail is kept: %s wants OAuth2. Register an application there, follow the "
-           "last lines of the\nsettings, and then run\n"
-           "  %s oauth login %.*s %s\n  %s queue release --all\n",
-           r->plan.facts->name, self, TEXT_ARGS(host), r->plan.user, self);
+    bool is_google = strcmp(init_plan_oauth(&r->plan), "google") == 0;
+    printf("Mail is kept, because there is no password. ");
+    if (is_google)
+        printf("Make an app password at %s, and give it to\n  %s init --force\n"
+               "or log in with OAuth2. For that register",
+               r->plan.facts->name, self);
+    else
+        printf("%s wants OAuth2: register", r->plan.facts->name);
+    printf(" an application there, follow the\nlast lines of the settings, and then "
+           "run\n  %s oauth login %.*s %s\n  %s queue release --all\n",
+           self, TEXT_ARGS(host), r->plan.user, self);
 }
 
 static int
@@ -386,7 +421,8 @@ init_finish(struct init_run *r, const char *path)
     char why[INIT_FILES_WHY_MAX], wrong[INIT_WHY_MAX];
     struct buffer text;
     buffer_init(&text, INIT_FILE_MAX);
-    if (!init_check(r, wrong)) /* by then: a defect, or the machine has changed */
+    if (!init_check(r, INIT_QUESTIONS,
+                    wrong)) /* by then: a defect, or the machine has changed */
         return complaint_say(init_program, EX_CONFIG, wrong, "");
     init_plan_write(&r->plan, r->files.password, &text);
     int code = 0;
@@ -443,10 +479,10 @@ init_run_all(struct init_run *r, const char *path)
     for (int q = 0; q < INIT_QUESTIONS && code == 0; q++) {
         code = init_answer(r, (enum init_question)q);
         if (q == INIT_HOSTNAME && code == 0 && strchr(r->plan.hostname, '.') == NULL)
-            (void)complaint_say(init_program, 0,
-                                "warning: the name has no dot, so that other servers "
-                                "may refuse mail; write --hostname HOST.DOMAIN",
-                                r->plan.hostname);
+            fprintf(stderr,
+                    "petrel init: warning: %s has no dot, so that other servers may "
+                    "refuse mail; give the full name of this host, HOST.DOMAIN%s\n",
+                    r->plan.hostname, r->asks ? "" : " (--hostname)");
         if (q == INIT_USER && code == 0)
             code = init_password(r);
     }

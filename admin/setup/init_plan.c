@@ -53,7 +53,18 @@ init_plan_providers(struct buffer *out)
     }
 }
 
-/* The first whose name begins so: "microsoft". */
+/* "ses" of "Amazon SES". */
+static bool
+init_has_word(struct text name, struct text wanted)
+{
+    struct text word;
+    while (text_word(&name, " ", &word))
+        if (text_equal_nocase(word, wanted))
+            return true;
+    return false;
+}
+
+/* The first whose name begins so ("microsoft"), else that has this word. */
 static const struct provider_facts *
 init_find_provider(struct text answer)
 {
@@ -65,6 +76,9 @@ init_find_provider(struct text answer)
         if (strlen(wanted) >= 3 && strncmp(name, wanted, strlen(wanted)) == 0)
             return facts;
     }
+    for (size_t i = 0; (facts = provider_facts_at(i)) != NULL; i++)
+        if (init_has_word(text_from(facts->name), answer))
+            return facts;
     return NULL;
 }
 
@@ -107,9 +121,18 @@ init_take_host(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
                  facts->name);
         return false;
     }
-    if (facts == NULL && !is_url && !is_host)
-        return init_wrong(why, "this is neither a provider nor a host; write a name of "
-                               "the list, submission://HOST, mx or hold");
+    if (facts == NULL && !is_url && !is_host) {
+        struct buffer names;
+        buffer_init(&names, INIT_WHY_MAX);
+        init_plan_providers(&names);
+        snprintf(
+            why, INIT_WHY_MAX,
+            "this is neither a provider nor a host; write %.*s, submission://HOST, "
+            "mx or hold",
+            TEXT_ARGS(buffer_text(&names)));
+        buffer_free(&names);
+        return false;
+    }
     init_set(p->relay, is_url ? "" : "submission://",
              facts != NULL ? text_from(facts->host) : answer);
     p->facts = provider_facts_find(init_plan_host(p));
@@ -123,7 +146,7 @@ init_take_relay(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
     p->relay[0] = p->user[0] = '\0';
     p->facts = NULL;
     if (answer.length == 0)
-        return init_wrong(why, "an answer is needed; write a name of the list, "
+        return init_wrong(why, "an answer is needed; write a provider's name, "
                                "submission://HOST, mx or hold");
     if (text_equal_nocase(answer, TEXT("mx")))
         p->way = INIT_DIRECT;
@@ -141,6 +164,8 @@ init_take_user(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
     char relay[INIT_VALUE_MAX];
     const char *host = strstr(p->relay, "://");
     size_t used = 0;
+    if (text_equal_nocase(answer, TEXT("none")))
+        answer = TEXT("");
     if (answer.length == 0 && p->facts != NULL)
         return init_wrong(why, "this provider wants a login; write the user");
     if (answer.length == 0)
@@ -199,7 +224,8 @@ init_add(char list[INIT_VALUE_MAX], struct text item)
     return length < (int)(INIT_VALUE_MAX - used);
 }
 
-/* What is neither an address with a port nor a network is refused by the check. */
+/* What is neither an address with a port nor a network is refused by the check, as
+ * that for which it was meant. */
 static bool
 init_take_listen(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
 {
@@ -213,8 +239,11 @@ init_take_listen(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX]
     }
     while (text_word(&rest, ", ", &item)) {
         struct net_network network;
-        bool fits = net_network_parse(item, &network) ? init_add(from, item)
-                                                      : init_add(listen, item);
+        bool is_network =
+            net_network_parse(item, &network) ||
+            (text_find(item, '/') != TEXT_NONE && text_find(item, '?') == TEXT_NONE &&
+             !text_starts(item, TEXT("unix:")));
+        bool fits = init_add(is_network ? from : listen, item);
         if (!fits)
             return init_wrong(why, "the list is too long; write fewer networks");
     }
@@ -247,6 +276,9 @@ init_take_one(struct init_plan *p, enum init_question question, struct text answ
     case INIT_LISTEN:
         return init_take_listen(p, answer, why);
     case INIT_ROOT:
+        if (!init_is_none(answer) && text_find(answer, '@') == TEXT_NONE)
+            return init_wrong(why, "this address has no domain, and there are no "
+                                   "mailboxes here; write NAME@DOMAIN, or none");
         init_set(p->root, "", init_is_none(answer) ? TEXT("") : answer);
         return true;
     case INIT_HTTP:
@@ -295,7 +327,7 @@ init_plan_preset(const struct init_plan *p, enum init_question question)
     case INIT_HOSTNAME:
         return p->found;
     case INIT_USER:
-        return is_word ? p->facts->user : p->facts != NULL ? NULL : "";
+        return is_word ? p->facts->user : p->facts != NULL ? NULL : "none";
     case INIT_LISTEN:
         return "local";
     case INIT_ROOT:

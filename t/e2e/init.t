@@ -145,7 +145,7 @@ SKIP: {
     is_deeply [glob "$dir/*"], [], 'nothing is written';
     $out = typed($dir, ['expect 2. Where', keys_of("x\n"), 'expect neither a provider', keys_of("y\n"), 'expect neither a provider', keys_of("z\n"), 'expect three answers were wrong'], qw(--hostname a.test));
     like $out, qr/^exit 65$/m, 'three wrong answers' or diag $out;
-    $out = typed($dir, ['expect Password (empty: log in with OAuth2)', keys_of("\n"), 'expect 4. Clients that may send mail here', keys_of("\n"), 'expect 5.', keys_of("\n"), 'expect 6.', keys_of("\n"), 'expect Mail is kept: Microsoft 365 wants OAuth2', 'expect oauth login smtp.office365.com a@b.test'],
+    $out = typed($dir, ['expect Password (empty: log in with OAuth2)', keys_of("\n"), 'expect 4. Clients that may send mail here', keys_of("\n"), 'expect 5.', keys_of("\n"), 'expect 6.', keys_of("\n"), 'expect Mail is kept, because there is no password. Microsoft 365 wants OAuth2: register', 'expect oauth login smtp.office365.com a@b.test'],
         qw(--hostname a.test --relay microsoft --relay-user a@b.test));
     like $out, qr/^exit 0$/m, 'OAuth2' or diag $out;
     like Petrel::slurp("$dir/petrel.conf"), qr/^routes = \* hold\n.*^# oauth = smtp\.office365\.com a\@b\.test microsoft client=ID$/ms, 'keeps the mail until there is a token';

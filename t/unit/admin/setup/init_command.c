@@ -109,10 +109,10 @@ test_wrong(void)
         {"--yes more",                                                              EX_USAGE,   "usage: petrel init [--yes]"                                  },
         {"--relay",                                                                 EX_USAGE,   "usage: petrel init [--yes]"                                  },
         {"--relay mx --relay mx",                                                   EX_USAGE,   "usage: petrel init [--yes]"                                  },
-        {"--yes",                                                                   EX_USAGE,   "an answer is missing; add --relay, or run it without --yes"   },
+        {"--yes",                                                                   EX_USAGE,   "an answer is missing; add --relay (a provider's name, submission://HOST, mx or hold), or run it without --yes"},
         {"--yes --relay gmail",                                                     EX_USAGE,   "an answer is missing; add --relay-user"                       },
         {"--yes --relay zoho --relay-user a@b.test",                                EX_USAGE,   "an answer is missing; add --password-file"                    },
-        {"--yes --relay mx --relay-user a",                                         EX_USAGE,   "--relay-user needs a --relay without a user; remove it"       },
+        {"--yes --relay mx --relay-user a",                                         EX_USAGE,   "--relay-user needs one smarthost that is named without a user; remove it"},
         {"--yes --relay mx --password-file /dev/null",                              EX_USAGE,   "--password-file needs a user; remove it"                      },
         {"--yes --relay zoho --relay-user a@b.test --password-file /dev/null",      EX_DATAERR, "the password is empty; write it"                              },
         {"--yes --relay zoho --relay-user a@b.test --password-file /nonexistent/x", EX_NOINPUT, "--password-file cannot be read; name a file"                  },
@@ -121,9 +121,10 @@ test_wrong(void)
         {"--yes --relay mx --root a@@b",                                            EX_DATAERR, "--root: "                                                     },
         {"--yes --relay mx --listen 1.2.3.4",                                       0,          NULL                                                           },
         {"--yes --relay mx --listen 1.2.3.4:99999",                                 EX_DATAERR, "--listen: "                                                   },
-        {"--yes --relay mx --listen everywhere",                                    EX_DATAERR, "--listen: "                                                   },
+        {"--yes --relay mx --listen everywhere",                                    EX_DATAERR, "--listen: 'everywhere': not an address (1.2.3.4:25, [::1]:25 or unix:/path); write local, or networks"},
+        {"--yes --relay mx --listen 192.168.1.1/24",                                EX_DATAERR, "--listen: '192.168.1.1/24': has bits behind the mask: write 192.168.1.0/24\n"},
         {"--yes --relay mx --http 8025",                                            EX_DATAERR, "--http: "                                                     },
-        {"--yes --relay mx --hostname a..b",                                        EX_DATAERR, "--hostname: "                                                 },
+        {"--yes --relay mx --hostname a..b",                                        EX_DATAERR, "--hostname: 'a..b' is not a host name; write HOST.DOMAIN\n"},
         {"--yes --relay ftp://a.test",                                              EX_DATAERR, "--relay: "                                                    },
         {"--yes --relay smtp://a:b:c",                                              EX_DATAERR, "--relay: "                                                    },
     };
@@ -143,7 +144,7 @@ test_wrong(void)
     is_number(run(init, line), 0, "printed");
     ok(strstr(world.errors, "petrel init: write the password into ") == world.errors);
     run(init, "--print --yes --relay mx --hostname vps");
-    ok(strstr(world.errors, "warning: the name has no dot") && strstr(world.errors, "write --hostname HOST.DOMAIN: vps"));
+    ok(strstr(world.errors, "warning: vps has no dot") && strstr(world.errors, "give the full name of this host, HOST.DOMAIN (--hostname)\n"));
 }
 
 static void

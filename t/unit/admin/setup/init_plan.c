@@ -99,7 +99,9 @@ test_user(void)
     takes(INIT_HOSTNAME, "found.test");
     takes(INIT_LISTEN, "");
     takes(INIT_RELAY, "submission://smtp.example.org:587?x=y");
-    is_string(init_plan_preset(plan, INIT_USER), "", "nobody, perhaps");
+    is_string(init_plan_preset(plan, INIT_USER), "none", "nobody, perhaps");
+    takes(INIT_USER, "none");
+    gives("relay = submission://smtp.example.org:587?x=y");
     takes(INIT_USER, "");
     gives("relay = submission://smtp.example.org:587?x=y");
     takes(INIT_USER, "you@ex.org/%:\xc3\xa9 +");
@@ -135,6 +137,9 @@ test_others(void)
     takes(INIT_LISTEN, "[::1]:25");
     gives("user = petrel; hostname = mail.example.org; listen = [::1]:25");
     refuses(INIT_LISTEN, " , ", "the list is empty");
+    refuses(INIT_ROOT, "alice", "has no domain, and there are no mailboxes here; write NAME@DOMAIN, or none");
+    refuses(INIT_RELAY, "SES", "Amazon SES has a host for each region; write its name");
+    refuses(INIT_RELAY, "gmial", "neither a provider nor a host; write gmail, googleworkspace, ");
     takes(INIT_ROOT, "me@example.org");
     takes(INIT_HTTP, "yes");
     gives("user = petrel; hostname = mail.example.org; listen = [::1]:25; root = me@example.org; http = 127.0.0.1:8025");
