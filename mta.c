@@ -72,7 +72,7 @@ enum {
     STARTED_MAX = 1024,
     PASSED_NAMES_MAX = 512,
     OVERRIDES_MAX = 200,
-    INTERRUPT_MS = 5000 /* for what runs */
+    INTERRUPT_MS = 5000 /* for work under way */
 };
 
 extern char **environ;
@@ -171,7 +171,7 @@ on_terminate(void *context)
         drain_hand_over(&p->drain, o->hand_over_timeout_ms, mta_on_given, p);
         return;
     }
-    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "terminating: finishing what runs");
+    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "terminating: finishing open work");
     mta_drain(p, p->configuration->options.drain_timeout_ms);
 }
 
@@ -217,7 +217,7 @@ mta_is_draining(void *context)
     return p->draining > 0;
 }
 
-/* For those who show it, not for those who must be quick. */
+/* For callers that show it, not for those that must be quick. */
 static bool
 mta_is_leaving(void *context)
 {
@@ -590,7 +590,7 @@ mta_start(struct petrel *p, char *error)
         return EX_CONFIG;
     }
     prepare_spool(p, &who);
-    /* What the queue makes belongs to the user. */
+    /* Files that the queue makes belong to the user. */
     if (!identity_try_on(&who)) {
         snprintf(error, ERROR_MAX, "user: cannot become '%s': %s", o->user,
                  strerror(errno));

@@ -21,7 +21,7 @@ enum {
         6 /* quoted-printable for text with at most one odd byte in this number */
 };
 
-/* The first reason counts: it is what the sender reads. */
+/* The first reason counts: the sender reads it. */
 static void
 downgrade_scan_forbid(struct downgrade *d, enum downgrade_reason reason)
 {
@@ -403,12 +403,12 @@ downgrade_reason_text(const struct downgrade *d)
 {
     static const char *const texts[] = {
         [DOWNGRADE_NO_REASON] = "",
-        [DOWNGRADE_HEADER] = "a header field holds what no hop without 8BITMIME takes",
+        [DOWNGRADE_HEADER] =
+            "a header field has bytes that no hop without 8BITMIME takes",
         [DOWNGRADE_SIGNED] = "the message is signed",
         [DOWNGRADE_ENCRYPTED] = "the message is encrypted",
         [DOWNGRADE_PARTIAL] = "the message is a fragment of another (partial)",
-        [DOWNGRADE_EXTERNAL] =
-            "the message refers to what is elsewhere (external-body)",
+        [DOWNGRADE_EXTERNAL] = "the message refers to external content (external-body)",
         [DOWNGRADE_COMPOSITE] = "a part of the message cannot be looked into",
         [DOWNGRADE_ENCODED] = "a part of the message is labelled as encoded already",
         [DOWNGRADE_BROKEN] = "the MIME structure of the message is broken"};

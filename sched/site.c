@@ -1,4 +1,4 @@
-/* The limits of a site: windows, what was learnt, death and revival, timers.
+/* The limits of a site: windows, the learnt state, death and revival, timers.
  *
  * Ready lists and timers are derived: after each change of a site site_update() decides
  * anew whether it wants a session and when time alone would change that. A site frees
@@ -368,7 +368,7 @@ has_other_turn(const struct site *site)
                site->sessions - site->idle - site->carrying;
 }
 
-/* The order is that of doc/scheduler.md "What binds": the first bound that applies is
+/* The order is that of doc/scheduler.md "Bounds": the first bound that applies is
  * reported. */
 enum sched_bound
 site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
@@ -442,10 +442,10 @@ sessions_worth(const struct sites *set, const struct site *site, int64_t now_ms)
     return passes > 0 ? passes : 1;
 }
 
-/* Sessions without mail are served first: those that greet, are idle, or are between
- * two works; not those that have proven something else than what waits. A probe needs no
- * mail in memory; backlogged mail is enough. By Postfix's rules there is a probe only when
- * mail is due. */
+/* Sessions without mail are served first: those that greet, are idle, or are between two
+ * works; not those whose proof is another than the demand of the waiting mail. A probe
+ * needs no mail in memory; backlogged mail is enough. By Postfix's rules there is a probe
+ * only when mail is due. */
 static bool
 wants_session(const struct sites *set, struct site *site, int64_t now_ms)
 {
@@ -627,8 +627,8 @@ site_refused(struct site *site, int64_t now_ms, bool is_final)
 
 /* --- Lists and timers ------------------------------------------------------------- */
 
-/* The earliest of the times at which the site's bound may end; what an event ends has
- * no time. */
+/* The earliest of the times at which the site's bound may end; a bound that an event
+ * ends has no time. */
 static int64_t
 wake_time(struct site *site, int64_t now_ms)
 {
@@ -647,8 +647,8 @@ wake_time(struct site *site, int64_t now_ms)
     return wake;
 }
 
-/* Everything derived from the site's state is set anew, so no caller must know what
- * depends on its change. */
+/* Everything derived from the site's state is set anew, so no caller must know the
+ * effects of its change. */
 void
 site_update(struct sites *set, struct site *site, int64_t now_ms)
 {
@@ -677,8 +677,8 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
         heap_add(&set->timers, &site->timer);
 }
 
-/* The share keeps the transport while its sites, of which the last may free itself, are
- * updated. */
+/* The share keeps the transport while its sites are updated: the last of them may free
+ * itself. */
 void
 sites_update(struct sites *set, struct transport *transport, int64_t now_ms)
 {

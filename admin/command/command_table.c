@@ -1,4 +1,4 @@
-/* The table of commands, and what usage and help say of them. */
+/* The table of commands, with their texts for usage and help. */
 #include "admin/command/command_table.h"
 
 #include "admin/command/cert_command.h"
@@ -50,14 +50,14 @@ static const char help_page[] =
 static const char help_status[] =
     "  --sites      all sites, not only the 20 with most mail\n"
     "  --site NAME  one site, and its last conversation that failed\n"
-    "  --quotas     what is used of quotas, and when the next recipient may pass\n"
+    "  --quotas     the use of quotas, and when the next recipient may pass\n"
     "  --cluster    all hosts of the group, and the sites whose limits they share\n"
     "  Exit code: 0; 75: mail is not accepted, or a host does not answer; 69: no\n"
     "  daemon answers; 77: only root and the daemon's user may ask.\n";
 
 static const char help_drain[] =
     "  --wait TIME     how long to wait, and to give mail to other hosts (100s)\n"
-    "  --empty         deliver what waits first, but accept no mail\n"
+    "  --empty         deliver waiting mail first, but accept no mail\n"
     "  --to HOST,...   in a group: give the queue to these hosts; otherwise to all\n"
     "  --keep          in a group: give it to nobody\n"
     "  --cancel        accept and deliver mail again\n"
@@ -71,7 +71,7 @@ static const char help_top[] =
 
 static const char help_trace[] =
     "  QUERY is an id, an address, a domain, or a Message-ID.\n"
-    "  -f  follow what happens from now on\n";
+    "  -f  follow new events\n";
 
 static const char help_cert[] = "  NAME             a host, *.DOMAIN or an address\n"
                                 "  --out DIRECTORY  the place of its files\n"
@@ -93,12 +93,12 @@ static const char help_doctor[] =
     "  Exit code: 0; 1: there is an error.\n";
 
 static const char help_init[] =
-    "  --yes      ask nothing: what no flag says is the default\n"
+    "  --yes      ask nothing: without a flag the default counts\n"
     "  --print    print the settings, and write nothing\n"
     "  --force    replace settings; the old ones stay as petrel.conf.old\n"
     "  --hostname NAME       the name of this host\n"
     "  --relay WHERE         a provider's name, a URL, mx, or hold\n"
-    "  --relay-user USER     who logs in there\n"
+    "  --relay-user USER     the user for the login there\n"
     "  --password-file FILE  its only line is the password; it is copied\n"
     "  --listen WHO          local, or networks that may send mail here\n"
     "  --root ADDRESS        gets the mail of root and cron\n"
@@ -196,7 +196,7 @@ static const struct command_row command_table[] = {
     {
      .name = "trace",
      .arguments = "[--json] [--since AGE] [-n N] [-f] QUERY...",
-     .about = "what became of mail, from the history",
+     .about = "search the history of mail",
      .help = help_trace,
      .example = "petrel trace --since 2d you@example.org",
      .kind = COMMAND_OPTIONS,
@@ -259,7 +259,7 @@ static const struct command_row command_table[] = {
     {
      .name = "quota",
      .arguments = "reset WHO...",
-     .about = "what WHO has used of its quota is forgotten",
+     .about = "forget the use of the quota of WHO",
      .help = "  WHO is as `petrel status --quotas` has it.\n",
      .example = "petrel quota reset user:alice",
      .kind = COMMAND_OPTIONS,
@@ -339,7 +339,7 @@ static const struct command_row command_table[] = {
     {
      .name = "complete",
      .arguments = "-- WORD...",
-     .about = "what a shell offers for the last of the words",
+     .about = "the completions of the last word, for a shell",
      .help = "  The scripts for bash, zsh and fish ask it: see petrel(8).\n",
      .example = "petrel complete -- queue sh",
      .kind = COMMAND_COMPLETE,
@@ -385,7 +385,7 @@ command_print_usage(FILE *out)
           "  petrel check             are the settings correct?\n"
           "  petrel doctor            will receivers accept our mail?\n"
           "  petrel status            is mail accepted and delivered?\n"
-          "  petrel queue why ID      what does this message wait for?\n",
+          "  petrel queue why ID      why does this message wait?\n",
           out);
 }
 

@@ -1,5 +1,5 @@
-/* tls.destination: whether mail for somebody could go there, and what is demanded of its
- * TLS; and what this host may publish, so that others can prove its own. */
+/* tls.destination: whether mail for an address could go there, and the demands for its
+ * TLS; and the records that this host may publish, so that others can verify its TLS. */
 #include "admin/doctor/doctor_internal.h"
 
 #include "base/net/net.h"
@@ -83,7 +83,7 @@ judge_refusal(struct checklist *out, const char *subject, bool is_error,
         checklist_add(out, code, severity, subject, "it refuses the recipient: %s",
                       a->reason);
         checklist_remedy(out, "See that the address is written correctly; the words of "
-                              "the host say what it objects to.");
+                              "the host say why.");
         return;
     case DOCTOR_LOGIN_SENDER:
         checklist_add(out, code, severity, subject, "it refuses our sender: %s",
@@ -261,7 +261,7 @@ doctor_add_destination_task(struct doctor *d, const char *subject)
         doctor_add_task(d, check_destination, subject);
 }
 
-/* --- What this host may publish ----------------------------------------------------------- */
+/* --- Records that this host may publish --------------------------------------------------- */
 
 struct proof_case {
     char records[FILES_MAX][TLS_FILE_DIGEST_MAX + 8]; /* "3 1 1 HEX" */

@@ -1,4 +1,4 @@
-/* What a domain publishes beside SPF: DKIM keys, DMARC, and where answers go. */
+/* Records of a domain beside SPF: DKIM keys, DMARC, and the hosts for answers. */
 #include "admin/doctor/doctor_internal.h"
 
 #include "admin/settings/alias_files.h"
@@ -81,7 +81,7 @@ judge_key(struct checklist *out, const struct doctor_key *key,
         checklist_remedy(out, "Correct the name servers of the domain.");
     } else if (verdict != DKIM_RECORD_FITS) {
         checklist_add(out, code, CHECK_ERROR, name,
-                      "the name %s: what this key signs is not valid for receivers",
+                      "the name %s: signatures of this key are not valid for receivers",
                       dkim_record_words(verdict));
         advise_key(out, key, name);
     } else if (is_testing(a->data.texts[0])) {
@@ -157,8 +157,8 @@ judge_unsigned(struct doctor *d, struct checklist *out, const char *domain)
         return;
     checklist_add(out, "dkim.key", CHECK_WARNING, domain,
                   "mail from it is not signed: no row of dkim_keys covers the domain. "
-                  "Gmail, Outlook.com and Yahoo want DKIM of bulk senders, and it is "
-                  "what survives forwarding");
+                  "Gmail, Outlook.com and Yahoo want DKIM of bulk senders, and it "
+                  "survives forwarding");
     checklist_remedy(
         out,
         "Run this; it makes a key and prints the record to publish and the "
@@ -292,10 +292,9 @@ judge_dmarc(struct doctor *d, struct checklist *out, const char *domain,
                       "its DMARC record cannot be looked up: %s", c->answer->reason);
         checklist_remedy(out, "Correct the name servers of the domain.");
     } else if (c->found == DMARC_NONE) {
-        checklist_add(
-            out, code, CHECK_WARNING, domain,
-            "it has no DMARC record: Gmail, Outlook.com and Yahoo demand one of "
-            "who sends 5,000 messages a day");
+        checklist_add(out, code, CHECK_WARNING, domain,
+                      "it has no DMARC record: Gmail, Outlook.com and Yahoo demand one "
+                      "of senders of 5,000 messages a day");
         advise_dmarc(out, at);
     } else if (c->found == DMARC_SEVERAL) {
         checklist_add(out, code, CHECK_ERROR, domain,
@@ -329,7 +328,7 @@ judge_dmarc(struct doctor *d, struct checklist *out, const char *domain,
     }
 }
 
-/* Both must pass for who sends 5,000 messages a day. */
+/* Both must pass for senders of 5,000 messages a day. */
 static void
 judge_bulk(struct checklist *out, const char *domain, const struct dmarc_case *c,
            enum doctor_rule spf, enum doctor_rule dkim)

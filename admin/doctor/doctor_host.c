@@ -14,7 +14,7 @@ const struct doctor_receiver doctor_receivers[] = {
     {NULL,          NULL         },
 };
 
-/* --- What receivers say --------------------------------------------------------------- */
+/* --- Replies of receivers ------------------------------------------------------------- */
 
 /* "[192.0.2.1]", as some hosts greet. */
 static bool
@@ -442,9 +442,9 @@ advise_ptr(struct doctor *d, struct checklist *out, const char *ip, const char *
     char value[DNS_NAME_MAX + 2];
     snprintf(value, sizeof(value), "%.250s.", d->options->hostname);
     checklist_remedy(out,
-                     "Whoever gave you the address, most often your hoster, sets its "
-                     "name (\"reverse DNS\"): enter %s for %s there. Who runs the "
-                     "reverse zone publishes:",
+                     "The provider of the address, most often your hoster, sets its "
+                     "name (\"reverse DNS\"): enter %s for %s there. The operator "
+                     "of the reverse zone publishes:",
                      d->options->hostname, ip);
     checklist_record(out, reverse, "PTR", value);
 }

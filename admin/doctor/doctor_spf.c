@@ -16,7 +16,7 @@ struct spf_case {
     const struct target *target;
     bool is_direct;
     struct doctor_seen seen;
-    /* Of smarthosts that keep our sender: what the record must include. */
+    /* for smarthosts that keep our sender: the names that the record must include */
     const char *includes[INCLUDES_MAX];
     bool included[INCLUDES_MAX];
     size_t include_count;
@@ -171,7 +171,7 @@ has_term(const char *record, struct text term)
     return false;
 }
 
-/* What may stay of a record with an error: terms that ask nobody. */
+/* The part of a record with an error that may stay: terms without look-ups. */
 struct kept {
     char *record, *dropped;
 };
@@ -214,7 +214,7 @@ advise_new(const struct spf_case *c, struct checklist *out)
     add_term(record, "%s", " ~all");
     checklist_remedy(out,
                      "Publish this as the only SPF record of %s (one TXT record that "
-                     "begins with v=spf1), in place of what is there:",
+                     "begins with v=spf1), in place of the present one:",
                      c->domain);
     checklist_text_record(out, c->domain, text_from(record));
     if (dropped[0] != '\0')
@@ -225,7 +225,7 @@ advise_new(const struct spf_case *c, struct checklist *out)
             dropped);
 }
 
-/* The record with what is missing in front; +all and ptr go. */
+/* The record with the missing terms in front; +all and ptr go. */
 static void
 advise_more(const struct spf_case *c, struct checklist *out)
 {
@@ -259,7 +259,7 @@ advise_more(const struct spf_case *c, struct checklist *out)
     }
     checklist_remedy(out,
                      "Publish this in place of the SPF record of %s; it is the old one "
-                     "with what is missing:",
+                     "with the missing parts:",
                      c->domain);
     checklist_text_record(out, c->domain, text_from(record));
 }

@@ -1,4 +1,4 @@
-/* The table of findings: what each looks at, and its remedy. */
+/* The table of findings: the check of each, and its remedy. */
 #include "admin/findings/findings.h"
 
 #include <inttypes.h>
@@ -274,8 +274,8 @@ check_hold_by_route(const struct finding_facts *f, char *text)
 {
     return f->holds_by_route && f->held > 0 &&
            finding_say(text,
-                       "%zu message%s held, because a route holds what no other route "
-                       "takes",
+                       "%zu message%s held, because a route holds mail that no other "
+                       "route takes",
                        f->held, f->held == 1 ? " is" : "s are");
 }
 
@@ -391,7 +391,7 @@ static const struct finding_row finding_rows[] = {
     {"disk_low",             FINDING_WARNING, check_disk_low,
      "Free space on the file system of the spool, or give it more."                   },
     {"disk_unsafe",          FINDING_ERROR,   check_disk_unsafe,
-     "Put the spool on a file system that keeps what it has synced: the log names the "
+     "Put the spool on a file system that keeps synced data: the log names the "
      "remedy."                                                                        },
     {"sync_blocking",        FINDING_HINT,    check_sync_blocking,
      "Put the spool on a local file system (ext4, xfs) of a kernel with AIO."         },
@@ -428,7 +428,7 @@ static const struct finding_row finding_rows[] = {
     {"sender_refused",       FINDING_ERROR,   NULL,
      "Allow this sender at the smarthost, or rewrite it to one that may send there."  },
     {"receiver_refuses_us",  FINDING_WARNING, check_named,
-     "Do what the text says; `petrel queue why` and the log have the replies."        },
+     "Follow the text; `petrel queue why` and the log have the replies."              },
     {"quota_used_up",        FINDING_WARNING, check_named,
      "Wait, mail goes on by itself; `quota=` of the route keeps below the limit."     },
     {"sts_unreachable",      FINDING_WARNING, check_named,
@@ -438,11 +438,11 @@ static const struct finding_row finding_rows[] = {
     {"site_dead",            FINDING_WARNING, check_site_dead,
      "See `petrel status`; `petrel queue retry` tries it now."                        },
     {"site_clogs",           FINDING_WARNING, check_site_clogs,
-     "See what bounds the site in `petrel status`: its limits, its rate, its speed."  },
+     "See the bound of the site in `petrel status`: its limits, its rate, its speed." },
     {"mail_old",             FINDING_WARNING, check_mail_old,
-     "Ask `petrel queue why` with the id what it waits for."                          },
+     "`petrel queue why` with the id says why it waits."                              },
     {"expires_soon",         FINDING_WARNING, check_expires_soon,
-     "Repair what it waits for (`petrel queue why`), or raise "
+     "Repair the cause (`petrel queue why`), or raise "
      "`maximal_queue_lifetime`."                                                      },
     {"held_long",            FINDING_HINT,    check_held_long,
      "Look at it with `petrel queue ls --queue hold`; then release or remove it."     },

@@ -1,4 +1,4 @@
-/* The table of metrics: each family with its help, its labels and what writes it. */
+/* The table of metrics: each family with its help, its labels and its writer. */
 #include "admin/http/metrics_internal.h"
 
 #include "base/dns/dns.h"
@@ -648,7 +648,7 @@ static const struct metrics_row {
         "status: delivered, deferred, bounced, expired; via: smtp, lmtp, maildir, "
         "other"),
     ROW("petrel_replies", COUNTER, write_replies,
-        "What replies that refused mail were about; none: there was no reply",
+        "Refusals of mail by the subject of the reply; none: there was no reply",
         "class: other, no_user, no_domain, full, too_big, auth, ptr, reputation, "
         "content, sender, login, quota, tls, form, relay, policy, none"),
     ROW("petrel_delivery_delay_seconds", HISTOGRAM, write_delays,
@@ -669,7 +669,7 @@ static const struct metrics_row {
         ""),
     ROW("petrel_oldest_held_seconds", GAUGE, write_oldest_held,
         "Age of the oldest held message; 0: none", ""),
-    ROW("petrel_limit", GAUGE, write_limits, "Settings that limit what is in memory",
+    ROW("petrel_limit", GAUGE, write_limits, "Settings that limit the use of memory",
         "name: active, active_recipients, sessions_in, sessions_out"),
     ROW("petrel_spool_free_bytes", GAUGE, write_free_bytes,
         "Free space of the spool; -1: unknown", ""),
@@ -694,10 +694,11 @@ static const struct metrics_row {
         "The last time at which it took mail, or was found to take it, unix time",
         "relay"),
     ROW("petrel_quota_used_ratio", GAUGE, write_quotas,
-        "What is used of the quota of a next hop; 1: all. Of several the largest",
+        "The used part of the quota of a next hop; 1: all. With several limits the "
+        "largest",
         "relay: as `petrel status --quotas` has it (16 at most)"),
     ROW("petrel_tls_policy", COUNTER, write_tls_policy,
-        "Sessions of which a domain has demanded TLS, by what came of it",
+        "Sessions for a domain that demands TLS, by result",
         "policy: dane, sts; result: ok, failed"),
     ROW("petrel_journal_segments", GAUGE, write_segments, "Segments of the journal",
         "state: free, used"),
@@ -717,7 +718,7 @@ static const struct metrics_row {
     ROW("petrel_sites", GAUGE, write_site_states, "Sites of next hops",
         "state: alive, probing, dead"),
     ROW("petrel_sites_bound", GAUGE, write_site_bounds,
-        "Sites with mail, by what limits them now",
+        "Sites with mail, by their bound",
         "bound: nothing, dead, token, quota, probe, transport_rate_delay, rate_delay, "
         "rate, learnt_rate, lease_rate, lease, window, ceiling, proof, congested, "
         "pause, "
@@ -746,7 +747,7 @@ static const struct metrics_row {
     ROW("petrel_fragment_bytes", GAUGE, write_fragment_bytes, "Their size", ""),
     ROW("petrel_registry_up", GAUGE, write_registry,
         "0 while the registry of fragments does not answer", ""),
-    ROW("petrel_fragments", COUNTER, write_fates, "Fragments by what became of them",
+    ROW("petrel_fragments", COUNTER, write_fates, "Fragments by their outcome",
         "fate: waited, reassembled, absorbed, timed_out, conflict, limited, malformed, "
         "failed, redirected, returned"),
     ROW("petrel_group_bank_up", GAUGE, metrics_write_group_bank,

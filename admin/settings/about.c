@@ -27,13 +27,13 @@ static const char *const keys[] = {"hostname", "message_size_limit", "recipient_
 static void
 about_format(const struct options *o, struct buffer *out)
 {
-    bool good = buffer_format(out,
-                              "# What sendmail(1) and mailq(1) need when they cannot "
-                              "read the settings.\nhostname = %s\n"
-                              "message_size_limit = %" PRId64 "\n"
-                              "recipient_limit = %" PRId64 "\nslices = %" PRId64 "\n",
-                              o->hostname, o->message_size_limit, o->recipient_limit,
-                              o->slices);
+    bool good = buffer_format(
+        out,
+        "# Settings that sendmail(1) and mailq(1) need when they cannot "
+        "read the settings.\nhostname = %s\n"
+        "message_size_limit = %" PRId64 "\n"
+        "recipient_limit = %" PRId64 "\nslices = %" PRId64 "\n",
+        o->hostname, o->message_size_limit, o->recipient_limit, o->slices);
     if (good && o->slices == 1) /* else each slice has its own */
         (void)!buffer_format(out, "control = %s\n", o->control);
 }

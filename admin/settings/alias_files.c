@@ -1,4 +1,4 @@
-/* Reads the files of aliases, checks who can write them, and watches them. */
+/* Reads the files of aliases, checks which users can write them, and watches them. */
 #include "admin/settings/alias_files.h"
 
 #include "base/disk/disk.h"
@@ -257,7 +257,7 @@ warn_of_writers(const struct alias_file *f, unsigned user, struct log *log)
 {
     if (!f->missing && f->info.owner != 0 && f->info.owner != user)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                "aliases: %s belongs to uid %u, who decides where mail goes", f->path,
+                "aliases: %s belongs to uid %u, which decides where mail goes", f->path,
                 f->info.owner);
     else if (!f->missing && (f->info.mode & WRITTEN_BY_GROUP) != 0)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,

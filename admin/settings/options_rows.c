@@ -59,8 +59,8 @@ const struct setting options_rows[] = {
             "User to switch to after binding, when started as root: a name, UID or "
             "UID:GID."),
     TEXTUAL(STRING, sandbox, "sandbox", "yes",
-            "Give up after startup what the daemon does not need (Landlock, seccomp): "
-            "yes, no, or\n"
+            "Give up after startup all rights that the daemon does not need (Landlock, "
+            "seccomp): yes, no, or\n"
             "require: do not start where the system lacks support."),
     TEXTUAL(LIST, relay_from, "relay_from", "127.0.0.0/8, ::1",
             "Networks whose clients may send mail to any domain."),
@@ -265,7 +265,7 @@ const struct setting options_rows[] = {
         "it before the daemon ends, as by `petrel drain`."),
     BOUNDED(DURATION, hand_over_timeout_ms, "hand_over_timeout", "100s", 1000,
             24 * HOUR,
-            "How long that may take at most; what is left then stays in the spool."),
+            "How long that may take at most; mail left then stays in the spool."),
     TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
             "Name servers: list of ADDRESS[:PORT]. Unset: the system's."),
     TEXTUAL(STRING, dns_trust, "dns_trust", "auto",
@@ -409,17 +409,20 @@ const struct setting options_rows[] = {
             "as they are.\n"
             "0: no limit. Unset: 2G, or a tenth of the spool's file system if that is "
             "less."),
-    TEXTUAL(STRING, defrag_key, "defrag_key", "sender",
-            "What fragments with the same id must share to belong together: sender "
-            "(also the login,\n"
-            "or else trust), strict (also the client's network), id (nothing else)."),
+    TEXTUAL(
+        STRING, defrag_key, "defrag_key", "sender",
+        "Properties that fragments with the same id must share to belong together: "
+        "sender (also\n"
+        "the login, or else trust), strict (also the client's network), id (nothing "
+        "else)."),
     TEXTUAL(BOOL, defrag_subject_fallback, "defrag_subject_fallback", "no",
             "A reassembled message without a Subject of its own gets that of its first "
             "fragment."),
-    TEXTUAL(STRING, defrag_on_timeout, "defrag_on_timeout", "release",
-            "What is done with incomplete messages after half of the first time of "
-            "`notices`:\n"
-            "release, bounce or hold."),
+    TEXTUAL(
+        STRING, defrag_on_timeout, "defrag_on_timeout", "release",
+        "Treatment of incomplete messages after half of the first time of `notices`: "
+        "release,\n"
+        "bounce or hold."),
     TEXTUAL(
         STRING, partial_policy, "partial_policy", "pass",
         "Fragments for recipients whose routes do not reassemble them: pass or reject\n"
@@ -474,7 +477,7 @@ const struct setting options_rows[] = {
                  "accepted. They give full access to mail. Prefer "
                  "cluster_secret_file."),
     TEXTUAL(STRING, cluster_egress, "cluster_egress", "shared",
-            "What receivers see of the group: shared (one address for all hosts), own "
+            "Addresses that receivers see: shared (one address for all hosts), own "
             "(each host has\n"
             "its own; only logins share limits), or a NAME (hosts with that name have "
             "one)."),
@@ -523,7 +526,7 @@ const struct setting options_rows[] = {
     BOUNDED(DURATION, history_age_ms, "history_age", "30d", HOUR, 3650 * 24 * HOUR,
             "Age at which the history's files go even if there is space."),
     TEXTUAL(STRING, events, "events", NULL,
-            "Where a program hears what becomes of mail: https://HOST/PATH (webhook), "
+            "The program that hears of events of mail: https://HOST/PATH (webhook), "
             "http:// to\n"
             "loopback, private addresses and names of one label, or file:/PATH. Unset: "
             "nowhere."),
@@ -543,7 +546,7 @@ const struct setting options_rows[] = {
             "Space for events that wait; beyond it the oldest are lost."),
     TEXTUAL(
         LIST, ready_when, "ready_when", "accepting",
-        "What readiness means: list of accepting (mail is accepted), upstream (no "
+        "Conditions of readiness: list of accepting (mail is accepted), upstream (no "
         "smarthost\n"
         "has been down for longer than canary_grace) and age:30m (no message that is "
         "not held is older)."),

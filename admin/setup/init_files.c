@@ -19,7 +19,7 @@ init_files_fail(const struct init_files *f, int error, const char *name,
     if (error == -EROFS)
         snprintf(why, INIT_FILES_WHY_MAX,
                  "%s%s%s: the file system is read-only; run `petrel init --print`, and "
-                 "put what it prints where settings are kept",
+                 "put its output where settings are kept",
                  f->directory, slash, name);
     else if (error == -EACCES || error == -EPERM)
         snprintf(why, INIT_FILES_WHY_MAX,
@@ -62,7 +62,7 @@ init_files_name(struct init_files *f, const char *path, char why[INIT_FILES_WHY_
     return 0;
 }
 
-/* --- What is there ---------------------------------------------------------------- */
+/* --- Existing files --------------------------------------------------------------- */
 
 static int
 init_files_make_directory(struct init_files *f)

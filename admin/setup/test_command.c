@@ -1,4 +1,4 @@
-/* Sends a message, prints what happens to it, and says what that means. */
+/* Sends a message, prints its events, and explains them. */
 #include "admin/setup/test_command.h"
 
 #include "admin/command/command.h"
@@ -31,7 +31,7 @@ enum test_end {
     TEST_ENDED,  /* nothing is left of the message */
     TEST_WAITS,  /* the time is over */
     TEST_HELD,   /* nothing will happen by itself */
-    TEST_UNKNOWN /* it has gone, and nobody keeps what became of it */
+    TEST_UNKNOWN /* it has gone, and no history is kept */
 };
 
 struct test_run {
@@ -161,7 +161,7 @@ test_watch(struct test_run *r, struct control_client *daemon)
     }
 }
 
-/* --- What it means ---------------------------------------------------------------- */
+/* --- Explanations ----------------------------------------------------------------- */
 
 static void
 test_say_delivered(const struct test_run *r)
@@ -190,7 +190,7 @@ test_say_ended(const struct test_run *r)
     if (r->failed == 0 && r->removed)
         puts("It was removed from the queue: send it again");
     else
-        puts("It failed: follow the hint above, or what the reply says, and run "
+        puts("It failed: follow the hint above, or the reply, and run "
              "`petrel doctor`");
     return EX_UNAVAILABLE;
 }

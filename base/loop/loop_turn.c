@@ -3,8 +3,8 @@
  * Two rules keep every turn finite. Tasks that a task posts, and timers that start
  * without a delay, run in the next turn: one that renews itself does not hold up the
  * end of this one. And hooks never make work for earlier stages. The order of the
- * stages is what makes a reply true: what a turn has written is submitted to the disk,
- * then what became durable is reported, then replies go to sockets. */
+ * stages makes a reply true: the writes of a turn are submitted to the disk, then
+ * durable writes are reported, then replies go to sockets. */
 #include "base/loop/loop_turn.h"
 
 #include "base/memory.h"
@@ -176,7 +176,7 @@ turn_note_pace(struct loop *loop, int64_t ready_us)
     pace->slow_ms = loop->monotonic_ms;
     pace->slow_part = timers_us >= sockets_us && timers_us >= rest_us
                           ? "timers and long work"
-                      : sockets_us >= rest_us ? "what clients and servers have sent"
+                      : sockets_us >= rest_us ? "input of clients and servers"
                                               : "the disk, replies and the log";
 }
 

@@ -283,7 +283,7 @@ redis_greet(struct redis *redis)
 
 /* --- Replies ---------------------------------------------------------------------- */
 
-/* False: there is no such reply to what we ask. */
+/* False: no command of ours has such a reply. */
 static bool
 redis_read_reply(const redisReply *from, struct redis_reply *to)
 {
@@ -392,7 +392,7 @@ redis_take_input(struct redis *redis)
     }
     if (redis->reader != NULL &&
         (result != REDIS_OK || redis_unread(redis->reader) > 0))
-        redis_fail(redis, "what it says is no reply");
+        redis_fail(redis, "its reply is malformed");
 }
 
 /* --- Steps ------------------------------------------------------------------------ */

@@ -16,7 +16,7 @@ mkdir -p "$blobs"
 pack() { tar --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --numeric-owner --group=0 "$@"; }
 # keep FILE: its digest, under which it is kept from now on.
 keep() { sha=$(sha256sum <"$1") sha=${sha%% *}; size=$(wc -c <"$1"); mv "$1" "$blobs/$sha"; }
-# What a line of the Dockerfile says, as JSON.
+# A line of the Dockerfile as JSON.
 say() { sed -n "s/^$1 //p" "$docker"; }
 list() { say "$1" | tr ' ' '\n' | sed 's/.*/"&/; s/$/'"$2"'/' | paste -sd, -; }
 

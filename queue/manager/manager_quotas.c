@@ -1,4 +1,4 @@
-/* The quotas: settings of those who send, the file of all, what operators learn. */
+/* The quotas: settings of senders, the file of all, and the answers to operators. */
 #include "queue/manager/quota_file.h"
 #include "queue/manager/manager_internal.h"
 
@@ -44,12 +44,12 @@ manager_quotas_read(struct manager *m)
     int result = quota_file_read(queue_disk(m->queue), path, &file);
     if (result < 0 && result != -ENOENT)
         log_say(m->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "%s: %s; what it does not say of the use of quotas is unknown", path,
+                "%s: %s; the use of quotas that it lacks is unknown", path,
                 result == -EILSEQ ? "damaged, or not written by Petrel"
                                   : strerror(-result));
 }
 
-/* What is wrong is logged once. */
+/* An error is logged once. */
 static void
 manager_tell_quota_file(struct manager *m, const char *path, int error)
 {
@@ -65,7 +65,7 @@ manager_tell_quota_file(struct manager *m, const char *path, int error)
                 path, strerror(-error));
 }
 
-/* What was not written is still a change. */
+/* A change that was not written stays one. */
 void
 manager_quotas_write(struct manager *m)
 {

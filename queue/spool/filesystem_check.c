@@ -61,7 +61,8 @@ filesystem_check_warn(struct log *log, const char *path,
             "it off: tune2fs -O ^fast_commit DEVICE, unmounted");
     if (traits->copies)
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
-                "spool %s is on %s, which copies what is overwritten: syncs are slow "
+                "spool %s is on %s, which copies blocks that are overwritten: syncs "
+                "are slow "
                 "and need free space; %s",
                 path, traits->type,
                 strcmp(traits->type, "btrfs") == 0

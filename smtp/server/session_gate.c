@@ -1,5 +1,5 @@
-/* What the client of a session may do: rates, senders, recipients, quotas. The answers to
- * the machine's questions at MAIL and RCPT. */
+/* The rights of the client of a session: rates, senders, recipients, quotas. The answers
+ * to the machine's questions at MAIL and RCPT. */
 #include "smtp/server/session_internal.h"
 
 #include "base/log/log.h"
@@ -108,7 +108,7 @@ session_expand(struct server_session *s, struct expansion *x)
     s->expanded += x->count;
     if (x->long_senders > 0 && refusals_admit(host->refusals, server->client))
         log_say(host->log, LOG_LEVEL_WARNING, "smtpd", NULL,
-                "from=<%.*s> is too long for SRS: what is forwarded keeps it",
+                "from=<%.*s> is too long for SRS: forwarded mail keeps it",
                 TEXT_ARGS(question.sender));
 }
 
@@ -178,7 +178,7 @@ session_joins(const struct server_session *s, const struct expansion *x)
 }
 
 /* The rate comes first: recipients refused for another reason count, too. Without a
- * manager (sendmail -bs) the daemon expands what is stored here. */
+ * manager (sendmail -bs) the daemon expands the recipients stored here. */
 void
 session_check(struct server_session *s)
 {

@@ -169,7 +169,7 @@ test_boundary(void)
     }
 }
 
-/* Whatever the bytes, it is JSON, which is UTF-8, and reads as it was. */
+/* For any bytes it is JSON, which is UTF-8, and reads as it was. */
 static void
 test_any_bytes(void)
 {
@@ -202,7 +202,7 @@ test_conversion(void)
     } rows[] = {
         {"\r\nx\r\n", "not needed", NULL},
         {"\r\n\xe9\r\n", "convertible", NULL},
-        {"X: \xe9\r\n", "forbidden", "a header field holds what no hop without 8BITMIME takes"},
+        {"X: \xe9\r\n", "forbidden", "a header field has bytes that no hop without 8BITMIME takes"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         json_t *d = mime_describe(text_from(rows[i].content));

@@ -159,7 +159,7 @@ test_pace(void)
     turn_begin(&loop, 5030, 30);
     pass(&longer_ms); /* stands for a descriptor that is ready */
     turn_end(&loop);
-    is_string(pace->slow_part, "what clients and servers have sent", "what ran in another");
+    is_string(pace->slow_part, "input of clients and servers", "what ran in another");
     loop_at_end(&loop, LOOP_STAGE_SYNC, pass, &longer_ms);
     turn_begin(&loop, 5040, 40);
     turn_end(&loop);

@@ -1,6 +1,5 @@
-/* defrag/registry/registry_redis.c against a server that says whatever the test wants, or
- * nothing: what is sent, what each reply means, and that nobody waits longer than he
- * should. */
+/* defrag/registry/registry_redis.c against a server that gives any reply of the test, or
+ * none: the commands, the meaning of each reply, and that nobody waits too long. */
 /* link: t/sim/clock.c */
 #include "t/sim/clock.h"
 #include "t/support/registry_kit.h"
@@ -221,7 +220,7 @@ test_bytes(void)
     fake_end(&f);
 }
 
-/* What is sent when the reply to the look for our name is this one. */
+/* The command sent after this reply to the look for our name. */
 static void
 check_name(const char *reply, const char *sent, const char *name)
 {
@@ -332,8 +331,8 @@ test_replies(void)
     }
 }
 
-/* What is no reply at all: asked again on the next connection, as long as there is
- * time.
+/* Input that is no reply at all: asked again on the next connection, as long as there
+ * is time.
  */
 static const char *const nonsense[] = {"*1\r\n$1\r\na\r\n",
                                        "*1000000000\r\n",
@@ -402,7 +401,7 @@ test_greetings(void)
          "a server that is too old",                                                                                                 false},
         {"-READONLY You can't\r\n",                       "SET: READONLY",              "one that does not write",                   false},
         {"+OK\r\n",                                       "an odd reply to SET",        "one that is none",                          false},
-        {"220 mail.example ESMTP\r\n",                    "what it says is no reply",   "another kind",
+        {"220 mail.example ESMTP\r\n",                    "its reply is malformed",   "another kind",
          false                                                                                                                            },
         {"-ERR \033[2J\r\n",                              "\\x1b",                      "one that would like to write on terminals",
          false                                                                                                                            },
