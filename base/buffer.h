@@ -32,7 +32,7 @@ bool buffer_format_list(struct buffer *b, const char *format, va_list list)
 bool buffer_add_error(struct buffer *b, const char *key, struct text value,
                       const char *why);
 
-/* Gives back what is not used, if that is much: for bytes that stay. */
+/* Gives back unused space if it is much: for bytes that stay. */
 void buffer_fit(struct buffer *b);
 /* Room for at least size more bytes at b->at + b->length (then add to length by
  * hand); NULL when the limit would be exceeded. */

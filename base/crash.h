@@ -12,8 +12,8 @@
 void crash_mark(volatile uint32_t *word);
 /* Ends crash_mark() of this word; without effect if another word has replaced it. */
 void crash_unmark(volatile uint32_t *word);
-/* From now on a crash calls run(context), behind the mark: it may do only what signal
- * handlers may, and finds the data of its owner half changed. A process has one such
+/* From now on a crash calls run(context), behind the mark: it is bound by the rules of
+ * signal handlers, and finds the data of its owner half changed. A process has one such
  * function: the last call counts. */
 void crash_call(void (*run)(void *context), void *context);
 /* Ends crash_call() of this context, likewise. */

@@ -1,4 +1,4 @@
-/* What crc.c exports for its test alone. */
+/* Functions that crc.c exports for its test alone. */
 #ifndef BASE_CRC_INTERNAL_H
 #define BASE_CRC_INTERNAL_H
 

@@ -1,10 +1,9 @@
-/* A gate: what must be durable before something else is written.
+/* A gate: makes some data durable before others are written.
  *
- * Who has something to keep numbers it (`last` rises by one) and makes it durable; who
- * writes what depends on it notes the number, and writes nothing of it before the gate is
- * open for that number. The keeper may give up after a time: `durable` then says that
- * nobody waits any longer. A gate that nobody uses is always open: all its members are
- * 0. */
+ * The keeper of data numbers them (`last` rises by one) and makes them durable. A writer
+ * of dependent data notes the number, and writes nothing before the gate is open for that
+ * number. The keeper may give up after a time: `durable` then says that nobody waits any
+ * longer. A gate that nobody uses is always open: all its members are 0. */
 #ifndef BASE_GATE_H
 #define BASE_GATE_H
 
@@ -13,8 +12,8 @@
 #include <stdint.h>
 
 struct gate {
-    uint64_t last;    /* the number of what came last; 0: nothing yet */
-    uint64_t durable; /* what has this number or a lower one stops nobody */
+    uint64_t last;    /* the number of the last data; 0: none yet */
+    uint64_t durable; /* data with this number or a lower one stop nobody */
     /* Both NULL while nobody keeps anything. write begins to make all of it durable;
      * wait does so, and returns when nothing stops anybody. */
     void (*write)(void *context);

@@ -13,7 +13,7 @@ enum blame {
     BLAME_MESSAGE, /* this message or this recipient */
     BLAME_SITE,    /* the site cannot be reached, or asks to slow down */
     BLAME_ADDRESS, /* the site does not accept this source address: another carries it */
-    BLAME_DEMAND   /* a host has not proven what the destination demands of its TLS */
+    BLAME_DEMAND   /* a host has not met the destination's demand for TLS */
 };
 
 enum { OUTCOME_TEXT_MAX = 480, OUTCOME_REMOTE_MAX = 320 };

@@ -1,6 +1,6 @@
 /* Collects small writes while there are many of them: the first bytes of a period pass
- * immediately, those behind them wait for its end, or until they are many. So what is
- * rare is written when it is said, and under load a system call has many lines. */
+ * immediately, those behind them wait for its end, or until they are many. So rare
+ * lines are written immediately, and under load a system call has many lines. */
 #ifndef BASE_PACE_H
 #define BASE_PACE_H
 

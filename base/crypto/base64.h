@@ -11,9 +11,9 @@
 bool base64_encode(struct text t, struct buffer *out)
     __attribute__((warn_unused_result));
 
-/* Decodes the whole of t: *length bytes at `to`, which has space for size. False when
- * t is not exactly what base64_encode() would write (a foreign character, a space,
- * missing or misplaced padding, unused bits that are not 0), or does not fit. */
+/* Decodes the whole of t: *length bytes at `to`, which has space for size. False when t
+ * differs from the output of base64_encode() (a foreign character, a space, missing or
+ * misplaced padding, unused bits that are not 0), or does not fit. */
 bool base64_decode(struct text t, void *to, size_t size, size_t *length)
     __attribute__((warn_unused_result));
 

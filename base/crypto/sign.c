@@ -90,8 +90,9 @@ sign_digest(struct sign_key *key, const unsigned char digest[DIGEST_SIZE],
 }
 
 /* A key whose parts do not belong together would make signatures that all receivers
- * refuse. Of RSA the parts are compared, which takes no time: a signature would take
- * 2 ms, and a reload may read thousands of keys. The library verifies each signature. */
+ * refuse. The parts of an RSA key are compared, which takes no time: a signature would
+ * take 2 ms, and a reload may read thousands of keys. The library verifies each
+ * signature. */
 static bool
 sign_is_sound(struct sign_key *key)
 {
@@ -147,7 +148,7 @@ sign_parse_pem(struct sign_key *key, struct text content)
 #endif
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or the error. */
 static const char *
 read_rsa(struct sign_key *key, struct text content)
 {

@@ -54,8 +54,8 @@ void verifier_make(struct verifier *v, struct text password, struct text salt,
 
 /* Reads SCRAM-SHA-256$i:salt$stored:server (RFC 5803, PostgreSQL),
  * {SCRAM-SHA-256}i,salt,stored,server (Dovecot), or $6$... with or without
- * {SHA512-CRYPT} or {CRYPT}. NULL, or what is wrong, for "user 'x': ...": a constant,
- * no part of t. */
+ * {SHA512-CRYPT} or {CRYPT}. NULL, or the error, for "user 'x': ...": a constant, no
+ * part of t. */
 const char *verifier_parse(struct verifier *v, struct text t);
 
 /* Writes SCRAM keys in the form of RFC 5803. False at out's limit;

@@ -71,7 +71,7 @@ disk_only_of_type(int file, mode_t type)
     return file;
 }
 
-/* Sets the requested mode, whatever the umask has removed. */
+/* Sets the requested mode, also the bits that the umask has removed. */
 static int
 disk_set_mode(int file, unsigned mode)
 {

@@ -5,7 +5,7 @@
  * Files are small handles (>= 0). Every call returns a negative errno on failure; short
  * writes are continued here, never seen by callers. A failed sync is never retried: the
  * content counts as unknown (doc/design.md "File systems"). This directory knows
- * nothing of what the files hold. t/sim/disk.c is the stand-in with power cuts. */
+ * nothing of the content of files. t/sim/disk.c is the stand-in with power cuts. */
 #ifndef BASE_DISK_DISK_H
 #define BASE_DISK_DISK_H
 
@@ -63,7 +63,7 @@ int disk_write_at(struct disk *disk, int file, int64_t offset, struct text bytes
 int64_t disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size);
 /* The start of a small file, which is not kept open: bytes read. -EAGAIN: they are not
  * in memory, and the device has begun to read them: *file is open, disk_read() waits for
- * them. Of a file that is not a regular one it may read anything. */
+ * them. It may read anything of a file that is not a regular one. */
 int64_t disk_peek(struct disk *disk, const char *path, char *to, size_t size, int *file)
     __attribute__((warn_unused_result));
 int disk_file_info(struct disk *disk, int file, struct disk_info *info);
@@ -113,8 +113,8 @@ const struct disk_pace *disk_pace(const struct disk *disk);
  * returned; done is not called. */
 int disk_sync_begin(struct disk *disk, int file, bool data_only,
                     struct disk_sync *sync);
-/* The same for several, with one system call for many of them: results[i] is what
- * disk_sync_begin() would return. */
+/* The same for several, with one system call for many of them: results[i] is the result
+ * of disk_sync_begin(). */
 void disk_sync_begin_many(struct disk *disk, const int *files, bool data_only,
                           struct disk_sync *const *syncs, int *results, size_t count);
 /* Waits for all syncs in flight, and calls their done before it returns. For the end
@@ -128,7 +128,7 @@ int disk_link(struct disk *disk, const char *from, const char *to);
 int disk_rename(struct disk *disk, const char *from, const char *to);
 int disk_unlink(struct disk *disk, const char *path);
 int disk_inspect(struct disk *disk, const char *path, struct disk_info *info);
-/* Of a path in the working directory; links are followed. */
+/* For a path in the working directory; links are followed. */
 int disk_look(const char *path, struct disk_info *info);
 /* Calls each with the names in a directory, without . and .., in no order, until it
  * returns false. The directory may change meanwhile. */
@@ -157,7 +157,7 @@ int disk_lock(struct disk *disk, const char *path, unsigned first, unsigned coun
 void *disk_map(struct disk *disk, const char *path, size_t size);
 void disk_unmap(struct disk *disk, void *map, size_t size);
 
-/* What a file system guarantees, for warnings at startup. */
+/* The guarantees of a file system, for warnings at startup. */
 struct disk_traits {
     char type[24];    /* "ext4", "tmpfs", ...; "?" if unknown */
     bool forgets;     /* in memory: nothing survives a power cut */
@@ -180,9 +180,9 @@ int disk_pull_fifo(struct disk *disk, const char *path);
  * with a NUL behind it. path is relative to the working directory; links are followed.
  * Waits for the writer of a FIFO. */
 int disk_read_whole(const char *path, size_t limit, char **content, size_t *length);
-/* The same for what settings name: never waits. Anything but a regular file is
- * -EINVAL, a directory -EISDIR. A daemon reads such files while it runs, and another
- * user may own the directory and put a FIFO there. /dev/null is an empty file. */
+/* The same for paths in settings: never waits. Anything but a regular file is -EINVAL,
+ * a directory -EISDIR. A daemon reads such files while it runs, and another user may
+ * own the directory and put a FIFO there. /dev/null is an empty file. */
 int disk_read_regular(const char *path, size_t limit, char **content, size_t *length);
 /* The reason for a user, for an error of these two. */
 const char *disk_explain(int error);

@@ -1,4 +1,4 @@
-/* What errors of the door mean to whoever has named a file. */
+/* Explains errors of the door to the author of a setting that names a file. */
 #include "base/disk/disk.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The start of small files, read together.
  *
  * A read that must wait for the device is not begun but announced, so that the device
- * has many of them at a time. What is in memory costs three system calls. */
+ * has many of them at a time. A file in memory costs three system calls. */
 #include "base/disk/disk.h"
 
 #include "base/disk/disk_internal.h"

@@ -172,8 +172,8 @@ write_block(int file, int fill)
     return pwrite(file, block, sizeof(block), 0) == (ssize_t)sizeof(block);
 }
 
-/* The first write allocates the block. What is measured after it is what the journal
- * does: overwrites in place. A median, because one round may wait for writes of other
+/* The first write allocates the block. The measured writes are those of the journal:
+ * overwrites in place. A median, because one round may wait for writes of other
  * programs. */
 static int64_t
 disk_traits_measure(int file)

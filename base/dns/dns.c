@@ -111,7 +111,7 @@ explain(struct dns_answer *answer, enum dns_status status, const char *format, .
     va_end(list);
 }
 
-/* c-ares' code for what the reply says. */
+/* c-ares' code for the reply. */
 static int
 read_reply(struct question *question, struct dns_answer *answer)
 {

@@ -49,7 +49,7 @@ struct dns_answer {
     unsigned ttl_s; /* 0 when not known */
     bool secure;    /* a trusted name server has validated it, also that there is no
                        * such record or name; of addresses: those of one family */
-    /* Of addresses: the name that has them, at the end of aliases; "" without any. */
+    /* for addresses: the name that has them, at the end of aliases; "" without any */
     char canonical[DNS_NAME_MAX];
     size_t count; /* of the records, as asked */
     union {
@@ -103,15 +103,15 @@ struct dns_query *dns_find_alias(struct dns *dns, const char *name, dns_answered
 /* PTR: the names of an IPv4 or IPv6 address. */
 struct dns_query *dns_find_hosts(struct dns *dns, const struct net_address *address,
                                  dns_answered *done, void *context);
-/* What others see, of name servers alone: ADDRESSES as above, but /etc/hosts does not
- * count. ROOT: the SOA of the root, of which status and secure count; name is ignored. */
+/* Public data, from name servers alone: ADDRESSES as above, but /etc/hosts does not
+ * count. ROOT: the SOA of the root: only status and secure count, name is ignored. */
 enum dns_published { DNS_PUBLISHED_ADDRESSES, DNS_PUBLISHED_ROOT };
 struct dns_query *dns_find_published(struct dns *dns, enum dns_published what,
                                      const char *name, dns_answered *done,
                                      void *context);
-/* Applies to later queries. A name server is asked tries times (default 3),
- * with a time-out of try_ms (5 s) that grows; after 6 * try_ms a query is answered with
- * what is known by then. While other queries wait, a query that has had no answer for
+/* Applies to later queries. A name server is asked tries times (default 3), with a
+ * time-out of try_ms (5 s) that grows; after 6 * try_ms a query is answered with the
+ * records known by then. While other queries wait, a query that has had no answer for
  * try_ms / 2 yields its place, and asks again behind those that have not asked yet. */
 void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
 /* Whether it waits for its first turn: no name server has been asked yet. */

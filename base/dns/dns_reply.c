@@ -383,7 +383,7 @@ read_records(struct cursor *cursor, bool whole, enum dns_type type, char *joined
     struct record record;
     for (unsigned i = 0; i < records && i < RECORDS_MAX; i++) {
         if (!next_record(cursor, &record)) {
-            /* Of a cut reply the complete records count. */
+            /* The complete records of a truncated reply count. */
             if (whole)
                 return false;
             break;

@@ -49,7 +49,7 @@ bool dns_host_copy(char out[DNS_NAME_MAX], struct text name);
  * §2.5). */
 void dns_reverse_name(const struct net_address *address, char out[DNS_NAME_MAX]);
 
-/* localhost and what ends in .localhost: never asked outside (RFC 6761 §6.3). */
+/* localhost and names that end in .localhost: never asked outside (RFC 6761 §6.3). */
 bool dns_host_is_localhost(struct text name);
 
 /* Each address is first at times: several hosts behind a name share the load. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Docker's forwarder at 127.0.0.11 passes on what any server says. */
+/* Docker's forwarder at 127.0.0.11 passes on the replies of any server. */
 static bool
 dns_server_is_local(const struct net_address *server)
 {

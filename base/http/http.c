@@ -278,7 +278,7 @@ struct framing {
     unsigned hosts;
 };
 
-/* Of a request. */
+/* For a request. */
 static bool
 http_read_one_length(struct http_reader *reader, struct text value,
                      struct framing *framing)

@@ -79,7 +79,7 @@ struct http_reader {
         HTTP_REFUSED
     } stage;
     unsigned status, minor; /* response; HTTP/1.minor. Valid from the head on */
-    bool has_head;          /* it is complete, whatever is wrong with it or behind it */
+    bool has_head;          /* it is complete, even if it or the rest is malformed */
     struct text method, target; /* request; within head, valid from the head on */
     struct buffer head, body;
     const char *error; /* HTTP_REFUSED: one sentence */
@@ -97,7 +97,7 @@ struct http_reader {
 void http_reader_init(struct http_reader *reader, enum http_kind kind,
                       const struct http_limits *limits);
 void http_reader_free(struct http_reader *reader);
-/* Takes from input what belongs to the message. PROGRESS_DONE: it is complete; 1xx
+/* Takes the bytes of the message from input. PROGRESS_DONE: it is complete; 1xx
  * responses have been passed over. PROGRESS_BAD: see error. */
 enum progress http_reader_add(struct http_reader *reader, struct text *input)
     __attribute__((warn_unused_result));

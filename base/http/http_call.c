@@ -15,7 +15,7 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Of a request: its head, and a body as large as a response's. */
+/* A request: its head, and a body as large as a response's. */
 enum { HTTP_REQUEST_MAX = HTTP_BODY_MAX + 2 * HTTP_HEAD_MAX };
 enum { NETWORK_BYTES_IPV4 = 3, NETWORK_BYTES_IPV6 = 6 }; /* of one owner */
 
@@ -137,7 +137,7 @@ http_call_failed(void *context)
                                                  .refused = call->refused});
 }
 
-/* The callback comes in a later turn, whoever calls this. */
+/* The callback comes in a later turn in any case. */
 static void __attribute__((format(printf, 2, 3)))
 http_call_fail(struct http_call *call, const char *format, ...)
 {
@@ -436,7 +436,7 @@ http_call_prepare(struct http_call *call, const struct http_request *request,
 }
 
 /* A network that is slow must not fill the line: the last call in it that has stepped back
- * leaves it for one the network of which is not known yet. */
+ * leaves it for a call whose network is not known yet. */
 static void
 http_caller_make_space(struct http_caller *caller)
 {

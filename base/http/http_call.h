@@ -3,8 +3,8 @@
  * A call resolves the URL's host, connects to up to HTTP_ADDRESSES_MAX of its addresses
  * in turn, verifies the certificate for that host against the trust anchors (SNI is
  * sent), sends the request, reads the response and closes. At most HTTP_CALLS_MAX are
- * under way, half of them to one host, the others wait in line; who fetches from hosts
- * of untrusted people has a caller of its own, with a limit for each network. No
+ * under way, half of them to one host, the others wait in line. A user that fetches
+ * from untrusted hosts has a caller of its own, with a limit for each network. No
  * redirects, cookies, proxies or compression; nothing is tried again: that is for the
  * caller to decide. */
 #ifndef BASE_HTTP_HTTP_CALL_H
@@ -33,11 +33,11 @@ struct http_caller_settings {
     struct loop *loop;
     struct net *net;
     struct dns *dns;
-    /* Its trust anchors; read when TLS starts, so that a reload may replace it. What it
-     * points to may be NULL: https:// fails then. */
+    /* Its trust anchors; read when TLS starts, so that a reload may replace it. *tls
+     * may be NULL: https:// fails then. */
     struct tls_client *const *tls;
     size_t calls_max; /* under way; 0: HTTP_CALLS_MAX */
-    /* Of them, connected to one network: an IPv4 /24 or an IPv6 /48. 0: no limit. */
+    /* Those connected to one network: an IPv4 /24 or an IPv6 /48. 0: no limit. */
     size_t network_calls_max;
 };
 struct http_caller *http_caller_new(const struct http_caller_settings *settings);
@@ -48,9 +48,9 @@ struct http_call_options {
     size_t body_max;     /* 0: HTTP_BODY_MAX */
     int64_t deadline_ms; /* 0: HTTP_DEADLINE_MS */
     bool cleartext;      /* http:// is permitted */
-    bool is_private; /* only addresses of our own networks: for cleartext, whatever a
-                      * name resolves to */
-    bool is_public;  /* the URL is of an untrusted origin: it must not lead into our own
+    bool is_private;     /* only addresses of our own networks, by name, too: for
+                      * cleartext */
+    bool is_public; /* the URL is of an untrusted origin: it must not lead into our own
                           * networks (net_address_is_public()) */
 };
 struct http_result {
@@ -59,7 +59,7 @@ struct http_result {
     /* The same; with an error, too, if the head was complete: its status and fields are
      * known then, its body is not. */
     const struct http_reader *head;
-    bool tried, connected; /* by TCP; whatever came of it */
+    bool tried, connected; /* by TCP; also if TLS or HTTP failed */
     /* For want of space, here or among the questions to name servers: nothing is known
      * of the host. */
     bool refused;
@@ -77,7 +77,7 @@ void http_call_cancel(struct http_call **call);
 /* Whether it waits in line: here, where its deadline has not begun, or in that of questions
  * to name servers. */
 bool http_call_is_in_line(const struct http_call *call);
-/* Whether half of the calls are free and none waits: for what has time. */
+/* Whether half of the calls are free and none waits: for calls that have time. */
 bool http_caller_is_idle(const struct http_caller *caller);
 
 #endif

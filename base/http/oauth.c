@@ -438,7 +438,7 @@ oauth_read_redirect(struct text address, struct text state, char code[OAUTH_SECR
 
 /* --- Answers --------------------------------------------------------------------- */
 
-/* Whatever a provider says goes into logs. */
+/* Texts of a provider go into logs. */
 static void
 oauth_add_shown(char why[OAUTH_REASON_MAX], const char *said)
 {

@@ -1,4 +1,4 @@
-/* OAuth2 for logins at smarthosts: accounts, requests for tokens, and what is answered
+/* OAuth2 for logins at smarthosts: accounts, requests for tokens, and their answers
  * (RFC 6749, RFC 7636, RFC 8628). Pure: bytes in, bytes out.
  *
  * Tokens, codes and client secrets are in requests and answers alone: no sentence that
@@ -85,7 +85,7 @@ bool oauth_read_redirect(struct text address, struct text state,
 
 enum oauth_verdict {
     OAUTH_GRANTED,
-    OAUTH_TRY_AGAIN, /* the provider has trouble, or what it says is not usable */
+    OAUTH_TRY_AGAIN, /* the provider has trouble, or its answer is not usable */
     OAUTH_REFUSED,   /* nothing changes until somebody does something */
     OAUTH_PENDING,   /* device flow: the user has not answered yet */
     OAUTH_SLOW_DOWN  /* the same, and it is asked too often */
@@ -97,11 +97,11 @@ struct oauth_answer {
     struct buffer refresh;         /* empty: the old one stays */
     int64_t lifetime_s;
 };
-/* To be freed, whatever the verdict. */
+/* To be freed, with any verdict. */
 void oauth_read_token(unsigned status, struct text body, struct oauth_answer *out);
 void oauth_answer_free(struct oauth_answer *answer);
 /* Replaces the words of a reason that have a part of a secret, encoded or not: providers
- * repeat what they were asked with. */
+ * repeat parts of the request. */
 void oauth_hide(char reason[OAUTH_REASON_MAX], struct text secret);
 
 struct oauth_device {

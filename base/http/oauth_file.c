@@ -93,7 +93,7 @@ oauth_file_settle(struct disk *spool, const char *path,
     oauth_state_free(&state);
     if (result == -ENOENT)
         return 0;
-    /* It is damaged, or no file. What cannot be read now may be whole. */
+    /* It is damaged, or no file. A file that cannot be read now may be whole. */
     if (result == -EBADMSG || result == -EINVAL || result == -ELOOP)
         return disk_unlink(spool, fresh);
     if (result == 0)

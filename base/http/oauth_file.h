@@ -1,6 +1,6 @@
 /* The files of an OAuth2 account: its state, SPOOL/oauth/KEY, and files with secrets that
  * the settings name. The daemon and `petrel oauth` use the same functions, so that each
- * reads only what the other has written whole. */
+ * reads only whole files of the other. */
 #ifndef BASE_HTTP_OAUTH_FILE_H
 #define BASE_HTTP_OAUTH_FILE_H
 
@@ -41,9 +41,9 @@ oauth_file_begin(struct disk *spool, const char *path,
 int oauth_file_settle(struct disk *spool, const char *path,
                       const struct oauth_account *account)
     __attribute__((warn_unused_result));
-/* The file, or what a crash has left of it. */
+/* The file, or the rest of it after a crash. */
 bool oauth_file_is_there(struct disk *spool, const char *path);
-/* Durable, too, with what a crash has left. -ENOENT: there is none. */
+/* Durable, too, and so are the rests that a crash has left. -ENOENT: there is none. */
 int oauth_file_remove(struct disk *spool, const char *path)
     __attribute__((warn_unused_result));
 /* The content of a file that the settings name, without white space at its ends. out has

@@ -1,4 +1,4 @@
-/* What is kept of an OAuth2 account between starts: a JSON object in a file. Pure. */
+/* The state of an OAuth2 account between starts: a JSON object in a file. Pure. */
 #ifndef BASE_HTTP_OAUTH_STATE_H
 #define BASE_HTTP_OAUTH_STATE_H
 

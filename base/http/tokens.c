@@ -84,7 +84,7 @@ tokens_take_state(struct account_tokens *a, struct oauth_state *state)
 }
 
 /* A file that is gone was forgotten by its owner. One that cannot be used says nothing:
- * what is in memory, if anything, stays and is written with the next token. */
+ * the state in memory, if any, stays and is written with the next token. */
 static void
 tokens_read_state(struct account_tokens *a)
 {
@@ -282,7 +282,7 @@ tokens_tell(struct account_tokens *a)
         tokens_show(a, s->changed, s->context);
 }
 
-/* Some of what changes comes with time alone. */
+/* Some changes come with time alone. */
 static void
 tokens_tell_new(struct account_tokens *a)
 {
@@ -314,7 +314,7 @@ tokens_write_why(struct account_tokens *a, bool refused, const char *why)
                  a->account.host, a->account.user);
 }
 
-/* Last in its function. least_ms: what the provider has asked for. */
+/* Last in its function. least_ms: the delay that the provider has asked for. */
 static void
 tokens_fail(struct account_tokens *a, bool refused, int64_t least_ms, const char *why)
 {
@@ -437,7 +437,7 @@ tokens_on_response(void *context, const struct http_result *result)
     oauth_read_token(response->status, buffer_text(&response->body), &answer);
     if (response->body.at != NULL)
         digest_forget(response->body.at, response->body.capacity);
-    /* A provider may repeat what it was asked with; the files may be others now. */
+    /* A provider may repeat parts of the request; the files may be others now. */
     oauth_hide(answer.reason, buffer_text(&a->sent.client));
     oauth_hide(answer.reason, buffer_text(&a->sent.refresh));
     tokens_forget_secrets(&a->sent);
@@ -502,8 +502,8 @@ tokens_request(struct account_tokens *a)
         tokens_fail(a, !a->is_unread, 0, why);
 }
 
-/* Whoever has waited for the lock, and whoever was refused, reads the file anew: a login
- * or another process may have written it. */
+/* After a wait for the lock, and after a refusal, the file is read anew: a login or
+ * another process may have written it. */
 static void
 tokens_ask(struct account_tokens *a)
 {

@@ -4,7 +4,7 @@
  * token that the provider has exchanged is durable before the access token that came
  * with it is used: otherwise a crash would lose the account. A lock beside the file
  * lets one process at a time ask for an account; one that has waited reads the file
- * again. There is one request for an account at a time, whoever waits for it. */
+ * again. There is one request for an account at a time, for all that wait for it. */
 #ifndef BASE_HTTP_TOKENS_H
 #define BASE_HTTP_TOKENS_H
 

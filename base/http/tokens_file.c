@@ -95,7 +95,7 @@ tokens_file_complete(struct disk *spool, const char *path)
 
 /* --- In the background ------------------------------------------------------------ */
 
-/* What is synced, in this order. */
+/* Data to sync, in this order. */
 enum tokens_step { TOKENS_CONTENT, TOKENS_NAME, TOKENS_DIRECTORY };
 
 struct tokens_write {

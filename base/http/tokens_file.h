@@ -15,8 +15,8 @@ int64_t tokens_file_read(struct disk *spool, const char *path,
  * or the new one. */
 int tokens_file_write(struct disk *spool, const char *path, struct text content);
 /* The same for a daemon, whose loop must not wait for a disk (disk_sync_begin()): done is
- * called once, with what tokens_file_write() would return, in a later turn,
- * or before this function returns, which then returns NULL. */
+ * called once, with the result of tokens_file_write(), in a later turn, or before this
+ * function returns, which then returns NULL. */
 struct tokens_write;
 struct tokens_write *
 tokens_file_begin(struct disk *spool, const char *path, struct text content,

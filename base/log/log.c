@@ -4,10 +4,10 @@
  * each byte from outside is escaped here (log_escape()), and a comma that could begin a
  * field is, too (log_value_guard()). Values are cut long before lines are.
  *
- * Lines wait in memory and are written twice in a turn (warnings and errors
- * immediately): before the queue syncs and removes files, and before replies are sent.
- * So nobody sees an effect before its line, but for many lines: those beyond
- * LOG_WRITER_NOW wait up to LOG_WRITER_SOON_MS (base/pace.h). A crash writes what waits. */
+ * Lines wait in memory and are written twice in a turn (warnings and errors immediately):
+ * before the queue syncs and removes files, and before replies are sent. So nobody sees an
+ * effect before its line, but for many lines: those beyond LOG_WRITER_NOW wait up to
+ * LOG_WRITER_SOON_MS (base/pace.h). A crash writes the lines that wait. */
 #include "base/log/log.h"
 
 #include "base/crash.h"
@@ -37,7 +37,7 @@ static_assert((int)LINE_USUAL >= (int)LOG_PREFIX_MAX, "a line begins with its pr
 /* Bytes of a field beside its value: the key, and ", " "=" "<" ">". */
 enum { KEY_MAX = 64, FIELD_MORE = KEY_MAX + 5 };
 enum { SECONDS_MAX = 4, /* numbers in a field */ ID_SIZE = 64 };
-enum { SPARE_MAX = 2048 }; /* of a line, the memory of which is kept for the next */
+enum { SPARE_MAX = 2048 }; /* of a line; its memory is kept for the next */
 
 struct log {
     struct loop *loop;
@@ -103,7 +103,7 @@ fields_reserve(struct fields *f, size_t size)
     return size <= left ? b->at + b->length : buffer_reserve(b, size);
 }
 
-/* What was written there is a field of the line. */
+/* The bytes written there are a field of the line. */
 static inline void
 fields_take(struct fields *f, const char *end)
 {

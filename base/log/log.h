@@ -37,9 +37,9 @@ enum { LOG_LINE_MAX = 8192 };
  * before its loop. */
 struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
 void log_free(struct log **log);
-/* A log of style petrel and of all levels, the lines of which go to take(), each with its
- * LF, instead of descriptor 2: for lines that programs read back. Within values " (" is
- * escaped, too: what follows the first one is the remark. */
+/* A log of style petrel and of all levels. Its lines go to take(), each with its LF,
+ * instead of descriptor 2: for lines that programs read back. Within values " (" is
+ * escaped, too: the first one begins the remark. */
 struct log *log_new_apart(struct loop *loop,
                           void (*take)(void *context, struct text line), void *context);
 /* Lines go to the syslog service whose socket is path (a datagram each, RFC 3164, of

@@ -1,4 +1,4 @@
-/* What the files of the log share, and what tests need. */
+/* Declarations that the files of the log share, and some for tests. */
 #ifndef BASE_LOG_LOG_INTERNAL_H
 #define BASE_LOG_LOG_INTERNAL_H
 

@@ -1,5 +1,5 @@
-/* What stands before the text of a line: the time, the program, the priority. It depends
- * on the style and on who takes the lines. */
+/* The prefix of a line: the time, the program, the priority. It depends on the style and
+ * on the receiver of the lines. */
 #ifndef BASE_LOG_LOG_PREFIX_H
 #define BASE_LOG_LOG_PREFIX_H
 

@@ -7,7 +7,7 @@
 
 #define LOG_ELLIPSIS "..."
 
-/* What could be read as the end of a field and the start of another is escaped. */
+/* Text that could be read as the end of a field and the start of another is escaped. */
 enum log_guard {
     LOG_GUARD_NOTHING,
     LOG_GUARD_OPEN, /* a bracket that it does not close */
@@ -16,7 +16,7 @@ enum log_guard {
 };
 
 /* Copies t, where there is space for it. False: it is not printable ASCII alone, which
- * needs no escape; what was copied is to be ignored. */
+ * needs no escape; the copied bytes are to be ignored. */
 bool log_value_copy_plain(struct text t, char *to) __attribute__((warn_unused_result));
 /* The same; false also if it has a blank, comma or angle bracket: else it needs no guard
  * either. True for nearly every value. */

@@ -2,7 +2,7 @@
  *
  * A reader that pauses must not hold up the mail. Lines wait here up to LOG_WRITER_MAX;
  * after the first one that is lost all others are lost, too, until the descriptor has
- * taken what waits. So the report stands exactly where lines are missing. */
+ * taken the waiting lines. So the report stands exactly where lines are missing. */
 #include "base/log/log_writer.h"
 
 #include "base/buffer.h"
@@ -19,8 +19,8 @@
 
 enum { LINES_KEPT = 16 * 1024 }; /* memory that the lines of the next turn have again */
 
-/* `lines` holds whole lines, of which the first `written` bytes are out. While lost > 0
- * no line is accepted: log_writer_take_lost() ends this state. */
+/* `lines` holds whole lines; their first `written` bytes are out. While lost > 0 no
+ * line is accepted: log_writer_take_lost() ends this state. */
 struct log_writer {
     struct loop *loop;
     struct net_outlet outlet;

@@ -44,7 +44,8 @@ void log_writer_flush(struct log_writer *w);
 /* The same, but many lines wait for more of them (base/pace.h), not those that are
  * datagrams: each is a call of its own. */
 void log_writer_flush_soon(struct log_writer *w);
-/* The same at a crash (base/crash.h), of a writer: what is taken immediately. */
+/* The same at a crash (base/crash.h), of a writer: writes the bytes that are taken
+ * immediately. */
 void log_writer_rescue(void *writer);
 /* Bytes that wait. */
 size_t log_writer_waiting(const struct log_writer *w);

@@ -30,7 +30,7 @@ struct loop_signal {
 };
 
 struct real_loop {
-    struct loop turn; /* first: this is what users of loop.h have */
+    struct loop turn; /* first: users of loop.h have this pointer */
     struct ev_loop *ev;
     struct ev_check begin;
     struct ev_timer alarm;

@@ -3,7 +3,7 @@
  * Laws (doc/design.md "Laws of the loop"): a start function never calls its callback
  * before it returns; nothing is freed inside a callback, loop_release() frees it at the
  * end of the turn; the end of the turn runs in a fixed order: sync the disk, answer
- * what became durable, write to sockets, free. */
+ * durable writes, write to sockets, free. */
 #ifndef BASE_LOOP_LOOP_H
 #define BASE_LOOP_LOOP_H
 
@@ -44,7 +44,7 @@ struct loop_pace {
     uint64_t turns[LOOP_PACE_BOUNDS + 1]; /* by those bounds; the last: beyond */
     int64_t sum_us;
     /* The last turn of LOOP_SLOW_US or more: how long, when (monotonic; us 0: never),
-     * and what took most of it. */
+     * and its longest part. */
     int64_t slow_us, slow_ms;
     const char *slow_part;
     /* When the wall clock last jumped (monotonic; by 0: never), and by how much. */

@@ -22,7 +22,7 @@ struct loop {
     struct heap timers;            /* with a due time */
     struct heap soon;              /* started with no delay: ripe when a turn begins */
     struct loop_task *posted, *last; /* for the next turn, oldest first */
-    struct loop_task *running;       /* what is left of this turn's */
+    struct loop_task *running;       /* the rest of this turn's */
     struct turn_calls hooks[LOOP_STAGES];
     struct turn_calls releases;
     bool in_turn, stopping;
@@ -34,7 +34,7 @@ void turn_init(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms);
 /* Runs the releases that are left. */
 void turn_free(struct loop *loop);
 
-/* Sets the time, runs what was posted, then the timers that are due. */
+/* Sets the time, runs the posted tasks, then the timers that are due. */
 void turn_begin(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms);
 /* Runs the stages, then the releases. */
 void turn_end(struct loop *loop);

@@ -3,11 +3,11 @@
  * A connection is connecting, then open, then failed or closing, then gone. A closing
  * one (net_close()) has no user: it sends the rest of its output, closes its half, and
  * reads and drops input until the peer closes, too. close() with unread input would
- * send RST, and the peer could lose our last reply. Of one that is gone only the memory
+ * send RST, and the peer could lose our last reply. Only the memory of one that is gone
  * is left, until the end of the turn.
  *
- * A call of the user never emits an event (law 1 of the loop): what happens within it
- * is noted in `notify`, and emitted in the next turn. */
+ * A call of the user never emits an event (law 1 of the loop): an event within it is
+ * noted in `notify`, and emitted in the next turn. */
 #include "base/net/net.h"
 
 #include "base/memory.h"
@@ -400,7 +400,7 @@ net_close(struct net_connection **connection)
     if (!c)
         return;
     *connection = NULL;
-    if (c->tls && !c->secured) /* never send in cleartext what was meant for TLS */
+    if (c->tls && !c->secured) /* never send in cleartext bytes meant for TLS */
         net_tls_drop_output(c);
     /* One that still connects goes on if it has bytes to send. */
     if (c->failed || (c->connecting && !net_unsent(c))) {

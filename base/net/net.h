@@ -45,9 +45,9 @@ bool net_passed_is_missing(const struct net *net);
 /* on_accept must call net_attach() or net_abort() before it returns. NULL, with one
  * line in error, when the address cannot be bound. Port 0 lets the system choose: see
  * net_listener_address(). A Unix socket gets the mode unix_mode (0: 0666, its directory
- * guards it); a stale one is replaced. NET_PASSED takes one socket of that name, the
- * file of which stays. When descriptors run out the listener pauses for
- * a moment instead of spinning. */
+ * guards it); a stale one is replaced. NET_PASSED takes one socket of that name, and
+ * its file stays. When descriptors run out the listener pauses for a moment instead of
+ * spinning. */
 typedef void net_accepted(void *context, struct net_connection *connection);
 struct net_listener *net_listen(struct net *net, const struct net_address *address,
                                 unsigned unix_mode, net_accepted *on_accept,
@@ -160,7 +160,7 @@ bool net_is_secured(const struct net_connection *c); /* NET_SECURED has come */
 const char *net_tls_version(const struct net_connection *c); /* "TLSv1.3" */
 /* "TLS_AES_256_GCM_SHA384" */
 const char *net_tls_cipher(const struct net_connection *c);
-/* Clients: the server's chain, dates and name are valid, whatever the level. */
+/* Clients: the server's chain, dates and name are valid, at any level. */
 bool net_tls_verified(const struct net_connection *c);
 bool net_tls_dane(const struct net_connection *c);    /* a TLSA record has proven it */
 bool net_tls_resumed(const struct net_connection *c); /* clients */

@@ -70,7 +70,7 @@ struct net_connection {
     struct net_waiting input, output;
     struct text view; /* during NET_INPUT: the input, in net->scratch */
 
-    struct tls_session *tls;  /* NULL: in clear, or already ended */
+    struct tls_session *tls;  /* NULL: in cleartext, or already ended */
     struct net_waiting early; /* records received before TLS began */
     /* records to write; they include output up to some point */
     struct net_waiting wire;
@@ -157,7 +157,7 @@ void net_stream_receive(struct net_connection *c);
 /* Reads bytes of the socket: their number, 0 at the end, or -errno. */
 ssize_t net_stream_read(const struct net_connection *c, char *to, size_t size);
 /* got bytes are in net->scratch, behind space for the held ones: emits NET_INPUT and
- * keeps what the user did not consume. */
+ * keeps the bytes that the user did not consume. */
 void net_stream_deliver(struct net_connection *c, size_t held, size_t got);
 void net_stream_drop_input(struct net_connection *c);
 void net_stream_flush(struct net_connection *c);

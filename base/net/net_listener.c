@@ -101,7 +101,7 @@ net_listener_on_ready(void *context, int events)
     }
 }
 
-/* Whoever comes meanwhile is not waited for, so it ends. */
+/* Clients that come meanwhile are not waited for, so it ends. */
 void
 net_listener_accept_rest(struct net_listener *l)
 {
@@ -227,8 +227,8 @@ open_listening(const struct net_address *address, unsigned unix_mode, bool is_sh
         close(fd);
         return -result;
     }
-    /* So that [::] and 0.0.0.0 can use the same port, whatever the default of the
-     * system is. */
+    /* So that [::] and 0.0.0.0 can use the same port, with any default of the
+     * system. */
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     result = bind_to(fd, address, unix_mode);
@@ -271,7 +271,7 @@ net_listener_explain(const struct net_address *address, bool is_shared,
              listening_remedy(address, is_shared, error_number));
 }
 
-/* Of a listening socket. */
+/* A listener for a listening socket. */
 static struct net_listener *
 net_listener_new(struct net *net, const struct net_address *address, int fd,
                  net_accepted *on_accept, void *context)

@@ -36,7 +36,7 @@ passed_prepare(int fd)
            fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-/* What is shown in a line of ours. */
+/* Replaces bytes that must not stand in a line of ours. */
 static void
 passed_hide_controls(char *at)
 {

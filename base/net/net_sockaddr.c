@@ -63,7 +63,7 @@ net_sockaddr_read(const struct sockaddr_storage *from, socklen_t length,
         out->family = NET_IPV6;
         out->port = ntohs(ipv6->sin6_port);
         memcpy(out->ip, &ipv6->sin6_addr, sizeof(ipv6->sin6_addr));
-        /* One host has one address, whatever the family of the socket is. */
+        /* One host has one address, in any family of sockets. */
         net_address_unmap(out);
     } else if (from->ss_family == AF_UNIX) {
         out->family = NET_UNIX;

@@ -245,8 +245,8 @@ net_stream_deliver(struct net_connection *c, size_t held, size_t got)
     else
         net_waiting_clear(c->net, &c->input);
     if (rest.length) {
-        /* Fits: net_stream_receive() and receive_data() read at most what NET_INPUT_MAX
-         * leaves. */
+        /* Fits: net_stream_receive() and receive_data() read at most the rest below
+         * NET_INPUT_MAX. */
         bool added = net_waiting_add(c->net, &c->input, rest);
 
         assert(added);

@@ -2,8 +2,8 @@
  *
  * mbedTLS decrypts whole records, so that it may hold input while the socket has none:
  * code that stops reading early asks for NOTIFY_MORE, or the rest would wait for the
- * next byte of the peer. Output is encrypted only when no record waits: of what a slow
- * peer does not read only about SEALED_AT_ONCE bytes are encrypted. */
+ * next byte of the peer. Output is encrypted only when no record waits: for a slow peer
+ * only about SEALED_AT_ONCE bytes are encrypted. */
 #include "base/net/net_internal.h"
 
 #include <assert.h>
@@ -141,7 +141,7 @@ void
 net_tls_drop_output(struct net_connection *c)
 {
     struct buffer *b = &c->output.bytes;
-    /* What was sent before net_start_tls() may go in cleartext: the reply to STARTTLS.
+    /* Bytes sent before net_start_tls() may go in cleartext: the reply to STARTTLS.
      */
     b->length = c->output.taken + c->clear;
     if (!c->clear)

@@ -1,15 +1,15 @@
 /* One connection to Redis or Valkey, for all parts of this process that ask it.
  *
- * Of hiredis only the protocol is used, to write commands and to read replies; the bytes
+ * Only the protocol of hiredis is used, to write commands and to read replies; the bytes
  * are carried by base/net/net.h, so that time-outs, names and TLS are the same as
  * elsewhere, and no call blocks. The connection stays open and is pipelined. It is fit for
- * use once it has answered a write of its own: of several servers the first that takes it
- * is used, so a replica is passed over. Whatever goes wrong ends the connection, and the
- * list is tried again from its first server. After three failures in a row the pause
- * before that is 5 s.
+ * use once it has answered a write of its own: the first server of the list that takes it
+ * is used, so a replica is passed over. Every error ends the connection, and the list is
+ * tried again from its first server. After three failures in a row the pause before that
+ * is 5 s.
  *
- * This room never keeps what was asked: a connection that ends answers nothing, and who
- * asked decides whether to ask again. */
+ * This room never keeps a question: a connection that ends answers nothing, and the asking
+ * module decides whether to ask again. */
 #ifndef BASE_REDIS_REDIS_H
 #define BASE_REDIS_REDIS_H
 
@@ -22,7 +22,7 @@ struct redis;
 struct tls_client;
 
 enum {
-    REDIS_ANSWER_MS = 250, /* a question has; who asks ends it by redis_fail() */
+    REDIS_ANSWER_MS = 250, /* a question has; the asker ends it by redis_fail() */
     REDIS_HOST_MAX = 255,
     REDIS_SECRET_MAX = 256, /* bytes of user, of password */
     REDIS_URL_MAX = 1024,
@@ -42,7 +42,7 @@ struct redis_place {
     bool tls;
 };
 
-/* Whether the text is a URL of redis, of whatever value. */
+/* Whether the text has the scheme of such a URL, valid or not. */
 bool redis_is_url(struct text url);
 /* redis://[[user]:password@]host[:port][/database]; rediss:// is the same by TLS. %XX is
  * decoded in user and password. NULL: good; else one line, without the password. */
@@ -66,18 +66,18 @@ struct redis_setup {
     const char *probe; /* the prefix of keys that the user may write */
 };
 
-/* What setup points to outlives it, but for places and probe. NULL with one line in
- * error only if it can never work: a server that is down is no error. */
+/* The data that setup points to outlive it, but for places and probe. NULL with one
+ * line in error only if it can never work: a server that is down is no error. */
 struct redis *redis_new(const struct redis_setup *setup, char *error,
                         size_t error_size);
-/* Sends first what waits to be sent. */
+/* Sends the waiting bytes first. */
 void redis_free(struct redis **redis);
 
 /* One that asks. Embedded in its owner, zeroed before first use. */
 struct redis_client {
     struct redis_client *prev, *next; /* the connection's own */
     void (*ready)(void *context);     /* it is fit for use */
-    /* It was not possible to get a connection, or it has ended: what was asked has no
+    /* It was not possible to get a connection, or it has ended: questions have no
      * answer. redis_is_up() says whether to wait for the next one. */
     void (*failed)(void *context, const char *why);
     void *context;
@@ -109,7 +109,7 @@ typedef void redis_replied(void *context, void *subject,
                            const struct redis_reply *reply);
 struct redis_question {
     redis_replied *done;
-    void *context, *subject; /* subject: what it is about; may be NULL */
+    void *context, *subject; /* subject: for redis_forget(); may be NULL */
 };
 
 /* Only while redis_is_ready(). Replies come in the order of the commands. */
@@ -128,13 +128,13 @@ struct redis_script {
 void redis_eval(struct redis *redis, struct redis_script *script,
                 const char *const *words, size_t count,
                 const struct redis_question *question);
-/* What was asked about it is no longer wanted. */
+/* Answers about it are no longer wanted. */
 void redis_forget(struct redis *redis, const void *subject);
 /* Ends the connection because of this reply to that command. */
 void redis_refuse(struct redis *redis, const char *command,
                   const struct redis_reply *reply);
 /* Why a reply is no answer to that command, in a line: the error, or that it is odd. The
- * error has whatever bytes the server sent. */
+ * error has the bytes of the server as they came. */
 void redis_reply_explain(const struct redis_reply *reply, const char *command,
                          char out[REDIS_ERROR_MAX]);
 /* An error of a server that is not the one to write to: another primary, loading. */

@@ -19,7 +19,7 @@ redis_is_name(struct text name)
 }
 
 /* %XX decoded. False when the result is too long, or a % encodes nothing or a NUL: the
- * commands for Redis are made of strings, and AUTH would send what is before it. */
+ * commands for Redis are made of strings, and AUTH would send the part before it. */
 static bool
 redis_decode(struct text t, char out[REDIS_SECRET_MAX + 1])
 {

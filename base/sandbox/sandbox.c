@@ -199,7 +199,7 @@ is_mount_point(const char *directory, const char *above)
            below.st_dev != beyond.st_dev;
 }
 
-/* What is not there may be in a file system that is not yet mounted. */
+/* A missing path may be in a file system that is not yet mounted. */
 void
 sandbox_let_replace(struct sandbox *s, const char *directory)
 {

@@ -27,7 +27,7 @@ struct sandbox_state {
     bool entered;
     int landlock; /* the kernel's ABI that is used; 0: not in force */
     bool seccomp;
-    /* what is missing on this system, and why; or "" */
+    /* the parts missing on this system, and why; or "" */
     char missing[SANDBOX_MISSING_MAX];
 };
 
@@ -43,15 +43,16 @@ void sandbox_free(struct sandbox **sandbox);
 void sandbox_let_read(struct sandbox *s, const char *path);
 /* Everything below a directory of our own files: read, write, make, remove. */
 void sandbox_let_write(struct sandbox *s, const char *directory);
-/* The same for what is later made or mounted at that name: a rule holds the directory, not
- * its name, so the directory above is let write, and when that is a mount point the one
- * above it. Not when it is a directory of the system or of several services (/srv,
- * /var/lib). */
+/* The same for a directory that is made or mounted later at that name: a rule holds the
+ * directory, not its name, so the directory above is let write, and when that is a mount
+ * point the one above it. Not when it is a directory of the system or of several services
+ * (/srv, /var/lib). */
 void sandbox_let_replace(struct sandbox *s, const char *directory);
 /* Allows the removal of our own socket at the end, in a directory that we own. */
 void sandbox_let_remove(struct sandbox *s, const char *file);
 
-/* Drops all other rights permanently; sandbox_get_state() reports what is in force. */
+/* Drops all other rights permanently; sandbox_get_state() reports the protections in
+ * force. */
 void sandbox_enter(struct sandbox *s);
 const struct sandbox_state *sandbox_get_state(const struct sandbox *s);
 

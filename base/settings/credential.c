@@ -90,7 +90,7 @@ credential_replace(char **value, const char *directory)
     size_t length = strlen(*value);
     const char *why = "it is too long";
     buffer_init(&out, CREDENTIAL_VALUE_MAX);
-    /* At the limit from the beginning: what grows leaves copies. */
+    /* At the limit from the beginning: a buffer that grows leaves copies. */
     if (buffer_reserve(&out, CREDENTIAL_VALUE_MAX) != NULL)
         why = credential_expand(text_of(*value, length), directory, &out);
     explicit_bzero(*value, length);

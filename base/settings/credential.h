@@ -9,7 +9,7 @@
 /* Whether a word of the value is one. */
 bool credential_is_in(struct text value);
 /* Copies the value, each such word replaced by its path. directory: NULL if the variable
- * is not set. NULL, or what is wrong: a part of a sentence. */
+ * is not set. NULL, or the error: a part of a sentence. */
 const char *credential_expand(struct text value, const char *directory,
                               struct buffer *out) __attribute__((warn_unused_result));
 /* The same in place, of a string on the heap; nothing of the old one stays in memory, since

@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum {
-    FILE_SIZE_MAX = 4 * 1024 * 1024, /* a settings file, or what a key_file names */
+    FILE_SIZE_MAX = 4 * 1024 * 1024, /* a settings file, or one that a key_file names */
     MISTAKES_MAX = 64 * 1024,
     MISTAKE_MAX = 4096,
     FILES_MAX = 1024 * 1024

@@ -1,7 +1,7 @@
 /* One value of a setting: numbers, sizes and durations; and misspelt keys. A value is
- * taken as a whole or refused: what follows a number must be a unit, since a typing
- * error that is cut off would become a wrong limit. The values of secret rows are not
- * shown in errors. */
+ * taken as a whole or refused: a number must be followed by a unit or nothing, since a
+ * typing error that is cut off would become a wrong limit. The values of secret rows
+ * are not shown in errors. */
 #include "base/settings/settings_value.h"
 
 #include <assert.h>
@@ -174,7 +174,7 @@ settings_value_set(const struct setting *row, char *text, void *target,
     switch (row->kind) {
     case SETTING_STRING:
     case SETTING_LIST:
-        /* "key =" unsets what a weaker source has set. */
+        /* "key =" unsets the value of a weaker source. */
         if (t.length == 0)
             text = NULL;
         /* Borrowed: the entry of the settings owns it. */

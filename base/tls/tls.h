@@ -32,9 +32,9 @@ struct tls_pair {
 };
 struct tls_server;
 
-/* What is spoken under TLS: a client that offers only other protocols (ALPN, RFC 7301)
- * is refused, so that no browser can be made to speak to the mail ports, nor the other
- * way round (ALPACA). */
+/* The protocol under TLS: a client that offers only other protocols (ALPN, RFC 7301) is
+ * refused, so that no browser can be made to speak to the mail ports, nor the other way
+ * round (ALPACA). */
 enum tls_protocol { TLS_MAIL, TLS_HTTP, TLS_PROTOCOLS };
 
 /* 1 to TLS_PAIRS_MAX pairs. A client that names a host (SNI) gets the pair with that
@@ -89,7 +89,7 @@ struct tls_dane_record {
     struct text data;
 };
 
-/* What a client requires of one host; borrowed during the call. */
+/* The requirements of a client for one host; borrowed during the call. */
 struct tls_client_options {
     enum tls_level level;
     /* A host name, sent as SNI, or an IP literal without brackets (compared with the
@@ -121,10 +121,10 @@ enum {
 
 /* Both sides have a secret (PSK), none has a certificate: TLS 1.2 with
  * ECDHE-PSK-CHACHA20-POLY1305 and nothing else, for mbedTLS 2.28 knows no TLS 1.3, and
- * hosts with 2.28 and 3.6 speak with each other. Forward secrecy; no tickets, no
- * sessions to resume. The identity "GROUP/DIGITS" goes in cleartext and says which secret
- * it is. A server accepts all secrets, a client has the first one. Borrowed during the
- * call; what is kept is overwritten at the end. */
+ * hosts with 2.28 and 3.6 speak with each other. Forward secrecy; no tickets, no sessions
+ * to resume. The identity "GROUP/DIGITS" goes in cleartext and says which secret it is. A
+ * server accepts all secrets, a client has the first one. Borrowed during the call; the
+ * kept copy is overwritten at the end. */
 struct tls_shared {
     const char *group; /* at most TLS_GROUP_MAX bytes */
     struct text secrets[TLS_SECRETS_MAX];

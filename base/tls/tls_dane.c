@@ -1,7 +1,7 @@
 /* Proves a certificate by TLSA records: RFC 7671 §5, RFC 7672 §3.
  *
- * Usage 3 is about the peer's own certificate or key, whatever its names, dates and
- * issuers are. Usage 2 names a trust anchor: a certificate that the peer has sent above
+ * Usage 3 is about the peer's own certificate or key; its names, dates and issuers do
+ * not count. Usage 2 names a trust anchor: a certificate that the peer has sent above
  * its own, or the one in the record. With that anchor alone the chain is verified, dates
  * and name included. */
 #include "base/tls/tls_dane.h"

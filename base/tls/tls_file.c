@@ -16,7 +16,7 @@ tls_file_digest(const mbedtls_x509_crt *certificate, char out[TLS_FILE_DIGEST_MA
         snprintf(out + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* Dates are judged by who reads them. */
+/* The caller judges the dates. */
 static bool
 tls_file_is_whole(mbedtls_x509_crt *chain, const struct tls_client *anchors)
 {

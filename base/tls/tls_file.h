@@ -1,5 +1,5 @@
-/* What a certificate file of ours says: its dates, names and chain, and the digest that a
- * TLSA record has. For people; connections do not need it. */
+/* The facts in a certificate file of ours: dates, names and chain, and the digest that a
+ * TLSA record has. For people; connections do not need them. */
 #ifndef BASE_TLS_TLS_FILE_H
 #define BASE_TLS_TLS_FILE_H
 

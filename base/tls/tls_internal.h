@@ -111,7 +111,7 @@ void tls_copy_name(char *to, size_t size, struct text name);
 void tls_explain(const mbedtls_x509_crt *certificate, int depth, uint32_t flags,
                  struct text host, char *to, size_t size);
 
-/* What a peer must prove by DANE: usable records and names, copied. NULL: nothing. */
+/* The demands of DANE on a peer: usable records and names, copied. NULL: none. */
 struct tls_dane;
 struct tls_dane *tls_dane_new(const struct tls_client_options *options);
 void tls_dane_free(struct tls_dane **dane);

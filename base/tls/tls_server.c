@@ -256,7 +256,7 @@ tls_server_each_name(const struct tls_server *server, size_t index,
         tls_certificate_each_name(&server->own[index].certificate, each, context);
 }
 
-/* Of the servers' own certificates, not of their intermediates. */
+/* The end of the servers' own certificates, not of their intermediates. */
 int64_t
 tls_server_expires_ms(const struct tls_server *server)
 {

@@ -1,6 +1,6 @@
 /* One side of a TLS connection: handshake, records, and how it ends.
  *
- * The verdict on a server is ours. tls_session_check() collects what is wrong while
+ * The verdict on a server is ours. tls_session_check() collects the errors while
  * mbedTLS walks the chain; when the handshake is over, tls_session_finish() decides by
  * the level. If no certificate came (`checked` is false), the session was resumed, and
  * the stored verdict counts; but only if we offered a session. TLS_LEVEL_NONE accepts
@@ -144,7 +144,7 @@ tls_session_is_shared(const struct tls_session *s)
     return (s->server && s->server->secrets) || (s->client && s->client->is_shared);
 }
 
-/* One that does not know our secret says so, or what it sends cannot be decrypted. */
+/* A peer that does not know our secret says so, or its records cannot be decrypted. */
 static bool
 is_other_secret(const struct tls_session *s, int code)
 {
@@ -232,8 +232,8 @@ is_named(struct tls_session *s, const mbedtls_x509_crt *certificate)
 }
 
 /* From the anchor's end of the chain down to the peer's own (depth 0). mbedTLS compares
- * with one name only, and 2.28 with no addresses, so this function does both. Returns
- * 0 in any case: another value would end the handshake, whatever the level is. */
+ * with one name only, and 2.28 with no addresses, so this function does both. Returns 0
+ * in any case: another value would end the handshake, at any level. */
 static int
 tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
                   uint32_t *flags)
@@ -246,7 +246,7 @@ tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
         if (!is_named(s, certificate))
             *flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
     }
-    /* The first one alone: an untrusted issuer matters more than what is below. */
+    /* The first one alone: an untrusted issuer matters more than an error below it. */
     if (*flags && !s->trouble) {
         tls_explain(certificate, depth, *flags,
                     text_from(s->name_count ? s->names[0] : "anybody"), text,
