@@ -52,8 +52,8 @@ set_done(struct commit *c)
 
 /* --- Held already ----------------------------------------------------------------- */
 
-/* Durable before the message is one: at no moment may it be delivered. Recovery must not
- * see what is no message yet. */
+/* Durable before the message is one: at no moment may it be delivered. Recovery must see
+ * no unfinished message. */
 static void
 hold_first(struct commit *c)
 {
@@ -165,8 +165,8 @@ sync_todo(struct commits *all, struct commit *list)
     }
 }
 
-/* In the order in which the files mean less: without todo/ID it is no message, whatever
- * else is left after a crash. */
+/* In the order in which the files mean less: without todo/ID it is no message, even if
+ * a crash leaves other files. */
 static void
 undo(struct commit *c)
 {
@@ -291,8 +291,8 @@ start_large(struct commit *c)
         on_content_synced(c, result);
 }
 
-/* The client hears 451 and sends the message again. What may be on disk already gets an
- * END, so that it is not delivered as well. */
+/* The client hears 451 and sends the message again. A record that may be on disk
+ * already gets an END, so that it is not delivered as well. */
 static void
 refuse_batch(struct commit *c, int error)
 {
@@ -388,7 +388,7 @@ commit_at_stage_sync(void *context)
     all->files = NULL;
 }
 
-/* --- What comes in --------------------------------------------------------------- */
+/* --- Input ----------------------------------------------------------------------- */
 
 /* Before the first todo/ID exists: one that is refused now refuses the others. */
 static void
@@ -429,8 +429,8 @@ must_be_files(const struct envelope *e)
     return e->ours && envelope_has_refused(e);
 }
 
-/* The order of the tests is that of cost: a refused draft writes nothing; what the
- * journal takes needs no file; the rest becomes files. */
+/* The order of the tests is that of cost: a refused draft writes nothing; a message in
+ * the journal needs no file; the rest becomes files. */
 void
 commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e,
             queue_stored *stored, void *context)

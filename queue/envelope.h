@@ -1,5 +1,5 @@
-/* The envelope: who sent a message, to whom, and what became of each; and its form on
- * disk with length, CRC32C and end mark (doc/design.md "On-disk formats"). */
+/* The envelope: sender and recipients of a message, with the state of each; and its
+ * form on disk with length, CRC32C and end mark (doc/design.md "On-disk formats"). */
 #ifndef QUEUE_ENVELOPE_H
 #define QUEUE_ENVELOPE_H
 
@@ -39,8 +39,8 @@ enum envelope_return { RETURN_DEFAULT, RETURN_HEADERS, RETURN_FULL };
 
 enum channel { CHANNEL_LOCAL, CHANNEL_REMOTE }; /* which of qmail's two files */
 
-/* How recipients came into the envelope through an alias. Some of them share it: what is
- * sent to them in one transaction has one sender and one origin. */
+/* How recipients came into the envelope through an alias. Some of them share it: one
+ * transaction to them has one sender and one origin. */
 struct recipient_way {
     struct recipient_way *next; /* of the envelope */
     unsigned number;            /* from 1 on */
@@ -126,7 +126,7 @@ struct moved_state {
 
 /* How the message is stored. */
 struct storage_state {
-    bool in_todo;               /* S4 as read from todo/ID, whoever wrote it */
+    bool in_todo;               /* S4 as read from todo/ID, also of an injector */
     bool injected;              /* S4 as read: submitted by sendmail(1) */
     unsigned injector;          /* then: the user, owner of todo/ID */
     bool preprocessed;          /* S5: info/ exists, todo/ does not */
@@ -134,7 +134,7 @@ struct storage_state {
     unsigned given; /* recipients before aliases were looked up; 0: they were not */
 };
 
-/* What the header of a message that is ours may need before it leaves. */
+/* Changes that the header of a message of ours may need before it leaves. */
 enum {
     HEADER_NEEDS_FROM = 1, /* it has none */
     HEADER_NEEDS_REMOVAL =
@@ -189,13 +189,13 @@ bool envelope_add(struct envelope *e, struct text address, unsigned notify,
 const struct recipient_way *envelope_way(struct envelope *e, struct text origin,
                                          struct text sender)
     __attribute__((warn_unused_result));
-/* The sender of what is sent to the recipient, and the alias by which it came (empty:
- * none). */
+/* The sender of mail to the recipient, and the alias by which the recipient came
+ * (empty: none). */
 struct text envelope_sender_of(const struct envelope *e, const struct recipient *r);
 struct text envelope_origin_of(const struct recipient *r);
 /* Where a notification about the recipient goes: to the owner of its list, else to the
- * sender of the message. A sender that SRS made stands for that one; and who asked for a
- * report of a list gets it. */
+ * sender of the message. The latter also gets the one about an expanded alias, and the
+ * one for a sender that SRS made. */
 struct text envelope_notified(const struct envelope *e, const struct recipient *r);
 /* Whether SRS made the address (mime/srs.h has the form). */
 bool envelope_is_srs(struct text sender);
@@ -210,7 +210,7 @@ void envelope_fail(struct envelope *e, const struct failure *failure);
 
 /* The form of todo/ID: everything but the failures, marks and due time. */
 void envelope_write_todo(const struct envelope *e, struct buffer *out);
-/* The same with what became of the message up to now: marks, failures, due time, attempts,
+/* The same with the state of the message: marks, failures, due time, attempts,
  * `moved.hold`. For a message that another host gets, or has given. False: the failures
  * are too long for it. */
 bool envelope_write_given(const struct envelope *e, struct buffer *out)

@@ -1,5 +1,5 @@
-/* What a message brings when another host of the group gives it: from where it came, and
- * what became of it there. */
+/* The data that a message brings from another host of the group: its origin, and its
+ * state there. */
 #include "queue/envelope.h"
 
 #include "queue/envelope_internal.h"
@@ -60,7 +60,7 @@ envelope_take_moves(struct reading *r, struct envelope *e)
     r->bad = r->bad || e->moved.came.at == NULL || e->moved.first.at == NULL;
 }
 
-/* --- What became of it ------------------------------------------------------------ */
+/* --- Its state -------------------------------------------------------------------- */
 
 static bool
 given_add_number(struct buffer *out, unsigned number, char behind)

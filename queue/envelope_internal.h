@@ -1,4 +1,4 @@
-/* What the files of envelope.h share. */
+/* Declarations that the files of envelope.h share. */
 #ifndef QUEUE_ENVELOPE_INTERNAL_H
 #define QUEUE_ENVELOPE_INTERNAL_H
 
@@ -37,7 +37,7 @@ struct envelope;
 /* The slot of info/ID: envelope_read_due(). False: it was torn. */
 bool envelope_read_slot(struct text slot, struct id id, struct envelope *e);
 
-/* --- envelope_given.c: what became of the message, in todo/ID -------------------- */
+/* --- envelope_given.c: the state of the message, in todo/ID ---------------------- */
 
 /* The record of envelope_write_given(). False: it would be too long. */
 bool envelope_add_state(const struct envelope *e, struct buffer *out)

@@ -35,7 +35,7 @@ struct pending {
     bool failed;               /* the write failed; a retry follows */
     bool waiting, moving;      /* queued for the preprocessor; being moved */
     bool ended;                /* retired while it moved */
-    uint64_t gate;             /* what must be durable before (base/gate.h) */
+    uint64_t gate;             /* the number to wait for (base/gate.h) */
     int64_t since_ms;          /* monotonic: the first mark, or the due time */
     struct journaled_mark *marks;
     unsigned count, capacity, moved; /* the first `moved` are being moved */
@@ -507,7 +507,7 @@ marks_delay_over(void *context)
     m->urgent = true; /* the end of this very turn writes */
 }
 
-/* Whether what was barred may be written now. */
+/* Whether the barred marks may be written now. */
 static bool
 marks_unbarred(const struct marks *m)
 {
@@ -549,7 +549,7 @@ marks_flush(struct marks *m)
     m->urgent = false;
 }
 
-/* --- What comes in --------------------------------------------------------------- */
+/* --- Input ----------------------------------------------------------------------- */
 
 void
 marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel channel,

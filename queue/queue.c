@@ -445,8 +445,8 @@ queue_read_journals(struct queue *q)
     queue_listing_read(&q->spool, &q->journaled, &q->journals);
 }
 
-/* A foreign journal still has it, so that it would come again whatever happens to its
- * files. */
+/* A foreign journal still has it, so that it would come again even if its files are
+ * gone. */
 static bool
 is_withheld(const struct queue *q, struct id id)
 {
@@ -662,8 +662,8 @@ queue_wait(struct queue *q, struct envelope *e, bool waits)
     marks_wait(&q->marks, e, waits);
 }
 
-/* Without an END record hold/ID must not go before it is no message: what a power cut
- * brings back would be delivered. */
+/* Without an END record hold/ID must not go while it is a message: a power cut would
+ * bring the message back without it, and it would be delivered. */
 static void
 end_held(struct queue *q, struct id id)
 {

@@ -105,11 +105,11 @@ void queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored 
 /* Before queue_commit(): the draft is a notification that reports e's failures. While
  * both are journaled, the note that they are reported becomes durable with it. */
 void queue_reports(struct queue_draft *draft, const struct envelope *e);
-/* Before queue_commit(): the message comes from another host (e->moved). What became of it
- * there is durable with it, and a hold before it: envelope_write_given(). */
+/* Before queue_commit(): the message comes from another host (e->moved). Its state there
+ * is durable with it, and a hold before it: envelope_write_given(). */
 void queue_takes(struct queue_draft *draft);
-/* What was taken, whether it has ended or not, as far back as the journal knows; oldest
- * first. came: HOST/ID, valid during the call. For startup: it reads the journal. */
+/* The messages taken, ended or not, as far back as the journal knows; oldest first.
+ * came: HOST/ID, valid during the call. For startup: it reads the journal. */
 void queue_each_taken(struct queue *queue,
                       void (*each)(void *context, const char *came, struct id id),
                       void *context);

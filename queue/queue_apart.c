@@ -59,7 +59,7 @@ apart_begin(struct queue_apart_count *c, struct queue_apart_directory *d,
     d->next_counted_ms = now_ms;
 }
 
-/* True: there is more. What cannot be read counts as far as it was. */
+/* True: there is more. A directory with an error counts as far as it was read. */
 static bool
 apart_read(struct queue_apart_directory *d, size_t most,
            bool (*each)(void *context, const char *name))

@@ -2,7 +2,7 @@
  *
  * A directory is read again only when it has changed. One of few names is read whole, and
  * the count is exact. A larger one is read in steps, and until that is over the count is
- * the one before; the first count is what has been seen so far, and says so. */
+ * the one before; the first count is that of the names seen so far, and says so. */
 #ifndef QUEUE_QUEUE_APART_H
 #define QUEUE_QUEUE_APART_H
 

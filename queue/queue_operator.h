@@ -81,8 +81,8 @@ struct queue_health queue_health(struct queue *queue);
 /* The explanation of a 452: how much space the spool has and needs, and where. */
 enum { QUEUE_SPACE_MAX = 512 };
 void queue_describe_space(const struct queue *queue, char out[QUEUE_SPACE_MAX]);
-/* Messages unknown to the scheduler, counted in their directories (queue_apart.h). Of a
- * daemon's queue. */
+/* Messages unknown to the scheduler, counted in their directories (queue_apart.h). For
+ * a daemon's queue. */
 struct queue_apart {
     size_t held, quarantined;
     int64_t oldest_held_ms; /* birth, as its id says; 0: none is held */

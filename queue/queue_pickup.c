@@ -1,4 +1,4 @@
-/* What becomes of mail of sendmail(1) when the daemon has read it for the first time. */
+/* Treats mail of sendmail(1) when the daemon has read it for the first time. */
 #include "queue/event/event.h"
 #include "queue/queue_internal.h"
 #include "queue/spool/injected.h"
@@ -32,7 +32,7 @@ tell_pickup(struct queue *q, const struct envelope *e, struct text message_id)
                                                    .injector = e->storage.injector});
 }
 
-/* The envelope does not say what the header does: its writer may be anybody. */
+/* The envelope lacks the facts of the header: its writer may be anybody. */
 void
 queue_picked_up(struct queue *q, struct envelope *e)
 {

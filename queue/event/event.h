@@ -1,4 +1,4 @@
-/* Events: what happens to mail and to clients, reported once and read by several.
+/* Events of mail and of clients, reported once and read by several.
  *
  * The part that decides something tells it with event_tell(); the log, the history, the
  * counters and the live stream read it (event_read()). A reader never blocks and never
@@ -33,14 +33,14 @@ enum event_kind {
     EVENT_SUBMITTED, /* a message of sendmail(1) is taken over */
     EVENT_MADE,      /* a notification or a reassembled message is stored */
     EVENT_LOADED,    /* first time in the active queue */
-    EVENT_ATTEMPTED, /* a delivery begins: only for who counts them, as qmail does */
+    EVENT_ATTEMPTED, /* a delivery begins: for readers that count them, as qmail does */
     EVENT_WITHDRAWN, /* that delivery is not made now */
     EVENT_DELIVERED, /* a recipient's verdict: outcome, relay, delay_ms, ... */
     EVENT_DEFERRED,
     EVENT_BOUNCED,
     EVENT_EXPIRED,
-    EVENT_LIFETIME, /* once for a message, some recipients of which expired */
-    EVENT_NOTIFIED, /* of id, by other; text says who was notified of what; reason: its kind */
+    EVENT_LIFETIME, /* once for a message, when some of its recipients expired */
+    EVENT_NOTIFIED, /* of id, by other; text: the address and the cause; reason: its kind */
     EVENT_DISCARDED, /* a notification about a notification is not made */
     EVENT_ENDED,     /* nothing is left */
     EVENT_HELD,      /* an operator or a route did it: text */
@@ -97,8 +97,8 @@ struct event_field {
     int64_t number;
 };
 
-/* Of a recipient's verdict, while events are kept: what tells the program that submitted
- * the message which one it is. */
+/* Names the message of a recipient's verdict to the program that submitted it; only
+ * while events are kept. */
 struct event_origin {
     uint32_t recipient;          /* its number, from 1 on */
     struct text original;        /* ORCPT as given */
@@ -153,13 +153,14 @@ void event_hub_limit(struct event_hub *hub, unsigned deliveries);
 /* kinds: EVENT_BIT()s. The same reader and context again: changes its kinds; 0 ends. */
 void event_read(struct event_hub *hub, uint64_t kinds, event_reader *read,
                 void *context);
-/* Whether somebody reads the kind: for what is dear to compose. hub may be NULL. */
+/* Whether somebody reads the kind: for events that cost much to compose. hub may be
+ * NULL. */
 bool event_is_read(const struct event_hub *hub, enum event_kind kind);
 /* hub may be NULL: nobody reads. */
 void event_tell(struct event_hub *hub, const struct event *event);
 
 /* Whether events are kept until a program has them (event_spool.h): then envelopes keep
- * what these tell of a message. hub may be NULL. */
+ * the data of a message that these need. hub may be NULL. */
 bool event_are_kept(const struct event_hub *hub);
 void event_hub_keep(struct event_hub *hub, bool keeps);
 /* Which results of deliveries may be written: those whose events are durable. Lives as

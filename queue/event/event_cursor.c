@@ -344,7 +344,7 @@ extent_of(struct text lines, unsigned events)
     return length > 0 ? length : lines.length;
 }
 
-/* Leaves out what is no event, and notes the first. */
+/* Leaves out lines that are no events, and notes the first. */
 static void
 sift(struct event_batch *batch)
 {
@@ -401,7 +401,7 @@ skip_file(struct event_spool *s, const struct event_file *f, int64_t error)
     event_cursor_pass(s, 0);
 }
 
-/* What the batch under way has, or the next one would have, in batch->lines. */
+/* Fills batch->lines with the batch under way, or the next one. */
 static bool
 fill(struct event_spool *s, unsigned events, struct event_batch *batch)
 {

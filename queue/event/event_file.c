@@ -8,7 +8,7 @@ file_end(struct event_file_target *t, int result)
 {
     t->busy = false;
     if (result < 0)
-        event_file_close(t); /* what it has is unknown: opened anew */
+        event_file_close(t); /* its content is unknown: opened anew */
     t->done(t->context, result);
 }
 
@@ -34,8 +34,8 @@ event_file_end_line(struct event_file_target *t)
     return last == '\n' ? 0 : disk_write(t->disk, t->file, TEXT("\n"));
 }
 
-/* Renamed or removed by what rotates it, perhaps without a word: what is written there now
- * may be compressed already, or lead to nowhere. */
+/* Renamed or removed by a program that rotates it, perhaps without a word: the file
+ * written to now may be compressed already, or gone. */
 static bool
 event_file_has_moved(const struct event_file_target *t)
 {

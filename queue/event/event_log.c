@@ -19,7 +19,7 @@ address_if(struct log_line *line, const char *key, struct text address)
         log_field_address(line, key, address);
 }
 
-/* Most kinds say little; those of which every message has many are for `debug`. */
+/* Most kinds say little; kinds that every message has many of are for `debug`. */
 static enum log_level
 event_level(const struct event *v)
 {
@@ -389,8 +389,8 @@ line_session(struct log_line *line, struct event_log *l, const struct event *v)
     log_remark(line, v->text);
 }
 
-/* Those whose lines are the log's but for what event_log_line says, and begin with a
- * field. */
+/* Kinds whose lines are those of the log but for the part of event_log_line(), and
+ * begin with a field. */
 #define COPIED                                                                         \
     (EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED) |                          \
      EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_DENIED) | EVENT_BIT(EVENT_DELIVERED) | \

@@ -43,7 +43,7 @@ void event_log(struct event_log *l, const struct event *event);
 bool event_log_wants(const struct event_log *l, enum event_kind kind);
 
 /* The line of the history. log: of log_new_apart(). before: the reader that has logged the
- * event already, or NULL; what it has written is copied. */
+ * event already, or NULL; its line is copied. */
 void event_log_history(const struct event_log *before, struct log *log,
                        const struct event *event);
 
@@ -53,7 +53,7 @@ void event_log_petrel(struct event_log *l, const struct event *event);
 /* False: there is no such line in that style; the petrel one is written. */
 bool event_log_qmail(struct event_log *l, const struct event *event);
 bool event_log_postfix(struct event_log *l, const struct event *event);
-/* Counts the deliveries that run, whatever the style. */
+/* Counts the deliveries that run, in any style. */
 void event_log_count(struct event_log *l, const struct event *event);
 
 #endif

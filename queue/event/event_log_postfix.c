@@ -113,7 +113,7 @@ static const struct refusal_words {
     {"helo",  "Helo command rejected: need fully-qualified hostname"             },
 };
 
-/* What is before our text in a line about a refusal, in Postfix's words. */
+/* The part before our text in a line about a refusal, in Postfix's words. */
 static void
 write_words(const struct event *v, char out[LINE_MAX_BYTES])
 {
@@ -303,7 +303,7 @@ postfix_client(const struct event_log *l, const struct event *v)
     }
 }
 
-/* What an operator, or the end, did to a message. */
+/* A command of an operator for a message, or its end. */
 static bool
 postfix_command(const struct event_log *l, const struct event *v)
 {

@@ -91,7 +91,7 @@ event_post_is_local(struct text url)
             net_address_is_loopback(&address));
 }
 
-/* --- What came of a try ----------------------------------------------------------- */
+/* --- The end of a try ------------------------------------------------------------- */
 
 static void
 post_taken(struct event_post *p)
@@ -131,7 +131,7 @@ again(void *context)
     event_post_go(p);
 }
 
-/* after_ms: what the receiver asks for, or -1. */
+/* after_ms: the delay that the receiver asks for, or -1. */
 static void
 post_failed(struct event_post *p, const char *why, int64_t after_ms)
 {
@@ -162,7 +162,7 @@ post_stop(struct event_post *p)
             "%s answers 410 (gone): events wait for a reload", p->place);
 }
 
-/* The status decides, whatever is wrong with the page behind it. */
+/* The status decides, even if the page behind it is malformed. */
 static void
 on_called(void *context, const struct http_result *result)
 {
@@ -238,7 +238,7 @@ on_lingered(void *context)
     event_post_go(p);
 }
 
-/* Whether to make a batch of what waits. */
+/* Whether to make a batch of the waiting events. */
 static bool
 is_time(struct event_post *p)
 {

@@ -77,7 +77,7 @@ record_put_character(struct record_writer *w, struct text rest)
     return length;
 }
 
-/* Nearly all values are plain: printable ASCII without what JSON escapes. */
+/* Nearly all values are plain: printable ASCII that JSON does not escape. */
 static size_t
 plain_length(struct text t)
 {
@@ -158,7 +158,7 @@ record_list(struct record_writer *w, struct text before, struct text list)
 
 /* --- Members ---------------------------------------------------------------------- */
 
-/* xtext (RFC 3461 §4) as it was meant; what is none stays. */
+/* xtext (RFC 3461 §4), decoded; a malformed one stays. */
 static void
 record_xtext(struct record_writer *w, struct text before, struct text value)
 {
@@ -287,8 +287,8 @@ record_rest(struct record_writer *w, const struct event *v)
 }
 
 /* MESSAGE-recipient-attempt; the message as a whole is recipient 0. A deferral, which
- * another verdict of the same attempt may follow, ends in "d": who throws away what has a
- * known id must not lose that. */
+ * another verdict of the same attempt may follow, ends in "d": a reader that drops events
+ * with a known id must not lose that verdict. */
 static void
 record_id(struct record_writer *w, const struct event *v, struct text message,
           const struct event_record_source *source)

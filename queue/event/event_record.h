@@ -1,7 +1,7 @@
 /* An event as a program reads it: a JSON object in one line (doc/events.md).
  *
- * Pure. Always UTF-8: of what a peer has said, bytes that are none become U+FFFD. Members
- * that are not known are left out. */
+ * Pure. Always UTF-8: other bytes in texts of a peer become U+FFFD. Members that are not
+ * known are left out. */
 #ifndef QUEUE_EVENT_EVENT_RECORD_H
 #define QUEUE_EVENT_EVENT_RECORD_H
 
@@ -37,8 +37,8 @@ bool event_record_write(const struct event *event,
                         const struct event_record_source *source, struct buffer *out)
     __attribute__((warn_unused_result));
 
-/* What event_record_write() has written, read back: the id, and the time. False: it is no
- * such line. */
+/* Reads back a line of event_record_write(): the id, and the time. False: it is no such
+ * line. */
 bool event_record_read(struct text line, char id[EVENT_ID_MAX], int64_t *time_ms)
     __attribute__((warn_unused_result));
 

@@ -13,7 +13,7 @@
 
 enum { SIGNED_MAX = 512 * 1024, RFC3339_MAX = 40 };
 
-/* What a secret signs with: the octets that whsec_ holds, else its own. */
+/* The key of a secret: the octets that whsec_ holds, else its own. */
 static bool
 event_sign_read_key(struct text secret, char key[EVENT_SECRET_MAX], size_t *length)
 {

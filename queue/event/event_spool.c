@@ -1,4 +1,4 @@
-/* Writes events to files, before what they tell of. */
+/* Writes events to files, before their effects become durable. */
 #include "queue/event/event_spool.h"
 
 #include "base/log/log.h"
@@ -126,7 +126,7 @@ create_file(struct event_spool *s, uint32_t number)
     return file;
 }
 
-/* What cannot be removed, such as a directory, is passed over. */
+/* A name that cannot be removed, such as a directory, is passed over. */
 static int
 begin_file(struct event_spool *s)
 {
@@ -147,7 +147,8 @@ begin_file(struct event_spool *s)
 }
 
 /* A failed file may have a part of a line, which its reader passes over. Its lines are
- * kept, and go into the next file: who reads them twice knows them by their ids. */
+ * kept, and go into the next file: a program that reads them twice knows them by their
+ * ids. */
 static void
 spool_fail(struct event_spool *s, int error)
 {
@@ -182,7 +183,7 @@ spool_landed(struct event_spool *s)
         s->lost_said = s->lost;
     }
     watch_deadline(s);
-    loop_wake(s->settings.loop, &s->stir); /* what waited is written in this turn */
+    loop_wake(s->settings.loop, &s->stir); /* waiting events are written in this turn */
     event_spool_tell_more(s);
 }
 
@@ -211,8 +212,9 @@ next_lines(const struct event_spool *s, uint64_t *events)
     return lines;
 }
 
-/* To sync what overwrites zeros costs one flush of the device, and what makes a file grow
- * a commit of the file system. Without space for zeros the file grows by its lines. */
+/* A sync after a write over zeros costs one flush of the device; after a write that makes
+ * the file grow, a commit of the file system. Without space for zeros the file grows by
+ * its lines. */
 static void
 reserve_ahead(struct event_spool *s, int64_t end)
 {
@@ -330,8 +332,8 @@ event_spool_hear(void *context, const struct event *event)
 
 /* --- Start and end ---------------------------------------------------------------- */
 
-/* Without the zeros at the end of a file of that size. What cannot be read may be lines: it
- * is read later, and zeros are no events. */
+/* Without the zeros at the end of a file of that size. A part that cannot be read may be
+ * lines: it is read later, and zeros are no events. */
 static int64_t
 size_of_lines(struct event_spool *s, const char *path, int64_t size)
 {

@@ -2,13 +2,13 @@
  *
  * A reader of the hub. An event is a line of DIRECTORY/NNNNNNNN, some 1 MiB a file, in
  * order. The lines of a turn are written at its end and synced in the background, before
- * what they tell of: results of deliveries pass the gate of the hub (base/gate.h) once
- * their events are durable. They wait for EVENT_GATE_MS at most; then the events count as
- * lost, although the disk may still take them, and mail goes on.
+ * their effects: results of deliveries pass the gate of the hub (base/gate.h) once their
+ * events are durable. They wait for EVENT_GATE_MS at most; then the events count as lost,
+ * although the disk may still take them, and mail goes on.
  *
- * DIRECTORY/done says up to where the program has taken the events, and how far the batch
- * under way reaches: after a restart the same batch is offered again. Older files are
- * removed. */
+ * DIRECTORY/done has the place up to which the program has taken the events, and the end
+ * of the batch under way: after a restart the same batch is offered again. Older files
+ * are removed. */
 #ifndef QUEUE_EVENT_EVENT_SPOOL_H
 #define QUEUE_EVENT_EVENT_SPOOL_H
 
@@ -39,13 +39,13 @@ struct event_spool;
 /* 0 or -errno; nothing is read then. Copies the strings. */
 int event_spool_open(struct event_spool **spool,
                      const struct event_spool_settings *settings);
-/* Writes what it has, and no longer reads. */
+/* Writes its events, and no longer reads. */
 void event_spool_close(struct event_spool **spool);
 /* A reload: host, kinds and bytes_max. */
 void event_spool_set(struct event_spool *spool,
                      const struct event_spool_settings *settings);
 
-/* --- For the one who hands them over (event_post.h) --------------------------------- */
+/* --- For the module that hands them over (event_post.h) ----------------------------- */
 
 /* more: there may be more to offer, or a step is over; from the loop. */
 void event_spool_on_more(struct event_spool *spool, void (*more)(void *context),
@@ -67,8 +67,8 @@ struct event_batch {
     struct buffer lines;
 };
 /* Reads the batch under way, or makes one of at most that number of events. True: it is
- * there, and `done` knows its extent. False: call again at `more`. The buffer is the
- * caller's, who initialises and frees it. */
+ * there, and `done` knows its extent. False: call again at `more`. The caller owns the
+ * buffer: it initialises and frees it. */
 bool event_spool_batch(struct event_spool *spool, unsigned events,
                        struct event_batch *batch);
 /* The batch that event_spool_batch() has given last is taken. */

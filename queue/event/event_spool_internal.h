@@ -6,7 +6,8 @@
 
 enum {
     EVENT_PATH_MAX = 96,
-    /* Of a file; a higher one is not ours: the disk would have taken 90 TB of events. */
+    /* the number of a file; a higher one is not ours: the disk would have taken 90 TB of
+     * events */
     EVENT_NUMBER_MAX = 90 * 1000 * 1000,
     EVENT_SAY_MS = 60 * 1000 /* between lines of the log about the same */
 };

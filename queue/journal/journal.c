@@ -77,7 +77,7 @@ fits_current(const struct journal *j, size_t size)
 }
 
 /* segment: the current one, or NULL. The number rises even if the batch fails: readers
- * tell by it what came later. */
+ * know the order by it. */
 static struct journal_batch *
 open_batch(struct journal *j, struct ring_segment *segment)
 {
@@ -163,8 +163,8 @@ journal_add_record(struct journal *j, struct journal_batch *b, enum record_type 
 
 /* --- Writing --------------------------------------------------------------------- */
 
-/* The batch is durable: what waited for it may go on, segments that its header does not
- * need may be recycled. */
+/* The batch is durable: work that waited for it may go on, segments that its header
+ * does not need may be recycled. */
 static void
 finish_batch(struct journal *j)
 {
@@ -408,7 +408,7 @@ journal_checkpointed(struct journal *j, int error)
         journal_stir(j);
 }
 
-/* --- What comes in --------------------------------------------------------------- */
+/* --- Input ----------------------------------------------------------------------- */
 
 size_t
 journal_payload_max(const struct journal *j)

@@ -84,7 +84,7 @@ struct journal_reading {
     /* Acknowledged bytes that cannot be read any more; called after the records around
      * them. where: "0003 at 8192". */
     void (*damaged)(void *context, struct text bytes, const char *where);
-    /* Also what is not needed any more, as far as it is there and within
+    /* also records that are not needed any more, as far as they are there and within
      * JOURNAL_PAST_MAX; damage is not looked for. */
     bool with_past;
 };

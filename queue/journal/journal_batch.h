@@ -12,7 +12,8 @@ struct journal_batch {
     size_t offset;
     struct buffer bytes; /* space for the header first */
     uint64_t cookie;
-    uint64_t gate;        /* what must be durable before it is written (base/gate.h) */
+    uint64_t gate;        /* the number to wait for before it is written
+                           * (base/gate.h) */
     bool sealed;          /* it waits for that, and takes no more records */
     uint32_t count, live; /* records; messages among them that have not ended */
     struct journal_batch *prev, *next;

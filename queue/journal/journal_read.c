@@ -154,7 +154,7 @@ identify_open(struct scanner *s, int file, struct found_segment *f)
     return 0;
 }
 
-/* Returns 0 also for a foreign file, of which only the number is taken. */
+/* Returns 0 also for a foreign file; only its number is taken. */
 static int
 identify(struct scanner *s, struct found_segment *f, bool *ours)
 {
@@ -225,7 +225,7 @@ has_header(struct text bytes, size_t offset, const struct found_segment *f,
            h->previous < h->number && h->oldest <= h->sequence;
 }
 
-/* The search for the last batch, and what is known of its neighbours. */
+/* The search for the last batch, with its known neighbours. */
 struct search {
     struct journal_scan *scan;
     struct batch_header last;

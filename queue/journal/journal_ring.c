@@ -80,7 +80,7 @@ is_misfit(const struct ring *r, const struct ring_segment *s)
 }
 
 /* A segment keeps its sequence until it is used again: so readers know the order of
- * what they find. */
+ * segments. */
 static void
 make_unused(struct ring *r, struct ring_segment *s)
 {
@@ -439,8 +439,8 @@ ring_turn(struct ring *r)
 
 /* --- Start and stop -------------------------------------------------------------- */
 
-/* Makes durable what a process that died may have left visible but not durable: the
- * last batch, and unused files. */
+/* Makes durable the writes that a dead process may have left visible but not durable:
+ * the last batch, and unused files. */
 static int
 sync_found(struct ring *r, struct ring_segment *s)
 {

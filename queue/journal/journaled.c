@@ -274,15 +274,15 @@ is_whole(const struct accepted *parts, const struct envelope *e)
             crc_add(0, parts->content.at, parts->content.length) == e->content_crc);
 }
 
-/* Is quarantined unread: reading it may be what crashes the daemon. */
+/* Is quarantined unread: reading it may crash the daemon. */
 static bool
 journaled_is_deadly(const struct journaled *y, struct id id)
 {
     return y->spool != NULL && guard_is_deadly(&y->spool->guard, id);
 }
 
-/* The message that a notification reports may have left the journal: then its files say
- * what was reported. */
+/* The message that a notification reports may have left the journal: then its files
+ * have the reported state. */
 static void
 take_note(struct journaled *y, struct text note)
 {
@@ -504,8 +504,8 @@ journaled_close(struct journaled *y)
 
 /* --- Acceptance ------------------------------------------------------------------ */
 
-/* A record must fit into a batch with others; what is larger has its content in a file,
- * or is in files wholly. */
+/* A record must fit into a batch with others; a larger message has its content in a
+ * file, or is wholly in files. */
 bool
 journaled_fits(const struct journaled *y, const struct envelope *e, size_t form_length,
                bool large)
@@ -662,7 +662,7 @@ journaled_read_content(struct journaled *y, struct journaled_message *m, int *er
     return c;
 }
 
-/* --- What becomes of it ---------------------------------------------------------- */
+/* --- Its course ------------------------------------------------------------------ */
 
 /* The marks stay in memory, too: the envelope may be read back before the message
  * ends. */
@@ -708,8 +708,8 @@ journaled_add_results(struct journaled *y, struct journaled_message *m,
 }
 
 /* Mail with marks moves to files: the marks would have to be copied, too. So does mail
- * that waits for an operator or for other fragments, perhaps for days, and what was
- * copied so often that files cost less. */
+ * that waits for an operator or for other fragments, perhaps for days, and mail that
+ * was copied so often that files cost less. */
 static bool
 may_copy(const struct journaled_message *m)
 {

@@ -34,7 +34,7 @@ struct journaled_message {
     const char *directory; /* of its journal */
     struct journal_place place;
     uint32_t envelope_length, recipients;
-    uint32_t note_length; /* of what it reports, with its length */
+    uint32_t note_length; /* the note of the reported message, with its length */
     bool large;
     bool held;         /* hold/ID exists */
     bool awaits_parts; /* a fragment; it gets its mark in defrag/ when it moves */
@@ -45,7 +45,7 @@ struct journaled_message {
     /* Not acknowledged yet, and its record may not be written: not a message to other
      * modules. */
     bool is_new;
-    int64_t due_ms; /* of what another host gave: its next attempt, and: */
+    int64_t due_ms; /* for a message that another host gave: its next attempt, and: */
     unsigned attempts;
     struct journaled_content *content; /* NULL: only in the journal */
     struct buffer form;                /* envelope; empty: only in the journal */
@@ -85,7 +85,7 @@ void journaled_close(struct journaled *y);
 /* Frees the list of ended messages, which only startup needs. */
 void journaled_forget_ended(struct journaled *y);
 
-/* What other hosts gave, whether it has ended or not, as far back as segments are there;
+/* The messages that other hosts gave, ended or not, as far back as segments are there;
  * oldest first, at most JOURNALED_TAKEN_MAX. */
 enum { JOURNALED_TAKEN_MAX = 100000 };
 void journaled_each_taken(struct journaled *y,
@@ -104,8 +104,8 @@ struct journaled_note {
     struct text failures;
 };
 /* Adds the message to the journal; takes content (NULL: large) with JOURNAL_APPENDED.
- * form: of todo/ID, with what the message brings. The note is in the same record, if it
- * fits and its message is journaled. */
+ * form: of todo/ID, with the state that the message brings. The note is in the same
+ * record, if it fits and its message is journaled. */
 enum journal_appended journaled_accept(struct journaled *y, const struct envelope *e,
                                        struct text form, struct buffer *content,
                                        const struct journaled_note *note, bool own,

@@ -1,4 +1,4 @@
-/* What the files of journaled.h share. */
+/* Declarations that the files of journaled.h share. */
 #ifndef QUEUE_JOURNAL_JOURNALED_INTERNAL_H
 #define QUEUE_JOURNAL_JOURNALED_INTERNAL_H
 

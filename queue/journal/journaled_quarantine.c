@@ -21,7 +21,7 @@ put_corrupt(struct journaled *y, const struct journaled_message *m,
 enum { REASON_SIZE = 160 };
 
 /* S4 would deliver again to recipients that are done; S5 has their marks. A process
- * that delivered has read this envelope, so reading it is not what crashes the daemon.
+ * that delivered has read this envelope, so reading it does not crash the daemon.
  * -EBADMSG: it cannot be read. */
 static int
 make_preprocessed(struct journaled *y, struct journaled_message *m)

@@ -1,4 +1,4 @@
-/* What the journal says of mail that other hosts gave: for the memory of what was taken. */
+/* The records of mail that other hosts gave: for the memory of taken messages. */
 #include "queue/journal/journaled_internal.h"
 
 #include "base/memory.h"
@@ -68,7 +68,7 @@ journaled_each_taken(struct journaled *y,
     struct journal_summary summary;
     struct journal_reading reading = {
         .context = &list, .record = taken_record, .with_past = true};
-    /* Errors: what was read counts, and the rest may be taken twice. */
+    /* Errors: the records read so far count, and the rest may be taken twice. */
     if (y->journal != NULL)
         (void)journal_read(y->spool->disk, y->directory, &reading, &summary);
     for (size_t i = 0; i < list.count; i++) {

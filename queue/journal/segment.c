@@ -89,7 +89,7 @@ is_type(uint64_t type)
            type == RECORD_END || type == RECORD_COPY;
 }
 
-/* Whether length and type can be trusted, whatever the payload is. */
+/* Whether length and type can be trusted, even if the payload is damaged. */
 static bool
 is_head(struct text bytes, uint32_t start)
 {

@@ -18,8 +18,7 @@ struct deferral_reasons;
 /* limit: of messages, less than 2^24; beyond it an arbitrary other one is forgotten. */
 struct deferral_reasons *deferral_reasons_new(unsigned limit);
 void deferral_reasons_free(struct deferral_reasons **r);
-/* Replaces what was known of id. Copies code, enhanced, text and remote of the
- * outcome. */
+/* Replaces the reason of id. Copies code, enhanced, text and remote of the outcome. */
 void deferral_reasons_keep(struct deferral_reasons *r, struct id id,
                            const struct outcome *outcome);
 void deferral_reasons_forget(struct deferral_reasons *r,

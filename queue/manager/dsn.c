@@ -578,7 +578,7 @@ dsn_go_on(struct dsn *n, struct envelope **made)
     *made = NULL;
     if (dsn_begin_to(&n->settings, n->envelope, next, n->under_way, n->stored,
                      n->context) != DSN_BEGUN) {
-        /* The round is reported later, with what has been reported now. */
+        /* The round is reported later, with the recipients reported now. */
         struct outcome full = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452,
                                            "4.3.1", "the queue takes no mail now");
         n->stored(n->context, NULL, &full);

@@ -1,4 +1,4 @@
-/* Delivery status notifications: the bounce that tells a sender what failed, the report
+/* Delivery status notifications: the bounce that tells a sender of failures, the report
  * of a success that was requested, or the delay warning, written into the queue.
  *
  * They have a null sender, and there is never a bounce of a bounce: a failure of mail

@@ -253,7 +253,7 @@ expansion_add(const struct expansion *x, const struct expansion_question *questi
     unsigned passed = expansion_notify(x, notify);
     buffer_init(&made, ORIGINAL_BYTES_MAX);
     bool list = x->kind == EXPANSION_LIST;
-    /* A list sends on its own account: what was asked of it ends there. */
+    /* A list sends on its own account: requests for reports end there. */
     bool good = list || expansion_original(question, original, &made);
     const struct recipient_way *way = NULL;
     for (unsigned i = 0; good && i < x->count; i++) {

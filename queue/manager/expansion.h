@@ -1,5 +1,5 @@
-/* What becomes of a recipient: the members of its alias, or the address that an address
- * of SRS stands for, each with its own sender. Used where mail comes in: at RCPT, when an
+/* Expands a recipient: to the members of its alias, or to the address that an address of
+ * SRS stands for, each with its own sender. Used where mail comes in: at RCPT, when an
  * injector's message is first loaded, and for our own notifications. No I/O. */
 #ifndef QUEUE_MANAGER_EXPANSION_H
 #define QUEUE_MANAGER_EXPANSION_H

@@ -62,7 +62,7 @@ local_end(struct visit *v)
 }
 
 /* The sandbox was closed at startup, before a reload named this directory. Mail waits,
- * and the reason says what to do. */
+ * and the reason names the remedy. */
 static bool
 local_is_forbidden(const struct local *local, const struct target *target)
 {

@@ -15,7 +15,7 @@ void local_reload(struct local *local, const char *hostname);
 void local_on_ask(struct local *local,
                   bool (*may_write)(const void *context, const char *directory),
                   const void *context);
-void local_free(struct local **local); /* ends what is left as deferred */
+void local_free(struct local **local); /* ends the rest as deferred */
 /* A manager_open() for TARGET_MAILDIR; context is the struct local. */
 void local_open(void *context, struct sched_session *session,
                 const struct target *target, const char *domain);

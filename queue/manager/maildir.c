@@ -56,8 +56,8 @@ open_existing(const struct target *target, const struct address *address,
                            : open_as(target, address, false, false, disk, path);
 }
 
-/* Opens the mailbox and makes it if permitted. On failure path is what could not be
- * opened. */
+/* Opens the mailbox and makes it if permitted. On failure path names the directory that
+ * could not be opened. */
 static int
 open_mailbox(const struct target *target, const struct address *address,
              struct disk **disk, char path[PATH_LIMIT + 1])
@@ -127,7 +127,7 @@ maildir_put(struct writing *w, struct text t)
     }
 }
 
-/* Synced before the file gets its name in new/: what a reader sees is whole. */
+/* Synced before the file gets its name in new/: a reader sees only whole messages. */
 static int
 maildir_finish(struct writing *w)
 {

@@ -13,8 +13,8 @@
  * made for this recipient (maildir_may_make()). */
 bool maildir_exists(const struct target *target, const struct address *address);
 
-/* A delivery, in pieces of a turn, each of which blocks on the disk. Only the queue
- * must live on after maildir_start(). */
+/* A delivery, in pieces of a turn. Each piece blocks on the disk. Only the queue must
+ * live on after maildir_start(). */
 struct maildir_delivery;
 struct maildir_delivery *maildir_start(struct queue *queue, struct loop *loop,
                                        const struct target *target,

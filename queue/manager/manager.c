@@ -30,7 +30,7 @@ enum {
     /* In the careful mode after crashes: */
     TRIAL_MAX_MS = 10 * 1000, /* a message that is still in memory */
     TRIAL_LOOK_MS = 1000,
-    CAREFUL_MAX_MS = 10 * 60 * 1000 /* regardless of what is left */
+    CAREFUL_MAX_MS = 10 * 60 * 1000 /* with any rest */
 };
 
 static const struct id no_id;

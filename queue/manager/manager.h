@@ -83,7 +83,7 @@ void manager_accept(struct manager *manager, struct envelope **e);
 bool manager_is_calm(const struct manager *manager);
 bool manager_is_crowded(const struct manager *manager, struct id id, bool alone);
 
-/* The quotas of those who send, by loop_monotonic_ms(). */
+/* The quotas of senders, by loop_monotonic_ms(). */
 struct quotas *manager_quotas(struct manager *manager);
 /* Something was counted: it will be written, once a minute at most. */
 void manager_note_quotas(struct manager *manager);
@@ -93,12 +93,12 @@ struct manager_quota {
     bool is_relay;
     const struct quota *quota;
     const struct quota_use *use;
-    int64_t now_ms, ahead_ms; /* times in use: what loop_now_ms() is ahead of them */
+    int64_t now_ms, ahead_ms; /* times in use: the lead of loop_now_ms() */
 };
 void manager_each_quota(struct manager *manager,
                         void (*each)(void *context, const struct manager_quota *quota),
                         void *context);
-/* Forgets what is used; mail that waits for it is due. False: nothing is counted. */
+/* Forgets the use; mail that waits for it is due. False: nothing is counted. */
 bool manager_reset_quota(struct manager *manager, struct text who);
 /* EVENT_QUOTA, if it is the first refusal of a window. */
 void manager_tell_quota(struct manager *manager, const struct quotas_refusal *refusal);
@@ -123,8 +123,8 @@ struct id manager_first(const struct sched_session *session);
  * the first. */
 bool manager_take(struct manager *manager, struct sched_session *session,
                   struct delivery_request *request);
-/* Whether manager_take() would succeed now; cheap. Whatever makes it true (mail, a
- * verdict, a command, the time at which a pause ends) causes a turn of the loop; a
+/* Whether manager_take() would succeed now; cheap. Each cause (mail, a verdict, a
+ * command, the time at which a pause ends) brings a turn of the loop; a
  * LOOP_STAGE_ANSWER hook added after manager_new() sees it in that turn. */
 bool manager_has_work(const struct manager *manager,
                       const struct sched_session *session);
@@ -161,8 +161,9 @@ void manager_hosts_order(struct manager *manager, const struct text *addresses,
 void manager_session_ended(struct manager *manager, struct sched_session *session,
                            const struct outcome *trouble);
 
-/* Reports what the channel's open sessions at the site do: each is called once for
- * every session; has_message refers to message. Called only when an operator asks. */
+/* Reports the activity of the channel's open sessions at the site: each is called once
+ * for every session; has_message refers to message. Called only when an operator
+ * asks. */
 typedef void manager_saw(void *context, const struct activity *activity);
 typedef void manager_watch(void *context, const struct sched_site *site,
                            struct id message, manager_saw *each, void *each_context);
@@ -192,8 +193,8 @@ void manager_granted(struct manager *manager, const char *site,
                      const struct bank_grant *grant);
 /* Mail that goes to another host (queue/group/give.h). A loan is a message that is in no
  * session: it is not delivered, and no command changes it, until it comes back or has been
- * given away. The envelope has its state of this moment, also what is in memory alone; it
- * is borrowed, and valid as long as the loan. */
+ * given away. The envelope has its state of this moment, also the part that is in memory
+ * alone; it is borrowed, and valid as long as the loan. */
 enum manager_lent {
     MANAGER_LENT,
     MANAGER_LEND_MORE,  /* its content is being checked: call again in a later turn */
@@ -239,7 +240,7 @@ struct manager_offer {
     bool *absorbed;              /* [count]: settled as delivered */
     struct outcome outcome;      /* SETTLE: for all of them */
     const struct target *target; /* REDIRECT: a peer of the table of routes... */
-    struct text set_mark;        /* ...and what tells it the set; copied */
+    struct text set_mark;        /* ...and its name for the set; copied */
 };
 enum manager_offered {
     MANAGER_PASS, /* it is delivered as any other */
@@ -284,7 +285,7 @@ struct manager_defragment {
     enum manager_offered (*offer)(void *context, struct manager_offer *offer);
     /* An operator holds or removes it: others do not wait for it any longer. */
     void (*withdrawn)(void *context, struct id id);
-    /* Writes in one line what a message waits for. False: nothing. */
+    /* Writes in one line why a message waits. False: it does not. */
     bool (*explain)(void *context, struct id id, char *out, size_t size);
     /* The result of a redirected recipient: the other host has taken it, or refuses it.
      * A refused one is offered again immediately, to be delivered unchanged. */
@@ -320,7 +321,7 @@ bool manager_settle_awaiting(struct manager *manager, struct id id,
 struct sched *manager_sched(struct manager *manager);
 /* Commands of operators for a message. Each is durable when done, except bounce and
  * remove: remove within 100 ms (queue_settle), bounce once its notification is stored.
- * Of two commands during a delivery the last counts. */
+ * The last of two commands during a delivery counts. */
 enum manager_verb {
     MANAGER_HOLD, /* hold/ID: not delivered, not retried, never expires */
     /* Due now; it ignores routes that say hold, and its marks in hold/ or corrupt/ go.
@@ -393,9 +394,9 @@ struct manager_oldest {
 enum { MANAGER_OLDEST_MAX = 1000 };
 void manager_find_oldest(struct manager *manager, struct manager_oldest *out);
 
-/* Receivers that refuse this host, or its mail for what it lacks (refusal classes auth,
- * ptr and reputation): MANAGER_REFUSERS_MAX at most, those refused last. One ends six
- * hours after its last refusal, or one hour if it has taken mail since. */
+/* Receivers that refuse this host, or its mail for a lack of its own (refusal classes
+ * auth, ptr and reputation): MANAGER_REFUSERS_MAX at most, those refused last. One ends
+ * six hours after its last refusal, or one hour if it has taken mail since. */
 enum { MANAGER_REFUSERS_MAX = 16 };
 void manager_refusers(const struct manager *manager,
                       void (*each)(void *context, const char *receiver,
@@ -408,7 +409,7 @@ void manager_refusers(const struct manager *manager,
 enum { MANAGER_EXPLAIN_MAX = 1000 };
 struct manager_wait {
     const char *destination;       /* "hold" and the like if there is no next hop */
-    unsigned open;                 /* recipients, of which: */
+    unsigned open;                 /* recipients; among them: */
     unsigned waiting, taken;       /* in memory; taken: a session has them */
     unsigned deferred;             /* until the next attempt */
     int64_t expires_ms;            /* they fail then */

@@ -88,9 +88,9 @@ manager_expand_own(struct manager *m, struct envelope *e)
     m->routed_now += expansion_apply(e, &rules, loop_now_ms(m->loop), NULL, NULL);
 }
 
-/* Also what a daemon without a journal has accepted, and expanded: members have a way, and
- * are not expanded again. Not durable: as long as the message is S4 it is expanded again
- * when it is loaded, and none of its recipients has a mark. S5 has the members. */
+/* Also mail that a daemon without a journal has accepted and expanded: members have a way,
+ * and are not expanded again. Not durable: as long as the message is S4 it is expanded
+ * again when it is loaded, and none of its recipients has a mark. S5 has the members. */
 void
 manager_expand(struct manager *m, struct envelope *e)
 {

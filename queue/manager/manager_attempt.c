@@ -226,7 +226,7 @@ verdict_next_ms(const struct active *a, unsigned index, const struct outcome *ou
                      t->transport.minimal_backoff_ms, t->transport.maximal_backoff_ms);
 }
 
-/* What only kept events tell of the message. hint: room for it. */
+/* The data of the message for kept events alone. hint: room for it. */
 static struct event_origin
 verdict_origin(const struct envelope *e, unsigned index, struct event *event,
                char hint[REFUSAL_HINT_MAX])
@@ -569,7 +569,7 @@ attempt_notification_ended(struct active *a)
     a->warning = false;
 }
 
-/* Holds what the route holds, unless a command came after the routing. */
+/* Holds the message as the route says, unless a command came after the routing. */
 static void
 hold_now(struct active *a)
 {
@@ -587,8 +587,8 @@ hold_now(struct active *a)
     }
 }
 
-/* In hold/ no round would report what is not reported yet: the message is held after a
- * later try. */
+/* In hold/ no round would report the failures that are not reported yet: the message is
+ * held after a later try. */
 static void
 hold_later(struct active *a)
 {
@@ -621,7 +621,7 @@ round_reported(void *context, struct envelope *notification,
     queue_leave(m->queue, before);
 }
 
-/* The sender is notified of what failed, or of the success requested, while other
+/* The sender is notified of failures, or of the success requested, while other
  * recipients stay open: these may take days. */
 static enum dsn_result
 round_report(struct active *a)
@@ -644,8 +644,8 @@ round_report(struct active *a)
     return result;
 }
 
-/* The recipients that are left are held by a route, until an operator acts: what became
- * of the others is reported first. */
+/* The recipients that are left are held by a route, until an operator acts: the results
+ * of the others are reported first. */
 static void
 hold_rest(struct active *a)
 {

@@ -101,8 +101,8 @@ redirect(struct active *a, const struct manager_offer *offer,
     }
 }
 
-/* Every message is offered, also one without such recipients: the channel learns what
- * has come. */
+/* Every message is offered, also one without such recipients: the channel learns of
+ * each arrival. */
 void
 manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count)
 {

@@ -211,8 +211,8 @@ begin_fetch(struct manager *m, struct id id)
     return e ? manager_active_new(m, e) : NULL;
 }
 
-/* Mail with a priority comes first; large mail lets small mail of others pass. What the
- * client asked for counts before what the size suggests. */
+/* Mail with a priority comes first; large mail lets small mail of others pass. The
+ * client's priority counts before the size. */
 static enum sched_class
 manager_begin_class_of(const struct manager *m, const struct envelope *e)
 {

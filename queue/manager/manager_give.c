@@ -1,5 +1,5 @@
-/* Mail that goes to another host of the group, or has come from there: lent to whoever
- * gives it, taken back, ended; and known from its arrival on. */
+/* Mail that goes to another host of the group, or has come from there: lent to the
+ * module that gives it, taken back, ended; and known from its arrival on. */
 #include "queue/manager/manager_internal.h"
 
 #include "queue/queue_operator.h"
@@ -10,7 +10,7 @@
 
 /* --- Whether it may go ------------------------------------------------------------ */
 
-/* What a Maildir or a socket of this machine gets, no other host can deliver. */
+/* No other host can deliver mail for a Maildir or a socket of this machine. */
 static bool
 give_is_local(const struct target *t)
 {
@@ -292,7 +292,7 @@ manager_rest_loads(struct manager *m)
 
 /* --- Taken ------------------------------------------------------------------------ */
 
-/* It waits on disk: what many hosts' mail would take in memory is for mail that is due. */
+/* It waits on disk: memory is for mail that is due, and many hosts may give mail. */
 void
 manager_take_over(struct manager *m, struct envelope **e, const char *hold)
 {

@@ -1,4 +1,4 @@
-/* What a group of hosts asks of the scheduler: only the present time is added. */
+/* Questions of a group of hosts to the scheduler: only the present time is added. */
 #include "queue/manager/manager.h"
 
 #include "queue/manager/manager_internal.h"
@@ -10,7 +10,7 @@ manager_group(struct manager *m, const struct sched_group *group)
     manager_stir(m);
 }
 
-/* A turn follows: what they wait for now wakes at another time. */
+/* A turn follows: the mail there wakes at another time now. */
 size_t
 manager_wishes(struct manager *m, size_t most,
                void (*each)(void *context, const struct sched_wish *wish),

@@ -170,7 +170,7 @@ enum submission_quota submission_quota_take(struct active *a, struct outcome *ne
 /* Its recipients count, or (goes is false) it is loaded again later. */
 void submission_quota_settle(struct active *a, bool goes);
 bool submission_quota_waits(const struct manager *m, struct id id);
-/* Quotas have changed: what waits for them is due. */
+/* Quotas have changed: mail that waits for them is due. */
 void submission_quota_retry(struct manager *m);
 /* --- manager_aliases.c ------------------------------------------------------------ */
 
@@ -180,8 +180,8 @@ void manager_expand(struct manager *m, struct envelope *e);
 /* True: an answer about a recipient is in memory alone (struct recipient). If the message
  * leaves memory now, it has to stay in todo/, where it is expanded again. */
 bool manager_must_expand(const struct envelope *e);
-/* The same for one that waited in memory, as an operator has released it: what could not be
- * known before may be known now. */
+/* The same for one that waited in memory, as an operator has released it: unknown addresses
+ * may be known now. */
 void manager_expand_again(struct active *a);
 /* True: an address of SRS cannot be verified now. The message waits (begin_wait()) in todo/,
  * where it can still be expanded, until there is a secret, and for its lifetime at most;
@@ -298,8 +298,8 @@ bool delay_warning_start(struct active *a);
 
 /* --- refusal_warning.c ---------------------------------------------------------- */
 
-/* A verdict that did not deliver: logs what an operator can do about it, once an hour
- * for a class of refusals and a host. */
+/* A verdict that did not deliver: logs the remedy for an operator, once an hour for a
+ * class of refusals and a host. */
 void refusal_warning(struct manager *m, const struct outcome *outcome);
 /* Whether the operator can end such refusals. */
 bool refusal_is_operators(enum refusal_class class);

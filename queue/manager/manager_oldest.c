@@ -1,4 +1,4 @@
-/* The oldest mail, for those who judge whether mail flows. */
+/* The oldest mail, for checks whether mail flows. */
 #include "queue/manager/manager_internal.h"
 
 enum { TRANSIENT_LOW = 400, TRANSIENT_HIGH = 499, UNAVAILABLE = 421 };

@@ -14,7 +14,7 @@ enum { OPERATOR_TEXT_MAX = 128 };
 struct command {
     struct manager *manager;
     struct id id;
-    const char *by; /* who gave it, for log and hold text */
+    const char *by; /* the giver of the command, for log and hold text */
     char *why;      /* MANAGER_WHY_MAX */
     bool listed;    /* its files are known to be in their usual directories */
 };
@@ -83,8 +83,8 @@ mark_held(const struct command *o, struct envelope *e)
     return MANAGER_DONE;
 }
 
-/* What a session has already is not called back: SMTP has no way to take mail back. The
- * rest stays. */
+/* Recipients that a session has are not called back: SMTP has no way to take mail back.
+ * The rest stays. */
 static enum manager_result
 hold_active(const struct command *o, struct active *a)
 {
@@ -403,8 +403,7 @@ manager_handles(const struct manager *m, struct id id)
     return queue_handles(m->queue, id);
 }
 
-/* A slice belongs to one daemon, which alone knows what it is doing with the
- * message. */
+/* A slice belongs to one daemon, which alone knows the state of the message. */
 static enum manager_result
 manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id,
                          const char *by, bool listed, char why[MANAGER_WHY_MAX])

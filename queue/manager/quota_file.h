@@ -1,4 +1,4 @@
-/* What is used of quotas, of those who send and of next hops, kept over a restart.
+/* The use of quotas, of senders and of next hops, kept over a restart.
  *
  * lock/quotas: a title, then a line for each name and period: "PERIOD END COUNTS NAME".
  * NAME is as in sched/route/quotas.h, or "relay KEY" of a next hop (sched_quotas()).
@@ -18,7 +18,7 @@ struct quota_file {
     struct quotas *quotas;
     struct sched *sched;
     int64_t now_ms;   /* of the wall clock */
-    int64_t ahead_ms; /* what that is ahead of the clock of quotas */
+    int64_t ahead_ms; /* the lead of that over the clock of quotas */
 };
 /* No file when nothing is used. 0 or a negative errno value. */
 int quota_file_write(struct disk *disk, const char *path,

@@ -114,7 +114,7 @@ reasons_put_outcome(struct reasons_page *p, unsigned number)
     return p->numbers[number] = ++p->outcomes;
 }
 
-/* What does not fit is counted in the file, and forgotten: reasons are a hint. */
+/* Reasons that do not fit are counted in the file, and forgotten: they are a hint. */
 static void
 reasons_put_message(struct reasons_page *p, const struct reasons_row *row)
 {
@@ -336,7 +336,7 @@ reasons_read(struct disk *disk, const char *path, struct deferral_reasons *reaso
     return result;
 }
 
-/* --- Of all slices ---------------------------------------------------------------- */
+/* --- All slices ------------------------------------------------------------------- */
 
 struct reasons_search {
     struct disk *disk;

@@ -18,8 +18,8 @@ enum { REASONS_COUNT_MAX = 100000, REASONS_SIZE_MAX = 8 << 20 };
  * no file. Returns 0 or a negative errno value. */
 int reasons_write(struct disk *disk, const char *path, struct deferral_reasons *reasons,
                   struct sched *sched, bool knows_all);
-/* Adds what the file has for the messages that `wants` accepts. 0, a negative errno
- * value, or -EILSEQ: damaged or not ours, and nothing was added. */
+/* Adds the reasons of the file for the messages that `wants` accepts. 0, a negative
+ * errno value, or -EILSEQ: damaged or not ours, and nothing was added. */
 int reasons_read(struct disk *disk, const char *path, struct deferral_reasons *reasons,
                  bool (*wants)(void *context, struct id id), void *context);
 /* Without a daemon: the reasons that all slices have left in lock/. Unreadable files

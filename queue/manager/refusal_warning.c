@@ -1,5 +1,5 @@
 /* Warns of refusals that an operator can end: once an hour for a class and a host. The
- * outcome lines have each of them, but not what to do. */
+ * outcome lines have each of them, but not the remedy. */
 #include "base/crc.h"
 #include "queue/manager/manager_internal.h"
 

@@ -1,4 +1,4 @@
-/* Remembers which receivers refuse this host, or its mail for what it lacks. */
+/* Remembers which receivers refuse this host, or its mail for a lack of its own. */
 #include "base/memory.h"
 #include "queue/manager/manager_internal.h"
 
@@ -62,7 +62,7 @@ refuser_took(struct refusers *all, struct text name)
         r->took = true;
 }
 
-/* What goes to IPv4 instead is no refusal. */
+/* Mail that goes to IPv4 instead is not refused. */
 void
 refusers_note(struct manager *m, const struct outcome *outcome)
 {

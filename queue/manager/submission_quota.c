@@ -1,5 +1,5 @@
-/* Counts the mail of sendmail(1) when it is first loaded. What is too much stays in todo/
- * and goes by itself. */
+/* Counts the mail of sendmail(1) when it is first loaded. Mail over the quota stays in
+ * todo/ and goes by itself. */
 #include "base/memory.h"
 #include "queue/manager/manager_internal.h"
 
@@ -19,8 +19,8 @@ submission_quota_waits(const struct manager *m, struct id id)
     return text_starts(text_from(deferral_reasons_find(m->reasons, id)), QUOTA_REASON);
 }
 
-/* Much mail may wait for one quota: what was refused before asks again less often than
- * its turn might come, so that it is not read again and again. */
+/* Much mail may wait for one quota: a message that was refused before asks again less
+ * often than its turn might come, so that it is not read again and again. */
 static int64_t
 quota_due_ms(const struct active *a, int64_t ready_in_ms)
 {
@@ -45,7 +45,7 @@ quota_recipients(const struct envelope *e)
     return given > 0 && (given < open || e->delivery.done == 0) ? given : open;
 }
 
-/* What another host has given while it waited there, which its reason says: it waits here,
+/* Mail that another host has given while it waited there, as its reason says: it waits here
  * for the quotas of this host. After an attempt the words may be those of a receiver. */
 static bool
 quota_was_waiting(const struct active *a)
@@ -55,8 +55,8 @@ quota_was_waiting(const struct active *a)
            submission_quota_waits(a->manager, a->id);
 }
 
-/* Only what is in todo/ still has not been counted. A crash before it leaves there counts
- * it twice. */
+/* Only mail still in todo/ has not been counted. A crash before it leaves todo/ counts it
+ * twice. */
 static bool
 quota_is_due(const struct active *a)
 {

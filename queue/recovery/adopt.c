@@ -168,8 +168,8 @@ remove_segments(struct adopt *a, const char *journal)
     a->result.refused = true;
 }
 
-/* What we read may not be durable when its daemon was killed: files made from it must
- * not survive a power cut that the journal does not. */
+/* The records that we read may not be durable when their daemon was killed: files made
+ * from it must not survive a power cut that the journal does not. */
 static int
 sync_records(struct disk *disk, const char *journal)
 {
@@ -239,7 +239,7 @@ adopt_is_there(struct adopt *a, const struct journaled_message *m)
     return failed || whole;
 }
 
-/* What cannot be read now is tried in the next pass; damage is set aside. */
+/* A message that cannot be read now is tried in the next pass; damage is set aside. */
 static void
 add_move(struct adopt *a, struct journaled_message *m)
 {
@@ -308,7 +308,7 @@ take_moves(struct adopt *a)
     a->preprocessor.count = 0;
 }
 
-/* --- What has ended --------------------------------------------------------------- */
+/* --- Ended messages --------------------------------------------------------------- */
 
 static void
 note_ended(void *context, struct id id)
@@ -380,8 +380,8 @@ end_journal(struct adopt *a)
         remove_segments(a, journal);
     if (a->failed) {
         a->result.refused = true;
-        /* The journal still has these messages: whatever became of their files, they
-         * would come again with the next pass. */
+        /* The journal still has these messages: even without their files they would
+         * come again with the next pass. */
         HASH_ITER (hh, a->journaled.messages, m, next)
             withhold(a, m->id);
         id_set_each(&a->journaled.ended, withhold, a);
@@ -434,8 +434,8 @@ lock_journal(struct adopt *a)
 {
     const struct adopt_journal *journal = adopt_current(a);
     bool is_own = a->own != NULL && strcmp(journal->path, a->own) == 0;
-    /* Our own journal is read elsewhere; only what an adoption has left of it is
-     * removed here. */
+    /* Our own journal is read elsewhere; only the rest that an adoption has left of it
+     * is removed here. */
     if (!slices_overlap(&a->slices, journal->first, journal->last) ||
         (is_own && !has_marker(a->spool->disk, journal->path)) ||
         adopt_is_empty(a, journal->path))

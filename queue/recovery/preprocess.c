@@ -58,7 +58,7 @@ add_sync(struct preprocessor *m, int file)
     return s;
 }
 
-/* Starts what has been added; those that end immediately are counted down here. */
+/* Starts the added syncs; those that end immediately are counted down here. */
 static void
 begin_syncs(struct preprocessor *m)
 {
@@ -125,8 +125,8 @@ write_files(struct preprocessor *m)
     }
 }
 
-/* A failed message keeps no file of this attempt: the journal, or todo/ID, is still
- * what counts. */
+/* A failed message keeps no file of this attempt: the journal, or todo/ID, still
+ * counts. */
 static void
 preprocessor_finish(struct preprocessor *m)
 {
@@ -193,7 +193,7 @@ preprocess_prepare(struct preprocessor *m)
     return m->stage == STAGE_DONE;
 }
 
-/* At a stop: what has not ended is where it was. */
+/* At a stop: a message that has not ended is where it was. */
 void
 preprocess_end(struct preprocessor *m)
 {

@@ -43,7 +43,7 @@ enum origin {
 struct recover_row {
     struct id id;
     enum origin origin;
-    unsigned dirs; /* START: what the listing saw */
+    unsigned dirs; /* START: the names that the listing saw */
 };
 
 /* --- One message ----------------------------------------------------------------- */

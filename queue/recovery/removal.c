@@ -77,8 +77,8 @@ removal_remove_files(struct removal *n, struct id id, unsigned dirs)
 
 static void remove_foreign(struct removal *n, struct id id);
 
-/* What stands for END in the files follows its event. The batch of one that waits is the
- * number at the gate. */
+/* The removal stands for END in the files, and follows its event. The batch of one that
+ * waits is the number at the gate. */
 static void
 removal_pass_gate(void *context)
 {
@@ -134,7 +134,7 @@ removal_end(struct removal *n, struct id id, unsigned dirs)
     return batch;
 }
 
-/* --- Of other slices ------------------------------------------------------------- */
+/* --- Other slices ---------------------------------------------------------------- */
 
 /* A removal that cannot be synced is left to the next startup. */
 static void

@@ -31,7 +31,7 @@ void due_times_take(struct due_times *d, struct spool *s, struct id id, int64_t 
 /* The same of a message in todo/ that another host has given; of others they stay. */
 void due_times_read_todo(struct spool *s, struct id id, int64_t *due_ms,
                          unsigned *attempts);
-/* Forgets what was not taken: it is outdated in another turn. */
+/* Forgets names that were not taken: they are outdated in another turn. */
 void due_times_drop(struct due_times *d, struct spool *s);
 
 #endif

@@ -202,7 +202,7 @@ guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
         memcpy(g->page->magic, magic, sizeof(magic));
     }
     count_last(g, log);
-    /* Not earlier: count_last() reads what the last process left there. */
+    /* Not earlier: count_last() reads the mark of the last process there. */
     crash_mark(&g->page->crashed);
 }
 
@@ -213,7 +213,7 @@ forget_unknown(struct guard_page *p)
     p->refuted = 0;
 }
 
-/* An orderly stop is no end. What the unknown ends have taught is over with it. */
+/* An orderly stop is no end. The suspicions of unknown ends are over with it. */
 void
 guard_stop(struct guard *g)
 {
@@ -304,7 +304,7 @@ guard_suspect(struct guard *g, struct id id)
     guard_leave(g, id);
 }
 
-/* The deferral is no proof yet: writing it may be what crashes. The row goes when the
+/* The deferral is no proof yet: writing it may crash the daemon. The row goes when the
  * message is processed again, or at the next startup. */
 void
 guard_rest(struct guard *g, struct id id)

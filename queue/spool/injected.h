@@ -1,10 +1,10 @@
 /* Envelopes that another user of this machine has put into todo/.
  *
  * Such a user is trusted no more than a client that may relay: the mail is ours, and
- * the owner of the file is the submitter, whatever the envelope says. Taken are sender,
- * recipients with NOTIFY and ORCPT, ENVID, RET, BODY, SMTPUTF8, the header lines before
- * the content (sendmail(1) writes them), and the time of submission, unless it is in
- * the future. All other records of the envelope are dropped. */
+ * the owner of the file is the submitter, even if the envelope names another. Taken are
+ * sender, recipients with NOTIFY and ORCPT, ENVID, RET, BODY, SMTPUTF8, the header
+ * lines before the content (sendmail(1) writes them), and the time of submission,
+ * unless it is in the future. All other records of the envelope are dropped. */
 #ifndef QUEUE_SPOOL_INJECTED_H
 #define QUEUE_SPOOL_INJECTED_H
 
@@ -22,7 +22,8 @@ enum {
  * envelope. */
 const char *injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     __attribute__((warn_unused_result));
-/* What the header that begins with these bytes, prefix first, calls the message; "". */
+/* The names of the message in the header that begins with these bytes, prefix first;
+ * "". */
 struct injected_names {
     char message_id[ENVELOPE_MESSAGE_ID_MAX + 1], tag[ENVELOPE_TAG_MAX + 1];
 };

@@ -186,7 +186,7 @@ start_copy(struct spool *s, struct id id, int64_t size)
 }
 
 /* Starts the check of open content; takes ownership of the file. Another user's content
- * is copied while it is checked: what was checked is what is delivered. */
+ * is copied while it is checked, so that the checked bytes are delivered. */
 static void
 start_reading(struct load_check *c, struct spool *s, int file, bool foreign,
               const struct envelope *e)

@@ -68,7 +68,7 @@ struct load_check {
 };
 
 /* False: no check is needed, because our own content has at most budget bytes, or
- * because load_message() will report what is wrong; the stage stays NONE. */
+ * because load_message() will report the error; the stage stays NONE. */
 bool load_check_start(struct load_check *c, struct spool *s, struct id id,
                       int64_t budget) __attribute__((warn_unused_result));
 /* Reads at most *budget bytes and subtracts them. WAITS: for the disk, which answers in

@@ -36,8 +36,8 @@ release_held(struct spool *s, struct id id)
 
 /* --- Out of corrupt/ -------------------------------------------------------------- */
 
-/* The directories whose files of the message are in corrupt/. What cannot be looked at
- * may be there: no half message is moved back. */
+/* The directories whose files of the message are in corrupt/. A file that cannot be
+ * checked may be there: no half message is moved back. */
 static int
 quarantined_dirs(struct spool *s, struct id id, unsigned *found)
 {

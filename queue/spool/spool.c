@@ -321,8 +321,8 @@ spool_has(struct spool *s, enum spool_dir dir, struct id id)
     return disk_inspect(s->disk, path, &info) == 0;
 }
 
-/* Any other answer than "there" and "not there" is trouble: what is missing because of
- * an error must not be judged as missing. */
+/* Any other answer than "there" and "not there" is trouble: a file that an error hides
+ * must not count as missing. */
 int
 spool_dirs_of(struct spool *s, struct id id, unsigned *found)
 {
@@ -396,7 +396,7 @@ spool_enter_todo(struct spool *s, struct id id)
     char intd[SPOOL_PATH_MAX], todo[SPOOL_PATH_MAX];
     spool_path(SPOOL_INTD, id, intd);
     spool_path(SPOOL_TODO, id, todo);
-    s->unsynced[SPOOL_TODO] = true; /* whatever the answer */
+    s->unsynced[SPOOL_TODO] = true; /* with any answer */
     int result = disk_link(s->disk, intd, todo);
     return result < 0 ? spool_trouble(s, result, &id, "link a file") : 0;
 }
@@ -501,7 +501,7 @@ spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content
 }
 
 /* mess/ID comes first, because no other file of a message may exist without its
- * content. info/ID comes last, because it is what makes the files a message. */
+ * content. info/ID comes last, because it makes the files a message. */
 int
 spool_write_preprocessed(struct spool *s, struct envelope *e,
                          const struct text *content,

@@ -57,7 +57,7 @@ struct spool {
     struct loop *loop;     /* the daemon's, for the time; or NULL */
     struct gate *gate;     /* of results: events go first; NULL: nothing does */
     bool foreign;          /* an injector of another user than the daemon's */
-    unsigned reader;       /* then: the daemon's user, who may read its files */
+    unsigned reader;       /* then: the daemon's user, which may read its files */
     bool adopts;           /* the daemon: copies content of other users, see load.h */
     unsigned user;         /* then: our user */
     int64_t foreign_max;   /* then: limit of their content in bytes; 0 = none */
@@ -86,10 +86,10 @@ void spool_trigger_path(unsigned slices, unsigned slice, char out[SPOOL_PATH_MAX
 /* Wakes the daemon that handles id, if there is one, with any number of slices. */
 void spool_pull_trigger(struct spool *s, struct id id);
 
-/* Logs what failed (error < 0), with the id unless id is NULL, and latches. Returns
+/* Logs the failure (error < 0), with the id unless id is NULL, and latches. Returns
  * error. */
 int spool_trouble(struct spool *s, int error, const struct id *id, const char *doing);
-/* Writes one line: what failed at startup, with this error (< 0), and the remedy.
+/* Writes one line: the failure at startup, with this error (< 0), and the remedy.
  * s->disk may be NULL. Returns error. */
 int spool_complain(const struct spool *s, const char *path, const char *doing,
                    int error, char *out, size_t size);
