@@ -3,7 +3,7 @@
  * A domain begins with a site of its own, named after it, since its servers are not
  * known before a session has looked them up. Then it moves to the site of those
  * servers, with its mail. Empty destinations stay for an hour: a look-up for each
- * message would forget what was learnt. */
+ * message would forget the learnt state. */
 #include "sched/destination.h"
 
 #include "base/memory.h"
@@ -162,7 +162,7 @@ is_lent_by(const struct site *from, const struct site *to)
 }
 
 /* A new site of another transport is the same servers under new settings: it inherits
- * what was learnt of them. */
+ * their learnt state. */
 void
 destination_move(struct destinations *set, struct destination *d,
                  struct transport *transport, struct text key, int64_t now_ms)
@@ -195,7 +195,7 @@ change_target(struct destinations *set, struct destination *d,
               const struct target *target, int64_t now_ms)
 {
     struct transport *c = transport_open(&set->sites.transports, target);
-    /* The same servers under another transport: what was learnt of them still holds. */
+    /* The same servers under another transport: their learnt state still holds. */
     struct text key = text_from(d->site->key);
     destination_move(set, d, c, key, now_ms);
     transport_close(&set->sites.transports, c);
@@ -203,8 +203,8 @@ change_target(struct destinations *set, struct destination *d,
         d->found = set->found - 1;
 }
 
-/* What the old site has learnt goes with it and comes back, or a site of one domain would
- * forget it. */
+/* The learnt state of the old site goes with it and comes back, or a site of one domain
+ * would forget it. */
 void
 destination_go_home(struct destinations *set, struct destination *d, int64_t now_ms)
 {
@@ -220,8 +220,8 @@ destination_go_home(struct destinations *set, struct destination *d, int64_t now
 }
 
 /* Its domain may demand something else by now, or the settings do, which sessions opened
- * for other domains would never learn. A dead site carries no mail, and settles what
- * comes; what happens to one on probation decides whether it lives. */
+ * for other domains would never learn. A dead site carries no mail, and settles new
+ * mail; the probe of one on probation decides whether it lives. */
 static void
 destination_expire(struct destinations *set, struct destination *d, int64_t now_ms)
 {

@@ -3,7 +3,7 @@
  * A destination is a domain or a named next hop, over one transport. Its mail waits at
  * its site. Until the servers of a domain are known it has a site of its own; then it
  * moves to the site of those servers (destination_move). Empty destinations are
- * remembered for a while, with what their site has learnt. */
+ * remembered for a while, with the learnt state of their site. */
 #ifndef SCHED_DESTINATION_H
 #define SCHED_DESTINATION_H
 
@@ -22,11 +22,11 @@ struct destination {
     struct destination *site_prev, *site_next; /* members of its site */
     struct transport *transport;
     struct site *site;
-    struct lane *lane;  /* of the site: what it demands of sessions */
+    struct lane *lane;  /* of the site: that of its demand */
     char *key, *domain; /* domain "" unless TARGET_MX */
     int64_t free_at_ms;
     int64_t valid_until_ms; /* of its site and demand; 0: for ever */
-    unsigned found;         /* what set->found was then; 0: they are not found yet */
+    unsigned found;         /* set->found then; 0: they are not found yet */
     size_t entries;         /* of loaded messages, in any state */
     unsigned sessions;      /* opened for it */
     bool forget, is_empty;  /* forget: its domain does not exist */
@@ -46,8 +46,8 @@ void destinations_init(struct destinations *set, uint64_t seed);
 void destinations_free(struct destinations *set); /* no entry must wait */
 
 /* The destination of that next hop and target, made if missing. After a reload, one
- * whose target has not been seen since moves to the present target, with what was
- * learnt. */
+ * whose target has not been seen since moves to the present target, with its learnt
+ * state. */
 struct destination *destination_get(struct destinations *set,
                                     const struct target *target, struct text domain,
                                     int64_t now_ms);

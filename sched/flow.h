@@ -1,10 +1,10 @@
 /* The queue of a site: which message a session gets next. Internal to sched/.
  *
- * Senders take turns, by what their mail costs, so that a campaign does not delay
+ * Senders take turns, by the cost of their mail, so that a campaign does not delay
  * another sender's single message (doc/scheduler.md "Fair sharing between senders").
  * Among the mail of one sender the jobs of sched/limits/job.h decide. The turns are
  * start-time fair queuing: each sender has a virtual time that advances by the cost of
- * what it was served, slower for a class of higher weight. The sender with the least is
+ * its served mail, slower for a class of higher weight. The sender with the least is
  * next, and a new one starts at the present virtual time. A *flow* is a sender that has
  * mail waiting at the site, or that had mail and was served beyond the present virtual
  * time: it is not new when it returns.

@@ -1,4 +1,4 @@
-/* Counts what is sent to next hops that have a quota. */
+/* Counts recipients sent to next hops that have a quota. */
 #include "sched/hop_quota.h"
 
 #include "base/memory.h"

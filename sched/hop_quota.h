@@ -1,6 +1,6 @@
 /* Quotas of next hops: the route option `quota`. Internal to sched/.
  *
- * What is used belongs to the next hop, not to its transport: transports come and go with
+ * The use belongs to the next hop, not to its transport: transports come and go with
  * routes, settings and mail, and several may lead to one account. Times inside are those
  * of a clock that no step sets (sites.shift_ms). */
 #ifndef SCHED_HOP_QUOTA_H
@@ -37,7 +37,7 @@ void hop_quotas_free(struct hop_quotas *set); /* no holder may be left */
 /* The one with that key, to be restored. */
 struct hop_quota *hop_quota_recall(struct hop_quotas *set, struct text key);
 
-/* What was sent is forgotten. False: there is no such key. */
+/* Forgets the use. False: there is no such key. */
 bool hop_quota_reset(struct hop_quotas *set, struct text key);
 
 /* How many recipients may be sent now; QUOTA_AMOUNT_MAX: no quota. */

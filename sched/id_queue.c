@@ -111,7 +111,7 @@ row_place(const struct id_queue_block *b, uint64_t time_ms)
 }
 
 /* Makes space at *place of the full block index. At the very end nothing moves: blocks of
- * what comes in order stay full. */
+ * ids that come in order stay full. */
 static struct id_queue_block *
 queue_split(struct id_queue *q, size_t index, unsigned *place)
 {

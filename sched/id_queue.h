@@ -2,7 +2,7 @@
  * their hashes have none.
  *
  * A dead site may have a million messages on disk. They mostly come in order: then an id
- * costs 12 bytes, else up to twice as many. What is taken is freed. */
+ * costs 12 bytes, else up to twice as many. Memory of taken ids is freed. */
 #ifndef SCHED_ID_QUEUE_H
 #define SCHED_ID_QUEUE_H
 

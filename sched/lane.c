@@ -1,7 +1,7 @@
-/* Counts what waits in each lane of a site, and which lanes lack sessions.
+/* Counts the mail that waits in each lane of a site, and finds lanes that lack sessions.
  *
- * Each change of a lane goes through lane_update(), which sets anew what is derived from
- * its queue and its sessions, and adds the differences to the sums of the site. */
+ * Each change of a lane goes through lane_update(), which sets anew the counts derived
+ * from its queue and its sessions, and adds the differences to the sums of the site. */
 #include "sched/lane.h"
 
 #include "base/memory.h"
@@ -167,7 +167,7 @@ lane_add_carrying(struct lane *lane, int change)
 
 /* --- Queues ----------------------------------------------------------------------- */
 
-/* What waits in the lane is taken out of the sums of its site, or put into them. */
+/* Takes the mail of the lane out of the sums of its site, or puts it into them. */
 static void
 lane_sum(struct lane *lane, bool is_in)
 {

@@ -1,5 +1,5 @@
-/* Lanes: the mail of a site by what its destinations demand of a session's TLS. Internal
- * to sched/.
+/* Lanes: the mail of a site by its destinations' demands for a session's TLS. Internal to
+ * sched/.
  *
  * A *demand* is a number that the owner gives (sched_session_demand()); 0 is none. Mail
  * of a destination with a demand waits in the lane of that demand, and only sessions
@@ -38,7 +38,7 @@ struct lane {
     struct reason *reasons, *reason;
 };
 
-/* What the lanes of a site are together. */
+/* All lanes of a site. */
 struct lanes {
     struct lane plain;
     struct lane *by_demand, *lacking; /* those that have lacked longest first */
@@ -71,8 +71,7 @@ void lane_take(struct flows *flows, struct lane *lane, const struct destination 
                struct entry **list);
 void lanes_take(struct flows *flows, struct lanes *lanes, struct entry **list);
 
-/* Of the whole site: transactions for which a session is lacking, and those for which one
- * is there. */
+/* For the whole site: transactions that lack a session, and those that have one. */
 size_t lanes_lack(const struct lanes *lanes);
 size_t lanes_matched(const struct lanes *lanes);
 /* Sessions without mail that no waiting mail can use. */
@@ -90,7 +89,7 @@ void lane_suspend(struct lane *lane, int64_t now_ms, const struct outcome *outco
 /* A session has proven it, or an operator wants it tried. */
 void lane_resume(struct lane *lane);
 bool lane_is_suspended(const struct lane *lane, int64_t now_ms);
-/* Of a suspended lane: for mail that comes later. */
+/* For a suspended lane: the reason for mail that comes later. */
 void lane_reason(const struct lane *lane, struct outcome *outcome);
 void lanes_shift(struct lanes *lanes, int64_t delta_ms);
 

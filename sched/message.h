@@ -81,7 +81,7 @@ void message_settle(struct sched_message *m, unsigned slot, struct reason *reaso
 bool message_expire(struct sched_message *m, int64_t now_ms, unsigned *index,
                     struct outcome *outcome);
 /* The delay until the next attempt, without jitter: the shortest of the deferred
- * recipients, by what the replies mean. counts: it was an attempt. INT64_MAX: no
+ * recipients, by the classes of the replies. counts: it was an attempt. INT64_MAX: no
  * recipient was deferred. */
 int64_t message_delay_ms(struct sched_message *m, int64_t now_ms, bool *counts);
 

@@ -351,7 +351,7 @@ message_index_activate(struct message_index_set *set, struct message_index *k,
                        struct sched_message *message)
 {
     assert(k->place == MESSAGE_INDEX_LOADING);
-    (void)set; /* what does not wait is not ordered */
+    (void)set; /* messages that do not wait have no order */
     k->place = MESSAGE_INDEX_ACTIVE;
     k->message = message;
 }

@@ -1,8 +1,8 @@
 /* The scheduler's machine: messages in, actions out.
  *
  * Events only change counts, queues and lists; sched_next() looks at these and returns
- * one action after the other until there is none. So no event has to foresee what it
- * makes possible, and the order of actions is decided in one place: verdicts and ends
+ * one action after the other until there is none. So no event has to foresee its
+ * consequences, and the order of actions is decided in one place: verdicts and ends
  * first, which free memory and sessions, then sessions, then loads. */
 #include "sched/sched.h"
 
@@ -383,7 +383,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
     }
     message_index_activate(&s->known, k, m);
     bool forced = k->forced;
-    k->forced = k->backlogged = 0; /* what a site still has of it is of the past */
+    k->forced = k->backlogged = 0; /* a site's rest of it is of the past */
     if (m->entry_count > SCHED_ENTRIES_PER_TURN) {
         part_begin(&s->entering, m, forced);
         return m;
@@ -607,7 +607,7 @@ ready_choose(struct sched *s)
     return NULL;
 }
 
-/* Of backlogged mail: it is not known which. */
+/* A member of the site for backlogged mail: the right one is not known. */
 static struct destination *
 site_member(const struct site *site, int64_t now_ms)
 {
@@ -719,7 +719,7 @@ next_load(struct sched *s, struct sched_action *action)
     return true;
 }
 
-/* While draining nothing begins; what has begun is settled and ended. */
+/* While draining nothing begins; work under way is settled and ended. */
 bool
 sched_next(struct sched *s, int64_t now_ms, struct sched_action *action)
 {

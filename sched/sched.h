@@ -2,10 +2,10 @@
  * (event, now) -> actions; no I/O, no clock. It never reads a file or opens a
  * connection.
  *
- * The terms are Postfix's (doc/scheduler.md). A *destination* is what mail for one next
- * hop has in common; its *entries* are the recipients of one message there. A *site* is
- * the set of servers behind one or more destinations: it has the queue and the *window*
- * of allowed parallel sessions. Unlike Postfix, sessions come first and mail is bound
+ * The terms are Postfix's (doc/scheduler.md). A *destination* stands for all mail for
+ * one next hop; its *entries* are the recipients of one message there. A *site* is the
+ * set of servers behind one or more destinations: it has the queue and the *window* of
+ * allowed parallel sessions. Unlike Postfix, sessions come first and mail is bound
  * late: SCHED_OPEN asks for a session, and sched_take() gives it mail after the
  * greeting, so a connection that fails costs no message an attempt.
  *
@@ -171,21 +171,21 @@ void *sched_session_first(const struct sched_session *session);
 bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
                          struct text key) __attribute__((warn_unused_result));
 
-/* Before sched_session_found(): what the session's domain demands of the TLS of sessions
- * that carry its mail. The number says so completely: two demands are equal only if a
+/* Before sched_session_found(): the demand of the session's domain for the TLS of
+ * sessions that carry its mail. The number is complete: two demands are equal only if a
  * session that has proven the one has proven the other. 0, as without this call: none. A
  * session that is greeted has proven the demand found for its own domain, and carries
  * mail with that demand, or with none.
  *
  * It holds for that time, and until sched_ask_again() or another target. Then the domain
  * has a site of its own again when mail for it is loaded, so that a session looks it up
- * anew, whatever other sessions could carry its mail. valid_ms 0: without an end of its
+ * anew, even if other sessions could carry its mail. valid_ms 0: without an end of its
  * own. */
 void sched_session_demand(struct sched *s, int64_t now_ms,
                           struct sched_session *session, uint64_t demand,
                           int64_t valid_ms);
 
-/* Other settings decide what demands count. */
+/* Settings that decide which demands count have changed. */
 void sched_ask_again(struct sched *s);
 
 /* The health of a server address, at any site: greeted after service_ms, or failed
@@ -221,13 +221,13 @@ void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
 
 /* The session is over; every recipient taken must be settled before. trouble NULL: a
  * normal end. DEFERRED: it never greeted (all addresses tried). That is negative
- * feedback; a site with no greeted session left is dead immediately (an adaptive one
- * that has greeted: after the fifth such end in a row), and its mail is settled with
- * trouble. Trouble before the servers of the domain are found is of the domain alone,
- * which gets a site of its own. With BLAME_DEMAND a host has not proven what was found as
- * the demand: that says nothing of the site; mail with the same demand is settled with
- * trouble, and deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN,
- * null MX); its mail is settled FAILED. */
+ * feedback; a site with no greeted session left is dead immediately (an adaptive one that
+ * has greeted: after the fifth such end in a row), and its mail is settled with trouble.
+ * Trouble before the servers of the domain are found is of the domain alone, which gets a
+ * site of its own. With BLAME_DEMAND a host has not proven the demand that was found:
+ * that says nothing of the site; mail with the same demand is settled with trouble, and
+ * deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN, null MX); its
+ * mail is settled FAILED. */
 void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
                          const struct outcome *trouble);
 
@@ -335,7 +335,7 @@ enum { SCHED_MEMBERS_MAX = 5 };
 struct sched_site {
     const char *key;
     bool is_direct;                           /* found by MX, not named by a route */
-    const struct transport_params *transport; /* what is configured */
+    const struct transport_params *transport; /* its settings */
     int window, sessions, limit;
     int busy;                 /* sessions that carry mail */
     int idle;                 /* found no mail to carry */
@@ -421,9 +421,9 @@ void sched_remember(const struct sched *s,
                     void *context);
 void sched_recall(struct sched *s, const struct site_state *site);
 
-/* Likewise what is used of the quotas of next hops; key: as route_key() has it, without
- * a domain. Their times are those of a clock that no step sets: what the other one is
- * ahead of it is in sched_quota_ahead_ms(). */
+/* Likewise the use of the quotas of next hops; key: as route_key() has it, without a
+ * domain. Their times are those of a clock that no step sets; sched_quota_ahead_ms()
+ * has the lead of the other one. */
 struct sched_quota {
     const char *key;
     const struct quota *quota; /* NULL: no mail is on its way there now */
@@ -433,8 +433,7 @@ void sched_quotas(const struct sched *s,
                   void (*each)(void *context, const struct sched_quota *quota),
                   void *context);
 /* That clock: never set, at most a second off. Before the first mail is added, and
- * before what was used is restored. Else a clock that is set forward is taken for
- * time. */
+ * before the use is restored. Else a clock that is set forward is taken for time. */
 void sched_quota_clock(struct sched *s, int64_t now_ms,
                        int64_t (*steady_ms)(void *context), void *context);
 bool sched_has_quotas(const struct sched *s);
@@ -445,14 +444,14 @@ void sched_quota_pauses(const struct sched *s,
                         void (*each)(void *context, const char *target,
                                      int64_t left_ms),
                         void *context);
-/* What is known of a next hop, to be restored or (with the time of now) forgotten. */
+/* The use of a next hop, to be restored or (with the time of now) forgotten. */
 struct quota_use *sched_quota_recall(struct sched *s, struct text key);
 bool sched_quota_reset(struct sched *s, int64_t now_ms, struct text key);
 
 /* --- A group of hosts -------------------------------------------------------------- */
 
-/* Hosts that share limits, and what shares them: logins always, addresses perhaps. Without
- * a group, as without this call, nothing is shared. */
+/* Hosts that share limits, and the sites that share them: logins always, addresses
+ * perhaps. Without a group, as without this call, nothing is shared. */
 struct sched_group {
     int members, lost;     /* we are one; lost ones may still use their parts */
     int late;              /* members that may be lost: not seen for some seconds */
@@ -472,8 +471,8 @@ struct sched_wish {
     bool is_account; /* where we log in */
     const struct bank_question *question;
 };
-/* Hands out wishes, `most` at a time, each of which sched_granted() answers; returns their
- * number. To be called after sched_next() has returned false. */
+/* Hands out wishes, `most` at a time; sched_granted() answers each. Returns their number.
+ * To be called after sched_next() has returned false. */
 size_t sched_wishes(struct sched *s, int64_t now_ms, size_t most,
                     void (*each)(void *context, const struct sched_wish *wish),
                     void *context);

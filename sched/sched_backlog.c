@@ -133,7 +133,7 @@ backlog_check_begin(const struct sched *s, struct site *site, size_t most)
     }
 }
 
-/* What is repeated was looked up, too. */
+/* Repeated ids were looked up, too. */
 static void
 backlog_check_end(struct site *site)
 {
@@ -155,7 +155,7 @@ sched_backlog_check(const struct sched *s, struct site *site, size_t *most)
     }
 }
 
-/* A walk of its own, since the sites that have ids of what was removed are not known. */
+/* A walk of its own, since the sites that have ids of removed messages are not known. */
 bool
 sched_backlog_sweep(struct sched *s)
 {
@@ -185,8 +185,8 @@ sched_backlog_is_swept(const struct sched *s)
 }
 
 /* Whether deferred mail must wait behind older mail until a session is greeted. A site on
- * probation may still be dead: it is probed without mail, and then gets what has waited
- * longest. */
+ * probation may still be dead: it is probed without mail, and then gets the mail that has
+ * waited longest. */
 static bool
 waits_for_probe(struct sched *s, const struct message_index *k, struct site *site,
                 enum flow_age age)
@@ -309,8 +309,9 @@ sched_site_recall(struct sched *s, struct site *site)
         site_set_crowded(&s->destinations.sites, site, true, s->now_ms);
 }
 
-/* What has a due time stays. Only when there is no other and few are new there is nothing
- * to do: a site with a million messages may die every second while they are retried. */
+/* Messages with a due time stay. Only when there is no other and few are new there is
+ * nothing to do: a site with a million messages may die every second while they are
+ * retried. */
 static void
 prune(struct sched *s, struct site *site, enum flow_age age)
 {

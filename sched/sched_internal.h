@@ -7,7 +7,7 @@
 #include "sched/message.h"
 #include "sched/session.h"
 
-/* A message of which some entries have entered or left their destinations. */
+/* A message whose entries have in part entered or left their destinations. */
 struct sched_part {
     struct sched_part *prev, *next;
     struct sched_message *message;
@@ -80,8 +80,8 @@ void sched_backlog_dead(struct message_index *k, struct sched_message *m);
 void sched_backlog_forget(struct sched *s, const struct message_index *k);
 /* Forgets ids of messages that are no more, for a count that is shown: of a dead site
  * nothing else does until it lives. Looks up at most *most ids, and takes them off: for
- * all sites of a step, or of a walk over all in one turn. What is left of a large backlog
- * is looked up by the next calls, or by sched_backlog_sweep(). */
+ * all sites of a step, or of a walk over all in one turn. The rest of a large backlog is
+ * looked up by the next calls, or by sched_backlog_sweep(). */
 enum { SCHED_BACKLOG_CHECKED_ALL = 10000 };
 void sched_backlog_check(const struct sched *s, struct site *site, size_t *most);
 /* Forgets ids at the front of the backlog whose messages are not in it any longer. */
@@ -91,9 +91,9 @@ void sched_quota_settled(struct sched *s, struct site *site,
                          const struct outcome *outcome);
 /* Settings have changed. */
 void sched_quota_forget(struct sched *s);
-/* It is now_ms: what the clock is ahead of the steady one may have changed. */
+/* It is now_ms: the lead of the clock over the steady one may have changed. */
 void sched_quota_tick(struct sched *s);
-/* Routes have changed: what waits in memory gets the new quotas. */
+/* Routes have changed: mail that waits in memory gets the new quotas. */
 void sched_quota_reload(struct sched *s, const struct route_table *routes);
 /* Makes all backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site);

@@ -1,8 +1,8 @@
 /* The scheduler's machine: questions and commands.
  *
- * Questions decide nothing: what binds a site is reported by site_bound(), the function
- * that decides it. So `petrel queue why` and the status cannot disagree with what the
- * scheduler does. Commands only make mail due and sites alive: sched_next() then does
+ * Questions decide nothing: the bound of a site is reported by site_bound(), the
+ * function that decides it. So `petrel queue why` and the status cannot disagree with
+ * the scheduler. Commands only make mail due and sites alive: sched_next() then does
  * the rest. */
 #include "sched/sched_internal.h"
 
@@ -256,7 +256,8 @@ view_quota(const struct transport *c, int64_t now_ms, struct sched_site *view)
     view->quota_period = quota_period_word(c->spent_period);
 }
 
-/* A dead site, or one that lacks a token, has no window, whatever size is kept for its revival. */
+/* A dead site, or one that lacks a token, has no window, even if a size is kept for its
+ * revival. */
 static int
 window_size(const struct site *site)
 {
@@ -471,7 +472,7 @@ sched_walk_end(struct sched_walk **walk)
     *walk = NULL;
 }
 
-/* Of one message, where the site's bound may be that of another lane. */
+/* The proof for one message, where the site's bound may be that of another lane. */
 static void
 view_proof(const struct lane *lane, struct sched_site *view)
 {

@@ -1,8 +1,8 @@
-/* The scheduler's machine: providers that limit what our account may send in a day, and
+/* The scheduler's machine: providers that limit the mail of our account in a day, and
  * our own quotas of next hops.
  *
  * Such a refusal is about the account, so no mail leaves for that target until the
- * limit may be over. What waits has no attempts meanwhile. */
+ * limit may be over. Waiting mail has no attempts meanwhile. */
 #include "sched/sched_internal.h"
 
 #include "sched/limits/refusal.h"

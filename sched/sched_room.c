@@ -47,7 +47,7 @@ is_small(const struct sched *s, size_t recipients)
     return recipients <= 1 || recipients <= room_limit(s) / SMALL_PART;
 }
 
-/* Beyond its own part small mail takes only what no other mail waits for. */
+/* Beyond its own part small mail takes only space that no other mail waits for. */
 static bool
 small_fits(const struct sched *s, size_t recipients)
 {

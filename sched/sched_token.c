@@ -23,8 +23,8 @@ site_set_token(struct sched *s, struct site *site, enum sched_token token)
     }
 }
 
-/* The share keeps the transport while its sites, of which the last may free itself, are
- * updated. */
+/* The share keeps the transport while its sites are updated: the last of them may free
+ * itself. */
 static void
 transport_set_token(struct sched *s, struct transport *transport)
 {

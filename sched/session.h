@@ -1,4 +1,4 @@
-/* Sessions: what they carry, and when they may take more. Internal to sched/. */
+/* Sessions: their mail, and when they may take more. Internal to sched/. */
 #ifndef SCHED_SESSION_H
 #define SCHED_SESSION_H
 
@@ -27,7 +27,7 @@ struct sched_session {
     struct destination *destination; /* for which it was opened */
     char *domain;
     int64_t opened_ms;
-    struct lane *lane;  /* what it has proven, once it is greeted */
+    struct lane *lane;  /* that of its proof, once it is greeted */
     uint64_t demand;    /* found for its domain */
     bool is_found;      /* its servers are known */
     bool greeted, idle; /* idle: found no mail to carry */
@@ -68,7 +68,7 @@ struct work *sched_session_begin(struct sites *set, struct sched_session *sessio
 struct work *sched_session_newest_work(struct sched_session *session);
 /* The slot of an open index of the work. */
 unsigned sched_session_slot(struct work *w, unsigned index);
-/* Ends a work of which all recipients are settled. */
+/* Ends a work whose recipients are all settled. */
 void sched_session_finish(struct sites *set, struct sched_session *session,
                           struct work *w);
 

@@ -1,8 +1,8 @@
-/* The scheduler's machine: what sessions report.
+/* The scheduler's machine: reports of sessions.
  *
- * Each report changes counts and queues; what may happen next is decided by
- * sched_next(). A session has no mail before its greeting, so the death of its site
- * settles the mail in the queue, not the session. */
+ * Each report changes counts and queues; sched_next() decides the next action. A
+ * session has no mail before its greeting, so the death of its site settles the mail in
+ * the queue, not the session. */
 #include "sched/sched_internal.h"
 
 #include "sched/limits/reply_class.h"
@@ -19,7 +19,7 @@ enum {
 };
 
 /* One of its sessions has begun or ended a delivery. With a transport rate delay that
- * changes what its other sites may do. */
+ * changes the bounds of its other sites. */
 static void
 transport_changed(struct sched *s, struct site *site)
 {
@@ -109,7 +109,7 @@ next_stalled(const struct sched *s, const struct site *except)
     return best;
 }
 
-/* Whether the free places are enough for what the site wants now. */
+/* Whether the free places are enough for the sessions that the site wants now. */
 static bool
 is_served_by(const struct sched *s, const struct site *site, int spare)
 {
@@ -139,7 +139,7 @@ gives_way(const struct sched *s, const struct sched_session *session,
 /* With all sessions in use, a session that has had its turn gives way to a transport
  * that has fewer, or to a site of its own transport that has fewer. Several may do so in
  * one turn: the places that are free are taken at its end. Idle since then, a session
- * does not take back what an idle session of another site waits for. */
+ * does not take back a place that an idle session of another site waits for. */
 static bool
 must_yield(const struct sched *s, const struct sched_session *session)
 {
@@ -195,7 +195,8 @@ sched_has_work(const struct sched *s, const struct sched_session *session)
            !must_yield(s, session);
 }
 
-/* The proof of the session is what was found for its domain. Without it there is none. */
+/* The proof of the session is the demand found for its domain. Without one there is
+ * none. */
 static void
 session_prove(struct sched *s, struct sched_session *session)
 {
@@ -272,7 +273,7 @@ work_finished(struct sched *s, struct sched_session *session, struct work *w,
         sched_site_recall(s, site);
 }
 
-/* What a verdict says about the site, and not about the message: a refused recipient
+/* The part of a verdict about the site, and not about the message: a refused recipient
  * proves that the site works. */
 static enum session_feedback
 outcome_feedback(const struct site *site, const struct outcome *outcome)

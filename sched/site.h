@@ -1,12 +1,12 @@
 /* Sites: the servers behind a next hop, and their limits. Internal to sched/.
  *
  * All domains with the same servers are one site (doc/scheduler.md "Sites"): they share
- * its sessions, window, rate and health. A site holds the queues of all that waits for
- * it (sched/lane.h) and decides how many sessions it may have. site_bound() both
- * decides and reports what limits it.
+ * its sessions, window, rate and health. A site holds the queues of all mail that waits
+ * for it (sched/lane.h) and decides how many sessions it may have. site_bound() both
+ * decides and reports its bound.
  *
  * The window is Postfix's (sched/limits/window.h). Unless the transport says
- * adaptive=no, the site also obeys what was learnt (doc/scheduler.md "Ceiling and
+ * adaptive=no, the site also obeys the learnt limits (doc/scheduler.md "Ceiling and
  * latency"): the ceiling of sessions, the rate, latency; and it dies only when none of
  * its sessions is alive. */
 #ifndef SCHED_SITE_H
@@ -46,7 +46,7 @@ enum session_feedback {
 struct site_backlog {
     struct id_queue ids;
     size_t repeated; /* of these, about: added while another one was there */
-    size_t added;    /* since it was pruned, of which: */
+    size_t added;    /* since it was pruned; among them: */
     size_t excess;   /* without a due time: only the site recalls them */
 };
 
@@ -68,7 +68,7 @@ struct site {
     struct sched_session *opening; /* sessions not yet greeted, oldest first */
     struct sched_session *idlers;  /* idle ones */
     int released; /* sessions that end, to make space for another lane */
-    int sessions; /* opened and not ended, of which: */
+    int sessions; /* opened and not ended; among them: */
     int greeted, idle, carrying;
     unsigned failures; /* sessions that never greeted since the last that did */
     unsigned slow;     /* slow transactions in this cohort */
@@ -90,7 +90,7 @@ struct site {
     bool is_crowded;
     bool is_due;   /* deferred mail has come due since the site died */
     uint64_t lent; /* hash of the key of the site that its domain comes from, and will
-                    * probably return to: what it has learnt is of that; 0: none */
+                    * probably return to: its learnt state is of that; 0: none */
     int64_t crowded_since_ms;
     struct site_lease *lease; /* NULL: its limits are this host's own */
     unsigned asked; /* entries of the message that sched_is_excess() asks about */
@@ -127,18 +127,18 @@ void site_remembered_key(const struct site *site, char key[SITE_STATE_KEY_MAX]);
 bool site_remember(const struct site *site, struct site_state *out,
                    char key[SITE_STATE_KEY_MAX]);
 
-/* A new site takes back what was remembered of it, and tests an untried login alone. */
+/* A new site takes back its remembered state, and tests an untried login alone. */
 void site_recall(struct sites *set, struct site *site);
 
-/* The new site, made because settings changed, or for a domain alone, takes over what the
- * old one has learnt, within its own settings. */
+/* The new site, made because settings changed, or for a domain alone, takes over the
+ * learnt state of the old one, within its own settings. */
 void site_inherit(struct site *site, const struct site *old);
 
 /* The limit that keeps the site from one more session, or a session from more mail,
  * now. until_ms is set when that ends by itself (else INT64_MAX). SCHED_BOUND_NONE:
  * nothing does. */
 enum sched_bound site_bound(struct site *site, int64_t now_ms, int64_t *until_ms);
-/* Sessions it may have now, regardless of what waits; and if one is to be opened. */
+/* Sessions it may have now, with any mail or none; and if one is to be opened. */
 int site_allows(const struct site *site, int64_t now_ms);
 int site_allows_new(const struct site *site, int64_t now_ms);
 /* No transaction may begin before that time (a rate, a pause); <= now_ms: none is
@@ -173,7 +173,7 @@ void site_revive(struct sites *set, struct site *site);
 /* All its logins have failed to get a token: it is dead until site_gain_token(). */
 void site_lose_token(struct sites *set, struct site *site);
 void site_gain_token(struct sites *set, struct site *site);
-/* What its transport lacks, as a deferral. */
+/* The lack of its transport, as a deferral. */
 struct outcome site_token_reason(const struct sites *set, const struct site *site);
 
 /* Adds an id that waits on disk until the site lives or has space. */
@@ -206,7 +206,7 @@ void sites_transport_changed(struct sites *set, struct transport *transport,
  * others. */
 void site_rotate(struct sites *set, struct site *site, int64_t now_ms);
 
-/* Does what is due. */
+/* Runs the timers that are due. */
 void sites_tick(struct sites *set, int64_t now_ms);
 int64_t sites_wake_ms(const struct sites *set); /* INT64_MAX = never */
 /* Moves all times by delta_ms. */

@@ -1,9 +1,8 @@
 /* Sites by mail exchangers: canonical sets and providers.
  *
- * A key must be the same for all domains with the same servers, whatever the order, the
- * case and the final dots of the DNS answer: so hosts are sorted, in lower case and
- * without dots. The key is bounded, so a hash of the whole set replaces the hosts that
- * do not fit. */
+ * A key must be the same for all domains with the same servers, for any order, case and
+ * final dots of the DNS answer: so hosts are sorted, in lower case and without dots.
+ * The key is bounded, so a hash of the whole set replaces the hosts that do not fit. */
 #include "sched/site_key.h"
 
 #include "base/memory.h"

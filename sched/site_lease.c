@@ -1,4 +1,4 @@
-/* Leases of sites: what they have and want, and what is done with the answers. */
+/* Leases of sites: their counts and wishes, and the answers. */
 #include "sched/site_lease.h"
 
 #include "base/memory.h"
@@ -28,7 +28,7 @@ site_lease_terms(const struct site *site)
                                 .doubt_ms = site->lease->group->doubt_ms};
 }
 
-/* Behind a route the target names the servers, else what was looked up. */
+/* Behind a route the target names the servers, else the look-up does. */
 static bool
 site_is_shared(const struct sites *set, const struct site *site)
 {
@@ -248,7 +248,7 @@ site_lease_granted(struct sites *set, const char *name, int64_t now_ms,
     site_update(set, lease->site, now_ms);
 }
 
-/* --- What it allows ----------------------------------------------------------------- */
+/* --- Limits ------------------------------------------------------------------------- */
 
 int
 site_lease_limit(const struct site *site, int64_t now_ms, bool is_new, int allowed)

@@ -1,8 +1,9 @@
 /* Sites whose limits a group of hosts shares. Internal to sched/; sched.h has
  * sched_members(), sched_wishes() and sched_granted().
  *
- * A site of a domain has no lease before its servers are known: what shares a limit is the
- * servers. Its sessions carry no mail before. Nothing of this exists without a group. */
+ * A site of a domain has no lease before its servers are known: the servers share a limit,
+ * not the domains. Its sessions carry no mail before. Nothing of this exists without a
+ * group. */
 #ifndef SCHED_SITE_LEASE_H
 #define SCHED_SITE_LEASE_H
 
@@ -28,7 +29,7 @@ struct site_group {
     struct site_lease *by_name, *due;
 };
 
-/* Of all sites. NULL: there is no group. */
+/* For all sites. NULL: there is no group. */
 void site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_ms);
 void site_group_free(struct sites *set);
 void site_group_shift(struct sites *set, int64_t delta_ms);

@@ -1,4 +1,5 @@
-/* What sites have learnt: over a restart, and from one site to its successor. */
+/* Keeps the learnt state of sites: over a restart, and from one site to its
+ * successor. */
 #include "sched/limits/reply_class.h"
 #include "sched/site.h"
 

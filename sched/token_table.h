@@ -15,8 +15,8 @@ bool token_table_set(struct token_table *table, const struct sched_login *login,
                      enum sched_token token, const char *why);
 void token_table_clear(struct token_table *table);
 
-/* What the target lacks. AWAITED while any of its hosts awaits a token, which comes
- * soon; FAILED when each of them lacks one. *why is the table's. */
+/* The state of the target's token. AWAITED while any of its hosts awaits a token, which
+ * comes soon; FAILED when each of them lacks one. The table owns *why. */
 enum sched_token token_table_find(const struct token_table *table,
                                   const struct target *target, const char **why);
 

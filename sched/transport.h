@@ -34,7 +34,7 @@ struct transport {
     struct quota quota;     /* the target's, or a newer one of that next hop */
     int64_t spent_until_ms; /* that quota is used up until then */
     enum quota_period spent_period;
-    enum sched_token token; /* what it lacks to log in */
+    enum sched_token token; /* the state of its token */
 };
 
 struct transports {

@@ -23,7 +23,7 @@ static const struct text owner_prefix = TEXT("owner-");
 struct aliases_value {
     struct aliases_value *next;
     bool exact;
-    struct text address; /* empty: before what :include: has read */
+    struct text address; /* empty: before the text that :include: has read */
 };
 
 struct aliases_name {
@@ -42,7 +42,7 @@ struct aliases {
     struct aliases_name *names;
     struct aliases_name root; /* the setting; values NULL: unset */
     bool has_local;
-    /* Whether there are names of these forms: no look-up of what cannot be there. */
+    /* Whether there are names of these forms: if not, no look-up. */
     bool has_domains, has_wildcards, has_owners;
     size_t value_count;
     uint64_t walks;
@@ -613,7 +613,7 @@ aliases_check_next(struct aliases_making *r)
     r->phase = ALIASES_COMPLETE;
 }
 
-/* One file, include or name; those that are read take off *steps what they need. */
+/* One file, include or name; those that are read take their work off *steps. */
 static void
 aliases_do(struct aliases_making *r, size_t *steps)
 {

@@ -86,7 +86,7 @@ struct aliases_question {
 };
 enum aliases_answer {
     ALIASES_NONE,    /* it has no alias: nothing was called */
-    ALIASES_ONE,     /* it has one with one address: a user who is elsewhere */
+    ALIASES_ONE,     /* it has one with one address: a user elsewhere */
     ALIASES_SEVERAL, /* more than one address stands behind the name */
     ALIASES_LIST,    /* a name with an owner */
     ALIASES_EMPTY,   /* it has one without any: an :include: of nobody, or too long */

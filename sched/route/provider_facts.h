@@ -1,5 +1,5 @@
-/* What is known of large smarthosts, beyond what their replies say. Pure. Limits are not
- * among it: rates are learnt. */
+/* Facts about large smarthosts that their replies lack. Pure. Limits are not among them:
+ * rates are learnt. */
 #ifndef SCHED_ROUTE_PROVIDER_FACTS_H
 #define SCHED_ROUTE_PROVIDER_FACTS_H
 

@@ -62,7 +62,7 @@ key_make(struct quotas_key *key, enum quotas_kind kind, struct text value)
     return true;
 }
 
-/* QUOTAS_KINDS: it is of none. *value: what follows the prefix. */
+/* QUOTAS_KINDS: it is of none. *value: the text after the prefix. */
 static enum quotas_kind
 kind_of(struct text who, struct text *value)
 {

@@ -1,9 +1,9 @@
-/* The table `quotas`: how much each of those who send may send. Pure.
+/* The table `quotas`: the number of recipients that each sender may send to. Pure.
  *
  * Lines, or entries with commas between them, "WHO LIMIT[,LIMIT]..."; # begins a comment
  * line. WHO is of one of five kinds: user:NAME or user:* (each user of a login by itself);
  * uid:N or uid:* (each local user); sender:ADDRESS, sender:DOMAIN or sender:* (each sender
- * address by itself); domain:DOMAIN or domain:* (each sender domain as a whole); all. Of
+ * address by itself); domain:DOMAIN or domain:* (each sender domain as a whole); all. For
  * each kind the first entry that matches counts, and all kinds apply. LIMIT is as in
  * sched/limits/quota.h.
  *
@@ -38,14 +38,14 @@ struct quotas;
 struct quotas *quotas_new(void);
 /* No claim may be open. */
 void quotas_free(struct quotas **quotas);
-/* Replaces the table; what is counted stays. False with one line per error
- * ("quotas: 'ENTRY': ..."); then nothing changes. */
+/* Replaces the table; counts stay. False with one line per error ("quotas: 'ENTRY':
+ * ..."); then nothing changes. */
 bool quotas_set(struct quotas *quotas, struct text table, struct buffer *errors)
     __attribute__((warn_unused_result));
 /* True: the table is empty. */
 bool quotas_are_empty(const struct quotas *quotas);
 
-/* Who sends a message. */
+/* The sender of a message. */
 struct quotas_sender {
     struct text user;    /* of the login; empty: none */
     uint32_t uid;        /* of a local user, or QUOTAS_NO_UID */
@@ -78,7 +78,7 @@ void quotas_settle(struct quotas *quotas, struct quotas_claim *claim, uint32_t s
 
 /* --- For operators, and over a restart --------------------------------------------- */
 
-/* Forgets what the name has sent; what is under way counts from now. False: nothing is
+/* Forgets the use of the name; mail under way counts from now. False: nothing is
  * counted of it. */
 bool quotas_reset(struct quotas *quotas, struct text name);
 struct quotas_state {

@@ -1,5 +1,5 @@
 /* Reads the table `rewrite` and looks addresses up: by hash, in every pattern that could
- * match, of which the first in the table wins. */
+ * match. The first one in the table wins. */
 #include "sched/route/rewrites.h"
 
 #include "base/memory.h"

@@ -1,5 +1,4 @@
-/* The table `rewrite`: what becomes of the addresses of submitted mail as it leaves.
- * Pure.
+/* The table `rewrite`: new forms for the addresses of submitted mail as it leaves. Pure.
  *
  * Entries "PATTERN REPLACEMENT", one a line or with commas between; # begins a comment
  * line; the first pattern that matches counts. PATTERN: user@domain, domain, .domain

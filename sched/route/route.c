@@ -352,8 +352,8 @@ target_length(struct text t)
 }
 
 /* Up to the comma that ends an entry. An entry has a blank, between pattern and target;
- * what follows a comma directly and has none goes on with a list within the target:
- * notices=4h,1d or rate=10/s,burst=2. */
+ * text that follows a comma directly and has none goes on with a list within the
+ * target: notices=4h,1d or rate=10/s,burst=2. */
 static size_t
 entry_end(struct text rest)
 {

@@ -23,8 +23,8 @@ option_add(char out[OPTIONS_MAX], const char *key, const char *value)
     assert(written > 0 && length + (size_t)written < OPTIONS_MAX);
 }
 
-/* "?tls=verify", unless the scheme implies it, and what makes the receiver see another
- * client. */
+/* "?tls=verify", unless the scheme implies it, and the options that make the receiver
+ * see another client. */
 static const char *
 key_options(const struct target *target, char out[OPTIONS_MAX])
 {

@@ -221,8 +221,8 @@ line_overlaps(const struct line *line, struct text host, uint16_t port,
            (line->port == 0 || port == 0 || line->port == port);
 }
 
-/* Of two ways to log in nobody knows which one is meant; but of two accounts of a user
- * one may be for a port. */
+/* Two ways to log in are ambiguous; but one of two accounts of a user may be for a
+ * port. */
 static bool
 account_is_new(const struct secrets *secrets, const struct secrets_account *a)
 {

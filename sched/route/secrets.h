@@ -21,12 +21,12 @@ struct secrets;
 /* Owned by the table. */
 struct secret {
     bool is_token;   /* value is the path of the token's file */
-    bool is_account; /* of OAuth2: value names it, and who keeps its token is asked */
+    bool is_account; /* of OAuth2: value names it; its token is asked for elsewhere */
     struct text value;
     const char *from; /* the setting that contains it */
 };
 
-/* table may be empty. NULL with one line per error, none of which shows a secret. */
+/* table may be empty. NULL with one line per error; no line shows a secret. */
 struct secrets *secrets_new(struct text table, struct buffer *errors);
 /* Overwrites them. May be NULL. */
 void secrets_free(struct secrets **secrets);

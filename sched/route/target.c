@@ -1,7 +1,7 @@
 /* Parser of the targets of routes: schemes, hosts, paths, options.
  *
- * The body is parsed before the options, which depend on the kind of target. What
- * concerns several options, such as a password without TLS, is checked last. Each error
+ * The body is parsed before the options, which depend on the kind of target. Rules
+ * about several options, such as a password without TLS, are checked last. Each error
  * states the valid form. */
 #include "sched/route/target.h"
 
@@ -20,8 +20,8 @@ enum { SMTP_PORT = 25, LMTP_PORT = 24 };
 #define NOTICES_MAX_MS (100 * 24 * 60 * MINUTE_MS)
 #define NOTICES_MS     (4 * 24 * 60 * MINUTE_MS) /* unless a route sets it */
 
-/* A scheme whose name promises TLS verifies the certificate, too; smtp:// takes what the
- * host offers. */
+/* A scheme whose name promises TLS verifies the certificate, too; smtp:// takes the TLS
+ * that the host offers. */
 static const struct target_scheme schemes[] = {
     {TEXT("smtp"),                TARGET_SMTP, SMTP_PORT, TARGET_TLS_MAY,    false, false},
     {TEXT("smtp+starttls"),       TARGET_SMTP, SMTP_PORT, TARGET_TLS_VERIFY, false, true },
@@ -236,7 +236,7 @@ option_dkim(struct target_parser *p, struct text value)
     return true;
 }
 
-/* What destinations by MX demand of TLS. */
+/* Options for the TLS demands of destinations by MX. */
 static bool
 option_demand(struct target_parser *p, const char *key, struct text value, bool *no)
 {
@@ -275,8 +275,8 @@ option_canary(struct target_parser *p, struct text value)
     return true;
 }
 
-/* Where we come from, to which addresses we go, what leaves. True: it is such an
- * option. */
+/* Options for source addresses, for the addresses of hosts, for the form of mail. True:
+ * it is such an option. */
 static bool
 option_of_smtp(struct target_parser *p, struct text key, struct text value, bool *good)
 {

@@ -26,7 +26,7 @@
  *   at TIME flush               as `petrel queue retry --all`
  *   hosts N                     that share the limits of targets with rate= or
  *                               shared=yes; 1
- *   bank period=5s              of which they ask their parts; without: each has an
+ *   bank period=5s              they ask it for their parts; without: each has an
  *                               equal part
  *   at TIME bank down|up|empty|lose TIME
  *                               lose: it is again as that long ago
@@ -71,7 +71,7 @@ struct scenario_site {
     UT_hash_handle hh;
     char *name;
     size_t number;
-    struct fake_server_settings base, *servers; /* base: what an address begins with */
+    struct fake_server_settings base, *servers; /* base: the defaults of an address */
     size_t server_count;
     bool has_addresses;
 };
@@ -100,7 +100,7 @@ enum scenario_change_kind {
     SCENARIO_BANK_UP,
     SCENARIO_BANK_EMPTY,
     SCENARIO_BANK_KEEP, /* for the change behind this one, */
-    SCENARIO_BANK_LOSE, /* which brings back what was kept */
+    SCENARIO_BANK_LOSE, /* which brings back its kept state */
     SCENARIO_HOST_CUT,
     SCENARIO_HOST_JOIN,
     SCENARIO_HOST_DIE,

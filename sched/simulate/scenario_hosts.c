@@ -76,7 +76,7 @@ scenario_word_find(const struct scenario_word *words, size_t count, struct text 
     return NULL;
 }
 
-/* What is lost is what came after a copy that was kept. */
+/* The changes after a kept copy are lost. */
 static void
 scenario_read_lose(struct reader *r, int64_t at_us, struct text rest)
 {

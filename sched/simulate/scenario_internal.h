@@ -33,7 +33,8 @@ bool scenario_read_one(struct reader *r, struct text rest, struct text *word);
 /* "4" or "2..5", of the hosts that there are: numbers from 0. */
 bool scenario_read_hosts(struct reader *r, struct text word, size_t *first,
                          size_t *count);
-/* The statements `hosts` and `bank`, and what follows `at TIME bank` and `at TIME host`. */
+/* The statements `hosts` and `bank`, and the words after `at TIME bank` and `at TIME
+ * host`. */
 void scenario_read_hosts_statement(struct reader *r, struct text rest);
 void scenario_read_bank_statement(struct reader *r, struct text rest);
 void scenario_read_bank_change(struct reader *r, int64_t at_us, struct text rest);

@@ -1,4 +1,4 @@
-/* Simulations: the clock, mail that arrives, and what the scheduler asks for. */
+/* Simulations: the clock, mail that arrives, and the actions of the scheduler. */
 #include "sched/simulate/simulation.h"
 
 #include "base/memory.h"

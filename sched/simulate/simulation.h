@@ -27,10 +27,11 @@ struct simulation_site {
     unsigned sessions, peak_sessions; /* of the client, from the look-up on */
     unsigned peak_open;               /* of all servers together */
     int64_t busy_us;                  /* in transactions */
-    /* What hosts share of it, and what its servers saw of all of them together. */
+    /* The limits of it that hosts share, and the totals that its servers saw of all of
+     * them. */
     struct rate rate;                  /* of transactions; amount 0: none */
     int limit;                         /* of sessions; 0: none, or not shared */
-    uint64_t begun;                    /* transactions, of which at most: */
+    uint64_t begun;                    /* transactions; at most: */
     unsigned worst_minute, worst_five; /* in a minute, and in five */
     int64_t open_us, over_us;          /* sessions, and those over the limit, x time */
     int64_t turn_us; /* the longest time for which a host with mail began none */
@@ -42,7 +43,7 @@ struct simulation_result {
     uint64_t messages, messages_delivered, messages_failed;
     uint64_t recipients_delivered, recipients_failed;
     uint64_t works;    /* transactions that delivered */
-    uint64_t deferred; /* verdicts for recipients, of which: */
+    uint64_t deferred; /* verdicts for recipients; among them: */
     uint64_t tempfails, rate_limited, suspended; /* without a session */
     uint64_t opens, connects, greeted, refused, timed_out, lost;
     uint64_t transactions; /* begun */

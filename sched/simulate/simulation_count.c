@@ -1,5 +1,5 @@
-/* What receivers see of all hosts together: transactions of a minute, sessions, and how
- * long a host waits for its turn. */
+/* The totals that receivers see of all hosts: transactions of a minute, sessions, and
+ * how long a host waits for its turn. */
 #include "sched/simulate/simulation_internal.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* Hosts of a simulation: who runs, what they know of each other, and what they ask the
- * bank. */
+/* Hosts of a simulation: which run, their knowledge of each other, and their questions
+ * to the bank. */
 #include "sched/simulate/simulation_internal.h"
 
 #include "base/memory.h"
@@ -52,7 +52,7 @@ simulation_host_touch(struct simulation *s, struct simulation_host *host)
     s->ready_last = &host->next_ready;
 }
 
-/* --- Who is there ----------------------------------------------------------------- */
+/* --- The members ------------------------------------------------------------------ */
 
 /* As it knows the group. */
 static void
@@ -214,7 +214,7 @@ simulation_host_happened(struct simulation *s, struct event *event)
         host_question(s, memory_container(event, struct simulation_host, question));
 }
 
-/* --- Who runs --------------------------------------------------------------------- */
+/* --- Running hosts ---------------------------------------------------------------- */
 
 struct simulation_host *
 simulation_host_running(struct simulation *s, size_t number)
@@ -374,7 +374,7 @@ simulation_host_change(struct simulation *s, struct queue_command *command)
 
 /* --- Beginning and end ------------------------------------------------------------ */
 
-/* What is shared of each site: the limits of its first domain. */
+/* Sets the shared limits of each site: those of its first domain. */
 static void
 sites_set_limits(struct simulation *s)
 {

@@ -59,7 +59,7 @@ struct place { /* a site */
     struct begun tally;
 };
 
-/* What a host has at a place. */
+/* The mail and sessions of a host at a place. */
 struct seat {
     struct line *idle; /* sessions */
     bool is_touched;
@@ -170,11 +170,11 @@ void simulation_hosts_free(struct simulation *s);
 void simulation_host_touch(struct simulation *s, struct simulation_host *host);
 /* A beat, or a question or its answer. */
 void simulation_host_happened(struct simulation *s, struct event *event);
-/* What it wants to ask the bank. */
+/* Its questions to the bank. */
 void simulation_host_ask(struct simulation *s, struct simulation_host *host);
 /* A change of the bank or of hosts. */
 void simulation_host_change(struct simulation *s, struct queue_command *command);
-/* What the host that has the mail has where that goes. */
+/* The seat of the mail's host at the place that the mail goes to. */
 struct seat *simulation_mail_seat(const struct simulation *s, const struct mail *mail);
 /* The host that mail for this one goes to. */
 struct simulation_host *simulation_host_running(struct simulation *s, size_t number);
@@ -184,7 +184,7 @@ void simulation_host_give(struct simulation *s, struct simulation_host *host,
 /* It has ended its sessions while draining: the others get its mail. */
 void simulation_host_drained(struct simulation *s, struct simulation_host *host);
 
-/* --- simulation_count.c: what receivers see of all hosts -------------------------- */
+/* --- simulation_count.c: the totals that receivers see ---------------------------- */
 
 /* A message waits at the place, or has ended, for better or worse. */
 void simulation_count_wait(const struct simulation *s, struct seat *seat);
@@ -199,12 +199,12 @@ void simulation_count_end(struct simulation *s);
 
 /* Connections that were refused or timed out, for each 100 messages delivered. */
 double simulation_refused_per_100(const struct simulation_result *result);
-/* Percentage of what that number of sessions at a site (by its number in the scenario)
- * could have carried from the first arrival to the end of the site. */
+/* The use, in percent, of that number of sessions at a site (by its number in the
+ * scenario) from the first arrival to the end of the site. */
 double simulation_use(const struct simulation_result *result, size_t site,
                       unsigned sessions);
 double simulation_per_minute(const struct rate *rate);
-/* Percentages of what a site's shared limits allow: transactions from the first arrival to
+/* The use of a site's shared limits, in percent: transactions from the first arrival to
  * the last delivery, those of the worst minute or five minutes, and open sessions. */
 double simulation_rate_use(const struct simulation_result *result, size_t site);
 double simulation_worst(const struct simulation_site *site, int minutes);

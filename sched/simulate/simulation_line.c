@@ -17,7 +17,7 @@ enum {
     LOOK_ALWAYS = 100      /* with more than these; the daemon asks in each turn */
 };
 
-enum step { /* what happens next */
+enum step { /* the next event */
             STEP_FOUND,
             STEP_CONNECT,
             STEP_GREET,
@@ -199,7 +199,7 @@ station_preference(const struct place *place, size_t number)
 }
 
 /* The order in which a session tries the addresses of its site: by preference, and by
- * what the scheduler knows of their health. */
+ * the health that the scheduler knows of. */
 static size_t *
 address_order(struct simulation *s, const struct line *l)
 {

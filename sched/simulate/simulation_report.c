@@ -177,7 +177,7 @@ say_share(struct buffer *out, double percent)
     simulation_report_say(out, " %9.1f %%", percent);
 }
 
-/* Of each site that hosts share, what all of them did together. */
+/* For each site that hosts share, the totals of all of them. */
 static void
 report_shared(const struct simulation_result *r, const struct scenario *scenario,
               struct buffer *out)
