@@ -13,8 +13,8 @@ deadline_span_ms(const struct deadline *p, const struct deadline_rules *rules)
     return rules->data_rate > 0 ? rules->data_ms * SPAN_TIMEOUTS : 0;
 }
 
-/* A reply begins a new span: what the client has not read yet must not count against
- * it. */
+/* A reply begins a new span: bytes that the client has not read yet must not count
+ * against it. */
 void
 deadline_noted(struct deadline *p, bool content, int64_t size, bool answered,
                int64_t now_ms)

@@ -11,8 +11,8 @@ enum state {
     AFTER_DOT_CR /* a CR kept back: only LF may follow, as the end of the content */
 };
 
-/* Takes one byte that may change the state. Only CRLF ends a line. Whoever sees the end
- * of the content elsewhere than the server before or behind it can be made to read
+/* Takes one byte that may change the state. Only CRLF ends a line. A server that sees
+ * the end of the content elsewhere than the one before or behind it can be made to read
  * content as commands (SMTP smuggling), so bare CR, bare LF and NUL are errors, not
  * line ends. */
 static enum progress

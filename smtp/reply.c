@@ -156,8 +156,8 @@ write_head(char line[WRITTEN_MAX + 1], int code, char mark, const char *enhanced
     return 4 + more.length + 1;
 }
 
-/* Nothing of a client that we repeat can end the line: what is not printable ASCII
- * becomes a question mark. */
+/* Nothing of a client that we repeat can end the line: bytes other than printable ASCII
+ * become question marks. */
 static void __attribute__((format(printf, 5, 0)))
 reply_write_line(struct buffer *out, int code, char mark, const char *enhanced,
                  const char *format, va_list list)

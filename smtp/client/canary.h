@@ -28,8 +28,8 @@ struct canary_settings {
     struct tls_client *const *tls; /* the owner's variable */
     const struct secrets *secrets; /* of the target's users */
     struct tokens *tokens;         /* of accounts; NULL: there are none */
-    /* Of a TARGET_MX. */
-    const char *domain;    /* whose mail it is */
+    /* For a TARGET_MX. */
+    const char *domain;    /* the domain of its mail */
     const char *only;      /* the name of the one of its hosts; NULL: any of them */
     bool dane;             /* see smtp/client/exchange.h */
     struct sts_cache *sts; /* likewise */
@@ -46,7 +46,7 @@ enum canary_verdict {
 };
 struct canary_result {
     enum canary_verdict verdict;
-    const char *text;     /* the reply, or what has failed; until the callback ends */
+    const char *text;     /* the reply, or the failure; until the callback ends */
     const char *tls;      /* client_connection_tls() */
     const char *where;    /* the host that has answered, "name[ip]"; "" none */
     const char *demand;   /* exchange_describe() of it, or of `only` */
@@ -55,8 +55,8 @@ struct canary_result {
 typedef void canary_done(void *context, const struct canary_result *result);
 
 /* Host number `at` of a TARGET_SMTP, or the hosts of a domain, at each of its addresses
- * until one converses. Settings are copied; what they point to, target and sender live
- * until done, which comes once, in a later turn. sender: of MAIL. */
+ * until one converses. Settings are copied; the data they point to, target and sender
+ * live until done, which comes once, in a later turn. sender: of MAIL. */
 struct canary *canary_new(const struct canary_settings *settings,
                           const struct target *target, size_t at, const char *sender,
                           canary_done *done, void *context);

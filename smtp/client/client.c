@@ -84,7 +84,8 @@ last(const struct client *c)
 
 /* --- The transcript --------------------------------------------------------------- */
 
-/* What the step has added to the output behind `before`. Of a login only its verb. */
+/* Notes the bytes that the step has added to the output behind `before`. For a login
+ * only its verb. */
 static void
 note_asked(const struct client *c, enum step_name step, size_t before)
 {
@@ -154,8 +155,8 @@ is_expected(const struct step *step, const struct reply *reply)
     return class == (step == &client_steps[STEP_DATA] ? 3 : 2);
 }
 
-/* 421: the peer closes now, whatever was asked (RFC 5321 §3.8). The recipients without
- * a verdict are deferred, and the site is blamed. */
+/* 421: the peer closes now, in answer to any command (RFC 5321 §3.8). The recipients
+ * without a verdict are deferred, and the site is blamed. */
 static void
 hear_421(struct client *c, const char *what)
 {
@@ -199,7 +200,7 @@ hear_unasked(struct client *c, enum progress progress)
 static bool
 hear(struct client *c, struct text *input)
 {
-    /* Not parsed: what came in cleartext would count as said under TLS. */
+    /* Not parsed: input in cleartext would count as received under TLS. */
     if (c->in_flight > 0 && c->waiting[c->first].step == STEP_HANDSHAKE) {
         client_injected(c, input->length);
         return true;

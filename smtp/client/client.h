@@ -2,11 +2,11 @@
  * clock.
  *
  * Replies in, commands out, events out. The owner sends client_output(), passes the
- * peer's bytes to client_next(), does what the events ask for, and reports a lost
- * connection. A connection carries any number of transactions, one after the other; the
- * commands of the next one may leave in one group with the final dot of the last (RFC
- * 2920 §3.1). The steps that wait for their reply form a queue, so that PIPELINING only
- * decides when the next step may be asked.
+ * peer's bytes to client_next(), obeys the events, and reports a lost connection. A
+ * connection carries any number of transactions, one after the other; the commands of
+ * the next one may leave in one group with the final dot of the last (RFC 2920 §3.1).
+ * The steps that wait for their reply form a queue, so that PIPELINING only decides
+ * when the next step may be asked.
  *
  * The owner converts content that a host does not take (8-bit content without 8BITMIME,
  * binary content without BINARYMIME), if it may be converted. If it may not, 8-bit
@@ -32,7 +32,7 @@ struct client_login {
     struct sasl_credentials credentials; /* sasl_client_check() has accepted them */
     unsigned allowed;                    /* mechanisms: bits (1 << sasl_mechanism) */
     bool may_be_clear;                   /* without TLS, too */
-    const char *remedy;          /* what to check when they are refused: a setting */
+    const char *remedy;          /* the setting to check when they are refused */
     char nonce[SASL_NONCE_SIZE]; /* fresh */
 };
 
@@ -52,7 +52,7 @@ struct client_settings {
     const char *redirect_to;       /* the name of one of our own hosts: it gets only
                                 redirected fragments (smtp/redirect.h), never converted.
                                 NULL: any other. Lives as long as the client */
-    struct transcript *transcript; /* what is said; NULL: nobody wants it. Likewise */
+    struct transcript *transcript; /* of the dialog; NULL: nobody wants it. Likewise */
 };
 
 struct client *client_new(const struct client_settings *settings);
@@ -98,7 +98,7 @@ struct client_event {
  * false. Bytes left in *input must be passed again, with more after them. */
 bool client_next(struct client *c, struct text *input, struct client_event *event);
 
-/* The handshake has met all that tls demands; what the host said before is forgotten
+/* The handshake has met all demands of tls; earlier replies of the host are forgotten
  * (RFC 3207 §4.2). Then call client_next(). */
 void client_secured(struct client *c);
 /* It failed: why is a part of a sentence. Then call client_next(). */
@@ -136,7 +136,8 @@ bool client_has_news(const struct client *c);
  * FORBIDDEN and FRAGMENT. Then call client_next(). */
 bool client_converts(const struct client *c);
 struct downgrade_way client_way(const struct client *c);
-/* What is signed of a message with that verdict; NOT_NEEDED if nothing was scanned. */
+/* The form to sign of a message with that verdict; NOT_NEEDED if nothing was
+ * scanned. */
 enum signing_form client_signing_form(const struct client *c,
                                       enum downgrade_verdict verdict);
 /* added: bytes of signatures that the owner passes before the content. */
@@ -153,8 +154,8 @@ void client_content_end(struct client *c);
  * awaited. It begins anew whenever client_turn() has changed. */
 int64_t client_timeout_ms(const struct client *c);
 unsigned client_turn(const struct client *c);
-/* What the client has waited for since then: GREETING, HANDSHAKE, REPLY, CONTENT,
- * PREPARE or NONE. command: whose reply it is ("RCPT TO"), else "". */
+/* The state in which the client has waited since then: GREETING, HANDSHAKE, REPLY,
+ * CONTENT, PREPARE or NONE. command: that of the awaited reply ("RCPT TO"), else "". */
 enum activity_kind client_activity(const struct client *c, const char **command);
 
 /* The end, from our side; then call client_next() for the events. */

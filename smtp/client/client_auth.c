@@ -180,7 +180,7 @@ client_note_mechanisms(struct client *c, const struct reply *reply)
             offered = text_after(line, 5);
             break;
         }
-    /* Of a list that is too long the first part counts. */
+    /* The first part of a list that is too long counts. */
     (void)text_copy(c->auth.offered, sizeof(c->auth.offered), offered);
 }
 

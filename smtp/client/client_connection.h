@@ -56,23 +56,23 @@ void client_connection_send(struct client_connection *s,
 /* client_probe(), within CLIENT_READY. */
 void client_connection_probe(struct client_connection *s, struct text sender,
                              struct text recipient);
-/* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified", "/unverified", or what the destination
- * demands, "/dane" or "/sts"; "" in cleartext. Until client_connection_free(). */
+/* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified", "/unverified", or the demand of the
+ * destination, "/dane" or "/sts"; "" in cleartext. Until client_connection_free(). */
 const char *client_connection_tls(const struct client_connection *s);
-/* Of the mail under way: "D/S,D/S", the domains and selectors that sign it; empty: it is
- * unsigned. Until its CLIENT_DONE. */
+/* For the mail under way: "D/S,D/S", the domains and selectors that sign it; empty: it
+ * is unsigned. Until its CLIENT_DONE. */
 struct text client_connection_dkim(const struct client_connection *s);
 /* At CLIENT_VERDICT: the sender with which the mail has left, if it is not that of the
  * envelope; else empty. */
 struct text client_connection_sender(const struct client_connection *s);
 /* At CLIENT_OVER: see client_tls_failed(). */
 bool client_connection_tls_failed(const struct client_connection *s);
-/* What it has logged in with, or NULL. */
+/* The credentials of its login, or NULL. */
 const struct credentials *
 client_connection_credentials(const struct client_connection *s);
 /* Since CLIENT_READY. */
 struct client_limits client_connection_limits(const struct client_connection *s);
-/* What it does, since when, and whether for that message; the owner fills in scheme. */
+/* Its activity, since when, and whether for that message; the owner fills in scheme. */
 void client_connection_activity(const struct client_connection *s, struct id message,
                                 struct activity *out);
 /* Recipients without a verdict get this one, then CLIENT_OVER comes, before it

@@ -95,7 +95,7 @@ client_connection_start_content(struct client_connection *s)
         return;
     s->content_rules = (struct deadline_rules){.data_ms = client_timeout_ms(s->client),
                                                .data_rate = s->settings.data_rate_min};
-    /* What was taken before this are commands. */
+    /* The bytes taken before are commands. */
     (void)client_connection_newly_taken(s);
     deadline_noted(&s->content_deadline, true, 0, true,
                    loop_monotonic_ms(s->settings.loop));
@@ -194,8 +194,8 @@ client_connection_signs(const struct client_connection *s, const struct envelope
            s->redirect_to == NULL && signing_is_on(s->settings.signing);
 }
 
-/* Begins the pass over what will leave. False: nothing is to be signed, or it cannot be
- * read. */
+/* Begins the pass over the form that will leave. False: nothing is to be signed, or it
+ * cannot be read. */
 static bool
 begin_hashing(struct client_connection *s)
 {

@@ -1,4 +1,4 @@
-/* What client_connection*.c share. No other file includes this. */
+/* Declarations that client_connection*.c share. No other file includes this. */
 #ifndef SMTP_CLIENT_CLIENT_CONNECTION_INTERNAL_H
 #define SMTP_CLIENT_CLIENT_CONNECTION_INTERNAL_H
 
@@ -33,7 +33,7 @@ struct client_connection {
     int64_t said, taken;
     struct loop_timer content_timer;
     struct loop_task task;
-    void (*pump)(void *context); /* what task does */
+    void (*pump)(void *context); /* the work of task */
 
     const struct envelope *envelope; /* of the mail under way */
     struct id mails[2];        /* sent and not done: the one under way, and the next */
@@ -54,7 +54,7 @@ void client_connection_leave(struct client_connection *s, struct id before);
 /* Sends the machine's output. */
 void client_connection_flush(struct client_connection *s);
 
-/* --- client_connection_content.c: what is read, signed, converted and sent ---------- */
+/* --- client_connection_content.c: reads, signs, converts and sends content ---------- */
 
 /* Before MAIL: reads all content, a part in each turn, if it may have to be converted,
  * or is to be signed. client_prepared() is called then, or client_abandon(). */

@@ -1,4 +1,4 @@
-/* What the files client*.c share. No other file includes this. */
+/* Declarations that the files client*.c share. No other file includes this. */
 #ifndef SMTP_CLIENT_CLIENT_INTERNAL_H
 #define SMTP_CLIENT_CLIENT_INTERNAL_H
 
@@ -134,7 +134,7 @@ struct client {
     struct dot_encoder dot;
 };
 
-/* A step: its command, and what its reply does. heard() never gets a 421, and only
+/* A step: its command, and the effect of its reply. heard() never gets a 421, and only
  * replies of a class that the step may have. */
 struct step {
     const char *command; /* for people; "": none */
@@ -164,7 +164,8 @@ void client_end(struct client *c, struct outcome outcome);
 void client_protocol_error(struct client *c, const char *doing, const char *what);
 /* The same, with QUIT if no reply is awaited. */
 void client_end_politely(struct client *c, struct outcome outcome);
-/* EHLO, LHLO or HELO has succeeded: TLS is next, or what follows without it. */
+/* EHLO, LHLO or HELO has succeeded: TLS is next, or the step that follows without
+ * it. */
 void client_introduced(struct client *c);
 /* Bytes came where only TLS may begin. */
 void client_injected(struct client *c, size_t count);

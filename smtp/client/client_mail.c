@@ -55,7 +55,7 @@ too_large(const struct client *c, const struct client_transaction *l)
                : NULL;
 }
 
-/* What cannot go to this host in any form is found first. 8-bit content without
+/* Mail that cannot go to this host in any form is found first. 8-bit content without
  * 8BITMIME and binary content without BINARYMIME must be scanned before MAIL
  * (CLIENT_PREPARE), since MAIL has BODY and SIZE of the form that is sent. */
 const char *
@@ -248,7 +248,7 @@ client_say_mail(struct client *c, const struct client_transaction *l)
     say_word(c, "MAIL FROM:<");
     client_mail_say(c, outgoing_sender(l->mail.outgoing, e));
     say_word(c, ">");
-    /* Of converted content an upper bound: it is converted only while it is sent. */
+    /* For converted content an upper bound: it is converted only while it is sent. */
     if (c->extensions & EXTENSION_SIZE)
         say_number(c, " SIZE=", (int64_t)l->size);
     say_body(c, l->body);

@@ -1,4 +1,4 @@
-/* The steps of an SMTP client session: their commands, and what the replies do.
+/* The steps of an SMTP client session: their commands, and the effects of the replies.
  *
  * The queue `waiting` has the steps whose replies are to come, in the order of their
  * commands: a reply always belongs to the first one. ask() appends to it and sets the
@@ -520,8 +520,8 @@ static const char sending_end_of_data[] =
     "sending end of data -- message may be sent more than once";
 
 /* The time-outs are those of RFC 5321 §4.5.3.2. Barriers are the commands that may only
- * be the last of a group (RFC 2920 §3.1), and those whose reply decides what is asked
- * next. The end of the content is none: the next MAIL leaves with the dot. */
+ * be the last of a group (RFC 2920 §3.1), and those whose reply decides the next step.
+ * The end of the content is none: the next MAIL leaves with the dot. */
 /* clang-format off */
 const struct step client_steps[] = {
     [STEP_HANDSHAKE] = {"",          "starting TLS",             60,  true,  NULL, NULL},

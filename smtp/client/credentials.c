@@ -51,13 +51,13 @@ read_token(struct credentials *l, const struct secret *secret,
         strncat(what, disk_explain(error), sizeof(what) - strlen(what) - 1);
         return credentials_fail(why, host, what);
     }
-    /* Of the whole file: all of it is overwritten in the end. */
+    /* The length of the whole file: all of it is overwritten in the end. */
     l->secret_length = length;
     l->login.credentials.token = text_trim(text_of(l->secret, length));
     return true;
 }
 
-/* Those who keep tokens log why there is none. */
+/* The keeper of tokens logs why there is none. */
 static bool
 credentials_take_token(struct credentials *l, struct tokens *tokens,
                        const struct target_host *host, struct outcome *why)

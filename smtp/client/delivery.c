@@ -682,8 +682,8 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns,
     d->tls_reports = tls_reports_new();
     d->conversations = conversations_new();
     assert(settings->tls != NULL);
-    /* After the manager's own hook, which hands out what this turn has brought, and
-     * before that of signing. */
+    /* After the manager's own hook, which hands out the mail of this turn, and before
+     * that of signing. */
     loop_at_end(loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
     delivery_take_settings(d, settings);
     manager_set_watch(manager, delivery_watch, d);

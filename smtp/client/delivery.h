@@ -4,7 +4,7 @@
  * Connects smtp/client/client.h (a machine without sockets) with base/dns/dns.h,
  * base/net/net.h and queue/manager/manager.h. A session looks up the MX, connects to
  * the addresses in order until one greets, carries requests as long as there is mail
- * for the host, and quits. smtp/client/security.h decides what TLS a connection must
+ * for the host, and quits. smtp/client/security.h decides which TLS a connection must
  * have. A host whose TLS fails is passed over like one that is down, but its health
  * does not change, since other routes may demand less. With tls=may the session
  * connects to it once more, in cleartext; the host is then reported once an hour. */
@@ -38,9 +38,9 @@ struct delivery_settings {
     struct tls_client *tls;
     /* Taken over; NULL: nothing is signed. delivery_check() ignores it. */
     struct dkim_keys *dkim_keys;
-    /* Of the users of targets; borrowed until the next settings. */
+    /* for the users of targets; borrowed until the next settings */
     const struct secrets *secrets;
-    /* Of submitted mail; borrowed likewise. NULL: none. */
+    /* for submitted mail; borrowed likewise. NULL: none */
     const struct rewrites *rewrites;
 };
 struct net;
@@ -62,7 +62,7 @@ void delivery_drain(struct delivery *d);
 void delivery_cut(struct delivery *d);
 /* The same, for good. */
 void delivery_free(struct delivery **d);
-/* Of the accounts among secrets; NULL: there are none. They live longer. */
+/* For the accounts among secrets; NULL: there are none. They live longer. */
 void delivery_set_tokens(struct delivery *d, struct tokens *tokens);
 /* Policies of MTA-STS; NULL: none counts. It lives longer. */
 struct sts_cache;
@@ -73,7 +73,7 @@ void delivery_canary(const struct delivery *d, const struct target *target,
                      struct canary_settings *out);
 /* The trust anchors in use, for others. */
 struct tls_client *const *delivery_tls(const struct delivery *d);
-/* What came of the demands of DANE and MTA-STS. */
+/* Counts of the results of demands by DANE and MTA-STS. */
 struct tls_reports;
 struct tls_reports *delivery_tls_reports(const struct delivery *d);
 /* The last failed conversation with each site. */

@@ -1,4 +1,5 @@
-/* Which hosts a session may connect to, and what TLS each connection must have. */
+/* Finds the hosts that a session may connect to, and the TLS that each connection must
+ * have. */
 #include "smtp/client/delivery_internal.h"
 
 #include "base/log/log.h"
@@ -106,7 +107,7 @@ delivery_decide_security(struct delivery_session *s, const struct mx_lookup_host
     security_decide(&question, &s->security);
 }
 
-/* --- What came of it -------------------------------------------------------------- */
+/* --- Results ---------------------------------------------------------------------- */
 
 static void
 delivery_count_proof(const struct delivery_session *s, enum tls_reports_result result)

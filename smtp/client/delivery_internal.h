@@ -1,4 +1,4 @@
-/* What delivery*.c share. No other file includes this. */
+/* Declarations that delivery*.c share. No other file includes this. */
 #ifndef SMTP_CLIENT_DELIVERY_INTERNAL_H
 #define SMTP_CLIENT_DELIVERY_INTERNAL_H
 
@@ -113,8 +113,8 @@ bool delivery_belongs_to_site(struct delivery_session *s,
 /* For the next connection, to that host. */
 void delivery_decide_security(struct delivery_session *s,
                               const struct mx_lookup_host *host);
-/* Counts what came of what the domain demands: the host has greeted. Logs what a policy in
- * mode testing would have refused. */
+/* Counts the result of the domain's demand: the host has greeted. Logs a host that a
+ * policy in mode testing would have refused. */
 void delivery_report_greeted(const struct delivery_session *s);
 /* Likewise: there is no such session, or no such host. */
 void delivery_report_failed(const struct delivery_session *s,

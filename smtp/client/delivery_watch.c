@@ -1,4 +1,4 @@
-/* Reports what sessions do, for operators who ask why mail waits. */
+/* Reports the activity of sessions, for operators who ask why mail waits. */
 #include "smtp/client/delivery_internal.h"
 
 #include <stdio.h>

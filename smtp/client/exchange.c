@@ -1,8 +1,8 @@
-/* Adds to the hosts of a domain what they must prove.
+/* Adds their demands to the hosts of a domain.
  *
  * mx_lookup finds the hosts; then the TLSA records of all of them are asked for at the
- * same time. Each name is asked once, whatever the number of its addresses. The policy of
- * the domain is asked for beside both. */
+ * same time. Each name is asked once, for any number of addresses. The policy of the
+ * domain is asked for beside both. */
 #include "smtp/client/exchange.h"
 
 #include "base/crypto/digest.h"
@@ -71,7 +71,7 @@ exchange_host_of(const struct exchange *x, const char *name)
 
 /* --- The end ---------------------------------------------------------------------- */
 
-/* DANE goes before: a policy must not lift what it demands (RFC 8461 §2). */
+/* DANE goes before: a policy must not lift its demand (RFC 8461 §2). */
 static void
 exchange_apply_policy(struct exchange *x, struct exchange_host *h)
 {
@@ -91,7 +91,7 @@ exchange_apply_policy(struct exchange *x, struct exchange_host *h)
     }
 }
 
-/* A host may be used whatever the policy says, or not yet. */
+/* A host may be used under any policy, or not yet. */
 static void
 exchange_await_policy(struct exchange *x, struct exchange_host *h)
 {
@@ -217,7 +217,7 @@ exchange_make_mark(struct exchange *x)
         exchange_mark_policy(x, &d);
     digest_end(&d, out);
     memcpy(&x->mark, out, sizeof(x->mark));
-    x->mark |= 1; /* never 0, whatever is added above it */
+    x->mark |= 1; /* never 0, also with the bits added above it */
 }
 
 /* --- The end, with the hosts ------------------------------------------------------- */

@@ -1,11 +1,11 @@
-/* The hosts that take a domain's mail, and what the domain demands of their TLS.
+/* The hosts that take a domain's mail, and the domain's demands for their TLS.
  *
  * Over smtp/client/mx_lookup.h: when DNSSEC has validated which hosts they are, the TLSA
  * records of each decide (DANE, RFC 7672 §2.2). A host whose records cannot be looked up
- * is omitted, since whoever suppresses the answer would suppress the demand; so are all
- * hosts while too many policies are looked up to ask for this domain's. For hosts
- * without records the domain's policy decides (MTA-STS, RFC 8461 §5): those that it does
- * not name are omitted. */
+ * is omitted, since an attacker who suppresses the answer would suppress the demand; so
+ * are all hosts while too many policies are looked up to ask for this domain's. For
+ * hosts without records the domain's policy decides (MTA-STS, RFC 8461 §5): those that
+ * it does not name are omitted. */
 #ifndef SMTP_CLIENT_EXCHANGE_H
 #define SMTP_CLIENT_EXCHANGE_H
 
@@ -16,7 +16,7 @@
 struct exchange;
 
 enum {
-    EXCHANGE_VALID_MS = 3600000 /* then a domain is asked again what it demands */
+    EXCHANGE_VALID_MS = 3600000 /* then the demands of a domain are looked up again */
 };
 
 /* Begins the outcome when no host is left because the policy is not known yet. */
@@ -32,12 +32,13 @@ struct exchange_query {
 struct exchange *exchange_find(struct loop *loop, struct net *net, struct dns *dns,
                                const struct exchange_query *query,
                                mx_lookup_found *done, void *context);
-/* What is being looked up: "MX", "addresses of MX hosts", "TLSA records of MX hosts". */
+/* The records being looked up: "MX", "addresses of MX hosts", "TLSA records of MX
+ * hosts". */
 const char *exchange_asks(const struct exchange *x);
-/* What a host of the answer must prove; it lives as long. */
+/* The demand for a host of the answer; it lives as long. */
 const struct security_demand *exchange_demand(const struct exchange *x,
                                               const struct mx_lookup_host *host);
-/* What is demanded of a host of the domain, and by whom, in words: "MTA-STS (enforce)",
+/* The demand for a host of the domain, with its source, in words: "MTA-STS (enforce)",
  * "DANE (2 TLSA records)"; "" nothing. */
 void exchange_describe(const struct exchange *x, const char *host, char *out,
                        size_t size);
@@ -47,7 +48,7 @@ const char *exchange_objection(const struct exchange *x, const char *host);
 /* The demand as a number, for sched_session_demand(): of the hosts, the records of each,
  * and which of them the policy allows. 0: there is none. */
 uint64_t exchange_mark(const struct exchange *x);
-/* Whether it has been asked what the domain demands. */
+/* Whether the demands of the domain have been looked up. */
 bool exchange_has_asked(const struct exchange *x);
 /* Before the answer its callback then does not come. Also inside the callback. */
 void exchange_free(struct exchange **exchange);

@@ -252,7 +252,7 @@ happy_eyeballs_go_on(struct happy_eyeballs *d)
     return left;
 }
 
-/* The older attempt is what an operator sees the session wait for. */
+/* An operator sees the older attempt as that of the session. */
 bool
 happy_eyeballs_now(const struct happy_eyeballs *d, size_t *which, int64_t *started_ms)
 {

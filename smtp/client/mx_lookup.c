@@ -435,8 +435,8 @@ take_literal(struct mx_lookup *x)
     return true;
 }
 
-/* From a loopback source address nothing but loopback can be reached: whoever sets
- * smtp_bind to one permits it. */
+/* From a loopback source address nothing but loopback can be reached: smtp_bind with
+ * such an address permits it. */
 static bool
 goes_by_loopback(const struct mx_lookup_query *query, enum net_family family)
 {

@@ -55,8 +55,8 @@ find_address(const void *table, struct text address, struct rewrite_answer *answ
     memcpy(answer->address, found.address, sizeof(answer->address));
 }
 
-/* Bounces of the next hop come to the new address, ours go to the old one. What SRS has
- * made leads back here as it is. */
+/* Bounces of the next hop come to the new address, ours go to the old one. A sender
+ * made by SRS leads back here as it is. */
 static void
 replace_sender(struct outgoing *o, const struct envelope *e,
                const struct recipient_way *way, const struct outgoing_rules *rules)
@@ -73,7 +73,7 @@ replace_sender(struct outgoing *o, const struct envelope *e,
         memcpy(o->sender, found.address, sizeof(o->sender));
 }
 
-/* The mark by which this host knows what it has forwarded before. */
+/* The mark by which this host recognises mail that it has forwarded before. */
 static bool
 write_delivered_to(struct outgoing *o, const struct recipient_way *way)
 {
@@ -154,7 +154,7 @@ outgoing_is_rewritten(const struct envelope *e, const struct outgoing_rules *rul
            (e->header_needs != 0 || rules->rewrites != NULL);
 }
 
-/* The header as it is stored, behind what is in o. */
+/* Appends the header as it is stored to o. */
 static bool
 outgoing_keep_header(struct outgoing *o, const struct envelope *e, size_t before)
 {

@@ -1,10 +1,10 @@
 /* The form in which a message leaves: its header, its sender and its size.
  *
- * Only mail that is ours changes (envelope.ours), and only on its way to SMTP hosts that
- * are not ours: mailboxes and our own other hosts get it as it is stored. What comes
- * through an alias has a Delivered-To with its name, and perhaps a sender of its own. The steps, in
- * their order: the header (mime/rewrite.h); conversion of 8-bit and binary content, when
- * the host needs it (mime/downgrade.h). */
+ * Only mail that is ours changes (envelope.ours), and only on its way to SMTP hosts that are not
+ * ours: mailboxes and our own other hosts get it as it is stored. Mail through an alias has a
+ * Delivered-To with its name, and perhaps a sender of its own. The steps, in their order: the
+ * header (mime/rewrite.h); conversion of 8-bit and binary content, when the host needs it
+ * (mime/downgrade.h). */
 #ifndef SMTP_CLIENT_OUTGOING_H
 #define SMTP_CLIENT_OUTGOING_H
 

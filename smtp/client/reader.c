@@ -33,7 +33,7 @@ is_intact(const struct reader *c)
     return c->offset == c->envelope->content_size && c->crc == c->envelope->content_crc;
 }
 
-/* What is replaced is read nevertheless: the checksum is that of all. */
+/* Replaced bytes are read nevertheless: the checksum is that of all. */
 static struct text
 reader_take(struct reader *c, int64_t got)
 {

@@ -1,5 +1,5 @@
-/* Reads the content of a message from the queue, prefix first, in pieces, and checks
- * that it is what was stored. */
+/* Reads the content of a message from the queue, prefix first, in pieces, and checks it
+ * against the checksum of storing. */
 #ifndef SMTP_CLIENT_READER_H
 #define SMTP_CLIENT_READER_H
 
@@ -24,7 +24,7 @@ bool reader_open(struct reader *c, struct queue *queue, const struct envelope *e
                  const struct outgoing *outgoing, const char **why)
     __attribute__((warn_unused_result));
 /* MORE: *piece is the next one, valid until the next call. DONE: all was read, and is
- * what was stored. BAD: it is not, or cannot be read: *why. */
+ * as it was stored. BAD: it is not, or cannot be read: *why. */
 enum progress reader_read(struct reader *c, struct text *piece, const char **why)
     __attribute__((warn_unused_result));
 /* Does nothing if it is not open. */

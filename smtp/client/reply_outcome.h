@@ -19,7 +19,7 @@ struct outcome reply_outcome_reply(const struct reply_outcome_peer *peer,
 /* To RCPT: 552 means 452, too many recipients (RFC 5321 §4.5.3.1.10). */
 struct outcome reply_outcome_rcpt(const struct reply_outcome_peer *peer,
                                   const struct reply *reply, const char *answered);
-/* Before MAIL: whatever the reply is, the site is blamed and the mail waits. */
+/* Before MAIL: for any reply the site is blamed and the mail waits. */
 struct outcome reply_outcome_handshake(const struct reply_outcome_peer *peer,
                                        const struct reply *reply, const char *answered);
 /* The same outcome, of a host that we have logged in to: a refusal of the login, of the

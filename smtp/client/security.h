@@ -1,7 +1,8 @@
 /* The TLS policy of an outgoing connection: decided here alone (pure).
  *
- * Every connection of smtp/client/delivery.h gets it here: the route says what TLS it
- * must have at least, and what the destination demands (DANE, MTA-STS) raises that. */
+ * Every connection of smtp/client/delivery.h gets it here: the route gives the least
+ * TLS that it must have, and the demands of the destination (DANE, MTA-STS) raise
+ * that. */
 #ifndef SMTP_CLIENT_SECURITY_H
 #define SMTP_CLIENT_SECURITY_H
 
@@ -11,10 +12,10 @@
 
 enum { SECURITY_NAMES_MAX = 2 };
 
-/* What the destination demands of a host. */
+/* The demand of the destination for a host. */
 enum security_proof {
     SECURITY_PROOF_NONE,
-    SECURITY_PROOF_ENCRYPT, /* TLSA records of which none can prove anything */
+    SECURITY_PROOF_ENCRYPT, /* TLSA records, none of them usable */
     SECURITY_PROOF_DANE,    /* one of the TLSA records (RFC 7672) */
     SECURITY_PROOF_STS      /* a certificate for the host (RFC 8461) */
 };
@@ -67,7 +68,7 @@ struct security {
  * cleartext. A route with tls=none has none: its operator has said so. */
 void security_decide(const struct security_question *question, struct security *out);
 
-/* Who demands TLS, for people: "DANE", "MTA-STS"; NULL: the route. */
+/* The source of the demand for TLS, for people: "DANE", "MTA-STS"; NULL: the route. */
 const char *security_demander(const struct security *security);
 
 /* For net_start_tls(); not for level NONE. */

@@ -1,8 +1,8 @@
 /* Passes, jobs and the line.
  *
- * A pass reads what leaves, for one host. Its end is a job: {message, form}, which all
- * passes over the same bytes share, whether they come while it waits in the line or
- * later. A job is freed when no pass uses it and it is not kept. */
+ * A pass reads the message as it leaves, for one host. Its end is a job: {message,
+ * form}, which all passes over the same bytes share, whether they come while it waits
+ * in the line or later. A job is freed when no pass uses it and it is not kept. */
 #include "smtp/client/signing.h"
 
 #include "base/crc.h"
@@ -248,8 +248,8 @@ job_finish(struct signing *s, struct signing_job *job)
         job_forget(s, job);
 }
 
-/* A share of the operations in the line, in its order: what this turn has prepared is
- * signed in this turn, as far as the share goes. */
+/* A share of the operations in the line, in its order: jobs that this turn has prepared
+ * are signed in this turn, as far as the share goes. */
 static void
 signing_at_stage_answer(void *context)
 {
@@ -305,7 +305,7 @@ domain_of(struct text mailbox, char out[IDNA_NAME_MAX])
         out[0] = '\0';
 }
 
-/* Of the author, else of the envelope's sender (mailing lists). */
+/* Finds the keys of the author, else of the envelope's sender (mailing lists). */
 static bool
 pass_find_keys(struct signing_pass *p)
 {
@@ -367,8 +367,8 @@ pass_take(struct signing_pass *p, struct text bytes)
     pass_read_head(p);
 }
 
-/* What SMTP changes in the content is changed before it is signed: the bytes go through
- * the same encoder, and from the wire back. */
+/* Changes that SMTP makes in the content are made before it is signed: the bytes go
+ * through the same encoder, and from the wire back. */
 static void
 pass_take_wire(struct signing_pass *p, struct text wire)
 {

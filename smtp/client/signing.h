@@ -20,7 +20,7 @@ struct dns;
  * not. */
 struct signing *signing_new(struct loop *loop, struct log *log, struct dns *dns,
                             struct dkim_keys *keys);
-/* Passes under way end with the old keys; what was kept is dropped. */
+/* Passes under way end with the old keys; kept signatures are dropped. */
 void signing_reload(struct signing *s, struct dkim_keys *keys);
 void signing_free(struct signing **s);
 /* Whether there are keys at all. */

@@ -1,9 +1,9 @@
 /* Looks up, fetches and keeps MTA-STS policies: RFC 8461 §3.3, §5.
  *
- * All who ask for a domain share one round: TXT, then HTTPS if that is needed. An answer
- * is what is kept when the round ends, or when its time is over; a policy of the same id
- * is fetched again behind the back of mail. A domain without a policy and without a
- * failure to remember has no entry between rounds. */
+ * All requests for a domain share one round: TXT, then HTTPS if that is needed. The
+ * answer is the policy kept when the round ends, or when its time is over; a policy of
+ * the same id is fetched again behind the back of mail. A domain without a policy and
+ * without a failure to remember has no entry between rounds. */
 #include "smtp/client/sts_cache.h"
 
 #include "base/disk/disk.h"
@@ -32,7 +32,7 @@ enum {
     PATH_MAX_STS = 64,
     ENTRY_BYTES = 384, /* beyond its texts */
     FUTURE_MS = 86400000,
-    STEP_MS = 1000 /* between two looks at what waits in line */
+    STEP_MS = 1000 /* between two looks at the line */
 };
 
 struct sts_query {
@@ -195,7 +195,7 @@ sts_entry_value(const struct sts_entry *e)
     return e->is_used ? STS_VALUE_USED : STS_VALUE_ENFORCE;
 }
 
-/* What is being looked up takes nobody's space. */
+/* A domain that is being looked up takes no space of others. */
 static void
 sts_entry_rank(struct sts_entry *e)
 {
@@ -225,7 +225,7 @@ sts_entry_answer(struct sts_entry *e, bool is_unknown)
     }
 }
 
-/* A round, or the patience of those who wait, is over. */
+/* A round, or the time that requests wait for it, is over. */
 static void
 sts_entry_finish(struct sts_entry *e, bool is_unknown)
 {
@@ -400,7 +400,7 @@ sts_cache_take_lines(struct sts_cache *c, struct text all)
 {
     struct text line;
     size_t bad = 0;
-    /* What is cut off in a pattern would be another host. */
+    /* A pattern that is cut off would be another host. */
     while (text_find(all, '\n') != TEXT_NONE && text_cut(&all, '\n', &line))
         bad += line.length > 0 && !sts_cache_take_line(c, line);
     bad += all.length > 0;
@@ -572,8 +572,8 @@ sts_entry_fetch(struct sts_entry *e, const char *id)
 
 /* --- TXT -------------------------------------------------------------------------- */
 
-/* A new id may repair what was wrong with the policy; the TTL of its record bounds how
- * often that happens. */
+/* A new id may repair the policy; the TTL of its record bounds how often that
+ * happens. */
 static bool
 sts_entry_may_fetch(const struct sts_entry *e, const char *id)
 {

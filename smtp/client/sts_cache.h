@@ -3,10 +3,10 @@
  *
  * A policy is fetched by HTTPS when the domain's TXT record has a new id, when none is
  * kept, and once a day while mail goes there. A policy that is kept holds for its
- * max_age, also while TXT or HTTPS fail: who suppresses them must not lift it. None kept
- * and no answer is as if there were none; but a domain that could not be asked, because
- * too many others were being asked, is unknown: whoever makes these slow must not lift
- * its policy. */
+ * max_age, also while TXT or HTTPS fail: an attacker who suppresses them must not lift
+ * it. None kept and no answer is as if there were none; but a domain that could not be
+ * asked, because too many others were being asked, is unknown: an attacker who makes
+ * these slow must not lift its policy. */
 #ifndef SMTP_CLIENT_STS_CACHE_H
 #define SMTP_CLIENT_STS_CACHE_H
 

@@ -1,6 +1,6 @@
-/* In what order policies of MTA-STS are forgotten when there are too many. Pure.
+/* The order in which policies of MTA-STS are forgotten when there are too many. Pure.
  *
- * The least valuable goes first, and of several the least recently used: a domain that
+ * The least valuable goes first, and among equals the least recently used: a domain that
  * has only failed, then a policy that demands nothing, then one that mail has met once.
  * So a flood of domains costs none of the policies that mail is under. Those are at most
  * four fifths of all: the one used least recently goes back to those met once, so that

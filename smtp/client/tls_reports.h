@@ -22,7 +22,7 @@ enum tls_reports_result {
     TLS_REPORTS_NOT_TRUSTED, /* of an unknown authority */
     TLS_REPORTS_TLSA,        /* no TLSA record matches */
     TLS_REPORTS_DNSSEC,      /* TLSA records cannot be looked up */
-    /* Of a fetch, without a host; not in the totals, which are of sessions. */
+    /* For a fetch, without a host; not in the totals, which are of sessions. */
     TLS_REPORTS_FETCH,
     TLS_REPORTS_INVALID,    /* it was had, and is no policy */
     TLS_REPORTS_WEBPKI,     /* the certificate of its host */
@@ -36,10 +36,10 @@ void tls_reports_free(struct tls_reports **reports);
 void tls_reports_count(struct tls_reports *reports, enum tls_reports_policy policy,
                        struct text domain, struct text host,
                        enum tls_reports_result result);
-/* What a failure of TLS was, by its outcome. */
+/* The kind of a failure of TLS, by its outcome. */
 enum tls_reports_result tls_reports_judge(const struct outcome *outcome);
 
-/* What a failure to have the file of a policy was, by the error of http_call.h. */
+/* The kind of a failure to fetch a policy, by the error of http_call.h. */
 enum tls_reports_result tls_reports_judge_fetch(const char *error);
 
 struct tls_reports_row {

@@ -1,4 +1,4 @@
-/* Keeps lines in a buffer, the oldest of which make space for new ones. */
+/* Keeps lines in a buffer; the oldest make space for new ones. */
 #include "smtp/client/transcript.h"
 
 #include <assert.h>

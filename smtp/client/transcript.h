@@ -1,8 +1,8 @@
-/* What was said in a conversation, for people: commands and replies, each line with the
- * time since the conversation began. No content, and of a login nothing but its verb and
- * codes (client.c). Pure.
+/* The transcript of a conversation, for people: commands and replies, each line with the
+ * time since the conversation began. It has no content, and only the verb and codes of a
+ * login (client.c). Pure.
  *
- * It has TRANSCRIPT_MAX bytes; of a longer one the last lines are kept. */
+ * It has TRANSCRIPT_MAX bytes; the last lines of a longer one are kept. */
 #ifndef SMTP_CLIENT_TRANSCRIPT_H
 #define SMTP_CLIENT_TRANSCRIPT_H
 
@@ -13,7 +13,7 @@ enum { TRANSCRIPT_MAX = 2048, TRANSCRIPT_LINE_MAX = 300 /* of a line; more is cu
 enum transcript_who {
     TRANSCRIPT_WE,
     TRANSCRIPT_THEY,
-    TRANSCRIPT_NOTE /* not said: what happened */
+    TRANSCRIPT_NOTE /* an event, not a line of the dialog */
 };
 
 struct transcript {

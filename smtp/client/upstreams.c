@@ -199,7 +199,7 @@ upstreams_go(void *context)
     upstreams_plan(all);
 }
 
-/* A refused login is repeated at its time only, whoever asks. */
+/* A refused login is repeated at its time only, also when an operator asks. */
 size_t
 upstreams_ask(struct upstreams *all)
 {
@@ -312,8 +312,8 @@ upstreams_gather(void *context, const struct target *target)
         upstreams_add(g, target, at);
 }
 
-/* What is known of the host, from before a reload. The settings may have changed, so a
- * canary goes soon. */
+/* Takes over the state of the host from before a reload. The settings may have changed,
+ * so a canary goes soon. */
 static void
 upstream_inherit(struct upstream *u, const struct upstreams *all)
 {

@@ -31,7 +31,7 @@ struct upstreams_setup {
 };
 struct upstreams *upstreams_new(const struct upstreams_setup *setup);
 void upstreams_free(struct upstreams **upstreams);
-/* At startup and reload, before the old table is freed. What is known of a host stays.
+/* At startup and reload, before the old table is freed. The state of a host stays.
  * hostname is copied. interval_ms 0: no canaries. */
 void upstreams_use(struct upstreams *upstreams, const struct route_table *routes,
                    const char *hostname, int64_t interval_ms);
@@ -51,8 +51,8 @@ bool upstreams_at(const struct upstreams *upstreams, size_t index,
 /* A canary to each now, but for those that a login now may lock us out of, that have one
  * under way, or had one within UPSTREAMS_ASK_MS. How many. */
 size_t upstreams_ask(struct upstreams *upstreams);
-/* A target, all hosts of which have been down for longer than grace_ms: then it is
- * copied. */
+/* Copies a target whose hosts have all been down for longer than grace_ms. False: there
+ * is none. */
 bool upstreams_is_cut_off(const struct upstreams *upstreams, int64_t grace_ms,
                           struct upstream_view *view);
 

@@ -296,8 +296,8 @@ listener_on_ready(void *context, struct net_connection *connection,
     session_start(&l->host, connection, options, refusal);
 }
 
-/* NULL, or the reason not to trust a PROXY header of the peer. The header says who the
- * client is, so anybody who may send one may claim any address. Connections without a
+/* NULL, or the reason not to trust a PROXY header of the peer. The header names the
+ * client, so a peer that may send one may claim any address. Connections without a
  * header yet are counted by no client, hence the limit of their own. */
 static const char *
 is_no_proxy(const struct listener *l, const struct net_address *peer)

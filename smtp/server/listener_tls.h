@@ -1,4 +1,4 @@
-/* The certificates of the settings: which files, and what is made of them. */
+/* The certificates of the settings: the files, and their use. */
 #ifndef SMTP_SERVER_LISTENER_TLS_H
 #define SMTP_SERVER_LISTENER_TLS_H
 

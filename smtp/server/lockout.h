@@ -54,7 +54,7 @@ void lockout_passed(struct lockout *lockout, const struct lockout_key *key,
 /* "192.0.2.1", "2001:db8:1:2::/64", "uid 1000". */
 enum { LOCKOUT_TEXT_MAX = NET_ADDRESS_TEXT_MAX + 8 };
 void lockout_key_format(const struct lockout_key *key, char out[LOCKOUT_TEXT_MAX]);
-/* Of these, and of an IPv6 address. False: it is none. */
+/* The key of such a text, or of an IPv6 address. False: it is none. */
 bool lockout_key_parse(struct text t, struct lockout_key *key)
     __attribute__((warn_unused_result));
 

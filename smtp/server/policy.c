@@ -132,7 +132,7 @@ policy_may_flush(const struct policy *policy, const struct route_table *routes,
     return policy->flushes_relayed && is_relayed(routes, domain);
 }
 
-/* The permissions of a socket's file say who may use it. */
+/* The permissions of a socket's file decide which users may connect. */
 bool
 policy_may_relay(const struct policy *policy, const struct net_address *client)
 {
@@ -202,9 +202,9 @@ policy_reaches(const struct route_table *routes, bool may_relay,
 }
 
 /* Whether the client may relay is decided first, so that an untrusted one cannot learn
- * from the replies what is routed where. Local recipients are looked up here, and not
- * when the mail is delivered: a refusal in the dialog leaves the bounce to the client,
- * and no forged sender gets it. */
+ * routes from the replies. Local recipients are looked up here, and not when the mail
+ * is delivered: a refusal in the dialog leaves the bounce to the client, and no forged
+ * sender gets it. */
 bool
 policy_recipient(const struct route_table *routes, bool may_relay, struct text sender,
                  const struct address *recipient, struct outcome *refusal)
@@ -285,7 +285,7 @@ read_unix(struct endpoint *endpoint, struct text option)
     return NULL;
 }
 
-/* A socket that is passed has what its unit says (ReusePort=). */
+/* The unit of a passed socket decides this (ReusePort=). */
 static const char *
 policy_read_share(struct endpoint *endpoint)
 {
@@ -344,7 +344,7 @@ why_no_address(struct text word, char space[WHY_MAX])
     return space;
 }
 
-/* Of two options it would not be seen which one counts. */
+/* A second one would be ambiguous. */
 static bool
 option_is_repeated(struct text options, struct text option)
 {

@@ -1,8 +1,8 @@
 /* Reads the header of the PROXY protocol: text (version 1) and binary (version 2).
  *
- * A header decides who the client is, so it is read strictly, and as a whole or not at
- * all. Bytes that can begin neither version are BAD immediately: a peer that is not a
- * proxy is cut off at its first bytes, not after a time-out. */
+ * A header names the client, so it is read strictly, and as a whole or not at all.
+ * Bytes that can begin neither version are BAD immediately: a peer that is not a proxy
+ * is cut off at its first bytes, not after a time-out. */
 #include "smtp/server/proxy.h"
 
 #include "base/crc.h"

@@ -26,7 +26,7 @@ void refusals_free(struct refusals **refusals);
 bool refusals_admit(struct refusals *refusals, const char *client)
     __attribute__((warn_unused_result));
 
-/* What a refusal is about, for counters and other styles of the log: relay user size
+/* The subject of a refusal, for counters and other styles of the log: relay user size
  * sender helo rate quota syntax auth tls disk spool loop partial recipients other. verb: in
  * lower case, "connect" before the first command. */
 const char *refusals_reason(const char *verb, int code, const char *enhanced,

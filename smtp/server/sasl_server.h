@@ -5,7 +5,7 @@
  *   CHALLENGE                  send "334 " + sasl_server_challenge(), then feed the
  *                              client's next line
  *   DONE                       235; sasl_server_user() is the user
- *   FAILED                     535 5.7.8, whatever the cause
+ *   FAILED 535 5.7.8, for any cause
  *   MALFORMED                  501 5.5.2 (not Base64, not a message of the mechanism)
  *   CANCELLED                  501, the client has sent "*"
  *

@@ -114,7 +114,7 @@ add_pattern(struct senders *s, struct text user, struct text word)
     return why;
 }
 
-/* A user without addresses would silently be one who may use none. */
+/* A user without addresses could silently use none. */
 static void
 senders_read_line(struct senders *s, struct text line, struct buffer *errors)
 {

@@ -291,7 +291,7 @@ bool server_may_relay(const struct server *s);
  * recipients: all are permitted. */
 bool server_is_redirect(const struct server *s);
 
-/* --- What is reported (queue/event/event.h) ---------------------------------------- */
+/* --- Events (queue/event/event.h) -------------------------------------------------- */
 
 /* After the first offer: a client that may relay is reported with its first command that
  * no probe of a monitor sends. */

@@ -71,8 +71,9 @@ offers_etrn(const struct server *s)
     return s->rules->etrn && !s->lmtp;
 }
 
-/* The extensions follow what this session can do now: STARTTLS not under TLS, AUTH only
- * where the password is safe, no chunks from devices whose line ends are repaired. */
+/* The extensions are those that this session can use now: STARTTLS not under TLS, AUTH
+ * only where the password is safe, no chunks from devices whose line ends are
+ * repaired. */
 static enum server_action
 on_hello(struct server *s, struct text args, bool esmtp)
 {
@@ -234,8 +235,7 @@ nobody(const struct server *s)
     return s->lmtp ? &no_recipients_lmtp : &no_recipients;
 }
 
-/* 554 is what RFC 5321 §3.3 asks for without recipients, 503 what RFC 2033 §4.2
- * does. */
+/* Without recipients RFC 5321 §3.3 asks for 554, RFC 2033 §4.2 for 503. */
 static enum server_action
 on_data(struct server *s, struct text args)
 {
@@ -385,8 +385,8 @@ on_etrn(struct server *s, struct text args)
     return SERVER_FLUSH;
 }
 
-/* What is refused here leaves the session as it is: the client may go on in cleartext,
- * or give up. */
+/* A refusal here leaves the session as it is: the client may go on in cleartext, or
+ * give up. */
 static enum server_action
 on_starttls(struct server *s, struct text args)
 {

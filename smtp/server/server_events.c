@@ -1,4 +1,4 @@
-/* What a server session tells of its client: who it is, what was refused, how it ended. */
+/* Events of a server session: its client, refusals, its end. */
 #include "smtp/server/server_internal.h"
 
 #include "base/memory.h"

@@ -429,7 +429,7 @@ session_step(struct server_session *s)
 }
 
 /* Continues as far as input, queue and unread replies allow. A callback of the queue
- * may come while the machine runs; the loop below sees what it has changed. */
+ * may come while the machine runs; the loop below sees its changes. */
 static void
 session_pump(struct server_session *s)
 {

@@ -1,4 +1,4 @@
-/* Counts connections by what has become of them. */
+/* Counts connections by their result. */
 #include "smtp/server/session_counts.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ session_refused_word(enum session_refused reason)
     return words[reason];
 }
 
-/* By what the client hears. */
+/* By the reply to the client. */
 static enum session_refused
 session_refused_reason(const struct refusal *r)
 {

@@ -1,4 +1,4 @@
-/* What has become of the connections of clients, since startup: for metrics. */
+/* The results of connections of clients, since startup: for metrics. */
 #ifndef SMTP_SERVER_SESSION_COUNTS_H
 #define SMTP_SERVER_SESSION_COUNTS_H
 

@@ -190,7 +190,7 @@ session_give_way(struct server_session *s)
 }
 
 /* The newcomer is counted already, so that the numbers of both clients can be compared.
- * A trusted newcomer may displace any untrusted client, whatever its number. */
+ * A trusted newcomer may displace any untrusted client, with any number of sessions. */
 bool
 session_make_place(struct session_host *host, const struct net_address *newcomer,
                    bool trusted)

@@ -12,7 +12,7 @@
 #include <utlist.h>
 
 enum {
-    PACE_MS = 10,                /* between two looks at what waits */
+    PACE_MS = 10,                /* between two looks at the replies that wait */
     PACE_ANSWERS = 10,           /* replies in that time at least, and one to a client
                                   * of a crowded site: a thousand wait for 10 s at
                                   * most, and no client gives up and sends again */
@@ -73,8 +73,8 @@ answer_paced(struct server_session *s)
     session_answer(s, NULL);
 }
 
-/* One session of a client is not what floods us: it waits for twice as much, so a
- * client that sends now and then does not feel those that flood. */
+/* One session of a client does not flood us: it waits for twice as much, so a client
+ * that sends now and then does not feel those that flood. */
 static bool
 session_has_turn(const struct server_session *s)
 {

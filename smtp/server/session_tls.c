@@ -111,8 +111,8 @@ await_hello(struct server_session *s)
     session_set_timeout(s);
 }
 
-/* Whatever came in cleartext behind STARTTLS is dropped: an attacker may have put it
- * there (RFC 3207 §6). */
+/* Input in cleartext behind STARTTLS is dropped: an attacker may have put it there (RFC
+ * 3207 §6). */
 void
 session_await_hello(struct server_session *s)
 {

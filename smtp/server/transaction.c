@@ -50,7 +50,7 @@ struct transaction_answer {
     struct text alias; /* its address; empty: it has none */
 };
 
-/* What lives as long as the dialog is in the arena; what goes to the queue is in the
+/* Data that live as long as the dialog are in the arena; data for the queue are in the
  * envelope, which is given away as a whole. */
 struct server_transaction *
 transaction_new(const struct mail_parameters *parameters, int priority)
@@ -233,7 +233,7 @@ transaction_knows(const struct server_transaction *t)
     return transaction_has(same, buffer_text(&t->normal)) || knows_alias(t);
 }
 
-/* An upper bound of what the members of an alias take. */
+/* An upper bound of the memory for the members of an alias. */
 static size_t
 bytes_of_members(const struct server_transaction *t, const struct expansion *x)
 {

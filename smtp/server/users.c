@@ -149,7 +149,7 @@ users_read_line(struct reading *r, struct text line)
 }
 
 /* All errors are reported together, and a file with one of them is refused as a whole:
- * a user who is missing because of a typing error is worse than a reload that fails. */
+ * a user missing because of a typing error is worse than a reload that fails. */
 struct users *
 users_new(struct text content, const char *file,
           const unsigned char secret[DIGEST_SIZE], struct buffer *errors)
