@@ -1,9 +1,8 @@
 /* Reads and writes the addresses of MAIL, RCPT and address lists.
  *
- * Whatever is accepted here goes into commands, log lines, reports and files of the
- * spool. So controls and ill-formed UTF-8 are refused, also in quotes. Each accepted
- * mailbox has a normal form within the limits, and equal mailboxes have the same
- * one. */
+ * Every accepted address goes into commands, log lines, reports and files of the spool.
+ * So controls and ill-formed UTF-8 are refused, also in quotes. Each accepted mailbox
+ * has a normal form within the limits, and equal mailboxes have the same one. */
 #include "mime/address.h"
 
 #include "base/dns/idna.h"

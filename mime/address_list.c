@@ -127,7 +127,7 @@ take_enclosed(struct reader *r, char close)
         return;
     }
     r->at++;
-    /* "x"y is not a word of RFC 5322, whatever address_parse() would make of the two. */
+    /* "x"y is not a word of RFC 5322, even if address_parse() would accept the two. */
     if (close == '"' && r->entry.length > 0 && !r->entry.gap && !r->entry.in_route)
         r->entry.gap = true;
     add_token(&r->entry, text_of(r->in.at + start, r->at - start), start);
@@ -256,7 +256,7 @@ address_list_places(struct text value,
     return r.broken;
 }
 
-/* Those who ask for mailboxes alone. */
+/* For callers that want mailboxes alone. */
 struct plain {
     void (*each)(void *context, struct text mailbox);
     void *context;

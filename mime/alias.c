@@ -1,5 +1,5 @@
-/* Reads files of aliases. A file that is not in the form is never half understood: what
- * is wrong is an error with its line, and the caller then uses nothing of the file. */
+/* Reads files of aliases. A file that is not in the form is never half understood: each
+ * error has its line, and the caller then uses nothing of the file. */
 #include "mime/alias.h"
 
 #include "mime/address.h"
@@ -142,7 +142,7 @@ alias_read_path(struct alias_reading *r, struct text path, struct text shown)
         r->reader->on_value(r->reader->context, ALIAS_INCLUDE, path, r->line);
 }
 
-/* Ann Example <ann@example.org>: only what stands in <> counts. */
+/* Ann Example <ann@example.org>: only the part in <> counts. */
 static struct text
 alias_in_angles(struct text t)
 {

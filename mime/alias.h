@@ -4,9 +4,9 @@
  *
  * A line that begins with a blank continues the one before; # begins a comment line.
  * NAME: user, user@domain, @domain; in any case, quoted if need be. ADDRESS: user,
- * user@domain, \user (the user, whatever its alias says), :include:/PATH. A program, a
- * file or another word with a colon is an error: Petrel starts no programs and writes no
- * files here. */
+ * user@domain, \user (the user, without its alias), :include:/PATH. A program, a file or
+ * another word with a colon is an error: Petrel starts no programs and writes no files
+ * here. */
 #ifndef MIME_ALIAS_H
 #define MIME_ALIAS_H
 
@@ -25,9 +25,9 @@ enum alias_kind {
     ALIAS_INCLUDE /* the path of a file of addresses */
 };
 
-/* What is found, in the order of the file; lines count from 1. Texts are borrowed. An
- * address and a name are in normal form: the domain as address_write() has it, a name in
- * lower case. */
+/* Receives the entries, in the order of the file; lines count from 1. Texts are
+ * borrowed. An address and a name are in normal form: the domain as address_write() has
+ * it, a name in lower case. */
 struct alias_reader {
     /* False: the name's addresses are not wanted. */
     bool (*on_name)(void *context, struct text name, unsigned line);
@@ -42,7 +42,7 @@ struct alias_reader {
 struct alias_reading {
     /* Private. */
     const struct alias_reader *reader;
-    struct text lines, values; /* what is not yet read: of the file, of its line */
+    struct text lines, values; /* the unread rest: of the file, of its line */
     unsigned line;             /* of the line that is read */
     unsigned started;          /* the line of the name */
     bool has_name;             /* a line may be continued */

@@ -1,10 +1,10 @@
 /* Converts charsets to UTF-8: UTF-8 and US-ASCII by its own code, the others by
  * iconv(3).
  *
- * Own code finds and replaces invalid bytes of the two usual charsets in one way,
- * whatever the C library does. It also needs none of iconv's tables, which a static
- * binary may lack. An incomplete character at the end of a piece waits for the next
- * one, either in held[] or in the state of iconv: pieces may be cut anywhere. */
+ * Own code finds and replaces invalid bytes of the two usual charsets in one way, with
+ * any C library. It also needs none of iconv's tables, which a static binary may lack.
+ * An incomplete character at the end of a piece waits for the next one, either in
+ * held[] or in the state of iconv: pieces may be cut anywhere. */
 #include "mime/charset.h"
 
 #include "base/memory.h"
@@ -80,8 +80,8 @@ put_checked(struct charset *c, struct text t, struct buffer *out)
 
 /* Returns the number of bytes at the end that begin a character; TEXT_NONE at the
  * limit. iconv() stops for three reasons: no space in chunk (E2BIG, the loop
- * continues), an incomplete character (EINVAL) and an invalid one (EILSEQ), of which
- * one byte is skipped. */
+ * continues), an incomplete character (EINVAL) and an invalid one (EILSEQ): one byte of
+ * it is skipped. */
 static size_t
 put_foreign(struct charset *c, struct text t, struct buffer *out)
 {
@@ -174,7 +174,7 @@ is_one_of(struct text name, const struct text *names, size_t count)
     return false;
 }
 
-/* --- What others call */
+/* --- Public functions */
 
 /* The name is copied twice: iconv_open() needs the usual name with a NUL, and
  * charset_is() compares the name as it was given. */

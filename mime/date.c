@@ -15,7 +15,7 @@ date_add(char *at, const char *word)
     return at + length;
 }
 
-/* Four digits, or what a clock beyond all reason has. */
+/* Four digits, or more for a clock beyond all reason. */
 static size_t
 write_year(int64_t year, char *at)
 {

@@ -79,8 +79,8 @@ put_digits(struct decode *d)
     d->bits = 0;
 }
 
-/* The first '=' ends the data. Of the four places of the last group, `digits` and this
- * '=' are taken; the others are still to come. */
+/* The first '=' ends the data. In the last group of four places, `digits` and this '='
+ * are taken; the others are still to come. */
 static void
 take_padding(struct decode *d)
 {
@@ -261,7 +261,7 @@ end_quoted(struct decode *d)
     }
 }
 
-/* --- What others call */
+/* --- Public functions */
 
 /* Only base64 and quoted-printable are decoded. An unknown encoding is passed through,
  * as there is no better reading of it. */

@@ -140,7 +140,7 @@ dkim_body_end(struct dkim_body *b, unsigned char out[DIGEST_SIZE])
 enum dkim_how { DKIM_ALWAYS, DKIM_PRESENT, DKIM_AS_OFTEN }; /* n+1; n+1 if n>0; n */
 
 /* Mailing lists add Sender and their List- fields, so that these are not oversigned.
- * What hosts on the way add, change or remove is not signed at all. */
+ * Fields that hosts on the way add, change or remove are not signed at all. */
 static const struct {
     struct text name;
     enum dkim_how how;
@@ -292,7 +292,7 @@ dkim_add_name(struct buffer *names, struct text name)
     assert(fits);
 }
 
-/* The last instance first (§5.4.2): what is added on the way stands above. */
+/* The last instance first (§5.4.2): fields added on the way stand above. */
 static void
 dkim_choose(struct dkim_header *h, const struct dkim_fields *fields)
 {

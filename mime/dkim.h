@@ -3,8 +3,8 @@
  *
  * There is one way: relaxed/relaxed, SHA-256, no l=. Fields are signed once more than
  * they occur ("oversigned"), so that nobody can add a second Subject without breaking
- * the signature. All that is read here must be what leaves, byte for byte, before
- * dot-stuffing: header lines end in CRLF. */
+ * the signature. The bytes read here must be those that leave, before dot-stuffing:
+ * header lines end in CRLF. */
 #ifndef MIME_DKIM_H
 #define MIME_DKIM_H
 
@@ -37,7 +37,7 @@ void dkim_body_start(struct dkim_body *b);
 void dkim_body_add(struct dkim_body *b, struct text piece);
 void dkim_body_end(struct dkim_body *b, unsigned char out[DIGEST_SIZE]);
 
-/* What is signed of a header. */
+/* The signed part of a header. */
 struct dkim_header {
     struct buffer names;  /* the value of h= */
     struct buffer author; /* the first address in From as written; "": it has none */

@@ -1,5 +1,5 @@
-/* Key records of DKIM (RFC 6376 §3.6.1): whether what is published at
- * SELECTOR._domainkey.DOMAIN lets receivers verify what a key of ours signs. Pure. */
+/* Key records of DKIM (RFC 6376 §3.6.1): whether the record at
+ * SELECTOR._domainkey.DOMAIN lets receivers verify signatures of our key. Pure. */
 #ifndef MIME_DKIM_RECORD_H
 #define MIME_DKIM_RECORD_H
 

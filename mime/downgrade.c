@@ -152,7 +152,7 @@ convert_header(struct downgrade *d, const struct structure_event *e)
 
 /* --- Bodies */
 
-/* Of binary content a lone LF is data; of other content it is a line end. */
+/* In binary content a lone LF is data; in other content it is a line end. */
 static void
 encode_bytes(struct downgrade *d, struct text bytes)
 {

@@ -2,8 +2,8 @@
  *
  * The scan is one state per byte, so its result does not depend on how the bytes are
  * split, and it keeps one name of at most 16 bytes. Both halves must agree on where a
- * header ends: the scan decides what a relay adds in front of a message, header_next()
- * what later readers find there. */
+ * header ends: the scan decides about fields that a relay adds in front of a message,
+ * header_next() about fields that later readers find there. */
 #include "mime/header.h"
 
 #include <assert.h>
@@ -187,8 +187,8 @@ end_entry(struct header_scan *s)
     s->has_at = s->has_word = false;
 }
 
-/* Comments, quoted strings and literals hide what would divide the list. What stands
- * before '<' is a name, and before ':' that of a group. */
+/* Comments, quoted strings and literals hide characters that would divide the list. The
+ * text before '<' is a name, and that before ':' the name of a group. */
 static void
 add_to_list(struct header_scan *s, char c)
 {
@@ -225,8 +225,8 @@ header_scan_message_id(const struct header_scan *s)
     return text_of(s->id, s->id_length);
 }
 
-/* What is not printable is left out, line ends among it: the tag goes to programs as it
- * is. */
+/* Bytes that are not printable are left out, also line ends: the tag goes to programs
+ * as it is. */
 static void
 add_to_tag(struct header_scan *s, char c)
 {
@@ -249,7 +249,7 @@ header_scan_has_bare(const struct header_scan *s)
 }
 
 /* At the start of the header white space continues nothing, so there is no header. A
- * line without a name ends the header: what follows is content. */
+ * line without a name ends the header: content follows. */
 static enum scan_state
 start_line(struct header_scan *s, char c, bool first)
 {

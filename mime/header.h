@@ -91,7 +91,7 @@ size_t address_list_read(struct text unfolded,
                          void *context);
 
 /* The same for a value that may be folded, with the place of each addr-spec in it (RFC
- * 5322 §3.4.1), for those who replace it: bytes [start, end), with its route, without
+ * 5322 §3.4.1), for code that replaces it: bytes [start, end), with its route, without
  * angle brackets and comments around it. */
 struct address_place {
     struct text mailbox;

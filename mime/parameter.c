@@ -222,8 +222,8 @@ compare_text(struct text a, struct text b)
     return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
 }
 
-/* The order of appearance comes last: of two equal pieces the first one counts,
- * whatever qsort() does with equal elements. */
+/* The order of appearance comes last: the first of two equal pieces counts, for any
+ * order of equal elements by qsort(). */
 static int
 compare_pieces(const void *left, const void *right)
 {
@@ -268,7 +268,7 @@ cut_charset(struct text *value, struct text *charset)
     return true;
 }
 
-/* Of an extended value the first piece alone has a charset (RFC 2231 §4.1); pieces
+/* Only the first piece of an extended value has a charset (RFC 2231 §4.1); pieces
  * without a final asterisk are not percent-encoded. */
 static bool
 join_piece(const struct piece *piece, bool first, struct parameter *out,

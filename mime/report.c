@@ -156,8 +156,8 @@ has_code(struct text reply)
            (reply.length == 3 || reply.at[3] == ' ');
 }
 
-/* RFC 3464 §2.3.6: "smtp" is for replies of a host. What Petrel found by itself has a
- * type of its own. */
+/* RFC 3464 §2.3.6: "smtp" is for replies of a host. A failure that Petrel found by
+ * itself has a type of its own. */
 static void
 put_diagnostic(struct emitter *e, const struct outcome *outcome)
 {
@@ -294,8 +294,7 @@ report_begin(const struct report *r, struct report_place *place, size_t most,
     emitter_start(&e, r->utf8, write, context);
     if (place->list == LIST_FIRST && place->next == 0)
         start_list(r, LIST_FIRST, &e);
-    /* Each list visits all recipients, so a call has a bound whatever their actions
-     * are. */
+    /* Each list visits all recipients, so a call has a bound for any actions. */
     for (; most > 0 && place->list < LIST_END; most--) {
         list_recipient(r, place, &e);
         if (++place->next < r->count)

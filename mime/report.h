@@ -37,8 +37,7 @@ struct report {
     bool eight_bit; /* the original part has bytes >= 0x80 */
     const struct report_recipient *recipients;
     size_t count;
-    /* What a reader can do about the text of an outcome; false: nothing. NULL: no
-     * hints. */
+    /* The remedy for the text of an outcome; false: none. NULL: no hints. */
     bool (*hint)(const char *text, char out[REPORT_HINT_MAX]);
 };
 

@@ -1,5 +1,5 @@
-/* The human-readable part of a delivery report: what happened to a message, recipient
- * by recipient. */
+/* The human-readable part of a delivery report: the results of a message, recipient by
+ * recipient. */
 #include "mime/report_text.h"
 
 #include "mime/date.h"

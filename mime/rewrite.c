@@ -1,7 +1,7 @@
-/* Passes a header field by field, and changes what must not leave as it is.
+/* Passes a header field by field, and changes fields that must not leave as they are.
  *
- * Two passes: the first finds what becomes of From, on which Sender and Reply-To depend,
- * the second writes. */
+ * Two passes: the first finds the new From, on which Sender and Reply-To depend, the
+ * second writes. */
 #include "mime/rewrite.h"
 
 #include "mime/address.h"
@@ -26,7 +26,7 @@ enum field_kind {
                    * lost: others reach the author, not an address that is everybody's */
 };
 
-/* A field while it is rewritten, and what became of its addresses. */
+/* A field while it is rewritten, with the results of its addresses. */
 struct rewritten {
     const struct rewrite *rewrite;
     enum field_kind kind;
@@ -41,7 +41,7 @@ struct rewritten {
     struct buffer *old;             /* those replaced that were not local; or NULL */
 };
 
-/* What the first pass has found. */
+/* The findings of the first pass. */
 struct survey {
     bool has_from, has_reply_to, has_dkim;
     bool replaced; /* an address of From was */
@@ -244,7 +244,7 @@ add_unchanged(const struct header_field *f, struct buffer *out)
            buffer_add(out, behind_colon(f));
 }
 
-/* Appends the field as it leaves. False: it cannot be parsed; what was appended is
+/* Appends the field as it leaves. False: it cannot be parsed; the appended bytes are
  * undefined. */
 static bool
 rewrite_field(struct rewritten *w, const struct header_field *f)

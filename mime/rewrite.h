@@ -16,10 +16,10 @@ enum {
     REWRITE_ADDRESSES_MAX = 1000   /* of a field; one with more stays */
 };
 
-/* What becomes of an address. */
+/* The result for an address. */
 struct rewrite_answer {
     bool by_local; /* replaced as one of those that are local to their host */
-    bool local;    /* it is one of those, for whatever reason it is replaced */
+    bool local;    /* it is one of those, even if another rule replaces it */
     char address[REWRITE_ADDRESS_MAX]; /* the new one; "": it stays */
 };
 

@@ -17,7 +17,7 @@ struct spf_run {
     struct spf_report *report;
 };
 
-/* Of one mechanism. */
+/* The result of one mechanism. */
 enum spf_match { SPF_MATCHES, SPF_DIFFERS, SPF_ENDS };
 
 static enum spf_result spf_run_domain(struct spf_run *r, const char *domain);
@@ -136,7 +136,7 @@ spf_match_mx(struct spf_run *r, const struct spf_term *t, const char *name)
     return match;
 }
 
-/* `exists` asks for an A record, whatever the client's family (§5.7). */
+/* `exists` asks for an A record, for any family of the client (§5.7). */
 static enum spf_match
 spf_match_exists(struct spf_run *r, const char *name)
 {
@@ -329,7 +329,7 @@ spf_check(const struct spf_query *query, struct spf_report *report)
     return r.report->result;
 }
 
-/* --- For those who read records ------------------------------------------------------- */
+/* --- For readers of records ----------------------------------------------------------- */
 
 void
 spf_each(struct text record, const char *name, spf_term_met *each, void *context)

@@ -1,5 +1,5 @@
-/* SPF (RFC 7208): what the record of a domain says of an address that sends for it. Pure:
- * the caller looks names up.
+/* SPF (RFC 7208): evaluates the record of a domain for an address that sends for it.
+ * Pure: the caller looks names up.
  *
  * Evaluation begins anew with every answer: a look-up that has no answer yet ends it with
  * SPF_ASKS, and the caller evaluates again when it has one. So nothing is kept in
@@ -42,7 +42,7 @@ struct spf_answer {
     const struct net_address *addresses; /* of both families */
     const struct text *hosts;            /* of MX records */
 };
-/* NULL: not known yet. What it points to lives until spf_check() returns. */
+/* NULL: not known yet. The data it points to live until spf_check() returns. */
 typedef const struct spf_answer *spf_look_up(void *context, enum spf_type type,
                                              const char *name);
 
@@ -50,8 +50,8 @@ struct spf_query {
     struct net_address client;
     struct text helo;
     struct text local, domain; /* of MAIL FROM; local may be empty: postmaster */
-    /* No mechanism but include matches, so that all of the record is looked at: what
-     * every other sender makes a receiver look up. */
+    /* No mechanism but include matches, so that all of the record is evaluated: with
+     * all the look-ups that any other sender costs a receiver. */
     bool is_survey;
     spf_look_up *look_up;
     void *context;
@@ -71,7 +71,7 @@ enum spf_result spf_check(const struct spf_query *query, struct spf_report *repo
 /* Whether a TXT record is one of SPF (§4.5). */
 bool spf_is_record(struct text text);
 /* Calls each with the terms of a record, in order, that are mechanisms or modifiers of
- * that name ("include", "redirect"), and what follows its colon or equals sign. */
+ * that name ("include", "redirect"), and the text after its colon or equals sign. */
 typedef void spf_term_met(void *context, struct text value);
 void spf_each(struct text record, const char *name, spf_term_met *each, void *context);
 

@@ -191,7 +191,7 @@ srs_sign(const struct srs *s, const char *prefix, struct text rest,
            srs_write(text_of(local, (size_t)length), text_from(s->domain), out);
 }
 
-/* What follows the hash of SRS1: of another host's SRS1 what stands there, of its SRS0
+/* The text after the hash of SRS1: for another host's SRS1 the text there, for its SRS0
  * the host, and the rest with its separator. Length 0: it is neither. */
 static size_t
 srs_shorten(struct text local, struct text domain, char rest[LOCAL_BYTES_MAX])

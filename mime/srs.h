@@ -6,8 +6,8 @@
  *
  * HHHHHH: the first 30 bits of HMAC-SHA-256(secret, lower case of all that follows the
  * hash), base32. TT: days since 1970 modulo 1024, two such digits. Any case is taken back,
- * and =, - and + as the first separator. SRS1 whose HOST is OURS leads back to what the SRS0
- * behind it stands for. */
+ * and =, - and + as the first separator. SRS1 whose HOST is OURS leads back to the address
+ * of the SRS0 behind it. */
 #ifndef MIME_SRS_H
 #define MIME_SRS_H
 

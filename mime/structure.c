@@ -8,7 +8,7 @@
  * passed on from the piece without a copy.
  *
  * Limits (depth, parts, header, boundary) end the parsing of a part, never that of the
- * content: what is not parsed is reported as bytes. */
+ * content: an unparsed part is reported as bytes. */
 #include "mime/structure.h"
 
 #include "base/buffer.h"

@@ -266,7 +266,7 @@ read_words(struct reading *r, struct text t)
     charset_close(&r->charset);
 }
 
-/* --- What others call */
+/* --- Public functions */
 
 bool
 word_decode(struct text value, struct buffer *out, unsigned *problems)
