@@ -8,9 +8,9 @@
  *   reassembly/origin.c    says where it came from, and so the key of its set
  *   registry/claims.c      says which host owns the set; the fragment is sent there if
  *                          that is another host (fragment_redirect.c)
- *   set/set.c              says which others belong to it, and who has all of them
+ *   set/set.c says which others belong to it, and which recipients have all of them
  *   channel.c              passes it, lets it wait or absorbs it; the timer; releases
- *   completion.c           streams what is complete into a draft (reassembled.c,
+ *   completion.c streams a complete set into a draft (reassembled.c,
  *                          reassemble.c); when the draft is durable, ends the parts;
  *                          when their ends are durable, the manager accepts the message
  *
@@ -30,7 +30,7 @@
 
 struct event_hub;
 
-/* What becomes of fragments whose time is over. */
+/* Treatment of fragments whose time is over. */
 enum channel_timeout { CHANNEL_RELEASE, CHANNEL_BOUNCE, CHANNEL_HOLD };
 
 struct channel_settings {
@@ -47,8 +47,8 @@ struct channel_settings {
 
 struct defragmenter;
 
-/* Plugs itself into the manager, before the first turn, and finishes what a crash has
- * left half done. */
+/* Plugs itself into the manager, before the first turn, and finishes work that a crash
+ * has left half done. */
 struct defragmenter *channel_new(struct loop *loop, struct event_hub *events,
                                  struct manager *manager,
                                  const struct channel_settings *settings);

@@ -11,9 +11,9 @@
  *   channel.c             construction, the one task that drives all of them
  *                         (channel_work()), the log line of a release, the timer
  *
- * Work is done in channel_work(), in a turn of its own: whoever changes something calls
- * channel_stir(). Within an offer nothing of another message is changed. A struct held
- * is one fragment that the channel knows; its state says which file's it is:
+ * Work is done in channel_work(), in a turn of its own: every change calls
+ * channel_stir(). Within an offer nothing of another message is changed. A struct held is
+ * one fragment that the channel knows; its state says which file's it is:
  *
  *   HELD_LOOKING -> HELD_WAITING -> (reassembled, forgotten)
  *          |              |
@@ -62,7 +62,7 @@ struct held {
     struct examining *examining;
 };
 
-/* What its set needs to know of it, while the digest of its body is computed. */
+/* The facts that its set needs, while the digest of its body is computed. */
 struct examining {
     struct examine examine;
     int64_t until_ms, memory_ms;

@@ -7,8 +7,8 @@
  * meanwhile the message waits, and manager_resume() has it offered again for the
  * answer.
  *
- * Within an offer nothing of another message is changed. What a fragment causes for
- * others of its set (a release, a reassembly) is done by channel_work(). */
+ * Within an offer nothing of another message is changed. The effects of a fragment on
+ * others of its set (a release, a reassembly) are the work of channel_work(). */
 #include "defrag/channel_internal.h"
 
 #include "base/memory.h"
@@ -378,10 +378,10 @@ channel_offer_leave(struct defragmenter *c, struct held *h, struct manager_offer
     return bounces && o->count > 0 ? channel_offer_bounce(o) : MANAGER_PASS;
 }
 
-/* A fragment whose time ended while no daemon ran gets what defrag_on_timeout says; one
- * to be released waits a moment for others of its set, whose own time may not be over.
- * One with attempts has been released already, unless its mark says that it awaits
- * parts: then the attempts were for a peer or for other recipients. */
+/* A fragment whose time ended while no daemon ran is treated as defrag_on_timeout says;
+ * one to be released waits a moment for others of its set, whose own time may not be
+ * over. One with attempts has been released already, unless its mark says that it
+ * awaits parts: then the attempts were for a peer or for other recipients. */
 static enum manager_offered
 come_overdue(struct defragmenter *c, struct manager_offer *o)
 {
@@ -555,7 +555,7 @@ channel_owner(const struct defragmenter *c, const unsigned char key[DIGEST_SIZE]
     return "this host";
 }
 
-/* What happens when its time is over. */
+/* Its treatment when its time is over. */
 static const char *
 fate_of(const struct defragmenter *c)
 {

@@ -159,7 +159,7 @@ finishing_end(struct defragmenter *c)
     if (!found)
         return;
     c->is_ending = true;
-    queue_barrier_cancel(&c->parts_ended); /* what ended now needs another one */
+    queue_barrier_cancel(&c->parts_ended); /* parts that ended now need another one */
     queue_barrier(c->queue, &c->parts_ended, on_parts_durable, c);
 }
 
@@ -428,7 +428,7 @@ completion_go_on(struct defragmenter *c)
     return true;
 }
 
-/* The next startup finds what was under way. */
+/* The next startup finds the reassemblies under way. */
 static void
 completion_drop(struct defragmenter *c, struct reassembling **list)
 {

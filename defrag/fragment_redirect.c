@@ -25,7 +25,8 @@ way_to(const struct defragmenter *c, const char *host)
 
 /* --- Departures ------------------------------------------------------------------- */
 
-/* A fragment from a peer stays: so there are no loops, whatever the registry says. */
+/* A fragment from a peer stays: so there are no loops, with any answer of the
+ * registry. */
 static void
 depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_ms)
 {
@@ -62,8 +63,8 @@ are_too_many(const struct defragmenter *c)
     return limit > 0 && c->redirects.count >= limit;
 }
 
-/* A host that is not in defrag_peers is ignored: each host reassembles what it has. The
- * key is claimed in any case, so that the other hosts find this one. */
+/* A host that is not in defrag_peers is ignored: each host reassembles its own
+ * fragments. The key is claimed in any case, so that the other hosts find this one. */
 static const char *
 elsewhere(struct defragmenter *c, const struct held *h, int64_t ttl_ms)
 {
@@ -95,7 +96,7 @@ fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
         channel_forget(c, h);
         return MANAGER_PASS;
     }
-    if (h->timer.due_ms <= now) { /* fragment_redirect_tick() says what becomes of it */
+    if (h->timer.due_ms <= now) { /* fragment_redirect_tick() decides about it */
         o->until_ms = now + CHANNEL_MOMENT_MS;
         channel_stir(c);
         return MANAGER_AWAIT;

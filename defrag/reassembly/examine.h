@@ -1,4 +1,4 @@
-/* Examines a message of the queue: is it a fragment, and what is the digest of its body?
+/* Examines a message of the queue: whether it is a fragment, and the digest of its body.
  * The header is read in one piece, the body in several turns. */
 #ifndef DEFRAG_REASSEMBLY_EXAMINE_H
 #define DEFRAG_REASSEMBLY_EXAMINE_H

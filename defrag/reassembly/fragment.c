@@ -107,7 +107,7 @@ read_id(const struct parameters *p, struct fragment_reading *out)
         return "a parameter is given twice with different values";
     if (id->both)
         out->why = "its id is given plain, which is taken, and in RFC 2231's form";
-    /* Of a longer one the length alone: objection() lets the message pass. */
+    /* For a longer one the length alone: objection() lets the message pass. */
     out->id_length = id->value.length;
     if (id->value.length <= FRAGMENT_ID_MAX)
         memcpy(out->id, id->value.at, id->value.length);

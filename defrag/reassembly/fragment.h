@@ -31,7 +31,7 @@ struct fragment_envelope {
 struct fragment_reading {
     enum fragment_kind kind;
     /* One literal sentence for the log, or NULL: why it is malformed, why it is not a
-     * fragment although it is a message/partial, or what is odd about a good one. */
+     * fragment although it is a message/partial, or the oddity of a good one. */
     const char *why;
     char id[FRAGMENT_ID_MAX]; /* any bytes, unquoted */
     size_t id_length;

@@ -8,7 +8,7 @@
 
 enum {
     BATV_TAG = 10, /* KDDDSSSSSS */
-    KEY_ID = 2,    /* the first byte of what is hashed; 1 is fragment_key()'s */
+    KEY_ID = 2,    /* the first byte that is hashed; 1 is fragment_key()'s */
     KEY_STRICT = 3
 };
 
@@ -33,7 +33,7 @@ origin_read(struct text trust, struct text sender, struct origin *out)
 {
     static const struct text mark = TEXT(" net:"), login = TEXT("auth:");
     *out = (struct origin){.sender = without_batv(sender)};
-    /* From the end: what is before it may be the name of a user. */
+    /* From the end: the part before it may be the name of a user. */
     size_t space = text_find_last(trust, ' ');
     if (space != TEXT_NONE && text_starts(text_after(trust, space), mark)) {
         out->network = text_after(trust, space + mark.length);

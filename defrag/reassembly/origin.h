@@ -17,7 +17,7 @@ void origin_read(struct text trust, struct text sender, struct origin *out);
 /* The client's network, as a hash for its quota; without one SET_NOBODY. */
 uint64_t origin_client(const struct origin *origin);
 
-/* What fragments with the same id must share to belong together. */
+/* Properties that fragments with the same id must share to belong together. */
 enum origin_keying {
     ORIGIN_BY_SENDER, /* the same sender and trust: fragment_key() */
     ORIGIN_BY_ID,     /* nothing else */

@@ -87,7 +87,7 @@ put_outer(struct reassemble *j, bool with_subject)
     return true;
 }
 
-/* Leaves in *header what follows the fields. */
+/* Leaves in *header the rest after the fields. */
 static bool
 put_inner(struct reassemble *j, struct text *header)
 {
@@ -133,7 +133,7 @@ reassemble_add(struct reassemble *j, struct text bytes)
         return reassemble_put(j, bytes);
     header_scan_add(&j->scan, bytes);
     if (!buffer_add(&j->inner, bytes)) {
-        /* What follows the header is not part of it. */
+        /* Bytes after the header are not part of it. */
         size_t before = j->inner.length;
         size_t space = REASSEMBLE_HEADER_MAX - before;
         if (!j->scan.ended || j->scan.length + 2 > REASSEMBLE_HEADER_MAX)

@@ -1,8 +1,8 @@
 /* Reassembles the fragments of a message/partial into the message they were cut from
  * (RFC 2046 §5.2.2.1, RFC 8098 §2.4; doc/defragment.md "Reassembly"), as a stream.
  *
- *   reassemble_start()   with the header of fragment 1, of which the fields stay that do
- *                        not belong to the message within
+ *   reassemble_start()   with the header of fragment 1; fields that do not belong to the
+ *                        message within stay
  *   reassemble_add()     the bodies of fragments 1, 2, ... in order, in pieces of any size
  *   reassemble_seam()    after each body but the last
  *   reassemble_end()     after the last body
@@ -40,7 +40,7 @@ struct reassemble {
     bool keeps_subject;
     bool has_header; /* the header is written */
     bool has_last;   /* this fragment's body has a byte... */
-    char last;       /* ...the last of which is this */
+    char last;       /* ...; this is the last */
 };
 
 /* outer: the header of fragment 1 with or without the empty line behind it. */

@@ -73,7 +73,7 @@ struct reassembled {
     struct queue_draft *draft;
     struct reassemble machine;
     bool is_reassembling;         /* the machine is started */
-    struct inspection inspection; /* of what is written */
+    struct inspection inspection; /* of the bytes written */
     bool too_many;                /* recipients */
     bool is_refused;              /* by the queue */
     char trouble[TROUBLE_MAX];
@@ -109,7 +109,7 @@ envelope_of(struct reassembled *w, struct id id, struct envelope **loaded)
     return active ? active : *loaded;
 }
 
-/* NEVER applies when all parts say so; else the union of what they say. */
+/* NEVER applies when all parts say so; else the union of their values. */
 static void
 merge_notify(struct reassembled_row *row, struct recipient *to, unsigned notify)
 {
@@ -313,7 +313,7 @@ open_part(struct reassembled *w)
     w->at = 0;
     w->sum = 0;
     w->wanted = e == NULL ? 0 : e->content_crc;
-    /* The size of the body is that of its examination: what is before it must still be
+    /* The size of the body is that of its examination: the part before it must still be
      * a header. */
     bool good = w->content >= 0 && w->body >= 0 && w->body <= FRAGMENT_HEADER_MAX;
     if (good && w->part == 0)

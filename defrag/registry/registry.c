@@ -1,4 +1,5 @@
-/* What all registries share: pending claims, time limits, a breaker, hosts' names.
+/* The common part of all registries: pending claims, time limits, a breaker, hosts'
+ * names.
  *
  * A claim goes through the lists of the registry: `waiting` (a place has to be asked),
  * `asked` (the reply of Redis has not come; a directory answers within the call),
@@ -7,8 +8,8 @@
  * `waiting` and `asked` are in the order of their time limits: on_late() examines the
  * first of each.
  *
- * Whatever a registry says or fails to say, a claim is answered in time: at the latest
- * as `unavailable`, and then the host works alone. */
+ * With any answer of a registry, or none, a claim is answered in time: at the latest as
+ * `unavailable`, and then the host works alone. */
 #include "defrag/registry/registry.h"
 
 #include "base/memory.h"
@@ -271,8 +272,8 @@ registry_name_other(struct registry *r, struct text instance, int64_t born_ms)
         n->born_ms = born_ms;
         n->is_told = false;
     }
-    /* Redis tells no time, but it removes what is not refreshed: an instance seen for
-     * longer than that is refreshed. */
+    /* Redis tells no time, but it removes keys that are not refreshed: an instance seen
+     * for longer than that is refreshed. */
     bool is_alive = born_ms == 0 ? now_ms - n->seen_ms > NAME_TTL_MS + NAME_SLACK_MS
                                  : born_ms != n->born_ms;
     if (!is_alive || n->is_told || *n->other == '\0')

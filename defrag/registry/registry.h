@@ -74,8 +74,8 @@ struct registry_setup {
     void *context;
 };
 
-/* What setup points to outlives the registry. NULL with one line in error only if it can
- * never work: a registry that is down is not an error. */
+/* The data that setup points to outlive the registry. NULL with one line in error only
+ * if it can never work: a registry that is down is not an error. */
 struct registry *registry_new(const struct registry_setup *setup,
                               const struct registry_place *place, char *error,
                               size_t error_size);

@@ -60,7 +60,7 @@ struct registry_dir {
     unsigned swept; /* directory */
 };
 
-/* What is at a name. */
+/* The content of a name. */
 struct owner {
     char host[REGISTRY_HOST_MAX + 1];
     char mark[MARK_SIZE]; /* unique in each file */
@@ -166,7 +166,7 @@ write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now
     return write_with(d, name, ttl_ms, mark, now_ms);
 }
 
-/* Of two hosts that see the same stale file only one moves it. The later one may have
+/* Only one of two hosts that see the same stale file moves it. The later one may have
  * moved the file of a new claim, and puts that back. */
 static int
 registry_dir_remove_stale(struct registry_dir *d, const char *name,

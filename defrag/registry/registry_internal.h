@@ -1,4 +1,4 @@
-/* What the files of the registry share. Internal to defrag/registry/. */
+/* Declarations that the files of the registry share. Internal to defrag/registry/. */
 #ifndef DEFRAG_REGISTRY_REGISTRY_INTERNAL_H
 #define DEFRAG_REGISTRY_REGISTRY_INTERNAL_H
 
@@ -98,7 +98,7 @@ void registry_dir_check_name(struct registry_dir *dir);
 
 /* --- registry_redis.c ------------------------------------------------------------- */
 
-/* What the connection writes to see whether it may write. */
+/* The key that the connection writes to see whether it may write. */
 #define REGISTRY_PROBE "df:"
 
 /* NULL with a line in error. */

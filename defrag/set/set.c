@@ -123,7 +123,7 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     if (heap_has(&set->timer.node))
         heap_remove(&s->timers, &set->timer.node);
     set->state = state;
-    /* Whatever comes for a set that was given up passes: its numbers are not needed. */
+    /* A fragment for a set that was given up passes: its numbers are not needed. */
     if (state == SET_GIVEN_UP)
         set_forget_numbers(set);
     set_note_closed(s, set, set->memory_ms);
@@ -144,7 +144,7 @@ by_number(const struct part *a, const struct part *b)
 }
 
 /* By number, since the channel has them loaded in the order of their releases. A set
- * without messages was reassembled for all recipients but those who were forgotten. */
+ * without messages was reassembled for all recipients but forgotten ones. */
 static void
 set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
@@ -268,8 +268,8 @@ pass(struct set_answer *answer, enum set_reason reason)
     answer->absorbed_count = 0;
 }
 
-/* Adds to a closed set. A fragment of other content, or for a recipient who was not
- * served, is not a repetition: it passes, since no second set could become complete. */
+/* Adds to a closed set. A fragment of other content, or for a recipient not served, is
+ * not a repetition: it passes, since no second set could become complete. */
 static void
 come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
 {
@@ -343,7 +343,7 @@ sets_add(struct sets *s, const struct fragment *f, int64_t now_ms,
     }
 }
 
-/* --- What is to be done -------------------------------------------------------- */
+/* --- Actions ------------------------------------------------------------------- */
 
 bool
 sets_next_released(struct sets *s, struct set_released *released)
@@ -468,7 +468,7 @@ slot_is_needed(const struct set *set, const struct slot *slot)
     return false;
 }
 
-/* A total that nobody states any more must not contradict what comes later. That of a
+/* A total that nobody states any more must not contradict later fragments. That of a
  * reassembled message is certain. */
 static void
 set_reread_totals(struct set *set)

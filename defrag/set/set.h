@@ -32,9 +32,9 @@ struct set_limits {
     size_t sender_sets, client_sets; /* open, of one; beyond it fragments pass */
     int64_t bytes;     /* bodies of all; beyond it the oldest sets are released */
     size_t recipients; /* of all fragments held; beyond it fragments pass. As many
-                          messages, at most, are on their way to other hosts. What
-                          closed sets need has 8 bytes for each; beyond it the oldest
-                          of these are forgotten */
+                          messages, at most, are on their way to other hosts.
+                          Closed sets have 8 bytes for each; beyond it the oldest of
+                          these are forgotten */
 };
 
 struct fragment {
@@ -80,7 +80,7 @@ struct sets;
 struct sets *sets_new(const struct set_limits *limits);
 /* Ends reassemblies that are under way, as if they had not begun. */
 void sets_free(struct sets **sets);
-/* Open sets stay, whatever the new limits are. */
+/* Open sets stay, also beyond the new limits. */
 void sets_limit(struct sets *sets, const struct set_limits *limits);
 
 /* number and total are within limits->parts, the recipients at least one. Releases of
@@ -138,12 +138,12 @@ void sets_failed(struct sets *sets, const struct set_reassembly *reassembly,
 
 /* When sets_tick() is due; INT64_MAX: never. */
 int64_t sets_wake_ms(const struct sets *sets);
-/* Gives up what is due. Its work is bounded: while sets_wake_ms() is not later than
- * now_ms it is to be called again, when the releases have been taken. */
+/* Gives up sets that are due. Its work is bounded: while sets_wake_ms() is not later
+ * than now_ms it is to be called again, when the releases have been taken. */
 void sets_tick(struct sets *sets, int64_t now_ms);
 /* Takes the message out of its set: an operator has removed it, or it is to be delivered
- * now. A set of which nothing was reassembled ends with its last message. False: it was
- * in no set, or is being reassembled. */
+ * now. A set without a reassembly ends with its last message. False: it was in no set,
+ * or is being reassembled. */
 bool sets_forget(struct sets *sets, struct id id) __attribute__((warn_unused_result));
 
 struct sets_count {

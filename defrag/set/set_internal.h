@@ -1,4 +1,4 @@
-/* What the files of sets share. Internal to defrag/set/. */
+/* Declarations that the files of sets share. Internal to defrag/set/. */
 #ifndef DEFRAG_SET_SET_INTERNAL_H
 #define DEFRAG_SET_SET_INTERNAL_H
 

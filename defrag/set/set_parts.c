@@ -2,9 +2,9 @@
  *
  * Three views of the same fragments: a slot is a number, with the digest that every
  * fragment of this number must have; a part is a message; a wanted is a recipient, with
- * one bit for each number that is there for it. A message for recipients who all have
- * its number is no part at all: it is absorbed. So of a slot each recipient needs one
- * part at most. */
+ * one bit for each number that is there for it. A message whose recipients all have its
+ * number is no part at all: it is absorbed. So each recipient needs one part of a slot
+ * at most. */
 #include "defrag/set/set_internal.h"
 
 #include "base/memory.h"
@@ -165,8 +165,8 @@ set_compact(struct set *set)
     size_t count = HASH_COUNT(set->wanted);
     set->served = memory_array(count + 1, sizeof(*set->served));
     for (w = set->wanted; w != NULL; w = w->hh.next)
-        /* Others have no reassembled message: what comes for them is not a
-         * repetition. */
+        /* Others have no reassembled message: fragments for them are not
+         * repetitions. */
         if (w->count >= set->total)
             set->served[set->served_count++] =
                 address_hash(text_of(w->address, w->hh.keylen));
