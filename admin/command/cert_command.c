@@ -1,4 +1,4 @@
-/* Makes a certificate and its key, and says what they are good for. */
+/* Makes a certificate and its key, and explains their use. */
 #include "admin/command/cert_command.h"
 
 #include "admin/settings/complaint.h"

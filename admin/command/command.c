@@ -1,4 +1,4 @@
-/* `petrel queue`: what the operator sees of the queue and does to it. */
+/* `petrel queue`: shows the queue to the operator, and changes it. */
 #include "admin/command/command.h"
 
 #include "admin/command/cluster_queue.h"
@@ -94,7 +94,7 @@ run_ls(struct visit *v, const struct envelope *e, const json_t *listing)
     }
 }
 
-/* Of messages that were named: a search reads the whole history. */
+/* For named messages only: a search reads the whole history. */
 static void
 show_history(const struct visit *v, struct id id)
 {

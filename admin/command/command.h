@@ -11,14 +11,14 @@ int command_queue(int count, char **arguments, const struct options *options);
 /* mailq: `queue ls`, or "Mail queue is empty". */
 int command_mailq(const struct options *options);
 
-/* Prints what a message waits for now, as `queue why` does; nothing if it has gone. */
+/* Prints why a message waits now, as `queue why` does; nothing if it has gone. */
 void command_queue_waits(const char *id, const struct options *options);
 
 /* Prints the ids that begin so, a line each, oldest first: at most limit. Silent; does not
  * ask a daemon. */
 void command_queue_ids(const struct options *options, struct text begin, size_t limit);
 
-/* What usage and help say of it, behind "usage: ". */
+/* Its text in usage and help, behind "usage: ". */
 #define COMMAND_QUEUE_USES                                                             \
     "petrel queue ls [--json] [--cluster] [FILTER]\n"                                  \
     "       petrel queue show|why [--json] [--cluster] ID...\n"                        \

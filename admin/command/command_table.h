@@ -1,5 +1,5 @@
 /* The table of commands: their names, arguments, help, and functions. Usage, `help` and
- * what runs a command read it; a new command is one row in command_table.c. */
+ * the caller of commands read it; a new command is one row in command_table.c. */
 #ifndef ADMIN_COMMAND_COMMAND_TABLE_H
 #define ADMIN_COMMAND_COMMAND_TABLE_H
 
@@ -45,7 +45,7 @@ const struct command_row *command_find(const char *name);
 /* True: these arguments (the first is the name) ask for help about a command. */
 bool command_wants_help(int count, char **arguments);
 
-/* What the program is, and each command in one line. */
+/* The program in one line, and each command in one. */
 void command_print_usage(FILE *out);
 /* `help [COMMAND]`, on standard output. arguments behind "help". Returns 0, or EX_USAGE
  * with one line on standard error. */

@@ -60,7 +60,7 @@ complete_is_flag(struct text word)
     return true;
 }
 
-/* What stands one space behind a flag: a list a|b|c, or a word in capitals or digits. */
+/* The value one space behind a flag: a list a|b|c, or a word in capitals or digits. */
 static struct text
 complete_value(struct text rest)
 {
@@ -201,7 +201,8 @@ complete_count_words(const struct complete *c, int from,
     return words;
 }
 
-/* What may stand at this place, from the arguments: a list of verbs, a command, a path. */
+/* Offers the words for this place, from the arguments: a list of verbs, a command, a
+ * path. */
 static void
 complete_positional(const struct complete *c, const struct command_row *row, int before)
 {

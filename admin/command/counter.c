@@ -1,4 +1,4 @@
-/* A count for the person who waits. */
+/* A count for a person who waits. */
 #include "admin/command/counter.h"
 
 #include "base/loop/loop.h"
@@ -67,7 +67,7 @@ counter_look_at(struct counter *c, uint64_t looked)
     counter_show(c);
 }
 
-/* What is done was looked at, even if the daemon has not said so yet. */
+/* Finished messages were looked at, even if the daemon has not said so yet. */
 void
 counter_done(struct counter *c)
 {

@@ -21,8 +21,8 @@ struct counter {
 
 /* shows: out is a terminal; counts: and nothing else may be in the middle of its line. */
 void counter_start(struct counter *c, FILE *out, bool shows, bool counts);
-/* The same for standard error, as it is. whole: what comes on standard output is whole
- * lines, with counter_hide() before each. */
+/* The same for standard error, as it is. whole: standard output gets whole lines, with
+ * counter_hide() before each. */
 void counter_start_here(struct counter *c, bool whole);
 /* One more was looked at, or that number in all; its unit is "" or as " kB". */
 void counter_look(struct counter *c);
@@ -31,7 +31,7 @@ void counter_look_at(struct counter *c, uint64_t looked);
 void counter_done(struct counter *c);
 /* Takes the line away. */
 void counter_hide(struct counter *c);
-/* "12 messages", and what else is known of them, "" for nothing. */
+/* "12 messages", and further facts, "" for none. */
 void counter_end(struct counter *c, size_t messages, const char *more);
 
 #endif

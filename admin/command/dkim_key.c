@@ -140,7 +140,7 @@ read_key_request(struct key_request *r, int count, char **arguments)
 
 /* --- The file --------------------------------------------------------------------- */
 
-/* A file handle, or -errno. Whoever had the lock before has removed its file. */
+/* A file handle, or -errno. The holder of the lock before has removed its file. */
 static int
 lock_key_file(struct disk *disk, const char *path)
 {

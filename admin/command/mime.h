@@ -11,8 +11,8 @@
  * in it; of Content-Disposition, when there is one, disposition and
  * disposition_parameters; of a leaf in base64 or quoted-printable, decoded_size; as
  * people read them, where they are there: subject (of messages), description, filename
- * (of Content-Disposition, else Content-Type's name). Offsets in bytes. What is no
- * UTF-8, and controls, are escaped. */
+ * (of Content-Disposition, else Content-Type's name). Offsets in bytes. Bytes that are
+ * not UTF-8, and controls, are escaped. */
 json_t *mime_describe(struct text content);
 
 /* `mime [--convert] FILE`: prints the structure as JSON, or the content as a hop

@@ -45,7 +45,7 @@ add_word_problems(json_t *part, const char *where, unsigned problems)
             add_problem(part, where, word_problem_text((enum word_problem)i));
 }
 
-/* --- What people read */
+/* --- Texts for people */
 
 static bool
 mime_part_has(json_t *part, const char *member)

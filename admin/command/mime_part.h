@@ -1,4 +1,4 @@
-/* The parts of a message as JSON, with what people read in their headers. */
+/* The parts of a message as JSON, with the texts for people in their headers. */
 #ifndef ADMIN_COMMAND_MIME_PART_H
 #define ADMIN_COMMAND_MIME_PART_H
 

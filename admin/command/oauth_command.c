@@ -185,7 +185,7 @@ oauth_forget_account(struct disk *spool, const struct oauth_account *a)
     return 0;
 }
 
-/* What a command has changed counts for a running daemon immediately. */
+/* Changes of a command count for a running daemon immediately. */
 static void
 oauth_tell_daemon(const struct options *options)
 {

@@ -8,8 +8,8 @@ struct tls_client;
 
 struct disk;
 
-/* What is done after a login, when the running daemon knows of it: asks the smarthost.
- * A sysexits code. */
+/* Called after a login, when the running daemon knows of it: asks the smarthost. A
+ * sysexits code. */
 typedef int oauth_command_try(void *context, const struct oauth_account *account,
                               struct disk *spool);
 /* arguments behind "oauth". anchors: trusted for providers. Root becomes the owner of

@@ -110,9 +110,9 @@ login_ask(struct login *l, bool fits, struct text hidden, struct oauth_answer *a
     oauth_hide(answer->reason, hidden);
 }
 
-/* --- What is granted -------------------------------------------------------------- */
+/* --- Grants ----------------------------------------------------------------------- */
 
-/* The daemon has the lock while it asks; what it writes is older than our answer. */
+/* The daemon has the lock while it asks; its state is older than our answer. */
 static int
 login_write(struct login *l, const struct oauth_state *state)
 {
@@ -243,7 +243,7 @@ login_by_device(struct login *l)
 
 /* --- A pasted address (RFC 6749 §4.1, RFC 7636) ----------------------------------- */
 
-/* Byte by byte: what follows the line is left for others. False: it is too long, or
+/* Byte by byte: the input after the line is left for others. False: it is too long, or
  * there is none. */
 static bool
 login_read_line(char line[OAUTH_LOGIN_ADDRESS_MAX], struct text *read_so)

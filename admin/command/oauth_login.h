@@ -1,5 +1,5 @@
 /* One login for an OAuth2 account: asks the provider, perhaps with the help of a person,
- * and keeps what it grants. */
+ * and keeps the grant. */
 #ifndef ADMIN_COMMAND_OAUTH_LOGIN_H
 #define ADMIN_COMMAND_OAUTH_LOGIN_H
 

@@ -10,7 +10,7 @@ struct event_hub;
 struct offline;
 
 /* Root becomes the owner of the spool at path, for good: the daemon must be able to read
- * what is written. A spool that is missing is not made: nothing could be in it. 0, or a
+ * the files. A spool that is missing is not made: nothing could be in it. 0, or a
  * sysexits code with one line in error. */
 int offline_become_owner(const char *path, char *error, size_t error_size);
 

@@ -34,7 +34,7 @@ struct carried {
     struct carrier *carrier;
     struct net_connection *browser, *daemon;
     bool is_http;  /* the daemon has said so */
-    bool is_ended; /* it says no more; what it has said is carried first */
+    bool is_ended; /* it says no more; its last bytes are carried first */
 };
 
 static void
@@ -42,7 +42,7 @@ carried_end(struct carried *c)
 {
     if (c->browser == NULL)
         return;
-    /* What is unsent still goes. */
+    /* Unsent bytes still go. */
     net_close(&c->browser);
     net_close(&c->daemon);
     c->carrier->count--;

@@ -1,4 +1,4 @@
-/* `petrel passwd`: reads a password and prints what auth_users keeps of it. */
+/* `petrel passwd`: reads a password and prints its hash for auth_users. */
 #include "admin/command/passwd.h"
 
 #include "admin/settings/complaint.h"
@@ -30,8 +30,8 @@ name_error(struct text name)
     return NULL;
 }
 
-/* A line without its end. Byte by byte: what follows is left for others. False at the
- * end of the input or when the line is longer than any password. */
+/* A line without its end. Byte by byte: the rest of the input is left for others. False
+ * at the end of the input or when the line is longer than any password. */
 static bool
 passwd_read_line(char line[LINE_MAX_BYTES], struct text *read_so)
 {
@@ -68,7 +68,7 @@ read_hidden(const char *prompt, char line[LINE_MAX_BYTES], struct text *read_so)
     hidden.c_cc[VEOL] = INTERRUPT;
     if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden) != 0)
         return false;
-    /* Now: what a program types at the prompt would be flushed, or shown. */
+    /* Now: input that a program types at the prompt would be flushed, or shown. */
     fputs(prompt, stderr);
     bool good = passwd_read_line(line, read_so);
     (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);

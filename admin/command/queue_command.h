@@ -10,8 +10,8 @@
  * that of the first complaint. */
 int queue_command_messages(enum manager_verb verb, const struct filter *filter,
                            const struct options *options);
-/* sendmail -q: what matches is due now; for all of the queue a daemon must run. Silent
- * unless verbose, but for complaints. A sysexits code. */
+/* sendmail -q: mail that matches is due now; for all of the queue a daemon must run.
+ * Silent unless verbose, but for complaints. A sysexits code. */
 int queue_command_flush(const struct filter *filter, bool verbose,
                         const struct options *options);
 

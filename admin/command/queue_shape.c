@@ -47,7 +47,7 @@ queue_shape_parse(int *count, char **arguments, enum queue_shape_by *by)
     return true;
 }
 
-/* Of a local name: itself. */
+/* For a local name: itself. */
 static struct text
 queue_shape_domain(struct text address)
 {
@@ -65,7 +65,7 @@ queue_shape_recipients(struct shape *s, const struct envelope *e, int64_t age_ms
             shape_add(s, queue_shape_domain(e->recipients[i].address), age_ms, 1);
 }
 
-/* Held mail, and what was just found, has no site yet. */
+/* Held mail, and mail just found, has no site yet. */
 static void
 queue_shape_sites(struct shape *s, const struct envelope *e, const json_t *why,
                   int64_t age_ms)

@@ -1,4 +1,4 @@
-/* `petrel queue shape`: what counts of a message, and under which names. */
+/* `petrel queue shape`: the counts of a message, and their names. */
 #ifndef ADMIN_COMMAND_QUEUE_SHAPE_H
 #define ADMIN_COMMAND_QUEUE_SHAPE_H
 

@@ -70,7 +70,7 @@ screen_rows(void)
     return rows < ROWS_MIN ? ROWS_MIN : rows;
 }
 
-/* Each line erases what it leaves of the one before it: nothing flickers. */
+/* Each line erases the rest of the one before it: nothing flickers. */
 void
 screen_show(struct text lines, int rows)
 {
@@ -111,7 +111,7 @@ screen_key_of(struct text typed, size_t *used)
     return SCREEN_NONE;
 }
 
-/* What has no meaning is passed over. */
+/* Keys without a meaning are passed over. */
 static enum screen_key
 screen_typed(struct screen *s)
 {

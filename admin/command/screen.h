@@ -41,8 +41,8 @@ int screen_rows(void);
 void screen_show(struct text lines, int rows);
 /* Waits for a key or a signal. */
 enum screen_key screen_wait(struct screen *s, int timeout_ms);
-/* The key at the begin of what was typed, and its bytes in used; SCREEN_NONE: not a key
- * that has a meaning. typed is not empty. */
+/* The key at the beginning of typed, and its bytes in used; SCREEN_NONE: not a key that
+ * has a meaning. typed is not empty. */
 enum screen_key screen_key_of(struct text typed, size_t *used);
 
 #endif

@@ -104,7 +104,7 @@ shape_compare(const struct shape_row *a, const struct shape_row *b)
     return strcmp(a->name, b->name);
 }
 
-/* Sorts, and takes the rows that are shown from what `other` has. */
+/* Sorts, and takes the rows that are shown out of `other`. */
 static struct shape_counts
 shape_others(struct shape *s)
 {

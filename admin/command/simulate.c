@@ -1,4 +1,4 @@
-/* `petrel simulate`: reads a scenario, runs it, prints what came of it. */
+/* `petrel simulate`: reads a scenario, runs it, prints the results. */
 #include "admin/command/simulate.h"
 
 #include "admin/settings/complaint.h"

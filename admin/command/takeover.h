@@ -4,8 +4,8 @@
 
 #include "admin/settings/options.h"
 
-/* arguments: what comes after "adopt". A sysexits code: EX_TEMPFAIL when no daemon
- * answers, EX_UNAVAILABLE when it does not take the slice. */
+/* arguments: those after "adopt". A sysexits code: EX_TEMPFAIL when no daemon answers,
+ * EX_UNAVAILABLE when it does not take the slice. */
 int command_takeover(int count, char **arguments, const struct options *options);
 
 #endif

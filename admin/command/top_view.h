@@ -1,4 +1,4 @@
-/* What `petrel top` shows: the daemon's status as a few lines and a table of sites. */
+/* The view of `petrel top`: the daemon's status as a few lines and a table of sites. */
 #ifndef ADMIN_COMMAND_TOP_VIEW_H
 #define ADMIN_COMMAND_TOP_VIEW_H
 

@@ -30,7 +30,7 @@ struct trace_run {
     struct disk *spool;
     struct trace *trace;
     bool json, follows;
-    bool ended; /* what is followed */
+    bool ended; /* the messages that are followed */
 };
 
 /* --- Arguments -------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ trace_take_arguments(struct trace_run *r, int count, char **arguments)
     return r->request->count > 0 || r->follows || r->request->since_ms != 0;
 }
 
-/* --- What was found --------------------------------------------------------------- */
+/* --- Results ---------------------------------------------------------------------- */
 
 static void
 trace_print_json(const json_t *object)
@@ -103,7 +103,7 @@ trace_print_json(const json_t *object)
     putchar('\n');
 }
 
-/* What it waits for now is known to the queue alone. */
+/* Only the queue knows why it waits now. */
 static void
 trace_print_whole(const struct trace_run *r, const json_t *life)
 {

@@ -1,4 +1,4 @@
-/* `petrel trace`: what became of mail, from the history. */
+/* `petrel trace`: searches the history of mail. */
 #ifndef ADMIN_COMMAND_TRACE_COMMAND_H
 #define ADMIN_COMMAND_TRACE_COMMAND_H
 

@@ -124,7 +124,7 @@ say_refused(struct buffer *b, const json_t *event, const char *type)
     say(b, " (in reply to ", json_field_string(event, "command"), ")");
 }
 
-/* Whatever it has, for kinds without a sentence of their own. */
+/* All its members, for kinds without a sentence of their own. */
 static void
 say_members(struct buffer *b, const json_t *event)
 {

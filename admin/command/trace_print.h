@@ -5,13 +5,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* One life with all its events; hints below what went wrong. */
+/* One life with all its events; hints below failures. */
 void trace_print_life(const json_t *life, FILE *out);
 /* Its events alone. */
 void trace_print_events(const json_t *life, FILE *out);
 /* One line: time, id, state, sender and recipients. */
 void trace_print_line(const json_t *life, FILE *out);
-/* An event as it happens: time, id ("" if there is none), what. */
+/* An event as it happens: time, id ("" if there is none), text. */
 void trace_print_event(const json_t *event, const char *id, FILE *out);
 /* "21 Nov 2026 12:06:15" */
 enum { TRACE_TIME_MAX = 32 };

@@ -1,4 +1,4 @@
-/* `petrel version`: what this binary is made of. */
+/* `petrel version`: the parts of this binary. */
 #include "admin/command/command.h"
 
 #include "admin/control/status.h"

@@ -15,7 +15,7 @@ static const char *const severity_words[] = {[CHECK_OK] = "ok",
                                              [CHECK_WARNING] = "warning",
                                              [CHECK_ERROR] = "error"};
 
-/* In this order: what the others depend on first. */
+/* In this order: checks that others depend on come first. */
 static const char *const code_order[] = {
     "dns.resolver",    "net.port25",      "host.address", "host.name",
     "host.ptr",        "spf.record",      "dkim.key",     "dmarc.record",
@@ -220,7 +220,7 @@ checklist_print_one(FILE *out, const struct check *c)
     putc('\n', out);
 }
 
-/* What is worse stands first, else the order of the table, of subjects, of coming. */
+/* By severity, then in the order of the table, of subjects, of arrival. */
 static int
 check_compare(const void *a, const void *b)
 {

@@ -1,5 +1,5 @@
-/* Results of checks: findings of doctor. Texts come from zones and hosts: what is not
- * printable ASCII is escaped here, so that no terminal obeys it. */
+/* Results of checks: findings of doctor. Texts come from zones and hosts: bytes other
+ * than printable ASCII are escaped here, so that no terminal obeys it. */
 #ifndef ADMIN_DOCTOR_CHECKLIST_H
 #define ADMIN_DOCTOR_CHECKLIST_H
 
@@ -43,7 +43,7 @@ void checklist_record(struct checklist *list, const char *name, const char *type
                       const char *value);
 
 size_t checklist_count(const struct checklist *list, enum check_severity severity);
-/* What is wrong first, and of that what the rest depends on. */
+/* Errors first, and among them those that others depend on. */
 void checklist_sort(struct checklist *list);
 void checklist_print(const struct checklist *list, FILE *out);
 json_t *checklist_json(const struct checklist *list);

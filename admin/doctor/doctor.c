@@ -44,7 +44,7 @@ doctor_run_tasks(struct doctor *d)
     d->task_count = left;
 }
 
-/* --- What is shared ----------------------------------------------------------------- */
+/* --- Shared functions --------------------------------------------------------------- */
 
 const char *
 doctor_settings(const struct doctor *d)

@@ -1,10 +1,10 @@
-/* `petrel doctor`: why mail might not arrive, and what to do about it.
+/* `petrel doctor`: why mail might not arrive, with remedies.
  *
  * This host, its name servers, the records of the domains that mail is sent from,
  * smarthosts and certificates are examined as receivers see them. A check asks
- * (inquiry.h), judges, and adds what it has found to a list (checklist.h), with a remedy
- * and the record to paste. Nothing is changed, and neither daemon nor root is needed. The
- * two sides of SMTP are not known here: who calls hands over what needs them. */
+ * (inquiry.h), judges, and adds its results to a list (checklist.h), with a remedy and
+ * the record to paste. Nothing is changed, and neither daemon nor root is needed. The two
+ * sides of SMTP are not known here: the caller hands over functions that need them. */
 #ifndef ADMIN_DOCTOR_DOCTOR_H
 #define ADMIN_DOCTOR_DOCTOR_H
 
@@ -69,7 +69,7 @@ struct doctor_setup {
     struct dns *dns, *validating;
 };
 
-/* What the command line says. */
+/* The request on the command line. */
 struct doctor_request {
     bool json, blocklists;
     int count;

@@ -1,4 +1,4 @@
-/* The checks of doctor, and what they share. Internal to admin/doctor/. */
+/* The checks of doctor, and their shared declarations. Internal to admin/doctor/. */
 #ifndef ADMIN_DOCTOR_DOCTOR_INTERNAL_H
 #define ADMIN_DOCTOR_DOCTOR_INTERNAL_H
 
@@ -9,7 +9,8 @@
 enum { DOCTOR_SEEN_MAX = 8, DOCTOR_NAME_MAX = 256 };
 
 struct doctor;
-/* False: an answer is missing; what it has added is dropped, and it is run again. */
+/* False: an answer is missing; the results it has added are dropped, and it is run
+ * again. */
 typedef bool doctor_check(struct doctor *d, struct checklist *out, const char *subject);
 
 struct doctor_task {
@@ -34,7 +35,7 @@ struct doctor {
 struct doctor_seen {
     struct net_address list[DOCTOR_SEEN_MAX];
     size_t count;
-    bool is_published;               /* nobody has said: what hostname resolves to */
+    bool is_published;               /* no host has said: the addresses of hostname */
     bool is_unpublished;             /* ... which cannot be looked up */
     size_t reached, silent, unknown; /* receivers */
     char trouble[600];               /* of the last that is silent */
@@ -70,7 +71,7 @@ void doctor_add_local_tasks(struct doctor *d);
 void doctor_add_list_tasks(struct doctor *d);
 /* subject: an address, or a domain. */
 void doctor_add_destination_task(struct doctor *d, const char *subject);
-/* What this host may publish for senders of mail to that domain. */
+/* Records that this host may publish for senders of mail to that domain. */
 void doctor_add_proof_task(struct doctor *d, const char *domain);
 doctor_check doctor_check_spf, doctor_check_dkim, doctor_check_dmarc, doctor_check_mx;
 doctor_check doctor_check_resolver, doctor_check_port, doctor_check_name,

@@ -1,5 +1,5 @@
-/* What this host knows itself: its certificates, and what the running daemon has found;
- * and what lists of spammers say of it. */
+/* Local facts: certificates, and the findings of the running daemon; and entries of
+ * this host in lists of spammers. */
 #include "admin/doctor/doctor_internal.h"
 
 #include "admin/control/control_client.h"
@@ -75,7 +75,7 @@ judge_certificate(struct doctor *d, struct checklist *out, const char *path,
     }
 }
 
-/* One of the files must be for hostname; what the others are for is theirs. */
+/* One of the files must be for hostname; the others may be for any name. */
 static bool
 check_certificates(struct doctor *d, struct checklist *out, const char *subject)
 {

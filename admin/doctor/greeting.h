@@ -1,5 +1,4 @@
-/* What a mail host says to a client that says EHLO and QUIT: some name the address that
- * they see. */
+/* The replies of a mail host to EHLO and QUIT: some name the address of the client. */
 #ifndef ADMIN_DOCTOR_GREETING_H
 #define ADMIN_DOCTOR_GREETING_H
 
@@ -15,8 +14,8 @@ enum {
     GREETING_HEARD_MAX = 64 * 1024 /* of all lines */
 };
 
-/* text: the greeting and the answer to EHLO, lines with LF; else what went wrong, in one
- * line. Any octets but NUL. */
+/* text: the greeting and the answer to EHLO, lines with LF; else the error, in one line.
+ * Any octets but NUL. */
 typedef void greeting_done(void *context, bool good, const char *text);
 
 /* from may be NULL. done comes once, in a later turn. */

@@ -1,5 +1,5 @@
-/* What doctor has asked others: name servers, mail hosts, and, by its caller's hands,
- * whatever needs the sides of SMTP. Each question is asked once, INQUIRY_RUNNING_MAX are
+/* The questions of doctor to others: name servers, mail hosts, and, through its caller,
+ * hosts by the two sides of SMTP. Each question is asked once, INQUIRY_RUNNING_MAX are
  * under way at a time, and when the time is over those without an answer have that as
  * their answer. So have all questions to name servers when INQUIRY_ROOT finds after
  * INQUIRY_DEAD_MS that these are silent.
@@ -70,7 +70,7 @@ struct inquiry_settings {
     struct inquiry_source sources[INQUIRY_KINDS];
 };
 struct inquiry *inquiry_new(const struct inquiry_settings *settings);
-/* Ends what is under way. */
+/* Ends questions under way. */
 void inquiry_free(struct inquiry **inquiry);
 
 /* NULL: not yet. */

@@ -1,12 +1,12 @@
-/* Findings: what is wrong with the daemon, its settings and its surroundings, each with a
- * remedy in one sentence.
+/* Findings: faults of the daemon, its settings and its surroundings, each with a remedy
+ * in one sentence.
  *
  * A table (findings_rows.c) has a row for each code. The daemon looks every ten seconds,
- * and when somebody asks who may have just changed something: it collects facts, and each
- * row judges them. Some rows follow events instead. The
- * beginning of an error or a warning is the event `trouble`, its end `recovered`. The
- * same code and subject again within the hour is shown but not reported again. A finding
- * never changes what the daemon does. */
+ * and for each request, since its sender may have just changed something: it collects
+ * facts, and each row judges them. Some rows follow events instead. The beginning of an
+ * error or a warning is the event `trouble`, its end `recovered`. The same code and
+ * subject again within the hour is shown but not reported again. A finding never changes
+ * the behaviour of the daemon. */
 #ifndef ADMIN_FINDINGS_FINDINGS_H
 #define ADMIN_FINDINGS_FINDINGS_H
 
@@ -19,7 +19,7 @@
 enum {
     FINDINGS_MAX = 64, /* at a time; further ones wait for space */
     FINDINGS_LOOK_MS = 10 * 1000,
-    FINDINGS_FRESH_MS = 1000,           /* who asks gets what is not older */
+    FINDINGS_FRESH_MS = 1000,           /* a request gets findings that are not older */
     FINDINGS_QUIET_MS = 60 * 60 * 1000, /* before the same is reported again */
     FINDINGS_SUBJECT_MAX = 256,
     FINDINGS_AGE_MAX = 40,
@@ -34,7 +34,7 @@ enum {
     FINDINGS_HELD_DAYS = 7,
     FINDINGS_EXPIRES_PERCENT = 80, /* of the lifetime */
     FINDINGS_CERTIFICATE_DAYS = 14,
-    FINDINGS_RECENT_MS = 10 * 60 * 1000, /* what happens is shown as long */
+    FINDINGS_RECENT_MS = 10 * 60 * 1000, /* an event is shown for this time */
     FINDINGS_JUMP_MS = 60 * 60 * 1000    /* ... for the wall clock, which is set once */
 };
 
@@ -55,13 +55,13 @@ struct finding_sites {
     } worst_dead, worst_clogged;
 };
 
-/* What the checks judge. Strings are borrowed until the look ends; "" or NULL: there is
- * nothing wrong. */
+/* The facts that the checks judge. Strings are borrowed until the look ends; "" or
+ * NULL: there is no fault. */
 struct finding_facts {
     struct queue_health health;
     size_t held, quarantined; /* messages in hold/ and corrupt/ */
-    /* Ages, 0: there is none. Of the oldest mail that is not held, of the oldest that
-     * waits for anything but its receiver's 4yz reply, of the oldest held. */
+    /* Ages, 0: there is none: the oldest mail that is not held, the oldest that waits
+     * for anything but its receiver's 4yz reply, the oldest held. */
     int64_t oldest_ms, behind_ms, held_ms;
     int64_t lifetime_ms;               /* 0: mail is tried once */
     char behind[FINDINGS_SUBJECT_MAX]; /* its id, and why it waits */
@@ -100,7 +100,7 @@ struct finding_facts {
 struct finding_row {
     const char *code;
     enum finding_severity severity;
-    /* Writes the text of what is wrong, false if nothing is. NULL: follows events. */
+    /* Writes the text of the fault, false if there is none. NULL: follows events. */
     bool (*check)(const struct finding_facts *facts, char text[FINDINGS_TEXT_MAX]);
     const char *remedy; /* begins with the thing to do */
 };
@@ -130,7 +130,7 @@ size_t findings_count(const struct findings *findings);
 size_t findings_count_wrong(const struct findings *findings);
 /* A duration: long ones in hours, longer ones in days. Returns out. */
 const char *findings_age(int64_t ms, char out[FINDINGS_AGE_MAX]);
-/* Adds a named finding to the facts; what is too much is omitted. */
+/* Adds a named finding to the facts; one too many is omitted. */
 void findings_name(struct finding_facts *facts, const char *code, const char *subject,
                    const char *text);
 /* An array of {code, severity, since_ms, subject, text, remedy}: errors, then warnings,

@@ -50,7 +50,7 @@ struct history {
     char directory[RING_DIRECTORY_MAX];
     struct log *lines; /* NULL: off, or the directory could not be opened */
     struct ring rings[RINGS];
-    struct tail tails[RINGS]; /* what waits for the end of the turn, or longer */
+    struct tail tails[RINGS]; /* lines that wait for the end of the turn, or longer */
     struct pace paces[RINGS];
     char boot[TAIL_BOOT_MAX];
     struct id now; /* of the event that is read */
@@ -138,7 +138,7 @@ history_write_all(struct history *h)
     loop_unpost(h->setup.loop, &h->wake);
 }
 
-/* Only what the next process would find may wait. */
+/* Only lines that the next process would find may wait. */
 static bool
 history_must_write(struct history *h, unsigned i, int64_t now_ms)
 {
@@ -216,7 +216,7 @@ history_tail_size(const struct history *h, unsigned i)
                                        : size);
 }
 
-/* What a tail has beyond the least is not the ring's. */
+/* The size of a tail beyond the least is not the ring's. */
 static int64_t
 history_limit(const struct history *h, enum history_ring i)
 {

@@ -1,8 +1,8 @@
-/* The history: what became of each message, in files that `petrel trace` searches.
+/* The history of each message, in files that `petrel trace` searches.
  *
- * A reader of events (queue/event/event.h), with its own lines whatever the log says. Two
- * rings of files (ring.h), so that refused clients cannot push mail out: `mail` has 7/8
- * of the size, `refused` 1/8. A turn's lines are written at its end, once, before its
+ * A reader of events (queue/event/event.h), with its own lines, at any level of the log.
+ * Two rings of files (ring.h), so that refused clients cannot push mail out: `mail` has
+ * 7/8 of the size, `refused` 1/8. A turn's lines are written at its end, once, before its
  * replies are sent; under load, beyond 16 KiB in 50 ms, they wait up to 50 ms in a tail
  * (base/pace.h, tail.h). Nothing is synced: the end of the process loses nothing, a power
  * cut some seconds, and no mail depends on it. history_line.h has the grammar. */
@@ -38,10 +38,10 @@ struct history_setup {
     void *context;
 };
 
-/* Members of setup live longer. What fails is logged, and the history pauses. */
+/* Members of setup live longer. An error is logged, and the history pauses. */
 struct history *history_new(const struct history_setup *setup,
                             const struct history_settings *settings);
-void history_free(struct history **history); /* writes what waits */
+void history_free(struct history **history); /* writes the waiting lines */
 /* With size 0 the files stay as they are. */
 void history_reload(struct history *history, const struct history_settings *settings);
 

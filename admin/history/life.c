@@ -1,4 +1,4 @@
-/* Reads the events of a message, and what they come to. */
+/* Reads the events of a message, and sums them up. */
 #include "admin/history/life.h"
 
 #include "admin/history/history_line.h"
@@ -11,7 +11,7 @@ enum { TEXT_MAX = 4 * LOG_LINE_MAX, REASON_MAX = 1024 };
 
 /* --- Events ----------------------------------------------------------------------- */
 
-/* What is in the files was escaped, unless somebody else has written it. */
+/* Text in the files was escaped, unless another program has written it. */
 static json_t *
 life_text(struct text t)
 {
@@ -187,7 +187,7 @@ life_event(struct text line)
 
 /* --- The whole -------------------------------------------------------------------- */
 
-/* What the events come to. */
+/* The sum of the events. */
 struct life_sum {
     json_t *recipients; /* address: its last verdict */
     int64_t expected;   /* recipients; 0: not known */

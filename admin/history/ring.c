@@ -177,7 +177,7 @@ ring_count_written(struct ring *r, struct tail_mark mark, size_t length)
         uint64_t more = (uint64_t)(f->size - mark.offset);
         written = more < length - mark.from ? written + (size_t)more : length;
         if (i + 1 == r->count && written < length)
-            r->torn = false; /* what is written now is the rest of its last line */
+            r->torn = false; /* the bytes written now are the rest of its last line */
     }
     return written;
 }

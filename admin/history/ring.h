@@ -32,7 +32,7 @@ struct ring {
  * limit. 0 or -errno. disk, directory and word are borrowed. */
 int ring_open(struct ring *ring, struct disk *disk, const char *directory,
               const char *word, int64_t limit);
-/* The same of a ring with a tail, which is borrowed; what it has is then in the files,
+/* The same for a ring with a tail, which is borrowed; its lines are then in the files,
  * once, and it is clear. */
 int ring_resume(struct ring *ring, struct disk *disk, const char *directory,
                 const char *word, int64_t limit, struct tail *tail, int64_t now_ms);

@@ -89,7 +89,7 @@ tail_lines(const struct tail *t)
     return text_of(t->page->lines, t->page->length);
 }
 
-/* The mark of what was written is none of the next lines. */
+/* The mark of the written lines is none of the next ones. */
 void
 tail_clear(struct tail *t)
 {

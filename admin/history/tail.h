@@ -1,7 +1,7 @@
-/* The lines of a ring (ring.h) that are not in its files yet, in shared memory: what is
+/* The lines of a ring (ring.h) that are not in its files yet, in shared memory: a line
  * added there survives the process without a system call, and the next one finds it
- * (ring_resume()). After a power cut it is not trusted, whatever of it has reached the
- * disk: a page that has may stand beside one that has not. */
+ * (ring_resume()). After a power cut it is not trusted, even if parts of it have
+ * reached the disk: a page that has may stand beside one that has not. */
 #ifndef ADMIN_HISTORY_TAIL_H
 #define ADMIN_HISTORY_TAIL_H
 
@@ -38,11 +38,11 @@ void tail_close(struct tail *tail); /* without lines the file goes, too */
 
 /* A line with its LF. False: it does not fit now. */
 bool tail_put(struct tail *tail, struct text line) __attribute__((warn_unused_result));
-/* What was added since the tail was cleared, by an earlier process, too. */
+/* The lines added since the tail was cleared, by an earlier process, too. */
 struct text tail_lines(const struct tail *tail);
 void tail_clear(struct tail *tail);
 
-/* From now on `at`, within the lines, and what follows go to the offset of that file. */
+/* From now on the lines from `at` on go to the offset of that file. */
 void tail_set_mark(struct tail *tail, uint64_t first_ms, int64_t offset,
                    const char *at);
 struct tail_mark tail_mark(const struct tail *tail);

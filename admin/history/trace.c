@@ -305,11 +305,11 @@ trace_step(struct trace *t, size_t bytes)
         struct trace_file *f = &t->files.list[t->at];
         bool finds = t->stage == TRACE_FINDS;
         if (t->gathered != t->at + 1 && !finds) {
-            t->gather = *f; /* its own offset: the other one is for what follows */
+            t->gather = *f; /* its own offset: the other one is for following */
             t->gather.offset = 0;
             t->gathered = t->at + 1;
             if (t->request.follows)
-                t->gather.end = f->offset; /* what is written now is followed */
+                t->gather.end = f->offset; /* lines written now are followed */
         }
         bool skips = trace_skips(t, f);
         if (skips && finds)
@@ -387,7 +387,7 @@ trace_reaches_ms(const struct trace *t)
     return -1;
 }
 
-/* --- What comes later ------------------------------------------------------------- */
+/* --- Later lines ------------------------------------------------------------------ */
 
 static void
 trace_follow_line(void *context, struct text line)

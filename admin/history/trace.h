@@ -17,7 +17,7 @@ enum {
     TRACE_LINES_LEAST = 16 * 1024,     /* ... and at least for each */
     TRACE_LIMIT_MAX = 500,             /* lives in an answer of the daemon */
     TRACE_LIMIT_USUAL = 20,
-    TRACE_FOLLOWED = 1000, /* messages, the newest, all lines of which are followed */
+    TRACE_FOLLOWED = 1000, /* messages, the newest; all their lines are followed */
     TRACE_STEP_BYTES = 256 * 1024 /* that the daemon reads in a turn */
 };
 
@@ -46,7 +46,8 @@ int64_t trace_reaches_ms(const struct trace *trace);
 json_t *trace_life(struct disk *spool, struct id id);
 
 /* For `trace -f`, when it is done: each line that was written since then, and that
- * belongs to what was found or meets all queries, now or together with earlier ones. */
+ * belongs to a message found or meets all queries, now or together with earlier
+ * ones. */
 void trace_follow(struct trace *trace,
                   void (*each)(void *context, struct id id, struct text line),
                   void *context);

@@ -81,7 +81,8 @@ trace_files_compare(const void *a, const void *b)
     return trace_files_compare_paths(a, b);
 }
 
-/* Of the same ring and directory: all but the digits of the name is the same. */
+/* Whether both are of the same ring and directory: all but the digits of the name is
+ * the same. */
 static bool
 trace_files_same_ring(const struct trace_file *a, const struct trace_file *b)
 {

@@ -1,4 +1,4 @@
-/* What a trace looks for: an id, `<message-id>`, an address, `@domain`, an IP address, or
+/* The query of a trace: an id, `<message-id>`, an address, `@domain`, an IP address, or
  * else words of a line. Letters' case does not matter. Pure. */
 #ifndef ADMIN_HISTORY_TRACE_QUERY_H
 #define ADMIN_HISTORY_TRACE_QUERY_H
@@ -16,7 +16,7 @@ enum trace_query_kind {
     TRACE_WORDS
 };
 
-/* What is read is borrowed but for text. */
+/* The members are borrowed but for text. */
 struct trace_query {
     enum trace_query_kind kind;
     struct id id;

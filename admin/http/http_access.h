@@ -3,9 +3,9 @@
  *
  * Pure. A page of a foreign site, or a name that was made to point at us (DNS
  * rebinding), makes a browser send requests here. Each request names a host that cannot
- * belong to others; what a browser says about its origin must be ours; and what
- * answers with data or acts wants a field that no foreign page can send without being
- * asked first, which is refused. */
+ * belong to others; an origin that a browser reports must be ours; and requests for data
+ * or acts need a field that no foreign page can send without a preflight, which is
+ * refused. */
 #ifndef ADMIN_HTTP_HTTP_ACCESS_H
 #define ADMIN_HTTP_HTTP_ACCESS_H
 

@@ -8,7 +8,7 @@
 
 static_assert((int)HTTP_ANSWER_MAX > (int)LIVE_MORE_MAX, "a piece fits");
 
-/* Endless: what is not there yet wakes the exchange. */
+/* Endless: later events wake the exchange. */
 static enum progress
 http_events_more(void *context, struct buffer *out)
 {

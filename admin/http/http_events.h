@@ -1,4 +1,4 @@
-/* GET /events: what happens, as it happens. */
+/* GET /events: events as they happen. */
 #ifndef ADMIN_HTTP_HTTP_EVENTS_H
 #define ADMIN_HTTP_HTTP_EVENTS_H
 

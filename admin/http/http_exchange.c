@@ -88,7 +88,7 @@ http_answer_field(struct http_exchange *x, const char *name, const char *value)
     (void)!buffer_format(&x->fields, "%s: %s\r\n", name, value);
 }
 
-/* What a browser may do with an answer: nothing but show it to our own page. */
+/* A browser may only show an answer to our own page. */
 static const char every_answer[] =
     "X-Content-Type-Options: nosniff\r\n"
     "Referrer-Policy: no-referrer\r\n"

@@ -1,4 +1,4 @@
-/* One request and its answer: what a route sees of HTTP.
+/* One request and its answer: the view of HTTP that a route has.
  *
  * The server fills the question, the route the answer: a body as a whole, or a stream
  * that is asked for some more whenever the client has read. */

@@ -1,4 +1,4 @@
-/* What the connections and the judgement of requests share. */
+/* Declarations that the connections and the judgement of requests share. */
 #ifndef ADMIN_HTTP_HTTP_INTERNAL_H
 #define ADMIN_HTTP_HTTP_INTERNAL_H
 

@@ -12,7 +12,7 @@
 
 enum { RANDOM_SIZE = 16 };
 
-/* Of a secret only the digest is kept. */
+/* Only the digest of a secret is kept. */
 struct http_secret {
     enum http_may may; /* NOTHING: free */
     unsigned char digest[DIGEST_SIZE];

@@ -1,4 +1,4 @@
-/* Who may use HTTP: keys that open a session once, sessions, and the tokens of programs.
+/* Access to HTTP: keys that open a session once, sessions, and the tokens of programs.
  *
  * All of it is in memory and is over with the daemon. There is no default password: a
  * key comes from the control socket, a token from the settings. Secrets are compared in
@@ -30,7 +30,7 @@ void http_keys_make(struct http_keys *keys, enum http_may may,
  * key. */
 enum http_may http_keys_open(struct http_keys *keys, struct text key,
                              char cookie[HTTP_SECRET_SIZE]);
-/* What the session of that cookie may do; it is no longer idle. */
+/* The access of the session of that cookie; it is no longer idle. */
 enum http_may http_keys_session(struct http_keys *keys, struct text cookie);
 void http_keys_close(struct http_keys *keys, struct text cookie);
 

@@ -80,7 +80,7 @@ http_read_option(struct http_place *place, struct text option)
     return NULL;
 }
 
-/* Of two options it would not be seen which one counts. */
+/* A second one would be ambiguous. */
 static bool
 http_option_is_repeated(struct text options, struct text option)
 {

@@ -9,13 +9,13 @@
 
 enum { HTTP_PLACES_MAX = 16, HTTP_UIDS_MAX = 16 };
 
-/* What a client may do: each includes the one before it. */
+/* The access of a client: each includes the one before it. */
 enum http_may { HTTP_MAY_NOTHING, HTTP_MAY_READ, HTTP_MAY_OPERATE };
 
 struct http_place {
     struct net_address address;
     bool tls, no_page, no_metrics;
-    enum http_may access; /* of whoever can connect; NOTHING: a key is needed */
+    enum http_may access; /* of any client that can connect; NOTHING: a key is needed */
     unsigned mode;        /* of a Unix socket; 0: not given */
     unsigned uids[HTTP_UIDS_MAX];
     size_t uid_count; /* 0: any user */
@@ -29,7 +29,7 @@ struct http_places {
 /* False: one line an error. */
 bool http_places_read(struct text http, struct http_places *out, struct buffer *errors)
     __attribute__((warn_unused_result));
-/* access= is for those alone who are on this host. */
+/* access= is only for clients on this host. */
 bool http_place_is_safe(const struct http_place *place);
 #define HTTP_PLACE_UNSAFE                                                              \
     "only allowed for unix:PATH and loopback: set http_token for other clients"

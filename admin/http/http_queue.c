@@ -19,7 +19,7 @@
 
 enum {
     LISTED_A_STEP = 10,       /* envelopes read for a piece, */
-    LISTED_RECIPIENTS = 200,  /* of which each has this many recipients; or fewer */
+    LISTED_RECIPIENTS = 200,  /* each has this number of recipients; or fewer */
     LISTED_MAX = 20 * 1024,   /* octets of each */
     MESSAGE_STEP = 32 * 1024, /* octets of content for a piece */
     TOLD_UNSENT_MAX = 64 * 1024

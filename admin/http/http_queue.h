@@ -1,5 +1,5 @@
-/* The queue by HTTP: lists it, shows a message, and does what an operator asks for.
- * What takes long is a stream, some in each turn. */
+/* The queue by HTTP: lists it, shows a message, and runs commands of an operator. A
+ * long answer is a stream, some in each turn. */
 #ifndef ADMIN_HTTP_HTTP_QUEUE_H
 #define ADMIN_HTTP_HTTP_QUEUE_H
 

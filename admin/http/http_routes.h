@@ -1,4 +1,4 @@
-/* What is answered at which path: a table. */
+/* The table of paths and their answers. */
 #ifndef ADMIN_HTTP_HTTP_ROUTES_H
 #define ADMIN_HTTP_HTTP_ROUTES_H
 

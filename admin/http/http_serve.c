@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What stands without a key. */
+/* Paths that need no key. */
 static const struct open_path {
     const char *path;
     enum http_path kind;
@@ -122,7 +122,7 @@ http_deny(struct http_visit *v, const char *what)
     v->exchange.delay_ms = HTTP_DENIED_MS;
 }
 
-/* What the client may do; false: it tried a wrong token. */
+/* Finds the access of the client; false: it tried a wrong token. */
 static bool
 http_identify(struct http_visit *v)
 {

@@ -347,7 +347,7 @@ http_visits_run(void *context)
         loop_post(s->loop, &s->task, http_visits_run, s);
 }
 
-/* Unless the client has taken nothing of what waited for it. */
+/* Unless the client has taken none of the bytes that waited for it. */
 static void
 http_visit_goes_on(struct http_visit *v)
 {
@@ -453,7 +453,7 @@ http_may_connect(const struct http_place *place, const struct net_connection *c)
     return false;
 }
 
-/* What costs more than a request is limited by time. */
+/* Work that costs more than a request is limited by time. */
 static bool
 http_is_within(struct http_server *s, unsigned *count, unsigned most)
 {

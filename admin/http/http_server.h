@@ -1,9 +1,9 @@
 /* The HTTP server: for health checks, metrics and operators. The front door of
  * admin/http/.
  *
- * Nothing listens unless `http` is set. Mail comes first: connections, what they have
- * not read, the time a request takes and the work in a turn have limits. A connection
- * serves one request at a time; what comes early waits. */
+ * Nothing listens unless `http` is set. Mail comes first: connections, their unread
+ * bytes, the time a request takes and the work in a turn have limits. A connection
+ * serves one request at a time; an early one waits. */
 #ifndef ADMIN_HTTP_HTTP_SERVER_H
 #define ADMIN_HTTP_HTTP_SERVER_H
 
@@ -54,7 +54,7 @@ void http_server_reload(struct http_server *server,
                         const struct http_server_settings *settings);
 void http_server_free(struct http_server **server);
 
-/* Takes over a connection that somebody else has accepted; what it has sent since is
+/* Takes over a connection that another module has accepted; its input since then is
  * HTTP. NULL, or one sentence: there are too many. */
 const char *http_server_adopt(struct http_server *server,
                               struct net_connection *connection);

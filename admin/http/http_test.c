@@ -23,7 +23,7 @@ http_trial_line(void *context, json_t *object)
     struct http_trial *t = context;
     char *line = json_dumps(object, JSON_COMPACT);
     json_decref(object);
-    /* What does not fit was not read for long: the client asks for a trace. */
+    /* Lines that do not fit were not read for long: the client asks for a trace. */
     if (line != NULL && buffer_add(&t->told, text_from(line)))
         (void)!buffer_add_byte(&t->told, '\n');
     free(line);

@@ -1,4 +1,4 @@
-/* Keeps the last events for those who read them live. */
+/* Keeps the last events for live readers. */
 #include "admin/http/live.h"
 
 #include "admin/history/life.h"
@@ -24,7 +24,7 @@
 #define STEPS                                                                          \
     (EVENT_BIT(EVENT_ATTEMPTED) | EVENT_BIT(EVENT_WITHDRAWN) | EVENT_BIT(EVENT_LOADED))
 
-/* What attackers cause must not push out the mail. */
+/* Events that attackers cause must not push out those of mail. */
 static const struct live_share {
     uint64_t kinds;
     unsigned most; /* in a second */
@@ -50,7 +50,7 @@ struct live_reader {
     uint64_t entry;   /* how many entries were ever added before its next one */
     uint64_t version; /* of the status that it has */
     int64_t said_ms;  /* monotonic */
-    bool is_lost;     /* what it missed is not known */
+    bool is_lost;     /* the number that it missed is not known */
 };
 
 struct live {
@@ -175,7 +175,7 @@ live_read_event(void *context, const struct event *event)
 
 /* --- The status ------------------------------------------------------------------- */
 
-/* What it says but for the time that passes by itself. */
+/* The status but for the times that pass by themselves. */
 static char *
 live_comparable(json_t *status)
 {

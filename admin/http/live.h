@@ -1,10 +1,10 @@
 /* The live stream: events as they happen, for clients that read them by GET /events.
  *
- * Events are numbered; the last ones are kept, once for all readers, while somebody
- * reads and a minute longer, so that a reader whose connection broke can go on where it
- * was. What is not kept, or not yet read when it is dropped, is a gap in the numbers,
- * which the reader hears of. A reader is nothing but its place: one that is slow costs
- * no memory. Without readers no event is looked at.
+ * Events are numbered; the last ones are kept, once for all readers, while somebody reads
+ * and a minute longer, so that a reader whose connection broke can go on where it was.
+ * Events that are not kept, or not yet read when they are dropped, are a gap in the
+ * numbers, and the reader hears of it. A reader is nothing but its place: one that is slow
+ * costs no memory. Without readers no event is looked at.
  *
  * The bytes are server-sent events (WHATWG HTML 9.2):
  *
@@ -39,7 +39,7 @@ enum {
     LIVE_A_SECOND = 100,         /* events; the others are left out */
     LIVE_SESSIONS_A_SECOND = 30, /* of these: sessions that begin and end */
     LIVE_REFUSALS_A_SECOND = 40, /* of these: refused clients */
-    LIVE_TICK_MS = 1000,         /* a status, and what was left out */
+    LIVE_TICK_MS = 1000,         /* a status, and the number of events left out */
     LIVE_STATUS_SHARE = 100,     /* a status costs at most this part of the time */
     LIVE_COMMENT_MS = 15 * 1000,
     LIVE_PIECE = 32 * 1024,    /* octets; a text more */
@@ -61,15 +61,15 @@ void live_free(struct live **live);
 
 /* Where a reader begins: */
 struct live_place {
-    bool is_set;    /* false: with what happens from now on */
+    bool is_set;    /* false: with new events alone */
     uint64_t after; /* the last number that it knows; 0: with the oldest that is kept */
 };
 /* wake: live_more() has something again. NULL: there are too many readers. */
 struct live_reader *live_begin(struct live *live, const struct live_place *place,
                                void (*wake)(void *context), void *context);
 void live_end(struct live_reader **reader);
-/* Adds what the reader has not had, some LIVE_PIECE at a time, to a buffer that is empty
- * and has room for LIVE_MORE_MAX. False: nothing is to be said. */
+/* Adds the events that the reader has not had, some LIVE_PIECE at a time, to a buffer
+ * that is empty and has room for LIVE_MORE_MAX. False: nothing is to be said. */
 bool live_more(struct live_reader *reader, struct buffer *out);
 
 size_t live_readers(const struct live *live);

@@ -1,4 +1,4 @@
-/* Gathers what a scrape needs. */
+/* Gathers the data of a scrape. */
 #include "admin/http/metrics.h"
 
 #include "admin/http/metrics_internal.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { METRICS_REST = 20 };                   /* times what reading took */
+enum { METRICS_REST = 20 };                   /* times the duration of the reading */
 enum { METRICS_STALE_US = 10 * 1000 * 1000 }; /* a reading that nobody goes on with */
 
 static struct metrics_site *
@@ -23,7 +23,7 @@ metrics_find_site(struct metrics *m, const char *key)
     return NULL;
 }
 
-/* What was counted as of others stays there. */
+/* Events that were counted as of others stay there. */
 static void
 metrics_on_event(void *context, const struct event *e)
 {
@@ -179,7 +179,7 @@ metrics_see_site(void *context, const struct sched_site *site)
     mine->latency_s = (double)site->latency_ms / 1000;
 }
 
-/* What is read in one piece. */
+/* Reads the data that come in one piece. */
 static void
 metrics_read(struct metrics *m)
 {

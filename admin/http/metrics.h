@@ -1,8 +1,8 @@
 /* GET /metrics: one table of families, for both formats and for petrel-metrics(7).
  *
- * Its size does not depend on mail: label values are fixed lists, but for sites, of
- * which those with most mail have series of their own. Counters come from events, the
- * rest is read when it is asked for. */
+ * Its size does not depend on mail: label values are fixed lists, but for sites: those
+ * with most mail have series of their own. Counters come from events, the rest is read
+ * when it is asked for. */
 #ifndef ADMIN_HTTP_METRICS_H
 #define ADMIN_HTTP_METRICS_H
 
@@ -78,8 +78,8 @@ struct metrics_setup {
      * behind the last. NULL: there are none. */
     bool (*upstream)(void *context, size_t index, struct metrics_upstream *out);
     void *upstreams;
-    /* Sessions of which DANE and MTA-STS have demanded something: [dane, sts][ok, failed].
-     * NULL: there are none. */
+    /* Sessions under a demand of DANE or MTA-STS: [dane, sts][ok, failed]. NULL: there are
+     * none. */
     void (*tls_policy)(void *context, uint64_t counts[2][2]);
     void *deliveries;
     /* False, or NULL: there is no group of hosts. */

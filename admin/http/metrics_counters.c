@@ -9,7 +9,7 @@ const char *const metrics_sources[] = {"smtp",         "lmtp",        "sendmail"
                                        "notification", "reassembled", "peer"};
 const char *const metrics_statuses[] = {"delivered", "deferred", "bounced", "expired"};
 const char *const metrics_channels[] = {"smtp", "lmtp", "maildir", "other"};
-/* The last one takes what has no name of its own. */
+/* The last one takes reasons without a name of their own. */
 const char *const metrics_reasons[] = {
     "relay", "user",    "size",    "sender",     "helo", "rate",
     "quota", "syntax",  "auth",    "tls",        "disk", "spool",

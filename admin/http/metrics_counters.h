@@ -1,4 +1,4 @@
-/* What has happened since the start, counted from events. Pure: no time, no chance. */
+/* Counts of events since startup. Pure: no time, no chance. */
 #ifndef ADMIN_HTTP_METRICS_COUNTERS_H
 #define ADMIN_HTTP_METRICS_COUNTERS_H
 

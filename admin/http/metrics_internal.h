@@ -1,4 +1,4 @@
-/* What a scrape has gathered, for the families of metrics_families.c. */
+/* The data of a scrape, for the families of metrics_families.c. */
 #ifndef ADMIN_HTTP_METRICS_INTERNAL_H
 #define ADMIN_HTTP_METRICS_INTERNAL_H
 
@@ -77,9 +77,10 @@ struct metrics {
     uint64_t probing, dead, bound[SCHED_BOUNDS];
 };
 
-/* Reads all that a scrape needs, unless it has just been read: who asks very often may
- * use a twentieth of the time, however many sites there are. Looks at no more than `most`
- * sites; false: not all is read yet. Several scrapes may go on with one reading. */
+/* Reads all that a scrape needs, unless it has just been read: a client that asks very
+ * often may use a twentieth of the time, for any number of sites. Looks at no more than
+ * `most` sites; false: not all is read yet. Several scrapes may go on with one
+ * reading. */
 bool metrics_gather(struct metrics *m, size_t most);
 
 /* --- metrics_busy.c ---------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* Metrics as text: OpenMetrics 1.0.0, or the format 0.0.4 of Prometheus. Pure.
  *
- * A family is begun, then its samples follow. What does not fit into the limits is left
- * out, family by family: a scrape is never cut in the middle. */
+ * A family is begun, then its samples follow. Families that do not fit into the limits
+ * are left out: a scrape is never cut in the middle. */
 #ifndef ADMIN_HTTP_METRICS_WRITER_H
 #define ADMIN_HTTP_METRICS_WRITER_H
 
@@ -47,7 +47,8 @@ void metric_histogram_add(struct metric_histogram *h, const double *bounds,
 void metrics_write_histogram(struct metrics_writer *w, const char *labels,
                              const struct metric_histogram *h, const double *bounds,
                              size_t count);
-/* Adds key="value", escaped; what is not UTF-8 becomes "?". False at the limit. */
+/* Adds key="value", escaped; bytes that are not UTF-8 become "?". False at the
+ * limit. */
 bool metrics_label(struct buffer *out, const char *key, struct text value)
     __attribute__((warn_unused_result));
 /* The end of OpenMetrics. */

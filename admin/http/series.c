@@ -20,7 +20,7 @@ enum series_kind {
 static const char *const series_names[SERIES_KINDS] = {
     "accepted", "refused", "delivered", "deferred", "bounced", "waiting"};
 
-/* These are counted; the others only change what waits. */
+/* These are counted; the others only change the number of waiting messages. */
 #define COUNTED                                                                        \
     (EVENT_BIT(EVENT_ACCEPTED) | EVENT_BIT(EVENT_SUBMITTED) | EVENT_BIT(EVENT_MADE) |  \
      EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_DELIVERED) |                           \
@@ -160,7 +160,7 @@ series_new(const struct series_setup *setup)
     series_ring_init(&s->second, 1000, SERIES_SECONDS, now_ms);
     series_ring_init(&s->minute, 60 * 1000, SERIES_MINUTES, now_ms);
     event_read(setup->events, COUNTED | CHANGES, series_read_event, s);
-    s->is_due = true; /* what was found on the disk */
+    s->is_due = true; /* the mail found on the disk */
     loop_timer_start(setup->loop, &s->timer, SERIES_SAMPLE_MS, series_on_time, s);
     return s;
 }

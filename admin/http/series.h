@@ -1,6 +1,5 @@
-/* Numbers over time, for those who look at the last minutes or the last day: how much
- * mail came and went in each second of ten minutes, in each minute of a day, and how
- * much waited.
+/* Numbers over time, for views of the last minutes or the last day: how much mail came
+ * and went in each second of ten minutes, in each minute of a day, and how much waited.
  *
  * In memory only, of one size for ever, and over with the daemon. */
 #ifndef ADMIN_HTTP_SERIES_H

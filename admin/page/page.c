@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 /* The assembler reads the file, from the folder of the Makefile. The names are global
- * for link-time optimisation, which may part this text from what refers to them. */
+ * for link-time optimisation, which may part this text from code that refers to
+ * them. */
 #define PAGE_BYTES(name, file)                                                         \
     __asm__(".pushsection .rodata\n"                                                   \
             ".global page_" name "_begin\n"                                            \

@@ -1,7 +1,6 @@
 /* The files of the page, as they are in this folder: they are part of the program.
  *
- * There is no data in them, so everybody may read them; what they show comes from the
- * HTTP API. */
+ * There is no data in them, so everybody may read them; data come from the HTTP API. */
 #ifndef ADMIN_PAGE_PAGE_H
 #define ADMIN_PAGE_PAGE_H
 

@@ -3,7 +3,7 @@
  *
  * LF and CRLF end lines, with any number of CRs; the last line needs no end; NULs
  * vanish. A CR by itself ends a line of the body (programs print progress bars); in the
- * header it is a space, since what a program took for one field must not become two. */
+ * header it is a space, since one field of a program must not become two. */
 #ifndef ADMIN_SENDMAIL_CRLF_LINES_H
 #define ADMIN_SENDMAIL_CRLF_LINES_H
 
@@ -13,7 +13,7 @@ struct crlf_lines {
     void (*put)(void *context, struct text bytes); /* a CRLF always comes by itself */
     void *context;
     bool dot_ends;  /* a line of one dot is the end */
-    bool in_header; /* put may change it, for what follows */
+    bool in_header; /* put may change it, for the next lines */
     bool over;      /* nothing more counts; put may set it */
     /* crlf_lines.c's: */
     bool after_cr;

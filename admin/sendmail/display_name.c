@@ -8,7 +8,7 @@ enum { ENCODED_MAX = 75 /* RFC 2047 §2 */ };
 #define ENCODED_START TEXT("=?UTF-8?Q?")
 #define ENCODED_END   TEXT("?=")
 
-/* Without controls and what is no UTF-8; at most sizeof(clean) bytes, no half
+/* Drops controls and bytes that are not UTF-8; at most sizeof(clean) bytes, no half
  * character. */
 static struct text
 clean_up(struct text name, char clean[DISPLAY_NAME_SOURCE_MAX])

@@ -59,8 +59,8 @@ set_return(struct flags *f, const char *what)
     return 0;
 }
 
-/* -q, -qf, -q30m: all; -qRsite, -qSsender, -qIid: some. What is meant otherwise is not
- * known, and all would be too much. */
+/* -q, -qf, -q30m: all; -qRsite, -qSsender, -qIid: some. The meaning of other forms is
+ * not known, and all would be too much. */
 static int
 set_queue(struct flags *f, const char *what)
 {

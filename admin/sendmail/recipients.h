@@ -26,7 +26,7 @@ struct recipients {
 };
 
 /* An address list (RFC 5322 §3.4): "a@b", "<a@b>", "Name <a@b>, c". False: error says
- * why; what came before it is in the envelope. */
+ * why; the addresses before it are in the envelope. */
 bool recipients_add(struct recipients *r, struct text list)
     __attribute__((warn_unused_result));
 /* How many there are, in all envelopes. */

@@ -54,8 +54,9 @@ set_sender(struct envelope *e, const char *sender, const char *hostname)
     return code;
 }
 
-/* An argument is an address, or a list of them. What begins with '-' was to be a flag,
- * which comes before the recipients; a line end would smuggle something somewhere. */
+/* An argument is an address, or a list of them. A word that begins with '-' was to be a
+ * flag, which comes before the recipients; a line end would smuggle something
+ * somewhere. */
 static int
 set_recipients(struct recipients *to, const struct flags *f)
 {
@@ -116,7 +117,7 @@ sendmail_read_piece(struct loop *loop, int64_t end_ms, char *piece)
     ssize_t got;
     int ready;
     do {
-        loop_turn(loop, 0); /* what time is it? */
+        loop_turn(loop, 0); /* reads the clock */
         int64_t left_ms = end_ms - loop_monotonic_ms(loop);
         ready = left_ms > 0 ? poll(&input, 1, (int)left_ms) : 0;
         if (ready == 0)
@@ -153,7 +154,7 @@ read_message(struct submission *s, const struct flags *f, const struct recipient
     return 0;
 }
 
-/* The envelope is complete but for what the header says. */
+/* The envelope is complete but for the facts of the header. */
 static int
 sendmail_submit(const struct flags *f, const struct options *o, struct recipients *to,
                 const struct passwd *who, struct queue *queue, struct loop *loop,
@@ -262,7 +263,7 @@ sendmail_retry(const struct flags *f, const struct options *o)
 }
 
 /* newaliases(1): nothing is compiled, as the daemon reads the files when they change. It
- * says what it will find. */
+ * reports the names that the daemon will find. */
 static int
 newaliases(const struct options *o)
 {

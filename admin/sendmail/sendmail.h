@@ -1,4 +1,5 @@
-/* sendmail(1), mailq(1), newaliases(1): what programs have called for forty years. */
+/* sendmail(1), mailq(1), newaliases(1): the commands that programs have called for
+ * forty years. */
 #ifndef ADMIN_SENDMAIL_SENDMAIL_H
 #define ADMIN_SENDMAIL_SENDMAIL_H
 

@@ -30,8 +30,8 @@ struct submission {
     struct loop *loop;
     struct queue *queue;
     struct recipients *recipients;
-    /* Of the same content, one for each envelope; the others follow when the header has
-     * named all recipients. */
+    /* with the same content, one for each envelope; the others follow when the header
+     * has named all recipients. */
     struct queue_draft *drafts[RECIPIENTS_ENVELOPES_MAX];
     unsigned draft_count;
     bool eight_bit;
@@ -56,7 +56,7 @@ submission_fail(struct submission *s, int code, const char *what)
     s->lines.over = true;
 }
 
-/* The text says what users, or their administrator, can do. */
+/* The text has the remedy for users, or for their administrator. */
 static void
 submission_refuse(struct submission *s, const struct outcome *refusal)
 {

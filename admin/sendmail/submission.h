@@ -2,8 +2,8 @@
  *
  * Bytes go through crlf_lines.h; the header is held until it is complete: an mbox line
  * "From x" in front is dropped, recipients are taken when asked for, Bcc goes, all else
- * stays as it is. What does not begin with a header gets one. Received, and From, Date
- * and Message-ID where they are missing, become the envelope's prefix. */
+ * stays as it is. A message without a header gets one. Received, and From, Date and
+ * Message-ID where they are missing, become the envelope's prefix. */
 #ifndef ADMIN_SENDMAIL_SUBMISSION_H
 #define ADMIN_SENDMAIL_SUBMISSION_H
 
@@ -21,14 +21,14 @@ struct submission_settings {
     bool from_header;      /* -t: recipients of To, Cc, Bcc (or the Resent- ones) too */
     bool dot_ends;         /* no -i: a line of one dot ends the message */
     struct text full_name; /* for From, as a phrase; may be empty */
-    unsigned uid;          /* who calls */
+    unsigned uid;          /* the caller */
 };
 
 struct submission;
 
 /* The envelopes of recipients, with a sender and the recipients known so far, are taken
- * when the message is committed. recipients and what settings point to live longer. loop
- * is for the time. */
+ * when the message is committed. recipients and the data that settings point to live
+ * longer. loop is for the time. */
 struct submission *submission_new(const struct submission_settings *settings,
                                   struct loop *loop, struct queue *queue,
                                   struct recipients *recipients);

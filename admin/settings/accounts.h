@@ -12,7 +12,7 @@ struct accounts {
 };
 
 /* One account a line; "#" begins a comment line. False, with one line per error in
- * errors, none of which shows a secret. None without the setting, or without secrets. */
+ * errors; no line shows a secret. None without the setting, or without secrets. */
 bool accounts_read(const struct options *options, struct accounts *out,
                    struct buffer *errors) __attribute__((warn_unused_result));
 void accounts_free(struct accounts *accounts);

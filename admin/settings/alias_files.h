@@ -14,9 +14,9 @@ enum {
 
 struct alias_files;
 
-/* Fills *table, NULL where neither `aliases` nor `root` is set, and *files with what was
- * read, also after errors. False with one line per error: "aliases: ..." or "root: ...".
- * A file that all users can write is an error: who may write it decides where mail
+/* Fills *table, NULL where neither `aliases` nor `root` is set, and *files with the
+ * files read, also after errors. False with one line per error: "aliases: ..." or "root:
+ * ...". A file that all users can write is an error: its writers decide where mail
  * goes. */
 bool alias_files_read(const struct options *options, const struct route_table *routes,
                       struct aliases **table, struct alias_files **files,
@@ -48,9 +48,10 @@ void alias_files_free(struct alias_files **files);
 void alias_files_each_nobody(const struct route_table *routes, struct aliases *table,
                              void (*each)(void *context, const char *line),
                              void *context);
-/* What is allowed, but probably wrong: a file that belongs to another user, or that its
- * group can write; names in domains that are not local; `root` without a local domain
- * that mail of cron has; nobody who gets the mail for root or postmaster. */
+/* Logs settings that are allowed, but probably wrong: a file that belongs to another
+ * user, or that its group can write; names in domains that are not local; `root`
+ * without a local domain that mail of cron has; no reader of the mail for root or
+ * postmaster. */
 void alias_files_warn(const struct options *options, const struct route_table *routes,
                       struct aliases *table, const struct alias_files *files,
                       struct log *log);

@@ -4,8 +4,7 @@
 
 #include "base/buffer.h"
 
-/* "program: what: argument": one line whatever the argument holds, ""
- * for none. Returns code. */
+/* "program: what: argument": one line for any argument, "" for none. Returns code. */
 int complaint_say(const char *program, int code, const char *what,
                   const char *argument);
 /* Errors of settings that were collected, perhaps none. */

@@ -1,4 +1,4 @@
-/* Raises the limit of file descriptors to what the settings need. */
+/* Raises the limit of file descriptors to the number that the settings need. */
 #include "admin/settings/descriptors.h"
 
 #include "base/dns/dns.h"

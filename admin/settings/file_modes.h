@@ -6,7 +6,7 @@
 #include "admin/settings/options.h"
 
 /* A warning in the log for each that all users can read. Symbolic links are not
- * followed: what is mounted into a container is one, and guarded by its walls. */
+ * followed: a file mounted into a container is one, and guarded by its walls. */
 void file_modes_warn(const struct options *options, const struct settings *settings,
                      struct log *log);
 

@@ -53,7 +53,7 @@ find_word(const char *const *words, const char *word)
     return -1;
 }
 
-/* preset: for what check_word() complains of. */
+/* preset: for words that check_word() complains of. */
 static int
 options_choose(const char *const *words, const char *word, int preset)
 {
@@ -69,8 +69,8 @@ check_word(struct settings *s, const char *key, const char *const *words,
         settings_complain(s, key, "'%.100s': say %s", word ? word : "", say);
 }
 
-/* A value that the machine gives when the user gave none: the weakest source, so
- * what the user gave wins. */
+/* A value that the machine gives when the user gave none: the weakest source, so a
+ * value of the user wins. */
 static void
 options_fill(struct settings *s, const char *key, const char *value, const char *rest)
 {

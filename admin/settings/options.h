@@ -94,9 +94,9 @@ struct options_sources {
 };
 
 /* Reads all sources (without -c: $PETREL_CONFIG, ./petrel.conf,
- * /etc/petrel/petrel.conf), fills what depends on the machine (hostname, spool,
- * control, local_domains) and checks each value by itself. Errors are collected in
- * the settings: settings_errors(). Free the settings to free the options' strings. */
+ * /etc/petrel/petrel.conf), fills settings that depend on the machine (hostname, spool,
+ * control, local_domains) and checks each value by itself. Errors are collected in the
+ * settings: settings_errors(). Free the settings to free the options' strings. */
 struct settings *options_read(const struct options_sources *sources,
                               struct options *options);
 

@@ -108,7 +108,7 @@ name_accounts(const struct accounts *accounts, char keys[][OAUTH_KEY_SIZE])
     return named;
 }
 
-/* local_domains has a preset, the hostname: only what was set counts. */
+/* local_domains has a preset, the hostname: only a value that was set counts. */
 struct rewrites *
 options_rewrites(const struct options *options, const struct settings *settings,
                  struct buffer *errors)

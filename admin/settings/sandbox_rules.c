@@ -1,10 +1,10 @@
 /* Plans the sandbox from the settings, and warns of further paths after a reload.
  *
- * There is no table of the settings that name files to read: each word of each value
- * that may be a path counts, so that a setting that is added later is not forgotten. The plan
- * and the review walk the same way (struct walk), and so cannot disagree on what is
- * needed. A plan can only be made before the sandbox is entered; after a reload a path
- * that was not planned is a warning, and needs a restart. */
+ * There is no table of the settings that name files to read: each word of each value that may
+ * be a path counts, so that a setting that is added later is not forgotten. The plan and the
+ * review walk the same way (struct walk), and so cannot disagree on the paths that are
+ * needed. A plan can only be made before the sandbox is entered; after a reload a path that
+ * was not planned is a warning, and needs a restart. */
 #include "admin/settings/sandbox_rules.h"
 
 #include "admin/settings/accounts.h"

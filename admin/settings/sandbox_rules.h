@@ -13,12 +13,12 @@ struct sandbox_rules {
     const struct alias_files *alias_files; /* NULL: none */
 };
 
-/* Plans, as the user who will stay: the spool and the Maildirs to write (those that
- * mail would make are made now), to read what the settings were read from, every file
- * and directory that a value names, and what libraries read of the system. */
+/* Plans, as the final user: the spool and the Maildirs to write (those that mail would
+ * make are made now), to read the files of the settings, every file and directory that
+ * a value names, and the system's files that libraries read. */
 void sandbox_rules_plan(struct sandbox *sandbox, const struct sandbox_rules *c);
 
-/* Enters it unless the setting says no. True: go on; what is missing is a warning. */
+/* Enters it unless the setting says no. True: go on; a missing part is a warning. */
 bool sandbox_rules_enter(struct sandbox *sandbox, const struct options *o,
                          struct log *log);
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Routes, providers, limits, keys: where mail goes, in what form, and how fast. */
+/* Routes, providers, limits, keys: where mail goes, in which form, and how fast. */
 static const char *const digested[] = {
     "cluster",
     "cluster_egress",

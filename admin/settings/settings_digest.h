@@ -1,5 +1,5 @@
-/* Digests of the settings that the hosts of a group must have in common, so that one who
- * sees all hosts sees which of them differs.
+/* Digests of the settings that the hosts of a group must have in common, so that a view of
+ * all hosts shows which of them differs.
  *
  * Nothing secret is in them: rows that are secrets are not among them, and passwords in URLs
  * are omitted before. White space does not count. Pure. */

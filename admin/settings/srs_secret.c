@@ -101,7 +101,8 @@ srs_secret_remove_draft(void *context, const char *name)
     return true;
 }
 
-/* Of a process that died. With a secret in its place no draft can become one. */
+/* Removes drafts of a process that died. With a secret in its place no draft can become
+ * one. */
 static void
 srs_secret_clean(struct disk *spool)
 {

@@ -68,7 +68,7 @@ note_quota(void *context, const struct target *target)
     *has_quota = *has_quota || !quota_is_none(&target->transport.quota);
 }
 
-/* Nobody adds up what several daemons have sent. */
+/* Nobody adds up the mail of several daemons. */
 static void
 warn_of_quotas(const struct options *options, const struct route_table *routes,
                struct log *log)
@@ -143,7 +143,7 @@ warn_of_events(const struct options *options, struct log *log)
 
 /* --- The host's name -------------------------------------------------------------- */
 
-/* RFC 5321 2.3.5: what is said in HELO resolves, so it is neither local nor bare. */
+/* RFC 5321 2.3.5: the name in HELO resolves, so it is neither local nor bare. */
 static bool
 is_full_name(struct text name)
 {

@@ -16,7 +16,7 @@ void warnings_say(const struct options *options, const struct settings *settings
  * `user` cannot read, if root asks. */
 void warnings_at_check(const struct options *options, const struct settings *settings,
                        const struct route_table *routes);
-/* The same, and what would make a reload fail. */
+/* The same, and errors that would make a reload fail. */
 void warnings_at_start(const struct options *options, const struct settings *settings,
                        const struct route_table *routes, struct log *log);
 

@@ -1,4 +1,4 @@
-/* Asks, checks each answer as the daemon would, writes, and says what comes next. */
+/* Asks, checks each answer as the daemon would, writes, and names the next steps. */
 #include "admin/setup/init_command.h"
 
 #include "admin/settings/complaint.h"

@@ -8,7 +8,7 @@
 struct init_helpers {
     /* Whether the daemon would start with them; else one line per error. */
     bool (*check)(const struct options_sources *sources, struct buffer *errors);
-    /* Prints what receivers will object to. */
+    /* Prints faults that receivers will see. */
     int (*examine)(const struct options_sources *sources);
 };
 

@@ -15,7 +15,7 @@ init_wrong(char why[INIT_WHY_MAX], const char *sentence)
     return false;
 }
 
-/* An answer is short: what is made of it fits. */
+/* An answer is short: the value made of it fits. */
 static void
 init_set(char to[INIT_VALUE_MAX], const char *before, struct text value)
 {

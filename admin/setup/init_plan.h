@@ -1,4 +1,4 @@
-/* What `petrel init` has been answered, and the settings that this makes. No I/O. */
+/* The answers to `petrel init`, and the settings made of them. No I/O. */
 #ifndef ADMIN_SETUP_INIT_PLAN_H
 #define ADMIN_SETUP_INIT_PLAN_H
 
@@ -30,7 +30,7 @@ struct init_plan {
     /* Set before the first answer: */
     bool is_root;
     const char *found;       /* the host name of the system */
-    const char *daemon_user; /* NULL: the daemon stays who starts it */
+    const char *daemon_user; /* NULL: the daemon keeps its user */
     /* Private: */
     enum init_way way;
     const struct provider_facts *facts; /* NULL: not a known provider */
@@ -47,9 +47,9 @@ struct init_setting {
 
 /* Whether the question has a meaning after the answers before it. */
 bool init_plan_asks(const struct init_plan *plan, enum init_question question);
-/* The answer of whoever gives none; NULL: one is needed. */
+/* The answer when none is given; NULL: one is needed. */
 const char *init_plan_preset(const struct init_plan *plan, enum init_question question);
-/* False: why is a sentence that says what to write. The plan is as before then. */
+/* False: why is a sentence that gives the right form. The plan is as before then. */
 bool init_plan_take(struct init_plan *plan, enum init_question question,
                     struct text answer, char why[INIT_WHY_MAX])
     __attribute__((warn_unused_result));

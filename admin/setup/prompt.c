@@ -14,7 +14,7 @@ prompt_is_possible(void)
     return isatty(STDIN_FILENO) == 1;
 }
 
-/* Byte by byte: what follows is left for others. */
+/* Byte by byte: the input after the line is left for others. */
 static enum prompt_result
 prompt_read(char line[PROMPT_LINE_MAX], struct text *out)
 {

@@ -10,7 +10,7 @@ enum prompt_result {
     PROMPT_GOOD,
     PROMPT_LONG,        /* more than a line has; all of it was read */
     PROMPT_ENDED,       /* the end of the input */
-    PROMPT_INTERRUPTED, /* ^C in what is hidden; otherwise the signal ends us */
+    PROMPT_INTERRUPTED, /* ^C at a hidden prompt; otherwise the signal ends us */
 };
 
 /* Whether a person can be asked: standard input is a terminal. */

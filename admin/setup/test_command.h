@@ -4,9 +4,9 @@
 
 #include "admin/settings/options.h"
 
-/* arguments behind "test". Returns 0: delivered; EX_UNAVAILABLE: it failed;
- * EX_TEMPFAIL: it waits, or no daemon runs; EX_NOPERM: it was sent, but this user may not
- * ask what becomes of it; or another sysexits code: nothing was sent. */
+/* arguments behind "test". Returns 0: delivered; EX_UNAVAILABLE: it failed; EX_TEMPFAIL:
+ * it waits, or no daemon runs; EX_NOPERM: it was sent, but this user may not ask about
+ * it; or another sysexits code: nothing was sent. */
 int test_command(int count, char **arguments, const struct options *options);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/loop/loop.h"
 
 struct test_letter {
-    const char *to, *from; /* as typed; from NULL: the user who calls */
+    const char *to, *from; /* as typed; from NULL: the calling user */
     bool shows;            /* on standard output: the letter, and where it goes */
     char id[ID_LENGTH + 1];
 };
