@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# What init, test, cert, reload and HTTP say when they refuse: each sentence has a verb for the user, who is to know what
-# to do next.
+# Refusals of init, test, cert, reload and HTTP: each sentence has a verb that names the user's next step.
 use strict;
 use warnings;
 use FindBin;
@@ -14,7 +13,7 @@ my $verbs = join '|', qw(add change close correct follow get give look reload ma
 my $calls = qr/(?:complaint_say|init_wrong|http_answer_error)\(|\*why =|\bwhy =|const char \*(?:why|remedy) =|snprintf\((?:why|what)\b|fprintf\(\s*stderr|printf\("It |puts\("It |reload_refuse\(\s*r, "reload/;
 my $literal = qr/"((?:[^"\\]|\\.)*)"/;
 
-# The sentences of a file: neighbouring literals are one. What has less than four words is a name or a part.
+# The sentences of a file: neighbouring literals are one. A literal of less than four words is a name or a part.
 sub sentences {
     my $text = shift;
     $text =~ s{/\*.*?\*/}{}gs;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# t/run.sh: all files run whatever one says, and the end shows what failed and how to run it alone.
+# t/run.sh: all files run with any result of one, and the end shows failures and the command that runs each alone.
 cd "$(dirname "$0")/../.." || exit 1
 n=0 failed=0
 dir=$(mktemp -d)

@@ -27,7 +27,7 @@ test_equal(void)
     ok(!text_equal_nocase(TEXT("mail"), TEXT("mai")));
     ok(!text_equal_nocase(TEXT("mail"), TEXT("maim")));
     ok(text_equal_nocase(none, none));
-    /* What lies 32 away from a bracket is not its other case, nor are umlauts. */
+    /* The character 32 away from a bracket is not its other case, nor are umlauts. */
     ok(!text_equal_nocase(TEXT("["), TEXT("{")));
     ok(!text_equal_nocase(TEXT("@"), TEXT("`")));
     ok(!text_equal_nocase(TEXT("\xc3\x84"), TEXT("\xc3\xa4")));

@@ -45,7 +45,7 @@ test_orders(int64_t journal)
                   "From: a@x\r\nSubject: whole\r\nContent-Type: text/plain\r\n\r\n"
                   "one\r\n",
                   "check 13: total=1");
-    /* What is no fragment passes. */
+    /* A message that is no fragment passes. */
     stage_send(&s, "a@x", "b@y", TEXT("Content-Type: message/partial\r\n\r\nx\r\n"));
     world_turns(&s.w);
     stage_arrived(&s, 7, "b@y", "Content-Type: message/partial\r\n\r\nx\r\n",
@@ -265,7 +265,8 @@ test_recipients(void)
     is_number(s.count, 0, "check 36: of two senders");
     stage_part_to(&s, "", "b@y", "l", 1, 2, ONE);
     is_number(s.count, 1, "check 41: the null sender passes");
-    /* Whoever forges a user's address cannot put anything into what he sends. */
+    /* A client that forges a user's address cannot put anything into the user's
+     * mail. */
     stage_clear(&s);
     stage_part_to(&s, "a@x", "b@y", "m", 2, 3, "forged\r\n");
     s.trust = "int";
@@ -464,8 +465,8 @@ test_operator(void)
     stage_end(&s);
 }
 
-/* What is large, when the operator comes while it is looked into. */
-/* Who does not want to wait needs not hold it first. */
+/* Large mail, when the operator comes while it is examined. */
+/* An operator can release it without holding it first. */
 static void
 test_operator_releases(int64_t journal)
 {
@@ -608,7 +609,7 @@ test_limits(void)
     stage_end(&s);
 }
 
-/* One network may have so many, whoever it says that it is. */
+/* One network may have so many, under any HELO. */
 static void
 test_clients(void)
 {
@@ -637,7 +638,7 @@ test_clients(void)
     stage_end(&s);
 }
 
-/* What `defrag_key` says. */
+/* The values of `defrag_key`. */
 static void
 test_keyings(void)
 {

@@ -1,5 +1,5 @@
 /* The defragment channel, killed or without power at every change of the disk: each
- * recipient gets the whole, once, whatever happens (doc/defragment.md "Crashes").
+ * recipient gets the whole, once, in any case (doc/defragment.md "Crashes").
  */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
@@ -24,7 +24,7 @@ enum {
 static const char *const bodies[PARTS] = {"Subject: whole\r\n\r\none\r\n", "two\r\n",
                                           "three\r\n"};
 
-/* What must be true in the end. */
+/* The properties at the end. */
 struct promise {
     unsigned accepted; /* bits of parts */
     bool arrived;      /* at a@y, before the machine went */
@@ -41,7 +41,7 @@ struct moments {
     size_t count;
 };
 
-/* What has been judged: most cuts leave what another one has left. */
+/* The states judged: most cuts leave a state that another one has left. */
 struct message_index {
     uint64_t key;
     UT_hash_handle hh;
@@ -111,7 +111,7 @@ mix(uint64_t a, uint64_t b)
     return x ^ x >> 29;
 }
 
-/* Of the current world, and what was promised. */
+/* Whether the current world, with its promises, is new. */
 static bool
 is_news(struct run *r, uint64_t salt)
 {
@@ -154,8 +154,8 @@ begin(struct run *r)
     manager_world_start(&s->w);
 }
 
-/* Two recipients, the second of whom is not for all parts: so some are ended, others
- * are marked, unless they are alike. */
+/* Two recipients; the second is not in all parts: so some are ended, others are marked,
+ * unless they are alike. */
 static void
 work(struct run *r)
 {
@@ -314,7 +314,7 @@ come_back_from(struct run *r, const struct moment *m, enum sim_cut_kind kind)
     }
 }
 
-/* What the recovery from such a cut does. False: that is known. */
+/* Records the recovery from such a cut. False: it is known. */
 static bool
 record_recovery(struct run *r, const struct moment *m, struct sim_cut cut,
                 struct moments *second)

@@ -15,7 +15,7 @@
 
 enum { LARGE = 3 * 1000 * 1000 };
 
-/* What is larger than 4096 bytes is a file, and looked into and joined in pieces. */
+/* Content above 4096 bytes is a file, and examined and reassembled in pieces. */
 static void
 begin(struct stage *s)
 {
@@ -313,7 +313,7 @@ go_on_from(struct stage *s, unsigned turn)
     buffer_clear(&s->w.lines);
 }
 
-/* Of a whole that was there before. */
+/* For a whole that was there before. */
 static bool
 parts_ended_late(const struct stage *s)
 {
@@ -518,7 +518,7 @@ test_gone_at_any_time(void)
 }
 
 /* One recipient's join is under way when a part is removed that another waits for, too:
- * he gets his from those that come again. */
+ * it gets its own from those that come again. */
 static void
 test_gone_while_joining(void)
 {
@@ -547,7 +547,7 @@ test_gone_while_joining(void)
             to_b += strcmp(s.delivered[i].to, "b@y") == 0;
             to_d += strcmp(s.delivered[i].to, "d@y") == 0;
         }
-        /* Of a set that is forgotten a repetition waits in vain. */
+        /* A repetition for a forgotten set waits in vain. */
         sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
         if (to_b == 0 || to_d != 1 || !world_is_empty(&s.w))
             is_number(turns, -1, "lost in this turn");

@@ -72,7 +72,8 @@ try(int64_t journal, int64_t message_max, uint64_t call, int error, unsigned *la
     bool once = (stage_wholes(&s, WHOLE) == 1 && s.count == 1) ||
                 (stage_wholes(&s, WHOLE) == 0 && parts(&s, "number=1") == 1 &&
                  parts(&s, "number=2") == 1 && s.count == 2);
-    /* What cannot be read is not joined; what is not stored is. */
+    /* Parts that cannot be read are not reassembled; a whole that is not stored is,
+     * later. */
     bool waited = world_logged(&s.w, "are not reassembled yet");
     if (!once || (error == ENOSPC && waited && stage_wholes(&s, WHOLE) != 1)) {
         printf("# call %llu, error %d: %u wholes of %u\n%.*s\n",

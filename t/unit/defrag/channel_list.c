@@ -1,4 +1,5 @@
-/* What operators see of the sets that wait: numbers that are there and missing, in bounds, in pages. */
+/* The view that operators have of the sets that wait: numbers that are there and missing, in bounds, in
+ * pages. */
 /* link: t/sim/loop.c */
 #include "t/support/channel_world.h"
 

@@ -26,7 +26,7 @@ begin(struct stage *s)
     stage_restart(s);
 }
 
-/* Of its recipients c@z is served at once, so it has files. */
+/* Its recipient c@z is served immediately, so it has files. */
 static void
 aside(struct stage *s, const char *id, unsigned number, unsigned total)
 {

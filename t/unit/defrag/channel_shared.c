@@ -115,7 +115,7 @@ test_theirs(void)
     shared_end(&h);
 }
 
-/* What is complete before the answer is joined, whosever it is. */
+/* A set that is complete before the answer is reassembled, with any owner. */
 static void
 test_complete(void)
 {
@@ -192,7 +192,7 @@ test_not_there(void)
     shared_end(&h);
 }
 
-/* What must not pass in pieces does not pass by another host's absence. */
+/* Mail that must not pass in pieces does not pass by another host's absence. */
 static void
 test_not_there_hold(void)
 {

@@ -41,7 +41,7 @@ send_away(struct shared *h, const char *to, int64_t left_ms)
 
 /* --- Time ------------------------------------------------------------------------- */
 
-/* What the other host is just taking when its time is over. */
+/* A fragment whose time ends while the other host takes it. */
 static void
 test_taken_late(void)
 {
@@ -58,7 +58,7 @@ test_taken_late(void)
     shared_end(&h);
 }
 
-/* The same for two recipients, one of whom was taken before. */
+/* The same for two recipients; one was taken before. */
 static void
 test_taken_late_by_one(void)
 {
@@ -108,7 +108,7 @@ stop_over_its_time(struct shared *h, enum channel_timeout on_timeout)
     shared_start(h);
 }
 
-/* What becomes of it must not depend on when we are started. */
+/* Its fate must not depend on the time of our start. */
 static void
 test_time_over_while_stopped(void)
 {

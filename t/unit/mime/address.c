@@ -478,7 +478,7 @@ test_xtext(void)
     buffer_free(&out);
 }
 
-/* Whatever is accepted stays inside its limits and has a normal form. */
+/* An accepted address stays within its limits and has a normal form. */
 static void
 test_noise(void)
 {

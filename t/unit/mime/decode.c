@@ -146,7 +146,7 @@ test_blanks(void)
         }
 }
 
-/* What we encode is decoded to what it was, without a problem. */
+/* Our encoded text is decoded to its source, without a problem. */
 static void
 test_back(void)
 {

@@ -1,4 +1,4 @@
-/* What published records say of a key: those that fit, and each way in which one does
+/* Published records beside a key: those that fit, and each way in which one does
  * not. */
 #include "mime/dkim_record.h"
 

@@ -1,5 +1,6 @@
-/* What is converted and what must not be: each message with its verdict and result, cut
- * at every byte, decoded again; both ways, from binary and to 8 bits. */
+/* Conversion, and messages that must not be converted: each message with its verdict
+ * and result, cut at every byte, decoded again; both ways, from binary and to 8
+ * bits. */
 #include "mime/downgrade.h"
 
 #include "t/support/tap.h"
@@ -221,7 +222,7 @@ test_others(void)
     }
 }
 
-/* --- What is told besides */
+/* --- Other facts */
 
 static void
 test_facts(void)

@@ -135,7 +135,8 @@ test_scan(void)
     ok_named(s.ended && s.length == 6, "NUL ends a name, not a value");
 }
 
-/* What may need work before the next hop: b: a bare address, v: a private field. */
+/* Fields that may need work before the next hop: b: a bare address, v: a private
+ * field. */
 static const struct {
     const char *header, *facts;
 } needs[] = {
@@ -547,7 +548,7 @@ test_folds(void)
     buffer_free(&out);
 }
 
-/* Whatever the noise, each mailbox is whole and printable, and nothing crashes. */
+/* In any noise each mailbox is whole and printable, and nothing crashes. */
 static void
 check_mailbox(void *context, struct text mailbox)
 {

@@ -107,7 +107,7 @@ python_is_here(void)
     return system("python3 -c 'import email' >/dev/null 2>&1") == 0;
 }
 
-/* What Python's email package makes of it: one fact a line. No single quote in it. */
+/* The result of Python's email package: one fact a line. No single quote in it. */
 static const char SCRIPT[] =
     "import sys, email, email.policy\n"
     "m = email.message_from_bytes(sys.stdin.buffer.read(), policy=email.policy.SMTP)\n"
@@ -714,7 +714,7 @@ hint_of(const char *text, char out[REPORT_HINT_MAX])
     return true;
 }
 
-/* What can be done stands below what the server said, as one line of text. */
+/* The hint stands below the server's reply, as one line of text. */
 static void
 test_hint(void)
 {

@@ -101,7 +101,7 @@ changes(bool with_table, const char *header, const char *want)
     buffer_free(&again);
 }
 
-/* What cron, PHP and logwatch send, without any table. */
+/* Mail of cron, PHP and logwatch, without any table. */
 static void
 test_completed(void)
 {
@@ -136,7 +136,7 @@ test_replaced(void)
         {"From: Cron <root@h.test>\r\n", "From: Cron <alerts@z.test>\r\n"},
         {"From: \"o\\\"k\"@h.test\r\n",
          "From: \"\\\"o\\\\\\\"k\\\"@h.test\" <alerts@z.test>\r\n"},
-        /* Replies go to who wrote it, if that is known outside. */
+        /* Replies go to the author, if that address is known outside. */
         {"From: Ann <ann@example.test>\r\nTo: bob@x.test\r\n",
          "From: Ann <relay@relay.test>\r\nReply-To: ann@example.test\r\nTo: bob@x.test\r\n"},
         {"From: ann@example.test\r\nReply-To: list@x.test\r\n",

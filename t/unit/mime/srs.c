@@ -116,7 +116,7 @@ test_again(void)
     comes_at(s, third, now_ms + 22 * day_ms, "bad"); /* the age is that of SRS0 */
     snprintf(want, sizeof(want), "%s", first);
     comes(next, second, want);
-    /* SRS0 behind it is not ours, whatever host it names. */
+    /* SRS0 behind it is not ours, for any host it names. */
     ok(srs_forward(s, TEXT("SRS0=AAAAAA=RA=far.test=ann@d.test"), now_ms, third));
     comes(s, third, "bad");
     ok(srs_forward(s, TEXT("SRS0=x@d.test"), now_ms, third));

@@ -245,7 +245,7 @@ test_optional(void)
     }
 }
 
-/* Whose mail it is, and what its header needs. */
+/* Its submitter, and the needs of its header. */
 static void
 test_ours(void)
 {
@@ -285,7 +285,7 @@ test_ours(void)
     envelope_free(&e);
 }
 
-/* Who can forge a checksum cannot make an envelope that asserts elsewhere. */
+/* A user that can forge a checksum cannot make an envelope that asserts elsewhere. */
 static void
 test_bad_priority(void)
 {

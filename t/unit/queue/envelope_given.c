@@ -1,5 +1,5 @@
-/* What a message brings from another host: in the form that it is given in, in todo/ and
- * in info/. */
+/* The state that a message brings from another host: in the form that it is given in, in
+ * todo/ and in info/. */
 #include "queue/envelope.h"
 
 #include "queue/spool/injected.h"

@@ -1,4 +1,5 @@
-/* What deliveries led to: when it is written, and that a full disk does not forget it.
+/* Results of deliveries: the time at which they are written, and that a full disk does
+ * not lose them.
  */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
@@ -226,7 +227,7 @@ test_removed_while_pending(void)
 
 enum { MANY = 10000, IN_A_TURN = 4096 };
 
-/* Of very many recipients in S5, all with a verdict that is not yet written. */
+/* Very many recipients in S5, all with a verdict that is not yet written. */
 static struct envelope *
 settle_many(void)
 {
@@ -274,8 +275,8 @@ test_many(void)
     kit_close(&kit);
 }
 
-/* In the midst of it: who reads writes the rest first; what the disk refuses is known,
- * and written later. */
+/* In the midst of it: a reader writes the rest first; a mark that the disk refuses is
+ * known, and written later. */
 static void
 test_many_interrupted(void)
 {

@@ -467,7 +467,7 @@ gather(struct kit *k, size_t size)
     queue_commit(&d, &e, kit_stored, k);
 }
 
-/* What kit_stored() got last is freed. */
+/* The result of the last kit_stored() is freed. */
 static void
 test_together(const char *home)
 {

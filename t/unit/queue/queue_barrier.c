@@ -1,4 +1,4 @@
-/* What an operator was told is removed stays removed, whatever happens next. */
+/* A message reported to an operator as removed stays removed, after any event. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/queue.h"
@@ -110,8 +110,8 @@ test_power_cut(void)
         }
 }
 
-/* What is removed, or ends otherwise, is no message any more, while its END is under
- * way and after. */
+/* A removed message, or one that ends otherwise, is no message any more, while its END
+ * is under way and after. */
 static void
 test_once(void)
 {

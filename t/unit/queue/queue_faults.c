@@ -28,7 +28,7 @@ static const char spool[] = "/spool";
 static const char *const addresses[] = {"a@example.org", "b@example.net",
                                         "c@example.com", NULL};
 
-/* What must be true of a message, whatever happens. SOFT: done, and perhaps not yet on
+/* The properties of a message after any event. SOFT: done, and perhaps not yet on
  * disk. */
 enum mark { OPEN, SOFT, HARD };
 struct shadow {
@@ -278,7 +278,7 @@ end_with(enum end end)
         sim_disk_power_cut();
 }
 
-/* --- What must be there afterwards ----------------------------------------------- */
+/* --- Required messages ----------------------------------------------------------- */
 
 static unsigned
 count_found(const struct kit *k, struct id id)

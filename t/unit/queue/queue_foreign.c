@@ -1,4 +1,5 @@
-/* What other users put into the spool: taken over, or quarantined, and never a burden. */
+/* Files that other users put into the spool: taken over, or quarantined, and never a
+ * burden. */
 /* link: t/sim/clock.c */
 #include "queue/queue.h"
 #include "queue/queue_operator.h"
@@ -22,8 +23,8 @@ count_logged(const struct kit *k, const char *words)
     return count;
 }
 
-/* A todo that cannot be moved to corrupt/, as a directory that is not ours: whoever
- * pulls the trigger must not have it quarantined each time. */
+/* A todo that cannot be moved to corrupt/, as a directory that is not ours: each start
+ * of the trigger must not have it quarantined again. */
 static void
 test_quarantine_in_vain(bool with_content)
 {
@@ -61,7 +62,7 @@ test_quarantine_in_vain(bool with_content)
     remove_home(home);
 }
 
-/* The file is a terabyte, whatever the envelope says. */
+/* The file is a terabyte; the envelope has another size. */
 static void
 test_foreign_size(struct kit *k, struct kit *injector, const char *home, int64_t told)
 {

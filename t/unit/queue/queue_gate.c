@@ -1,4 +1,4 @@
-/* What tells of results is not durable before their events: marks and ends, in files and
+/* Records of results are not durable before their events: marks and ends, in files and
  * in the journal, wait for the gate; new mail does not, for long. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */

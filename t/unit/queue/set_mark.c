@@ -118,7 +118,7 @@ others_are_refused(void)
     is_number(cut, 0, "nothing cut short before the time is read");
 }
 
-/* Whatever byte stands anywhere: only its own kind of digit may. */
+/* Any byte at any place: only its own kind of digit may stand there. */
 static void
 each_byte_counts(void)
 {
@@ -227,7 +227,7 @@ damaged_are_read(struct text whole, struct id id)
     return count;
 }
 
-/* Whoever reads an envelope may believe its mark. */
+/* A reader of an envelope may trust its mark. */
 static void
 damage_is_found(void)
 {

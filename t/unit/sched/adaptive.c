@@ -169,7 +169,8 @@ test_transport_delay(void)
     sched_world_end(&w);
 }
 
-/* An idle session holds up nobody, and who waits for another's turn is told so. */
+/* An idle session holds up nobody, and a site that waits for another's turn has that
+ * bound. */
 static void
 test_transport_delay_idle(void)
 {
@@ -376,7 +377,8 @@ test_excess_dies(void)
     sched_world_end(&w);
 }
 
-/* What left while it was backlogged does not use up the space of those behind it. */
+/* A message that left while it was backlogged does not use up the space of those behind
+ * it. */
 static void
 test_excess_gone(void)
 {
@@ -440,8 +442,7 @@ test_reload(void)
     sched_world_end(&w);
 }
 
-/* --- What binds ---------------------------------------------------------------------
- */
+/* --- Bounds ------------------------------------------------------------------------- */
 
 struct explained {
     int calls;
@@ -469,7 +470,7 @@ explain(struct world *w, unsigned mail)
     return e;
 }
 
-/* What the last mail waits for; and that it is so until it is said to be, not longer.
+/* The bound of the last mail; and that it lasts until the reported time, not longer.
  */
 static void
 is_bound(struct world *w, enum sched_bound bound, int64_t until)

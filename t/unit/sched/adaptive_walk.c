@@ -121,8 +121,8 @@ host_of(const char *domain)
     return atoi(domain + 1) / 3;
 }
 
-/* Some domains have servers of their own. What the scheduler learns from a session of
- * obsolete settings counts or not. */
+/* Some domains have servers of their own. The lessons from a session of obsolete
+ * settings count or not. */
 static bool
 find_servers(struct walk *k, struct channel *c)
 {

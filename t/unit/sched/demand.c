@@ -40,7 +40,7 @@ found(struct world *w, struct channel *c, uint64_t demand)
     return good;
 }
 
-/* What an SMTP client does with an idle session. */
+/* An SMTP client's treatment of an idle session. */
 static void
 end_spent(struct world *w)
 {
@@ -361,7 +361,7 @@ test_not_found(void)
     sched_world_end(&w);
 }
 
-/* What the site of one domain has learnt survives that the domain is looked up again. */
+/* The learnt state of the site of one domain survives a new look-up of the domain. */
 static void
 test_learnt(void)
 {

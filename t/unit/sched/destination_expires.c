@@ -1,4 +1,4 @@
-/* What was found for a domain holds for some time only: then a session of its own looks it up. */
+/* The result of a look-up holds for some time only: then a session of its own looks it up. */
 #include "sched/destination.h"
 
 #include "t/support/sched_world.h"
@@ -33,8 +33,8 @@ found(struct world *w, struct channel *c, const char *key)
     return good;
 }
 
-/* What a domain demands may change while sessions of other domains could carry its mail: after some time it is
- * looked up again. */
+/* The demand of a domain may change while sessions of other domains could carry its mail: after some time it
+ * is looked up again. */
 static void
 test_expires(void)
 {

@@ -97,7 +97,8 @@ test_alone(void)
     sched_world_end(&w);
 }
 
-/* An operator who retries all mail, one by one and again, cannot make a backlog grow. */
+/* An operator that retries all mail, one by one and again, cannot make a backlog
+ * grow. */
 static void
 test_retried_in_vain(void)
 {

@@ -84,7 +84,7 @@ append(struct client_transaction l)
 
 static unsigned cut_first, cut_count, most;
 
-/* Serves one transaction: of which letter. */
+/* Serves one transaction; returns its letter. */
 static unsigned
 serve_at(uint32_t job_s)
 {
@@ -296,7 +296,7 @@ test_newcomer(void)
     finish();
 }
 
-/* One who sends a letter as soon as the last is served is not better off. */
+/* A sender of one letter as soon as the last is served is not better off. */
 static void
 test_one_by_one(void)
 {

@@ -1,5 +1,5 @@
-/* The quota of a next hop: what is over waits, no attempt counts, and it goes on by
- * itself; whatever sessions, sites, messages and clocks do, no day has more. */
+/* The quota of a next hop: mail over it waits, no attempt counts, and it goes on by
+ * itself; with any sessions, sites, messages and clocks, no day has more. */
 #include "sched/limits/quota.h"
 #include "sched/route/target.h"
 #include "t/support/sched_world.h"
@@ -170,7 +170,7 @@ test_shared(void)
     sched_world_end(&w);
 }
 
-/* What was sent is known when nothing waits any more, and when the clock is set. */
+/* The use is known when nothing waits any more, and when the clock is set. */
 static void
 test_remembered(void)
 {

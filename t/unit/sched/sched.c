@@ -61,7 +61,7 @@ test_add(void)
     sched_world_end(&w);
 }
 
-/* What runs ends with its action; nothing new begins. */
+/* A running action ends; nothing new begins. */
 static void
 test_drain(void)
 {

@@ -1,4 +1,4 @@
-/* What the scheduler tells of messages and sites, from what decides. */
+/* The scheduler's answers about messages and sites, from the deciding functions. */
 #include "sched/sched_internal.h"
 #include "t/support/sched_world.h"
 
@@ -324,7 +324,8 @@ glance(struct world *w)
     return (long)sum;
 }
 
-/* What an operator removes is counted no more: the site may be dead for days. */
+/* A message that an operator removes is counted no more: the site may be dead for
+ * days. */
 static void
 test_backlogged_removed(void)
 {
@@ -385,7 +386,7 @@ begin_removed(struct world *w)
             w->mails[i].gone = true;
 }
 
-/* Of all sites together: a step may show 500 of them. */
+/* For all sites together: a step may show 500 of them. */
 static void
 test_removed_in_steps(void)
 {
@@ -447,8 +448,8 @@ destination_of(struct world *w, const char *key)
 
 enum { HUGE_BACKLOG = 25000 };
 
-/* One dead site with more mail than a question may look up, of which one message in a
- * hundred is left; the oldest is. */
+/* One dead site with more mail than a question may look up; one message in a hundred is
+ * left, among them the oldest. */
 static void
 begin_huge(struct world *w)
 {

@@ -111,7 +111,7 @@ test_asked(void)
     }
 }
 
-/* What does not pause: another refusal, and one of a host that we do not log in to. */
+/* No pause after another refusal, and after one of a host that we do not log in to. */
 static void
 test_others(void)
 {

@@ -4,7 +4,7 @@
 
 enum { MESSAGES = 6000, LIMIT = 800, OWN = 100 /* for messages of one recipient */ };
 
-/* Messages with numbers in their order of arrival. What is loaded stays so until the
+/* Messages with numbers in their order of arrival. A loaded message stays so until the
  * test ends it: only the room it takes matters here. */
 struct disk {
     struct sched *s;

@@ -172,7 +172,7 @@ test_limits(void)
     sched_world_end(&w);
 }
 
-/* What the host has told of itself, RFC 9422. */
+/* The limits that the host announces, RFC 9422. */
 static void
 test_host_limits(void)
 {

@@ -514,7 +514,7 @@ test_clock(void)
     finish(&p);
 }
 
-/* What a restart has left for a site that does not exist yet moves along, too. */
+/* State that a restart has left for a site that does not exist yet moves along, too. */
 static void
 test_clock_restored(void)
 {

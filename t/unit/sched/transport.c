@@ -77,7 +77,7 @@ test_delay(void)
     transport_close(&set, c);
 }
 
-/* The limit of an account keeps the transport, whoever leaves it. */
+/* The limit of an account keeps the transport, even if all destinations leave it. */
 static void
 test_quota(void)
 {

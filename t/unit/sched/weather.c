@@ -30,8 +30,8 @@ enum {
 #define MINUTE_MS (60 * SECOND_MS)
 #define HOUR_MS   (60 * MINUTE_MS)
 
-/* What is being written, and what it may take at worst once the weather is good: as
- * long as one session alone would need for all of it. */
+/* The mail being written, and the time it may take at worst once the weather is good:
+ * that of one session alone for all of it. */
 struct weather {
     uint64_t random;
     struct buffer text;
@@ -286,7 +286,8 @@ say_arrival(struct weather *w)
     w->work_ms += count * carried * 2 + count * 3000; /* jitter; it arrives late */
 }
 
-/* What may still go on when the weather turns good, and what was learnt before. */
+/* The time for work still under way when the weather turns good, and for the state
+ * learnt before. */
 static int64_t
 patience_ms(const struct weather *w)
 {
@@ -330,7 +331,7 @@ struct watch {
     int64_t good_ms, last_ms, gap_ms; /* the longest without a final verdict, in good */
 };
 
-/* A recipient has come to his end. */
+/* A recipient has its final verdict. */
 static void
 see_verdict(struct watch *watch, struct text time, struct text line)
 {

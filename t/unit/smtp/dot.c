@@ -4,7 +4,7 @@
 #include "t/support/must.h"
 #include "t/support/tap.h"
 
-/* What comes of a stream in pieces of size: content, then "|D" and the count of bytes
+/* The result of a stream in pieces of size: content, then "|D" and the count of bytes
  * left behind the end, "|M" or "|B". */
 static void
 decode(struct text stream, size_t first, size_t size, struct buffer *out)
@@ -194,7 +194,7 @@ encoding(void)
     encodes(TEXT("\0.\0\r\0\n\0.\r\n"), TEXT("..\r\n..\r\n.\r\n"), "NUL is left out");
 }
 
-/* Whatever bytes: only CRLF goes out, and our own server takes it as one message. */
+/* For any bytes only CRLF goes out, and our own server takes it as one message. */
 static void
 round_trip(void)
 {

@@ -5,7 +5,7 @@
 #include "t/support/must.h"
 #include "t/support/tap.h"
 
-/* What a stream comes to: "[line]..." and then M, L (too long) or O (odd). Fed in steps
+/* The result of a stream: "[line]..." and then M, L (too long) or O (odd). Fed in steps
  * of size bytes. */
 static void
 run(struct text stream, size_t limit, size_t size, struct buffer *out)

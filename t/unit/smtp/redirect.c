@@ -8,7 +8,7 @@
 enum { OUT_MAX = 200 };
 static const int64_t now_ms = 1700000000500, lifetime_ms = 5 * 24 * 3600 * 1000;
 
-/* What is left; NULL: refused. */
+/* The rest; NULL: refused. */
 static const char *
 cut(const char *argument, const char *name)
 {

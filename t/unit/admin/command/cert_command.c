@@ -1,4 +1,4 @@
-/* What petrel cert refuses, and what its files are called; t/e2e/cert.t has the rest. */
+/* Refusals of petrel cert, and the names of its files; t/e2e/cert.t has the rest. */
 #include "admin/command/cert_command.h"
 
 #include "t/support/command_world.h"

@@ -1,4 +1,4 @@
-/* What a shell offers: commands, flags, their values, settings, places, paths and ids. */
+/* Completions: commands, flags, their values, settings, places, paths and ids. */
 #include "admin/command/complete.h"
 
 #include "admin/command/command_table.h"

@@ -38,7 +38,7 @@ step_late(struct counter *p)
     counter_look(p);
 }
 
-/* Whatever the machine does meanwhile. */
+/* At any load of the machine. */
 static void
 step_early(struct counter *p)
 {
@@ -50,7 +50,7 @@ step_early(struct counter *p)
 
 enum { PATIENCE_MS = 60 * 1000 };
 
-/* What a program has written there, once that is as long as what is wanted: the kernel
+/* The output of a program there, once it is as long as the wanted text: the kernel
  * carries the text from one end to the other in its own time. */
 static void
 is_shown(int terminal, const char *wanted, const char *name)
@@ -68,7 +68,7 @@ is_shown(int terminal, const char *wanted, const char *name)
     is_string(text, wanted, name);
 }
 
-/* What is shown before it is all that was shown. */
+/* The text before it is all that was shown. */
 static void
 write_mark(int file)
 {

@@ -144,7 +144,7 @@ test_fifo(void)
     ok(mkfifo(path, 0600) == 0);
     int writer = open(path, O_RDWR | O_CLOEXEC);
     ok(writer >= 0);
-    alarm(30); /* who waits for the writer waits forever */
+    alarm(30); /* a wait for the writer would never end */
     is_refused(run_here("a.test pipe --show"), EX_NOINPUT, "it is not a regular file");
     alarm(0);
     close(writer);

@@ -60,7 +60,7 @@ survives(uint64_t call, int fault, bool *reached)
            sim_disk_count("/keys") == 1;
 }
 
-/* Another one at work. What it has written is not touched. */
+/* Another one at work. Its file is not touched. */
 static void
 test_lock(void)
 {

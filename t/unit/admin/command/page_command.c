@@ -1,4 +1,4 @@
-/* What petrel page refuses; t/e2e/page_command.t has the rest. */
+/* Refusals of petrel page; t/e2e/page_command.t has the rest. */
 #include "admin/command/page_command.h"
 
 #include "t/support/tap.h"

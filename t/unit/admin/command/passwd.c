@@ -7,7 +7,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-/* What it prints for a user and a given input; code is its exit code. */
+/* Its output for a user and a given input; code is its exit code. */
 static struct text
 run(char *user, const char *input, int *code)
 {

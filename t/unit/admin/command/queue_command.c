@@ -89,7 +89,7 @@ test_commands(void)
        strstr(got, "\"queue_id\":\""));
 }
 
-/* Who has the lock keeps it, and nobody touches his files. */
+/* The holder of the lock keeps it, and nobody touches its files. */
 static void
 test_busy(void)
 {

@@ -355,7 +355,7 @@ run_text(const char *content)
     return e;
 }
 
-/* What servers do is what the result tells. */
+/* The result shows the behaviour of the servers. */
 static void
 test_weather(void)
 {

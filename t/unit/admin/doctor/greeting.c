@@ -1,5 +1,5 @@
-/* What mail hosts say to EHLO: good ones, one that refuses, one that is garbage, one that
- * closes, one that is not there. */
+/* Replies of mail hosts to EHLO: good ones, one that refuses, one that is garbage, one
+ * that closes, one that is not there. */
 #include "admin/doctor/greeting.h"
 
 #include "base/loop/loop.h"

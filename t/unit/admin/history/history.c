@@ -360,7 +360,7 @@ test_load(void)
     end(&w);
 }
 
-/* What waits is a part of the size, too. */
+/* Waiting lines are a part of the size, too. */
 static void
 test_sum(int64_t size)
 {

@@ -1,4 +1,4 @@
-/* The grammar of the history's lines: what the log writes is read back, whatever a peer has said. */
+/* The grammar of the history's lines: lines of the log are read back, with any text of a peer. */
 #include "admin/history/history_line.h"
 #include "base/buffer.h"
 #include "base/log/log.h"

@@ -1,4 +1,5 @@
-/* The files of a ring: never more than the limit, in order, whole lines, whatever the disk does. */
+/* The files of a ring: never more than the limit, in order, whole lines, with any error of the
+ * disk. */
 #include "admin/history/ring.h"
 #include "base/id.h"
 #include "base/log/log.h"

@@ -17,7 +17,7 @@ fresh(void)
     ok_named(disk_open(&disk, "/spool", true) == 0 && disk_make_directory(disk, "lock", 0700) == 0, "a spool");
 }
 
-/* What a process finds that starts now. */
+/* The lines that a process finds when it starts now. */
 static struct text
 found(struct tail *t, const char *boot)
 {

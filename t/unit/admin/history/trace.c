@@ -296,7 +296,7 @@ test_follow(void)
     disk_close(&disk);
 }
 
-/* What is written between the begin and the answer comes once: with what follows. */
+/* Lines written between the begin and the answer come once: with the following ones. */
 static void
 test_follow_meanwhile(void)
 {

@@ -1,4 +1,4 @@
-/* What a query is, and which lines it meets. */
+/* The forms of queries, and the lines that meet them. */
 #include "admin/history/trace_query.h"
 #include "t/support/tap.h"
 

@@ -1,4 +1,4 @@
-/* Proves which paths there are, who may ask, and what health says. */
+/* Proves the list of paths, the access that each needs, and the answers of health. */
 #include "admin/http/http_routes.h"
 
 #include "t/support/control_world.h"
@@ -81,7 +81,7 @@ test_health(struct world *w)
               "readers hear why");
 }
 
-/* Patterns, and who may. */
+/* Patterns, and access. */
 static void
 test_queue_paths(struct world *w)
 {

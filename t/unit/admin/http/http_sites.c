@@ -126,7 +126,7 @@ test_pages(void)
     json_decref(page);
 }
 
-/* What a client takes that leaves early. */
+/* A client that leaves early. */
 static void
 test_left(void)
 {

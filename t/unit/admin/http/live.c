@@ -70,7 +70,7 @@ reader_from(struct world *w, uint64_t after)
     return live_begin(w->live, &(struct live_place){.is_set = true, .after = after}, wake, w);
 }
 
-/* What the reader gets; "id: " numbers count from FIRST, and the time is left out. */
+/* The reader's input; "id: " numbers count from FIRST, and the time is left out. */
 static const char *
 read_more(struct live_reader *r)
 {

@@ -266,7 +266,7 @@ test_process(void)
     log_free(&lines);
 }
 
-/* Reading all sites may take long: who asks again soon hears the same. */
+/* Reading all sites may take long: a client that asks again soon hears the same. */
 static void
 test_rest(struct metrics *m)
 {

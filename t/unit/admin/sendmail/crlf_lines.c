@@ -1,4 +1,4 @@
-/* Lines: every kind of line end, dots, NULs; the same whatever the pieces. */
+/* Lines: every kind of line end, dots, NULs; the same for any pieces. */
 #include "admin/sendmail/crlf_lines.h"
 
 #include "base/buffer.h"

@@ -32,7 +32,7 @@ test_forms(void)
     written(TEXT("a\xc2\x85" "b"), "ab");
 }
 
-/* Whatever comes in, what goes out holds no line end but folds, and no 8-bit byte. */
+/* For any input the output holds no line end but folds, and no 8-bit byte. */
 static void
 test_bytes(void)
 {

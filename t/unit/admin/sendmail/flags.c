@@ -159,7 +159,7 @@ test_notices(void)
     }
 }
 
-/* What others' sendmail knows is accepted, its values with it. */
+/* Flags of other programs' sendmail are accepted, with their values. */
 static void
 test_without_effect(void)
 {

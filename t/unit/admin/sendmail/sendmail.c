@@ -496,7 +496,7 @@ test_queue_mistakes(void)
           "petrel queue: 01JD3ZK5Q8-9F3K2C7A: no such message\n");
 }
 
-/* What is damaged is listed by its name, kept, and removed on demand. */
+/* A damaged message is listed by its name, kept, and removed on demand. */
 static void
 test_corrupt(void)
 {

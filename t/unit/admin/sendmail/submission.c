@@ -385,7 +385,7 @@ test_limits(void)
     end(&w);
 }
 
-/* Bytes from a generator: whatever comes, the spool holds lines of CRLF without NULs, an
+/* Bytes from a generator: in any case the spool holds lines of CRLF without NULs, an
  * empty line, and no Bcc before it. */
 static void
 test_noise(void)

@@ -1,4 +1,4 @@
-/* What a daemon leaves for sendmail(1), and what of it is believed. */
+/* Settings that a daemon leaves for sendmail(1), and the trust in them. */
 #include "admin/settings/about.h"
 #include "base/disk/disk.h"
 #include "t/support/folder.h"

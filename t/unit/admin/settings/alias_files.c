@@ -158,7 +158,8 @@ test_warnings(void)
     buffer_free(&lines);
 }
 
-/* What check says of these settings about root and postmaster; files: as read_files(). */
+/* The warnings of check about root and postmaster with these settings; files: as
+ * read_files(). */
 static void
 is_warned(const char *files, char *root, const struct route_settings *settings,
           const char *want, const char *name)
@@ -256,7 +257,7 @@ include_is(const char *name, const char *error)
     refuses("includer", want);
 }
 
-/* Whatever stands there is an error with its line, or read, and nothing is waited for. */
+/* Any file there is an error with its line, or read, and nothing is waited for. */
 static void
 test_includes(void)
 {

@@ -325,7 +325,7 @@ test_words(void)
     }
 }
 
-/* What a container gets from Kubernetes is no mistake. */
+/* Variables that a container gets from Kubernetes are no errors. */
 static void
 test_environment(void)
 {
@@ -579,7 +579,7 @@ test_restart_for_all(void)
     end(&fresh);
 }
 
-/* Of the file system that this test's directory is on. */
+/* For the file system of this test's directory. */
 static void
 test_fragments(void)
 {

@@ -1,4 +1,5 @@
-/* What is planned for the sandbox from settings and routes, and what a reload lacks. */
+/* The plan of the sandbox from settings and routes, and the paths that a reload
+ * lacks. */
 #include "admin/settings/sandbox_rules.h"
 
 #include "base/log/log_internal.h"
@@ -101,7 +102,7 @@ has_line(struct world *w, const char *part)
     return strstr(w->lines.at, part) != NULL;
 }
 
-/* Runs the rest of a test in a child, for who enters never leaves. */
+/* Runs the rest of a test in a child, for a process that enters never leaves. */
 static void
 in_child(int (*act)(void), const char *name)
 {

@@ -1,4 +1,5 @@
-/* What hosts must have in common: equal values have equal digests, and no secret is in one. */
+/* Settings that hosts must have in common: equal values have equal digests, and no secret is
+ * in one. */
 #include "admin/settings/settings_digest.h"
 
 #include "admin/settings/options.h"

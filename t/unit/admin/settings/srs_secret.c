@@ -212,7 +212,7 @@ test_faults(int error)
         const char *again = sender_of(second, true, 1);
         good = good && text_starts(text_from(again), TEXT("SRS0=")) &&
                secrets_there() == 1;
-        /* What has signed stays. */
+        /* A secret that has signed stays. */
         good = good && (strcmp(made, "blind") == 0 || strcmp(made, again) == 0);
         is_number(sim_disk_open_files(), 0, "nothing is open");
         disk_close(&disk);

@@ -7,7 +7,7 @@
 static struct buffer said;
 static const char *hostname = "mail.example.org";
 
-/* What these settings bring, without an error; `said` has it. */
+/* The warnings for these settings, without an error; `said` has them. */
 static void
 say(char *const *arguments)
 {
@@ -137,7 +137,7 @@ test_hostname(void)
     hostname = "mail.example.org";
 }
 
-/* Settings of which each stands alone; the line that they bring, NULL: none. */
+/* Settings, each a word of its own; the line that they bring, NULL: none. */
 static void
 warns(const char *const *settings, const char *line)
 {

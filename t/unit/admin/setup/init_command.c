@@ -43,7 +43,7 @@ spit(const char *name, const char *content)
         abort();
 }
 
-/* What --print has printed, as a file. */
+/* The output of --print, as a file. */
 static bool
 passes(void)
 {

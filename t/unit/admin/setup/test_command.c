@@ -1,4 +1,5 @@
-/* What `petrel test` refuses, and says without a daemon; t/e2e/test_command.t has the rest. */
+/* Refusals of `petrel test`, and its output without a daemon; t/e2e/test_command.t has the
+ * rest. */
 #include "admin/setup/test_command.h"
 
 #include "t/support/command_world.h"

@@ -1,5 +1,5 @@
-/* What a password is checked against: RFC 7677's example, every form that is taken,
- * every mistake, and what a check costs. */
+/* Verifiers of passwords: RFC 7677's example, every accepted form, every error, and the
+ * cost of a check. */
 #include "base/crypto/verifier.h"
 
 #include "base/crypto/base64.h"

@@ -238,7 +238,7 @@ test_create(void)
     disk_close(&disk);
 }
 
-/* Whoever owns the directory above must not lead root elsewhere. */
+/* The owner of the directory above must not lead root elsewhere. */
 static void
 test_create_below_link(void)
 {

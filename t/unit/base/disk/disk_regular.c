@@ -1,5 +1,5 @@
-/* A daemon reads its secrets again while it runs: whoever may write to their directory must
- * not be able to stop it. */
+/* A daemon reads its secrets again while it runs: a user with write access to their
+ * directory must not be able to stop it. */
 #include "base/disk/disk.h"
 
 #include "t/support/folder.h"

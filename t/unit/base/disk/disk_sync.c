@@ -116,7 +116,7 @@ descriptors(void)
     return count;
 }
 
-/* --- A loop that counts, and owners who hear -------------------------------------- */
+/* --- A loop that counts, and owners that hear ------------------------------------- */
 
 struct world {
     struct loop *loop;
@@ -252,7 +252,7 @@ wait_over(eventfd_t count)
 
 /* --- Without the loop ------------------------------------------------------------- */
 
-/* What holds for every disk whose syncs block. */
+/* Checks for every disk whose syncs block. */
 static void
 blocks(struct world *w, const char *why)
 {
@@ -493,7 +493,7 @@ begin_first(void *context)
     wait_over(1);
 }
 
-/* While one is over of which nobody has heard. */
+/* While one is over that nobody has heard of. */
 static void
 begin_second(void *context)
 {
@@ -733,7 +733,7 @@ test_wait(void)
     disk_sync_wait(w.disk);
     is_number(w.told, 300 + REAPED, "also when as many are over as are looked at");
     w.told = 300;
-    w.out_of_turn = false; /* an owner who begins while we wait hears before we end */
+    w.out_of_turn = false; /* an owner that begins while we wait hears before we end */
 
     all[5].told = all[5].again = 0;
     begin(&all[5], w.file, true);

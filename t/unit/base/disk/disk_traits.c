@@ -1,4 +1,4 @@
-/* What is told of a file system, for real ones and for some that are only pretended. */
+/* The traits of file systems, of real ones and of simulated ones. */
 /* link: t/sim/clock.c */
 #include "base/disk/disk.h"
 
@@ -182,7 +182,7 @@ open_root(void)
     return disk;
 }
 
-/* Of the system as it is now; nothing must be left behind. */
+/* The traits now; nothing must be left behind. */
 static struct disk_traits
 nature_now(const char *why)
 {
@@ -342,7 +342,7 @@ test_commit_count(void)
     unlink("count");
 }
 
-/* What the superblock says, of a file that stands for the device. */
+/* The result for a superblock, in a file that stands for the device. */
 static bool
 super_says(size_t size, int magic, unsigned features, const char *device)
 {

@@ -40,7 +40,7 @@ holds(const char *path, const char *content)
                            : t.at != NULL && text_equal(t, text_from(content));
 }
 
-/* What a cut of the world as it is now leaves: path with content, NULL: without. */
+/* The rest after a cut of the world as it is now: path with content, NULL: without. */
 static bool
 leaves(enum sim_cut_kind kind, size_t item, const char *path, const char *content)
 {

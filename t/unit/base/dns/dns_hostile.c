@@ -179,7 +179,7 @@ question_size(const char *query, size_t length, char name[64], unsigned *type)
     return at + 5;
 }
 
-/* What to say to a question, or false: nothing. */
+/* The reply to a question, or false: none. */
 static bool
 reply_to(const char *query, size_t length, struct wire *w, char name[64])
 {
@@ -327,8 +327,8 @@ server_start(unsigned *port, bool by_tcp)
 /* ---- the tests: the clock stands, so that no answer is late but those that a test
  * lets be ---- */
 
-/* What has been asked so far and is answered is in, since the server answers in order.
- * Where it has been asked too much at once, one more question is lost. */
+/* All answers to earlier questions are in, since the server answers in order. Where it
+ * has been asked too much at once, one more question is lost. */
 static void
 answers_are_in(struct loop *loop, struct dns *dns)
 {
@@ -555,7 +555,8 @@ test_tcp(struct loop *loop, struct dns *dns)
     }
 }
 
-/* What nobody waits for any more gives its place to the next one at once. */
+/* A query that nobody waits for any more gives its place to the next one
+ * immediately. */
 static void
 test_places(struct loop *loop, struct dns *dns)
 {

@@ -1,5 +1,5 @@
-/* Proves that the reader of HTTP takes every form of head and body, whatever pieces
- * they come in, and refuses what two programs could read differently. */
+/* Proves that the reader of HTTP takes every form of head and body, in any pieces, and
+ * refuses forms that two programs could read differently. */
 #include "base/http/http.h"
 
 #include "t/support/tap.h"

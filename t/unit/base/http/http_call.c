@@ -517,7 +517,7 @@ test_fair(struct secrets *secrets)
     calls_finish(c);
 }
 
-/* Hosts in one network, whatever their names are, leave space for others; calls of theirs wait without a deadline. */
+/* Hosts in one network, under any names, leave space for others; calls of theirs wait without a deadline. */
 static void
 test_networks(struct secrets *secrets)
 {

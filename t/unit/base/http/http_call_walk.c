@@ -34,7 +34,7 @@ walk_cancel(struct walk *w, struct walker *one)
     http_call_cancel(&one->call);
 }
 
-/* Whatever a callback does to others, and to itself. */
+/* Any act of a callback on others, and on itself. */
 static void
 walk_hear(void *context, const struct http_result *result)
 {

@@ -1,6 +1,6 @@
-/* What `petrel oauth` and a daemon do to the file of an account, when any system call fails
- * once, or the process or the power ends there: the file is the old one or the new one, what
- * was reported as done stays done, and the next command is not stopped by what is left. */
+/* `petrel oauth` and a daemon write the file of an account, and any system call fails once,
+ * or the process or the power ends there: the file is the old one or the new one, a
+ * reported write stays done, and its rests do not stop the next command. */
 /* link: t/sim/disk.c */
 /* link: t/sim/disk_world.c */
 #include "base/http/oauth_file.h"

@@ -76,8 +76,8 @@ test_foreign(void)
     }
 }
 
-/* What somebody else has written does no harm: a time that is before all times, an error
- * that a terminal would obey, or one that could not be written again. */
+/* Text of another program does no harm: a time that is before all times, an error that a
+ * terminal would obey, or one that could not be written again. */
 static void
 test_odd(void)
 {

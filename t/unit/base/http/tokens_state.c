@@ -313,7 +313,7 @@ test_unreadable(void)
     daemon_end(&d);
 }
 
-/* What is in memory was good; damage comes later. */
+/* The state in memory was good; damage comes later. */
 static void
 test_damaged(void)
 {
@@ -450,7 +450,7 @@ test_hidden_later(void)
     }
 }
 
-/* The secret of the settings is not a path, whatever it begins with. */
+/* The secret of the settings is not a path, with any first character. */
 static void
 test_literal(void)
 {
@@ -747,7 +747,7 @@ test_faults(void)
     }
 }
 
-/* What the tests have logged. */
+/* The log of the tests. */
 static bool
 is_logged(FILE *log, const char *word)
 {

@@ -83,7 +83,7 @@ test_styles(void)
     ok(log == NULL);
 }
 
-/* Of hostile items, too: a comma is what divides them, and the whole has a limit. */
+/* Also for hostile items: a comma divides them, and the whole has a limit. */
 static void
 test_list(void)
 {
@@ -386,7 +386,7 @@ test_limits(void)
     log_free(&log);
 }
 
-/* What json cuts is still json, and small values are whole. */
+/* A line cut by json is still json, and small values are whole. */
 static void
 test_json_limits(void)
 {
@@ -438,7 +438,7 @@ tap_start(struct tapped *t)
     dup2(t->ends[1], 2);
 }
 
-/* What has come since it was asked last. */
+/* The input since the last call. */
 static struct text
 tap_read(struct tapped *t)
 {
@@ -455,7 +455,7 @@ tap_stop(struct tapped *t)
     close(t->ends[1]);
 }
 
-/* What the lines of now say without their time. */
+/* The lines of now without their time. */
 static void
 is_logged(struct text got, const char *first, const char *second, const char *what)
 {
@@ -612,7 +612,7 @@ test_unread(void)
     loop_free(&loop);
 }
 
-/* What went to descriptor 2 while say ran. */
+/* Captures descriptor 2 while say runs. */
 static void
 test_stderr(void)
 {

@@ -19,7 +19,7 @@ byte_is_simple(int c)
 
 static char copy[LONGEST + 2];
 
-/* What is copied is t, and nothing is written beside it. */
+/* The copy is t, and nothing is written beside it. */
 static bool
 is_copied(struct text t)
 {

@@ -1,5 +1,5 @@
-/* base/log_writer and base/net_outlet: every kind of descriptor, none of which makes us
- * wait and none of which others find changed. */
+/* base/log_writer and base/net_outlet: every kind of descriptor: none makes us wait,
+ * and none is changed for others. */
 #include "base/log/log_writer.h"
 
 /* link: t/sim/loop.c */
@@ -227,7 +227,7 @@ files(void)
     unlink(name);
 }
 
-/* Whoever read it is gone; then nobody is there at the end. */
+/* The reader is gone; then nobody is there at the end. */
 static void
 gone(void)
 {

@@ -461,7 +461,7 @@ test_no_delay(void)
     net_finish(w);
 }
 
-/* What a reply costs, over a real socket. */
+/* The cost of a reply, over a real socket. */
 static void
 test_speed(void)
 {

@@ -91,7 +91,7 @@ test_is_own(void)
     net_finish(any6);
 }
 
-/* What others reach this machine by, when it has such an address. */
+/* The address by which others reach this machine, when it has one. */
 static void
 test_is_own_elsewhere(void)
 {
@@ -156,7 +156,7 @@ test_listen_errors(void)
     net_finish(w);
 }
 
-/* What a crash leaves behind. */
+/* Leaves a socket behind, as a crash does. */
 static void
 leave_socket(const char *path)
 {
@@ -336,7 +336,7 @@ test_shared(void)
     net_finish(alone);
 }
 
-/* Of a listener that ends. */
+/* The rest of a listener that ends. */
 static void
 test_rest(void)
 {

@@ -51,7 +51,7 @@ test_handshake(const struct secrets *k)
     tls_sides_finish(&sides);
 }
 
-/* What each certificate is worth to one who verifies and to one who does not. */
+/* The verdict on each certificate with verification and without. */
 static const struct {
     const char *own, *anchors, *host, *error;
 } certificates[] = {
@@ -124,7 +124,7 @@ test_certificates(const struct secrets *k)
         is_string(w->client.told, "CS", "anybody will do for level none");
         ok(net_tls_verified(w->client.connection) == good);
         part(w);
-        /* What was learned at one level is worth nothing at the other. */
+        /* A verdict of one level does not count at the other. */
         sides.calling.options.level = TLS_LEVEL_VERIFY;
         shake_hands(w, sides.server, &sides.calling);
         is_string(w->client.told, good ? "CS" : "CF", "the same once more");
@@ -284,7 +284,7 @@ test_much(const struct secrets *k)
     tls_sides_finish(&sides);
 }
 
-/* A reader who leaves its input, then takes a bit, then all: nothing may stick in TLS.
+/* A reader that leaves its input, then takes a bit, then all: nothing may stick in TLS.
  */
 static void
 test_slow_reader(const struct secrets *k)
@@ -360,7 +360,7 @@ test_crumbs(const struct secrets *k)
     tls_sides_finish(&sides);
 }
 
-/* A man in the middle who can cut, but not forge. */
+/* A man in the middle can cut, but not forge. */
 static void
 test_truncation(const struct secrets *k)
 {

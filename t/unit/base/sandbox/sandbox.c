@@ -102,7 +102,7 @@ passes(bool nobody, int (*act)(void), const char *name)
         printf("# %s", told);
 }
 
-/* --- What must work ----------------------------------------------------------------- */
+/* --- Permitted acts ----------------------------------------------------------------- */
 
 static int
 do_network(void)
@@ -215,7 +215,7 @@ do_wait(void)
     return (int)read(STDIN_FILENO, &byte, 1);
 }
 
-/* What stands behind name in /proc/PID/FILE, blanks made one; "" when it is not there. */
+/* The value behind name in /proc/PID/FILE, blanks made one; "" when it is not there. */
 static const char *
 field(pid_t pid, const char *file, const char *name)
 {

@@ -477,7 +477,7 @@ test_origin(void)
     end(&f);
 }
 
-/* What the machine says: in place of the default, weaker than any source. */
+/* Values of the machine: in place of the default, weaker than any source. */
 static void
 test_preset(void)
 {

@@ -39,7 +39,8 @@ environment_warning(const char *variable, const char *want)
     free(copy);
 }
 
-/* What resembles nothing is told and ignored; what Kubernetes sets is not told. */
+/* A variable that resembles nothing is reported and ignored; those of Kubernetes are
+ * not reported. */
 static void
 test_unknown_variables(void)
 {
@@ -101,7 +102,8 @@ test_changed(void)
     settings_free(&s);
 }
 
-/* What is not read yet is not the default; and a full buffer has whole lines. */
+/* A value that is not read yet is not the default; and a full buffer has whole
+ * lines. */
 static void
 test_file(void)
 {

@@ -90,7 +90,7 @@ duel_shake(struct duel *d)
     return client == PROGRESS_DONE && server == PROGRESS_DONE;
 }
 
-/* What to has heard from the other, "" for nothing yet. */
+/* The input of `to` from the other, "" for nothing yet. */
 static const char *
 heard(struct tls_session *to, char *out, size_t size)
 {

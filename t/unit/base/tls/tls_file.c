@@ -1,4 +1,4 @@
-/* What is said of certificate files: dates, names, chain, the digest of the key. */
+/* The facts of certificate files: dates, names, chain, the digest of the key. */
 #include "base/tls/tls_file.h"
 
 #include "t/support/must.h"

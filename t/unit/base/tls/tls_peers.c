@@ -3,7 +3,7 @@
 
 #include "t/support/tls_world.h"
 
-/* What openssl has said so far. */
+/* The output of openssl so far. */
 static const char *
 said(const struct secrets *k, char *to, size_t size)
 {

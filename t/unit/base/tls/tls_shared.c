@@ -146,7 +146,7 @@ has_bytes(const struct buffer *b, const char *bytes)
     return memmem(b->at, b->length, bytes, strlen(bytes)) != NULL;
 }
 
-/* What somebody on the network sees. */
+/* The view of an observer on the network. */
 static void
 test_seen(void)
 {

@@ -1,4 +1,4 @@
-/* defrag/reassembly/origin.c: who has sent a fragment, and the keys of sets. */
+/* defrag/reassembly/origin.c: the origin of a fragment, and the keys of sets. */
 #include "defrag/reassembly/origin.h"
 
 #include "defrag/set/set.h"

@@ -42,7 +42,7 @@ test_round(void)
     buffer_free(&b);
 }
 
-/* Whatever is read, nothing but ids and numbers come out. */
+/* For any input, only ids and numbers come out. */
 static void
 test_bad(void)
 {

@@ -1,5 +1,5 @@
-/* defrag/registry/registry_dir.c: one owner for a key, whoever races for it; what is stale, left
- * behind, unwritable, missing or slow. */
+/* defrag/registry/registry_dir.c: one owner for a key, with any number of claims; files that are
+ * stale, left behind, unwritable, missing or slow. */
 #include "t/support/registry_kit.h"
 
 #include <errno.h>
@@ -307,7 +307,7 @@ test_unwritable(void)
     is_string(claim(&w, 1), "unavailable", "a file in the place of the directory");
     ok_named(has_said(&w, "Not a directory"), "which is told");
     registry_world_end(&w);
-    /* /proc takes no files, whoever we are. */
+    /* /proc takes no files, for any user. */
     registry_world_start(&w, "a.example", "dir:/proc");
     is_string(claim(&w, 1), "unavailable", "a directory that takes no files");
     ok_named(!registry_is_up(w.registry), "is down");

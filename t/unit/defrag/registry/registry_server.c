@@ -1,5 +1,5 @@
-/* defrag/registry/registry_redis.c with a real Redis: one owner for a key whoever races for it,
- * expiry, closing, passwords, databases, and a server that goes and comes back. */
+/* defrag/registry/registry_redis.c with a real Redis: one owner for a key with any number of
+ * claims, expiry, closing, passwords, databases, and a server that goes and comes back. */
 #include "t/support/registry_kit_redis.h"
 
 static const char *
@@ -159,8 +159,8 @@ test_race(const struct server *s)
     registry_world_end(&b);
 }
 
-/* Killed and started again in the middle: claims are answered all the time, what was
- * unavailable is told to come back, and nothing is lost but who owned what. */
+/* Killed and started again in the middle: claims are answered all the time, unavailable
+ * ones are told to come back, and only the owners are lost. */
 static void
 test_restart(struct server *s)
 {
@@ -227,7 +227,7 @@ test_password(void)
     registry_make_home(s.home);
     if (!registry_redis_server_start(&s, "requirepass \"s3 cr%t\"\n"
                           "user mta on >pw ~df:* +set +get\n"
-                          /* What man/petrel.conf.5 says. */
+                          /* The rights in man/petrel.conf.5. */
                           "user full on >pw ~df:* ~dfhost:* +set +get +del +pexpire "
                           "+eval +select\n"))
         abort();

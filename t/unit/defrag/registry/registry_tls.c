@@ -8,7 +8,7 @@
 
 struct secrets {
     struct tls *tls;
-    struct tls_client *client, *other; /* who trust the CA, another one */
+    struct tls_client *client, *other; /* clients that trust the CA, another one */
 };
 
 static void

@@ -194,8 +194,8 @@ test_no_total(void)
     finish(&w);
 }
 
-/* What one join is made from is not gone with another one: each of them takes messages
- * that it serves itself. */
+/* The parts of one reassembly are not gone with another one: each of them takes
+ * messages that it serves itself. */
 static void
 test_two_copies(void)
 {
@@ -283,7 +283,7 @@ test_some_wait(void)
     finish(&w);
 }
 
-/* --- What is odd ------------------------------------------------------------------ */
+/* --- Odd input -------------------------------------------------------------------- */
 
 static void
 test_repeated(void)
@@ -385,7 +385,7 @@ test_time(void)
     finish(&w);
 }
 
-/* The first is who was born first, not who came first. */
+/* The first is the one born first, not the one that came first. */
 static void
 test_born_first(void)
 {

@@ -201,7 +201,7 @@ test_copies(void)
     pair_end(&p);
 }
 
-/* An event at the place of another, of which the log has no line. */
+/* An event at the place of another that the log has no line of. */
 static void
 test_copies_of_nothing(void)
 {

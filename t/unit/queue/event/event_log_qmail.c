@@ -128,7 +128,7 @@ test_story(void)
     manager_world_end(&w);
 }
 
-/* What peers and senders choose must not look like something else. */
+/* Text chosen by peers and senders must not look like something else. */
 static void
 test_hostile(void)
 {
@@ -196,7 +196,7 @@ test_odd_ends(void)
     manager_world_end(&w);
 }
 
-/* Who counts sees the limit that is in force. */
+/* A program that counts sees the limit in force. */
 static void
 test_limit(void)
 {

@@ -177,7 +177,7 @@ test_taken(void)
     post_end(&p);
 }
 
-/* What fails comes again, with the same id and body, and later each time. */
+/* A failed batch comes again, with the same id and body, and later each time. */
 static void
 test_backoff(void)
 {
@@ -391,7 +391,7 @@ test_file(void)
     post_end(&p);
 }
 
-/* What rotates the file may do so at any time, and without a word: events are in the old file or the new one. */
+/* A program may rotate the file at any time, and without a word: events are in the old file or the new one. */
 static void
 test_rotation(void)
 {

@@ -1,4 +1,4 @@
-/* Events as JSON: each kind's members, UTF-8 whatever a peer has said, ids. */
+/* Events as JSON: each kind's members, UTF-8 for any bytes of a peer, ids. */
 #include "queue/event/event_record.h"
 
 #include "t/support/tap.h"
@@ -164,7 +164,7 @@ test_others(void)
     json_decref(o);
 }
 
-/* Whatever a peer says is a string of a JSON text in UTF-8, in one line. */
+/* Any text of a peer becomes a string of a JSON text in UTF-8, in one line. */
 static void
 test_bytes(void)
 {
@@ -271,7 +271,7 @@ test_not_ours(void)
     ok_named(!event_record_read(text_from(large), id, &time_ms), "an id that is too long");
 }
 
-/* Numbers at their ends, and whatever space there is: all of the event or nothing. */
+/* Numbers at their ends, in any space: all of the event or nothing. */
 static void
 test_space(void)
 {

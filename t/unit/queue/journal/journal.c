@@ -187,7 +187,7 @@ test_limits(void)
     ok(k->messages[4].batch == k->messages[3].batch + 1);
     kit_drain(k);
     ok(k->in_order && k->messages[4].acked && reads_back(k, 4));
-    /* What becomes of mail may be longer than any mail. */
+    /* The records about mail may be longer than any mail. */
     kit_mark(k, 1, 63 * KIT_BLOCK - 97);
     kit_calm(k);
     journal_kit_accept(k, 0);
@@ -365,7 +365,7 @@ test_checkpoint(void)
     kit_stop(&k);
 }
 
-/* Of a segment whose last batch is not yet durable. */
+/* For a segment whose last batch is not yet durable. */
 static void
 test_checkpoint_waits(void)
 {
@@ -498,7 +498,7 @@ test_close(void)
     journal_close(&none);
 }
 
-/* What else is in the space is left alone. */
+/* Other files in the space are left alone. */
 static void
 test_other_names(void)
 {

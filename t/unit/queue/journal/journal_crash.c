@@ -1,4 +1,4 @@
-/* Whatever happens to the machine, the journal keeps what it has acknowledged and brings
+/* After any event of the machine the journal keeps every acknowledged message and brings
  * nothing back: after every call to the disk the power is cut in every way, and after
  * the recovery it goes on and is cut again. */
 /* link: t/sim/disk.c */

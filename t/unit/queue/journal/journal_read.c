@@ -49,7 +49,7 @@ some_journal(void)
     return k;
 }
 
-/* What a reading found, to compare another one with. */
+/* The results of a reading, to compare another one with. */
 static struct kit_found *
 keep_found(const struct kit *k)
 {
@@ -575,7 +575,7 @@ test_truncated(void)
     kit_stop(&k);
 }
 
-/* --- What content can do --------------------------------------------------------- */
+/* --- Forged content -------------------------------------------------------------- */
 
 /* The payload of a large message, with forged batches at all block boundaries. */
 static unsigned
@@ -668,7 +668,7 @@ test_garbage(void)
     is_number(wrong, 0, "200 rounds of garbage make no record");
 }
 
-/* --- Who reads beside a daemon --------------------------------------------------- */
+/* --- Readers beside a daemon ----------------------------------------------------- */
 
 static void
 test_beside(void)

@@ -1,5 +1,5 @@
-/* A journal in trouble: what is saved of a damaged one stays, nothing is missed that
- * was never written, and who does not move his mail is asked again. */
+/* A journal in trouble: records saved from a damaged one stay, nothing is missed that
+ * was never written, and an owner that does not move its mail is asked again. */
 /* link: t/sim/disk.c */
 /* link: t/sim/disk_world.c */
 /* link: t/sim/loop.c */
@@ -111,7 +111,7 @@ test_unused_segment(uint64_t call)
     return failures;
 }
 
-/* Nobody moves anything: he is asked again, and not in every turn. */
+/* The owner moves nothing: it is asked again, and not in every turn. */
 static void
 test_ask_again(void)
 {

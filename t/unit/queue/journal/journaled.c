@@ -263,7 +263,7 @@ test_from_memory(void)
     stop();
 }
 
-/* 6 MB of it, of which 4 are kept in memory. */
+/* 6 MB of it; 4 are kept in memory. */
 static void
 test_from_both(void)
 {

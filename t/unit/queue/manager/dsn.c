@@ -59,7 +59,7 @@ test_plain(void)
     kit_close(&k);
 }
 
-/* NOTIFY: the failures of those who asked for silence are not told. */
+/* NOTIFY: failures of recipients with NEVER are not reported. */
 static void
 test_notify(void)
 {

@@ -17,10 +17,10 @@ enum { MINUTE_MS = 60 * 1000, HOUR = 60, DAY = 24 * HOUR, MINUTES = 3 * DAY, USE
 static const char table[] = "user:alice 300/d\nuser:bob 600/d,200/h\nuser:* 150/d,60/h\nall 1100/d\n";
 static const char *const users[USERS] = {"alice", "bob", "carol"};
 
-/* What was sent or accepted in each minute. */
+/* The mail sent or accepted in each minute. */
 static unsigned sent[MINUTES], refused, accepted[USERS][MINUTES], mails;
 
-/* What the receiver has taken. */
+/* The events that the receiver has taken. */
 static struct {
     unsigned verdicts[MAILS]; /* of each mail */
     unsigned wrong, disordered, quota, others, batches, failures;

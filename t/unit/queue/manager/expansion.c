@@ -1,4 +1,4 @@
-/* What becomes of recipients: members, their senders, NOTIFY and ORCPT; whole envelopes of
+/* Expansion of recipients: members, their senders, NOTIFY and ORCPT; whole envelopes of
  * injectors. */
 #include "queue/manager/expansion.h"
 

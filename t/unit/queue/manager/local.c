@@ -391,7 +391,7 @@ ask(struct world *w)
     return told;
 }
 
-/* What somebody does to the wall clock meanwhile makes no session older. */
+/* A step of the wall clock meanwhile makes no session older. */
 static void
 test_watch(void)
 {

@@ -551,9 +551,9 @@ test_active_limit(void)
     manager_world_end(&w);
 }
 
-/* A message of which one recipient has his verdict by the route alone, while the site
- * of the other has more than its share: it leaves memory with a mark that is not
- * written yet. */
+/* One recipient of a message has its verdict by the route alone, while the site of the
+ * other has more than its share: it leaves memory with a mark that is not written
+ * yet. */
 static void
 test_share(void)
 {
@@ -616,7 +616,8 @@ place_of(const struct world *w, const char *sender, int n)
     return w->seen.length - seen.length;
 }
 
-/* Of three senders with some messages each; read from the disk again if restart. */
+/* The order of three senders with some messages each; read from the disk again if
+ * restart. */
 static void
 check_priority(bool restart)
 {
@@ -662,7 +663,7 @@ test_priority(void)
     check_priority(true);
 }
 
-/* One who sends five, another who sends one after them. */
+/* One sender sends five, another sends one after them. */
 static void
 check_turns(bool turns)
 {

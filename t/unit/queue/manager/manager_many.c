@@ -1,5 +1,5 @@
-/* A message of very many recipients: what a dead site or the routes make of it is told
- * in many turns, and all of it is told once, whatever happens meanwhile. */
+/* A message of very many recipients: the verdicts of a dead site or of the routes are
+ * reported in many turns, and each once, with any event meanwhile. */
 /* link: t/sim/loop.c */
 #include "t/support/manager_world.h"
 
@@ -67,7 +67,7 @@ plug_none(struct world *w)
     manager_set_channel(w->manager, TARGET_SMTP, open_in_vain, w);
 }
 
-/* Of count recipients every n-th is at c.test, the others at b.test. */
+/* Every n-th of count recipients is at c.test, the others at b.test. */
 static void
 send_many(struct world *w, unsigned n)
 {
@@ -127,7 +127,7 @@ test_dead_site(void)
     end(&w, &meter);
 }
 
-/* --- What the routes decide ------------------------------------------------------- */
+/* --- Verdicts of routes ----------------------------------------------------------- */
 
 static const char refusing[] = "b.test error:5.1.1 gone\n* smtp://sink.test";
 
@@ -168,7 +168,7 @@ test_others(void)
     end(&w, &meter);
 }
 
-/* What an operator wants is done when its recipients are routed. */
+/* A command of an operator is carried out when its recipients are routed. */
 static void
 test_operator(void)
 {
@@ -202,7 +202,7 @@ plug_lmtp(struct world *w)
     manager_set_channel(w->manager, TARGET_LMTP, fake_open, w);
 }
 
-/* What waits is bounced in many turns, also when a stop comes between. */
+/* Waiting recipients are bounced in many turns, also when a stop comes between. */
 static void
 test_bounce(void)
 {
@@ -276,7 +276,8 @@ test_stop(void)
     end(&w, &meter);
 }
 
-/* Whoever is settled from elsewhere, as a part of what was joined, is not served. */
+/* A recipient settled from elsewhere, as a part of a reassembled message, is not
+ * served. */
 static void
 test_settled(void)
 {

@@ -1,5 +1,5 @@
-/* What operators do to messages, in every state that a message can be in: hold,
- * release, retry, bounce, remove. */
+/* Commands of operators, in every state that a message can be in: hold, release, retry,
+ * bounce, remove. */
 /* link: t/sim/loop.c */
 #include "queue/queue_operator.h"
 #include "t/support/manager_world.h"
@@ -386,7 +386,7 @@ test_bounce_refused(void)
     manager_world_end(&w);
 }
 
-/* Of two commands while a delivery runs the last one counts. */
+/* The last of two commands while a delivery runs counts. */
 static void
 test_last_word(void)
 {
@@ -421,7 +421,7 @@ log_count(const struct world *w, const char *words)
     return count;
 }
 
-/* What a stop cuts short has a verdict before the manager ends. */
+/* A delivery that a stop cuts short has a verdict before the manager ends. */
 static void
 cut(struct world *w, struct delivery_request *request, const char *delivered)
 {
@@ -443,8 +443,8 @@ on_drained(void *context)
     (void)context;
 }
 
-/* A clean stop carries out what waited for the delivery's end; who was served is not
- * told otherwise. */
+/* A clean stop carries out commands that waited for the delivery's end; a recipient
+ * that was served is not reported otherwise. */
 static void
 test_stop(void)
 {
@@ -665,7 +665,7 @@ test_offline(void)
     manager_world_end(&w);
 }
 
-/* What is due much later is due now. */
+/* Mail that is due much later is due now. */
 static void
 test_offline_retry(void)
 {

@@ -23,7 +23,7 @@ active_recipients(const struct world *w)
     return sched_count(manager_sched(w->manager)).recipients;
 }
 
-/* Of these messages. */
+/* Counts these messages. */
 static unsigned
 envelopes_in_memory(const struct world *w, const struct id *ids, unsigned count)
 {

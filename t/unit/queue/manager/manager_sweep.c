@@ -1,4 +1,5 @@
-/* What is removed leaves the backlogs of sites some time later, whether or not somebody asks. */
+/* A removed message leaves the backlogs of sites some time later, whether or not somebody
+ * asks. */
 /* link: t/sim/loop.c */
 #include "t/support/manager_world.h"
 

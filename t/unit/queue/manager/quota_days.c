@@ -1,6 +1,6 @@
-/* Days in virtual time: a smarthost that may have 500 recipients a day and 100 an hour, three users with quotas of their own, one of
- * whom has lost a password, a local cron; over a reload, a restart, SIGKILL and a clock that is set. Nothing is lost, nothing comes
- * twice, and no window has more than its quota. */
+/* Days in virtual time: a smarthost that may have 500 recipients a day and 100 an hour, three users with quotas of their own (the
+ * password of one is stolen), a local cron; over a reload, a restart, SIGKILL and a clock that is set. Nothing is lost, nothing
+ * comes twice, and no window has more than its quota. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/manager/manager_internal.h"
@@ -12,7 +12,7 @@ enum { MINUTE_MS = 60 * 1000, MINUTES = 5 * 24 * 60, DAY = 24 * 60, HOUR = 60, U
 static const char table[] = "user:alice 300/d\nuser:bob 600/d,200/h\nuser:* 150/d,60/h\nall 1100/d\n";
 static const char *const users[USERS] = {"alice", "bob", "carol"};
 
-/* What was sent or accepted in each minute. */
+/* The mail sent or accepted in each minute. */
 static unsigned sent[MINUTES + 1], accepted[USERS + 1][MINUTES + 1];
 
 /* As a session does it: one recipient, then the message is stored. */

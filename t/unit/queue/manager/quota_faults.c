@@ -16,7 +16,7 @@ faults_path(const struct world *w, const char *name)
     return path;
 }
 
-/* Of the five a day of alice. */
+/* Takes one of the five a day of alice. */
 static bool
 take(struct world *w)
 {

@@ -115,7 +115,7 @@ test_removed_rows(void)
     disk_close(&disk);
 }
 
-/* What is left of a quota of 100,000,000 a day, after a file with these lines. */
+/* The rest of a quota of 100,000,000 a day, after a file with these lines. */
 static void
 is_read(const char *lines, int want, uint32_t used, const char *name)
 {
@@ -195,8 +195,8 @@ test_hops(void)
     disk_close(&disk);
 }
 
-/* What a process that starts now finds of alice's five a day: she has used 1, then 4.
- * -1: nothing. */
+/* The use of alice's five a day as a process finds it that starts now: she has used 1,
+ * then 4. -1: nothing. */
 static int
 found_after(struct disk *disk)
 {

@@ -159,7 +159,7 @@ test_round(void)
     bench_end(&b);
 }
 
-/* Whatever stands in an outcome does not make the file unreadable. */
+/* No text in an outcome makes the file unreadable. */
 static void
 test_odd_outcomes(void)
 {

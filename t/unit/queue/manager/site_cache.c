@@ -1,4 +1,4 @@
-/* What was learnt of sites, over a restart: windows, ceilings, rates, dead marks. */
+/* The learnt state of sites, over a restart: windows, ceilings, rates, dead marks. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
 #include "queue/manager/site_cache.h"
 
@@ -131,8 +131,7 @@ test_dead_before(void)
     disk_close(&disk);
 }
 
-/* What no mail has asked for since the start does not get younger by being written
- * again. */
+/* A site without mail since startup does not get younger by being written again. */
 static void
 test_age(void)
 {

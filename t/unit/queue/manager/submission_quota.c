@@ -40,7 +40,7 @@ quota_end(struct world *w)
     aliases_free(&aliases);
 }
 
-/* What the uid of this process has used of its day. */
+/* The use of its day by the uid of this process. */
 static unsigned
 used_of(const struct world *w, const char *name)
 {
@@ -135,7 +135,7 @@ srs_sighted(char address[SRS_ADDRESS_MAX])
     return made;
 }
 
-/* What sendmail(1) has for an address of SRS waits while the secret cannot be read: as
+/* Mail of sendmail(1) for an address of SRS waits while the secret cannot be read: as
  * members of the null sender, bounces among them, can be lost. */
 static void
 test_unsure(void)
@@ -169,7 +169,7 @@ test_unsure(void)
               "to where the addresses lead");
     ok_named(world_is_empty(&w), "nothing is left");
 
-    /* Whatever is wrong, a message does not stay for longer than its lifetime. */
+    /* With any error, a message does not stay for longer than its lifetime. */
     world_stop(&w);
     secret = blind;
     injected_add(&w, "good@c.test", address);
@@ -235,7 +235,8 @@ test_released_without_room(void)
     quota_end(&w);
 }
 
-/* What cannot be verified now waits on, whether the active queue is full or not. */
+/* An address that cannot be verified now waits on, whether the active queue is full or
+ * not. */
 static void
 test_released_unsure(unsigned limit)
 {
@@ -335,8 +336,8 @@ is_marked(const struct world *w)
     return access(path, F_OK) == 0;
 }
 
-/* What an operator has released stays released over restarts, while it waits in todo/ and when it was released without a
- * daemon: a route does not hold it again. */
+/* A message that an operator has released stays released over restarts, while it waits in todo/ and when it was released
+ * without a daemon: a route does not hold it again. */
 static void
 test_release_lasts(void)
 {
@@ -545,7 +546,7 @@ test_never(void)
     quota_end(&w);
 }
 
-/* What bounces has been sent on, too. */
+/* Mail that bounces has been sent on, too. */
 static void
 test_bounced(void)
 {

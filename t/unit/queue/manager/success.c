@@ -1,6 +1,6 @@
 /* link: t/sim/loop.c */
-/* The manager tells a sender of a success where he asked for it: once, over restarts,
- * and only when nobody else does. */
+/* The manager tells a sender of a success if the sender asked for it: once, over
+ * restarts, and only when nobody else does. */
 #include "t/support/manager_world.h"
 
 static void

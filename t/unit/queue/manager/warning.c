@@ -1,5 +1,5 @@
-/* Delay warnings: when a sender hears that his message is late, that it is once, over
- * restarts and power cuts, and what operators may do meanwhile. */
+/* Delay warnings: the time at which a sender hears that a message is late, once, over
+ * restarts and power cuts, and with commands of operators meanwhile. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "t/support/manager_world.h"
@@ -161,7 +161,7 @@ test_list(void)
     manager_world_end(&w);
 }
 
-/* Off, null senders, young mail, who is delivered at last, other routes. */
+/* Off, null senders, journaled mail, mail delivered at last, other routes. */
 static void
 test_nobody(void)
 {

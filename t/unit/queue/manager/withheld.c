@@ -1,4 +1,5 @@
-/* What an old journal still has while the disk refuses to take it: nobody may end it.
+/* Messages that an old journal still has while the disk refuses to take them: nobody
+ * may end them.
  */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */

@@ -102,8 +102,7 @@ advance(int64_t ms)
     }
 }
 
-/* --- What goes ---------------------------------------------------------------------
- */
+/* --- Removed files ----------------------------------------------------------------- */
 
 /* S1, S2 and S3 of injectors: until 36 hours have passed since the last change. */
 static void
@@ -352,7 +351,7 @@ test_age_of_unfinished(void)
     alone_stop(&a);
 }
 
-/* What the daemon knows has its own way to its end. */
+/* Messages that the daemon knows end in their own way. */
 static void
 test_known(void)
 {
@@ -455,7 +454,7 @@ test_strange_names(void)
     kit_close(&kit);
 }
 
-/* A daemon's own drafts, of whatever number of slices it was. */
+/* A daemon's own drafts, for any number of slices then. */
 static void
 test_dead_drafts(void)
 {
@@ -501,8 +500,7 @@ test_own_draft(void)
     kit_close(&kit);
 }
 
-/* --- What stays --------------------------------------------------------------------
- */
+/* --- Kept files -------------------------------------------------------------------- */
 
 /* Mail in every state, for days. */
 static void
@@ -637,7 +635,7 @@ count_dead(const struct living *l)
     return dead;
 }
 
-/* Whatever the disk does not answer, nothing goes that should not. */
+/* With any error of the disk, nothing goes that should not. */
 static void
 test_faults(int64_t journal_size, int error)
 {
@@ -673,7 +671,7 @@ test_faults(int64_t journal_size, int error)
     ok(at > 20 && at < 1000);
 }
 
-/* Somebody who is at it while others sweep: never half there. */
+/* An injector at work while others sweep: never half there. */
 static void
 test_injector_at_work(void)
 {

@@ -1,4 +1,4 @@
-/* Daemons beside each other: who may have a slice, and taking over that of a dead one.
+/* Daemons beside each other: owners of slices, and taking over that of a dead one.
  */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
@@ -56,7 +56,7 @@ test_take_over(void)
     kit_close(&kit);
 }
 
-/* What ends here does not come back when its own daemon does. */
+/* A message that ends here does not come back when its own daemon does. */
 static void
 test_return(bool power)
 {

@@ -89,7 +89,7 @@ test_refused(void)
     is_number(late, 0, "what is injected then is ours at once");
 }
 
-/* While the first listing of our own is under way, whatever its state. */
+/* While the first listing of our own is under way, in any state. */
 static void
 test_early(void)
 {
@@ -142,8 +142,8 @@ test_early(void)
     is_number(wrong, 0, "each message is found once, ours and theirs");
 }
 
-/* What has ended here is not damaged for who comes after a power cut, whatever of its
- * end has survived. False: there is no such cut. */
+/* A message that has ended here is not damaged for a daemon after a power cut, with any
+ * part of its end that has survived. False: there is no such cut. */
 static bool
 cut_after_end(enum sim_cut_kind kind, size_t item, int64_t after_ms, unsigned *wrong)
 {

@@ -317,7 +317,7 @@ open_page(const struct lab *l, int flags)
     return open(path, flags | O_CREAT, 0600);
 }
 
-/* Every byte of the page, turned: it works, whatever it says. */
+/* Every byte of the page, turned: it works in any case. */
 static void
 test_damage(void)
 {

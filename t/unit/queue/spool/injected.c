@@ -1,4 +1,5 @@
-/* What a stranger's envelope may say, field by field; and that nothing else is left. */
+/* The rights of another user's envelope, field by field; and that nothing else is
+ * left. */
 #include "queue/spool/injected.h"
 
 #include "t/support/tap.h"

@@ -203,7 +203,7 @@ test_envelope_changes(void)
     end(&k);
 }
 
-/* What others do to the message while it is read, or while its copy is synced. */
+/* Acts of others on the message while it is read, or while its copy is synced. */
 static void
 test_meanwhile(bool syncing)
 {

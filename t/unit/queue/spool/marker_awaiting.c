@@ -193,7 +193,7 @@ test_young(void)
     end_run();
 }
 
-/* Whoever moves: a deferral, or the journal, which has no directory. */
+/* The cause of the move: a deferral, or the journal, which has no directory. */
 static void
 test_moving(void)
 {
@@ -403,7 +403,7 @@ test_list(void)
     kit_close(&asks);
 }
 
-/* Of a slice that is not ours nothing is touched. */
+/* Nothing of a slice that is not ours is touched. */
 static void
 test_slices(void)
 {

@@ -230,7 +230,7 @@ test_life(void)
     kit_close(&kit);
 }
 
-/* What a power cut has brought back, or kept of it. */
+/* Files that a power cut has brought back, or kept. */
 static void
 test_stray(void)
 {

@@ -1,4 +1,4 @@
-/* Out of hold/ and corrupt/: all or nothing, whatever happens at any call. */
+/* Out of hold/ and corrupt/: all or nothing, with an error at any call. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/spool/release.h"

@@ -64,7 +64,7 @@ told(const struct bench *b, const char *words)
     return count;
 }
 
-/* What is free, a little later. */
+/* The free space, a little later. */
 static void
 set_free(struct bench *b, int64_t bytes, int64_t inodes)
 {

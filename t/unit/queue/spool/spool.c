@@ -94,7 +94,7 @@ test_refusals(void)
     }
 }
 
-/* What makes it writable. */
+/* Remedies that make it writable. */
 static void
 test_remedies(void)
 {
@@ -258,7 +258,7 @@ test_read_errors(void)
     spool_close(&s);
 }
 
-/* Whatever moment quarantining dies at, the content is in mess/ or in corrupt/. */
+/* At any moment at which quarantining dies, the content is in mess/ or in corrupt/. */
 static void
 test_quarantine(void)
 {

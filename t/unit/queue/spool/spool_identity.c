@@ -1,4 +1,5 @@
-/* The identity of a spool: made once, whole or not at all, whatever call of the disk fails. */
+/* The identity of a spool: made once, whole or not at all, with an error at any call of the
+ * disk. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
 #include "queue/spool/spool_identity.h"
 

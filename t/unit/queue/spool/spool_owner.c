@@ -1,4 +1,5 @@
-/* What root has made in a spool goes to its user, and nothing else does. For root. */
+/* Files that root has made in a spool go to its user, and nothing else does. For
+ * root. */
 #include "base/sandbox/identity.h"
 #include "queue/spool/spool.h"
 #include "queue/spool/spool_owner.h"

@@ -1,5 +1,5 @@
-/* The table of aliases: which name counts for an address, who its members are, and what
- * is an error of the files. */
+/* The table of aliases: which name counts for an address, its members, and errors of
+ * the files. */
 #include "sched/route/aliases.h"
 
 #include "sched/route/route.h"
@@ -433,7 +433,7 @@ test_empty(void)
     route_free(&r);
 }
 
-/* What is included stands where it was named, whatever comes behind it. */
+/* Included members stand where they were named, with anything behind them. */
 static void
 test_include_order(void)
 {

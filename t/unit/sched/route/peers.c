@@ -1,4 +1,5 @@
-/* Which hosts share sets with us: what may be written, and who is found by it. */
+/* The hosts that share sets with us: the accepted forms, and the hosts found by
+ * them. */
 #include "sched/route/peers.h"
 
 #include "t/support/tap.h"

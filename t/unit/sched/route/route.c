@@ -187,7 +187,7 @@ test_local(void)
     route_free(&t);
 }
 
-/* What an operator has released looks for the next route. */
+/* Mail that an operator has released looks for the next route. */
 static void
 past_hold(const char *routes, const char *local, const char *mailbox,
           enum target_kind want)
@@ -739,7 +739,7 @@ hidden_are(const char *routes, const char *senders, const char *want)
     route_free(&t);
 }
 
-/* What stands behind a pattern that matches all of it is never chosen. */
+/* An entry behind a pattern that matches all of it is never chosen. */
 static void
 test_hidden(void)
 {

@@ -172,7 +172,7 @@ test_limits(void)
     ok_named(read_table(text_of("a.example joe a\0b", 17)) == NULL, "a NUL byte");
 }
 
-/* Whatever bytes it gets, it ends, and says so when it takes nothing. */
+/* For any bytes it ends, and says so when it takes nothing. */
 static void
 test_noise(void)
 {
@@ -215,7 +215,7 @@ note_file(void *context, const char *path)
     strcat(all, "\n");
 }
 
-/* What the sandbox has to leave readable; no password is taken for a path. */
+/* The files that the sandbox has to leave readable; no password is taken for a path. */
 static void
 test_files(void)
 {

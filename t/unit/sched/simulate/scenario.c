@@ -198,7 +198,7 @@ test_many_hosts(void)
     buffer_free(&mistakes);
 }
 
-/* What has a bank, but is no change of it; or comes too late. */
+/* Statements of a bank that are no change of it, or come too late. */
 static void
 test_bad_hosts(void)
 {

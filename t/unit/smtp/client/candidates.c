@@ -1,4 +1,4 @@
-/* smtp/client/candidates.c: order, turns, who races whom, what is told of health. */
+/* smtp/client/candidates.c: order, turns, races, reports of health. */
 #include "smtp/client/candidates.h"
 
 #include "t/support/tap.h"

@@ -745,7 +745,7 @@ test_end_between_verdicts(void)
     client_free(&c);
 }
 
-/* Who stops for his own reasons wants verdicts, not another connection. */
+/* An owner that stops for its own reasons wants verdicts, not another connection. */
 static void
 test_abandon_reused(void)
 {

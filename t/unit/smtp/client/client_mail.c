@@ -1,4 +1,4 @@
-/* What a host has told of its limits, as the client machine understands it. The words
+/* The limits that a host announces, as the client machine understands them. The words
  * of MAIL and RCPT are in t/dialog/client. */
 #include "smtp/client/client_internal.h"
 

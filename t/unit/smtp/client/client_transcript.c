@@ -1,4 +1,4 @@
-/* What the client's machine puts into a transcript: commands and replies, but nothing secret and no content. */
+/* The transcript of the client's machine: commands and replies, but nothing secret and no content. */
 #include "smtp/client/client.h"
 
 #include "base/memory.h"

@@ -34,7 +34,7 @@ struct walk {
     unsigned step;
 };
 
-/* What has happened in all walks: that each of these was walked through. */
+/* Counts over all walks, to prove that each of these was walked through. */
 static struct {
     unsigned ready, again, early, bdat, converted, delivered, secured, logged_in;
 } seen;
@@ -242,7 +242,7 @@ begin_tls(struct walk *w)
 {
     struct peer *p = &w->peer;
     w->secure_due = false;
-    /* What came in clear is dropped; who greets does so now. */
+    /* Input in cleartext is dropped; a peer that greets does so now. */
     buffer_clear(&p->says);
     p->given = p->taken = p->owed_end = 0;
     p->offers = 0;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- A stand-in for those who keep tokens ---------------------------------------- */
+/* --- A stand-in for the keeper of tokens ----------------------------------------- */
 
 struct tokens {
     enum tokens_status status;
@@ -163,7 +163,7 @@ test_refused(void)
     end(&b, s);
 }
 
-/* What was refused is told, even if the next host has a reason of its own. */
+/* A refusal is reported, even if the next host has a reason of its own. */
 static void
 test_refused_and_busy(void)
 {

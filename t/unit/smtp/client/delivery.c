@@ -529,7 +529,7 @@ test_sources(void)
     }
 }
 
-/* The daemon stops in the middle: whatever was taken is settled, every session ended.
+/* The daemon stops in the middle: all mail taken is settled, every session ended.
  */
 static void
 test_stop(void)

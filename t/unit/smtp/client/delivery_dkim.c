@@ -46,7 +46,7 @@ set_content(const char *header, const char *body)
         (size_t)snprintf(spool.content, CONTENT_MAX, "%s\r\n%s", header, body);
 }
 
-/* What the host got, with its dots. */
+/* The message that the host got, with its dots. */
 static void
 is_signed(const struct bed *b, const char *name)
 {

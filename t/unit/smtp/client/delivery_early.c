@@ -61,7 +61,7 @@ test_early_answered(void)
     bed_stop(&b);
 }
 
-/* Who takes his time with a dot does not get the next message with it. */
+/* A host that is slow with a dot does not get the next message with it. */
 static void
 test_late_answers(void)
 {

@@ -259,7 +259,7 @@ test_ipv4_works_again(void)
     stop(&b, &six);
 }
 
-/* What shows that this host has no IPv4, and what is of one address alone. */
+/* Errors that show that this host has no IPv4, and errors of one address alone. */
 static void
 test_errors(void)
 {

@@ -71,7 +71,7 @@ peer_line(struct peer *p, struct text line)
     }
 }
 
-/* What it does in a second. */
+/* One second of its life. */
 static void
 peer_live(struct peer *p)
 {

@@ -39,7 +39,7 @@ set_content(size_t lines)
     spool.length = at;
 }
 
-/* What a host hears that takes 8-bit content, and one that does not. */
+/* The input of a host that takes 8-bit content, and of one that does not. */
 static void
 learn(struct buffer *to, bool eight_bit, size_t lines)
 {

@@ -1,7 +1,7 @@
 /* link: t/sim/dns.c */
 /* link: t/sim/clock.c */
 /* link: t/sim/delivery_world.c */
-/* Delivery: what is told of sessions, for whoever asks why mail waits. */
+/* Delivery: the reports about sessions, for operators who ask why mail waits. */
 #include "smtp/client/delivery.h"
 
 #include "t/sim/delivery_world.h"

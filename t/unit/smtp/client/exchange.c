@@ -83,7 +83,7 @@ note_row(void *context, const struct tls_reports_row *row)
              row->host, tls_reports_word(row->result), (int)row->count);
 }
 
-/* What the counters of TLSRPT say. */
+/* The counters of TLSRPT. */
 static void
 is_reported(const struct bed *b, const char *want)
 {
@@ -199,7 +199,7 @@ unusable(void)
     dane_bed_stop(&b);
 }
 
-/* What is not validated, or not there, demands nothing. */
+/* Records that are not validated, or not there, demand nothing. */
 static void
 no_demand(void)
 {
@@ -329,7 +329,7 @@ marks(void)
     dane_bed_stop(&b);
 }
 
-/* Whoever suppresses the answer would suppress the demand. */
+/* An attacker who suppresses the answer would suppress the demand. */
 static void
 unknown(void)
 {

@@ -1,4 +1,5 @@
-/* smtp/client/happy_eyeballs.c: who is tried, when, beside whom; over loopback. */
+/* smtp/client/happy_eyeballs.c: addresses, times and races of attempts; over
+ * loopback. */
 /* link: t/sim/clock.c */
 #include "smtp/client/happy_eyeballs.h"
 
@@ -327,7 +328,7 @@ test_all_dead(void)
     finish(w);
 }
 
-/* The host was no use: what is left, and who lost the race, gets its turn. */
+/* The host was no use: the rest, and the loser of the race, get their turn. */
 static void
 test_go_on(void)
 {

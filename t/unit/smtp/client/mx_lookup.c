@@ -107,7 +107,7 @@ ask_host(struct bed *b, const char *host)
     ask(b, &query);
 }
 
-/* The port is whatever the system chose. */
+/* The system chose the port. */
 static void
 is_list(const struct bed *b, const char *want, const char *name)
 {
@@ -309,7 +309,8 @@ test_loops(void)
     bed_free(&b);
 }
 
-/* Who has our name is ourselves on any port: it may be mapped to the one we have. */
+/* A host with our name is ourselves on any port: it may be mapped to the one we
+ * have. */
 static void
 test_own_name(void)
 {

@@ -1,4 +1,4 @@
-/* What replies and silences mean: verdict, blame, enhanced code and text. */
+/* The meaning of replies and silences: verdict, blame, enhanced code and text. */
 #include "smtp/client/reply_outcome.h"
 
 #include "t/support/tap.h"
@@ -94,7 +94,7 @@ test_silences(void)
     is_number(o.code, 0, "nothing was said");
 }
 
-/* Of a host that we have logged in to. */
+/* Replies of a host that we have logged in to. */
 static void
 test_account(void)
 {

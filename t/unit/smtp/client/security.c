@@ -47,7 +47,7 @@ decide(enum way way, enum target_tls tls, const char *configured, const char *fo
     return out;
 }
 
-/* Each host of a list has its own name, whatever the first is called. */
+/* Each host of a list has its own name, with any name of the first. */
 static void
 test_list(void)
 {
@@ -100,7 +100,7 @@ test_decisions(void)
               "verify mx.test mx.test", "a name without its last dot");
 }
 
-/* smtp://joe@host?tls=may: a handshake that failed once must not keep his mail for an
+/* smtp://joe@host?tls=may: a handshake that failed once must not keep its mail for an
  * hour, since the password is not sent without TLS. */
 static void
 test_login(void)
@@ -132,7 +132,8 @@ test_wish(void)
     ok_named(security_tls_options(&s).level == TLS_LEVEL_NONE, "any certificate encrypts");
 }
 
-/* What a destination demands raises what the route says, and permits no way back. */
+/* The demand of a destination raises the level of the route, and permits no way
+ * back. */
 static void
 test_demands(void)
 {
@@ -252,7 +253,8 @@ test_anchors(void)
     path[sizeof(path) - 1] = '\0';
     ok(!trust_anchors_read(text_from(path), false, place, error, sizeof(error)));
     is_string(error, "tls_ca: the path is too long", "a limit");
-    /* What the system has nobody knows here; a place and no error, or none of both. */
+    /* The anchors of the system are not known here: a place and no error, or
+     * neither. */
     error[0] = '\0';
     struct tls_client *client =
         trust_anchors_read(TEXT(""), false, place, error, sizeof(error));

@@ -254,7 +254,8 @@ test_line(void)
     is_number((long)turns, 51, "  which takes as long as RSA alone");
 }
 
-/* What a turn prepares it also signs; without an event of its own the loop goes on. */
+/* A turn signs the jobs that it prepares; without an event of its own the loop goes
+ * on. */
 static void
 test_same_turn(void)
 {
@@ -272,7 +273,7 @@ test_same_turn(void)
     world_end(&w);
 }
 
-/* What SMTP changes is changed before: the digest is that of what arrives. */
+/* Changes of SMTP are made before: the digest is that of the bytes that arrive. */
 static void
 test_normalized(void)
 {

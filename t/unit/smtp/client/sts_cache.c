@@ -351,7 +351,7 @@ test_reported(void)
     stop(&b);
 }
 
-/* What is late does not hold mail up, and is used when it comes. */
+/* A late answer does not hold mail up, and is used when it comes. */
 static void
 test_late(void)
 {
@@ -729,7 +729,7 @@ test_refused(void)
     is_string(reported(&b), "", "nor counted as one");
     sim_http_refuse(b.http, false);
     is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "and it is tried again immediately");
-    /* What is kept holds in the same cases. */
+    /* A kept policy holds in the same cases. */
     sim_http_refuse(b.http, true);
     sim_dns_text_change(b.dns, "_mta-sts.y.test", "v=STSv1; id=2");
     is_string(ask(&b, "y.test"), "enforce 604800 mx.y.test", "a new id, and no space");

@@ -86,7 +86,7 @@ test_judge(void)
     }
 }
 
-/* Of an error of base/http/, and of what TLS says there. */
+/* The kinds of errors of base/http/, and of TLS there. */
 static void
 test_fetches(void)
 {

@@ -1,4 +1,4 @@
-/* What becomes of smarthosts by mail and by canaries: states, times, what is told, reloads. Canaries go to scripted hosts on loopback. */
+/* Smarthosts under mail and canaries: states, times, reports, reloads. Canaries go to scripted hosts on loopback. */
 /* link: t/sim/clock.c */
 #include "smtp/client/upstreams.h"
 

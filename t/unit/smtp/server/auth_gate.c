@@ -294,7 +294,8 @@ guessing(void)
     world_end(&w);
 }
 
-/* What is no message of the mechanism takes no place and no pace, and is a failure. */
+/* Input that is no message of the mechanism takes no place and no pace, and is a
+ * failure. */
 static void
 malformed(void)
 {

@@ -1,4 +1,4 @@
-/* smtp/clients: who is counted, at what rates they may come, who is forgotten. */
+/* Usage of clients: counts, rates, and clients that are forgotten. */
 #include "smtp/server/tables_internal.h"
 #include "smtp/server/client_usage.h"
 
@@ -252,7 +252,7 @@ message_rates(void)
     close_room(&r);
 }
 
-/* Whoever sends all of his hour at once has sent no more than he may. */
+/* A client that sends all of its hour together has sent no more than it may. */
 static void
 at_once(void)
 {

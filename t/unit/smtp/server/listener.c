@@ -28,7 +28,8 @@ resident_kb(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* What this process has worked so far: however busy the machine is. */
+/* The CPU time of this process so far: it does not depend on the load of the
+ * machine. */
 static int64_t
 used_ms(void)
 {
@@ -410,7 +411,7 @@ on_over(void *context)
     loop_stop(context);
 }
 
-/* What `sendmail -bs` does, on descriptors 0 and 1. */
+/* Serves as `sendmail -bs`, on descriptors 0 and 1. */
 static void
 serve_standard(const struct world *w, int both)
 {

@@ -1,5 +1,5 @@
-/* smtp/listener with users: who must log in, whose senders, reloads, Unix sockets and
- * who is behind them, old devices, mistakes and warnings. */
+/* smtp/listener with users: required logins, owned senders, reloads, Unix sockets and
+ * the users behind them, old devices, errors and warnings. */
 #include "queue/queue_operator.h"
 #include "smtp/server/listener_auth.h"
 #include "smtp/server/listener.h"
@@ -94,7 +94,7 @@ relaying(void)
     ok(asks(&v, GOOD, "235"));
     ok_named(sends(&v, "a@b.example", "c@elsewhere.example"), "a user may");
     ok(is_logged("proto=ESMTPA, sasl_method=PLAIN, sasl_username=user"));
-    /* A bad file changes nothing; one without him does. */
+    /* A bad file changes nothing; one without the user does. */
     write_users("broken\n");
     listener_reload(w.listener, w.routes, &w.settings);
     ok(is_logged("old settings stay: ") && is_logged("expected 'user:verifier'"));
@@ -377,8 +377,8 @@ mistakes(void)
     listener_world_end(&w);
 }
 
-/* A name that nobody has has the same salt after a restart, as users have; whatever
- * the disk says. */
+/* An unknown name has the same salt after a restart, as users have; with any error of
+ * the disk. */
 static void
 decoys(void)
 {

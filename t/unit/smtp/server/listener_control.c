@@ -1,5 +1,5 @@
-/* smtp/listener: rates, late answers, slow clients and strangers who lie, on real
- * sockets in virtual time. */
+/* smtp/listener: rates, late answers, slow clients and untrusted clients that lie, on
+ * real sockets in virtual time. */
 /* link: t/sim/loop.c */
 #include "smtp/server/listener.h"
 
@@ -162,7 +162,7 @@ harvest(void)
     listener_world_end(&w);
 }
 
-/* Whose address it is: each answer is an error, and late, from the first one on. */
+/* Only error replies to an address: each is late, from the first one on. */
 static void
 probing(void)
 {
@@ -355,7 +355,7 @@ slow_content(void)
     listener_world_end(&w);
 }
 
-/* --- What strangers say ----------------------------------------------------------- */
+/* --- Input of untrusted clients --------------------------------------------------- */
 
 static void
 strangers(void)

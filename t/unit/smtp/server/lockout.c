@@ -1,5 +1,5 @@
-/* smtp/lockout: who counts as one client, growing delays and lock-outs, what is forgotten,
- * a table that does not grow. */
+/* smtp/lockout: the keys of clients, growing delays and lock-outs, forgetting, a table
+ * that does not grow. */
 #include "smtp/server/tables_internal.h"
 #include "smtp/server/lockout.h"
 

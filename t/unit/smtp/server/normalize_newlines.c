@@ -1,5 +1,5 @@
-/* smtp/normalize_newlines: the three rules by which a bare LF is a newline, whatever the
- * cut; and what the strict decoder makes of it. */
+/* smtp/normalize_newlines: the three rules by which a bare LF is a newline, for any cut;
+ * and the result of the strict decoder. */
 #include "smtp/server/normalize_newlines.h"
 
 #include "t/support/tap.h"
@@ -191,7 +191,7 @@ content_by_model(void)
 
 enum { SHORT = 8 };
 
-/* Of 4 letters, the string with this number. */
+/* The string of 4 letters with this number. */
 static struct text
 short_text(char bytes[SHORT], size_t length, unsigned number)
 {

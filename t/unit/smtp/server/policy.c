@@ -126,7 +126,8 @@ static const struct text relays[] = {
 static void
 no_open_relay(void)
 {
-    /* `local` takes whatever comes: only policy stands between the stranger and it. */
+    /* `local` takes any mail: only policy stands between the untrusted client and
+     * it. */
     struct route_table *table = routes_new("* mx", "smtp://[198.51.100.1]");
     unsigned taken = 0;
     for (size_t i = 0; i < sizeof(relays) / sizeof(relays[0]); i++) {
@@ -176,7 +177,7 @@ texts_of_refusals(void)
     route_free(&table);
 }
 
-/* What has stayed beyond ASCII cannot be looked up, but a next hop may know it. */
+/* A domain that stays beyond ASCII cannot be looked up, but a next hop may know it. */
 static void
 domains_beyond_ascii(void)
 {
@@ -419,7 +420,7 @@ listens(const char *listen, char *text, size_t size, struct endpoint *first)
     return good ? (int)count : -1;
 }
 
-/* Who must log in, who may use a socket, who could reach it. */
+/* Required logins, the users of a socket, and the clients that could reach it. */
 static void
 doors(void)
 {

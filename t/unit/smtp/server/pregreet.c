@@ -94,7 +94,7 @@ in_one_piece(void)
     listener_world_end(&w);
 }
 
-/* Who is whom when the proxy names nobody. */
+/* The client's key when the proxy names none. */
 static void
 unnamed(void)
 {

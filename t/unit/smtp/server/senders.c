@@ -1,4 +1,4 @@
-/* smtp/senders: who owns which sender, domains, mistakes. */
+/* smtp/senders: owners of senders, domains, errors. */
 #include "smtp/server/senders.h"
 
 #include "t/support/tap.h"

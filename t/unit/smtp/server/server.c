@@ -207,7 +207,7 @@ enum effect {
 };
 enum { OK = '2', GO = '3', LATER = '4', NO = '5' };
 
-/* What the walker may say, what it means, and the answer where it is in its place. */
+/* The commands of the walker, their meaning, and the answer in the right place. */
 static const struct stride {
     const char *command, *content;
     enum effect effect;
@@ -253,7 +253,7 @@ enum {
     STRIDE_RCPT = 6
 };
 
-/* What a server must do: written from the RFCs, not from the machine. */
+/* The model of a server: written from the RFCs, not from the machine. */
 struct model {
     enum model_stage stage;
     bool extended, secure, user;
@@ -271,7 +271,7 @@ model_step(struct model *m, enum model_stage from, enum model_stage also,
     return verdict;
 }
 
-/* The reply to a BDAT; whatever is refused ends the transaction. */
+/* The reply to a BDAT; a refused one ends the transaction. */
 static char
 model_chunk(struct model *m, bool last, char verdict)
 {
@@ -468,7 +468,7 @@ random_walk(unsigned steps, uint64_t seed)
     users_free(&users);
 }
 
-/* --- What dialogues cannot show ----------------------------------------------- */
+/* --- Checks beyond dialogues -------------------------------------------------- */
 
 static const struct server_rules plain = {.hostname = "mx.example.org",
                                           .size_limit = 1000,
@@ -527,8 +527,8 @@ start_sharing(struct fake *f, struct server_envelopes *envelopes, bool may_relay
     fake_feed(f, TEXT("EHLO x\r\nMAIL FROM:<a@b.example>\r\n"));
 }
 
-/* Recipients of all sessions have a limit; each has some that are free; those who may
- * relay have more. */
+/* Recipients of all sessions have a limit; each has some that are free; clients that
+ * may relay have more. */
 static void
 envelopes(void)
 {
@@ -688,7 +688,7 @@ flood(void)
     server_fake_end(&f);
 }
 
-/* One message of that type for him; the last reply. */
+/* One message of that type for the recipient; the last reply. */
 static const char *
 send_type(struct fake *f, const char *to, const char *type)
 {
@@ -727,7 +727,7 @@ fragments(void)
     server_fake_end(&f);
 }
 
-/* What is kept of who has sent a fragment. */
+/* The kept origin of a fragment. */
 static void
 stamps(void)
 {

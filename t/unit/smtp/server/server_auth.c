@@ -50,7 +50,7 @@ is_logged(const char *what)
     return memmem(lines.at, lines.length, what, strlen(what)) != NULL;
 }
 
-/* What the server says to it; a static string. */
+/* The server's reply to it; a static string. */
 static const char *
 said(const char *bytes)
 {
@@ -194,7 +194,8 @@ scram(const char *final, const char *last)
     end();
 }
 
-/* What is longer than a reply must arrive whole; what is longer than AUTH may be closes. */
+/* A line longer than a reply must arrive whole; one longer than the limit of AUTH
+ * closes. */
 static void
 long_lines(void)
 {
@@ -231,7 +232,7 @@ long_lines(void)
     end();
 }
 
-/* Whatever a client says in the wrong place, the log keeps its secrets. */
+/* For any input in the wrong place, the log keeps secrets out. */
 static void
 secrets(void)
 {
@@ -267,7 +268,7 @@ secrets(void)
     end();
 }
 
-/* What the operator reads of a name with its domain, the client does not. */
+/* The operator can read a name with its domain, the client cannot. */
 static void
 whole_addresses(void)
 {

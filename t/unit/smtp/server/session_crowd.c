@@ -1,5 +1,5 @@
-/* smtp/session when there are many: stress and its end, who gives way to a newcomer,
- * and what is no way to stay; on real sockets in virtual time. */
+/* smtp/session when there are many: stress and its end, sessions that give way to a
+ * newcomer, and acts that do not keep a session; on real sockets in virtual time. */
 /* link: t/sim/loop.c */
 #include "smtp/server/session.h"
 
@@ -236,7 +236,7 @@ busy_crowd(void)
     listener_world_end(&w);
 }
 
-/* Whatever brings no mail forward ends. */
+/* A session that brings no mail forward ends. */
 static void
 no_way_to_stay(void)
 {

@@ -1,5 +1,5 @@
-/* smtp/session with clients that are our own hosts: who is one, what XDEFRAG frees a
- * mail of, and what settings change; on real sockets in virtual time. */
+/* smtp/session with clients that are our own hosts: their recognition, the checks that
+ * XDEFRAG skips, and changes by settings; on real sockets in virtual time. */
 /* link: t/sim/loop.c */
 #include "queue/queue_operator.h"
 #include "smtp/server/session.h"
@@ -126,7 +126,7 @@ odd_clock(void)
     listener_world_end(&w);
 }
 
-/* What strangers are held to, their own mail is, too. */
+/* The rules for untrusted clients hold for their own mail, too. */
 static void
 no_stranger(void)
 {

@@ -1,6 +1,6 @@
-/* smtp/session and what it ties together, by chance: clients of every kind say
- * anything, cut anywhere, under settings that change, until the end comes in one of
- * three ways. Not about single answers but about what must be true whatever happens.
+/* smtp/session and its parts, by chance: clients of every kind say anything, cut
+ * anywhere, under settings that change, until the end comes in one of three ways. Not
+ * about single answers but about properties that always hold.
  *
  * Arguments: how many walks, the first seed. */
 /* link: t/sim/loop.c */
@@ -148,8 +148,7 @@ pass(struct walk *k, int64_t ms, int steps)
     settle(k);
 }
 
-/* --- What a client hears ------------------------------------------------------------
- */
+/* --- Input of a client -------------------------------------------------------------- */
 
 /* AUTH in clear is for old devices, and for a Unix socket without a proxy. */
 static bool
@@ -170,7 +169,7 @@ hear_queued(struct peer *p, struct text line)
 
 static struct tls_client *client;
 
-/* What was not said yet is not said in TLS either. */
+/* Commands that were not sent yet are not sent in TLS either. */
 static void
 call_tls(struct peer *p)
 {
@@ -266,8 +265,7 @@ on_event(void *context, enum net_event event)
     }
 }
 
-/* --- What a client says -------------------------------------------------------------
- */
+/* --- Output of a client ------------------------------------------------------------- */
 
 /* # is the client's number, ~ NUL. */
 static const char *const sayings[] = {
@@ -593,7 +591,7 @@ drain(struct walk *k)
            TEXT(""));
 }
 
-/* Who says nothing any more is gone in the end, and so is what was counted. */
+/* A silent client is gone in the end, and so are its counts. */
 static void
 fall_silent(struct walk *k)
 {
@@ -644,7 +642,7 @@ find(void *context, struct id id, enum queue_place place)
     return true;
 }
 
-/* Of what was acknowledged: LMTP says an id more than once. */
+/* The acknowledged ids: LMTP says an id more than once. */
 static size_t
 different(struct walk *k)
 {

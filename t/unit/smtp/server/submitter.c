@@ -1,4 +1,4 @@
-/* Whose mail is ours, and what is noted of its header. */
+/* The mail that is ours, and the notes of its header. */
 #include "smtp/server/submitter.h"
 
 #include "base/log/log_internal.h"
@@ -110,7 +110,7 @@ check_names(const char *message, bool may_relay, const char *message_id, const c
     server_fake_end(&f);
 }
 
-/* What events tell of a message is kept while there are some. */
+/* The data of a message for events are kept while there are some. */
 static void
 test_names(void)
 {

@@ -1,5 +1,5 @@
-/* smtp/trace: the Received header says the truth, in short lines, whatever a client
- * says. */
+/* smtp/trace: the Received header says the truth, in short lines, for any input of a
+ * client. */
 #include "smtp/server/trace.h"
 
 #include "t/support/tap.h"

@@ -1,4 +1,5 @@
-/* The users: what the file may say, every mistake, and strangers who look like users. */
+/* The users: the forms of the file, every error, and unknown names that look like
+ * users. */
 #include "smtp/server/tables_internal.h"
 #include "smtp/server/users.h"
 
