@@ -80,7 +80,7 @@ unsigned stage_wholes(const struct stage *s, const char *whole);
 
 struct manager_fragments stage_figures(const struct stage *s);
 
-/* What the channel says that the message accepted last waits for. */
+/* The channel's reason why the message accepted last waits. */
 const char * stage_why(const struct stage *s);
 
 #endif

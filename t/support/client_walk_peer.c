@@ -27,7 +27,7 @@ peer_shows_secret(const struct peer *p, const char *text)
     return false;
 }
 
-/* --- What it says ----------------------------------------------------------------- */
+/* --- Output ----------------------------------------------------------------------- */
 
 void
 peer_say(struct peer *p, const char *format, ...)
@@ -172,7 +172,7 @@ peer_on_response(struct peer *p, struct text line)
     }
 }
 
-/* --- What it watches -------------------------------------------------------------- */
+/* --- Checks ----------------------------------------------------------------------- */
 
 static bool
 peer_offers(const struct peer *p, unsigned offers)
@@ -224,7 +224,7 @@ peer_watch(const struct peer *p, struct text line, const char *at)
                       "not offered", at);
 }
 
-/* --- What it hears ---------------------------------------------------------------- */
+/* --- Input ------------------------------------------------------------------------ */
 
 /* After the content: LMTP answers for each recipient. */
 static void

@@ -54,16 +54,16 @@ unsigned peer_chance(struct peer *p, unsigned below);
 
 bool peer_shows_secret(const struct peer *p, const char *text);
 
-/* --- What it says ----------------------------------------------------------------- */
+/* --- Output ----------------------------------------------------------------------- */
 
 void peer_say(struct peer *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* --- AUTH ------------------------------------------------------------------------- */
 
-/* --- What it watches -------------------------------------------------------------- */
+/* --- Checks ----------------------------------------------------------------------- */
 
-/* --- What it hears ---------------------------------------------------------------- */
+/* --- Input ------------------------------------------------------------------------ */
 
 /* Takes all that the client has said. */
 void peer_hear(struct peer *p, struct buffer *output);

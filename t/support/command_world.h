@@ -10,7 +10,7 @@
 
 struct command_world {
     char folder[64], spool[100], control[100];
-    /* What the last command has printed: */
+    /* The output of the last command: */
     char output[16384], errors[16384];
     int saved[2];
     FILE *files[2];
@@ -26,7 +26,7 @@ struct options command_world_options(struct command_world *w);
 /* As sendmail(1) leaves it: from ann@a.test, one small content. */
 struct id command_world_inject(struct command_world *w, const char *to);
 
-/* What is printed between the two comes out in `output` and `errors`. */
+/* Text printed between the two comes out in `output` and `errors`. */
 void command_world_listen(struct command_world *w);
 
 void command_world_heard(struct command_world *w);
@@ -35,8 +35,8 @@ void command_world_heard(struct command_world *w);
  * the world that was begun last. */
 int run(int (*command)(int, char **, const struct options *), const char *line);
 
-/* What was heard has this part, on standard output or standard error, and nothing is on
- * the other. Three assertions. */
+/* The output has this part, on standard output or standard error, and nothing is on the
+ * other. Three assertions. */
 void is_printed(int got, int code, const char *part);
 
 void is_refused(int got, int code, const char *part);
@@ -45,7 +45,7 @@ void is_refused(int got, int code, const char *part);
  * request with the next of the answers, which a '|' parts, until its client goes. */
 pid_t command_world_daemon(const struct command_world *w, const char *answers);
 
-/* What that one was asked. */
+/* The question to that one. */
 const char *command_world_asked(const struct command_world *w);
 
 /* One of a few static texts, by turns. */

@@ -45,7 +45,7 @@ struct dialog {
 
 void dialog_must(bool good, const char *what);
 
-/* Of ETRN: what is asked for sub-domains of .example is done. */
+/* For ETRN: requests for sub-domains of .example succeed. */
 enum server_flush dialog_flush(void *context, const char *node, const char *client);
 
 /* Whether a stored message is what a DIALOG_MESSAGE, _CONTENT, _PREFIX or _LACKS says;

@@ -21,7 +21,7 @@ void kit_decode_quoted(struct text t, struct buffer *out);
 
 void kit_decode_base64(struct text t, struct buffer *out);
 
-/* What a reader of the message gets. */
+/* The message as a reader gets it. */
 struct reading {
     struct buffer out, body;
     struct buffer encodings;        /* of each body, a byte each */
@@ -52,7 +52,7 @@ struct conversion {
  */
 struct conversion kit_convert(struct text content, const struct downgrade_way *way, size_t first, size_t piece);
 
-/* That all a reader gets of `before` he gets of `after`. */
+/* Whether a reader gets all of `before` from `after`. */
 bool kit_is_same_reading(struct text before, struct text after, bool from_binary);
 
 #endif

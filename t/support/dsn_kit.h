@@ -1,5 +1,5 @@
-/* What the tests of notifications share: one that is composed from a real queue, and its
- * parts. */
+/* Common parts of the tests of notifications: one that is composed from a real queue,
+ * and its parts. */
 #ifndef T_SUPPORT_DSN_KIT_H
 #define T_SUPPORT_DSN_KIT_H
 

@@ -55,7 +55,7 @@ sleep 3; # what its timers do
 Petrel::reap($pid, 'TERM');
 
 my @code = code();
-# What valgrind keeps from the program, or does in its place.
+# Functions that valgrind keeps from the program, or runs in its place.
 my %member = map { $_ => 1 } qw(libseccomp.a:* libc.a:dl-object.o libc.a:getpid.o);
 my %section = ('.text.sandbox_*' => 1);
 if ($ENV{KEEP}) { # what is there: of the libraries of another release

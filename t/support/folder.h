@@ -1,5 +1,5 @@
 /* Directories of tests for which the disk does not matter: in memory if there is space,
- * so that no sync waits for whoever else is at the disk. */
+ * so that no sync waits for other users of the disk. */
 #ifndef T_SUPPORT_FOLDER_H
 #define T_SUPPORT_FOLDER_H
 

@@ -90,7 +90,7 @@ kit_gift_free(struct kit_gift *x)
     free(x);
 }
 
-/* What was not sent goes: nobody can read it any more. */
+/* Unsent bytes go: nobody can read them any more. */
 static void
 kit_ignore(void *context, void *callback_context)
 {
@@ -157,7 +157,7 @@ kit_host_start(struct kit_host *host, struct loop *loop, struct event_hub *event
     take_serve(host->take, &host->service);
 }
 
-/* Whoever waits for an answer has none: the connection breaks. */
+/* Those that wait for an answer get none: the connection breaks. */
 void
 kit_host_stop(struct kit_host *host)
 {

@@ -8,7 +8,7 @@
 
 enum { GIVE_KIT_HOSTS = 4 };
 
-/* What becomes of a message on the way. */
+/* The fate of a message on the way. */
 enum kit_weather {
     KIT_FAIR,
     KIT_SILENT,   /* the answer is lost: it may be there */

@@ -11,7 +11,7 @@
 #define HTTP_WORLD_HEAD "HTTP/1.1 200 OK\r\n"
 enum { PEERS_MAX = 128 };
 
-/* What the server does with a connection. */
+/* The server's treatment of a connection. */
 enum manner {
     ANSWERS,   /* sends `response`, closes */
     ANSWERS_AND_ABORTS, /* no close_notify */

@@ -1,5 +1,5 @@
 /* Mail of given sizes for one destination of a real scheduler, one recipient in each
- * transaction: who is served, in which order. */
+ * transaction, to test the order of service. */
 #ifndef T_SUPPORT_JOB_POST_H
 #define T_SUPPORT_JOB_POST_H
 
@@ -42,7 +42,7 @@ void post_run(struct post *p);
 /* A message of that many transactions; its number. It is loaded at once. */
 unsigned post_add(struct post *p, unsigned size);
 
-/* What a session is given: the number of the message, -1 for nothing. */
+/* Gives a session mail: the number of the message, -1 for nothing. */
 int post_take(struct post *p, int session, struct sched_work *work);
 
 void post_settle(struct post *p, int session, const struct sched_work *work, enum verdict verdict, enum blame blame);

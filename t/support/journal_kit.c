@@ -1,4 +1,4 @@
-/* A journal with a user who knows what he was told. */
+/* A journal with a user that remembers each answer. */
 #include "base/log/log_internal.h"
 #include "t/support/journal_kit.h"
 
@@ -267,7 +267,7 @@ kit_stop(struct kit **k)
     kit_free(k);
 }
 
-/* --- What a user does ------------------------------------------------------------ */
+/* --- Acts of a user -------------------------------------------------------------- */
 
 unsigned
 kit_accept_as(struct kit *k, size_t size, bool own)
@@ -380,7 +380,7 @@ kit_drain(struct kit *k)
     kit_note_quiet(k);
 }
 
-/* --- What must be there ---------------------------------------------------------- */
+/* --- Required messages ----------------------------------------------------------- */
 
 /* Its END is in the same batch as a message that is not there: so it has not ended. */
 static bool

@@ -1,5 +1,5 @@
-/* A journal with a user who knows what he was told: what must be there after a crash,
- * what may be, and what must not. */
+/* A journal with a user that remembers each answer: the messages that must be there
+ * after a crash, that may be, and that must not. */
 #ifndef T_SUPPORT_JOURNAL_KIT_H
 #define T_SUPPORT_JOURNAL_KIT_H
 
@@ -54,7 +54,7 @@ struct kit {
     unsigned copied, alone; /* copies made; found without what they are a copy of */
     bool hoards;       /* ends little: the ring is full all the time */
 
-    /* What a reading has found. */
+    /* The results of a reading. */
     struct kit_found {
         unsigned accepts, ends, marks[KIT_MARKS];
         struct journal_place place;
@@ -103,7 +103,7 @@ struct kit * kit_start(size_t blocks, unsigned segments, bool blocking);
 
 void kit_stop(struct kit **k);
 
-/* --- What a user does ------------------------------------------------------------ */
+/* --- Acts of a user -------------------------------------------------------------- */
 
 unsigned kit_accept_as(struct kit *k, size_t size, bool own);
 
@@ -129,7 +129,7 @@ void kit_turn(struct kit *k);
 /* Until nothing gathers, nothing is in flight. */
 void kit_drain(struct kit *k);
 
-/* --- What must be there ---------------------------------------------------------- */
+/* --- Required messages ----------------------------------------------------------- */
 
 /* After a reading. */
 bool journal_kit_check(const struct kit *k, unsigned damages, const char *what);

@@ -43,7 +43,7 @@ tell(struct visitor *v, const char *bytes)
 {
     struct text t = text_from(bytes);
     ssize_t sent = send(v->socket, t.at, t.length, MSG_NOSIGNAL);
-    (void)sent; /* who is cut off hears so */
+    (void)sent; /* a client that is cut off hears so */
     settle(v->world);
     hear(v);
 }

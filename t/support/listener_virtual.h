@@ -23,7 +23,7 @@ void pass(struct world *w, int64_t ms);
 
 void tell(struct visitor *v, const char *bytes);
 
-/* What has come since the last time, all of it. */
+/* All input since the last time. */
 struct text heard(struct visitor *v);
 
 /* The last line that has come begins with it. */

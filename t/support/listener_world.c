@@ -239,7 +239,7 @@ listener_turns(struct world *w, unsigned count)
         loop_turn(w->loop, 1);
 }
 
-/* --- What is in its queue ----------------------------------------------------- */
+/* --- Its queue ---------------------------------------------------------------- */
 
 bool
 collect(void *context, struct id id, enum queue_place place)

@@ -87,7 +87,7 @@ bool asks(struct visitor *v, const char *command, const char *reply);
 
 void listener_turns(struct world *w, unsigned count);
 
-/* --- What is in its queue ----------------------------------------------------- */
+/* --- Its queue ---------------------------------------------------------------- */
 
 enum { STORED_MAX = 32 };
 struct stored {

@@ -1,4 +1,4 @@
-/* What a loop has called, as letters in the order in which it did. */
+/* The calls of a loop, as letters in their order. */
 #ifndef T_SUPPORT_LOOP_STORY_H
 #define T_SUPPORT_LOOP_STORY_H
 

@@ -35,7 +35,7 @@ struct world {
     struct manager *manager;
     struct fake *fakes;
     bool stalled;       /* sessions take nothing */
-    bool all_good;      /* whatever addresses say */
+    bool all_good;      /* for any addresses */
     bool background;    /* the disk syncs so; with t/sim/disk.c, from the next start */
     struct buffer seen; /* "SENDER>RECIPIENT " of each attempt */
     unsigned attempts, opened, drained;

@@ -1,4 +1,4 @@
-/* What a test or a fuzzer cannot go on without: if it does not hold, the process ends. */
+/* Conditions that a test or a fuzzer needs: if one does not hold, the process ends. */
 #ifndef T_SUPPORT_MUST_H
 #define T_SUPPORT_MUST_H
 

@@ -1,4 +1,4 @@
-/* What the tests of base/net*.c share. */
+/* Common parts of the tests of base/net*.c. */
 #include "t/support/net_world.h"
 
 void

@@ -1,5 +1,5 @@
-/* What the tests of base/net*.c share: a loop, a net, a listener and two sides that
- * write down what happens to them. */
+/* Common parts of the tests of base/net*.c: a loop, a net, a listener and two sides
+ * that write down their events. */
 #ifndef T_SUPPORT_NET_WORLD_H
 #define T_SUPPORT_NET_WORLD_H
 
@@ -74,7 +74,7 @@ int raw_client(struct world *w);
 
 void raw_send(int fd, const char *string);
 
-/* What is there now; "" when nothing is, "(end)" or "(reset)". */
+/* The input that is there now; "" for none, "(end)" or "(reset)". */
 const char * raw_read(int fd, char *to, size_t size);
 
 bool is_readable(int fd);

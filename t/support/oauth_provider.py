@@ -42,7 +42,7 @@ def signed(path, lifetime):
     text = part(b'{"typ":"JWT","alg":"HS256"}') + b'.' + part(json.dumps(claims).encode())
     return (text + b'.' + part(hmac.new(key, text, hashlib.sha256).digest())).decode()
 
-# Whoever was logged in before DIRECTORY/first was written has that refresh token.
+# A user logged in before DIRECTORY/first was written has that refresh token.
 def first():
     try:
         with open(directory + '/first') as f: token = f.read().strip()
@@ -157,7 +157,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
         self.answer(200, json.dumps({'device_code': code, 'user_code': 'ABCD-EFGH', 'verification_uri': 'https://login.test/device',
             'expires_in': int(options.get('expires', 900)), 'interval': int(options.get('interval', 1))}))
 
-    # What a browser would be sent to, as plain text: the user consents without being asked.
+    # The address that a browser would be sent to, as plain text: the user consents without being asked.
     def do_GET(self):
         query = dict(urllib.parse.parse_qsl(urllib.parse.urlparse(self.path).query))
         if not self.path.startswith('/authorize') or query.get('code_challenge_method') != 'S256': return self.answer(404, 'no')

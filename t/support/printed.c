@@ -1,4 +1,4 @@
-/* What goes to standard output between begin and end. */
+/* Captures standard output between begin and end. */
 #include "t/support/printed.h"
 
 void

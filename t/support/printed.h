@@ -1,4 +1,4 @@
-/* What goes to standard output between begin and end. */
+/* Captures standard output between begin and end. */
 #ifndef T_SUPPORT_PRINTED_H
 #define T_SUPPORT_PRINTED_H
 

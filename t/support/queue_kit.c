@@ -1,4 +1,4 @@
-/* What the tests of the queue share. */
+/* Common parts of the tests of the queue. */
 #include "t/support/queue_kit.h"
 
 #include "base/log/log_internal.h"

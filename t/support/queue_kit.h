@@ -1,5 +1,5 @@
-/* What the tests of the queue share: a queue with its loop and log, messages, and what
- * was found. */
+/* Common parts of the tests of the queue: a queue with its loop and log, messages, and
+ * those found. */
 #ifndef T_SUPPORT_QUEUE_KIT_H
 #define T_SUPPORT_QUEUE_KIT_H
 

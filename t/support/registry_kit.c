@@ -1,4 +1,4 @@
-/* What the tests of registries share. */
+/* Common parts of the tests of registries. */
 #include "base/log/log_internal.h"
 #include "t/support/registry_kit.h"
 

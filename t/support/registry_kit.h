@@ -1,5 +1,5 @@
-/* What the tests of registries share: a loop with all that a registry wants, and claims
- * that write down what they are told. */
+/* Common parts of the tests of registries: a loop with all that a registry needs, and
+ * claims that write down their answers. */
 #ifndef T_SUPPORT_REGISTRY_KIT_H
 #define T_SUPPORT_REGISTRY_KIT_H
 
@@ -31,10 +31,10 @@ struct world {
 
 void registry_world_open(struct world *w);
 
-/* For those who call others. */
+/* For places that call others. */
 void world_connect(struct world *w);
 
-/* Of the place that the registry asks. */
+/* The breaker of the place that the registry asks. */
 struct breaker *breaker_of(struct registry *r);
 
 /* For so long it waits for answers. */

@@ -13,7 +13,7 @@ is_listening(unsigned port)
     return good;
 }
 
-/* One program under several names, of which Debian's redis-tools has not all. */
+/* One program under several names; Debian's redis-tools lacks some. */
 static void
 run_server(const struct server *s)
 {

@@ -177,7 +177,7 @@ next_kept(struct text *rest, struct header_field *f)
 }
 
 /* Field by field; a From or Reply-To that was added, and a Sender that has gone, are
- * passed over. Of several Senders one may have gone: which is not asked. */
+ * passed over. One of several Senders may have gone: any of them. */
 static void
 check_fields(struct text before, struct text after, const struct rewrites *table)
 {

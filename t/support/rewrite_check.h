@@ -1,4 +1,4 @@
-/* What must hold of every header that is rewritten (mime/rewrite.h), with the real table:
+/* The properties of every header that is rewritten (mime/rewrite.h), with the real table:
  * for the walk and the fuzzer. The process ends if it does not. */
 #ifndef T_SUPPORT_REWRITE_CHECK_H
 #define T_SUPPORT_REWRITE_CHECK_H

@@ -33,8 +33,8 @@ void sandbox_finish(void);
 
 struct sandbox * planned(void);
 
-/* In a child, as root or as nobody, within the sandbox: the wait status. What it writes
- * to standard error comes out in told, if that is not NULL. */
+/* In a child, as root or as nobody, within the sandbox: the wait status. Its standard
+ * error comes out in told, if that is not NULL. */
 int child(bool nobody, int (*act)(void), char *told, size_t told_size);
 
 #define EXPECT(condition)                                                                \

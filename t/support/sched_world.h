@@ -70,7 +70,7 @@ void sched_world_open(struct world *w, const struct sched_action *a);
 
 void world_act(struct world *w, const struct sched_action *a);
 
-/* What the owner does after every event. */
+/* The owner's calls after every event. */
 void world_run(struct world *w);
 
 /* Lets time pass, with a turn at every wake-up. */

@@ -40,7 +40,7 @@ fake_admit(struct fake *f)
     server_admitted(&f->server, fits ? NULL : &full);
 }
 
-/* What t/unit/smtp/server/listener.c says with routes: *@refused.example and *@later.example. */
+/* The routes of t/unit/smtp/server/listener.c: *@refused.example and *@later.example. */
 static void
 fake_check(struct fake *f)
 {

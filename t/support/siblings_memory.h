@@ -16,13 +16,13 @@ struct memory_host {
     const char *answer; /* lines, each with its LF */
     const char *(*answers)(const struct memory_host *host, const char *line);
     const char *breaks; /* with that trouble behind the answer */
-    /* What came. */
+    /* The input. */
     unsigned asked, ignored;
     char line[2000];
 };
 
 struct siblings_memory {
-    struct loop *loop; /* of who asks */
+    struct loop *loop; /* of the asking host */
     struct memory_host hosts[MEMORY_HOSTS_MAX];
     size_t count;
     struct sibling_calls calls;
@@ -30,7 +30,7 @@ struct siblings_memory {
     struct memory_question *questions;
 };
 
-/* own: our name. who is complete then. */
+/* own: our name. Then `who` is complete. */
 void siblings_memory_begin(struct siblings_memory *m, struct loop *loop, const char *own);
 struct memory_host *siblings_memory_add(struct siblings_memory *m, const char *name);
 /* Questions that nobody has answered or ignored. */

@@ -3,7 +3,7 @@
 #include "queue/event/event.h"
 #include "t/support/sky_hosts.h"
 
-/* --- What arrives ----------------------------------------------------------------- */
+/* --- Arrivals --------------------------------------------------------------------- */
 
 unsigned
 person(struct text address)
@@ -227,7 +227,7 @@ host_named(struct sky *w, const char *name)
     return NULL;
 }
 
-/* What a server makes of it: smtp/redirect.c. */
+/* The envelope that a server makes of it: smtp/redirect.c. */
 static struct envelope *
 envelope_at(struct host *at, const struct transport *c)
 {

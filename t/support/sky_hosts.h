@@ -1,11 +1,11 @@
 /* The hosts of t/sim/sky.h: each has a channel upon a queue manager, and sessions to the
- * others and to a next hop. What arrives is written down. */
+ * others and to a next hop. Arrivals are written down. */
 #ifndef T_SUPPORT_SKY_HOSTS_H
 #define T_SUPPORT_SKY_HOSTS_H
 
 #include "t/sim/sky.h"
 
-/* --- What arrives ----------------------------------------------------------------- */
+/* --- Arrivals --------------------------------------------------------------------- */
 
 unsigned person(struct text address);
 

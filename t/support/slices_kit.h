@@ -25,7 +25,7 @@ void dead_make(struct dead *d, unsigned slices, unsigned slice);
 /* How much is wrong: what is of this slice must have been reported, and be whole. */
 unsigned dead_check(const struct dead *d, struct kit *k, unsigned slices, unsigned slice);
 
-/* What queue_adopt() has answered. */
+/* The answer of queue_adopt(). */
 struct answer {
     unsigned count, messages;
     char error[200];

@@ -1,4 +1,4 @@
-/* What the tests of TLS share. */
+/* Common parts of the tests of TLS. */
 #include "t/support/tls_world.h"
 
 int

@@ -1,5 +1,5 @@
-/* What the tests of TLS share: certificates that openssl has just made, and two sides
- * that shake hands over loopback. */
+/* Common parts of the tests of TLS: certificates that openssl has just made, and two
+ * sides that shake hands over loopback. */
 #ifndef T_SUPPORT_TLS_WORLD_H
 #define T_SUPPORT_TLS_WORLD_H
 
