@@ -1,6 +1,6 @@
 package Bench;
 
-# What the measurements share: figures from /proc, the sink's control port, one run of the load generator.
+# Common parts of the measurements: figures from /proc, the sink's control port, one run of the load generator.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

@@ -62,7 +62,7 @@ sub simulate {
 sub seconds { my ($number, $unit) = shift =~ /^(\d+)(ms|s|m)$/ or die "time: @_"; return $number * { ms => 0.001, s => 1, m => 60 }->{$unit} }
 sub pairs { return map { /^(.*?)=(.*)$/ } @_ }
 
-# What the statements mean here; others have no counterpart: { settings, target, site, domain, arrive,
+# The meaning of the statements here; others have no counterpart: { settings, target, site, domain, arrive,
 # flush, until }.
 sub meaning {
     my %m = (settings => {}, target => { '' => '' }, site => {}, domain => {}, arrive => []);
@@ -104,7 +104,7 @@ sub arrive {
         '--messages', $a->{count}, '--connections', $a->{count} > 1000 && !$a->{rate} ? 20 : 1, '--rcpt', "$local-%d\@$a->{domain}", @rate);
 }
 
-# What the log says of the messages: group => [ their delays ].
+# The messages in the log: group => [ their delays ].
 sub delays {
     my $petrel = shift;
     my ($log, %group) = ($petrel->log);

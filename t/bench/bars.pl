@@ -181,7 +181,7 @@ sub slow_ones {
     return;
 }
 
-# What the scheduler's decisions cost: t/bench/decide.c.
+# The cost of the scheduler's decisions: t/bench/decide.c.
 sub decisions {
     my $decide = "$Petrel::root/$Petrel::build/t/bench/decide";
     for my $case (['100,000 messages, 10,000 sites', 100_000, 10_000, 100], ['100,000 messages, one site', 100_000, 1, 1]) {

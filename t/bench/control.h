@@ -36,7 +36,7 @@ on_sample(void *context)
     loop_timer_start(sink->loop, &server->sampling, SAMPLE_MS, on_sample, server);
 }
 
-/* What is idle still has been so until now. */
+/* Sessions that are idle have been so until now. */
 static void
 settle_idle(struct sink *sink)
 {
@@ -113,7 +113,7 @@ print_counters(void *context)
 {
     struct server *server = context;
     char *line = total_line(&server->sink);
-    /* The file first: who has read the line finds it written. */
+    /* The file first: a reader of the line finds it written. */
     FILE *file = server->count_file ? fopen(server->count_file, "w") : NULL;
     if (file != NULL) {
         fputs(line, file);
@@ -258,7 +258,7 @@ on_site(struct control_server *c, struct text arguments)
     control_say(c, site_line(site));
 }
 
-/* Who is to be answered late is answered now. */
+/* Clients with a late answer are answered now. */
 static void
 on_hurry(struct control_server *c, struct text arguments)
 {

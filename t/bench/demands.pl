@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What domains demand of TLS (MTA-STS, DANE): CPU a message with both off, and on where no domain demands anything; with
+# Demands of domains for TLS (MTA-STS, DANE): CPU a message with both off, and on where no domain demands anything; with
 # a policy that is kept, beside a route that verifies certificates; and with TLSA records. All in turn, against a second
 # Petrel that discards mail, by MX from NSD and (for TLSA) Unbound.
 use strict;

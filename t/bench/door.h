@@ -1,4 +1,5 @@
-/* Who gets in at an address of the sink: places, queue, and what comes of the others.
+/* Admits clients at an address of the sink: places, queue, and the treatment of the
+ * others.
  */
 #ifndef T_BENCH_DOOR_H
 #define T_BENCH_DOOR_H

@@ -1,4 +1,4 @@
-/* What the sink knows of a session, and the faults that it was told to show. */
+/* The sink's state of a session, and the faults that it was told to show. */
 #ifndef T_BENCH_FAULT_H
 #define T_BENCH_FAULT_H
 
@@ -80,7 +80,7 @@ struct session {
     struct session *prev, *next;
 };
 
-/* What stands in the faults for this stage, once; NULL when nothing does. */
+/* The fault for this stage, once; NULL: there is none. */
 static struct fault *
 find_fault(struct sink *sink, enum fault_kind kind, enum stage stage,
            struct text address)
@@ -164,7 +164,7 @@ sched_session_leave(struct session *s)
         site->queued--;
     if (s->state >= SESSION_NEW) {
         site_count_open(site, false);
-        /* Not now: who is served next may end as well. */
+        /* Not now: the next one served may end as well. */
         loop_post(s->sink->loop, &site->freed, s->sink->freed, site);
     }
     loop_release(s->sink->loop, session_release, s);
@@ -208,7 +208,7 @@ answer_refusal(struct session *s, int code, const char *why)
     return false;
 }
 
-/* Of a fault, and just so. */
+/* The reply of a fault, unchanged. */
 static bool
 answer_code(struct session *s, int code)
 {
@@ -222,7 +222,7 @@ count_tempfailed(struct session *s, int code, unsigned recipients)
         site_count(s->site, COUNT_RCPTS_TEMPFAILED, recipients);
 }
 
-/* What the rate of the address says to this stage: a code or 0. */
+/* The verdict of the address's rate on this stage: a code or 0. */
 static int
 rate_code(struct session *s, enum stage stage)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Floods, one kind after the other: attackers of a few addresses at a stated rate, and a good client of another address that
 # sends one message after the other. Measured first calm, then under attack: its time for a message (connect to 250), how
-# much of its mail is taken, the daemon's memory, and its log. What misses a bar is said; nothing is asserted.
+# much of its mail is taken, the daemon's memory, and its log. A figure beyond a bar is reported; nothing is asserted.
 # An attacker has a machine of its own: here it has a CPU of its own (the first), and the daemon and the good client share
 # the others. On one CPU the attacker's time slices of some 3 ms are measured, too. KINDS="auth churn" measures these alone.
 use strict;
@@ -41,7 +41,7 @@ my $password = 'right';
 my (undef, $user) = Petrel::command("$password\n", $Petrel::binary, 'passwd', 'user');
 chmod 0600, Petrel::spit("$work/users", $user);
 
-# What this process may run on, one CPU after the other; none if taskset is not there.
+# The CPUs of this process, one after the other; none if taskset is not there.
 sub cpus {
     Petrel::have('taskset') or return ();
     my ($mask) = Petrel::slurp('/proc/self/status') =~ /^Cpus_allowed_list:\s*(\S+)/m or return ();

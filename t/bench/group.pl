@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What a group costs a host that is in one: intake at full speed; and at a steady speed CPU a message, and how long mail
+# The cost of a group for a host in it: intake at full speed; and at a steady speed CPU a message, and how long mail
 # waits in the queue before its delivery begins (p99, by the log). With Redis, without it (nobody answers), and without a
 # group, in turn, ROUNDS times. The route has a rate that is never reached, so the bank divides each message's site.
 use strict;

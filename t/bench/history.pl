@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What the log and the history cost mail: throughput and CPU a message with both, with one of them, and with neither,
+# The cost of the log and the history: throughput and CPU a message with both, with one of them, and with neither,
 # in turn. The bar is 0.97 of the throughput with neither. ROUNDS=5. Nothing is asserted.
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# What HTTP costs mail: throughput alone, with 31 clients that are slow, silent, half-open or never read, and with 1,000
-# requests a second besides, and with eight readers of the live stream, half of which never read. The bar is 0.97 of the throughput alone, and CPU a message says more than it where the
-# requests share the cores with the daemon. ROUNDS=5. Nothing is asserted.
+# The cost of HTTP: throughput alone, with 31 clients that are slow, silent, half-open or never read, and with 1,000 requests a
+# second besides, and with eight readers of the live stream, half of which never read. The bar is 0.97 of the throughput alone, and
+# CPU a message says more than it where the requests share the cores with the daemon. ROUNDS=5. Nothing is asserted.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -70,7 +70,7 @@ sub watch {
     }
 }
 
-# What the daemon has answered, by its own count.
+# The daemon's answers, by its own count.
 sub answered {
     my $client = dial() or return 0;
     print $client sprintf $get, '/metrics';

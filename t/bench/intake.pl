@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep);
 my $rounds = $ENV{ROUNDS} || 3;
 my $seconds = $ENV{SECONDS_EACH} || 3;
 my $work = Bench::work_dir();
-# Whoever connects is never greeted: what was accepted waits.
+# No connection is ever greeted: accepted mail waits.
 my $mute = IO::Socket::INET->new(Listen => 100, LocalAddr => '127.0.0.1') or die;
 
 sub petrel {

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What joining fragments costs: CPU beside that of relaying them as they are, in turn in one process; and memory.
+# The cost of reassembling fragments: CPU beside that of relaying them as they are, in turn in one process; and memory.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -51,7 +51,7 @@ sub cost {
     run($server, $_, $sets * $parts, $_ =~ /joined/ ? $sets : $sets * $parts, @load) for 'joined.example', 'plain.example';
     for my $round (1 .. $rounds) {
         my %ms;
-        # Whoever comes second may find a warmer machine: each is it in turn.
+        # The second one may find a warmer machine: each is it in turn.
         for my $domain ($round % 2 ? ('plain.example', 'joined.example') : ('joined.example', 'plain.example')) {
             $ms{$domain} = run($server, $domain, $sets * $parts, $domain =~ /joined/ ? $sets : $sets * $parts, @load);
         }

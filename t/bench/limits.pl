@@ -1,8 +1,8 @@
 #!/usr/bin/perl
-# A receiver that takes five sessions and answers 421 to more: table 3 of Postfix's paper on its scheduler,
-# at a tenth of its time (100 ms a recipient), over sockets. One message with 2000 recipients, two a delivery,
-# five sessions at first, twenty at most. What was refused, what was deferred, and how near to what the receiver
-# can do. Postfix in turn with Petrel where it is set up, with each kind of feedback.
+# A receiver that takes five sessions and answers 421 to more: table 3 of Postfix's paper on its scheduler, at a tenth of its time
+# (100 ms a recipient), over sockets. One message with 2000 recipients, two a delivery, five sessions at first, twenty at most.
+# Refusals, deferrals, and the share of the receiver's capacity that is used. Postfix in turn with Petrel where it is set up, with
+# each kind of feedback.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

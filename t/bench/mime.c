@@ -20,7 +20,7 @@ enum {
     BAR_MB = 500
 };
 
-/* What both must find. */
+/* The counts that both must find. */
 struct found {
     uint64_t leaves, base64, offsets, bytes; /* offsets: their sum */
     uint64_t texts;                          /* of type text/plain */

@@ -148,7 +148,7 @@ send_content(struct sender *s)
     }
 }
 
-/* Of one fragment of a message, as of any other. No two runs use the same id. */
+/* The header of a fragment of a message. No two runs use the same id. */
 static int
 print_partial(const struct sender *s, char *out, size_t size)
 {

@@ -23,7 +23,7 @@ keep(struct session *s)
         disk_close_file(disk, file);
     disk_close_file(disk, s->content);
     s->content = -1;
-    /* The content comes last and whole: who sees it sees all. */
+    /* The content comes last and whole: a reader that sees it sees all. */
     snprintf(name, sizeof(name), "%08llu.eml", s->sink->stored++);
     return disk_rename(disk, s->name, name) == 0 && good;
 }

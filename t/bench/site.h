@@ -33,7 +33,7 @@ enum stage {
 static const char *const stage_names[STAGES] = {"banner", "helo", "mail", "rcpt",
                                                 "data",   "body", "dot"};
 
-/* What a connection meets that finds no place free. */
+/* The treatment of a connection that finds no free place. */
 enum over {
     OVER_421,
     OVER_RST,
