@@ -1,5 +1,5 @@
-/* Fuzz target: paths, mailboxes, local parts, domains and xtext. What is taken is
- * within the limits, holds no control, and its normal form is one. */
+/* Fuzz target: paths, mailboxes, local parts, domains and xtext. An accepted address is
+ * within the limits, holds no control, and has one normal form. */
 #include "mime/address.h"
 
 #include "t/support/must.h"

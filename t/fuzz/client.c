@@ -1,5 +1,5 @@
-/* Whatever the next hop says: every recipient gets one verdict, and only CRLF lines go
- * out. */
+/* Fuzz target: replies of the next hop. Every recipient gets one verdict, and only CRLF
+ * lines go out. */
 #include "smtp/client/client.h"
 
 #include "t/support/must.h"
@@ -153,8 +153,8 @@ pump(struct run *r, struct text *input)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The first byte chooses LMTP (with a login: one of our own hosts), a login, the demand
- * on TLS (of which the dialogue goes on as if there were none) and the size of the
- * pieces; the rest is what the peer says.
+ * for TLS (the dialogue goes on as if there were none) and the size of the pieces; the
+ * rest is the input from the peer.
  */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -95,7 +95,7 @@ start(void)
     must(w.control != NULL);
 }
 
-/* What an operation has removed or released comes again. */
+/* A message that an operation has removed or released comes again. */
 static void
 restock(void)
 {

@@ -1,5 +1,5 @@
 /* Fuzz target: replies of name servers. Names are host names, counts and sizes within
- * limits, and data within the reply, whatever the octets. */
+ * limits, and data within the reply, for any octets. */
 #include "base/dns/dns_reply.h"
 
 #include "t/support/must.h"

@@ -35,7 +35,7 @@ check_envelope(const struct envelope *e, bool complete)
         must(e->delivery.failures[i].recipient < e->count);
 }
 
-/* What was read can be written, and is read again as the same. */
+/* An envelope that was read can be written, and is read again as the same. */
 static void
 check_todo_again(const struct envelope *e)
 {
@@ -75,7 +75,8 @@ check_given_again(const struct envelope *e)
     buffer_free(&again);
 }
 
-/* What is left of a stranger's is what he may say, in words that go on a wire. */
+/* The accepted part of another user's envelope has only values that it may set, in
+ * words fit for a wire. */
 static void
 check_injected(struct envelope *e)
 {

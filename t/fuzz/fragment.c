@@ -1,5 +1,5 @@
-/* Fuzz target: what is a fragment. What is found keeps the rules, does not depend on
- * what the body holds, and is the same once more. */
+/* Fuzz target: the recognition of fragments. The result keeps the rules, does not
+ * depend on the body, and is the same once more. */
 #include "defrag/reassembly/fragment.h"
 
 #include "base/buffer.h"
@@ -21,7 +21,7 @@ check_good(struct text message, const struct fragment_envelope *envelope,
     must(r->total == 0 || (r->total >= r->number && r->total <= envelope->parts_max));
     must(r->id_length >= 1 && r->id_length <= FRAGMENT_ID_MAX);
     must(envelope->sender.length > 0 && !envelope->binary && r->body <= message.length);
-    /* Who scans it as it streams by sees the same header. */
+    /* A scan of the stream sees the same header. */
     header_scan_start(&scan);
     header_scan_add(&scan, message);
     must(!scan.headless && scan.composite && scan.length <= r->body);

@@ -1,6 +1,6 @@
-/* Fuzz target: questions to the bank of a slice, by whoever may open its socket, and the file and lists of members. A
- * question is a line, its words are divided by blanks; an empty line lets a second go by. What is answered is what a
- * group reads: numbers within their bounds. */
+/* Fuzz target: questions to the bank of a slice, by any process that may open its socket, and the file and lists of
+ * members. A question is a line, its words are divided by blanks; an empty line lets a second go by. Answers are fit
+ * for a group: numbers within their bounds. */
 #include "queue/group/group_answer.h"
 #include "queue/group/group_internal.h"
 

@@ -39,8 +39,8 @@ take_bare(void *context, struct text mailbox)
     *found = *found || text_find(mailbox, '@') == TEXT_NONE;
 }
 
-/* Whatever the parser reads as an address without a domain, the scan has noticed; and
- * each field that is not for the next hop. */
+/* The scan has noticed every address without a domain that the parser reads; and each
+ * field that is not for the next hop. */
 static void
 check_needs(struct text header, const struct header_scan *s)
 {

@@ -1,5 +1,5 @@
-/* Fuzz target: lines of the history, which whoever may write the spool can forge, and queries. What is read becomes
- * JSON, and fields never overlap. The first line is the query. */
+/* Fuzz target: lines of the history, which any writer of the spool can forge, and queries. Every line becomes JSON,
+ * and fields never overlap. The first line is the query. */
 #include "admin/history/life.h"
 #include "admin/history/trace_query.h"
 

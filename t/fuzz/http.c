@@ -49,7 +49,7 @@ feed(struct http_reader *reader, struct text all, size_t piece, enum progress *p
     return taken;
 }
 
-/* Whatever URL is taken, our own reader finds one request for that path and host. */
+/* For any accepted URL our own reader finds one request for that path and host. */
 static void
 check_url(struct text t)
 {

@@ -27,7 +27,7 @@ must_be(bool good, const char *what)
 
 static struct disk *disk; /* one directory for all runs */
 
-/* --- What was read --------------------------------------------------------------- */
+/* --- Results --------------------------------------------------------------------- */
 
 struct reading {
     uint64_t records, digest, sequence;

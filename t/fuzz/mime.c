@@ -1,6 +1,6 @@
 /* Fuzz target: the structure of messages. Every byte is told once, in order, in parts
- * that begin and end like brackets, and nothing depends on how the bytes were cut. What
- * `petrel mime` prints is JSON, with each part within the one that holds it. */
+ * that begin and end like brackets, and nothing depends on how the bytes were cut. The
+ * output of `petrel mime` is JSON, with each part within the one that holds it. */
 #include "admin/command/mime.h"
 
 #include "t/support/must.h"

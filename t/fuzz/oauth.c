@@ -1,7 +1,6 @@
 /* Fuzz target: rows of OAuth2 accounts, answers of providers, addresses pasted by users,
- * states in files.
- * What is taken is fit for a command and a terminal, and every refusal has one printable
- * sentence. */
+ * states in files. An accepted value is fit for a command and a terminal, and every
+ * refusal has one printable sentence. */
 #include "base/http/oauth.h"
 
 #include "base/http/oauth_state.h"
@@ -68,7 +67,7 @@ check_account(struct text row)
     buffer_free(&out);
 }
 
-/* What is read can be written, and is then read the same. */
+/* A state that is read can be written, and is then read the same. */
 static void
 check_state(struct text content)
 {
@@ -107,7 +106,7 @@ check_hidden(struct text rest)
     text_copy(reason, sizeof(reason), rest);
     oauth_hide(reason, secret);
     must(strlen(reason) < sizeof(reason));
-    /* Of "(hidden)" it has nothing itself. */
+    /* It has no part of "(hidden)" itself. */
     bool is_odd = text_find(secret, '(') != TEXT_NONE ||
                   text_find(secret, ')') != TEXT_NONE || secret.length == 0 ||
                   memmem("hidden", 6, secret.at, secret.length) != NULL;

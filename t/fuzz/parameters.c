@@ -1,5 +1,5 @@
-/* Fuzz target: arguments of MAIL and RCPT. What is taken is within its limits, lies
- * within the argument, and holds no control, also once decoded. */
+/* Fuzz target: arguments of MAIL and RCPT. An accepted argument is within its limits,
+ * lies within the argument, and holds no control, also once decoded. */
 #include "smtp/server/parameters.h"
 
 #include "queue/set_mark.h"

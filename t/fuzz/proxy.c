@@ -1,5 +1,5 @@
-/* Fuzz target: PROXY headers. What is taken ends within its limit, is whole only as a
- * whole, and names a client only by TCP. */
+/* Fuzz target: PROXY headers. An accepted header ends within its limit, is whole only
+ * as a whole, and names a client only by TCP. */
 #include "smtp/server/proxy.h"
 
 #include "t/support/must.h"

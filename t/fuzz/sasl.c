@@ -1,6 +1,6 @@
 /* Fuzz target: AUTH, both sides, and the file of users. The first byte chooses
  * mechanism, side, and whether the lines that follow are put in Base64 first. Nobody
- * logs in who does not know the password; the client believes no impostor. */
+ * logs in without the password; the client believes no impostor. */
 #include "base/crypto/base64.h"
 #include "smtp/client/sasl_client.h"
 #include "smtp/server/tables_internal.h"

@@ -1,4 +1,4 @@
-/* Fuzz target: sets of fragments. Whatever comes, in whatever order: every message that
+/* Fuzz target: sets of fragments. For any input, in any order: every message that
  * entered is held, absorbed, released, or served by joins to its last recipient, each
  * exactly once; joins are whole; no limit is exceeded; counts are true. */
 #include "defrag/set/set.h"
@@ -29,7 +29,7 @@ enum where { NOWHERE, HELD, GONE };
 struct message {
     enum where where;
     unsigned key, number, digest;
-    unsigned needs; /* bits: recipients who have not got it in a whole */
+    unsigned needs; /* bits: recipients that have not got it in a whole */
     unsigned busy;  /* of these: a join is under way */
     size_t count;   /* recipients it was kept for */
     int64_t size;
@@ -81,7 +81,7 @@ name_of(struct text t)
     abort();
 }
 
-/* --- What must be true at any time */
+/* --- Invariants */
 
 static size_t
 held_of(const struct world *w, unsigned key)
@@ -169,7 +169,7 @@ check_counts(const struct world *w)
     must(w->limits.client_sets == 0 || open <= w->limits.client_sets);
 }
 
-/* What is being joined cannot be given up to make space. */
+/* A set that is being reassembled cannot be given up to make space. */
 static void
 check_room(const struct world *w)
 {

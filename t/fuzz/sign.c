@@ -1,5 +1,5 @@
-/* Fuzz target: files of private keys. What is read as a key signs, and has a public half;
- * what is not has a reason. */
+/* Fuzz target: files of private keys. A file that is read as a key signs, and has a
+ * public half; any other has a reason. */
 #include "base/crypto/sign.h"
 
 #include "base/memory.h"

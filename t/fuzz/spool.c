@@ -1,6 +1,6 @@
-/* Fuzz target: the files of one message in a spool, with lengths and checksums that are
- * right whatever they say, our own or (for root) another user's. A queue opens on them
- * as at a start, loads what it finds, settles and defers it, and opens once more. */
+/* Fuzz target: the files of one message in a spool, with right lengths and checksums
+ * for any content, our own or (for root) another user's. A queue opens on them as at a
+ * start, loads what it finds, settles and defers it, and opens once more. */
 #include "queue/queue.h"
 
 #include "base/crc.h"

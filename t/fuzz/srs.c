@@ -29,7 +29,7 @@ check_forward(const struct srs *s, struct text sender)
         return;
     must(address_parse(text_from(out), &parsed) && strlen(out) <= ADDRESS_MAX);
     must(text_equal(parsed.domain, srs_domain(s)));
-    /* Of another host's SRS1 only the first host is known; some forms are no address. */
+    /* Only the first host of another host's SRS1 is known; some forms are no address. */
     enum srs_answer answer = srs_back(s, text_from(out), now_ms, back);
     if (is_srs_of(sender, "SRS1"))
         return;

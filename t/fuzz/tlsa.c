@@ -1,5 +1,5 @@
-/* Fuzz target: TLSA records of a hostile zone beside the certificates of a hostile host. What is usable is counted, the
- * order of records does not matter, and a record of the host's own certificate proves it. */
+/* Fuzz target: TLSA records of a hostile zone beside the certificates of a hostile host. Usable records are counted,
+ * the order of records does not matter, and a record of the host's own certificate proves it. */
 #include "base/tls/tls_dane.h"
 
 #include "base/tls/tls_internal.h"

@@ -1,6 +1,6 @@
-/* Fuzz target: encoded-words, parameters and encoded bodies. What comes out is UTF-8
- * where what went in was; what we encode is read back, wherever it is cut into words; a
- * limit changes nothing but whether there is a result. */
+/* Fuzz target: encoded-words, parameters and encoded bodies. The output is UTF-8 where
+ * the input was; our encoded text is read back, for any cut into words; a limit changes
+ * nothing but whether there is a result. */
 #include "mime/word.h"
 
 #include "base/crypto/base64.h"
