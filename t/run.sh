@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs test files, all of them, whatever one of them may say: BUILD=build t/run.sh FILE... The end names those that
-# failed, what they said of it, and the command that runs each of them alone. What they say until then is not shown:
+# Runs test files, all of them, with any result of one: BUILD=build t/run.sh FILE... The end names those that
+# failed, their messages, and the command that runs each of them alone. Output until then is not shown:
 # many provoke mistakes, and their complaints look like a disaster. AGAIN=3: up to three that failed beside others run once
 # more, alone. One that passes then is named, with what it said at first: it is a defect to repair, but not a failure.
 set -u

@@ -1,4 +1,4 @@
-/* What daemons, injectors and operators do, and what they promise by it. */
+/* Acts of daemons, injectors and operators, with their promises. */
 #include "t/crash/act.h"
 
 #include "base/crc.h"
@@ -367,7 +367,7 @@ act_load(struct work *w, int message)
     shadow_expand(m, e);
     w->envelopes[message] = e;
     m->unseen = false;
-    /* What was not written before its process was killed never happened. */
+    /* A result not written before its process was killed never happened. */
     for (unsigned r = 0; r < m->recipients && r < e->count; r++)
         if (!e->recipients[r].done && m->marks[r] == MAYBE)
             m->marks[r] = NO;

@@ -1,5 +1,5 @@
-/* Single acts of a workload, with the shadow kept beside the queue. What cannot be done
- * (no such message, or another is at it) is not done. */
+/* Single acts of a workload, with the shadow kept beside the queue. An act that is
+ * impossible (no such message, or another is at it) is not done. */
 #ifndef T_CRASH_ACT_H
 #define T_CRASH_ACT_H
 

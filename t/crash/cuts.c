@@ -10,7 +10,7 @@
 
 enum { COMPLAINTS_MAX = 3 };
 
-/* What has been judged already. */
+/* The states judged already. */
 struct known_states {
     uint64_t *keys; /* 0: free */
     size_t count, capacity;
@@ -181,7 +181,8 @@ judge_cut(struct run *r, struct sim_cut cut, uint64_t *key)
     struct world *before;
     bool news = enter_copy(r, cut, &before, key);
     r->tally->duplicates += !news;
-    /* What was excused of a disorderly cut is not when an orderly one leads there. */
+    /* A state excused for a disorderly cut is not excused when an orderly one leads
+     * there. */
     if (news ||
         (keeps_order(cut.kind) && !r->disordered && is_known(&r->excused, *key)))
         judge_state(r, cut, *key, news);

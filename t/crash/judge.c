@@ -26,7 +26,7 @@ struct trial {
     const struct comeback *comeback;
     struct finding *finding;
     struct daemon daemons[SLICES_MAX];
-    /* Of each message: how often it was there, and what became of it now. */
+    /* For each message: how often it was there, and its result now. */
     unsigned seen[MESSAGES_MAX];
     bool delivered[MESSAGES_MAX][RECIPIENTS_MAX];
     bool quarantined[MESSAGES_MAX];
@@ -333,7 +333,7 @@ check_all_there(struct trial *t)
     }
 }
 
-/* --- What remains ---------------------------------------------------------------- */
+/* --- The rest -------------------------------------------------------------------- */
 
 static void
 on_stored(void *context, struct envelope *e, const struct outcome *refusal)

@@ -1,4 +1,4 @@
-/* What must be true of every message, and how messages look. */
+/* The properties that every message must have, and the form of messages. */
 #include "t/crash/shadow.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* The shadow: what must be true of every message, whatever happens to the machine. The
- * workload writes it down as it goes; judges compare. */
+/* The shadow: the properties that every message must have after any event of the
+ * machine. The workload writes it down as it goes; judges compare. */
 #ifndef T_CRASH_SHADOW_H
 #define T_CRASH_SHADOW_H
 

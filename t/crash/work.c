@@ -1,4 +1,4 @@
-/* What is done with a queue, and what must be true of it from then on. */
+/* The work with a queue, and the properties it must have from then on. */
 #include "t/crash/work.h"
 
 #include "t/sim/sim_disk.h"
@@ -354,7 +354,7 @@ scenario_recovery(struct work *w)
     act_start(w, 1);
 }
 
-/* Whatever stands beside the journal in its name, a young message is what it was. */
+/* With any file of its name beside the journal, a journaled message is unchanged. */
 static void
 scenario_plant(struct work *w)
 {

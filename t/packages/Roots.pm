@@ -103,7 +103,7 @@ sub fresh {
     return $root;
 }
 
-# What boots a root, as the first process of its namespaces.
+# Boots a root, as the first process of its namespaces.
 my $boot = <<'END';
 set -eu
 mount --bind "$1" "$1"
@@ -155,7 +155,7 @@ sub boot {
     return @enter;
 }
 
-# What a build needs of the source, copied to ROOT/src.
+# Copies the parts of the source that a build needs to ROOT/src.
 sub source {
     my $root = shift;
     system("cd $Petrel::root && mkdir -p $root/src && cp -R Makefile mta.c base mime sched queue smtp defrag admin man etc doc debian config.example *.md $root/src") == 0 or die 'cp';

@@ -57,7 +57,7 @@ for my $name (qw(petrel petrel-mta)) {
 }
 bootstrapped();
 
-# Hosts have port 25 here, whatever this machine does with its own.
+# Hosts have port 25 here, even if this machine uses its own.
 my $net = Petrel::spawn("$work/net.log", qw(unshare --net sh -c), 'ip link set lo up && echo up && exec sleep 3600');
 Petrel::wait_for(sub { Petrel::slurp("$work/net.log") =~ /up/ }) or die Petrel::slurp("$work/net.log");
 my @alone = ('nsenter', "--net=/proc/$net/ns/net");

@@ -80,7 +80,7 @@ struct bed {
 
 void add_mail(struct bed *b, const char *rcpts);
 
-/* Of whom the delivery believes certificates; NULL: of nobody. */
+/* The CA whose certificates the delivery accepts; NULL: none. */
 extern const char *bed_anchors;
 
 void bed_start(struct bed *b);

@@ -172,7 +172,7 @@ disk_close(struct disk **disk)
     struct flight *f, *next;
     if (*disk == NULL)
         return;
-    /* What is in flight may be durable or not: nobody will hear. */
+    /* Writes in flight may be durable or not: nobody will hear. */
     DL_FOREACH_SAFE ((*disk)->flights, f, next)
         drop_flight(f);
     free((*disk)->path);
@@ -613,7 +613,7 @@ disk_link(struct disk *disk, const char *from, const char *to)
     return changed(0);
 }
 
-/* What changed before with one of the two and is pending changes with both now. */
+/* Pending changes that belonged to one of the two belong to both now. */
 static void
 join_groups(uint64_t from, uint64_t into)
 {

@@ -147,7 +147,7 @@ bytes_copy(struct bytes *to, const struct bytes *from)
     *to = copy;
 }
 
-/* What lies beyond the size becomes zeros. */
+/* Bytes beyond the size become zeros. */
 static inline void
 bytes_resize(struct bytes *b, size_t size)
 {

@@ -29,7 +29,7 @@ add(struct items *list, struct item item)
     list->rows[list->count++] = item;
 }
 
-/* --- What is pending ------------------------------------------------------------- */
+/* --- Pending changes ------------------------------------------------------------- */
 
 static bool
 differs(const struct inode *inode, size_t page)
@@ -77,7 +77,7 @@ list_items(void)
         if (e->kept != NULL)
             e->kept->marked = true;
     }
-    /* Of a file that no version knows nothing can be seen. */
+    /* A file that no version knows cannot be seen. */
     DL_FOREACH (world()->inodes, inode)
         if (inode->marked)
             add_content(&list, inode);
@@ -159,8 +159,8 @@ tear_alone(size_t tear)
 
 /* --- Garbage --------------------------------------------------------------------- */
 
-/* What a sector held before or holds now it may hold; a sector that is written over
- * what was durable is written whole or not at all. */
+/* A sector may hold its old or its new bytes; one written over durable bytes is written
+ * whole or not at all. */
 static bool
 may_be_garbage(const struct item *item)
 {

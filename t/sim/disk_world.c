@@ -140,7 +140,7 @@ world_unmap(void *map)
     free(m);
 }
 
-/* What differs was stored by the process. */
+/* Bytes that differ were stored by the process. */
 static void
 pull(struct map *m)
 {
@@ -212,7 +212,7 @@ world_write(struct inode *inode, size_t offset, struct text t)
 
 /* --- Syncs ----------------------------------------------------------------------- */
 
-/* What a sync takes along: as it was when the sync began. */
+/* The data of a sync, as they were when it began. */
 struct capture {
     struct inode *inode;
     size_t size;

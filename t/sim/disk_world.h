@@ -10,7 +10,7 @@
 
 enum { PATH_LIMIT = 2048, FIRST_HANDLE = 50000, SECTOR = 512 };
 
-/* What was written into a page since it was synced; to == 0: nothing. */
+/* The bytes written into a page since it was synced; to == 0: none. */
 struct dirt {
     uint16_t from, to;
     bool scattered; /* with gaps */
@@ -111,7 +111,7 @@ void world_capture_free(struct capture **capture);
 /* Memory that a process shares with a file. */
 void *world_map(struct inode *inode, size_t size);
 void world_unmap(void *map);
-/* What was stored there since is in the file. */
+/* Copies the bytes stored there since into the file. */
 void world_pull(struct inode *inode);
 void world_pull_all(struct world *w);
 

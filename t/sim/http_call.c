@@ -1,4 +1,4 @@
-/* Canned responses for those who make HTTPS calls. */
+/* Canned responses for callers of HTTPS. */
 #include "t/sim/sim_http.h"
 
 #include "base/loop/loop.h"

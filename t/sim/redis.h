@@ -1,5 +1,5 @@
-/* A Redis for tests of those who ask it: t/sim/redis.c in the place of base/redis/redis.c. It
- * answers nothing by itself; the test sees the last command and says what is answered. */
+/* A Redis for tests of its callers: t/sim/redis.c in the place of base/redis/redis.c. It
+ * answers nothing by itself; the test sees the last command and gives the answer. */
 #ifndef T_SIM_REDIS_H
 #define T_SIM_REDIS_H
 

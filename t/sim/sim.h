@@ -1,4 +1,4 @@
-/* What a simulation can do with the stand-ins beyond the headers of the real doors. */
+/* Controls of the stand-ins, beyond the headers of the real doors. */
 #ifndef T_SIM_SIM_H
 #define T_SIM_SIM_H
 

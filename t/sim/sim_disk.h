@@ -1,8 +1,8 @@
 /* The disk's stand-in (link t/sim/disk.c and t/sim/disk_world.c): files in memory that
  * fail, die and lose power on command.
  *
- * One world for all `struct disk` of the program. Of every file and every name it knows
- * two versions: what a program sees, and what a power cut leaves. What makes things
+ * One world for all `struct disk` of the program. It knows two versions of every file
+ * and every name: that of programs, and that after a power cut. Calls that make data
  * durable, as measured (doc/design.md "File systems"), the worse where file systems
  * differ:
  *   disk_sync            the content; and the names of a file that never had a durable

@@ -1,4 +1,4 @@
-/* What a simulation can do with the stand-in for base/dns/dns.h (t/sim/dns.c) beyond it.
+/* Controls of the stand-in for base/dns/dns.h (t/sim/dns.c), beyond that header.
  *
  * Names are answered from a table. A name that is not in it does not exist; one that
  * has only other kinds of records answers DNS_NO_DATA. IP literals and localhost
@@ -29,10 +29,11 @@ void sim_dns_host(struct dns *dns, const char *ip, const char *host);
 void sim_dns_alias(struct dns *dns, const char *name, const char *of, bool secure);
 /* The question for its CNAME record is not answered. */
 void sim_dns_alias_fails(struct dns *dns, const char *name);
-/* What is said of the name has been validated; DNS_TRUST_YES makes it secure. */
+/* Answers about the name have been validated; DNS_TRUST_YES makes it secure. */
 void sim_dns_secure(struct dns *dns, const char *name, bool secure);
-/* From now on all kinds of question answer this, whatever the table says; DNS_FOUND
- * gives the table back. DNS_NO_DATA without records is a name that only exists. */
+/* From now on all kinds of question answer this, for any content of the table;
+ * DNS_FOUND gives the table back. DNS_NO_DATA without records is a name that only
+ * exists. */
 void sim_dns_status(struct dns *dns, const char *name, enum dns_status status);
 /* Later questions take this long. */
 void sim_dns_delay(struct dns *dns, int64_t delay_ms);

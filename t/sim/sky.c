@@ -5,7 +5,7 @@ const char *const people[PEOPLE] = {"b@y", "c@y", "d@z"};
 
 const char *const names[HOSTS_MAX] = {"a.test", "b.test", "c.test", "d.test"};
 
-/* --- What happens ----------------------------------------------------------------- */
+/* --- Events ----------------------------------------------------------------------- */
 
 unsigned
 draw(struct sky *w, unsigned below)

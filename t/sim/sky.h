@@ -21,7 +21,7 @@ enum {
 extern const char *const people[PEOPLE];
 extern const char *const names[HOSTS_MAX];
 
-/* --- What happens ----------------------------------------------------------------- */
+/* --- Events ----------------------------------------------------------------------- */
 
 struct host;
 struct sky;
@@ -64,7 +64,7 @@ struct transport {
     bool is_storing;          /* it has not said yet that it has it */
 };
 
-/* What a host is about to answer to another. */
+/* The answer that a host is about to give to another. */
 struct arriving {
     struct host *at;
     struct transport *from; /* NULL: it is gone */
@@ -136,7 +136,7 @@ void recovered(void *context);
 
 void tell(void *context);
 
-/* What it would say to an honest host. */
+/* The answer to an honest host. */
 void decide(struct registry *r, struct question *q);
 
 #endif
