@@ -66,7 +66,7 @@ struct http_result {
 };
 typedef void http_called(void *context, const struct http_result *result);
 
-/* Copies what it needs. The callback comes once, in a later turn; then the call is
+/* Copies its arguments. The callback comes once, in a later turn; then the call is
  * void. A malformed URL is an error like others. */
 struct http_call *http_call_start(struct http_caller *caller, struct text url,
                                   const struct http_request *request,

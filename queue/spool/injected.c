@@ -1,4 +1,5 @@
-/* Takes from another user's envelope only what an injector may set, and logs it. */
+/* Takes from another user's envelope only the data that an injector may set, and logs
+ * it. */
 #include "queue/spool/injected.h"
 
 #include "mime/address.h"

@@ -232,7 +232,7 @@ spool_close(struct spool *s)
 
 /* --- Single files ---------------------------------------------------------------- */
 
-/* The daemon must be able to read what another user injects. */
+/* The daemon must be able to read mail that another user injects. */
 int
 spool_create(struct spool *s, const char *path)
 {

@@ -1,4 +1,4 @@
-/* Reads the table of quotas, and counts what each name sends. */
+/* Reads the table of quotas, and counts the recipients of each name. */
 #include "sched/route/quotas.h"
 
 #include "base/memory.h"

@@ -66,7 +66,7 @@ reader_read(struct reader *c, struct text *piece, const char **why)
         return PROGRESS_MORE;
     if (got == 0 && is_intact(c))
         return PROGRESS_DONE;
-    *why = got < 0 ? strerror((int)-got) : "it differs from what was stored";
+    *why = got < 0 ? strerror((int)-got) : "it differs from the stored content";
     return PROGRESS_BAD;
 }
 

@@ -53,7 +53,7 @@ check(struct kit *k, size_t prefix, size_t length)
     buffer_clear(&all);
     ok(reader_open(&c, k->queue, e, NULL, &why));
     is_number(read_all(&c, &all, &why), PROGRESS_BAD, "other bytes");
-    is_string(why, "it differs from what was stored", "and it says so");
+    is_string(why, "it differs from the stored content", "and it says so");
     reader_close(&c);
     e->content_crc ^= 1;
     e->content_size++;
