@@ -88,7 +88,7 @@ const struct setting options_rows[] = {
         "WHO: user:NAME, uid:NUMBER, sender:ADDRESS, sender:DOMAIN (each of its "
         "addresses),\n"
         "domain:DOMAIN (as a whole), with * for each user, address or domain; all.\n"
-        "LIMIT: N/s, N/m, N/h, N/d, none. Of each kind the first line that matches "
+        "LIMIT: N/s, N/m, N/h, N/d, none. For each kind the first line that matches "
         "counts.\n"
         "Each daemon (of a spool with slices, and each host) counts by itself.\n"
         "Example: user:* 500/d,100/h"),
