@@ -440,7 +440,7 @@ static const struct finding_row finding_rows[] = {
     {"site_clogs",           FINDING_WARNING, check_site_clogs,
      "See the bound of the site in `petrel status`: its limits, its rate, its speed." },
     {"mail_old",             FINDING_WARNING, check_mail_old,
-     "`petrel queue why` with the id says why it waits."                              },
+     "See `petrel queue why` with its id."                                            },
     {"expires_soon",         FINDING_WARNING, check_expires_soon,
      "Repair the cause (`petrel queue why`), or raise "
      "`maximal_queue_lifetime`."                                                      },
