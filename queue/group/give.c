@@ -1,6 +1,6 @@
 /* Gives the queue away, message by message.
  *
- * A walk lists what is there, in steps; a heap orders it by due time. Then each message is
+ * A walk lists the queue, in steps; a heap orders it by due time. Then each message is
  * lent by the manager, becomes a *gift*, and is sent. A gift without a certain answer is
  * *lost*: it may be there. After a walk of which nothing was left to try, it is over. One
  * that rests has only gifts, until each has its answer or its time is over. */
@@ -253,7 +253,8 @@ give_on_durable(void *context)
     give_stir(g);
 }
 
-/* At each moment at most GIVE_HURRY and what was unanswered then could be given twice. */
+/* At each moment at most GIVE_HURRY and the messages unanswered then could be given
+ * twice. */
 static void
 give_begin_barrier(struct give *g)
 {
@@ -300,7 +301,7 @@ gift_later(struct gift *x, const struct outcome *outcome)
     x->host->paused_ms = give_now_ms(g) + AGAIN_MS;
     snprintf(g->why, sizeof(g->why), "%.60s: %.120s", x->host->name,
              outcome != NULL ? outcome->text : "");
-    if (x->lost_ms != 0) { /* whoever says so may not have looked */
+    if (x->lost_ms != 0) { /* a host that says so may not have looked */
         gift_lose(x);
         return;
     }
@@ -415,7 +416,7 @@ gift_send(struct gift *x, struct give_host *h)
     return true;
 }
 
-/* The same host knows what it has taken. After a while it is taken for gone. */
+/* The same host knows the messages it has taken. After a while it is taken for gone. */
 static void
 gift_ask_again(struct gift *x)
 {
@@ -431,7 +432,7 @@ gift_ask_again(struct gift *x)
     }
 }
 
-/* What was lent and is not on its way: at most SIBLING_UNANSWERED a host, and one. */
+/* Messages lent and not on their way: at most SIBLING_UNANSWERED a host, and one. */
 static void
 give_send_gifts(struct give *g)
 {
@@ -585,7 +586,7 @@ give_begin_walk(struct give *g)
     arena_init(&g->arena, SIZE_MAX / 4); /* as many as there are messages */
     g->was_sent = g->walk_has_names = false;
     g->progress.quarantined = 0;
-    /* What is being stored has no name yet: another walk follows. */
+    /* A message that is being stored has no name yet: another walk follows. */
     g->was_busy = queue_is_storing(manager_queue(g->setup.manager));
     g->walk = queue_walk_begin(manager_queue(g->setup.manager), give_wants, g);
     give_stir(g);
@@ -630,8 +631,8 @@ give_list(struct give *g)
 
 /* --- Steps ------------------------------------------------------------------------ */
 
-/* A walk has found nothing more that could be given. What comes meanwhile, as
- * notifications do, is found by another one. */
+/* A walk has found nothing more that could be given. Later mail, such as notifications,
+ * is found by another one. */
 static void
 give_finish(struct give *g)
 {

@@ -48,7 +48,7 @@ group_fail(struct group *g, const char *why)
     g->engine.kind->fail(g->engine.bank, why);
 }
 
-/* --- What the scheduler knows ------------------------------------------------------- */
+/* --- The scheduler ------------------------------------------------------------------ */
 
 static void
 group_tell_scheduler(struct group *g)
@@ -195,7 +195,7 @@ group_read_number(struct text *rest, uint64_t max, uint64_t *out)
     return text_word(rest, " ", &word) && text_number(word, max, out);
 }
 
-/* Redis is another machine: what it says is checked. */
+/* Redis is another machine: its answers are checked. */
 static bool
 group_read_grants(struct text answer, struct bank_grant *out, size_t count)
 {
@@ -585,7 +585,7 @@ group_siblings(struct group *g,
     }
 }
 
-/* A bank knows better who has gone. */
+/* A bank knows better which hosts have gone. */
 void
 group_reload(struct group *g, const struct group_settings *settings)
 {

@@ -1,13 +1,14 @@
 /* A group of hosts that share the limits of next hops (doc/cluster.md).
  *
- * It tells the scheduler who is there and carries its questions to the bank, which is a
+ * It tells the scheduler the members and carries its questions to the bank, which is a
  * script in Redis, or one of the slices of this machine: sites of one turn in one question,
  * at most one question under way. It gives the answers back, says that there is none after
  * 250 ms, and that the bank is away when Redis is. The scheduler then goes on with this
- * host's own part. So mail never waits for Redis, and what Redis forgets costs none.
+ * host's own part. So mail never waits for Redis, and no mail is lost with its data.
  *
- * Every 2 s the host says that it is here; every 10 s it reads who else is. The names are
- * kept in lock/group, so that a host knows its part when it starts without Redis. */
+ * Every 2 s the host says that it is here; every 10 s it reads the list of the others. The
+ * names are kept in lock/group, so that a host knows its part when it starts without
+ * Redis. */
 #ifndef QUEUE_GROUP_GROUP_H
 #define QUEUE_GROUP_GROUP_H
 
@@ -22,7 +23,7 @@ struct loop;
 struct manager;
 struct redis;
 
-/* What the connection writes to see whether it may write. */
+/* The key that the connection writes to see whether it may write. */
 #define GROUP_PROBE "ps:"
 
 enum { GROUP_ASK_MAX = 200 /* sites in a question */ };
@@ -38,15 +39,15 @@ struct group_setup {
     const struct group_settings *settings;
 };
 
-/* What setup points to outlives it, but for the settings. */
+/* The data that setup points to outlive it, but for the settings. */
 struct group *group_new(const struct group_setup *setup);
 /* Says goodbye. Not from within a callback. */
 void group_free(struct group **group);
-/* What others are to know of this host, asked before each heartbeat. */
+/* Describes this host for others, before each heartbeat. */
 typedef void group_described(void *context, struct group_self *self);
 void group_describe(struct group *group, group_described *describe, void *context);
-/* The other hosts, until each returns false. What they say of themselves in Redis counts;
- * the address of one that says nothing is that of cluster_peers. */
+/* The other hosts, until each returns false. Their descriptions in Redis count; the
+ * address of one that says nothing is that of cluster_peers. */
 void group_siblings(struct group *group,
                     bool (*each)(void *context, const struct sibling *sibling),
                     void *context);

@@ -1,4 +1,4 @@
-/* What the script of the bank does, by the bank of this process. Pure. */
+/* Does the work of the bank's script by the bank of this process. Pure. */
 #ifndef QUEUE_GROUP_GROUP_ANSWER_H
 #define QUEUE_GROUP_GROUP_ANSWER_H
 

@@ -38,7 +38,7 @@ struct group {
     char info[GROUP_INFO_MAX];
     group_described *describe; /* NULL: nobody can call us */
     void *describe_context;
-    struct group_siblings siblings;      /* what others say of themselves */
+    struct group_siblings siblings;      /* descriptions of the others */
     struct group_configured *configured; /* uses of cluster_peers */
     size_t configured_count;
     int64_t patience_ms; /* REDIS_ANSWER_MS; a test may have more */

@@ -26,7 +26,7 @@ enum {
 
 static const char lead_lock[] = "lock/bank";
 
-/* Of this process to itself, in the next turn: eval() does not call back. */
+/* An answer of this process to itself, in the next turn: eval() does not call back. */
 struct lead_answer {
     struct redis_question question; /* done NULL: there is none */
     enum redis_kind kind;
@@ -181,7 +181,7 @@ lead_on_event(void *context, enum net_event event)
     }
 }
 
-/* Of the socket of a slice. */
+/* The path of the socket of a slice. */
 static void
 lead_path(const char *spool, unsigned slices, unsigned slice, char out[LEAD_PATH_MAX])
 {
@@ -351,7 +351,7 @@ lead_ask(struct group_lead *l, const char *const *words, size_t count,
     buffer_free(&out);
 }
 
-/* Who is there is known: a heartbeat needs no answer of another slice, and nobody hears a
+/* The members are known: a heartbeat needs no answer of another slice, and nobody hears a
  * goodbye. */
 static void
 lead_eval(void *bank, enum group_script script, const char *const *words, size_t count,
@@ -389,7 +389,7 @@ lead_free(void *bank)
     free(l);
 }
 
-/* Of the other slices; we know ourselves. */
+/* The list of the other slices; we know ourselves. */
 static char *
 lead_members(const struct group_settings *settings)
 {

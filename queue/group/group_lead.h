@@ -28,9 +28,9 @@ struct group_lead_setup {
     int64_t patience_ms; /* 0: REDIS_ANSWER_MS; a test may have more */
 };
 
-/* What setup points to outlives it, but for spool and settings. Before the sandbox, which
- * permits no socket that listens. Without a kind, and with one line in error: the socket
- * cannot be bound. */
+/* The data that setup points to outlive it, but for spool and settings. Before the
+ * sandbox, which permits no socket that listens. Without a kind, and with one line in
+ * error: the socket cannot be bound. */
 struct group_engine group_lead_new(const struct group_lead_setup *setup, char *error,
                                    size_t size);
 

@@ -1,4 +1,4 @@
-/* Who is in the group, as far as is known: our own name is always there. Pure.
+/* The known members of the group: our own name is always among them. Pure.
  *
  * A member was seen in the last 10 s, a lost one before that and has not said goodbye: it
  * may still use its part of the limits, so its part is kept for 10 minutes. A host's rank
@@ -11,8 +11,7 @@
 enum {
     GROUP_LOST_MS = 10 * 1000, /* without a sign of it */
     GROUP_FORGET_MS = 10 * 60 * 1000,
-    GROUP_FORGOTTEN_MAX =
-        16 /* of which the bank does not know; then the oldest is lost */
+    GROUP_FORGOTTEN_MAX = 16 /* unknown to the bank; beyond it the oldest is lost */
 };
 
 struct group_member {

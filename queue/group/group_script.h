@@ -4,8 +4,8 @@
 
 #include "base/redis/redis.h"
 
-/* Of the heartbeat. KEYS: pm:GROUP, pi:GROUP. ARGV: what it does, a host, its
- * description in JSON, the number of its run, the age in ms at which hosts are forgotten.
+/* The heartbeat. KEYS: pm:GROUP, pi:GROUP. ARGV: the act, a host, its description in
+ * JSON, the number of its run, the age in ms at which hosts are forgotten.
  *   beat    the host is here
  *   list    the same, and then those that were seen: "NAME AGE NAME AGE ...",
  *           where a host that has left has the age "gone"; then, a line each, what

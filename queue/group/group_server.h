@@ -19,7 +19,7 @@ enum {
     GROUP_SERVER_CLIENTS_MAX = 512 /* at a time, with those that are gone unnoticed */
 };
 
-/* Binds the socket, with mode 0600, and hangs up on all who come. NULL with one line in
+/* Binds the socket, with mode 0600, and disconnects every client. NULL with one line in
  * error. */
 struct group_server *group_server_new(struct loop *loop, struct net *net,
                                       const char *path, char *error, size_t size);

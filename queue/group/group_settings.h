@@ -29,15 +29,14 @@ struct group_settings {
     char (*addresses)[GROUP_ADDRESS_MAX + 1]; /* of the peers, HOST:PORT */
     size_t peer_count;
     char address[GROUP_ADDRESS_MAX + 1]; /* where others reach us; "": not set */
-    bool has_lead; /* all hosts are slices of this machine, one of which is the bank */
+    bool has_lead; /* all hosts are slices of this machine; one is the bank */
 };
 
 /* A name of the group, of a host or of an egress, in lower case. False: it is none, or does
  * not fit. */
 bool group_name_read(struct text name, char *out, size_t size);
-/* False with one line per error ("cluster_redis: ..."), none of which has a password. An
- * unset cluster is a good one, of which nothing else is read: slices are then a group of
- * their own. */
+/* False with one line per error ("cluster_redis: ..."), without passwords. An unset
+ * cluster is valid, and nothing else is read: slices are then a group of their own. */
 bool group_settings_read(const struct group_texts *texts, struct group_settings *out,
                          struct buffer *errors);
 /* Whether a server is asked by TLS. */

@@ -1,4 +1,4 @@
-/* Reads and writes what the hosts of a group say of themselves. */
+/* Reads and writes the descriptions that the hosts of a group give. */
 #include "queue/group/group_siblings.h"
 
 #include "base/memory.h"
@@ -24,7 +24,8 @@ group_siblings_write(const struct group_self *self, const char *run,
     free(text);
 }
 
-/* Printable, without spaces and what a terminal or a line of a log would take amiss. */
+/* Printable, without spaces and characters with a meaning for a terminal or a line of a
+ * log. */
 static void
 group_siblings_take(const json_t *object, const char *key, char *to, size_t size)
 {

@@ -1,12 +1,12 @@
-/* What the other hosts of a group say of themselves in Redis, pi:GROUP. Pure. */
+/* The descriptions of the other hosts of a group in Redis, pi:GROUP. Pure. */
 #ifndef QUEUE_GROUP_GROUP_SIBLINGS_H
 #define QUEUE_GROUP_GROUP_SIBLINGS_H
 
 #include "queue/group/siblings.h"
 
-enum { GROUP_INFO_MAX = 1024 /* bytes of what one host says */ };
+enum { GROUP_INFO_MAX = 1024 /* bytes of the description of a host */ };
 
-/* What this host says. */
+/* The description of this host. */
 struct group_self {
     char address[GROUP_ADDRESS_MAX + 1]; /* HOST:PORT; "": nobody can call us */
     char spool[SIBLING_SPOOL_MAX + 1];
@@ -28,8 +28,8 @@ struct group_siblings { /* zeroed: nobody */
 /* JSON, with the number of the run, which tells namesakes apart. */
 void group_siblings_write(const struct group_self *self, const char *run,
                           char out[GROUP_INFO_MAX]);
-/* "HOST JSON" a line, at most GROUP_HOSTS_MAX: replaces all. What is not understood of a
- * line is empty: Redis is another machine. */
+/* "HOST JSON" a line, at most GROUP_HOSTS_MAX: replaces all. Members of a line that are
+ * not understood are empty: Redis is another machine. */
 void group_siblings_read(struct group_siblings *s, struct text lines);
 /* NULL: it says nothing. */
 const struct group_self *group_siblings_find(const struct group_siblings *s,

@@ -21,7 +21,7 @@ enum {
     SIBLING_UNANSWERED_BYTES = 16 * 1024 * 1024
 };
 
-/* What each side says of itself first (XPEER). */
+/* The first words of each side (XPEER). */
 struct sibling_hello {
     char host[GROUP_HOST_MAX + 1];
     char group[GROUP_NAME_MAX + 1];
@@ -31,7 +31,7 @@ struct sibling_hello {
     char state[SIBLING_STATE_MAX + 1];
 };
 
-/* The head of a message that is given (XGIVE). What follows are `sections` bytes, the form
+/* The head of a message that is given (XGIVE). Behind it come `sections` bytes, the form
  * of todo/ID with the delivery state (envelope_write_given()), and the content. */
 struct sibling_message {
     struct id id; /* at the giver */
@@ -61,7 +61,7 @@ struct asking; /* a question that is being answered */
 struct sibling_service {
     void *context;
     void (*hello)(void *context, struct sibling_hello *out);
-    /* Another host has said who it is. False: refusal has a reply. */
+    /* Another host has named itself. False: refusal has a reply. */
     bool (*greet)(void *context, const struct sibling_hello *caller,
                   struct outcome *refusal);
     /* NULL: refused, before a byte of it is read; the door reads and drops the bytes. */

@@ -24,7 +24,7 @@ enum {
     DUE_MAX_MS = 24 * 3600 * 1000 /* the giver's clock may be years ahead */
 };
 
-/* A message that was taken, or is being stored: then waiting has who gave it, also a
+/* A message that was taken, or is being stored: then waiting has its givers, also of a
  * second time. */
 struct known {
     char *came; /* HOST/ID */
@@ -63,7 +63,7 @@ struct take {
     size_t sections; /* announced, of those that were not answered */
 };
 
-/* --- What was taken --------------------------------------------------------------- */
+/* --- Taken messages --------------------------------------------------------------- */
 
 static struct known *
 take_find(const struct take *t, const char *came)
@@ -222,7 +222,7 @@ taking_refuse(struct taking *g, struct outcome refusal)
     g->refused = true;
 }
 
-/* What is known is read and dropped. */
+/* A known message is read and dropped. */
 static void
 take_bytes(struct taking *g, struct text bytes)
 {

@@ -1,11 +1,11 @@
 /* Takes mail that siblings give: the messages of sibling_service.
  *
  * A taken message gets an id of its own; birth, due time, attempts, marks, failures and
- * hold are those it had. They are durable with it. The envelope says from where it came
- * (`came`: the giver and the id there; `first`: the id at its birth; `given`: how often it
- * moved). What was taken within an hour is known, at most TAKE_KNOWN_MAX, also after a
- * restart as far as the journal reaches: a message that is given again is answered by the
- * same id, and not stored. */
+ * hold are those it had. They are durable with it. The envelope has its origin (`came`:
+ * the giver and the id there; `first`: the id at its birth; `given`: how often it moved).
+ * Messages taken within an hour are known, at most TAKE_KNOWN_MAX, also after a restart
+ * as far as the journal reaches: a message that is given again is answered by the same
+ * id, and not stored. */
 #ifndef QUEUE_GROUP_TAKE_H
 #define QUEUE_GROUP_TAKE_H
 
@@ -35,7 +35,7 @@ struct take_setup {
 
 struct take *take_new(const struct take_setup *setup);
 void take_free(struct take **take);
-/* For what comes from now on. */
+/* For mail that comes from now on. */
 void take_reload(struct take *take, int64_t message_size_limit);
 /* Fills in take, take_bytes, take_end, take_drop and take_ignore of a service whose
  * context is the take. */

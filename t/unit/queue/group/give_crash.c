@@ -32,7 +32,7 @@ enum {
 
 static const char *const names[HOSTS] = {"relay1", "relay2"};
 
-/* What a run is about, by its seed. */
+/* The plan of a run, by its seed. */
 struct plan {
     int64_t journal[HOSTS];
     int64_t message_max;
@@ -86,7 +86,7 @@ present(const struct run *r)
     return r->disks[0] == NULL ? 0 : 1;
 }
 
-/* --- What has happened ------------------------------------------------------------ */
+/* --- Events ----------------------------------------------------------------------- */
 
 static void
 on_change(void *context)

@@ -198,7 +198,7 @@ restart(struct run *r, unsigned host)
     say_state(r, host, "running");
 }
 
-/* --- What happens ------------------------------------------------------------------- */
+/* --- Events ------------------------------------------------------------------------- */
 
 static void
 send_mail(struct run *r, unsigned host)
@@ -332,7 +332,7 @@ act(struct run *r)
 
 /* --- The judge ---------------------------------------------------------------------- */
 
-/* What the hosts have seen since the last time. */
+/* Counts the mail that the hosts have seen since the last time. */
 static void
 count_seen(struct run *r)
 {

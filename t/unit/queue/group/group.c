@@ -300,7 +300,7 @@ test_forgotten(void)
     group_end(&w);
 }
 
-/* What another machine says goes to JSON and to terminals. */
+/* Texts of another machine go to JSON and to terminals. */
 static void
 test_reasons(void)
 {
@@ -397,7 +397,7 @@ describe(void *context, struct group_self *self)
     self->waiting = 12;
 }
 
-/* What hosts say of themselves in Redis, and where those are who say nothing. */
+/* Descriptions of hosts in Redis, and addresses of hosts without one. */
 static void
 test_siblings(void)
 {

@@ -112,7 +112,7 @@ test_odd(void)
     bank_free(&bank);
 }
 
-/* Whoever asks for more sites than there can be gets answers. */
+/* A host that asks for more sites than there can be gets answers. */
 static void
 test_full(void)
 {

@@ -1,6 +1,6 @@
-/* queue/group/group_lead.c: slices of one process, as the lock is of a handle. Who has the
- * bank, who asks whom, what comes when one goes, and a slice with the bank that says odd
- * things or nothing. */
+/* queue/group/group_lead.c: slices of one process, as the lock is of a handle. The slice
+ * with the bank, the questions to it, the end of one, and a slice with the bank that says
+ * odd things or nothing. */
 #include "queue/group/group_lead.h"
 
 #include "base/disk/disk.h"

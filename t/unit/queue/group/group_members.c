@@ -1,5 +1,5 @@
-/* queue/group/group_members.c: who is there, who is lost, and what an emptied bank or an
- * old file changes. */
+/* queue/group/group_members.c: members, lost ones, and the effects of an emptied bank or
+ * an old file. */
 #include "queue/group/group_members.h"
 
 #include "t/support/tap.h"
@@ -18,7 +18,7 @@ on_change(void *context, const char *name, enum group_change change)
     (void)!buffer_format(&said, "%s %s;", name, words[change]);
 }
 
-/* What is said of that list at that second; unless the last one is long ago there were
+/* The members by that list at that second; unless the last one is long ago there were
  * heartbeats since. */
 static void
 list_at(int64_t s, const char *list, const char *want, const char *name)

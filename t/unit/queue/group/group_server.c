@@ -1,5 +1,5 @@
-/* queue/group/group_server.c over its socket: who is answered, and what becomes of clients
- * that say odd things, or do not listen. */
+/* queue/group/group_server.c over its socket: answers, and the end of clients that say odd
+ * things, or do not listen. */
 #include "queue/group/group_server.h"
 
 #include "t/support/folder.h"

@@ -1,4 +1,5 @@
-/* What hosts of a group say of themselves: of another machine, so anything may come. */
+/* Descriptions of the hosts of a group: they come from another machine, so anything may
+ * come. */
 #include "queue/group/group_siblings.h"
 
 #include "base/memory.h"

@@ -309,7 +309,7 @@ test_twice(void)
     taker_end(&t);
 }
 
-/* Whoever announces much on many connections does not fill the memory. */
+/* A host that announces much on many connections does not fill the memory. */
 static void
 test_sections(void)
 {
@@ -500,7 +500,7 @@ test_odd_states(void)
     taker_end(&t);
 }
 
-/* What is needed to sign it, and what came with it. */
+/* The data needed to sign it, and those that came with it. */
 static void
 test_carried(void)
 {
