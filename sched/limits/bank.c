@@ -13,11 +13,11 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* What was asked for in a period. */
+/* The sums of the questions in a period. */
 struct generation {
-    double weight;   /* of those that want transactions */
+    double weight;   /* of hosts that want transactions */
     double sessions; /* counted */
-    double asked;    /* hosts that want or have sessions, of which: */
+    double asked;    /* hosts that want or have sessions; among them: */
     double unmet;    /* got fewer than they want */
     double without;  /* got none */
     double content;  /* sessions of the others */
@@ -158,7 +158,7 @@ bank_find(struct bank *bank, struct text key, int64_t now_us,
     return site;
 }
 
-/* What may be granted until the period ends. */
+/* The time left to grant until the period ends. */
 static double
 bank_left_us(const struct bank_site *site, const struct bank_question *q, double now_us,
              double left_us)
@@ -167,7 +167,7 @@ bank_left_us(const struct bank_site *site, const struct bank_question *q, double
     return depth_us + left_us - (site->full_us - now_us);
 }
 
-/* Hosts ask in the first fifth of a period: what comes in it is not lost. */
+/* Hosts ask in the first fifth of a period: its refill is not lost. */
 static void
 bank_fill(struct bank_site *site, double now_us)
 {
@@ -235,8 +235,8 @@ bank_tokens(struct bank_site *site, const struct bank_question *q, double now_us
     return tokens;
 }
 
-/* The most that one host may have, when some had too little: equal parts of what the
- * content ones leave. While somebody had nothing, no host keeps the odd ones. */
+/* The most that one host may have, when some had too little: equal parts of the
+ * sessions that the others leave. While a host had none, no host keeps the odd ones. */
 static double
 bank_cap(const struct bank_site *site, double limit)
 {

@@ -1,14 +1,14 @@
 /* The bank of a group of hosts: leases of transactions and sessions of a shared site, for
  * a period each. Pure.
  *
- * Time is the bank's, in periods of BANK_PERIOD_US. Transactions are counted by GCRA
- * as in sched/limits/bucket.h; an unknown bucket is empty. A period's transactions are
- * divided among those that ask by the weights of the period before; what is left goes to
- * those that ask again. One that wants little then gets one in advance. What is given back
- * of the last period counts as far as the burst allows, so that no window has more than
- * the rate, the burst, and one for each host. Sessions are counted by generations: what
- * was counted in this period and in the last one. So nothing is swept, and what a dead
- * host had is free after one to two periods. doc/scheduler.md "A group of hosts" has the reasons.
+ * Time is the bank's, in periods of BANK_PERIOD_US. Transactions are counted by GCRA as in
+ * sched/limits/bucket.h; an unknown bucket is empty. A period's transactions are divided among
+ * those that ask by the weights of the period before; the rest goes to hosts that ask again. One
+ * that wants little then gets one in advance. Transactions given back of the last period count as
+ * far as the burst allows, so that no window has more than the rate, the burst, and one for each
+ * host. Sessions are counted by generations: those of this period and of the last one. So nothing
+ * is swept, and the sessions of a dead host are free after one to two periods. doc/scheduler.md
+ * "A group of hosts" has the reasons.
  *
  * bank_script.c is the same in Lua, for Redis. Both compute with doubles, in the same
  * order, and give the same answers: t/unit/sched/limits/bank_redis.c. */
@@ -27,8 +27,8 @@ enum {
     BANK_COUNT_MAX = 1000000 /* of each other number of a question */
 };
 
-/* Of one host about one site. The caller has checked the ranges of what came from
- * another process. */
+/* The question of one host about one site. The caller has checked the ranges of numbers
+ * from another process. */
 struct bank_question {
     double interval_us; /* of a transaction; 0: no rate; else >= 1 */
     int burst;          /* >= 1 */
@@ -46,7 +46,7 @@ struct bank_question {
 struct bank_grant {
     int tokens;      /* transactions */
     int sessions;    /* the host may have, and */
-    int counted;     /* what is counted for it: sessions that outlive a smaller lease */
+    int counted;     /* the count for it: sessions that outlive a smaller lease */
     int unmet;       /* hosts that had fewer sessions than they wanted, last period */
     int64_t left_us; /* until the end of the period */
 };
@@ -55,7 +55,8 @@ struct bank;
 
 struct bank *bank_new(void);
 void bank_free(struct bank **bank);
-/* What it knows now, for a simulation of a bank that takes its place later. */
+/* A copy of its present state, for a simulation of a bank that takes its place
+ * later. */
 struct bank *bank_copy(const struct bank *bank);
 
 /* The site's key is cut to BANK_KEY_MAX. now_us may go back; the site's time does not, but

@@ -5,7 +5,7 @@
  * would miss at most burst - 1 of them. So nothing has to be refilled by a timer, and a
  * restart keeps a bucket by keeping a number.
  *
- * The learnt rate is a machine of phases (bucket.h). What was accepted is measured
+ * The learnt rate is a machine of phases (bucket.h). The accepted rate is measured
  * between two refusals: at both the site's own bucket is empty, so its depth does not
  * count. */
 #include "sched/limits/bucket.h"
@@ -16,7 +16,7 @@ enum {
     SLOT_MS = 1000,
     STEP_MS = 1000,
     REST_MS = 3000,
-    BURST_SHARE = 100,  /* 1/100 of a second: what a late wake-up may catch up */
+    BURST_SHARE = 100,  /* 1/100 of a second: a late wake-up may catch up this */
     SHUT_ACCEPTED = 4,  /* fewer are no measurement */
     HOLD_MESSAGES = 100 /* a hold of slow sites is counted in messages */
 };
@@ -281,8 +281,8 @@ refused_first(struct learnt_rate *l, int64_t now_ms)
 {
     bool steady;
     uint32_t rate = recent(l, now_ms, &steady);
-    /* Only what was accepted in each of the last seconds is a measurement. After a rest
-     * the number is too low, and the rate is searched from there. */
+    /* Only transactions accepted in each of the last seconds are a measurement. After a
+     * rest the number is too low, and the rate is searched from there. */
     if (steady) {
         bucket_rest(l, rate, 0, now_ms);
     } else {
@@ -299,8 +299,8 @@ is_find(uint32_t known, uint32_t before)
     return before > 0 && (int64_t)known * 4 > (int64_t)before * 5;
 }
 
-/* The site refused a rate that was thought to pass. So at most what passed between the
- * two refusals does; this may be too low when its bucket was full in between. Hence the
+/* The site refused a rate that was thought to pass. So at most the rate between the two
+ * refusals passes; this may be too low when its bucket was full in between. Hence the
  * rate does not fall below one that was once held for long, nor far in one step, unless
  * that rate is refused itself. */
 static void
@@ -408,8 +408,8 @@ bucket_advance(struct learnt_rate *l, int64_t now_ms)
 }
 
 /* Nothing passed since the last refusal: a limit for a whole minute or hour may be used
- * up. Then a lower rate does not help, but waiting does; the site's grant is what will
- * have passed until the next refusal, including this pause. */
+ * up. Then a lower rate does not help, but waiting does; the site's grant is the number
+ * that passes until the next refusal, including this pause. */
 static void
 refused_shut(struct learnt_rate *l, int64_t now_ms)
 {
@@ -439,7 +439,7 @@ bucket_learnt_accepted(struct learnt_rate *l, int64_t now_ms)
 void
 bucket_learnt_refused(struct learnt_rate *l, int64_t now_ms)
 {
-    /* Of a transaction that was under way at the last refusal: no news. */
+    /* It is of a transaction that was under way at the last refusal: no news. */
     if (l->phase != LEARNT_NONE && now_ms - l->refused_at_ms < LEARNT_PAUSE_MS)
         return;
     if (l->phase != LEARNT_NONE && l->accepted == 0) {

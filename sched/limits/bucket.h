@@ -19,8 +19,8 @@ struct rate { /* amount 0 = unlimited; both at most RATE_AMOUNT_MAX */
 };
 
 /* "N/s", "N/m" ("min"), "N/h", "N/d", optionally followed by ",burst=B"; "0" or "none":
- * unlimited. The default burst is what one second allows, or 1. False: not a rate, and
- * *out is unchanged. */
+ * unlimited. The default burst is the number of one second, or 1. False: not a rate,
+ * and *out is unchanged. */
 bool bucket_rate_parse(struct text t, struct rate *out)
     __attribute__((warn_unused_result));
 
@@ -48,7 +48,7 @@ uint32_t bucket_passes(const struct bucket *b, const struct rate *r, int64_t now
 void bucket_shift(struct bucket *b, int64_t delta_ms);
 
 /* The rate that a site accepts. There is no limit until the first refusal. Then a rate
- * well below what was accepted is doubled until the next refusal (SEARCH). Each refusal
+ * well below the accepted one is doubled until the next refusal (SEARCH). Each refusal
  * causes a rest at 0.7 of the rate known to pass (REST), after which the rate goes on
  * just below that (HELD). After half a minute, doubled with each vain attempt to 10
  * minutes, it is raised in steps, ever faster (PROBE), until the site refuses. After a
@@ -82,7 +82,7 @@ enum {
 struct learnt_rate { /* zeroed = new. Rates in transactions in 1000 s */
     enum learnt_phase phase;
     uint32_t rate;         /* in force now; 0 = none */
-    uint32_t known;        /* what passes, measured at the refusals */
+    uint32_t known;        /* the rate that passes, measured at the refusals */
     uint32_t probed;       /* `known` when the last probe began */
     uint32_t before;       /* the rate before the last step */
     uint32_t step;         /* of the next raise, per mille */

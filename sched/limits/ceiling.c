@@ -1,8 +1,8 @@
 /* The learnt number of sessions that a site bears, and probes above it.
  *
- * `found` is the number at which sessions were refused, `sessions` what is allowed now:
- * it rises above found while probes succeed. `suspect` and `misses` count refusals that
- * do not make a ceiling yet: a single refusal may be chance. */
+ * `found` is the number at which sessions were refused, `sessions` the number allowed
+ * now: it rises above found while probes succeed. `suspect` and `misses` count refusals
+ * that do not make a ceiling yet: a single refusal may be chance. */
 #include "sched/limits/ceiling.h"
 
 #include <assert.h>

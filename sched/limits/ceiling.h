@@ -47,7 +47,7 @@ void ceiling_refused(struct ceiling *c, int64_t now_ms, int others);
 void ceiling_greeted(struct ceiling *c, int64_t now_ms, int open);
 
 /* Sessions allowed now: INT_MAX when no ceiling is known or suspected; one above the
- * ceiling when a probe is due; one above what was open when a session was refused. */
+ * ceiling when a probe is due; one above the number open when a session was refused. */
 int ceiling_allows(const struct ceiling *c, int64_t now_ms);
 
 /* When ceiling_allows changes by itself; in the past once it has; INT64_MAX: never. */

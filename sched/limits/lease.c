@@ -13,7 +13,7 @@ lease_hosts(const struct lease_terms *t)
     return t->members + t->lost;
 }
 
-/* What lost hosts may use is kept for them. */
+/* The parts of lost hosts are kept for them. */
 static int
 lease_limit(const struct lease_terms *t)
 {
@@ -192,8 +192,8 @@ lease_is_repeated(const struct lease *l, int64_t now_ms)
            (failed_ms - l->end_ms) / LEASE_PERIOD_MS;
 }
 
-/* 0 when a first question is repeated: what the bank may have counted for it stays
- * counted, for two periods at most. */
+/* 0 when a first question is repeated: a count that the bank may have for it stays, for
+ * two periods at most. */
 static int
 lease_had(const struct lease *l, int64_t now_ms)
 {
@@ -246,7 +246,7 @@ lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
     return true;
 }
 
-/* What is left is spent evenly until the next answer may come. The burst of the group is
+/* The rest is spent evenly until the next answer may come. The burst of the group is
  * divided as its transactions are. */
 static void
 lease_set_pace(struct lease *l, const struct lease_terms *t)
@@ -283,7 +283,7 @@ lease_granted(struct lease *l, const struct lease_terms *t, const struct bank_gr
     l->is_asked = l->is_own = false;
     l->failed_ms = 0;
     l->end_ms = l->sent_ms + g->left_us / 1000;
-    if (!l->is_again) { /* what began since was given back already */
+    if (!l->is_again) { /* those begun since were given back already */
         l->used -= l->used_asked;
         l->tokens = 0;
     }
@@ -317,7 +317,7 @@ lease_failed(struct lease *l, int64_t now_ms)
     l->sessions = l->sessions < l->open_asked ? l->sessions : l->open_asked;
 }
 
-/* --- What is allowed ------------------------------------------------------------------ */
+/* --- Limits --------------------------------------------------------------------------- */
 
 int
 lease_sessions(const struct lease *l, int64_t now_ms, const struct lease_terms *t,

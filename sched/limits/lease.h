@@ -1,12 +1,12 @@
-/* A host's part of what its group shares of a site: leases from a bank, or without one an
- * exact part of its own. Pure.
+/* A host's part of the shared limits of a site: leases from a bank, or without one an exact
+ * part of its own. Pure.
  *
  * The transactions of a lease are spent at an even pace until the next one may come, and
- * what is unspent goes back with the next question. A host that got less than it wanted
- * asks again, once; one that got all, whenever that is in use and more mail waits. A lease
- * is counted from the moment the question was sent, so it ends here no later than in the
- * bank. It outlasts its period a little, so that an answer is there before it ends:
- * transactions a quarter of a period, sessions one.
+ * unspent ones go back with the next question. A host that got less than it wanted asks
+ * again, once; one that got all, whenever that is in use and more mail waits. A lease is
+ * counted from the moment the question was sent, so it ends here no later than in the bank.
+ * It outlasts its period a little, so that an answer is there before it ends: transactions
+ * a quarter of a period, sessions one.
  *
  * A host that the bank has not seen for some seconds may have been cut off: before the
  * bank frees its sessions the others take no more than they have, and of the rate no more
@@ -47,7 +47,7 @@ struct lease_terms {
     int64_t doubt_ms;  /* until then the bank may not know all leases */
 };
 
-/* What the site has and wants. */
+/* The counts and wishes of the site. */
 struct lease_load {
     size_t works, senders; /* that wait */
     int open, need;        /* sessions; with those that it would like */
@@ -56,7 +56,7 @@ struct lease_load {
 struct lease {     /* zeroed: new */
     bool is_asked; /* and not answered */
     bool is_again, is_own;
-    bool is_refused;        /* what it asked for again */
+    bool is_refused;        /* its second question fell short */
     int64_t sent_ms;        /* of the last question */
     int64_t due_ms;         /* of the next; 0: none */
     int64_t retry_ms;       /* not before it */
@@ -85,8 +85,8 @@ bool lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
                struct bank_question *question) __attribute__((warn_unused_result));
 void lease_granted(struct lease *l, const struct lease_terms *t,
                    const struct bank_grant *grant, uint64_t *random);
-/* There is no answer. The bank may have counted the question: what follows in the same
- * period gives nothing back again, and claims only what is certain. */
+/* There is no answer. The bank may have counted the question: later questions in the
+ * same period give nothing back again, and claim only certain counts. */
 void lease_failed(struct lease *l, int64_t now_ms);
 
 /* Sessions that it may have; INT_MAX: no limit. is_new: to open one more. */

@@ -1,4 +1,4 @@
-/* Counts what is used of a quota, in slots of a 24th of each period. */
+/* Counts the use of a quota, in slots of a 24th of each period. */
 #include "sched/limits/quota.h"
 
 #include <assert.h>
@@ -117,7 +117,7 @@ quota_left(const struct quota_use *use, const struct quota *q, int64_t now_ms)
     return least;
 }
 
-/* The oldest slots leave first. What is reserved may be settled by now, and leaves last. */
+/* The oldest slots leave first. Reserved ones may be settled by now, and leave last. */
 static int64_t
 window_ready_ms(const struct quota_use *use, enum quota_period p, uint32_t amount,
                 uint32_t count, int64_t now_ms)

@@ -5,8 +5,8 @@
  * which together cover every window that ends now. So a recipient counts for up to a 24th
  * longer than the period, and no window ever has more than the quota.
  *
- * What is reserved counts until it is settled, however long that takes: it is sent at
- * some time between the two, and counts in all windows that may contain that time. */
+ * A reservation counts until it is settled, after any time: it is sent at some time
+ * between the two, and counts in all windows that may contain that time. */
 #ifndef SCHED_LIMITS_QUOTA_H
 #define SCHED_LIMITS_QUOTA_H
 
@@ -49,7 +49,7 @@ int64_t quota_ready_ms(const struct quota_use *use, const struct quota *q,
                        uint32_t count, int64_t now_ms, enum quota_period *period);
 
 void quota_reserve(struct quota_use *use, uint32_t count);
-/* Ends the reservation of count, of which sent were sent by now. */
+/* Ends the reservation of count; `sent` of them were sent by now. */
 void quota_settle(struct quota_use *use, uint32_t count, uint32_t sent, int64_t now_ms);
 
 /* To be kept over a restart: the counts of a window, newest first, and the time at which

@@ -133,7 +133,7 @@ static const struct row rows[] = {
     WORDS(REFUSAL_TLS, " starttls is required", NULL),
     WORDS(REFUSAL_TLS, " route requires tls", NULL),
     WORDS(REFUSAL_TLS, " high strength ciphers", NULL),
- /* What the account may send. */
+ /* The limit of the account. */
     WORDS(REFUSAL_QUOTA, " daily user sending limit", NULL),
     WORDS(REFUSAL_QUOTA, " daily smtp relay", " limit"),
     WORDS(REFUSAL_QUOTA, " daily message quota", NULL),
@@ -570,7 +570,7 @@ login_hint(enum provider provider)
            "to log in";
 }
 
-/* A format with one %s, for who refuses. NULL: the reply says it all. */
+/* A format with one %s, for the refusing host. NULL: the reply says it all. */
 static const char *hint_format(enum refusal_class class)
 {
     switch (class) {

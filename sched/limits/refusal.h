@@ -1,4 +1,4 @@
-/* What a reply that refuses mail is about, and what its reader can do. Pure.
+/* The subject of a reply that refuses mail, and the remedy for its reader. Pure.
  *
  * The text of an outcome ("host mx.example[192.0.2.1] said: 550 5.7.26 ... (in reply to
  * ...)") has all that is needed: host, code, enhanced code and words. So logs, reports

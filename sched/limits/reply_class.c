@@ -18,7 +18,7 @@ struct row {
     const char *enhanced, *phrase, *then;
 };
 
-/* The first row that matches decides, so exceptions stand before what they except. */
+/* The first row that matches decides, so exceptions stand before their rules. */
 static const struct row rows[] = {
     {REPLY_CLASS_GREYLIST,     NULL,      " greylist",               NULL         },
     {REPLY_CLASS_GREYLIST,     NULL,      " graylist",               NULL         },

@@ -4,9 +4,9 @@
  * send too fast, this mailbox is full (doc/scheduler.md "Backoff"). A table of codes
  * and phrases tells them apart. Only a deferral with a 4yz reply has a class other than
  * plain, and one without any reply when a name was not resolved: texts of our own must
- * not feed back. The words are searched in what the peer said, not in its name, nor in
- * addresses that it repeats, which must stand in angle brackets to be skipped. A peer
- * that lies gets the delay it asked for, within bounds. */
+ * not feed back. The words are searched in the text of the peer, not in its name, nor
+ * in addresses that it repeats, which must stand in angle brackets to be skipped. A
+ * peer that lies gets the delay it asked for, within bounds. */
 #ifndef SCHED_LIMITS_REPLY_CLASS_H
 #define SCHED_LIMITS_REPLY_CLASS_H
 

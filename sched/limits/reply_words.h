@@ -12,7 +12,7 @@ struct reply_words {
     uint64_t starts[16]; /* a bit for the first two bytes of each word */
 };
 
-/* What the peer said, without our "host x said: " and our " (in reply to y)". */
+/* The text of the peer, without our "host x said: " and our " (in reply to y)". */
 struct text reply_words_said(const char *text);
 /* Addresses in angle brackets are no words: they could be anything. A ':' within a time
  * belongs to its word. text: of an outcome. */

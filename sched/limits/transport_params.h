@@ -18,8 +18,8 @@ struct feedback { /* numerator / denominator, divided by N or sqrt N */
 /* "1", "0.25", "1/4", "1/concurrency", "1/sqrt_concurrency" */
 bool transport_params_parse_feedback(struct text t, struct feedback *out);
 
-/* Whether a group of hosts keeps the limits together. Unset: what receivers count
- * together, and exactly if the route has limits of its own. */
+/* Whether a group of hosts keeps the limits together. Unset: the limits that receivers
+ * count together, and exactly if the route has limits of its own. */
 enum transport_shared {
     TRANSPORT_SHARED_UNSET,
     TRANSPORT_SHARED,

@@ -73,7 +73,7 @@ test_slack(void)
     bank_free(&b);
 }
 
-/* What is given back of the last period counts as far as the burst goes. */
+/* Transactions given back of the last period count as far as the burst goes. */
 static void
 test_back(void)
 {
@@ -325,7 +325,7 @@ host_wait(struct group *g, struct host *h, int need)
         g->starved++;
 }
 
-/* A host of which others may need the session gives it away after 30 s. */
+/* A host whose session others may need gives it away after 30 s. */
 static int
 host_need(struct group *g, struct host *h, int work)
 {
@@ -355,7 +355,7 @@ host_ask(struct group *g, struct host *h, int64_t now_us)
     need = need < g->limit ? need : g->limit;
     if (h->yields > 0)
         h->open = h->held = need = 0;
-    /* Of the last question's tokens some were used; those of this period stay. */
+    /* Some of the last question's tokens were used; those of this period stay. */
     int unused = h->granted > 0 ? (int)any((unsigned)h->granted + 1) : 0;
     if (h->is_hungry && any(4) != 0)
         unused = 0;

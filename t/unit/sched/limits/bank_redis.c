@@ -10,7 +10,7 @@
 
 enum { ASKS_DEFAULT = 100000, SITES = 50, HOSTS = 30, BATCH = 50, NUMBERS = 5 };
 
-/* What a host remembers of a site. */
+/* A host's memory of a site. */
 struct memory {
     int64_t asked;
     int counted, before, tokens;

@@ -120,7 +120,7 @@ test_parse(void)
         ok_named(!bucket_rate_parse(text_from(bad[i]), &r) && r.amount == 77, bad[i]);
 }
 
-/* Taken in that time by one who looks every tick_ms. */
+/* Taken in that time by a user that looks every tick_ms. */
 static int64_t
 taken(struct bucket *b, const struct rate *r, int64_t from, int64_t for_ms,
       int64_t tick_ms)

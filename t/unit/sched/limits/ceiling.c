@@ -130,8 +130,8 @@ test_burst(void) /* 20 at once, 5 let in, refusals and greetings mixed */
     is_number(ceiling_allows(&c, START + 20), 5, "one burst is enough");
 }
 
-/* A site that lets in limit, each opening after what the ceiling allows, one try a
- * second, for an hour; one in noise fails whatever. Returns the sessions refused. */
+/* A site that lets in limit, each opening as the ceiling allows, one try a second, for
+ * an hour; one in noise fails in any case. Returns the sessions refused. */
 static int
 simulate(int limit, int noise, struct ceiling *c, int wish, int *most)
 {

@@ -1,4 +1,5 @@
-/* Quotas: no window of a period ever has more than the quota, whatever comes when. */
+/* Quotas: no window of a period ever has more than the quota, for any mail at any
+ * time. */
 #include "sched/limits/quota.h"
 
 #include "t/support/tap.h"

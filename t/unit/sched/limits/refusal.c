@@ -1,5 +1,5 @@
-/* What refusals are about: replies as receivers and smarthosts give them, what must not be
- * taken for another class, and the hints. */
+/* Classes of refusals: replies as receivers and smarthosts give them, replies that must
+ * not be taken for another class, and the hints. */
 #include "sched/limits/refusal.h"
 
 #include "t/support/tap.h"

@@ -154,7 +154,7 @@ test_held_out(void)
     is_number((long)wrongly, 0, "no mail is wrongly made to wait");
 }
 
-/* Whatever bytes a peer sends, the class is one of the table. */
+/* For any bytes of a peer, the class is one of the table. */
 static void
 test_hostile(void)
 {

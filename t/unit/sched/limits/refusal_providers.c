@@ -1,4 +1,4 @@
-/* What refusals are about: replies of mailbox providers, smarthosts, filters and servers, each
+/* Classes of refusals: replies of mailbox providers, smarthosts, filters and servers, each
  * with the class that its meaning has. */
 #include "sched/limits/refusal.h"
 

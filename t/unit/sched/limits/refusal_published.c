@@ -1,5 +1,5 @@
-/* What refusals are about: replies that providers list in their own help, and the standard texts
- * of servers and filters, each with the class that its meaning has. */
+/* Classes of refusals: replies that providers list in their own help, and the standard texts of
+ * servers and filters, each with the class that its meaning has. */
 #include "sched/limits/refusal.h"
 
 #include "t/support/tap.h"
