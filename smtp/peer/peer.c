@@ -308,7 +308,7 @@ peer_reload(struct peer *p, const struct peer_settings *settings)
     }
     if (!withdraws)
         return;
-    /* Who knew it may still be connected. */
+    /* A host that knew it may still be connected. */
     log_say(p->setup.log, LOG_LEVEL_INFO, "peer", NULL,
             "a secret is not valid any more: connections begin anew");
     peer_accept_end_all(p, "the secret has changed");

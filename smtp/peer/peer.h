@@ -2,12 +2,11 @@
  *
  * TLS with a shared secret (PSK) from the first byte; the grammar of SMTP; verbs of its own
  * that the ports for mail do not know:
- *   XPEER 1 {JSON}        who we are; 250 {JSON of the other}
+ *   XPEER 1 {JSON} our description; 250 {JSON of the other}
  *   XGIVE ID SECTIONS CONTENT CRC32C, CRLF, bytes     250 2.0.0 ID: durable there as ID
  *   XASK BYTES, CRLF, a line of JSON                  250-JSON ..., 250 end
- *   NOOP, QUIT
- * Everything may be pipelined, and is answered in order. This room carries messages and
- * questions; queue/group/siblings.h says to whom. */
+ *   NOOP, QUIT Everything may be pipelined, and is answered in order. This room carries
+ * messages and questions; queue/group/siblings.h chooses the hosts. */
 #ifndef SMTP_PEER_PEER_H
 #define SMTP_PEER_PEER_H
 
@@ -52,8 +51,8 @@ struct peer_setup {
     const struct sibling_service *service;
     /* Where the host is reached, HOST:PORT; NULL: not known. Borrowed during the call. */
     const char *(*address)(void *context, const char *host);
-    /* Whether a sibling is known to be at that address, whatever the port; NULL: not
-     * known. Its connections are not pushed out by a crowd of others. */
+    /* Whether a sibling is known to be at that address, at any port; NULL: not known.
+     * Its connections are not pushed out by a crowd of others. */
     bool (*is_sibling)(void *context, const struct net_address *address);
     void *context;
 };
@@ -73,7 +72,7 @@ struct peer_counts {
     uint64_t turned_away;
 };
 struct peer_counts peer_counts(const struct peer *peer);
-/* What goes out. Lives as long as the peer. */
+/* The calls to other hosts. They live as long as the peer. */
 const struct sibling_calls *peer_calls(struct peer *peer);
 /* Says QUIT to all, as far as that takes no time. */
 void peer_free(struct peer **peer);

@@ -1,8 +1,8 @@
-/* Those who call us: from accept to goodbye.
+/* Connections of callers: from accept to goodbye.
  *
  * Anybody can connect, so connections that have not said XPEER are few, and one of them
- * makes room for the next: first those of unknown addresses, then those from where
- * siblings are, and never one that has proven to know the secret. */
+ * makes room for the next: first those of unknown addresses, then those of siblings'
+ * addresses, and never one that has proven to know the secret. */
 #include "smtp/peer/peer_internal.h"
 
 #include "base/log/log.h"
@@ -112,7 +112,7 @@ peer_accept_abort(struct peer_entry *e)
     peer_accept_leave(e);
 }
 
-/* What the machine has said last is sent. */
+/* The last output of the machine is sent. */
 static void
 peer_accept_close(struct peer_entry *e)
 {
@@ -144,9 +144,9 @@ peer_accept_reload(struct peer *p)
         e->machine.content_max = p->content_max;
 }
 
-/* --- Who comes in --------------------------------------------------------------------- */
+/* --- Entry ---------------------------------------------------------------------------- */
 
-/* A host keeps to its limit, so what is beyond it is a connection that it has given up. */
+/* A host keeps to its limit, so a connection beyond it is one that it has given up. */
 static void
 peer_accept_trim(struct peer *p, const struct peer_entry *newest)
 {
@@ -187,7 +187,7 @@ peer_accept_named(struct peer_entry *e)
     peer_accept_trim(p, e);
 }
 
-/* What the machine says goes out; false: that was the end. */
+/* Sends the output of the machine; false: that was the end. */
 static bool
 peer_accept_flush(struct peer_entry *e)
 {
@@ -226,7 +226,7 @@ peer_accept_on_task(void *context)
     peer_accept_go(context);
 }
 
-/* A reply goes out in this turn; what the machine does next is for a later one. */
+/* A reply goes out in this turn; the next step of the machine is for a later one. */
 static void
 peer_accept_wake(void *context)
 {
@@ -246,7 +246,7 @@ peer_accept_on_timer(void *context)
     struct peer *p = e->peer;
     int64_t now_ms = loop_monotonic_ms(p->setup.loop);
     int64_t from_ms = e->is_entering ? e->since_ms : e->heard_ms;
-    /* What we do not read is no silence; net_set_timeout() is for that. */
+    /* Input that we do not read is no silence; net_set_timeout() is for that. */
     if (!e->is_entering && !peer_server_wants(&e->machine))
         from_ms = now_ms;
     if (now_ms - from_ms < PEER_SILENCE_MS) {
@@ -305,8 +305,8 @@ peer_accept_worth(const struct peer_entry *e)
     return net_is_secured(e->connection) ? 2 : e->is_known;
 }
 
-/* Of those of the least worth the oldest, if it has had time enough; in a flood, where nobody
- * has that, any: so that some come through. */
+/* The oldest of the least worth, if it has had time enough; in a flood, where none has, any:
+ * so that some come through. */
 static struct peer_entry *
 peer_accept_least(struct peer *p, int *worth)
 {
@@ -372,8 +372,7 @@ peer_accept(void *context, struct net_connection *connection)
     p->entry_count++;
     p->entering++;
     net_attach(connection, peer_accept_on_event, e);
-    /* Of one that does not read; peer_accept_on_timer() sees to one that does not say
-     * anything. */
+    /* For a caller that does not read; peer_accept_on_timer() ends a silent one. */
     net_set_timeout(connection, PEER_SILENCE_MS + PEER_NOOP_MS);
     net_start_tls(connection, &tls);
     loop_timer_start(p->setup.loop, &e->timer, PEER_SILENCE_MS, peer_accept_on_timer,

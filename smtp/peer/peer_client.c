@@ -28,7 +28,7 @@ struct peer_request {
     unsigned round;  /* of the client's connections */
     bool is_ignored; /* nobody is called */
 
-    char *bytes; /* the command, and what follows but the content; owned */
+    char *bytes; /* the command, and its data but the content; owned */
     size_t length;
     uint64_t size;    /* of a message, as has_room counts it */
     size_t sent;      /* of bytes */
@@ -81,7 +81,7 @@ peer_request_is_begun(const struct peer_request *r)
 
 /* --- Ends of requests --------------------------------------------------------------- */
 
-/* The request is gone before its owner is called, who may make another one. */
+/* The request is gone before its owner is called, which may make another one. */
 static void
 peer_client_end_gift(struct peer_client *c, struct peer_request *r)
 {
@@ -111,7 +111,7 @@ peer_client_end_lost(struct peer_client *c, struct peer_request *r, const char *
     switch (r->kind) {
     case PEER_GIFT:
         if (!r->is_answered) {
-            /* What no byte was sent of is not there. */
+            /* A request without a byte sent is not there. */
             r->answer = peer_request_is_begun(r) ? SIBLING_LOST : SIBLING_LATER;
             r->outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.2",
                                       "%s: %s", c->host, why);
@@ -291,7 +291,8 @@ peer_client_quit(struct peer_client *c)
 
 /* --- Sending ------------------------------------------------------------------------ */
 
-/* What was announced cannot be sent, so the connection ends; the message stays here. */
+/* The announced bytes cannot be sent, so the connection ends; the message stays
+ * here. */
 static void
 peer_client_spoil(struct peer_client *c, struct peer_request *r)
 {
@@ -621,7 +622,7 @@ peer_client_next_ms(const struct peer_client *c)
     return next_ms;
 }
 
-/* What was not begun goes; a reply is still expected to what was. */
+/* Requests not begun go; those begun still expect a reply. */
 bool
 peer_client_ignore(struct peer_client *c, const void *context)
 {

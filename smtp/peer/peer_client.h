@@ -23,11 +23,11 @@ struct peer_request;
 
 struct peer_client {
     /* Set by the owner. */
-    const struct sibling_service *service; /* says who we are */
-    char host[GROUP_HOST_MAX + 1];         /* who should be there */
+    const struct sibling_service *service; /* our name and description */
+    char host[GROUP_HOST_MAX + 1];         /* the expected name */
 
     /* Private but to be read. */
-    bool is_ready; /* the other one has said who it is */
+    bool is_ready; /* the other one has named itself */
     bool is_over;  /* broken, or closed by the other one: why */
     char why[PEER_WHY_MAX];
     struct sibling_hello other; /* when it is ready */

@@ -1,7 +1,7 @@
 /* Shared by the files of smtp/peer/ that have connections; no other file includes it.
  *
- * peer.c: secrets, calls. peer_accept.c: those who call us. peer_link.c: those whom we
- * call. */
+ * peer.c: secrets, calls. peer_accept.c: calls from others. peer_link.c: calls to
+ * others. */
 #ifndef SMTP_PEER_PEER_INTERNAL_H
 #define SMTP_PEER_PEER_INTERNAL_H
 
@@ -31,7 +31,7 @@ struct peer_ip {
     unsigned char ip[16];
 };
 
-/* Somebody who calls. */
+/* A caller. */
 struct peer_entry {
     struct peer_entry *prev, *next;
     struct peer *peer;

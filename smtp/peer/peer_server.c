@@ -260,7 +260,8 @@ static const struct peer_command {
     {TEXT("QUIT"),  PEER_NEW | PEER_READY, false, on_peer_quit },
 };
 
-/* What follows may be its bytes, as of a later version's verb: they are no commands. */
+/* The next input may be its bytes, as of a later version's verb: they are no
+ * commands. */
 static void
 peer_server_refuse_bytes(struct peer_server *s, int code, const char *text)
 {

@@ -1,6 +1,6 @@
 /* The called side of the peer door: a machine without sockets and time.
  *
- * Bytes of the caller go in, bytes for it come out; what it asks for goes to a
+ * Bytes of the caller go in, bytes for it come out; its requests go to a
  * sibling_service. Replies come in the order of the commands: each command that waits
  * for something has a slot in a ring, and a reply is sent when all before it were. A
  * message goes to the service in the pieces in which it comes. While a question is
@@ -29,7 +29,7 @@ struct peer_slot {
 };
 
 enum peer_stage {
-    PEER_NEW = 1,     /* nobody has said who it is */
+    PEER_NEW = 1,     /* the caller has not named itself */
     PEER_READY = 2,   /* commands */
     PEER_TAKING = 4,  /* the bytes of a message */
     PEER_LINE = 8,    /* the bytes of a question */
@@ -70,11 +70,11 @@ struct peer_server {
 };
 
 void peer_server_start(struct peer_server *s);
-/* Takes what it can off *input, which may be empty. */
+/* Takes bytes off *input, which may be empty. */
 void peer_server_go(struct peer_server *s, struct text *input);
 /* Whether more input is of use now. */
 bool peer_server_wants(const struct peer_server *s);
-/* The last reply is 421 and says why; what is unanswered is left. */
+/* The last reply is 421 and says why; unanswered commands are left. */
 void peer_server_close(struct peer_server *s, const char *enhanced, const char *why);
 /* The connection is over: nothing of the service calls back any more. */
 void peer_server_stop(struct peer_server *s);

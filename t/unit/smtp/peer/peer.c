@@ -359,7 +359,7 @@ test_intruders(void)
     int fd = raw_to(p, p->two.address), other;
 
     ok(write(fd, "EHLO client.example\r\n", 21) == 21);
-    until(p, pair_says(p, "[127.0.0.1]: TLS: what the peer says is not TLS"));
+    until(p, pair_says(p, "[127.0.0.1]: TLS: the peer does not speak TLS"));
     until(p, is_closed(fd));
     close(fd);
     other = raw_to(p, p->two.address);
@@ -589,7 +589,7 @@ hand_call(struct hand *h, const char *says)
     net_send(h->connection, text_from(says));
 }
 
-/* Who does not say who it is, and who says nothing more. */
+/* A caller that does not name itself, and one that says nothing more. */
 static void
 test_silent_callers(void)
 {

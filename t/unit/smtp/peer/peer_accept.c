@@ -18,7 +18,7 @@ struct door {
     struct tls_client *client;
 };
 
-/* Somebody who knows the secret. */
+/* A caller that knows the secret. */
 struct caller {
     struct net_connection *connection;
     struct buffer heard;
@@ -113,7 +113,7 @@ caller_says(struct caller *c, const char *text)
 
 static const char hello[] = "XPEER 1 {\"host\":\"relay1\",\"group\":\"mail\",\"spool\":\"aa\",\"run\":7,\"version\":\"1\",\"state\":\"running\"}\r\n";
 
-/* The first of five that connect is the last that says who it is. */
+/* The first of five that connect is the last that names itself. */
 static void
 test_late_name(void)
 {

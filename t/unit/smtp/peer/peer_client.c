@@ -116,7 +116,7 @@ ask(struct call *c, const char *line, int64_t until_ms)
     return peer_client_ask(&c->client, text_from(line), until_ms, &listener);
 }
 
-/* What it says. */
+/* Its output. */
 static struct text
 said(struct call *c)
 {

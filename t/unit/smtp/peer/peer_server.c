@@ -59,7 +59,7 @@ door_go(struct door *d)
     buffer_take(&d->in, before - input.length);
 }
 
-/* What is said to it, and what it answers. */
+/* The input to it, and its answer. */
 static struct text
 door_said(struct door *d, const char *bytes)
 {
@@ -404,7 +404,7 @@ dialog_give(struct door *d, const struct buffer *said, size_t width)
     }
 }
 
-/* What the caller says goes in as a whole, then the replies are compared. */
+/* The caller's input goes in as a whole, then the replies are compared. */
 static void
 dialog_play(const char *path, size_t width)
 {
