@@ -22,7 +22,7 @@ struct cluster_answer {
     struct control_service *service;
     struct cluster_answer_events events;
     const struct cluster_kind *kind;
-    json_t *request; /* to a host, without what is ours */
+    json_t *request; /* to a host, without our own members */
     struct fan_out *hosts;
     struct loop_task task;
     size_t at;        /* the host that is next in turn */
@@ -31,7 +31,7 @@ struct cluster_answer {
     struct id *ids;   /* list: of the heads, or of the last ones */
     struct id *pages; /* list: where the page of each host began */
     size_t limit, found;
-    struct id last; /* list: of what was reported last */
+    struct id last; /* list: of the last message reported */
     json_t *wanted; /* operations: ids -> whether some host has it */
     json_t *given;  /* show: where it went; NULL: nowhere */
     bool is_found;  /* show */
@@ -61,7 +61,8 @@ cluster_answer_put(struct cluster_answer *a, size_t host, json_t *line)
     a->events.line(a->events.context, line);
 }
 
-/* A line of content is not the end of our answer, nor trouble, whatever its host says. */
+/* A line of content is not the end of our answer, nor trouble, for any text of its
+ * host. */
 static void
 cluster_answer_pass(struct cluster_answer *a, size_t host, json_t *line)
 {
@@ -187,7 +188,7 @@ cluster_answer_follow(struct cluster_answer *a)
 
 /* --- Operations --------------------------------------------------------------------- */
 
-/* Of a message all hosts but one say that they have none. */
+/* All hosts but one say that they do not have the message. */
 static void
 cluster_answer_on_operated(struct cluster_answer *a, size_t host, json_t *line)
 {
@@ -280,7 +281,7 @@ cluster_answer_ask_page(struct cluster_answer *a, size_t host, const json_t *aft
     json_decref(request);
 }
 
-/* False: it is not known yet what comes next there. */
+/* False: the next line there is not known yet. */
 static bool
 cluster_answer_fill(struct cluster_answer *a, size_t host)
 {
@@ -459,7 +460,7 @@ cluster_answer_seen(const struct cluster_answer *a)
     return (size_t)fan_out_seen(a->hosts);
 }
 
-/* What a host is asked, without what is for us. */
+/* The request to a host, without the members for us. */
 static json_t *
 cluster_answer_request(const json_t *request)
 {

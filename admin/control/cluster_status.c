@@ -22,7 +22,7 @@ enum {
     WHO_SHOWN = 3 /* hosts with most mail for a site */
 };
 
-/* Of a host that says what it wants: the sums of all hosts stay far from overflow. */
+/* A host may send any number: the sums of all hosts stay far from overflow. */
 static const int64_t number_max = INT64_C(1000000000000000);
 
 static int64_t
@@ -252,7 +252,7 @@ cluster_status_print_group(const json_t *hosts)
     cluster_status_print_lost(seen);
 }
 
-/* --- What is wrong, and Redis ------------------------------------------------------------ */
+/* --- Trouble, and Redis ------------------------------------------------------------------ */
 
 static void
 cluster_status_print_names(const json_t *names)

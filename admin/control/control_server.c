@@ -176,8 +176,8 @@ client_input(struct client *client)
         control_server_client_end(client);
 }
 
-/* What it has asked for is answered, unless it does not read either. Requests that are
- * left come as NET_INPUT, NET_DRAINED or after the work: see client_input(). */
+/* Its requests are answered, unless it does not read either. Requests that are left
+ * come as NET_INPUT, NET_DRAINED or after the work: see client_input(). */
 static void
 control_server_on_ended(struct client *client)
 {

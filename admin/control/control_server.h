@@ -47,12 +47,12 @@ void control_server_on_http(struct control_server *control,
                             const char *(*take)(void *context,
                                                 struct net_connection *connection),
                             void *context);
-/* Who sends test messages; NULL, as without it: nobody does. */
+/* The sender of test messages; NULL, as without it: there is none. */
 void control_server_on_trials(struct control_server *control, struct trials *trials);
-/* Its socket, and what came to it. */
+/* Its socket, and the counts of its clients. */
 const struct net_address *control_server_address(const struct control_server *control,
                                                  struct net_listener_counts *counts);
-/* What it answers from; HTTP asks the same. */
+/* The source of its answers; HTTP asks the same. */
 struct questions *control_server_questions(const struct control_server *control);
 /* Where sessions with other transports begin; they end before it. */
 struct control_service *control_server_service(struct control_server *control);

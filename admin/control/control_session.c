@@ -370,7 +370,7 @@ control_session_ask(struct control_session *s, json_t *request)
     control_session_begin(s);
 }
 
-/* What takes several turns; the rest is for questions_answer(). */
+/* Commands of several turns; the rest is for questions_answer(). */
 static const struct control_row {
     const char *command;
     void (*begin)(struct control_session *s, json_t *request);

@@ -1,5 +1,5 @@
-/* One who asks the daemon: the requests of the control protocol (control_server.h), one at
- * a time, and the lines that answer them. It knows no connection: the control socket and
+/* A session with the daemon: the requests of the control protocol (control_server.h), one
+ * at a time, and the lines that answer them. It knows no connection: the control socket and
  * the peer door (sibling_ask.h) carry its lines, each in its way.
  *
  * A sibling, another host of the group, may look, and may retry, hold and release mail; all
@@ -13,15 +13,15 @@
 struct control_session;
 struct cluster_hosts;
 
-/* What all sessions answer from. Plain data; the owner sets it, and clears none of it while
- * there are sessions. */
+/* The service that all sessions answer from. Plain data; the owner sets it, and clears none
+ * of it while there are sessions. */
 struct control_service {
     struct loop *loop;
     struct log *log;
     struct manager *manager;
     struct questions *questions;
     struct trials *trials; /* NULL: nobody sends test messages */
-    /* Who else is asked where a request says "cluster": true (cluster_answer.h); NULL:
+    /* The hosts that a request with "cluster": true asks (cluster_answer.h); NULL:
      * there is no group. */
     const struct cluster_hosts *cluster;
     /* Private. */
@@ -38,13 +38,13 @@ struct control_transport {
     bool (*is_full)(void *context);
     /* All lines are sent: a sign of life has a use. */
     bool (*is_idle)(void *context);
-    /* What control_session_take() has begun is answered, in a later turn. The session may
-     * be freed there. */
+    /* The request that control_session_take() has begun is answered, in a later turn. The
+     * session may be freed there. */
     void (*done)(void *context);
     /* The request wants the connection itself for HTTP. False, or NULL: there is none. */
     bool (*http)(void *context);
     bool is_sibling;
-    /* Bytes of a line; 0: any. What would be longer lacks items of its lists, as shorten.h
+    /* Bytes of a line; 0: any. A longer line lacks items of its lists, as shorten.h
      * says. */
     size_t line_max;
 };
@@ -58,8 +58,8 @@ bool control_session_take(struct control_session *session, struct text line);
 bool control_session_is_busy(const struct control_session *session);
 /* The transport is no longer full. */
 void control_session_resume(struct control_session *session);
-/* Ends what is under way; an operation ends between two messages. Also within done(), but
- * not within line(). */
+/* Ends a request under way; an operation ends between two messages. Also within done(),
+ * but not within line(). */
 void control_session_free(struct control_session **session);
 /* A line of an answer, by the transport itself. Takes the object. */
 void control_session_reply(struct control_session *session, json_t *object);

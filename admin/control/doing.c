@@ -1,4 +1,4 @@
-/* Tells what a session does, as an object and as a sentence. */
+/* Describes the activity of a session, as an object and as a sentence. */
 #include "admin/control/doing.h"
 
 #include "admin/control/json_field.h"

@@ -74,7 +74,7 @@ fan_out_wake(struct fan_out *f)
     loop_post(f->service->loop, &f->task, fan_out_on_wake, f);
 }
 
-/* --- Who --------------------------------------------------------------------------- */
+/* --- Hosts ------------------------------------------------------------------------- */
 
 static struct fan_out_host *
 fan_out_add(struct fan_out *f, const char *name)
@@ -132,7 +132,7 @@ fan_out_find(const struct fan_out *f, const char *name)
     return i;
 }
 
-/* --- What comes --------------------------------------------------------------------- */
+/* --- Input -------------------------------------------------------------------------- */
 
 /* The other host may have said it, and it may be cut in the middle of a character: it goes
  * to JSON and to terminals. */
@@ -144,7 +144,7 @@ fan_out_clean(char *text)
             *text = '?';
 }
 
-/* What it has said before stays. */
+/* Its earlier lines stay. */
 static void
 fan_out_give_up(struct fan_out_host *h, const char *why)
 {

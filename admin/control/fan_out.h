@@ -3,8 +3,8 @@
  *
  * A question is one line of the control protocol, an answer several: first those with
  * content, at last one with `ok`. Signs of life ("seen") are swallowed. A host that says
- * nothing for FAN_OUT_SILENCE_MS, says what is no answer, or says more than can be held is
- * given up; its trouble is a sentence. Nothing is parsed before it is taken. */
+ * nothing for FAN_OUT_SILENCE_MS, sends anything but an answer, or more than can be held
+ * is given up; its trouble is a sentence. Nothing is parsed before it is taken. */
 #ifndef ADMIN_CONTROL_FAN_OUT_H
 #define ADMIN_CONTROL_FAN_OUT_H
 
@@ -18,7 +18,7 @@ enum {
     FAN_OUT_TROUBLE_MAX = 200
 };
 
-/* Who is asked. */
+/* The hosts to ask. */
 struct cluster_hosts {
     const struct sibling_calls *calls; /* NULL: nobody can be asked: */
     const char *why;                   /* a sentence */
@@ -54,7 +54,7 @@ enum fan_out_state {
     FAN_OUT_OVER   /* it has answered, or there is trouble, or it was not asked */
 };
 enum fan_out_state fan_out_take(struct fan_out *fan_out, size_t host, json_t **line);
-/* What it says makes no sense to the caller: that is its trouble, and nothing more of it is
+/* Its answer makes no sense to the caller: that is its trouble, and nothing more of it is
  * taken. */
 void fan_out_distrust(struct fan_out *fan_out, size_t host);
 /* Once it is over: the line with `ok`, borrowed; NULL: trouble. */

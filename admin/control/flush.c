@@ -119,7 +119,7 @@ flush_on_told(void *context, struct id id, int code, const char *text)
     (void)context;
     (void)id;
     (void)code;
-    (void)text; /* the manager has logged what it did */
+    (void)text; /* the manager has logged its act */
 }
 
 static void

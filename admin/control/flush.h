@@ -1,4 +1,4 @@
-/* Mail for a node that has said ETRN (RFC 1985): what waits for it is due now.
+/* Mail for a node that has said ETRN (RFC 1985): waiting mail is due now.
  *
  * One walk over the queue at a time, for all the nodes that have asked until it began,
  * some messages in each turn; then a pause as long as the walk was. A message that is

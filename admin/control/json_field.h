@@ -1,5 +1,5 @@
-/* The members of JSON objects that the daemon or we ourselves have made: what is not
- * there counts as "", 0 or false. */
+/* The members of JSON objects that the daemon or we ourselves have made: a missing one
+ * counts as "", 0 or false. */
 #ifndef ADMIN_CONTROL_JSON_FIELD_H
 #define ADMIN_CONTROL_JSON_FIELD_H
 

@@ -50,7 +50,7 @@ list_walk_add_note(const struct list_walk *w, json_t *listing, struct id id,
         listing_add_note(listing, note);
 }
 
-/* What cannot be read has a place and a name. */
+/* A message that cannot be read has a place and a name. */
 static json_t *
 list_walk_unread(const struct list_walk *w, struct id id)
 {

@@ -1,4 +1,4 @@
-/* Goes through the queue for those who list it, a message at a time. */
+/* Goes through the queue for lists, a message at a time. */
 #ifndef ADMIN_CONTROL_LIST_WALK_H
 #define ADMIN_CONTROL_LIST_WALK_H
 

@@ -31,7 +31,7 @@ listing_reason_of(const json_t *state, unsigned recipient)
     return reason ? reason : "";
 }
 
-/* Why it waits, what that is about, and what can be done. */
+/* The reason why it waits, its subject, and the remedy. */
 static void
 add_reason(json_t *item, const char *reason)
 {

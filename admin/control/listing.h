@@ -24,7 +24,7 @@ const char *listing_disk_place(enum queue_place place);
 /* Text of a peer, escaped for a terminal. */
 json_t *listing_text(struct text t);
 
-/* queue ls: ID, place, age, size, sender, recipients, and what it waits for. */
+/* queue ls: ID, place, age, size, sender, recipients, and why it waits. */
 void listing_print_line(const json_t *listing, int64_t now_ms);
 /* queue show. */
 void listing_print_page(const json_t *listing, int64_t now_ms);

@@ -107,7 +107,7 @@ message_answer_given(const json_t *life)
     return NULL;
 }
 
-/* What is over; NULL: nothing is known. */
+/* A message that is over; NULL: nothing is known. */
 static json_t *
 message_answer_gone(const struct message_answer *a, const json_t *life)
 {

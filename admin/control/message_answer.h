@@ -5,7 +5,7 @@
  *
  * A message in the queue is a line as listing.h has it, with `reason` and `since` if it is
  * held or damaged, with `events`, its history (life.h), and with `why` as the question of
- * that name is answered, if that is asked for. Of one that has gone, and that the history
+ * that name is answered, if that is asked for. For one that has gone, and that the history
  * still knows, the line has queue_name "gone", queue_id, state and events (life.h), and if
  * it was given to another host `given`: host, id (there) and time_ms. Without either there
  * is no line. At the end comes {"ok": true, "end": true}. */

@@ -199,7 +199,7 @@ makes_sense(const struct operation *o, const struct row *row)
     case MANAGER_HOLD:
     case MANAGER_RETRY:
         return !held && !corrupt;
-    case MANAGER_RELEASE: /* what is damaged must be asked for, and fragments, too */
+    case MANAGER_RELEASE: /* damaged mail must be asked for, and fragments, too */
         return held || (o->filter.place && (corrupt || operation_is_fragment(o, row)));
     case MANAGER_BOUNCE:
         return !corrupt;

@@ -67,8 +67,8 @@ json_reason(const char *reason)
     return value;
 }
 
-/* Not the scheduler's: held, not yet found, or over; what an ended message leaves on
- * the disk goes some time later. Another daemon's is not ours to judge. */
+/* Not the scheduler's: held, not yet found, or over; files of an ended message go some
+ * time later. Another daemon's is not ours to judge. */
 static const char *
 place_unknown(struct questions *q, struct id id)
 {

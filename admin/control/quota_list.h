@@ -1,4 +1,4 @@
-/* What is used of quotas, for the operator. */
+/* The use of quotas, for the operator. */
 #ifndef ADMIN_CONTROL_QUOTA_LIST_H
 #define ADMIN_CONTROL_QUOTA_LIST_H
 

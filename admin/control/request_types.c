@@ -83,7 +83,8 @@ request_type_of(const json_t *value)
     return "null";
 }
 
-/* NULL, or what has a wrong type: the value, or the first such item of a list. */
+/* NULL, or the member with a wrong type: the value, or the first such item of a
+ * list. */
 static const json_t *
 request_type_find_wrong(const json_t *value, enum request_type type)
 {

@@ -58,7 +58,7 @@ shorten_one(json_t *object, size_t most)
     return false;
 }
 
-/* First of all: then the work is bounded by what is kept, not by what is cut. */
+/* First of all: then the work is bounded by the kept items, not by those cut. */
 static void
 shorten_long(json_t *object, size_t most)
 {

@@ -13,7 +13,7 @@ struct asking {
     struct control_service *service;
     struct sibling_asker asker;
     struct control_session *session; /* NULL: one too many */
-    struct loop_task task;           /* begins, or ends what is too long */
+    struct loop_task task;           /* begins, or ends a question that is too long */
     char *request;
     size_t length, bytes;
     bool is_over; /* too long: nothing more is written */
@@ -25,7 +25,7 @@ sibling_ask_end(struct asking *a)
     a->asker.end(a->asker.context);
 }
 
-/* In a turn of its own: who writes the answer is not ended within a line of it. */
+/* In a turn of its own: the writer of the answer is not ended within a line of it. */
 static void
 sibling_ask_cut(void *context)
 {

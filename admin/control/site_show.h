@@ -1,5 +1,4 @@
-/* `petrel status --site NAME`: one site, and what was said in its last failed
- * conversation. */
+/* `petrel status --site NAME`: one site, and its last failed conversation. */
 #ifndef ADMIN_CONTROL_SITE_SHOW_H
 #define ADMIN_CONTROL_SITE_SHOW_H
 

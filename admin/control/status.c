@@ -392,7 +392,7 @@ print_queue(const json_t *queue, int64_t recipients)
     putchar('\n');
 }
 
-/* What is wrong comes first, each with what to do. */
+/* Findings come first, each with its remedy. */
 static void
 print_findings(const json_t *findings)
 {

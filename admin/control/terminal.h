@@ -12,7 +12,7 @@
 struct terminal {
     FILE *out;
     bool escapes;
-    struct buffer line; /* what has come of it */
+    struct buffer line; /* its bytes so far */
 };
 void terminal_start(struct terminal *t, FILE *out, bool escapes);
 /* Lines end with LF or CR LF; a tab passes. */

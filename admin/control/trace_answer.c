@@ -14,7 +14,7 @@ struct trace_answer {
     struct trace_answer_events events;
     struct loop_task task;
     struct id followed; /* all 0: a search */
-    bool over;          /* the search; what follows may come */
+    bool over;          /* the search; the lines after it may come */
     bool ended;         /* the message */
 };
 
@@ -38,7 +38,7 @@ trace_answer_add_query(struct trace_request *r, const json_t *value)
     return true;
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or the error. */
 static const char *
 trace_answer_read(struct trace_request *r, const json_t *request, struct id *followed)
 {
@@ -131,7 +131,7 @@ trace_answer_turn(void *context)
         trace_answer_add_life(a, life);
     if (!a->events.is_ready(a->events.context))
         return; /* trace_answer_wake() */
-    /* What was written meanwhile. */
+    /* Lines written meanwhile. */
     if (a->followed.time_ms != 0)
         trace_follow(a->trace, trace_answer_follow_line, a);
     trace_answer_end(a);

@@ -1,4 +1,4 @@
-/* Sends a test message from within the daemon, and reads what happens to it. */
+/* Sends a test message from within the daemon, and reads its events. */
 #include "admin/control/trial.h"
 
 #include "admin/control/questions.h"
@@ -190,7 +190,7 @@ trial_is_null_sender(const json_t *value)
     return text != NULL && (text[0] == '\0' || strcmp(text, "<>") == 0);
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or the error. */
 static const char *
 trial_read(const struct trials *all, const json_t *request, struct envelope *e)
 {

@@ -1,4 +1,4 @@
-/* Tells what a message waits for: the daemon's part, and the lines for people. */
+/* Explains why a message waits: the daemon's part, and the lines for people. */
 #include "admin/control/why.h"
 
 #include "admin/control/doing.h"

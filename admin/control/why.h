@@ -27,7 +27,7 @@ void why_add(json_t *answer, struct manager *manager, struct id id);
 /* listing as of listing.h; its "why" is the daemon's answer, and is not there when no
  * daemon runs. */
 void why_print(const json_t *listing, int64_t now_ms);
-/* Without what is known of the message: only what it waits for. */
+/* Without the facts of the message: only why it waits. */
 void why_print_now(const json_t *listing, int64_t now_ms);
 
 #endif

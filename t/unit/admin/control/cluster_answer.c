@@ -305,7 +305,7 @@ test_list_slowly(void)
     is_number((long)count_lines(), 1 + FAR + 2 * MESSAGES + 3, "a client that reads slowly gets all");
 }
 
-/* Of 256 hosts a page is smaller, and a turn takes some lines only. */
+/* With 256 hosts a page is smaller, and a turn takes some lines only. */
 static void
 test_list_many(void)
 {
@@ -451,7 +451,7 @@ test_status(void)
     ok_named(strstr(m.hosts[0].line, "\"summary\"") != NULL, "they are asked for a summary");
 }
 
-/* What others say may be anything. */
+/* Texts of others may be anything. */
 static void
 test_odd_trouble(void)
 {

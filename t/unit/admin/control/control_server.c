@@ -1,4 +1,4 @@
-/* The control socket and those who ask it, over a real socket to a real manager. */
+/* The control socket and its clients, over a real socket to a real manager. */
 #include "admin/control/control_client.h"
 
 #include "t/support/control_world.h"

@@ -1,4 +1,4 @@
-/* Operators who have left: what they asked for is not begun, or ends between two
+/* Operators who have left: their requests are not begun, or end between two
  * messages. */
 /* link: t/sim/clock.c */
 #include "t/support/control_world.h"
@@ -101,7 +101,7 @@ test_gone_between(const char *home)
     is_number(count_files(home, "hold"), MANY - removed, "the rest stays");
 }
 
-/* What comes back until the connection ends, which it must: the number of lines. */
+/* The number of lines that come back until the connection ends, which it must. */
 static size_t
 lines_until_end(struct world *w, int client)
 {
@@ -120,7 +120,7 @@ lines_until_end(struct world *w, int client)
 }
 
 /* More requests than a turn answers, or an operation of several turns among them, and the
- * end of input in one of the next turns. What is no whole line is no request. */
+ * end of input in one of the next turns. A line without its end is no request. */
 static void
 test_half_closed_early(const char *home)
 {

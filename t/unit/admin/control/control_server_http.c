@@ -1,4 +1,4 @@
-/* The question `http` of the control socket: who asks it leaves, with all that came behind it. */
+/* The question `http` of the control socket: its client leaves, with all input behind it. */
 #include "admin/control/control_server.h"
 
 #include "t/support/control_world.h"

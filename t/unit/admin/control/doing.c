@@ -1,4 +1,4 @@
-/* What a session does, as an object and in words. */
+/* The activity of a session, as an object and in words. */
 #include "admin/control/doing.h"
 
 #include "base/text.h"
@@ -79,7 +79,7 @@ test_object(void)
     json_decref(doing);
 }
 
-/* What another daemon has said. */
+/* An answer of another daemon. */
 static void
 test_unknown(void)
 {

@@ -135,7 +135,7 @@ test_troubles(void)
     end();
 }
 
-/* What another host says goes to JSON and to terminals. */
+/* Texts of another host go to JSON and to terminals. */
 static void
 test_control_characters(void)
 {

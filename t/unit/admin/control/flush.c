@@ -20,7 +20,7 @@ flush_end(struct world *w, struct flush **f)
     manager_world_end(w);
 }
 
-/* What is tried because of it. */
+/* The mail that is tried because of it. */
 static const char *
 tried(struct world *w, struct flush *f, const char *node)
 {
@@ -148,7 +148,7 @@ test_limit(void)
     flush_end(&w, &f);
 }
 
-/* More than a turn takes; who asks within the walk is served by the next one. */
+/* More than a turn takes; a request within the walk is served by the next one. */
 static void
 test_many(void)
 {

@@ -38,7 +38,7 @@ recipient_at(const json_t *listing, size_t index)
     return json_array_get(json_object_get(listing, "recipients"), index);
 }
 
-/* What a call prints. */
+/* The output of a call. */
 static const char *
 printed(void (*print)(const json_t *, int64_t), const json_t *listing)
 {

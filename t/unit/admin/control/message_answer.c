@@ -21,7 +21,7 @@ open_session(void *context, struct sched_session *session, const struct target *
     ((struct world *)context)->session = session;
 }
 
-/* The line of the answer; NULL: there is none. What it ends with is checked. */
+/* The line of the answer; NULL: there is none. Its end is checked. */
 static json_t *
 shown(struct id id, bool why)
 {

@@ -182,7 +182,7 @@ test_listing(void)
     sim_loop_advance(b.w.loop, 60 * 1000);
     is_number(b.removed, MANY - b.active, "then each is removed");
     operation_free(&b.operation);
-    remove_all(&b); /* one who leaves while they are read */
+    remove_all(&b); /* a client that leaves while they are read */
     loop_turn(b.w.loop, 0);
     bench_end(&b);
 }

@@ -1,5 +1,5 @@
-/* What is used of quotas, as operators see it: who has used most comes first, names of clients are escaped, at most so many
- * of them, and a request to forget. */
+/* The use of quotas, as operators see it: the largest use comes first, names of clients are escaped, at most so many of
+ * them, and a request to forget. */
 #include "admin/control/quota_list.h"
 
 #include "queue/manager/manager.h"

@@ -1,4 +1,5 @@
-/* What has very long lists is JSON within its limit, and counts what it lacks. */
+/* An object with very long lists is JSON within its limit, and counts the items that it
+ * lacks. */
 #include "admin/control/shorten.h"
 
 #include "t/support/tap.h"
@@ -50,7 +51,7 @@ test_listing(size_t recipients, size_t reasons, size_t hops, size_t most)
     free(text);
 }
 
-/* What is cut costs nothing, and what fits stays. */
+/* Items that are cut cost nothing, and those that fit stay. */
 static void
 test_full(void)
 {

@@ -1,4 +1,4 @@
-/* What `petrel status` makes of a manager, and how it is shown. */
+/* The answer of `petrel status` for a manager, and its form for people. */
 /* link: t/sim/loop.c */
 #include "admin/control/status.h"
 #include "queue/queue_operator.h"

@@ -1,4 +1,4 @@
-/* What `queue cat` shows: raw to a pipe, harmless on a terminal, however it is cut. */
+/* The output of `queue cat`: raw to a pipe, harmless on a terminal, for any cut. */
 #include "admin/control/terminal.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* What is told of a message that waits, and its lines for people. */
+/* The explanation for a message that waits, and its lines for people. */
 /* link: t/sim/loop.c */
 #include "admin/control/why.h"
 
