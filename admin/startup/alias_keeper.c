@@ -15,7 +15,7 @@ alias_keeper_hand_on(struct alias_keeper *k, struct aliases *table)
 
 /* --- SRS -------------------------------------------------------------------------- */
 
-/* What is wrong is logged once. */
+/* An error is logged once. */
 static void
 alias_keeper_tell_srs(struct alias_keeper *k, int error)
 {
@@ -75,7 +75,7 @@ alias_keeper_complain(const struct alias_keeper *k, struct text lines)
             "aliases: the files have errors; the old aliases stay in use");
 }
 
-/* What was read counts as read even with errors: they are logged once. */
+/* The files count as read even with errors: these are logged once. */
 static void
 alias_keeper_end(struct alias_keeper *k)
 {

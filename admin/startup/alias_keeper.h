@@ -1,6 +1,6 @@
-/* Keeps the table of aliases and the secrets of SRS: gives them to those who expand, and
- * reads the files of aliases again when they have changed, some lines in each turn, and the
- * secret until it can be read. Until the new table is complete the old one counts. */
+/* Keeps the table of aliases and the secrets of SRS: gives them to the code that expands,
+ * and reads the files of aliases again when they have changed, some lines in each turn, and
+ * the secret until it can be read. Until the new table is complete the old one counts. */
 #ifndef ADMIN_STARTUP_ALIAS_KEEPER_H
 #define ADMIN_STARTUP_ALIAS_KEEPER_H
 

@@ -62,7 +62,7 @@ certificate_files_copy(struct certificate_file *to, const struct certificate_fil
 
 /* --- Certificates ----------------------------------------------------------------- */
 
-/* "a.example, b.example"; what has no space ends with "...". */
+/* "a.example, b.example"; a list without space ends with "...". */
 static void
 certificate_add_name(void *context, const char *name)
 {
@@ -207,14 +207,14 @@ certificate_keeper_note(struct certificate_keeper *k,
                         const struct listener_settings *settings)
 {
     certificate_keeper_stop(k);
-    /* The listener has refused, or will refuse, what is wrong here. */
+    /* The listener has refused, or will refuse, errors here. */
     if (!listener_pairs_read(settings, &k->pairs))
         listener_pairs_free(&k->pairs);
     certificate_look_at(k, k->used);
     certificate_files_copy(k->judged, k->used);
 }
 
-/* What root could see and the daemon's user cannot is the same for ever: no change. */
+/* A file that root could see and the daemon's user cannot never changes for us. */
 void
 certificate_keeper_watch(struct certificate_keeper *k)
 {

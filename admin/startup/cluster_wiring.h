@@ -1,5 +1,5 @@
-/* One view of the hosts of a group: what this host says of itself, and whom the control
- * socket asks where a request says "cluster": true.
+/* One view of the hosts of a group: the description of this host, and the hosts that the
+ * control socket asks when a request says "cluster": true.
  *
  * The question `summary`, which other hosts may ask, is answered by one object:
  *   version, uptime_s, accepting, reason, queue, oldest_ms, sessions   as in the status

@@ -1,5 +1,5 @@
-/* The settings as read once, checked as a whole, and what each part of the daemon gets
- * of them. */
+/* The settings as read once, checked as a whole, and the parts of them for each part of
+ * the daemon. */
 #ifndef ADMIN_STARTUP_CONFIGURATION_H
 #define ADMIN_STARTUP_CONFIGURATION_H
 
@@ -66,8 +66,8 @@ struct tls_client *configuration_anchors(const struct configuration *c,
 
 /* For the delivery; to be called once. */
 struct dkim_keys *configuration_take_dkim_keys(struct configuration *c);
-/* Warnings of what warnings.h does not know; before the keys are taken. log may be NULL:
- * on standard error. */
+/* Warnings about settings that warnings.h does not know; before the keys are taken. log
+ * may be NULL: on standard error. */
 void configuration_warn(const struct configuration *c, struct log *log);
 
 /* These borrow from the options and routes. */

@@ -33,7 +33,7 @@ configuration_serve_standard(const struct options *o)
     struct route_table *routes = options_routes(o, &errors);
     struct listener_settings listener = configuration_public_listener(o);
     struct alias_files *files = NULL;
-    struct buffer unused; /* errors are the daemon's, which expands what is stored */
+    struct buffer unused; /* errors are the daemon's, which expands stored recipients */
     buffer_init(&unused, CONFIGURATION_ERRORS_MAX);
     if (routes != NULL)
         (void)!alias_files_read(o, routes, &listener.aliases, &files, &unused);

@@ -1,4 +1,4 @@
-/* What the control socket reports and changes of the parts that it does not know. */
+/* Reports and changes, for the control socket, of parts that it does not know. */
 #include "admin/startup/control_wiring.h"
 
 #include "admin/control/json_field.h"

@@ -49,7 +49,7 @@ struct control_wiring {
 
 void control_wiring_start(struct control_wiring *wiring);
 /* A reload has ended; the log has the level of the settings. errors: of the reload,
- * borrowed; NULL: it is in force, restart names what is not. */
+ * borrowed; NULL: it is in force, restart names the settings that are not. */
 void control_wiring_reloaded(struct control_wiring *wiring, const json_t *errors,
                              const char *restart);
 /* The daemon stops: no reload will end. */

@@ -60,7 +60,7 @@ struct doctor_world {
     struct doctor_policy_trial *policies;
     struct doctor_key *keys;
     size_t key_count;
-    char sender[DOCTOR_SENDER_MAX]; /* what `rewrite` makes of root */
+    char sender[DOCTOR_SENDER_MAX]; /* the result of `rewrite` for root */
     char file[DOCTOR_ERROR_MAX];
 };
 
@@ -158,7 +158,7 @@ doctor_trial_new(struct doctor_world *w, struct inquiry_item *item)
     return t;
 }
 
-/* Of t->target. */
+/* The canary for t->target. */
 static struct canary_settings
 doctor_trial_settings(struct doctor_world *w, const struct doctor_trial *t)
 {
@@ -264,7 +264,7 @@ doctor_policy_start(void *context, struct inquiry_item *item, const char *key)
     t->query = sts_cache_ask(w->sts, t->key, doctor_policy_found, t);
 }
 
-/* Nothing is kept: what counts is what a sender finds that comes for the first time. */
+/* Nothing is kept: the check is that of a sender that comes for the first time. */
 static void
 doctor_world_open_policies(struct doctor_world *w)
 {
@@ -324,7 +324,8 @@ doctor_world_note_file(void *context, const char *path)
         (void)text_copy(w->file, sizeof(w->file), text_from(path));
 }
 
-/* NULL: the errors are on standard error. Whoever may not read secrets gets the rest. */
+/* NULL: the errors are on standard error. A user that may not read secrets gets the
+ * rest. */
 static struct configuration *
 doctor_read_settings(const struct options_sources *sources)
 {

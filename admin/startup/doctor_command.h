@@ -6,7 +6,7 @@
 #include "admin/settings/options.h"
 
 /* arguments behind "doctor". 0; 1: something is wrong, or a sysexits code. Without the
- * right to read secrets, what needs them is not checked. */
+ * right to read secrets, checks that need them are not made. */
 int doctor_command(int count, char **arguments, const struct options_sources *sources);
 
 #endif

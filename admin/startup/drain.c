@@ -30,7 +30,7 @@ struct drain_order {
 
 static void drain_tick(void *context);
 
-/* --- What is left ----------------------------------------------------------------- */
+/* --- The rest --------------------------------------------------------------------- */
 
 /* Messages of the places that deliveries empty. */
 static int64_t
@@ -181,8 +181,8 @@ drain_give(struct drain *d)
     drain_wait(d, d->until_ms - loop_monotonic_ms(d->loop));
 }
 
-/* Nothing is left, or the time is over. What a client that was slow has sent meanwhile was
- * promised to be kept, and this host may never come back: it is given, too. */
+/* Nothing is left, or the time is over. Mail that a slow client has sent meanwhile was
+ * accepted, and this host may never come back: it is given, too. */
 static void
 drain_on_giving(struct drain *d)
 {
@@ -272,8 +272,8 @@ drain_cancel(struct drain *d)
         drain_enter(d, DRAIN_RUNNING, " again: cancelled");
 }
 
-/* Of a drain under way: emptying can be added before it closes, giving before that is
- * over, and both get the new time. False: it is too late for that. */
+/* Changes a drain under way: emptying can be added before it closes, giving before that
+ * is over, and both get the new time. False: it is too late for that. */
 static bool
 drain_request(struct drain *d, const struct drain_order *order)
 {
@@ -293,7 +293,7 @@ drain_request(struct drain *d, const struct drain_order *order)
     return true;
 }
 
-/* Whoever sent SIGTERM does not wait as long as whoever typed `petrel drain` might. */
+/* The sender of SIGTERM does not wait as long as the user of `petrel drain` might. */
 static void
 drain_shorten(struct drain *d, int64_t wait_ms)
 {
@@ -396,7 +396,7 @@ drain_answer(void *context, const json_t *request)
     return answer;
 }
 
-/* The status says so instead of what the queue says of itself. */
+/* The status has this instead of the queue's own state. */
 static json_t *
 drain_accepting(void *context)
 {

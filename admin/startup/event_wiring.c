@@ -1,4 +1,4 @@
-/* Makes what keeps and posts events when `events` is set. */
+/* Makes the keeper and the poster of events when `events` is set. */
 #include "admin/startup/event_wiring.h"
 
 #include "base/log/log.h"
@@ -10,7 +10,7 @@
 
 enum { EVENTS_ERROR_MAX = 512 };
 
-/* What programs get unless events_types says otherwise is its default. */
+/* Programs get the default of events_types unless it is set. */
 static uint64_t
 event_wiring_kinds(const struct options *o)
 {

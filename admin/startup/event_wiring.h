@@ -1,4 +1,4 @@
-/* Connects kept events with the daemon: their files, and who posts them. */
+/* Connects kept events with the daemon: their files, and their poster. */
 #ifndef ADMIN_STARTUP_EVENT_WIRING_H
 #define ADMIN_STARTUP_EVENT_WIRING_H
 

@@ -94,7 +94,7 @@ findings_mail_walk_sites(struct findings_mail *mail, const struct sched *sched,
     mail->rest_us = end_us + FINDINGS_MAIL_REST * (end_us - start_us);
 }
 
-/* Of a clock that was set back, no mail is old. */
+/* With a clock that was set back, no mail is old. */
 static int64_t
 findings_mail_age(int64_t birth_ms, int64_t now_ms)
 {

@@ -1,4 +1,4 @@
-/* The findings of the daemon: where their facts come from, and who asks for them. */
+/* The findings of the daemon: the sources of their facts, and the requests for them. */
 #ifndef ADMIN_STARTUP_FINDINGS_WIRING_H
 #define ADMIN_STARTUP_FINDINGS_WIRING_H
 

@@ -1,5 +1,5 @@
-/* Mail that goes from host to host: takes what siblings give by the peer door, and says to
- * whom a drain may give. */
+/* Mail that goes from host to host: takes mail that siblings give by the peer door, and
+ * chooses the hosts that a drain may give to. */
 #ifndef ADMIN_STARTUP_GIVE_WIRING_H
 #define ADMIN_STARTUP_GIVE_WIRING_H
 

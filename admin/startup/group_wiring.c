@@ -95,7 +95,7 @@ group_wiring_redis(const struct group_wiring *w, const struct configuration *c)
     return NULL;
 }
 
-/* What each says of itself, by name. */
+/* The description of each, by name. */
 static bool
 group_wiring_add_said(void *said, const struct sibling *s)
 {

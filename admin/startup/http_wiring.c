@@ -147,7 +147,7 @@ http_wiring_waiting(void *context)
     return counts.incoming + counts.active + counts.deferred;
 }
 
-/* What only the API shows: not for places of health and metrics alone. */
+/* Data for the API alone: not for places of health and metrics alone. */
 static void
 http_wiring_make_data(struct http_wiring *w)
 {

@@ -1,5 +1,5 @@
-/* The HTTP server of the daemon with what it answers: routes and metrics. Nothing is
- * made unless `http` is set, or a client of the control socket asks for it. */
+/* The HTTP server of the daemon with its answers: routes and metrics. Nothing is made
+ * unless `http` is set, or a client of the control socket asks for it. */
 #ifndef ADMIN_STARTUP_HTTP_WIRING_H
 #define ADMIN_STARTUP_HTTP_WIRING_H
 

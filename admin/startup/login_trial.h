@@ -1,4 +1,4 @@
-/* Whether the smarthost takes what `petrel oauth login` has got: a canary, in the process
+/* Whether the smarthost takes the token of `petrel oauth login`: a canary, in the process
  * of the command. */
 #ifndef ADMIN_STARTUP_LOGIN_TRIAL_H
 #define ADMIN_STARTUP_LOGIN_TRIAL_H
@@ -11,9 +11,9 @@ struct login_trial_setup {
 };
 
 /* An oauth_command_try(): the first route that logs in there as that user is tried, with
- * the state in the spool. Prints what the host says. setup: a struct login_trial_setup. 0,
- * or EX_NOPERM: the host refuses the login. A host that cannot be asked is no error: the
- * login is kept. */
+ * the state in the spool. Prints the reply of the host. setup: a struct login_trial_setup.
+ * 0, or EX_NOPERM: the host refuses the login. A host that cannot be asked is no error:
+ * the login is kept. */
 int login_trial_run(void *setup, const struct oauth_account *account,
                     struct disk *spool);
 

@@ -89,7 +89,7 @@ notify_open(struct notify *n, struct loop *loop, struct log *log)
     unsetenv("WATCHDOG_PID");
 }
 
-/* The loop turns: what waits at a port is answered. */
+/* The loop turns: clients that wait at a port are answered. */
 static void
 notify_on_first_turn(void *context)
 {

@@ -15,7 +15,7 @@
 
 enum { REFUSED_MS = 60 * 1000, REFUSED_LINES = 10 };
 
-/* --- Who we are ----------------------------------------------------------------------- */
+/* --- Our description ------------------------------------------------------------------ */
 
 static void
 peer_wiring_hello(void *context, struct sibling_hello *out)

@@ -1,5 +1,6 @@
-/* The peer door of this host: start, who we are, status, stop. It connects the group, which
- * knows the other hosts, with those who take their mail and answer their questions.
+/* The peer door of this host: start, our description, status, stop. It connects the group,
+ * which knows the other hosts, with the modules that take their mail and answer their
+ * questions.
  *
  * In the status: `peer`, absent without a secret:
  *   address    where others reach us; "": they cannot
@@ -26,12 +27,13 @@ struct peer_wiring {
     /* The daemon stops: nobody is let in. */
     bool (*is_closed)(void *context);
     void *context;
-    /* Who takes mail (take_serve()), and who answers questions: of each its own calls and
-     * its context. take.take NULL: no mail is taken; ask.ask NULL: nothing is answered. */
+    /* The taker of mail (take_serve()), and the answerer of questions: the calls and the
+     * context of each. take.take NULL: no mail is taken; ask.ask NULL: nothing is
+     * answered. */
     struct sibling_service take, ask;
 
     /* Private. */
-    struct sibling_service door; /* what the peer sees */
+    struct sibling_service door; /* the view of the peer */
     struct peer *peer;           /* NULL: there is none */
     char spool[SIBLING_SPOOL_MAX + 1];
     char address[GROUP_ADDRESS_MAX + 1];
@@ -58,7 +60,7 @@ bool peer_wiring_door(const struct peer_wiring *wiring, size_t index,
 void peer_wiring_reload(struct peer_wiring *wiring, const struct configuration *c);
 /* The calls that go out; NULL: there is no peer. */
 const struct sibling_calls *peer_wiring_calls(const struct peer_wiring *wiring);
-/* Says goodbye; before what takes mail and answers questions is freed. */
+/* Says goodbye; before the modules that take mail and answer questions are freed. */
 void peer_wiring_stop(struct peer_wiring *wiring);
 
 #endif

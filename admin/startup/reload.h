@@ -15,7 +15,8 @@ struct reload { /* zeroed before its first use */
     void (*done)(void *context); /* must call reload_end() */
     void *context;
     /* Private. */
-    struct configuration *fresh; /* what is read; NULL: no reload is under way */
+    struct configuration *fresh; /* the settings being read; NULL: no reload is under
+                                  * way */
     struct loop_task task;
     json_t *errors; /* of the last reload; NULL: it had none */
 };
@@ -29,7 +30,7 @@ struct configuration *reload_end(struct reload *r, const struct sandbox *sandbox
                                  struct tls_client **anchors);
 /* The lines that the log got of the last reload_end(), borrowed; NULL: it was good. */
 const json_t *reload_errors(const struct reload *r);
-/* Gives up what is under way, and forgets errors. */
+/* Gives up a reload under way, and forgets errors. */
 void reload_stop(struct reload *r);
 
 #endif

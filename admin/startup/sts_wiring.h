@@ -1,4 +1,4 @@
-/* Connects policies of MTA-STS with delivery: their cache, and who fetches them. */
+/* Connects policies of MTA-STS with delivery: their cache, and their fetcher. */
 #ifndef ADMIN_STARTUP_STS_WIRING_H
 #define ADMIN_STARTUP_STS_WIRING_H
 

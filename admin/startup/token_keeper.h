@@ -1,5 +1,5 @@
-/* Connects the accounts of `oauth` with delivery and scheduler: those who log in ask for
- * tokens, and mail waits while there is none. */
+/* Connects the accounts of `oauth` with delivery and scheduler: sessions that log in ask
+ * for tokens, and mail waits while there is none. */
 #ifndef ADMIN_STARTUP_TOKEN_KEEPER_H
 #define ADMIN_STARTUP_TOKEN_KEEPER_H
 

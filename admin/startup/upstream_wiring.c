@@ -1,4 +1,4 @@
-/* Connects the smarthosts with those who ask about them. */
+/* Connects the smarthosts with requests about them. */
 #include "admin/startup/upstream_wiring.h"
 
 #include "admin/control/listing.h"
@@ -24,7 +24,7 @@ upstream_wiring_status(void *context)
     return list;
 }
 
-/* A questions_on(): canaries go now. The status has what comes of them. */
+/* A questions_on(): canaries go now. The status has their results. */
 static json_t *
 upstream_wiring_ask(void *context, const json_t *request)
 {

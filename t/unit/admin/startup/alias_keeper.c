@@ -1,5 +1,5 @@
-/* What those who expand get: the table at startup, after a reload and when files have
- * changed, and the secret of SRS as soon as it is needed or can be read. */
+/* The table and secret for expansion: the table at startup, after a reload and when
+ * files have changed, and the secret of SRS as soon as it is needed or can be read. */
 /* link: t/sim/loop.c */
 #include "admin/startup/alias_keeper.h"
 
@@ -112,7 +112,7 @@ struct keeper_world {
     struct configuration *configuration;
 };
 
-/* What configuration_read() leaves to the keeper. NULL: unset. */
+/* The configuration that configuration_read() leaves to the keeper. NULL: unset. */
 static struct configuration *
 keeper_configuration(const char *aliases, const char *root, bool srs)
 {

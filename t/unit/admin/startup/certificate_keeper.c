@@ -288,7 +288,7 @@ test_links(void)
     end();
 }
 
-/* Several pairs, one of which is renewed; a reload; no certificates. */
+/* Several pairs, one is renewed; a reload; no certificates. */
 static void
 test_several(void)
 {

@@ -1,4 +1,4 @@
-/* What a host says of itself to the others, and whom it asks. */
+/* The description that a host gives to the others, and the hosts that it asks. */
 #include "admin/startup/cluster_wiring.h"
 
 #include "admin/http/metrics.h"

@@ -1,4 +1,4 @@
-/* What the status says of sockets and certificates. */
+/* Sockets and certificates in the status. */
 #include "admin/startup/listening.h"
 
 #include "t/support/listener_world.h"

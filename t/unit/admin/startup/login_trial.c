@@ -1,4 +1,5 @@
-/* Which route a login is tried at: none, another user's, another port's. What the host says: t/e2e/oauth_login.t. */
+/* Which route a login is tried at: none, another user's, another port's. Replies of the host:
+ * t/e2e/oauth_login.t. */
 #include "admin/startup/login_trial.h"
 
 #include "t/support/must.h"

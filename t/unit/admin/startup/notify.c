@@ -1,5 +1,5 @@
-/* What the service manager hears, and when: READY, signs of life, states; a manager that
- * does not read, and variables that make no sense. */
+/* Notifications to the service manager, and their times: READY, signs of life, states; a
+ * manager that does not read, and variables that make no sense. */
 #include "admin/startup/notify.h"
 
 #include "t/sim/sim.h"
@@ -57,7 +57,7 @@ world_end(struct world *w)
     loop_free(&w->loop);
 }
 
-/* What came since, a line each; "": nothing. */
+/* The input since then, a line each; "": none. */
 static const char *
 heard(struct world *w)
 {

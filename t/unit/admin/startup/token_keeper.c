@@ -1,4 +1,4 @@
-/* What the scheduler learns of accounts, at startup and after reloads. */
+/* The scheduler's state of accounts, at startup and after reloads. */
 /* link: t/sim/dns.c */
 #include "admin/startup/token_keeper.h"
 

@@ -1,4 +1,4 @@
-/* What status and readiness get of the smarthosts. */
+/* Smarthosts in status and readiness. */
 #include "admin/startup/upstream_wiring.h"
 
 #include "queue/event/event.h"
