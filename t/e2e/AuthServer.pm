@@ -19,7 +19,7 @@ def tell(what):
     os.write(fd, (what + '\n').encode())
     os.close(fd)
 
-# What MAIL is answered with, or the login if it is 535; None: it is taken.
+# The reply to MAIL, or to the login if it is 535; None: it is taken.
 def refusal():
     try: return open(events + '.says', 'rb').read() or None
     except OSError: return None
@@ -127,7 +127,7 @@ sub ready {
 sub says { my ($self, $reply) = @_; Petrel::spit("$self->{dir}/events.says", $reply // ''); return $self }
 sub forget { my $self = shift; Petrel::spit("$self->{dir}/events", ''); return $self }
 sub stop { my $self = shift; Petrel::reap(delete $self->{pid}, 'TERM'); return $self }
-# What has happened, or those events that match.
+# The events, or those that match.
 sub events { my ($self, $pattern) = @_; return grep { !$pattern || $_ =~ $pattern } split /\n/, Petrel::slurp("$self->{dir}/events") }
 sub wait_for { my ($self, $pattern, $count) = @_; return Petrel::wait_for(sub { (() = $self->events($pattern)) >= ($count || 1) }) }
 

@@ -62,7 +62,7 @@ sub let_go {
     return @new;
 }
 
-# What a host says that is no news.
+# Log lines of a host that are no news.
 sub complaints { my $host = shift; return grep { / (?:warning|error): |status=bounced/ && !/running as root|can be read by all users/ } split /\n/, $host->log }
 
 # --- Redis ---------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ sub arrivals {
     return map { untraced(Petrel::slurp($_)) } @files;
 }
 
-# --- What every registry does --------------------------------------------------------------------------------------
+# --- Checks of every registry --------------------------------------------------------------------------------------
 
 # The one message that came is the whole.
 sub is_whole {

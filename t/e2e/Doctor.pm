@@ -11,7 +11,7 @@ use lib 't/e2e';
 use Nsd;
 use Petrel;
 
-# What is right: this host, three receivers, and names that records may include.
+# The right facts: this host, three receivers, and names that records may include.
 our @base = (
     'ns. A 127.0.0.1',
     (map { ("$_. MX 10 mx.receiver.test.") } qw(gmail.com outlook.com yahoo.com)),
@@ -129,7 +129,7 @@ sub run {
     return ($code, $all->{checks});
 }
 
-# Of the code, and of the subject if it is named, those that are not ok; hints count if asked for.
+# The results of the code, and of the subject if it is named, that are not ok; hints count if asked for.
 sub wrong {
     my ($checks, $code, $subject, $hints) = @_;
     return grep { $_->{code} eq $code && (!defined $subject || $_->{subject} =~ /(?:^|\.)\Q$subject\E$/) && $_->{severity} =~ ($hints ? qr/error|warning|hint/ : qr/error|warning/) } @$checks;

@@ -14,7 +14,7 @@ sub missing {
     return '';
 }
 
-# What differs between 2.3 and 2.4.
+# Differences between 2.3 and 2.4.
 sub flavour {
     my ($directory) = @_;
     my ($version) = `dovecot --version` =~ /^(\d+\.\d+)/ or die 'no version of dovecot';

@@ -1,4 +1,4 @@
-# Messages put into a spool by hand, as any local user can: the form of todo/ID, with whatever records a test wants.
+# Messages put into a spool by hand, as any local user can: the form of todo/ID, with any records that a test wants.
 package Forge;
 
 use strict;

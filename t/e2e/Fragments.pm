@@ -26,7 +26,7 @@ sub cut {
 
 sub mpack { my ($found) = grep { -x } '/opt/petrel-test-mpack/usr/bin/mpack', Petrel::have('mpack') // (); return $found }
 
-# What mpack makes of some bytes: so many parts, or less than that when they are too few.
+# The parts that mpack makes of some bytes: this number, or less when there are too few bytes.
 sub packed {
     my ($bytes, $count) = @_;
     my $dir = tempdir('mpack-XXXXXX', TMPDIR => 1, CLEANUP => 1);

@@ -19,7 +19,7 @@ use warnings;
 our @pages = qw(vps container kubernetes appliance certificates monitoring trouble coming-from backup cluster);
 my $kinds = qr/^(?:sh(?: reports| elsewhere)?|text(?: elsewhere)?|conf(?: more| instead)?|yaml)$/;
 
-# Of the text of a page: {line, kind, text} of each block, and what is wrong with the page.
+# From the text of a page: {line, kind, text} of each block, and the errors of the page.
 sub blocks {
     my ($text) = @_;
     my (@blocks, $open, @wrong, $indent);

@@ -21,7 +21,7 @@ sub strings { my ($t) = @_; return join '', map { pack 'C/a*', $_ } unpack '(a25
 
 my %TYPE = (A => 1, CNAME => 5, MX => 15, TXT => 16, AAAA => 28, PTR => 12);
 
-# What every question gets, in place of the honest answer; undef: nothing. $tcp: it came by TCP.
+# The answer to every question, in place of the honest one; undef: nothing. $tcp: it came by TCP.
 my %lies = (
     honest => sub { return $_[1] },
     validated => sub { my ($q, $a) = @_; substr($a, 3, 1) |= "\x20"; return $a },

@@ -12,7 +12,7 @@ my @servers;
 
 sub mode { my ($self, $mode) = @_; Petrel::spit("$self->{dir}/mode.new", $mode); return rename "$self->{dir}/mode.new", "$self->{dir}/mode" || die $! }
 sub is_down { my $self = shift; return Petrel::slurp("$self->{dir}/mode") eq 'down' }
-# What it was told: a command a line, of AUTH the mechanism alone.
+# Its input: a command a line, of AUTH the mechanism alone.
 sub heard { my $self = shift; return Petrel::slurp("$self->{dir}/heard") }
 sub forget { my $self = shift; Petrel::spit("$self->{dir}/heard", ''); return }
 

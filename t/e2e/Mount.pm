@@ -1,7 +1,6 @@
 package Mount;
 
-# Small file systems to fill and to break, in a mount namespace of the test's own: whatever happens to it, nothing
-# stays mounted.
+# Small file systems to fill and to break, in a mount namespace of the test's own: nothing stays mounted in any case.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -81,7 +80,7 @@ sub free {
 sub leave_bytes {
     my ($self, $leave) = @_;
     open my $ballast, '>>:raw', "$self->{dir}/ballast" or die "ballast: $!";
-    # What is written takes its place when it is synced, or gives some back.
+    # Written data take their place when they are synced, or give some back.
     for (my $rest = 1; $rest > 0 && ($rest = ($self->free)[0] - $leave) > 0; $ballast->sync) {
         while ($rest > 0) {
             my $wrote = syswrite $ballast, "\0" x ($rest < 65536 ? $rest : 65536) or last;

@@ -15,7 +15,7 @@ my %package = (
     opensmtpd => ['OPENSMTPD_ROOT', 'usr/sbin/smtpd'],
     nodemailer => ['NODEMAILER_ROOT', 'usr/share/nodejs/nodemailer/package.json'],
 );
-my @groups; # leaders of process groups to end, whatever happens
+my @groups; # leaders of process groups to end in any case
 
 END {
     my $code = $?;

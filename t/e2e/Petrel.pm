@@ -18,13 +18,13 @@ our $root = abs_path(dirname(__FILE__) . '/../..');
 our $build = $ENV{BUILD} || 'build';
 our $binary = $ENV{PETREL} || "$root/petrel";
 our $patience = 60; # seconds for anything to happen: a bound, not a measure
-our @running; # pids to end, whatever happens
+our @running; # pids to end in any case
 
 # However a test ends, END is reached.
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 $SIG{PIPE} = 'IGNORE';
 
-# What --json has printed is checked by t/e2e/schema/ then.
+# The output of --json is checked by t/e2e/schema/ then.
 END {
     my $code = $?;
     for my $pid (@running) { kill 'KILL', $pid; waitpid $pid, 0; }
@@ -180,7 +180,7 @@ sub stop {
     my ($self, $signal) = @_;
     my $pid = delete $self->{pid} or return;
     my $status = reap($pid, $signal || 'TERM');
-    # Whatever a test does, the list of system calls is long enough.
+    # The list of system calls is long enough for any test.
     die "$1\n" if $self->log =~ /(sandbox: system call .*)/;
     return $status;
 }
@@ -200,7 +200,7 @@ sub queued {
 }
 sub wait_empty { my ($self, $seconds) = @_; return wait_for(sub { $self->queued == 0 }, $seconds) }
 
-# What `petrel status --json` says.
+# The output of `petrel status --json`.
 sub status { my $self = shift; return ($self->run(qw(status --json)))[1] }
 
 # Waits until all that waits, or is held, is in files: only what they say outlives a stop or a kill.
@@ -271,7 +271,7 @@ sub sink {
     return { pid => $pid, port => $port, dir => $dir, log => "$dir.log", control => $control };
 }
 
-# What the sink keeps, in order of arrival: { content, from, to => [...], parameters, to_parameters => [...],
+# The messages that the sink keeps, in order of arrival: { content, from, to => [...], parameters, to_parameters => [...],
 # protocol }.
 sub arrived {
     my $sink = shift;

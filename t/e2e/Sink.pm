@@ -56,7 +56,7 @@ sub count {
     return $self->ask('stats')->{$key} // die "no counter $key";
 }
 
-# What there is to know of an address: all its counters, up, listening, queued.
+# The state of an address: all its counters, up, listening, queued.
 sub site { my ($self, $address) = @_; return $self->ask("site $address") }
 # Turns it "up" or "down", or changes it: tell(ADDRESS, 'set sessions=3 over=rst').
 sub tell {

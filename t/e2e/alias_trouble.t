@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What can go wrong for a while with aliases: files that are missing, damaged or no files at startup, at a reload and between;
+# Passing trouble with aliases: files that are missing, damaged or no files at startup, at a reload and between;
 # too many members, a secret that cannot be read, a disk that is full: 4yz or the old table, and no mail is lost or doubled.
 use strict;
 use warnings;
@@ -94,7 +94,7 @@ my @replies = asks($petrel, 'x@far.test', map { "l$_\@here.test" } 1 .. 51);
 is_deeply [@replies[0, 48, 49, 50]], [('250 2.1.5') x 3, '452 4.5.3'], 'fifty of them fit into a message, and no more';
 is_deeply [asks($petrel, 'x@far.test', (map { "l$_\@here.test" } 1 .. 50), 'one@far.test', 'team@here.test')]->[51], '452 4.5.3', 'also not for a shorter one';
 is_deeply [asks($petrel, 'x@far.test', 'l51@here.test')], ['250 2.1.5'], 'which is taken in the next';
-# Of all sessions: what others keep is waited for.
+# Memory of all sessions: a client waits for memory that others keep.
 my @held;
 my $full = '';
 for my $n (1 .. 12) {

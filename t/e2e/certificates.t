@@ -113,7 +113,7 @@ rename "$live/..new", "$live/..data" or die;
 looked();
 is shown(), everywhere('mail.example.net'), 'a link that leads elsewhere';
 
-# --- What is wrong
+# --- Errors
 
 for (['the key before the certificate', 'tls.key', sub { put('exact.key', "$live/..2/tls.key") }, qr/key in .*tls\.key is not that of the certificate in .*tls\.crt/],
      ['half a certificate', 'tls.crt', sub { Petrel::spit("$live/..2/tls.crt", substr Petrel::slurp("$keys/exact.pem"), 0, 300) }, qr/tls\.crt: /],

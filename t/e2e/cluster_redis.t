@@ -59,7 +59,7 @@ waits($two, $set, 2, 'flushed');
 is scalar(arrivals()), 0, 'they do not meet';
 is_deeply [sort +let_go(2, $one, $two)], [sort @{ $set->{parts} }], 'but arrive as they are';
 
-# It lies (check 51): sends three to two, and two to three. What comes from a host is never sent on.
+# It lies (check 51): sends three to two, and two to three. A fragment from a host is never sent on.
 $set = make_set(2);
 $redis->ask('FLUSHALL');
 waits($two, $set, 1, 'lies');

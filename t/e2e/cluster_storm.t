@@ -28,7 +28,7 @@ sub break_directory { my $break = shift;
     }
     return }
 
-# What may happen, by name: first it goes, later it comes back.
+# Events, by name: first it goes, later it comes back.
 my %storms = (
     host => sub { my ($host, $kind) = @_; return (sub { $host->kill9; delete $host->{client} }, sub { $host->start }) },
     stop => sub { my ($host, $kind) = @_; return (sub { $host->stop; delete $host->{client} }, sub { $host->start }) },

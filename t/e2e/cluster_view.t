@@ -146,7 +146,7 @@ $host{relay2}->kill9;
 ok Petrel::wait_for(sub { ($code, $said) = $host{relay1}->run('queue', 'ls', '--cluster', '--json'); $code == 75 }), 'killed: it does not answer either';
 ok +(grep { ($_->{host} // '') eq 'relay2' && $_->{trouble} } lines($said)), 'why is in the JSON';
 
-# --- What a host may not ask
+# --- Requests that a host may not make
 
 my $sibling = Sibling->connect($door{relay1}, $secret);
 $sibling->put(qq(XPEER 1 {"host":"relay2","group":"mail","spool":"00","run":1,"version":"x","state":"running"}\r\n));

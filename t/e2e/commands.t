@@ -287,7 +287,7 @@ letter_arrived(['a hard link', [], '', 'me@here.test', 'a@x.test', "${without_bc
 unlink "$scratch/bin/sendmail";
 rename "$scratch/bin/soft", "$scratch/bin/sendmail";
 
-# What cannot be sent.
+# Mail that cannot be sent.
 for my $case (
     ['nobody', [], "x\n", 64],
     ['-t without anybody', ['-t'], "Subject: x\n\nx\n", 64],
@@ -310,7 +310,7 @@ for my $case (
 is_deeply [sendmail('', '-bv', 'a@x.test')], [0, "a\@x.test... deliverable: smtp 127.0.0.1:$sink->{port}\n"], 'sendmail -bv';
 is $relay->queued, 0, 'nothing is left of these';
 
-# --- Who may do it
+# --- Rights
 
 SKIP: {
     skip 'root and setpriv are needed to become somebody else', 1 unless @as_nobody;

@@ -108,7 +108,7 @@ SKIP: {
 
     my $yaml = sub { return @{ decode_json((Petrel::command($_[0], $python, '-c', 'import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))'))[1]) } };
     my $env = sub { return map { $_->{name} => $_->{value} } @{ $_[0]{env} } };
-    # What the page shows of something is as in the file; the page may show less.
+    # Each block of the page is as in the file; the page may show less.
     my $agrees = sub {
         my ($name, $shown, $whole) = @_;
         for my $key (sort keys %$shown) {

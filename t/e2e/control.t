@@ -126,7 +126,7 @@ ok Petrel::wait_for(sub { 4 == (() = $petrel->log =~ /cut off: client=\[127\.0\.
     my $client = Client->connect($port[0]);
     $client->close;
     ok $petrel->wait_log(qr/proxy protocol: connection closed before the header/), 'a client that says nothing, too';
-    # 127.0.0.2 answers from itself: whoever connects to it comes from 127.0.0.1, unless he is told to come from elsewhere.
+    # 127.0.0.2 answers from itself: a client that connects to it comes from 127.0.0.1, unless it is told to come from elsewhere.
     my $far = IO::Socket::INET->new(PeerAddr => '127.0.0.2', PeerPort => $port[2], LocalAddr => '127.0.0.3', Timeout => 10);
     syswrite $far, $known;
     is join('', <$far>), '', 'a proxy that is not known';

@@ -104,7 +104,7 @@ for my $request ('{"command":"status"}', '{"command":"tokens"}', '{"command":"li
     is_rid("unread: $request");
 }
 
-# Who leaves in the middle, politely or not.
+# Clients that leave in the middle, politely or not.
 for my $round (1 .. 100) {
     my $socket = client() or next;
     setsockopt $socket, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0 if $round % 3 == 0;

@@ -60,7 +60,7 @@ sub text {
     return substr($text, 0, $n > 2 ? $n - 2 : 0) =~ s/\r\z/x/r . "\r\n";
 }
 
-# What number $i is: {shape, from, to, data, mail_parameters}. The same every time.
+# Message number $i: {shape, from, to, data, mail_parameters}. The same every time.
 sub message {
     my $i = shift;
     srand($seed + $i);
@@ -125,7 +125,7 @@ my %answer = map { split / /, $_, 2 } map { split /\n/, Petrel::slurp("$petrel->
 is scalar(grep { /^250 2\.0\.0 Ok: queued as / } values %answer), $count, "all $count are accepted";
 ok $petrel->wait_empty(120), 'the queue runs empty';
 
-# --- What came
+# --- Arrivals
 
 my (%seen, %wrong, $stray);
 sub wrong { my ($kind, $about) = @_; return if $wrong{$kind}++ > 5; diag "$kind: $about"; return }

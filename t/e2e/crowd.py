@@ -17,7 +17,7 @@ KINDS = sys.argv[5:] or ["silent", "ehlo", "half", "drip", "hello", "deaf", "tls
 DEAF_MAX = 300_000  # bytes that a deaf one sends
 HALF_HELLO = bytes.fromhex("16030100c8010000c40303") + b"x" * 40
 ENVELOPE = b"EHLO slow.test\r\nMAIL FROM:<slow@slow.test>\r\nRCPT TO:<slow@slow.test>\r\nDATA\r\n"
-# What each says first, and what reply shows that it has got there.
+# The first command of each, and the reply that shows that it has got there.
 FIRST = {"silent": (b"", b"220 "), "ehlo": (b"EHLO slow.test\r\n", b"\n250 "), "half": (b"EHLO slow.test\r\nMAIL FROM:<slo", b"\n250 "),
          "drip": (ENVELOPE, b"\n354 "), "hello": (b"", b""), "deaf": (b"EHLO deaf.test\r\n", b"\n250 "), "tls": (b"EHLO x\r\nSTARTTLS\r\n", b"\n220 ")}
 
@@ -123,7 +123,7 @@ def serve(poll, by_number, members, until):
                 return sys.stdin.readline().strip() or "stop"
             member = by_number[number]
             advance(member, events)
-            # Whoever has arrived listens for the end only.
+            # A client that has arrived listens for the end only.
             if member.ended:
                 poll.unregister(number)
             elif member.sent and member.kind == "deaf" and member.arrived:

@@ -11,7 +11,7 @@ use Sink;
 
 sub kill_it { my $petrel = shift; kill 'KILL', $petrel->{pid}; Petrel::reap(delete $petrel->{pid}, 0); return }
 
-# What `status` counts, when it has come to what is wanted, or after a long time.
+# The count of `status`, when it has the wanted value, or after a long time.
 sub counted {
     my ($petrel, $wanted) = @_;
     my $count;

@@ -128,7 +128,7 @@ for my $zone (@zones) {
     row($zone, 'alias-given', 'dane', ['2 0 1 ca'], host => 'given', lines => "alias-given IN MX 10 given\ngiven IN CNAME e5\ne5 IN A 127.0.0.2\n");
     row($zone, 'alias-records', 'dane', [], host => 'a-rec', lines => "alias-records IN MX 10 a-rec\na-rec IN A 127.0.0.1\n$p.a-rec IN CNAME records\nrecords IN TLSA 3 1 1 $data{ee}\n");
     row($zone, 'alias-domain', 'waits', [], lines => "alias-domain IN CNAME wrong\n");
-    # What is not validated, and what cannot be looked up (2.1).
+    # Records that are not validated, and those that cannot be looked up (2.1).
     row($zone, 'far', 'clear', [], host => 'host.plain.example.');
     row($zone, 'bogus-tlsa', 'waits', [], host => 'host.bogustlsa.example.');
     row($zone, 'bogus-address', 'waits', [], host => 'host.bogusaddress.example.');

@@ -95,7 +95,7 @@ my $mixed = Petrel::wait_arrived($sink, ++$count);
 is_deeply($mixed->{to}, ['b@y.test'], 'the other waits');
 is(body_of($mixed), $whole, 'for the whole');
 
-# What mpack makes of a file: many parts, and large ones that are files of their own; in any order, over crashes.
+# The parts that mpack makes of a file: many, and large ones that are files of their own; in any order, over crashes.
 SKIP: {
     my ($mpack) = grep { -x } '/opt/petrel-test-mpack/usr/bin/mpack', Petrel::have('mpack') // ();
     skip 'mpack is not there', 4 unless $mpack;
@@ -120,7 +120,7 @@ SKIP: {
     }
 }
 
-# Who does not want to wait for the others.
+# An operator who does not want to wait for the others.
 my ($alone) = send_part($p, 'alone@x', 2) =~ /queued as (\S+)/;
 my ($more) = send_part($p, 'more@x', 2) =~ /queued as (\S+)/;
 is(($p->run('queue', 'release', '--all'))[0], 0, 'release --all');

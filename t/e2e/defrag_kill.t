@@ -90,7 +90,7 @@ my ($ids, $odd) = arrived();
 is(scalar keys %$ids, $next, "check 45: $next sets, $rounds kills, $again times in the middle: each has arrived");
 is_deeply([ grep { keys %{ $ids->{$_} } != 1 } keys %$ids ], [], 'check 45: as one message');
 is_deeply($odd, [], 'check 45: whole, and nothing else');
-# What is left may only be the repetition of a part whose answer was lost.
+# The rest may only be the repetition of a part whose answer was lost.
 Petrel::wait_for(sub { ($p->run(qw(queue ls --json)))[1] !~ /"queue_name":"(?!defrag)/ });
 cmp_ok($p->queued, '<=', $again, 'what is left are repetitions');
 is($p->stop, 0, 'a clean end');

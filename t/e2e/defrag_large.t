@@ -20,7 +20,7 @@ sub load {
 }
 sub peak_mb { return Petrel::slurp("/proc/$p->{pid}/status") =~ /^VmHWM:\s+(\d+) kB/m ? $1 * 1024 / 1e6 : -1 }
 sub body_of { my $content = shift; return substr $content, index($content, "\r\n\r\n") + 4 }
-# What is told of $_[0] of the bodies.
+# The reported fact $_[0] of the bodies.
 sub number_of { return $_[0] =~ /\nContent-Type: message\/partial; id="[^"]*"; number=(\d+);/ ? $1 : 0 }
 
 # As they are: that is what receiving and sending takes.

@@ -24,7 +24,7 @@ my $p = Petrel->new(
 )->start;
 my $count = 0;
 sub bytes { my ($seed, $length) = @_; srand $seed; return substr join('', map { pack 'N', rand 2**32 } 1 .. $length / 4 + 1), 0, $length }
-# The next so many that arrive, whatever their order.
+# The next arrivals, this number, in any order.
 sub next_arrived { my ($n) = @_; Petrel::wait_arrived($sink, $count + $n); my @all = Petrel::arrived($sink); my @new = @all[ $count .. $#all ]; $count = @all; return @new }
 
 # --- mpack, in all orders of three, and some of four and five.

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The next hop says "later" for long: the sender is told, once, that his mail is late, and why; not of what he need
-# not know, and never again, whatever happens to the daemon.
+# The next hop says "later" for long: the sender is told, once, that the mail is late, and why; without needless facts, and never
+# again, with any event of the daemon.
 use strict;
 use warnings;
 use JSON::PP;
@@ -122,7 +122,7 @@ sub listing {
     is warnings_of($petrel, $id), 1, 'and nobody told again';
     is scalar($notices->for_address('late@sender.test')), 1, 'one notice';
 
-    # Who hears nothing, though it is tried as often.
+    # Senders that hear nothing, though their mail is tried as often.
     for my $case (sort keys %quiet) {
         ok wait_tries($petrel, $quiet{$case}, 'later@', 2), "$case: it is tried";
         is warnings_of($petrel, $quiet{$case}), 0, "$case: no notice";
@@ -164,7 +164,7 @@ sub listing {
     ok wait_tries($petrel, $off, 'later@x.test', 3), 'another route is tried';
     is warnings_of($petrel, $off), 0, 'and warns of nothing';
 
-    # What fails after all is told as ever.
+    # A final failure is reported as ever.
     is +($petrel->run('queue', 'bounce', $on))[0], 0, 'the operator returns it';
     ok Petrel::wait_for(sub { $notices->for_address('route@sender.test') == 2 }), 'the failure is told too';
     my ($last) = grep { $_->{status}[1]{action} eq 'failed' } map { Report::parse($_->{data}) } $notices->for_address('route@sender.test');

@@ -29,7 +29,7 @@ echo "it answers at $sink"
 
 say 'Petrel, with these settings'
 mkdir -p "$work/mail/anna"
-# Who starts as root should leave it, as in real life.
+# A daemon started as root should leave it, as in real life.
 user=
 if [ "$(id -u)" = 0 ]; then
     user='user = nobody

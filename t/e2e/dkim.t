@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# DKIM: every signed message verifies with dkimpy, OpenDKIM and Mail::DKIM, whatever its form and way in; a change of any signed
-# field or of the body breaks it. Whose key signs, what stays unsigned, rotation at reload, and no part of a key in any output.
+# DKIM: every signed message verifies with dkimpy, OpenDKIM and Mail::DKIM, in any form and by any way in; a change of any signed
+# field or of the body breaks it. The key that signs, unsigned mail, rotation at reload, and no part of a key in any output.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -146,7 +146,7 @@ SKIP: {
     is $verified, $some + 1, 'Mail::DKIM verifies ' . ($some + 1) . ' of them';
 }
 
-# --- Whose key
+# --- The key
 
 my %letter = (from => 'ann@a.test', data => "From: Ann <ann\@a.test>\r\nSubject: s\r\n\r\nx\r\n");
 sub signers { my $to = shift; my $m = $sink->wait_for($to, 1) or return 'nothing came'; return join ' ', $m->{data} =~ /^DKIM-Signature:.*? d=(\S+);(?:\r\n)?\s*s=/msg }
@@ -241,7 +241,7 @@ $petrel->configure(%settings, dkim_keys => "a.test s9 $dir/open.pem\nweak.test w
 $said .= $text = `$Petrel::binary -c $petrel->{dir}/petrel.conf check 2>&1`;
 like $text, qr/dkim_keys: \S+open\.pem can be read by all users: chmod 600/, 'a warning of one that is not';
 like $text, qr/dkim_keys: the key w of weak\.test has 1024 bits: 2048 are advised/, 'and of a short key';
-# What `petrel dkim-key` makes is what the daemon needs: from the first key to a mail that verifies.
+# The key of `petrel dkim-key` fits the daemon: from the first key to a mail that verifies.
 mkdir "$dir/made";
 my $told = `$Petrel::binary dkim-key new.test k1 --directory $dir/made 2>&1`;
 is $? >> 8, 0, 'petrel dkim-key';

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # DKIM of mail that has waited: over a restart or a kill, also under other settings; as fragments that are reassembled; and
-# converted after that. What came from an untrusted client stays unsigned.
+# converted after that. Mail of an untrusted client stays unsigned.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

@@ -127,7 +127,7 @@ my ($first, $second) = map { my $sink = $_; scalar grep { $sink->for_address("us
 is $first + $second, 20, 'equal: each went to one of them';
 ok $first > 0 && $second > 0, "equal: both got some ($first and $second)";
 
-# --- What comes back
+# --- Answers
 
 comes_back('null', 'null.mail.test', '5.1.10', 'does not accept mail');
 comes_back('nowhere', 'nowhere.mail.test', '5.1.2', 'not found');
@@ -137,7 +137,7 @@ comes_back('textonly', 'nothing.mail.test', '5.4.4', 'no mail host');
 comes_back('loop', 'loop.mail.test', '5.4.6', 'loops back to myself');
 comes_back('loopequal', 'loopequal.mail.test', '5.4.6', 'loops back to myself');
 
-# --- What waits
+# --- Waiting mail
 
 waits('servfail', 'broken.test', '4.4.3', 'look up');
 waits('servfail2', 'host.broken.test', '4.4.3', 'look up');

@@ -128,7 +128,7 @@ is_deeply [resolve('auto', 'ptr', '192.0.2.25')], ['trusted', 'found secure', 'm
 is((resolve('auto', 'ptr', '192.0.2.26'))[1], 'no name secure', '  and that there is none');
 is_deeply [resolve('auto', 'ptr', '198.51.100.25')], ['trusted', 'found insecure', 'mail.signed.example'], 'PTR of another zone';
 
-# What was falsified is no answer, whomever we trust; what was not, is.
+# A falsified answer does not count, with any trust; an honest one does.
 for my $trust (qw(auto yes no)) {
     like join(' ', resolve($trust, 'tlsa', '_25._tcp.mail.bogus.example')), $trust eq 'no' ? qr/^untrusted no data insecure no TLSA record is asked for/
         : qr/^trusted try again insecure TLSA look-up of /, "$trust: a false TLSA record";

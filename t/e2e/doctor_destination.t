@@ -127,7 +127,7 @@ like said($checks, 'x@no.test'), qr/^error: a route refuses its mail/, 'that ref
 like said($checks, 'x@local.test'), qr/^ok: mail for it does not leave this host/, 'a Maildir';
 like said($checks, 'x@localhost'), qr/^error: its domain is one of local_domains, and nobody here/, 'nobody';
 
-# --- What this host publishes
+# --- Records of this host
 
 my @certificate = (tls_certificate => "$dir/certificates/below.pem", tls_key => "$dir/certificates/below.key");
 my $names = qx(openssl x509 -in $dir/certificates/below.pem -noout -ext subjectAltName);

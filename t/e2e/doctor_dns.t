@@ -40,7 +40,7 @@ cmp_ok scalar @$checks, '>=', 12, '  of a dozen checks';
 
 # --- Name servers that fail: nothing is called missing.
 
-# What waits for a time-out, at the same time: each has a name server of its own.
+# Checks that wait for a time-out, at the same time: each has a name server of its own.
 sub judge_failure {
     my ($mode, $code, $checks) = @_;
     my $missing = qr/has no |does not resolve|no MX|no SPF|no name|the name has no|no such/;

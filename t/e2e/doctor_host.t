@@ -205,7 +205,7 @@ $daemon->stop;
 ($exit, $checks) = $world->run($daemon);
 like join("\n", listing('queue.health', $checks)), qr/^ok queue\.health: no daemon runs/, 'without a daemon';
 
-# --- Who may not read secrets
+# --- A user who may not read secrets
 
 SKIP: {
     skip 'needs root', 2 if $> != 0;

@@ -76,7 +76,7 @@ ok Petrel::wait_for(sub { $sink->count('messages') == 3 }), 'when it is cancelle
 like mail('six@there.test'), qr/^250/m, 'and mail is accepted';
 ok Petrel::wait_for(sub { $sink->count('messages') == 4 }), 'and leaves';
 
-# Emptied: what waits is tried again, at once and later. What is held counts as left.
+# Emptied: waiting mail is tried again, immediately and later. Held mail counts as left.
 $sink->stop;
 like mail("$_\@there.test"), qr/^250/m, 'a message' for qw(seven eight);
 ok $petrel->wait_log(qr/to=<eight\@there\.test>.*status=deferred/), 'that waits for an hour';

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The next message goes in one group with the final dot of the last. Whatever a host does in between,
-# no message is lost, and only one whose answer was lost comes twice.
+# The next message goes in one group with the final dot of the last. With any act of a host in between, no message is lost, and only
+# one whose answer was lost comes twice.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

@@ -35,7 +35,7 @@ sub say_etrn { my @said = $petrel->dialogue('EHLO client.test', map { "ETRN $_" 
 sub deferred { my $id = shift; return $petrel->wait_log(qr/ $id: to=.*status=deferred/) }
 sub waits { my $domain = shift; my ($code, $text) = $petrel->run('queue', 'ls', '--json', '--to', $domain); return scalar(() = $text =~ /\n/g) }
 
-# --- Who may, and what for
+# --- Clients that may, and nodes
 
 my @hello = $petrel->dialogue('EHLO client.test', 'HELP');
 like $hello[1], qr/^250-ETRN\r$/m, 'it is offered';

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Events: a receiver hears what becomes of mail, whatever it answers, over crashes and reloads.
+# Events: a receiver hears of the events of mail, with any answer, over crashes and reloads.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
@@ -23,7 +23,7 @@ $petrel->start;
 sub hup { kill 'HUP', $petrel->{pid}; return }
 sub events_status { return decode_json($petrel->status =~ s/\A[^{]*//r)->{events} }
 
-# What they tell.
+# Their content.
 like $petrel->send_mail('app@example.org', [ map { "r\@$_.example" } qw(a gone later) ],
     "From: app\@example.org\nTo: r\@a.example\nMessage-ID: <1\@app>\nX-Petrel-Tag: order 17\nSubject: x\n\nhello"), qr/^250/, 'accepted';
 ok $hook->wait_taken(1, $_), "$_ comes" for qw(accepted delivered bounced deferred);
@@ -57,7 +57,7 @@ unlike $log, qr/canary/, 'no secret in the log';
 Petrel::command("From: x\nX-Petrel-Tag: by hand\nMessage-ID: <2\@app>\nSubject: y\n\nhello\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', '-f', 'me@example.org', 'r@a.example');
 ok Petrel::wait_for(sub { grep { ($_->{tag} // '') eq 'by hand' && $_->{type} eq 'delivered' && $_->{message_id} eq '<2@app>' } $hook->taken }), 'the same for sendmail(1)';
 
-# Whatever a receiver answers: the same batch comes again.
+# After any answer of a receiver the same batch comes again.
 my $number = 0;
 for my $mode ('500', 'close', 'garbage', "302:http://127.0.0.1:$hook->{port}/else", '429:3000') {
     my $before = () = $hook->requests;
@@ -137,7 +137,7 @@ Petrel::wait_arrived($sink, 31);
 unlike Petrel::slurp($file), qr/"tag":"off"/, 'nothing is written';
 is $petrel->stop, 0, 'stops';
 
-# What check says.
+# Output of check.
 sub check { my @o = map { ('-o', $_) } @_; return $petrel->run(@o, 'check') }
 for ([ 'events = http://example.org/', qr/http:\/\/ is for loopback/ ], [ 'events = http://192.0.2.1/x', qr/http:/ ], [ 'events = ftp://x/', qr/events:/ ],
     [ 'events = file:x', qr/absolute path/ ], [ 'events_types = delivered gone', qr/events_types: 'gone': no such event/ ],

@@ -24,7 +24,7 @@ $petrel->start;
 
 my ($sent, %kept) = (0);
 sub mail { my $n = shift; for (1 .. $n) { $sent++; $petrel->send_mail('a@example.org', 'r@a.example', "X-Petrel-Tag: t$sent\n\nx") =~ /^250/ or die } return }
-# What the file has gained since the last look, before something happens to it. Half a line is none.
+# The lines that the file has gained since the last look, before something happens to it. Half a line is none.
 sub tags { my %tags = map { (eval { decode_json($_) } // {})->{tag} // '?' => 1 } map { -e $_ ? Petrel::slurp($_) =~ /^(.+)\n/mg : () } @_; return \%tags }
 sub all_of { my ($from, @files) = @_; return Petrel::wait_for(sub { my $have = tags(@files); !grep { !$have->{"t$_"} } $from .. $sent }) }
 

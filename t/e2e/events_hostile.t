@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Receivers of events that answer with whatever HTTP is not: what is no final 2xx takes nothing, octets of theirs reach neither
-# log nor terminal, the daemon and its memory stay as they are, and no event is lost.
+# Receivers of events that answer with anything but HTTP: an answer without a final 2xx takes nothing, octets of theirs reach
+# neither log nor terminal, the daemon and its memory stay as they are, and no event is lost.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
@@ -21,7 +21,7 @@ sub look { return decode_json($petrel->status =~ s/\A[^{]*//r)->{events} }
 sub memory_kb { return (Petrel::slurp("/proc/$petrel->{pid}/status") =~ /^VmRSS:\s+(\d+)/m)[0] }
 
 my $ok = "Content-Length: 2\r\n\r\nok";
-# What it answers, again and again or once, and what is said of it; undef: it takes the batch.
+# Its answer, again and again or once, and the log line about it; undef: it takes the batch.
 my @rows = (
     ['interim responses before the final one', raw => "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n$ok", undef],
     ['interim responses for ever', flood => "HTTP/1.1 100 Continue\r\n\r\n", qr/interim/],

@@ -89,7 +89,7 @@ mail();
 ok Petrel::wait_for(sub { status()->{state} eq 'stopped' }), '410 stops, whatever the page';
 $hook->mode('200');
 
-# Who is not trusted, or not there, gets nothing.
+# A receiver that is not trusted, or not there, gets nothing.
 my $before = () = $hook->requests;
 for my $case ([ "https://127.0.0.1:$self/hook", qr/certificate/ ], [ "https://localhost:$good/hook", qr/certificate does not name localhost/ ],
     [ 'https://nobody.example/hook', qr/nobody\.example/ ], [ 'https://127.0.0.1:1/hook', qr/refused/ ], [ "https://127.0.0.1:$hook->{port}/hook", qr/TLS|handshake/ ]) {

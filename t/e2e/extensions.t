@@ -57,7 +57,7 @@ my $notices = 0;
 # The next notice to ann.
 sub notice { return ($sink->wait_for('ann@here.test', ++$notices) // { data => 'none came' })->{data} =~ s/\r//gr }
 
-# --- What is offered
+# --- Offers
 
 my ($said, $features) = say_mail($front, '', '', 'x@sink.test', "Subject: hi\n\nplain\n");
 like $said, qr/^250 250 250 2\.0\.0 Ok: queued as /, 'a plain message';

@@ -58,7 +58,7 @@ SKIP: {
     chdir $home or die;
 }
 
-# --- What root has made
+# --- Files made by root
 
 sub owners { my $spool = shift; my %owners; $owners{ (lstat)[4] }++ for $spool, glob "$spool/* $spool/*/* $spool/*/*/*"; return join ' ', sort keys %owners }
 
@@ -194,7 +194,7 @@ SKIP: {
     is $petrel->stop, 0, 'it stops';
 }
 
-# --- Who handed it in
+# --- The submitter
 
 {
     my $petrel = Petrel->new(routes => '* hold');

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Clients of a few addresses that try to keep the daemon from others, and a good client of another address that gets through
-# while they stand: in their order, not by the clock. What they cost is measured by t/bench/flood.pl.
+# while they stand: in their order, not by the clock. Their cost is measured by t/bench/flood.pl.
 use strict;
 use warnings;
 use FindBin;

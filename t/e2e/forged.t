@@ -89,7 +89,7 @@ for my $journal ('4M', '0') {
     $sink->stop;
 }
 
-# What is young, and has a namesake in todo/ at the next start.
+# A journaled message with a namesake in todo/ at the next start.
 for my $size (30, 300_000) {
     my $sink = Sink->start('--delay', 'dot:600000');
     my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}")->start;

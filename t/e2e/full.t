@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A disk without room, blocks or inodes, under the real program: new mail is put off, what was accepted reaches its
-# end, whatever is killed meanwhile; with room again all goes on and the spool runs empty.
+# A disk without room, blocks or inodes, under the real program: new mail is put off, accepted mail reaches its end, with any kill
+# meanwhile; with room again all goes on and the spool runs empty.
 use strict;
 use warnings;
 use Test::More;

@@ -58,7 +58,7 @@ ok wait_bank('away', @hosts), 'Redis hangs: the bank is away';
 ok flows(3), 'mail goes on';
 kill 'CONT', $redis->{pid};
 ok wait_bank('up', @hosts), 'it goes on';
-# Each host by itself would send 120 in 20 s. What the period before left unused, and lost leases, are allowed: half of it.
+# Each host by itself would send 120 in 20 s. The unused rest of the period before, and lost leases, are allowed: half of it.
 my @times = came($sink);
 my $most = most(20, @times);
 cmp_ok $most, '<=', 60, "at most 2/s together: $most in any 20 s";

@@ -28,7 +28,7 @@ sub why_not {
     return system("@unshare sh -c '$try' >/dev/null 2>&1") == 0 ? undef : 'this system allows no mounts';
 }
 
-# What a block for another machine can be asked here.
+# The checks of a block for another machine that are possible here.
 sub check_elsewhere {
     my ($block, $name) = @_;
     my ($code, $said) = Petrel::command($block->{text}, 'sh', '-n');

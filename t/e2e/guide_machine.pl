@@ -67,7 +67,7 @@ sub peers {
     Petrel::wait_for(sub { Petrel::slurp("$scratch/sink.log") =~ /^listening /m && Petrel::slurp("$scratch/smarthost.out") =~ /^\d/ }) or die 'no peers: ' . Petrel::slurp("$scratch/sink.log") . Petrel::slurp("$scratch/smarthost.out");
 }
 
-# Runs a block: (exit code, output). What it leaves running stays until the machine ends.
+# Runs a block: (exit code, output). Processes that it leaves stay until the machine ends.
 sub run {
     my ($script) = @_;
     my $file = Petrel::spit("$scratch/block.sh", "set -e\n$script");
@@ -110,7 +110,7 @@ sub make_missing {
     }
 }
 
-# What a setting of an example needs beside it.
+# The needs of a setting of an example.
 sub complete {
     my ($text) = @_;
     my $users = $text =~ /auth=|^auth_users/m;

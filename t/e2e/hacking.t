@@ -15,14 +15,14 @@ my $scratch = tempdir('hacking-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $group; # of the section that runs
 END { my $code = $?; kill 'KILL', -$group if $group; $? = $code }
 
-# What prove says of test files that pass, at any place.
+# The lines of prove about test files that pass, at any place.
 # Whether a fuzzer can be linked.
 my $fuzzes = system("echo 'int LLVMFuzzerTestOneInput(const char *a, unsigned long b) { return a && b ? 0 : 0; }' |"
     . ' clang -fsanitize=address,undefined,fuzzer -x c - -o /dev/null >/dev/null 2>&1') == 0;
 
 sub tests { return map { qr{/$_\.t\b.*?^All tests successful\.$}ms } @_ }
 
-# What each section must have printed, besides ending well; all sections with commands are here.
+# The output of each section, in addition to exit code 0; all sections with commands are here.
 my %prints = (
     'Build' => [qr/^petrel \d+\.\d+/m],
     'Run one test' => [tests('marks', 'relay')],
@@ -75,7 +75,7 @@ sub run_section {
         open STDERR, '>&', \*STDOUT;
         exec 'sh', $script or POSIX::_exit(127);
     }
-    setpgrp($pid, $pid); # whoever is first
+    setpgrp($pid, $pid); # by the faster of the two
     $group = $pid;
     my ($end, $code) = (time + $patience, 124);
     while (time < $end) {

@@ -26,7 +26,7 @@ sub host {
         minimal_backoff_time => '1h', maximal_backoff_time => '1h', delay_warning_time => 0, drain_delay => 0, drain_timeout => '1s', log_level => 'info', %more);
     return $host->configure(listen => "127.0.0.1:$host->{port}, 127.0.0.1:$door{$name}?peer");
 }
-# What is known of each message, by its subject; without what each host gives anew.
+# The facts of each message, by its subject; without those that each host gives anew.
 sub known {
     my ($host) = @_;
     my ($code, $listed) = $host->run(qw(queue ls --json));
@@ -73,7 +73,7 @@ cmp_ok scalar(keys %{ known($_) }), '>', 5, 'in turn' for @host{qw(two three)};
 my $id = qr/\w{10}-\w{8}/;
 is Petrel::count($one->log, qr/queue: $id: to=(?:two|three), as=$id, attempts=1, due=\d+, status=given$/m), 22, 'the giver says so';
 is Petrel::count($host{$_}->log, qr/queue: $id: from=one, was=$id, first=$id/), scalar(keys %{ known($host{$_}) }), "and $_, which took it" for qw(two three);
-# Whoever is asked finds it, by the name it had.
+# Any host finds it, by the name it had.
 my $was = $before->{m1}{queue_id};
 ($code, $said) = $host{three}->run('queue', 'show', $was, '--cluster');
 is $code, 0, 'shown' or diag $said;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# SPOOL/history: every message and refusal, whatever the log says; after kill -9; in slices; off.
+# SPOOL/history: every message and refusal, at any level of the log; after kill -9; in slices; off.
 use strict;
 use warnings;
 use FindBin;
@@ -67,8 +67,8 @@ for my $round (1 .. 8) {
 }
 is_deeply \@missing, [], 'each message that was accepted is found after kill -9';
 
-# An end under load: lines wait for each other then. A crash writes those of the log, and those of the history are found
-# whatever the end was.
+# An end under load: lines wait for each other then. A crash writes those of the log, and those of the history are found after any
+# end.
 @missing = ();
 for my $round (1 .. 4) {
     $petrel->stop;

@@ -22,7 +22,7 @@ sub peer {
     return Petrel::slurp("$dir/$name") =~ /^port (\d+)$/m;
 }
 
-# What fetch prints for that URL.
+# The output of fetch for that URL.
 sub fetch {
     my ($url, %with) = @_;
     open my $out, '-|', $fetch, $with{anchors} // "$dir/certificates/ca.pem", $url, $with{deadline} // 30000,

@@ -17,7 +17,7 @@ my $path = "$petrel->{dir}/spool/control";
 
 sub dial { return IO::Socket::UNIX->new(Peer => $path) }
 
-# What comes up to the pattern, or the end.
+# The input up to the pattern, or the end.
 sub take {
     my ($socket, $pattern) = @_;
     my $got = '';

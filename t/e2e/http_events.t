@@ -66,7 +66,7 @@ sub events { my ($reader, $message) = @_; return map { $_->{data} } grep { $_->{
 sub types { return join ' ', map { $_->{type} } events(@_) }
 sub send_one { my $reply = $petrel->send_mail('a@a.test', $_[0] // 'b@b.test', "Subject: x\r\n\r\nx\r\n"); my ($id) = $reply =~ /queued as (\S+)/; return $id }
 
-# --- Who may see it
+# --- Access
 
 is status_of('/events', "${host}X-Petrel: 1\r\n"), 401, 'without a key nobody';
 is status_of('/events', $host), 403, 'nor without a field of ours';
@@ -79,7 +79,7 @@ is status_of('/events?from=x', $may), 400, 'a place that is no number';
 is status_of('/events?since=1', $may), 400, 'what is not known';
 is status_of('/events', "${may}Last-Event-ID: x\r\n"), 400, 'a field that is no number';
 
-# --- What happens
+# --- Events
 
 my $first = ask('/events', $may);
 like header($first), qr/^HTTP\/1\.1 200 OK\r\n.*^Content-Type: text\/event-stream\r\n/ms, 'who may read reads';

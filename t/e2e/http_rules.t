@@ -308,7 +308,7 @@ for my $row (@rows) {
     is exchange($to // $port, $raw, $how), $wanted, $name;
 }
 
-# --- What every answer has
+# --- Every answer
 
 for my $raw (get('/livez'), get('/api/status', $B), get('/'), get('/nothing', $X), host('evil.example'), "BAD\r\n\r\n", "OPTIONS / HTTP/1.1\r\n$H\r\n", get('/api/queue', $B)) {
     my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port", Timeout => 60);

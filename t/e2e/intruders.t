@@ -39,7 +39,7 @@ unlike $few->log, qr/descriptors are too few/, 'nothing to complain about';
 @clients = ();
 is $few->stop, 0, 'Petrel ends well';
 
-# Who hears the last reply, and stays: all that is left is a descriptor of ours.
+# A client that hears the last reply, and stays: only a descriptor of ours is left.
 my $poor = limited(400, 400, server_session_limit => 50, client_session_limit => 20);
 like $poor->log, qr/400 descriptors are too few/, 'too few descriptors are told at the start';
 my @leeches = map { my $c = Client->connect($poor->{port}); $c->put("QUIT$crlf") if $c; $c } 1 .. 600;
@@ -56,7 +56,7 @@ is $poor->stop, 0, 'Petrel ends well';
 
 my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 20, ReuseAddr => 1) or die;
 my $flood = '250-KEYWORD' . $crlf;
-# Who closes while there is something to read resets the connection, and what was said may be lost.
+# A client that closes with unread input resets the connection, and its output may be lost.
 my $until_gone = sub { my $c = shift; 1 while IO::Select->new($c)->can_read($Petrel::patience) && sysread $c, my $b, 65536 };
 my @lies = (
     ['a line without end' => sub { my $c = shift; 1 while syswrite $c, 'x' x 65536 }, qr/not an SMTP reply/],

@@ -33,7 +33,7 @@ sub send_many {
     return @bad;
 }
 
-# --- What a message costs
+# --- The cost of a message
 
 SKIP: {
     skip 'strace may not trace here', 5 if system('strace -D -o /dev/null true 2>/dev/null') != 0;
@@ -51,7 +51,7 @@ SKIP: {
     ok Petrel::wait_for(sub { $sink->count('messages') == 205 }), 'and delivered';
     my $calls = substr Petrel::slurp($trace), $before;
     my @files = $calls =~ /^(?:(?:openat2?|linkat|unlinkat|renameat|mkdirat)\(.*)$/mg;
-    # What is learnt of sites is written once a minute, the disk is probed once, mail or not.
+    # The learnt state of sites is written once a minute, the disk is probed once, mail or not.
     my @made = grep { /O_CREAT|^(?:linkat|unlinkat|renameat|mkdirat)/ && !m{\block/} } @files;
     is scalar(@made), 0, 'no file was made, linked, renamed or removed for them' or diag @made;
     my $batches = () = $calls =~ /^pwrite64\(/mg;
@@ -62,7 +62,7 @@ SKIP: {
     $sink->stop;
 }
 
-# --- What waits becomes files
+# --- Waiting mail becomes files
 
 {
     my $sink = Sink->start('--fail-rcpt', 'later:451:1', '--delay', 'rcpt:50');
@@ -106,7 +106,7 @@ for my $dead (0, 1) {
     $sink->stop;
 }
 
-# --- What operators see
+# --- The view of operators
 
 {
     my $sink = Sink->start('--delay', 'dot:600000');

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# SIGKILL at random moments under load, and a start on the same spool each time: whatever was answered
-# with 250, or injected with exit code 0, arrives whole. Duplicates are counted, not forbidden.
+# SIGKILL at random moments under load, and a start on the same spool each time: a message answered with 250, or injected with exit
+# code 0, arrives whole. Duplicates are counted, not forbidden.
 #
 # SEED=n repeats the moments (not the interleaving); ROUNDS=n makes it longer.
 use strict;
@@ -97,7 +97,7 @@ sub batter {
     return 0;
 }
 
-# What arrived: {recipient => count}, number of damaged copies.
+# Arrivals: {recipient => count}, number of damaged copies.
 sub arrivals {
     my $sink = shift;
     my (%arrived, @damaged);
@@ -115,8 +115,8 @@ sub files_in {
     return map { s{.*/spool/}{}r } grep { -f } glob "$petrel->{dir}/spool/{$rooms}/*";
 }
 
-# Files of messages that Petrel still has to answer for. What stands in pid/, mess/ and intd/ alone came
-# to nothing or is done: it may be an injector's that still works on it, and goes after 36 hours.
+# Files of messages that Petrel still has to answer for. Files in pid/, mess/ and intd/ alone came to nothing or are done: it may be
+# an injector's that still works on it, and goes after 36 hours.
 sub files_left {
     my $petrel = shift;
     my @left = files_in($petrel, 'todo,info,local,remote,bounce,hold,corrupt');

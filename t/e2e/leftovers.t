@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What the dead have left in a real spool: found at the start, each with one line. Old files cannot be made here
-# (nobody sets a ctime), so what is young of injectors stays.
+# Files that dead processes have left in a real spool: found at startup, each with one line. Old files cannot be made here
+# (nobody sets a ctime), so new files of injectors stay.
 use strict;
 use warnings;
 use Test::More;

@@ -44,7 +44,7 @@ sub traffic {
         die $text if $code;
         $truth{$_}++ for qw(submitted sent);
     }
-    # What is deferred expires soon, and is returned as what is refused. Each return is a message of its own.
+    # Deferred mail expires soon, and is returned like refused mail. Each return is a message of its own.
     $truth{expired} = $truth{deferred};
     $truth{notified} = $truth{bounced} + $truth{expired};
     for my $n (1 .. 5) {

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The log: a line for each outcome of a recipient, in three styles, whatever clients and servers say.
+# The log: a line for each outcome of a recipient, in three styles, for any input of clients and servers.
 use strict;
 use warnings;
 use FindBin;
@@ -86,7 +86,7 @@ sub events {
     return @lines;
 }
 
-# What must have happened to whom, in order.
+# The events of each recipient, in order.
 my @expected = (
     ['good@live.test', 'sent', '2.0.0', qr/^250 2\.0\.0 Ok: taken$/], ['bad@live.test', 'bounced', '5.0.0', qr/^host .* said: 550 5\.0\.0 Refused, as told \(in reply to RCPT TO command\)$/],
     ['me@here.test', 'sent', '2.0.0', qr/^250 /], ['later@live.test', 'deferred', '4.0.0', qr/said: 450 4\.0\.0 /],

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Who waits for other fragments is known without a daemon, too: by marks in the spool, which may be lost.
+# Fragments that await others are known without a daemon, too: by marks in the spool, which may be lost.
 use strict;
 use warnings;
 use FindBin;

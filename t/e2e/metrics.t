@@ -54,7 +54,7 @@ strict($page, 'an idle daemon');
 is value($page, 'petrel_accepting'), 1, 'it accepts';
 is value($page, 'petrel_deliveries_total{status="delivered",via="smtp"}'), 0, 'every counter is there from the start';
 
-# --- What was sent is what is counted
+# --- Mail sent is mail counted
 
 my $mail = "Subject: x\r\n\r\nx\r\n";
 like $petrel->send_mail('a@a.test', ['b@b.test', 'c@b.test'], $mail), qr/^250/, 'two recipients' for 1 .. 3;

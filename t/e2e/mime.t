@@ -63,7 +63,7 @@ my $read = reading(@before);
 is reading(@after), $read, 'and Python reads of them what it read before';
 cmp_ok scalar(() = $read =~ /^\d/mg), '>', 100, 'which is something';
 
-# --- What is told
+# --- Output
 
 Petrel::spit("$dir/signed", "Content-Type: multipart/signed; boundary=b\r\n\r\n--b\r\n\r\n\xe9\r\n--b--\r\n");
 my ($out, $code, $complaints) = mime('--convert', "$dir/signed");

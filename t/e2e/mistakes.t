@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What people write into petrel.conf, and what they are told.
+# Errors of people in petrel.conf, and the messages about them.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -45,7 +45,7 @@ for (['smtp:smtp.example.org:587', 'smtp://smtp.example.org:587'], ['submission:
 ($code, $said) = check('relay = ::1:25');
 like $said, qr/put an IPv6 address in brackets/, 'an IPv6 address is none of these';
 
-# What is allowed, but hardly meant.
+# Settings that are allowed, but hardly meant.
 sub warned { my ($lines, $want) = @_; my ($code, $said) = check($lines); is $code, 0, $lines; like $said, qr/warning: \Q$want\E/, "$lines: warned"; return }
 my $secret = Petrel::spit("$dir/password", "x\n");
 chmod 0644, $secret;

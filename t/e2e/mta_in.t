@@ -19,7 +19,7 @@ is((Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $ke
 
 my $sink = Sink->start;
 my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key")->start;
-# Whoever sends by this one must log in.
+# A client that sends by this one must log in.
 my ($made, $stored) = Petrel::command("a-secret\n", $Petrel::binary, 'passwd', 'joe');
 is $made, 0, 'a password is made' or diag $stored;
 my $users = Petrel::spit("$keys/users", $stored);

@@ -86,7 +86,7 @@ goes('opensmtpd.test', qr/by smtpd\.test \(OpenSMTPD\) with ESMTP/);
 goes('exim.test', qr/with esmtpsa\s+\(TLS1\.[23]\)/);
 ok $postfix->wait_log(qr/sasl_method=$_, sasl_username=joe/), "Postfix: joe has logged in by $_" for 'PLAIN', 'LOGIN', 'SCRAM-SHA-256';
 
-# What is not proven waits; nothing of it is said.
+# Mail without proof waits; nothing of it is sent.
 sub waits {
     my ($domain, $code, $pattern) = @_;
     ok $petrel->wait_log(qr/$id{$domain}: to=<you\@\Q$domain\E>.* dsn=$code, status=deferred \([^\n]*/), "$domain: waits ($code)" or diag grep { /$id{$domain}/ } map { "$_\n" } split /\n/, $petrel->log;

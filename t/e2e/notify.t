@@ -67,7 +67,7 @@ kill CONT => $petrel->{pid};
 ok heard(qr/^WATCHDOG=1/), 'until it goes on';
 is $petrel->stop, 0, 'stops';
 
-# What does not work is a warning; without the variable there is nothing.
+# A failure is a warning; without the variable there is nothing.
 begin(NOTIFY_SOCKET => "$scratch/nowhere");
 ok $petrel->wait_log(qr{warning: NOTIFY_SOCKET: '\Q$scratch\E/nowhere': No such file or directory: the service manager is not informed}), 'no socket there';
 ok Petrel::wait_for(sub { ($petrel->run('health'))[0] == 0 }), 'it starts nevertheless';

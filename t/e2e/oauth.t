@@ -84,7 +84,7 @@ sub finish { my $petrel = shift; $petrel->stop; push @said, $petrel->log; return
     like $petrel->log, qr/535 5\.7\.139 Authentication unsuccessful, SmtpClientAuthentication is disabled for the Tenant\. \*+/, 'a token in a reply is hidden';
 }
 
-# --- A person who logs in; whatever the provider does, mail waits and leaves
+# --- A person who logs in; with any act of the provider mail waits and leaves
 
 {
     my $provider = OAuth->start;

@@ -56,7 +56,7 @@ sub with_person {
     return ($status & 127 ? -1 : $status >> 8, Petrel::slurp($log));
 }
 
-# What the browser is sent to.
+# The address that the browser is sent to.
 sub browse {
     my $url = shift;
     my ($code, $text) = Petrel::command(undef, Petrel::have('python3'), '-c',
@@ -110,7 +110,7 @@ is((stat $file)[2] & 07777, 0600, 'the state is readable by its owner alone');
 my $kept = state_of($petrel);
 like $kept, qr/canary-refresh/, 'it has the refresh token';
 
-# --- Whatever fails leaves the login
+# --- Any failure leaves the login
 
 sub fails {
     my ($mode, $want, $pattern, $name, @flags) = @_;
@@ -247,7 +247,7 @@ like $text, qr/damaged, or of another account/, 'says so';
 is((login($petrel))[0], 0, 'a login repairs it');
 like state_of($petrel), qr/canary-refresh/, 'with new tokens';
 
-# --- What the smarthost says of it
+# --- The smarthost's reply
 
 $provider->mode('ok pending=0 smtp=535');
 ($code, $text) = login($petrel);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A reload meets a FIFO, a socket, a directory or a device where a setting names a file: whoever may write to the directory must
-# not be able to stop the daemon. It refuses the reload, says which file, and goes on with what it has.
+# A reload meets a FIFO, a socket, a directory or a device where a setting names a file: a user with write access to the directory
+# must not be able to stop the daemon. It refuses the reload, says which file, and goes on with the old settings.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

@@ -259,7 +259,7 @@ for my $daemon (1, 0) {
     ok Petrel::wait_for(sub { $arrived->() == $bounces }), 'and a bounce is for one that was returned' or diag $arrived->(), " of $bounces";
 }
 
-# --- What has been said is so, whatever happens then
+# --- Reported results hold after any event
 
 my ($removed, $returned) = map { waiting('anna@here.test', "$_\@dead.test") } qw(removed returned);
 says($removed, 'removed', 'rm');

@@ -137,7 +137,7 @@ sub look {
     }
     return @json;
 }
-# What cannot be asked for.
+# Requests that are impossible.
 sub refused {
     my $how = shift;
     for my $case (
@@ -148,7 +148,7 @@ sub refused {
         [65, qr/01JD3ZK5Q8-9F3K2C7A: no such message/, 'cat', '01JD3ZK5Q8-9F3K2C7A'],
         (map { [65, qr/^petrel queue: 01JD3ZK5Q8-9F3K2C7A: no such message$/m, $_, '01JD3ZK5Q8-9F3K2C7A'] } qw(hold release retry rm bounce)),
         [64, qr/not a message id/, 'rm', '01JD3ZK5Q8-9F3K2C7A', 'x'],
-        # A bad filter touches nothing, whatever else is said.
+        # A bad filter touches nothing, with any other words.
         (map { ([64, qr/--older/, $_, '--all', '--older', 'long'], [64, qr/unknown option/, $_, '--all', '--too', 'dead.test'],
             [64, qr/missing/, $_, '--all', '--to'], [64, qr/--queue/, $_, '--to', 'dead.test', '--queue', 'waiting']) } qw(hold release retry rm bounce)),
         )

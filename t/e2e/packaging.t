@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What debian/ says agrees with the rest, and install and uninstall are each other's inverse. Packages are built and
+# debian/ agrees with the rest, and install and uninstall are each other's inverse. Packages are built and
 # installed by t/packages/packages.t (make check-packages).
 use strict;
 use warnings;

@@ -62,7 +62,7 @@ SKIP: {
     mail('zoe@frag.example', 'part', undef, "MIME-Version: 1.0\r\nContent-Type: message/partial; id=\"a\@b\"; number=$_; total=4\r\n") for 1, 3;
     ok Petrel::wait_for(sub { my $q = decode_json($petrel->status)->{queue}; $q->{deferred} == 16 && $q->{hold} == 3 && $q->{defrag} == 2 && $q->{active} == 0 }), 'mail waits';
 
-    # What cannot be read is listed without its envelope.
+    # A message that cannot be read is listed without its envelope.
     open my $damaged, '>', "$petrel->{dir}/spool/corrupt/01JD3ZK5Q8-9F3K2C7A.note" or die $!;
     close $damaged;
 

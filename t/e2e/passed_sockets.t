@@ -90,7 +90,7 @@ SKIP: {
     system 'rm', '-rf', "$petrel->{dir}/spool";
 }
 
-# What is wrong.
+# Errors.
 sub fails {
     my ($what, $want, $environment, @sockets) = @_;
     my $before = length $petrel->log;

@@ -33,7 +33,7 @@ c.quit()
 END
 my $arrived = 0;
 
-# What smtplib hears: offered or not, to MAIL, and the id.
+# Replies to smtplib: offered or not, to MAIL, and the id.
 sub say_mail {
     my ($petrel, $to, @options) = @_;
     my ($code, $text) = Petrel::command('', 'python3', '-c', $python, $petrel->{port}, $to, @options);
@@ -70,7 +70,7 @@ $back->start;
 is +(listed($back))[0]{mt_priority}, 7, 'and after a crash';
 is +($back->run('queue', 'rm', $held))[0], 0, 'removed';
 
-# --- Who is believed
+# --- Trusted clients
 
 ($offer, $reply) = say_mail($careful, 'b@there.test', 'MT-PRIORITY=9');
 is $offer, "offered ''", 'offered to a stranger';

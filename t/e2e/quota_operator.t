@@ -94,7 +94,7 @@ is mail(map { "local$_\@there.test" } 10 .. 30), 0, 'more than a day may have';
 ok $petrel->wait_log(qr/to=<local30\@there\.test>.*status=bounced \(.*more recipients than the 10 a day of uid $>/), 'can never pass, and bounces';
 is quota($me)->{limits}[0]{used}, 5, 'counts for nothing' or diag status();
 
-# An alias is one recipient, whoever is behind it: as it was given.
+# An alias is one recipient, with any members: as it was given.
 my $team = Petrel::spit("$petrel->{dir}/aliases", 'team: ' . join(', ', map { "member$_\@there.test" } 1 .. 20) . "\n");
 $petrel->stop;
 $petrel->configure(quotas => "uid:* 50/d\n", aliases => $team, local_domains => 'petrel.test')->start;

@@ -1,4 +1,4 @@
-# What Python's email package reads of the messages named: a line for each leaf, its depth, type, charset and
+# Reads the messages named with Python's email package: a line for each leaf, its depth, type, charset and
 # decoded bytes. Independent of our own reading.
 import email
 import hashlib

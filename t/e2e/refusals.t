@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What a refusal is about, and what can be done: in the log, the bounce, `queue why`, `queue show` and their JSON. The
+# Classes and hints of refusals: in the log, the bounce, `queue why`, `queue show` and their JSON. The
 # peer is a server that refuses each recipient as its name says.
 use strict;
 use warnings;

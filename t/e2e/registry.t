@@ -34,7 +34,7 @@ sub meet { my ($name, @hosts) = @_;
 mkdir "$dir/shared" and (@user ? chown 65534, 65534, "$dir/shared" : 1) or die;
 meet('dir', hosts("dir:$dir/shared", @user));
 
-# The directory is moved away and made anew; nobody restarts. What waits is claimed again.
+# The directory is moved away and made anew; nobody restarts. Waiting sets are claimed again.
 sub make_shared { my $place = shift; return mkdir($place, 0755) && (@user ? chown 65534, 65534, $place : 1) || die "$place: $!" }
 {
     mkdir "$dir/registry" or die;

@@ -54,7 +54,7 @@ for my $command ((Petrel::command('', $Petrel::binary, 'help'))[1] =~ /^  ([a-z]
 }
 is_deeply [sort map { m{([^/]+)\.json$} } glob "$FindBin::Bin/schema/*.json"], [sort 'cluster', 'doctor', 'fragments', 'queue-change-cluster', 'queue-cluster', 'series', 'status-cluster', keys %line], 'and there are no others but those of HTTP, of doctor.t, group.t and cluster_view.t';
 
-# What a test would record, and what not.
+# Objects that a test would record, and others.
 is Schema::kind('-c', 'x', 'queue', 'rm', '--json', '--all'), 'queue-change', 'flags may stand anywhere';
 is Schema::kind('queue', 'ls', '--cluster', '--json'), 'queue-cluster', 'of all hosts';
 is Schema::kind('status'), undef, 'no JSON, no schema';

@@ -36,7 +36,7 @@ sub smtp_sink {
     return $port;
 }
 
-# What one has been given, as files.
+# The mail that one has been given, as files.
 sub dumped { my $name = shift; return map { Petrel::slurp($_) } glob "$scratch/$name/*" }
 
 # name => [options, what becomes of a message, what is logged about it].

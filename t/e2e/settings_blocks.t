@@ -40,7 +40,7 @@ sub settings {
     return $found;
 }
 
-# The files that they name, below $scratch: whatever is needed there.
+# The files that they name, below $scratch, with the needed content.
 mkdir "$scratch/$_" for qw(etc etc/petrel run run/secrets mail);
 sub secret { my ($name, $text) = @_; Petrel::spit("$scratch/$name", $text); chmod 0600, "$scratch/$name"; return }
 secret("etc/petrel/$_", "a-secret-of-thirty-two-octets-0123456789\n") for qw(password events.secret http_token http_read);
@@ -78,7 +78,7 @@ for my $page (@pages) {
 }
 # --- Commands
 
-# Of blocks and of code within sentences: the help of the command has each of its flags.
+# For blocks and for code within sentences: the help of the command has each of its flags.
 my (%help, %asked);
 for my $page (@pages) {
     my $text = Petrel::slurp("$Petrel::root/$page");

@@ -77,7 +77,7 @@ for my $signals (['INT'], ['QUIT'], ['TERM'], ['TERM', 'TERM', 'HUP']) {
     is taken(), 1, "@$signals: it went out once";
 }
 
-# Who does not want to wait: nothing is lost.
+# An operator who does not want to wait: nothing is lost.
 begin();
 signal_it('INT', $said{INT});
 signal_it('INT', qr/interrupted: stopping immediately/);

@@ -35,7 +35,7 @@ sub found { my $code = shift; my ($found) = grep { $_->{code} eq $code } @{ deco
 sub told { my ($type, $code) = @_; return grep { $_->{type} eq $type && ($_->{kind} // "") eq $code } map { decode_json($_) } Petrel::slurp("$scratch/events") =~ /^(.*)\n/mg }
 sub logins { return Petrel::count($smarthost->heard, qr/^AUTH/m) }
 
-# What every place says of a finding.
+# A finding at every place.
 sub everywhere {
     my ($code, $reply, $sentence) = @_;
     ok Petrel::wait_for(sub { found($code) }), "$code: a finding" or return diag $petrel->log;

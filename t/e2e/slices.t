@@ -37,7 +37,7 @@ sub send_some {
 
 sub arrived { my %seen; for my $file ($sink->files) { $seen{$_}++ for @{ Sink::read_message($file)->{to} } } return \%seen }
 
-# --- Who may start
+# --- Starts
 
 my @four = map { instance(4, $_)->start } 0 .. 3;
 is scalar(grep { defined } @four), 4, 'four daemons on one spool';

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Slices of one machine share the limits of a next hop without Redis: one of them has the bank, the other asks it by a
-# Unix socket. What becomes of the limit and of the mail while that slice hangs, is killed and comes back, and what a
-# client at the socket that says odd things can do.
+# Slices of one machine share the limits of a next hop without Redis: one of them has the bank, the other asks it by a Unix socket.
+# The limit and the mail while that slice hangs, is killed and comes back, and the harm by a client at the socket that says odd
+# things.
 use strict;
 use warnings;
 use Test::More;

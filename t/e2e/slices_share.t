@@ -34,7 +34,7 @@ my $taken = 0;
 for (1 .. 20) { my $client = Client->greeted($port) or next; $taken++ if $client->send(from => 'a@x.test', to => ['b@y.test'], data => "Subject: m\r\n\r\nm\r\n") =~ /^250 /; $client->quit }
 is $taken, 20, 'both take mail';
 
-# --- Who does not share
+# --- Slices that do not share
 
 my $other = slice(1, listen => "127.0.0.1:$port", spool => "$dir/other");
 my ($code, $said) = $other->run('run');

@@ -48,7 +48,7 @@ my (%copies, %odd, %sent); # recipient => how many may arrive; name => answers o
 my $tries = 0;
 my %from = (untrusted => '127.0.0.2', trusted => '127.0.0.1');
 my $who; # of these: who tries
-# What content becomes: behind a bare LF, or before one, a dot alone in its line is content.
+# The resulting content: behind a bare LF, or before one, a dot alone in its line is content.
 sub repaired { return join $crlf, map { $_ eq '.' ? $_ : s/\A\.//r } split /\r?\n/, $_[0] =~ s/\r\n\.\r\n\z/\r\n/r, -1 }
 
 # Sends the pieces as content; returns "250" or the like, and remembers what may arrive.
@@ -237,7 +237,7 @@ for my $text ("one$cr.${cr}two$lf.$lf", "one\0$lf.$lf") {
     $copies{$to} = 0;
 }
 
-# --- What the next hop saw
+# --- Input of the next hop
 
 ok $petrel->wait_empty, 'all that was taken is gone' or diag $petrel->log =~ s/^.*status=sent.*\n//mgr;
 sub count { my ($sink) = @_; my %count; for my $message ($sink->messages) { $count{$_}++ for @{ $message->{to} } } return \%count }
@@ -256,7 +256,7 @@ is scalar(grep { (Petrel::slurp($_) =~ s/\r\n//gr) =~ /[\r\n\0]/ } @raw), 0, 'no
 SKIP: {
     skip "@absent", 1 if @absent;
     my %log = map { $_ => $peer{$_} } keys %peer;
-    # What each peer took, by its own log; long lines Exim takes and then sends back.
+    # The messages that each peer took, by its own log; long lines Exim takes and then sends back.
     my %taken = (postfix => sub { my %n; $n{$_}++ for $_[0] =~ / to=<([^>]*)>/g; \%n }, exim => sub { my %n; $n{$_}++ for $_[0] =~ / (?:=>|\*\*) (\S+@\S+) /g; \%n });
     for my $name (sort keys %peer) {
         my @due = sort(grep { $copies{$_} } to_domain("$name.test"));

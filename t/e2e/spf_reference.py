@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# What pyspf says of records: spf_reference.py OUT SEED COUNT. Writes OUT/cases for `spf.t FILE` (t/unit/mime/spf.c) and
+# Evaluates records with pyspf: spf_reference.py OUT SEED COUNT. Writes OUT/cases for `spf.t FILE` (t/unit/mime/spf.c) and
 # OUT/wanted with a line for each question: results that are right, a tab, its name. The cases are the RFC 7208 test suite,
 # as python3-spf brings it, and COUNT generated zones with two questions each.
 import gzip

@@ -143,7 +143,7 @@ my $draft = by_parts("put(spool, f'pid/{now}.draft', content)\nos.link(f'{spool}
     . "put(spool, f'intd/{name}', form(b'draft\@now.test'))\nqueue(spool, name)\ntrigger(spool, name)");
 ok $sink->wait_for('draft@now.test'), 'a content that was a draft first';
 
-# --- What is not as the page says
+# --- Files that differ from the page
 
 my $write = "put(spool, f'mess/{name}', content)\nput(spool, f'intd/{name}', bytes_of_it)\nqueue(spool, name)\ntrigger(spool, name)\n";
 my @damaged = (

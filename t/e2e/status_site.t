@@ -58,7 +58,7 @@ my $text = join "\n", @said;
 unlike $text, qr/\Q$secret\E|am9l|AGpvZQ/, 'no password, in no form';
 is scalar(grep { /^we (?:AUTH|[A-Za-z0-9+\/=]+$)/ && !/^we (?:QUIT|DATA|RSET)$/ } @said), scalar(grep { $_ eq 'we AUTH ...' } @said), 'and no answers to challenges';
 
-# What is wrong.
+# Errors.
 $sink->stop;
 is +(site('--json'))[0], 65, 'a name is taken as it is';
 is +($petrel->run(qw(status --site)))[0], 64, 'without a name';

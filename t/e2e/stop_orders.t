@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What an operator wants of mail whose delivery hangs is done at a clean stop (SIGTERM, SIGINT), which cuts that delivery:
-# after the next start nothing of it is delivered, a bounce comes once, and what was held is held.
+# Commands for mail whose delivery hangs are carried out at a clean stop (SIGTERM, SIGINT), which cuts that delivery: after the next
+# start nothing of it is delivered, a bounce comes once, and held mail is held.
 use strict;
 use warnings;
 use FindBin;

@@ -32,7 +32,7 @@ my %rows = (
     'testing.example' => ['testing', 'tested.test', 'tested.test', 'unverified'],
     'none.example' => ['none', 'other.test', 'bad.test', 'unverified'],
     'plain.example' => [undef, undef, 'bad.test', 'unverified'],
-    # What is no policy demands nothing.
+    # A malformed policy demands nothing.
     'redirect.example' => ['enforce', 'other.test', 'bad.test', 'unverified'],
     'html.example' => ['enforce', 'other.test', 'bad.test', 'unverified'],
     'long.example' => ['enforce', 'other.test', 'bad.test', 'unverified'],

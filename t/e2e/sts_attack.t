@@ -45,7 +45,7 @@ my %host = ('honest' => ['mail', 1], 'strip' => ['stripped', 2], 'other' => ['wr
 Petrel::spawn("$dir/peer", 'python3', 't/e2e/tls_peer.py', $dir, $dir, map { "$_=$host{$_}[0]\@127.0.0.$host{$_}[1]:$port" } sort keys %host);
 Petrel::wait_for(sub { Petrel::slurp("$dir/peer") =~ /^ready$/m }) or die Petrel::slurp("$dir/peer");
 
-# What DNS says, without DNSSEC.
+# Answers of DNS, without DNSSEC.
 my $serial = 0;
 sub zones {
     my ($attacked) = @_;

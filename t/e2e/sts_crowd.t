@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Crowds of policy hosts of MTA-STS that hang, as whoever has domains may make them: the first policy of another domain is
+# Crowds of policy hosts of MTA-STS that hang, as any owner of domains may make them: the first policy of another domain is
 # fetched all the same before its mail goes, and hosts in one network do not even delay it.
 use strict;
 use warnings;
@@ -62,7 +62,7 @@ mail('x@second.example');
 ok $petrel->wait_log(qr/to=<x\@second\.example>.*status=/), 'mail for another domain';
 like line_of('x@second.example'), qr{/sts, .*status=sent}, 'goes, proven';
 ok Petrel::wait_for(sub { fetches_ended('far') == NETWORKS }), 'each of the others is asked';
-# What could not be asked in time waits; nobody is taken for one without a policy before its host was asked.
+# Mail for a domain that could not be looked up in time waits; no domain counts as one without a policy before its host was asked.
 my @early = grep { line_of($_) =~ /status=sent/ } map { "x\@near$_.example" } 1 .. NEIGHBOURS;
 ok Petrel::wait_for(sub { fetches_ended('near') >= @early }), 'no mail goes before its host was asked';
 is $petrel->stop, 0, 'it ends well';

@@ -143,7 +143,7 @@ for my $r (@rows) {
 Nginx->start($dir, Nginx::policies($dir, $https), $servers);
 my $nsd = Nsd->start($dir, 'example' => Petrel::spit("$dir/example.zone", zone_text(1)));
 
-# What the reference says of domains, each perhaps with the id that it knows.
+# The reference's verdict on domains, each perhaps with the id that it knows.
 sub ask_reference {
     my @words = @_;
     my ($code, $said) = Petrel::command('', 'env', "SSL_CERT_FILE=$certificates/ca.pem", '/usr/bin/python3', 't/e2e/sts_reference.py', $package, $nsd->{port}, $https, @words);

@@ -87,7 +87,7 @@ for my $door (\&by_http, \&by_control) {
     cmp_ok scalar(@lines), '<', 600, 'though not all of them are told';
 }
 
-# --- What waits is followed for as long as the client stays; the message stays anyway
+# --- A waiting message is followed for as long as the client stays; the message stays anyway
 
 my $waiting = control(encode_json({ command => 'test', to => 'busy@away.test' }));
 my $id = decode_json(scalar <$waiting>)->{id};
@@ -132,7 +132,7 @@ for my $wrong ({}, { to => '' }, { to => 'bob' }, { to => undef }, { to => 'a@b.
     is_deeply [ map { $_->{ok} } by_control($wrong) ], [JSON::PP::false], 'control: refused: ' . encode_json($wrong);
 }
 
-# --- Who may
+# --- Access
 
 my $good = '{"to":"thief@away.test"}';
 my $token = 'Authorization: Bearer canary-operate-canary';

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# TLS on the way out: hosts with good, wrong, expired, self-signed and unknown certificates, hosts that strip,
-# refuse or break STARTTLS, each with tls=may, encrypt and verify, and by smtps://. What a route with encrypt
-# or verify sends is read off the wire: nothing but EHLO, STARTTLS, TLS records and QUIT.
+# TLS on the way out: hosts with good, wrong, expired, self-signed and unknown certificates, hosts that strip, refuse or break
+# STARTTLS, each with tls=may, encrypt and verify, and by smtps://. The bytes of a route with encrypt or verify are read off the
+# wire: nothing but EHLO, STARTTLS, TLS records and QUIT.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -16,7 +16,7 @@ plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petre
 my $dir = tempdir('tls-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 system('sh', 't/support/tls_certificates.sh', "$dir/certificates") == 0 or die 'no certificates';
 
-# What becomes of mail: clear, verified, unverified (sent so), or the code that it waits with.
+# The result of mail: clear, verified, unverified (sent so), or the code that it waits with.
 my %want;
 my @rows = (
     # kind, may, encrypt, verify

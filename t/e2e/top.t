@@ -10,7 +10,7 @@ use Test::More;
 my $dead = Petrel::free_port();
 my $petrel = Petrel->new(routes => join("\n", map { "d$_.test smtp://127.0.0.$_:$dead" } 1 .. 25))->start;
 
-# What happens on a terminal; each step is a test.
+# Events on a terminal; each step is a test.
 sub on_terminal {
     my ($how, $arguments, @steps) = @_;
     my @command = ('python3', "$FindBin::Bin/terminal.py", $Petrel::binary, '-c', "$petrel->{dir}/petrel.conf", 'top', @$arguments);

@@ -62,7 +62,7 @@ is_deeply [@$delivered{qw(recipient code enhanced relay)}], ['bob@org.example', 
 cmp_ok abs($delivered->{time_ms} / 1000 - time), '<', 600, 'ms since 1970';
 is $life->{events}[0]{client}, '127.0.0.1', 'a client is bare';
 
-# What waits, fails, is held, is removed.
+# Mail that waits, fails, is held, is removed.
 my $bounced = mail('alice@x.example', 'nobody@refused.test', 'two@x.example');
 ok found(qr/ended after/, $bounced), 'a message that fails';
 my $text = trace($bounced);

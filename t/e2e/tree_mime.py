@@ -1,4 +1,4 @@
-# What Python's email package reads of the messages named: a JSON list with [tree, subject] for each; a tree is [type,
+# Reads the messages named with Python's email package: a JSON list with [tree, subject] for each; a tree is [type,
 # [parts]] or [type, file name, decoded size]. Independent of our own reading.
 import email
 import email.header

@@ -186,7 +186,7 @@ sub disk_fails {
         refuses_to_start($title, $petrel, $error);
         ok repaired($disk), "$title: it is repaired";
         $petrel->start;
-        # What became of mail could not be written.
+        # The history of mail could not be written.
         is_well_again($title, $petrel, $sink, young => 2, old => 2);
         $sink->stop;
         unlink "$disk->{dir}.control";
@@ -210,7 +210,7 @@ for my $kind ($may_mount ? qw(ext4 tmpfs) : ()) {
     is $petrel->stop('INT'), 0, "$title: stopped with mail";
     kill 'CONT', $sink->{pid};
     if (!$disk->remount('ro')) {
-        # Who is root in a name space only may mount, but perhaps not that.
+        # Root of a name space only may mount, but perhaps not that.
         ok $kind eq 'tmpfs' && !Mount::is_root(), "$title: it may not be" and note "$title: not allowed";
         $sink->stop;
         next;
@@ -225,7 +225,7 @@ for my $kind ($may_mount ? qw(ext4 tmpfs) : ()) {
     $disk->unmount;
 }
 
-# --- What is said at the start
+# --- Messages at startup
 
 sub warnings_on {
     my ($disk) = @_;

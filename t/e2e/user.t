@@ -35,7 +35,7 @@ for my $user ('nobody-of-that-name', '-1', '4294967295', '4294967296', '54321:',
     $user eq '54321 ' ? unlike($said, qr/no such user/, "'$user': blanks are not part of it") : like($said, qr/no such user/, "'$user' is refused");
 }
 
-# What sendmail(1) leaves in the spool is for the daemon alone, though its name is known (it stands in Received) and the
+# Files that sendmail(1) leaves in the spool are for the daemon alone, though its name is known (it stands in Received) and the
 # directories may be passed through.
 SKIP: {
     skip 'needs setpriv', 1 unless Petrel::have('setpriv');

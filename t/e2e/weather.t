@@ -80,7 +80,7 @@ sub routes { return "gone.test discard\n.here.test smtp://127.0.0.1:$bounces->{p
 $petrel->configure(routes => routes());
 $petrel->start;
 
-# --- What happens
+# --- Events
 
 my (%expected, %id_of, %removed, %log); # recipient => 1; recipient => id; id => 1
 my ($number, $kills, $reloads, $asked) = (0, 0, 0, 0);
@@ -170,7 +170,7 @@ sub unexplained {
     return;
 }
 
-# What is being changed at this moment may look so once, but not again and again.
+# A state that is changing at this moment may look so once, but not again and again.
 sub ask_why {
     my @waiting = listed();
     for (1 .. 2) {
@@ -219,7 +219,7 @@ for (1 .. 120) {
 is $petrel->queued, 0, 'nothing is left' or diag $petrel->status, map { ($petrel->run('queue', 'why', $_->{queue_id}))[1] } (listed())[0 .. 2];
 is $petrel->stop, 0, 'it ends well';
 
-# --- Who has got what
+# --- Arrivals
 
 my %copies;
 $copies{$_}++ for map { @{ $_->{to} } } $sink->messages;

@@ -34,7 +34,7 @@ my $routes = "y.test smtp://127.0.0.1:$sink->{port}?defragment=yes&notices=4d\n*
 my $p = Petrel->new(routes => $routes, relay_from => '', defrag_host => 'One.test', defrag_peers => 'two.test=127.0.0.1:9',
     client_message_rate => '1/h')->start;
 
-# Who hears of it.
+# Clients that see it.
 my $client = Client->connect($p->{port});
 $client->reply;
 like($client->say('EHLO two.test'), qr/^250-XDEFRAG\r$/m, 'it is offered to one of our hosts');
@@ -46,7 +46,7 @@ $client->quit;
 like(pass_on($p, mark(1), 'stranger@x', 1, from => '127.0.0.2'), qr/^555 5\.5\.4 /, 'who may not say it');
 like(pass_on($p, '', 'plain@x', 1), qr/^554 5\.7\.1 /, 'nor relay without it');
 
-# The key is that of the mark, whatever the fragment says of itself; a crash does not change that.
+# The key is that of the mark, for any header of the fragment; a crash does not change that.
 like(pass_on($p, mark(1), 'a@x', 1), qr/^250 /, 'the first');
 like(pass_on($p, mark(2), 'a@x', 2), qr/^250 /, 'of another set');
 ok($p->wait_log(qr/number=2,.* have=1, status=waiting/), 'both wait');
@@ -62,7 +62,7 @@ is($p->queued, 1, 'the other waits');
 like(pass_on($p, mark(3, 3 * 86400), 'old@x', 1), qr/^250 /, 'one that has waited elsewhere');
 like(Petrel::wait_arrived($sink, 2)->{content}, qr/^Subject: part 1\r$/m, 'goes on');
 
-# What is refused stays with the other host.
+# A refused fragment stays with the other host.
 like(pass_on($p, mark(4), 'b@x', 1, to => 'b@y.test'), qr/^553 5\.1\.3 /, 'no route');
 like(pass_on($p, mark(4), 'b@x', 1, to => '@two.test:b@y.test'), qr/^553 5\.1\.3 /, 'the route of another');
 like(pass_on($p, 'XDEFRAG=' . key(4) . ';7;1', 'b@x', 1), qr/^501 5\.5\.4 /, 'a bad mark');
