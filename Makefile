@@ -47,7 +47,7 @@ override CPPFLAGS += -DHAVE_LIBSECCOMP $(shell $(PKG_CONFIG) --cflags libseccomp
 LDLIBS += $(shell $(PKG_CONFIG) --libs libseccomp)
 endif
 
-# What this compiler, for this processor, can do against memory errors besides.
+# Further flags of this compiler, for this processor, against memory errors.
 supported = $(foreach flag,$(1),$(shell $(CC) -Werror $(flag) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(flag)))
 HARDENING := $(call supported,-fstack-clash-protection -fcf-protection -mbranch-protection=standard)
 
@@ -125,7 +125,7 @@ $(BUILD)/t/unit/$(1).t: $(BUILD)/t/unit/$(1).o $(call stand_ins,unit/$(1)) $(SUP
 endef
 $(foreach u,$(UNIT),$(eval $(call unit,$(u))))
 
-# Of the measurements alone: GMime, where it is there, beside our own.
+# For the measurements alone: GMime, where it is there, beside our own.
 GMIME = $(shell $(PKG_CONFIG) --exists gmime-3.0 2>/dev/null && echo gmime-3.0)
 $(BUILD)/t/bench/mime.o: override CPPFLAGS += \
     $(if $(GMIME),-DHAVE_GMIME $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(GMIME))))
@@ -205,7 +205,7 @@ endef
 $(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 
 # Unit tests alone: the daemon of the others cannot write its counters from its sandbox.
-# What a test does in a child process that ends by _exit() is not counted.
+# Code of a test in a child process that ends by _exit() is not counted.
 coverage: ## Runs the unit tests, and prints lines and branches that they reach, by room.
 	$(Q)[ ! -d build-coverage ] || find build-coverage -name '*.gcda' -delete
 	umask 0; $(MAKE) BUILD=build-coverage CFLAGS='-Og -g --coverage -DCOVERAGE=\"$(CURDIR)/build-coverage\"' unit
@@ -221,7 +221,7 @@ tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (co
 	$(Q)if command -v codespell >/dev/null; then t/support/spelling.sh; else echo 'spelling is not checked: codespell is not installed'; fi
 	@echo 'format, code and spelling are as they should be'
 
-# What is made of DESTDIR, which packages set, has no user and no owner yet: the system of
+# A DESTDIR, which packages set, has no user and no owner yet: the system of
 # the package makes them. SYSCONFDIR is never overwritten.
 SYSCONFDIR ?= /etc
 # Pages for those who run it. The others of doc/ are about the source.
@@ -264,7 +264,7 @@ uninstall: ## Removes what install has installed, but neither settings nor mail.
 	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%)
 	rmdir $(DESTDIR)$(PREFIX)/share/doc/petrel 2>/dev/null || true
 
-# Where programs look for sendmail. What another mail server has there steps aside for good
+# Where programs look for sendmail. The program of another mail server there steps aside for good
 # (dpkg-divert), and comes back with uninstall-sendmail.
 SENDMAIL := /usr/sbin/sendmail /usr/lib/sendmail /usr/bin/mailq /usr/bin/newaliases
 SENDMAIL_MAN := sendmail.1 mailq.1 newaliases.1
@@ -363,11 +363,11 @@ image: image-root ## Packs it into build-image/petrel.oci.tar, an OCI archive.
 check-packages: petrel image $(BUILD)/t/bench/sink ## Builds the packages, and installs, upgrades and removes them in a bare Debian.
 	$(Q)BUILD=$(BUILD) prove $(wildcard t/packages/*.t)
 
-# Of a release: the same source makes the same bytes. WHAT=deb builds the packages alone.
+# For a release: the same source makes the same bytes. WHAT=deb builds the packages alone.
 reproducible: ## Builds program, image and packages twice, elsewhere and otherwise, and says what differs.
 	$(Q)t/packages/reproducible $(WHAT)
 
-# What building needs; what the tests need besides. Debian 12 and 13.
+# Packages for building; further ones for the tests. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
     libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev libsodium-dev uthash-dev swaks \
@@ -381,7 +381,7 @@ deps-test: deps ## Installs the packages and peers that the tests need, too.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES)
 	$(SUDO) sh t/e2e/get-peers.sh
 
-# Of `make deb` and `make check-packages`.
+# For `make deb` and `make check-packages`.
 DEB_PACKAGES := dpkg-dev debhelper lintian debootstrap iproute2 util-linux
 deps-packages: deps ## Installs what building and testing the Debian packages needs.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(DEB_PACKAGES)
