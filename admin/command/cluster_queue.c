@@ -110,8 +110,8 @@ cluster_queue_print(struct cluster_queue *q, const json_t *line)
         q->verb->print(q, line);
 }
 
-/* Takes the request, and prints what comes until the end. The last line is the caller's;
- * NULL: there is none, which was said. */
+/* Takes the request, and prints the lines until the end. The last line is the caller's;
+ * NULL: there is none, which was reported. */
 static json_t *
 cluster_queue_ask(struct cluster_queue *q, json_t *request)
 {

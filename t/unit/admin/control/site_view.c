@@ -61,7 +61,7 @@ sentence(const struct sched_site *site)
     return text;
 }
 
-/* A site of which everything is to be told. */
+/* A site with everything to report. */
 struct case_site {
     struct transport_params transport;
     struct outcome refused;
