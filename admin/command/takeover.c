@@ -53,9 +53,9 @@ command_takeover(int count, char **arguments, const struct options *options)
     struct loop *loop = loop_new();
     struct control_client *daemon =
         control_client_new(loop, options->control, error, sizeof(error));
-    int code = daemon == NULL ? control_client_refused("petrel queue adopt", error)
-                              : take_over(daemon, (unsigned)slice,
-                                          options_queue(options).slices);
+    int code = daemon == NULL
+                   ? control_client_refused("petrel queue adopt", error)
+                   : take_over(daemon, (unsigned)slice, options_queue(options).slices);
     control_client_free(&daemon);
     loop_free(&loop);
     return code;

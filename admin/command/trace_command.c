@@ -205,9 +205,8 @@ trace_run_search(struct trace_run *r)
     if (error < 0)
         return complaint_say(
             trace_program, error == -EACCES ? EX_NOPERM : EX_IOERR,
-            error == -EACCES
-                ? "only root and the daemon's user may read the history"
-                : "cannot read the history",
+            error == -EACCES ? "only root and the daemon's user may read the history"
+                             : "cannot read the history",
             strerror(-error));
     trace_search(r);
     json_t *first = trace_take(r->trace);

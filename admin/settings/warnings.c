@@ -460,7 +460,8 @@ warn_of_unreadable(const struct options *options, const struct settings *setting
     if (identity_try_on(&who))
         file_modes_foresee(options, settings, log);
     if (!identity_take_off(&who))
-        warnings_warn(log, "root cannot be regained: what follows is checked as `user`");
+        warnings_warn(log,
+                      "root cannot be regained: what follows is checked as `user`");
 }
 
 void

@@ -260,15 +260,12 @@ test_no_daemon(const struct test_run *r, int reason, const char *error)
 {
     struct identity owner;
     bool known = identity_find_number(&owner, spool_owner_of(r->options->spool));
-    const char *user = !known           ? "the daemon's user"
-                       : owner.uid != 0 ? owner.name
-                                        : "";
+    const char *user = !known ? "the daemon's user" : owner.uid != 0 ? owner.name : "";
     if (reason == EACCES) {
-        fprintf(
-            stderr,
-            "petrel test: %s was sent, but only root%s%s may ask what becomes of "
-            "it: run `sudo petrel trace -f %s`\n",
-            r->letter.id, user[0] != '\0' ? " and " : "", user, r->letter.id);
+        fprintf(stderr,
+                "petrel test: %s was sent, but only root%s%s may ask what becomes of "
+                "it: run `sudo petrel trace -f %s`\n",
+                r->letter.id, user[0] != '\0' ? " and " : "", user, r->letter.id);
         return EX_NOPERM;
     }
     fprintf(stderr,

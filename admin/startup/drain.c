@@ -304,8 +304,8 @@ drain_shorten(struct drain *d, int64_t wait_ms)
     drain_wait(d, d->is_giving ? wait_ms : TICK_MS);
 }
 
-/* What others could not take then, or came since, as from sendmail(1). After --keep nothing
- * goes. */
+/* Mail that others could not take then, or that came since, as from sendmail(1). After
+ * --keep nothing goes. */
 static void
 drain_give_again(struct drain *d, int64_t wait_ms)
 {

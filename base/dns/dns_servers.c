@@ -57,7 +57,8 @@ dns_servers_parse(struct dns_servers *servers, struct text list, char *error,
             return false;
         }
         if (!dns_servers_take(servers, word)) {
-            snprintf(error, error_size, "'%.*s' is not an IP address of a name server: write 192.0.2.53, "
+            snprintf(error, error_size,
+                     "'%.*s' is not an IP address of a name server: write 192.0.2.53, "
                      "192.0.2.53:5353 or [2001:db8::53]:53",
                      TEXT_ARGS(text_before(word, 100)));
             return false;
