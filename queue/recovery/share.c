@@ -2,6 +2,7 @@
 #include "queue/recovery/share.h"
 
 #include "base/memory.h"
+#include "queue/spool/spool_form.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -267,7 +268,9 @@ want(struct share *s, unsigned slice)
     else if (s->slices.has[slice] != 0)
         snprintf(s->reason, sizeof(s->reason), "slice %u of %u is handled here already",
                  slice, count);
-    else
+    /* Else its journal would be damage to us. */
+    else if (spool_form_raise(s->spool->disk, ENVELOPE_FORM, "", s->reason,
+                              sizeof(s->reason)) == 0)
         s->candidate_lock = lock_slice(s, slice);
     if (s->candidate_lock == -EWOULDBLOCK)
         snprintf(s->reason, sizeof(s->reason),

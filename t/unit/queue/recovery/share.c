@@ -4,6 +4,7 @@
 /* link: t/sim/loop.c */
 #include "queue/queue_operator.h"
 #include "queue/recovery/share.h"
+#include "queue/spool/spool_form.h"
 
 #include "t/support/slices_kit.h"
 
@@ -95,7 +96,8 @@ test_new_mail(void)
     slices_begin(&kit, &dead);
     take_over(&a);
     for (int i = 0; i < 20; i++) {
-        struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
+        struct envelope *e =
+            queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
         wrong += e == NULL || id_slice(e->id, 2) != 0;
         envelope_free(&e);
     }
@@ -153,6 +155,27 @@ test_refusals(void)
     kit_close(&kit);
     ok_named(slices_start(&other, 2, 1, 4 * SEGMENT), "until we stop");
     kit_close(&other);
+}
+
+/* Another slice has been upgraded already, and has died: what it has written is damage to us. */
+static void
+test_newer(void)
+{
+    struct kit other;
+    char error[200];
+    slices_begin(&kit, &dead);
+    is_number(
+        spool_form_raise(queue_disk(kit.queue), 2, "0512-1023", error, sizeof(error)),
+        0, "a newer version");
+    is_string(refused(1),
+              "a newer version of Petrel has written this spool (form 2; this version "
+              "reads up to 1): start that version",
+              "is not taken over");
+    kit_close(&kit);
+    ok_named(!slices_start(&other, 2, 1, 4 * SEGMENT), "nor started");
+    ok(strstr(other.error, "a newer version") == other.error);
+    kit_close(&other);
+    is_number(sim_disk_count("/spool/journal/0512-1023") > 0, 1, "its journal stays");
 }
 
 struct holder {
@@ -311,6 +334,7 @@ main(void)
     test_return(true);
     test_new_mail();
     test_refusals();
+    test_newer();
     test_patience();
     test_ignored();
     test_busy();
