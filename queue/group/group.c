@@ -54,8 +54,10 @@ static void
 group_tell_scheduler(struct group *g)
 {
     size_t lost = group_members_lost(&g->members);
+    size_t late = g->has_bank ? group_members_late(&g->members) : 0;
     struct sched_group hosts = {.members = (int)(g->members.count - lost),
                                 .lost = (int)lost,
+                                .late = (int)late,
                                 .index = (int)group_members_rank(&g->members),
                                 .has_bank = g->has_bank,
                                 .shares_addresses = g->shares_addresses};
@@ -358,11 +360,20 @@ group_meet_namesake(struct group *g, bool is_there)
             g->host);
 }
 
+/* More hosts, or fewer, are late or lost than in the last list. */
+static bool
+group_has_news(const struct group *g, struct text rest)
+{
+    uint64_t old;
+    return group_read_number(&rest, GROUP_HOSTS_MAX, &old) && old != g->members.old;
+}
+
 static void
 on_group_members(void *context, void *subject, const struct redis_reply *reply)
 {
     struct group *g = context;
     bool is_list = subject != NULL;
+    size_t late = group_members_late(&g->members);
     g->is_beating = false;
     loop_timer_stop(g->setup.loop, &g->beat_late);
     if (reply->kind != REDIS_TEXT || reply->text.length == 0) {
@@ -379,21 +390,28 @@ on_group_members(void *context, void *subject, const struct redis_reply *reply)
     }
     if (is_list)
         group_siblings_read(&g->siblings, infos.at != NULL ? infos : TEXT(""));
+    else
+        g->has_news = group_has_news(g, text_after(list, 1));
     group_members_hear(&g->members, loop_monotonic_ms(g->setup.loop));
     group_meet_namesake(g, reply->text.at[0] == '1');
     group_bank_answered(g, false);
     if (g->has_changed)
         group_changed_now(g);
+    else if (late != group_members_late(&g->members))
+        group_tell_scheduler(g);
+    if (g->has_news)
+        loop_timer_start(g->setup.loop, &g->beat, 0, g->beat.fire, g);
 }
 
 static void
 group_send_member(struct group *g, const char *verb, const char *host,
                   redis_replied *done, void *subject)
 {
-    char forget[24];
+    char forget[24], old[24];
     snprintf(forget, sizeof(forget), "%d", GROUP_FORGET_MS);
-    const char *const words[] = {"2",  g->members_key, g->info_key, verb,
-                                 host, g->info,        g->run,      forget};
+    snprintf(old, sizeof(old), "%d", GROUP_LATE_MS);
+    const char *const words[] = {"2",     g->members_key, g->info_key, verb, host,
+                                 g->info, g->run,         forget,      old};
     group_eval(g, GROUP_SCRIPT_MEMBER, words, sizeof(words) / sizeof(words[0]),
                &(struct redis_question){done, g, subject});
 }
@@ -426,7 +444,9 @@ group_beat(struct group *g)
     if (g->is_beating || !group_may_ask(g))
         return;
     struct group_self self = {.state = "running", .version = PETREL_VERSION};
-    bool is_list = g->beats++ % BEATS_A_LIST == 0;
+    bool is_list = g->beats++ % BEATS_A_LIST == 0 || g->has_news ||
+                   group_members_late(&g->members) > 0;
+    g->has_news = false;
     if (g->describe != NULL)
         g->describe(g->describe_context, &self);
     group_siblings_write(&self, g->run, g->info);

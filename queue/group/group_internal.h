@@ -45,6 +45,7 @@ struct group {
 
     struct group_members members;
     bool has_changed;
+    bool has_news; /* a list is due */
 
     struct redis_client client;
     struct group_engine engine;

@@ -135,6 +135,8 @@ group_see(struct group_members *m, const char *name, int64_t age_ms, int64_t now
           group_changed *changed, void *context)
 {
     struct group_member *member = group_find(m, name);
+    if (member != NULL)
+        member->is_listed = true;
     if (age_ms == INT64_MAX) {
         if (member != NULL) {
             changed(context, name, GROUP_LEFT);
@@ -162,6 +164,8 @@ group_judge(struct group_members *m, int64_t now_ms, group_changed *changed,
         if (is_lost != member->is_lost)
             changed(context, member->name, is_lost ? GROUP_LOST : GROUP_BACK);
         member->is_lost = is_lost;
+        member->is_late = !is_lost && member->is_listed && age_ms >= GROUP_LATE_MS;
+        member->is_listed = false;
         if (is_lost && age_ms >= GROUP_FORGET_MS) {
             changed(context, member->name, GROUP_FORGOTTEN);
             group_delete(m, i);
@@ -198,9 +202,12 @@ group_members_read(struct group_members *m, struct text list, int64_t now_ms,
     if (!group_is_list(list))
         return false;
     group_members_hear(m, now_ms);
-    while (group_read_one(&list, name, &age_ms))
+    m->old = 0;
+    while (group_read_one(&list, name, &age_ms)) {
+        m->old += age_ms >= GROUP_LATE_MS && age_ms != INT64_MAX;
         if (strcmp(name, m->own) != 0)
             group_see(m, name, age_ms, now_ms, changed, context);
+    }
     group_excuse(m, now_ms);
     group_judge(m, now_ms, changed, context);
     return true;
@@ -213,6 +220,15 @@ group_members_lost(const struct group_members *m)
     for (size_t i = 0; i < m->count; i++)
         lost += m->all[i].is_lost;
     return lost;
+}
+
+size_t
+group_members_late(const struct group_members *m)
+{
+    size_t late = 0;
+    for (size_t i = 0; i < m->count; i++)
+        late += m->all[i].is_late;
+    return late;
 }
 
 size_t

@@ -1,5 +1,6 @@
 /* The known members of the group: our own name is always among them. Pure.
  *
+ * A member that the bank has not seen for 3 s is late: it may have been cut off.
  * A member was seen in the last 10 s, a lost one before that and has not said goodbye: it
  * may still use its part of the limits, so its part is kept for 10 minutes. A host's rank
  * among all of them says which part is its own without a bank. */
@@ -9,15 +10,17 @@
 #include "queue/group/group_settings.h"
 
 enum {
-    GROUP_LOST_MS = 10 * 1000, /* without a sign of it */
+    GROUP_LATE_MS = 3 * 1000,  /* without a sign of it */
+    GROUP_LOST_MS = 10 * 1000, /* likewise */
     GROUP_FORGET_MS = 10 * 60 * 1000,
     GROUP_FORGOTTEN_MAX = 16 /* unknown to the bank; beyond it the oldest is lost */
 };
 
 struct group_member {
     char name[GROUP_HOST_MAX + 1];
-    int64_t seen_ms; /* monotonic; of others */
-    bool is_lost;
+    int64_t seen_ms;       /* monotonic; of others */
+    bool is_lost, is_late; /* late: not lost yet */
+    bool is_listed;        /* in the list that is read */
 };
 
 struct group_members {
@@ -26,6 +29,7 @@ struct group_members {
     const char *own;   /* borrowed */
     int64_t heard_ms;  /* when the bank answered last */
     int64_t silent_ms; /* for which it did not, since the last list */
+    size_t old;        /* hosts in that list, not seen for GROUP_LATE_MS */
     /* An operator has forgotten them, and the bank has not heard of it yet; oldest first. */
     char forgotten[GROUP_FORGOTTEN_MAX][GROUP_HOST_MAX + 1];
     size_t forgotten_count;
@@ -52,6 +56,7 @@ void group_members_hear(struct group_members *m, int64_t now_ms);
 bool group_members_read(struct group_members *m, struct text list, int64_t now_ms,
                         group_changed *changed, void *context);
 size_t group_members_lost(const struct group_members *m);
+size_t group_members_late(const struct group_members *m);
 size_t group_members_rank(const struct group_members *m);
 
 /* The file lock/group: the group's name, then a name a line, then those that were

@@ -370,6 +370,53 @@ test_file(void)
     group_end(&w);
 }
 
+/* Of the next heartbeat; questions get nothing. */
+static const char *
+next_verb(struct world *w)
+{
+    for (;;) {
+        next_beat(w);
+        const struct sim_redis_command *c = sim_redis_command(redis, 0);
+        if (strcmp(c->words[0], "1") != 0)
+            return c->words[3];
+        sim_redis_answer(redis, REDIS_TEXT, "0 0 0 0 4000000");
+    }
+}
+
+/* A heartbeat says that a host was not seen for a while: a list says which. */
+static void
+test_late_host(void)
+{
+    struct world w;
+    char list[64];
+    start_ready(&w);
+    pass_ms(&w, 3000);
+    is_number(next_beat(&w), 1, "a heartbeat");
+    const struct sim_redis_command *c = sim_redis_command(redis, 0);
+    is_string(c->words[3], "beat", "without the list");
+    is_string(c->words[8], "3000", "the age of old hosts");
+    sim_redis_answer(redis, REDIS_TEXT, "0 1");
+    sim_loop_advance(w.loop, 1);
+    is_string(sim_redis_command(redis, 0)->words[3], "list", "one is old: a list follows");
+    sim_redis_answer(redis, REDIS_TEXT, "0 host1 0 host2 4200");
+    is_number(group_members_late(&group->members), 1, "of which one is late");
+    world_send(&w, "a@a.test", "1@b.test");
+    is_string(next_ask(&w)->words[6], "200000", "its part of the rate is left to it");
+    sim_redis_answer(redis, REDIS_TEXT, "1 2 2 0 4000000");
+    for (int age_ms = 6200; group_members_lost(&group->members) == 0; age_ms += 2000) {
+        is_string(next_verb(&w), "list", "each heartbeat has the list");
+        snprintf(list, sizeof(list), "0 host1 0 host2 %d", age_ms);
+        sim_redis_answer(redis, REDIS_TEXT, list);
+    }
+    is_number(group_members_late(&group->members), 0, "until it is lost");
+    while (strcmp(next_verb(&w), "beat") != 0)
+        sim_redis_answer(redis, REDIS_TEXT, "0 host1 0 host2 20000");
+    sim_redis_answer(redis, REDIS_TEXT, "0 1");
+    sim_loop_advance(w.loop, 100);
+    is_number(sim_redis_pending(redis), 0, "nor when the number is the same");
+    group_end(&w);
+}
+
 static char found[2000];
 
 static bool
@@ -444,5 +491,6 @@ main(void)
     test_reasons();
     test_namesake();
     test_file();
+    test_late_host();
     return done();
 }

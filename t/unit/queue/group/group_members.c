@@ -100,6 +100,26 @@ test_silence(void)
             "without a silence it is at once");
 }
 
+/* It may be cut off. */
+static void
+test_late(void)
+{
+    group_members_init(&members, "b", 0);
+    list_at(0, "a 0 b 0 c 0 d 0", "a came;c came;d came;", "four");
+    list_at(2, "a 2900 b 0 c 2000 d 100", "", "all were seen");
+    is_number(group_members_late(&members) + members.old, 0, "lately");
+    list_at(4, "a 3000 b 0 c 500 d gone", "d left;", "one was not seen for three seconds");
+    is_number(group_members_late(&members), 1, "it is late");
+    is_number(members.old, 1, "of the list");
+    list_at(8, "b 0 c 500", "", "a bank that was emptied");
+    is_number(group_members_late(&members), 0, "makes nobody late");
+    list_at(10, "a 9900 b 0 c 500", "", "not yet lost");
+    is_number(group_members_late(&members), 1, "late again");
+    list_at(12, "a 11900 b 0 c 500", "a lost;", "lost");
+    is_number(group_members_late(&members), 0, "is not late");
+    is_number(members.old, 1, "but old");
+}
+
 static void
 test_file(void)
 {
@@ -165,6 +185,7 @@ main(void)
     test_life();
     test_doubt();
     test_silence();
+    test_late();
     test_file();
     test_forgotten();
     buffer_free(&said);
