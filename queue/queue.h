@@ -108,9 +108,10 @@ void queue_reports(struct queue_draft *draft, const struct envelope *e);
 /* Before queue_commit(): the message comes from another host (e->moved). Its state there
  * is durable with it, and a hold before it: envelope_write_given(). */
 void queue_takes(struct queue_draft *draft);
-/* The messages taken, ended or not, as far back as the journal knows; oldest first.
- * came: HOST/ID, valid during the call. For startup: it reads the journal. */
-void queue_each_taken(struct queue *queue,
+/* The messages taken, ended or not, as far back as the journal knows: the
+ * newest, at most so many, oldest first. came: HOST/ID, valid during the call. For
+ * startup: it reads the journal. */
+void queue_each_taken(struct queue *queue, size_t most,
                       void (*each)(void *context, const char *came, struct id id),
                       void *context);
 /* For an injector: messages committed between these two become durable together. One

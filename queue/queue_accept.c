@@ -51,11 +51,11 @@ queue_is_storing(const struct queue *q)
 }
 
 void
-queue_each_taken(struct queue *q,
+queue_each_taken(struct queue *q, size_t most,
                  void (*each)(void *context, const char *came, struct id id),
                  void *context)
 {
-    journaled_each_taken(&q->journaled, each, context);
+    journaled_each_taken(&q->journaled, most, each, context);
 }
 
 void

@@ -455,7 +455,7 @@ take_new(const struct take_setup *setup)
 {
     struct take *t = memory_new(sizeof(*t));
     t->setup = *setup;
-    queue_each_taken(manager_queue(setup->manager), take_recall, t);
+    queue_each_taken(manager_queue(setup->manager), TAKE_KNOWN_MAX, take_recall, t);
     return t;
 }
 

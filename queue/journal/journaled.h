@@ -85,10 +85,9 @@ void journaled_close(struct journaled *y);
 /* Frees the list of ended messages, which only startup needs. */
 void journaled_forget_ended(struct journaled *y);
 
-/* The messages that other hosts gave, ended or not, as far back as segments are there;
- * oldest first, at most JOURNALED_TAKEN_MAX. */
-enum { JOURNALED_TAKEN_MAX = 100000 };
-void journaled_each_taken(struct journaled *y,
+/* The messages that other hosts gave, ended or not, as far back as segments are there:
+ * the newest, at most so many, oldest first. */
+void journaled_each_taken(struct journaled *y, size_t most,
                           void (*each)(void *context, const char *came, struct id id),
                           void *context);
 

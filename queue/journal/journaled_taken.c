@@ -11,25 +11,30 @@ struct taken_row {
     struct id id;
 };
 
+/* A ring, once it is full. */
 struct taken_list {
     struct journaled *journaled;
     struct taken_row *rows;
-    size_t count, capacity;
+    size_t count, capacity, most, oldest;
 };
 
 static void
 taken_add(struct taken_list *l, const struct envelope *e)
 {
-    struct text came = e->moved.came;
-    if (e->moved.given == 0 || l->count == JOURNALED_TAKEN_MAX)
+    if (e->moved.given == 0 || l->most == 0)
         return;
+    struct taken_row row = {text_string(e->moved.came), e->id};
+    if (l->count == l->most) {
+        free(l->rows[l->oldest].came);
+        l->rows[l->oldest] = row;
+        l->oldest = (l->oldest + 1) % l->most;
+        return;
+    }
     if (l->count == l->capacity) {
         l->capacity = l->capacity > 0 ? l->capacity * 2 : 64;
         l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
     }
-    char *copy = memory_new(came.length + 1);
-    memcpy(copy, came.at, came.length);
-    l->rows[l->count++] = (struct taken_row){copy, e->id};
+    l->rows[l->count++] = row;
 }
 
 /* Most mail was given by nobody, and is not read. A batch that has failed is left out by
@@ -60,11 +65,11 @@ taken_record(void *context, const struct journal_record *record)
 }
 
 void
-journaled_each_taken(struct journaled *y,
+journaled_each_taken(struct journaled *y, size_t most,
                      void (*each)(void *context, const char *came, struct id id),
                      void *context)
 {
-    struct taken_list list = {.journaled = y};
+    struct taken_list list = {.journaled = y, .most = most};
     struct journal_summary summary;
     struct journal_reading reading = {
         .context = &list, .record = taken_record, .with_past = true};
@@ -72,8 +77,9 @@ journaled_each_taken(struct journaled *y,
     if (y->journal != NULL)
         (void)journal_read(y->spool->disk, y->directory, &reading, &summary);
     for (size_t i = 0; i < list.count; i++) {
-        each(context, list.rows[i].came, list.rows[i].id);
-        free(list.rows[i].came);
+        const struct taken_row *row = &list.rows[(list.oldest + i) % list.count];
+        each(context, row->came, row->id);
+        free(row->came);
     }
     free(list.rows);
 }

@@ -382,6 +382,47 @@ test_forgotten(void)
     taker_end(&t);
 }
 
+static void
+note_recalled(void *context, const char *came, struct id id)
+{
+    struct buffer *all = context;
+    (void)id;
+    must(buffer_format(all, "%.*s ", 8, came));
+}
+
+/* As many as can be known after a restart: those that may be given again, not the first. */
+static void
+test_recalled(void)
+{
+    struct taker t;
+    struct buffer all;
+    taker_begin(&t);
+    for (unsigned i = 0; i < 5; i++) {
+        char from[20];
+        struct envelope *e = sample("good@b.test");
+        struct buffer form = form_of(e);
+        struct sibling_message message = message_of(&form);
+        snprintf(from, sizeof(from), "host%u", i);
+        (void)kit_offer(&t.host, from, &message, buffer_text(&form), TEXT(BODY),
+                        on_taken, &t);
+        world_turns(&t.w);
+        buffer_free(&form);
+        envelope_free(&e);
+    }
+    static const char *const want[] = {"", "host4/01 ", "host3/01 host4/01 "};
+    for (size_t most = 0; most < 3; most++) {
+        buffer_init(&all, 1000);
+        queue_each_taken(manager_queue(t.w.manager), most, note_recalled, &all);
+        is_text(buffer_text(&all), text_from(want[most]), "the newest");
+        buffer_free(&all);
+    }
+    buffer_init(&all, 1000);
+    queue_each_taken(manager_queue(t.w.manager), TAKE_KNOWN_MAX, note_recalled, &all);
+    is_number((int64_t)all.length, 5 * 9, "all");
+    buffer_free(&all);
+    taker_end(&t);
+}
+
 /* The clock of this host is set while an answer is lost. */
 static void
 test_clock_set(void)
@@ -604,6 +645,7 @@ main(void)
     test_odd_states();
     test_ignored();
     test_forgotten();
+    test_recalled();
     test_clock_set();
     test_ahead();
     test_failures(false);
