@@ -330,8 +330,11 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 	$(Q)$(CC) $(CFLAGS) -static-pie $(STATIC_LD) $(FIRST_CODE) -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,-Map=$@.map -o $@ $(filter-out %.ld,$^) \
 	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
 
-# After the code that runs at startup or for a message has changed much.
-first-code: static $(BUILD)/t/bench/sink ## Writes etc/first-code.ld anew: which code comes first in the program (needs valgrind).
+# After the code that runs at startup or for a message has changed much. Of a program in which no code comes first: valgrind finds
+# its functions in .text alone.
+first-code: $(BUILD)/t/bench/sink ## Writes etc/first-code.ld anew: which code comes first in the program (needs valgrind).
+	rm -f $(STATIC_BUILD)/petrel-static
+	$(MAKE) static FIRST_CODE=
 	$(Q)BUILD=$(BUILD) perl t/support/first_code.pl $(STATIC_BUILD)/petrel-static etc/first-code.ld
 
 # Packages for this release of Debian, built in a copy, as dpkg-buildpackage leaves its traces everywhere.

@@ -76,6 +76,7 @@ for my $address (addresses("$work/run")) {
         $section{"$1.*"} = 1 if defined $2;
     }
 }
+keys %member > 9 && keys %section > 99 or die 'valgrind has not seen the program';
 my $lines = '        *(.text.startup.main';
 for my $section (sort keys %section) { # of 100 columns
     $lines .= "\n           " if length($lines =~ s/.*\n//sr) + length $section > 98;
