@@ -60,7 +60,7 @@ const empty = (text) => h('p.empty', text);
 const failure = (text) => text && h('p.bad', { role: 'alert' }, text);
 const muted = (...text) => h('span.muted.n', ...text);
 const facts = (...list) => h('dl.facts', list.map((f) => f && [h('dt', f[0]), h('dd', f.slice(1))]));
-const lines = (list, each) => (list || []).map((x) => h('div', each(x)));
+const lines = (list, each) => list.map((x) => h('div', each(x)));
 
 /* heads: texts, or cells; a row: cells, after its key. A cell: a child, or [class, label,
  * children...]. */
@@ -188,6 +188,7 @@ function setLive(value) {
 	draw();
 }
 
+const refresh = () => askJson('api/status').then(takeStatus, () => {});
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /* A restarted daemon numbers its events anew. */
@@ -206,15 +207,15 @@ async function follow() {
 			sequence = '';
 		}
 		setLive(false);
-		await sleep(5000);
-		await askJson('api/status').then(takeStatus, () => {});
+		await sleep(5e3);
+		await refresh();
 	}
 }
 
 async function followSeries() {
 	while (!gone) {
 		await askJson('api/series').then((s) => { series = s; ahead = s.now_ms - Date.now(); draw(); }, () => {});
-		await sleep(document.hidden || view() ? 30000 : 5000);
+		await sleep(document.hidden || view() ? 3e4 : 5e3);
 	}
 }
 
@@ -225,17 +226,19 @@ function bound(s) {
 	const words = {
 		nothing: s.waiting ? 'nothing holds it back' : 'idle',
 		dead: `dead until ${at(s.dead_until_ms || s.bound_until_ms)}${s.reason ? ': ' + s.reason : ''}`,
-		probe: 'it was dead: one session tries whether it works again',
+		probe: 'it was dead: one session tries it',
 		rate: `rate ${s.rate}${next}`,
 		learnt_rate: `rate ${number(s.learnt_rate)}/s, learnt from its replies${next}`,
 		rate_delay: `a delay of ${span(s.rate_delay_ms)} after each message${next}`,
 		transport_rate_delay: `its transport's delay of ${span(s.transport_rate_delay_ms)}${next}`,
 		window: `window ${s.window} of ${s.limit}`,
 		ceiling: `it refused more than ${count(s.ceiling, 'session')}${next}`,
-		congested: 'it answers slowly: no further sessions',
+		congested: 'it answers slowly: no more sessions',
 		pause: `a pause after a failed session${next}`,
 		token: s.reason || 'it waits for a token to log in',
 		quota: (s.reason || 'a quota is used up') + (left > 0 ? ', next at ' + at(s.bound_until_ms) : ''),
+		lease: `our part of the group's sessions${next}`,
+		lease_rate: `our part of the group's rate${next}`,
 		proof: 'no session has proven what the domain demands of TLS',
 		delivery_session_limit: 'all sessions of this host are in use',
 	};
@@ -304,7 +307,7 @@ const rank = (f) => ['error', 'warning', 'hint'].indexOf(f.severity);
 function findings() {
 	const list = [...status.findings || []].sort((a, b) => rank(a) - rank(b));
 	return list.length > 0 && h('ul.findings', { 'aria-label': 'Findings' }, list.map((f) => h('li', { class: f.severity, 'data-key': f.code + f.subject },
-		h('span.word', f.severity), h('span.text', f.text), muted(f.since_ms && 'for ' + span(now() - f.since_ms)), h('span.remedy.muted', f.remedy))));
+		h('span.word', f.severity), h('span.text', f.text), muted(f.since_ms && 'for ' + span(now() - f.since_ms)), h('span.remedy.muted', f.remedy.split('`').map((t, i) => i % 2 ? h('code', t) : t)))));
 }
 
 const PLACES = { incoming: 'not yet loaded', active: 'in delivery', deferred: 'to be retried', hold: 'held', defrag: 'await parts', corrupt: 'quarantined' };
@@ -462,7 +465,7 @@ function confirmAct(verb, ids) {
 
 async function act(verb, ids) {
 	let done = 0, failed = 0;
-	const progress = h('p.n', { role: 'status' }, 'Asking the daemon…'), list = h('ul'), close = button('Close', closeDialog, 'main');
+	const progress = h('p.n', { role: 'status' }, 'Asking…'), list = h('ul'), close = button('Close', closeDialog, 'main');
 	openDialog(VERBS[verb][0], progress, list, h('div.tools', close));
 	close.focus();
 	const told = (line) => {
@@ -493,7 +496,7 @@ async function loadMessage(id) {
 	draw();
 }
 
-/* The rest of a large one is not asked for. */
+/* Of a large one no more is asked for. */
 async function loadHeader() {
 	const stop = new AbortController();
 	let text = '';
@@ -520,8 +523,8 @@ function eventSentence(e) {
 	const to = e.recipient === undefined ? '' : address(e.recipient) + (e.original_recipient ? ` (for ${address(e.original_recipient)})` : '') + ': ';
 	const relay = e.relay && e.relay !== 'none' ? ' ' + e.relay : '', text = e.text ? ': ' + e.text : '';
 	if (e.type === 'accepted') return [`accepted from ${e.client || 'this host'}`, e.helo && ` (${e.helo})`, e.user && `, user ${e.user}`, e.tls && `, ${e.tls}`, e.recipients && `, for ${count(e.recipients, 'recipient')}`];
-	const [word, by] = { delivered: ['delivered', ' to'], deferred: ['deferred', ' by'], bounced: ['failed', ' at'] }[e.type] || [e.type, ''];
-	return to + word + (by && relay && by + relay) + text;
+	const by = { delivered: ' to', deferred: ' by', bounced: ' by' }[e.type] || '';
+	return to + e.type + (by && relay && by + relay) + text;
 }
 
 function whySentences() {
@@ -584,7 +587,7 @@ let sortKey = 'waiting', isDown = true;
 
 function drawSites({ rest }) {
 	if (rest) return drawSite(rest);
-	const value = (s) => s[sortKey], order = (a, b) => typeof value(a) === 'number' ? value(a) - value(b) : String(value(a)).localeCompare(String(value(b)));
+	const order = (a, b, x = a[sortKey], y = b[sortKey]) => typeof x === 'number' ? x - y : String(x).localeCompare(y);
 	const list = [...sites.all || []].sort((a, b) => (isDown ? -1 : 1) * order(a, b)), shown = list.slice(0, 500);
 	const column = ([key, text]) => h('th', { scope: 'col', 'aria-sort': sortKey === key && (isDown ? 'descending' : 'ascending') },
 		button(text, () => { isDown = sortKey === key ? !isDown : key !== 'site'; sortKey = key; draw(); }));
@@ -631,8 +634,8 @@ function drawFragments() {
 let logFilter = '';
 
 function logText(e) {
-	const rest = Object.entries(e).filter(([k, v]) => !['type', 'time_ms', 'message', 'text'].includes(k) && typeof v !== 'object').map(([k, v]) => `${k}=${v}`);
-	return rest.join(', ') + (e.text ? ` (${e.text})` : '');
+	const { type, time_ms, message, text, ...rest } = e;
+	return Object.entries(rest).filter(([, v]) => typeof v !== 'object').map(([k, v]) => `${k}=${v}`).join(', ') + (text ? ` (${text})` : '');
 }
 
 function drawLog() {
@@ -685,7 +688,7 @@ function drawState() {
 	const worst = Math.min(2, ...list.map(rank)), kind = !accepting || worst === 0 ? 'is-bad' : worst === 1 ? 'is-warn' : 'is-good';
 	byId('state').className = 'state ' + kind;
 	byId('state').textContent = (accepting ? 'Accepting. ' : `Not accepting: ${reason}. `) +
-		(waiting ? `${count(waiting, 'message')} wait${waiting === 1 ? 's' : ''}${oldest ? `, the oldest for ${span(now() - oldest, true)}` : ''}.` : 'Nothing waits.');
+		(waiting ? `${count(waiting, 'message')} wait${waiting === 1 ? 's' : ''}${oldest ? `, the oldest for ${span(now() - oldest, true)}` : ''}.` : 'Nothing waits.') + (q.hold ? ` ${number(q.hold)} held.` : '');
 }
 
 function drawFrame() {
@@ -694,8 +697,8 @@ function drawFrame() {
 	notice.textContent = `Not live since ${at(since + ahead)}. The daemon is asked every 5 seconds.`;
 	if (!status) return;
 	drawState();
-	byId('host').textContent = status.hostname || 'Petrel';
-	document.title = `${status.hostname || 'localhost'} – Petrel`;
+	byId('host').textContent = status.hostname;
+	document.title = status.hostname + ' – Petrel';
 	const tabs = { '': null, queue: sum(Object.values(status.queue)), sites: status.site_totals.sites, fragments: status.fragments.sets, log: null };
 	patchAll(byId('nav'), Object.entries(tabs).map(([name, n]) => h('a', { href: '#/' + name, 'aria-current': here === name && 'page' }, name || 'now', n > 0 && h('span.n', number(n)))));
 	patchAll(byId('footer'), [h('span', mayAct() ? 'This session may act.' : 'This session may only look.'), button('Keys', showKeys, 'link')]);
@@ -772,8 +775,8 @@ async function begin() {
 	document.addEventListener('keydown', onKey);
 	window.addEventListener('hashchange', () => { window.scrollTo(0, 0); byId('main').focus({ preventScroll: true }); onRoute(); });
 	new IntersectionObserver((seen) => seen[0].isIntersecting && queue.next && !queue.loading && view() === 'queue' && loadQueue(), { rootMargin: '300px' }).observe(byId('footer'));
-	await askJson('api/status').then(takeStatus, () => {});
-	setInterval(draw, 1000);
+	await refresh();
+	setInterval(draw, 1e3);
 	onRoute();
 	follow();
 	followSeries();

@@ -38,6 +38,8 @@ await shows(page, '.lanes .pill', /dead/, 'a dead site is marked in words');
 await shows(page, '.lanes', /dead until .*Connection refused/, 'and says until when and why');
 await shows(page, '.findings li', /./, 'findings are there with their remedies');
 await shows(page, '.places', /held/, 'the places of the queue');
+await shows(page, '#state', / 3 held\.$/, 'held mail is not passed over');
+await shows(page, '.findings .remedy code', /^petrel queue ls --queue corrupt$/m, 'a command in a remedy stands out');
 await shows(page, 'main', /listeners\s[\s\S]*127\.0\.0\.1:\d+ smtp, TLS: starttls/, 'who listens, with TLS');
 await shows(page, 'main', /certificates\s[\s\S]*mail\.example\.net [\d,.]+ days left/, 'certificates, with their days');
 await until(page, () => document.querySelector('footer').textContent.includes('may act'));
@@ -123,6 +125,11 @@ await page.route('**/api/site?name=probed', async (route) => {
 });
 await go(page, '#/sites/probed', 'text=Limits and addresses');
 await shows(page, 'main', /, being tried now/, 'a dead site that is tried again says so');
+// The limits of a group, which this daemon has none of.
+for (const [name, words] of [['lease', "our part of the group's sessions"], ['lease_rate', "our part of the group's rate"]]) {
+  const said = await page.evaluate((b) => bound({ bound: b }), name);
+  tell(said === words, `${name} binds a site, in words`, said);
+}
 await go(page, '#/fragments', '.boxes');
 await shows(page, '.boxes .missing', /^2\n4$/, 'missing parts are marked');
 await inspect(page, 'fragments');
