@@ -114,9 +114,11 @@ cert_fail(const struct cert_request *r, int error, const char *name)
     const char *remedy = error == -EEXIST ? "remove it, or replace it with --force"
                          : error == -EACCES || error == -EPERM || error == -EROFS
                              ? "run it as root, or write elsewhere with --out"
-                             : "make the directory, or space in it";
-    snprintf(what, sizeof(what), "%.700s/%s: %s; %s", r->directory, name,
-             strerror(-error), remedy);
+                         : error == -ENOENT || error == -ENOTDIR
+                             ? "make the directory, or name another with --out"
+                             : "make space there, or write elsewhere with --out";
+    snprintf(what, sizeof(what), "%.700s%s%s: %s; %s", r->directory,
+             name[0] != '\0' ? "/" : "", name, strerror(-error), remedy);
     return complaint_say(cert_program,
                          error == -EACCES || error == -EPERM ? EX_NOPERM : EX_CANTCREAT,
                          what, "");

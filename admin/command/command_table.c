@@ -423,8 +423,8 @@ command_refuse(const char *name)
         names[i].key = command_table[i].name;
     const struct setting *near = settings_guess(names, text_from(name));
     fprintf(stderr, "petrel: %.60s: unknown command%s%s%s; `petrel help` lists all\n",
-            name, near ? "; did you mean '" : "", near ? near->key : "",
-            near ? "'?" : "");
+            name, near ? " (did you mean '" : "", near ? near->key : "",
+            near ? "'?)" : "");
     return EX_USAGE;
 }
 

@@ -239,11 +239,11 @@ say_nothing(const json_t *view, struct buffer *out)
         (void)!buffer_add(out, TEXT("nothing"));
     else if (json_field_number(view, "greeting") > 0)
         (void)!buffer_format(out,
-                             "nothing; connections being made: %" PRId64
+                             "nothing holds it back; connections being made: %" PRId64
                              ", each takes mail after its greeting",
                              json_field_number(view, "greeting"));
     else
-        (void)!buffer_add(out, TEXT("nothing; a session takes it next"));
+        (void)!buffer_add(out, TEXT("nothing holds it back; a session takes it next"));
 }
 
 /* Ours, or the provider's. */

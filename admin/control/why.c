@@ -298,7 +298,7 @@ print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
     if (is_active && json_field_number(hop, "waiting") > 0)
         print_bound("because:", site, why, now_ms);
     else if (is_active && json_field_number(hop, "taken") > 0)
-        puts("because:  nothing; it is being delivered");
+        puts("because:  nothing holds it back; it is being delivered");
     else if (strcmp(json_field_string(site, "bound"), "nothing") != 0)
         print_bound("site now:", site, why, now_ms);
     print_sessions(hop, now_ms);

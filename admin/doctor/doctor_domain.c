@@ -495,8 +495,9 @@ doctor_check_mx(struct doctor *d, struct checklist *out, const char *subject)
         }
     }
     if (known && !bad)
-        checklist_add(out, "mx.record", CHECK_OK, subject, "%zu hosts, which resolve",
-                      mx->data.count);
+        checklist_add(out, "mx.record", CHECK_OK, subject,
+                      "%zu host%s, which resolve%s", mx->data.count,
+                      mx->data.count == 1 ? "" : "s", mx->data.count == 1 ? "s" : "");
     return known;
 }
 

@@ -76,7 +76,8 @@ http_read_option(struct http_place *place, struct text option)
         place->no_metrics = true;
     else if (!text_equal(option, TEXT("page=yes")) &&
              !text_equal(option, TEXT("metrics=yes")))
-        return "unknown option";
+        return "unknown option; write tls, page=no, metrics=no, access=read, "
+               "access=operate, mode=0660 or uid=NUMBER";
     return NULL;
 }
 

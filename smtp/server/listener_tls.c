@@ -61,7 +61,8 @@ listener_read_tls(const struct listener_settings *settings, struct tls_server **
     char error[TLS_ERROR_MAX];
     bool good = listener_pairs_read(settings, &pairs);
     if (!good) {
-        (void)listener_complain_tls(errors, "as many files as in tls_key, 64 at most");
+        (void)listener_complain_tls(errors,
+                                    "must name as many files as tls_key, at most 64");
     } else if (pairs.count > 0) {
         *server = listener_pairs_serve(&pairs, error, sizeof(error));
         good = *server != NULL || listener_complain_tls(errors, error);

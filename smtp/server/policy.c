@@ -321,7 +321,8 @@ read_option(struct endpoint *endpoint, struct text option)
     else if (text_equal(option, TEXT("profile=legacy")))
         endpoint->legacy = true;
     else if (!text_equal(option, TEXT("starttls=yes")))
-        return "unknown option";
+        return "unknown option; write lmtp, tls, starttls=no, proxy, peer, share, "
+               "auth=required, auth=no, profile=legacy, mode=0660 or uid=NUMBER";
     return NULL;
 }
 

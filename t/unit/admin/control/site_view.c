@@ -134,7 +134,7 @@ test_sentences(void)
         {SCHED_BOUND_PAUSE,           "a connection failed (2 in a row); the next one: "
                             "22:13:23Z (in 3 s)"                                 },
         {SCHED_BOUND_BUDGET,          "delivery_session_limit: all 500 sessions are in use"                 },
-        {SCHED_BOUND_NONE,            "nothing; a session takes it next"                                    },
+        {SCHED_BOUND_NONE,            "nothing holds it back; a session takes it next"               },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char want[400];
@@ -154,7 +154,7 @@ test_more_sentences(void)
     site->waiting = 1;
     site->greeting = 2;
     is_string(sentence(site),
-              "nothing; connections being made: 2, each takes mail after its greeting",
+              "nothing holds it back; connections being made: 2, each takes mail after its greeting",
               "sessions greet");
     site->waiting = 0;
     is_string(sentence(site), "nothing", "nothing waits");

@@ -33,7 +33,7 @@ static const struct {
     {"8025", "'8025': not an address"},
     {"localhost:8025", "not an address"},
     {"127.0.0.1:1?", NULL},
-    {"127.0.0.1:1?tsl", "'tsl': unknown option"},
+    {"127.0.0.1:1?tsl", "'tsl': unknown option; write tls, page=no, "},
     {"127.0.0.1:1?access=all", "say access="},
     {"0.0.0.0:1?access=read", "only allowed for unix:PATH and loopback"},
     {"[2001:db8::1]:1?access=operate", "only allowed for unix:PATH and loopback"},

@@ -520,13 +520,13 @@ mistakes(void)
     snprintf(two, sizeof(two), "%s/good.pem, %s/rsa.pem", directory, directory);
     is_string(mistake(s, one, ""), "", "key and certificate in one file");
     is_string(mistake(s, two, one),
-              "tls_certificate: as many files as in tls_key, 64 at most\n", "too few");
+              "tls_certificate: must name as many files as tls_key, at most 64\n", "too few");
     is_string(mistake(s, "", one),
-              "tls_certificate: as many files as in tls_key, 64 at most\n", "too many");
+              "tls_certificate: must name as many files as tls_key, at most 64\n", "too many");
     for (int i = 0; i < TLS_PAIRS_MAX + 1; i++)
         strcat(many, "x ");
     is_string(mistake(s, many, ""),
-              "tls_certificate: as many files as in tls_key, 64 at most\n", "a crowd");
+              "tls_certificate: must name as many files as tls_key, at most 64\n", "a crowd");
     is_string(mistake(s, "/missing.pem", ""),
               "tls_certificate: cannot read /missing.pem: No such file or directory\n",
               "none there");

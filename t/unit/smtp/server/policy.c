@@ -525,7 +525,7 @@ endpoints(void)
                     "that share it\n") != NULL);
     is_number(listens("1.2.3.4:5?lmpt", text, sizeof(text), &first), -1,
               "unknown option");
-    ok(strstr(text, "listen: 'lmpt': unknown option\n") != NULL);
+    ok(strstr(text, "listen: 'lmpt': unknown option; write lmtp, tls, ") != NULL);
     is_number(listens("1.2.3.4:5?auth=required&tls&auth=no", text, sizeof(text), &first), -1,
               "an option given twice");
     ok(strstr(text, "listen: 'auth=no': given twice\n") != NULL);
