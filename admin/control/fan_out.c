@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/printable.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,17 +135,8 @@ fan_out_find(const struct fan_out *f, const char *name)
 
 /* --- Input -------------------------------------------------------------------------- */
 
-/* The other host may have said it, and it may be cut in the middle of a character: it goes
- * to JSON and to terminals. */
-static void
-fan_out_clean(char *text)
-{
-    for (; *text != '\0'; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
-/* Its earlier lines stay. */
+/* What it has said before stays. The other host may have said why; it goes to JSON and to
+ * terminals. */
 static void
 fan_out_give_up(struct fan_out_host *h, const char *why)
 {
@@ -152,7 +144,7 @@ fan_out_give_up(struct fan_out_host *h, const char *why)
     if (h->trouble[0] == '\0') {
         snprintf(h->trouble, sizeof(h->trouble), "%s%.150s", h->is_lost ? "lost; " : "",
                  why);
-        fan_out_clean(h->trouble);
+        printable_make(h->trouble);
     }
     fan_out_wake(h->fan_out);
 }

@@ -4,6 +4,7 @@
 #include "base/crypto/base64.h"
 #include "base/crypto/digest.h"
 #include "base/dns/dns_reply.h"
+#include "base/printable.h"
 
 #include <jansson.h>
 
@@ -446,9 +447,7 @@ oauth_add_shown(char why[OAUTH_REASON_MAX], const char *said)
     if (said == NULL || said[0] == '\0')
         return;
     snprintf(why + length, OAUTH_REASON_MAX - length, ": %.*s", SHOWN_MAX, said);
-    for (char *at = why + length; *at != '\0'; at++)
-        if (*at < 0x20 || *at > 0x7e)
-            *at = '?';
+    printable_make(why + length);
 }
 
 /* Marks the octets of the reason that may be of the secret: as they are, or decoded, since

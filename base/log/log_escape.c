@@ -1,17 +1,10 @@
 /* Escapes bytes of peers for logs and terminals. */
 #include "base/log/log_internal.h"
 
+#include "base/printable.h"
+
 #include <assert.h>
 #include <stdio.h>
-
-/* Characters that could move the cursor of a terminal or reverse its text. */
-static bool
-is_harmful(uint32_t code)
-{
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
-           code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069);
-}
 
 bool
 log_escape_bytes(struct text t, struct buffer *out)
@@ -39,7 +32,7 @@ log_escape(struct text t, struct buffer *out)
             break;
         uint32_t code;
         size_t length = text_character(t, &code);
-        bool pass = length > 0 && !is_harmful(code);
+        bool pass = length > 0 && !printable_is_harmful(code);
         struct text bytes = text_before(t, length > 0 ? length : 1);
         if (pass ? !buffer_add(out, bytes) : !log_escape_bytes(bytes, out))
             return false;

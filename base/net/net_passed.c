@@ -3,6 +3,7 @@
 #include "base/net/net_internal.h"
 
 #include "base/memory.h"
+#include "base/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,15 +37,6 @@ passed_prepare(int fd)
            fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-/* Replaces bytes that must not stand in a line of ours. */
-static void
-passed_hide_controls(char *at)
-{
-    for (; *at != '\0'; at++)
-        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 127)
-            *at = '?';
-}
-
 /* The next of the names; "unknown" without one, as sd_listen_fds_with_names(3) says. */
 static void
 passed_name(struct text *names, struct net_passed *p)
@@ -53,7 +45,7 @@ passed_name(struct text *names, struct net_passed *p)
     if (!text_cut(names, ':', &name) || name.length == 0 ||
         !text_copy(p->name, sizeof(p->name), name))
         memcpy(p->name, "unknown", sizeof("unknown"));
-    passed_hide_controls(p->name);
+    printable_make(p->name);
 }
 
 static bool
@@ -93,7 +85,7 @@ net_take_passed(struct net *net, char *error, size_t error_size)
     if (ours && !text_number(text_from(fds), PASSED_MAX, &count)) {
         snprintf(error, error_size, "LISTEN_FDS: '%.20s': not a number up to %d", fds,
                  PASSED_MAX);
-        passed_hide_controls(error);
+        printable_make(error);
         good = false;
     } else if (ours && count > 0) {
         good =

@@ -2,6 +2,7 @@
 #include "base/tls/tls_internal.h"
 
 #include "base/net_address.h"
+#include "base/printable.h"
 
 #include <mbedtls/asn1.h>
 #include <mbedtls/oid.h>
@@ -221,10 +222,7 @@ explain_issuer(const mbedtls_x509_crt *certificate, int depth, char *to, size_t 
     }
     if (mbedtls_x509_dn_gets(issuer, sizeof(issuer), &certificate->issuer) < 0)
         snprintf(issuer, sizeof(issuer), "with a long name");
-    for (char *c = issuer; *c; c++)
-        /* The peer chose it: see tls_copy_name(). */
-        if (*c < 0x20 || *c > 0x7e)
-            *c = '?';
+    printable_make(issuer); /* the peer chose it: see tls_copy_name() */
     snprintf(to, size, "unknown issuer %s", issuer);
 }
 

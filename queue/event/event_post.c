@@ -4,6 +4,7 @@
 #include "base/crypto/digest.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "base/printable.h"
 #include "queue/event/event_post_internal.h"
 
 #include <errno.h>
@@ -114,9 +115,7 @@ static void
 note_why(struct event_post *p, const char *why)
 {
     (void)!text_copy(p->why, sizeof(p->why), text_from(why));
-    for (char *c = p->why; *c != '\0'; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
+    printable_make(p->why);
     p->failures++;
     p->in_a_row++;
     if (p->failing_since_ms == 0)

@@ -5,6 +5,7 @@
 #include "base/log/log.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/printable.h"
 #include "queue/group/group_internal.h"
 #include "queue/group/group_redis.h"
 #include "queue/manager/manager.h"
@@ -70,9 +71,7 @@ group_note_why(struct group *g, const char *why)
 {
     (void)!text_copy(g->why, sizeof(g->why),
                      text_before(text_from(why), sizeof(g->why) - 1));
-    for (char *c = g->why; *c != '\0'; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
+    printable_make(g->why);
 }
 
 /* It is logged once the connection gives up, not at each attempt. */

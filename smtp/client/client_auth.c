@@ -7,6 +7,8 @@
  * is used. */
 #include "smtp/client/client_internal.h"
 
+#include "base/printable.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -201,9 +203,7 @@ client_log_in(struct client *c)
         snprintf(what, sizeof(what), "it offers AUTH %.*s, none of which we can use",
                  SHOWN_OFFER_MAX, c->auth.offered);
         /* An untrusted host has written it, and it goes into the log. */
-        for (char *at = what; *at != '\0'; at++)
-            if ((unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e)
-                *at = '?';
+        printable_make(what);
         give_up_unable(c, "4.7.4", what);
     }
 }

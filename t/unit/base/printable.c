@@ -1,0 +1,21 @@
+/* What others have said, for logs and terminals. */
+#include "base/printable.h"
+
+#include "t/support/tap.h"
+
+int
+main(void)
+{
+    static const uint32_t harmful[] = {0, 0x1b, 0x7f, 0x80, 0x9f, 0x61c, 0x200e, 0x2028, 0x202e, 0x2066, 0x2069},
+                          harmless[] = {' ', '~', 0xa0, 0x61b, 0x200d, 0x2010, 0x2027, 0x202f, 0x2065, 0x206a};
+    char text[] = "a b~\x1b[2J\x7f\xc3\xa4\xe2\x80", none[] = "";
+    for (size_t i = 0; i < sizeof(harmful) / sizeof(harmful[0]); i++)
+        ok(printable_is_harmful(harmful[i]));
+    for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+        ok(!printable_is_harmful(harmless[i]));
+    printable_make(text);
+    is_string(text, "a b~?[2J?????", "only printable ASCII stays");
+    printable_make(none);
+    is_string(none, "", "nothing");
+    return done();
+}
