@@ -1,44 +1,45 @@
-/* Takes control characters out of JSON. */
+/* Takes what does harm on terminals out of JSON. */
 #include "admin/control/json_printable.h"
 
 #include "base/memory.h"
+#include "base/printable.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes of a control character there: C0 and DEL have one, C1 has two. 0: it is none. */
-static size_t
-json_printable_control(const char *at)
-{
-    unsigned char first = (unsigned char)at[0], second = (unsigned char)at[1];
-    if (first < ' ' || first == 0x7f)
-        return 1;
-    return first == 0xc2 && second < 0xa0 ? 2 : 0;
-}
-
 static bool
-json_printable_is(const char *text)
+json_printable_is(struct text t)
 {
-    while (*text != '\0' && json_printable_control(text) == 0)
-        text++;
-    return *text == '\0';
+    uint32_t code;
+    for (size_t length; t.length > 0; t = text_after(t, length)) {
+        length = text_character(t, &code);
+        if (length == 0 || printable_is_harmful(code))
+            return false;
+    }
+    return true;
 }
 
 static void
 json_printable_string(json_t *value)
 {
-    const char *from = json_string_value(value);
+    struct text from = text_of(json_string_value(value), json_string_length(value));
     if (json_printable_is(from))
         return;
-    char *text = memory_string(from), *to = text;
-    for (from = text; *from != '\0';) {
-        size_t control = json_printable_control(from);
-        *to++ = control > 0 ? '?' : *from;
-        from += control > 0 ? control : 1;
+    char *text = memory_new(from.length), *to = text;
+    while (from.length > 0) {
+        uint32_t code;
+        size_t length = text_character(from, &code);
+        bool is_harmful = length == 0 || printable_is_harmful(code);
+        struct text character = text_before(from, length > 0 ? length : 1);
+        if (is_harmful)
+            *to++ = '?';
+        else
+            to = mempcpy(to, character.at, character.length);
+        from = text_after(from, character.length);
     }
-    *to = '\0';
-    json_string_set_nocheck(value, text);
+    json_string_setn_nocheck(value, text, (size_t)(to - text));
     free(text);
 }
 
@@ -50,7 +51,7 @@ json_printable_object(json_t *object)
         const char *key = json_object_iter_key(iterator);
         json_t *member = json_object_iter_value(iterator);
         iterator = json_object_iter_next(object, iterator);
-        if (json_printable_is(key))
+        if (json_printable_is(text_from(key)))
             json_printable(member);
         else
             json_object_del(object, key);

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-/* Turns each control character in the strings of the value, at any depth, into "?". Members
- * with one in their names go. The value may be NULL. */
+/* Turns each harmful character (printable_is_harmful()) in the strings of the value, at any depth,
+ * into "?". Members with one in their names go. The value may be NULL. */
 void json_printable(json_t *value);
 
 #endif

@@ -25,6 +25,11 @@ main(void)
     becomes("\"\\u007f\"", "\"?\"");
     becomes("\"\\u009b31m\"", "\"?31m\"");
     becomes("\"\\u00a0\\u00e4\\u20ac\"", "\"\xc2\xa0\xc3\xa4\xe2\x82\xac\"");
+    becomes("\"a\\u2028b\\u2029c\"", "\"a?b?c\"");
+    becomes("\"\\u202eexe.txt\\u202c\\u2066x\\u2069\"", "\"?exe.txt??x?\"");
+    becomes("\"\\u061c\\u200e\\u200f\\u2027\\u202f\"", "\"???\xe2\x80\xa7\xe2\x80\xaf\"");
+    becomes("\"a\\u0000b\"", "\"a?b\"");
+    becomes("{\"a\\u202e\":1,\"b\":2}", "{\"b\":2}");
     becomes("{\"a\":[{\"b\":\"\\u001b\"},1,true,null],\"c\":\"d\"}", "{\"a\":[{\"b\":\"?\"},1,true,null],\"c\":\"d\"}");
     becomes("{\"a\\u001b\":1,\"b\":2}", "{\"b\":2}");
     becomes("[]", "[]");
