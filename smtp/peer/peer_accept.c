@@ -64,27 +64,45 @@ peer_accept_knows(const struct peer *p, const struct net_address *address)
 
 /* --- Ends --------------------------------------------------------------------------- */
 
-/* Anybody can cause such lines, so they are few. */
+/* How much of a caller is known: nothing, that siblings are where it is, that it knows the
+ * secret. */
+static int
+peer_accept_worth(const struct peer_entry *e)
+{
+    return net_is_secured(e->connection) ? 2 : e->is_known;
+}
+
+/* Whether one more line on such callers is written. */
+static bool
+peer_accept_may_complain(struct peer *p, int worth)
+{
+    static const char *const of[PEER_WORTHS] = {
+        "callers", "callers from where siblings are", "hosts that know the secret"};
+    struct peer_complaints *c = &p->complaints[worth];
+    int64_t now_ms = loop_monotonic_ms(p->setup.loop);
+    if (now_ms - c->since_ms >= MINUTE_MS) {
+        if (c->unsaid > 0)
+            log_say(p->setup.log, LOG_LEVEL_INFO, "peer", NULL,
+                    "%u more lines on %s were left out", c->unsaid, of[worth]);
+        *c = (struct peer_complaints){.since_ms = now_ms};
+    }
+    bool may = c->lines < PEER_COMPLAINTS_MAX;
+    c->lines += may;
+    c->unsaid += !may;
+    return may;
+}
+
+/* Anybody can cause such lines, so they are few. Those on siblings are apart: a scanner
+ * does not hide that one has another secret. */
 static void __attribute__((format(printf, 3, 4)))
 peer_accept_complain(struct peer_entry *e, enum log_level level, const char *format,
                      ...)
 {
     struct peer *p = e->peer;
-    int64_t now_ms = loop_monotonic_ms(p->setup.loop);
     char ip[NET_ADDRESS_TEXT_MAX], why[PEER_WHY_MAX];
     va_list list;
-    if (now_ms - p->complaints_ms >= MINUTE_MS) {
-        if (p->unsaid > 0)
-            log_say(p->setup.log, LOG_LEVEL_INFO, "peer", NULL,
-                    "%u more callers that did not come in", p->unsaid);
-        p->complaints = p->unsaid = 0;
-        p->complaints_ms = now_ms;
-    }
-    if (p->complaints == PEER_COMPLAINTS_MAX) {
-        p->unsaid++;
+    if (!peer_accept_may_complain(p, peer_accept_worth(e)))
         return;
-    }
-    p->complaints++;
     va_start(list, format);
     vsnprintf(why, sizeof(why), format, list);
     va_end(list);
@@ -262,6 +280,15 @@ peer_accept_on_timer(void *context)
 }
 
 static void
+peer_accept_break(struct peer_entry *e, enum log_level level, const char *why)
+{
+    peer_accept_complain(e, level, "%s%s%s",
+                         e->is_entering ? "" : e->machine.caller.host,
+                         e->is_entering ? "" : ": ", why);
+    peer_accept_abort(e);
+}
+
+static void
 peer_accept_on_event(void *context, enum net_event event)
 {
     struct peer_entry *e = context;
@@ -283,27 +310,16 @@ peer_accept_on_event(void *context, enum net_event event)
         peer_accept_abort(e);
         break;
     case NET_TIMED_OUT:
-        peer_accept_complain(e, LOG_LEVEL_INFO, "no answer in time");
-        peer_accept_abort(e);
+        peer_accept_break(e, LOG_LEVEL_INFO, "no answer in time");
         break;
     case NET_FAILED:
-        peer_accept_complain(e, e->is_entering ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
-                             "%s%s%s", e->is_entering ? "" : e->machine.caller.host,
-                             e->is_entering ? "" : ": ", net_error(e->connection));
-        peer_accept_abort(e);
+        peer_accept_break(e, e->is_entering ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+                          net_error(e->connection));
         break;
     }
 }
 
 /* --- Crowds --------------------------------------------------------------------------- */
-
-/* How much of a caller is known: nothing, that siblings are where it is, that it knows the
- * secret. */
-static int
-peer_accept_worth(const struct peer_entry *e)
-{
-    return net_is_secured(e->connection) ? 2 : e->is_known;
-}
 
 /* The oldest of the least worth, if it has had time enough; in a flood, where none has, any:
  * so that some come through. */

@@ -16,7 +16,8 @@
 enum {
     PEER_KNOWN_MAX = 256, /* addresses of siblings that were here */
     PEER_ENTRIES_MAX = PEER_HOSTS_MAX * PEER_CONNECTIONS_MAX,
-    PEER_COMPLAINTS_MAX = 10,   /* lines on callers in a minute */
+    PEER_COMPLAINTS_MAX = 10,   /* lines in a minute on callers of the same worth */
+    PEER_WORTHS = 3,            /* peer_accept_worth() */
     PEER_ENTER_MS = 1000,       /* time enough to come in */
     PEER_IDLE_MS = 60 * 1000,   /* then QUIT */
     PEER_CONNECT_MS = 5 * 1000, /* for one address */
@@ -29,6 +30,11 @@ enum {
 struct peer_ip {
     enum net_family family;
     unsigned char ip[16];
+};
+
+struct peer_complaints {
+    int64_t since_ms; /* a minute's begin, and lines in it */
+    unsigned lines, unsaid;
 };
 
 /* A caller. */
@@ -91,8 +97,7 @@ struct peer {
     size_t entry_count, entering;
     struct peer_ip known[PEER_KNOWN_MAX];
     size_t known_next;
-    int64_t complaints_ms; /* the minute's begin, and lines in it */
-    unsigned complaints, unsaid;
+    struct peer_complaints complaints[PEER_WORTHS];
     struct peer_counts counts;
 
     struct sibling_calls calls;

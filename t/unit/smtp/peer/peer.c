@@ -352,6 +352,25 @@ raw_to(struct pair *p, const char *text)
     return fd;
 }
 
+static bool
+all_are_siblings(void *context, const struct net_address *address_)
+{
+    (void)context;
+    (void)address_;
+    return true;
+}
+
+static size_t
+pair_lines(const struct pair *p, const char *what)
+{
+    size_t count = 0;
+    struct text rest = buffer_text(&p->said), line;
+
+    while (rest.length > 0 && text_cut(&rest, '\n', &line))
+        count += memmem(line.at, line.length, what, strlen(what)) != NULL;
+    return count;
+}
+
 static void
 test_intruders(void)
 {
@@ -368,8 +387,21 @@ test_intruders(void)
     for (int i = 0; i < 20; i++)
         close(raw_to(p, p->two.address));
     until(p, p->two.peer->entry_count == 0);
-    is_number(p->two.peer->complaints, PEER_COMPLAINTS_MAX, "few lines of them");
-    ok(p->two.peer->unsaid > 0);
+    size_t lines = pair_lines(p, "[127.0.0.1]: ");
+    is_number(lines, PEER_COMPLAINTS_MAX, "few lines of them");
+    p->one.settings.secret = TEXT(B);
+    peer_reload(p->one.peer, &p->one.settings);
+    p->two.peer->setup.is_sibling = all_are_siblings;
+    pair_give(p, "relay2", 10);
+    until(p, pair_told(p, "later relay2: "));
+    until(p, pair_says(p, "warning: [127.0.0.1]: TLS: the other host does not know the secret"));
+    ok_named(pair_lines(p, "[127.0.0.1]: ") == lines + 1, "they do not hide that a sibling has another secret");
+    clock_stop();
+    clock_pass(61 * 1000);
+    p->two.peer->setup.is_sibling = NULL;
+    close(raw_to(p, p->two.address));
+    until(p, pair_says(p, "more lines on callers were left out"));
+    clock_go();
     pair_finish(p);
 }
 
@@ -418,14 +450,6 @@ test_crowd(void)
     }
     until(p, p->two.peer->entry_count == 1);
     pair_finish(p);
-}
-
-static bool
-all_are_siblings(void *context, const struct net_address *address_)
-{
-    (void)context;
-    (void)address_;
-    return true;
 }
 
 /* Those from where siblings are have the room of others, but not the reverse. */
