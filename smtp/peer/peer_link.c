@@ -100,6 +100,8 @@ peer_link_send(struct peer_link *l)
     l->said_ms = now_ms;
 }
 
+static void peer_link_call_next(struct peer_link *l, const char *why);
+
 static void
 peer_link_go(struct peer_link *l)
 {
@@ -121,21 +123,17 @@ peer_link_go(struct peer_link *l)
     if (!l->machine.is_over)
         peer_link_send(l);
     if (l->machine.is_over)
-        peer_link_fail(l, "");
+        peer_link_call_next(l, "");
     else
         peer_link_schedule(l);
 }
 
 /* --- Connecting --------------------------------------------------------------------- */
 
-static void peer_link_call_next(struct peer_link *l, const char *why);
-
 static void
 peer_link_on_event(void *context, enum net_event event)
 {
     struct peer_link *l = context;
-    char why[PEER_WHY_MAX];
-    bool is_secured = net_is_secured(l->connection);
     switch (event) {
     case NET_CONNECTED:
         net_set_timeout(l->connection, PEER_SILENCE_MS);
@@ -150,17 +148,13 @@ peer_link_on_event(void *context, enum net_event event)
         peer_link_go(l);
         break;
     case NET_ENDED:
-        peer_link_fail(l, "it ended the connection");
+        peer_link_call_next(l, "it ended the connection");
         break;
     case NET_TIMED_OUT:
         peer_link_call_next(l, "no answer in time");
         break;
     case NET_FAILED:
-        snprintf(why, sizeof(why), "%s", net_error(l->connection));
-        if (is_secured)
-            peer_link_fail(l, why);
-        else
-            peer_link_call_next(l, why);
+        peer_link_call_next(l, net_error(l->connection));
         break;
     }
 }
@@ -183,12 +177,11 @@ peer_link_call(struct peer_link *l, const struct net_address *to)
     peer_link_schedule(l);
 }
 
-/* Another address of the same name, before it has said anything. */
+/* Another address of the same name: until the host is there, nothing but XPEER was said. */
 static void
 peer_link_call_next(struct peer_link *l, const char *why)
 {
-    if (l->machine.is_ready || net_is_secured(l->connection) ||
-        l->address + 1 >= l->address_count) {
+    if (l->machine.is_ready || l->address + 1 >= l->address_count) {
         peer_link_fail(l, why);
         return;
     }
@@ -279,7 +272,7 @@ static void
 peer_link_tend(struct peer_link *l, int64_t now_ms)
 {
     if (now_ms - l->heard_ms >= PEER_SILENCE_MS && net_is_secured(l->connection)) {
-        peer_link_fail(l, "it is silent");
+        peer_link_call_next(l, "it is silent");
         return;
     }
     if (l->machine.is_ready && now_ms - l->said_ms >= PEER_NOOP_MS) {
