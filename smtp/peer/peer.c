@@ -220,7 +220,8 @@ peer_ask(void *context, const char *host, struct text line, int64_t timeout_ms,
          const struct sibling_listener *listener)
 {
     struct peer *p = context;
-    struct peer_link *l = peer_link_get(p, host, PEER_LINK_ASK);
+    struct peer_link *l = peer_link_get(
+        p, host, timeout_ms > PEER_ASK_MS ? PEER_LINK_WORK : PEER_LINK_ASK);
     int64_t until_ms = loop_monotonic_ms(p->setup.loop) + timeout_ms;
     if (peer_client_ask(&l->machine, line, until_ms, listener)) {
         peer_link_begin(l);

@@ -24,6 +24,7 @@ enum {
     PEER_SECRETS_MAX = 8,     /* lines: the first calls, all are accepted */
     PEER_CONNECTIONS_MAX = 4, /* of one host; one of them for content beyond: */
     PEER_LARGE = 256 * 1024,
+    PEER_ASK_MS = 60 * 1000, /* and one for questions that may take longer */
     PEER_HOSTS_MAX = GROUP_HOSTS_MAX,
     PEER_NOOP_MS = 5 * 1000,
     PEER_SILENCE_MS = 15 * 1000,

@@ -234,8 +234,11 @@ peer_accept_go(struct peer_entry *e)
     if (e->is_entering && (e->machine.stage & (PEER_NEW | PEER_OVER)) == 0 &&
         e->machine.caller.host[0] != '\0')
         peer_accept_named(e);
+    /* A caller that goes has no use for the answer: to hear of that, its input is read
+     * meanwhile, as far as a connection keeps it. */
     if (peer_accept_flush(e))
-        net_want_input(e->connection, peer_server_wants(&e->machine));
+        net_want_input(e->connection, peer_server_wants(&e->machine) ||
+                                          e->machine.stage == PEER_ASKING);
 }
 
 static void

@@ -134,14 +134,18 @@ void
 peer_client_lose(struct peer_client *c, const char *why)
 {
     char reason[PEER_WHY_MAX];
+    struct peer_request *r;
     unsigned round = c->round++;
     snprintf(reason, sizeof(reason), "%s",
              c->is_over && c->why[0] != '\0' ? c->why : why);
-    while (c->requests != NULL && c->requests->round == round)
+    while (c->requests != NULL && c->requests->round == round &&
+           (!c->is_left || peer_request_is_begun(c->requests)))
         peer_client_end_lost(c, c->requests, reason);
+    DL_FOREACH (c->requests, r)
+        r->round = c->round;
     buffer_free(&c->out);
     buffer_free(&c->line);
-    c->is_ready = c->is_over = false;
+    c->is_ready = c->is_over = c->is_left = false;
     c->why[0] = '\0';
 }
 
@@ -155,6 +159,14 @@ peer_client_break(struct peer_client *c, const char *format, ...)
     va_start(list, format);
     vsnprintf(c->why, sizeof(c->why), format, list);
     va_end(list);
+}
+
+/* The other host ends what it has begun for the question. */
+static void
+peer_client_leave(struct peer_client *c)
+{
+    c->is_left = !c->is_over;
+    peer_client_break(c, "nobody waits for its answer any more");
 }
 
 /* --- Requests ----------------------------------------------------------------------- */
@@ -185,7 +197,7 @@ peer_client_start(struct peer_client *c)
     r->kind = PEER_HELLO;
     r->round = c->round;
     r->until_ms = r->reply_ms = INT64_MAX;
-    c->is_ready = c->is_over = false;
+    c->is_ready = c->is_over = c->is_left = false;
     reply_start(&c->reply);
     c->service->hello(c->service->context, &own);
     buffer_init(&line, PEER_HELLO_MAX + 64);
@@ -359,10 +371,13 @@ static void
 peer_client_fill_all(struct peer_client *c, size_t size, int64_t now_ms)
 {
     struct peer_request *r;
+    bool has_asked = false;
     for (r = c->requests; r != NULL && !c->is_over && c->out.length < size;
          r = r->next) {
-        if (r->kind != PEER_HELLO && !c->is_ready)
+        if ((r->kind != PEER_HELLO && !c->is_ready) ||
+            (r->kind == PEER_ASK && has_asked))
             return;
+        has_asked = has_asked || r->kind == PEER_ASK;
         if (r->sent < r->length)
             peer_client_fill_bytes(c, r, size);
         if (r->sent == r->length && r->kind == PEER_GIFT && !c->is_over)
@@ -603,6 +618,8 @@ peer_client_expire(struct peer_client *c, int64_t now_ms)
         r->is_ignored = true;
         if (!peer_request_is_begun(r))
             peer_client_drop(c, r);
+        else
+            peer_client_leave(c);
         if (!is_ignored) {
             listener.end(listener.context, c->host, "no answer in time");
             next = c->requests; /* it may have changed */
@@ -635,9 +652,12 @@ peer_client_ignore(struct peer_client *c, const void *context)
             continue;
         r->is_ignored = true;
         r->until_ms = INT64_MAX;
-        if (!peer_request_is_begun(r))
+        if (!peer_request_is_begun(r)) {
             peer_client_drop(c, r);
-        else if (!peer_request_is_sent(r)) {
+        } else if (is_ask) {
+            is_whole = false;
+            peer_client_leave(c);
+        } else if (!peer_request_is_sent(r)) {
             is_whole = false;
             r->gift.message.content = r->read; /* never read again */
             peer_client_break(c, "a message was taken back");

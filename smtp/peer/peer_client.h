@@ -1,8 +1,10 @@
 /* The calling side of the peer door: a machine without sockets and time.
  *
  * Messages and questions wait in one list, in the order in which they came; each is sent
- * as far as there is room, and answered in that order. Content is read from its owner
- * when it can be sent, so no message is in memory as a whole. */
+ * as far as there is room, and answered in that order; a question goes when the one before
+ * it has its answer. Content is read from its owner when it can be sent, so no message is in
+ * memory as a whole. A question that nobody waits for any more ends the connection, so that
+ * the other host does not go on with it. */
 #ifndef SMTP_PEER_PEER_CLIENT_H
 #define SMTP_PEER_PEER_CLIENT_H
 
@@ -29,6 +31,8 @@ struct peer_client {
     /* Private but to be read. */
     bool is_ready; /* the other one has named itself */
     bool is_over;  /* broken, or closed by the other one: why */
+    bool is_left;  /* then: by us, for a question that nobody waits for; what was not
+                    * sent yet stays for the next connection */
     char why[PEER_WHY_MAX];
     struct sibling_hello other; /* when it is ready */
     struct buffer out;
@@ -70,10 +74,11 @@ void peer_client_read(struct peer_client *c, struct text *input);
 void peer_client_expire(struct peer_client *c, int64_t now_ms);
 /* When the next one is over; INT64_MAX: there is none. */
 int64_t peer_client_next_ms(const struct peer_client *c);
-/* There is no connection: all requests end. Calls back. May be started again. */
+/* There is no connection: all requests end, or if it was left those that were begun. Calls
+ * back. May be started again. */
 void peer_client_lose(struct peer_client *c, const char *why);
-/* False: the content of a message with that context is being sent, so the connection
- * must end. */
+/* False: the content of a message with that context is being sent, or a question with it is
+ * being answered, so the connection must end. */
 bool peer_client_ignore(struct peer_client *c, const void *context)
     __attribute__((warn_unused_result));
 

@@ -52,7 +52,15 @@ struct peer_entry {
 };
 
 /* A connection of its own for each, so that none waits for another kind. */
-enum peer_link_kind { PEER_LINK_MAIL, PEER_LINK_LARGE, PEER_LINK_ASK, PEER_LINKS };
+enum peer_link_kind {
+    PEER_LINK_MAIL,
+    PEER_LINK_LARGE,
+    PEER_LINK_ASK,
+    PEER_LINK_WORK, /* questions that may take longer than PEER_ASK_MS */
+    PEER_LINKS
+};
+static_assert((int)PEER_LINKS <= (int)PEER_CONNECTIONS_MAX,
+              "no host is beyond its limit");
 
 enum peer_link_state { PEER_LINK_IDLE, PEER_LINK_LOOKUP, PEER_LINK_CALLING };
 

@@ -72,7 +72,8 @@ peer_link_fail(struct peer_link *l, const char *why)
 {
     struct peer *p = l->host->peer;
     char reason[PEER_WHY_MAX];
-    bool is_goodbye = l->machine.is_over && strcmp(l->machine.why, "goodbye") == 0;
+    bool is_goodbye = l->machine.is_left ||
+                      (l->machine.is_over && strcmp(l->machine.why, "goodbye") == 0);
     snprintf(reason, sizeof(reason), "%s", l->machine.is_over ? l->machine.why : why);
     peer_link_close(l, is_goodbye);
     if (!is_goodbye && l->failures == 0)

@@ -508,6 +508,35 @@ test_too_many(void)
     pair_finish(p);
 }
 
+/* A question that nobody waits for any more does not hold up the next one, nor does one that
+ * takes long. */
+static void
+test_questions(void)
+{
+    struct pair *p = pair_start(A, A);
+    const struct sibling_calls *calls = peer_calls(p->one.peer);
+    int long_one, short_one;
+    const struct sibling_listener first = {pair_line, pair_end, &long_one}, second = {pair_line, pair_end, &short_one};
+
+    calls->ask(calls->context, "relay2", TEXT("{}"), PEER_ASK_MS + 1, &first);
+    until(p, p->two.world.askings == 1);
+    calls->ask(calls->context, "relay2", TEXT("{}"), PEER_ASK_MS, &second);
+    until(p, p->two.world.askings == 2);
+    pair_ask(p, "relay2", PEER_ASK_MS);
+    is_number(p->two.peer->entry_count, 2, "a connection for questions, and one for long ones");
+    calls->ignore(calls->context, &long_one);
+    until(p, p->two.world.askings == 1);
+    ok_named(p->two.world.asked == 2, "what nobody waits for ends there");
+    calls->ignore(calls->context, &short_one);
+    until(p, p->two.world.asked == 3);
+    is_number(p->two.world.askings, 1, "the next one is asked");
+    p->two.world.asker.end(p->two.world.asker.context);
+    until(p, pair_told(p, "relay2 end \n"));
+    until(p, p->two.world.askings == 0);
+    ok_named(!pair_says(p, "warning"), "nothing to complain of");
+    pair_finish(p);
+}
+
 /* The host dies while a message waits for its answer. */
 static void
 test_death(void)
@@ -716,6 +745,7 @@ main(void)
     test_crowd();
     test_crowd_of_known();
     test_too_many();
+    test_questions();
     test_death();
     test_silent_callers();
     test_silent_sibling();

@@ -331,10 +331,13 @@ test_ask(void)
     said(&c);
     hears(&c, HELLO_REPLY);
     ok(ask(&c, "{\"do\":\"status\"}", 100) && ask(&c, "{}", 50));
-    is_text(said(&c), TEXT("XASK 15\r\n{\"do\":\"status\"}XASK 2\r\n{}"), "questions");
+    is_text(said(&c), TEXT("XASK 15\r\n{\"do\":\"status\"}"), "a question");
     hears(&c, "250-{\"a\":1}\r\n250-");
     hears(&c, "{}\r\n250 e");
-    hears(&c, "nd\r\n502 5.5.1 no questions\r\n");
+    is_text(said(&c), TEXT(""), "the next one waits for its end");
+    hears(&c, "nd\r\n");
+    is_text(said(&c), TEXT("XASK 2\r\n{}"), "another question");
+    hears(&c, "502 5.5.1 no questions\r\n");
     is_text(told(&c), TEXT("relay2: {\"a\":1}\nrelay2: {}\nrelay2: end \nrelay2: end it said: 502 5.5.1 no questions\n"), "answers");
     ok(ask(&c, "{}", 100));
     said(&c);
@@ -345,12 +348,12 @@ test_ask(void)
     ok_named(!c.client.is_over && strstr(told(&c).at, "relay2: end ") != NULL, "64 KiB in a line");
     ok(ask(&c, "{}", 100) && ask(&c, "{}", 70) && ask(&c, "{}", 90));
     is_number(peer_client_next_ms(&c.client), 70, "the next end");
-    peer_client_fill(&c.client, 20, NOW_MS);
+    said(&c);
     peer_client_expire(&c.client, 90);
     is_text(told(&c), TEXT("relay2: end no answer in time\nrelay2: end no answer in time\n"), "time is over for two");
-    peer_client_fill(&c.client, 200, NOW_MS);
-    hears(&c, "250 end\r\n250-late\r\n250 end\r\n");
-    is_text(told(&c), TEXT("relay2: end \n"), "what comes later is read away");
+    ok_named(!c.client.is_over, "that were not sent");
+    hears(&c, "250 end\r\n");
+    is_text(told(&c), TEXT("relay2: end \n"), "the first is answered");
     ok(peer_client_is_idle(&c.client) && !c.client.is_over);
     ok(ask(&c, "{}", 100));
     said(&c);
@@ -477,6 +480,46 @@ test_ignore(void)
     call_close(&c);
 }
 
+/* The other host would go on with a question that it has, and all behind it would wait. */
+static void
+test_leave(void)
+{
+    struct call c, another;
+    const struct sibling_listener listener = {ask_line, ask_end, &another};
+
+    for (int by_time = 0; by_time < 2; by_time++) {
+        call_open(&c);
+        buffer_init(&another.told, 1000);
+        said(&c);
+        hears(&c, HELLO_REPLY);
+        ok(peer_client_ask(&c.client, TEXT("{\"a\":1}"), 10, &listener) && ask(&c, "{\"b\":2}", 100));
+        said(&c);
+        if (by_time)
+            peer_client_expire(&c.client, 10);
+        else
+            ok_named(!peer_client_ignore(&c.client, &another), "the connection must end");
+        ok(c.client.is_over && c.client.is_left);
+        hears(&c, "250-{\"late\":1}\r\n250 end\r\n");
+        peer_client_lose(&c.client, "");
+        is_text(buffer_text(&another.told), by_time ? TEXT("relay2: end no answer in time\n") : TEXT(""), "nobody hears of it");
+        is_text(told(&c), TEXT(""), "the other one has time");
+        ok(!peer_client_is_idle(&c.client) && !c.client.is_left);
+        peer_client_start(&c.client);
+        is_text(said(&c), TEXT(HELLO), "a new connection");
+        hears(&c, HELLO_REPLY);
+        is_text(said(&c), TEXT("XASK 7\r\n{\"b\":2}"), "has what was not sent");
+        hears(&c, "250 end\r\n");
+        is_text(told(&c), TEXT("relay2: end \n"), "which is answered");
+        ok(ask(&c, "{}", 100) && peer_client_ignore(&c.client, &c) && !c.client.is_over);
+        ok(ask(&c, "{}", 100) && ask(&c, "{}", 200));
+        said(&c);
+        peer_client_lose(&c.client, "gone");
+        is_text(told(&c), TEXT("relay2: end gone\nrelay2: end gone\n"), "what breaks ends all");
+        buffer_free(&another.told);
+        call_close(&c);
+    }
+}
+
 /* The owner gives the next one when it hears of the last. */
 static void
 test_again(void)
@@ -596,6 +639,7 @@ main(void)
     test_odd_answers();
     test_slow_reply();
     test_ignore();
+    test_leave();
     test_again();
     test_pair(1);
     test_pair(700);
