@@ -242,7 +242,8 @@ cluster_answer_want(struct cluster_answer *a)
 
 /* --- Lists -------------------------------------------------------------------------- */
 
-/* Ids ascend. A host that goes round would be listed for ever. */
+/* Ids ascend. A host that goes round, or has no names for what it lists, would be listed for
+ * ever. */
 static bool
 cluster_answer_read_head(struct cluster_answer *a, size_t host)
 {
@@ -250,7 +251,7 @@ cluster_answer_read_head(struct cluster_answer *a, size_t host)
     const char *name = json_field_string(a->heads[host], "queue_id");
     bool is_first = before.time_ms == 0 && before.hash == 0;
     if (!id_parse(text_from(name), &a->ids[host]))
-        a->ids[host] = (struct id){0};
+        a->ids[host] = (struct id){.hash = 1}; /* before all others, once */
     if (is_first || id_compare(a->ids[host], before) > 0)
         return true;
     json_decref(a->heads[host]);

@@ -243,12 +243,13 @@ test_list_round(void)
         "{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7B\"}\n{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n{\"ok\":true,\"end\":true}\n";
     siblings_memory_add(&m, "same")->answer =
         "{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n{\"queue_id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n{\"ok\":true,\"end\":true}\n";
+    siblings_memory_add(&m, "nameless")->answer = "{\"queue_id\":\"a\"}\n{\"queue_id\":\"b\"}\n{\"ok\":true,\"end\":true}\n";
     ask(json_pack("{s:s,s:b,s:i}", "command", "list", "cluster", true, "limit", 1000));
     is_number(count_of("own"), MESSAGES, "our own");
-    is_number((long)count_lines(), MESSAGES + 3 + 5 + 1, "what they had to say, their troubles, and the end");
-    for (size_t i = MESSAGES + 3; i < last(); i++)
+    is_number((long)count_lines(), MESSAGES + 4 + 6 + 1, "what they had to say, their troubles, and the end");
+    for (size_t i = MESSAGES + 4; i < last(); i++)
         is_string(word(i, "trouble"), "its answer is not understood", word(i, "host"));
-    is_number(number(last(), "silent"), 5, "five hosts are in trouble");
+    is_number(number(last(), "silent"), 6, "six hosts are in trouble");
 }
 
 /* Lines that look like the end of the whole answer. */
