@@ -81,6 +81,16 @@ cluster_queue_print_json(const json_t *line)
     putchar('\n');
 }
 
+/* Another host has said it: 256 would be a success to a shell. */
+static int
+cluster_queue_code(const json_t *line)
+{
+    int64_t code = json_field_number(line, "code");
+    if (json_field_is_true(line, "ok"))
+        return 0;
+    return code >= EX__BASE && code <= EX__MAX ? (int)code : EX_SOFTWARE;
+}
+
 /* As `queue hold --json` has it. */
 static void
 cluster_queue_print_change_json(struct cluster_queue *q, const json_t *line)
@@ -92,7 +102,7 @@ cluster_queue_print_change_json(struct cluster_queue *q, const json_t *line)
                   json_field_string(line, "text"));
     if (host != NULL)
         json_object_set(told, "host", host);
-    cluster_queue_fail(q, (int)json_field_number(line, "code"));
+    cluster_queue_fail(q, cluster_queue_code(line));
     cluster_queue_print_json(told);
     json_decref(told);
 }
@@ -273,7 +283,7 @@ static void
 cluster_queue_print_change(struct cluster_queue *q, const json_t *line)
 {
     const char *host = json_field_string(line, "host");
-    int code = (int)json_field_number(line, "code");
+    int code = cluster_queue_code(line);
     cluster_queue_fail(q, code);
     if (code != 0)
         fprintf(stderr, "%s: %s%s%s: %s\n", program, host, host[0] ? ": " : "",

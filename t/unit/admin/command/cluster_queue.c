@@ -50,6 +50,8 @@ test_rows(void)
         {"hold --cluster " ID " " OTHER, "{\"id\":\"" ID "\",\"ok\":true,\"code\":0,\"text\":\"held\",\"host\":\"relay2\"}\n{\"id\":\"" OTHER "\",\"ok\":false,\"code\":65,\"text\":\"no such message on any host\"}\n" END,
          "{\"command\":\"hold\",\"ids\":[\"" ID "\",\"" OTHER "\"],\"cluster\":true}\n", EX_DATAERR, "relay2     " ID " held\n", "petrel queue: " OTHER ": no such message on any host\n"},
         {"hold --cluster --json " ID, "{\"id\":\"" ID "\",\"ok\":true,\"code\":0,\"text\":\"held\",\"host\":\"relay2\"}\n" END, "", 0, "{\"queue_id\":\"" ID "\",\"action\":\"hold\",\"ok\":true,\"text\":\"held\",\"host\":\"relay2\"}\n", ""},
+        {"hold --cluster " ID, "{\"id\":\"" ID "\",\"ok\":false,\"code\":256,\"text\":\"odd\",\"host\":\"relay2\"}\n" END, "", EX_SOFTWARE, "", "petrel queue: relay2: " ID ": odd\n"},
+        {"hold --cluster " ID, "{\"id\":\"" ID "\",\"ok\":false,\"text\":\"odd\",\"host\":\"relay2\"}\n" END, "", EX_SOFTWARE, "", "petrel queue: relay2: " ID ": odd\n"},
         {"retry --cluster --all", TORN, "{\"command\":\"retry\",\"all\":true,\"cluster\":true}\n", EX_TEMPFAIL, "all that waits is due now on 2 hosts\n", "petrel queue: relay3: no answer for 2 s\n"},
         {"release --cluster --to y.test", END, "", 0, "", "petrel queue: nothing to do: no message matches, or none needs a change\n"},
         {"ls --cluster", "", "", EX_UNAVAILABLE, "", "petrel queue: the daemon closed the connection\n"},
