@@ -21,6 +21,7 @@ enum {
     LISTED_A_STEP = 10,       /* envelopes read for a piece, */
     LISTED_RECIPIENTS = 200,  /* each has this number of recipients; or fewer */
     LISTED_MAX = 20 * 1024,   /* octets of each */
+    WORDS_MAX = 8,            /* of q; each is looked for in all addresses */
     MESSAGE_STEP = 32 * 1024, /* octets of content for a piece */
     TOLD_UNSENT_MAX = 64 * 1024
 };
@@ -330,6 +331,19 @@ http_list_wants(void *context, const struct envelope *e)
     return true;
 }
 
+static bool
+http_list_read_words(struct http_list *l, struct text value)
+{
+    struct text word;
+    size_t count = 0;
+    text_copy(l->words, sizeof(l->words), value);
+    l->filter.wants = http_list_wants;
+    l->filter.context = l;
+    while (text_word(&value, " ", &word))
+        count++;
+    return count <= WORDS_MAX;
+}
+
 static enum progress
 http_list_end(struct http_list *l, struct buffer *out)
 {
@@ -398,9 +412,7 @@ http_list_read(struct http_list *l, const struct http_parameter *p)
         l->filter.place = l->place;
         return filter_is_place(l->place) ? NULL : "queue is a place such as deferred";
     } else if (text_equal(p->name, TEXT("q"))) {
-        text_copy(l->words, sizeof(l->words), p->value);
-        l->filter.wants = http_list_wants;
-        l->filter.context = l;
+        return http_list_read_words(l, p->value) ? NULL : "q has at most 8 words";
     } else if (text_equal(p->name, TEXT("limit"))) {
         if (!text_number(p->value, HTTP_LIST_MAX, &number) || number == 0)
             return "limit is 1 to 500";

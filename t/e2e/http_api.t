@@ -70,7 +70,7 @@ is ids('to=to6%40later.test'), 6, 'a recipient';
 is ids('from=from7@a.test&to=later.test'), 7, 'a sender, and a domain';
 is ids('queue=deferred'), '', 'another place';
 is ids('older=1h'), '', 'none is so old';
-for my $wrong ('limit=0', 'limit=501', 'limit=x', 'after=x', 'older=x', 'queue=x', 'colour=red') {
+for my $wrong ('limit=0', 'limit=501', 'limit=x', 'after=x', 'older=x', 'queue=x', 'colour=red', 'q=a' . '+b' x 8) {
     is +(ask("/api/queue?$wrong"))[0], 400, $wrong;
 }
 

@@ -98,6 +98,8 @@ test_queue_paths(struct world *w)
         {"GET", "/api/queue//why", HTTP_MAY_READ, "404"},
         {"GET", "/api/queue/x/why/y", HTTP_MAY_READ, "404"},
         {"GET", "/api/queue?limit=501", HTTP_MAY_READ, "400"},
+        {"GET", "/api/queue?q=a+b+c+d+e+f+g+h", HTTP_MAY_READ, "200"},
+        {"GET", "/api/queue?q=a+b+c+d+e+f+g+h+i", HTTP_MAY_READ, "400"},
         {"GET", "/api/sites?from=-1", HTTP_MAY_READ, "400"},
         {"GET", "/api/sites?from=1&to=2", HTTP_MAY_READ, "400"},
         {"POST", "/api/queue/rm", HTTP_MAY_READ, "403"},
