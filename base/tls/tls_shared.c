@@ -13,6 +13,19 @@ static const int shared_suites[] = {
     0,
 };
 
+/* The cheapest group: anybody can have the server make a key, and has a choice otherwise. */
+#if MBEDTLS_VERSION_MAJOR >= 3
+static const uint16_t shared_groups[] = {
+    MBEDTLS_SSL_IANA_TLS_GROUP_X25519,
+    MBEDTLS_SSL_IANA_TLS_GROUP_NONE,
+};
+#else
+static const mbedtls_ecp_group_id shared_groups[] = {
+    MBEDTLS_ECP_DP_CURVE25519,
+    MBEDTLS_ECP_DP_NONE,
+};
+#endif
+
 /* The key is not the secret itself: mbedTLS takes 32 bytes at most, and the identity has
  * some of the secret's digest. */
 void
@@ -34,8 +47,10 @@ tls_shared_configure(struct tls *tls, mbedtls_ssl_config *config, int role)
     int code = tls_configure(tls, config, role);
     mbedtls_ssl_conf_ciphersuites(config, shared_suites);
 #if MBEDTLS_VERSION_MAJOR >= 3
+    mbedtls_ssl_conf_groups(config, shared_groups);
     mbedtls_ssl_conf_max_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
 #else
+    mbedtls_ssl_conf_curves(config, shared_groups);
     mbedtls_ssl_conf_max_version(config, MBEDTLS_SSL_MAJOR_VERSION_3,
                                  MBEDTLS_SSL_MINOR_VERSION_3);
 #endif

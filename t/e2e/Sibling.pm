@@ -17,7 +17,7 @@ sub connect {
     my ($class, $port, $secret, %with) = @_;
     my $self = bless {buffer => '', errors => ''}, $class;
     my @tls = $with{options} ? @{ $with{options} } : (-psk => hmac_sha256_hex('petrel peer door 1', $secret), -psk_identity => $with{identity} // identity($with{group} // 'mail', $secret),
-        '-tls1_2', -cipher => $with{cipher} // 'ECDHE-PSK-CHACHA20-POLY1305');
+        '-tls1_2', -cipher => $with{cipher} // 'ECDHE-PSK-CHACHA20-POLY1305', $with{groups} ? ('-groups', $with{groups}) : ());
     open my $null, '>', '/dev/null' or die;
     $self->{pid} = open3($self->{out}, $self->{in}, undef, 'sh', '-c', 'exec "$@" 2>/dev/null', 'sh', 'openssl', 's_client', '-quiet', '-connect', "127.0.0.1:$port", @tls);
     $self->{out}->autoflush(1);

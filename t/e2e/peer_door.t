@@ -91,6 +91,8 @@ $sibling = Sibling->connect($door, $new, identity => Sibling::identity('mail', $
 is $sibling->hello, '', 'nor with the identity of the right one';
 $sibling = Sibling->connect($door, $old, cipher => 'PSK-CHACHA20-POLY1305:ECDHE-PSK-AES128-CBC-SHA256:PSK-AES128-GCM-SHA256');
 is $sibling->hello, '', 'nor another suite, without forward secrecy or with an older cipher';
+$sibling = Sibling->connect($door, $old, groups => 'P-521:P-384:P-256');
+is $sibling->hello, '', 'nor a group that costs more';
 $sibling = Sibling->connect($door, $old, options => ['-tls1_3']);
 is $sibling->hello, '', 'nor a client with TLS 1.3';
 $sibling = Sibling->connect($door, $old, options => ['-CAfile', '/dev/null']);
