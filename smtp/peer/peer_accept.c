@@ -184,6 +184,19 @@ peer_accept_trim(struct peer *p, const struct peer_entry *newest)
     peer_accept_close(oldest);
 }
 
+/* Each of two hosts with one name would end the connections of the other one, and without
+ * Redis nobody else sees them both. */
+static bool
+peer_accept_has_namesake(const struct peer *p, const struct sibling_hello *host)
+{
+    const struct peer_entry *e;
+    DL_FOREACH (p->entries, e)
+        if (!e->is_entering && strcmp(e->machine.caller.host, host->host) == 0 &&
+            strcmp(e->machine.caller.spool, host->spool) != 0)
+            return true;
+    return false;
+}
+
 static void
 peer_accept_named(struct peer_entry *e)
 {
@@ -202,6 +215,10 @@ peer_accept_named(struct peer_entry *e)
     log_say(p->setup.log, LOG_LEVEL_DEBUG, "peer", NULL,
             "%s [%s] is here: petrel %s, %s", caller->host, ip, caller->version,
             caller->state);
+    if (peer_accept_has_namesake(p, caller))
+        peer_accept_complain(e, LOG_LEVEL_WARNING,
+                             "two hosts are called %s: each needs its own cluster_host",
+                             caller->host);
     peer_accept_trim(p, e);
 }
 

@@ -141,10 +141,33 @@ test_late_name(void)
     door_finish(&d);
 }
 
+/* Two hosts with one name would end each other's connections. */
+static void
+test_namesakes(void)
+{
+    static const char other[] = "XPEER 1 {\"host\":\"relay1\",\"group\":\"mail\",\"spool\":\"bb\",\"run\":7,\"version\":\"1\",\"state\":\"running\"}\r\n";
+    struct door d;
+    struct caller all[3];
+
+    door_start(&d);
+    for (int i = 0; i < 3; i++) {
+        caller_start(&all[i], &d);
+        caller_says(&all[i], i < 2 ? hello : other);
+        until(&d, caller_heard(&all[i], "250 "));
+        ok((memmem(d.said.at, d.said.length, "warning", 7) != NULL) == (i == 2));
+    }
+    ok_named(memmem(d.said.at, d.said.length, "[127.0.0.1]: two hosts are called relay1: each needs its own cluster_host", 73) != NULL, "is logged");
+    for (int i = 0; i < 3; i++)
+        caller_finish(&all[i]);
+    until(&d, d.peer->entry_count == 0);
+    door_finish(&d);
+}
+
 int
 main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     test_late_name();
+    test_namesakes();
     return done();
 }
