@@ -288,6 +288,8 @@ void
 peer_client_noop(struct peer_client *c)
 {
     struct peer_request *r;
+    if (c->is_over) /* no connection is made for it */
+        return;
     DL_FOREACH (c->requests, r)
         if (r->kind == PEER_NOOP)
             return;

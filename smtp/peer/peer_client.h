@@ -61,7 +61,7 @@ bool peer_client_give(struct peer_client *c, const struct sibling_gift *gift)
 bool peer_client_ask(struct peer_client *c, struct text line, int64_t until_ms,
                      const struct sibling_listener *listener)
     __attribute__((warn_unused_result));
-/* Unless one is under way. */
+/* Unless one is under way, or the connection is over. */
 void peer_client_noop(struct peer_client *c);
 /* Only if nothing waits. */
 void peer_client_quit(struct peer_client *c);

@@ -499,6 +499,7 @@ test_leave(void)
         else
             ok_named(!peer_client_ignore(&c.client, &another), "the connection must end");
         ok(c.client.is_over && c.client.is_left);
+        peer_client_noop(&c.client);
         hears(&c, "250-{\"late\":1}\r\n250 end\r\n");
         peer_client_lose(&c.client, "");
         is_text(buffer_text(&another.told), by_time ? TEXT("relay2: end no answer in time\n") : TEXT(""), "nobody hears of it");
