@@ -7,6 +7,8 @@
 #include <stddef.h>
 
 enum { STACK_SIZE = 16 * 1024 }; /* the normal stack may have overflowed */
+/* SIGSYS is not among them: a system call that the sandbox refuses returns an error, and the
+ * kill for others cannot be caught (base/sandbox/sandbox_seccomp.c). */
 static const int fatal[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { SIGNALS = sizeof(fatal) / sizeof(*fatal) };
 
