@@ -109,7 +109,7 @@ void queue_reports(struct queue_draft *draft, const struct envelope *e);
  * is durable with it, and a hold before it: envelope_write_given(). */
 void queue_takes(struct queue_draft *draft);
 /* The messages taken, ended or not, as far back as the journal knows: the
- * newest, at most so many, oldest first. came: HOST/ID, valid during the call. For
+ * newest `most` of them, oldest first. came: HOST/ID, valid during the call. For
  * startup: it reads the journal. */
 void queue_each_taken(struct queue *queue, size_t most,
                       void (*each)(void *context, const char *came, struct id id),

@@ -86,7 +86,7 @@ void journaled_close(struct journaled *y);
 void journaled_forget_ended(struct journaled *y);
 
 /* The messages that other hosts gave, ended or not, as far back as segments are there:
- * the newest, at most so many, oldest first. */
+ * the newest `most` of them, oldest first. */
 void journaled_each_taken(struct journaled *y, size_t most,
                           void (*each)(void *context, const char *came, struct id id),
                           void *context);
