@@ -66,8 +66,11 @@ walk_note(void *context, const char *name)
     struct queue_walk *w = context;
     enum queue_place place = queue_listing_places[w->directory].place;
     struct id id;
-    if (place == QUEUE_CORRUPT ? spool_corrupt_id(name, &id)
-                               : id_parse(text_from(name), &id))
+    if (place == QUEUE_CORRUPT ? !spool_corrupt_id(name, &id)
+                               : !id_parse(text_from(name), &id))
+        return true;
+    /* What has ended keeps its files for a moment. */
+    if (place == QUEUE_CORRUPT || !queue_is_no_message(w->queue, id))
         walk_add(w, id, place);
     return true;
 }

@@ -11,8 +11,8 @@
 
 struct queue_walk;
 
-/* wants: which to meet; asked once for each name. context is its own, too. For a
- * daemon's queue, and ended before that. */
+/* wants: which to meet; asked once for each name, but not for messages that have ended.
+ * context is its own, too. For a daemon's queue, and ended before that. */
 struct queue_walk *queue_walk_begin(struct queue *queue,
                                     bool (*wants)(void *context, struct id id),
                                     void *context);

@@ -149,6 +149,41 @@ test_unread(struct queue *queue, const char *home)
     ok(rename(to, from) == 0);
 }
 
+/* A message whose end is not durable yet has its files still. */
+static void
+test_ended(void)
+{
+    char home[100];
+    struct kit kit, *k = &kit;
+    unsigned asked = 0;
+    folder_make(home, sizeof(home), "walk");
+    ok(kit_open_with(k, &(struct queue_settings){.spool = home,
+                                                 .slices = 1,
+                                                 .journal_size = 8 * 1024 * 1024,
+                                                 .journal_message_max = 64 * 1024}) == 0);
+    struct envelope *e = queue_kit_accept(k, kit_envelope("s@x", one), TEXT("x\r\n"));
+    struct id id = e->id, met;
+    enum queue_place place;
+    queue_defer(k->queue, &e, INT64_C(1) << 40, 1);
+    kit_turns(k, 20);
+    e = queue_load(k->queue, id);
+    for (int i = 0; i < 2; i++) {
+        bool is_met = false;
+        struct queue_walk *walk = queue_walk_begin(k->queue, wants_all, &asked);
+        while (queue_walk_read(walk, STEP) > 0)
+            ;
+        while (queue_walk_next(walk, &met, &place))
+            is_met = is_met || id_compare(met, id) == 0;
+        queue_walk_end(&walk);
+        ok(is_there(home, "info", id));
+        ok_named(is_met == (i == 0), i == 0 ? "it is met" : "not after its end");
+        if (i == 0)
+            queue_retire(k->queue, &e);
+    }
+    kit_close(k);
+    folder_remove(home);
+}
+
 int
 main(void)
 {
@@ -163,5 +198,6 @@ main(void)
     envelope_free(&e);
     kit_close(&k);
     folder_remove(home);
+    test_ended();
     return done();
 }
