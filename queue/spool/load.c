@@ -48,10 +48,11 @@ static bool
 read_some(struct load_check *c, int64_t *budget)
 {
     struct spool *s = c->spool;
-    char *piece = memory_new(CONTENT_PIECE);
-    int64_t got = 1;
+    int64_t left = c->size - c->at, got = 1;
+    size_t most = left < CONTENT_PIECE ? (size_t)left + 1 : CONTENT_PIECE;
+    char *piece = memory_new(most);
     while (got > 0 && c->error == 0 && c->at <= c->size && *budget > 0) {
-        size_t wanted = *budget < CONTENT_PIECE ? (size_t)*budget : CONTENT_PIECE;
+        size_t wanted = *budget < (int64_t)most ? (size_t)*budget : most;
         got = disk_read(s->disk, c->file, c->at, piece, wanted);
         if (got < 0)
             c->error = (int)got;
@@ -64,6 +65,8 @@ read_some(struct load_check *c, int64_t *budget)
         if (c->copy >= 0)
             c->error = disk_write(s->disk, c->copy, text_of(piece, (size_t)got));
         c->copy_failed = c->error != 0;
+        if (c->at == c->size && (size_t)got < wanted)
+            got = 0; /* the end; its sum says whether it is whole */
     }
     free(piece);
     return got <= 0 || c->error != 0 || c->at > c->size;
