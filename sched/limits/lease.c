@@ -36,6 +36,16 @@ clip(double number, int most)
     return number > most ? most : (int)number;
 }
 
+/* A host whose transactions in a period are a tenth of its equal part or less need not be
+ * paced, and has as many again in advance: all such hosts together use no more than a
+ * tenth of a period before its time. */
+static bool
+lease_is_far(const struct lease_terms *t, double tokens)
+{
+    double interval_us = lease_interval_us(t);
+    return tokens * interval_us * lease_hosts(t) * LEASE_FAR <= BANK_PERIOD_US;
+}
+
 /* --- Without a bank ----------------------------------------------------------------- */
 
 /* Those of the limit that cannot be divided go round by the clock. In the last seconds of
@@ -123,11 +133,20 @@ lease_is_out(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
     return load->works > 0 && l->yields == 0 && !(has_tokens && has_sessions);
 }
 
+/* It used all that it had, and asks for as much again: no more than some twenty times in a
+ * period. */
+static bool
+lease_is_growing(const struct lease *l, const struct lease_terms *t)
+{
+    return t->rate.amount > 0 && lease_unspent(l) == 0 &&
+           lease_is_far(t, 2.0 * l->used);
+}
+
 void
 lease_update(struct lease *l, int64_t now_ms, const struct lease_terms *t,
              const struct lease_load *load)
 {
-    int64_t soon_ms = l->sent_ms + LEASE_SOON_MS;
+    int64_t soon_ms = l->sent_ms + (lease_is_growing(l, t) ? 0 : LEASE_SOON_MS);
     if (l->is_asked)
         return;
     if (l->due_ms == 0 && lease_wants(l, t, load)) {
@@ -170,12 +189,14 @@ lease_need(struct lease *l, int64_t now_ms, const struct lease_terms *t,
 }
 
 static int
-lease_want(const struct lease *l, const struct lease_load *load, bool is_again)
+lease_want(const struct lease *l, const struct lease_terms *t,
+           const struct lease_load *load, bool is_again)
 {
     double works = (double)load->works, left = lease_unspent(l);
-    if (is_again)
-        return clip(works > left ? works - left : 0, BANK_COUNT_MAX);
-    return clip(works + l->used, BANK_COUNT_MAX);
+    double want = is_again ? works - left : works + l->used, more = want + l->used;
+    if (!(is_again && left > 0) && lease_is_far(t, more))
+        want = more;
+    return clip(want > 0 ? want : 0, BANK_COUNT_MAX);
 }
 
 /* Whether a first question of this period had no answer. Periods are those of the last
@@ -221,7 +242,7 @@ lease_ask(struct lease *l, int64_t now_ms, const struct lease_terms *t,
     if (!is_same)
         l->before = is_next ? l->counted : 0;
     l->is_again = is_again;
-    l->want = t->rate.amount > 0 ? lease_want(l, load, is_again) : 0;
+    l->want = t->rate.amount > 0 ? lease_want(l, t, load, is_again) : 0;
     l->need = lease_need(l, now_ms, t, load);
     l->is_asked = true;
     l->sent_ms = now_ms;
@@ -259,6 +280,10 @@ lease_set_pace(struct lease *l, const struct lease_terms *t)
     l->pace = (struct rate){.amount = (uint32_t)left,
                             .burst = burst > 1 ? (uint32_t)burst : 1,
                             .period_ms = l->end_ms + LEASE_PERIOD_MS / 10 - l->sent_ms};
+    if (lease_is_far(t, l->tokens)) {
+        l->pace = lease_part_rate(t);
+        l->pace.burst = burst > 1 ? (uint32_t)burst : 1;
+    }
     l->bucket = (struct bucket){0};
 }
 

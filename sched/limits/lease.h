@@ -2,11 +2,12 @@
  * part of its own. Pure.
  *
  * The transactions of a lease are spent at an even pace until the next one may come, and
- * unspent ones go back with the next question. A host that got less than it wanted asks
- * again, once; one that got all, whenever that is in use and more mail waits. A lease is
- * counted from the moment the question was sent, so it ends here no later than in the bank.
- * It outlasts its period a little, so that an answer is there before it ends: transactions
- * a quarter of a period, sessions one.
+ * unspent ones go back with the next question. A host that is far below its equal
+ * part is not held up: it goes at the pace of that part, and wants as much again in
+ * advance. A host that got less than it wanted asks again, once; one that got all, whenever
+ * that is in use and more mail waits. A lease is counted from the moment the question was
+ * sent, so it ends here no later than in the bank. It outlasts its period a little, so
+ * that an answer is there before it ends: transactions a quarter of a period, sessions one.
  *
  * A host that the bank has not seen for some seconds may have been cut off: before the
  * bank frees its sessions the others take no more than they have, and of the rate no more
@@ -27,6 +28,7 @@ enum {
     LEASE_PERIOD_MS = BANK_PERIOD_US / 1000,
     LEASE_AGAIN_MS = LEASE_PERIOD_MS / 4, /* if it got less than it wanted, */
     LEASE_SOON_MS = LEASE_PERIOD_MS / 20, /* or all, and more mail came */
+    LEASE_FAR = 10,                       /* a tenth of its equal part: no pace */
     LEASE_PATIENCE_MS = 250,              /* for an answer */
     LEASE_RETRY_MS = 1000,                /* after a question without an answer */
     LEASE_DOUBT_MS = 2 * LEASE_PERIOD_MS, /* after another bank has taken over */

@@ -68,7 +68,7 @@ test_questions(void)
              "once; then in the first fifth of the next period");
     ok(lease_ask(&l, next, &t, &none, &seed, &q));
     is_number(q.back, 18, "what is unspent goes back");
-    is_number(q.want, 5, "it wants what it used");
+    is_number(q.want, 10, "it wants what it used, and as much again");
     lease_take(&l, next, &t);
     g = grant(11, 0, 4000);
     lease_granted(&l, &t, &g, &seed);
@@ -89,7 +89,7 @@ static void
 test_again(void)
 {
     struct lease l = {0};
-    struct lease_terms t = terms(100, 1000, 0);
+    struct lease_terms t = terms(1, 1000, 0);
     struct lease_load load = {.works = 2, .senders = 1}, none = {.open = 1};
     struct bank_question q;
     lease_update(&l, START_MS, &t, &load);
@@ -132,6 +132,58 @@ test_again(void)
     l.due_ms = START_MS + 5000;
     lease_update(&l, START_MS + 1000, &t, &load);
     is_number(lease_ask_ms(&l, &t), START_MS + 5000, "but of one that it gives away");
+}
+
+/* When the last of so many transactions may begin, all of which are granted. */
+static int64_t
+last_ms(const struct lease_terms *t, size_t works)
+{
+    struct lease l = {0};
+    struct lease_load load = {.works = works, .senders = 1};
+    struct bank_question q;
+    uint64_t random = 1;
+    int64_t now_ms = START_MS;
+    lease_update(&l, START_MS, t, &load);
+    ok(lease_ask(&l, START_MS, t, &load, &random, &q) && q.want == (int)works);
+    struct bank_grant g = grant(q.want, 0, 4000);
+    lease_granted(&l, t, &g, &random);
+    for (size_t i = 0; i < works; i++) {
+        int64_t ready_ms = lease_ready_ms(&l, now_ms, t);
+        now_ms = ready_ms > now_ms ? ready_ms : now_ms;
+        lease_take(&l, now_ms, t);
+    }
+    return now_ms - START_MS;
+}
+
+/* Far below the limit nothing waits for an even pace, and a ramp not for a quarter of a
+ * second at each step. */
+static void
+test_far(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(1000, 1000, 0);
+    struct lease_load load = {.works = 1, .senders = 1};
+    struct bank_question q;
+    uint64_t random = 1;
+    int asked = 0;
+    t.members = 2;
+    lease_update(&l, START_MS, &t, &load);
+    for (int used = 0; used < 127; asked++) {
+        is_number(lease_ask_ms(&l, &t), START_MS, "one that grows asks immediately");
+        ok(lease_ask(&l, START_MS, &t, &load, &random, &q));
+        struct bank_grant g = grant(q.want, 0, 4000);
+        lease_granted(&l, &t, &g, &random);
+        for (; l.used < l.tokens; used++)
+            lease_take(&l, START_MS, &t);
+        lease_update(&l, START_MS, &t, &load);
+    }
+    is_number(asked, 7, "for as much again, so it asks a few times");
+    is_number(lease_ask_ms(&l, &t), START_MS + LEASE_SOON_MS,
+              "until it is not far any more");
+    t = terms(100, 1000, 0);
+    t.members = 2;
+    is_number(last_ms(&t, 25), 400, "a tenth of the own part goes at the rate of that");
+    ok_named(last_ms(&t, 26) > 3000, "more goes evenly");
 }
 
 static void
@@ -677,6 +729,7 @@ main(void)
     test_questions();
     test_again();
     test_pace();
+    test_far();
     test_ends();
     test_lost();
     test_doubt();
