@@ -36,6 +36,12 @@ clip(double number, int most)
     return number > most ? most : (int)number;
 }
 
+static int
+lease_larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 /* A host whose transactions in a period are a tenth of its equal part or less need not be
  * paced, and has as many again in advance: all such hosts together use no more than a
  * tenth of a period before its time. */
@@ -114,8 +120,7 @@ lease_useful(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
     if (t->late > 0 || now_ms < t->doubt_ms) {
         int had = lease_has_sessions(l, now_ms) ? l->sessions : 0;
         int own = lease_part(now_ms, t, false);
-        had = had > load->open ? had : load->open;
-        own = own > had ? own : had;
+        own = lease_larger(own, lease_larger(had, load->open));
         most = own < most ? own : most;
     }
     return load->need < most ? load->need : most;
@@ -146,6 +151,7 @@ void
 lease_update(struct lease *l, int64_t now_ms, const struct lease_terms *t,
              const struct lease_load *load)
 {
+    l->busy = lease_larger(l->busy, load->need);
     int64_t soon_ms = l->sent_ms + (lease_is_growing(l, t) ? 0 : LEASE_SOON_MS);
     if (l->is_asked)
         return;
@@ -176,8 +182,9 @@ lease_next_ms(const struct lease *l, uint64_t *random)
            (int64_t)(retry_random(random) % (uint64_t)(span / 2 + 1));
 }
 
-/* While fewer sessions than hosts are allowed, one that others want is given away, and
- * not wanted before they had a chance. */
+/* What was needed of the own part is needed again, or idle sessions would end in each
+ * period. While fewer sessions than hosts are allowed, one that others want is given away,
+ * and not wanted before they had a chance. */
 static int
 lease_need(struct lease *l, int64_t now_ms, const struct lease_terms *t,
            const struct lease_load *load)
@@ -185,7 +192,12 @@ lease_need(struct lease *l, int64_t now_ms, const struct lease_terms *t,
     if (l->yields == 0 && l->seated_ms != 0 && now_ms - l->seated_ms >= LEASE_TURN_MS &&
         lease_limit(t) < lease_hosts(t))
         l->yields = 2;
-    return l->yields > 0 ? 0 : lease_useful(l, now_ms, t, load);
+    int need = lease_useful(l, now_ms, t, load), part = t->sessions / lease_hosts(t);
+    if (!l->is_again) {
+        need = lease_larger(need, l->busy < part ? l->busy : part);
+        l->busy = 0;
+    }
+    return l->yields > 0 ? 0 : need;
 }
 
 static int

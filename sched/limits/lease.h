@@ -1,13 +1,14 @@
 /* A host's part of the shared limits of a site: leases from a bank, or without one an exact
  * part of its own. Pure.
  *
- * The transactions of a lease are spent at an even pace until the next one may come, and
- * unspent ones go back with the next question. A host that is far below its equal
- * part is not held up: it goes at the pace of that part, and wants as much again in
- * advance. A host that got less than it wanted asks again, once; one that got all, whenever
- * that is in use and more mail waits. A lease is counted from the moment the question was
- * sent, so it ends here no later than in the bank. It outlasts its period a little, so
- * that an answer is there before it ends: transactions a quarter of a period, sessions one.
+ * The transactions of a lease are spent at an even pace until the next one may come,
+ * and unspent ones go back with the next question. A host that is far below its
+ * equal part is not held up: it goes at the pace of that part, and wants as much again
+ * in advance. A host that got less than it wanted asks again, once; one that got all,
+ * whenever that is in use and more mail waits. A lease is counted from the moment the
+ * question was sent, so it ends here no later than in the bank. It outlasts its period
+ * a little, so that an answer is there before it ends: transactions a quarter of a
+ * period, sessions one.
  *
  * A host that the bank has not seen for some seconds may have been cut off: before the
  * bank frees its sessions the others take no more than they have, and of the rate no more
@@ -68,6 +69,7 @@ struct lease {     /* zeroed: new */
     int used_asked, open_asked; /* when the last question was sent */
     struct rate pace;
     struct bucket bucket;
+    int busy; /* the most that was needed since the first question of the period */
     int need, sessions, counted, before;
     int unmet;         /* hosts */
     unsigned behind;   /* periods in a row without a session */

@@ -348,6 +348,32 @@ test_others_late(void)
              "it is lost: its part is kept");
 }
 
+/* Idle sessions of the own part do not end in each period. */
+static void
+test_busy(void)
+{
+    struct lease l = {0};
+    struct lease_terms t = terms(0, 1000, 20);
+    struct lease_load load = {.works = 3, .senders = 1, .need = 3};
+    struct bank_question q;
+    uint64_t random = 1;
+    t.members = 4;
+    lease_update(&l, START_MS, &t, &load);
+    ok(lease_ask(&l, START_MS, &t, &load, &random, &q) && q.need == 3);
+    struct bank_grant g = grant(0, 3, 5000);
+    lease_granted(&l, &t, &g, &random);
+    load.need = 9;
+    lease_update(&l, START_MS + 100, &t, &load);
+    load = (struct lease_load){.open = 3};
+    lease_update(&l, START_MS + 200, &t, &load);
+    ok(lease_ask(&l, START_MS + 5000, &t, &load, &random, &q));
+    is_number(q.need, 5, "it needs what it needed, as far as that is its own part");
+    g = grant(0, 5, 5000);
+    lease_granted(&l, &t, &g, &random);
+    ok(lease_ask(&l, START_MS + 10000, &t, &load, &random, &q));
+    is_number(q.need, 0, "but not for long");
+}
+
 /* What is kept for lost hosts is not asked for again and again. */
 static void
 test_kept(void)
@@ -734,6 +760,7 @@ main(void)
     test_lost();
     test_doubt();
     test_others_late();
+    test_busy();
     test_kept();
     test_loose();
     test_all_hungry();
