@@ -109,6 +109,38 @@ test_rates(void)
     }
 }
 
+/* Whenever in a period it happens. */
+static void
+test_any_time(void)
+{
+    static const char *const names[] = {"cluster-old", "cluster-empty", "cluster-cut"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        for (int64_t later_us = 700000; later_us < 5000000; later_us += 900000) {
+            struct scenario *s = scenario_read(names[i]);
+            for (size_t j = 0; j < s->change_count; j++)
+                s->changes[j].at_us += later_us;
+            struct experiment e = run(s, names[i]);
+            const struct simulation_site *site = &e.result->sites[0];
+            is_number(site->over_us, 0, "sessions are kept at any time");
+            ok_named(simulation_worst(site, 1) <= 107, "and the rate");
+            ok_named(simulation_rate_use(e.result, 0) >= 95, "which is used");
+            end(&e);
+        }
+    }
+}
+
+/* Nothing waits for a limit that is far away, and questions are few. */
+static void
+test_far(void)
+{
+    struct experiment e = run(scenario_read("cluster-far"), "far");
+    for (size_t i = 0; i < e.result->group_count; i++)
+        ok_named(e.result->groups[i].p99_ms <= 20, "no wait");
+    printf("# %llu questions\n", (unsigned long long)e.result->questions);
+    ok_named(e.result->questions <= 10 * 150 * 4 / 10, "0.4 for each host and second");
+    end(&e);
+}
+
 static void
 test_turns(void)
 {
@@ -325,6 +357,8 @@ int
 main(void)
 {
     test_rates();
+    test_any_time();
+    test_far();
     test_turns();
     test_many("cluster-twenty");
     test_hundred();
