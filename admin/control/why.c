@@ -100,11 +100,12 @@ why_add(json_t *answer, struct manager *m, struct id id)
     struct sched_state state = sched_find(s, id);
     struct sched_counts counts = sched_count(s);
     json_t *told = json_pack(
-        "{s:b,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "loading", state.loading,
-        "backlogged", state.backlogged, "excess", state.excess, "lacks_room",
-        state.lacks_room, "ahead", (json_int_t)sched_ahead(s, id), "active",
-        (json_int_t)counts.active, "active_limit", (json_int_t)counts.active_limit,
-        "active_recipients", (json_int_t)counts.recipients, "active_recipient_limit",
+        "{s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "draining",
+        manager_is_draining(m), "loading", state.loading, "backlogged",
+        state.backlogged, "excess", state.excess, "lacks_room", state.lacks_room,
+        "ahead", (json_int_t)sched_ahead(s, id), "active", (json_int_t)counts.active,
+        "active_limit", (json_int_t)counts.active_limit, "active_recipients",
+        (json_int_t)counts.recipients, "active_recipient_limit",
         (json_int_t)counts.recipient_limit, "sessions",
         (json_int_t)(counts.sessions - counts.idle), "delivery_session_limit",
         (json_int_t)counts.session_limit);
@@ -366,6 +367,19 @@ print_end(const json_t *listing, const json_t *why, int64_t now_ms)
         puts(": open recipients then fail; there is no sender to notify");
 }
 
+static void
+print_place(const json_t *listing, const json_t *why, int64_t now_ms)
+{
+    bool drains = json_field_is_true(why, "draining");
+    bool is_due = json_field_number(why, "due_ms") <= now_ms;
+    if (drains)
+        puts(
+            "because:  no delivery begins: the daemon is out of service (petrel drain; "
+            "--cancel ends it), or stops");
+    if (!is_at(listing, "active") && !(drains && is_due))
+        print_waiting(why, now_ms);
+}
+
 void
 why_print_now(const json_t *listing, int64_t now_ms)
 {
@@ -378,8 +392,8 @@ why_print_now(const json_t *listing, int64_t now_ms)
         if (strcmp(json_field_string(why, "place"), "unknown") == 0)
             puts("because:  the daemon that answers does not have it: it is another "
                  "slice's, or has not been reached since startup");
-        else if (!is_at(listing, "active"))
-            print_waiting(why, now_ms);
+        else
+            print_place(listing, why, now_ms);
         print_hops(listing, why, now_ms);
         print_end(listing, why, now_ms);
     }

@@ -11,6 +11,7 @@
  *   loading        it is being read from the disk
  *   backlogged     its site wakes it when it lives, if that is before due_ms
  *   excess         its site has more than its share of the active set: that wakes it
+ *   draining       no delivery begins: petrel drain, or a stop
  *   lacks_room     it has more recipients than there is room for in the active set
  *   ahead          due messages that are loaded before it
  *   active, active_limit, active_recipients, active_recipient_limit, sessions,

@@ -563,6 +563,12 @@ manager_cancel_drain(struct manager *m)
     manager_stir(m);
 }
 
+bool
+manager_is_draining(const struct manager *m)
+{
+    return m->draining;
+}
+
 /* --- For acceptors and channels --------------------------------------------------- */
 
 bool

@@ -59,6 +59,8 @@ void manager_drain(struct manager *manager, int64_t grace_ms,
                    void (*drained)(void *context), void *context);
 /* Undoes it; drained is not called any more. */
 void manager_cancel_drain(struct manager *manager);
+/* Since one of both: no delivery begins. */
+bool manager_is_draining(const struct manager *manager);
 
 /* The aliases, by which mail of injectors and our own notifications are expanded; both
  * borrowed, and NULL: none. They may be replaced at any time. */

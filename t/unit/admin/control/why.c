@@ -278,6 +278,12 @@ test_because(void)
         "\nbecause:  it is due, and is read from the disk in its turn; messages before "
         "it: "
         "0\n");
+    has(printed("{'queue_name':'incoming'," HEAD,
+                "{'place':'incoming','due_ms':1,'draining':true,'active':3,'active_limit':20000}"),
+        "\nbecause:  no delivery begins: the daemon is out of service (petrel drain; --cancel ends it), or stops\nto:");
+    has(printed("{'queue_name':'deferred'," HEAD,
+                "{'place':'deferred','due_ms':1700000060000,'draining':true}"),
+        ", or stops\nbecause:  the next attempt is at 22:14:20Z (in 1 min)\n");
     has(printed("{'queue_name':'deferred'," HEAD,
                 "{'place':'deferred','due_ms':1700000060000,'backlogged':true}"),
         "\nbecause:  the next attempt is at 22:14:20Z (in 1 min), or as soon as its "
