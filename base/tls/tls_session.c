@@ -209,7 +209,7 @@ fail_by_code(struct tls_session *s, int code)
         text[strcspn(text, "\n")] = '\0';
         tls_session_fail(s, -EPROTO, text);
     } else if (s->state == SHAKING && is_no_tls(code)) {
-        tls_session_fail(s, -EPROTO, "what the peer says is not TLS");
+        tls_session_fail(s, -EPROTO, "the peer does not speak TLS");
     } else {
         tls_reason(code, text, sizeof(text));
         tls_session_fail(s, -EPROTO, text);

@@ -26,7 +26,7 @@ sub reload { my $before = () = $host->log =~ /settings reloaded/g; kill 'HUP', $
 sub mail_flows { my $client = Client->greeted($host->{port}) or return; return $client->send(from => 'a@x.test', to => ['b@y.test'], data => "Subject: m\r\n\r\nm\r\n") =~ /^250/ }
 sub is_at_rest { return Petrel::wait_for(sub { listener()->{sessions} == 0 }) }
 
-# --- What `check` says
+# --- Output of `check`
 
 for (['listen needs a secret', {}, qr/listen: \?peer needs cluster_secret/],
     ['and a group', {cluster => undef, cluster_secret_file => $secret}, qr/listen: \?peer is for a group of hosts: set cluster/],
@@ -100,7 +100,7 @@ is $sibling->hello, '', 'nor one that asks for a certificate';
 $client = Client->connect($door);
 $client->put("EHLO client.test\r\nXPEER 1 {}\r\n");
 unlike $client->rest, qr/^\d/m, 'cleartext has no reply';
-ok $host->wait_log(qr/\[127\.0\.0\.1\]: TLS: what the peer says is not TLS/), 'and is logged';
+ok $host->wait_log(qr/\[127\.0\.0\.1\]: TLS: the peer does not speak TLS/), 'and is logged';
 $client = Client->connect($door);
 $client->put("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
 unlike $client->rest, qr/HTTP|^\d/m, 'nor HTTP';

@@ -482,7 +482,7 @@ test_injected_reply(const struct secrets *k)
     net_send(w->server.connection, TEXT("250-evil\r\n250 AUTH PLAIN\r\n"));
     until(w, w->client.told[0]);
     is_string(w->client.told, "F", "clear text instead of a server's hello");
-    is_string(net_error(w->client.connection), "TLS: what the peer says is not TLS",
+    is_string(net_error(w->client.connection), "TLS: the peer does not speak TLS",
               "is called by its name");
     is_number(w->client.got.length, 0, "and never taken for a reply");
     ok_named(text_find(buffer_text(&w->server.got), 'E') == TEXT_NONE ||

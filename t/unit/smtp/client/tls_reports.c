@@ -78,7 +78,7 @@ test_judge(void)
         {"4.7.5", "certificate is not valid before 2048-01-01", "certificate-expired"},
         {"4.7.5", "certificate is self-signed", "certificate-not-trusted"},
         {"4.7.5", "unknown issuer O=x", "certificate-not-trusted"},
-        {"4.7.5", "what the peer says is not TLS", "validation-failure"},
+        {"4.7.5", "the peer does not speak TLS", "validation-failure"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct outcome o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, rows[i].enhanced, "%s", rows[i].text);

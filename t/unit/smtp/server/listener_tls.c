@@ -218,7 +218,7 @@ junk(void)
     ok(answers(&c, "STARTTLS\r\n", "220"));
     ok_named(!answers(&c, "NOOP\r\n", "25"), "no answer in clear after that");
     ok(c.failed || c.ended);
-    ok(is_logged(&w, "TLS: what the peer says is not TLS"));
+    ok(is_logged(&w, "TLS: the peer does not speak TLS"));
     depart(&c);
     listener_world_end(&w);
 }

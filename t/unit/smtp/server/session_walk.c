@@ -254,7 +254,7 @@ on_event(void *context, enum net_event event)
     case NET_FAILED:
         p->over = true;
         if (p->calling && !p->kind->tls)
-            expect(p->walk, strstr(net_error(p->connection), "is not TLS") == NULL,
+            expect(p->walk, strstr(net_error(p->connection), "does not speak TLS") == NULL,
                    "clear text where TLS was promised", p,
                    text_from(net_error(p->connection)));
         break;
