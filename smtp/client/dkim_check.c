@@ -34,7 +34,7 @@ report_record(const struct key_question *q, enum dkim_record found, struct text 
     struct log *log = q->check->log;
     if (found != DKIM_RECORD_FITS)
         log_say(log, LOG_LEVEL_WARNING, "smtp", NULL,
-                "dkim_keys: %s %s: receivers cannot verify what the key of %s signs; "
+                "dkim_keys: %s %s: receivers cannot verify mail signed for %s; "
                 "publish this TXT record there, and no other: v=DKIM1; k=%s; p=%.*s",
                 q->name, dkim_record_words(found), q->key->domain, kind_name(q->key),
                 TEXT_ARGS(key));

@@ -576,8 +576,7 @@ signing_each_trouble(const struct signing *s,
         if (key->broken)
             snprintf(why, sizeof(why), "the key cannot sign, and mail waits");
         else if (key->record != DKIM_RECORD_FITS)
-            snprintf(why, sizeof(why),
-                     "it %s: receivers cannot verify what its key signs",
+            snprintf(why, sizeof(why), "it %s: receivers cannot verify its signatures",
                      dkim_record_words(key->record));
         else
             continue;

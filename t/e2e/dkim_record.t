@@ -37,7 +37,7 @@ for my $round (1, 2) {
         like $client->send(from => "x\@$case.test", to => ["$case$round\@b.test"], data => "From: x\@$case.test\r\n\r\nx\r\n"), qr/^250/, "mail of $case.test";
         $client->quit;
         like $sink->wait_for("$case$round\@b.test")->{data}, qr/\ADKIM-Signature:.*? d=$case\.test;/s, 'leaves signed';
-        my $said = qr/warning: dkim_keys: s1\._domainkey\.$case\.test \Q$cases{$case}\E: receivers cannot verify what the key of $case\.test signs; publish this TXT record there, and no other: \Q$record{$case}\E$/m;
+        my $said = qr/warning: dkim_keys: s1\._domainkey\.$case\.test \Q$cases{$case}\E: receivers cannot verify mail signed for $case\.test; publish this TXT record there, and no other: \Q$record{$case}\E$/m;
         ok $petrel->wait_log($said), "a warning: it $cases{$case}" if $cases{$case};
     }
 }
@@ -45,9 +45,9 @@ is Petrel::count($petrel->log, qr/warning: dkim_keys:/), keys(%cases) - 1, 'one 
 my $findings = sub { return join ' ', sort map { $_->{subject} } grep { $_->{code} eq 'dkim_failed' } @{ decode_json(($petrel->run(qw(status --json)))[1])->{findings} } };
 my $failing = join ' ', sort map { "s1._domainkey.$_.test" } grep { $cases{$_} } keys %cases;
 ok Petrel::wait_for(sub { $findings->() eq $failing }), 'each is a finding dkim_failed' or diag $findings->();
-like +($petrel->run('status'))[1], qr/^warning +dkim_failed s1\._domainkey\.none\.test: it has no TXT record: receivers cannot verify what its key signs/m, 'which says why';
+like +($petrel->run('status'))[1], qr/^warning +dkim_failed s1\._domainkey\.none\.test: it has no TXT record: receivers cannot verify its signatures/m, 'which says why';
 
-# What it says to publish is what is wanted.
+# The record that it says to publish is the wanted one.
 Petrel::spit("$dir/none.zone", Petrel::slurp("$dir/none.zone") . 's1._domainkey.none.test. 60 IN TXT ' . join(' ', map { "\"$_\"" } unpack '(a255)*', $record{none}) . "\n");
 $nsd->stop;
 $nsd->again;

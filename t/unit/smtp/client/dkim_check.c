@@ -101,8 +101,8 @@ test_unfit(const char *record, const char *words)
     use(&w);
     char want[SIGN_PUBLIC_MAX + 300];
     snprintf(want, sizeof(want),
-             "smtp: warning: dkim_keys: " NAME " %s: receivers cannot verify what the "
-             "key of a.test signs; publish this TXT record there, and no other: %s\n",
+             "smtp: warning: dkim_keys: " NAME " %s: receivers cannot verify mail "
+             "signed for a.test; publish this TXT record there, and no other: %s\n",
              words, w.record);
     is_text(buffer_text(&w.lines), text_from(want), words);
     use(&w);

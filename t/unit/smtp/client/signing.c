@@ -143,8 +143,8 @@ test_trouble(void)
     keys->list[0].record = DKIM_RECORD_NONE;
     signing_each_trouble(w.signing, note_trouble, &said);
     is_text(buffer_text(&said),
-            TEXT("s._domainkey.a.test: it has no TXT record: receivers cannot verify what "
-                 "its key signs\n"),
+            TEXT("s._domainkey.a.test: it has no TXT record: receivers cannot verify its "
+                 "signatures\n"),
             "a key without its record");
     buffer_clear(&said);
     keys->list[0].broken = true;
