@@ -217,7 +217,7 @@ top_view_sites(struct top_view *v, size_t rows, int64_t now_ms, struct buffer *o
         v->scroll = count > 0 ? count - 1 : 0;
     (void)!buffer_format(out, "\n%-*s %7s %6s %4s %4s %8s  %s (order: %s)\n",
                          NAME_WIDTH, "site", "mail", "window", "open", "busy",
-                         "latency", "what binds", top_orders[v->order]);
+                         "latency", "bound", top_orders[v->order]);
     for (size_t i = v->scroll; i < count && (rows == 0 || i - v->scroll < rows); i++)
         top_view_site(list[i], now_ms, out);
     free(list);

@@ -1,4 +1,4 @@
-/* Tells of sites: their numbers, their state and what binds them. */
+/* Describes sites: their numbers, their state and their bounds. */
 #include "admin/control/site_view.h"
 
 #include "admin/control/json_field.h"
@@ -261,7 +261,7 @@ say_quota(const json_t *view, struct buffer *out)
                                "its limit"));
 }
 
-/* Of what several hosts share. */
+/* The limits that several hosts share. */
 static void
 say_lease(const json_t *view, struct buffer *out)
 {
@@ -441,7 +441,7 @@ site_view_print_table(const json_t *sites, int64_t now_ms)
         width = wider(width, json_field_string(view, "site"));
     printf("  %-*s %7s %10s %6s %4s %4s %4s %7s %8s %8s  %s\n", width, "site",
            "waiting", "backlogged", "window", "open", "busy", "idle", "ceiling", "rate",
-           "latency", "state, and what binds");
+           "latency", "state, and bound");
     json_array_foreach (sites, index, view)
         site_view_print_row(view, width, now_ms);
 }

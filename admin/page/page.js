@@ -239,7 +239,7 @@ function bound(s) {
 		quota: (s.reason || 'a quota is used up') + (left > 0 ? ', next at ' + at(s.bound_until_ms) : ''),
 		lease: `our part of the group's sessions${next}`,
 		lease_rate: `our part of the group's rate${next}`,
-		proof: 'no session has proven what the domain demands of TLS',
+		proof: 'no session meets the demand of the domain for TLS',
 		delivery_session_limit: 'all sessions of this host are in use',
 	};
 	return words[s.bound] || s.bound + next;
@@ -277,7 +277,7 @@ function lanes() {
 		h('div.head', h('h2', 'Sites'),
 			muted(`${number(s.out)} of ${count(status.limits.delivery_session_limit, 'session')}; ${number(t.waiting)} waiting`, t.backlogged > 0 && `, ${number(t.backlogged)} backlogged`, t.dead > 0 && `; ${number(t.dead)} dead`),
 			t.sites > list.length && link('sites', `all ${number(t.sites)}`)),
-		list.length > 0 && h('div.lane.lanes-head', { 'aria-hidden': 'true' }, ['site', 'sessions', 'messages', 'what binds it'].map((x) => h('span', x))),
+		list.length > 0 && h('div.lane.lanes-head', { 'aria-hidden': 'true' }, ['site', 'sessions', 'messages', 'bound'].map((x) => h('span', x))),
 		list.length ? h('ul.lanes', list.map((x) => lane(x, most))) : empty(t.sites ? 'No mail waits for any site.' : 'No mail has gone out yet.'));
 }
 
@@ -591,7 +591,7 @@ function drawSites({ rest }) {
 	const list = [...sites.all || []].sort((a, b) => (isDown ? -1 : 1) * order(a, b)), shown = list.slice(0, 500);
 	const column = ([key, text]) => h('th', { scope: 'col', 'aria-sort': sortKey === key && (isDown ? 'descending' : 'ascending') },
 		button(text, () => { isDown = sortKey === key ? !isDown : key !== 'site'; sortKey = key; draw(); }));
-	const columns = [['site', 'site'], ['state', 'state'], ['waiting', 'waiting'], ['backlogged', 'backlogged'], ['busy', 'sessions'], ['window', 'window'], ['latency_ms', 'latency'], ['bound', 'what binds it']];
+	const columns = [['site', 'site'], ['state', 'state'], ['waiting', 'waiting'], ['backlogged', 'backlogged'], ['busy', 'sessions'], ['window', 'window'], ['latency_ms', 'latency'], ['bound', 'bound']];
 	return [head('Sites', muted(sites.all && count(list.length, 'site') + (list.length > 500 ? ', 500 shown' : '')), button('Refresh', sites.load)),
 		card(null, failure(sites.error), sites.all && !list.length && empty('No mail has gone out yet.'),
 			list.length > 0 && table(columns.map(column), shown.map((s) => [s.site, ['a', null, siteLink(s)], [isDead(s) && 'bad', null, s.state], ['n', 'waiting', number(s.waiting)], ['n', 'backlogged', number(s.backlogged)],
@@ -605,7 +605,7 @@ function drawSite(name) {
 	const { error, data } = site, { failed, site: known } = data || {}, s = (status ? status.sites : []).find((x) => x.site === name) || known;
 	if (!s) return [head(name), failure(error) || empty('Loading…')];
 	return [head([s.site, ' ', statePill(s)], link('sites', 'all sites')), card(null, h('ul.lanes', lane(s, Math.max(1, s.waiting + s.backlogged)))),
-		card('Limits and addresses', facts(['what binds it', bound(s)], ['domains', s.domains.join(', ')], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
+		card('Limits and addresses', facts(['bound', bound(s)], ['domains', s.domains.join(', ')], ['window', `${s.window} of ${s.limit}${s.ceiling ? ', ceiling ' + s.ceiling : ''}`],
 			['rate', s.rate || 'not limited', s.learnt_rate > 0 && `; learnt ${number(s.learnt_rate)}/s`], ['latency', s.latency_ms ? number(s.latency_ms) + ' ms' : 'not known yet'],
 			s.dead_since_ms && ['dead', 'since ', time(s.dead_since_ms), s.dead_until_ms ? [', until ', time(s.dead_until_ms)] : ', being tried now'], s.reason && ['reason', s.reason], s.remote && ['address', h('code', s.remote)])),
 		failed && card('Its last failed conversation', muted(time(failed.begun_ms), ' with ', failed.relay), h('pre', { tabindex: 0 }, failed.lines.map((l) => `${l.from.padEnd(5)}${l.text}\n`).join('')))];

@@ -140,7 +140,7 @@ says $kept, qr/^because:  held by a route, $clock/m, 'another by a route';
 ($code, $text) = $petrel->run('status');
 is $code, 0, 'status';
 like $text, qr/^sites      \d+; dead: 1; destinations: \d+; recipients waiting: \d+; messages backlogged: \d+$/m, 'how many sites';
-like $text, qr/^  site +waiting +backlogged +window +open +busy +idle +ceiling +rate +latency +state, and what binds$/m, 'a table of them';
+like $text, qr/^  site +waiting +backlogged +window +open +busy +idle +ceiling +rate +latency +state, and bound$/m, 'a table of them';
 like $text, qr/^  \S+:$dead\]? +0 +\d+ +0 +0 +0 +0 .* dead until $in: .*refused$/m, 'the dead one';
 like $text, qr/^  \S+:$slow->{port}\S* +\d +0 +1 +1 +1 +0 +- +- .* alive, window$/m, 'the slow one' or diag $text;
 like $text, qr{^  \S+:$port\S* +1 .* 1/h .* alive, rate until $in$}m, 'the one with a rate';
@@ -152,7 +152,7 @@ is scalar @{ $status->{sites} }, $status->{site_totals}{sites}, 'JSON has all si
 is $status->{site_totals}{dead}, 1, 'how many are dead';
 is_deeply $status->{limits}, {active_limit => 20000, active_recipient_limit => 40000, delivery_session_limit => 500}, 'the limits';
 
-# --- Who asks wrongly
+# --- Wrong requests
 
 is +(why())[0], 64, 'no id';
 is_deeply [why('01JD3ZK5Q8-9F3K2C7A')], [65, "petrel queue: 01JD3ZK5Q8-9F3K2C7A: no such message\n"], 'an unknown one';
@@ -160,7 +160,7 @@ is +(why('nonsense'))[0], 64, 'no id at all';
 like +(why($one, $kept))[1], qr/^id:       $one$(?:.*)^\n^id:       $kept$/ms, 'two at once';
 is scalar(() = (why('--to', 'dead.test'))[1] =~ /^id: /mg), 1, 'by a filter';
 
-# --- What sessions do: each waits for something that does not come
+# --- Activity of sessions: each waits for something that does not come
 
 $asked = $stuck;
 sub says_of_session {

@@ -112,7 +112,7 @@ test_lines(void)
               "sites      9, 1 dead; 10 recipients waiting, 11 messages backlogged\n"
               "a second   in - (last minute -), out - (-)\n"
               "\n"
-              "site                              mail window open busy  latency  what binds (order: mail)\n"
+              "site                              mail window open busy  latency  bound (order: mail)\n"
               "mx.a                                 5      0    0    0    20 ms  dead, tried again in 12 s\n"
               "mx.b                                 0      2    2    1     0 ms  probing, window\n"
               "mx.c                                 0      0    0    0     0 ms  rate, next in 3 s\n",
@@ -127,7 +127,7 @@ test_lines(void)
 static void
 begins(size_t rows, const char *names)
 {
-    const char *table = strstr(drawn(rows), "what binds");
+    const char *table = strstr(drawn(rows), "  bound (");
     char said[100] = "";
     for (const char *line = table ? strchr(table, '\n') : NULL; line != NULL && line[1] != '\0'; line = strchr(line + 1, '\n'))
         snprintf(said + strlen(said), sizeof(said) - strlen(said), "%c", line[1]);
@@ -145,7 +145,7 @@ test_sites(void)
     begins(0, "abcd");
     begins(9, "ab"); /* five lines, a heading, an empty one */
     begins(8, "a");
-    ok(strstr(drawn(7), "what binds") == NULL);
+    ok(strstr(drawn(7), "  bound (") == NULL);
     ok(strstr(drawn(3), "petrel ") != NULL);
     view.scroll = 2;
     begins(0, "cd");
