@@ -1,5 +1,5 @@
-/* Whatever the called side of the peer door answers: each message and each question has one
- * end, and none is said to be taken that was not sent.
+/* Fuzz target: answers of the called side of the peer door. Each message and each question
+ * has one end, and none is said to be taken that was not sent.
  *
  * Bytes 1 to 9 of the input are events; all others are what the other side says. */
 #include "smtp/peer/peer_client.h"
@@ -239,7 +239,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct text input = buffer_text(&in);
     hear(r, &input);
-    /* What callbacks have given anew ends, too. */
+    /* Messages that callbacks have given anew end, too. */
     for (int i = 0; i < 300 && (i < 1 || !peer_client_is_idle(&r->client)); i++) {
         r->is_calling = true;
         peer_client_lose(&r->client, "it is gone");

@@ -1,4 +1,4 @@
-/* Whatever a caller says at the peer door: replies are lines, and in order; a message is
+/* Fuzz target: a caller at the peer door. Replies are lines, and in order; a message is
  * whole or dropped; nobody is called back who is not there any more. */
 #include "smtp/peer/peer_server.h"
 
@@ -186,7 +186,7 @@ take_output(struct run *r)
     buffer_clear(&r->server.out);
 }
 
-/* What goes on meanwhile. */
+/* Work that goes on meanwhile. */
 static void
 pass(struct run *r)
 {

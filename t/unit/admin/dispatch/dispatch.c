@@ -18,7 +18,7 @@ run(const struct options_sources *sources)
     return RAN;
 }
 
-/* What it says goes to a file: said. */
+/* Its output goes to a file: said. */
 static char said[4000];
 
 static int
