@@ -59,6 +59,7 @@ result 'documents use the words of the field' "$(perl t/support/words.pl texts *
 result 'replies, log and commands use them, too' "$(perl t/support/words.pl literals $product)"
 result 'no sentence stands in a line of fonts, which joins its words' "$(grep -nE '^\.[BIR]{2} .* [.,:;] [A-Z][a-z]* [a-z]' man/*)"
 result 'so do comments' "$(perl t/support/words.pl comments $product)"
+result 'comments begin with their subject, not with What, Who or Of' "$(grep -nE '(/\*|//) *(--- )?(What|Who|Whose|Whoever|Whatever|Of)\b' $product $tests | cut -d: -f1,2)"
 result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
     { sed -n 's/^may \([a-z/]*\).*/\1/p' t/layers.t
       grep -oE '^\| [a-z/]+/ ' ARCHITECTURE.md | sed 's/^| //; s,/ $,,'; } | sort | uniq -u
