@@ -272,8 +272,17 @@ drain_cancel(struct drain *d)
         drain_enter(d, DRAIN_RUNNING, " again: cancelled");
 }
 
+/* Mail that others could not take before, or that came since, as from sendmail(1). */
+static void
+drain_give_again(struct drain *d, const struct drain_order *order)
+{
+    d->until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
+    (void)!text_copy(d->to, sizeof(d->to), order->to);
+    drain_begin_giving(d);
+}
+
 /* Changes a drain under way: emptying can be added before it closes, giving before that
- * is over, and both get the new time. False: it is too late for that. */
+ * is over and once all is, and both get the new time. False: it is too late for that. */
 static bool
 drain_request(struct drain *d, const struct drain_order *order)
 {
@@ -285,6 +294,11 @@ drain_request(struct drain *d, const struct drain_order *order)
         return false;
     if (order->empties && d->state <= DRAIN_EMPTYING)
         d->empties = true;
+    if (d->state == DRAIN_GONE && d->gone == NULL && order->gives &&
+        d->siblings != NULL) {
+        d->gives = true;
+        drain_give_again(d, order);
+    }
     if (d->state <= DRAIN_EMPTYING || (d->state == DRAIN_CLOSING && order->gives)) {
         d->gives = order->gives && d->siblings != NULL;
         d->until_ms = loop_monotonic_ms(d->loop) + order->wait_ms;
@@ -304,16 +318,6 @@ drain_shorten(struct drain *d, int64_t wait_ms)
     drain_wait(d, d->is_giving ? wait_ms : TICK_MS);
 }
 
-/* Mail that others could not take then, or that came since, as from sendmail(1). After
- * --keep nothing goes. */
-static void
-drain_give_again(struct drain *d, int64_t wait_ms)
-{
-    d->until_ms = loop_monotonic_ms(d->loop) + wait_ms;
-    d->to[0] = '\0';
-    drain_begin_giving(d);
-}
-
 void
 drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
                 void *context)
@@ -321,8 +325,8 @@ drain_hand_over(struct drain *d, int64_t wait_ms, void (*gone)(void *context),
     struct drain_order order = {.wait_ms = wait_ms, .gives = true};
     d->gone = gone;
     d->context = context;
-    if (d->state == DRAIN_GONE) {
-        drain_give_again(d, wait_ms);
+    if (d->state == DRAIN_GONE) { /* after --keep nothing goes */
+        drain_give_again(d, &order);
         return;
     }
     (void)drain_request(d, &order);

@@ -10,7 +10,8 @@
  *              the latest after drain_timeout
  *   giving     in a group: the queue goes to siblings, until nothing is left that they
  *              could take and no client sends any more, or the time is over
- *   gone       closed until SIGTERM, or until the drain is cancelled
+ *   gone       closed until SIGTERM, or until the drain is cancelled; what is left is
+ *              given by another one
  *
  * Questions of the control socket:
  *   drain      {wait_ms, empty, to, keep}: begins, or {cancel}: ends, or {progress}:

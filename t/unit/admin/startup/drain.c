@@ -399,29 +399,31 @@ hand_over_at_stop(void)
     }
 }
 
-/* SIGTERM after a drain for which the time was too short: others may have room now, and the host may
- * never come back. */
+/* After a drain for which the time was too short, or one that kept all: others may have room now, and the
+ * host may never come back. By SIGTERM, or by another drain. */
 static void
-hand_over_again(void)
+hand_over_again(bool by_signal, const char *first)
 {
     begin(0, 50);
     with_siblings(SIBLING_LATER);
     submit(2);
-    asked("{\"command\":\"drain\",\"wait_ms\":300,\"to\":\"two\"}");
-    pass_to(DRAIN_GIVING);
-    for (int i = 0; i < 5000 && g.drain.state == DRAIN_GIVING; i++) {
+    asked(first);
+    for (int i = 0; i < 5000 && g.drain.state != DRAIN_GONE; i++) {
         answer_all();
         loop_turn(g.w.loop, TURN_MS);
     }
     is_number(g.drain.state, DRAIN_GONE, "its time is over");
     is_number(waiting(), 2, "all is still here");
     g.answer = SIBLING_TAKEN;
-    drain_hand_over(&g.drain, 100000, on_gone, &g);
-    for (int i = 0; i < 2000 && g.gone == 0; i++) {
+    if (by_signal)
+        drain_hand_over(&g.drain, 100000, on_gone, &g);
+    else
+        is_string(asked(BEGIN), "giving", "once more");
+    for (int i = 0; i < 2000 && g.drain.state != DRAIN_GONE; i++) {
         answer_all();
         loop_turn(g.w.loop, TURN_MS);
     }
-    is_number(g.gone, 1, "gone, once");
+    is_number(g.gone, by_signal, "gone, once");
     is_number(waiting(), 0, "with its queue");
     is_number((int64_t)give_progress(g.drain.give).given, 2, "and that is counted");
     end();
@@ -475,7 +477,9 @@ main(void)
     hand_over_in_vain();
     hand_over_cancelled();
     hand_over_at_stop();
-    hand_over_again();
+    hand_over_again(true, "{\"command\":\"drain\",\"wait_ms\":300,\"to\":\"two\"}");
+    hand_over_again(false, "{\"command\":\"drain\",\"wait_ms\":300,\"to\":\"two\"}");
+    hand_over_again(false, "{\"command\":\"drain\",\"wait_ms\":300,\"keep\":true}");
     hand_over_sooner();
     stopped();
     return done();
