@@ -1,4 +1,4 @@
-/* What others have said, made harmless for logs, JSON and terminals. Pure. */
+/* Makes the text of others harmless for logs, JSON and terminals. Pure. */
 #ifndef BASE_PRINTABLE_H
 #define BASE_PRINTABLE_H
 
@@ -8,8 +8,8 @@
 /* A character that can do harm on a terminal: it moves the cursor, ends the line or
  * reverses the text. */
 bool printable_is_harmful(uint32_t code);
-/* Whatever is not printable ASCII becomes "?": for text that may be cut in the middle of a
- * character. */
+/* Each byte that is not printable ASCII becomes "?": for text that may be cut in the middle
+ * of a character. */
 void printable_make(char *string);
 
 #endif

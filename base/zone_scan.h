@@ -3,7 +3,7 @@
 #ifndef BASE_ZONE_SCAN_H
 #define BASE_ZONE_SCAN_H
 
-/* Of the directives %hu and %n alone, into unsigned short and int. Plain characters
+/* Knows the directives %hu and %n alone, into unsigned short and int. Plain characters
  * match themselves, white space, too. Returns the number of values that were read. */
 int zone_scan(const char *text, const char *format, ...);
 

@@ -235,7 +235,7 @@ format_length(size_t size, char out[LENGTH_SIZE + 1])
     number_write_digits(size, 10, 10, out + 7);
 }
 
-/* Of this form, or of an earlier one. The title is the one that we write. */
+/* This form, or an earlier one. The title is the one that we write. */
 static bool
 envelope_is_title(struct text bytes, const char *title)
 {

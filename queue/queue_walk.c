@@ -69,7 +69,7 @@ walk_note(void *context, const char *name)
     if (place == QUEUE_CORRUPT ? !spool_corrupt_id(name, &id)
                                : !id_parse(text_from(name), &id))
         return true;
-    /* What has ended keeps its files for a moment. */
+    /* A message that has ended keeps its files for a moment. */
     if (place == QUEUE_CORRUPT || !queue_is_no_message(w->queue, id))
         walk_add(w, id, place);
     return true;

@@ -33,7 +33,7 @@ struct site_group {
 void site_group_set(struct sites *set, const struct sched_group *hosts, int64_t now_ms);
 void site_group_free(struct sites *set);
 void site_group_shift(struct sites *set, int64_t delta_ms);
-/* Of a new site, which has a lease now if its limits are shared. */
+/* For a new site, which has a lease now if its limits are shared. */
 void site_lease_join(struct sites *set, struct site *site);
 void site_lease_leave(struct sites *set, struct site *site);
 

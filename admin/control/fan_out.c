@@ -135,7 +135,7 @@ fan_out_find(const struct fan_out *f, const char *name)
 
 /* --- Input -------------------------------------------------------------------------- */
 
-/* What it has said before stays. The other host may have said why; it goes to JSON and to
+/* Its earlier lines stay. The other host may have said why; it goes to JSON and to
  * terminals. */
 static void
 fan_out_give_up(struct fan_out_host *h, const char *why)

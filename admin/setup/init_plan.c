@@ -224,8 +224,8 @@ init_add(char list[INIT_VALUE_MAX], struct text item)
     return length < (int)(INIT_VALUE_MAX - used);
 }
 
-/* What is neither an address with a port nor a network is refused by the check, as
- * that for which it was meant. */
+/* The check refuses other words than addresses with a port and networks, as the one for
+ * which they were meant. */
 static bool
 init_take_listen(struct init_plan *p, struct text answer, char why[INIT_WHY_MAX])
 {

@@ -150,7 +150,7 @@ drain_end(struct drain *d)
         d->gone(d->context);
 }
 
-/* What a sibling may have is settled also when the drain is over, or cancelled. */
+/* A message that a sibling may have is settled also when the drain is over, or cancelled. */
 static void
 drain_give_end(struct drain *d)
 {

@@ -569,7 +569,7 @@ give_is_lent(const struct give *g, struct id id)
     return false;
 }
 
-/* Of other slices in the same spool nothing: their daemons are at work on it. */
+/* Mail of other slices in the same spool stays: their daemons are at work on it. */
 static bool
 give_wants(void *context, struct id id)
 {

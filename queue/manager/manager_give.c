@@ -72,7 +72,7 @@ give_load(struct manager *m, struct id id, bool is_known, int64_t *budget,
     struct envelope *e = queue_load(m->queue, id);
     if (e == NULL && queue_note(m->queue, id, QUEUE_CORRUPT, note) == 0)
         return MANAGER_LEND_DAMAGED;
-    /* What is known cannot be read now, unless the next list does not have it. */
+    /* A known message cannot be read now, unless the next list does not have it. */
     if (e == NULL)
         return is_known ? MANAGER_LEND_BUSY : MANAGER_LEND_GONE;
     *budget -= e->content_size;

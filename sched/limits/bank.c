@@ -249,7 +249,7 @@ bank_cap(const struct bank_site *site, double limit)
     return bank_larger(1, bank_larger(whole_up(equal), whole_up(rest)));
 }
 
-/* What is open counts, and little is given, as long as leases may be in use of which a bank
+/* Open sessions count, and little is given, as long as leases may be in use of which a bank
  * knows nothing that has lost its memory: they last until the end of the next period. */
 static bool
 bank_is_newborn(const struct bank_site *site)

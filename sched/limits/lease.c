@@ -111,7 +111,7 @@ lease_has_sessions(const struct lease *l, int64_t now_ms)
     return l->end_ms != 0 && now_ms < l->end_ms + LEASE_PERIOD_MS;
 }
 
-/* Of what it would like to have as much as it may ask for: in doubt, what it has. */
+/* The part of its wish that it may ask for: in doubt, what it has. */
 static int
 lease_useful(const struct lease *l, int64_t now_ms, const struct lease_terms *t,
              const struct lease_load *load)
@@ -182,7 +182,7 @@ lease_next_ms(const struct lease *l, uint64_t *random)
            (int64_t)(retry_random(random) % (uint64_t)(span / 2 + 1));
 }
 
-/* What was needed of the own part is needed again, or idle sessions would end in each
+/* Sessions of the own part that were needed are needed again, or idle sessions would end in each
  * period. While fewer sessions than hosts are allowed, one that others want is given away,
  * and not wanted before they had a chance. */
 static int

@@ -1,4 +1,4 @@
-/* What became of a target in another table of routes. Targets are compared as bytes. */
+/* Finds a target, or its successor, in another table of routes. Targets are compared as bytes. */
 #include "sched/route/route.h"
 
 #include <stddef.h>

@@ -590,7 +590,7 @@ peer_client_read(struct peer_client *c, struct text *input)
     }
 }
 
-/* --- What takes too long, and owners that have gone ---------------------------------- */
+/* --- Time-outs, and owners that have gone -------------------------------------------- */
 
 /* A byte now and then is a sign of life, but no reply. */
 static void

@@ -31,7 +31,7 @@ void group_world_pass(struct group_world *g, int64_t ms);
 
 void group_world_end(struct group_world *g);
 
-/* Of the only message that B has taken. */
+/* The id of the only message that B has taken. */
 struct id group_world_id(const struct world *w);
 
 struct envelope *group_world_taken(const struct group_world *g);

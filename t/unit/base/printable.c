@@ -1,4 +1,4 @@
-/* What others have said, for logs and terminals. */
+/* Text of others, for logs and terminals. */
 #include "base/printable.h"
 
 #include "t/support/tap.h"

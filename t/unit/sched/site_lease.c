@@ -269,7 +269,7 @@ test_takeover(void)
     sched_world_end(&w);
 }
 
-/* What a route says of it comes first. */
+/* The route's own option comes first. */
 static void
 test_shared(void)
 {

@@ -550,7 +550,7 @@ test_injected(int64_t journal)
     group_world_end(&g);
 }
 
-/* What waits for a quota here waits there, for the quotas of that host. */
+/* Mail that waits for a quota here waits there, for the quotas of that host. */
 static void
 test_quota(void)
 {

@@ -34,7 +34,7 @@ cancel_giving(struct group_world *g)
     manager_cancel_drain(g->a.manager);
 }
 
-/* What was not sent is here again immediately, and what a sibling may have once it has
+/* Mail that was not sent is here again immediately, and mail that a sibling may have once it has
  * answered. */
 static void
 test_cancelled(void)

@@ -370,7 +370,7 @@ test_file(void)
     group_end(&w);
 }
 
-/* Of the next heartbeat; questions get nothing. */
+/* The verb of the next heartbeat; questions get nothing. */
 static const char *
 next_verb(struct world *w)
 {

@@ -524,7 +524,7 @@ test_lengths(void)
     }
 }
 
-/* Of what is not needed any more only what is known to have been acknowledged is read: here
+/* A record that is not needed any more is read only if it is known to have been acknowledged: here
  * the segment of batch 3, which said that 2 had failed, was used again. */
 static void
 test_past(void)

@@ -374,7 +374,7 @@ test_busy(void)
     is_number(q.need, 0, "but not for long");
 }
 
-/* What is kept for lost hosts is not asked for again and again. */
+/* The part that is kept for lost hosts is not asked for again and again. */
 static void
 test_kept(void)
 {

@@ -79,7 +79,7 @@ end(struct experiment *e)
 
 /* --- Bars ------------------------------------------------------------------------- */
 
-/* Of a rate, and of sessions, which are never over the limit. */
+/* A shared rate, and sessions, which are never over the limit. */
 static void
 test_rates(void)
 {
