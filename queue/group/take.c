@@ -110,7 +110,8 @@ take_remember(struct take *t, const char *came, int64_t taken_ms)
     return k;
 }
 
-/* Notes a message of an earlier run: its id says when. A copy of the record names the same message. */
+/* Notes a message of an earlier run: its id says when. A copy of the record names the same
+ * message. */
 static void
 take_recall(void *context, const char *came, struct id id)
 {

@@ -524,8 +524,8 @@ test_lengths(void)
     }
 }
 
-/* A record that is not needed any more is read only if it is known to have been acknowledged: here
- * the segment of batch 3, which said that 2 had failed, was used again. */
+/* A record that is not needed any more is read only if it is known to have been
+ * acknowledged: here the segment of batch 3, which said that 2 had failed, was used again. */
 static void
 test_past(void)
 {
