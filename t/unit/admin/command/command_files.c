@@ -65,7 +65,7 @@ test_mime(void)
                       "Content-Transfer-Encoding: 8bit\r\n\r\n\xc3\xa9\r\n"),
                0, "base64\r\n\r\nw6kNCg==\r\n");
     is_refused(run_on(mime, "--convert", "X: \xe9\r\n"), EX_DATAERR,
-               "petrel mime: not converted: a header field holds ");
+               "petrel mime: not converted: a header field has bytes ");
 }
 
 static void

@@ -64,7 +64,7 @@ test_help(void)
     }
     is_printed(run(help, "queue"), 0, "--queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n");
     is_refused(run(help, "queue ls"), EX_USAGE, "usage: petrel help [COMMAND]\n");
-    is_refused(run(help, "sttus"), EX_USAGE, "petrel: sttus: unknown command; did you mean 'status'?;");
+    is_refused(run(help, "sttus"), EX_USAGE, "petrel: sttus: unknown command (did you mean 'status'?);");
 }
 
 static void
@@ -81,7 +81,7 @@ static void
 test_unknown(void)
 {
     char longest[200];
-    is_refused(run(refuse, "quue"), EX_USAGE, "petrel: quue: unknown command; did you mean 'queue'?; `petrel help` lists all\n");
+    is_refused(run(refuse, "quue"), EX_USAGE, "petrel: quue: unknown command (did you mean 'queue'?); `petrel help` lists all\n");
     is_refused(run(refuse, "frobnicate"), EX_USAGE, "petrel: frobnicate: unknown command; `petrel help` lists all\n");
     memset(longest, 'x', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
