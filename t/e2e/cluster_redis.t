@@ -70,8 +70,11 @@ ok send_part($three, $set, 2), 'the other part';
 ok $three->wait_log(qr/host=two, status=redirected/), 'is sent to the owner';
 $redis->ask("SET $key three");
 my ($sent, $held) = map { figure($_, $three) } qw(redirected held);
+# If it came before the owner is told of the lie, they would meet.
+$three->run(qw(queue hold --all));
 $two->start;
 ok wait_figure($two, 'redirected', 1), 'who is told that it is the other';
+$three->run(qw(queue release --all));
 ok Petrel::wait_for(sub { figure('messages', $two, $three) == 2 && fragments($two)->{waited} == 2 }), 'now each has the other one';
 is fragments($three)->{redirected}, $sent, 'and there they stay';
 is_deeply [sort +let_go(2, $two, $three)], [sort @{ $set->{parts} }], 'to arrive as they are';
