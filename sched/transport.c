@@ -43,7 +43,8 @@ transport_change(struct transports *set, struct transport *c,
 {
     struct transport *other;
     HASH_FIND(hh, set->by_target, target, sizeof(*target), other);
-    if (other)
+    /* A quota cannot begin, or end, under transactions that count in it or not. */
+    if (other || (c->hop == NULL) != quota_is_none(&target->transport.quota))
         return false;
     HASH_DELETE(hh, set->by_target, c);
     memcpy(&c->target, target, sizeof(*target));

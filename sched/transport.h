@@ -47,7 +47,7 @@ struct transports {
 struct transport *transport_open(struct transports *set, const struct target *target);
 struct transport *transport_share(struct transport *c);
 /* The target has other scheduling parameters from now on, and is the same in all else.
- * False: there is a transport of that target. */
+ * False: there is a transport of that target, or only one of the two has a quota. */
 bool transport_change(struct transports *set, struct transport *c,
                       const struct target *target);
 void transport_close(struct transports *set, struct transport *c);

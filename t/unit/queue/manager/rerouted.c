@@ -84,6 +84,40 @@ test_limits(void)
     route_free(&table);
 }
 
+/* A quota that a reload adds counts from then on, one that it changes holds immediately. */
+static void
+test_quota(void)
+{
+    struct world w;
+    struct route_table *table = NULL;
+    sched_world_start(&w, 100, 100);
+    world_route(&w, &table, "smtp://a.example", "");
+    world_add(&w, "x.example", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "", 0);
+    world_must(c && channel_take(&w, c), "the first is taken");
+    world_route(&w, &table, "smtp://a.example?quota=2/d", "");
+    channel_send(&w, c);
+    channel_end(&w, c, NULL);
+    is_number(w.finishes, 1, "one is sent before, which does not count");
+    for (int i = 0; i < 6; i++)
+        world_add(&w, "x.example", 0, 0);
+    world_run(&w);
+    while (world_channels(&w, "") > 0)
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 3, "the quota counts");
+    world_route(&w, &table, "smtp://a.example?quota=3/d", "");
+    while (world_channels(&w, "") > 0)
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 4, "another one holds for the mail that waits");
+    world_route(&w, &table, "smtp://a.example", "");
+    while (world_channels(&w, "") > 0)
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 7, "and its end, too");
+    sched_world_end(&w);
+    route_free(&table);
+}
+
 static void
 test_dead(void)
 {
@@ -214,6 +248,7 @@ int
 main(void)
 {
     test_limits();
+    test_quota();
     test_dead();
     test_under_way();
     test_login();
