@@ -19,18 +19,27 @@ differs_in_parameters_alone(const struct target *a, const struct target *b)
            memcmp((const char *)a + end, (const char *)b + end, sizeof(*a) - end) == 0;
 }
 
+/* A thousand domains may have one target: the table of before is walked once for it. */
+static bool
+is_same_target(const struct sought *sought, const struct target *target)
+{
+    return sought->successor != NULL &&
+           memcmp(target, sought->successor, sizeof(*target)) == 0;
+}
+
 static void
 compare_target(void *context, const struct target *target)
 {
     struct sought *sought = context;
     if (memcmp(target, sought->target, sizeof(*target)) == 0)
         sought->is_found = true;
-    else if (!sought->was || !differs_in_parameters_alone(target, sought->target) ||
+    else if (!sought->was || sought->is_ambiguous || is_same_target(sought, target) ||
+             !differs_in_parameters_alone(target, sought->target) ||
              route_leads_to(sought->was, target))
         return;
     else if (sought->successor == NULL)
         sought->successor = target;
-    else if (memcmp(target, sought->successor, sizeof(*target)) != 0)
+    else
         sought->is_ambiguous = true;
 }
 
