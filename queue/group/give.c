@@ -106,12 +106,6 @@ give_look(struct give *g)
 }
 
 static bool
-give_is_open(const struct give *g, const struct give_host *h)
-{
-    return h->is_there && h->paused_ms <= give_now_ms(g);
-}
-
-static bool
 give_has_room(const struct give *g, const struct give_host *h, int64_t bytes)
 {
     return give_is_open(g, h) && h->sent < SIBLING_UNANSWERED &&

@@ -74,6 +74,12 @@ give_now_ms(const struct give *g)
     return loop_monotonic_ms(g->setup.loop);
 }
 
+static inline bool
+give_is_open(const struct give *g, const struct give_host *h)
+{
+    return h->is_there && h->paused_ms <= give_now_ms(g);
+}
+
 /* --- give_unread.c: messages whose form some host cannot read ----------------------- */
 
 /* By the host in that place of hosts[]. */

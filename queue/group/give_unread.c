@@ -27,7 +27,7 @@ give_unread_hope(const struct gift *x)
         const struct give_host *h = g->hosts[i];
         if (!h->is_there || give_unread_by(x, i))
             continue;
-        if (!h->is_silent && h->paused_ms <= give_now_ms(g))
+        if (!h->is_silent && give_is_open(g, h))
             return GIVE_UNREAD_SOON;
         hope = GIVE_UNREAD_LATER;
     }

@@ -62,8 +62,7 @@ filesystem_check_warn(struct log *log, const char *path,
     if (traits->copies)
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
                 "spool %s is on %s, which copies blocks that are overwritten: syncs "
-                "are slow "
-                "and need free space; %s",
+                "are slow and need free space; %s",
                 path, traits->type,
                 strcmp(traits->type, "btrfs") == 0
                     ? "stop petrel, empty journal/, and say chattr +C on it"
