@@ -7,6 +7,7 @@
 struct sought {
     const struct route_table *was; /* its targets are no successors; NULL: none are */
     const struct target *target, *successor;
+    const struct target *kept; /* the last candidate that was in the table of before */
     bool is_found, is_ambiguous;
 };
 
@@ -19,28 +20,38 @@ differs_in_parameters_alone(const struct target *a, const struct target *b)
            memcmp((const char *)a + end, (const char *)b + end, sizeof(*a) - end) == 0;
 }
 
-/* A thousand domains may have one target: the table of before is walked once for it. */
 static bool
-is_same_target(const struct sought *sought, const struct target *target)
+target_is_same(const struct target *a, const struct target *b)
 {
-    return sought->successor != NULL &&
-           memcmp(target, sought->successor, sizeof(*target)) == 0;
+    return a != NULL && memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* Thousands of domains may have one target: it is sought once in the table of before. */
+static void
+compare_candidate(struct sought *sought, const struct target *target)
+{
+    if (target_is_same(sought->successor, target) ||
+        target_is_same(sought->kept, target) ||
+        !differs_in_parameters_alone(target, sought->target))
+        return;
+    if (route_leads_to(sought->was, target))
+        sought->kept = target;
+    else if (sought->successor == NULL)
+        sought->successor = target;
+    else
+        sought->is_ambiguous = true;
 }
 
 static void
 compare_target(void *context, const struct target *target)
 {
     struct sought *sought = context;
-    if (memcmp(target, sought->target, sizeof(*target)) == 0)
-        sought->is_found = true;
-    else if (!sought->was || sought->is_ambiguous || is_same_target(sought, target) ||
-             !differs_in_parameters_alone(target, sought->target) ||
-             route_leads_to(sought->was, target))
+    if (sought->is_found || sought->is_ambiguous)
         return;
-    else if (sought->successor == NULL)
-        sought->successor = target;
-    else
-        sought->is_ambiguous = true;
+    if (target_is_same(sought->target, target))
+        sought->is_found = true;
+    else if (sought->was != NULL)
+        compare_candidate(sought, target);
 }
 
 static struct sought

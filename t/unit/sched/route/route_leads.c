@@ -56,6 +56,10 @@ test_successor(void)
     is_number(successor_rate("a.test smtp://h.test?rate=1/s\nb.test smtp://h.test?rate=2/s",
                              "a.test smtp://h.test?rate=9/s\nb.test smtp://h.test?rate=9/s"),
               9, "two become one");
+    is_number(successor_rate("a.test smtp://h.test?rate=1/s\nb.test smtp://h.test?rate=2/s\nc.test smtp://h.test?rate=3/s",
+                             "b.test smtp://h.test?rate=2/s\nc.test smtp://h.test?rate=3/s\na.test smtp://h.test?rate=9/s\n"
+                             "d.test smtp://h.test?rate=2/s\ne.test smtp://h.test?rate=9/s"),
+              9, "among several that stay, for several domains");
 }
 
 /* The default of mail that no pattern matches is a target, too. */
