@@ -12,30 +12,15 @@
 
 #include "base/memory.h"
 #include "base/net/net_internal.h"
+#include "base/net/socket.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utlist.h>
 
 enum { LINGER_MS = 30000 };
-
-static void
-net_read_name(int socket, int (*ask)(int, struct sockaddr *, socklen_t *),
-              struct net_address *out)
-{
-    struct sockaddr_storage name;
-    socklen_t length = sizeof(name);
-    if (ask(socket, (struct sockaddr *)&name, &length) == 0)
-        net_sockaddr_read(&name, length, out);
-}
 
 static void
 fail_to_connect(struct net_connection *c, int error_number)
@@ -49,17 +34,14 @@ fail_to_connect(struct net_connection *c, int error_number)
 static void
 finish_connecting(struct net_connection *c)
 {
-    int error_number = 0;
-    socklen_t length = sizeof(error_number);
-    if (getsockopt(c->out, SOL_SOCKET, SO_ERROR, &error_number, &length) < 0)
-        error_number = errno;
+    int error_number = -socket_result(c->out);
     if (error_number) {
         fail_to_connect(c, error_number);
         return;
     }
     c->connecting = false;
     c->active_ms = loop_monotonic_ms(c->net->loop);
-    net_read_name(c->out, getsockname, &c->local);
+    (void)socket_local(c->out, &c->local);
     /* net_stream_mark() did nothing while it was connecting. */
     if (net_unsent(c) || c->tls)
         net_stream_mark(c);
@@ -159,29 +141,16 @@ use_descriptors(struct net_connection *c, int in, bool in_is_socket, int out,
         c->watch_out = loop_watch_new(c->net->loop, out, 0, net_on_ready, c);
 }
 
+/* 0 or an errno. */
 static int
 try_connect(struct net_connection *c, const struct net_address *bind_to)
 {
-    struct sockaddr_storage name;
-    socklen_t length;
-    int one = 1, family = net_sockaddr_family(&c->peer);
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket_open(c->peer.family);
     if (fd < 0)
-        return errno;
+        return -fd;
     use_descriptors(c, fd, true, fd, true);
-    /* Output is collected for a turn: Nagle's algorithm could only delay it. */
-    if (family != AF_UNIX)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    if (bind_to) {
-        /* connect() chooses the port: only the pair of addresses must be unique */
-        if (family != AF_UNIX)
-            setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
-        length = net_sockaddr_fill(bind_to, &name);
-        if (bind(fd, (struct sockaddr *)&name, length) < 0)
-            return errno;
-    }
-    length = net_sockaddr_fill(&c->peer, &name);
-    return connect(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
+    int result = bind_to != NULL ? socket_bind_source(fd, bind_to) : 0;
+    return result != 0 ? -result : -socket_connect(fd, &c->peer);
 }
 
 struct net_connection *
@@ -190,7 +159,7 @@ net_connection_accepted(struct net *net, int socket, const struct net_address *p
     struct net_connection *c = connection_new(net);
     use_descriptors(c, socket, true, socket, true);
     c->peer = *peer;
-    net_read_name(socket, getsockname, &c->local);
+    (void)socket_local(socket, &c->local);
     net_stream_update(c);
     return c;
 }
@@ -199,13 +168,6 @@ bool
 net_connection_is_settled(const struct net_connection *c)
 {
     return c->gone || c->closing || c->on_event;
-}
-
-static bool
-is_socket(int descriptor)
-{
-    struct stat status;
-    return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
 /* At the end of the turn: net_free() may be called within an event, whose connection
@@ -228,7 +190,7 @@ net_new(struct loop *loop)
     net->loop = loop;
     net->scratch = memory_new(NET_INPUT_MAX);
     loop_at_end(loop, LOOP_STAGE_SEND, net_stream_flush_all, net);
-    signal(SIGPIPE, SIG_IGN); /* write() to an adopted pipe */
+    socket_ignore_broken_pipes(); /* write() to an adopted pipe */
     return net;
 }
 
@@ -274,7 +236,7 @@ net_connect(struct net *net, const struct net_address *to,
     error_number = try_connect(c, bind_to);
     if (error_number == 0) {
         c->connecting = false;
-        net_read_name(c->out, getsockname, &c->local);
+        (void)socket_local(c->out, &c->local);
         net_stream_notify(c, NOTIFY_CONNECTED);
     } else if (error_number != EINPROGRESS) {
         fail_to_connect(c, error_number);
@@ -288,10 +250,11 @@ net_adopt(struct net *net, int in, int out, net_happened *on_event, void *contex
 {
     struct net_connection *c = connection_new(net);
     assert(in >= 0 && out >= 0);
-    use_descriptors(c, in, is_socket(in), out, is_socket(out));
+    use_descriptors(c, in, socket_kind(in) == SOCKET_SOCKET, out,
+                    socket_kind(out) == SOCKET_SOCKET);
     if (c->in_is_socket) {
-        net_read_name(in, getpeername, &c->peer);
-        net_read_name(in, getsockname, &c->local);
+        (void)socket_peer(in, &c->peer);
+        (void)socket_local(in, &c->local);
     }
     net_attach(c, on_event, context);
     net_stream_update(c);
@@ -306,12 +269,10 @@ net_attach(struct net_connection *c, net_happened *on_event, void *context)
     c->context = context;
 }
 
-/* poll() for no events reports errors and the end of both directions only. */
 bool
 net_peer_is_gone(const struct net_connection *c)
 {
-    struct pollfd asked = {.fd = c->in};
-    return c->in_is_socket && poll(&asked, 1, 0) > 0;
+    return c->in_is_socket && socket_is_gone(c->in);
 }
 
 void
@@ -357,15 +318,7 @@ net_peer(const struct net_connection *c)
 bool
 net_peer_credentials(const struct net_connection *c, struct net_credentials *out)
 {
-    struct ucred who;
-    socklen_t size = sizeof(who);
-    if (c->peer.family != NET_UNIX || c->in < 0 ||
-        getsockopt(c->in, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
-        return false;
-    out->pid = (unsigned)who.pid;
-    out->uid = who.uid;
-    out->gid = who.gid;
-    return true;
+    return c->peer.family == NET_UNIX && c->in >= 0 && socket_credentials(c->in, out);
 }
 
 const struct net_address *
@@ -429,8 +382,7 @@ void
 net_reset(struct net_connection **connection)
 {
     struct net_connection *c = *connection;
-    struct linger none = {.l_onoff = 1, .l_linger = 0};
     if (c && c->out_is_socket)
-        setsockopt(c->out, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+        socket_reset_at_close(c->out);
     net_abort(connection);
 }

@@ -1,37 +1,31 @@
 /* Datagrams to a local service, without waiting. */
 #include "base/net/net_datagram.h"
 
+#include "base/net/socket.h"
+
 #include <errno.h>
-#include <poll.h>
-#include <stddef.h>
-#include <string.h>
-#include <unistd.h>
+
+static_assert(sizeof(((struct net_datagram *)0)->path) == SOCKET_PATH_MAX,
+              "a path fits");
 
 int
 net_datagram_connect(struct net_datagram *d)
 {
-    return connect(d->descriptor, (const struct sockaddr *)&d->address, d->length) == 0
-               ? 0
-               : -errno;
+    return socket_datagram_connect(d->descriptor, text_from(d->path));
 }
 
 int
 net_datagram_open(struct net_datagram *d, const char *path)
 {
-    size_t length = strlen(path);
+    struct text t = text_from(path);
     *d = (struct net_datagram){.descriptor = -1};
-    if ((path[0] != '/' && path[0] != '@') || length < 2 ||
-        length >= sizeof(d->address.sun_path))
+    bool is_path = text_starts(t, TEXT("/")) || text_starts(t, TEXT("@"));
+    if (!is_path || t.length < 2 || !text_copy(d->path, sizeof(d->path), t))
         return -EINVAL;
-    d->descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (d->descriptor < 0)
-        return -errno;
-    d->address.sun_family = AF_UNIX;
-    memcpy(d->address.sun_path, path, length);
-    if (path[0] == '@')
-        d->address.sun_path[0] = '\0';
-    d->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length +
-                            (path[0] == '/' ? 1 : 0));
+    int opened = socket_datagram_open();
+    if (opened < 0)
+        return opened;
+    d->descriptor = opened;
     return net_datagram_connect(d);
 }
 
@@ -39,26 +33,21 @@ void
 net_datagram_close(struct net_datagram *d)
 {
     if (d->descriptor >= 0)
-        close(d->descriptor);
+        socket_close(d->descriptor);
     d->descriptor = -1;
 }
 
 int
 net_datagram_send(const struct net_datagram *d, struct text message)
 {
-    ssize_t sent;
-    do
-        sent = send(d->descriptor, message.at, message.length,
-                    MSG_DONTWAIT | MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 ? -errno : 0;
+    ssize_t sent = socket_send(d->descriptor, message);
+    return sent < 0 ? (int)sent : 0;
 }
 
 void
 net_datagram_wait(const struct net_datagram *d, int timeout_ms)
 {
-    struct pollfd asked = {.fd = d->descriptor, .events = POLLOUT};
-    (void)!poll(&asked, 1, timeout_ms);
+    (void)socket_wait_write(d->descriptor, timeout_ms);
 }
 
 bool

@@ -8,13 +8,11 @@
 
 #include "base/text.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
+enum { NET_DATAGRAM_PATH_MAX = 108 };
 
 struct net_datagram {
     int descriptor; /* -1: closed */
-    struct sockaddr_un address;
-    socklen_t length;
+    char path[NET_DATAGRAM_PATH_MAX];
 };
 
 /* path: absolute, or "@NAME" in the abstract namespace. 0 or -errno: -EINVAL is a path

@@ -2,7 +2,7 @@
  *
  * net.c: opening and closing. net_stream.c: bytes and events. net_tls.c: the same
  * under TLS. net_waiting.c: buffers. net_listener.c: listeners. net_passed.c: sockets of
- * a service manager. net_sockaddr.c: addresses for system calls. */
+ * a service manager. Only socket.c calls the system, by addresses of net_sockaddr.c. */
 #ifndef BASE_NET_NET_INTERNAL_H
 #define BASE_NET_NET_INTERNAL_H
 
@@ -11,7 +11,7 @@
 #include "base/net/net.h"
 #include "base/tls/tls_session.h"
 
-#include <sys/socket.h>
+#include <sys/types.h>
 
 /* Spare buffers for waiting bytes: idle connections hold none, and busy ones need not
  * allocate each time. */
@@ -103,14 +103,6 @@ struct net_connection {
     unsigned listener; /* the number of that which accepted it; 0: none did */
     struct net_address peer, local;
 };
-
-/* Returns the length of the filled part. */
-socklen_t net_sockaddr_fill(const struct net_address *a, struct sockaddr_storage *out);
-/* NET_NONE for unknown families; mapped IPv4 becomes IPv4. */
-void net_sockaddr_read(const struct sockaddr_storage *from, socklen_t length,
-                       struct net_address *out);
-/* AF_INET, AF_INET6 or AF_UNIX. */
-int net_sockaddr_family(const struct net_address *a);
 
 /* A connection around an accepted, non-blocking socket; the peer's address is known. */
 struct net_connection *net_connection_accepted(struct net *net, int socket,

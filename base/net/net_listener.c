@@ -1,27 +1,21 @@
 /* Listeners: bind, accept in bursts, and tell which addresses belong to this host. */
 #include "base/net/net_internal.h"
+#include "base/net/socket.h"
 
 #include "base/disk/disk.h"
 #include "base/memory.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utlist.h>
 
 enum {
     /* accepted in a turn, so that new clients do not starve others */
     ACCEPTS_PER_TURN = 64,
-    BACKLOG = SOMAXCONN, /* of connections that wait to be accepted */
-    PAUSE_MS = 100,      /* when there are no descriptors left */
-    UNIX_MODE = 0666,
-    SEND_BUFFER = 64 * 1024 /* of replies, by the kernel */
+    PAUSE_MS = 100 /* when there are no descriptors left */
 };
 
 /* watch is NULL once the listener is freed: net_listener_on_ready() may be running. */
@@ -59,15 +53,11 @@ is_exhausted(int error_number)
 static int
 net_listener_accept(struct net_listener *l)
 {
-    struct sockaddr_storage name;
-    socklen_t length = sizeof(name);
     struct net_connection *c;
     struct net_address peer;
-    int fd = accept4(l->socket, (struct sockaddr *)&name, &length,
-                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = socket_accept(l->socket, &peer);
     if (fd < 0)
-        return errno;
-    net_sockaddr_read(&name, length, &peer);
+        return -fd;
     c = net_connection_accepted(l->net, fd, &peer);
     c->listener = l->number;
     l->accepted++;
@@ -90,7 +80,7 @@ net_listener_on_ready(void *context, int events)
         if (error == EAGAIN)
             return;
         /* Other errors concern one client, and there may be others; but if every
-         * accept4() fails, the listener would be ready again immediately, forever. */
+         * socket_accept() fails, the listener would be ready again immediately, forever. */
         if (error && (is_exhausted(error) || i + 1 == ACCEPTS_PER_TURN)) {
             l->pauses += is_exhausted(error);
             loop_watch_set(l->watch, 0);
@@ -106,7 +96,7 @@ void
 net_listener_accept_rest(struct net_listener *l)
 {
     int error = 0;
-    for (int i = 0; i <= BACKLOG && l->watch && !l->is_passed; i++) {
+    for (int i = 0; i <= socket_backlog() && l->watch && !l->is_passed; i++) {
         error = net_listener_accept(l);
         if (error == EAGAIN || is_exhausted(error))
             return;
@@ -153,90 +143,24 @@ remove_socket(const struct net_address *address)
  * refuses connections has no listener; one that answers belongs to a program that runs,
  * and stays. */
 static bool
-net_listener_remove_stale(const struct net_address *address,
-                          const struct sockaddr_storage *name, socklen_t length)
+net_listener_remove_stale(const struct net_address *address)
 {
-    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    bool stale = probe >= 0 &&
-                 connect(probe, (const struct sockaddr *)name, length) < 0 &&
-                 errno == ECONNREFUSED;
+    int probe = socket_open(address->family);
+    bool stale = probe >= 0 && socket_connect(probe, address) == -ECONNREFUSED;
     if (probe >= 0)
-        close(probe);
+        socket_close(probe);
     return stale && remove_socket(address);
-}
-
-/* 0 or an errno. */
-static int
-bind_to(int fd, const struct net_address *address, unsigned unix_mode)
-{
-    struct sockaddr_storage name;
-    socklen_t length = net_sockaddr_fill(address, &name);
-    mode_t mask;
-    int result;
-    if (address->family != NET_UNIX)
-        return bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
-    /* Linux gives the file the mode of the socket, so it never has another one. */
-    if (fchmod(fd, unix_mode ? unix_mode : UNIX_MODE) < 0)
-        return errno;
-    /* bind() would apply it to the mode of the file. */
-    mask = umask(0);
-    result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
-    if (result == EADDRINUSE && net_listener_remove_stale(address, &name, length))
-        result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
-    umask(mask);
-    return result;
-}
-
-/* Accepted sockets inherit these. Without a limit the kernel would buffer megabytes for a
- * peer that does not read. */
-static void
-set_inherited(int fd)
-{
-    int one = 1, unread = SEND_BUFFER;
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-}
-
-static bool
-is_dual_stack(int fd)
-{
-    int only = 1, family = 0;
-    socklen_t length = sizeof(int);
-    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 &&
-           family == AF_INET6 &&
-           getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &length) == 0 && !only;
 }
 
 /* The socket, or a negative errno. */
 static int
 open_listening(const struct net_address *address, unsigned unix_mode, bool is_shared)
 {
-    int one = 1, family = net_sockaddr_family(address);
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int result;
-    if (fd < 0)
-        return -errno;
-    if (family != AF_UNIX) {
-        /* Otherwise connections of the last process in TIME_WAIT would hinder a
-         * restart. */
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        set_inherited(fd);
-    }
-    if (is_shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0) {
-        result = errno;
-        close(fd);
-        return -result;
-    }
-    /* So that [::] and 0.0.0.0 can use the same port, with any default of the
-     * system. */
-    if (family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-    result = bind_to(fd, address, unix_mode);
-    if (!result && listen(fd, BACKLOG) < 0)
-        result = errno;
-    if (result)
-        close(fd);
-    return result ? -result : fd;
+    int fd = socket_listen(address, unix_mode, is_shared);
+    if (fd == -EADDRINUSE && address->family == NET_UNIX &&
+        net_listener_remove_stale(address))
+        fd = socket_listen(address, unix_mode, is_shared);
+    return fd;
 }
 
 /* A hint for errors that do not suggest the remedy. */
@@ -277,8 +201,6 @@ net_listener_new(struct net *net, const struct net_address *address, int fd,
                  net_accepted *on_accept, void *context)
 {
     bool is_passed = address->family == NET_PASSED;
-    struct sockaddr_storage name;
-    socklen_t length = sizeof(name);
     struct net_listener *l = memory_new(sizeof(*l));
     assert(on_accept);
     l->number = ++net->listener_last;
@@ -288,12 +210,11 @@ net_listener_new(struct net *net, const struct net_address *address, int fd,
     l->context = context;
     l->address = *address;
     l->is_passed = is_passed;
-    l->is_dual = is_passed && is_dual_stack(fd);
+    l->is_dual = is_passed && socket_is_dual(fd);
     if (is_passed)
-        set_inherited(fd);
-    if (address->family != NET_UNIX &&
-        getsockname(fd, (struct sockaddr *)&name, &length) == 0)
-        net_sockaddr_read(&name, length, &l->address);
+        socket_set_inherited(fd);
+    if (address->family != NET_UNIX)
+        (void)socket_local(fd, &l->address);
     l->watch = loop_watch_new(net->loop, fd, LOOP_READ, net_listener_on_ready, l);
     DL_APPEND(net->listeners, l);
     return l;
@@ -358,7 +279,7 @@ net_listener_free(struct net_listener **listener)
     if (l->address.family == NET_UNIX && !l->is_passed)
         /* if this fails, the next start replaces it */
         (void)!remove_socket(&l->address);
-    close(l->socket);
+    socket_close(l->socket);
     DL_DELETE(l->net->listeners, l);
     loop_release(l->net->loop, free, l);
 }
@@ -366,33 +287,16 @@ net_listener_free(struct net_listener **listener)
 bool
 net_can_bind(const struct net_address *address)
 {
-    struct sockaddr_storage name;
-    socklen_t length = net_sockaddr_fill(address, &name);
-    int family = net_sockaddr_family(address);
-    int probe = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool can = probe >= 0 && bind(probe, (struct sockaddr *)&name, length) == 0;
-    if (probe >= 0)
-        close(probe);
-    return can;
+    return socket_can_bind(address);
 }
 
 /* True if packets to address would have it as their source; nothing is sent. */
 static bool
 leads_to_itself(const struct net_address *address)
 {
-    struct sockaddr_storage name;
-    socklen_t length = net_sockaddr_fill(address, &name);
-    int family = net_sockaddr_family(address);
-    int probe = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct net_address source;
-    bool same = probe >= 0 && connect(probe, (struct sockaddr *)&name, length) == 0;
-    length = sizeof(name);
-    same = same && getsockname(probe, (struct sockaddr *)&name, &length) == 0;
-    if (probe >= 0)
-        close(probe);
-    if (!same)
+    if (!socket_source(address, &source))
         return false;
-    net_sockaddr_read(&name, length, &source);
     source.port = address->port;
     return net_address_equal(&source, address);
 }

@@ -1,41 +1,17 @@
 /* Listening sockets that a service manager has made. It keeps its own copies, so that no
  * connection is refused while the daemon restarts. */
 #include "base/net/net_internal.h"
+#include "base/net/socket.h"
 
 #include "base/memory.h"
 #include "base/printable.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { FIRST_PASSED = 3, PASSED_MAX = 128 };
-
-/* 0 or an errno: a listening stream socket. */
-static int
-passed_check(int fd)
-{
-    int type = 0, listens = 0, family = 0;
-    socklen_t length = sizeof(int);
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) < 0)
-        return errno;
-    bool known = family == AF_INET || family == AF_INET6 || family == AF_UNIX;
-    return type == SOCK_STREAM && listens && known ? 0 : EPROTOTYPE;
-}
-
-static bool
-passed_prepare(int fd)
-{
-    int flags = fcntl(fd, F_GETFL);
-    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 &&
-           fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
-}
 
 /* The next of the names; "unknown" without one, as sd_listen_fds_with_names(3) says. */
 static void
@@ -58,8 +34,7 @@ passed_take_all(struct net *net, size_t count, struct text names, char *error,
         net->passed_count = i + 1; /* one that is not looked at is not ours to close */
         p->fd = FIRST_PASSED + (int)i;
         passed_name(&names, p);
-        int failed = passed_check(p->fd);
-        if (failed == 0 && passed_prepare(p->fd))
+        if (socket_adopt_listening(p->fd) == 0)
             continue;
         snprintf(
             error, error_size,
@@ -151,7 +126,7 @@ net_passed_free(struct net *net)
 {
     for (size_t i = 0; i < net->passed_count; i++)
         if (net->passed[i].fd >= 0)
-            close(net->passed[i].fd);
+            socket_close(net->passed[i].fd);
     free(net->passed);
     net->passed = NULL;
     net->passed_count = 0;

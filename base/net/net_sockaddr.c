@@ -1,5 +1,5 @@
 /* Converts addresses from and to those of system calls. */
-#include "base/net/net_internal.h"
+#include "base/net/net_sockaddr.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -11,10 +11,10 @@
 static_assert(NET_PATH_MAX <= sizeof((struct sockaddr_un *)0)->sun_path, "a path fits");
 
 int
-net_sockaddr_family(const struct net_address *a)
+net_sockaddr_family(enum net_family family)
 {
-    assert(a->family != NET_NONE);
-    return a->family == NET_IPV4 ? AF_INET : a->family == NET_IPV6 ? AF_INET6 : AF_UNIX;
+    assert(family != NET_NONE);
+    return family == NET_IPV4 ? AF_INET : family == NET_IPV6 ? AF_INET6 : AF_UNIX;
 }
 
 socklen_t
@@ -24,7 +24,7 @@ net_sockaddr_fill(const struct net_address *a, struct sockaddr_storage *out)
     struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)out;
     struct sockaddr_un *local = (struct sockaddr_un *)out;
     memset(out, 0, sizeof(*out));
-    out->ss_family = (sa_family_t)net_sockaddr_family(a);
+    out->ss_family = (sa_family_t)net_sockaddr_family(a->family);
     switch (a->family) {
     case NET_IPV4:
         ipv4->sin_port = htons(a->port);

@@ -7,21 +7,20 @@
  * output), TLS records (wire), and bytes that are not encrypted yet (the rest of
  * output). */
 #include "base/net/net_internal.h"
+#include "base/net/socket.h"
 
 #include "base/memory.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <utlist.h>
 
 enum {
-    /* PIPE_BUF: a pipe that poll() reports writable accepts this much */
+    /* PIPE_BUF: a pipe that is reported writable accepts this much */
     PIPE_CHUNK = 4096,
     DROPPED_MAX = 16 << 20, /* read from a peer while we close */
     ERROR_MAX = 256
@@ -63,41 +62,24 @@ connection_release(void *object)
 }
 
 /* Adopted pipes and terminals stay in blocking mode, which they share with other
- * programs: poll() precedes each call. */
-static bool
-net_stream_is_ready(int descriptor, short events)
-{
-    struct pollfd asked = {.fd = descriptor, .events = events};
-    return poll(&asked, 1, 0) > 0;
-}
-
+ * programs: each call is preceded by a question whether it would wait. */
 ssize_t
 net_stream_read(const struct net_connection *c, char *to, size_t size)
 {
-    ssize_t got;
-    do {
-        if (!c->in_is_socket && !net_stream_is_ready(c->in, POLLIN))
-            return -EAGAIN;
-        got = c->in_is_socket ? recv(c->in, to, size, MSG_DONTWAIT)
-                              : read(c->in, to, size);
-    } while (got < 0 && errno == EINTR);
-    return got < 0 ? -errno : got;
+    if (c->in_is_socket)
+        return socket_receive(c->in, to, size);
+    return socket_wait_read(c->in, 0) ? socket_read(c->in, to, size) : -EAGAIN;
 }
 
 /* The number of bytes accepted, or a negative errno. */
 static ssize_t
 net_stream_write_some(const struct net_connection *c, struct text t)
 {
-    size_t chunk = t.length < PIPE_CHUNK ? t.length : PIPE_CHUNK;
-    ssize_t taken;
-    do {
-        if (!c->out_is_socket && !net_stream_is_ready(c->out, POLLOUT))
-            return -EAGAIN;
-        taken = c->out_is_socket
-                    ? send(c->out, t.at, t.length, MSG_DONTWAIT | MSG_NOSIGNAL)
-                    : write(c->out, t.at, chunk);
-    } while (taken < 0 && errno == EINTR);
-    return taken < 0 ? -errno : taken;
+    if (c->out_is_socket)
+        return socket_send(c->out, t);
+    return socket_wait_write(c->out, 0)
+               ? socket_write(c->out, text_before(t, PIPE_CHUNK))
+               : -EAGAIN;
 }
 
 void
@@ -164,9 +146,9 @@ net_stream_destroy(struct net_connection *c)
     loop_watch_free(&c->watch_in);
     loop_watch_free(&c->watch_out);
     if (c->in >= 0)
-        close(c->in);
+        socket_close(c->in);
     if (c->out != c->in)
-        close(c->out);
+        socket_close(c->out);
     DL_DELETE(net->connections, c);
     net->connection_count--;
     loop_release(net->loop, connection_release, c);
@@ -220,7 +202,7 @@ net_stream_settle(struct net_connection *c)
     }
     if (c->ended || !c->in_is_socket || !c->out_is_socket)
         net_stream_destroy(c);
-    else if (!c->shut && shutdown(c->out, SHUT_WR) < 0)
+    else if (!c->shut && socket_shut(c->out) != 0)
         net_stream_destroy(c);
     else
         c->shut = true;

@@ -88,7 +88,8 @@ sasl_client_stop(struct sasl_client *c, const char *problem)
 }
 
 static enum sasl_client_result
-send(struct sasl_client *c, struct text message, enum sasl_client_stage stage)
+sasl_client_send(struct sasl_client *c, struct text message,
+                 enum sasl_client_stage stage)
 {
     sasl_client_empty(&c->out);
     bool fits = base64_encode(message, &c->out);
@@ -101,7 +102,7 @@ send(struct sasl_client *c, struct text message, enum sasl_client_stage stage)
 static void
 send_secret(struct sasl_client *c, struct buffer *message, enum sasl_client_stage stage)
 {
-    (void)send(c, buffer_text(message), stage);
+    (void)sasl_client_send(c, buffer_text(message), stage);
     digest_forget(message->at, message->length);
     buffer_free(message);
 }
@@ -153,7 +154,7 @@ start_scram(struct sasl_client *c)
                 buffer_add(&message, TEXT("n,,")) &&
                 buffer_add(&message, buffer_text(&c->auth));
     assert(fits);
-    (void)send(c, buffer_text(&message), SASL_CLIENT_BEGUN);
+    (void)sasl_client_send(c, buffer_text(&message), SASL_CLIENT_BEGUN);
     buffer_free(&message);
 }
 
@@ -162,9 +163,9 @@ static enum sasl_client_result
 sasl_client_on_login(struct sasl_client *c)
 {
     if (c->stage == SASL_CLIENT_BEGUN)
-        return send(c, c->credentials.user, SASL_CLIENT_ANSWERED);
+        return sasl_client_send(c, c->credentials.user, SASL_CLIENT_ANSWERED);
     if (c->stage == SASL_CLIENT_ANSWERED)
-        return send(c, c->credentials.password, SASL_CLIENT_COMPLETE);
+        return sasl_client_send(c, c->credentials.password, SASL_CLIENT_COMPLETE);
     return sasl_client_stop(c, "the server sends too many challenges");
 }
 
@@ -215,7 +216,7 @@ send_proof(struct sasl_client *c)
     assert(fits);
     digest_forget(server_key, sizeof(server_key));
     digest_forget(stored_key, sizeof(stored_key));
-    (void)send(c, buffer_text(&message), SASL_CLIENT_ANSWERED);
+    (void)sasl_client_send(c, buffer_text(&message), SASL_CLIENT_ANSWERED);
     buffer_free(&message);
     return SASL_SEND;
 }
@@ -231,7 +232,7 @@ on_scram_verdict(struct sasl_client *c, struct text t)
     if (!digest_same(signature, c->signature, DIGEST_SIZE))
         return sasl_client_stop(
             c, "the server does not know the password; it may be an impostor");
-    return send(c, TEXT(""), SASL_CLIENT_COMPLETE);
+    return sasl_client_send(c, TEXT(""), SASL_CLIENT_COMPLETE);
 }
 
 static enum sasl_client_result
@@ -252,7 +253,7 @@ on_xoauth2(struct sasl_client *c, struct text t)
     if (c->stage != SASL_CLIENT_COMPLETE)
         return sasl_client_stop(c, "the server sends too many challenges");
     (void)text_copy(c->detail, sizeof(c->detail), t);
-    return send(c, TEXT(""), SASL_CLIENT_ANSWERED);
+    return sasl_client_send(c, TEXT(""), SASL_CLIENT_ANSWERED);
 }
 
 enum sasl_client_result

@@ -1,5 +1,6 @@
 /* Listeners accept in bursts, survive exhaustion, and know what is our own. */
 #include "base/net/net_internal.h"
+#include "base/net/net_sockaddr.h"
 
 #include "t/support/net_world.h"
 
