@@ -21,6 +21,7 @@ enum {
     CLOCK_SLACK_MS = 1000, /* a smaller backward step is waited out */
     NEW_RUN_MAX = 3,       /* new messages in a row while deferred ones are due */
     READY_TRIES = 32,      /* sites examined for one session */
+    IDLE_TRIES = 32,       /* idle sessions examined to end one */
     RESERVE_PART = 10,     /* this fraction of session_limit is for sites with less
                             * than */
     RESERVE_FEW = 50       /* this fraction of it */
@@ -560,13 +561,35 @@ next_end(struct sched *s, struct sched_action *action)
     return true;
 }
 
-/* Whether any site may have one more session. With idle ones there are never more than
- * twice as many. */
+/* Whether any site may have one more session. */
 static bool
 has_sessions_left(const struct sched *s)
 {
-    int limit = s->settings.session_limit;
-    return sched_working_sessions(s) < limit && s->session_count / 2 < limit;
+    return sched_working_sessions(s) < s->settings.session_limit;
+}
+
+/* The session that has been idle for longest, rather one for which no mail waits. */
+static struct sched_session *
+first_to_go(const struct sched *s)
+{
+    struct sched_session *session;
+    int looked = 0;
+    DL_FOREACH2 (s->resting, session, rest_next)
+        if (session->released || !session->site->is_stalled || ++looked == IDLE_TRIES)
+            return session;
+    return s->resting;
+}
+
+/* With idle sessions there are never more than twice as many as may work. When more than
+ * half of all are idle, these alone are in the way: one ends for the mail that needs its
+ * place. Its owner ends it in this turn. */
+static bool
+make_session_place(struct sched *s)
+{
+    if (s->session_count / 2 < s->settings.session_limit)
+        return true;
+    sched_session_release(first_to_go(s));
+    return false;
 }
 
 /* Idle sessions come first, unless they lack the proof of the mail that waits.
@@ -634,7 +657,7 @@ static bool
 next_open(struct sched *s, struct sched_action *action)
 {
     struct site *site = ready_choose(s);
-    if (!site)
+    if (!site || !make_session_place(s))
         return false;
     struct destination *d = site_destination(site, s->now_ms);
     assert(d);

@@ -206,8 +206,9 @@ struct session_limits {
 void sched_session_limit(struct sched_session *session,
                          const struct session_limits *limits);
 
-/* It has carried as many messages as the transport or the host allows: sched_take will
- * always return false. */
+/* It has carried as many messages as the transport or the host allows, or its place is
+ * needed for other mail, which may come in any turn of an idle one: sched_take will
+ * always return false, and its owner ends it in this turn. */
 bool sched_session_is_spent(const struct sched_session *session);
 
 /* A verdict for one recipient of the session's oldest work. DEFERRED with BLAME_SITE is

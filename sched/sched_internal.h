@@ -31,7 +31,7 @@ struct sched {
     struct message_index_set known;
     struct destinations destinations;
     struct hosts *hosts;
-    struct sched_session *sessions;
+    struct sched_session *sessions, *resting; /* resting: idle, the longest first */
     int session_count, idle_count;
     uint64_t sessions_opened;
     int active; /* messages being loaded or loaded */

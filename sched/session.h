@@ -23,6 +23,7 @@ struct sched_session {
     struct sched_session *prev, *next;                 /* all */
     struct sched_session *opening_prev, *opening_next; /* of its site */
     struct sched_session *idlers_prev, *idlers_next;   /* the same */
+    struct sched_session *rest_prev, *rest_next;       /* idle ones of all sites */
     struct site *site;
     struct destination *destination; /* for which it was opened */
     char *domain;
@@ -31,7 +32,7 @@ struct sched_session {
     uint64_t demand;    /* found for its domain */
     bool is_found;      /* its servers are known */
     bool greeted, idle; /* idle: found no mail to carry */
-    bool released;      /* it ends, to make space for another lane */
+    bool released;      /* it ends, to make space for other mail */
     bool plain_turn;    /* its next work is of the plain lane */
     struct work works[WORKS_MAX];
     unsigned oldest, work_count; /* of works */

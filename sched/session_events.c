@@ -221,6 +221,17 @@ session_greeted(struct sched *s, struct sched_session *session)
     sched_site_recall(s, site);
 }
 
+static void
+session_set_idle(struct sched *s, struct sched_session *session, bool idle)
+{
+    int change = sched_session_set_idle(session, idle);
+    s->idle_count += change;
+    if (change > 0)
+        DL_APPEND2(s->resting, session, rest_prev, rest_next);
+    else if (change < 0)
+        DL_DELETE2(s->resting, session, rest_prev, rest_next);
+}
+
 bool
 sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
            struct sched_work *work)
@@ -231,8 +242,7 @@ sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
     bool takes = sched_has_work(s, session);
     if (!takes && session->work_count == 0 && gives_way_to(s, session))
         sched_session_release(session);
-    s->idle_count +=
-        sched_session_set_idle(session, !takes && session->work_count == 0);
+    session_set_idle(s, session, !takes && session->work_count == 0);
     if (takes) {
         const struct work *w =
             sched_session_begin(&s->destinations.sites, session, s->now_ms);
@@ -507,7 +517,7 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
     struct destination *d = session->destination;
     struct transport *transport = transport_share(site->transport);
     bool greeted = session->greeted;
-    s->idle_count += sched_session_set_idle(session, false);
+    session_set_idle(s, session, false);
     s->session_count--;
     DL_DELETE(s->sessions, session);
     struct site *blamed = blamed_site(s, session, trouble);

@@ -539,7 +539,7 @@ line_happened(struct simulation *s, struct event *event)
     }
 }
 
-/* True: a session has taken mail. */
+/* True: a session has taken mail, or has ended for other mail. */
 static bool
 wake_seat(struct simulation *s, struct seat *seat)
 {
@@ -549,8 +549,19 @@ wake_seat(struct simulation *s, struct seat *seat)
         if (sched_has_work(l->host->sched, l->session)) {
             take_mail(s, l);
             woke = true;
+        } else if (sched_session_is_spent(l->session)) {
+            simulation_cancel(s, &l->event);
+            line_end(s, l, NULL);
+            woke = true;
         }
     return woke;
+}
+
+/* At that number the scheduler ends an idle one for each that it needs. */
+static bool
+has_all_lines(const struct simulation *s, const struct simulation_host *host)
+{
+    return host->line_count / 2 >= (size_t)s->scenario->sched.session_limit;
 }
 
 bool
@@ -558,7 +569,7 @@ line_wake_idle(struct simulation *s, struct simulation_host *host, bool all)
 {
     struct line *l;
     bool woke = false;
-    if (all || host->line_count <= LOOK_ALWAYS ||
+    if (all || host->line_count <= LOOK_ALWAYS || has_all_lines(s, host) ||
         s->now_us - host->looked_us >= LOOK_EVERY_US) {
         host->looked_us = s->now_us;
         DL_FOREACH (host->lines, l)

@@ -551,8 +551,12 @@ test_idle(void)
     channel_send(&w, b);
     ok(!channel_take(&w, b));
     is_number(w.opens, 4, "twice the limit is the most there ever are");
-    channel_end(&w, late, NULL);
-    is_number(world_channels(&w, "d.example"), 1, "one ends: the next is served");
+    ok_named(!sched_session_is_spent(c->session) &&
+                 !sched_session_is_spent(late->session),
+             "those that mail waits for stay");
+    ok_named(sched_session_is_spent(b->session), "of the others one is to end");
+    channel_end(&w, b, NULL);
+    is_number(world_channels(&w, "d.example"), 1, "and the next is served");
     channel_drain(&w, world_channel(&w, "c.example", 0));
     ok_named(sched_has_work(w.s, c->session) && channel_take(&w, c),
              "another ends: the idle one comes back");
