@@ -32,6 +32,7 @@ enum {
 };
 
 static const int64_t time_max_ms = 99999999999999;
+static const struct mark_place nowhere = {CHANNEL_REMOTE, -1};
 
 /* --- In memory ------------------------------------------------------------------- */
 
@@ -87,8 +88,7 @@ envelope_add(struct envelope *e, struct text address, unsigned notify,
         .address = envelope_text(e, address),
         .original = envelope_text(e, original),
         .notify = notify,
-        .channel = CHANNEL_REMOTE,
-        .mark_offset = -1,
+        .mark = nowhere,
     };
     if (r.address.at == NULL || r.original.at == NULL)
         return false;
@@ -370,12 +370,11 @@ channel_title(enum channel channel)
 /* info/ID says how many recipients local/ID and remote/ID must have, so that a missing
  * file is noticed. */
 static unsigned
-count_channel(const struct envelope *e, enum channel channel)
+count_local(const struct envelope *e)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < e->count; i++)
-        if (e->recipients[i].channel == channel)
-            count++;
+        count += e->recipients[i].is_local;
     return count;
 }
 
@@ -408,26 +407,49 @@ void
 envelope_write_info(const struct envelope *e, struct buffer *out)
 {
     envelope_begin_file(out, e, info_title);
-    add_particulars(out, e, count_channel(e, CHANNEL_LOCAL),
-                    count_channel(e, CHANNEL_REMOTE), e->delivery.failure_count);
+    unsigned local = count_local(e);
+    add_particulars(out, e, local, e->count - local, e->delivery.failure_count);
     envelope_end_file(out, e->id, info_title);
 }
 
 /* The checksum is that of open marks. Marks are set behind it, because they are
  * overwritten in place later. */
-void
-envelope_write_channel(struct envelope *e, enum channel channel, struct buffer *out)
+static void
+write_channel(const struct envelope *e, enum channel channel, struct mark_place *places,
+              struct buffer *out)
 {
     const char *title = channel_title(channel);
+    bool is_local = channel == CHANNEL_LOCAL;
     envelope_begin_file(out, e, title);
     for (unsigned i = 0; i < e->count; i++)
-        if (e->recipients[i].channel == channel)
-            e->recipients[i].mark_offset =
-                (int64_t)envelope_add_recipient(out, i, &e->recipients[i]);
+        if (e->recipients[i].is_local == is_local) {
+            size_t offset = envelope_add_recipient(out, i, &e->recipients[i]);
+            assert(offset <= INT32_MAX);
+            places[i] = (struct mark_place){channel, (int32_t)offset};
+        }
     envelope_end_file(out, e->id, title);
     for (unsigned i = 0; i < e->count; i++)
-        if (e->recipients[i].channel == channel && e->recipients[i].done)
-            out->at[e->recipients[i].mark_offset] = MARK_DONE;
+        if (e->recipients[i].is_local == is_local && e->recipients[i].done)
+            out->at[places[i].offset] = MARK_DONE;
+}
+
+void
+envelope_write_channels(const struct envelope *e, struct mark_place *places,
+                        struct buffer *local, struct buffer *remote)
+{
+    unsigned count = count_local(e);
+    if (count > 0)
+        write_channel(e, CHANNEL_LOCAL, places, local);
+    if (count < e->count)
+        write_channel(e, CHANNEL_REMOTE, places, remote);
+}
+
+void
+envelope_take_places(struct envelope *e, const struct mark_place *places)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        e->recipients[i].mark = places[i];
+    e->storage.preprocessed = true;
 }
 
 /* --- Reading --------------------------------------------------------------------- */
@@ -694,7 +716,7 @@ envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
         return PROGRESS_BAD;
     e->id = id;
     make_places(e, count);
-    struct recipient made = {.channel = CHANNEL_REMOTE, .mark_offset = -1};
+    struct recipient made = {.mark = nowhere};
     for (unsigned i = 0; i < count && !r.bad; i++)
         envelope_take_recipient(&r, e, made);
     /* Only S5 has marks in place. */
@@ -726,8 +748,9 @@ envelope_read_channel(struct text bytes, struct id id, enum channel channel,
     assert(e->storage.preprocessed);
     struct reading r = begin_reading(bytes, id, channel_title(channel));
     while (!r.bad && r.at < r.end)
-        envelope_take_recipient(
-            &r, e,
-            (struct recipient){.channel = channel, .mark_offset = (int64_t)r.at});
+        envelope_take_recipient(&r, e,
+                                (struct recipient){
+                                    .mark = {channel, (int32_t)r.at}
+        });
     return envelope_end_reading(&r);
 }

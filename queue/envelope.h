@@ -39,6 +39,13 @@ enum envelope_return { RETURN_DEFAULT, RETURN_HEADERS, RETURN_FULL };
 
 enum channel { CHANNEL_LOCAL, CHANNEL_REMOTE }; /* which of qmail's two files */
 
+/* The place of a recipient's T/D byte in S5: file and offset. Both are one fact,
+ * made by the function that writes the files, or by the one that reads them. */
+struct mark_place {
+    enum channel channel;
+    int32_t offset; /* -1: the message is not S5 */
+};
+
 /* How recipients came into the envelope through an alias. Some of them share it: one
  * transaction to them has one sender and one origin. */
 struct recipient_way {
@@ -69,8 +76,10 @@ struct recipient {
      * of success: a notification says "expanded", or "delivered" (`way`) to a list. */
     bool expanded;
     enum recipient_refusal refused : 8;
-    enum channel channel; /* of its record on disk, S5 */
-    int64_t mark_offset;  /* of its T/D byte on disk, S5; -1 in S4 */
+    bool
+        is_local; /* by its route: files of S5 that are still to be written will have it
+                    * in local/ */
+    struct mark_place mark; /* on disk */
 };
 
 /* A result that a notification will report to the sender (bounce/ID): a failure, or a
@@ -180,8 +189,7 @@ struct envelope {
 
 struct envelope *envelope_new(void);
 void envelope_free(struct envelope **e);
-/* Copies the texts; the channel is CHANNEL_REMOTE until a route says otherwise. False:
- * the limit of recipients or bytes is reached. */
+/* Copies the texts. False: the limit of recipients or bytes is reached. */
 bool envelope_add(struct envelope *e, struct text address, unsigned notify,
                   struct text original) __attribute__((warn_unused_result));
 /* A way with these texts, copied: one that the envelope has, or a new one. NULL: the
@@ -228,9 +236,13 @@ bool envelope_is_newer(struct text bytes);
 void envelope_write_info(const struct envelope *e, struct buffer *out);
 enum progress envelope_read_info(struct text bytes, struct id id, struct envelope *e)
     __attribute__((warn_unused_result));
-/* Sets mark_offset of the recipients of that channel. */
-void envelope_write_channel(struct envelope *e, enum channel channel,
-                            struct buffer *out);
+/* Both files, each recipient in one of them; a file without recipients stays empty.
+ * places: one for each recipient, gets where its mark is. The envelope does not change:
+ * it gets the places when the files count. */
+void envelope_write_channels(const struct envelope *e, struct mark_place *places,
+                             struct buffer *local, struct buffer *remote);
+/* The files count from now on: S5. places: of all recipients. */
+void envelope_take_places(struct envelope *e, const struct mark_place *places);
 enum progress envelope_read_channel(struct text bytes, struct id id,
                                     enum channel channel, struct envelope *e)
     __attribute__((warn_unused_result));

@@ -261,7 +261,7 @@ static void
 fill_move(struct marks *m, struct pending *p)
 {
     struct journaled_message *journaled = journaled_find(m->journaled, p->id);
-    struct preprocess move = {.journaled = journaled != NULL};
+    struct preprocess move = {.id = p->id};
     marks_leave_line(m, p);
     /* It has left the journal: recovery found its files whole while it was queued. */
     if (journaled == NULL &&
@@ -287,16 +287,17 @@ fill_move(struct marks *m, struct pending *p)
     }
     if (journaled != NULL)
         journaled->moving = true;
-    move.owned = p->owned;
-    p->owned = p->due = false;
+    move.released = p->envelope->delivery.released;
+    p->due = false;
     p->moving = true;
-    /* The new files get the marks of this moment; later ones are written in place
+    /* The new files get the state of this moment; later results are written in place
      * afterwards. */
     p->moved = p->count;
     m->preprocessor.moves[m->preprocessor.count++] = move;
 }
 
-/* In its new files the recipients' marks are found by their offsets. */
+/* The files count from this moment on: the envelope in use learns where its marks are. One
+ * with other recipients asks the files before it writes. */
 static void
 marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
 {
@@ -304,33 +305,19 @@ marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
     drop_marks(m, p, p->moved);
     if (journaled != NULL)
         (void)journaled_end(m->journaled, journaled, RECORD_MOVED);
-    else if (spool_leave_todo(m->spool, move->envelope) == 0)
+    else if (spool_leave_todo(m->spool, p->id, move->released) == 0)
         id_set_remove(m->seen, p->id);
-    if (p->envelope != NULL && p->envelope != move->envelope)
-        marks_take_offsets(p->envelope, move->envelope);
+    if (p->envelope != NULL && p->envelope->count == move->recipients)
+        envelope_take_places(p->envelope, move->places);
     if (p->envelope != NULL && p->envelope->fragment.awaits_parts && !p->ended)
         (void)marker_put(m->spool, MARKER_AWAITING, p->id);
-}
-
-/* Gives the preprocessor's envelope back to the pending, or frees it. */
-static void
-give_back(struct pending *p, struct preprocess *move, bool wanted)
-{
-    bool same = p->envelope == move->envelope;
-    if (move->owned && same && wanted) {
-        p->owned = true;
-    } else if (move->owned && !(same && p->owned)) {
-        if (same)
-            p->envelope = NULL;
-        envelope_free(&move->envelope);
-    }
 }
 
 /* The pending is freed afterwards, unless there is more to write. */
 static void
 take_move(struct marks *m, struct preprocess *move)
 {
-    struct id id = move->envelope->id;
+    struct id id = move->id;
     struct pending *p = marks_find(m, id);
     struct journaled_message *journaled = journaled_find(m->journaled, id);
     bool ended = p->ended;
@@ -340,7 +327,6 @@ take_move(struct marks *m, struct preprocess *move)
     if (move->result == 0)
         marks_arrive(m, p, move);
     bool more = move->result < 0 || p->due || p->count > 0;
-    give_back(p, move, more && !ended);
     if (ended || !more) {
         pending_free(m, p);
     } else if (move->result < 0) {
@@ -362,8 +348,9 @@ marks_on_moved(void *context)
     unsigned count = m->preprocessor.count;
     for (unsigned i = 0; i < count; i++) {
         struct preprocess *move = &m->preprocessor.moves[i];
-        struct id before = guard_enter(&m->spool->guard, move->envelope->id);
+        struct id before = guard_enter(&m->spool->guard, move->id);
         take_move(m, move);
+        preprocess_free(move);
         guard_leave(&m->spool->guard, before);
     }
     m->preprocessor.count = 0;
@@ -560,9 +547,7 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
     struct pending *p = pending_for(m, e);
     size_t before = p->texts.length;
     assert(!r->done);
-    /* In S5 a file has the recipient already, and its mark belongs into that file. */
-    if (!e->storage.preprocessed)
-        r->channel = channel;
+    r->is_local = channel == CHANNEL_LOCAL;
     r->done = true;
     e->delivery.done++;
     if (failure != NULL) {
@@ -633,17 +618,7 @@ marks_wait(struct marks *m, struct envelope *e, bool waits)
         (void)marker_put(m->spool, MARKER_AWAITING, e->id);
 }
 
-static struct preprocess *
-find_move(struct marks *m, struct id id)
-{
-    for (unsigned i = 0; i < m->preprocessor.count; i++)
-        if (id_compare(m->preprocessor.moves[i].envelope->id, id) == 0)
-            return &m->preprocessor.moves[i];
-    return NULL;
-}
-
-/* The preprocessor still uses the envelope of a message that is being moved, so the
- * pending stays until take_move() frees it. */
+/* A message that is being moved ends when it has arrived. */
 bool
 marks_forget(struct marks *m, struct id id)
 {
@@ -659,6 +634,13 @@ marks_forget(struct marks *m, struct id id)
 }
 
 bool
+marks_are_moving(const struct marks *m, struct id id)
+{
+    const struct pending *p = marks_find(m, id);
+    return p != NULL && p->moving;
+}
+
+bool
 marks_have_ended(const struct marks *m, struct id id)
 {
     const struct pending *p = marks_find(m, id);
@@ -671,14 +653,11 @@ marks_retire(struct marks *m, struct envelope **e)
     if (!marks_forget(m, (*e)->id))
         return false;
     struct pending *p = marks_find(m, (*e)->id);
-    struct preprocess *move = find_move(m, (*e)->id);
-    if (p->envelope == *e && !p->owned)
+    if (p->envelope == *e) {
+        assert(!p->owned);
         p->envelope = NULL;
-    if (move->envelope != *e)
-        envelope_free(e);
-    else
-        move->owned = true; /* the move still reads from it */
-    *e = NULL;
+    }
+    envelope_free(e);
     return true;
 }
 
@@ -714,13 +693,16 @@ marks_write(struct marks *m, struct id id)
 }
 
 /* The envelope was read from the disk, which refused these results. Without them a
- * recipient that is done would get the message twice. */
+ * recipient that is done would get the message twice. Files that are being made do not
+ * count yet, though they can be read: the move may fail. */
 void
 marks_overlay(struct marks *m, struct envelope *e)
 {
     struct pending *p = marks_find(m, e->id);
     if (p == NULL)
         return;
+    if (p->moving)
+        e->storage.preprocessed = false;
     if (has_warning(p))
         e->delivery.warned_s = p->envelope->delivery.warned_s;
     e->delivery.released =
@@ -732,8 +714,8 @@ marks_overlay(struct marks *m, struct envelope *e)
         if (p->marks[i].recipient >= e->count)
             continue; /* the file was changed meanwhile */
         struct recipient *r = &e->recipients[p->marks[i].recipient];
-        if (!e->storage.preprocessed && p->envelope != NULL)
-            r->channel = p->envelope->recipients[p->marks[i].recipient].channel;
+        if (p->envelope != NULL && p->marks[i].recipient < p->envelope->count)
+            r->is_local = p->envelope->recipients[p->marks[i].recipient].is_local;
         if (!r->done) {
             r->done = true;
             e->delivery.done++;
@@ -780,13 +762,8 @@ marks_stop(struct marks *m)
     marks_flush(m);
     /* A move that has not ended is lost: the message stays where it was. */
     for (unsigned i = 0; i < m->preprocessor.count; i++) {
-        struct preprocess *move = &m->preprocessor.moves[i];
-        p = marks_find(m, move->envelope->id);
+        p = marks_find(m, m->preprocessor.moves[i].id);
         p->moving = false;
-        if (move->owned && p->envelope != move->envelope)
-            envelope_free(&move->envelope);
-        else
-            p->owned = p->owned || move->owned;
     }
     preprocess_end(&m->preprocessor);
     HASH_ITER (hh, m->table, p, next)

@@ -72,6 +72,8 @@ void marks_write(struct marks *m, struct id id);
 void marks_overlay(struct marks *m, struct envelope *e);
 /* No more marks of id will be written. True: it is being moved, as marks_retire(). */
 bool marks_forget(struct marks *m, struct id id);
+/* True: its files are being made. */
+bool marks_are_moving(const struct marks *m, struct id id);
 /* True: retired or forgotten during its move, so no longer a message. */
 bool marks_have_ended(const struct marks *m, struct id id);
 /* By how much `rounds` must grow until all messages in the line now have moved. */

@@ -3,7 +3,6 @@
 
 #include "queue/spool/load.h"
 
-#include <assert.h>
 #include <errno.h>
 
 /* Whether the message became S5 while e was in use, so that e does not say so. */
@@ -14,19 +13,7 @@ marks_are_outdated(const struct marks *m, const struct envelope *e)
            !id_set_has(m->seen, e->id) && !spool_has(m->spool, SPOOL_TODO, e->id);
 }
 
-/* Both have the same recipients in the same order: the caller has compared them. */
-void
-marks_take_offsets(struct envelope *e, const struct envelope *from)
-{
-    assert(e->count == from->count);
-    for (unsigned i = 0; i < e->count; i++) {
-        e->recipients[i].channel = from->recipients[i].channel;
-        e->recipients[i].mark_offset = from->recipients[i].mark_offset;
-    }
-    e->storage.preprocessed = true;
-}
-
-/* An envelope from before S5 lacks the offsets at which the D marks are written. */
+/* An envelope from before S5 lacks the places where the D marks are written. */
 int
 marks_bring_up_to_date(struct marks *m, struct envelope *e)
 {
@@ -36,8 +23,9 @@ marks_bring_up_to_date(struct marks *m, struct envelope *e)
     if (result != LOAD_DONE)
         return result == LOAD_LATER ? -EAGAIN : -ENOENT;
     bool same = found->count == e->count; /* else the files were changed from outside */
-    if (same)
-        marks_take_offsets(e, found);
+    for (unsigned i = 0; i < e->count && same; i++)
+        e->recipients[i].mark = found->recipients[i].mark;
+    e->storage.preprocessed = same;
     envelope_free(&found);
     return same ? 0 : -ENOENT;
 }

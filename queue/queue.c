@@ -46,6 +46,14 @@ queue_on_found(void *context, const struct queue_entry *entry)
     q->found(q->found_context, entry);
 }
 
+/* Until its END or MOVED the journal is the authority, whatever files there are. */
+static bool
+queue_is_moving(void *context, struct id id)
+{
+    const struct queue *q = context;
+    return journaled_find(&q->journaled, id) == NULL && marks_are_moving(&q->marks, id);
+}
+
 void
 queue_end(struct queue *q, struct id id, unsigned dirs)
 {
@@ -258,6 +266,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                                   .blocked = &q->share.blocked,
                                   .withheld = &q->share.withheld,
                                   .found = queue_on_found,
+                                  .is_moving = queue_is_moving,
                                   .context = q,
                                   .damaged = on_damaged,
                                   .damaged_context = q};

@@ -25,8 +25,11 @@ queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool d
 static void
 quarantine(struct queue *q, struct id id, const char *reason)
 {
-    if (marks_forget(&q->marks, id))
-        return; /* it is being moved and not damaged */
+    if (marks_are_moving(&q->marks, id)) {
+        recover_report_later(&q->recover, id);
+        return;
+    }
+    (void)marks_forget(&q->marks, id);
     struct journaled_message *m = journaled_find(&q->journaled, id);
     if (m != NULL && journaled_quarantine(&q->journaled, m, reason) < 0) {
         recover_report_later(&q->recover, id);

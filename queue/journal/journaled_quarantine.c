@@ -1,7 +1,10 @@
 /* Journaled messages that are quarantined: from the journal to corrupt/. */
 #include "queue/journal/journaled_internal.h"
 
+#include "base/memory.h"
+
 #include <errno.h>
+#include <stdlib.h>
 
 /* The spool's files first: a mess/ID that a move left incomplete must not replace the
  * content. Until both are durable the journal has everything. */
@@ -36,9 +39,11 @@ make_preprocessed(struct journaled *y, struct journaled_message *m)
     struct journaled_content *content =
         m->large ? NULL : journaled_read_content(y, m, &result);
     struct text bytes = content != NULL ? buffer_text(&content->bytes) : TEXT("");
+    struct mark_place *places = memory_array(e->count + 1, sizeof(*places));
     if (result == 0)
         result = spool_write_preprocessed(y->spool, e, content != NULL ? &bytes : NULL,
-                                          files, &count);
+                                          places, files, &count);
+    free(places);
     while (count > 0)
         disk_close_file(y->spool->disk, files[--count]);
     if (result == 0)

@@ -243,7 +243,7 @@ adopt_is_there(struct adopt *a, const struct journaled_message *m)
 static void
 add_move(struct adopt *a, struct journaled_message *m)
 {
-    struct preprocess move = {.journaled = true, .owned = true};
+    struct preprocess move = {.id = m->id};
     bool later = false;
     char reason[LOAD_REASON_MAX];
     int error = 0;
@@ -295,7 +295,7 @@ take_moves(struct adopt *a)
 {
     for (unsigned i = 0; i < a->preprocessor.count; i++) {
         struct preprocess *move = &a->preprocessor.moves[i];
-        struct id before = guard_enter(&a->spool->guard, move->envelope->id);
+        struct id before = guard_enter(&a->spool->guard, move->id);
         if (move->result < 0) {
             a->failed = true;
         } else {
@@ -303,6 +303,7 @@ take_moves(struct adopt *a)
             a->result.messages++;
         }
         envelope_free(&move->envelope);
+        preprocess_free(move);
         guard_leave(&a->spool->guard, before);
     }
     a->preprocessor.count = 0;

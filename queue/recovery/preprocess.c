@@ -5,8 +5,11 @@
  * MOVED or removes todo/ID only after that. */
 #include "queue/recovery/preprocess.h"
 
+#include "base/memory.h"
+
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 
 enum stage { STAGE_FILES, STAGE_QUEUED, STAGE_ROOMS, STAGE_DONE };
 
@@ -25,8 +28,7 @@ preprocessor_take_result(struct preprocessor_sync *s, int result)
         struct preprocess *move = &m->moves[s->move];
         bool stopped = s->move >= m->count; /* its envelope was taken away */
         if (result < 0 && !stopped && move->result == 0)
-            move->result =
-                spool_trouble(spool, result, &move->envelope->id, "sync a file");
+            move->result = spool_trouble(spool, result, &move->id, "sync a file");
     } else if (result < 0) {
         spool->unsynced[s->dir] = true;
         m->dirs_result = spool_trouble(spool, result, NULL, "sync a directory");
@@ -115,11 +117,13 @@ write_files(struct preprocessor *m)
         int files[SPOOL_PREPROCESSED_FILES];
         unsigned count = 0;
         struct text content = TEXT("");
+        move->recipients = move->envelope->count;
+        move->places = memory_array(move->recipients + 1, sizeof(*move->places));
         if (move->content != NULL)
             content = buffer_text(&move->content->bytes);
         move->result = spool_write_preprocessed(m->spool, move->envelope,
                                                 move->content != NULL ? &content : NULL,
-                                                files, &count);
+                                                move->places, files, &count);
         for (unsigned file = 0; file < count; file++)
             add_sync(m, files[file])->move = i;
     }
@@ -135,9 +139,7 @@ preprocessor_finish(struct preprocessor *m)
         if (move->result == 0)
             move->result = m->dirs_result;
         if (move->result < 0)
-            spool_remove_preprocessed(m->spool, move->envelope, move->content != NULL);
-        else if (move->journaled)
-            move->envelope->storage.preprocessed = true;
+            spool_remove_preprocessed(m->spool, move->id, move->content != NULL);
         journaled_content_release(&move->content);
     }
 }
@@ -193,11 +195,19 @@ preprocess_prepare(struct preprocessor *m)
     return m->stage == STAGE_DONE;
 }
 
+void
+preprocess_free(struct preprocess *move)
+{
+    journaled_content_release(&move->content);
+    free(move->places);
+    *move = (struct preprocess){0};
+}
+
 /* At a stop: a message that has not ended is where it was. */
 void
 preprocess_end(struct preprocessor *m)
 {
     for (unsigned i = 0; i < m->count; i++)
-        journaled_content_release(&m->moves[i].content);
+        preprocess_free(&m->moves[i]);
     m->count = 0;
 }

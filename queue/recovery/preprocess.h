@@ -19,11 +19,17 @@ enum {
 };
 
 struct preprocess {
-    struct envelope *envelope;         /* then preprocessed */
-    bool owned;                        /* the caller frees the envelope */
+    struct id id;
+    /* Is read within preprocess_prepare() alone: the files are written from this moment's
+     * state, and the caller may then change or free it. */
+    struct envelope *envelope;
     struct journaled_content *content; /* journaled, not large; is released */
-    bool journaled;
-    int result; /* 0; or -errno: the message has not changed */
+    bool released;                     /* for the caller: what info/ID says */
+    int result;                        /* 0; or -errno: the message has not changed */
+    /* The places of the recipients' marks in the files. They count, and the envelope may
+     * take them, when the move is over; preprocess_free() frees them. */
+    struct mark_place *places;
+    unsigned recipients;
 };
 
 struct preprocessor;
@@ -50,10 +56,11 @@ struct preprocessor {
     unsigned sync_count;
 };
 
-/* The caller sets the members from spool to context before, and fills moves and count.
- * True: all are done already. False: done is called when all are. The caller reads the
- * results, then sets count to 0. */
+/* The caller sets the members from spool to context before, and fills moves (from id to
+ * released) and count. True: all are done already. False: done is called when all are. The
+ * caller reads the results, frees each move, then sets count to 0. */
 bool preprocess_prepare(struct preprocessor *m);
+void preprocess_free(struct preprocess *move);
 /* Drops moves in progress without a callback; call it before the disk is closed. */
 void preprocess_end(struct preprocessor *m);
 

@@ -243,7 +243,8 @@ recover_examine(struct recover *r, const struct recover_row *row, bool marked)
         remove_ended(r, id);
         return;
     }
-    if (is_doubtful(r, row) && spool_dirs_of(r->spool, id, &dirs) < 0) {
+    if ((r->is_moving != NULL && r->is_moving(r->context, id)) ||
+        (is_doubtful(r, row) && spool_dirs_of(r->spool, id, &dirs) < 0)) {
         recover_report_later(r, id);
         return;
     }

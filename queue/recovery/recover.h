@@ -31,6 +31,9 @@ struct recover {
     void (*damaged)(void *context, struct id id, const char *reason);
     void *damaged_context;
     void *context;
+    /* A message of todo/ whose files are being made, and may be removed again
+     * (preprocess.h). NULL: there is none. */
+    bool (*is_moving)(void *context, struct id id);
 
     struct recover_row *rows; /* to be examined: asked for by this process */
     size_t count, capacity, next;

@@ -413,15 +413,6 @@ put_durably(struct spool *s, enum spool_dir dir, struct id id, struct text bytes
     return result;
 }
 
-static bool
-has_channel(const struct envelope *e, enum channel channel)
-{
-    for (unsigned i = 0; i < e->count; i++)
-        if (e->recipients[i].channel == channel)
-            return true;
-    return false;
-}
-
 static enum spool_dir
 channel_dir(enum channel channel)
 {
@@ -431,11 +422,11 @@ channel_dir(enum channel channel)
 /* The files of one message that is becoming S5. */
 struct writing {
     struct spool *spool;
-    struct envelope *envelope;
+    const struct envelope *envelope;
     int *files;
     unsigned count;
     int result;
-    struct buffer form;
+    struct buffer form, other;
 };
 
 static void
@@ -458,15 +449,22 @@ put_nothing(struct writing *w, enum spool_dir dir)
 }
 
 static void
-put_channel(struct writing *w, enum channel channel)
+put_channel(struct writing *w, enum channel channel, const struct buffer *form)
 {
-    if (!has_channel(w->envelope, channel)) {
+    if (form->length == 0)
         put_nothing(w, channel_dir(channel));
-        return;
-    }
+    else
+        spool_put(w, channel_dir(channel), buffer_text(form));
+}
+
+static void
+put_channels(struct writing *w, struct mark_place *places)
+{
     buffer_clear(&w->form);
-    envelope_write_channel(w->envelope, channel, &w->form);
-    spool_put(w, channel_dir(channel), buffer_text(&w->form));
+    buffer_clear(&w->other);
+    envelope_write_channels(w->envelope, places, &w->form, &w->other);
+    put_channel(w, CHANNEL_LOCAL, &w->form);
+    put_channel(w, CHANNEL_REMOTE, &w->other);
 }
 
 /* Failures are written again as a whole: those that a file had before are in the
@@ -488,38 +486,37 @@ put_failures(struct writing *w)
 /* Before S5, todo or the journal is authoritative and the rest is scrap (doc/design.md
  * "Crash rules"). */
 void
-spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content)
+spool_remove_preprocessed(struct spool *s, struct id id, bool with_content)
 {
-    for (unsigned i = 0; i < e->count; i++)
-        e->recipients[i].mark_offset = -1;
-    (void)spool_remove(s, SPOOL_INFO, e->id);
-    (void)spool_remove(s, SPOOL_LOCAL, e->id);
-    (void)spool_remove(s, SPOOL_REMOTE, e->id);
-    (void)spool_remove(s, SPOOL_BOUNCE, e->id);
+    (void)spool_remove(s, SPOOL_INFO, id);
+    (void)spool_remove(s, SPOOL_LOCAL, id);
+    (void)spool_remove(s, SPOOL_REMOTE, id);
+    (void)spool_remove(s, SPOOL_BOUNCE, id);
     if (with_content)
-        (void)spool_remove(s, SPOOL_MESS, e->id);
+        (void)spool_remove(s, SPOOL_MESS, id);
 }
 
 /* mess/ID comes first, because no other file of a message may exist without its
  * content. info/ID comes last, because it makes the files a message. */
 int
-spool_write_preprocessed(struct spool *s, struct envelope *e,
-                         const struct text *content,
+spool_write_preprocessed(struct spool *s, const struct envelope *e,
+                         const struct text *content, struct mark_place *places,
                          int files[SPOOL_PREPROCESSED_FILES], unsigned *count)
 {
     struct writing w = {.spool = s, .envelope = e, .files = files};
     struct id before = guard_enter(&s->guard, e->id);
     assert(!e->storage.preprocessed);
     buffer_init(&w.form, SPOOL_FILE_MAX);
+    buffer_init(&w.other, SPOOL_FILE_MAX);
     if (content != NULL)
         spool_put(&w, SPOOL_MESS, *content);
     put_failures(&w);
-    put_channel(&w, CHANNEL_LOCAL);
-    put_channel(&w, CHANNEL_REMOTE);
+    put_channels(&w, places);
     buffer_clear(&w.form);
     envelope_write_info(e, &w.form);
     spool_put(&w, SPOOL_INFO, buffer_text(&w.form));
     buffer_free(&w.form);
+    buffer_free(&w.other);
     guard_leave(&s->guard, before);
     *count = w.count;
     if (w.result >= 0)
@@ -527,7 +524,7 @@ spool_write_preprocessed(struct spool *s, struct envelope *e,
     while (w.count > 0)
         disk_close_file(s->disk, files[--w.count]);
     *count = 0;
-    spool_remove_preprocessed(s, e, content != NULL);
+    spool_remove_preprocessed(s, e->id, content != NULL);
     return w.result;
 }
 
@@ -559,15 +556,14 @@ spool_sync_preprocessed(struct spool *s, struct id id)
 }
 
 int
-spool_leave_todo(struct spool *s, struct envelope *e)
+spool_leave_todo(struct spool *s, struct id id, bool released)
 {
     /* A todo that remains is harmless: the next startup finds a whole S5 and removes
      * it. */
-    int result = spool_remove(s, SPOOL_TODO, e->id);
-    (void)spool_remove(s, SPOOL_INTD, e->id);
-    e->storage.preprocessed = true;
-    if (e->delivery.released)
-        marker_drop(s, MARKER_RELEASED, e->id);
+    int result = spool_remove(s, SPOOL_TODO, id);
+    (void)spool_remove(s, SPOOL_INTD, id);
+    if (released)
+        marker_drop(s, MARKER_RELEASED, id);
     return result;
 }
 
@@ -599,13 +595,13 @@ mark_channel(struct spool *s, const struct envelope *e, enum channel channel,
     spool_path(channel_dir(channel), e->id, path);
     for (size_t i = 0; i < count && result == 0; i++) {
         const struct recipient *r = &e->recipients[marks[i]];
-        if (r->channel != channel)
+        if (r->mark.channel != channel)
             continue;
-        assert(r->done && r->mark_offset >= 0);
+        assert(r->done && r->mark.offset >= 0);
         if (file < 0)
             file = result = disk_open_file(s->disk, path, true);
         if (file >= 0)
-            result = disk_write_at(s->disk, file, r->mark_offset, TEXT("D"));
+            result = disk_write_at(s->disk, file, r->mark.offset, TEXT("D"));
     }
     /* Overwritten bytes change neither size nor name, so no metadata needs a sync. */
     if (result >= 0 && file >= 0) {
@@ -658,7 +654,7 @@ spool_places_of(const struct envelope *e)
     if (!e->storage.preprocessed)
         return SPOOL_ANYWHERE;
     for (unsigned i = 0; i < e->count; i++)
-        places |= SPOOL_BIT(channel_dir(e->recipients[i].channel));
+        places |= SPOOL_BIT(channel_dir(e->recipients[i].mark.channel));
     if (e->delivery.failure_count > 0 || e->storage.failures_recorded > 0)
         places |= SPOOL_BIT(SPOOL_BOUNCE);
     if (e->fragment.awaits_parts)

@@ -128,20 +128,21 @@ int spool_write_path(struct disk *disk, const char *path, struct text text);
 
 int spool_enter_todo(struct spool *s, struct id id);
 /* Writes the files of S5 that are not empty, unsynced; the caller syncs and closes
- * their handles. content: of mess/ID, NULL when that exists. Sets mark_offset of all
- * recipients. On failure none is left, and count is 0. */
+ * their handles. content: of mess/ID, NULL when that exists. places: for
+ * each recipient, see envelope_write_channels(). On failure none is left, and count is
+ * 0. */
 enum { SPOOL_PREPROCESSED_FILES = 5 };
-int spool_write_preprocessed(struct spool *s, struct envelope *e,
-                             const struct text *content,
+int spool_write_preprocessed(struct spool *s, const struct envelope *e,
+                             const struct text *content, struct mark_place *places,
                              int files[SPOOL_PREPROCESSED_FILES], unsigned *count);
 /* Undoes that, when S5 was not reached. with_content: removes mess/ID, too. */
-void spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content);
+void spool_remove_preprocessed(struct spool *s, struct id id, bool with_content);
 /* Syncs the files and names of S5 as startup has found it: they may be in memory
  * only. */
 int spool_sync_preprocessed(struct spool *s, struct id id);
-/* Removes todo; e is then preprocessed. < 0: todo is left, which is harmless, but a
- * scan of todo/ still finds it. */
-int spool_leave_todo(struct spool *s, struct envelope *e);
+/* Removes todo. released: info/ID says so, too. < 0: todo is left, which is harmless, but
+ * a scan of todo/ still finds it. */
+int spool_leave_todo(struct spool *s, struct id id, bool released);
 /* Appends texts (envelope_write_failure) to bounce/ID, durably; before the marks. */
 int spool_append_failures(struct spool *s, struct id id, struct text texts);
 /* Marks the recipients durably. */

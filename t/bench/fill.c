@@ -33,6 +33,7 @@ write_message(struct spool *s, unsigned number, int64_t now_ms, int64_t due_ms,
     char to[64];
     int files[SPOOL_PREPROCESSED_FILES];
     unsigned count = 0;
+    struct mark_place place;
     struct envelope *e = envelope_new();
     unsigned char digest[5] = {(unsigned char)(number * 167), (unsigned char)number,
                                (unsigned char)(number >> 8),
@@ -47,7 +48,7 @@ write_message(struct spool *s, unsigned number, int64_t now_ms, int64_t due_ms,
     e->delivery.attempts = 3;
     snprintf(to, sizeof(to), "user%u@d%u.example", number, number % 1000);
     bool good = envelope_add(e, text_from(to), NOTIFY_DEFAULT, TEXT("")) &&
-                spool_write_preprocessed(s, e, content, files, &count) == 0;
+                spool_write_preprocessed(s, e, content, &place, files, &count) == 0;
     for (unsigned i = 0; i < count; i++)
         disk_close_file(s->disk, files[i]);
     envelope_free(&e);

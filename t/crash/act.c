@@ -279,8 +279,7 @@ inject(struct work *w, unsigned messages, unsigned recipients, size_t size,
     assert(messages <= INJECTED_MAX);
     queue_commit_begin(injector.queue);
     for (unsigned i = 0; i < messages; i++)
-        numbers[i] =
-            offer(w, injector.queue, recipients, size, -1, false, is_alias);
+        numbers[i] = offer(w, injector.queue, recipients, size, -1, false, is_alias);
     queue_commit_end(injector.queue);
     for (unsigned i = 0; i < messages; i++)
         if (numbers[i] >= 0)
@@ -399,8 +398,7 @@ act_settle(struct work *w, int message, unsigned recipient, bool failed)
     m->marks[recipient] = MAYBE;
     m->failed[recipient] = failed;
     queue_settle(queue_of(w, m), w->envelopes[message], recipient,
-                 recipient == 0 ? CHANNEL_LOCAL : CHANNEL_REMOTE,
-                 failed ? &failure : NULL);
+                 shadow_channel(recipient), failed ? &failure : NULL);
 }
 
 void

@@ -14,7 +14,8 @@
 #include <string.h>
 
 enum {
-    RECOVERY_MS = 1100, /* what is quarantined may wait for a second (queue/recovery/recover.c) */
+    RECOVERY_MS =
+        1100, /* what is quarantined may wait for a second (queue/recovery/recover.c) */
     DURABLE_MS = 250,
     SWEEP_MS = 40 * 3600 * 1000,
     HOUR_MS = 3600 * 1000
@@ -214,7 +215,7 @@ take_message(struct trial *t, struct queue *q, struct id id, bool held)
     bool settle = (t->comeback->seed + (unsigned)m) % 2 == 0;
     for (unsigned r = 0; r < e->count && settle; r++)
         if (!e->recipients[r].done)
-            queue_settle(q, e, r, r == 0 ? CHANNEL_LOCAL : CHANNEL_REMOTE, NULL);
+            queue_settle(q, e, r, shadow_channel(r), NULL);
     queue_retire(q, &e);
 }
 
@@ -291,7 +292,8 @@ take_held(struct trial *t)
     for (size_t i = 0; i < places.guarded_count; i++) {
         struct id id = places.guarded[i];
         struct queue *q = queue_for(t, id);
-        expect(t, queue_release(q, id) == 0, "T7: quarantined by the guard, and not whole");
+        expect(t, queue_release(q, id) == 0,
+               "T7: quarantined by the guard, and not whole");
         take_message(t, q, id, queue_note(q, id, QUEUE_HOLD, note) == 0);
     }
     free(places.held);
@@ -385,7 +387,7 @@ static void
 check_empty(struct trial *t)
 {
     static const char *const dirs[] = {"pid",   "mess",   "intd",   "todo", "info",
-                                        "local", "remote", "bounce", "hold"};
+                                       "local", "remote", "bounce", "hold"};
     char path[40];
     for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", crash_spool, dirs[i]);

@@ -53,8 +53,15 @@ const char *
 shadow_address(unsigned recipient)
 {
     static const char *const addresses[RECIPIENTS_MAX] = {
-        "a@example.org", "b@example.net", "c@example.com"};
+        "a@example.org", "b@example.net", "c@example.com",
+        "d@example.edu", "e@example.net", "f@example.com"};
     return addresses[recipient];
+}
+
+enum channel
+shadow_channel(unsigned recipient)
+{
+    return recipient % 3 == 2 ? CHANNEL_REMOTE : CHANNEL_LOCAL;
 }
 
 const char *
@@ -66,7 +73,8 @@ shadow_alias(void)
 void
 shadow_expand(const struct message *m, struct envelope *e)
 {
-    static const char table[] = "all: a@example.org, b@example.net, c@example.com\n"
+    static const char table[] = "all: a@example.org, b@example.net, c@example.com, "
+                                "d@example.edu, e@example.net, f@example.com\n"
                                 "owner-all: a@example.org\n";
     struct aliases_file file = {"aliases", text_from(table)};
     if (!m->is_alias || !e->storage.in_todo || e->storage.preprocessed)

@@ -6,7 +6,7 @@
 #include "base/id.h"
 #include "queue/envelope.h"
 
-enum { MESSAGES_MAX = 96, RECIPIENTS_MAX = 3 };
+enum { MESSAGES_MAX = 96, RECIPIENTS_MAX = 6 };
 
 /* MAYBE: asked for, and perhaps not yet durable. */
 enum certainty { NO, MAYBE, SURE };
@@ -45,6 +45,8 @@ void shadow_free(struct shadow *s);
 int shadow_add(struct shadow *s, unsigned recipients, size_t size, int told_of);
 struct text shadow_content(const struct shadow *s, unsigned message);
 const char *shadow_address(unsigned recipient);
+/* By its delivery: over LMTP and into Maildirs, or over SMTP; several of each. */
+enum channel shadow_channel(unsigned recipient);
 /* The recipient of a message with is_alias, and what the manager does when it loads it. */
 const char *shadow_alias(void);
 void shadow_expand(const struct message *m, struct envelope *e);

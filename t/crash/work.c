@@ -258,6 +258,109 @@ scenario_copy(struct work *w)
     act_flush(w);
 }
 
+/* One of the events under which a message may become files: results of each kind, a
+ * deferral, another envelope after it. */
+static void
+disturb(struct work *w, int message, unsigned way)
+{
+    unsigned next = 1 + way % (RECIPIENTS_MAX - 1);
+    switch (way % 5) {
+    case 0:
+        act_settle(w, message, next, false);
+        break;
+    case 1:
+        act_settle(w, message, next, true);
+        break;
+    case 2:
+        act_defer(w, message, 60000);
+        act_load(w, message);
+        act_settle(w, message, next, false);
+        break;
+    case 3:
+        act_settle(w, message, next, true);
+        act_defer(w, message, 60000);
+        break;
+    case 4:
+        act_settle(w, message, RECIPIENTS_MAX - next, false);
+        act_settle(w, message, next, true);
+        break;
+    }
+}
+
+/* Each message from first on at another turn, so that every step of a round of moves has
+ * a result that comes under it. */
+static void
+disturb_each(struct work *w, int first, unsigned count, unsigned shift)
+{
+    for (unsigned i = 0; i < count; i++) {
+        disturb(w, first + (int)i, i + shift);
+        act_turn(w);
+    }
+}
+
+/* Sessions deliver while the message becomes files. */
+static void
+scenario_moving(struct work *w)
+{
+    enum { MOVING = 12, FIRST_MS = 97 };
+    sim_disk_set_syncing(DISK_SYNC_AIO, 3);
+    act_start(w, 1);
+    for (unsigned i = 0; i < MOVING; i += INJECTED_MAX)
+        act_inject(w, INJECTED_MAX, RECIPIENTS_MAX, SMALL);
+    act_notice_injected(w);
+    for (int m = 0; m < MOVING; m++)
+        act_settle(w, m, m % 2 == 0 ? 0 : 2, m % 3 == 0);
+    for (unsigned i = 0; i < FIRST_MS; i++)
+        act_turn(w);
+    disturb_each(w, 0, MOVING, (unsigned)act_chance(w, 5));
+    act_flush(w);
+    disturb_each(w, 0, MOVING, 2 + (unsigned)act_chance(w, 5));
+    act_flush(w);
+    act_load_all(w);
+    for (int m = 0; m < MOVING; m += 2)
+        act_finish(w, m);
+    act_flush(w);
+    act_stop(w, true);
+    act_start(w, 1);
+    act_load_all(w);
+    act_finish_all(w);
+    act_flush(w);
+}
+
+/* The journal is nearly full while sessions deliver what stands in its oldest segment,
+ * with results that are written, that are pending, and that come under the move. */
+static void
+scenario_crowd(struct work *w)
+{
+    enum { ACTIVE = 8, ROUNDS = 6 };
+    sim_disk_set_syncing(DISK_SYNC_AIO, 3);
+    act_start(w, 1);
+    for (unsigned i = 0; i < ACTIVE; i++)
+        act_accept(w, RECIPIENTS_MAX, i == 3 ? LARGE : SMALL);
+    act_await(w);
+    for (int m = 0; m < ACTIVE; m++)
+        act_settle(w, m, m % 2 == 0 ? 0 : 2, m % 3 == 0);
+    act_flush(w);
+    for (int round = 0; round < ROUNDS; round++) {
+        int first = (int)w->shadow.count;
+        for (unsigned i = 0; i < 4; i++)
+            act_accept(w, 1, LARGEST);
+        for (int m = 0; m < ACTIVE; m++)
+            act_settle(w, m, 1 + (unsigned)(m + round) % 5, (m + round) % 3 == 0);
+        act_await(w);
+        for (int m = first; m < (int)w->shadow.count; m++)
+            act_finish(w, m);
+        if (round % 2 == 1)
+            disturb_each(w, 0, ACTIVE, (unsigned)round);
+    }
+    act_flush(w);
+    act_stop(w, true);
+    act_start(w, 1);
+    act_load_all(w);
+    act_finish_all(w);
+    act_flush(w);
+}
+
 static void
 scenario_injection(struct work *w)
 {
@@ -492,6 +595,8 @@ const struct scenario scenarios[] = {
     {"materialise",      scenario_materialise     },
     {"recycle",          scenario_recycle         },
     {"copy",             scenario_copy            },
+    {"moving",           scenario_moving          },
+    {"crowd",            scenario_crowd           },
     {"injection",        scenario_injection       },
     {"expansion",        scenario_expansion       },
     {"operator",         scenario_operator        },

@@ -39,8 +39,8 @@ sample(void)
     add(e, "b@example.net", NOTIFY_SUCCESS | NOTIFY_DELAY, "rfc822;b+2B@example.net");
     add(e, "c@example.com", NOTIFY_NEVER, "");
     add(e, "d@example.edu", NOTIFY_FAILURE, "");
-    e->recipients[1].channel = CHANNEL_LOCAL;
-    e->recipients[3].channel = CHANNEL_LOCAL;
+    e->recipients[1].is_local = true;
+    e->recipients[3].is_local = true;
     return e;
 }
 
@@ -89,8 +89,11 @@ write_forms(struct envelope *e, struct forms *f)
     buffer_init(&f->remote, FORM_MAX);
     envelope_write_todo(e, &f->todo);
     envelope_write_info(e, &f->info);
-    envelope_write_channel(e, CHANNEL_LOCAL, &f->local);
-    envelope_write_channel(e, CHANNEL_REMOTE, &f->remote);
+    struct mark_place *places = memory_array(e->count + 1, sizeof(*places));
+    envelope_write_channels(e, places, &f->local, &f->remote);
+    envelope_take_places(e, places);
+    e->storage.preprocessed = false; /* recipients may be added */
+    free(places);
 }
 
 static void
@@ -108,8 +111,9 @@ read_forms(struct text info, struct text local, struct text remote, struct id id
 {
     struct envelope *e = envelope_new();
     if (envelope_read_info(info, id, e) != PROGRESS_DONE ||
-        envelope_read_channel(local, id, CHANNEL_LOCAL, e) != PROGRESS_DONE ||
-        envelope_read_channel(remote, id, CHANNEL_REMOTE, e) != PROGRESS_DONE)
+        (e->count > 0 && /* else there are no files of these */
+         (envelope_read_channel(local, id, CHANNEL_LOCAL, e) != PROGRESS_DONE ||
+          envelope_read_channel(remote, id, CHANNEL_REMOTE, e) != PROGRESS_DONE)))
         envelope_free(&e);
     return e;
 }
@@ -131,7 +135,7 @@ test_todo(void)
               "a todo form is read");
     ok_named(same_particulars(e, read), "todo keeps every field");
     ok_named(same_recipients(e, read), "todo keeps every recipient");
-    ok(!read->storage.preprocessed && read->delivery.done == 0 && read->recipients[0].mark_offset == -1);
+    ok(!read->storage.preprocessed && read->delivery.done == 0 && read->recipients[0].mark.offset == -1);
     ok(read->delivery.due_ms == 0 && read->delivery.attempts == 0 && read->delivery.failure_count == 0);
     envelope_free(&read);
     ok_named(read == NULL, "freed is NULL");
@@ -160,22 +164,22 @@ test_preprocessed(void)
     ok(read->storage.preprocessed && read->delivery.done == 2);
     is_number(read->delivery.due_ms, 1750000012345, "the due time is kept");
     is_number(read->delivery.attempts, 3, "and the number of attempts");
-    ok(read->recipients[1].channel == CHANNEL_LOCAL &&
-       read->recipients[0].channel == CHANNEL_REMOTE);
+    ok(read->recipients[1].mark.channel == CHANNEL_LOCAL &&
+       read->recipients[0].mark.channel == CHANNEL_REMOTE);
     bool same = true;
     for (unsigned i = 0; i < 4; i++)
-        same &= read->recipients[i].mark_offset == e->recipients[i].mark_offset;
+        same &= read->recipients[i].mark.offset == e->recipients[i].mark.offset;
     ok_named(same, "reader and writer agree where the marks are");
-    ok(f.remote.at[e->recipients[0].mark_offset] == 'T');
-    ok(f.remote.at[e->recipients[2].mark_offset] == 'D');
+    ok(f.remote.at[e->recipients[0].mark.offset] == 'T');
+    ok(f.remote.at[e->recipients[2].mark.offset] == 'D');
     envelope_free(&read);
 
-    f.remote.at[e->recipients[0].mark_offset] = 'D';
+    f.remote.at[e->recipients[0].mark.offset] = 'D';
     read = read_all(&f, e->id);
     ok_named(read != NULL && read->recipients[0].done && read->delivery.done == 3,
              "a D written over a T keeps the file valid");
     envelope_free(&read);
-    f.remote.at[e->recipients[0].mark_offset] = 'X';
+    f.remote.at[e->recipients[0].mark.offset] = 'X';
     ok_named(read_all(&f, e->id) == NULL, "another mark does not");
     free_forms(&f);
     envelope_free(&e);
@@ -447,7 +451,7 @@ test_many(void)
     for (unsigned i = e->count; i < 10000; i++) {
         snprintf(address, sizeof(address), "user%u@host%u.example.org", i, i % 97);
         add(e, address, i % 16, i % 3 == 0 ? "rfc822;x" : "");
-        e->recipients[i].channel = i % 2 == 0 ? CHANNEL_LOCAL : CHANNEL_REMOTE;
+        e->recipients[i].is_local = i % 2 == 0;
         e->recipients[i].done = i % 5 == 0;
         e->delivery.done += i % 5 == 0;
     }
@@ -540,8 +544,8 @@ is_soft(const struct envelope *e, const struct forms *f, const struct buffer *fo
                offset < ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE;
     enum channel channel = form == &f->local ? CHANNEL_LOCAL : CHANNEL_REMOTE;
     for (unsigned i = 0; i < e->count && form != &f->todo; i++)
-        if (e->recipients[i].channel == channel &&
-            e->recipients[i].mark_offset == (int64_t)offset)
+        if (e->recipients[i].mark.channel == channel &&
+            e->recipients[i].mark.offset == (int32_t)offset)
             return true;
     return false;
 }

@@ -32,7 +32,7 @@ sample(void)
     add(e, "d@far.test", "root@d.test", "SRS0=ABCDEF=AA=out.test=me@d.test");
     add(e, "list@d.test", "list@d.test", "owner-list@d.test");
     e->recipients[5].expanded = true;
-    e->recipients[2].channel = CHANNEL_LOCAL;
+    e->recipients[2].is_local = true;
     return e;
 }
 
@@ -95,18 +95,25 @@ test_todo(void)
 }
 
 static void
-read_channel(struct envelope *from, struct envelope *to, enum channel channel)
+read_channels(const struct envelope *from, struct envelope *to)
 {
-    struct buffer form;
-    buffer_init(&form, FORM_MAX);
-    envelope_write_channel(from, channel, &form);
-    ok(envelope_read_channel(buffer_text(&form), from->id, channel, to) ==
-       PROGRESS_DONE);
-    for (unsigned i = 0; i < from->count; i++)
-        if (from->recipients[i].channel == channel)
-            ok(form.at[from->recipients[i].mark_offset] ==
-               (from->recipients[i].done ? 'D' : 'T'));
-    buffer_free(&form);
+    struct buffer local, remote;
+    struct mark_place places[6];
+    buffer_init(&local, FORM_MAX);
+    buffer_init(&remote, FORM_MAX);
+    assert(from->count == 6);
+    envelope_write_channels(from, places, &local, &remote);
+    ok(envelope_read_channel(buffer_text(&local), from->id, CHANNEL_LOCAL, to) ==
+           PROGRESS_DONE &&
+       envelope_read_channel(buffer_text(&remote), from->id, CHANNEL_REMOTE, to) ==
+           PROGRESS_DONE);
+    for (unsigned i = 0; i < from->count; i++) {
+        const struct buffer *form = from->recipients[i].is_local ? &local : &remote;
+        ok(form->at[places[i].offset] == (from->recipients[i].done ? 'D' : 'T'));
+        ok(memcmp(&to->recipients[i].mark, &places[i], sizeof(places[i])) == 0);
+    }
+    buffer_free(&local);
+    buffer_free(&remote);
 }
 
 static void
@@ -118,8 +125,7 @@ test_preprocessed(void)
     e->recipients[3].done = true;
     envelope_write_info(e, &form);
     ok(envelope_read_info(buffer_text(&form), e->id, again) == PROGRESS_DONE);
-    read_channel(e, again, CHANNEL_LOCAL);
-    read_channel(e, again, CHANNEL_REMOTE);
+    read_channels(e, again);
     ok(are_same(e, again));
     ok(again->recipients[3].done && !again->recipients[2].done);
     buffer_free(&form);

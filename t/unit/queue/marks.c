@@ -128,7 +128,8 @@ test_warned(void)
         abort();
     sim_loop_advance(kit.loop, 10);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->delivery.warned_s != 0 && e->delivery.warned_kept_s != 0, "kept over a power cut");
+    ok_named(e != NULL && e->delivery.warned_s != 0 && e->delivery.warned_kept_s != 0,
+             "kept over a power cut");
     syncs = queue_health(kit.queue).syncs;
     queue_defer(kit.queue, &e, 6, 6);
     loop_turn(kit.loop, 0);
@@ -151,11 +152,15 @@ test_warned(void)
         if (preprocessed) /* to load it writes first; else that waits for the preprocessor */
             refuse_next(ENOSPC);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->delivery.warned_s != 0 && e->delivery.warned_kept_s == 0, "refused, but known");
+        ok_named(e != NULL && e->delivery.warned_s != 0 &&
+                     e->delivery.warned_kept_s == 0,
+                 "refused, but known");
         envelope_free(&e);
         sim_loop_advance(kit.loop, 11000);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->delivery.warned_kept_s != 0 && e->delivery.attempts == 7, "written later");
+        ok_named(e != NULL && e->delivery.warned_kept_s != 0 &&
+                     e->delivery.attempts == 7,
+                 "written later");
         queue_retire(kit.queue, &e);
         kit_close(&kit);
     }
@@ -174,12 +179,13 @@ test_adoption(void)
     refuse_next(ENOSPC);
     loop_turn(kit.loop, 0);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && !e->storage.preprocessed && e->delivery.done == 2, "not written, but known");
+    ok_named(e != NULL && !e->storage.preprocessed && e->delivery.done == 2,
+             "not written, but known");
     settle(e, 2);
     sim_loop_advance(kit.loop, 100);
     ok_named(e->storage.preprocessed, "with space all is written");
-    ok(e->recipients[0].channel == CHANNEL_LOCAL &&
-       e->recipients[1].channel == CHANNEL_REMOTE);
+    ok(e->recipients[0].mark.channel == CHANNEL_LOCAL &&
+       e->recipients[1].mark.channel == CHANNEL_REMOTE);
     queue_defer(kit.queue, &e, 2000, 2);
     loop_turn(kit.loop, 0);
     kit_close(&kit);
@@ -189,7 +195,8 @@ test_adoption(void)
     sim_loop_advance(kit.loop, 10);
     is_number(kit.found_count, 1, "after a power cut");
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->delivery.done == 3 && e->delivery.failure_count == 1, "every mark is there");
+    ok_named(e != NULL && e->delivery.done == 3 && e->delivery.failure_count == 1,
+             "every mark is there");
     ok(e != NULL && !e->recipients[3].done);
 
     /* The same in S5, twice refused. */
@@ -199,11 +206,13 @@ test_adoption(void)
     loop_turn(kit.loop, 0);
     refuse_next(ENOSPC);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->storage.preprocessed && e->delivery.done == 4, "known in S5 too");
+    ok_named(e != NULL && e->storage.preprocessed && e->delivery.done == 4,
+             "known in S5 too");
     envelope_free(&e);
     sim_loop_advance(kit.loop, 11000);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->delivery.done == 4 && e->delivery.attempts == 3, "written by itself later");
+    ok_named(e != NULL && e->delivery.done == 4 && e->delivery.attempts == 3,
+             "written by itself later");
     queue_retire(kit.queue, &e);
     is_number(sim_disk_count("/spool/mess"), 0, "and retired");
     kit_close(&kit);
@@ -223,6 +232,150 @@ test_removed_while_pending(void)
     is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/mess"), 0,
               "removed is removed");
     kit_close(&kit);
+}
+
+static struct envelope *
+again(struct id id)
+{
+    kit_close(&kit);
+    sim_disk_power_cut();
+    if (queue_kit_open(&kit, "/spool") != 0)
+        abort();
+    sim_loop_advance(kit.loop, 10);
+    return queue_load(kit.queue, id);
+}
+
+/* A message whose files of S5 are being synced: b is done in them, the others are open. */
+static struct envelope *
+start_moving(int64_t sync_ms)
+{
+    struct envelope *e = start();
+    sim_disk_set_syncing(DISK_SYNC_AIO, sync_ms);
+    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, NULL);
+    sim_loop_advance(kit.loop, 101);
+    ok(sim_disk_count("/spool/info") == 1 && sim_disk_count("/spool/todo") == 1 &&
+       !e->storage.preprocessed);
+    return e;
+}
+
+/* Results of the route that files in local/, while remote/ is already written: at each step
+ * of the move. */
+static void
+test_result_while_moving(void)
+{
+    for (unsigned ms = 0; ms < 12; ms++) {
+        struct envelope *e = start_moving(3);
+        struct id id = e->id;
+        char label[80];
+        sim_loop_advance(kit.loop, ms);
+        settle(e, 0);
+        sim_loop_advance(kit.loop, 300);
+        ok(e->storage.preprocessed && sim_disk_count("/spool/todo") == 0);
+        settle(e, 2);
+        sim_loop_advance(kit.loop, 300);
+        is_number(sim_disk_count("/spool/local"), 0, "no such file");
+        queue_defer(kit.queue, &e, 1000, 1);
+        e = again(id);
+        snprintf(label, sizeof(label), "%u ms later: all marks are right", ms);
+        ok_named(e != NULL && e->delivery.done == 3 && e->recipients[0].done &&
+                     e->recipients[1].done && e->recipients[2].done &&
+                     !e->recipients[3].done,
+                 label);
+        envelope_free(&e);
+        kit_close(&kit);
+    }
+}
+
+/* A move reads the envelope no more when its files are written: the message is deferred
+ * under it, and tried again with another envelope. */
+static void
+test_other_envelope_while_moving(void)
+{
+    struct envelope *e = start_moving(3);
+    struct id id = e->id;
+    queue_defer(kit.queue, &e, 1000, 1);
+    e = queue_load(kit.queue, id);
+    ok(e != NULL && !e->storage.preprocessed && e->delivery.done == 1);
+    settle(e, 0);
+    fail(e, 3);
+    sim_loop_advance(kit.loop, 300);
+    ok_named(e->storage.preprocessed && e->recipients[0].mark.offset > 0,
+             "the envelope in use learns where its marks are");
+    queue_defer(kit.queue, &e, 2000, 2);
+    e = again(id);
+    ok_named(e != NULL && e->delivery.done == 3 && e->delivery.failure_count == 1 &&
+                 !e->recipients[2].done,
+             "every result is there");
+    envelope_free(&e);
+    kit_close(&kit);
+
+    for (unsigned call = 1; call < 12; call++) {
+        e = start_moving(3);
+        id = e->id;
+        queue_defer(kit.queue, &e, 1000, 1);
+        e = queue_load(kit.queue, id);
+        sim_disk_count_anew();
+        sim_disk_fail_at(call, ENOSPC);
+        sim_loop_advance(kit.loop, 20);
+        settle(e, 0);
+        sim_loop_advance(kit.loop, 11000);
+        sim_disk_fail_at(0, 0);
+        sim_loop_advance(kit.loop, 11000);
+        queue_defer(kit.queue, &e, 2000, 2);
+        e = again(id);
+        ok_named(e != NULL && e->delivery.done == 2 && e->recipients[0].done &&
+                     e->recipients[1].done,
+                 "nor is one lost when the move fails");
+        envelope_free(&e);
+        kit_close(&kit);
+    }
+
+    e = start_moving(3);
+    queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, 300);
+    is_number(sim_disk_count("/spool/mess") + sim_disk_count("/spool/info"), 0,
+              "one that is retired under it goes");
+    kit_close(&kit);
+}
+
+/* Damage that is noticed under a move waits for its end: nothing is removed. */
+static void
+test_damaged_while_moving(void)
+{
+    struct envelope *e = start_moving(3);
+    struct id id = e->id;
+    queue_defer(kit.queue, &e, 1000, 1);
+    queue_quarantine(kit.queue, id, "for a test");
+    sim_loop_advance(kit.loop, 300);
+    is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/corrupt"), 1,
+              "it is still a message");
+    sim_loop_advance(kit.loop, 61 * 1000);
+    is_number(kit.found_count, 1, "and is reported later");
+    kit_close(&kit);
+}
+
+/* Nor does recovery judge files that are being made: it would let todo/ID go, and the move
+ * would remove them when it fails. */
+static void
+test_recovery_while_moving(void)
+{
+    for (unsigned call = 1; call < 8; call++) {
+        struct envelope *e = start_moving(90 * 1000);
+        struct id id = e->id;
+        queue_defer(kit.queue, &e, 1000, 1);
+        queue_quarantine(kit.queue, id, "for a test");
+        sim_loop_advance(kit.loop, 61 * 1000);
+        sim_disk_count_anew();
+        sim_disk_fail_at(call, EIO);
+        sim_loop_advance(kit.loop, 30 * 1000);
+        ok_named(sim_disk_count("/spool/todo") + sim_disk_count("/spool/info") > 0,
+                 "it is a message all the time");
+        sim_disk_fail_at(0, 0);
+        e = again(id);
+        ok_named(e != NULL, "a move that fails loses nothing");
+        envelope_free(&e);
+        kit_close(&kit);
+    }
 }
 
 enum { MANY = 10000, IN_A_TURN = 4096 };
@@ -270,7 +423,9 @@ test_many(void)
         abort();
     sim_loop_advance(kit.loop, 10);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->delivery.done == MANY && e->delivery.failure_count == MANY / 2, "durably");
+    ok_named(e != NULL && e->delivery.done == MANY &&
+                 e->delivery.failure_count == MANY / 2,
+             "durably");
     queue_retire(kit.queue, &e);
     kit_close(&kit);
 }
@@ -288,7 +443,8 @@ test_many_interrupted(void)
             refuse_next(ENOSPC);
         queue_defer(kit.queue, &e, 1000, 1);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->delivery.done == MANY && e->delivery.failure_count == MANY / 2,
+        ok_named(e != NULL && e->delivery.done == MANY &&
+                     e->delivery.failure_count == MANY / 2,
                  "all are known");
         envelope_free(&e);
         sim_loop_advance(kit.loop, 11000);
@@ -298,7 +454,8 @@ test_many_interrupted(void)
             abort();
         sim_loop_advance(kit.loop, 10);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->delivery.done == MANY && e->delivery.failure_count == MANY / 2,
+        ok_named(e != NULL && e->delivery.done == MANY &&
+                     e->delivery.failure_count == MANY / 2,
                  "and written");
         queue_retire(kit.queue, &e);
         kit_close(&kit);
@@ -313,7 +470,8 @@ test_at_once(void)
     sim_disk_reset();
     if (kit_open_injector(&injector, "/spool") != 0)
         abort();
-    struct envelope *e = queue_kit_accept(&injector, kit_envelope("s@x", four), TEXT("x"));
+    struct envelope *e =
+        queue_kit_accept(&injector, kit_envelope("s@x", four), TEXT("x"));
     struct id id = e->id;
     queue_settle(injector.queue, e, 2, CHANNEL_LOCAL, NULL);
     is_number(sim_disk_count("/spool/info"), 1, "written at once");
@@ -333,6 +491,10 @@ main(void)
     test_warned();
     test_adoption();
     test_removed_while_pending();
+    test_result_while_moving();
+    test_other_envelope_while_moving();
+    test_damaged_while_moving();
+    test_recovery_while_moving();
     test_many();
     test_many_interrupted();
     test_at_once();

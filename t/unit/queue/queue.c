@@ -295,7 +295,7 @@ test_settle(const char *home)
     is_string(queue_home_where(home, id), "mit", "a mark is not written at once");
     wait_ms(&k, 150);
     is_string(queue_home_where(home, id), "mIlr", "but after 100 ms: S5, without todo");
-    ok_named(e->storage.preprocessed && e->recipients[0].mark_offset > 0,
+    ok_named(e->storage.preprocessed && e->recipients[0].mark.offset > 0,
              "the envelope knows");
     queue_settle(k.queue, e, 2, CHANNEL_REMOTE, &failure);
     ok_named(e->delivery.failure_count == 1, "a failure is in the envelope");

@@ -41,7 +41,8 @@ begin(struct world *w, bool aio)
         ok_named(false, error);
     if (aio)
         (void)disk_sync_on(w->spool.disk, w->loop);
-    w->preprocessor = (struct preprocessor){.spool = &w->spool, .done = on_done, .context = w};
+    w->preprocessor =
+        (struct preprocessor){.spool = &w->spool, .done = on_done, .context = w};
 }
 
 static void
@@ -67,13 +68,13 @@ add(struct world *w, unsigned number, bool young)
     if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")) ||
         !envelope_add(e, TEXT("b@x"), 0, TEXT("")))
         abort();
-    e->recipients[0].channel = CHANNEL_LOCAL;
+    e->recipients[0].is_local = true;
     struct outcome no = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0", "no");
     envelope_fail(e,
                   &(struct failure){.recipient = 1, .expired = false, .outcome = no});
     e->recipients[1].done = true;
     e->delivery.done = 1;
-    *move = (struct preprocess){.envelope = e, .owned = true, .journaled = young};
+    *move = (struct preprocess){.id = e->id, .envelope = e};
     if (!young)
         return;
     move->content = memory_new(sizeof(*move->content));
@@ -106,8 +107,10 @@ test_whole(bool aio)
     unsigned bad = 0;
     for (unsigned i = 0; i < PREPROCESSOR_MAX; i++) {
         struct preprocess *move = &w.preprocessor.moves[i];
-        bad += move->result != 0 || !move->envelope->storage.preprocessed ||
-               move->envelope->recipients[1].mark_offset <= 0 || move->content != NULL;
+        bad += move->result != 0 || move->recipients != 2 ||
+               move->places[0].channel != CHANNEL_LOCAL ||
+               move->places[1].offset <= 0 || move->content != NULL ||
+               move->envelope->recipients[1].mark.offset != -1;
     }
     is_number(bad, 0, "all of them have moved");
     sim_disk_power_cut();
@@ -142,7 +145,7 @@ test_failures(bool aio, int error)
             enum load_result loaded =
                 load_message(&w.spool, move->envelope->id, &e, reason);
             wrong += loaded != (move->result == 0 ? LOAD_DONE : LOAD_GONE);
-            wrong += move->envelope->storage.preprocessed != (move->result == 0);
+            wrong += move->envelope->storage.preprocessed;
             envelope_free(&e);
         }
         forget(&w);

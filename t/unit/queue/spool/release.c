@@ -56,12 +56,13 @@ deferred(struct spool *s, unsigned char n)
     if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")) ||
         !envelope_add(e, TEXT("b@x"), 0, TEXT("")))
         abort();
-    e->recipients[0].channel = CHANNEL_LOCAL;
+    e->recipients[0].is_local = true;
     e->recipients[1].done = true;
     e->delivery.done = 1;
     envelope_fail(
         e, &(struct failure){.recipient = 1, .expired = false, .outcome = failure});
-    if (spool_write_preprocessed(s, e, &content, files, &count) != 0)
+    struct mark_place places[2];
+    if (spool_write_preprocessed(s, e, &content, places, files, &count) != 0)
         abort();
     while (count > 0) {
         if (spool_sync(s, files[--count], &id) != 0)
@@ -153,7 +154,8 @@ test_quarantined(void)
     ok(sim_disk_damage(path, 3));
     put(&s, SPOOL_INFO, id, TEXT("somebody else"));
     is_number(release_quarantined(&s, id), -EEXIST, "its name is taken");
-    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)quarantined, "it stays");
+    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)quarantined,
+              "it stays");
     ok(spool_remove(&s, SPOOL_INFO, id) == 0);
     put(&s, SPOOL_MESS, id, TEXT("left by a power cut"));
     snprintf(path, sizeof(path), "corrupt/%s.note", name);
@@ -231,7 +233,8 @@ test_power_cuts(bool damaged)
     if (spool_sync_dirs(&s, ~0u) != 0)
         abort();
     sim_disk_on_change(on_change, &c);
-    is_number(release_quarantined(&s, c.id), damaged ? -EBADMSG : 0, "released, or not");
+    is_number(release_quarantined(&s, c.id), damaged ? -EBADMSG : 0,
+              "released, or not");
     sim_disk_on_change(NULL, NULL);
     ok_named(c.cuts > 20, "power cuts");
     is_number(c.bad, 0, "after none of them anything is missing");

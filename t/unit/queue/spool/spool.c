@@ -140,7 +140,13 @@ materialise(struct spool *s, struct envelope *e)
 {
     int files[SPOOL_PREPROCESSED_FILES];
     unsigned count;
-    int result = spool_write_preprocessed(s, e, NULL, files, &count);
+    struct mark_place places[2];
+    assert(e->count == 2);
+    int result = spool_write_preprocessed(s, e, NULL, places, files, &count);
+    ok(places[0].offset > 0 && places[0].channel == CHANNEL_LOCAL &&
+       places[1].offset > 0 && places[1].channel == CHANNEL_REMOTE);
+    envelope_take_places(e, places);
+    e->storage.preprocessed = false;
     while (count > 0)
         disk_close_file(s->disk, files[--count]);
     return result;
@@ -159,21 +165,21 @@ test_steps(void)
     ok_named(spool_write_new(&s, SPOOL_MESS, e->id, TEXT("x"), false) == -EEXIST,
              "a name is taken once");
     ok(spool_dirs_of(&s, e->id, &dirs) == 0);
-    is_number(dirs, SPOOL_BIT(SPOOL_MESS) | SPOOL_BIT(SPOOL_INTD) | SPOOL_BIT(SPOOL_TODO),
+    is_number(dirs,
+              SPOOL_BIT(SPOOL_MESS) | SPOOL_BIT(SPOOL_INTD) | SPOOL_BIT(SPOOL_TODO),
               "S4");
     is_number(load_message(&s, e->id, &read, reason), LOAD_DONE, "loaded");
     envelope_free(&read);
     is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_GONE, "not S5");
 
-    e->recipients[0].channel = CHANNEL_LOCAL;
+    e->recipients[0].is_local = true;
     is_number(materialise(&s, e), 0, "materialised");
     is_number(materialise(&s, e), 0, "twice is no harm");
-    ok(e->recipients[0].mark_offset > 0 && e->recipients[1].mark_offset > 0);
     is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_DONE, "S5 is whole");
     envelope_free(&read);
-    is_number(spool_leave_todo(&s, e), 0, "todo goes");
-    ok(e->storage.preprocessed && !spool_has(&s, SPOOL_TODO, e->id) &&
-       !spool_has(&s, SPOOL_INTD, e->id));
+    is_number(spool_leave_todo(&s, e->id, false), 0, "todo goes");
+    e->storage.preprocessed = true;
+    ok(!spool_has(&s, SPOOL_TODO, e->id) && !spool_has(&s, SPOOL_INTD, e->id));
     ok_named(spool_sync_dirs(&s, ~0u) == 0 && !s.unsynced[SPOOL_TODO] &&
                  !s.unsynced[SPOOL_INFO],
              "directories are synced");
@@ -222,7 +228,7 @@ test_places(void)
     is_number(spool_places_of(e), SPOOL_ANYWHERE, "not in S5: anywhere");
     e->storage.preprocessed = true;
     is_number(spool_places_of(e), always | SPOOL_BIT(SPOOL_REMOTE), "in S5");
-    e->recipients[0].channel = CHANNEL_LOCAL;
+    e->recipients[0].mark.channel = CHANNEL_LOCAL;
     is_number(spool_places_of(e), always | SPOOL_BIT(SPOOL_LOCAL), "a local recipient");
     e->storage.failures_recorded = 1;
     e->fragment.awaits_parts = e->delivery.released = true;
