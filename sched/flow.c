@@ -146,14 +146,18 @@ entry_works(const struct entry *e)
 }
 
 static void
-flow_make_jobs(struct flow *f)
+flow_add_jobs(struct flow *f)
 {
-    if (f->jobs)
-        return;
-    f->jobs = memory_new(sizeof(*f->jobs));
     struct entry *e;
     DL_FOREACH (f->waiting, e)
         jobs_add(f->jobs, &e->job, entry_works(e));
+}
+
+static void
+flow_make_jobs(struct flow *f)
+{
+    if (!f->jobs)
+        f->jobs = memory_new(sizeof(*f->jobs));
 }
 
 void
@@ -163,8 +167,10 @@ flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
     struct flow_turns *turns = &q->turns[flow_age(e->message)];
     struct flow *f = flow_get(flows, turns, e->message->sender);
     unsigned works = entry_works(e);
-    if (works > 1)
+    if (works > 1 && !f->jobs) {
         flow_make_jobs(f);
+        flow_add_jobs(f);
+    }
     turns->idle -= !f->waiting;
     turns->entries++;
     DL_APPEND(f->waiting, e);
@@ -281,36 +287,41 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
     return e;
 }
 
-/* The jobs start again: their accounts belong to a queue that has ended. */
+/* The jobs start again: their accounts belong to a queue, or to parameters, of before. */
 static void
 flow_keep(struct flow_queue *q, struct flow_turns *turns, struct flow *f,
           struct entry *kept)
 {
+    struct entry *e;
     if (f->jobs)
         jobs_clear(f->jobs);
     f->waiting = kept;
-    struct entry *e;
     DL_FOREACH (kept, e) {
         unsigned works = entry_works(e);
-        if (f->jobs)
-            jobs_add(f->jobs, &e->job, works);
+        if (works > 1)
+            flow_make_jobs(f);
         turns->entries++;
         q->works += works;
         q->recipients += e->count - e->given;
     }
+    if (f->jobs)
+        flow_add_jobs(f);
 }
 
-/* The accounts of the jobs count on this one. */
-static void
-flow_keep_others(struct flow_queue *q, struct flow_turns *turns, struct flow *f)
+/* To take all entries out and append them again would forget the virtual times: a sender
+ * that has had its turn would be served as a new one. */
+void
+flow_queue_recount(struct flow_queue *q)
 {
-    struct entry *e;
-    DL_FOREACH (f->waiting, e) {
-        turns->entries--;
-        q->works -= entry_works(e);
-        q->recipients -= e->count - e->given;
+    q->works = q->recipients = 0;
+    for (int age = 0; age < FLOW_AGES; age++) {
+        struct flow_turns *turns = &q->turns[age];
+        turns->entries = 0;
+        for (size_t i = 0; i < turns->flows.count; i++) {
+            struct flow *f = memory_container(turns->flows.nodes[i], struct flow, node);
+            flow_keep(q, turns, f, f->waiting);
+        }
     }
-    flow_keep(q, turns, f, f->waiting);
 }
 
 void
@@ -324,7 +335,7 @@ flow_queue_drop(struct flows *flows, struct flow_queue *q, struct entry *e)
     q->works -= entry_works(e);
     q->recipients -= e->count - e->given;
     if (f->jobs)
-        flow_keep_others(q, turns, f);
+        jobs_drop(f->jobs, &e->job);
     if (!f->waiting)
         flow_leave(flows, turns, f);
 }

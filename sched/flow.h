@@ -95,6 +95,9 @@ struct entry *flow_queue_first(const struct flow_queue *q);
 struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                              const struct transport_params *t, uint32_t job_s,
                              unsigned *first, unsigned *count);
+/* Counts anew all that depends on the parameters of the transport, which have changed. All
+ * mail keeps its turn. */
+void flow_queue_recount(struct flow_queue *q);
 /* Removes one that waits. */
 void flow_queue_drop(struct flows *flows, struct flow_queue *q, struct entry *e);
 /* Removes all entries, or those of one destination, in the order of their flows and in

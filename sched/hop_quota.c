@@ -30,7 +30,8 @@ forget_least_hop(struct hop_quotas *set)
     uint32_t least_used = 0;
     HASH_ITER (hh, set->by_key, hop, next) {
         uint32_t used = quota_used(&hop->use, QUOTA_DAY, steady_ms(set));
-        if (hop->holders > 0 || (least != NULL && used >= least_used))
+        if (hop->holders > 0 || hop->use.reserved > 0 ||
+            (least != NULL && used >= least_used))
             continue;
         least = hop;
         least_used = used;
@@ -95,23 +96,25 @@ hop_quotas_free(struct hop_quotas *set)
 uint32_t
 hop_quota_left(const struct hop_quotas *set, const struct transport *c)
 {
-    return c->hop == NULL ? QUOTA_AMOUNT_MAX
-                          : quota_left(&c->hop->use, &c->quota, steady_ms(set));
+    return c->hop == NULL
+               ? QUOTA_AMOUNT_MAX
+               : quota_left(&c->hop->use, &c->target.transport.quota, steady_ms(set));
 }
 
-void
+struct hop_quota *
 hop_quota_begin(struct transport *c, uint32_t count)
 {
     if (c->hop != NULL)
         quota_reserve(&c->hop->use, count);
+    return c->hop;
 }
 
 void
-hop_quota_end(struct hop_quotas *set, struct transport *c, uint32_t count,
+hop_quota_end(struct hop_quotas *set, struct hop_quota *hop, uint32_t count,
               uint32_t sent)
 {
-    if (c->hop != NULL)
-        quota_settle(&c->hop->use, count, sent, steady_ms(set));
+    if (hop != NULL)
+        quota_settle(&hop->use, count, sent, steady_ms(set));
 }
 
 bool
@@ -122,7 +125,8 @@ hop_quota_update(const struct hop_quotas *set, struct transport *c)
     if (c->hop == NULL)
         return was_spent;
     int64_t now = steady_ms(set);
-    int64_t ready = quota_ready_ms(&c->hop->use, &c->quota, 1, now, &c->spent_period);
+    int64_t ready = quota_ready_ms(&c->hop->use, &c->target.transport.quota, 1, now,
+                                   &c->spent_period);
     if (ready > now)
         c->spent_until_ms = ready + set->shift_ms;
     return was_spent != (ready > now);

@@ -42,10 +42,11 @@ bool hop_quota_reset(struct hop_quotas *set, struct text key);
 
 /* How many recipients may be sent now; QUOTA_AMOUNT_MAX: no quota. */
 uint32_t hop_quota_left(const struct hop_quotas *set, const struct transport *c);
-/* A transaction begins with count recipients. */
-void hop_quota_begin(struct transport *c, uint32_t count);
-/* It has ended, and sent of them are sent. */
-void hop_quota_end(struct hop_quotas *set, struct transport *c, uint32_t count,
+/* A transaction begins with count recipients. The use in which it counts, so that a quota
+ * may begin or end meanwhile; NULL: in none. */
+struct hop_quota *hop_quota_begin(struct transport *c, uint32_t count);
+/* It has ended, and sent of them are sent. hop may be NULL. */
+void hop_quota_end(struct hop_quotas *set, struct hop_quota *hop, uint32_t count,
                    uint32_t sent);
 /* Sets anew until when it is used up. True: that it is has changed. */
 bool hop_quota_update(const struct hop_quotas *set, struct transport *c);

@@ -223,6 +223,25 @@ lane_take(struct flows *flows, struct lane *lane, const struct destination *only
     lane_update(lane, unproven);
 }
 
+static void
+lane_recount(struct lane *lane)
+{
+    size_t unproven = lane_is_unproven(lane);
+    lane_sum(lane, false);
+    flow_queue_recount(&lane->queue);
+    lane_sum(lane, true);
+    lane_update(lane, unproven);
+}
+
+void
+lanes_recount(struct lanes *lanes)
+{
+    struct lane *lane, *next;
+    lane_recount(&lanes->plain);
+    HASH_ITER (hh, lanes->by_demand, lane, next)
+        lane_recount(lane);
+}
+
 void
 lanes_take(struct flows *flows, struct lanes *lanes, struct entry **list)
 {

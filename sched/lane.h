@@ -69,6 +69,8 @@ struct entry *lane_cut(struct flows *flows, struct lane *lane, unsigned most,
                        unsigned *first, unsigned *count);
 void lane_take(struct flows *flows, struct lane *lane, const struct destination *only,
                struct entry **list);
+/* flow_queue_recount() of all lanes. */
+void lanes_recount(struct lanes *lanes);
 void lanes_take(struct flows *flows, struct lanes *lanes, struct entry **list);
 
 /* For the whole site: transactions that lack a session, and those that have one. */

@@ -25,7 +25,8 @@ struct sched_message {
     void *owner;
     int64_t birth_ms;
     uint64_t sender; /* the flow: a hash, and the class */
-    unsigned attempts : 24, class : 2, null_sender : 1, cost : 4;
+    unsigned attempts : 24, class : 2, null_sender : 1, cost : 4,
+        is_astray : 1; /* its route has changed during its attempt */
     unsigned count, entry_count;
     union {
         unsigned unsettled; /* slots */

@@ -70,13 +70,11 @@ static bool
 change_limits(struct sched *s, struct transport *transport, const struct target *target)
 {
     struct sites *sites = &s->destinations.sites;
-    struct site *site, *next;
-    if (!target || !transport_change(&sites->transports, transport, target))
+    if (!target || !transport_change(&sites->transports, transport, target, s->now_ms))
         return false;
     transport->is_gone = false;
-    HASH_ITER (hh, transport->sites, site, next)
-        window_change(&site->window, &target->transport);
-    sites_update(sites, transport, s->now_ms);
+    transport->generation = s->destinations.generation;
+    sites_parameters_changed(sites, transport, s->now_ms);
     return true;
 }
 
@@ -101,12 +99,13 @@ sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *was,
     sched_quota_forget(s);
     HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next) {
         const struct target *target = &transport->target;
-        if (route_leads_to(now, target))
+        if (route_leads_to(now, target)) {
             transport->is_gone = false;
-        else if (!change_limits(s, transport, route_successor(was, now, target)))
+            transport->generation = s->destinations.generation;
+        } else if (!change_limits(s, transport, route_successor(was, now, target))) {
             strand_mail(s, transport);
+        }
     }
-    sched_quota_reload(s, now);
 }
 
 /* --- Messages with very many destinations ----------------------------------------- */
@@ -151,6 +150,15 @@ leave_some(struct sched *s)
         return;
     part_end(&s->leaving);
     free(m);
+}
+
+void
+sched_message_leave(struct sched *s, struct sched_message *m)
+{
+    if (m->entry_count > SCHED_ENTRIES_PER_TURN)
+        part_begin(&s->leaving, m, false);
+    else
+        message_free(&s->destinations, &m, s->now_ms);
 }
 
 /* --- Creation and settings -------------------------------------------------------- */
@@ -263,8 +271,8 @@ sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
 
 /* The message is in no queue. The verdicts follow one by one, as actions: the owner may
  * log each before the next. */
-static void
-entry_settle(struct sched *s, struct entry *e, const struct outcome *outcome)
+void
+sched_entry_settle(struct sched *s, struct entry *e, const struct outcome *outcome)
 {
     e->reason = reason_open(&e->destination->reasons, outcome);
     DL_APPEND(s->settling, e);
@@ -276,7 +284,7 @@ settle_list(struct sched *s, struct entry *list, const struct outcome *outcome)
     struct entry *e, *next;
     DL_FOREACH_SAFE (list, e, next) {
         DL_DELETE(list, e);
-        entry_settle(s, e, outcome);
+        sched_entry_settle(s, e, outcome);
     }
 }
 
@@ -319,10 +327,10 @@ entry_wait(struct sched *s, struct entry *e, bool forced)
     }
     if (d->site->dead) {
         reason_read(d->site->suspended, &outcome);
-        entry_settle(s, e, &outcome);
+        sched_entry_settle(s, e, &outcome);
     } else if (lane_is_suspended(d->lane, s->now_ms)) {
         lane_reason(d->lane, &outcome);
-        entry_settle(s, e, &outcome);
+        sched_entry_settle(s, e, &outcome);
     } else {
         e->job.since_s = sites_job_s(sites, s->now_ms);
         lane_append(&sites->flows, d->lane, e);
@@ -503,6 +511,8 @@ next_settle(struct sched *s, struct sched_action *action)
 static bool
 is_stranded(struct sched_message *m)
 {
+    if (m->is_astray)
+        return true;
     for (unsigned i = 0; i < m->entry_count; i++) {
         const struct entry *e = &message_entries(m)[i];
         if (!e->destination->transport->is_gone)
@@ -554,10 +564,7 @@ next_end(struct sched *s, struct sched_action *action)
     s->ending = m->next;
     if (!s->ending)
         s->ending_last = &s->ending;
-    if (m->entry_count > SCHED_ENTRIES_PER_TURN)
-        part_begin(&s->leaving, m, false);
-    else
-        message_free(&s->destinations, &m, s->now_ms);
+    sched_message_leave(s, m);
     return true;
 }
 

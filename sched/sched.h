@@ -47,8 +47,8 @@ void sched_free(struct sched **s);
 void sched_change(struct sched *s, const struct sched_settings *settings);
 /* After a reload of the routes. Where only the limits of a route are others (see
  * route_successor()) they hold from now on, for mail and sessions that are there, too.
- * Mail that waits for a next hop to which no route leads any more is due now, to be routed
- * anew; mail in memory for it, at the end of its attempt. */
+ * Mail on disk that waits for a next hop to which no route leads any more is due now, to be
+ * routed anew; for mail in memory see sched_enter_again(). */
 void sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *was,
                     const struct route_table *now);
 /* The token of OAuth2 with which we log in somewhere. Sites for which one is awaited get no
@@ -294,6 +294,23 @@ bool sched_forget(struct sched *s, struct id id);
  * the owner hears no more of it. False: a session has some of it, its verdicts are on
  * their way, or it is being loaded; ask again. */
 bool sched_withdraw(struct sched *s, int64_t now_ms, struct id id)
+    __attribute__((warn_unused_result));
+/* After a change of the routes: looks at the recipients of an active message that wait,
+ * from *slot (0 at first) on, at most `most` of them, until one is astray: true then. *slot
+ * is UINT_MAX when all have been seen. target: where it waits. */
+typedef bool sched_is_astray(void *context, unsigned index,
+                             const struct target *target);
+bool sched_seek_astray(const struct sched *s, struct id id, unsigned *slot,
+                       unsigned most, sched_is_astray *is_astray, void *context)
+    __attribute__((warn_unused_result));
+/* The message leaves its sites, to enter them again as if it had just been loaded. */
+enum sched_again {
+    SCHED_AGAIN_NOW,   /* the answer to SCHED_LOAD follows; it has room, and keeps it */
+    SCHED_AGAIN_LATER, /* ask again in the next turn */
+    SCHED_AGAIN_NEVER /* it is not active; or sessions have had some of it, and SCHED_WAIT
+                        * comes when these have ended */
+};
+enum sched_again sched_enter_again(struct sched *s, int64_t now_ms, struct id id)
     __attribute__((warn_unused_result));
 /* The number of transactions that wait with the message at its most crowded site, of
  * the sites of its first four domains. 0: it does not wait for its turn: it has left,

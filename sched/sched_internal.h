@@ -57,6 +57,11 @@ void sched_tick(struct sched *s, int64_t now_ms);
 /* A verdict; the last one ends the message's attempt. Takes the share of reason. */
 void sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
                            struct reason *reason);
+/* A verdict without a session for an entry in no queue. */
+void sched_entry_settle(struct sched *s, struct entry *e,
+                        const struct outcome *outcome);
+/* Its entries, which are in no queue, leave their destinations; then it is freed. */
+void sched_message_leave(struct sched *s, struct sched_message *m);
 /* Settles all that waits at the site, or in one lane of it (for the destination `only`, if
  * that is not NULL). */
 void sched_site_settle(struct sched *s, struct site *site,
@@ -93,8 +98,6 @@ void sched_quota_settled(struct sched *s, struct site *site,
 void sched_quota_forget(struct sched *s);
 /* It is now_ms: the lead of the clock over the steady one may have changed. */
 void sched_quota_tick(struct sched *s);
-/* Routes have changed: mail that waits in memory gets the new quotas. */
-void sched_quota_reload(struct sched *s, const struct route_table *routes);
 /* Makes all backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site);
 /* Backlogged messages of a live site are loaded from now on while the site has space

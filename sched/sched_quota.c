@@ -78,39 +78,6 @@ sched_quota_pauses(const struct sched *s,
 
 /* --- Our own quotas --------------------------------------------------------------- */
 
-struct quota_wanted {
-    const char *key;
-    struct quota quota;
-};
-
-static void
-want_quota(void *context, const struct target *target)
-{
-    struct quota_wanted *wanted = context;
-    char key[ROUTE_KEY_MAX];
-    (void)route_key(target, TEXT(""), key);
-    if (strcmp(key, wanted->key) == 0)
-        wanted->quota = target->transport.quota;
-}
-
-/* Mail that waits in memory for a target with the old quota should not wait for it. */
-void
-sched_quota_reload(struct sched *s, const struct route_table *routes)
-{
-    struct sites *sites = &s->destinations.sites;
-    struct transport *c, *next;
-    HASH_ITER (hh, sites->transports.by_target, c, next) {
-        if (c->hop == NULL)
-            continue;
-        struct quota_wanted wanted = {c->hop->key, c->target.transport.quota};
-        if (c->is_gone)
-            route_each_target(routes, want_quota, &wanted);
-        c->quota = wanted.quota;
-        (void)hop_quota_update(&sites->transports.hops, c);
-        sites_update(sites, c, s->now_ms);
-    }
-}
-
 /* A day of the quota is a day also when the clock is set: it would have passed twice, or
  * not at all. */
 void
@@ -147,7 +114,7 @@ find_quota_of(const struct sched *s, const struct hop_quota *hop)
     struct transport *transport, *next;
     HASH_ITER (hh, s->destinations.sites.transports.by_target, transport, next)
         if (transport->hop == hop && !transport->is_gone)
-            return &transport->quota;
+            return &transport->target.transport.quota;
     return NULL;
 }
 

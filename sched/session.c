@@ -191,7 +191,7 @@ sched_session_begin(struct sites *set, struct sched_session *session, int64_t no
     session->plain_turn = lane->demand != 0;
     struct entry *e = lane_cut(&set->flows, lane, most, t, sites_job_s(set, now_ms),
                                &w->first, &w->count);
-    hop_quota_begin(site->transport, w->count);
+    w->hop = hop_quota_begin(site->transport, w->count);
     w->message = e->message;
     w->unsettled = w->count;
     w->hint = w->sent = 0;
@@ -236,7 +236,7 @@ sched_session_slot(struct work *w, unsigned index)
 void
 sched_session_finish(struct sites *set, struct sched_session *session, struct work *w)
 {
-    hop_quota_end(&set->transports.hops, session->site->transport, w->count, w->sent);
+    hop_quota_end(&set->transports.hops, w->hop, w->count, w->sent);
     /* The oldest, or (waived) the newest. */
     if (w == &session->works[session->oldest])
         session->oldest = (session->oldest + 1) % WORKS_MAX;

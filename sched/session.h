@@ -10,8 +10,9 @@ enum { WORKS_MAX = 2 };
 struct work {
     struct sched_message *message;
     unsigned first, count, unsettled,
-        hint;      /* slots; hint: expected to be settled next */
-    unsigned sent; /* recipients */
+        hint;              /* slots; hint: expected to be settled next */
+    unsigned sent;         /* recipients */
+    struct hop_quota *hop; /* where they count */
     enum session_feedback feedback;
     struct reason *blamed; /* for BAD; a slot of the message holds it */
     int64_t taken_ms;

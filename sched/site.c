@@ -281,6 +281,9 @@ site_paces(struct site *site, int64_t now_ms, struct pace paces[PACES])
     int64_t learnt = site_is_adaptive(site)
                          ? bucket_learnt_ready_ms(&site->learnt, now_ms)
                          : INT64_MIN;
+    int64_t longest_ms = now_ms + site_transport(site)->rate_delay_ms;
+    if (site->pause_until_ms > longest_ms) /* of another delay than today's */
+        site->pause_until_ms = longest_ms;
     paces[0] = (struct pace){SCHED_BOUND_RATE_DELAY, site->pause_until_ms};
     paces[1] = (struct pace){
         SCHED_BOUND_RATE,

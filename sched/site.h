@@ -134,6 +134,11 @@ void site_recall(struct sites *set, struct site *site);
  * learnt state of the old one, within its own settings. */
 void site_inherit(struct site *site, const struct site *old);
 
+/* The transport of the sites has other parameters now: everything that was derived from
+ * those of before is set anew, for the mail that waits, too. */
+void sites_parameters_changed(struct sites *set, struct transport *transport,
+                              int64_t now_ms);
+
 /* The limit that keeps the site from one more session, or a session from more mail,
  * now. until_ms is set when that ends by itself (else INT64_MAX). SCHED_BOUND_NONE:
  * nothing does. */

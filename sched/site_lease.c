@@ -119,6 +119,15 @@ site_lease_leave(struct sites *set, struct site *site)
     site->lease = NULL;
 }
 
+void
+site_lease_change(struct sites *set, struct site *site)
+{
+    if (site->lease && !site_is_shared(set, site))
+        site_lease_leave(set, site);
+    else if (set->group)
+        site_lease_join(set, site);
+}
+
 static void
 site_lease_join_each(void *context, struct site *site)
 {

@@ -36,6 +36,8 @@ void site_group_shift(struct sites *set, int64_t delta_ms);
 /* For a new site, which has a lease now if its limits are shared. */
 void site_lease_join(struct sites *set, struct site *site);
 void site_lease_leave(struct sites *set, struct site *site);
+/* Joins or leaves, as its route says now. */
+void site_lease_change(struct sites *set, struct site *site);
 
 /* The first of those that ask, with its question; NULL: none does. site_update() must
  * follow. */

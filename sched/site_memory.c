@@ -1,7 +1,8 @@
-/* Keeps the learnt state of sites: over a restart, and from one site to its
- * successor. */
+/* Keeps the learnt state of sites: over a restart, from one site to its successor, and
+ * when parameters change. */
 #include "sched/limits/reply_class.h"
 #include "sched/site.h"
+#include "sched/site_lease.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -107,4 +108,29 @@ site_inherit(struct site *site, const struct site *old)
     site->bucket = old->bucket;
     site->pause_until_ms = old->pause_until_ms;
     log_in_alone(site);
+}
+
+/* A dead site would wait for as long as the parameters of before said. */
+static void
+bound_probe(struct site *site, int64_t now_ms)
+{
+    const struct transport_params *t = site_transport(site);
+    int64_t longest = t->failed_cohort_limit == 0 ? 0 /* none is dead then */
+                      : site_is_adaptive(site)    ? t->maximal_backoff_ms
+                                                  : t->minimal_backoff_ms;
+    if (site->dead && !site->lacks_token && site->dead_until_ms > now_ms + longest)
+        site->dead_until_ms = now_ms + longest;
+}
+
+void
+sites_parameters_changed(struct sites *set, struct transport *transport, int64_t now_ms)
+{
+    struct site *site, *next;
+    HASH_ITER (hh, transport->sites, site, next) {
+        window_change(&site->window, &transport->target.transport);
+        lanes_recount(&site->lanes);
+        bound_probe(site, now_ms);
+        site_lease_change(set, site);
+    }
+    sites_update(set, transport, now_ms);
 }

@@ -28,7 +28,6 @@ transport_open(struct transports *set, const struct target *target)
         memcpy(&c->target, target, sizeof(*target));
         const char *why;
         c->token = token_table_find(&set->tokens, target, &why);
-        c->quota = target->transport.quota;
         c->hop = hop_quota_share(&set->hops, target);
         (void)hop_quota_update(&set->hops, c);
         HASH_ADD(hh, set->by_target, target, sizeof(c->target), c);
@@ -39,17 +38,22 @@ transport_open(struct transports *set, const struct target *target)
 
 bool
 transport_change(struct transports *set, struct transport *c,
-                 const struct target *target)
+                 const struct target *target, int64_t now_ms)
 {
     struct transport *other;
     HASH_FIND(hh, set->by_target, target, sizeof(*target), other);
-    /* A quota cannot begin, or end, under transactions that count in it or not. */
-    if (other || (c->hop == NULL) != quota_is_none(&target->transport.quota))
+    if (other)
         return false;
     HASH_DELETE(hh, set->by_target, c);
     memcpy(&c->target, target, sizeof(*target));
     HASH_ADD(hh, set->by_target, target, sizeof(c->target), c);
-    c->quota = target->transport.quota;
+    int64_t longest_ms = now_ms + target->transport.transport_rate_delay_ms;
+    if (c->pause_until_ms > longest_ms)
+        c->pause_until_ms = longest_ms;
+    struct hop_quota *hop = hop_quota_share(&set->hops, target);
+    hop_quota_close(c->hop);
+    c->hop = hop;
+    (void)hop_quota_update(&set->hops, c);
     return true;
 }
 

@@ -31,7 +31,6 @@ struct transport {
      * it was taken to be, unless the provider said. */
     int64_t quota_until_ms, quota_pause_ms;
     struct hop_quota *hop;  /* NULL: no quota is set */
-    struct quota quota;     /* the target's, or a newer one of that next hop */
     int64_t spent_until_ms; /* that quota is used up until then */
     enum quota_period spent_period;
     enum sched_token token; /* the state of its token */
@@ -47,9 +46,9 @@ struct transports {
 struct transport *transport_open(struct transports *set, const struct target *target);
 struct transport *transport_share(struct transport *c);
 /* The target has other scheduling parameters from now on, and is the same in all else.
- * False: there is a transport of that target, or only one of the two has a quota. */
+ * False: there is a transport of that target. sites_parameters_changed() follows. */
 bool transport_change(struct transports *set, struct transport *c,
-                      const struct target *target);
+                      const struct target *target, int64_t now_ms);
 void transport_close(struct transports *set, struct transport *c);
 /* Whether the transport's rate delay, its quota, or the provider's limit forbids a
  * transaction now. */

@@ -296,6 +296,7 @@ manager_pump(void *context)
     unsigned settles = 0;
     bool works = sched_work(m->sched, loop_now_ms(m->loop));
     begin_some(m);
+    works |= reroute_some(m);
     for (;;) {
         while (settles < SETTLES_PER_TURN &&
                sched_next(m->sched, loop_now_ms(m->loop), &action)) {
@@ -480,6 +481,7 @@ manager_free(struct manager **manager)
     quotas_free(&m->quotas);
     free(m->refusers);
     free(m->loads);
+    reroute_stop(m);
     free(m);
 }
 
@@ -515,6 +517,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, loop_now_ms(m->loop), was, routes);
+    reroute_begin(m);
     manager_stir(m);
 }
 

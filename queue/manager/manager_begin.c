@@ -408,7 +408,7 @@ begin_some(struct manager *m)
 bool
 begin_is_busy(const struct manager *m)
 {
-    return m->beginnings != NULL || m->routed_now >= ROUTES_PER_TURN;
+    return m->beginnings != NULL || manager_routes_left(m) == 0;
 }
 
 /* The targets of the old routes are freed with them. So routed recipients are routed
@@ -426,6 +426,19 @@ begin_anew(struct manager *m)
         a->beginning.count = 0;
         a->has_held = a->late = false;
     }
+}
+
+void
+begin_again(struct active *a)
+{
+    a->scheduled = false;
+    begin_attempt(a, NULL);
+}
+
+unsigned
+manager_routes_left(const struct manager *m)
+{
+    return m->routed_now < ROUTES_PER_TURN ? ROUTES_PER_TURN - m->routed_now : 0;
 }
 
 void

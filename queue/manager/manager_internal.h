@@ -81,6 +81,13 @@ struct manager_channel {
     void *context;
 };
 
+/* Messages whose routes may have changed (manager_reroute.c). */
+struct rerouting {
+    struct id *ids;
+    size_t next, count;
+    unsigned slot; /* of the next one */
+};
+
 struct manager {
     struct loop *loop;
     struct log *log;
@@ -102,7 +109,8 @@ struct manager {
     char explained[MANAGER_WAIT_MAX];            /* its explanation */
     struct id *loads; /* to be loaded from the disk, in the scheduler's order */
     size_t load_next, load_count, load_capacity;
-    struct active *beginnings;      /* waiting to be routed */
+    struct active *beginnings; /* waiting to be routed */
+    struct rerouting rerouting;
     unsigned loads_now, routed_now; /* in this turn */
     int64_t loaded_bytes;
     bool load_waits; /* for the disk, in this turn */
@@ -256,12 +264,24 @@ void begin_some(struct manager *m);
 bool begin_is_busy(const struct manager *m);
 /* Routes anew after a change of routes. */
 void begin_anew(struct manager *m);
+/* The answer to SCHED_LOAD for a message that had one in this attempt: sched_enter_again(). */
+void begin_again(struct active *a);
+/* Recipients that may still be routed in this turn. */
+unsigned manager_routes_left(const struct manager *m);
 /* Only recipients that a route holds are left. */
 void begin_hold(struct active *a);
 /* Settles the recipients that are none (struct recipient: refused). */
 void begin_settle_refused(struct active *a);
 /* Stops the beginning of its attempt. */
 void begin_forget(struct active *a);
+
+/* --- manager_reroute.c ------------------------------------------------------------ */
+
+/* After a change of routes. */
+void reroute_begin(struct manager *m);
+/* In each turn, behind begin_some(). True: there is more. */
+bool reroute_some(struct manager *m);
+void reroute_stop(struct manager *m);
 
 /* --- manager_awaiting.c ----------------------------------------------------------- */
 

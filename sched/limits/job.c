@@ -165,6 +165,13 @@ jobs_serve(struct jobs *jobs, struct job *job)
 }
 
 void
+jobs_drop(struct jobs *jobs, struct job *job)
+{
+    if (!job->begun)
+        job_begin(jobs, job);
+}
+
+void
 jobs_grow(struct job *job)
 {
     assert(job->begun && job->size < INT32_MAX);

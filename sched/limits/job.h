@@ -76,6 +76,8 @@ struct job *jobs_choose(struct jobs *jobs, const struct transport_params *t,
 /* One transaction of the job is taken. After the last one the job belongs to the
  * owner. */
 void jobs_serve(struct jobs *jobs, struct job *job);
+/* The job goes without its other transactions. What was paid for it is lost. */
+void jobs_drop(struct jobs *jobs, struct job *job);
 /* After jobs_serve(): the transaction was not a full one, so the job needs one more
  * than announced. */
 void jobs_grow(struct job *job);
