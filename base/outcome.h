@@ -37,6 +37,24 @@ struct outcome outcome_make(enum verdict verdict, enum blame blame, int code,
 bool outcome_refuse(struct outcome *refusal, int code, const char *enhanced,
                     const char *text);
 
+/* The sentence of a refusal: "host NAME[IP] said: 550 5.1.1 words (in reply to RCPT TO
+ * command)". It is written and taken apart here alone. A text from a file, or from
+ * another host, may have any form. */
+struct outcome_sentence {
+    struct text host;  /* NAME; empty without a name */
+    struct text reply; /* "550 5.1.1 words"; the whole text if it is no such sentence */
+};
+
+/* where: "NAME[IP]". answered: "in reply to ...". The reply is cut so that the end of
+ * the sentence is always there. */
+void outcome_say_reply(struct outcome *outcome, const char *where, struct text reply,
+                       const char *answered);
+/* False: the text is not the sentence of a host's reply. Never reads outside of text. */
+bool outcome_sentence_read(struct text text, struct outcome_sentence *sentence);
+/* The same, the host and the code by their members. False as well: there is no code. */
+bool outcome_reply_read(const struct outcome *outcome,
+                        struct outcome_sentence *sentence);
+
 /* "sent", "deferred", "bounced". */
 const char *outcome_word(enum verdict verdict);
 

@@ -37,8 +37,8 @@ struct report {
     bool eight_bit; /* the original part has bytes >= 0x80 */
     const struct report_recipient *recipients;
     size_t count;
-    /* The remedy for the text of an outcome; false: none. NULL: no hints. */
-    bool (*hint)(const char *text, char out[REPORT_HINT_MAX]);
+    /* The remedy; false: none. NULL: no hints. */
+    bool (*hint)(const struct outcome *outcome, char out[REPORT_HINT_MAX]);
 };
 
 /* The progress of a report; zeroed before its start. */

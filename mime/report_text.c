@@ -88,22 +88,14 @@ reason_words(const struct outcome *outcome)
                               : "The message could not be delivered.";
 }
 
-/* The text of an outcome is for logs: "host x said: 550 ... (in reply to ...)". People
- * and programs get the reply alone. */
+/* The text of an outcome is for logs. People and programs get the reply alone. */
 struct text
 report_reply(const struct outcome *outcome)
 {
+    struct outcome_sentence said;
     if (outcome->code == 0 || outcome->remote[0] == '\0')
         return TEXT("");
-    struct text t = text_from(outcome->text);
-    const char *said = strstr(outcome->text, " said: ");
-    if (text_starts(t, TEXT("host ")) && said != NULL) {
-        t = text_from(said + strlen(" said: "));
-        for (size_t at = t.length; at-- > 0 && t.at[t.length - 1] == ')';)
-            if (text_starts(text_after(t, at), TEXT(" (in reply to ")))
-                return text_before(t, at);
-    }
-    return t;
+    return outcome_reply_read(outcome, &said) ? said.reply : text_from(outcome->text);
 }
 
 /* "5 days", "4 hours 10 minutes": the two largest units. */
@@ -183,7 +175,7 @@ report_write_words(const struct report *r, const struct report_recipient *recipi
     if (recipient->outcome->text[0] != '\0')
         say_words_of(e, recipient->outcome);
     char hint[REPORT_HINT_MAX];
-    if (r->hint != NULL && r->hint(recipient->outcome->text, hint)) {
+    if (r->hint != NULL && r->hint(recipient->outcome, hint)) {
         emitter_say(e, INDENT "Hint: ");
         emitter_put_words(e, text_from(hint), INDENT);
         emitter_say(e, ".\r\n");

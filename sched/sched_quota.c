@@ -46,7 +46,7 @@ sched_quota_settled(struct sched *s, struct site *site, const struct outcome *ou
     if (outcome->verdict == VERDICT_DELIVERED) {
         quota_end(s, transport);
     } else if (outcome->verdict == VERDICT_DEFERRED && outcome->code != 0 &&
-               refusal_classify(outcome->text) == REFUSAL_QUOTA) {
+               refusal_classify(outcome) == REFUSAL_QUOTA) {
         transport_quota_used_up(transport, s->now_ms, reply_class_asked_ms(outcome));
         suspend(s, transport, outcome);
         sites_update(&s->destinations.sites, transport, s->now_ms);

@@ -3,6 +3,7 @@
 
 #include "admin/control/json_field.h"
 #include "base/buffer.h"
+#include "base/outcome.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -90,9 +91,8 @@ say_recipients(struct buffer *b, const json_t *event)
 static const char *
 reply_of(const char *text)
 {
-    const char *said = strstr(text, " said: ");
-    return strncmp(text, "host ", 5) == 0 && said != NULL ? said + strlen(" said: ")
-                                                          : text;
+    struct outcome_sentence said;
+    return outcome_sentence_read(text_from(text), &said) ? said.reply.at : text;
 }
 
 static void

@@ -36,11 +36,11 @@ static void
 add_reason(json_t *item, const char *reason)
 {
     char hint[REFUSAL_HINT_MAX];
-    const char *class = refusal_name(refusal_classify(reason));
+    const char *class = refusal_name(refusal_classify_text(reason));
     json_object_set_new(item, "delay_reason", json_string(reason));
     if (class[0] != '\0')
         json_object_set_new(item, "class", json_string(class));
-    if (refusal_hint(reason, hint))
+    if (refusal_hint_text(reason, hint))
         json_object_set_new(item, "hint", json_string(hint));
 }
 

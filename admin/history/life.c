@@ -117,16 +117,13 @@ life_add_refused(json_t *event, struct text value)
         life_set(event, "enhanced", life_text(rest));
 }
 
-/* The code of a reply: at the start, or behind "said: ". */
 static void
 life_add_code(json_t *event, struct text text)
 {
-    static const char mark[] = " said: ";
+    struct outcome_sentence said;
     uint64_t code;
-    const char *said =
-        text.length > 0 ? memmem(text.at, text.length, mark, strlen(mark)) : NULL;
-    if (said != NULL)
-        text = text_after(text, (size_t)(said - text.at) + strlen(mark));
+    (void)outcome_sentence_read(text, &said);
+    text = said.reply;
     if (text_number(text_before(text, 3), 599, &code) && code >= 200 &&
         (text.length == 3 || text.at[3] == ' ' || text.at[3] == '-'))
         life_set(event, "code", json_integer((json_int_t)code));
@@ -160,7 +157,7 @@ life_add_hint(json_t *event, struct text text)
 {
     char reason[REASON_MAX], hint[REFUSAL_HINT_MAX];
     (void)text_copy(reason, sizeof(reason), text);
-    if (refusal_hint(reason, hint))
+    if (refusal_hint_text(reason, hint))
         life_set(event, "hint", life_text(text_from(hint)));
 }
 

@@ -69,7 +69,7 @@ count_reply(struct metrics_counters *m, const struct event *e)
 {
     size_t class = e->outcome == NULL || e->outcome->code == 0
                        ? (size_t)REFUSAL_CLASSES
-                       : (size_t)refusal_classify(e->outcome->text);
+                       : (size_t)refusal_classify(e->outcome);
     m->replies[class]++;
 }
 

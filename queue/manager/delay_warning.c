@@ -48,7 +48,7 @@ is_told_early(const struct active *a, unsigned index, const struct outcome *outc
     const struct envelope *e = a->envelope;
     return e->sender.length > 0 && e->delivery.warned_s == 0 &&
            dsn_wants_delay(&e->recipients[index]) && outcome->code / 100 == 5 &&
-           refusal_classify(outcome->text) == REFUSAL_SENDER;
+           refusal_classify(outcome) == REFUSAL_SENDER;
 }
 
 void

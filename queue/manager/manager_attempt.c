@@ -232,7 +232,7 @@ verdict_origin(const struct envelope *e, unsigned index, struct event *event,
                char hint[REFUSAL_HINT_MAX])
 {
     const struct outcome *o = event->outcome;
-    if (o->verdict != VERDICT_DELIVERED && refusal_hint(o->text, hint))
+    if (o->verdict != VERDICT_DELIVERED && refusal_hint(o, hint))
         event->hint = text_from(hint);
     event->size = e->content_size;
     return (struct event_origin){.recipient = index + 1,
@@ -257,7 +257,7 @@ tell_verdict(struct active *a, unsigned index, const struct outcome *outcome,
         .sender = e->sender,
         .recipient = e->recipients[index].address,
         .original = envelope_origin_of(&e->recipients[index]),
-        .reason = failed ? refusal_name(refusal_classify(outcome->text)) : "",
+        .reason = failed ? refusal_name(refusal_classify(outcome)) : "",
         .attempt = e->delivery.attempts,
         .delivery = a->deliveries ? a->deliveries[index] : 0,
         .is_local = manager_attempt_channel_of(a->kinds[index]) == CHANNEL_LOCAL,

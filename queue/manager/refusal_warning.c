@@ -61,9 +61,9 @@ void
 refusal_warning(struct manager *m, const struct outcome *outcome)
 {
     char hint[REFUSAL_HINT_MAX];
-    enum refusal_class class = refusal_classify(outcome->text);
+    enum refusal_class class = refusal_classify(outcome);
     if (outcome->blame == BLAME_ADDRESS || !refusal_is_operators(class) ||
-        !refusal_hint(outcome->text, hint) || !is_due(m, class, refusal_host(outcome)))
+        !refusal_hint(outcome, hint) || !is_due(m, class, refusal_host(outcome)))
         return;
     log_say(m->log, LOG_LEVEL_WARNING, "smtp", NULL, "%.*s refuses mail (%s): %s",
             TEXT_ARGS(refusal_host(outcome)), refusal_name(class), hint);

@@ -72,9 +72,9 @@ refusers_note(struct manager *m, const struct outcome *outcome)
             refuser_took(m->refusers, refuser_name(outcome));
         return;
     }
-    enum refusal_class class = refusal_classify(outcome->text);
+    enum refusal_class class = refusal_classify(outcome);
     if (!refuses_us(class) || outcome->blame == BLAME_ADDRESS ||
-        !refusal_hint(outcome->text, hint))
+        !refusal_hint(outcome, hint))
         return;
     struct text name = refuser_name(outcome);
     if (name.length == 0)

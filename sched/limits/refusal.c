@@ -451,24 +451,33 @@ find_enhanced(struct text t, struct reply *r)
         read_enhanced(word, r);
 }
 
-/* False: the text has no reply of a host. */
+/* code: 0: the first word of the reply. False: it refuses nothing. */
 static bool
-refusal_parse(const char *text, struct reply *r)
+refusal_parse(const struct outcome_sentence *said, int code, struct reply *r)
 {
-    struct text t = text_from(text), word;
-    const char *said = strstr(text, " said: ");
-    uint64_t code;
-    if (!text_starts(t, TEXT("host ")) || said == NULL)
+    struct text rest = said->reply, word;
+    uint64_t first;
+    if (!text_word(&rest, " ", &word) || !text_number(word, 599, &first) || first < 400)
         return false;
-    r->host = text_of(text + 5, (size_t)(said - text) - 5);
-    r->host = text_before(r->host, text_find(r->host, '['));
-    t = reply_words_said(text);
-    if (!text_word(&t, " ", &word) || !text_number(word, 599, &code) || code < 400)
-        return false;
-    r->code = (int)code;
-    find_enhanced(t, r);
-    reply_words_make(&r->words, text);
+    r->host = said->host;
+    r->code = code != 0 ? code : (int)first;
+    find_enhanced(rest, r);
+    reply_words_make(&r->words, said->reply);
     return true;
+}
+
+static bool
+refusal_of_outcome(const struct outcome *o, struct reply *r)
+{
+    struct outcome_sentence said;
+    return outcome_reply_read(o, &said) && refusal_parse(&said, o->code, r);
+}
+
+static bool
+refusal_of_text(const char *text, struct reply *r)
+{
+    struct outcome_sentence said;
+    return outcome_sentence_read(text_from(text), &said) && refusal_parse(&said, 0, r);
 }
 
 static enum provider
@@ -511,17 +520,26 @@ classify(const struct reply *r, enum provider provider)
 }
 
 enum refusal_class
-refusal_classify(const char *text)
+refusal_classify(const struct outcome *outcome)
 {
     struct reply r;
-    return refusal_parse(text, &r) ? classify(&r, provider_of(r.host)) : REFUSAL_OTHER;
+    return refusal_of_outcome(outcome, &r) ? classify(&r, provider_of(r.host))
+                                           : REFUSAL_OTHER;
+}
+
+enum refusal_class
+refusal_classify_text(const char *text)
+{
+    struct reply r;
+    return refusal_of_text(text, &r) ? classify(&r, provider_of(r.host))
+                                     : REFUSAL_OTHER;
 }
 
 bool
-refusal_is_of_ipv6(const char *text)
+refusal_is_of_ipv6(const struct outcome *outcome)
 {
     struct reply r;
-    if (!refusal_parse(text, &r))
+    if (!refusal_of_outcome(outcome, &r))
         return false;
     enum refusal_class class = classify(&r, provider_of(r.host));
     return class == REFUSAL_PTR ||
@@ -612,14 +630,11 @@ static const char *hint_format(enum refusal_class class)
     return NULL;
 }
 
-bool
-refusal_hint(const char *text, char out[REFUSAL_HINT_MAX])
+static bool
+refusal_advise(const struct reply *r, char out[REFUSAL_HINT_MAX])
 {
-    struct reply r;
-    if (!refusal_parse(text, &r))
-        return false;
-    enum provider provider = provider_of(r.host);
-    enum refusal_class class = classify(&r, provider);
+    enum provider provider = provider_of(r->host);
+    enum refusal_class class = classify(r, provider);
     const char *hint = class == REFUSAL_LOGIN ? login_hint(provider) : NULL;
     const char *format = hint_format(class), *hole = NULL;
     if (hint == NULL && format == NULL)
@@ -632,4 +647,18 @@ refusal_hint(const char *text, char out[REFUSAL_HINT_MAX])
         snprintf(out, REFUSAL_HINT_MAX, "%.*s%s%s", (int)(hole - format), format,
                  provider_names[provider], hole + 2);
     return true;
+}
+
+bool
+refusal_hint(const struct outcome *outcome, char out[REFUSAL_HINT_MAX])
+{
+    struct reply r;
+    return refusal_of_outcome(outcome, &r) && refusal_advise(&r, out);
+}
+
+bool
+refusal_hint_text(const char *text, char out[REFUSAL_HINT_MAX])
+{
+    struct reply r;
+    return refusal_of_text(text, &r) && refusal_advise(&r, out);
 }

@@ -1,15 +1,14 @@
 /* The subject of a reply that refuses mail, and the remedy for its reader. Pure.
  *
- * The text of an outcome ("host mx.example[192.0.2.1] said: 550 5.7.26 ... (in reply to
- * ...)") has all that is needed: host, code, enhanced code and words. So logs, reports
- * and commands come to the same class, also after a restart. Codes decide where
- * receivers agree on them, phrases elsewhere; a code that two receivers use for
- * different things counts by the host alone. reply_class.h has the classes that decide
- * when mail is retried. */
+ * An outcome has host, code and words; its text alone (struct outcome_sentence) has them,
+ * too. So logs, reports and commands come to the same class, also after a restart.
+ * Codes decide where receivers agree on them, phrases elsewhere; a code that two
+ * receivers use for different things counts by the host alone. reply_class.h has the
+ * classes that decide when mail is retried. */
 #ifndef SCHED_LIMITS_REFUSAL_H
 #define SCHED_LIMITS_REFUSAL_H
 
-#include "base/text.h"
+#include "base/outcome.h"
 
 #include <stdbool.h>
 
@@ -35,16 +34,19 @@ enum refusal_class {
     REFUSAL_CLASSES
 };
 
-/* text: of an outcome. */
-enum refusal_class refusal_classify(const char *text);
+enum refusal_class refusal_classify(const struct outcome *outcome);
+/* By the text of an outcome alone, as the queue and the history keep it. */
+enum refusal_class refusal_classify_text(const char *text);
 /* "no_user", "auth" ...; "" for OTHER. */
 const char *refusal_name(enum refusal_class class);
 /* The name of a receiver with many hosts, by one of them; NULL: it is not known. */
 const char *refusal_receiver(struct text host);
 /* Whether it is about an IPv6 address as such: a message may pass from an IPv4 one. */
-bool refusal_is_of_ipv6(const char *text);
+bool refusal_is_of_ipv6(const struct outcome *outcome);
 /* One sentence without a period. False: there is nothing to say. */
-bool refusal_hint(const char *text, char out[REFUSAL_HINT_MAX])
+bool refusal_hint(const struct outcome *outcome, char out[REFUSAL_HINT_MAX])
+    __attribute__((warn_unused_result));
+bool refusal_hint_text(const char *text, char out[REFUSAL_HINT_MAX])
     __attribute__((warn_unused_result));
 
 #endif

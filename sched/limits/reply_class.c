@@ -120,8 +120,10 @@ reply_class_classify(const struct outcome *outcome)
                                                        : REPLY_CLASS_PLAIN;
     if (outcome->code / 100 != 4)
         return REPLY_CLASS_PLAIN;
+    struct outcome_sentence said;
     struct reply_words words;
-    reply_words_make(&words, outcome->text);
+    (void)outcome_reply_read(outcome, &said);
+    reply_words_make(&words, said.reply);
     for (const struct row *r = rows; r < rows + sizeof(rows) / sizeof(rows[0]); r++)
         if ((r->enhanced == NULL || strcmp(r->enhanced, outcome->enhanced) == 0) &&
             (r->phrase == NULL || reply_words_have(&words, r->phrase, r->then)))
@@ -216,8 +218,10 @@ reply_class_asked_ms(const struct outcome *o)
 {
     static const struct text before[] = {TEXT("in"),   TEXT("after"), TEXT("for"),
                                          TEXT("wait"), TEXT("least"), TEXT("within")};
+    struct outcome_sentence said;
     struct reply_words words;
-    reply_words_make(&words, o->text);
+    (void)outcome_reply_read(o, &said);
+    reply_words_make(&words, said.reply);
     struct text rest = text_from(words.at), last = TEXT(""), word = TEXT(""), next;
     while (text_word(&rest, " ", &next) || word.length > 0) {
         for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {

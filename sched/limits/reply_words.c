@@ -5,18 +5,6 @@
 
 enum { GAP_MAX = 40 };
 
-struct text
-reply_words_said(const char *text)
-{
-    const char *head = strstr(text, " said: ");
-    struct text t = text_from(head == NULL ? text : head + strlen(" said: "));
-    for (size_t i = t.length; i > 0; i--)
-        if (t.at[i - 1] == ' ' &&
-            text_starts(text_after(t, i - 1), TEXT(" (in reply to ")))
-            return text_before(t, i - 1);
-    return t;
-}
-
 static bool
 is_word_byte(struct text t, size_t i)
 {
@@ -53,9 +41,9 @@ may_have(const struct reply_words *w, const char *phrase)
 }
 
 void
-reply_words_make(struct reply_words *w, const char *text)
+reply_words_make(struct reply_words *w, struct text reply)
 {
-    struct text t = text_before(reply_words_said(text), OUTCOME_TEXT_MAX - 1);
+    struct text t = text_before(reply, OUTCOME_TEXT_MAX - 1);
     size_t length = 0;
     w->at[length++] = ' ';
     for (size_t i = 0; i < t.length; i++) {

@@ -1,4 +1,4 @@
-/* The words of a reply within the text of an outcome, for tables of phrases. Pure. */
+/* The words of a reply of a host, for tables of phrases. Pure. */
 #ifndef SCHED_LIMITS_REPLY_WORDS_H
 #define SCHED_LIMITS_REPLY_WORDS_H
 
@@ -12,11 +12,9 @@ struct reply_words {
     uint64_t starts[16]; /* a bit for the first two bytes of each word */
 };
 
-/* The text of the peer, without our "host x said: " and our " (in reply to y)". */
-struct text reply_words_said(const char *text);
 /* Addresses in angle brackets are no words: they could be anything. A ':' within a time
- * belongs to its word. text: of an outcome. */
-void reply_words_make(struct reply_words *words, const char *text);
+ * belongs to its word. reply: of struct outcome_sentence; it is cut at OUTCOME_TEXT_MAX. */
+void reply_words_make(struct reply_words *words, struct text reply);
 /* phrase begins with a space, so it matches from the start of a word on; it may end
  * within one, but has two bytes or more behind the space. then, unless NULL, is such a
  * phrase, too, and follows at most 40 bytes later. */

@@ -93,7 +93,7 @@ delivery_family_refused(struct delivery_session *s, const struct outcome *outcom
     int64_t now = loop_monotonic_ms(d->loop);
     if (outcome->verdict == VERDICT_DELIVERED || !is_over_ipv6(s) ||
         !candidates_have(&s->candidates, NET_IPV4) || now < d->no_ipv4_until_ms ||
-        !refusal_is_of_ipv6(outcome->text))
+        !refusal_is_of_ipv6(outcome))
         return false;
     if (!site_rests(s))
         log_say(d->log, LOG_LEVEL_INFO, "smtp", NULL,

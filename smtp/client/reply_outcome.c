@@ -14,29 +14,15 @@ with_remote(struct outcome outcome, const struct reply_outcome_peer *peer)
     return outcome;
 }
 
-/* head, the reply and tail; the reply is cut so that the tail is always there. */
-static void
-write_text(struct outcome *o, const struct reply *reply, const char *head,
-           const char *tail)
+/* "550 5.1.1 words"; the words are cut to fit. */
+static struct text
+reply_outcome_say(const struct reply *reply, char out[OUTCOME_TEXT_MAX])
 {
-    char code[] = {(char)('0' + reply->code / 100), (char)('0' + reply->code / 10 % 10),
-                   (char)('0' + reply->code % 10), ' ', '\0'};
-    size_t fixed = strlen(head) + sizeof(code) + strlen(reply->enhanced) + strlen(tail);
-    size_t space = fixed < sizeof(o->text) - 1 ? sizeof(o->text) - 1 - fixed : 0;
-    struct text said = text_trim(text_before(reply_text(reply), space));
-    bool enhanced = reply->enhanced[0] != '\0';
-    code[3] = enhanced || said.length > 0 ? ' ' : '\0';
-    struct text parts[] = {text_from(head),
-                           text_from(code),
-                           text_from(reply->enhanced),
-                           text_from(enhanced && said.length > 0 ? " " : ""),
-                           said,
-                           text_from(tail)};
-    size_t length = 0;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        text_copy(o->text + length, sizeof(o->text) - length, parts[i]);
-        length += strlen(o->text + length);
-    }
+    struct text words = text_trim(text_before(reply_text(reply), OUTCOME_TEXT_MAX));
+    snprintf(out, OUTCOME_TEXT_MAX, "%03d%s%s%s%.*s", reply->code,
+             reply->enhanced[0] != '\0' ? " " : "", reply->enhanced,
+             words.length > 0 ? " " : "", TEXT_ARGS(words));
+    return text_from(out);
 }
 
 /* 4yz replies that mean "slow down": they are about the site, not about this mail. */
@@ -54,7 +40,7 @@ static struct outcome
 reply_outcome_judge(const struct reply_outcome_peer *peer, const struct reply *reply,
                     enum verdict verdict, enum blame blame, const char *answered)
 {
-    char head[OUTCOME_REMOTE_MAX + 16], tail[96];
+    char said[OUTCOME_TEXT_MAX];
     char enhanced[REPLY_ENHANCED_MAX] = "2.0.0";
     assert(reply->code / 100 != 3);
     enhanced[0] = (char)('0' + reply->code / 100);
@@ -62,14 +48,10 @@ reply_outcome_judge(const struct reply_outcome_peer *peer, const struct reply *r
         text_copy(enhanced, sizeof(enhanced), text_from(reply->enhanced));
     if (verdict == VERDICT_DEFERRED)
         enhanced[0] = '4';
-    struct outcome o = outcome_make(verdict, blame, reply->code, enhanced, "%s", "");
-    if (verdict == VERDICT_DELIVERED) {
-        write_text(&o, reply, "", "");
-        return with_remote(o, peer);
-    }
-    snprintf(head, sizeof(head), "host %s said: ", peer->where);
-    snprintf(tail, sizeof(tail), " (%s)", answered);
-    write_text(&o, reply, head, tail);
+    struct text words = reply_outcome_say(reply, said);
+    struct outcome o = outcome_make(verdict, blame, reply->code, enhanced, "%s", said);
+    if (verdict != VERDICT_DELIVERED)
+        outcome_say_reply(&o, peer->where, words, answered);
     return with_remote(o, peer);
 }
 
@@ -114,7 +96,7 @@ reply_outcome_by_account(struct outcome o)
 {
     enum refusal_class class = REFUSAL_OTHER;
     if (o.verdict == VERDICT_FAILED)
-        class = refusal_classify(o.text);
+        class = refusal_classify(&o);
     if (class != REFUSAL_LOGIN && class != REFUSAL_SENDER && class != REFUSAL_QUOTA)
         return o;
     o.verdict = VERDICT_DEFERRED;

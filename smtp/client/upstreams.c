@@ -246,7 +246,7 @@ upstream_read(struct upstream *u, const struct event *v)
         text_copy(u->sender, sizeof(u->sender),
                   v->left_as.length > 0 ? v->left_as : v->sender);
     bool is_sender = v->kind != EVENT_DELIVERED && o->code != 0 &&
-                     refusal_classify(o->text) == REFUSAL_SENDER;
+                     refusal_classify(o) == REFUSAL_SENDER;
     if (!is_about_us && is_sender && u->state != UPSTREAM_GOOD)
         upstream_become(u, UPSTREAM_SENDER, o->text, true);
     else if (!is_about_us)

@@ -706,9 +706,9 @@ test_folding(void)
 }
 
 static bool
-hint_of(const char *text, char out[REPORT_HINT_MAX])
+hint_of(const struct outcome *outcome, char out[REPORT_HINT_MAX])
 {
-    if (strstr(text, "5.7.26") == NULL)
+    if (strstr(outcome->text, "5.7.26") == NULL)
         return false;
     snprintf(out, REPORT_HINT_MAX, "publish a DKIM record\r\nX-Not: a field");
     return true;

@@ -157,7 +157,7 @@ static void
 test_replies(void)
 {
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++)
-        is_string(refusal_name(refusal_classify(outcome_text(replies[i].host, replies[i].reply))),
+        is_string(refusal_name(refusal_classify_text(outcome_text(replies[i].host, replies[i].reply))),
                   replies[i].class, replies[i].reply);
 }
 
@@ -168,17 +168,17 @@ test_other_texts(void)
     static const char *const texts[] = {
         "", "connect to mx.example[192.0.2.1]:25: Connection refused",
         "cannot look up user unknown: spam", "host x said: ", "host x said: abc",
-        "host  said: 550 5.1.1", "host x[ said: 999 5.1.1 user unknown",
+        "host said: 550 5.1.1 no such user", "host said: ", "host", "host ", "host  said: ", "host  said: 550 5.1.1", "host x[ said: 999 5.1.1 user unknown",
         "user unknown said: 550 5.1.1 x", "host x said: 250 2.0.0 no such user"};
     char long_text[3000];
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        ok_named(refusal_classify(texts[i]) == REFUSAL_OTHER ||
+        ok_named(refusal_classify_text(texts[i]) == REFUSAL_OTHER ||
                      strcmp(texts[i], "host  said: 550 5.1.1") == 0,
                  texts[i]);
     strcpy(long_text, "host x said: 550 ");
     memset(long_text + 17, 'x', sizeof(long_text) - 18);
     long_text[sizeof(long_text) - 1] = '\0';
-    is_number(refusal_classify(long_text), REFUSAL_OTHER, "long");
+    is_number(refusal_classify_text(long_text), REFUSAL_OTHER, "long");
 }
 
 static void
@@ -205,12 +205,35 @@ test_hints(void)
     };
     char hint[REFUSAL_HINT_MAX];
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        ok_named(refusal_hint(outcome_text(all[i].host, all[i].reply), hint) &&
+        ok_named(refusal_hint_text(outcome_text(all[i].host, all[i].reply), hint) &&
                      strstr(hint, all[i].hint) != NULL && strlen(hint) < REFUSAL_HINT_MAX - 1,
                  all[i].hint);
-    ok_named(!refusal_hint(outcome_text(OTHER, "552 Mailbox is full"), hint), "the reply says it all");
-    ok_named(!refusal_hint(outcome_text(OTHER, "550 5.7.1 not today"), hint), "nothing is known");
-    ok_named(!refusal_hint("lost connection", hint), "no reply");
+    ok_named(!refusal_hint_text(outcome_text(OTHER, "552 Mailbox is full"), hint), "the reply says it all");
+    ok_named(!refusal_hint_text(outcome_text(OTHER, "550 5.7.1 not today"), hint), "nothing is known");
+    ok_named(!refusal_hint_text("lost connection", hint), "no reply");
+}
+
+/* An outcome has the host and the code beside its words, whatever those say. */
+static void
+test_outcomes(void)
+{
+    char hint[REFUSAL_HINT_MAX];
+    struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 535, "5.7.8", "%s",
+                                    "host x[192.0.2.1] said: 535 5.7.8 no (in reply to AUTH command)");
+    is_number(refusal_classify(&o), REFUSAL_LOGIN, "by its code");
+    ok_named(refusal_hint(&o, hint) && strstr(hint, "check the user") != NULL, "an unknown host");
+    strcpy(o.remote, OFFICE "[192.0.2.1]:587");
+    ok_named(refusal_hint(&o, hint) && strstr(hint, "Microsoft") != NULL, "the host that has answered");
+    o.code = 0;
+    is_number(refusal_classify(&o), REFUSAL_OTHER, "no reply");
+    ok_named(!refusal_hint(&o, hint), "and no hint");
+}
+
+static bool
+is_of_ipv6(int code, const char *text)
+{
+    struct outcome o = outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, "4.0.0", "%s", text);
+    return refusal_is_of_ipv6(&o);
 }
 
 /* Those that IPv4 may avoid. */
@@ -232,8 +255,8 @@ test_of_ipv6(void)
         {false, OTHER, "550 5.7.1 <ipv6@b.example>: SPF fail"},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        is_number(refusal_is_of_ipv6(outcome_text(all[i].host, all[i].reply)), all[i].is_so, all[i].reply);
-    ok_named(!refusal_is_of_ipv6("connect to mx[::1]:25: no PTR record over IPv6"), "no reply");
+        is_number(is_of_ipv6(atoi(all[i].reply), outcome_text(all[i].host, all[i].reply)), all[i].is_so, all[i].reply);
+    ok_named(!is_of_ipv6(0, "connect to mx[::1]:25: no PTR record over IPv6"), "no reply");
 }
 
 int
@@ -242,6 +265,7 @@ main(void)
     test_replies();
     test_other_texts();
     test_hints();
+    test_outcomes();
     test_of_ipv6();
     return done();
 }

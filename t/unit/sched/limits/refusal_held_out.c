@@ -135,7 +135,7 @@ class_of(const char *host, const char *reply)
 {
     static char text[4000];
     snprintf(text, sizeof(text), "host %s[192.0.2.25] said: %s (in reply to end of DATA command)", host, reply);
-    return refusal_name(refusal_classify(text));
+    return refusal_name(refusal_classify_text(text));
 }
 
 static void

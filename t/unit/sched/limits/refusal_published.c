@@ -392,7 +392,7 @@ main(void)
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         snprintf(text, sizeof(text), "host %s[192.0.2.25] said: %s (in reply to end of DATA command)", replies[i].host,
                  replies[i].reply);
-        is_string(refusal_name(refusal_classify(text)), replies[i].class, replies[i].reply);
+        is_string(refusal_name(refusal_classify_text(text)), replies[i].class, replies[i].reply);
     }
     return done();
 }

@@ -6,18 +6,6 @@
 #include <string.h>
 
 static void
-test_said(void)
-{
-    is_text(reply_words_said("host a[b] said: 450 x (in reply to MAIL FROM command)"),
-            TEXT("450 x"), "between our words");
-    is_text(
-        reply_words_said("host a said: one said: two (in reply to x) (in reply to y)"),
-        TEXT("one said: two (in reply to x)"), "the peer may use them, too");
-    is_text(reply_words_said("lost connection"), TEXT("lost connection"), "no reply");
-    is_text(reply_words_said(""), TEXT(""), "nothing");
-}
-
-static void
 test_words(void)
 {
     static const char *const rows[][2] = {
@@ -30,7 +18,9 @@ test_words(void)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct reply_words w;
-        reply_words_make(&w, rows[i][0]);
+        struct outcome_sentence said;
+        (void)outcome_sentence_read(text_from(rows[i][0]), &said);
+        reply_words_make(&w, said.reply);
         is_string(w.at, rows[i][1], rows[i][0]);
     }
 }
@@ -40,24 +30,24 @@ test_have(void)
 {
     struct reply_words w;
     char far[200];
-    reply_words_make(&w, "your mailbox, dear user, is full; respam it");
+    reply_words_make(&w, TEXT("your mailbox, dear user, is full; respam it"));
     ok(reply_words_have(&w, " mailbox", NULL) && reply_words_have(&w, " mailb", NULL));
     ok_named(!reply_words_have(&w, " spam", NULL), "not within a word");
     ok(reply_words_have(&w, " mailbox", " full") &&
        !reply_words_have(&w, " full", " mailbox"));
     ok_named(!reply_words_have(&w, " mailman", NULL) && !reply_words_have(&w, " is fulfilled", NULL), "nor what begins like a word");
-    reply_words_make(&w, "a b");
+    reply_words_make(&w, text_from("a b"));
     ok_named(reply_words_have(&w, " a b", NULL) && reply_words_have(&w, " b ", NULL), "words of one byte");
     ok_named(!reply_words_have(&w, " c ", NULL) && !reply_words_have(&w, " a ", " a "), "and others");
     memset(far, 'x', sizeof(far));
     memcpy(far, "one ", 4);
     strcpy(far + 43, " two");
-    reply_words_make(&w, far);
+    reply_words_make(&w, text_from(far));
     ok_named(reply_words_have(&w, " one", " two"), "40 bytes behind");
     memset(far, 'x', sizeof(far));
     memcpy(far, "one ", 4);
     strcpy(far + 45, " two");
-    reply_words_make(&w, far);
+    reply_words_make(&w, text_from(far));
     ok_named(!reply_words_have(&w, " one", " two"), "not farther");
 }
 
@@ -68,18 +58,17 @@ test_long(void)
     struct reply_words w;
     static char text[4 * OUTCOME_TEXT_MAX];
     memset(text, 'a', sizeof(text) - 1);
-    reply_words_make(&w, text);
+    reply_words_make(&w, text_from(text));
     is_number(strlen(w.at), OUTCOME_TEXT_MAX + 1, "cut");
     for (size_t i = 0; i + 1 < sizeof(text); i += 2)
         text[i] = ',';
-    reply_words_make(&w, text);
+    reply_words_make(&w, text_from(text));
     ok(strlen(w.at) <= OUTCOME_TEXT_MAX + 1);
 }
 
 int
 main(void)
 {
-    test_said();
     test_words();
     test_have();
     test_long();
