@@ -28,7 +28,8 @@ enum {
     HOSTNAME_MAX = ADDRESS_MAX - (int)sizeof("MAILER-DAEMON"),
     FILLED_MAX = 5 * 1024 * 1024,
     DNS_SERVERS_ERROR_MAX = 256,
-    EXAMPLE_MAX = 64 * 1024
+    EXAMPLE_MAX = 64 * 1024,
+    UNTRUSTED_MAX = 320
 };
 
 static const char *const styles[] = {"petrel", "postfix", "json", "qmail", NULL};
@@ -140,30 +141,55 @@ options_is_there(const char *path)
     return error != -ENOENT && error != -ENOTDIR;
 }
 
+/* Root, or the caller; and nobody else may write it. A group is somebody else for root
+ * alone: others may have a group of their own, and a umask that trusts it. */
 static bool
-is_trusted(const char *name)
+options_owns(const struct disk_info *info)
 {
-    struct disk *here;
-    struct disk_info info;
-    if (disk_open(&here, ".", false) != 0)
-        return false;
-    bool trusted = disk_inspect(here, name, &info) == 0 &&
-                   (info.owner == 0 || info.owner == (unsigned)geteuid());
-    disk_close(&here);
-    return trusted;
+    unsigned caller = (unsigned)geteuid();
+    return (info->owner == 0 || info->owner == caller) &&
+           (info->kind == DISK_OTHER || (info->mode & (caller == 0 ? 022 : 02)) == 0);
 }
 
-static const char *
-find_file(const struct options_sources *sources)
+/* Whoever can put a file into the directory could otherwise say where root's commands
+ * go. A link is its owner's choice, which is why it is not followed. */
+static bool
+options_is_trusted(const char *name, char why[UNTRUSTED_MAX])
 {
+    struct disk *here;
+    struct disk_info file, directory;
+    if (disk_open(&here, ".", false) != 0)
+        return true; /* it cannot be read either */
+    bool is_known = disk_inspect(here, name, &file) == 0 &&
+                    disk_inspect(here, ".", &directory) == 0;
+    disk_close(&here);
+    if (!is_known || (options_owns(&file) && options_owns(&directory)))
+        return true;
+    snprintf(why, UNTRUSTED_MAX,
+             "found in the current directory, not obeyed: %s belongs to uid %u, mode "
+             "%03o, so others could write it; use another directory, or name the file "
+             "(petrel -c ./" FILE_HERE ")",
+             options_owns(&file) ? "its directory" : "it",
+             options_owns(&file) ? directory.owner : file.owner,
+             options_owns(&file) ? directory.mode : file.mode);
+    return false;
+}
+
+/* NULL: none. why: if not empty, the file that was found must not be read. */
+static const char *
+options_find(const struct options_sources *sources, char why[UNTRUSTED_MAX])
+{
+    why[0] = '\0';
     if (sources->file)
         return sources->file;
     for (char *const *e = sources->environment; e && *e; e++)
         if (strncmp(*e, FILE_VARIABLE, strlen(FILE_VARIABLE)) == 0 &&
             (*e)[strlen(FILE_VARIABLE)])
             return *e + strlen(FILE_VARIABLE);
-    if ((!sources->careful || is_trusted(FILE_HERE)) && options_is_there(FILE_HERE))
+    if (options_is_there(FILE_HERE) &&
+        (options_is_trusted(FILE_HERE, why) || !sources->careful))
         return FILE_HERE;
+    why[0] = '\0';
     return options_is_there(FILE_SYSTEM) ? FILE_SYSTEM : NULL;
 }
 
@@ -343,8 +369,11 @@ options_read(const struct options_sources *sources, struct options *options)
         settings_never_wait(s);
     if (sources->without_secrets)
         settings_leave_secrets(s);
-    const char *file = find_file(sources);
-    if (file)
+    char untrusted[UNTRUSTED_MAX];
+    const char *file = options_find(sources, untrusted);
+    if (file && untrusted[0] != '\0')
+        settings_refuse_file(s, file, untrusted);
+    else if (file)
         settings_read_file(s, file);
     if (sources->environment)
         settings_read_environment(s, sources->environment);

@@ -88,13 +88,14 @@ struct options_sources {
     char *const *overrides; /* -o, NULL-ended */
     char *const *environment;
     bool without_secrets; /* the command needs none: they are not read, nor missed */
-    bool careful; /* sendmail(1) is called in any directory: ./petrel.conf counts
-                     only when it is the caller's own or root's */
-    bool runs;    /* a reload: no file is waited for */
+    bool careful;         /* sendmail(1) is called in any directory: it passes over a
+                     ./petrel.conf of others, which is an error elsewhere */
+    bool runs;            /* a reload: no file is waited for */
 };
 
 /* Reads all sources (without -c: $PETREL_CONFIG, ./petrel.conf,
- * /etc/petrel/petrel.conf), fills settings that depend on the machine (hostname, spool,
+ * /etc/petrel/petrel.conf). ./petrel.conf and its directory must belong to the caller or
+ * root, and nobody else may write them. Fills settings that depend on the machine (hostname, spool,
  * control, local_domains) and checks each value by itself. Errors are collected in the
  * settings: settings_errors(). Free the settings to free the options' strings. */
 struct settings *options_read(const struct options_sources *sources,

@@ -599,6 +599,13 @@ settings_read_file(struct settings *s, const char *path)
 }
 
 void
+settings_refuse_file(struct settings *s, const char *path, const char *why)
+{
+    struct place place = {LEVEL_FILE, path, 0};
+    complain(s, &place, TEXT(""), "%s", why);
+}
+
+void
 settings_read_environment(struct settings *s, char *const *environment)
 {
     struct place place = {LEVEL_ENVIRONMENT, "environment", 0};

@@ -63,6 +63,8 @@ void settings_accept_names(struct settings *s, const struct setting_synonym *syn
 /* Each step may be repeated; the order of calls does not matter, precedence does.
  * Errors are collected, not returned. */
 void settings_read_file(struct settings *s, const char *path);
+/* An error in place of the file's settings. */
+void settings_refuse_file(struct settings *s, const char *path, const char *why);
 /* PREFIX_CONFIG is not a setting. An unknown PREFIX_X is an error if it resembles a key,
  * else a warning, but for PREFIX_SERVICE_HOST, PREFIX_PORT_25_TCP_ADDR and the like:
  * Kubernetes sets them in containers, for a service of that name. */

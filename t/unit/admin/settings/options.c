@@ -9,6 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static void
+must(bool it)
+{
+    if (!it)
+        abort();
+}
+
 static char folder[] = "/tmp/petrel-options-XXXXXX";
 
 static void
@@ -400,12 +407,36 @@ test_files(void)
     unlink("argument.conf");
 }
 
+/* Root calls petrel in directories of others, too: what they put there says nothing. */
+static void
+must_be_refused(const char *what, const char *name)
+{
+    struct options_sources sources = {0};
+    struct fixture f = {.settings = options_read(&sources, &f.options)};
+    struct text errors = settings_errors(f.settings);
+    is_number(f.options.smtp_port, 25, name);
+    ok_named(memmem(errors.at, errors.length, what, strlen(what)) != NULL &&
+                 memmem(errors.at, errors.length, "petrel -c ./petrel.conf", 23) != NULL,
+             what);
+    end(&f);
+}
+
+static void
+must_obey(const char *name)
+{
+    struct options_sources sources = {.file = "petrel.conf"};
+    struct fixture f = {.settings = options_read(&sources, &f.options)};
+    is_number(f.options.smtp_port, 1, name);
+    end(&f);
+}
+
 /* sendmail(1) is called in directories where others put files. */
 static void
 test_careful(void)
 {
     struct options_sources sources = {.careful = true};
     struct fixture f;
+    struct stat before;
     write_file("petrel.conf", "smtp_port = 1\n");
     f.settings = options_read(&sources, &f.options);
     is_number(f.options.smtp_port, 1, "our own file counts");
@@ -415,12 +446,22 @@ test_careful(void)
     } else {
         f.settings = options_read(&sources, &f.options);
         is_number(f.options.smtp_port, 25, "a stranger's does not");
+        is_number(settings_apply(f.settings), 0, "and is passed over");
         end(&f);
-        sources.careful = false;
-        f.settings = options_read(&sources, &f.options);
-        is_number(f.options.smtp_port, 1, "the daemon is started where it is meant");
-        end(&f);
+        must_be_refused("it belongs to uid 12345", "a stranger's file");
+        must_obey("a file that was named");
+        unlink("petrel.conf");
+        write_file("petrel.conf", "smtp_port = 1\n");
+        must(chown(".", 12345, 12345) == 0);
+        must_be_refused("its directory belongs to uid 12345", "a stranger's directory");
+        must(chown(".", 0, 0) == 0);
     }
+    must(chmod("petrel.conf", 0666) == 0);
+    must_be_refused("mode 666", "a file that others write");
+    must_obey("a file that was named");
+    must(chmod("petrel.conf", 0644) == 0 && stat(".", &before) == 0 && chmod(".", 01777) == 0);
+    must_be_refused("its directory", "a directory that others write");
+    must(chmod(".", before.st_mode & 07777) == 0);
     unlink("petrel.conf");
 }
 
