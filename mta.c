@@ -326,6 +326,7 @@ start_findings(struct petrel *p)
                                  .manager = p->manager,
                                  .keeper = &p->keeper,
                                  .listener = p->listener,
+                                 .dns = p->dns,
                                  .questions = control_server_questions(p->control),
                                  .history = p->history,
                                  .registry = p->channel.registry,
@@ -352,6 +353,7 @@ on_hangup(void *context)
     if (p->draining > 0)
         return;
     notify_reloading(&p->notify);
+    dns_reload(p->dns); /* also when the settings are refused */
     reload_begin(&p->reload, &p->sources);
 }
 
@@ -391,6 +393,14 @@ prepare_peer(struct petrel *p, char *error)
     return peer_wiring_prepare(&p->peer, p->configuration, error, ERROR_MAX);
 }
 
+static void
+on_dns_said(void *context, bool wrong, const char *text)
+{
+    const struct petrel *p = context;
+    log_say(p->log, wrong ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "dns", NULL, "%s",
+            text);
+}
+
 static int
 start_queue(struct petrel *p, char *error)
 {
@@ -402,6 +412,7 @@ start_queue(struct petrel *p, char *error)
     if (p->dns == NULL)
         return EX_CONFIG;
     dns_set_trust(p->dns, options_dns_trust(o));
+    dns_listen(p->dns, on_dns_said, p);
     char place[TRUST_ANCHORS_PLACE_MAX];
     out.tls = configuration_anchors(p->configuration, place, error, ERROR_MAX);
     if (out.tls == NULL)

@@ -116,7 +116,7 @@ include() {
     result "$name: only $*" "$(grep -nE "^#include $pattern" $sources | files=" $* " awk -F : '!index(ENVIRON["files"], " " $1 " ")')"
 }
 include libev '<ev\.h>' base/loop/loop.c
-include c-ares '<ares' base/dns/dns.c base/dns/dns_reply.c
+include c-ares '<ares' base/dns/dns.c base/dns/dns_question.c base/dns/dns_reply.c
 include mbedTLS '<(mbedtls|psa)/' $(ls base/tls/*.c) base/tls/tls_internal.h base/crypto/digest.c base/crypto/tag.c base/crypto/base64.c base/crypto/sign.c
 include libidn2 '<idn2\.h>' base/dns/idna.c
 include iconv '<iconv\.h>' mime/charset.c

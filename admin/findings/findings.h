@@ -90,7 +90,8 @@ struct finding_facts {
     int64_t jump_ms; /* of the wall clock, recently */
     bool namesake;   /* another host of the registry has used our name recently */
     size_t fragments;
-    int64_t fragments_ms; /* the age of the oldest that waits for others */
+    int64_t fragments_ms;     /* the age of the oldest that waits for others */
+    const char *name_servers; /* their fault, or that of resolv.conf */
     const char *sandbox_missing;
     const char *hostname;         /* the warning about it */
     const char *readable_secret;  /* a file */

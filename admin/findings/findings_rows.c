@@ -299,6 +299,12 @@ check_bank_away(const struct finding_facts *f, char *text)
 }
 
 static bool
+check_name_servers(const struct finding_facts *f, char *text)
+{
+    return f->name_servers != NULL && finding_say(text, "%s", f->name_servers);
+}
+
+static bool
 check_sandbox_missing(const struct finding_facts *f, char *text)
 {
     return f->sandbox_missing != NULL && f->sandbox_missing[0] != '\0' &&
@@ -463,6 +469,9 @@ static const struct finding_row finding_rows[] = {
     {"bank_away",            FINDING_WARNING, check_bank_away,
      "Check the servers that cluster_redis names, and the network between; of slices, "
      "restart the one that `petrel cluster` names if it hangs."                       },
+    {"name_servers",         FINDING_WARNING, check_name_servers,
+     "Correct /etc/resolv.conf, which is then read again, or set `dns_servers`; "
+     "restart if the sandbox does not let it be read."                                },
     {"sandbox_missing",      FINDING_HINT,    check_sandbox_missing,
      "Use a kernel with Landlock and seccomp, and a build with libseccomp."           },
     {"sandbox_refused",      FINDING_WARNING, check_sandbox_refused,

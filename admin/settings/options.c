@@ -309,7 +309,6 @@ check_dns_servers(struct settings *s, const char *list)
     dns_servers_init(&servers);
     if (!dns_servers_parse(&servers, text_from(list), error, sizeof(error)))
         settings_complain(s, "dns_servers", "%s", error);
-    buffer_free(&servers.spelt);
 }
 
 static void

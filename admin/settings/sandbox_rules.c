@@ -22,18 +22,15 @@ static const char separators[] = ", \t\r\n";
 
 /* Readable for all: c-ares, mbedTLS, jansson and the C library do, at their time.
  */
-static const char *const of_the_system[] = {"/etc/hosts",
-                                            "/etc/passwd", /* maildir: ?create=yes */
-                                            "/etc/resolv.conf",
-                                            "/etc/localtime",
-                                            "/usr/share/zoneinfo",
-                                            "/etc/ssl/certs",
-                                            "/etc/pki/ca-trust",
-                                            "/usr/share/ca-certificates",
-                                            "/usr/local/share/ca-certificates",
-                                            "/dev/urandom",
-                                            "/proc/fs/ext4", /* disk_traits.c */
-                                            NULL};
+static const char *const of_the_system[] = {
+    "/etc/hosts", "/etc/passwd", /* maildir: ?create=yes */
+    "/etc/resolv.conf",
+    /* where it may later link to */
+    "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/etc/localtime",
+    "/usr/share/zoneinfo", "/etc/ssl/certs", "/etc/pki/ca-trust",
+    "/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/dev/urandom",
+    "/proc/fs/ext4", /* disk_traits.c */
+    NULL};
 
 /* Called for each path that the settings need. */
 struct walk {

@@ -4,6 +4,7 @@
 #include "admin/settings/file_modes.h"
 #include "admin/settings/warnings.h"
 #include "base/disk/disk.h"
+#include "base/dns/dns.h"
 #include "base/sandbox/sandbox.h"
 
 #include <assert.h>
@@ -131,6 +132,8 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
     facts->history_paused = history_state(w->history).paused;
     facts->registry_down = w->registry != NULL && !registry_is_up(w->registry);
     group_wiring_find(w->group, facts);
+    if (dns_trouble(w->dns, w->name_servers, sizeof(w->name_servers)))
+        facts->name_servers = w->name_servers;
     facts->sandbox_missing = sandbox->entered ? sandbox->missing : "";
     facts->sandbox_refused = sandbox_refused();
     facts->changed_settings = find_changed(w);

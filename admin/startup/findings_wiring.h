@@ -25,6 +25,7 @@ struct findings_wiring {
     struct manager *manager;
     const struct token_keeper *keeper; /* logins of delivery */
     const struct listener *listener;
+    struct dns *dns;
     struct questions *questions;
     const struct history *history;
     const struct registry *registry; /* NULL: local */
@@ -38,7 +39,8 @@ struct findings_wiring {
     struct findings *findings;
     struct disk *here;             /* for files of the settings */
     struct finding_facts settings; /* those that only a reload changes */
-    char hostname[FINDINGS_TEXT_MAX], readable[FINDINGS_PATH_MAX];
+    char hostname[FINDINGS_TEXT_MAX], name_servers[FINDINGS_NAMED_TEXT_MAX];
+    char readable[FINDINGS_PATH_MAX];
     struct findings_file {
         char path[FINDINGS_PATH_MAX];
         struct disk_info info;

@@ -1,6 +1,6 @@
 /* DNS look-ups: the only user of c-ares.
  *
- * Each query has its own sockets: an attacker must guess its port, and a failure of
+ * Each question has its own sockets: an attacker must guess its port, and a failure of
  * one, as of a TCP connection, does not affect the others. Answers are copied and
  * delivered through the loop, never from inside c-ares. Sizes are bounded: a hostile
  * zone cannot use more than one struct dns_answer per question, or a reply of 64 KiB if
@@ -30,8 +30,8 @@ enum {
 };
 enum {
     DNS_OPEN_MAX = 64, /* queries out at a time, the others wait; c-ares 1.18 has 75 KB
-                        * of memory for each */
-    DNS_SOCKETS_MAX = 2 * DNS_OPEN_MAX /* for name servers that answer */
+                        * of memory for each of their questions */
+    DNS_SOCKETS_MAX = 2 * DNS_OPEN_MAX /* a question has one at a time */
 };
 
 struct dns_mx {
@@ -62,10 +62,25 @@ struct dns_answer {
 };
 typedef void dns_answered(void *context, const struct dns_answer *answer);
 
-/* servers: a list of address[:port]; empty: those of /etc/resolv.conf. NULL, with one
- * line in error, when a server is malformed. */
+/* servers: a list of address[:port]; empty: those of /etc/resolv.conf, which is followed.
+ * NULL, with one line in error, when a server is malformed. */
 struct dns *dns_new(struct loop *loop, struct text servers, char *error,
                     size_t error_size);
+/* Name servers of a resolv.conf, whose path is borrowed. It is read again before a query,
+ * at most once in DNS_FOLLOW_MS, however it was changed: in place, by a rename, at the end
+ * of a link, under a mount. While it is missing or names none that can be used, those that
+ * are known stay; at first that is 127.0.0.1. NULL, with error: c-ares fails. */
+enum { DNS_FOLLOW_MS = 1000 };
+struct dns *dns_new_following(struct loop *loop, const char *resolv_conf, char *error,
+                              size_t error_size);
+/* Sentences for people: a name server is dead, or answers again; resolv.conf has changed,
+ * or cannot be used. Never from within a function of this header, but that two: */
+typedef void dns_said(void *context, bool wrong, const char *text);
+void dns_listen(struct dns *dns, dns_said *said, void *context);
+/* Reads resolv.conf again, now. */
+void dns_reload(struct dns *dns);
+/* A fault of resolv.conf or of name servers, in one sentence; false: none. Reads resolv.conf as a query does. */
+bool dns_trouble(struct dns *dns, char *out, size_t size);
 /* Cancels the queries that are left: no callback comes after this. */
 void dns_free(struct dns **dns);
 /* Whether name servers are trusted to validate. AUTO, as at first: all of them are on
@@ -109,10 +124,12 @@ enum dns_published { DNS_PUBLISHED_ADDRESSES, DNS_PUBLISHED_ROOT };
 struct dns_query *dns_find_published(struct dns *dns, enum dns_published what,
                                      const char *name, dns_answered *done,
                                      void *context);
-/* Applies to later queries. A name server is asked tries times (default 3), with a
- * time-out of try_ms (5 s) that grows; after 6 * try_ms a query is answered with the
+/* Applies to later queries. A name server that is silent is asked tries times (default
+ * 3), with a time-out of try_ms (5 s) that doubles; one that does not answer, or cannot be
+ * reached, is asked last for a minute. After 6 * try_ms a query is answered with the
  * records known by then. While other queries wait, a query that has had no answer for
- * try_ms / 2 yields its place, and asks again behind those that have not asked yet. */
+ * try_ms / 2 yields its place, and asks the next server, behind those that have not asked
+ * yet. */
 void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
 /* Whether it waits for its first turn: no name server has been asked yet. */
 bool dns_is_in_line(const struct dns_query *query);

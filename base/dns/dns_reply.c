@@ -8,6 +8,7 @@
 #include "base/loop/loop.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -398,6 +399,19 @@ read_records(struct cursor *cursor, bool whole, enum dns_type type, char *joined
     }
     answer->ttl_s = answer->count > 0 ? ttl_s : 0;
     return answer->count > 0 || bad == 0;
+}
+
+void
+dns_answer_explain(struct dns_answer *answer, enum dns_status status,
+                   const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    answer->status = status;
+    answer->reason[0] = '\0';
+    if (status != DNS_FOUND)
+        vsnprintf(answer->reason, sizeof(answer->reason), format, list);
+    va_end(list);
 }
 
 int

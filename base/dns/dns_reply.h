@@ -52,6 +52,9 @@ void dns_reverse_name(const struct net_address *address, char out[DNS_NAME_MAX])
 /* localhost and names that end in .localhost: never asked outside (RFC 6761 §6.3). */
 bool dns_host_is_localhost(struct text name);
 
+/* Sets the status, and but for DNS_FOUND the reason. */
+void dns_answer_explain(struct dns_answer *answer, enum dns_status status,
+                        const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Each address is first at times: several hosts behind a name share the load. */
 void dns_answer_shuffle(struct loop *loop, struct dns_answer *answer);
 /* Addresses of both families into a zeroed answer, alternating, IPv6 first. */

@@ -155,6 +155,7 @@ static void held_long(void) { now.held_ms = 7 * 24 * HOUR; }
 static void hold_by_route(void) { now.holds_by_route = true, now.held = 3; }
 static void registry_down(void) { now.registry_down = true; }
 static void bank_away(void) { now.bank_away = "no answer in time"; now.bank_sites = 3; }
+static void name_servers(void) { now.name_servers = "/etc/resolv.conf is missing"; }
 static void sandbox_missing(void) { now.sandbox_missing = "Landlock"; }
 static void sandbox_was_refused(void) { now.sandbox_refused = 1; }
 static void running_as_root(void) { now.is_root = true; }
@@ -203,6 +204,7 @@ static const struct {
     {"held_long", held_long, "came 7 days ago"},
     {"registry_down", registry_down, "does not answer"},
     {"bank_away", bank_away, "does not answer (no answer in time): 3 sites go on with"},
+    {"name_servers", name_servers, "/etc/resolv.conf is missing"},
     {"sandbox_missing", sandbox_missing, "lacks: Landlock"},
     {"sandbox_refused", sandbox_was_refused, "refused 1 system call"},
     {"running_as_root", running_as_root, "as root"},
