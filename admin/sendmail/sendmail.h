@@ -5,7 +5,7 @@
 
 #include "admin/settings/options.h"
 
-/* Functions of other rooms; mta.c connects them. */
+/* Functions of other rooms; dispatch.c connects them. */
 struct sendmail_helpers {
     /* -bs: SMTP on standard input and output. Returns a sysexits code. */
     int (*serve)(const struct options *options);

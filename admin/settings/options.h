@@ -1,7 +1,7 @@
 /* Every setting of Petrel: one row, one field (petrel.conf(5)).
  *
  * The rows are the only place that knows a key's name, default and help; config.example
- * and petrel.conf(5) are made from them. mta.c hands the values on to the modules. */
+ * and petrel.conf(5) are made from them. admin/startup hands the values on to the modules. */
 #ifndef ADMIN_SETTINGS_OPTIONS_H
 #define ADMIN_SETTINGS_OPTIONS_H
 

@@ -4,7 +4,7 @@
 
 #include "admin/settings/options.h"
 
-/* Functions of other rooms; mta.c connects them. */
+/* Functions of other rooms; dispatch.c connects them. */
 struct init_helpers {
     /* Whether the daemon would start with them; else one line per error. */
     bool (*check)(const struct options_sources *sources, struct buffer *errors);

@@ -499,7 +499,7 @@ manager_set_watch(struct manager *m, manager_watch *watch, void *context)
     size_t i = 0;
     while (i < MANAGER_WATCHES_MAX && m->watches[i].context != wanted)
         i++;
-    assert(i < MANAGER_WATCHES_MAX); /* mta.c has two channels */
+    assert(i < MANAGER_WATCHES_MAX); /* the daemon has two channels */
     m->watches[i].watch = watch;
     m->watches[i].context = watch ? context : NULL;
 }
