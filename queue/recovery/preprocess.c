@@ -29,7 +29,11 @@ preprocessor_take_result(struct preprocessor_sync *s, int result)
         bool stopped = s->move >= m->count; /* its envelope was taken away */
         if (result < 0 && !stopped && move->result == 0)
             move->result = spool_trouble(spool, result, &move->id, "sync a file");
-    } else if (result < 0) {
+        return;
+    }
+    assert(spool->syncing[s->dir] > 0);
+    spool->syncing[s->dir]--;
+    if (result < 0) {
         spool->unsynced[s->dir] = true;
         m->dirs_result = spool_trouble(spool, result, NULL, "sync a directory");
     }
@@ -84,7 +88,7 @@ static void
 add_dir(struct preprocessor *m, enum spool_dir dir)
 {
     struct spool *s = m->spool;
-    if (!s->unsynced[dir] || m->dirs_result < 0)
+    if (!spool_needs_sync(s, dir) || m->dirs_result < 0)
         return;
     int directory = disk_open_directory(s->disk, spool_dir_name(dir));
     if (directory < 0) {
@@ -93,6 +97,7 @@ add_dir(struct preprocessor *m, enum spool_dir dir)
     }
     /* Names that change during the sync need another one. */
     s->unsynced[dir] = false;
+    s->syncing[dir]++;
     add_sync(m, directory)->dir = dir;
 }
 

@@ -274,6 +274,12 @@ spool_sync(struct spool *s, int file, const struct id *id)
     return result < 0 ? spool_trouble(s, result, id, "sync a file") : 0;
 }
 
+bool
+spool_needs_sync(const struct spool *s, enum spool_dir dir)
+{
+    return s->unsynced[dir] || s->syncing[dir] > 0;
+}
+
 /* todo/ is the first: a message that is gone elsewhere must not come back there. */
 int
 spool_sync_dirs(struct spool *s, unsigned mask)
@@ -283,7 +289,7 @@ spool_sync_dirs(struct spool *s, unsigned mask)
                                            SPOOL_MESS};
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         enum spool_dir dir = order[i];
-        if (!s->unsynced[dir] || (mask & SPOOL_BIT(dir)) == 0)
+        if (!spool_needs_sync(s, dir) || (mask & SPOOL_BIT(dir)) == 0)
             continue;
         int result = disk_sync_directory(s->disk, spool_dir_name(dir));
         s->syncs++;

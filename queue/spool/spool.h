@@ -62,7 +62,10 @@ struct spool {
     unsigned user;         /* then: our user */
     int64_t foreign_max;   /* then: limit of their content in bytes; 0 = none */
     int64_t bytes_reserve; /* then: the copies leave that free, see space.h */
-    bool unsynced[SPOOL_DIRS]; /* names changed since the last sync */
+    /* Names changed since the last sync began; and syncs under way (preprocess.c): until
+     * they have ended, nothing that they cover is durable: spool_needs_sync(). */
+    bool unsynced[SPOOL_DIRS];
+    unsigned syncing[SPOOL_DIRS];
     uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */
     bool marker_failed;  /* see marker.h */
@@ -107,6 +110,8 @@ int spool_create(struct spool *s, const char *path);
 int spool_write_new(struct spool *s, enum spool_dir dir, struct id id,
                     struct text bytes, bool replace);
 int spool_sync(struct spool *s, int file, const struct id *id);
+/* Whether a name of the directory may not be durable. */
+bool spool_needs_sync(const struct spool *s, enum spool_dir dir);
 /* Syncs the directories in the mask that have changed names; stops at the first error.
  * todo is first: a todo that came back beside a complete info would be delivered
  * again. */

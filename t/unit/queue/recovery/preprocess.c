@@ -157,6 +157,28 @@ test_failures(bool aio, int error)
     ok(at > 10);
 }
 
+/* While the sync of a directory is under way nothing that it covers is durable: who needs
+ * that must not go on, as the journal's checkpoint would. */
+static void
+test_names_in_flight(void)
+{
+    struct world w;
+    begin(&w, true);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 5);
+    add(&w, 1, true);
+    ok(!preprocess_prepare(&w.preprocessor));
+    for (unsigned ms = 0; ms < 20 && w.spool.unsynced[SPOOL_INFO]; ms++)
+        sim_loop_advance(w.loop, 1);
+    ok(w.done == 0 && spool_needs_sync(&w.spool, SPOOL_INFO));
+    uint64_t syncs = w.spool.syncs;
+    ok(spool_sync_dirs(&w.spool, SPOOL_BIT(SPOOL_INFO)) == 0);
+    is_number((int64_t)(w.spool.syncs - syncs), 1, "synced, not only begun");
+    sim_loop_advance(w.loop, 100);
+    ok(w.done == 1 && !spool_needs_sync(&w.spool, SPOOL_INFO));
+    forget(&w);
+    end(&w);
+}
+
 static void
 test_end_in_flight(void)
 {
@@ -178,6 +200,7 @@ main(void)
     test_failures(false, EIO);
     test_failures(true, EIO);
     test_failures(true, ENOSPC);
+    test_names_in_flight();
     test_end_in_flight();
     sim_disk_reset();
     return done();
