@@ -104,16 +104,23 @@ on_settled(void *context, uint64_t batch, int error)
 
 /* Segments are recycled oldest first, so every message up to this sequence must leave
  * its segment. Mail of a slow site needs no files: it is copied to the end of the
- * journal, unless copies alone would fill it again. */
-static void
+ * journal, unless copies alone would fill it again. Mail whose batch is not durable is no
+ * message yet: files would make it one, also when its client hears 451. */
+static bool
 on_crowded(void *context, uint64_t sequence)
 {
     struct queue *q = context;
     struct journaled_message *m, *next;
-    HASH_ITER (hh, q->journaled.messages, m, next)
-        if (m->place.sequence <= sequence && !m->moving &&
-            (queue_is_filling(q) || !journaled_copy(&q->journaled, m)))
+    bool all = true;
+    HASH_ITER (hh, q->journaled.messages, m, next) {
+        if (m->place.sequence > sequence || m->moving)
+            continue;
+        if (m->is_new)
+            all = false;
+        else if (queue_is_filling(q) || !journaled_copy(&q->journaled, m))
             marks_move(&q->marks, m->id);
+    }
+    return all;
 }
 
 static void

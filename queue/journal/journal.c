@@ -21,6 +21,7 @@ enum {
     LAZY_MS = 100,
     LAZY_MAX = 64,
     ASK_MS = 10 * 1000,
+    ASK_SOON_MS = 10,
     PARTS = 4, /* of a segment: the largest message, about */
     SEGMENT_MIN = 1024 * 1024,
     SEGMENT_MAX = 16 * 1024 * 1024,
@@ -361,8 +362,8 @@ report_crowd(struct journal *j)
         return;
     if (j->asked < up_to)
         j->asked = up_to;
-    loop_timer_start(j->loop, &j->ask, ASK_MS, NULL, NULL);
-    j->events.crowded(j->events.context, up_to);
+    bool all = j->events.crowded(j->events.context, up_to);
+    loop_timer_start(j->loop, &j->ask, all ? ASK_MS : ASK_SOON_MS, NULL, NULL);
 }
 
 static void

@@ -63,8 +63,9 @@ struct journal_events {
     void (*settled)(void *context, uint64_t batch, int error);
     /* Few segments are left: move every message that was accepted in a segment up to
      * this sequence. Called in stage SYNC, again for each later sequence, and every 10
-     * s while segments are few: a move may have failed. */
-    void (*crowded)(void *context, uint64_t sequence);
+     * s while segments are few: a move may have failed. False: some cannot leave before
+     * their batch is durable; then it is called again soon. */
+    bool (*crowded)(void *context, uint64_t sequence);
     /* Once in stage SYNC after journal_accept() refused: there is space again. */
     void (*space)(void *context);
 };

@@ -4,7 +4,7 @@
  *
  * crash [rounds [seed]]: rounds of workloads that are left to chance, after the fixed
  * ones; 0 = until enough states have been judged. CRASH_SCENARIO, CRASH_SETUP (0 =
- * files, 1 = journal), CRASH_POINT, CRASH_SLICES (at most so many) and CRASH_LOG=1
+ * files, 1 = journal, 2 = the smallest one), CRASH_POINT, CRASH_SLICES (at most so many) and CRASH_LOG=1
  * repeat what was reported, with the log. */
 #include "t/crash/cuts.h"
 
@@ -20,7 +20,7 @@ enum {
     STATES = SLOW ? 8000 : 110000, /* of a bounded run */
     ROUNDS_MAX = 2000,
     SEGMENT = 65536,
-    SETUPS = 2, /* files alone, and with a small journal */
+    SETUPS = 3, /* files alone; with a small journal; with the smallest one */
     FIXED_SEEDS = SLOW ? 1 : 2
 };
 
@@ -42,6 +42,7 @@ static bool
 is_wanted(const struct options *o, const struct scenario *s, const struct setup *setup)
 {
     return (o->scenario == NULL || strcmp(o->scenario, s->name) == 0) &&
+           (s->fills || setup != &o->setups[SETUPS - 1]) &&
            (o->setup < 0 || setup == &o->setups[o->setup]);
 }
 
@@ -117,7 +118,8 @@ print_tally(const struct tally *t)
            " with another clock\n",
            t->duplicates, t->copied, t->sliced, t->stepped);
     printf("# %" PRIu64 " messages compared, %" PRIu64
-           " of them never acknowledged; %" PRIu64 " remains of finished ones quarantined\n",
+           " of them never acknowledged; %" PRIu64
+           " remains of finished ones quarantined\n",
            t->found, t->unasked, t->quarantined);
     for (unsigned i = 0; i < SIM_CUT_KINDS; i++)
         printf("#   %-20s %" PRIu64 "\n", sim_cut_name((enum sim_cut_kind)i),
@@ -156,6 +158,8 @@ main(int count, char **words)
                                  .journal_message_max = 20000,
                                  .journal_segment = SEGMENT,
                                  .slices_max = slices_max};
+    o.setups[2] = o.setups[1];
+    o.setups[2].journal_size = 4 * SEGMENT;
     o.limits.point = number_from(getenv("CRASH_POINT"), 0);
     if (SLOW)
         o.limits = (struct limits){

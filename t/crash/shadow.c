@@ -142,6 +142,7 @@ shadow_harden(struct shadow *s)
             sure(&m->warned);
         if (s->strict)
             sure(&m->retired);
+        m->gone = m->gone || (s->strict && m->known == REFUSED && !m->unseen);
     }
 }
 
@@ -160,7 +161,7 @@ shadow_digest(const struct shadow *s)
         const struct message *m = &s->messages[i];
         uint64_t bits = (uint64_t)m->known | (uint64_t)m->retired << 2 |
                         (uint64_t)m->held << 4 | (uint64_t)m->removed << 6 |
-                        (uint64_t)m->warned << 8;
+                        (uint64_t)m->warned << 8 | (uint64_t)m->gone << 10;
         for (unsigned r = 0; r < m->recipients; r++)
             bits = bits << 5 | (uint64_t)m->notified[r] << 3 |
                    (uint64_t)m->marks[r] << 1 | m->failed[r];

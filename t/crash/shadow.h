@@ -25,6 +25,7 @@ struct message {
     enum certainty retired, held, removed;
     enum certainty warned; /* its sender, by a notice that is stored */
     enum certainty notified[RECIPIENTS_MAX]; /* likewise, of a recipient that failed */
+    bool gone;   /* refused, and what a failed write left of it is undone, durably */
     bool unseen; /* since its process was killed: its marks may have been lost */
     int told_of; /* a notice: the message whose failures or delay it tells; else -1 */
     bool tells[RECIPIENTS_MAX]; /* whose failures */

@@ -7,6 +7,7 @@
 struct scenario {
     const char *name;
     void (*run)(struct work *w);
+    bool fills; /* the journal: runs with the smallest ring, too */
 };
 /* The last one is left to chance. */
 extern const struct scenario scenarios[];

@@ -67,7 +67,7 @@ kit_settled(void *context, uint64_t batch, int error)
     }
 }
 
-static void
+static bool
 kit_crowded(void *context, uint64_t sequence)
 {
     struct kit *k = context;
@@ -79,6 +79,7 @@ kit_crowded(void *context, uint64_t sequence)
             !(k->copies && m->marks == 0 && kit_copy(k, i)))
             kit_end(k, i, RECORD_MOVED);
     }
+    return true;
 }
 
 void
@@ -146,7 +147,8 @@ kit_record(void *context, const struct journal_record *record)
                     !kit_is_payload((unsigned)number, m->size, record->payload);
         break;
     case RECORD_MARK:
-        if (record->payload.length > 0 && (unsigned char)record->payload.at[0] < KIT_MARKS)
+        if (record->payload.length > 0 &&
+            (unsigned char)record->payload.at[0] < KIT_MARKS)
             f->marks[(unsigned char)record->payload.at[0]]++;
         else
             f->wrong = true;
@@ -189,9 +191,8 @@ journal_kit_open(struct kit *k)
                                     .settled = kit_settled,
                                     .crowded = kit_crowded,
                                     .space = kit_on_space};
-    int result =
-        journal_open(&k->journal, &k->spool, k->loop, &k->settings, &reading, &events,
-                     &k->summary, k->error, sizeof(k->error));
+    int result = journal_open(&k->journal, &k->spool, k->loop, &k->settings, &reading,
+                              &events, &k->summary, k->error, sizeof(k->error));
     if (result == 0 && k->checkpoints)
         journal_on_checkpoint(k->journal, kit_checkpoint, k);
     return result;
