@@ -285,7 +285,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .backlogged = site_backlog_count(site),
         .crowded_since_ms = site->is_crowded ? site->crowded_since_ms : 0,
         .latency_ms = latency_short_ms(&site->latency),
-        .rate = site->learnt.rate,
+        .rate = bucket_learnt_rate(&site->learnt, s->now_ms),
         .failures = site->failures,
         .probing = !site->dead && site->window.probing,
         .dead_until_ms = site->dead && !site->lacks_token ? site->dead_until_ms : 0,

@@ -63,6 +63,14 @@ log_in_alone(struct site *site)
         window_probe(&site->window);
 }
 
+/* A pause that the present settings could have begun when the state was written. */
+static int64_t
+pause_within(const struct site *site, const struct site_state *r)
+{
+    int64_t longest_ms = r->at_ms + site_transport(site)->rate_delay_ms;
+    return r->pause_until_ms > longest_ms ? longest_ms : r->pause_until_ms;
+}
+
 /* Restores the state from before the restart, within the present settings. A value of
  * the file counts only where the settings still allow it. */
 static void
@@ -70,7 +78,7 @@ site_take_state(struct sites *set, struct site *site, struct site_state *r)
 {
     take_window(site, r->window);
     site->bucket = r->bucket;
-    site->pause_until_ms = r->pause_until_ms;
+    site->pause_until_ms = pause_within(site, r);
     if (site_is_adaptive(site)) {
         site->ceiling = r->ceiling;
         site->learnt = r->learnt;

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, FUTURE_MS = 86400000 };
+/* No probe of a dead site is later, nor is a rate without a limit refused for longer; a
+ * time of a clock that was ahead would be. */
+enum { VERSION = 1, FUTURE_MS = 86400000, DEAD_MAX_MS = 900000 };
 
 struct page {
     struct buffer text;
@@ -32,12 +34,13 @@ ceiling_json(const struct ceiling *c)
 static json_t *
 rate_json(const struct learnt_rate *l)
 {
-    return json_pack(
-        "{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "phase", (int)l->phase, "rate",
-        (json_int_t)l->rate, "known", (json_int_t)l->known, "probed",
-        (json_int_t)l->probed, "step", (json_int_t)l->step, "next_at_ms",
-        (json_int_t)l->next_at_ms, "hold_ms", (json_int_t)l->hold_ms, "refused_at_ms",
-        (json_int_t)l->refused_at_ms, "full_at_us", (json_int_t)l->bucket.full_at_us);
+    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "phase",
+                     (int)l->phase, "rate", (json_int_t)l->rate, "known",
+                     (json_int_t)l->known, "probed", (json_int_t)l->probed, "step",
+                     (json_int_t)l->step, "next_at_ms", (json_int_t)l->next_at_ms,
+                     "hold_ms", (json_int_t)l->hold_ms, "refused_at_ms",
+                     (json_int_t)l->refused_at_ms, "begun_ms", (json_int_t)l->begun_ms,
+                     "full_at_us", (json_int_t)l->bucket.full_at_us);
 }
 
 static json_t *
@@ -120,6 +123,14 @@ time_of(const json_t *object, const char *name, int64_t now_ms)
     return value > now_ms + FUTURE_MS || value < 0 ? 0 : value;
 }
 
+/* A time that is `longest_ms` ahead at most. */
+static int64_t
+time_within(const json_t *object, const char *name, int64_t now_ms, int64_t longest_ms)
+{
+    int64_t value = time_of(object, name, now_ms);
+    return value > now_ms + longest_ms ? now_ms + longest_ms : value;
+}
+
 static int
 count_of(const json_t *object, const char *name)
 {
@@ -128,22 +139,21 @@ count_of(const json_t *object, const char *name)
 }
 
 static int64_t
-span_of(const json_t *object, const char *name)
+span_within(const json_t *object, const char *name, int64_t least_ms, int64_t most_ms)
 {
     int64_t value = site_cache_number(object, name);
-    return value < 0 || value > FUTURE_MS ? 0 : value;
+    return value < least_ms ? least_ms : value > most_ms ? most_ms : value;
 }
 
 static void
 read_ceiling(const json_t *o, int64_t now_ms, struct ceiling *c)
 {
-    *c = (struct ceiling){.sessions = count_of(o, "sessions"),
-                          .found = count_of(o, "found"),
-                          .hold_ms = span_of(o, "hold_ms"),
-                          .probe_at_ms = time_of(o, "probe_at_ms", now_ms),
-                          .probed_at_ms = time_of(o, "probed_at_ms", now_ms)};
-    if (c->hold_ms < CEILING_HOLD_MIN_MS)
-        c->hold_ms = CEILING_HOLD_MIN_MS;
+    *c = (struct ceiling){
+        .sessions = count_of(o, "sessions"),
+        .found = count_of(o, "found"),
+        .hold_ms = span_within(o, "hold_ms", CEILING_HOLD_MIN_MS, CEILING_HOLD_MAX_MS),
+        .probe_at_ms = time_within(o, "probe_at_ms", now_ms, CEILING_HOLD_MAX_MS),
+        .probed_at_ms = time_within(o, "probed_at_ms", now_ms, 0)};
 }
 
 static void
@@ -160,12 +170,11 @@ site_cache_read_rate(const json_t *o, int64_t now_ms, struct learnt_rate *l)
     l->known = (uint32_t)known;
     l->probed = (uint32_t)count_of(o, "probed");
     l->step = (uint32_t)count_of(o, "step");
-    l->next_at_ms = time_of(o, "next_at_ms", now_ms);
-    l->hold_ms = span_of(o, "hold_ms");
-    l->refused_at_ms = time_of(o, "refused_at_ms", now_ms);
+    l->next_at_ms = time_within(o, "next_at_ms", now_ms, LEARNT_HOLD_MAX_MS);
+    l->hold_ms = span_within(o, "hold_ms", LEARNT_HOLD_MIN_MS, LEARNT_HOLD_MAX_MS);
+    l->refused_at_ms = time_within(o, "refused_at_ms", now_ms, 0);
+    l->begun_ms = time_within(o, "begun_ms", now_ms, 0);
     l->slot_at_ms = now_ms;
-    if (l->hold_ms < LEARNT_HOLD_MIN_MS)
-        l->hold_ms = LEARNT_HOLD_MIN_MS;
 }
 
 static void
@@ -174,9 +183,9 @@ read_dead(const json_t *o, int64_t now_ms, struct site_state *r)
     r->dead = json_is_object(o);
     if (!r->dead)
         return;
-    r->dead_since_ms = time_of(o, "since_ms", now_ms);
-    r->dead_until_ms = time_of(o, "until_ms", now_ms);
-    r->probe_ms = span_of(o, "probe_ms");
+    r->dead_since_ms = time_within(o, "since_ms", now_ms, 0);
+    r->dead_until_ms = time_within(o, "until_ms", now_ms, DEAD_MAX_MS);
+    r->probe_ms = span_within(o, "probe_ms", 0, DEAD_MAX_MS);
     r->reason = outcome_make(VERDICT_DEFERRED, BLAME_SITE, count_of(o, "code"), "4.4.1",
                              "%s", "");
     const char *enhanced = json_string_value(json_object_get(o, "enhanced"));

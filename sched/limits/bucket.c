@@ -17,9 +17,11 @@ enum {
     STEP_MS = 1000,
     REST_MS = 3000,
     BURST_SHARE = 100,  /* 1/100 of a second: a late wake-up may catch up this */
-    SHUT_ACCEPTED = 4,  /* fewer are no measurement */
-    HOLD_MESSAGES = 100 /* a hold of slow sites is counted in messages */
+    MEASURED = 4,       /* accepted; fewer are no measurement */
+    SEARCH_RATE = 1000, /* from which it is searched when little has passed */
+    HOLD_MESSAGES = 100 /* a hold of slow sites is counted in messages, but */
 };
+enum { SLOW_MS = 60000 }; /* no step, rest or first hold lasts longer */
 
 #define DAY_MS  INT64_C(86400000)
 #define SPAN_MS INT64_C(1000000) /* rates count transactions in this time */
@@ -173,12 +175,13 @@ larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The duration of that many transactions at that rate. */
+/* The duration of that many transactions at that rate, a minute at most. */
 static int64_t
 messages_ms(uint32_t rate, int64_t count)
 {
     assert(rate > 0);
-    return count * SPAN_MS / rate;
+    int64_t span = count * SPAN_MS / rate;
+    return span > SLOW_MS ? SLOW_MS : span;
 }
 
 static struct rate
@@ -226,8 +229,7 @@ recent(struct learnt_rate *l, int64_t now_ms, bool *steady)
 static int64_t
 hold_min_ms(const struct learnt_rate *l)
 {
-    int64_t hold = larger(LEARNT_HOLD_MIN_MS, messages_ms(l->known, HOLD_MESSAGES));
-    return hold > LEARNT_HOLD_MAX_MS ? LEARNT_HOLD_MAX_MS : hold;
+    return larger(LEARNT_HOLD_MIN_MS, messages_ms(l->known, HOLD_MESSAGES));
 }
 
 static void
@@ -267,13 +269,13 @@ step_ms(const struct learnt_rate *l)
 /* Starts from a rate that surely passes; or from nothing, when a site that was shut may
  * be open. */
 static void
-search(struct learnt_rate *l, int64_t now_ms)
+search(struct learnt_rate *l, uint32_t rate, int64_t now_ms)
 {
     l->step = 1000;
     l->probed = 0;
     l->hold_ms = 0;
-    l->rate = l->known; /* step_ms() reads it */
-    bucket_enter(l, LEARNT_SEARCH, l->known, now_ms + step_ms(l));
+    l->known = l->rate = rate; /* step_ms() reads it */
+    bucket_enter(l, LEARNT_SEARCH, rate, now_ms + step_ms(l));
 }
 
 static void
@@ -281,13 +283,15 @@ refused_first(struct learnt_rate *l, int64_t now_ms)
 {
     bool steady;
     uint32_t rate = recent(l, now_ms, &steady);
+    l->begun_ms = now_ms;
     /* Only transactions accepted in each of the last seconds are a measurement. After a
-     * rest the number is too low, and the rate is searched from there. */
+     * rest the number is too low, and when nothing was accepted there is none: the rate
+     * is searched from there, or from one that is slow, but soon doubled. */
     if (steady) {
         bucket_rest(l, rate, 0, now_ms);
     } else {
-        l->known = share(rate, 700);
-        search(l, now_ms);
+        uint32_t least = share(rate, 700);
+        search(l, least > SEARCH_RATE ? least : SEARCH_RATE, now_ms);
         bucket_empty(l, now_ms);
     }
 }
@@ -306,17 +310,23 @@ is_find(uint32_t known, uint32_t before)
 static void
 refused_below(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
 {
-    uint32_t least = share(l->rate, l->phase == LEARNT_REST ? 500 : 700);
-    if (l->probed > 0 && l->rate > l->probed)
+    uint32_t least = share(l->rate, l->phase == LEARNT_REST || l->shut ? 500 : 700);
+    if (l->probed > 0 && l->rate > l->probed && !l->shut)
         least = l->probed + (l->rate - l->probed) / 4;
-    if (l->shut && l->accepted >= SHUT_ACCEPTED)
-        least = LEARNT_MIN;
     uint32_t known = passed > least ? passed : least;
     known = known > l->rate ? l->rate : known;
     if (known < l->probed)
         l->probed = known;
     bucket_rest(l, known, is_find(known, l->probed) ? hold_min_ms(l) : l->hold_ms,
                 now_ms);
+}
+
+/* The search has hardly begun: half the rate, and the measurement goes on. */
+static void
+refused_early(struct learnt_rate *l, int64_t now_ms)
+{
+    search(l, share(l->rate, 500), now_ms);
+    bucket_empty(l, now_ms);
 }
 
 /* The rate before the last step passed, or the depth of the site's bucket did: in that
@@ -348,7 +358,10 @@ raise(struct learnt_rate *l, int64_t now_ms)
     int64_t length = step_ms(l);
     if ((int64_t)l->used * SPAN_MS * 2 >= (int64_t)l->rate * length) {
         l->before = l->rate;
-        uint32_t up = l->rate / 1000 * l->step + l->rate % 1000 * l->step / 1000;
+        /* With long steps, at slow sites, it is doubled in a minute, too. */
+        uint32_t least = length > SLOW_MS / 8 ? (uint32_t)(length * 1000 / SLOW_MS) : 0;
+        uint32_t step = l->step > least ? l->step : least;
+        uint32_t up = l->rate / 1000 * step + l->rate % 1000 * step / 1000;
         l->rate += up > 0 ? up : 1;
         /* Ever faster: a limit that was lifted is found in minutes, and one that still
          * stands is passed by 1 % first. */
@@ -381,10 +394,16 @@ held(struct learnt_rate *l, int64_t now_ms)
                  now_ms + larger(l->next_hold_ms, hold_min_ms(l)));
 }
 
+static bool
+is_over(const struct learnt_rate *l, int64_t now_ms)
+{
+    return l->phase == LEARNT_NONE || now_ms - l->refused_at_ms >= LEARNT_CLEAN_MS;
+}
+
 static void
 bucket_advance(struct learnt_rate *l, int64_t now_ms)
 {
-    if (l->phase != LEARNT_NONE && now_ms - l->refused_at_ms >= DAY_MS)
+    if (l->phase != LEARNT_NONE && is_over(l, now_ms))
         bucket_learnt_init(l);
     if (l->phase == LEARNT_NONE || now_ms < l->next_at_ms)
         return;
@@ -397,7 +416,7 @@ bucket_advance(struct learnt_rate *l, int64_t now_ms)
         break;
     case LEARNT_REST:
         if (l->known == LEARNT_MIN)
-            search(l, now_ms);
+            search(l, l->known, now_ms);
         else
             held(l, now_ms);
         break;
@@ -446,12 +465,18 @@ bucket_learnt_refused(struct learnt_rate *l, int64_t now_ms)
         refused_shut(l, now_ms);
         return;
     }
+    bool is_measured = l->phase != LEARNT_SEARCH || l->accepted >= MEASURED;
     uint32_t passed = l->phase == LEARNT_NONE ? 0 : passed_between(l, now_ms);
     switch (l->phase) {
     case LEARNT_NONE:
         refused_first(l, now_ms);
         break;
     case LEARNT_SEARCH:
+        if (is_measured)
+            refused_below(l, passed, now_ms);
+        else
+            refused_early(l, now_ms);
+        break;
     case LEARNT_REST:
     case LEARNT_HELD:
         refused_below(l, passed, now_ms);
@@ -460,9 +485,12 @@ bucket_learnt_refused(struct learnt_rate *l, int64_t now_ms)
         refused_above(l, passed, now_ms);
         break;
     }
-    l->refused_at_ms = l->since_ms = now_ms;
+    l->refused_at_ms = now_ms;
     l->pause_ms = LEARNT_PAUSE_MS;
     l->shut = false;
+    if (!is_measured)
+        return;
+    l->since_ms = now_ms;
     l->accepted = 0;
 }
 
@@ -474,6 +502,12 @@ bucket_learnt_ready_ms(struct learnt_rate *l, int64_t now_ms)
     int64_t ready = bucket_ready_ms(&l->bucket, &r, now_ms);
     return l->phase == LEARNT_NONE ? ready
                                    : larger(ready, l->refused_at_ms + l->pause_ms);
+}
+
+uint32_t
+bucket_learnt_rate(const struct learnt_rate *l, int64_t now_ms)
+{
+    return is_over(l, now_ms) ? 0 : l->rate;
 }
 
 uint32_t
@@ -497,6 +531,7 @@ bucket_learnt_shift(struct learnt_rate *l, int64_t delta_ms)
     if (l->phase == LEARNT_NONE)
         return;
     l->next_at_ms += delta_ms;
+    l->begun_ms += delta_ms;
     l->refused_at_ms += delta_ms;
     l->since_ms += delta_ms;
     l->slot_at_ms += delta_ms;

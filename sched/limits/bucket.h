@@ -48,19 +48,21 @@ uint32_t bucket_passes(const struct bucket *b, const struct rate *r, int64_t now
 void bucket_shift(struct bucket *b, int64_t delta_ms);
 
 /* The rate that a site accepts. There is no limit until the first refusal. Then a rate
- * well below the accepted one is doubled until the next refusal (SEARCH). Each refusal
+ * below the accepted one is doubled until the next refusal (SEARCH). Each refusal
  * causes a rest at 0.7 of the rate known to pass (REST), after which the rate goes on
- * just below that (HELD). After half a minute, doubled with each vain attempt to 10
- * minutes, it is raised in steps, ever faster (PROBE), until the site refuses. After a
- * day without refusals everything is forgotten.
+ * just below that (HELD). After half a minute or a minute, doubled with each vain
+ * attempt to 5 minutes, it is raised in steps, ever faster, and at least doubled in each
+ * minute (PROBE), until the site refuses. After ten minutes without a refusal everything
+ * is forgotten, whatever was learnt.
  *
  * Nothing is sent for LEARNT_PAUSE_MS after a refusal. Further refusals in that time
  * count as the same one: they are of transactions that were under way. When nothing
  * passes after the pause, the pause is doubled, up to a minute, and the rate stays: a
  * limit for a whole minute may be used up, or the site may be shut. The rate that
  * passes is measured from one refusal to the next. The site's own bucket is empty at
- * both, so its depth does not distort the measurement. The rate is raised only while it
- * is used. */
+ * both, so its depth does not distort the measurement. A refusal halves the rate at
+ * most, and where little has passed nothing is measured. The rate is raised only while
+ * it is used. */
 enum learnt_phase {
     LEARNT_NONE,
     LEARNT_SEARCH,
@@ -76,7 +78,8 @@ enum {
     LEARNT_PAUSE_MS = 1500,
     LEARNT_PAUSE_MAX_MS = 60000,
     LEARNT_HOLD_MIN_MS = 30000,
-    LEARNT_HOLD_MAX_MS = 600000
+    LEARNT_HOLD_MAX_MS = 300000,
+    LEARNT_CLEAN_MS = 600000 /* without a refusal: no limit */
 };
 
 struct learnt_rate { /* zeroed = new. Rates in transactions in 1000 s */
@@ -91,7 +94,8 @@ struct learnt_rate { /* zeroed = new. Rates in transactions in 1000 s */
     int64_t next_hold_ms;  /* for the next time only */
     int64_t refused_at_ms; /* of the last refusal */
     int64_t pause_ms;      /* nothing is sent after it for this time */
-    int64_t since_ms;      /* last refusal after which something passed */
+    int64_t begun_ms;      /* of the first refusal since there was no limit */
+    int64_t since_ms;      /* start of the measurement: a refusal */
     bool shut;             /* there were later refusals */
     uint32_t accepted;     /* since since_ms */
     uint32_t used;         /* taken since the last step */
@@ -112,6 +116,9 @@ void bucket_learnt_refused(struct learnt_rate *l, int64_t now_ms);
 /* As bucket_ready_ms. Also advances the phases, so that a later call may return less
  * than an earlier one. */
 int64_t bucket_learnt_ready_ms(struct learnt_rate *l, int64_t now_ms);
+
+/* The rate in force, transactions in 1000 s; 0: none. */
+uint32_t bucket_learnt_rate(const struct learnt_rate *l, int64_t now_ms);
 
 /* As bucket_passes; ignores the pause after a refusal. */
 uint32_t bucket_learnt_passes(const struct learnt_rate *l, int64_t now_ms,

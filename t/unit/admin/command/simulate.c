@@ -273,6 +273,18 @@ test_throttle(void)
     end(&e);
 }
 
+/* Trouble of 20 s costs minutes: what was refused waits for one, nothing else for long. */
+static void
+test_slow_down(void)
+{
+    struct experiment e = run("slow-down");
+    const struct simulation_result *r = e.result;
+    is_number(r->messages_delivered, 150, "all are delivered");
+    ok_named(r->last_delivery_ms <= 120 * 1000, "within two minutes");
+    ok_named(r->rate_limited <= 20, "few were refused");
+    end(&e);
+}
+
 /* No session for mail that the rate keeps. */
 static void
 test_rate(void)
@@ -599,6 +611,7 @@ main(void)
     test_outage();
     test_slow_neighbours();
     test_throttle();
+    test_slow_down();
     test_rate();
     test_feed_overload();
     test_feed_recipients();

@@ -144,7 +144,8 @@ test_age(void)
     channel_refuse(&w, world_channel(&w, "", 0));
     is_number(site_cache_write(disk, PATH, w.s, w.now), 0, "written");
     world_open_again(&w);
-    is_number(site_cache_read(disk, PATH, w.s, w.now + HALF), 1, "read half a day later");
+    is_number(site_cache_read(disk, PATH, w.s, w.now + HALF), 1,
+              "read half a day later");
     is_number(site_cache_write(disk, PATH, w.s, w.now + HALF), 0, "and written again");
     world_open_again(&w);
     is_number(site_cache_read(disk, PATH, w.s, w.now + HALF), 1, "still known then");
@@ -192,6 +193,40 @@ test_nonsense(void)
     disk_close(&disk);
 }
 
+/* The file of a clock that was ahead by half a day delays no mail for that time. */
+static void
+test_ahead(void)
+{
+    struct disk *disk = space();
+    struct world w;
+    sched_world_start(&w, 10, 10);
+    w.target.transport.adaptive = true;
+    put(disk,
+        "{\"version\":1,\"at_ms\":1700000000000,\"site\":\"smtp: smtp:a.example\","
+        "\"pause_until_ms\":1700040000000,\"ceiling\":{\"sessions\":1,\"found\":1,"
+        "\"hold_ms\":40000000,\"probe_at_ms\":1700040000000},\"rate\":{\"phase\":3,"
+        "\"rate\":17,\"known\":17,\"next_at_ms\":1700040000000,\"hold_ms\":40000000,"
+        "\"refused_at_ms\":1700040000000}}\n"
+        "{\"version\":1,\"at_ms\":1700000000000,\"site\":\"smtp: smtp:b.example\","
+        "\"dead\":{\"since_ms\":1700040000000,\"until_ms\":1700040000000,"
+        "\"probe_ms\":40000000,\"code\":0,\"enhanced\":\"4.4.1\",\"text\":\"x\"}}\n");
+    is_number(site_cache_read(disk, PATH, w.s, w.now), 2, "two sites");
+    world_add(&w, "a.example b.example", 0, 0);
+    world_run(&w);
+    struct sched_site a = world_site(&w, "smtp:a.example").site,
+                      b = world_site(&w, "smtp:b.example").site;
+    is_number(a.rate, 17, "a learnt rate");
+    ok_named(world_channel(&w, "a.example", 0) != NULL, "but no pause");
+    ok_named(a.ceiling_probe_ms <= w.now + 600000,
+             "the ceiling is tried in ten minutes");
+    ok_named(b.dead_until_ms > w.now && b.dead_until_ms <= w.now + 900000,
+             "and the dead site in 15");
+    world_pass(&w, 600000);
+    is_number(world_site(&w, "smtp:a.example").site.rate, 0, "the rate is forgotten");
+    sched_world_end(&w);
+    disk_close(&disk);
+}
+
 static void
 test_trouble(void)
 {
@@ -224,6 +259,7 @@ main(void)
     test_dead_before();
     test_age();
     test_nonsense();
+    test_ahead();
     test_trouble();
     return done();
 }
