@@ -336,7 +336,8 @@ static bool
 check_open_relay(const struct finding_facts *f, char *text)
 {
     return f->open_relay &&
-           finding_say(text, "relay_from allows every address to send mail anywhere");
+           finding_say(text,
+                       "relay_from allows nearly every address to send mail anywhere");
 }
 
 static bool

@@ -151,8 +151,8 @@ options_owns(const struct disk_info *info)
            (info->kind == DISK_OTHER || (info->mode & (caller == 0 ? 022 : 02)) == 0);
 }
 
-/* Whoever can put a file into the directory could otherwise say where root's commands
- * go. A link is its owner's choice, which is why it is not followed. */
+/* Otherwise a user who can put a file into the directory says where root's commands go.
+ * A link is its owner's choice, which is why it is not followed. */
 static bool
 options_is_trusted(const char *name, char why[UNTRUSTED_MAX])
 {

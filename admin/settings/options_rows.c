@@ -96,10 +96,11 @@ const struct setting options_rows[] = {
             "The only domains that users, and clients in relay_from, may send from: "
             "domain,\n"
             ".domain (sub-domains). Unset: any."),
-    TEXTUAL(BOOL, allow_open_relay, "allow_open_relay", "no",
-            "Must be set to allow 0.0.0.0/0 or ::/0 in relay_from. Spammers find an "
-            "open relay\n"
-            "within an hour."),
+    TEXTUAL(
+        BOOL, allow_open_relay, "allow_open_relay", "no",
+        "Must be set if relay_from has nearly all public addresses. Spammers find an "
+        "open relay\n"
+        "within an hour."),
     TEXTUAL(LIST, proxy_from, "proxy_from", NULL,
             "Proxies trusted to send a PROXY header on listeners with ?proxy: list of "
             "networks."),

@@ -20,29 +20,13 @@ static_assert((int)FINDINGS_TEXT_MAX >= (int)WARNINGS_HOSTNAME_MAX, "fits");
 
 /* --- The settings ----------------------------------------------------------------- */
 
-/* The route of mail that no other route takes: "* hold". */
+/* The route of mail that no other route takes: "* hold", or `relay = hold`. No domain
+ * ends in .invalid (RFC 6761). */
 static bool
-holds_the_rest(const struct options *o)
+findings_wiring_holds_rest(const struct route_table *routes)
 {
-    struct text rest = text_from(o->routes != NULL ? o->routes : ""), word;
-    bool is_rest = false;
-    if (o->relay != NULL && strcmp(o->relay, "hold") == 0)
-        return true;
-    while (text_word(&rest, ", \t\r\n", &word)) {
-        if (is_rest && text_equal(word, TEXT("hold")))
-            return true;
-        is_rest = text_equal(word, TEXT("*"));
-    }
-    return false;
-}
-
-/* Networks of all addresses: "0.0.0.0/0", "::/0". */
-static bool
-relays_for_all(const struct options *o)
-{
-    return o->allow_open_relay && o->relay_from != NULL &&
-           (strstr(o->relay_from, "0.0.0.0/0") != NULL ||
-            strstr(o->relay_from, "::/0") != NULL);
+    struct address any = {.local = TEXT(""), .domain = TEXT("any.invalid")};
+    return route_find(routes, &any)->kind == TARGET_HOLD;
 }
 
 static void
@@ -62,16 +46,12 @@ findings_wiring_note(struct findings_wiring *w, const struct configuration *c)
     const struct options *o = &c->options;
     struct finding_facts *f = &w->settings;
     *f = (struct finding_facts){.is_root = geteuid() == 0,
-                                .open_relay = relays_for_all(o),
-                                .auth_cleartext =
-                                    o->auth_users != NULL && o->listen != NULL &&
-                                    strstr(o->listen, "profile=legacy") != NULL,
                                 .hostname = w->hostname,
                                 .readable_secret = w->readable};
     if (!warnings_hostname(o->hostname, NULL, w->hostname))
         w->hostname[0] = '\0';
     (void)!file_modes_find(o, c->settings, w->readable, sizeof(w->readable));
-    f->holds_by_route = holds_the_rest(o);
+    f->holds_by_route = findings_wiring_holds_rest(c->routes);
     f->lifetime_ms = o->lifetime_ms;
     w->smtp_port = (uint16_t)o->smtp_port;
     w->file_count = 0;
@@ -125,6 +105,8 @@ findings_wiring_collect(void *context, struct finding_facts *facts)
     (void)manager_fragments(w->manager, &fragments);
     findings_delivery_collect(w->keeper, facts);
     findings_daemon_collect(&w->daemon, listener_tls(w->listener), &fragments, facts);
+    facts->open_relay = listener_is_open_relay(w->listener);
+    facts->auth_cleartext = listener_takes_cleartext(w->listener);
     facts->certificate_trouble = certificate_keeper_trouble(w->certificates);
     facts->sites.smtp_port = w->smtp_port;
     facts->is_stopping = w->is_draining(w->context);

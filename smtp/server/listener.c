@@ -646,6 +646,21 @@ listener_lockout(const struct listener *l)
 }
 
 bool
+listener_is_open_relay(const struct listener *l)
+{
+    return networks_open(&l->host.rules->policy.networks) != NULL;
+}
+
+bool
+listener_takes_cleartext(const struct listener *l)
+{
+    bool takes = false;
+    for (size_t i = 0; i < l->door_count; i++)
+        takes = takes || l->doors[i].options.legacy;
+    return takes && l->host.rules->accounts != NULL;
+}
+
+bool
 listener_is_stressed(const struct listener *l)
 {
     return l->host.stressed;

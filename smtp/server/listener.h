@@ -95,6 +95,10 @@ bool listener_describe(const struct listener *l, size_t index,
                        struct listener_view *out);
 size_t listener_sessions(const struct listener *l);
 struct session_counts listener_counts(const struct listener *l);
+/* The rules in force let (nearly) every address relay: networks_open(). */
+bool listener_is_open_relay(const struct listener *l);
+/* Users log in, and a socket of old devices takes their passwords in cleartext. */
+bool listener_takes_cleartext(const struct listener *l);
 /* See session_host_stress(). */
 bool listener_is_stressed(const struct listener *l);
 

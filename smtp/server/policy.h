@@ -21,8 +21,8 @@ struct policy {
     bool priority_of_all; /* mt_priority: all */
 };
 
-/* Reads relay_from (a list). Adds one line per error to errors; false then. A
- * network of all addresses is an error unless allow_open_relay. */
+/* Reads relay_from (a list). Adds one line per error to errors; false then.
+ * Networks that networks_open() names are an error unless allow_open_relay. */
 bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
                  struct buffer *errors) __attribute__((warn_unused_result));
 void policy_free(struct policy *policy);

@@ -65,7 +65,7 @@ kill 'HUP', $petrel->{pid};
 ok begins('reload_refused'), 'reload_refused begins';
 ok findings()->{settings_changed}, 'and the file is still newer';
 (my $odd = $good) =~ s/^hostname = .*/hostname = localhost/m;
-Petrel::spit($petrel->conf, "$odd\nallow_open_relay = yes\nrelay_from = 0.0.0.0/0\n");
+Petrel::spit($petrel->conf, "$odd\nallow_open_relay = yes\nrelay_from = 0.0.0.0/1, 128.0.0.0/1\n");
 chmod 0644, $petrel->conf;
 kill 'HUP', $petrel->{pid};
 ok ends('reload_refused'), 'reload_refused ends';

@@ -3,6 +3,9 @@
 
 #include "t/support/tap.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static bool
 has(const struct networks *n, const char *ip)
 {
@@ -35,6 +38,50 @@ lists(void)
     buffer_free(&said);
 }
 
+/* In whatever way all of the Internet, or nearly all, is written. */
+static void
+open_lists(void)
+{
+    static const struct {
+        const char *list, *largest;
+    } all[] = {
+        {"0.0.0.0/0", "0.0.0.0/0"},
+        {"::/0", "::/0"},
+        {"::0/0", "::/0"},
+        {"0:0:0:0:0:0:0:0/0", "::/0"},
+        {"[::]/0", "::/0"},
+        {"0.0.0.0/1,128.0.0.0/1", "0.0.0.0/1"},
+        {"::/1 8000::/1", "::/1"},
+        {"2000::/3", "2000::/3"},
+        {"2000::/4 3000::/4", "2000::/4"},
+        {"0.0.0.0/1", "0.0.0.0/1"},
+        {"128.0.0.0/1", "128.0.0.0/1"},
+        {"64.0.0.0/4,80.0.0.0/4,96.0.0.0/6", "64.0.0.0/4"},
+        {"127.0.0.0/8, ::1", ""},
+        {"", ""},
+        {"10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 224.0.0.0/3", ""},
+        {"fc00::/7 fe80::/10 ::/3 4000::/2 8000::/1", ""},
+        {"64.0.0.0/4 64.0.0.0/4 64.0.0.0/5 64.1.0.0/16 72.0.0.0/5", ""}, /* each once */
+        {"2001:db8::/32 2000::/6", ""},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct networks n = {0};
+        struct buffer said;
+        char want[200];
+        buffer_init(&said, 4096);
+        bool is_open = all[i].largest[0] != '\0';
+        ok_named(networks_read(&n, "key", text_from(all[i].list), NULL, &said), all[i].list);
+        is_number(networks_open(&n) != NULL, is_open, all[i].list);
+        networks_free(&n);
+        is_number(networks_read(&n, "key", text_from(all[i].list), "is too much", &said), !is_open, "an error");
+        snprintf(want, sizeof(want), "key: '%s': %sis too much\n", all[i].largest,
+                 strstr(all[i].largest, "/0") ? "" : "with the networks beside it ");
+        is_text(buffer_text(&said), text_from(is_open ? want : ""), "that names the largest");
+        networks_free(&n);
+        buffer_free(&said);
+    }
+}
+
 static void
 mistakes(void)
 {
@@ -49,7 +96,7 @@ mistakes(void)
                  "key: '10.0.0.1/8': has bits behind the mask: write 10.0.0.0/8\n"
                  "key: '::/0': is too much\n"),
             "a line for each mistake");
-    ok_named(n.count == 1 && has(&n, "10.0.0.1"), "what is right is kept");
+    ok_named(n.count == 2 && has(&n, "10.0.0.1"), "what is right is kept");
     networks_free(&n);
     buffer_clear(&said);
     bool added = true;
@@ -71,6 +118,7 @@ int
 main(void)
 {
     lists();
+    open_lists();
     mistakes();
     return done();
 }
