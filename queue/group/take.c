@@ -8,6 +8,7 @@
 #include "queue/event/event.h"
 #include "queue/group/give.h"
 #include "queue/manager/manager.h"
+#include "queue/spool/injected.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -19,9 +20,8 @@
 
 enum {
     CAME_MAX = ENVELOPE_CAME_MAX + 1,
-    SIZE_SLACK = 10,              /* percent above message_size_limit */
-    CROWD_MOVES = 10000,          /* messages that wait to become files */
-    DUE_MAX_MS = 24 * 3600 * 1000 /* the giver's clock may be years ahead */
+    SIZE_SLACK = 10,     /* percent above message_size_limit */
+    CROWD_MOVES = 10000, /* messages that wait to become files */
 };
 
 /* A message that was taken, or is being stored: then waiting has its givers, also of a
@@ -337,6 +337,7 @@ static struct envelope *
 taking_read(struct taking *g)
 {
     struct envelope *e = envelope_new();
+    const char *why;
     if (!taking_is_whole(g))
         taking_refuse(g, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.3.0",
                                       "Its bytes have changed on the way"));
@@ -345,6 +346,9 @@ taking_read(struct taking *g)
              e->count == 0 || e->content_size != g->content ||
              e->content_crc != g->content_crc)
         taking_refuse(g, take_unreadable());
+    else if ((why = injected_take_given(e, loop_now_ms(g->take->setup.loop))) != NULL)
+        taking_refuse(g, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.5.4",
+                                      "Not an envelope: %s", why));
     else if (e->moved.given >= GIVE_MOVES_MAX)
         taking_refuse(g, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.4.6",
                                       "It has moved too often"));
@@ -365,17 +369,6 @@ taking_note_move(const struct taking *g, struct envelope *e)
     e->moved.given++;
 }
 
-/* By our clock: what is due in years would wait as long, and nobody would hear of it. */
-static void
-taking_set_clock(const struct taking *g, struct envelope *e)
-{
-    int64_t now_ms = loop_now_ms(g->take->setup.loop);
-    if (e->birth_ms > now_ms)
-        e->birth_ms = now_ms;
-    if (e->delivery.due_ms > now_ms + DUE_MAX_MS)
-        e->delivery.due_ms = now_ms + DUE_MAX_MS;
-}
-
 static void
 taking_store(struct taking *g, struct envelope *e)
 {
@@ -383,7 +376,6 @@ taking_store(struct taking *g, struct envelope *e)
     struct known *k = take_remember(t, g->came, loop_monotonic_ms(t->setup.loop));
     (void)text_copy(g->hold, sizeof(g->hold), e->moved.hold);
     taking_note_move(g, e);
-    taking_set_clock(g, e);
     g->known = k;
     DL_APPEND(k->waiting, g);
     DL_APPEND2(t->storing, k, storing_prev, storing_next);

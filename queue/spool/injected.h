@@ -22,6 +22,12 @@ enum {
  * envelope. */
 const char *injected_take(struct envelope *e, unsigned user, int64_t now_ms)
     __attribute__((warn_unused_result));
+/* The same filter for an envelope that another host of the group gives: it may have no
+ * address, time or text that a user here could not have submitted. The state that it
+ * brings (marks, failures, submitter, trust, due time) is kept, in bounds and forms that
+ * this host could have written; a failure's text is one line. NULL, or why not. */
+const char *injected_take_given(struct envelope *e, int64_t now_ms)
+    __attribute__((warn_unused_result));
 /* The names of the message in the header that begins with these bytes, prefix first;
  * "". */
 struct injected_names {

@@ -541,6 +541,30 @@ test_odd_states(void)
     taker_end(&t);
 }
 
+/* Nor texts: what would be a line of its own in a notification is a part of a line. */
+static void
+test_forged(void)
+{
+    struct taker t;
+    taker_begin(&t);
+    struct envelope *e = sample("later@b.test");
+    e->sender = TEXT("a\r\nb");
+    is_number(offer_envelope(&t, e), 554, "a sender that is no address");
+    e = sample("bad@b.test later@b.test");
+    struct failure f = {.outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
+    strcpy(f.outcome.text, "no\r\nX-Forged: yes");
+    e->recipients[0].done = true;
+    e->delivery.done = 1;
+    e->submitter = TEXT("user:a\nb");
+    envelope_fail(e, &f);
+    is_number(offer_envelope(&t, e), 0, "taken");
+    e = load(&t);
+    is_string(e->delivery.failures[0].outcome.text, "no  X-Forged: yes", "one line");
+    is_text(e->submitter, TEXT(""), "no submitter");
+    envelope_free(&e);
+    taker_end(&t);
+}
+
 /* The data needed to sign it, and those that came with it. */
 static void
 test_carried(void)
@@ -643,6 +667,7 @@ main(void)
     test_twice();
     test_sections();
     test_odd_states();
+    test_forged();
     test_ignored();
     test_forgotten();
     test_recalled();

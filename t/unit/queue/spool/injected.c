@@ -4,6 +4,9 @@
 
 #include "t/support/tap.h"
 
+#include <limits.h>
+#include <string.h>
+
 static const int64_t now_ms = INT64_C(1763800000000);
 enum { YEAR_DAYS = 365 };
 static const int64_t day_ms = INT64_C(24) * 60 * 60 * 1000;
@@ -171,9 +174,105 @@ test_recipients(void)
     envelope_free(&e);
 }
 
+static struct envelope *
+given(void)
+{
+    struct envelope *e = envelope_of("s@x.test", "r@y.test");
+    struct failure f = {.outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no such user")};
+    e->recipients[0].done = true;
+    e->delivery.done = 1;
+    e->delivery.due_ms = now_ms + 60000;
+    e->delivery.attempts = 3;
+    e->delivery.warned_s = 14400;
+    envelope_fail(e, &f);
+    e->trust = TEXT("auth:alice net:192.0.2.0/24");
+    e->submitter = TEXT("user:alice");
+    e->message_id = TEXT("<a@b>");
+    e->tag = TEXT("tag");
+    e->moved.hold = TEXT("1750000000 held by the operator\n");
+    e->moved.reason = TEXT("450 greylisted");
+    return e;
+}
+
+/* The state of mail that another host gives stays. */
+static void
+test_given(void)
+{
+    struct envelope *e = given();
+    ok(injected_take_given(e, now_ms) == NULL);
+    ok_named(e->recipients[0].done && e->delivery.attempts == 3 && e->delivery.warned_s == 14400 &&
+                 e->delivery.due_ms == now_ms + 60000, "marks and times");
+    is_string(e->delivery.failures[0].outcome.text, "no such user", "failures");
+    is_text(e->trust, TEXT("auth:alice net:192.0.2.0/24"), "trust");
+    is_text(e->submitter, TEXT("user:alice"), "submitter");
+    is_text(e->message_id, TEXT("<a@b>"), "Message-ID");
+    is_text(e->tag, TEXT("tag"), "tag");
+    is_text(e->moved.hold, TEXT("1750000000 held by the operator\n"), "hold");
+    is_text(e->moved.reason, TEXT("450 greylisted"), "reason");
+    envelope_free(&e);
+}
+
+/* What no host of ours writes is not taken: it forges no line, no time, no trust. */
+static void
+test_given_forged(void)
+{
+    struct envelope *e = given();
+    struct outcome *o = &e->delivery.failures[0].outcome;
+    o->code = 999;
+    o->blame = BLAME_SITE;
+    strcpy(o->enhanced, "5\r\nX: y");
+    strcpy(o->text, "no\r\nX-Forged: yes");
+    strcpy(o->remote, "mx\r\nX-Forged: yes");
+    e->birth_ms = now_ms + 1000000;
+    e->delivery.due_ms = INT64_MAX;
+    e->delivery.attempts = UINT_MAX;
+    e->delivery.warned_s = INT64_MAX;
+    e->trust = TEXT("root\n");
+    e->submitter = TEXT("user:a\nb");
+    e->message_id = TEXT("<a\r\nb>");
+    e->tag = TEXT("a\nb");
+    e->prefix = TEXT("no end");
+    e->envelope_id = TEXT("a b");
+    e->moved.hold = TEXT("1 a\nb\n");
+    e->moved.reason = TEXT("a\nb");
+    e->recipients[0].original = TEXT("rfc822;a b");
+    ok(injected_take_given(e, now_ms) == NULL);
+    ok_named(o->code == 0 && o->blame == BLAME_MESSAGE, "code and blame");
+    is_string(o->enhanced, "5.0.0", "status");
+    is_string(o->text, "no  X-Forged: yes", "one line");
+    is_string(o->remote, "", "remote");
+    is_number(e->birth_ms, now_ms, "birth");
+    ok_named(e->delivery.due_ms <= now_ms + 24 * 3600 * 1000, "due within a day");
+    ok_named(e->delivery.attempts < 1000000 && e->delivery.warned_s <= 24 * 3600, "attempts, notification");
+    is_text(e->trust, TEXT("ext"), "no trust");
+    is_text(e->submitter, TEXT(""), "no submitter");
+    is_text(e->message_id, TEXT(""), "no Message-ID");
+    is_text(e->tag, TEXT(""), "no tag");
+    is_text(e->prefix, TEXT(""), "no header lines");
+    is_text(e->envelope_id, TEXT(""), "no ENVID");
+    is_text(e->moved.hold, TEXT("0 held by another host\n"), "it stays held");
+    is_text(e->moved.reason, TEXT(""), "no reason");
+    is_text(e->recipients[0].original, TEXT(""), "no ORCPT");
+    envelope_free(&e);
+    e = given();
+    e->sender = TEXT("a\r\nb@c.test");
+    ok_named(injected_take_given(e, now_ms) != NULL, "a sender that is no address");
+    envelope_free(&e);
+    e = given();
+    e->delivery.failures[0].outcome.verdict = VERDICT_DEFERRED;
+    ok_named(injected_take_given(e, now_ms) != NULL, "a failure that is none");
+    envelope_free(&e);
+    e = given();
+    e->recipients[0].way = envelope_way(e, TEXT("list@x.test"), TEXT("no address\r\n"));
+    ok_named(injected_take_given(e, now_ms) != NULL, "an owner that is no address");
+    envelope_free(&e);
+}
+
 int
 main(void)
 {
+    test_given();
+    test_given_forged();
     test_taken();
     test_dropped();
     test_birth();
