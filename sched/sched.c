@@ -237,6 +237,7 @@ sched_tick(struct sched *s, int64_t now_ms)
         hosts_shift(s->hosts, delta);
     }
     s->now_ms = s->destinations.sites.transports.hops.now_ms = now_ms;
+    sched_quota_step(s);
     sched_quota_tick(s);
     sites_tick(&s->destinations.sites, now_ms);
     struct site *idle;

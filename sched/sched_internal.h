@@ -48,6 +48,7 @@ struct sched {
     struct sched_message *ending, **ending_last; /* all settled */
     int64_t (*steady_ms)(void *context); /* NULL: only a clock that goes back is seen */
     void *steady_context;
+    void (*stepped)(void *context, int64_t by_ms); /* or NULL */
     struct sched_part *entering, *leaving; /* messages of very many destinations */
     struct outcome outcome;                /* of the last SETTLE, or a sched_site */
 };
@@ -96,6 +97,9 @@ void sched_quota_settled(struct sched *s, struct site *site,
                          const struct outcome *outcome);
 /* Settings have changed. */
 void sched_quota_forget(struct sched *s);
+/* It is now_ms: mail becomes no older by a step forward of the clock. Before
+ * sched_quota_tick(). */
+void sched_quota_step(struct sched *s);
 /* It is now_ms: the lead of the clock over the steady one may have changed. */
 void sched_quota_tick(struct sched *s);
 /* Makes all backlogged messages of the site due now. */

@@ -99,6 +99,34 @@ sched_quota_tick(struct sched *s)
         }
 }
 
+static void
+move_birth(void *context, struct message_index *k)
+{
+    const int64_t *by_ms = context;
+    if (k->place == MESSAGE_INDEX_ACTIVE && k->message != NULL)
+        k->message->birth_ms += *by_ms;
+}
+
+void
+sched_quota_step(struct sched *s)
+{
+    int64_t shift_ms = s->destinations.sites.transports.hops.shift_ms, by_ms;
+    if (s->stepped == NULL)
+        return;
+    by_ms = s->now_ms - s->steady_ms(s->steady_context) - shift_ms;
+    if (by_ms < SCHED_STEP_MS)
+        return;
+    message_index_each(&s->known, move_birth, &by_ms);
+    s->stepped(s->steady_context, by_ms);
+}
+
+void
+sched_on_step(struct sched *s, void (*stepped)(void *context, int64_t by_ms))
+{
+    assert(s->steady_ms != NULL);
+    s->stepped = stepped;
+}
+
 void
 sched_quota_clock(struct sched *s, int64_t now_ms, int64_t (*steady_ms)(void *context),
                   void *context)

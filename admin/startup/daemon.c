@@ -8,6 +8,7 @@
 #include "admin/settings/sandbox_rules.h"
 #include "admin/settings/warnings.h"
 #include "admin/startup/log_wiring.h"
+#include "admin/startup/name_servers.h"
 #include "base/redis/redis.h"
 #include "queue/queue_operator.h"
 #include "smtp/client/trust_anchors.h"
@@ -188,7 +189,7 @@ on_reload(void *context)
     delivery.dkim_keys = configuration_take_dkim_keys(fresh);
     log_restyle(d->log, options_log_style(o), options_log_level(o));
     log_name_host(d->log, o->hostname);
-    dns_set_trust(d->dns, options_dns_trust(o));
+    name_servers_reload(d->dns, o);
     certificate_keeper_note(&d->certificates, &listener);
     listener_reload(d->listener, fresh->routes, &listener);
     certificate_keeper_watch(&d->certificates);
@@ -263,7 +264,6 @@ daemon_reload(void *daemon)
     if (d->draining > 0)
         return;
     notify_reloading(&d->notify);
-    dns_reload(d->dns); /* also when the settings are refused */
     reload_begin(&d->reload, &d->sources);
 }
 
@@ -308,14 +308,6 @@ prepare_peer(struct daemon *d, char *error)
     return peer_wiring_prepare(&d->peer, d->configuration, error, DAEMON_ERROR_MAX);
 }
 
-static void
-on_dns_said(void *context, bool wrong, const char *text)
-{
-    const struct daemon *d = context;
-    log_say(d->log, wrong ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "dns", NULL, "%s",
-            text);
-}
-
 int
 daemon_start_queue(struct daemon *d, char *error)
 {
@@ -323,11 +315,9 @@ daemon_start_queue(struct daemon *d, char *error)
     struct manager_settings settings = options_manager(o, loop_random(d->loop));
     struct delivery_settings out = configuration_delivery(o, d->configuration->routes);
     out.rewrites = d->configuration->rewrites;
-    d->dns = dns_new(d->loop, text_from(o->dns_servers), error, DAEMON_ERROR_MAX);
+    d->dns = name_servers_start(d->loop, d->log, o, error, DAEMON_ERROR_MAX);
     if (d->dns == NULL)
         return EX_CONFIG;
-    dns_set_trust(d->dns, options_dns_trust(o));
-    dns_listen(d->dns, on_dns_said, d);
     char place[TRUST_ANCHORS_PLACE_MAX];
     out.tls = configuration_anchors(d->configuration, place, error, DAEMON_ERROR_MAX);
     if (out.tls == NULL)

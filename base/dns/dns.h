@@ -74,12 +74,13 @@ enum { DNS_FOLLOW_MS = 1000 };
 struct dns *dns_new_following(struct loop *loop, const char *resolv_conf, char *error,
                               size_t error_size);
 /* Sentences for people: a name server is dead, or answers again; resolv.conf has changed,
- * or cannot be used. Never from within a function of this header, but that two: */
+ * or cannot be used. It calls nothing of this header. */
 typedef void dns_said(void *context, bool wrong, const char *text);
 void dns_listen(struct dns *dns, dns_said *said, void *context);
 /* Reads resolv.conf again, now. */
 void dns_reload(struct dns *dns);
-/* A fault of resolv.conf or of name servers, in one sentence; false: none. Reads resolv.conf as a query does. */
+/* A fault of resolv.conf or of name servers, in one sentence; false: none. Reads
+ * resolv.conf as a query does. */
 bool dns_trouble(struct dns *dns, char *out, size_t size);
 /* Cancels the queries that are left: no callback comes after this. */
 void dns_free(struct dns **dns);

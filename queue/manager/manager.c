@@ -329,8 +329,8 @@ static void
 manager_found(void *context, const struct queue_entry *entry)
 {
     struct manager *m = context;
-    sched_add(m->sched, loop_now_ms(m->loop), entry->id, entry->due_ms,
-              entry->attempts);
+    sched_add(m->sched, loop_now_ms(m->loop), entry->id,
+              manager_clock_due_ms(m, entry->due_ms), entry->attempts);
     manager_stir(m);
 }
 
@@ -436,11 +436,13 @@ manager_new(struct manager **manager, struct loop *loop, struct event_hub *event
     sched_quota_clock(m->sched, loop_now_ms(loop), manager_steady_ms, m);
     m->quotas = quotas_new();
     manager_quotas_set(m, settings->quotas);
+    manager_clock_limit(m);
     if (settings->offline) {
         m->draining = true;
         sched_drain(m->sched);
     } else {
         read_hints(m);
+        manager_clock_start(m);
         loop_timer_start(loop, &m->site_cache, SITE_CACHE_EVERY_MS, write_hints, m);
         trial_start(m);
     }
@@ -514,6 +516,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     event_hub_limit(m->events, (unsigned)settings->sched.session_limit);
     manager_quotas_set(m, settings->quotas);
     submission_quota_retry(m);
+    manager_clock_limit(m);
     begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, loop_now_ms(m->loop), was, routes);

@@ -2,6 +2,7 @@
 #ifndef QUEUE_MANAGER_MANAGER_INTERNAL_H
 #define QUEUE_MANAGER_MANAGER_INTERNAL_H
 
+#include "queue/manager/age_clock.h"
 #include "base/loop/loop.h"
 #include "queue/manager/manager.h"
 #include "queue/manager/dsn.h"
@@ -101,7 +102,9 @@ struct manager {
     struct queue *queue;
     struct sched *sched;
     struct active *actives;
-    size_t recipients; /* of these */
+    struct age_clock age;
+    int64_t wait_max_ms; /* longer ones are not of our making */
+    size_t recipients;   /* of these */
     struct deferral_reasons *reasons;
     uint64_t noted_reasons; /* deferral_reasons_changes() when they were written */
     bool noted_all;         /* startup had found all messages by then */
@@ -142,6 +145,16 @@ struct manager {
     struct loop_timer sweep;
     int64_t swept_ms; /* monotonic: when the last sweep ended; 0: none has */
 };
+
+/* --- manager_clock.c -------------------------------------------------------------- */
+
+/* Before the first mail is found, and after the scheduler's clock is there. */
+void manager_clock_start(struct manager *m);
+/* After routes or settings have changed. */
+void manager_clock_limit(struct manager *m);
+/* A due time of the disk: one farther ahead than any that we could have set is of another
+ * clock, and counts as now. */
+int64_t manager_clock_due_ms(const struct manager *m, int64_t due_ms);
 
 /* Ensures that a turn comes, with the pump at its end. */
 void manager_stir(struct manager *m);

@@ -1,0 +1,134 @@
+/* Remembers the steps of the wall clock in this boot, in a file. */
+#include "queue/manager/age_clock.h"
+
+#include "base/buffer.h"
+#include "queue/spool/spool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TITLE "petrel clock 1"
+
+enum { CLOCK_FILE_MAX = 256 * 1024 /* spool_read_path() reads in pieces */ };
+
+static const char boot_path[] = "/proc/sys/kernel/random/boot_id";
+static const int64_t time_max_ms = INT64_C(99999999999999);
+
+void
+age_clock_boot(char out[AGE_BOOT_MAX])
+{
+    char *content = NULL;
+    size_t length = 0;
+    out[0] = '\0';
+    if (disk_read_regular(boot_path, AGE_BOOT_MAX, &content, &length) == 0) {
+        struct text rest = text_of(content, length), word;
+        if (text_word(&rest, " \n", &word) && word.length < AGE_BOOT_MAX)
+            (void)text_copy(out, AGE_BOOT_MAX, word);
+    }
+    free(content);
+}
+
+static void
+age_clock_write(const struct age_clock *clock, struct disk *disk, const char *path)
+{
+    struct buffer text;
+    if (clock->boot[0] == '\0')
+        return;
+    buffer_init(&text, CLOCK_FILE_MAX);
+    bool fits = buffer_format(&text, TITLE "\n%s\n%lld\n", clock->boot,
+                              (long long)clock->lead_ms);
+    for (size_t i = 0; i < clock->count; i++)
+        fits = fits &&
+               buffer_format(&text, "%lld %lld\n", (long long)clock->steps[i].until_ms,
+                             (long long)clock->steps[i].by_ms);
+    /* A hint: what fails is written with the next step. */
+    if (fits)
+        (void)!spool_write_path(disk, path, buffer_text(&text));
+    buffer_free(&text);
+}
+
+static bool
+clock_number(struct text word, int64_t *out)
+{
+    bool minus = word.length > 0 && word.at[0] == '-';
+    uint64_t number;
+    if (!text_number(text_after(word, minus), (uint64_t)time_max_ms, &number))
+        return false;
+    *out = minus ? -(int64_t)number : (int64_t)number;
+    return true;
+}
+
+/* False: not a file of this boot. */
+static bool
+age_clock_parse(struct age_clock *clock, struct text rest)
+{
+    struct text line, word;
+    if (!text_cut(&rest, '\n', &line) || !text_equal(line, TEXT(TITLE)) ||
+        !text_cut(&rest, '\n', &line) || !text_equal(line, text_from(clock->boot)) ||
+        !text_cut(&rest, '\n', &line) || !clock_number(line, &clock->lead_ms))
+        return false;
+    while (clock->count < AGE_STEPS_MAX && rest.length > 0 &&
+           text_cut(&rest, '\n', &line)) {
+        struct age_step step;
+        if (!text_word(&line, " ", &word) || !clock_number(word, &step.until_ms) ||
+            !text_word(&line, " ", &word) || !clock_number(word, &step.by_ms) ||
+            step.by_ms < AGE_STEP_MS)
+            return false;
+        clock->steps[clock->count++] = step;
+    }
+    return true;
+}
+
+static void
+age_clock_add(struct age_clock *clock, int64_t until_ms, int64_t by_ms)
+{
+    if (clock->count == AGE_STEPS_MAX)
+        memmove(clock->steps, clock->steps + 1,
+                --clock->count * sizeof(clock->steps[0]));
+    clock->steps[clock->count++] =
+        (struct age_step){.until_ms = until_ms, .by_ms = by_ms};
+}
+
+void
+age_clock_note(struct age_clock *clock, struct disk *disk, const char *path,
+               int64_t now_ms, int64_t steady_ms)
+{
+    int64_t lead_ms = now_ms - steady_ms, by_ms = lead_ms - clock->lead_ms;
+    if (by_ms < AGE_STEP_MS && by_ms > -AGE_STEP_MS)
+        return;
+    /* All that came by the old clock came before that. */
+    if (by_ms > 0)
+        age_clock_add(clock, steady_ms + clock->lead_ms, by_ms);
+    clock->lead_ms = lead_ms;
+    age_clock_write(clock, disk, path);
+}
+
+void
+age_clock_start(struct age_clock *clock, struct disk *disk, const char *path,
+                const char *boot, int64_t now_ms, int64_t steady_ms)
+{
+    struct buffer all;
+    *clock = (struct age_clock){.lead_ms = now_ms - steady_ms};
+    if (boot[0] == '\0' || !text_copy(clock->boot, AGE_BOOT_MAX, text_from(boot)))
+        return;
+    buffer_init(&all, CLOCK_FILE_MAX);
+    bool read = spool_read_path(disk, path, &all) >= 0 &&
+                age_clock_parse(clock, buffer_text(&all));
+    buffer_free(&all);
+    if (read) {
+        age_clock_note(clock, disk, path, now_ms, steady_ms);
+        return;
+    }
+    clock->count = 0;
+    clock->lead_ms = now_ms - steady_ms;
+    age_clock_write(clock, disk, path);
+}
+
+int64_t
+age_clock_birth_ms(const struct age_clock *clock, int64_t birth_ms)
+{
+    for (size_t i = 0; i < clock->count; i++)
+        if (birth_ms <= clock->steps[i].until_ms)
+            birth_ms += clock->steps[i].by_ms;
+    return birth_ms;
+}

@@ -1,0 +1,66 @@
+/* Times that were written by another clock: one that was ahead or behind, in a boot or a
+ * daemon before. */
+#include "queue/manager/manager_internal.h"
+
+#include "sched/limits/transport_params.h"
+#include "sched/route/route.h"
+
+enum {
+    HOUR_MS = 60 * 60 * 1000,
+    LONGEST_CLASS_MS = 4 * HOUR_MS, /* reply_class_delay_ms() */
+    LONGEST_QUOTA_MS = 24 * HOUR_MS,
+    JITTER_PART = 10 /* retry_jitter_ms() adds up to a tenth */
+};
+
+static void
+clock_note_backoff(void *context, const struct target *target)
+{
+    int64_t *most_ms = context;
+    if (target->transport.maximal_backoff_ms > *most_ms)
+        *most_ms = target->transport.maximal_backoff_ms;
+}
+
+void
+manager_clock_limit(struct manager *m)
+{
+    int64_t most_ms =
+        m->settings.quotas.length > 0 ? LONGEST_QUOTA_MS : LONGEST_CLASS_MS;
+    if (m->routes != NULL) {
+        clock_note_backoff(&most_ms, route_default(m->routes));
+        route_each_target(m->routes, clock_note_backoff, &most_ms);
+    }
+    m->wait_max_ms = most_ms + most_ms / JITTER_PART;
+}
+
+int64_t
+manager_clock_due_ms(const struct manager *m, int64_t due_ms)
+{
+    int64_t now_ms = loop_now_ms(m->loop);
+    return due_ms - now_ms > m->wait_max_ms ? now_ms : due_ms;
+}
+
+static void
+manager_clock_stepped(void *context, int64_t by_ms)
+{
+    struct manager *m = context;
+    struct active *a, *next;
+    char path[MANAGER_HINT_MAX];
+    HASH_ITER (hh, m->actives, a, next)
+        if (a->envelope != NULL)
+            a->envelope->birth_ms += by_ms;
+    manager_hint_path(m, "clock", path);
+    age_clock_note(&m->age, queue_disk(m->queue), path, loop_now_ms(m->loop),
+                   loop_monotonic_ms(m->loop));
+}
+
+void
+manager_clock_start(struct manager *m)
+{
+    char path[MANAGER_HINT_MAX], boot[AGE_BOOT_MAX];
+    manager_clock_limit(m);
+    manager_hint_path(m, "clock", path);
+    age_clock_boot(boot);
+    age_clock_start(&m->age, queue_disk(m->queue), path, boot, loop_now_ms(m->loop),
+                    loop_monotonic_ms(m->loop));
+    sched_on_step(m->sched, manager_clock_stepped);
+}

@@ -1,0 +1,111 @@
+/* A step of the clock forward makes no mail older, in this boot, also over a restart. */
+/* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
+#include "queue/manager/age_clock.h"
+
+#include "queue/spool/spool.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/tap.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define HOUR_MS INT64_C(3600000)
+#define DAY_MS  (24 * HOUR_MS)
+#define NOW     INT64_C(1700000000000)
+#define PATH    "lock/clock"
+
+static struct disk *disk;
+
+static struct age_clock
+begin(const char *boot, int64_t now_ms, int64_t steady_ms)
+{
+    struct age_clock clock;
+    age_clock_start(&clock, disk, PATH, boot, now_ms, steady_ms);
+    return clock;
+}
+
+static void
+write_clock(const char *content)
+{
+    ok(spool_write_path(disk, PATH, text_from(content)) == 0);
+}
+
+/* A boot in the past, mail, then the right time. */
+static void
+test_steps(void)
+{
+    struct age_clock c = begin("boot-1", NOW, 1000);
+    is_number(age_clock_birth_ms(&c, NOW + 500), NOW + 500, "no step: as it is");
+    age_clock_note(&c, disk, PATH, NOW + HOUR_MS, 1000 + HOUR_MS);
+    age_clock_note(&c, disk, PATH, NOW + 2 * HOUR_MS, 1001 + HOUR_MS + 1);
+    is_number(c.count, 0, "time that passes, and a step below an hour, are none");
+    int64_t now_ms = NOW + 10 * DAY_MS, steady_ms = 1000 + HOUR_MS;
+    age_clock_note(&c, disk, PATH, now_ms, steady_ms);
+    is_number(c.count, 1, "ten days in an hour");
+    is_number(now_ms - age_clock_birth_ms(&c, NOW), HOUR_MS, "the mail is an hour old");
+    is_number(age_clock_birth_ms(&c, now_ms), now_ms, "later mail is not moved");
+    c = begin("boot-1", now_ms + 5000, steady_ms + 5000);
+    is_number(now_ms - age_clock_birth_ms(&c, NOW), HOUR_MS, "after a restart, too");
+    c = begin("boot-2", now_ms + 5000, 50);
+    is_number(age_clock_birth_ms(&c, NOW), NOW, "of another boot nothing is known");
+}
+
+/* The clock is set while no daemon runs, and back while one does. */
+static void
+test_between(void)
+{
+    struct age_clock c = begin("boot-3", NOW, 0);
+    c = begin("boot-3", NOW + 10 * DAY_MS, 2000);
+    is_number(NOW + 10 * DAY_MS - age_clock_birth_ms(&c, NOW), 2000, "two seconds old");
+    age_clock_note(&c, disk, PATH, NOW + 5 * DAY_MS, 3000);
+    is_number(c.count, 1, "set back: no step");
+    age_clock_note(&c, disk, PATH, NOW + 10 * DAY_MS, 4000);
+    is_number(c.count, 2, "but ahead again");
+    is_number(NOW + 10 * DAY_MS - age_clock_birth_ms(&c, NOW + 5 * DAY_MS), 1000,
+              "of what came between");
+    for (int i = 1; i <= 2 * AGE_STEPS_MAX; i++)
+        age_clock_note(&c, disk, PATH, NOW + (10 + i) * DAY_MS, 4000);
+    is_number(c.count, AGE_STEPS_MAX, "a limit");
+    is_number(begin("boot-3", NOW + (10 + 2 * AGE_STEPS_MAX) * DAY_MS, 4000).count,
+              AGE_STEPS_MAX, "also in the file");
+}
+
+static void
+test_damage(void)
+{
+    static const char *const rows[] = {
+        "",
+        "petrel clock 2\nboot-4\n1\n",
+        "petrel clock 1\nboot-4\n",
+        "petrel clock 1\nboot-4\nx\n",
+        "petrel clock 1\nboot-4\n1\n5\n",
+        "petrel clock 1\nboot-4\n1\n5 -99999999\n",
+        "petrel clock 1\nboot-4\n99999999999999999999\n",
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_clock(rows[i]);
+        struct age_clock c = begin("boot-4", NOW, 0);
+        is_number(c.count, 0, rows[i]);
+        is_number(c.lead_ms, NOW, "begun anew");
+    }
+    struct age_clock c = begin("", NOW, 0);
+    age_clock_note(&c, disk, PATH, NOW + DAY_MS, 0);
+    is_number(age_clock_birth_ms(&c, NOW), NOW + DAY_MS, "without a boot: in memory");
+    char boot[AGE_BOOT_MAX];
+    age_clock_boot(boot);
+    ok_named(strchr(boot, '\n') == NULL, "the boot is a word");
+}
+
+int
+main(void)
+{
+    sim_disk_reset();
+    if (disk_open(&disk, "/spool", true) < 0 ||
+        disk_make_directory(disk, "lock", 0700) < 0)
+        return 1;
+    test_steps();
+    test_between();
+    test_damage();
+    disk_close(&disk);
+    return done();
+}

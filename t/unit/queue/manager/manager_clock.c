@@ -1,0 +1,84 @@
+/* A clock that was wrong: mail does not wait for the difference, nor expire by it. */
+/* link: t/sim/loop.c */
+#include "t/support/manager_world.h"
+
+#define HOUR_MS INT64_C(3600000)
+#define DAY_MS  (24 * HOUR_MS)
+
+/* Another daemon, by another clock. */
+static void
+restart_at(struct world *w, int64_t by_ms)
+{
+    world_stop(w);
+    sim_loop_step_wall(w->loop, by_ms);
+    manager_world_start(w);
+    world_turns(w);
+}
+
+static void
+test_ahead(const char *routes, int64_t by_ms, bool is_tried)
+{
+    struct world w = {0};
+    manager_world_begin(&w, routes);
+    world_deliver(&w, "me@x.test", "later@a.test");
+    world_saw(&w, "me@x.test>later@a.test ", "deferred");
+    restart_at(&w, by_ms);
+    world_saw(&w, is_tried ? "me@x.test>later@a.test " : "",
+              is_tried ? "tried by the right clock" : "waits its time");
+    manager_world_end(&w);
+}
+
+/* The clock was days behind, also the daemon's own. */
+static void
+test_behind(bool by_restart)
+{
+    struct world w = {0};
+    manager_world_begin(&w, "* smtp://127.0.0.1:1");
+    world_deliver(&w, "me@x.test", "later@a.test");
+    world_saw(&w, "me@x.test>later@a.test ", "deferred");
+    if (by_restart)
+        restart_at(&w, 10 * DAY_MS);
+    else
+        sim_loop_step_wall(w.loop, 10 * DAY_MS);
+    world_turns(&w);
+    world_saw(&w, "me@x.test>later@a.test ", "due by the right clock");
+    ok_named(!world_logged(&w, "status=expired"), "it has not expired");
+    for (int i = 0; i < 7 && !world_logged(&w, "status=expired"); i++) {
+        sim_loop_advance(w.loop, DAY_MS);
+        ok_named(i >= 3 || !world_logged(&w, "status=expired"), "nor in three days");
+    }
+    ok_named(world_logged(&w, "status=expired"), "but in time");
+    manager_world_end(&w);
+}
+
+/* It is set while the message is in memory, in an attempt. */
+static void
+test_in_memory(void)
+{
+    struct world w = {.stalled = true};
+    manager_world_begin(&w, "* smtp://127.0.0.1:1");
+    w.stalled = true;
+    world_deliver(&w, "me@x.test", "later@a.test");
+    world_saw(&w, "", "the session has it not yet");
+    sim_loop_step_wall(w.loop, 10 * DAY_MS);
+    world_turns(&w);
+    w.stalled = false;
+    world_unstall(&w);
+    world_turns(&w);
+    ok_named(world_logged(&w, "status=deferred"), "deferred");
+    ok_named(!world_logged(&w, "status=expired"), "not expired");
+    manager_world_end(&w);
+}
+
+int
+main(void)
+{
+    test_in_memory();
+    test_ahead("* smtp://127.0.0.1:1", -10 * DAY_MS, true);
+    test_ahead("* smtp://127.0.0.1:1", -5 * HOUR_MS, true);
+    test_ahead("* smtp://127.0.0.1:1", -HOUR_MS, false);
+    test_ahead("* smtp://127.0.0.1:1?maximal_backoff=10h", -5 * HOUR_MS, false);
+    test_behind(false);
+    test_behind(true);
+    return done();
+}
