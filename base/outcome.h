@@ -33,6 +33,9 @@ struct outcome outcome_make(enum verdict verdict, enum blame blame, int code,
                             const char *enhanced, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* The end of a session that has carried all its mail: DELIVERED, nothing is wrong. */
+extern const struct outcome outcome_no_trouble;
+
 /* Blames the message: deferred with a 4yz code, failed with 5yz. Always false. */
 bool outcome_refuse(struct outcome *refusal, int code, const char *enhanced,
                     const char *text);

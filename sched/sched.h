@@ -220,17 +220,26 @@ void sched_settled(struct sched *s, int64_t now_ms, struct sched_session *sessio
 void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
                  const struct outcome *outcome);
 
-/* The session is over; every recipient taken must be settled before. trouble NULL: a
- * normal end. DEFERRED: it never greeted (all addresses tried). That is negative
+/* The session is over; every recipient taken must be settled before. why is never NULL:
+ * no session ends without an outcome.
+ *
+ * DELIVERED (outcome_no_trouble): nothing is wrong, its mail is done. DEFERRED with
+ * BLAME_MESSAGE: we have ended it, or could not use it. With both the site pauses for a
+ * second if the session was never greeted.
+ *
+ * DEFERRED otherwise: all addresses were tried. If it was never greeted that is negative
  * feedback; a site with no greeted session left is dead immediately (an adaptive one that
- * has greeted: after the fifth such end in a row), and its mail is settled with trouble.
+ * has greeted: after the fifth such end in a row), and its mail is settled with why. If
+ * it was greeted the verdicts of its work have said that already; without another
+ * greeted session the site pauses for a second.
+ *
  * Trouble before the servers of the domain are found is of the domain alone, which gets a
  * site of its own. With BLAME_DEMAND a host has not proven the demand that was found:
- * that says nothing of the site; mail with the same demand is settled with trouble, and
+ * that says nothing of the site; mail with the same demand is settled with why, and
  * deferred for some time. FAILED: nobody can ever deliver there (NXDOMAIN, null MX); its
  * mail is settled FAILED. */
 void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
-                         const struct outcome *trouble);
+                         const struct outcome *why);
 
 /* --- Actions --------------------------------------------------------------------- */
 

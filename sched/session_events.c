@@ -486,12 +486,20 @@ is_unproven(const struct sched_session *session, const struct outcome *trouble)
            trouble->verdict == VERDICT_DEFERRED && trouble->blame == BLAME_DEMAND;
 }
 
+/* We have ended it: that is trouble of nobody. */
+static bool
+end_is_ours(const struct outcome *why)
+{
+    return why->verdict == VERDICT_DELIVERED ||
+           (why->verdict == VERDICT_DEFERRED && why->blame == BLAME_MESSAGE);
+}
+
 /* The site that the trouble of a session before its greeting may kill; NULL: none. */
 static struct site *
 blamed_site(struct sched *s, struct sched_session *session,
             const struct outcome *trouble)
 {
-    if (!trouble)
+    if (end_is_ours(trouble))
         return NULL;
     if (trouble->verdict == VERDICT_FAILED) {
         domain_failed(s, session, trouble);
@@ -504,14 +512,26 @@ blamed_site(struct sched *s, struct sched_session *session,
     return session->greeted ? NULL : troubled_site(s, session);
 }
 
+/* An end that is not judged as a failure of the site must not lead to the next session
+ * immediately, or a host could be tried without end: one that was never greeted, and one
+ * whose host is gone while no other session is greeted. */
+static bool
+needs_pause(const struct site *site, bool greeted, const struct outcome *why)
+{
+    if (!greeted)
+        return end_is_ours(why);
+    return why->verdict == VERDICT_DEFERRED && why->blame == BLAME_SITE &&
+           site->greeted == 0;
+}
+
 /* The session leaves its site before the site is judged, so that its failure is weighed
  * against the sessions that are left. */
 void
 sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
-                    const struct outcome *trouble)
+                    const struct outcome *why)
 {
     sched_tick(s, now_ms);
-    assert(session->work_count == 0);
+    assert(why && session->work_count == 0);
     struct sites *sites = &s->destinations.sites;
     struct site *site = session->site;
     struct destination *d = session->destination;
@@ -520,11 +540,11 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
     session_set_idle(s, session, false);
     s->session_count--;
     DL_DELETE(s->sessions, session);
-    struct site *blamed = blamed_site(s, session, trouble);
+    struct site *blamed = blamed_site(s, session, why);
     sched_session_leave(session);
-    if (blamed && site_refused(blamed, s->now_ms, reply_class_refuses_us(trouble)))
-        site_failed(s, blamed, trouble);
-    else if (!trouble && !greeted)
+    if (blamed && site_refused(blamed, s->now_ms, reply_class_refuses_us(why)))
+        site_failed(s, blamed, why);
+    else if (needs_pause(site, greeted, why))
         site_pause(site, s->now_ms);
     sched_session_free(session);
     bool is_elsewhere = d->site != site;

@@ -48,17 +48,24 @@ local_settle(struct visit *v, const struct outcome *outcome)
 }
 
 static void
-local_end(struct visit *v)
+local_end(struct visit *v, const struct outcome *why)
 {
     struct local *local = v->local;
+    assert(!v->in_request);
+    DL_DELETE(local->visits, v);
+    manager_session_ended(local->manager, v->session, why);
+    loop_release(local->loop, free, v);
+}
+
+static void
+local_abort(struct visit *v)
+{
     struct outcome stopped = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
                                           "Petrel is shutting down");
     maildir_stop(&v->delivery);
     while (v->in_request)
         local_settle(v, &stopped);
-    DL_DELETE(local->visits, v);
-    manager_session_ended(local->manager, v->session, NULL);
-    loop_release(local->loop, free, v);
+    local_end(v, &stopped);
 }
 
 /* The sandbox was closed at startup, before a reload named this directory. Mail waits,
@@ -111,7 +118,7 @@ local_step(struct visit *v)
         v->next_recipient = 0;
     }
     if (!v->in_request) {
-        local_end(v);
+        local_end(v, &outcome_no_trouble);
         return;
     }
     struct queue *queue = manager_queue(local->manager);
@@ -198,7 +205,7 @@ local_free(struct local **local)
     if (*local == NULL)
         return;
     DL_FOREACH_SAFE ((*local)->visits, v, next)
-        local_end(v);
+        local_abort(v);
     loop_unpost((*local)->loop, &(*local)->task);
     manager_set_watch((*local)->manager, NULL, *local);
     free(*local);

@@ -758,10 +758,10 @@ manager_hosts_order(struct manager *m, const struct text *addresses, const int *
 
 void
 manager_session_ended(struct manager *m, struct sched_session *session,
-                      const struct outcome *trouble)
+                      const struct outcome *why)
 {
     assert(m->sessions > 0);
     m->sessions--;
-    sched_session_ended(m->sched, loop_now_ms(m->loop), session, trouble);
+    sched_session_ended(m->sched, loop_now_ms(m->loop), session, why);
     manager_stir(m);
 }

@@ -161,7 +161,7 @@ void manager_hosts_order(struct manager *manager, const struct text *addresses,
                          const int *groups, size_t count, size_t *order);
 /* See sched_session_ended(). Every request must be settled before. */
 void manager_session_ended(struct manager *manager, struct sched_session *session,
-                           const struct outcome *trouble);
+                           const struct outcome *why);
 
 /* Reports the activity of the channel's open sessions at the site: each is called once
  * for every session; has_message refers to message. Called only when an operator

@@ -141,23 +141,30 @@ line_remove(struct simulation *s, struct line *l)
 
 /* Ends the session. */
 static void
-line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
+line_end(struct simulation *s, struct line *l, const struct outcome *why)
 {
     size_t place = l->domain->site;
-    bool greeted = l->greeted;
+    bool failed = why->blame == BLAME_SITE, greeted = l->greeted;
     assert(!l->busy && !l->has_early);
     leave_station(s, l);
     simulation_cancel(s, &l->event);
     struct simulation_host *host = l->host;
     line_remove(s, l);
-    simulation_note(s, "end", "%s%s%s", l->domain->name, trouble ? ": " : "",
-                    trouble ? trouble->text : "");
-    sched_session_ended(host->sched, simulation_now_ms(s), l->session, trouble);
+    simulation_note(s, "end", "%s%s%s", l->domain->name, failed ? ": " : "",
+                    failed ? why->text : "");
+    sched_session_ended(host->sched, simulation_now_ms(s), l->session, why);
     line_touch(host, place);
-    if (trouble && !greeted)
+    if (failed && !greeted)
         simulation_feedback(s, host, place);
     free(l->order);
     free(l);
+}
+
+/* As smtp/client/delivery.c: nothing is wrong. */
+static void
+line_done(struct simulation *s, struct line *l)
+{
+    line_end(s, l, &outcome_no_trouble);
 }
 
 static void
@@ -257,7 +264,10 @@ simulation_line_on_found(struct simulation *s, struct line *l)
     struct simulation_site *site = &s->result->sites[l->domain->site];
     if (!sched_session_found(l->host->sched, simulation_now_ms(s), l->session,
                              text_of(place->key, place->key_length))) {
-        line_end(s, l, NULL);
+        struct outcome no_place =
+            outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
+                         "its site has as many sessions as it may have");
+        line_end(s, l, &no_place);
         return;
     }
     l->found = true;
@@ -362,7 +372,7 @@ take_mail(struct simulation *s, struct line *l)
 {
     if (!sched_take(l->host->sched, simulation_now_ms(s), l->session, &l->work)) {
         if (sched_session_is_spent(l->session) || s->scenario->idle_us == 0) {
-            line_end(s, l, NULL);
+            line_done(s, l);
         } else if (!l->idle) {
             set_idle(l, true);
             plan(s, l, STEP_QUIT, s->scenario->idle_us);
@@ -475,8 +485,10 @@ on_answer(struct simulation *s, struct line *l)
                                             l->carried >= r->settings.per_session);
     if (hangs_up && l->has_early)
         line_reconnect(s, l);
+    else if (hangs_up && outcome.code == 421)
+        line_end(s, l, &outcome);
     else if (hangs_up)
-        line_end(s, l, NULL);
+        line_done(s, l);
     else if (l->has_early)
         early_begin(s, l);
     else
@@ -534,7 +546,7 @@ line_happened(struct simulation *s, struct event *event)
         if (sched_has_work(l->host->sched, l->session))
             take_mail(s, l);
         if (l->idle)
-            line_end(s, l, NULL);
+            line_done(s, l);
         return;
     }
 }
@@ -610,7 +622,10 @@ line_station_changed(struct simulation *s, struct station *station)
             simulation_line_settle(s, l, &lost);
             settle_early(s, l, &lost);
         }
-        line_end(s, l, was_busy ? &lost : NULL);
+        if (was_busy)
+            line_end(s, l, &lost);
+        else
+            line_done(s, l);
     }
 }
 

@@ -103,10 +103,8 @@ canary_over(struct canary *c, const struct outcome *trouble)
 {
     bool falls_back = c->security.may_fall_back && c->clear != c->now &&
                       client_connection_tls_failed(c->connection);
-    struct outcome lost = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.2",
-                                       "lost connection with %s", c->peer.where);
-    canary_remember(c, trouble != NULL ? trouble : &lost);
-    c->renews = trouble != NULL && reply_class_refuses_us(trouble) &&
+    canary_remember(c, trouble);
+    c->renews = reply_class_refuses_us(trouble) &&
                 credentials_refused(client_connection_credentials(c->connection));
     client_connection_free(&c->connection);
     if (falls_back) {

@@ -31,7 +31,8 @@ client_settle(struct client_transaction *l, size_t which, struct client_event *e
     assert(l->states[which] != RECIPIENT_SETTLED);
     l->states[which] = RECIPIENT_SETTLED;
     l->mail_heard = true; /* a message with a verdict uses no other connection */
-    *event = (struct client_event){CLIENT_VERDICT, which, &l->spread_outcome};
+    *event = (struct client_event){
+        .kind = CLIENT_VERDICT, .which = which, .outcome = &l->spread_outcome};
     return true;
 }
 
@@ -155,10 +156,10 @@ is_expected(const struct step *step, const struct reply *reply)
     return class == (step == &client_steps[STEP_DATA] ? 3 : 2);
 }
 
-/* 421: the peer closes now, in answer to any command (RFC 5321 §3.8). The recipients
- * without a verdict are deferred, and the site is blamed. */
+/* 421: the peer closes now, in answer to any command (RFC 5321 §3.8). The site is
+ * blamed, and a message that has been heard is deferred. */
 static void
-hear_421(struct client *c, const char *what)
+hear_farewell(struct client *c, const char *what)
 {
     char answered[80];
     snprintf(answered, sizeof(answered), "while %s", what);
@@ -179,21 +180,25 @@ hear_reply(struct client *c)
     }
     client_take(c);
     if (reply->code == 421)
-        hear_421(c, step->doing);
+        hear_farewell(c, step->doing);
     else
         step->heard(c, &w, reply);
 }
 
-/* No reply was awaited: 421, or an error. Part of a line is enough for the error: with
- * the next command in flight it would be taken for its reply, and all later replies
- * would belong to the wrong recipients. */
+/* The reply came before its command, or to none. A refusal has the host's reason, and
+ * ends the connection: it cannot be about a message that the host has not heard. All
+ * else is an error: taken for the reply to the next command, it would make all later
+ * replies belong to the wrong recipients. */
 static void
 hear_unasked(struct client *c, enum progress progress)
 {
-    if (progress == PROGRESS_DONE && c->reply.code == 421)
-        hear_421(c, doing(c));
+    if (progress == PROGRESS_DONE && c->reply.code >= 400)
+        hear_farewell(c, doing(c));
     else
-        client_protocol_error(c, doing(c), "it sent a reply to no command");
+        client_protocol_error(c, doing(c),
+                              progress == PROGRESS_DONE
+                                  ? "it sent a reply to no command"
+                                  : "not an SMTP reply");
 }
 
 /* False: the reply is not complete. */
@@ -210,14 +215,14 @@ hear(struct client *c, struct text *input)
         client_hide_secrets(c);
         note_heard(c);
     }
-    if (c->in_flight == 0)
-        hear_unasked(c, progress);
-    else if (progress == PROGRESS_BAD)
-        client_protocol_error(c, doing(c), "not an SMTP reply");
-    else if (progress == PROGRESS_DONE)
-        hear_reply(c);
-    else
+    /* Part of a reply that begins before its command ends so, too. */
+    c->is_ahead = c->is_ahead || c->in_flight == 0;
+    if (progress == PROGRESS_MORE)
         return false;
+    if (c->is_ahead || progress == PROGRESS_BAD)
+        hear_unasked(c, progress);
+    else
+        hear_reply(c);
     reply_start(&c->reply);
     return true;
 }
@@ -266,20 +271,30 @@ is_at_rest(const struct client *c)
     return !l->sending && !l->preparing && c->in_flight == 0 && c->next == STEP_NONE;
 }
 
-/* CLIENT_AGAIN comes before CLIENT_OVER, so that the owner keeps the request when the
- * connection ends. CLIENT_DONE is last: it lets the owner reuse the slot. */
+/* A fresh connection that ends before its first message is heard is a failure of its
+ * host, and the next host gets the message. If the same host got it again, one that
+ * greets and then hangs up at MAIL would be tried without end. */
+static enum client_end
+end_kind(const struct client *c)
+{
+    const struct client_transaction *l = &c->slots[c->front];
+    if (!c->greeted || c->transactions == 0)
+        return CLIENT_END_HOST;
+    if (!l->active)
+        return CLIENT_END_IDLE;
+    if (!l->unheard)
+        return CLIENT_END_MAIL;
+    return c->transactions > 1 ? CLIENT_END_KEPT : CLIENT_END_HOST;
+}
+
+/* CLIENT_DONE is last: it lets the owner reuse the slot. */
 static bool
 next_event(struct client *c, struct client_event *event)
 {
     struct client_transaction *l = client_front(c);
-    if (event_if_due(event, CLIENT_AGAIN, &l->again)) {
-        l->active = false;
-        return true;
-    }
     if (!c->over && l->active && event_if_due(event, CLIENT_PREPARE, &l->prepare_due))
         return true;
     if (event_if_due(event, CLIENT_SECURE, &c->secure_due) ||
-        event_if_due(event, CLIENT_READY, &c->ready_due) ||
         event_if_due(event, CLIENT_CONTENT, &c->content_due) ||
         event_if_due(event, CLIENT_EARLY, &c->early_due))
         return true;
@@ -289,8 +304,9 @@ next_event(struct client *c, struct client_event *event)
         return true;
     }
     if (event_if_due(event, CLIENT_OVER, &c->over_due)) {
+        event->outcome = &c->end_outcome;
+        event->end = end_kind(c);
         l->active = false;
-        event->outcome = c->has_trouble ? &c->trouble : NULL;
         return true;
     }
     bool finished = !c->over && l->active && is_at_rest(c);
@@ -301,11 +317,21 @@ next_event(struct client *c, struct client_event *event)
     return event_if_due(event, CLIENT_DONE, &finished);
 }
 
+/* Bytes behind the last reply of the handshake wait until the owner has had the chance
+ * to send a message, as if they came a moment later: then their end has a message, which
+ * goes to the next host or is deferred, and the host cannot be tried without end. */
+static bool
+next_ready(struct client *c, const struct text *input, struct client_event *event)
+{
+    c->is_ahead = c->is_ahead || (c->ready_due && input->length > 0);
+    return event_if_due(event, CLIENT_READY, &c->ready_due);
+}
+
 bool
 client_next(struct client *c, struct text *input, struct client_event *event)
 {
     for (;;) {
-        if (next_verdict(c, event) || move_up(c, event))
+        if (next_verdict(c, event) || move_up(c, event) || next_ready(c, input, event))
             return true;
         /* Before CLIENT_DONE: surplus replies are an error. */
         if (!c->over && input->length > 0 && hear(c, input))
@@ -377,7 +403,7 @@ client_send(struct client *c, const struct client_mail *mail)
         l->states = memory_resize(l->states, mail->count);
     }
     l->active = true;
-    l->mail_heard = l->ended = l->again = l->sending = false;
+    l->mail_heard = l->ended = l->unheard = l->sending = false;
     l->accepted = 0;
     c->transactions++;
     check_recipients(c, l);

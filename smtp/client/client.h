@@ -85,14 +85,23 @@ enum client_event_kind {
                      was called after CLIENT_EARLY, the events are now those of that
                      mail */
     CLIENT_PROBED, /* of client_probe(): the outcome of MAIL; which is 1: of RCPT */
-    CLIENT_AGAIN,  /* a kept connection cannot be used any more, and no recipient has a
-                     verdict: send the message over a new one. CLIENT_OVER follows */
-    CLIENT_OVER /* close the connection. outcome says why, if the peer never greeted */
+    CLIENT_OVER    /* close the connection. outcome says why, end what it means */
+};
+/* The meaning of the end of a connection for the message in the machine. */
+enum client_end {
+    CLIENT_END_HOST, /* the host has refused us, or is gone, before it heard a message:
+                        the message has no verdict, and the next host may take it */
+    CLIENT_END_KEPT, /* a kept connection cannot be used any more. Likewise, but that
+                        says nothing of the host: over a new connection to it */
+    CLIENT_END_MAIL, /* each recipient has a verdict */
+    CLIENT_END_IDLE  /* there was no message: nobody is to blame */
 };
 struct client_event {
     enum client_event_kind kind;
     size_t which;                  /* of indexes in struct client_mail */
-    const struct outcome *outcome; /* until the next call; NULL when there is none */
+    const struct outcome *outcome; /* until the next call; of VERDICT, PROBED and OVER,
+                                      which always have one */
+    enum client_end end;           /* of OVER */
 };
 /* Takes whole lines off *input and returns the next event; to be called until it is
  * false. Bytes left in *input must be passed again, with more after them. */

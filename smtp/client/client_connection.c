@@ -134,7 +134,6 @@ handle(struct client_connection *s, const struct client_event *event)
     case CLIENT_READY:
     case CLIENT_VERDICT:
     case CLIENT_EARLY:
-    case CLIENT_AGAIN:
     case CLIENT_PROBED:
         break;
     }

@@ -81,7 +81,7 @@ struct client_transaction {
     uint64_t chunk_left; /* bytes of the chunk that the peer waits for */
     bool mail_heard;     /* the reply to MAIL has come */
     bool ended;          /* no more replies come for it */
-    bool again;          /* it needs another connection: CLIENT_AGAIN is due */
+    bool unheard;        /* the connection has ended before a reply to its MAIL */
 
     enum spread spread;
     size_t spread_at;
@@ -121,9 +121,9 @@ struct client {
     struct text probe_sender, probe_recipient;
     size_t probed_step; /* 1: RCPT */
     struct outcome probed;
+    bool is_ahead; /* the next reply has come before its command */
     bool over;
-    bool has_trouble;
-    struct outcome trouble;
+    struct outcome end_outcome; /* since over */
     struct client_auth auth;
 
     /* The second is used only while the first waits for the reply to its dot. */

@@ -87,17 +87,15 @@ client_hand_out(struct client_transaction *l, enum spread to, size_t at,
     l->spread_outcome = outcome;
 }
 
-/* Only a kept connection is replaced. If a fresh one were, a host that greets and then
- * hangs up at MAIL would be tried without end. A reply that is being handed out to all
- * stays their verdict. */
+/* A message that the host has not heard gets no verdict: another connection, or another
+ * host, may take it. A reply that is being handed out to all stays their verdict. */
 static void
-end_transaction(struct client *c, struct client_transaction *l,
-                const struct outcome *outcome)
+end_transaction(struct client_transaction *l, const struct outcome *outcome)
 {
     if (!l->active)
         return;
-    if (!l->mail_heard && c->transactions > 1) {
-        l->again = true;
+    if (!l->mail_heard) {
+        l->unheard = true;
         l->spread = SPREAD_NONE;
     } else if (l->spread != SPREAD_ALL) {
         client_hand_out(l, SPREAD_ALL, 0, *outcome);
@@ -118,12 +116,9 @@ client_end(struct client *c, struct outcome outcome)
     c->over = c->over_due = true;
     c->next = STEP_NONE;
     c->secure_due = c->content_due = c->ready_due = c->early_due = false;
-    if (!c->greeted || c->probes) {
-        c->has_trouble = true;
-        c->trouble = outcome;
-    }
-    end_transaction(c, &c->slots[0], &outcome);
-    end_transaction(c, &c->slots[1], &outcome);
+    c->end_outcome = outcome;
+    end_transaction(&c->slots[0], &outcome);
+    end_transaction(&c->slots[1], &outcome);
 }
 
 void

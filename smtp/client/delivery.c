@@ -60,7 +60,7 @@ leave_idle(struct delivery_session *s)
 /* Also called within events of the members that it frees: each of them stays valid
  * until the end of the turn, and so does the session. */
 static void
-delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
+delivery_session_end(struct delivery_session *s, const struct outcome *why)
 {
     struct delivery *d = s->delivery;
     assert(!s->in_request && !s->has_next);
@@ -74,27 +74,41 @@ delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
     loop_release(d->loop, free, s);
-    manager_session_ended(d->manager, s->session, trouble);
+    manager_session_ended(d->manager, s->session, why);
 }
 
-/* Every address was tried. A session that has a request once greeted, so its end is no
- * trouble of the site; nor is it if all that was missing is a token: the scheduler opens
- * another one when that is there. */
+/* It has carried its mail, and nothing is wrong. */
+static void
+delivery_session_done(struct delivery_session *s)
+{
+    delivery_session_end(s, &outcome_no_trouble);
+}
+
+/* We do not want it any more, whatever its host does. */
+static void
+delivery_session_cancel(struct delivery_session *s, const char *why)
+{
+    struct outcome outcome =
+        outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2", "%s", why);
+    if (s->in_request)
+        delivery_settle_all(s, &outcome);
+    delivery_session_end(s, &outcome);
+}
+
+/* Every address was tried. If all that was missing is a token, the site is not to blame:
+ * the scheduler opens another session when that is there. */
 static void
 session_fail(struct delivery_session *s)
 {
     assert(s->has_trouble || s->lacks_token);
-    struct outcome trouble = s->trouble;
+    struct outcome why = s->trouble;
     if (!s->has_trouble)
-        trouble =
+        why =
             outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, REPLY_CLASS_TOKEN_ENHANCED,
                          "waits for a token to log in with");
-    if (s->in_request) {
-        delivery_settle_all(s, &trouble);
-        delivery_session_end(s, NULL);
-    } else {
-        delivery_session_end(s, s->has_trouble ? &trouble : NULL);
-    }
+    if (s->in_request)
+        delivery_settle_all(s, &why);
+    delivery_session_end(s, &why);
 }
 
 static void
@@ -115,7 +129,7 @@ static void
 delivery_remember(struct delivery_session *s, const struct outcome *trouble)
 {
     enum log_level level =
-        reply_class_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
+        reply_class_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO;
     log_say(s->delivery->log, level, program(s), NULL, "%s", trouble->text);
     if (s->has_trouble && reply_class_refuses_us(&s->trouble))
         return;
@@ -183,7 +197,7 @@ on_idle_end(void *context)
 {
     struct delivery_session *s = context;
     if (!request_take(s))
-        delivery_session_end(s, NULL);
+        delivery_session_done(s);
 }
 
 /* Mail that comes before is taken in delivery_at_stage_answer(). */
@@ -240,11 +254,11 @@ delivery_at_stage_answer(void *context)
     }
     DL_FOREACH_SAFE2 (d->idle, s, next, idle_next)
         if (delivery_family_rests(s))
-            delivery_session_end(s, NULL);
+            delivery_session_done(s);
         else if (manager_has_work(d->manager, s->session))
             (void)request_take(s);
         else if (manager_session_is_spent(s->session))
-            delivery_session_end(s, NULL);
+            delivery_session_done(s);
 }
 
 /* A spent session gets no more mail, so that keeping its connection would only hold a
@@ -256,7 +270,7 @@ request_next(struct delivery_session *s)
     if (request_take(s))
         return;
     if (manager_session_is_spent(s->session) || delivery_family_rests(s)) {
-        delivery_session_end(s, NULL);
+        delivery_session_done(s);
         return;
     }
     s->is_idle = true;
@@ -273,18 +287,16 @@ host_now(const struct delivery_session *s)
     return candidates_next(&s->candidates);
 }
 
-/* Once for each connection. */
 static void
 report_health(struct delivery_session *s, bool good)
 {
     struct candidates *c = &s->candidates;
     size_t which = c->order[c->at];
-    if (good && !s->greeted)
+    if (good)
         candidates_good(c, which,
                         loop_monotonic_ms(s->delivery->loop) - s->connecting_ms);
-    else if (!good && !s->greeted)
+    else
         candidates_bad(c, which);
-    s->greeted = true;
 }
 
 /* TLS failed, and the route does not demand it: the same address is tried once more,
@@ -415,57 +427,81 @@ connect_failed(struct delivery_session *s, const struct happy_eyeballs_event *ev
     text_copy(outcome.remote, sizeof(outcome.remote), text_from(s->peer.remote));
     delivery_remember(s, &outcome);
     delivery_family_failed(s, &s->candidates.hosts[event->which], event->error);
-    s->greeted = false;
     report_health(s, false);
     candidates_pass(&s->candidates);
 }
 
-/* A session goes on after its connection only if a host never greeted (trouble), which
- * leads to the next address or to the same one in cleartext, or if a kept connection
- * left the request unsettled (again), which needs a new one to the same address. After
- * any other end the scheduler opens another session if mail waits. */
-static void
-on_over(struct delivery_session *s, const struct outcome *trouble,
-        happy_eyeballs_happened *on_event)
+/* A token that the host does not take any more is renewed, and nobody is blamed. */
+static bool
+renews_token(struct delivery_session *s, const struct outcome *trouble)
 {
-    bool again = s->again;
-    bool back = trouble != NULL && may_fall_back(s, trouble);
-    bool about_tls = client_connection_tls_failed(s->connection);
-    bool renewed = trouble != NULL && !s->closing && reply_class_refuses_us(trouble) &&
-                   credentials_refused(client_connection_credentials(s->connection));
-    if (renewed)
-        log_say(s->delivery->log, LOG_LEVEL_INFO, program(s), NULL,
-                "%s; trying another token", trouble->text);
-    leave_early(s);
-    s->prompt = false;
-    /* The client machine has given each recipient a verdict. */
-    if (s->sent && !again)
-        s->in_request = false;
-    client_connection_free(&s->connection);
-    leave_idle(s);
-    s->again = s->sent = false;
-    if (renewed) {
-        s->lacks_token = true;
-        s->refused |= 1u << delivery_host_number(s, host_now(s));
-        candidates_pass(&s->candidates);
-    } else if (trouble != NULL && !back) {
+    if (!reply_class_refuses_us(trouble) ||
+        !credentials_refused(client_connection_credentials(s->connection)))
+        return false;
+    log_say(s->delivery->log, LOG_LEVEL_INFO, program(s), NULL,
+            "%s; trying another token", trouble->text);
+    s->lacks_token = true;
+    return true;
+}
+
+/* The next address follows, or the same one in cleartext. */
+static void
+delivery_host_failed(struct delivery_session *s, const struct outcome *trouble)
+{
+    if (may_fall_back(s, trouble))
+        return;
+    if (!renews_token(s, trouble)) {
         delivery_remember(s, trouble);
         delivery_report_failed(s, trouble);
         (void)delivery_family_refused(s, trouble);
         /* Other routes may demand less of the same host. */
-        if (!about_tls)
+        if (!client_connection_tls_failed(s->connection))
             report_health(s, false);
-        if (reply_class_refuses_us(trouble))
-            s->refused |= 1u << delivery_host_number(s, host_now(s));
-        candidates_pass(&s->candidates);
     }
-    if (s->closing && s->in_request)
-        delivery_settle_all(s, &s->trouble);
-    if (s->closing || (trouble == NULL && !again)) {
-        delivery_session_end(s, NULL);
-    } else if (!connect_next(s, on_event)) {
+    if (reply_class_refuses_us(trouble))
+        s->refused |= 1u << delivery_host_number(s, host_now(s));
+    candidates_pass(&s->candidates);
+}
+
+/* A host may close a connection on which nothing is under way, and many do: that is
+ * news only if it says why. */
+static void
+kept_connection_lost(struct delivery_session *s, const struct outcome *why)
+{
+    log_say(s->delivery->log, why->code != 0 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+            program(s), NULL, "a kept connection has ended: %s", why->text);
+}
+
+/* The only way on from the end of a connection. The session goes on while it may have a
+ * request that no host has heard: to the next host if this one has failed, to the same
+ * one if it was a kept connection. After any other end the scheduler opens another
+ * session if mail waits. */
+static void
+on_over(struct delivery_session *s, const struct client_event *event,
+        happy_eyeballs_happened *on_event)
+{
+    struct outcome why = *event->outcome;
+    assert(why.verdict == VERDICT_DEFERRED || event->end == CLIENT_END_MAIL);
+    leave_early(s);
+    leave_idle(s);
+    s->prompt = s->sent = false;
+    if (event->end == CLIENT_END_MAIL)
+        s->in_request = false; /* the client machine has given its verdicts */
+    if (event->end == CLIENT_END_HOST && !s->closing)
+        delivery_host_failed(s, &why);
+    else if (event->end == CLIENT_END_KEPT || event->end == CLIENT_END_IDLE)
+        kept_connection_lost(s, &why);
+    if (event->end == CLIENT_END_KEPT)
+        s->opened_ms = loop_monotonic_ms(s->delivery->loop);
+    client_connection_free(&s->connection);
+    if (s->closing)
+        delivery_session_cancel(s, why.text);
+    else if (event->end == CLIENT_END_IDLE)
+        delivery_session_done(s);
+    else if (event->end == CLIENT_END_MAIL)
+        delivery_session_end(s, &why);
+    else if (!connect_next(s, on_event))
         session_fail(s);
-    }
 }
 
 /* A limit of domains limits recipients, too: each may be of another domain. By MX all
@@ -490,6 +526,7 @@ delivery_on_ready(struct delivery_session *s)
 {
     take_limits(s);
     delivery_report_greeted(s);
+    s->greeted = true;
     s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
     report_health(s, true);
     request_next(s);
@@ -516,12 +553,8 @@ on_sending(void *context, const struct client_event *event)
         if (!s->in_request)
             request_next(s);
         return;
-    case CLIENT_AGAIN:
-        s->again = true;
-        s->opened_ms = loop_monotonic_ms(s->delivery->loop);
-        return;
     case CLIENT_OVER:
-        on_over(s, event->outcome, s->on_connecting);
+        on_over(s, event, s->on_connecting);
         return;
     default:
         abort(); /* client_connection.c does not pass them on; we never probe */
@@ -589,7 +622,7 @@ on_hosts_found(void *context, const struct mx_lookup_answer *answer)
         delivery_report_no_host(s, &answer->outcome);
         session_fail(s);
     } else if (!delivery_belongs_to_site(s, answer)) {
-        delivery_session_end(s, NULL); /* the site has as many as it may */
+        delivery_session_cancel(s, "its site has as many sessions as it may have");
     } else {
         candidates_start(&s->candidates, s->delivery->manager, answer->hosts,
                          answer->count);
@@ -702,6 +735,8 @@ delivery_reload(struct delivery *d, const struct delivery_settings *settings)
         idle_timer_start(s);
 }
 
+static const char shutting_down[] = "Petrel is shutting down";
+
 void
 delivery_drain(struct delivery *d)
 {
@@ -711,23 +746,19 @@ delivery_drain(struct delivery *d)
      * slow DNS server or host must not delay the stop. */
     DL_FOREACH_SAFE (d->sessions, s, next)
         if (s->is_idle || ((s->connection == NULL || !s->greeted) && !s->in_request))
-            delivery_session_end(s, NULL);
+            delivery_session_cancel(s, shutting_down);
 }
 
 static void
 session_abort(struct delivery_session *s)
 {
-    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
-                                          "Petrel is shutting down");
+    struct outcome outcome =
+        outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2", "%s", shutting_down);
     s->closing = true;
-    if (s->connection != NULL) {
+    if (s->connection != NULL)
         client_connection_abandon(s->connection, &outcome); /* ends in on_over() */
-        return;
-    }
-    /* It is looking up hosts or connecting. */
-    if (s->in_request)
-        delivery_settle_all(s, &outcome);
-    delivery_session_end(s, NULL);
+    else /* it is looking up hosts or connecting */
+        delivery_session_cancel(s, shutting_down);
 }
 
 /* Each of them leaves the list before session_abort() returns. */

@@ -78,9 +78,8 @@ struct delivery_session {
     struct security security;             /* of the connection now */
     const struct mx_lookup_host *clear;   /* whose handshake failed in this session */
     struct client_connection *connection; /* the connection now, or NULL */
-    bool again;      /* CLIENT_AGAIN: the request needs a new connection */
-    bool in_request; /* request is not settled */
-    bool sent;       /* over this connection: the machine settles it */
+    bool in_request;                      /* request is not settled */
+    bool sent; /* over this connection: the machine settles it */
     struct delivery_request request;
     bool has_next; /* the next request is taken and sent */
     struct delivery_request next_request;

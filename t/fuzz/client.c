@@ -118,11 +118,12 @@ take_event(struct run *r, const struct client_event *event)
         return;
     case CLIENT_PROBED:
         return; /* it never probes */
-    case CLIENT_AGAIN:
-        all_settled(r, 0);
-        return;
     case CLIENT_OVER:
-        all_settled(r, 1);
+        must(event->outcome != NULL && event->outcome->text[0] != '\0');
+        must(event->outcome->verdict == VERDICT_DEFERRED ||
+             event->end == CLIENT_END_MAIL);
+        must(r->sent || event->end != CLIENT_END_MAIL);
+        all_settled(r, event->end == CLIENT_END_MAIL);
         r->over = true;
         return;
     case CLIENT_READY:

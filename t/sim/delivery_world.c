@@ -356,11 +356,11 @@ manager_session_is_spent(const struct sched_session *session)
 
 void
 manager_session_ended(struct manager *m, struct sched_session *session,
-                      const struct outcome *trouble)
+                      const struct outcome *why)
 {
     host_must(m->open[0] == 0 || m->holder != session); /* the contract */
+    host_must(why != NULL && why->enhanced[0] != '\0' && why->text[0] != '\0');
     m->ended++;
-    m->has_trouble = trouble != NULL;
-    if (trouble != NULL)
-        m->trouble = *trouble;
+    m->has_trouble = why->verdict != VERDICT_DELIVERED && why->blame != BLAME_MESSAGE;
+    m->trouble = *why;
 }

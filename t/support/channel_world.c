@@ -80,7 +80,7 @@ stage_carry(void *context)
         stage_settle(c);
     c->request.count = 0;
     if (!manager_take(s->w.manager, c->session, &c->request)) {
-        manager_session_ended(s->w.manager, c->session, NULL);
+        manager_session_ended(s->w.manager, c->session, &outcome_no_trouble);
         loop_release(s->w.loop, free, c);
     } else if (c->peer[0] != '\0' && s->peers == PEERS_SLOW) {
         loop_timer_start(s->w.loop, &c->timer, STAGE_SLOW_MS, stage_carry, c);

@@ -22,7 +22,7 @@ manager_fake_end(struct fake *f)
     struct world *w = f->world;
     DL_DELETE(w->fakes, f);
     loop_unpost(w->loop, &f->task);
-    manager_session_ended(w->manager, f->session, NULL);
+    manager_session_ended(w->manager, f->session, &outcome_no_trouble);
     loop_release(w->loop, free, f);
 }
 

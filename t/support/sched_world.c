@@ -259,7 +259,8 @@ channel_end(struct world *w, struct channel *c, const struct outcome *trouble)
 {
     c->ended = true;
     w->open_now--;
-    sched_session_ended(w->s, w->now, c->session, trouble);
+    sched_session_ended(w->s, w->now, c->session,
+                        trouble != NULL ? trouble : &outcome_no_trouble);
     world_run(w);
 }
 

@@ -186,7 +186,8 @@ sky_transport_end(struct transport *c, const struct outcome *why)
             a->from = NULL;
     DL_DELETE(h->carriers, c);
     loop_timer_stop(h->sky->loop, &c->timer);
-    manager_session_ended(h->s.w.manager, c->session, why);
+    manager_session_ended(h->s.w.manager, c->session,
+                          why != NULL ? why : &outcome_no_trouble);
     loop_release(h->sky->loop, free, c);
 }
 

@@ -111,7 +111,8 @@ close_channel(struct walk *k, int at, const struct outcome *trouble)
 {
     struct channel *c = k->open[at];
     k->open[at] = k->open[--k->count];
-    sched_session_ended(k->w.s, k->w.now, c->session, trouble);
+    sched_session_ended(k->w.s, k->w.now, c->session,
+                        trouble != NULL ? trouble : &outcome_no_trouble);
     free(c);
 }
 

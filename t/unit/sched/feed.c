@@ -201,7 +201,8 @@ end(struct feed *f, struct channel *c, const struct outcome *trouble)
 {
     struct sched_session *session = c->session;
     c->session = NULL;
-    sched_session_ended(f->s, f->now, session, trouble);
+    sched_session_ended(f->s, f->now, session,
+                        trouble != NULL ? trouble : &outcome_no_trouble);
 }
 
 static void

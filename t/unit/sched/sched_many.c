@@ -99,7 +99,8 @@ close_channel(struct run *r, int at, const struct outcome *trouble)
     r->per_domain[domain_number(c->domain)]--;
     r->open[at] = r->open[--r->count];
     r->working -= !c->idle;
-    sched_session_ended(r->w.s, r->w.now, c->session, trouble);
+    sched_session_ended(r->w.s, r->w.now, c->session,
+                        trouble != NULL ? trouble : &outcome_no_trouble);
     free(c);
 }
 

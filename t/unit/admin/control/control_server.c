@@ -26,7 +26,7 @@ serve(void *context)
                              "host said: 450 \x1b[2J not %u", errand.indexes[i]);
             manager_settled(w->manager, &errand, i, &later, NULL);
         }
-    manager_session_ended(w->manager, w->session, NULL);
+    manager_session_ended(w->manager, w->session, &outcome_no_trouble);
     w->session = NULL;
 }
 

@@ -172,7 +172,7 @@ main(void)
     test_given();
     test_unknown();
     control_client_free(&a);
-    manager_session_ended(w.manager, w.session, NULL);
+    manager_session_ended(w.manager, w.session, &outcome_no_trouble);
     history_free(&history);
     control_world_end(&w);
     folder_remove(folder);

@@ -153,7 +153,7 @@ main(void)
     test_many();
     test_end();
     for (size_t i = 0; i < session_count; i++)
-        manager_session_ended(w.manager, sessions[i], NULL);
+        manager_session_ended(w.manager, sessions[i], &outcome_no_trouble);
     control_world_end(&w);
     folder_remove(folder);
     return done();

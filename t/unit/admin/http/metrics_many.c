@@ -259,7 +259,7 @@ main(void)
     metrics_free(&m);
     event_hub_free(&hub);
     for (size_t i = 0; i < open_count; i++)
-        manager_session_ended(w.manager, open_sessions[i], NULL);
+        manager_session_ended(w.manager, open_sessions[i], &outcome_no_trouble);
     control_world_end(&w);
     folder_remove(folder);
     return done();

@@ -181,7 +181,7 @@ refuse_later(void *context)
             snprintf(o.remote, sizeof(o.remote), "smtp.b.test");
             manager_settled(w->manager, &request, i, &o, NULL);
         }
-    manager_session_ended(w->manager, session, NULL);
+    manager_session_ended(w->manager, session, &outcome_no_trouble);
 }
 
 static void

@@ -79,7 +79,7 @@ keeper_stop(struct keeper *c)
     c->holds = false;
     keeper_work(c);
     for (size_t i = 0; i < c->count; i++)
-        manager_session_ended(w->manager, c->kept[i], NULL);
+        manager_session_ended(w->manager, c->kept[i], &outcome_no_trouble);
     loop_unpost(w->loop, &c->task);
     loop_at_end_remove(w->loop, LOOP_STAGE_ANSWER, keeper_ask, c);
     manager_world_end(w);

@@ -25,7 +25,7 @@ open_refusing(void *context, struct sched_session *session, const struct target 
             (void)!text_copy(o.remote, sizeof(o.remote), text_before(text_from(next_host), sizeof(o.remote) - 1));
             manager_settled(w->manager, &request, i, &o, NULL);
         }
-    manager_session_ended(w->manager, session, NULL);
+    manager_session_ended(w->manager, session, &outcome_no_trouble);
 }
 
 static struct world *opened_in;

@@ -414,7 +414,7 @@ killer_work(void *context)
     struct world *w = k->world;
     struct delivery_request errand;
     if (!manager_take(w->manager, k->session, &errand)) {
-        manager_session_ended(w->manager, k->session, NULL);
+        manager_session_ended(w->manager, k->session, &outcome_no_trouble);
         loop_release(w->loop, free, k);
         return;
     }

@@ -347,8 +347,8 @@ test_nowhere(void)
     post_settle(&p, 1, &works[1], VERDICT_DELIVERED, BLAME_NONE);
     is_number(p.finishes, 3, "and finish");
     unsigned late = post_add(&p, 3);
-    sched_session_ended(p.s, p.now, a, NULL);
-    sched_session_ended(p.s, p.now, b, NULL);
+    sched_session_ended(p.s, p.now, a, &outcome_no_trouble);
+    sched_session_ended(p.s, p.now, b, &outcome_no_trouble);
     post_run(&p);
     ok_named(p.session_count > 0 && post_serve(&p) == (int)late,
              "later mail is tried afresh");

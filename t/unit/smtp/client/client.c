@@ -197,8 +197,12 @@ take_event(struct player *p, const struct client_event *event)
     static const char *const names[] = {
         [CLIENT_SECURE] = "secure",   [CLIENT_READY] = "ready",
         [CLIENT_PREPARE] = "prepare", [CLIENT_CONTENT] = "content",
-        [CLIENT_DONE] = "done",       [CLIENT_AGAIN] = "again",
-        [CLIENT_PROBED] = "probed",   [CLIENT_OVER] = "over"};
+        [CLIENT_DONE] = "done",       [CLIENT_PROBED] = "probed",
+        [CLIENT_OVER] = "over"};
+    static const char *const ends[] = {[CLIENT_END_HOST] = " host",
+                                       [CLIENT_END_KEPT] = " kept",
+                                       [CLIENT_END_MAIL] = " mail",
+                                       [CLIENT_END_IDLE] = " idle"};
     if (event->kind == CLIENT_EARLY) {
         must(client_has_space(p->client));
         if (p->early)
@@ -212,7 +216,12 @@ take_event(struct player *p, const struct client_event *event)
     } else {
         must(buffer_format(&p->said, "E: %s", names[event->kind]));
     }
-    if (event->outcome != NULL) {
+    bool is_over = event->kind == CLIENT_OVER;
+    must(!is_over || event->outcome != NULL);
+    if (is_over)
+        must(buffer_add(&p->said, text_from(ends[event->end])));
+    /* The outcome of a mail's end is that of the verdicts before it. */
+    if (event->outcome != NULL && !(is_over && event->end == CLIENT_END_MAIL)) {
         must(strcmp(event->outcome->remote, peer.remote) == 0);
         write_outcome(&p->said, event->outcome);
     }
@@ -706,8 +715,10 @@ test_ends(void)
     client_abandon(c, &own);
     must(client_next(c, &input, &event) && event.kind == CLIENT_VERDICT);
     is_string(event.outcome->enhanced, "4.4.2", "the first end counts");
-    ok(client_next(c, &input, &event) && event.kind == CLIENT_OVER);
-    ok_named(event.outcome == NULL, "it had greeted: no trouble of the session");
+    ok_named(client_next(c, &input, &event) && event.kind == CLIENT_OVER,
+             "then it is over");
+    is_number(event.end, CLIENT_END_MAIL, "its mail has its verdict");
+    is_string(event.outcome->enhanced, "4.4.2", "which is that of the end");
     input = TEXT("250 ok\r\n");
     ok_named(!client_next(c, &input, &event), "nothing is heard after the end");
     client_quit(c);

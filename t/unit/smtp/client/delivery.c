@@ -229,8 +229,8 @@ test_verdicts(void)
 static void
 test_lost_in_the_middle(void)
 {
-    static const char *const starts[] = {"MAIL", "RCPT", "DATA", "."};
-    for (size_t i = 0; i < 4; i++) {
+    static const char *const starts[] = {"RCPT", "DATA", "."};
+    for (size_t i = 0; i < 3; i++) {
         struct host_rule rules[] = {
             {starts[i], NULL, 0, 0},
             {NULL,      NULL, 0, 0}
@@ -241,7 +241,7 @@ test_lost_in_the_middle(void)
         add_mail(&b, "u@x.test");
         run(&b, "x.test");
         is_settled(&b, "u@x.test deferred 4.4.2 site\n", starts[i]);
-        ok_named(!b.manager.has_trouble, "the session had greeted");
+        is_trouble(&b, VERDICT_DEFERRED, "4.4.2", "lost connection");
         is_number(b.a.connections, 1, "no second attempt of the message");
         is_number(b.b.connections, 0, "nor elsewhere");
         bed_stop(&b);
@@ -322,7 +322,7 @@ test_again_gone(void)
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test deferred 4.3.2 site\n",
                "deferred with what the last host said");
     is_number(b.manager.ended, 1, "ended");
-    ok_named(!b.manager.has_trouble, "without trouble: it had greeted");
+    is_trouble(&b, VERDICT_DEFERRED, "4.3.2", "554 5.3.2 no");
     bed_stop(&b);
 }
 
@@ -417,8 +417,8 @@ test_timeouts(void)
         add_mail(&b, "u@x.test");
         run(&b, "x.test");
         is_settled(&b,
-                   i == 0 ? "u@x.test sent 2.0.0 none\n"
-                          : "u@x.test deferred 4.4.2 site\n",
+                   i < 2 ? "u@x.test sent 2.0.0 none\n" /* by the next host */
+                         : "u@x.test deferred 4.4.2 site\n",
                    starts[i]);
         bed_stop(&b);
     }

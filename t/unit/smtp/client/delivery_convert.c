@@ -180,7 +180,8 @@ test_lost(bool by_us)
     else
         host_hang_up(&b.a.links[0]);
     turns(&b, 300);
-    ok_named(has(&b.manager.verdicts, "u@x.test deferred"), "it has its verdict");
+    ok_named(has(&b.manager.verdicts, by_us ? "u@x.test deferred" : "u@x.test sent"),
+             "it has its verdict: the next host takes it");
     ok(!has(&b.a.commands, "MAIL"));
     bed_stop(&b);
 }

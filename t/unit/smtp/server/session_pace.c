@@ -146,7 +146,7 @@ leave_all(struct visitor *first)
     leave(first);
     pass(&w, 100);
     while (opened > 0)
-        manager_session_ended(w.manager, way_out[--opened], NULL);
+        manager_session_ended(w.manager, way_out[--opened], &outcome_no_trouble);
     listener_world_end(&w);
 }
 

@@ -1,0 +1,128 @@
+/* The end of a session in every form: none leads to the next session in the same second
+ * while its host is not known to work, none blames a site that is not to blame, and none
+ * leaves mail without an attempt for ever. */
+#include "t/support/sched_world.h"
+
+static struct outcome
+ended(enum verdict verdict, enum blame blame)
+{
+    return outcome_make(verdict, blame, 0, verdict == VERDICT_FAILED ? "5.1.2" : "4.4.2",
+                        "it has ended");
+}
+
+static const struct form {
+    enum verdict verdict;
+    enum blame blame;
+} forms[] = {
+    {VERDICT_DELIVERED, BLAME_NONE   },
+    {VERDICT_DEFERRED,  BLAME_MESSAGE},
+    {VERDICT_DEFERRED,  BLAME_SITE   },
+    {VERDICT_DEFERRED,  BLAME_ADDRESS},
+    {VERDICT_DEFERRED,  BLAME_DEMAND },
+    {VERDICT_FAILED,    BLAME_MESSAGE},
+    {VERDICT_FAILED,    BLAME_SITE   }
+};
+enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
+
+/* A host that ends each session before its greeting in that way, for a minute. */
+static void
+test_ungreeted(const struct form *f)
+{
+    struct world w;
+    struct channel *c;
+    struct outcome why = ended(f->verdict, f->blame);
+    bool is_ours = f->verdict != VERDICT_FAILED &&
+                   (f->blame == BLAME_NONE || f->blame == BLAME_MESSAGE);
+    sched_world_start(&w, 100, 10);
+    world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    for (int s = 0; s < 60; s++) {
+        unsigned before = w.opens;
+        while ((c = world_channel(&w, "a.example", 0)) != NULL && w.opens < 1000)
+            channel_end(&w, c, &why);
+        world_must(w.opens - before <= 1, "a second session within a second");
+        world_pass(&w, 1000);
+    }
+    ok_named(w.opens <= 61, "at most one session a second");
+    if (is_ours)
+        is_number(w.mails[0].deferrals + w.mails[0].finals, 0, "no attempt of the mail");
+    else
+        ok_named(w.mails[0].deferrals + w.mails[0].finals > 0, "an attempt of the mail");
+    sched_world_end(&w);
+}
+
+/* A host that greets, and ends the session before it has heard the message. */
+static void
+test_unheard(void)
+{
+    struct world w;
+    struct outcome why = ended(VERDICT_DEFERRED, BLAME_SITE);
+    sched_world_start(&w, 100, 10);
+    w.may_be_early = true;
+    for (int i = 0; i < 5; i++)
+        world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    for (struct channel *c; (c = world_channel(&w, "a.example", 0)) != NULL;) {
+        if (channel_take(&w, c))
+            channel_answer(&w, c, VERDICT_DEFERRED, BLAME_SITE);
+        channel_end(&w, c, &why);
+    }
+    ok_named(w.opens <= 5, "no session for each message");
+    for (int i = 0; i < 5; i++)
+        is_number(w.mails[i].deferrals, 1, "an attempt");
+    sched_world_end(&w);
+}
+
+/* A greeted session whose host is gone while nothing is under way on its connection: it
+ * has carried no mail, or else delivery.c would say that nothing is wrong. */
+static void
+test_gone(void)
+{
+    struct world w;
+    struct outcome why = ended(VERDICT_DEFERRED, BLAME_SITE);
+    sched_world_start(&w, 100, 10);
+    world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "a.example", 0);
+    ok(channel_take(&w, c));
+    channel_send(&w, c);
+    ok(!channel_take(&w, c));
+    channel_end(&w, c, &why);
+    world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    ok_named(world_channel(&w, "a.example", 0) == NULL, "the site pauses");
+    is_number(w.mails[1].deferrals, 0, "and no message is blamed");
+    world_pass(&w, 1000);
+    ok_named(world_channel(&w, "a.example", 0) != NULL, "for a second");
+    sched_world_end(&w);
+}
+
+/* A kept session that ends although nothing is wrong: the next one comes immediately. */
+static void
+test_kept(void)
+{
+    struct world w;
+    sched_world_start(&w, 100, 10);
+    world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "a.example", 0);
+    ok(channel_take(&w, c));
+    channel_send(&w, c);
+    ok(!channel_take(&w, c));
+    channel_end(&w, c, &outcome_no_trouble);
+    world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    ok_named(world_channel(&w, "a.example", 0) != NULL, "mail has a session immediately");
+    sched_world_end(&w);
+}
+
+int
+main(void)
+{
+    for (int i = 0; i < FORMS; i++)
+        test_ungreeted(&forms[i]);
+    test_unheard();
+    test_gone();
+    test_kept();
+    return done();
+}
