@@ -8,6 +8,7 @@ use FindBin;
 BEGIN { chdir "$FindBin::Bin/../.." }
 use lib 't/e2e';
 use File::Temp 'tempdir';
+use IO::Select;
 use IO::Socket::INET;
 use JSON::PP;
 use Petrel;
@@ -34,6 +35,9 @@ my %kinds = (
     greeting_421 => { greeting => "220 x\r\n421 4.7.0 one too many\r\n", ehlo => "250 hi\r\n", words => qr/said: 421 4\.7\.0 one too many/ },
     greeting_garbage => { greeting => "220 x\r\nwelcome\r\n", ehlo => "250 hi\r\n", words => qr/protocol error from/ },
     mail_421 => { ehlo => "250 hi\r\n", mail => "421 4.7.0 not you\r\n", words => qr/said: 421 4\.7\.0 not you/ },
+    kept_421 => { ehlo => "250 hi\r\n", dot => "250 2.0.0 taken\r\n", after => "421 4.4.2 idle too long\r\n", kept => 1 },
+    kept_closed => { ehlo => "250 hi\r\n", dot => "250 2.0.0 taken\r\n", after => '', kept => 1 },
+    kept_421_now => { ehlo => "250 hi\r\n", dot => "250 2.0.0 taken\r\n421 4.7.0 one is enough\r\n", kept => 1 },
     tls_closed => { ehlo => "250-hi\r\n250 STARTTLS\r\n", tls => 'close', words => qr/lost connection with|failed in the TLS handshake/ },
     tls_alert => { ehlo => "250-hi\r\n250 STARTTLS\r\n", tls => 'alert', words => qr/lost connection with|failed in the TLS handshake/ },
 );
@@ -41,11 +45,23 @@ my %kinds = (
 sub converse {
     my ($c, $k) = @_;
     syswrite $c, $k->{greeting} // "220 x\r\n";
+    my $in_content = 0;
     while (my $line = <$c>) {
+        $in_content = 0 if $line =~ /^\.\r/;
+        next if $in_content;
+        $in_content = 1 if $line =~ /^DATA/;
         if ($line =~ /^STARTTLS/) {
             syswrite $c, "220 go\r\n";
             sysread $c, my $hello, 5;
             syswrite $c, "\x15\x03\x01\x00\x02\x02\x28" if $k->{tls} eq 'alert'; # handshake_failure
+            return;
+        }
+        if ($line =~ /^\.\r/) {
+            syswrite $c, $k->{dot} // "250 ok\r\n";
+            next unless exists $k->{after};
+            # The next message comes before, or the connection is idle for a moment.
+            next if IO::Select->new($c)->can_read(0.3);
+            syswrite $c, $k->{after};
             return;
         }
         my $is_last = $line =~ /^(?:EHLO|AUTH)/;
@@ -106,7 +122,7 @@ sub send_one {
     return $id;
 }
 
-for my $name (sort keys %kinds) {
+for my $name (grep { !$kinds{$_}{kept} } sort keys %kinds) {
     my ($domain, $words) = @{ $kinds{$name} }{qw(domain words)};
     my $id = send_one("u\@$domain.test");
     ok $petrel->wait_log(qr/to=<u\@\Q$domain\E\.test>.*status=deferred.*$words/), "$name: an attempt, with the reason" or diag $petrel->log;
@@ -121,6 +137,18 @@ for my $name (sort keys %kinds) {
     unlike $petrel->log, qr/to=<[ab]\@\Q$domain\E-next\.test>.*status=deferred/, "$name: without a deferral";
     like $petrel->log, qr/info: .*$words|smtp: .*$words/, "$name: and the log names the host that was passed";
 }
+# A kept connection that ends between two messages: none of them is deferred, nor lost.
+for my $name (grep { $kinds{$_}{kept} } sort keys %kinds) {
+    my $domain = $kinds{$name}{domain};
+    for my $number (1 .. 6) {
+        send_one("$number\@$domain.test");
+        next if $number % 2; # two of them together
+        ok $petrel->wait_log(qr/to=<$number\@\Q$domain\E\.test>.*status=sent/), "$name: message $number is sent" or diag $petrel->log;
+        Petrel::wait_for(sub { Petrel::count($petrel->log, qr/a kept connection has ended/) }, 1);
+    }
+    unlike $petrel->log, qr/to=<\d\@\Q$domain\E\.test>.*status=deferred/, "$name: none is deferred";
+}
+like $petrel->log, qr/a kept connection has ended: .*421 4\.4\.2 idle too long/, 'the log has the words';
 my %sites = map { $_->{site} => $_ } @{ decode_json($petrel->status)->{sites} };
 ok +(grep { $_->{is_dead} || $_->{dead} || ($_->{state} // '') eq 'dead' } values %sites), 'a site that does nothing else is dead' or diag $petrel->status;
 is $petrel->stop, 0, 'stops';
